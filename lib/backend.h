@@ -1,0 +1,337 @@
+/* Table A: the contract between the core and a device backend. Private: core and plugins come from one source tree
+ * and are compared by a hash of this file.
+ *
+ * Operations are whole layer pieces (forward, backward; a streaming step is the forward with time 1). All pointers in
+ * args are addresses on the device of the stream unless marked host. Work of one stream runs in order. The core
+ * plans once: shapes are checked, scratch is sized by query, then operations are only called; they allocate nothing.
+ *
+ * Letters: B batch (streams), T time (frames), M = B*T rows (row b*T + t), D width, H hidden, N scan states, A heads,
+ * L logits of all action heads together, R width of the action-head trunk. Matrices are row-major; ld* is the
+ * distance between rows in elements. `real` is float or double as args.type says.
+ *
+ * Sequences: reset is uint8 [B*T], nonzero where a frame starts an episode: what was carried is zero from there on and
+ * nothing before it is seen; NULL = no resets. state_in/state_out are per stream, stride ld_state elements; they may
+ * be the same memory (play). Gradients marked += are accumulated, all others are overwritten. Nothing flows back
+ * through state_in unless dstate_in is given. Every sum has one fixed order, whatever the number of threads.
+ */
+#ifndef XPH_BACKEND_H
+#define XPH_BACKEND_H
+
+#include <exphil/exphil.h>
+
+#define XPH_BACKEND_ABI 1u
+
+typedef int32_t xph_type;
+enum { XPH_F32 = 0, XPH_F64 = 1, XPH_BF16 = 2 };
+
+typedef struct xph_device xph_device;   /* opened by the backend */
+typedef struct xph_stream xph_stream;   /* ordered work of one device */
+typedef struct xph_event xph_event;
+typedef struct xph_graph xph_graph;     /* recorded work, replayed in one call */
+
+/* What the core gives a backend: a plugin has no undefined references to libexphil. */
+typedef struct xph_host {
+    size_t struct_size;
+    uint32_t abi, core_version;
+    const char *build_id;
+    void *context;
+    void *(*alloc)(void *context, size_t bytes);
+    void (*free)(void *context, void *pointer, size_t bytes);
+    void (*log)(void *context, exphil_log_level level, const char *message);
+    int32_t (*cancelled)(void *context);
+    void (*parallel)(void *context, void (*fn)(void *arg, int64_t i, int32_t worker), void *arg, int64_t count);
+    int32_t (*workers)(void *context);
+    int32_t isa;                        /* level allowed by the context (base/base.h xph_isa) */
+    int32_t reserved;
+} xph_host;
+
+/* y = x W^T + bias + residual; x [rows,in], W [out,in], y [rows,out]. residual may be y itself. */
+typedef struct xph_linear_args {
+    xph_type type;
+    int64_t rows, in, out;
+    const void *x; int64_t ldx;
+    const void *w;                      /* [out,in], dense */
+    const void *packed;                 /* made of w by linear_pack: packed_bytes of query */
+    const void *bias;                   /* [out] or NULL */
+    const void *residual; int64_t ldr;  /* or NULL */
+    void *y; int64_t ldy;
+} xph_linear_args;
+typedef struct xph_linear_grad_args {
+    xph_type type;
+    int64_t rows, in, out;
+    const void *x; int64_t ldx;
+    const void *w;
+    const void *dy; int64_t lddy;
+    void *dx; int64_t lddx;             /* NULL: not wanted */
+    int32_t dx_add;                     /* nonzero: dx += */
+    void *dw, *dbias;                   /* +=, or NULL */
+    void *scratch;
+} xph_linear_grad_args;
+typedef struct xph_linear_pack_args { xph_type type; int64_t in, out; const void *w; void *packed; } xph_linear_pack_args;
+
+/* y = act((x - mean) * rstd * gain + shift), LayerNorm over the width (Ba et al. 2016), two passes. */
+enum { XPH_ACT_NONE = 0, XPH_ACT_SILU = 1 };
+typedef struct xph_norm_args {
+    xph_type type;
+    int32_t act;
+    int64_t rows, width;
+    double epsilon;
+    const void *x; int64_t ldx;
+    const void *gain, *shift;           /* [width] */
+    void *y; int64_t ldy;
+    void *saved;                        /* [rows,2] mean, rstd for backward; NULL in play */
+} xph_norm_args;
+typedef struct xph_norm_grad_args {
+    xph_norm_args fwd;                  /* y is not read */
+    const void *dy; int64_t lddy;
+    void *dx; int64_t lddx;
+    int32_t dx_add;
+    void *dgain, *dshift;               /* += */
+    void *scratch;
+} xph_norm_grad_args;
+
+/* y = SiLU(bias[d] + sum_j w[d][j] x[t-taps+1+j][d]), causal, depthwise. state: the last taps-1 inputs, oldest first,
+ * [taps-1, D]. */
+typedef struct xph_conv_args {
+    xph_type type;
+    int64_t batch, time, width, taps;
+    const void *x; int64_t ldx;
+    const void *w, *bias;               /* [D,taps], [D] */
+    const uint8_t *reset;
+    const void *state_in; void *state_out; int64_t ld_state;
+    void *y; int64_t ldy;
+} xph_conv_args;
+typedef struct xph_conv_grad_args {
+    xph_conv_args fwd;                  /* y, state_out not read */
+    const void *dy; int64_t lddy;
+    void *dx; int64_t lddx;
+    void *dw, *dbias;                   /* += */
+    void *dstate_in; const void *dstate_out; /* or NULL; stride fwd.ld_state */
+    void *scratch;
+} xph_conv_grad_args;
+
+/* Selective scan of Mamba (Gu & Dao 2023, S6, zero-order hold for A, Euler for B):
+ *   delta = softplus(dt);  h[d][n] = exp(-delta exp(a_log[d][n])) h[d][n] + delta x[d] b[n]
+ *   y[d] = (sum_n c[n] h[d][n] + skip[d] x[d]) * SiLU(z[d])            state: h [D,N] */
+typedef struct xph_scan_args {
+    xph_type type;
+    int64_t batch, time, width, states;
+    const void *x; int64_t ldx;         /* [M,D] */
+    const void *dt; int64_t lddt;       /* [M,D] before softplus, bias added */
+    const void *a_log;                  /* [D,N] */
+    const void *b; int64_t ldb;         /* [M,N] */
+    const void *c; int64_t ldc;         /* [M,N] */
+    const void *skip;                   /* [D] or NULL */
+    const void *z; int64_t ldz;         /* [M,D] or NULL: no gate */
+    const uint8_t *reset;
+    const void *state_in; void *state_out; int64_t ld_state;
+    void *y; int64_t ldy;
+} xph_scan_args;
+typedef struct xph_scan_grad_args {
+    xph_scan_args fwd;                  /* y, state_out not read */
+    const void *dy; int64_t lddy;
+    void *dx; int64_t lddx;
+    void *ddt; int64_t ldddt;
+    void *db; int64_t lddb;
+    void *dc; int64_t lddc;
+    void *dz; int64_t lddz;             /* NULL if fwd.z is */
+    void *da_log, *dskip;               /* += */
+    void *dstate_in; const void *dstate_out; /* or NULL; stride fwd.ld_state */
+    void *scratch;
+} xph_scan_grad_args;
+
+/* Causal sliding-window attention with a learned bias per head and distance:
+ *   y[t] = sum_j softmax_j(q[t].k[j] / sqrt(dim) + bias[a][t-j]) v[j],  t-window < j <= t, same episode.
+ * state (ring): k [window, A*dim], v [window, A*dim], then two reals: next slot, filled slots. */
+enum { XPH_ATTENTION_AUTO = 0, XPH_ATTENTION_PLAIN = 1, XPH_ATTENTION_CHUNKED = 2 };
+typedef struct xph_attention_args {
+    xph_type type;
+    int32_t method;                     /* a test or the model may force one */
+    int64_t batch, time, heads, dim, window;
+    const void *qkv; int64_t ldqkv;     /* [M, 3*A*dim]: q | k | v */
+    const void *bias;                   /* [A, window] */
+    const uint8_t *reset;
+    const void *state_in; void *state_out; int64_t ld_state;
+    void *y; int64_t ldy;               /* [M, A*dim] */
+    void *saved;                        /* [M,A] log-sum-exp for backward; NULL in play */
+    void *scratch;
+} xph_attention_args;
+typedef struct xph_attention_grad_args {
+    xph_attention_args fwd;             /* y is read; state_out is not */
+    const void *dy; int64_t lddy;
+    void *dqkv; int64_t lddqkv;
+    void *dbias;                        /* += */
+    void *scratch;                      /* nothing flows into the ring's keys and values */
+} xph_attention_grad_args;
+
+/* LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014) in cuDNN's and PyTorch's form and gate order:
+ *   LSTM i,f,g,o:  g_ = gx + W h + bias;  c' = sig(f) c + sig(i) tanh(g);  h' = sig(o) tanh(c')
+ *   GRU  r,z,n:    n = tanh(gx_n + r (W_n h + bias_n));  h' = (1-z) n + z h
+ * state: LSTM h | c, GRU h. */
+enum { XPH_RNN_LSTM = 0, XPH_RNN_GRU = 1 };
+typedef struct xph_rnn_args {
+    xph_type type;
+    int32_t kind;
+    int64_t batch, time, hidden;
+    const void *gx; int64_t ldgx;       /* [M, G*H]: input part of the gates, its bias added; G = 4 or 3 */
+    const void *w, *packed;             /* [G*H, H] recurrent, and packed by linear_pack (in H, out G*H) */
+    const void *bias;                   /* [G*H] recurrent */
+    const uint8_t *reset;
+    const void *state_in; void *state_out; int64_t ld_state;
+    void *y; int64_t ldy;               /* [M,H] */
+    void *saved;                        /* [M, 5H] LSTM i,f,g,o,c or [M, 4H] GRU r,z,n,W_n h + bias_n; NULL in play */
+    void *scratch;
+} xph_rnn_args;
+typedef struct xph_rnn_grad_args {
+    xph_rnn_args fwd;                   /* y is read; state_out is not */
+    const void *dy; int64_t lddy;
+    void *dgx; int64_t lddgx;
+    void *dw, *dbias;                   /* += */
+    void *dstate_in; const void *dstate_out; /* or NULL; stride fwd.ld_state */
+    void *scratch;
+} xph_rnn_grad_args;
+
+/* One head of an action. bits: independent Bernoulli bits in an int32 (bit i = class logit first+i);
+ * categorical: one of count classes. */
+enum { XPH_HEAD_BERNOULLI = 0, XPH_HEAD_CATEGORICAL = 1 };
+typedef struct xph_head {
+    int32_t kind, count;                /* bits (1..31) or classes (2..1024) */
+    int64_t first;                      /* first logit of this head */
+} xph_head;
+
+/* Builds input rows: floats | table rows of the ids | one-hot (bits for Bernoulli) of the given past actions.
+ * y [rows, floats + sum of widths + slots*L], in that order. */
+typedef struct xph_embed_table { const void *table; void *dtable; int64_t entries, width; } xph_embed_table;
+typedef struct xph_embed_args {
+    xph_type type;
+    int64_t rows, floats, ids, slots, heads, logits;
+    const float *x; int64_t ldx;        /* [rows, floats] always float */
+    const int32_t *id; int64_t ldid;    /* [rows, ids], range-checked by the caller */
+    const xph_embed_table *tables;      /* host, [ids]; dtable += in backward */
+    const int32_t *actions; int64_t lda; /* [rows, slots*heads] or NULL */
+    const xph_head *head;               /* host, [heads] */
+    void *y; int64_t ldy;
+} xph_embed_args;
+typedef struct xph_embed_grad_args { xph_embed_args fwd; const void *dy; int64_t lddy; } xph_embed_grad_args;
+
+/* Action heads on one trunk: s_0 = z; logits_i = v_i SiLU(s_i) + bias_i; s_{i+1} = s_i + (rows of e at the bits or the
+ * class taken for head i). e NULL: the heads are independent. v, e [L,R]. */
+typedef struct xph_heads_args {
+    xph_type type;
+    int64_t rows, width, heads, logits;
+    const xph_head *head;               /* host */
+    const void *z; int64_t ldz;         /* [rows,R] */
+    const void *v, *bias, *e;
+    const int32_t *actions; int64_t lda; /* [rows,heads] what was done; may be NULL when e is */
+    void *y; int64_t ldy;               /* logits [rows,L] */
+} xph_heads_args;
+typedef struct xph_heads_grad_args {
+    xph_heads_args fwd;                 /* y not read */
+    const void *dy; int64_t lddy;
+    void *dz; int64_t lddz;
+    void *dv, *dbias, *de;              /* += */
+    void *scratch;
+} xph_heads_grad_args;
+
+/* Loss and its gradient in one pass. Per frame with weight w = mask[row] and per head:
+ *   Bernoulli: mean over bits of (1-p_t)^gamma * (BCE with logits, positive_weight on y = 1)
+ *   categorical: (1-p_t)^gamma * cross-entropy against (1-eps) onehot + eps/classes;  p_t = sum_k p_k target_k
+ * (focal: Lin et al. 2017, constant gamma; gamma 0 is the plain loss). */
+typedef struct xph_head_loss {
+    double weight, smoothing, focal_gamma;
+    const float *positive_weight;       /* host, [count] of a Bernoulli head, or NULL */
+} xph_head_loss;
+typedef struct xph_loss_args {
+    xph_type type;
+    int64_t rows, heads, logits;
+    const xph_head *head;               /* host */
+    const xph_head_loss *loss;          /* host */
+    const void *y; int64_t ldy;         /* logits */
+    const int32_t *actions; int64_t lda; /* targets [rows,heads] */
+    const float *mask;                  /* [rows] or NULL: all 1 */
+    double scale;                       /* dy = scale * mask * weight * gradient */
+    void *dy; int64_t lddy;             /* or NULL */
+    double *sums;                       /* [heads] sum of mask * head loss, unweighted by head; overwritten */
+    double *rows_loss;                  /* [rows, heads] scratch */
+} xph_loss_args;
+
+/* Draws actions head by head from the trunk (as heads: what is drawn for head i is seen by i+1).
+ * Bernoulli: u < sigmoid(logit / temperature), or hysteresis (see deterministic); categorical: Gumbel-max,
+ * argmax(logit / temperature - log(-log u)); ties to the lower class. */
+typedef struct xph_sample_head { float temperature, press, release; int32_t deterministic; } xph_sample_head;
+typedef struct xph_sample_args {
+    xph_heads_args heads;               /* actions not read */
+    const xph_sample_head *how;         /* host, [heads]; deterministic: argmax; bits by press/release on sigmoid */
+    const float *noise; int64_t ldn;    /* [rows,L] uniform in (0,1); may be NULL when all are deterministic */
+    const int32_t *previous; int64_t ldp; /* [rows,heads] last actions for hysteresis, or NULL */
+    int32_t *actions; int64_t lda;      /* [rows,heads] out */
+    void *scratch;
+} xph_sample_args;
+
+/* AdamW (Loshchilov & Hutter 2019) over one arena: g = grad*grad_scale; m, v; p -= lr*(m/c1/(sqrt(v/c2)+eps) + decay p);
+ * decay only for the first decay_count elements; ema = ema*ema_decay + p*(1-ema_decay) when ema is given. */
+typedef struct xph_adam_args {
+    xph_type type;
+    int64_t count, decay_count;
+    void *p; const void *grad; void *m, *v, *ema;
+    double rate, beta1, beta2, epsilon, decay, correction1, correction2, grad_scale, ema_decay;
+} xph_adam_args;
+/* Euclidean norm without overflow, and the first element that is not finite (-1: none). Results on the host after
+ * stream_wait. */
+typedef struct xph_norm2_args { xph_type type; int64_t count; const void *x; double *norm; int64_t *first_bad;
+                                void *scratch; } xph_norm2_args;
+/* y = x * a + y * b over count elements (x and y may be the same). */
+typedef struct xph_axpby_args { xph_type type; int64_t count; const void *x; void *y; double a, b; } xph_axpby_args;
+
+typedef int32_t xph_op;
+enum {
+    XPH_OP_LINEAR, XPH_OP_LINEAR_GRAD, XPH_OP_LINEAR_PACK, XPH_OP_NORM, XPH_OP_NORM_GRAD, XPH_OP_CONV, XPH_OP_CONV_GRAD,
+    XPH_OP_SCAN, XPH_OP_SCAN_GRAD, XPH_OP_ATTENTION, XPH_OP_ATTENTION_GRAD, XPH_OP_RNN, XPH_OP_RNN_GRAD, XPH_OP_EMBED,
+    XPH_OP_EMBED_GRAD, XPH_OP_HEADS, XPH_OP_HEADS_GRAD, XPH_OP_LOSS, XPH_OP_SAMPLE, XPH_OP_ADAM, XPH_OP_NORM2,
+    XPH_OP_AXPBY, XPH_OP_COUNT
+};
+/* What an operation needs for given shapes (pointers in args are not looked at). */
+typedef struct xph_op_info {
+    const char *kernel;                 /* name of the candidate that would run */
+    size_t scratch_bytes;               /* for args.scratch */
+    size_t packed_bytes;                /* linear and rnn: size of packed */
+} xph_op_info;
+
+enum { XPH_STREAM_INLINE = 1 };         /* never fans out to other threads: play */
+
+typedef struct xph_backend {
+    /* frozen head */
+    size_t struct_size;
+    uint32_t abi, core_version;
+    const char *name, *build_id;
+    /* devices, memory, order */
+    int32_t (*device_count)(void);
+    exphil_status (*device_info)(int32_t ordinal, exphil_device_info *info);
+    exphil_status (*device_open)(const xph_host *host, int32_t ordinal, xph_device **device, exphil_error *error);
+    void (*device_close)(xph_device *device);
+    exphil_status (*alloc)(xph_device *device, size_t bytes, void **address);  /* 64-byte aligned, content arbitrary */
+    void (*free)(xph_device *device, void *address, size_t bytes);
+    exphil_status (*stream_create)(xph_device *device, uint32_t flags, xph_stream **stream);
+    void (*stream_destroy)(xph_stream *stream);
+    exphil_status (*upload)(xph_stream *stream, void *device_to, const void *host_from, size_t bytes);
+    exphil_status (*download)(xph_stream *stream, void *host_to, const void *device_from, size_t bytes);
+    exphil_status (*copy)(xph_stream *stream, void *to, const void *from, size_t bytes);
+    exphil_status (*zero)(xph_stream *stream, void *to, size_t bytes);
+    exphil_status (*stream_wait)(xph_stream *stream);
+    exphil_status (*record_begin)(xph_stream *stream);                    /* NULL where there is none */
+    exphil_status (*record_end)(xph_stream *stream, xph_graph **graph);
+    exphil_status (*replay)(xph_stream *stream, xph_graph *graph);
+    /* operations: args is the struct of that op; EXPHIL_E_UNSUPPORTED only ever from query */
+    exphil_status (*query)(xph_device *device, xph_op op, const void *args, xph_op_info *info);
+    exphil_status (*run)(xph_stream *stream, xph_op op, const void *args);
+} xph_backend;
+
+typedef const xph_backend *(*xph_backend_query_fn)(uint32_t abi, const xph_host *host);
+
+/* The backend of a device: the first member of every xph_device. */
+struct xph_device { const xph_backend *backend; };
+struct xph_stream { xph_device *device; };
+
+const xph_backend *xph_cpu_backend(void);   /* lib/cpu; always there */
+
+#endif

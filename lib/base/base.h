@@ -1,0 +1,203 @@
+/* Door of lib/base, the ground floor: everything that differs between systems, and what every room needs.
+ * Nothing here knows about games, models or files' contents. */
+#ifndef XPH_BASE_BASE_H
+#define XPH_BASE_BASE_H
+
+#include <exphil/exphil.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#if defined(__GNUC__)
+#  define XPH_PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
+#else
+#  define XPH_PRINTF(format_at, args_at)
+#endif
+
+/* ---- checked sizes: true when the result fits, else *out is untouched ---------------------------------- */
+
+static inline bool xph_size_add(size_t a, size_t b, size_t *out)
+{
+    if (a > SIZE_MAX - b) return false;
+    *out = a + b;
+    return true;
+}
+
+static inline bool xph_size_mul(size_t a, size_t b, size_t *out)
+{
+    if (b && a > SIZE_MAX / b) return false;
+    *out = a * b;
+    return true;
+}
+
+/* Rounds up to a multiple of align, a power of two. */
+static inline bool xph_size_align(size_t size, size_t align, size_t *out)
+{
+    size_t padded;
+    if (!xph_size_add(size, align - 1, &padded)) return false;
+    *out = padded & ~(align - 1);
+    return true;
+}
+
+/* ---- errors -------------------------------------------------------------------------------------------- */
+
+/* Fills error (NULL: nothing to fill) and returns status: `return xph_fail(error, EXPHIL_E_INVALID, "...", ...)`.
+ * Never use %f, %g or %e here (the locale would show); format numbers with xph_format_double. */
+exphil_status xph_fail(exphil_error *error, exphil_status status, const char *format, ...) XPH_PRINTF(3, 4);
+/* The same with an errno value; appends ": <text of errno>". */
+exphil_status xph_fail_errno(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)
+    XPH_PRINTF(4, 5);
+/* Puts "prefix: " before the message of a failure that a lower call has reported; returns its status. */
+exphil_status xph_fail_within(exphil_error *error, exphil_status status, const char *format, ...) XPH_PRINTF(3, 4);
+/* Nothing failed yet: an error on the stack that callers may leave unread. */
+#define XPH_TRY(call)                          \
+    do {                                       \
+        exphil_status xph_try_status = (call); \
+        if (xph_try_status < 0) return xph_try_status; \
+    } while (0)
+
+#define XPH_DOUBLE_TEXT 32
+/* Shortest of %.{digits}g with '.' in any locale, into text[XPH_DOUBLE_TEXT]; returns text. digits 1..17. */
+const char *xph_format_double(char *text, double value, int digits);
+/* Reads a decimal number with '.' in any locale; the whole of text must be used. */
+bool xph_parse_double(const char *text, double *value);
+
+/* ---- configuration structs (rule "Structs" of exphil.h) --------------------------------------------------- */
+
+/* Copies a caller's struct of any age over *known (which holds the defaults). least = size of its first release.
+ * name is the type's name for the message. NULL given: nothing is copied. */
+exphil_status xph_config_take(void *known, size_t known_bytes, const void *given, size_t least_bytes,
+                              const char *name, exphil_error *error);
+/* Copies a result into a caller's output struct of any age; leaves its struct_size as it was. */
+exphil_status xph_config_give(void *given, const void *known, size_t known_bytes, size_t least_bytes,
+                              const char *name, exphil_error *error);
+
+/* ---- context --------------------------------------------------------------------------------------------- */
+
+/* An atomic flag for "one thread at a time": enter says false when somebody is inside. */
+typedef struct xph_busy { atomic_int inside; } xph_busy;
+bool xph_busy_enter(xph_busy *busy);
+void xph_busy_leave(xph_busy *busy);
+exphil_status xph_busy_error(const char *object, exphil_error *error); /* EXPHIL_E_BUSY with the object's name */
+
+/* References: children keep their parents. retain returns its argument. */
+exphil_context *xph_context_retain(exphil_context *context);
+void xph_context_release(exphil_context *context);
+/* EXPHIL_E_INVALID for NULL, EXPHIL_E_STATE in a forked child. First line of every public call. */
+exphil_status xph_context_check(const exphil_context *context, exphil_error *error);
+
+/* Memory of the context, aligned to 64 bytes. alloc returns NULL when there is none; bytes 0 gives a unique
+ * pointer. calloc zeroes. free needs the same size back; NULL is ignored. */
+void *xph_alloc(exphil_context *context, size_t bytes);
+void *xph_calloc(exphil_context *context, size_t count, size_t bytes);
+void xph_free(exphil_context *context, void *pointer, size_t bytes);
+exphil_status xph_no_memory(size_t bytes, exphil_error *error); /* EXPHIL_E_MEMORY "could not get N bytes" */
+
+/* A line for the host's log. Delivered at once from the calling thread of a public call; from a worker thread it
+ * is queued and delivered by the next xph_log_flush (called at the end of public calls that own threads). */
+void xph_log(exphil_context *context, exphil_log_level level, const char *format, ...) XPH_PRINTF(3, 4);
+void xph_log_from_worker(exphil_context *context, exphil_log_level level, const char *format, ...) XPH_PRINTF(3, 4);
+void xph_log_flush(exphil_context *context);
+
+bool xph_cancelled(exphil_context *context);
+
+/* Runs fn(arg, i, worker) for i in [0, count) on the executor or the pool; returns when all are done.
+ * fn must not call xph_parallel. workers() is the number of worker numbers there can be. */
+typedef void (*xph_task_fn)(void *arg, int64_t i, int32_t worker);
+void xph_parallel(exphil_context *context, xph_task_fn fn, void *arg, int64_t count);
+int32_t xph_workers(const exphil_context *context);
+
+/* One long-lived thread (prefetcher): explicit stack, all signals blocked. join waits for its end. */
+typedef struct xph_thread xph_thread;
+exphil_status xph_thread_create(exphil_context *context, void (*fn)(void *arg), void *arg, xph_thread **thread,
+                                exphil_error *error);
+void xph_thread_join(xph_thread *thread);
+
+typedef struct xph_mutex xph_mutex;       /* with one condition variable */
+exphil_status xph_mutex_create(exphil_context *context, xph_mutex **mutex, exphil_error *error);
+void xph_mutex_destroy(xph_mutex *mutex);
+void xph_mutex_lock(xph_mutex *mutex);
+void xph_mutex_unlock(xph_mutex *mutex);
+void xph_mutex_wait(xph_mutex *mutex);    /* unlock, sleep until broadcast, lock */
+void xph_mutex_broadcast(xph_mutex *mutex);
+
+/* ---- CPU ------------------------------------------------------------------------------------------------- */
+
+typedef int32_t xph_isa;                  /* levels in ascending order */
+enum { XPH_ISA_REF = 0, XPH_ISA_AVX2 = 1, XPH_ISA_AVX512 = 2 };
+/* CPUID and XGETBV: AVX2 = AVX2+FMA+F16C, AVX512 = F+BW+DQ+VL, each only with the system's consent. */
+xph_isa xph_cpu_detect(void);
+const char *xph_isa_name(xph_isa isa);
+void xph_cpu_name(char *name, size_t bytes);
+int32_t xph_cpu_count(void);              /* cores this process may use */
+xph_isa xph_context_isa(const exphil_context *context);
+
+/* Rounds to nearest, no flush to zero, no traps, for the time of a call (results must not depend on the host's
+ * mode); pop puts the caller's mode back. Every public compute call and every pool thread does this. */
+typedef uint32_t xph_fpu;
+xph_fpu xph_fpu_push(void);
+void xph_fpu_pop(xph_fpu saved);
+
+int64_t xph_clock_ns(void);               /* monotonic */
+
+/* The device backend of a context (lib/backend.h) is owned by the context and opened by lib/context.c. */
+struct xph_device;
+struct xph_device *xph_context_backend(const exphil_context *context);
+
+/* For lib/context.c only: a context without a device, then its device, which close gets back at the end. The host's
+ * memory figures go into info. */
+exphil_status xph_context_make(const exphil_context_config *config, exphil_context **context, exphil_error *error);
+void xph_context_set_device(exphil_context *context, struct xph_device *device,
+                            void (*close)(struct xph_device *device));
+void xph_context_host_memory(const exphil_context *context, exphil_memory_info *info);
+size_t xph_context_memory_limit(const exphil_context *context); /* of the device; 0: none */
+
+/* ---- random numbers -------------------------------------------------------------------------------------- */
+
+/* Philox4x32-10 (Salmon et al., SC 2011): the n-th number is a pure function of (seed, stream, n). The struct is
+ * plain data; copying it copies the stream. */
+typedef struct xph_rng { uint64_t seed, stream, position; } xph_rng;
+enum { /* streams, so that no two uses of one seed share numbers */
+    XPH_RNG_INIT = 1, XPH_RNG_SHUFFLE = 2, XPH_RNG_SAMPLE = 3, XPH_RNG_SPLIT = 4, XPH_RNG_TEST = 5
+};
+void xph_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]); /* the bare function */
+uint32_t xph_rng_u32(xph_rng *rng);
+uint64_t xph_rng_u64(xph_rng *rng);
+uint64_t xph_rng_below(xph_rng *rng, uint64_t bound);  /* uniform in [0, bound), exactly; bound > 0 */
+double xph_rng_double(xph_rng *rng);                   /* uniform in [0, 1), 53 bits */
+float xph_rng_float(xph_rng *rng);                     /* uniform in (0, 1): never 0, never 1; 24 bits */
+
+/* ---- hashes ---------------------------------------------------------------------------------------------- */
+
+/* XXH64 with seed 0 (Collet's xxHash specification), one shot and in pieces. */
+uint64_t xph_hash(const void *data, size_t bytes);
+typedef struct xph_hasher { uint64_t lane[4], total; uint8_t tail[32]; uint32_t tail_bytes, reserved; } xph_hasher;
+void xph_hash_begin(xph_hasher *hasher);
+void xph_hash_add(xph_hasher *hasher, const void *data, size_t bytes);
+uint64_t xph_hash_end(const xph_hasher *hasher);
+uint32_t xph_crc32(uint32_t crc, const void *data, size_t bytes); /* zlib's; start with 0 */
+/* Verdict on a checksum; always true in fuzzing builds (FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION). */
+bool xph_hash_equal(uint64_t found, uint64_t expected);
+
+/* ---- files ----------------------------------------------------------------------------------------------- */
+
+/* A whole file in memory: mapped when map is asked for and the table can, else read into context memory. */
+typedef struct xph_file_data { exphil_context *context; const uint8_t *data; size_t bytes; bool mapped; } xph_file_data;
+/* Fails with EXPHIL_E_IO, and with EXPHIL_E_FORMAT when the file is longer than limit_bytes. */
+exphil_status xph_file_read(exphil_context *context, const char *path, size_t limit_bytes, bool map,
+                            xph_file_data *file, exphil_error *error);
+void xph_file_release(xph_file_data *file);
+
+/* Atomic writing: begin makes "<path>.exphil-tmp" (a stale one is taken over), add appends, commit syncs, renames,
+ * closes and syncs the folder; any failure, or cancel, removes the temporary and leaves the old file. The rename comes
+ * before the close, because the close gives up the lock that keeps other writers off. Refuses a target that exists
+ * and is not a regular file (symbolic links are not followed). */
+typedef struct xph_file_writer { exphil_context *context; void *file; char *path, *temporary; size_t path_bytes;
+                                 uint64_t written; } xph_file_writer;
+exphil_status xph_file_begin(exphil_context *context, const char *path, xph_file_writer *writer, exphil_error *error);
+exphil_status xph_file_add(xph_file_writer *writer, const void *data, size_t bytes, exphil_error *error);
+exphil_status xph_file_commit(xph_file_writer *writer, exphil_error *error);
+void xph_file_cancel(xph_file_writer *writer);
+
+#endif

@@ -1,0 +1,28 @@
+/* Door of lib/data: what training may know of datasets and prefetchers. Stands on lib/melee and lib/file. */
+#ifndef XPH_DATA_DATA_H
+#define XPH_DATA_DATA_H
+
+#include "base/base.h"
+
+exphil_context *xph_dataset_context(const exphil_dataset *dataset);
+exphil_dataset *xph_dataset_retain(const exphil_dataset *dataset);
+void xph_dataset_release(exphil_dataset *dataset);
+const exphil_spec *xph_dataset_spec_of(const exphil_dataset *dataset);
+uint64_t xph_dataset_spec_hash(const exphil_dataset *dataset);
+uint64_t xph_dataset_content_hash(const exphil_dataset *dataset);
+
+exphil_prefetcher *xph_prefetcher_retain(exphil_prefetcher *prefetcher);
+void xph_prefetcher_release(exphil_prefetcher *prefetcher);
+const exphil_sampling *xph_prefetcher_sampling(const exphil_prefetcher *prefetcher); /* defaults filled in */
+const exphil_dataset *xph_prefetcher_dataset(const exphil_prefetcher *prefetcher);
+
+/* The sampler without a thread: batch `index` of `epoch` into memory of the sampler. What evaluation uses. */
+typedef struct xph_sampler xph_sampler;
+exphil_status xph_sampler_create(const exphil_dataset *dataset, const exphil_sampling *sampling, xph_sampler **sampler,
+                                 exphil_error *error);
+void xph_sampler_destroy(xph_sampler *sampler);
+int64_t xph_sampler_batches(const xph_sampler *sampler);             /* per epoch */
+exphil_status xph_sampler_batch(xph_sampler *sampler, int64_t epoch, int64_t index, exphil_batch *batch,
+                                exphil_error *error);
+
+#endif

@@ -1,0 +1,36 @@
+/* Door of lib/melee: the first game the library knows. Replays themselves are read through exphil/slp.h. */
+#ifndef XPH_MELEE_MELEE_H
+#define XPH_MELEE_MELEE_H
+
+#include "base/base.h"
+
+#include <exphil/slp.h>
+
+/* A layout or codec, found once by name so that hot calls do not compare strings; NULL for an unknown name. */
+typedef struct xph_melee_layout xph_melee_layout;
+typedef struct xph_melee_codec xph_melee_codec;
+const xph_melee_layout *xph_melee_layout_find(const char *name);
+const xph_melee_codec *xph_melee_codec_find(const char *name);
+
+/* Hot: no allocation. On EXPHIL_E_NUMERIC / EXPHIL_E_INVALID *culprit is a static text that names the field. */
+exphil_status xph_melee_encode(const xph_melee_layout *layout, const exphil_melee_frame *frame, float *floats, int32_t *ids,
+                               const char **culprit);
+exphil_status xph_melee_pad_encode(const xph_melee_codec *codec, const exphil_pad *pad, int32_t *action,
+                                   const char **culprit);
+exphil_status xph_melee_pad_decode(const xph_melee_codec *codec, const int32_t *action, exphil_pad *pad,
+                                   const char **culprit);
+
+/* Characters by external id: "fox", "mewtwo", ...; NULL and -1 when unknown. */
+const char *xph_melee_character_name(int32_t external);
+int32_t xph_melee_character_find(const char *name);
+
+/* Frame table of a replay (lib/melee/game.c). position counts final frames from 0; frames ascend but may have gaps.
+ * state fills what is known after the frame at this position: it is the observation for the next one. false: own_port
+ * has no record there. */
+bool xph_melee_game_state(const exphil_slp *slp, int64_t position, int32_t own_port, int32_t opponent_port,
+                          exphil_melee_frame *frame);
+/* The controller of a port on the frame at this position (what a policy should have done): processed sticks and trigger,
+ * physical buttons (slp.md section 8). false: no record. */
+bool xph_melee_game_pad(const exphil_slp *slp, int64_t position, int32_t port, exphil_pad *pad);
+
+#endif

@@ -1,0 +1,99 @@
+/* Door of lib/model: what training and play may know of a model. Stands on lib/backend.h and lib/file.
+ *
+ * A model owns one arena of weights on its device, in the order: tensors that decay (matrices), then those that do not.
+ * A net is a plan for one shape (B, T): it owns activations and scratch, made once; forward and backward allocate nothing.
+ * Several nets may share one model. Weights are passed at each call, so a trainer runs nets on its own copy. */
+#ifndef XPH_MODEL_MODEL_H
+#define XPH_MODEL_MODEL_H
+
+#include "backend.h"
+#include "base/base.h"
+
+/* One tensor of the arena. */
+typedef struct xph_param {
+    char name[128];
+    int32_t rank, decays;               /* decays: 1 for matrices that weight decay applies to */
+    int64_t dim[4];
+    int64_t offset, count;              /* elements in the arena; offset is a multiple of 16 */
+} xph_param;
+
+/* Dimensions that the other rooms need, fixed at creation. */
+typedef struct xph_model_shape {
+    xph_type type;                      /* of arithmetic: F32 or F64 */
+    int32_t mode, delay, slots;         /* slots: past actions that are inputs */
+    int64_t window;                     /* frames, 0 in carry mode */
+    int64_t floats, ids, heads, logits, hidden;
+    int64_t state;                      /* reals of recurrent state per stream */
+    int64_t weights, decaying;          /* elements of the arena (padding included, zero); the first of which decay */
+    size_t real_bytes;                  /* 4 or 8 */
+    size_t packed_bytes;                /* of packed weights */
+    uint64_t spec_hash;
+} xph_model_shape;
+
+const xph_model_shape *xph_model_shape_of(const exphil_model *model);
+exphil_context *xph_model_context(const exphil_model *model);
+const exphil_spec *xph_model_spec(const exphil_model *model);
+const xph_head *xph_model_heads(const exphil_model *model);          /* [heads], with first logits */
+int64_t xph_model_param_count(const exphil_model *model);
+const xph_param *xph_model_param(const exphil_model *model, int64_t index);
+const void *xph_model_weights(const exphil_model *model);            /* device address of the arena */
+/* Packed form of the weights, made once and shared by all sessions. */
+exphil_status xph_model_packed(exphil_model *model, const void **packed, exphil_error *error);
+/* Children: retain makes tensor_set refuse; release destroys with the last. const: the count is atomic. */
+exphil_model *xph_model_retain(const exphil_model *model);
+void xph_model_release(exphil_model *model);
+/* Same configuration, given weights (device address, copied) and training counters. */
+exphil_status xph_model_with_weights(const exphil_model *like, const void *weights, uint64_t updates, uint64_t frames,
+                                     exphil_model **model, exphil_error *error);
+void xph_model_trained(const exphil_model *model, uint64_t *updates, uint64_t *frames);
+/* Hash of configuration (not of weights): equal for models whose optimizer states fit each other. */
+uint64_t xph_model_config_hash(const exphil_model *model);
+/* Hash of configuration and weights. */
+exphil_status xph_model_weights_hash(const exphil_model *model, uint64_t *hash, exphil_error *error);
+/* Writes a safetensors file from given weights (device) as exphil_model_save does, with extra metadata pairs. Begins only:
+ * the caller commits, so that several files can change together. */
+typedef struct xph_pair { const char *key, *value; } xph_pair;
+exphil_status xph_model_write(const exphil_model *model, const void *weights, uint64_t updates, uint64_t frames,
+                              const xph_pair *extra, int64_t extra_count, const char *path, xph_file_writer *writer,
+                              exphil_error *error);
+
+/* Index of the tensor that holds arena element i, -1 for padding. */
+int64_t xph_model_param_at(const exphil_model *model, int64_t element);
+
+/* ---- nets --------------------------------------------------------------------------------------------------- */
+
+typedef struct xph_net xph_net;
+enum { XPH_NET_TRAIN = 1,               /* keeps what backward needs */
+       XPH_NET_INLINE = 2 };            /* one thread, for play */
+
+/* Device addresses; M = B*T rows. state_in/state_out [B, state] stride ld_state, may be the same when not training. */
+typedef struct xph_net_io {
+    const float *floats;                /* [M, F] */
+    const int32_t *ids;                 /* [M, K] */
+    const int32_t *past;                /* [M, slots*A] */
+    const int32_t *actions;             /* [M, A] what was done (targets); needed for autoregressive heads */
+    const uint8_t *reset;               /* [M] or NULL */
+    const void *state_in;
+    void *state_out;
+    int64_t ld_state;
+} xph_net_io;
+
+exphil_status xph_net_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t flags, xph_net **net,
+                             exphil_error *error);
+void xph_net_destroy(xph_net *net);
+xph_stream *xph_net_stream(const xph_net *net);
+size_t xph_net_bytes(const xph_net *net);                            /* activations and scratch */
+/* weights -> packed (both device; packed is shape.packed_bytes). After every update. */
+exphil_status xph_net_pack(xph_net *net, const void *weights, void *packed);
+/* Blocks and heads, teacher-forced; logits [M, L] stay in the net until the next forward. */
+exphil_status xph_net_forward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io);
+void *xph_net_logits(const xph_net *net);                            /* device [M, L], real */
+/* After forward with the same io: dlogits [M, L] -> gradients, += into an arena shaped as the weights. */
+exphil_status xph_net_backward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
+                               const void *dlogits, void *gradients);
+/* Blocks, then the heads draw. how, noise ([M,L] or NULL), previous ([M,A] or NULL), actions [M,A] as in
+ * xph_sample_args; logits as after forward. In window mode the caller gives T frames and takes the last row. */
+exphil_status xph_net_sample(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
+                             const xph_sample_head *how, const float *noise, const int32_t *previous, int32_t *actions);
+
+#endif
