@@ -1,0 +1,99 @@
+/* Filling the caller's exphil_error: always terminated, one line, cut between characters, no locale. */
+#define _GNU_SOURCE
+#include "base/base.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ROOM  sizeof((exphil_error *)0)->message
+#define DRAFT 1024 /* formatted here first, so that the cut is made by place() */
+
+_Static_assert(offsetof(exphil_error, message) == sizeof(size_t) + 8, "layout of the first release");
+_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_error) == 256, "layout of the first release");
+
+/* An error struct that is too short to be one (struct_size not set) is left alone. */
+static bool wanted(const exphil_error *error)
+{
+    return error && error->struct_size >= sizeof *error;
+}
+
+/* Copies what fits, ends it, never leaves half a UTF-8 character; returns the length. Control characters (from
+ * paths, from files) become '?': the text is one line. */
+static size_t place(char *to, size_t room, const char *from)
+{
+    size_t length = strnlen(from, room);
+    if (length == room) {
+        length = room - 1;
+        while (length > 0 && ((unsigned char)from[length] & 0xC0) == 0x80) length--;
+    }
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)from[i];
+        to[i] = c < 0x20 || c == 0x7F ? '?' : (char)c;
+    }
+    to[length] = '\0';
+    return length;
+}
+
+exphil_status xph_fail(exphil_error *error, exphil_status status, const char *format, ...)
+{
+    if (!wanted(error)) return status;
+    char draft[DRAFT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(draft, sizeof draft, format, args);
+    va_end(args);
+    error->status = status;
+    error->native_code = 0;
+    place(error->message, ROOM, draft);
+    return status;
+}
+
+/* strerror would be translated, and is not safe between threads. */
+static void errno_text(int32_t code, char *text, size_t room)
+{
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 32)
+    const char *known = strerrordesc_np(code);
+    if (known) {
+        place(text, room, known);
+        return;
+    }
+#endif
+    snprintf(text, room, "error %d", (int)code);
+}
+
+exphil_status xph_fail_errno(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)
+{
+    if (!wanted(error)) return status;
+    char draft[DRAFT], reason[64];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(draft, sizeof draft, format, args);
+    va_end(args);
+    errno_text(code, reason, sizeof reason);
+    error->status = status;
+    error->native_code = code;
+    /* The reason must survive a long path. */
+    size_t tail = strlen(reason) + 2, length = place(error->message, ROOM - tail, draft);
+    place(error->message + length, ROOM - length, ": ");
+    place(error->message + length + 2, ROOM - length - 2, reason);
+    return status;
+}
+
+exphil_status xph_fail_within(exphil_error *error, exphil_status status, const char *format, ...)
+{
+    if (!wanted(error)) return status;
+    char draft[DRAFT], inner[ROOM];
+    place(inner, sizeof inner, error->message);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(draft, sizeof draft, format, args);
+    va_end(args);
+    error->status = status;
+    size_t length = place(error->message, ROOM, draft);
+    if (length + 2 < ROOM) {
+        place(error->message + length, ROOM - length, ": ");
+        place(error->message + length + 2, ROOM - length - 2, inner);
+    }
+    return status;
+}

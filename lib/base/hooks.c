@@ -1,0 +1,247 @@
+/* Making and ending a context: references, the copy of the hooks, the check for forked children. */
+#define _GNU_SOURCE
+#include "base/hooks.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_WIPEONFORK
+#  define MADV_WIPEONFORK 18
+#endif
+
+/* Layouts of the first release: what an old caller hands in. */
+_Static_assert(offsetof(exphil_allocator, free) == 3 * sizeof(void *), "layout of the first release");
+_Static_assert(offsetof(exphil_io, unmap) == 13 * sizeof(void *), "layout of the first release");
+_Static_assert(sizeof(void *) != 8 || offsetof(exphil_executor, parallel_for) == 24,
+               "layout of the first release");
+_Static_assert(sizeof(void *) != 8 || offsetof(exphil_context_config, log_level) == 100,
+               "layout of the first release");
+
+/* ---- hooks of the configuration ------------------------------------------------------------------------ */
+
+static void *plain_alloc(void *user, size_t bytes, size_t align)
+{
+    (void)user;
+    void *pointer = NULL;
+    return posix_memalign(&pointer, align, bytes) == 0 ? pointer : NULL;
+}
+
+static void plain_free(void *user, void *pointer, size_t bytes)
+{
+    (void)user;
+    (void)bytes;
+    free(pointer);
+}
+
+static exphil_status take_allocator(const exphil_allocator *given, exphil_allocator *taken,
+                                    exphil_error *error)
+{
+    *taken = (exphil_allocator){sizeof *taken, NULL, plain_alloc, plain_free};
+    if (!given) return EXPHIL_OK;
+    exphil_allocator hook = {0};
+    XPH_TRY(xph_config_take(&hook, sizeof hook, given, sizeof hook, "exphil_allocator", error));
+    if (!hook.alloc || !hook.free) {
+        return xph_fail(error, EXPHIL_E_INVALID, "allocator needs both alloc and free");
+    }
+    *taken = hook;
+    return EXPHIL_OK;
+}
+
+static exphil_status take_io(const exphil_io *given, exphil_io *taken, exphil_error *error)
+{
+    *taken = xph_posix_io;
+    if (!given) return EXPHIL_OK;
+    exphil_io io = {0};
+    XPH_TRY(xph_config_take(&io, sizeof io, given, sizeof io, "exphil_io", error));
+    bool whole = io.kind && io.open && io.size && io.read && io.write && io.sync && io.close && io.rename &&
+                 io.remove && io.sync_folder;
+    if (!whole)
+        return xph_fail(error, EXPHIL_E_INVALID, "io lacks a function; only map and unmap may be NULL");
+    if (!io.map != !io.unmap) return xph_fail(error, EXPHIL_E_INVALID, "io has only one of map and unmap");
+    *taken = io;
+    return EXPHIL_OK;
+}
+
+static exphil_status take_executor(const exphil_executor *given, exphil_executor *taken, exphil_error *error)
+{
+    *taken = (exphil_executor){0};
+    if (!given) return EXPHIL_OK;
+    exphil_executor hook = {0};
+    XPH_TRY(xph_config_take(&hook, sizeof hook, given, sizeof hook, "exphil_executor", error));
+    if (!hook.parallel_for) return xph_fail(error, EXPHIL_E_INVALID, "executor.parallel_for is NULL");
+    if (hook.workers < 1 || hook.workers > XPH_MOST_WORKERS) {
+        return xph_fail(error, EXPHIL_E_INVALID, "executor.workers is %d, must be in [1, %d]",
+                        (int)hook.workers, XPH_MOST_WORKERS);
+    }
+    if (hook.flags)
+        return xph_fail(error, EXPHIL_E_INVALID, "executor.flags is %u, must be 0", (unsigned)hook.flags);
+    *taken = hook;
+    return EXPHIL_OK;
+}
+
+static bool isa_of(const char *name, xph_isa *isa)
+{
+    for (xph_isa level = XPH_ISA_REF; level <= XPH_ISA_AVX512; level++) {
+        if (strcmp(name, xph_isa_name(level)) == 0) {
+            *isa = level;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the configuration asks for must be there; the environment only caps it, for finding faults. */
+static exphil_status take_isa(const char *asked, xph_isa *isa, exphil_error *error)
+{
+    xph_isa best = xph_cpu_detect(), level = best;
+    if (asked && !isa_of(asked, &level)) {
+        return xph_fail(error, EXPHIL_E_INVALID, "cpu_isa is \"%s\", must be ref, avx2 or avx512", asked);
+    }
+    if (level > best) {
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED,
+                        "cpu_isa is \"%s\", but this processor and system offer \"%s\"", asked,
+                        xph_isa_name(best));
+    }
+    const char *cap = secure_getenv("EXPHIL_CPU_ISA");
+    xph_isa most = level;
+    if (cap && *cap && !isa_of(cap, &most)) {
+        return xph_fail(error, EXPHIL_E_INVALID, "EXPHIL_CPU_ISA is \"%s\", must be ref, avx2 or avx512",
+                        cap);
+    }
+    *isa = most < level ? most : level;
+    return EXPHIL_OK;
+}
+
+static exphil_status take_hooks(const exphil_context_config *config, exphil_context *context,
+                                exphil_error *error)
+{
+    XPH_TRY(take_allocator(config->allocator, &context->allocator, error));
+    XPH_TRY(take_io(config->io, &context->io, error));
+    XPH_TRY(take_executor(config->executor, &context->executor, error));
+    XPH_TRY(take_isa(config->cpu_isa, &context->isa, error));
+    if (config->threads < 0 || config->threads > XPH_MOST_WORKERS) {
+        return xph_fail(error, EXPHIL_E_INVALID, "threads is %d, must be in [0, %d]", (int)config->threads,
+                        XPH_MOST_WORKERS);
+    }
+    if (config->log_level < 0 || config->log_level > EXPHIL_LOG_DEBUG) {
+        return xph_fail(error, EXPHIL_E_INVALID, "log_level is %d, must be in [0, %d]",
+                        (int)config->log_level, EXPHIL_LOG_DEBUG);
+    }
+    context->threads = config->threads ? config->threads : xph_cpu_count();
+    if (context->threads > XPH_MOST_WORKERS) context->threads = XPH_MOST_WORKERS;
+    context->log = config->log;
+    context->log_user = config->log_user;
+    context->log_level = config->log_level ? config->log_level : EXPHIL_LOG_WARNING;
+    context->cancel = config->cancel;
+    context->cancel_user = config->cancel_user;
+    context->memory_limit = config->memory_limit_bytes;
+    return EXPHIL_OK;
+}
+
+/* ---- fork ------------------------------------------------------------------------------------------------ */
+
+/* Asking for the pid is a system call, which a step must not make. Linux can instead clear a page in every child
+ * (MADV_WIPEONFORK, since 4.14). The page is the only memory that does not come from the allocator: clearing one of
+ * the allocator's pages could hit a neighbour. */
+static const volatile unsigned char *make_birth_mark(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *mark = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mark == MAP_FAILED) return NULL;
+    if (madvise(mark, page, MADV_WIPEONFORK) != 0) {
+        munmap(mark, page);
+        return NULL;
+    }
+    *mark = 1;
+    mprotect(mark, page, PROT_READ);
+    return mark;
+}
+
+bool xph_forked(const exphil_context *context)
+{
+    if (context->birth) return *context->birth == 0;
+    return (int64_t)getpid() != context->pid;
+}
+
+exphil_status xph_context_check(const exphil_context *context, exphil_error *error)
+{
+    if (!context) return xph_fail(error, EXPHIL_E_INVALID, "context is NULL");
+    if (xph_forked(context)) {
+        return xph_fail(error, EXPHIL_E_STATE,
+                        "the context was made before fork(); make a new one in the child");
+    }
+    return EXPHIL_OK;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------ */
+
+exphil_status xph_context_make(const exphil_context_config *config, exphil_context **context,
+                               exphil_error *error)
+{
+    exphil_context draft = {.references = 1};
+    XPH_TRY(take_hooks(config, &draft, error));
+    exphil_context *made = draft.allocator.alloc(draft.allocator.user, sizeof *made, 64);
+    if (!made) return xph_no_memory(sizeof *made, error);
+    *made = draft;
+    made->used = made->peak = sizeof *made;
+    made->allocations = 1;
+    made->pid = getpid();
+    made->birth = make_birth_mark();
+    if (pthread_mutex_init(&made->pool_lock, NULL) != 0 || pthread_mutex_init(&made->queue.lock, NULL) != 0) {
+        draft.allocator.free(draft.allocator.user, made, sizeof *made);
+        return xph_fail(error, EXPHIL_E_MEMORY, "could not make a lock");
+    }
+    *context = made;
+    return EXPHIL_OK;
+}
+
+void xph_context_set_device(exphil_context *context, struct xph_device *device,
+                            void (*close)(struct xph_device *device))
+{
+    context->device = device;
+    context->device_close = close;
+}
+
+exphil_context *xph_context_retain(exphil_context *context)
+{
+    atomic_fetch_add_explicit(&context->references, 1, memory_order_relaxed);
+    return context;
+}
+
+/* In a forked child there is nothing to end: the threads and the driver live in the parent only, and their locks may
+ * be held for ever. The memory stays. */
+void xph_context_release(exphil_context *context)
+{
+    if (!context || xph_forked(context)) return;
+    if (atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) != 1) return;
+    xph_pool_destroy(context);
+    if (context->device_close) context->device_close(context->device);
+    xph_log_flush(context);
+    pthread_mutex_destroy(&context->pool_lock);
+    pthread_mutex_destroy(&context->queue.lock);
+    if (context->birth) munmap((void *)(uintptr_t)context->birth, (size_t)sysconf(_SC_PAGESIZE));
+    exphil_allocator allocator = context->allocator;
+    allocator.free(allocator.user, context, sizeof *context);
+}
+
+xph_isa xph_context_isa(const exphil_context *context)
+{
+    return context->isa;
+}
+
+size_t xph_context_memory_limit(const exphil_context *context)
+{
+    return context->memory_limit;
+}
+
+struct xph_device *xph_context_backend(const exphil_context *context)
+{
+    return context->device;
+}
+
+bool xph_cancelled(exphil_context *context)
+{
+    return context->cancel && context->cancel(context->cancel_user);
+}

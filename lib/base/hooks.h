@@ -1,0 +1,59 @@
+/* The context as the files of this room see it. What other rooms may do with one is in base.h. */
+#ifndef XPH_BASE_HOOKS_H
+#define XPH_BASE_HOOKS_H
+
+#include "base/base.h"
+
+#include <pthread.h>
+
+#define XPH_LOG_LINE  240 /* bytes of one line, with its end */
+#define XPH_LOG_QUEUE 32  /* lines that wait for a flush; more are counted and dropped */
+
+#define XPH_MOST_WORKERS    1024
+#define XPH_MOST_INTERRUPTS 1000 /* EINTR in a row before a file operation counts as failed */
+
+typedef struct xph_log_queue {
+    pthread_mutex_t lock;
+    int32_t first, count;
+    uint64_t dropped;
+    exphil_log_level level[XPH_LOG_QUEUE];
+    char line[XPH_LOG_QUEUE][XPH_LOG_LINE];
+} xph_log_queue;
+
+typedef struct xph_pool xph_pool;
+
+struct exphil_context {
+    atomic_int references;
+    int32_t threads;                     /* of the own pool, the caller among them; at least 1 */
+    const volatile unsigned char *birth; /* a page that reads 0 in a forked child; NULL: ask for the pid */
+    int64_t pid;
+    exphil_allocator allocator;
+    exphil_io io;
+    exphil_executor executor; /* parallel_for NULL: own pool */
+    exphil_log_fn log;
+    void *log_user;
+    exphil_cancel_fn cancel;
+    void *cancel_user;
+    exphil_log_level log_level;
+    xph_isa isa;
+    size_t memory_limit;
+    atomic_uint_fast64_t used, peak, allocations;
+    pthread_mutex_t pool_lock; /* guards the making of the pool */
+    xph_pool *_Atomic pool;    /* made by the first call that has work for two */
+    struct xph_device *device;
+    void (*device_close)(struct xph_device *device);
+    xph_log_queue queue;
+};
+
+/* The file system. user is not looked at. */
+extern const exphil_io xph_posix_io;
+
+/* True in a process that is not the one that made the context. */
+bool xph_forked(const exphil_context *context);
+
+/* Starts a thread with a stack of its own size and all signals blocked; returns an errno value. */
+int32_t xph_pthread_start(pthread_t *id, void *(*fn)(void *arg), void *arg);
+
+void xph_pool_destroy(exphil_context *context);
+
+#endif

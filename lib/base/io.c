@@ -1,0 +1,190 @@
+/* exphil_io on the file system of the machine. A file is its descriptor plus one, in the pointer: nothing to allocate,
+ * and never NULL. Interrupted and short operations are reported as they are; the callers in this room go on. */
+#define _GNU_SOURCE
+#include "base/hooks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LARGEST_TRANSFER ((size_t)1 << 30) /* Linux does at most 2 GiB less a page in one call */
+#define CREATE_ATTEMPTS  16
+
+static void *pack(int descriptor)
+{
+    return (void *)((intptr_t)descriptor + 1);
+}
+static int unpack(void *file)
+{
+    return (int)((intptr_t)file - 1);
+}
+
+static int32_t posix_kind(void *user, const char *path, int32_t *kind)
+{
+    (void)user;
+    struct stat status;
+    if (lstat(path, &status) != 0) {
+        if (errno != ENOENT) return errno;
+        *kind = EXPHIL_IO_ABSENT;
+        return 0;
+    }
+    *kind = S_ISREG(status.st_mode)   ? EXPHIL_IO_FILE
+            : S_ISDIR(status.st_mode) ? EXPHIL_IO_FOLDER
+                                      : EXPHIL_IO_OTHER;
+    return 0;
+}
+
+/* O_NONBLOCK so that opening a pipe somebody put there does not hang; size refuses it afterwards. */
+static int32_t open_existing(const char *path, void **file)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return errno;
+    *file = pack(descriptor);
+    return 0;
+}
+
+/* Whether path still names the file that was opened: another writer may have renamed or removed it between our open
+ * and our lock. 0: yes; EAGAIN: no, open again; else an error. */
+static int32_t still_there(int descriptor, const char *path)
+{
+    struct stat opened, named;
+    if (fstat(descriptor, &opened) != 0) return errno;
+    if (!S_ISREG(opened.st_mode)) return EEXIST;
+    if (lstat(path, &named) != 0) return errno == ENOENT ? EAGAIN : errno;
+    return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino ? 0 : EAGAIN;
+}
+
+static int32_t create_once(const char *path, void **file)
+{
+    int descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (descriptor < 0) return errno;
+    int32_t rc = 0;
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) rc = errno == EWOULDBLOCK ? EBUSY : errno;
+    if (!rc) rc = still_there(descriptor, path);
+    if (!rc && ftruncate(descriptor, 0) != 0) rc = errno;
+    if (rc) {
+        close(descriptor);
+        return rc;
+    }
+    *file = pack(descriptor);
+    return 0;
+}
+
+static int32_t posix_open(void *user, const char *path, int32_t mode, void **file)
+{
+    (void)user;
+    if (mode == EXPHIL_IO_READ) return open_existing(path, file);
+    if (mode != EXPHIL_IO_CREATE) return EINVAL;
+    int32_t rc = EAGAIN;
+    for (int i = 0; i < CREATE_ATTEMPTS && rc == EAGAIN; i++) rc = create_once(path, file);
+    return rc == EAGAIN ? EBUSY : rc;
+}
+
+static int32_t posix_size(void *user, void *file, uint64_t *size)
+{
+    (void)user;
+    struct stat status;
+    if (fstat(unpack(file), &status) != 0) return errno;
+    if (S_ISDIR(status.st_mode)) return EISDIR;
+    if (!S_ISREG(status.st_mode)) return EINVAL;
+    *size = (uint64_t)status.st_size;
+    return 0;
+}
+
+static int32_t posix_read(void *user, void *file, uint64_t offset, void *data, size_t bytes, size_t *done)
+{
+    (void)user;
+    if (offset > INT64_MAX) return EOVERFLOW;
+    ssize_t rc =
+        pread(unpack(file), data, bytes < LARGEST_TRANSFER ? bytes : LARGEST_TRANSFER, (off_t)offset);
+    if (rc < 0) return errno;
+    *done = (size_t)rc;
+    return 0;
+}
+
+static int32_t posix_write(void *user, void *file, const void *data, size_t bytes, size_t *done)
+{
+    (void)user;
+    ssize_t rc = write(unpack(file), data, bytes < LARGEST_TRANSFER ? bytes : LARGEST_TRANSFER);
+    if (rc < 0) return errno;
+    *done = (size_t)rc;
+    return 0;
+}
+
+static int32_t posix_sync(void *user, void *file)
+{
+    (void)user;
+    return fsync(unpack(file)) == 0 ? 0 : errno;
+}
+
+/* The descriptor is gone whatever close says, after EINTR too (Linux). */
+static int32_t posix_close(void *user, void *file)
+{
+    (void)user;
+    return close(unpack(file)) == 0 || errno == EINTR ? 0 : errno;
+}
+
+static int32_t posix_rename(void *user, const char *from, const char *to)
+{
+    (void)user;
+    return rename(from, to) == 0 ? 0 : errno;
+}
+
+static int32_t posix_remove(void *user, const char *path)
+{
+    (void)user;
+    return unlink(path) == 0 ? 0 : errno;
+}
+
+static int32_t posix_sync_folder(void *user, const char *path)
+{
+    (void)user;
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    if (length >= sizeof folder) return ENAMETOOLONG;
+    snprintf(folder, sizeof folder, "%.*s", (int)length, path);
+    if (!length) snprintf(folder, sizeof folder, "%s", slash ? "/" : ".");
+    int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) return errno;
+    /* Some network file systems cannot sync a folder and say EINVAL: there is no more to be done there. */
+    int32_t rc = fsync(descriptor) == 0 || errno == EINVAL ? 0 : errno;
+    close(descriptor);
+    return rc;
+}
+
+static int32_t posix_map(void *user, void *file, size_t bytes, const void **data)
+{
+    (void)user;
+    void *mapped = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, unpack(file), 0);
+    if (mapped == MAP_FAILED) return errno;
+    *data = mapped;
+    return 0;
+}
+
+static int32_t posix_unmap(void *user, const void *data, size_t bytes)
+{
+    (void)user;
+    return munmap((void *)(uintptr_t)data, bytes) == 0 ? 0 : errno;
+}
+
+const exphil_io xph_posix_io = {
+    .struct_size = sizeof(exphil_io),
+    .kind = posix_kind,
+    .open = posix_open,
+    .size = posix_size,
+    .read = posix_read,
+    .write = posix_write,
+    .sync = posix_sync,
+    .close = posix_close,
+    .rename = posix_rename,
+    .remove = posix_remove,
+    .sync_folder = posix_sync_folder,
+    .map = posix_map,
+    .unmap = posix_unmap,
+};

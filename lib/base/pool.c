@@ -1,0 +1,216 @@
+/* The context's own threads, and the way to the host's. Threads sleep on a condition when there is nothing to do and
+ * never spin. Any number of callers may fan out at the same time: each puts a job on the list, works on it itself as
+ * worker 0, and idle threads join the oldest job that has items left. A thread is in one job at a time, so that its
+ * number is its own within that job, and a caller never waits for another caller's work. */
+#define _GNU_SOURCE
+#include "base/hooks.h"
+
+typedef struct xph_job {
+    xph_task_fn fn;
+    void *arg;
+    int64_t count;
+    _Atomic int64_t next; /* first item that nobody has taken */
+    int32_t helpers;      /* pool threads inside; under the lock */
+    struct xph_job *later;
+} xph_job;
+
+typedef struct xph_pool_thread {
+    struct xph_pool *pool;
+    pthread_t id;
+    int32_t number; /* 1 and up; 0 is the caller */
+} xph_pool_thread;
+
+struct xph_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+    xph_job *jobs; /* oldest first */
+    int32_t started, sleeping;
+    bool ending;
+    int32_t room;
+    xph_pool_thread thread[];
+};
+
+static void work_on(xph_job *job, int32_t worker)
+{
+    for (;;) {
+        int64_t i = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+        if (i >= job->count) return;
+        job->fn(job->arg, i, worker);
+    }
+}
+
+/* Under the lock. */
+static xph_job *open_job(struct xph_pool *pool)
+{
+    for (xph_job *job = pool->jobs; job; job = job->later) {
+        if (atomic_load_explicit(&job->next, memory_order_relaxed) < job->count) return job;
+    }
+    return NULL;
+}
+
+static void *pool_thread(void *arg)
+{
+    xph_pool_thread *self = arg;
+    struct xph_pool *pool = self->pool;
+    xph_fpu_push();
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        xph_job *job = open_job(pool);
+        if (!job) {
+            if (pool->ending) break;
+            pool->sleeping++;
+            pthread_cond_wait(&pool->work, &pool->lock);
+            pool->sleeping--;
+            continue;
+        }
+        job->helpers++;
+        pthread_mutex_unlock(&pool->lock);
+        work_on(job, self->number);
+        pthread_mutex_lock(&pool->lock);
+        if (--job->helpers == 0) pthread_cond_broadcast(&pool->done);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+/* ---- making and ending ----------------------------------------------------------------------------------- */
+
+static size_t pool_bytes(int32_t threads)
+{
+    return sizeof(struct xph_pool) + (size_t)threads * sizeof(xph_pool_thread);
+}
+
+static bool init_locks(struct xph_pool *pool)
+{
+    if (pthread_mutex_init(&pool->lock, NULL) != 0) return false;
+    if (pthread_cond_init(&pool->work, NULL) == 0) {
+        if (pthread_cond_init(&pool->done, NULL) == 0) return true;
+        pthread_cond_destroy(&pool->work);
+    }
+    pthread_mutex_destroy(&pool->lock);
+    return false;
+}
+
+/* Starts as many threads as the system gives: the work is done with fewer, or by the caller alone. */
+static struct xph_pool *make_pool(exphil_context *context)
+{
+    int32_t wanted = context->threads - 1;
+    struct xph_pool *pool = xph_calloc(context, 1, pool_bytes(wanted));
+    if (!pool) return NULL;
+    if (!init_locks(pool)) {
+        xph_free(context, pool, pool_bytes(wanted));
+        return NULL;
+    }
+    pool->room = wanted;
+    for (; pool->started < wanted; pool->started++) {
+        xph_pool_thread *thread = &pool->thread[pool->started];
+        *thread = (xph_pool_thread){.pool = pool, .number = pool->started + 1};
+        int32_t rc = xph_pthread_start(&thread->id, pool_thread, thread);
+        if (rc) {
+            xph_log_from_worker(context, EXPHIL_LOG_WARNING,
+                                "only %d of %d threads could be started (errno %d)", (int)pool->started + 1,
+                                (int)context->threads, (int)rc);
+            break;
+        }
+    }
+    return pool;
+}
+
+static struct xph_pool *the_pool(exphil_context *context)
+{
+    struct xph_pool *pool = atomic_load_explicit(&context->pool, memory_order_acquire);
+    if (pool) return pool;
+    pthread_mutex_lock(&context->pool_lock);
+    pool = atomic_load_explicit(&context->pool, memory_order_relaxed);
+    if (!pool) {
+        pool = make_pool(context);
+        atomic_store_explicit(&context->pool, pool, memory_order_release);
+    }
+    pthread_mutex_unlock(&context->pool_lock);
+    return pool;
+}
+
+void xph_pool_destroy(exphil_context *context)
+{
+    struct xph_pool *pool = atomic_exchange(&context->pool, NULL);
+    if (!pool) return;
+    pthread_mutex_lock(&pool->lock);
+    pool->ending = true;
+    pthread_cond_broadcast(&pool->work);
+    pthread_mutex_unlock(&pool->lock);
+    for (int32_t i = 0; i < pool->started; i++) pthread_join(pool->thread[i].id, NULL);
+    pthread_cond_destroy(&pool->done);
+    pthread_cond_destroy(&pool->work);
+    pthread_mutex_destroy(&pool->lock);
+    xph_free(context, pool, pool_bytes(pool->room));
+}
+
+/* ---- use --------------------------------------------------------------------------------------------------- */
+
+static void add_job(struct xph_pool *pool, xph_job *job)
+{
+    pthread_mutex_lock(&pool->lock);
+    xph_job **end = &pool->jobs;
+    while (*end) end = &(*end)->later;
+    *end = job;
+    int64_t wake = job->count - 1 < pool->sleeping ? job->count - 1 : pool->sleeping;
+    while (wake-- > 0) pthread_cond_signal(&pool->work);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* The job lies on the caller's stack: no thread may be inside when this returns. */
+static void finish_job(struct xph_pool *pool, xph_job *job)
+{
+    pthread_mutex_lock(&pool->lock);
+    xph_job **link = &pool->jobs;
+    while (*link != job) link = &(*link)->later;
+    *link = job->later;
+    while (job->helpers > 0) pthread_cond_wait(&pool->done, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void run_alone(xph_task_fn fn, void *arg, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) fn(arg, i, 0);
+}
+
+typedef struct hosted {
+    xph_task_fn fn;
+    void *arg;
+} hosted;
+
+/* Threads of the host run in whatever mode the host has set. */
+static void run_hosted(void *arg, int64_t i, int32_t worker)
+{
+    const hosted *task = arg;
+    xph_fpu saved = xph_fpu_push();
+    task->fn(task->arg, i, worker);
+    xph_fpu_pop(saved);
+}
+
+void xph_parallel(exphil_context *context, xph_task_fn fn, void *arg, int64_t count)
+{
+    if (count <= 1 || xph_workers(context) == 1) {
+        run_alone(fn, arg, count);
+        return;
+    }
+    if (context->executor.parallel_for) {
+        hosted task = {fn, arg};
+        context->executor.parallel_for(context->executor.user, run_hosted, &task, count);
+        return;
+    }
+    struct xph_pool *pool = the_pool(context);
+    if (!pool || pool->started == 0) {
+        run_alone(fn, arg, count);
+        return;
+    }
+    xph_job job = {.fn = fn, .arg = arg, .count = count};
+    add_job(pool, &job);
+    work_on(&job, 0);
+    finish_job(pool, &job);
+}
+
+int32_t xph_workers(const exphil_context *context)
+{
+    return context->executor.parallel_for ? context->executor.workers : context->threads;
+}

@@ -1,0 +1,95 @@
+/* What the processor can do and how many of its cores this process may use. */
+#define _GNU_SOURCE
+#include "base/base.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#  include <cpuid.h>
+
+/* State that the system saves on a task switch (XCR0): without it the registers may not be touched, whatever CPUID
+ * says; virtual machines do hide AVX-512 that way. */
+#  define XCR0_AVX    0x06u /* SSE, upper halves of ymm */
+#  define XCR0_AVX512 0xE6u /* ... and opmask, upper halves of zmm0-15, zmm16-31 */
+
+static bool all(uint32_t word, uint32_t bits)
+{
+    return (word & bits) == bits;
+}
+
+/* XGETBV by hand: the intrinsic needs a compiler flag that would let the compiler use AVX here. */
+static uint32_t enabled_state(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+xph_isa xph_cpu_detect(void)
+{
+    uint32_t a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return XPH_ISA_REF;
+    if (!all(c, bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C)) return XPH_ISA_REF;
+    uint32_t state = enabled_state();
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return XPH_ISA_REF;
+    if (!all(state, XCR0_AVX) || !all(b, bit_AVX2)) return XPH_ISA_REF;
+    uint32_t wide = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | (uint32_t)bit_AVX512VL;
+    return all(state, XCR0_AVX512) && all(b, wide) ? XPH_ISA_AVX512 : XPH_ISA_AVX2;
+}
+
+void xph_cpu_name(char *name, size_t bytes)
+{
+    uint32_t brand[13] = {0};
+    bool known = true;
+    for (uint32_t i = 0; i < 3 && known; i++) {
+        uint32_t *r = brand + 4 * i;
+        known = __get_cpuid(0x80000002u + i, &r[0], &r[1], &r[2], &r[3]) != 0;
+    }
+    const char *text = (const char *)brand;
+    while (*text == ' ') text++;
+    snprintf(name, bytes, "%s", known && *text ? text : "x86-64");
+    for (size_t end = strlen(name); end > 0 && name[end - 1] == ' '; end--) name[end - 1] = '\0';
+}
+
+#else
+
+xph_isa xph_cpu_detect(void)
+{
+    return XPH_ISA_REF;
+}
+
+void xph_cpu_name(char *name, size_t bytes)
+{
+    snprintf(name, bytes, "CPU");
+}
+
+#endif
+
+const char *xph_isa_name(xph_isa isa)
+{
+    switch (isa) {
+    case XPH_ISA_REF:
+        return "ref";
+    case XPH_ISA_AVX2:
+        return "avx2";
+    case XPH_ISA_AVX512:
+        return "avx512";
+    default:
+        return "unknown";
+    }
+}
+
+int32_t xph_cpu_count(void)
+{
+    /* Room for 8192 cores; the kernel refuses a set that is too small, then all that are online count. */
+    cpu_set_t set[8192 / CPU_SETSIZE];
+    if (sched_getaffinity(0, sizeof set, set) == 0) {
+        int count = CPU_COUNT_S(sizeof set, set);
+        if (count > 0) return count;
+    }
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (int32_t)online : 1;
+}
