@@ -35,31 +35,24 @@ typedef double real;
 #  error "define XPH_REAL_F32 or XPH_REAL_F64, and XPH_SET"
 #endif
 
-#define XPH_JOIN_NOW(a, b) a##b
-#define XPH_JOIN(a, b)     XPH_JOIN_NOW(a, b)
-#define XPH_TEXT_NOW(a)    #a
-#define XPH_TEXT(a)        XPH_TEXT_NOW(a)
+#define XPH_JOIN_NOW(a, b)   a##b
+#define XPH_JOIN(a, b)       XPH_JOIN_NOW(a, b)
+#define XPH_TEXT_NOW(a)      #a
+#define XPH_TEXT(a)          XPH_TEXT_NOW(a)
 /* xph_linear + _ + f32_avx2: for names that leave the file. */
-#define XPH_FN(name)       XPH_JOIN(XPH_JOIN(name, _), XPH_SET)
-/* The candidates of an operation: `const xph_candidate XPH_LIST(norm)[] = {{XPH_LABEL("norm"), ...}, XPH_LIST_END};` */
-#define XPH_LIST(op)       XPH_FN(xph_##op)
-#define XPH_LABEL(text)    text "_" XPH_TEXT(XPH_SET)
-#define XPH_LIST_END                                                                                         \
-  {                                                                                                          \
-    NULL, NULL, NULL,                                                                                        \
-    {                                                                                                        \
-      {                                                                                                      \
-        NULL, NULL                                                                                           \
-      }                                                                                                      \
-    }                                                                                                        \
-  }
-
-/* Every list of the set; the order of xph_op. */
+#define XPH_FN(name)         XPH_JOIN(XPH_JOIN(name, _), XPH_SET)
+/* The candidates of an operation:
+ *   const xph_candidate XPH_LIST(norm)[] = {{.name = XPH_LABEL("norm"), .phase = {{items, run}}}, XPH_LIST_END}; */
+#define XPH_LIST(op)         XPH_FN(xph_##op)
+#define XPH_LABEL(text)      text "_" XPH_TEXT(XPH_SET)
+/* Every list of the set, in the order of xph_op. */
+/* clang-format off */
+#define XPH_LIST_END {.name = NULL}
 #define XPH_ALL_LISTS(each)                                                                                  \
-  each(linear) each(linear_grad) each(linear_pack) each(norm) each(norm_grad) each(conv) each(conv_grad)     \
-      each(scan) each(scan_grad) each(attention) each(attention_grad) each(rnn) each(rnn_grad) each(embed)   \
-          each(embed_grad) each(heads) each(heads_grad) each(loss) each(sample) each(adam) each(norm2)       \
-              each(axpby)
+    each(linear) each(linear_grad) each(linear_pack) each(norm) each(norm_grad) each(conv) each(conv_grad)   \
+    each(scan) each(scan_grad) each(attention) each(attention_grad) each(rnn) each(rnn_grad) each(embed)     \
+    each(embed_grad) each(heads) each(heads_grad) each(loss) each(sample) each(adam) each(norm2) each(axpby)
+/* clang-format on */
 #define XPH_DECLARE_LIST(op) extern const xph_candidate XPH_LIST(op)[];
 XPH_ALL_LISTS(XPH_DECLARE_LIST)
 
