@@ -141,17 +141,19 @@ void xph_fpu_pop(xph_fpu saved);
 
 int64_t xph_clock_ns(void);               /* monotonic */
 
+int64_t xph_memory_total(void);           /* of the machine, bytes; 0: not known */
+
 /* The device backend of a context (lib/backend.h) is owned by the context and opened by lib/context.c. */
 struct xph_device;
 struct xph_device *xph_context_backend(const exphil_context *context);
+const exphil_device_info *xph_context_device_info(const exphil_context *context);
 
-/* For lib/context.c only: a context without a device, then its device, which close gets back at the end. The host's
- * memory figures go into info. */
+/* For lib/context.c only: a context without a device; then its device, what close gets back at the end, and what
+ * there is to say about it. The host's memory figures go into info. */
 exphil_status xph_context_make(const exphil_context_config *config, exphil_context **context, exphil_error *error);
-void xph_context_set_device(exphil_context *context, struct xph_device *device,
-                            void (*close)(struct xph_device *device));
+void xph_context_set_device(exphil_context *context, struct xph_device *device, const exphil_device_info *info,
+                            void *owner, void (*close)(void *owner));
 void xph_context_host_memory(const exphil_context *context, exphil_memory_info *info);
-size_t xph_context_memory_limit(const exphil_context *context); /* of the device; 0: none */
 
 /* ---- random numbers -------------------------------------------------------------------------------------- */
 
@@ -199,5 +201,18 @@ exphil_status xph_file_begin(exphil_context *context, const char *path, xph_file
 exphil_status xph_file_add(xph_file_writer *writer, const void *data, size_t bytes, exphil_error *error);
 exphil_status xph_file_commit(xph_file_writer *writer, exphil_error *error);
 void xph_file_cancel(xph_file_writer *writer);
+
+/* ---- spec: what a frame of a game looks like (spec.c) ------------------------------------------------------- */
+
+/* EXPHIL_E_INVALID names the field. Everything below expects a spec that passed here. */
+exphil_status xph_spec_check(const exphil_spec *spec, exphil_error *error);
+/* Checks, then copies into one flat block with all texts. Widths of 0 become 8 and a layout_hash of 0 becomes the one
+ * made from names and sizes, so a copy can be written to a file as it is; exphil_spec_hash stays the same. */
+exphil_status xph_spec_copy(exphil_context *context, const exphil_spec *spec, exphil_spec **copy,
+                            exphil_error *error);
+void xph_spec_free(exphil_context *context, exphil_spec *spec); /* NULL is ignored */
+int64_t xph_spec_logits(const exphil_spec *spec);               /* L: bits and classes of all heads */
+/* Every head value of action [A] in range? row goes into the message unless it is negative. */
+exphil_status xph_action_check(const exphil_spec *spec, const int32_t *action, int64_t row, exphil_error *error);
 
 #endif
