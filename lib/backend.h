@@ -43,6 +43,7 @@ typedef struct xph_host {
     int32_t (*workers)(void *context);
     int32_t isa;                        /* level allowed by the context (base/base.h xph_isa) */
     int32_t reserved;
+    size_t memory_limit_bytes;          /* of the device's own memory; 0: none. alloc keeps it for the CPU */
 } xph_host;
 
 /* y = x W^T + bias + residual; x [rows,in], W [out,in], y [rows,out]. residual may be y itself. */

@@ -136,7 +136,6 @@ static exphil_status take_hooks(const exphil_context_config *config, exphil_cont
     context->log_level = config->log_level ? config->log_level : EXPHIL_LOG_WARNING;
     context->cancel = config->cancel;
     context->cancel_user = config->cancel_user;
-    context->memory_limit = config->memory_limit_bytes;
     return EXPHIL_OK;
 }
 
@@ -198,9 +197,11 @@ exphil_status xph_context_make(const exphil_context_config *config, exphil_conte
 }
 
 void xph_context_set_device(exphil_context *context, struct xph_device *device,
-                            void (*close)(struct xph_device *device))
+                            const exphil_device_info *info, void *owner, void (*close)(void *owner))
 {
     context->device = device;
+    context->device_info = *info;
+    context->device_owner = owner;
     context->device_close = close;
 }
 
@@ -217,7 +218,7 @@ void xph_context_release(exphil_context *context)
     if (!context || xph_forked(context)) return;
     if (atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) != 1) return;
     xph_pool_destroy(context);
-    if (context->device_close) context->device_close(context->device);
+    if (context->device_close) context->device_close(context->device_owner);
     xph_log_flush(context);
     pthread_mutex_destroy(&context->pool_lock);
     pthread_mutex_destroy(&context->queue.lock);
@@ -231,14 +232,14 @@ xph_isa xph_context_isa(const exphil_context *context)
     return context->isa;
 }
 
-size_t xph_context_memory_limit(const exphil_context *context)
-{
-    return context->memory_limit;
-}
-
 struct xph_device *xph_context_backend(const exphil_context *context)
 {
     return context->device;
+}
+
+const exphil_device_info *xph_context_device_info(const exphil_context *context)
+{
+    return &context->device_info;
 }
 
 bool xph_cancelled(exphil_context *context)

@@ -36,12 +36,13 @@ struct exphil_context {
     void *cancel_user;
     exphil_log_level log_level;
     xph_isa isa;
-    size_t memory_limit;
     atomic_uint_fast64_t used, peak, allocations;
     pthread_mutex_t pool_lock; /* guards the making of the pool */
     xph_pool *_Atomic pool;    /* made by the first call that has work for two */
     struct xph_device *device;
-    void (*device_close)(struct xph_device *device);
+    void *device_owner; /* goes to device_close */
+    void (*device_close)(void *owner);
+    exphil_device_info device_info;
     xph_log_queue queue;
 };
 

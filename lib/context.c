@@ -1,0 +1,252 @@
+/* Contexts and devices as the host sees them: makes the bare context of lib/base, opens a device for it, lists what
+ * devices there are. */
+#include "plugin.h"
+
+#include <stdio.h>
+
+#define CPU  "cpu"
+#define CUDA "cuda"
+
+_Static_assert(sizeof(void *) != 8 || offsetof(exphil_device_info, isa) == 184,
+               "layout of the first release");
+_Static_assert(offsetof(exphil_memory_info, device_reused) == sizeof(size_t) + 48,
+               "layout of the first release");
+
+/* ---- what a backend is given of its context -------------------------------------------------------------- */
+
+typedef struct opened {
+    xph_host host;
+    exphil_context *context;
+    const xph_backend *backend;
+    xph_device *device;
+    size_t limit; /* of memory that this device takes from the host; 0: none */
+    atomic_size_t taken;
+} opened;
+
+/* Memory of the CPU device is host memory: the configured limit is kept here. */
+static void *host_alloc(void *user, size_t bytes)
+{
+    opened *owner = user;
+    size_t taken = atomic_fetch_add(&owner->taken, bytes);
+    if (owner->limit && (bytes > owner->limit || taken > owner->limit - bytes)) {
+        atomic_fetch_sub(&owner->taken, bytes);
+        return NULL;
+    }
+    void *pointer = xph_alloc(owner->context, bytes);
+    if (!pointer) atomic_fetch_sub(&owner->taken, bytes);
+    return pointer;
+}
+
+static void host_free(void *user, void *pointer, size_t bytes)
+{
+    opened *owner = user;
+    if (!pointer) return;
+    xph_free(owner->context, pointer, bytes);
+    atomic_fetch_sub(&owner->taken, bytes);
+}
+
+/* A backend may speak from any thread. */
+static void host_log(void *user, exphil_log_level level, const char *message)
+{
+    xph_log_from_worker(((opened *)user)->context, level, "%s", message);
+}
+
+static int32_t host_cancelled(void *user)
+{
+    return xph_cancelled(((opened *)user)->context);
+}
+
+static void host_parallel(void *user, void (*fn)(void *arg, int64_t i, int32_t worker), void *arg,
+                          int64_t count)
+{
+    xph_parallel(((opened *)user)->context, fn, arg, count);
+}
+
+static int32_t host_workers(void *user)
+{
+    return xph_workers(((opened *)user)->context);
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------- */
+
+static void close_device(void *user)
+{
+    opened *owner = user;
+    owner->backend->device_close(owner->device);
+    xph_free(owner->context, owner, sizeof *owner);
+}
+
+static void cpu_info(exphil_device_info *info, xph_isa isa, int32_t workers)
+{
+    *info = (exphil_device_info){.struct_size = sizeof *info};
+    info->memory_bytes = xph_memory_total();
+    info->workers = workers;
+    snprintf(info->id, sizeof info->id, "%s", CPU);
+    xph_cpu_name(info->name, sizeof info->name);
+    snprintf(info->isa, sizeof info->isa, "%s", xph_isa_name(isa));
+}
+
+/* owner is taken over on success. */
+static exphil_status open_on(opened *owner, int32_t ordinal, const exphil_device_info *info,
+                             exphil_error *error)
+{
+    XPH_TRY(owner->backend->device_open(&owner->host, ordinal, &owner->device, error));
+    xph_context_set_device(owner->context, owner->device, info, owner, close_device);
+    return EXPHIL_OK;
+}
+
+static exphil_status open_cpu(opened *owner, size_t limit, exphil_error *error)
+{
+    exphil_device_info info;
+    cpu_info(&info, xph_context_isa(owner->context), xph_workers(owner->context));
+    owner->backend = xph_cpu_backend();
+    owner->limit = limit;
+    return open_on(owner, 0, &info, error);
+}
+
+static exphil_status open_plugin(opened *owner, const exphil_context_config *config, int32_t ordinal,
+                                 exphil_error *error)
+{
+    XPH_TRY(xph_plugin_load(CUDA, config->backend_path, &owner->host, &owner->backend, error));
+    int32_t count = owner->backend->device_count();
+    if (ordinal >= count) {
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "device is \"cuda:%d\", but there are %d CUDA devices",
+                        (int)ordinal, (int)count);
+    }
+    exphil_device_info info = EXPHIL_DEVICE_INFO_INIT;
+    exphil_status status = owner->backend->device_info(ordinal, &info);
+    if (status < 0) return xph_fail(error, status, "CUDA device %d does not answer", (int)ordinal);
+    info.index = ordinal + 1; /* in the list of exphil_device_get */
+    return open_on(owner, ordinal, &info, error);
+}
+
+/* "cuda" or "cuda:<number>" with at most three digits. */
+static bool cuda_ordinal(const char *device, int32_t *ordinal)
+{
+    size_t length = sizeof CUDA - 1;
+    if (strncmp(device, CUDA, length) != 0) return false;
+    const char *c = device + length;
+    *ordinal = 0;
+    if (!*c) return true;
+    if (*c++ != ':' || !*c || strlen(c) > 3) return false;
+    for (; *c >= '0' && *c <= '9'; c++) *ordinal = *ordinal * 10 + (*c - '0');
+    return !*c;
+}
+
+static exphil_status open_asked(opened *owner, const exphil_context_config *config, exphil_error *error)
+{
+    const char *device = config->device ? config->device : CPU;
+    size_t limit = config->memory_limit_bytes;
+    int32_t ordinal;
+    if (strcmp(device, CPU) == 0) return open_cpu(owner, limit, error);
+    if (strcmp(device, "auto") == 0) {
+        exphil_error why = EXPHIL_ERROR_INIT;
+        if (open_plugin(owner, config, 0, &why) == EXPHIL_OK) return EXPHIL_OK;
+        xph_log(owner->context, EXPHIL_LOG_WARNING, "running on the CPU: %s", why.message);
+        return open_cpu(owner, limit, error);
+    }
+    if (cuda_ordinal(device, &ordinal)) return open_plugin(owner, config, ordinal, error);
+    return xph_fail(error, EXPHIL_E_INVALID, "device is \"%s\", must be cpu, cuda, cuda:<number> or auto",
+                    device);
+}
+
+static exphil_status open_device(exphil_context *context, const exphil_context_config *config,
+                                 exphil_error *error)
+{
+    opened *owner = xph_calloc(context, 1, sizeof *owner);
+    if (!owner) return xph_no_memory(sizeof *owner, error);
+    owner->context = context;
+    xph_host_head(&owner->host);
+    owner->host.context = owner;
+    owner->host.alloc = host_alloc;
+    owner->host.free = host_free;
+    owner->host.log = host_log;
+    owner->host.cancelled = host_cancelled;
+    owner->host.parallel = host_parallel;
+    owner->host.workers = host_workers;
+    owner->host.isa = xph_context_isa(context);
+    owner->host.memory_limit_bytes = config->memory_limit_bytes;
+    exphil_status status = open_asked(owner, config, error);
+    if (status < 0) xph_free(context, owner, sizeof *owner);
+    return status;
+}
+
+exphil_status exphil_context_create(const exphil_context_config *config, exphil_context **context,
+                                    exphil_error *error)
+{
+    if (!context) return xph_fail(error, EXPHIL_E_INVALID, "context is NULL");
+    exphil_context_config taken = EXPHIL_CONTEXT_CONFIG_INIT;
+    XPH_TRY(xph_config_take(&taken, sizeof taken, config, sizeof taken, "exphil_context_config", error));
+    exphil_context *made = NULL;
+    XPH_TRY(xph_context_make(&taken, &made, error));
+    exphil_status status = open_device(made, &taken, error);
+    xph_log_flush(made);
+    if (status < 0) {
+        xph_context_release(made);
+        return status;
+    }
+    *context = made;
+    return EXPHIL_OK;
+}
+
+void exphil_context_destroy(exphil_context *context)
+{
+    xph_context_release(context);
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------- */
+
+/* Plugin for listing only: it gets no context, and must not start its driver for device_count and device_info. */
+static const xph_backend *listing_plugin(void)
+{
+    static const xph_host nobody = {
+        .struct_size = sizeof nobody,
+        .abi = XPH_BACKEND_ABI,
+        .core_version = EXPHIL_VERSION,
+        .build_id = XPH_BUILD_ID,
+    };
+    const xph_backend *backend = NULL;
+    return xph_plugin_load(CUDA, NULL, &nobody, &backend, NULL) == EXPHIL_OK ? backend : NULL;
+}
+
+int64_t exphil_device_count(void)
+{
+    const xph_backend *plugin = listing_plugin();
+    int32_t more = plugin ? plugin->device_count() : 0;
+    return 1 + (more > 0 ? more : 0);
+}
+
+exphil_status exphil_device_get(int64_t index, exphil_device_info *info, exphil_error *error)
+{
+    exphil_device_info known = EXPHIL_DEVICE_INFO_INIT;
+    int64_t count = exphil_device_count();
+    if (index < 0 || index >= count) {
+        return xph_fail(error, EXPHIL_E_INVALID, "index is %lld, there are %lld devices", (long long)index,
+                        (long long)count);
+    }
+    if (index == 0) {
+        cpu_info(&known, xph_cpu_detect(), xph_cpu_count());
+    } else {
+        exphil_status status = listing_plugin()->device_info((int32_t)(index - 1), &known);
+        if (status < 0) return xph_fail(error, status, "device %lld does not answer", (long long)index);
+        known.index = (int32_t)index;
+    }
+    return xph_config_give(info, &known, sizeof known, sizeof known, "exphil_device_info", error);
+}
+
+exphil_status exphil_context_device(const exphil_context *context, exphil_device_info *info,
+                                    exphil_error *error)
+{
+    XPH_TRY(xph_context_check(context, error));
+    const exphil_device_info *known = xph_context_device_info(context);
+    return xph_config_give(info, known, sizeof *known, sizeof *known, "exphil_device_info", error);
+}
+
+exphil_status exphil_context_memory(const exphil_context *context, exphil_memory_info *info,
+                                    exphil_error *error)
+{
+    XPH_TRY(xph_context_check(context, error));
+    exphil_memory_info known = EXPHIL_MEMORY_INFO_INIT;
+    xph_context_host_memory(context, &known);
+    return xph_config_give(info, &known, sizeof known, sizeof known, "exphil_memory_info", error);
+}

@@ -1,0 +1,68 @@
+/* Runs a fuzz target over stored inputs without libFuzzer: each argument is a file or a folder of files. Cuts of each
+ * input at a few places are fed too, since most damage is a file that ends early. */
+#include <dirent.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static long inputs;
+
+static void feed(const uint8_t *data, size_t bytes)
+{
+    /* An exact copy, so that a sanitizer sees the first byte read behind it. */
+    uint8_t *copy = malloc(bytes ? bytes : 1);
+    if (!copy) exit(2);
+    memcpy(copy, data, bytes);
+    LLVMFuzzerTestOneInput(copy, bytes);
+    free(copy);
+    inputs++;
+}
+
+static void feed_file(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        fprintf(stderr, "could not open %s\n", path);
+        exit(2);
+    }
+    fseek(file, 0, SEEK_END);
+    size_t bytes = (size_t)ftell(file);
+    rewind(file);
+    uint8_t *data = malloc(bytes + 1);
+    if (!data || fread(data, 1, bytes, file) != bytes) exit(2);
+    fclose(file);
+    for (size_t part = 0; part <= 16; part++) feed(data, bytes * part / 16);
+    free(data);
+}
+
+static void feed_path(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0) return;
+    if (!S_ISDIR(status.st_mode)) {
+        feed_file(path);
+        return;
+    }
+    DIR *folder = opendir(path);
+    if (!folder) return;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char below[4096];
+        if (entry->d_name[0] == '.') continue;
+        snprintf(below, sizeof below, "%s/%s", path, entry->d_name);
+        feed_path(below);
+    }
+    closedir(folder);
+}
+
+int main(int argc, char **argv)
+{
+    feed((const uint8_t *)"", 0);
+    for (int i = 1; i < argc; i++) feed_path(argv[i]);
+    printf("%ld inputs\n", inputs);
+    return 0;
+}

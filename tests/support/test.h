@@ -1,0 +1,67 @@
+/* What tests share: an allocator that counts and fails on order, file hooks that fail on order, a temporary folder,
+ * contexts with these, real replays. Includes cmocka in the order it needs. */
+#ifndef EXPHIL_TEST_H
+#define EXPHIL_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+
+/* ---- memory: counts, checks the sizes given back, refuses call number fail_at (from 1; 0: none) ------------ */
+
+typedef struct test_memory {
+    exphil_allocator hook;
+    atomic_llong calls, live, live_bytes;
+    atomic_llong wrong; /* frees with a wrong size or of a foreign pointer */
+    long long fail_at;
+    bool fail_on; /* also refuse every later call */
+} test_memory;
+void test_memory_init(test_memory *memory);
+/* Nothing is left and nothing was given back wrongly. */
+#define assert_memory_clean(memory)                                                                          \
+  do {                                                                                                       \
+    assert_int_equal(atomic_load(&(memory)->live), 0);                                                       \
+    assert_int_equal(atomic_load(&(memory)->wrong), 0);                                                      \
+  } while (0)
+
+/* ---- files: the real ones, with faults --------------------------------------------------------------------- */
+
+typedef struct test_io {
+    exphil_io hook;
+    atomic_llong calls;
+    long long fail_at; /* operation number that fails (from 1; 0: none) */
+    bool fail_on;      /* also every later one */
+    int32_t code;      /* errno value it fails with */
+    size_t most_bytes; /* most that one read or write moves; 0: no limit */
+    atomic_llong open_files, maps;
+    char log[4096]; /* "open write sync ...": names of the operations in order */
+} test_io;
+void test_io_init(test_io *io);
+
+/* ---- contexts ------------------------------------------------------------------------------------------------ */
+
+/* Any of memory and io may be NULL. threads as in the configuration. Fails the test when it cannot be had. */
+exphil_context *test_context(test_memory *memory, test_io *io, int32_t threads);
+
+/* ---- folders and files ------------------------------------------------------------------------------------- */
+
+/* A new empty folder, the same one until test_folder_remove. */
+const char *test_folder(void);
+void test_folder_remove(void);
+/* "<folder>/name" in one of eight buffers used in turn. */
+const char *test_path(const char *name);
+void test_write(const char *path, const void *data, size_t bytes);
+/* Whole file into malloc'ed memory with a 0 behind it; NULL when it is not there. */
+char *test_read(const char *path, size_t *bytes);
+bool test_exists(const char *path);
+
+/* "<replays>/name", or NULL after saying loudly that the test is skipped. The folder is $EXPHIL_REPLAYS or
+ * ../shared/replays beside the source. */
+const char *test_replay(const char *name);
+
+#endif
