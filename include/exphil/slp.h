@@ -197,7 +197,7 @@ typedef struct exphil_slp_info {
     0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, \
     { EXPHIL_SLP_PORT_ZERO, EXPHIL_SLP_PORT_ZERO, EXPHIL_SLP_PORT_ZERO, EXPHIL_SLP_PORT_ZERO } }
 
-EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_get_info(const exphil_slp *slp, exphil_slp_info *info,
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_query(const exphil_slp *slp, exphil_slp_info *info,
                                                               exphil_error *error);
 
 /* ---- 3 frames, players, items ------------------------------------------------------------------------ */
@@ -334,7 +334,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_push(exphil_slp_stre
 /* Forgets the game; the next bytes are the start of another one. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_reset(exphil_slp_stream *stream, exphil_error *error);
 /* What is known so far; EXPHIL_E_STATE before the game start event was read. */
-EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_get_info(const exphil_slp_stream *stream,
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_query(exphil_slp_stream *stream,
                                                                      exphil_slp_info *info, exphil_error *error);
 /* The frame that the last push made ready, until the next push; NULL when there is none. */
 EXPHIL_API const exphil_slp_frame *exphil_slp_stream_frame(const exphil_slp_stream *stream);

@@ -1,0 +1,409 @@
+/* A whole replay. Pass 1 walks all events and lists the complete instances; pass 2 decodes those that count into
+ * arrays of exactly the right size. Memory follows the bytes that are there, never a number read from the file: an
+ * instance costs at least 10 bytes of input, a record 91, an item 38. */
+#include "melee/slp_internal.h"
+
+enum { CANCEL_EVERY = 16384 }; /* frames between two looks at the cancel hook */
+
+static const size_t default_limit = (size_t)64 << 20;
+
+struct exphil_slp {
+    exphil_context *context;
+    exphil_slp_frame *frames;
+    exphil_slp_player *records; /* one slot after the other */
+    exphil_slp_item *items;
+    uint32_t *record_of; /* [frame][slot]: 1 + place in records, 0 = not there */
+    size_t frame_count, record_count, item_count;
+    size_t slot_count;
+    exphil_slp_slot slots[XPH_SLP_SLOTS];
+    uint8_t column[XPH_SLP_SLOTS]; /* port and follower -> place in slots, or slot_count */
+    exphil_slp_info info;
+};
+
+/* What both passes need, and what goes when reading is done. */
+struct reading {
+    exphil_context *context;
+    const uint8_t *data;
+    size_t bytes;
+    exphil_slp_config config;
+    struct xph_slp_container container;
+    struct xph_slp_walk walk;
+    struct xph_slp_instance *list;
+    size_t count, capacity;
+};
+
+/* ---- pass 1 ---------------------------------------------------------------------------------------------- */
+
+static exphil_status list_grow(struct reading *reading, exphil_error *error)
+{
+    /* About one frame of two players in the leanest layout; so longer replays never grow the list. */
+    size_t capacity = reading->capacity ? 2 * reading->capacity : reading->bytes / 180 + 16;
+    struct xph_slp_instance *list = xph_alloc(reading->context, capacity * sizeof *list);
+    if (!list) return xph_no_memory(capacity * sizeof *list, error);
+    if (reading->count) memcpy(list, reading->list, reading->count * sizeof *list);
+    xph_free(reading->context, reading->list, reading->capacity * sizeof *list);
+    reading->list = list;
+    reading->capacity = capacity;
+    return EXPHIL_OK;
+}
+
+/* Notes the instance that the walker has just closed. */
+static exphil_status list_add(struct reading *reading, exphil_error *error)
+{
+    if (reading->count == reading->capacity) XPH_TRY(list_grow(reading, error));
+    reading->list[reading->count++] = reading->walk.before;
+    return EXPHIL_OK;
+}
+
+static int32_t stop_at(const struct reading *reading, size_t at)
+{
+    const struct xph_slp_container *container = &reading->container;
+    if (at == container->end) {
+        bool unfinished = container->kind == EXPHIL_SLP_CONTAINER && container->open;
+        return unfinished ? EXPHIL_SLP_STOP_END_OF_FILE : EXPHIL_SLP_STOP_COMPLETE;
+    }
+    const uint8_t *here = reading->data + at;
+    if (reading->walk.table.use[here[0]] != XPH_SLP_NO_SIZE) return EXPHIL_SLP_STOP_TRUNCATED;
+    if (container->open && here[0] == 'U' && container->end - at > 1 && here[1] == 8)
+        return EXPHIL_SLP_STOP_METADATA;
+    return EXPHIL_SLP_STOP_UNKNOWN_CODE;
+}
+
+/* Walks from `at` to where the events stop; *stopped gets that offset. */
+static exphil_status walk_events(struct reading *reading, size_t at, size_t *stopped, exphil_error *error)
+{
+    struct xph_slp_walk *walk = &reading->walk;
+    const uint8_t *data = reading->data;
+    size_t end = reading->container.end;
+    uint32_t did;
+    while (at < end) {
+        uint8_t code = data[at];
+        size_t size = walk->table.size[code];
+        if (walk->table.use[code] == XPH_SLP_NO_SIZE || size > end - at - 1) break;
+        XPH_TRY(xph_slp_walk_event(walk, data + at, at, &did, error));
+        if (did & XPH_SLP_CLOSED) XPH_TRY(list_add(reading, error));
+        at += 1 + size;
+    }
+    *stopped = at;
+    if (xph_slp_walk_close(walk, at)) return list_add(reading, error);
+    return EXPHIL_OK;
+}
+
+static exphil_status first_pass(struct reading *reading, exphil_error *error)
+{
+    static const char *const reasons[] = {"end", "end", "metadata", "a cut event", "an event without size"};
+    struct xph_slp_container *container = &reading->container;
+    exphil_slp_info *info = &reading->walk.info;
+    size_t used, stopped;
+    xph_slp_walk_begin(&reading->walk);
+    XPH_TRY(xph_slp_container_read(reading->data, reading->bytes, container, error));
+    XPH_TRY(xph_slp_table_read(reading->data, container->begin, container->end, &reading->walk.table, &used,
+                               error));
+    XPH_TRY(walk_events(reading, container->begin + used, &stopped, error));
+    info->stop = stop_at(reading, stopped);
+    if (!reading->walk.started)
+        return xph_fail(error, EXPHIL_E_FORMAT, "no game start event: %s at offset %zu", reasons[info->stop],
+                        stopped);
+    info->input_bytes = reading->bytes;
+    info->stop_offset = stopped;
+    info->container = container->kind;
+    info->raw_declared_bytes = container->declared;
+    info->problems |= container->problems;
+    info->problem_count += container->problems != 0;
+    info->truncated =
+        info->stop == EXPHIL_SLP_STOP_TRUNCATED || container->problems & EXPHIL_SLP_PROBLEM_LENGTH;
+    return EXPHIL_OK;
+}
+
+/* After a filled-in length metadata stand where it says, else where the events stopped. */
+static void read_metadata(const struct reading *reading, exphil_slp_info *info)
+{
+    const struct xph_slp_container *container = &reading->container;
+    if (container->kind != EXPHIL_SLP_CONTAINER) return;
+    if (!container->open)
+        xph_slp_metadata_read(reading->data, reading->bytes, XPH_SLP_HEADER + (size_t)container->declared,
+                              info);
+    else if (info->stop == EXPHIL_SLP_STOP_METADATA)
+        xph_slp_metadata_read(reading->data, reading->bytes, (size_t)info->stop_offset, info);
+}
+
+/* ---- room ------------------------------------------------------------------------------------------------ */
+
+static void count_records(const struct reading *reading, exphil_slp *slp)
+{
+    for (size_t i = 0; i < reading->count; i++) {
+        uint8_t slots = xph_slp_slots(&reading->list[i]);
+        for (uint32_t slot = 0; slot < XPH_SLP_SLOTS; slot++)
+            slp->slots[slot].record_count += slots >> slot & 1;
+        slp->item_count += (size_t)reading->list[i].items;
+    }
+    slp->frame_count = reading->count;
+    for (uint32_t slot = 0; slot < XPH_SLP_SLOTS; slot++) {
+        slp->record_count += (size_t)slp->slots[slot].record_count;
+        slp->column[slot] = UINT8_MAX;
+        if (slp->slots[slot].record_count == 0) continue;
+        exphil_slp_slot *used = &slp->slots[slp->slot_count];
+        used->record_count = slp->slots[slot].record_count;
+        used->port = (int32_t)slot / 2;
+        used->follower = (int32_t)slot % 2;
+        slp->column[slot] = (uint8_t)slp->slot_count++;
+    }
+}
+
+static void *room(exphil_context *context, size_t count, size_t bytes, exphil_error *error)
+{
+    size_t total;
+    if (!xph_size_mul(count, bytes, &total)) total = SIZE_MAX;
+    void *pointer = xph_alloc(context, total);
+    if (!pointer) (void)xph_no_memory(total, error);
+    return pointer;
+}
+
+static exphil_status make_room(exphil_slp *slp, exphil_error *error)
+{
+    exphil_context *context = slp->context;
+    size_t places = slp->frame_count * slp->slot_count; /* a frame costs 10 bytes of input: no overflow */
+    slp->frames = room(context, slp->frame_count, sizeof *slp->frames, error);
+    if (!slp->frames) return EXPHIL_E_MEMORY;
+    slp->records = room(context, slp->record_count, sizeof *slp->records, error);
+    if (!slp->records) return EXPHIL_E_MEMORY;
+    slp->items = room(context, slp->item_count, sizeof *slp->items, error);
+    if (!slp->items) return EXPHIL_E_MEMORY;
+    slp->record_of = room(context, places, sizeof *slp->record_of, error);
+    if (!slp->record_of) return EXPHIL_E_MEMORY;
+    memset(slp->record_of, 0, places * sizeof *slp->record_of);
+    return EXPHIL_OK;
+}
+
+/* ---- pass 2 ---------------------------------------------------------------------------------------------- */
+
+/* Where the values of one instance go. */
+struct target {
+    exphil_slp_player *player[XPH_SLP_SLOTS]; /* NULL: not wanted */
+    exphil_slp_item *item;
+    exphil_slp_frame frame;
+};
+
+static void decode_event(const struct xph_slp_table *table, const uint8_t *event, struct target *target)
+{
+    size_t size = table->size[event[0]];
+    exphil_slp_player *player;
+    switch (event[0]) {
+    case XPH_SLP_PRE:
+    case XPH_SLP_POST:
+        player = event[5] < EXPHIL_SLP_PORTS ? target->player[xph_slp_slot_of(event)] : NULL;
+        if (!player) return;
+        if (event[0] == XPH_SLP_PRE)
+            xph_slp_decode_pre(event, size, player);
+        else
+            xph_slp_decode_post(event, size, player);
+        return;
+    case XPH_SLP_ITEM:
+        if (xph_slp_i32(event + 1) == target->frame.frame) xph_slp_decode_item(event, size, target->item++);
+        return;
+    case XPH_SLP_BOOKEND:
+        if (xph_slp_i32(event + 1) != target->frame.frame) return;
+        break;
+    default:
+        break;
+    }
+    xph_slp_decode_frame(event, size, &target->frame);
+}
+
+static void decode_instance(const struct reading *reading, const struct xph_slp_instance *instance,
+                            struct target *target)
+{
+    const struct xph_slp_table *table = &reading->walk.table;
+    for (size_t at = (size_t)instance->begin; at < (size_t)instance->end;) {
+        const uint8_t *event = reading->data + at;
+        if (table->use[event[0]] == XPH_SLP_USE) decode_event(table, event, target);
+        at += 1 + (size_t)table->size[event[0]];
+    }
+}
+
+/* Gives each character of the instance its next record. */
+static void aim(exphil_slp *slp, size_t position, uint8_t slots, exphil_slp_player **next,
+                struct target *target)
+{
+    for (size_t i = 0; i < slp->slot_count; i++) {
+        uint32_t slot = (uint32_t)(2 * slp->slots[i].port + slp->slots[i].follower);
+        target->player[slot] = NULL;
+        if (!(slots >> slot & 1)) continue;
+        target->player[slot] = next[i]++;
+        slp->record_of[position * slp->slot_count + i] = (uint32_t)(target->player[slot] - slp->records) + 1;
+    }
+}
+
+static exphil_status second_pass(struct reading *reading, exphil_slp *slp, exphil_error *error)
+{
+    exphil_slp_player *next[XPH_SLP_SLOTS], *record = slp->records;
+    struct target target = {.item = slp->items};
+    for (size_t i = 0; i < slp->slot_count; i++) {
+        next[i] = record;
+        slp->slots[i].records = record;
+        record += slp->slots[i].record_count;
+    }
+    xph_slp_blank_frame(&reading->walk.table, &target.frame);
+    for (size_t i = 0; i < reading->count; i++) {
+        const struct xph_slp_instance *instance = &reading->list[i];
+        if (i % CANCEL_EVERY == 0 && xph_cancelled(slp->context))
+            return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled at frame %d", (int)instance->frame);
+        const exphil_slp_item *items = target.item;
+        xph_slp_next_frame(&target.frame, instance);
+        aim(slp, i, xph_slp_slots(instance), next, &target);
+        decode_instance(reading, instance, &target);
+        target.frame.slots = xph_slp_slots(instance);
+        target.frame.items = items;
+        target.frame.item_count = instance->items;
+        slp->frames[i] = target.frame;
+    }
+    return EXPHIL_OK;
+}
+
+static void sum_up(exphil_slp *slp)
+{
+    exphil_slp_info *info = &slp->info;
+    info->frame_count = (int64_t)slp->frame_count;
+    info->item_count = (int64_t)slp->item_count;
+    for (size_t i = 0; i < slp->frame_count; i++) {
+        int32_t frame = slp->frames[i].frame;
+        if (i == 0 || frame < info->first_frame) info->first_frame = frame;
+        if (i == 0 || frame > info->last_frame) info->last_frame = frame;
+    }
+    for (size_t i = 0; i < slp->slot_count; i++) {
+        exphil_slp_slot *slot = &slp->slots[i];
+        slot->first_frame = slot->records[0].frame;
+        slot->last_frame = slot->records[slot->record_count - 1].frame;
+    }
+}
+
+/* ---- public ---------------------------------------------------------------------------------------------- */
+
+static exphil_status read_all(struct reading *reading, exphil_slp *slp, exphil_error *error)
+{
+    XPH_TRY(first_pass(reading, error));
+    XPH_TRY(xph_slp_select(slp->context, reading->list, &reading->count, reading->config.rollback, error));
+    count_records(reading, slp);
+    XPH_TRY(make_room(slp, error));
+    XPH_TRY(second_pass(reading, slp, error));
+    slp->info = reading->walk.info;
+    slp->info.rollback = reading->config.rollback;
+    read_metadata(reading, &slp->info);
+    sum_up(slp);
+    return EXPHIL_OK;
+}
+
+static exphil_status take_config(const exphil_slp_config *given, exphil_slp_config *config,
+                                 exphil_error *error)
+{
+    exphil_slp_config known = EXPHIL_SLP_CONFIG_INIT;
+    XPH_TRY(xph_config_take(&known, sizeof known, given, sizeof known, "exphil_slp_config", error));
+    if (known.flags) return xph_fail(error, EXPHIL_E_INVALID, "exphil_slp_config.flags must be 0");
+    if (known.rollback < EXPHIL_SLP_LAST || known.rollback > EXPHIL_SLP_ALL)
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "exphil_slp_config.rollback is %d, not one of EXPHIL_SLP_LAST, ...",
+                        (int)known.rollback);
+    if (known.limit_bytes > INT32_MAX)
+        return xph_fail(error, EXPHIL_E_INVALID, "exphil_slp_config.limit_bytes is %zu, more than 2 GiB - 1",
+                        known.limit_bytes);
+    if (known.limit_bytes == 0) known.limit_bytes = default_limit;
+    *config = known;
+    return EXPHIL_OK;
+}
+
+static exphil_status read_bytes(exphil_context *context, const uint8_t *data, size_t bytes,
+                                const exphil_slp_config *config, exphil_slp **slp, exphil_error *error)
+{
+    exphil_slp *made = xph_calloc(context, 1, sizeof *made);
+    if (!made) return xph_no_memory(sizeof *made, error);
+    made->context = xph_context_retain(context);
+    struct reading reading = {.context = context, .data = data, .bytes = bytes, .config = *config};
+    exphil_status status = read_all(&reading, made, error);
+    xph_free(context, reading.list, reading.capacity * sizeof *reading.list);
+    if (status < 0)
+        exphil_slp_destroy(made);
+    else
+        *slp = made;
+    return status;
+}
+
+exphil_status exphil_slp_read(exphil_context *context, const void *data, size_t size_bytes,
+                              const exphil_slp_config *config, exphil_slp **slp, exphil_error *error)
+{
+    exphil_slp_config known;
+    XPH_TRY(xph_context_check(context, error));
+    if (!data && size_bytes) return xph_fail(error, EXPHIL_E_INVALID, "data is NULL");
+    if (!slp) return xph_fail(error, EXPHIL_E_INVALID, "slp is NULL");
+    XPH_TRY(take_config(config, &known, error));
+    if (size_bytes > known.limit_bytes)
+        return xph_fail(error, EXPHIL_E_FORMAT, "%zu bytes go beyond the limit at offset %zu", size_bytes,
+                        known.limit_bytes);
+    return read_bytes(context, data, size_bytes, &known, slp, error);
+}
+
+exphil_status exphil_slp_open(exphil_context *context, const char *path, const exphil_slp_config *config,
+                              exphil_slp **slp, exphil_error *error)
+{
+    exphil_slp_config known;
+    xph_file_data file;
+    XPH_TRY(xph_context_check(context, error));
+    if (!path) return xph_fail(error, EXPHIL_E_INVALID, "path is NULL");
+    if (!slp) return xph_fail(error, EXPHIL_E_INVALID, "slp is NULL");
+    XPH_TRY(take_config(config, &known, error));
+    XPH_TRY(xph_file_read(context, path, known.limit_bytes, false, &file, error));
+    exphil_status status = read_bytes(context, file.data, file.bytes, &known, slp, error);
+    xph_file_release(&file);
+    return status < 0 ? xph_fail_within(error, status, "%s", path) : status;
+}
+
+void exphil_slp_destroy(exphil_slp *slp)
+{
+    if (!slp) return;
+    exphil_context *context = slp->context;
+    if (slp->frames) xph_free(context, slp->frames, slp->frame_count * sizeof *slp->frames);
+    if (slp->records) xph_free(context, slp->records, slp->record_count * sizeof *slp->records);
+    if (slp->items) xph_free(context, slp->items, slp->item_count * sizeof *slp->items);
+    if (slp->record_of)
+        xph_free(context, slp->record_of, slp->frame_count * slp->slot_count * sizeof *slp->record_of);
+    xph_free(context, slp, sizeof *slp);
+    xph_context_release(context);
+}
+
+exphil_status exphil_slp_query(const exphil_slp *slp, exphil_slp_info *info, exphil_error *error)
+{
+    if (!slp) return xph_fail(error, EXPHIL_E_INVALID, "slp is NULL");
+    return xph_config_give(info, &slp->info, sizeof slp->info, sizeof slp->info, "exphil_slp_info", error);
+}
+
+int64_t exphil_slp_frame_count(const exphil_slp *slp)
+{
+    return slp ? (int64_t)slp->frame_count : 0;
+}
+
+const exphil_slp_frame *exphil_slp_frame_at(const exphil_slp *slp, int64_t position)
+{
+    if (!slp || position < 0 || (uint64_t)position >= slp->frame_count) return NULL;
+    return &slp->frames[position];
+}
+
+int32_t exphil_slp_slot_count(const exphil_slp *slp)
+{
+    return slp ? (int32_t)slp->slot_count : 0;
+}
+
+const exphil_slp_slot *exphil_slp_slot_at(const exphil_slp *slp, int32_t index)
+{
+    if (!slp || index < 0 || (size_t)index >= slp->slot_count) return NULL;
+    return &slp->slots[index];
+}
+
+const exphil_slp_player *exphil_slp_player_at(const exphil_slp *slp, int64_t position, int32_t port,
+                                              int32_t follower)
+{
+    if (!slp || position < 0 || (uint64_t)position >= slp->frame_count) return NULL;
+    if (port < 0 || port >= EXPHIL_SLP_PORTS || follower < 0 || follower > 1) return NULL;
+    size_t column = slp->column[2 * port + follower];
+    if (column >= slp->slot_count) return NULL;
+    uint32_t record = slp->record_of[(size_t)position * slp->slot_count + column];
+    return record ? &slp->records[record - 1] : NULL;
+}
