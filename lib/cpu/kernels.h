@@ -39,6 +39,12 @@ extern const xph_kernel_set xph_kernels_f32_ref, xph_kernels_f64_ref;
 extern const xph_kernel_set xph_kernels_f32_avx2, xph_kernels_f32_avx512;
 #endif
 
+/* Packed weights: panels of XPH_PANEL outputs, each [in][XPH_PANEL], so that one column of a panel lies together;
+ * the last panel is filled up with zeros. All sets share the format. */
+enum { XPH_PANEL = 16 };
+/* Bytes of packed for the operations that have it (linear, linear_pack, rnn), else 0. */
+size_t xph_kernels_packed_bytes(xph_op op, const void *args);
+
 /* Best set of a type whose level is at most isa. */
 const xph_kernel_set *xph_kernels_pick(xph_type type, int32_t isa);
 /* First candidate that accepts; NULL only for a type the set does not have. */

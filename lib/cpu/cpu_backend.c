@@ -1,0 +1,197 @@
+/* Table A on the CPU: memory is the context's, work is done when run returns, an operation is the first candidate of the
+ * best kernel set that accepts its arguments, its phases spread over the threads of the context.
+ *
+ * Splitting items over threads never changes a result: an item is a whole set of outputs, summed in its own fixed
+ * order.
+ */
+#include "cpu/kernels.h"
+
+#include "base/base.h"
+
+typedef struct cpu_device {
+    xph_device base;
+    xph_host host;
+    const xph_kernel_set *set[2]; /* XPH_F32, XPH_F64 */
+} cpu_device;
+
+typedef struct cpu_stream {
+    xph_stream base;
+    uint32_t flags;
+} cpu_stream;
+
+/* Items of one phase given out in runs, so that a worker takes a few long pieces rather than many short ones. */
+typedef struct spread {
+    const xph_phase *phase;
+    const void *args;
+    int64_t items, pieces;
+} spread;
+
+enum { PIECES_PER_WORKER = 4 };
+
+static int32_t device_count(void)
+{
+    return 1;
+}
+
+static exphil_status device_info(int32_t ordinal, exphil_device_info *info)
+{
+    if (ordinal != 0 || !info) return EXPHIL_E_INVALID;
+    *info = (exphil_device_info){.struct_size = info->struct_size, .workers = xph_cpu_count(), .id = "cpu"};
+    xph_cpu_name(info->name, sizeof info->name);
+    strncpy(info->isa, xph_isa_name(xph_cpu_detect()), sizeof info->isa - 1);
+    return EXPHIL_OK;
+}
+
+static exphil_status device_open(const xph_host *host, int32_t ordinal, xph_device **device,
+                                 exphil_error *error)
+{
+    if (host->abi != XPH_BACKEND_ABI || host->struct_size < sizeof *host)
+        return xph_fail(error, EXPHIL_E_VERSION, "cpu: host table of version %u, this backend has %u",
+                        (unsigned)host->abi, XPH_BACKEND_ABI);
+    if (ordinal != 0)
+        return xph_fail(error, EXPHIL_E_INVALID, "device: there is no cpu:%d, only cpu", (int)ordinal);
+    cpu_device *cpu = host->alloc(host->context, sizeof *cpu);
+    if (!cpu) return xph_no_memory(sizeof *cpu, error);
+    cpu->base.backend = xph_cpu_backend();
+    cpu->host = *host;
+    cpu->set[XPH_F32] = xph_kernels_pick(XPH_F32, host->isa);
+    cpu->set[XPH_F64] = xph_kernels_pick(XPH_F64, host->isa);
+    *device = &cpu->base;
+    return EXPHIL_OK;
+}
+
+static void device_close(xph_device *device)
+{
+    cpu_device *cpu = (cpu_device *)device;
+    if (!cpu) return;
+    xph_host host = cpu->host;
+    host.free(host.context, cpu, sizeof *cpu);
+}
+
+static exphil_status memory_alloc(xph_device *device, size_t bytes, void **address)
+{
+    const xph_host *host = &((cpu_device *)device)->host;
+    void *memory = host->alloc(host->context, bytes);
+    if (!memory) return EXPHIL_E_MEMORY;
+    *address = memory;
+    return EXPHIL_OK;
+}
+
+static void memory_free(xph_device *device, void *address, size_t bytes)
+{
+    const xph_host *host = &((cpu_device *)device)->host;
+    if (address) host->free(host->context, address, bytes);
+}
+
+static exphil_status stream_create(xph_device *device, uint32_t flags, xph_stream **stream)
+{
+    void *memory = NULL;
+    XPH_TRY(memory_alloc(device, sizeof(cpu_stream), &memory));
+    cpu_stream *created = memory;
+    created->base.device = device;
+    created->flags = flags;
+    *stream = &created->base;
+    return EXPHIL_OK;
+}
+
+static void stream_destroy(xph_stream *stream)
+{
+    if (stream) memory_free(stream->device, stream, sizeof(cpu_stream));
+}
+
+static exphil_status move_bytes(xph_stream *stream, void *to, const void *from, size_t bytes)
+{
+    (void)stream;
+    if (bytes) memmove(to, from, bytes);
+    return EXPHIL_OK;
+}
+
+static exphil_status zero_bytes(xph_stream *stream, void *to, size_t bytes)
+{
+    (void)stream;
+    if (bytes) memset(to, 0, bytes);
+    return EXPHIL_OK;
+}
+
+static exphil_status stream_wait(xph_stream *stream)
+{
+    (void)stream;
+    return EXPHIL_OK;
+}
+
+/* Every args struct begins with its type. */
+static const xph_candidate *choose(const cpu_device *cpu, xph_op op, const void *args)
+{
+    xph_type type = *(const xph_type *)args;
+    if (type != XPH_F32 && type != XPH_F64) return NULL;
+    return xph_kernels_choose(cpu->set[type], op, args);
+}
+
+static exphil_status query(xph_device *device, xph_op op, const void *args, xph_op_info *info)
+{
+    const xph_candidate *candidate = choose((cpu_device *)device, op, args);
+    if (!candidate) return EXPHIL_E_UNSUPPORTED;
+    *info = (xph_op_info){.kernel = candidate->name};
+    if (candidate->scratch_bytes) info->scratch_bytes = candidate->scratch_bytes(args);
+    info->packed_bytes = xph_kernels_packed_bytes(op, args);
+    return EXPHIL_OK;
+}
+
+static void run_piece(void *arg, int64_t i, int32_t worker)
+{
+    const spread *s = arg;
+    (void)worker;
+    int64_t share = s->items / s->pieces, rest = s->items % s->pieces;
+    int64_t begin = i * share + (i < rest ? i : rest);
+    s->phase->run(s->args, begin, begin + share + (i < rest));
+}
+
+static void run_phase(const cpu_stream *stream, const xph_phase *phase, const void *args)
+{
+    const xph_host *host = &((const cpu_device *)stream->base.device)->host;
+    int64_t items = phase->items(args);
+    int32_t workers = stream->flags & XPH_STREAM_INLINE ? 1 : host->workers(host->context);
+    if (items <= 1 || workers <= 1) {
+        if (items > 0) phase->run(args, 0, items);
+        return;
+    }
+    int64_t pieces = (int64_t)workers * PIECES_PER_WORKER;
+    spread s = {phase, args, items, pieces < items ? pieces : items};
+    host->parallel(host->context, run_piece, &s, s.pieces);
+}
+
+static exphil_status run(xph_stream *stream, xph_op op, const void *args)
+{
+    const xph_candidate *candidate = choose((cpu_device *)stream->device, op, args);
+    if (!candidate) return EXPHIL_E_INTERNAL;
+    for (int i = 0; i < XPH_PHASES && candidate->phase[i].run; i++)
+        run_phase((const cpu_stream *)stream, &candidate->phase[i], args);
+    return EXPHIL_OK;
+}
+
+const xph_backend *xph_cpu_backend(void)
+{
+    static const xph_backend backend = {
+        .struct_size = sizeof(xph_backend),
+        .abi = XPH_BACKEND_ABI,
+        .core_version = EXPHIL_VERSION,
+        .name = "cpu",
+        .build_id = XPH_BUILD_ID,
+        .device_count = device_count,
+        .device_info = device_info,
+        .device_open = device_open,
+        .device_close = device_close,
+        .alloc = memory_alloc,
+        .free = memory_free,
+        .stream_create = stream_create,
+        .stream_destroy = stream_destroy,
+        .upload = move_bytes,
+        .download = move_bytes,
+        .copy = move_bytes,
+        .zero = zero_bytes,
+        .stream_wait = stream_wait,
+        .query = query,
+        .run = run,
+    };
+    return &backend;
+}

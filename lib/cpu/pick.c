@@ -1,0 +1,47 @@
+/* Which kernels run: the best set of a type that the instruction set level allows, and in it the first candidate that
+ * accepts the arguments. */
+#include "cpu/kernels.h"
+
+/* Ascending levels within a type. */
+static const xph_kernel_set *const sets[] = {
+    &xph_kernels_f64_ref,
+    &xph_kernels_f32_ref,
+#ifdef XPH_HAVE_X86_SETS
+    &xph_kernels_f32_avx2,
+    &xph_kernels_f32_avx512,
+#endif
+};
+
+const xph_kernel_set *xph_kernels_pick(xph_type type, int32_t isa)
+{
+    const xph_kernel_set *best = NULL;
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        if (sets[i]->type == type && sets[i]->isa <= isa) best = sets[i];
+    return best;
+}
+
+const xph_candidate *xph_kernels_choose(const xph_kernel_set *set, xph_op op, const void *args)
+{
+    if (!set || op < 0 || op >= XPH_OP_COUNT || !set->op[op]) return NULL;
+    for (const xph_candidate *c = set->op[op]; c->name; c++)
+        if (!c->accepts || c->accepts(args)) return c;
+    return NULL;
+}
+
+static size_t panels_bytes(xph_type type, int64_t in, int64_t out)
+{
+    size_t panels = ((size_t)out + XPH_PANEL - 1) / XPH_PANEL;
+    return panels * XPH_PANEL * (size_t)in * (type == XPH_F64 ? sizeof(double) : sizeof(float));
+}
+
+size_t xph_kernels_packed_bytes(xph_op op, const void *args)
+{
+    const xph_linear_args *linear = args;
+    const xph_linear_pack_args *pack = args;
+    const xph_rnn_args *rnn = args;
+    if (op == XPH_OP_LINEAR) return panels_bytes(linear->type, linear->in, linear->out);
+    if (op == XPH_OP_LINEAR_PACK) return panels_bytes(pack->type, pack->in, pack->out);
+    if (op == XPH_OP_RNN)
+        return panels_bytes(rnn->type, rnn->hidden, (rnn->kind == XPH_RNN_LSTM ? 4 : 3) * rnn->hidden);
+    return 0;
+}
