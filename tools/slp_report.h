@@ -1,0 +1,13 @@
+/* What a replay says about itself, for people and for programs. Nothing that names a person. */
+#ifndef EXPHIL_TOOLS_SLP_REPORT_H
+#define EXPHIL_TOOLS_SLP_REPORT_H
+
+#include <exphil/slp.h>
+
+#include <stdio.h>
+
+void slp_report_text(FILE *out, const char *path, const exphil_slp *slp);
+/* One line. slp may be NULL, when error says why. */
+void slp_report_json(FILE *out, const char *path, const exphil_slp *slp, const exphil_error *error);
+
+#endif
