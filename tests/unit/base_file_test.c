@@ -1,0 +1,320 @@
+/* Files: reading and atomic writing, with every operation failing in turn, short transfers, and a second writer. */
+#include "test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char old_text[] = "the old file", new_text[] = "a new file, somewhat longer";
+
+static int leave(void **state)
+{
+    (void)state;
+    test_folder_remove();
+    return 0;
+}
+
+static exphil_status write_whole(exphil_context *context, const char *path, const char *text,
+                                 exphil_error *error)
+{
+    xph_file_writer writer;
+    XPH_TRY(xph_file_begin(context, path, &writer, error));
+    size_t half = strlen(text) / 2;
+    XPH_TRY(xph_file_add(&writer, text, half, error));
+    XPH_TRY(xph_file_add(&writer, text + half, strlen(text) - half, error));
+    return xph_file_commit(&writer, error);
+}
+
+static void assert_content(const char *path, const char *text)
+{
+    size_t bytes = 0;
+    char *found = test_read(path, &bytes);
+    assert_non_null(found);
+    assert_string_equal(found, text);
+    free(found);
+}
+
+static void writes_and_reads_back(void **state)
+{
+    (void)state;
+    exphil_context *context = test_context(NULL, NULL, 1);
+    const char *path = test_path("a.bin");
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(write_whole(context, path, round ? new_text : old_text, NULL), EXPHIL_OK);
+        for (int map = 0; map < 2; map++) {
+            xph_file_data file = {0};
+            assert_int_equal(xph_file_read(context, path, 1000, map, &file, NULL), EXPHIL_OK);
+            assert_int_equal(file.mapped, map);
+            assert_int_equal(file.bytes, strlen(round ? new_text : old_text));
+            assert_memory_equal(file.data, round ? new_text : old_text, file.bytes);
+            xph_file_release(&file);
+            xph_file_release(&file);
+        }
+    }
+    assert_false(test_exists(test_path("a.bin.exphil-tmp")));
+    exphil_context_destroy(context);
+}
+
+static void the_order_of_operations_is_durable(void **state)
+{
+    (void)state;
+    test_io io;
+    test_io_init(&io);
+    exphil_context *context = test_context(NULL, &io, 1);
+    assert_int_equal(write_whole(context, test_path("a.bin"), new_text, NULL), EXPHIL_OK);
+    assert_string_equal(io.log, "kind create write write sync rename close folder ");
+    exphil_context_destroy(context);
+}
+
+/* Old file or new file, nothing left behind, whatever fails, once or for good. */
+static void every_write_fault_leaves_old_or_new(void **state)
+{
+    (void)state;
+    const int32_t codes[] = {EIO, ENOSPC, EINTR};
+    for (size_t c = 0; c < 3; c++) {
+        for (int forever = 0; forever < 2; forever++) {
+            for (long long at = 1; at <= 8; at++) {
+                test_memory memory;
+                test_io io;
+                exphil_error error = EXPHIL_ERROR_INIT;
+                test_memory_init(&memory);
+                test_io_init(&io);
+                exphil_context *context = test_context(&memory, &io, 1);
+                const char *path = test_path("a.bin"), *temporary = test_path("a.bin.exphil-tmp");
+                test_write(path, old_text, strlen(old_text));
+                remove(temporary);
+                io.fail_at = at;
+                io.fail_on = forever;
+                io.code = codes[c];
+                exphil_status status = write_whole(context, path, new_text, &error);
+                bool retried = codes[c] == EINTR && !forever && at >= 2 && at <= 4; /* create, write, write */
+                assert_int_equal(status, retried ? EXPHIL_OK : EXPHIL_E_IO);
+                if (!retried) assert_int_equal(error.native_code, codes[c]);
+                assert_content(path, at > 6 || retried ? new_text : old_text);
+                /* With everything failing the temporary cannot be removed; the next save takes it over. */
+                if (!forever) assert_false(test_exists(temporary));
+                assert_int_equal(atomic_load(&io.open_files), 0);
+                exphil_context_destroy(context);
+                assert_memory_clean(&memory);
+            }
+        }
+    }
+}
+
+static void every_read_fault_is_reported(void **state)
+{
+    (void)state;
+    const char *path = test_path("a.bin");
+    test_write(path, new_text, strlen(new_text));
+    for (int map = 0; map < 2; map++) {
+        for (long long at = 1; at <= 4; at++) {
+            test_memory memory;
+            test_io io;
+            exphil_error error = EXPHIL_ERROR_INIT;
+            test_memory_init(&memory);
+            test_io_init(&io);
+            exphil_context *context = test_context(&memory, &io, 1);
+            xph_file_data file = {.bytes = 99};
+            io.fail_at = at;
+            exphil_status status = xph_file_read(context, path, 1000, map, &file, &error);
+            bool harmless = at == 4 || (map && at == 3); /* close; map falls back to read */
+            assert_int_equal(status, harmless ? EXPHIL_OK : EXPHIL_E_IO);
+            if (status < 0) {
+                assert_int_equal(file.bytes, 99);
+                assert_int_equal(error.native_code, EIO);
+                assert_non_null(strstr(error.message, "a.bin"));
+            } else {
+                assert_memory_equal(file.data, new_text, strlen(new_text));
+                xph_file_release(&file);
+            }
+            assert_int_equal(atomic_load(&io.open_files), 0);
+            assert_int_equal(atomic_load(&io.maps), 0);
+            exphil_context_destroy(context);
+            assert_memory_clean(&memory);
+        }
+    }
+}
+
+static void short_transfers_are_continued(void **state)
+{
+    (void)state;
+    const char *path = test_path("a.bin");
+    for (size_t most = 1; most < 30; most += 4) {
+        test_io io;
+        test_io_init(&io);
+        io.most_bytes = most;
+        exphil_context *context = test_context(NULL, &io, 1);
+        xph_file_data file;
+        assert_int_equal(write_whole(context, path, new_text, NULL), EXPHIL_OK);
+        assert_int_equal(xph_file_read(context, path, 1000, false, &file, NULL), EXPHIL_OK);
+        assert_memory_equal(file.data, new_text, strlen(new_text));
+        xph_file_release(&file);
+        exphil_context_destroy(context);
+    }
+}
+
+static void limits_and_wrong_kinds(void **state)
+{
+    (void)state;
+    exphil_context *context = test_context(NULL, NULL, 1);
+    exphil_error error = EXPHIL_ERROR_INIT;
+    xph_file_data file;
+    xph_file_writer writer;
+    const char *path = test_path("a.bin"), *empty = test_path("empty"), *folder = test_path("folder");
+    const char *link = test_path("link"), *fifo = test_path("fifo");
+    test_write(path, new_text, strlen(new_text));
+    test_write(empty, "", 0);
+    assert_int_equal(xph_file_read(context, path, strlen(new_text) - 1, false, &file, &error),
+                     EXPHIL_E_FORMAT);
+    assert_int_equal(xph_file_read(context, path, strlen(new_text), false, &file, &error), EXPHIL_OK);
+    xph_file_release(&file);
+    assert_int_equal(xph_file_read(context, empty, 10, true, &file, &error), EXPHIL_OK);
+    assert_int_equal(file.bytes, 0);
+    assert_non_null(file.data);
+    xph_file_release(&file);
+    assert_int_equal(xph_file_read(context, test_path("absent"), 10, true, &file, &error), EXPHIL_E_IO);
+    assert_int_equal(error.native_code, ENOENT);
+    assert_int_equal(xph_file_read(context, NULL, 10, true, &file, &error), EXPHIL_E_INVALID);
+    assert_int_equal(xph_file_read(context, "", 10, true, &file, &error), EXPHIL_E_INVALID);
+    mkdir(folder, 0777);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(mkfifo(fifo, 0666), 0);
+    assert_int_equal(xph_file_read(context, folder, 10, true, &file, &error), EXPHIL_E_IO);
+    assert_int_equal(xph_file_read(context, fifo, 10, true, &file, &error), EXPHIL_E_IO);
+    assert_int_equal(xph_file_begin(context, folder, &writer, &error), EXPHIL_E_IO);
+    assert_int_equal(xph_file_begin(context, fifo, &writer, &error), EXPHIL_E_IO);
+    /* A link is read through, but never replaced. */
+    assert_int_equal(xph_file_read(context, link, 1000, false, &file, &error), EXPHIL_OK);
+    xph_file_release(&file);
+    assert_int_equal(xph_file_begin(context, link, &writer, &error), EXPHIL_E_IO);
+    assert_non_null(strstr(error.message, "link"));
+    exphil_context_destroy(context);
+}
+
+/* A temporary that is a link, a folder or a pipe is not written through. */
+static void a_strange_temporary_is_not_followed(void **state)
+{
+    (void)state;
+    exphil_context *context = test_context(NULL, NULL, 1);
+    xph_file_writer writer;
+    const char *path = test_path("b.bin"), *temporary = test_path("b.bin.exphil-tmp"),
+               *victim = test_path("victim");
+    test_write(victim, old_text, strlen(old_text));
+    assert_int_equal(symlink(victim, temporary), 0);
+    assert_int_equal(xph_file_begin(context, path, &writer, NULL), EXPHIL_E_IO);
+    assert_content(victim, old_text);
+    remove(temporary);
+    assert_int_equal(mkfifo(temporary, 0666), 0);
+    assert_int_equal(xph_file_begin(context, path, &writer, NULL), EXPHIL_E_IO);
+    remove(temporary);
+    exphil_context_destroy(context);
+}
+
+static void one_writer_at_a_time(void **state)
+{
+    (void)state;
+    exphil_context *context = test_context(NULL, NULL, 1);
+    exphil_error error = EXPHIL_ERROR_INIT;
+    xph_file_writer first, second;
+    const char *path = test_path("c.bin"), *temporary = test_path("c.bin.exphil-tmp");
+    test_write(temporary, "left by a killed process", 24);
+    assert_int_equal(xph_file_begin(context, path, &first, NULL), EXPHIL_OK);
+    assert_int_equal(xph_file_begin(context, path, &second, &error), EXPHIL_E_BUSY);
+    assert_int_equal(xph_file_add(&first, new_text, strlen(new_text), NULL), EXPHIL_OK);
+    assert_int_equal(xph_file_commit(&first, NULL), EXPHIL_OK);
+    assert_content(path, new_text);
+    assert_int_equal(xph_file_commit(&first, NULL), EXPHIL_E_STATE);
+    assert_int_equal(xph_file_add(&first, "x", 1, NULL), EXPHIL_E_STATE);
+    assert_int_equal(xph_file_begin(context, path, &second, NULL), EXPHIL_OK);
+    xph_file_cancel(&second);
+    xph_file_cancel(&second);
+    assert_content(path, new_text);
+    assert_false(test_exists(temporary));
+    exphil_context_destroy(context);
+}
+
+/* Several processes saving to one path all the time: whoever reads sees a whole file. */
+static void racing_writers_never_show_half_a_file(void **state)
+{
+    (void)state;
+    const char *path = test_path("race.bin");
+    enum { WRITERS = 3, ROUNDS = 60, BYTES = 20000 };
+    pid_t child[WRITERS];
+    static uint8_t data[BYTES];
+    memset(data, 1, sizeof data);
+    test_write(path, data, sizeof data);
+    for (int w = 0; w < WRITERS; w++) {
+        child[w] = fork();
+        if (child[w] == 0) {
+            exphil_context *context = NULL;
+            if (exphil_context_create(NULL, &context, NULL) != EXPHIL_OK) _exit(1);
+            memset(data, w + 2, sizeof data);
+            for (int i = 0; i < ROUNDS; i++) {
+                xph_file_writer writer;
+                exphil_status status = xph_file_begin(context, path, &writer, NULL);
+                if (status == EXPHIL_E_BUSY) continue;
+                if (status < 0) _exit(2);
+                for (int part = 0; part < 10; part++) {
+                    if (xph_file_add(&writer, data + part * BYTES / 10, BYTES / 10, NULL) < 0) _exit(3);
+                }
+                if (xph_file_commit(&writer, NULL) < 0) _exit(4);
+            }
+            _exit(0);
+        }
+    }
+    exphil_context *context = test_context(NULL, NULL, 1);
+    for (int i = 0; i < 200; i++) {
+        xph_file_data file;
+        assert_int_equal(xph_file_read(context, path, 2 * BYTES, false, &file, NULL), EXPHIL_OK);
+        assert_int_equal(file.bytes, BYTES);
+        for (size_t at = 1; at < BYTES; at++) assert_int_equal(file.data[at], file.data[0]);
+        xph_file_release(&file);
+    }
+    for (int w = 0; w < WRITERS; w++) {
+        int status = 0;
+        waitpid(child[w], &status, 0);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+    assert_false(test_exists(test_path("race.bin.exphil-tmp")));
+    exphil_context_destroy(context);
+}
+
+static void no_memory_is_reported(void **state)
+{
+    (void)state;
+    const char *path = test_path("a.bin");
+    test_write(path, old_text, strlen(old_text));
+    test_memory memory;
+    test_memory_init(&memory);
+    exphil_context *context = test_context(&memory, NULL, 1);
+    xph_file_writer writer;
+    xph_file_data file;
+    memory.fail_at = atomic_load(&memory.calls) + 1;
+    memory.fail_on = true;
+    assert_int_equal(xph_file_begin(context, path, &writer, NULL), EXPHIL_E_MEMORY);
+    assert_int_equal(xph_file_read(context, path, 1000, false, &file, NULL), EXPHIL_E_MEMORY);
+    assert_content(path, old_text);
+    exphil_context_destroy(context);
+    assert_memory_clean(&memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(writes_and_reads_back, leave),
+        cmocka_unit_test_teardown(the_order_of_operations_is_durable, leave),
+        cmocka_unit_test_teardown(every_write_fault_leaves_old_or_new, leave),
+        cmocka_unit_test_teardown(every_read_fault_is_reported, leave),
+        cmocka_unit_test_teardown(short_transfers_are_continued, leave),
+        cmocka_unit_test_teardown(limits_and_wrong_kinds, leave),
+        cmocka_unit_test_teardown(a_strange_temporary_is_not_followed, leave),
+        cmocka_unit_test_teardown(one_writer_at_a_time, leave),
+        cmocka_unit_test_teardown(racing_writers_never_show_half_a_file, leave),
+        cmocka_unit_test_teardown(no_memory_is_reported, leave),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,262 @@
+/* Threads: every item once, worker numbers never shared, several callers at a time, the host's executor, sleep. */
+#include "test.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__SSE__)
+#  include <xmmintrin.h>
+#endif
+
+#define ITEMS   500
+#define WORKERS 64
+
+typedef struct work {
+    exphil_context *context;
+    atomic_int done[ITEMS];
+    atomic_int inside[WORKERS];
+    atomic_int shared, worst_worker, odd_mode, signals_open;
+} work;
+
+static void item(void *arg, int64_t i, int32_t worker)
+{
+    work *w = arg;
+    if (atomic_fetch_add(&w->inside[worker], 1) != 0) atomic_fetch_add(&w->shared, 1);
+    atomic_fetch_add(&w->done[i], 1);
+    int worst = atomic_load(&w->worst_worker);
+    while (worker > worst && !atomic_compare_exchange_weak(&w->worst_worker, &worst, worker)) {
+    }
+#if defined(__SSE__)
+    if (worker > 0 && (_mm_getcsr() & ~0x3Fu) != 0x1F80) atomic_fetch_add(&w->odd_mode, 1);
+#endif
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    if (worker > 0 && !sigismember(&blocked, SIGUSR1)) atomic_fetch_add(&w->signals_open, 1);
+    for (volatile int spin = 0; spin < 300; spin++) {
+    }
+    atomic_fetch_sub(&w->inside[worker], 1);
+}
+
+static void check(work *w, int64_t count)
+{
+    for (int64_t i = 0; i < ITEMS; i++) assert_int_equal(atomic_load(&w->done[i]), i < count ? 1 : 0);
+    assert_int_equal(atomic_load(&w->shared), 0);
+}
+
+static void every_item_runs_once(void **state)
+{
+    (void)state;
+    const int32_t threads[] = {1, 2, 3, 8};
+    const int64_t counts[] = {0, 1, 2, 7, ITEMS};
+    for (size_t t = 0; t < 4; t++) {
+        test_memory memory;
+        test_memory_init(&memory);
+        exphil_context *context = test_context(&memory, NULL, threads[t]);
+        assert_int_equal(xph_workers(context), threads[t]);
+        for (int round = 0; round < 20; round++) {
+            for (size_t c = 0; c < 5; c++) {
+                work w = {.context = context};
+                xph_parallel(context, item, &w, counts[c]);
+                check(&w, counts[c]);
+                assert_true(atomic_load(&w.worst_worker) < threads[t]);
+                assert_int_equal(atomic_load(&w.signals_open), 0);
+            }
+        }
+        exphil_context_destroy(context);
+        assert_memory_clean(&memory);
+    }
+}
+
+static void *caller(void *arg)
+{
+    exphil_context *context = arg;
+    for (int round = 0; round < 100; round++) {
+        work w = {.context = context};
+        xph_parallel(context, item, &w, ITEMS / 5);
+        for (int64_t i = 0; i < ITEMS / 5; i++) {
+            if (atomic_load(&w.done[i]) != 1) return "an item did not run once";
+        }
+        if (atomic_load(&w.shared)) return "a worker number was shared";
+    }
+    return NULL;
+}
+
+static void callers_do_not_disturb_each_other(void **state)
+{
+    (void)state;
+    exphil_context *context = test_context(NULL, NULL, 3);
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&thread[i], NULL, caller, context), 0);
+    for (int i = 0; i < 4; i++) {
+        void *complaint = NULL;
+        pthread_join(thread[i], &complaint);
+        if (complaint) fail_msg("%s", (char *)complaint);
+    }
+    exphil_context_destroy(context);
+}
+
+static void threads_compute_in_the_plain_mode(void **state)
+{
+    (void)state;
+#if defined(__SSE__)
+    uint32_t entry = _mm_getcsr();
+    exphil_context *context = test_context(NULL, NULL, 4);
+    work w = {.context = context};
+    _mm_setcsr(0x9FC0u); /* new threads inherit this */
+    for (int i = 0; i < 20; i++) {
+        memset(w.done, 0, sizeof w.done);
+        xph_parallel(context, item, &w, ITEMS);
+    }
+    _mm_setcsr(entry);
+    assert_int_equal(atomic_load(&w.odd_mode), 0);
+    exphil_context_destroy(context);
+#endif
+}
+
+static int calls;
+
+static void backwards(void *user, void (*fn)(void *arg, int64_t i, int32_t worker), void *arg, int64_t count)
+{
+    (void)user;
+    calls++;
+#if defined(__SSE__)
+    _mm_setcsr(0x9FC0u);
+#endif
+    for (int64_t i = count; i-- > 0;) fn(arg, i, (int32_t)(i % 5));
+#if defined(__SSE__)
+    _mm_setcsr(0x1F80u);
+#endif
+}
+
+static void the_hosts_executor_is_used(void **state)
+{
+    (void)state;
+    exphil_executor executor = {sizeof executor, NULL, 5, 0, backwards};
+    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_context *context = NULL;
+    config.executor = &executor;
+    assert_int_equal(exphil_context_create(&config, &context, NULL), EXPHIL_OK);
+    assert_int_equal(xph_workers(context), 5);
+    work w = {.context = context};
+    xph_parallel(context, item, &w, 100);
+    assert_int_equal(calls, 1);
+    check(&w, 100);
+    assert_int_equal(atomic_load(&w.odd_mode), 0);
+    assert_int_equal(atomic_load(&w.worst_worker), 4);
+    exphil_context_destroy(context);
+}
+
+/* The pool is made in the middle of a call: no memory for it means that the caller works alone. */
+static void without_memory_the_caller_works_alone(void **state)
+{
+    (void)state;
+    test_memory memory;
+    test_memory_init(&memory);
+    exphil_context *context = test_context(&memory, NULL, 4);
+    memory.fail_at = atomic_load(&memory.calls) + 1;
+    work w = {.context = context};
+    xph_parallel(context, item, &w, ITEMS);
+    check(&w, ITEMS);
+    assert_int_equal(atomic_load(&w.worst_worker), 0);
+    exphil_context_destroy(context);
+    assert_memory_clean(&memory);
+}
+
+static void idle_threads_sleep(void **state)
+{
+    (void)state;
+    exphil_context *context = test_context(NULL, NULL, 4);
+    work w = {.context = context};
+    xph_parallel(context, item, &w, ITEMS);
+    struct timespec before, after;
+    usleep(20000);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+    usleep(200000);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+    double used = (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
+    assert_true(used < 0.02);
+    exphil_context_destroy(context);
+}
+
+/* ---- single threads and locks ------------------------------------------------------------------------------ */
+
+typedef struct mailbox {
+    xph_mutex *mutex;
+    int sent, seen;
+    char frame[1];
+} mailbox;
+
+static void reader(void *arg)
+{
+    mailbox *box = arg;
+    volatile char stack[400 * 1024];
+    for (size_t i = 0; i < sizeof stack; i += 4096) stack[i] = 1; /* the stack is as deep as promised */
+    xph_mutex_lock(box->mutex);
+    while (box->seen < 100) {
+        while (box->sent == box->seen) xph_mutex_wait(box->mutex);
+        box->seen++;
+        xph_mutex_broadcast(box->mutex);
+    }
+    xph_mutex_unlock(box->mutex);
+}
+
+static void a_thread_and_a_lock(void **state)
+{
+    (void)state;
+    test_memory memory;
+    test_memory_init(&memory);
+    exphil_context *context = test_context(&memory, NULL, 1);
+    mailbox box = {0};
+    xph_thread *thread = NULL;
+    assert_int_equal(xph_mutex_create(context, &box.mutex, NULL), EXPHIL_OK);
+    assert_int_equal(xph_thread_create(context, reader, &box, &thread, NULL), EXPHIL_OK);
+    xph_mutex_lock(box.mutex);
+    for (int i = 0; i < 100; i++) {
+        box.sent++;
+        xph_mutex_broadcast(box.mutex);
+        while (box.seen < box.sent) xph_mutex_wait(box.mutex);
+    }
+    xph_mutex_unlock(box.mutex);
+    xph_thread_join(thread);
+    assert_int_equal(box.seen, 100);
+    memory.fail_at = atomic_load(&memory.calls) + 1;
+    memory.fail_on = true;
+    xph_mutex *none = NULL;
+    assert_int_equal(xph_mutex_create(context, &none, NULL), EXPHIL_E_MEMORY);
+    assert_int_equal(xph_thread_create(context, reader, &box, &thread, NULL), EXPHIL_E_MEMORY);
+    xph_mutex_destroy(box.mutex);
+    xph_mutex_destroy(none);
+    xph_thread_join(NULL);
+    exphil_context_destroy(context);
+    assert_memory_clean(&memory);
+}
+
+static void busy_is_for_one(void **state)
+{
+    (void)state;
+    xph_busy busy = {0};
+    exphil_error error = EXPHIL_ERROR_INIT;
+    assert_true(xph_busy_enter(&busy));
+    assert_false(xph_busy_enter(&busy));
+    assert_int_equal(xph_busy_error("session", &error), EXPHIL_E_BUSY);
+    assert_string_equal(error.message, "session is in use on another thread");
+    xph_busy_leave(&busy);
+    assert_true(xph_busy_enter(&busy));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_item_runs_once),
+        cmocka_unit_test(callers_do_not_disturb_each_other),
+        cmocka_unit_test(threads_compute_in_the_plain_mode),
+        cmocka_unit_test(the_hosts_executor_is_used),
+        cmocka_unit_test(without_memory_the_caller_works_alone),
+        cmocka_unit_test(idle_threads_sleep),
+        cmocka_unit_test(a_thread_and_a_lock),
+        cmocka_unit_test(busy_is_for_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
