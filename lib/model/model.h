@@ -8,6 +8,7 @@
 
 #include "backend.h"
 #include "base/base.h"
+#include "file/file.h"
 
 /* One tensor of the arena. */
 typedef struct xph_param {
@@ -52,7 +53,6 @@ uint64_t xph_model_config_hash(const exphil_model *model);
 exphil_status xph_model_weights_hash(const exphil_model *model, uint64_t *hash, exphil_error *error);
 /* Writes a safetensors file from given weights (device) as exphil_model_save does, with extra metadata pairs. Begins only:
  * the caller commits, so that several files can change together. */
-typedef struct xph_pair { const char *key, *value; } xph_pair;
 exphil_status xph_model_write(const exphil_model *model, const void *weights, uint64_t updates, uint64_t frames,
                               const xph_pair *extra, int64_t extra_count, const char *path, xph_file_writer *writer,
                               exphil_error *error);
