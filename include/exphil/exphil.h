@@ -728,7 +728,8 @@ typedef struct exphil_metrics {
  * gradient is not finite (or the loss); weights, moments and schedule are then as before, and the batch is passed over. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_step(exphil_trainer *trainer, exphil_metrics *metrics,
                                                               exphil_error *error);
-/* The same from a batch of the host's own, shaped as the model's sampling says; the carried state follows its lanes. */
+/* The same from one batch of the host's own (accumulate does not apply), every value checked; all batches of a trainer have
+ * one shape, and the carried state follows its lanes. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_step_batch(exphil_trainer *trainer, const exphil_batch *batch,
                                                                     exphil_metrics *metrics, exphil_error *error);
 
@@ -736,9 +737,10 @@ enum { EXPHIL_WEIGHTS = 0, EXPHIL_WEIGHTS_AVERAGED = 1 };
 /* A new model with the weights as they are now. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which,
                                                                exphil_model **model, exphil_error *error);
-/* path: weights (safetensors); path + ".optimizer": moments, averaged weights, counters, random state and place in the
- * data. Both or neither change. resume needs objects created with the same configuration (EXPHIL_E_MISMATCH names the
- * difference) and goes on to the last bit as if nothing had happened. */
+/* path: weights (safetensors, for play); path + ".optimizer": weights, moments, averaged weights, carried state, counters
+ * and place in the data: all that resume reads. Each file changes whole or not at all, the second one first. resume needs
+ * objects created with the same configuration and data (EXPHIL_E_MISMATCH names the difference) and goes on to the last
+ * bit as if nothing had happened. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path,
                                                               exphil_error *error);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path,
@@ -770,7 +772,8 @@ typedef struct exphil_report {
     int64_t heads;
     exphil_head_report head[EXPHIL_HEADS_MAX];
 } exphil_report;
-#define EXPHIL_REPORT_INIT { sizeof(exphil_report) }
+#define EXPHIL_REPORT_INIT \
+    { sizeof(exphil_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { { 0, 0, 0, 0, 0, 0, 0, 0 } } }
 
 /* losses as in exphil_trainer_config, may be NULL. batch: lanes at a time, 0 = 16. frequencies: baselines are taken from this
  * dataset (the training data), NULL: from dataset itself. */
@@ -822,7 +825,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_clone(const exphil_sess
                                                                exphil_error *error);
 EXPHIL_API void exphil_session_destroy(exphil_session *session);
 
-/* Hot. Melee: one frame per stream in, one controller per stream out. On failure no stream has moved. */
+/* Hot. Melee: one frame per stream in, one controller per stream out. On failure no stream has moved; only when finite
+ * inputs lead to logits that are not (EXPHIL_E_NUMERIC) the streams concerned are reset. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_step(exphil_session *session, const exphil_melee_frame *frames,
                                                               exphil_pad *pads);
 /* Hot. Any game: floats [B,F], ids [B,K] in, actions [B,A] out. noise: uniform in (0,1), [B,L] for L logits, or NULL: the
@@ -859,7 +863,7 @@ typedef struct exphil_session_info {
     int64_t float_count, id_count, head_count, logit_count;
     uint64_t state_bytes;
 } exphil_session_info;
-#define EXPHIL_SESSION_INFO_INIT { sizeof(exphil_session_info) }
+#define EXPHIL_SESSION_INFO_INIT { sizeof(exphil_session_info), 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_query(const exphil_session *session, exphil_session_info *info,
                                                                exphil_error *error);
 /* Why the last call that failed on this session did. Fills error and returns the status it had (EXPHIL_OK: none did). */
