@@ -1,0 +1,78 @@
+/* Door of lib/play. No other room needs anything of it; the declarations are shared by the files of this room.
+ *
+ * A session keeps, per stream, recurrent state on the device and a small host part: random stream, decided actions,
+ * and in window mode the latest input rows. Everything is allocated at creation. */
+#ifndef XPH_PLAY_PLAY_H
+#define XPH_PLAY_PLAY_H
+
+#include "backend.h"
+#include "base/base.h"
+#include "melee/melee.h"
+#include "model/model.h"
+
+/* Host part of one stream; history and, in window mode, rows of floats, ids and past actions lie behind it. */
+typedef struct xph_play_stream {
+    xph_rng rng;
+    int64_t seen;                       /* frames since the stream was reset, at most the window */
+} xph_play_stream;
+
+/* One latency bucket edge per half octave from 64 ns. */
+typedef struct xph_latency {
+    int64_t edge[EXPHIL_LATENCY_BUCKETS];
+    uint64_t count[EXPHIL_LATENCY_BUCKETS];
+    uint64_t steps, missed;
+    int64_t last_ns, max_ns, deadline_ns;
+} xph_latency;
+void xph_latency_init(xph_latency *latency, int64_t deadline_ns);
+void xph_latency_add(xph_latency *latency, int64_t ns);
+int64_t xph_latency_quantile(const xph_latency *latency, double share);
+
+struct exphil_session {
+    exphil_context *context;
+    exphil_model *model;                /* retained */
+    xph_device *device;
+    xph_net *net;
+    const void *packed;
+    const xph_model_shape *shape;
+    const exphil_spec *spec;
+    const xph_melee_layout *layout;     /* NULL when the game is not Melee */
+    const xph_melee_codec *codec;
+    xph_busy busy;
+    exphil_session_config config;       /* defaults filled in, pointers cleared */
+    xph_sample_head how[EXPHIL_HEADS_MAX];
+    bool drawing;                       /* any head needs noise */
+    int64_t streams, rows, frames;      /* rows = streams * frames; frames per pass: 1 or the window */
+    int64_t history;                    /* decided actions kept per stream: max(slots, delay + 1) */
+    uint64_t weights_hash;
+    /* host memory, one block */
+    unsigned char *host;                /* streams x host_bytes: xph_play_stream, history, window rows */
+    size_t host_bytes, history_at, floats_at, ids_at, past_at;
+    float *floats, *noise;              /* staging [rows,F], [rows,L] */
+    int32_t *ids, *past, *previous, *actions; /* [rows,K], [rows,slots*A], [rows,A], [rows,A] */
+    uint8_t *reset;                     /* [rows] */
+    float *melee_floats;                /* [streams,F] rows that the encoder fills */
+    int32_t *melee_ids, *decided;       /* [streams,K], [streams,A] */
+    float *logits;                      /* [streams,L] of the last step */
+    double *wide;                       /* [rows,L] room for F64 logits, or NULL */
+    unsigned char *memory;
+    size_t memory_bytes;
+    /* device memory, one block */
+    void *state;                        /* [streams, state] */
+    float *d_floats, *d_noise;
+    int32_t *d_ids, *d_past, *d_previous, *d_actions;
+    uint8_t *d_reset;
+    unsigned char *d_memory;
+    size_t d_memory_bytes;
+    xph_latency latency;
+    exphil_error error;                 /* of the last call that failed */
+};
+
+/* Parts of stream i. */
+xph_play_stream *xph_play_at(const exphil_session *session, int64_t i);
+int32_t *xph_play_history(const exphil_session *session, int64_t i); /* [history, A], newest first */
+exphil_status xph_play_reset(exphil_session *session, int64_t i);
+/* Remembers why a hot call failed; returns status. */
+exphil_status xph_play_fail(const exphil_session *session, exphil_status status, const char *format, ...)
+    XPH_PRINTF(3, 4);
+
+#endif

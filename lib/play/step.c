@@ -1,0 +1,296 @@
+/* The hot path: one frame of every stream through the net. Allocates nothing, takes no lock, makes no system call.
+ * Order of a step: check all inputs, stage them, run the net, check the logits, then move queues and random streams. */
+#include "play/play.h"
+
+xph_play_stream *xph_play_at(const exphil_session *session, int64_t i)
+{
+    return (xph_play_stream *)(void *)(session->host + (size_t)i * session->host_bytes);
+}
+
+static void *part(const exphil_session *session, int64_t i, size_t at)
+{
+    return session->host + (size_t)i * session->host_bytes + at;
+}
+
+int32_t *xph_play_history(const exphil_session *session, int64_t i) { return part(session, i, session->history_at); }
+
+/* ---- input rows ------------------------------------------------------------------------------------------------ */
+
+static exphil_status check_rows(const exphil_session *session, const float *floats, const int32_t *ids)
+{
+    const exphil_spec *spec = session->spec;
+    if (spec->float_count && !floats) return xph_play_fail(session, EXPHIL_E_INVALID, "floats is NULL");
+    if (spec->id_count && !ids) return xph_play_fail(session, EXPHIL_E_INVALID, "ids is NULL");
+    for (int64_t b = 0; b < session->streams; b++) {
+        for (int64_t i = 0; i < spec->float_count; i++) {
+            float value = floats[b * spec->float_count + i];
+            if (!(value - value == 0.0f))
+                return xph_play_fail(session, EXPHIL_E_NUMERIC, "stream %lld: floats[%lld] is not finite", (long long)b,
+                                     (long long)i);
+        }
+        for (int64_t i = 0; i < spec->id_count; i++) {
+            int32_t id = ids[b * spec->id_count + i];
+            if (id < 0 || id >= spec->ids[i].entries)
+                return xph_play_fail(session, EXPHIL_E_INVALID, "stream %lld: ids[%lld] %s is %d, outside 0..%d",
+                                     (long long)b, (long long)i, spec->ids[i].name, id, spec->ids[i].entries - 1);
+        }
+    }
+    return EXPHIL_OK;
+}
+
+/* Moves the rows of a window one frame back and puts the newest last: width elements of 4 bytes per row. */
+static void push_row(void *window, int64_t frames, int64_t width, const void *row)
+{
+    unsigned char *to = window;
+    size_t bytes = (size_t)width * 4;
+    if (bytes == 0) return;
+    memmove(to, to + bytes, bytes * (size_t)(frames - 1));
+    memcpy(to + bytes * (size_t)(frames - 1), row, bytes);
+}
+
+/* Window mode: the stream's rows so far, the episode's start marked, as the net's input. The window itself moves only
+ * in commit: staging reads frames-1 kept rows and the new one. */
+static void stage_window(exphil_session *session, int64_t b, const float *floats, const int32_t *ids)
+{
+    const exphil_spec *spec = session->spec;
+    int64_t frames = session->frames, slots = session->shape->slots * spec->head_count, first = b * frames;
+    int64_t seen = xph_play_at(session, b)->seen;
+    float *f = session->floats + first * spec->float_count;
+    int32_t *d = session->ids + first * spec->id_count, *p = session->past + first * slots;
+    memcpy(f, part(session, b, session->floats_at), (size_t)(frames * spec->float_count) * sizeof *f);
+    memcpy(d, part(session, b, session->ids_at), (size_t)(frames * spec->id_count) * sizeof *d);
+    memcpy(p, part(session, b, session->past_at), (size_t)(frames * slots) * sizeof *p);
+    push_row(f, frames, spec->float_count, floats);
+    push_row(d, frames, spec->id_count, ids);
+    push_row(p, frames, slots, xph_play_history(session, b));
+    memset(session->reset + first, 0, (size_t)frames);
+    session->reset[first + frames - 1 - (seen < frames - 1 ? seen : frames - 1)] = 1;
+}
+
+static void stage_row(exphil_session *session, int64_t b, const float *floats, const int32_t *ids)
+{
+    const exphil_spec *spec = session->spec;
+    int64_t slots = session->shape->slots * spec->head_count;
+    if (spec->float_count)
+        memcpy(session->floats + b * spec->float_count, floats, (size_t)spec->float_count * sizeof *floats);
+    if (spec->id_count) memcpy(session->ids + b * spec->id_count, ids, (size_t)spec->id_count * sizeof *ids);
+    if (slots) memcpy(session->past + b * slots, xph_play_history(session, b), (size_t)slots * sizeof(int32_t));
+}
+
+/* Noise goes to the last row of each stream; the random stream itself moves only in commit. */
+static void stage_draw(exphil_session *session, int64_t b, const float *noise)
+{
+    int64_t width = session->shape->logits, heads = session->shape->heads;
+    int64_t row = (b + 1) * session->frames - 1;
+    memcpy(session->previous + row * heads, xph_play_history(session, b), (size_t)heads * sizeof(int32_t));
+    if (!session->drawing) return;
+    float *to = session->noise + row * width;
+    xph_rng rng = xph_play_at(session, b)->rng;
+    for (int64_t i = 0; i < width; i++) to[i] = noise ? noise[b * width + i] : xph_rng_float(&rng);
+}
+
+static void stage(exphil_session *session, const float *floats, const int32_t *ids, const float *noise)
+{
+    const exphil_spec *spec = session->spec;
+    for (int64_t b = 0; b < session->streams; b++) {
+        const float *row = spec->float_count ? floats + b * spec->float_count : NULL;
+        const int32_t *id = spec->id_count ? ids + b * spec->id_count : NULL;
+        if (session->frames > 1) stage_window(session, b, row, id);
+        else stage_row(session, b, row, id);
+        stage_draw(session, b, noise);
+    }
+}
+
+/* ---- the net ---------------------------------------------------------------------------------------------------- */
+
+static exphil_status send(const exphil_session *session, void *to, const void *from, int64_t width)
+{
+    if (width == 0) return EXPHIL_OK;
+    return session->device->backend->upload(xph_net_stream(session->net), to, from,
+                                            (size_t)session->rows * (size_t)width * 4);
+}
+
+static exphil_status send_inputs(const exphil_session *session)
+{
+    const xph_model_shape *shape = session->shape;
+    XPH_TRY(send(session, session->d_floats, session->floats, shape->floats));
+    XPH_TRY(send(session, session->d_ids, session->ids, shape->ids));
+    XPH_TRY(send(session, session->d_past, session->past, shape->slots * shape->heads));
+    XPH_TRY(send(session, session->d_previous, session->previous, shape->heads));
+    if (session->drawing) XPH_TRY(send(session, session->d_noise, session->noise, shape->logits));
+    if (session->frames == 1) return EXPHIL_OK;
+    return session->device->backend->upload(xph_net_stream(session->net), session->d_reset, session->reset,
+                                            (size_t)session->rows);
+}
+
+static exphil_status fetch_outputs(exphil_session *session)
+{
+    const xph_model_shape *shape = session->shape;
+    const xph_backend *backend = session->device->backend;
+    xph_stream *stream = xph_net_stream(session->net);
+    size_t logits = (size_t)shape->logits;
+    XPH_TRY(backend->download(stream, session->actions, session->d_actions,
+                              (size_t)(session->rows * shape->heads) * sizeof(int32_t)));
+    const unsigned char *from = xph_net_logits(session->net);
+    for (int64_t b = 0; b < session->streams; b++) {
+        size_t row = (size_t)((b + 1) * session->frames - 1);
+        void *to = session->wide ? (void *)(session->wide + (size_t)b * logits)
+                                 : (void *)(session->logits + (size_t)b * logits);
+        XPH_TRY(backend->download(stream, to, from + row * logits * shape->real_bytes, logits * shape->real_bytes));
+    }
+    XPH_TRY(backend->stream_wait(stream));
+    if (session->wide)
+        for (size_t i = 0; i < (size_t)session->streams * logits; i++) session->logits[i] = (float)session->wide[i];
+    return EXPHIL_OK;
+}
+
+static exphil_status run_net(exphil_session *session)
+{
+    const xph_net_io io = {
+        .floats = session->d_floats, .ids = session->d_ids, .past = session->d_past,
+        .reset = session->frames > 1 ? session->d_reset : NULL, .state_in = session->state,
+        .state_out = session->state, .ld_state = session->shape->state,
+    };
+    XPH_TRY(send_inputs(session));
+    XPH_TRY(xph_net_sample(session->net, xph_model_weights(session->model), session->packed, &io, session->how,
+                           session->drawing ? session->d_noise : NULL, session->d_previous, session->d_actions));
+    return fetch_outputs(session);
+}
+
+/* Finite weights and inputs can still overflow; such a stream starts again. */
+static exphil_status check_logits(exphil_session *session)
+{
+    int64_t width = session->shape->logits, bad = -1;
+    for (int64_t b = 0; b < session->streams; b++)
+        for (int64_t i = 0; i < width; i++) {
+            float value = session->logits[b * width + i];
+            if (value - value == 0.0f) continue;
+            XPH_TRY(xph_play_reset(session, b));
+            bad = b;
+            break;
+        }
+    if (bad < 0) return EXPHIL_OK;
+    return xph_play_fail(session, EXPHIL_E_NUMERIC, "stream %lld: the logits are not finite; it was reset", (long long)bad);
+}
+
+/* ---- what a step changes ---------------------------------------------------------------------------------------- */
+
+static void commit_stream(exphil_session *session, int64_t b, bool own_noise)
+{
+    const exphil_spec *spec = session->spec;
+    xph_play_stream *stream = xph_play_at(session, b);
+    int64_t heads = spec->head_count, frames = session->frames, slots = session->shape->slots * heads;
+    int32_t *history = xph_play_history(session, b);
+    if (frames > 1) {
+        int64_t first = b * frames;
+        memcpy(part(session, b, session->floats_at), session->floats + first * spec->float_count,
+               (size_t)(frames * spec->float_count) * sizeof(float));
+        memcpy(part(session, b, session->ids_at), session->ids + first * spec->id_count,
+               (size_t)(frames * spec->id_count) * sizeof(int32_t));
+        memcpy(part(session, b, session->past_at), session->past + first * slots,
+               (size_t)(frames * slots) * sizeof(int32_t));
+    }
+    if (stream->seen < frames) stream->seen++;
+    if (session->drawing && own_noise)
+        for (int64_t i = 0; i < session->shape->logits; i++) (void)xph_rng_float(&stream->rng);
+    memmove(history + heads, history, (size_t)((session->history - 1) * heads) * sizeof *history);
+    memcpy(history, session->actions + ((b + 1) * frames - 1) * heads, (size_t)heads * sizeof *history);
+}
+
+static void give_actions(const exphil_session *session, int32_t *actions)
+{
+    int64_t heads = session->spec->head_count;
+    int64_t slot = session->config.deliver == EXPHIL_DELIVER_DUE ? session->shape->delay : 0;
+    for (int64_t b = 0; b < session->streams; b++)
+        memcpy(actions + b * heads, xph_play_history(session, b) + slot * heads, (size_t)heads * sizeof *actions);
+}
+
+static exphil_status step_rows(exphil_session *session, const float *floats, const int32_t *ids, const float *noise,
+                               int32_t *actions)
+{
+    stage(session, floats, ids, noise);
+    exphil_status status = run_net(session);
+    if (status < 0) return xph_play_fail(session, status, "the device failed in a step");
+    XPH_TRY(check_logits(session));
+    for (int64_t b = 0; b < session->streams; b++) commit_stream(session, b, noise == NULL);
+    give_actions(session, actions);
+    return EXPHIL_OK;
+}
+
+static exphil_status check_noise(const exphil_session *session, const float *noise)
+{
+    for (int64_t i = 0; noise && i < session->streams * session->shape->logits; i++)
+        if (!(noise[i] > 0.0f && noise[i] < 1.0f))
+            return xph_play_fail(session, EXPHIL_E_INVALID, "noise[%lld] is not within (0, 1)", (long long)i);
+    return EXPHIL_OK;
+}
+
+exphil_status exphil_session_step_row(exphil_session *session, const float *floats, const int32_t *ids,
+                                      const float *noise, int32_t *actions)
+{
+    if (!session) return EXPHIL_E_INVALID;
+    if (!xph_busy_enter(&session->busy)) return EXPHIL_E_BUSY;
+    int64_t began = xph_clock_ns();
+    xph_fpu saved = xph_fpu_push();
+    exphil_status status = actions ? check_rows(session, floats, ids)
+                                   : xph_play_fail(session, EXPHIL_E_INVALID, "actions is NULL");
+    if (status >= 0) status = check_noise(session, noise);
+    if (status >= 0) status = step_rows(session, floats, ids, noise, actions);
+    if (status >= 0) xph_latency_add(&session->latency, xph_clock_ns() - began);
+    xph_fpu_pop(saved);
+    xph_busy_leave(&session->busy);
+    return status;
+}
+
+/* Element i of a caller's array, whose struct may be longer than this library's. */
+static const exphil_melee_frame *frame_at(const exphil_melee_frame *frames, int64_t i)
+{
+    return (const exphil_melee_frame *)(const void *)((const unsigned char *)frames + (size_t)i * frames->struct_size);
+}
+
+static exphil_status encode_frames(exphil_session *session, const exphil_melee_frame *frames)
+{
+    const exphil_spec *spec = session->spec;
+    for (int64_t b = 0; b < session->streams; b++) {
+        const exphil_melee_frame *frame = frame_at(frames, b);
+        const char *culprit = "";
+        if (frame->struct_size != frames->struct_size)
+            return xph_play_fail(session, EXPHIL_E_VERSION, "frames[%lld].struct_size differs", (long long)b);
+        exphil_status status = xph_melee_encode(session->layout, frame, session->melee_floats + b * spec->float_count,
+                                                session->melee_ids + b * spec->id_count, &culprit);
+        if (status < 0) return xph_play_fail(session, status, "frames[%lld]: %s", (long long)b, culprit);
+    }
+    return EXPHIL_OK;
+}
+
+static exphil_status step_frames(exphil_session *session, const exphil_melee_frame *frames, exphil_pad *pads)
+{
+    if (!session->layout || !session->codec)
+        return xph_play_fail(session, EXPHIL_E_STATE, "%s/%s is not a Melee spec: use exphil_session_step_row",
+                             session->spec->layout, session->spec->codec);
+    if (!frames || !pads) return xph_play_fail(session, EXPHIL_E_INVALID, "%s is NULL", frames ? "pads" : "frames");
+    if (frames->struct_size < sizeof *frames)
+        return xph_play_fail(session, EXPHIL_E_VERSION, "frames[0].struct_size %zu is not known", frames->struct_size);
+    XPH_TRY(encode_frames(session, frames));
+    XPH_TRY(step_rows(session, session->melee_floats, session->melee_ids, NULL, session->decided));
+    for (int64_t b = 0; b < session->streams; b++) {
+        const char *culprit = "";
+        exphil_status status = xph_melee_pad_decode(session->codec, session->decided + b * session->spec->head_count,
+                                                    &pads[b], &culprit);
+        if (status < 0) return xph_play_fail(session, status, "stream %lld: %s", (long long)b, culprit);
+    }
+    return EXPHIL_OK;
+}
+
+exphil_status exphil_session_step(exphil_session *session, const exphil_melee_frame *frames, exphil_pad *pads)
+{
+    if (!session) return EXPHIL_E_INVALID;
+    if (!xph_busy_enter(&session->busy)) return EXPHIL_E_BUSY;
+    int64_t began = xph_clock_ns();
+    xph_fpu saved = xph_fpu_push();
+    exphil_status status = step_frames(session, frames, pads);
+    if (status >= 0) xph_latency_add(&session->latency, xph_clock_ns() - began);
+    xph_fpu_pop(saved);
+    xph_busy_leave(&session->busy);
+    return status;
+}

@@ -1,0 +1,168 @@
+/* Frequencies of a dataset's actions: the majority value of each head and of the whole action, and the negative
+ * log-likelihood of always predicting the frequencies (add-one-half smoothing, so that unseen values cost a lot but
+ * not everything). */
+#include "train/baseline.h"
+
+#include "data/data.h"
+
+#include <math.h>
+
+/* Heap sort of 64-bit words: in place, no allocation, no worst case. */
+static void sift(uint64_t *word, int64_t root, int64_t count)
+{
+    for (int64_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
+        if (child + 1 < count && word[child] < word[child + 1]) child++;
+        if (word[root] >= word[child]) return;
+        uint64_t swap = word[root];
+        word[root] = word[child];
+        word[child] = swap;
+        root = child;
+    }
+}
+
+static void sort_words(uint64_t *word, int64_t count)
+{
+    for (int64_t i = count / 2 - 1; i >= 0; i--) sift(word, i, count);
+    for (int64_t last = count - 1; last > 0; last--) {
+        uint64_t swap = word[0];
+        word[0] = word[last];
+        word[last] = swap;
+        sift(word, 0, last);
+    }
+}
+
+/* The commonest of sorted words; of equals the smallest. */
+static uint64_t commonest(const uint64_t *word, int64_t count)
+{
+    uint64_t best = word[0];
+    int64_t most = 0;
+    for (int64_t i = 0; i < count;) {
+        int64_t end = i;
+        while (end < count && word[end] == word[i]) end++;
+        if (end - i > most) {
+            most = end - i;
+            best = word[i];
+        }
+        i = end;
+    }
+    return best;
+}
+
+static exphil_status read_action(const exphil_dataset *dataset, int64_t frame, int32_t *action, exphil_error *error)
+{
+    return exphil_dataset_frame(dataset, frame, NULL, NULL, action, error);
+}
+
+/* Commonest value of one head: values are below 2^31, so they sort as words. */
+static exphil_status find_majority(const exphil_dataset *dataset, int64_t frames, xph_baseline *baseline, uint64_t *word,
+                                   exphil_error *error)
+{
+    int32_t action[EXPHIL_HEADS_MAX];
+    for (int64_t h = 0; h < baseline->spec->head_count; h++) {
+        for (int64_t i = 0; i < frames; i++) {
+            XPH_TRY(read_action(dataset, i, action, error));
+            word[i] = (uint64_t)(uint32_t)action[h];
+        }
+        sort_words(word, frames);
+        baseline->majority[h] = (int32_t)commonest(word, frames);
+    }
+    return EXPHIL_OK;
+}
+
+/* Commonest whole action: by hash, then the first frame that has it. */
+static exphil_status find_whole(const exphil_dataset *dataset, int64_t frames, xph_baseline *baseline, uint64_t *word,
+                                exphil_error *error)
+{
+    int32_t action[EXPHIL_HEADS_MAX];
+    size_t bytes = (size_t)baseline->spec->head_count * sizeof(int32_t);
+    for (int64_t i = 0; i < frames; i++) {
+        XPH_TRY(read_action(dataset, i, action, error));
+        word[i] = xph_hash(action, bytes);
+    }
+    sort_words(word, frames);
+    uint64_t best = commonest(word, frames);
+    for (int64_t i = 0; i < frames; i++) {
+        XPH_TRY(read_action(dataset, i, action, error));
+        if (xph_hash(action, bytes) != best) continue;
+        memcpy(baseline->whole, action, bytes);
+        return EXPHIL_OK;
+    }
+    return EXPHIL_OK;
+}
+
+static exphil_status count_values(const exphil_dataset *dataset, int64_t frames, xph_baseline *baseline,
+                                  exphil_error *error)
+{
+    int32_t action[EXPHIL_HEADS_MAX];
+    for (int64_t i = 0; i < frames; i++) {
+        XPH_TRY(read_action(dataset, i, action, error));
+        for (int64_t h = 0; h < baseline->spec->head_count; h++) {
+            const exphil_head_spec *head = &baseline->spec->heads[h];
+            double *count = baseline->nll + baseline->first[h];
+            if (head->kind == EXPHIL_CATEGORICAL) count[action[h]] += 1.0;
+            else
+                for (int32_t bit = 0; bit < head->count; bit++) count[2 * bit + ((action[h] >> bit) & 1)] += 1.0;
+        }
+    }
+    return EXPHIL_OK;
+}
+
+/* Counts -> -log((count + 1/2) / (frames + values/2)). */
+static void counts_to_nll(xph_baseline *baseline, int64_t frames)
+{
+    for (int64_t h = 0; h < baseline->spec->head_count; h++) {
+        const exphil_head_spec *head = &baseline->spec->heads[h];
+        bool classes = head->kind == EXPHIL_CATEGORICAL;
+        int32_t values = classes ? head->count : 2, cells = classes ? head->count : 2 * head->count;
+        double all = (double)frames + 0.5 * values;
+        for (int32_t i = 0; i < cells; i++) {
+            double *cell = &baseline->nll[baseline->first[h] + i];
+            *cell = -log((*cell + 0.5) / all);
+        }
+    }
+}
+
+exphil_status xph_baseline_make(const exphil_dataset *dataset, xph_baseline *baseline, exphil_error *error)
+{
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    XPH_TRY(exphil_dataset_query(dataset, &info, error));
+    if (info.frames == 0) return xph_fail(error, EXPHIL_E_INVALID, "the dataset for frequencies is empty");
+    xph_baseline made = { .context = xph_dataset_context(dataset), .spec = xph_dataset_spec_of(dataset) };
+    int64_t cells = 0;
+    for (int64_t h = 0; h < made.spec->head_count; h++) {
+        made.first[h] = cells;
+        cells += made.spec->heads[h].count * (made.spec->heads[h].kind == EXPHIL_CATEGORICAL ? 1 : 2);
+    }
+    made.nll_bytes = (size_t)cells * sizeof(double);
+    made.nll = xph_calloc(made.context, 1, made.nll_bytes);
+    size_t word_bytes = (size_t)info.frames * sizeof(uint64_t);
+    uint64_t *word = xph_alloc(made.context, word_bytes);
+    exphil_status status = made.nll && word ? EXPHIL_OK : xph_no_memory(word_bytes, error);
+    if (status >= 0) status = count_values(dataset, info.frames, &made, error);
+    if (status >= 0) status = find_majority(dataset, info.frames, &made, word, error);
+    if (status >= 0) status = find_whole(dataset, info.frames, &made, word, error);
+    xph_free(made.context, word, word_bytes);
+    if (status < 0) {
+        xph_baseline_free(&made);
+        return status;
+    }
+    counts_to_nll(&made, info.frames);
+    *baseline = made;
+    return EXPHIL_OK;
+}
+
+void xph_baseline_free(xph_baseline *baseline)
+{
+    if (baseline->nll) xph_free(baseline->context, baseline->nll, baseline->nll_bytes);
+    baseline->nll = NULL;
+}
+
+double xph_baseline_nll(const xph_baseline *baseline, int64_t head, int32_t value)
+{
+    const exphil_head_spec *spec = &baseline->spec->heads[head];
+    const double *nll = baseline->nll + baseline->first[head];
+    if (spec->kind == EXPHIL_CATEGORICAL) return nll[value];
+    double sum = 0.0;
+    for (int32_t bit = 0; bit < spec->count; bit++) sum += nll[2 * bit + ((value >> bit) & 1)];
+    return sum;
+}

@@ -1,0 +1,289 @@
+/* Evaluation: the training objective and honest accuracies, with the baselines that a policy has to beat beside them.
+ * Everything is teacher-forced: past actions are the recorded ones, state is carried through whole episodes. */
+#include "train/train.h"
+#include "train/baseline.h"
+
+#include <math.h>
+
+typedef struct tally {
+    const exphil_spec *spec;
+    const xph_head *heads;
+    const xph_baseline *baseline;
+    int32_t *last;                      /* [B, A] target of the frame before, per lane */
+    int64_t frames, change_frames, exact, exact_change, exact_copy, exact_majority, exact_majority_change;
+    double nll, frequency_nll;
+    struct { double loss, nll, frequency; int64_t right, top3, right_change, changes, majority, copied; }
+        head[EXPHIL_HEADS_MAX];
+} tally;
+
+/* softplus(x) = log(1 + e^x), stable for any x. */
+static double softplus(double x) { return (x > 0.0 ? x : 0.0) + log1p(exp(x > 0.0 ? -x : x)); }
+
+/* Most likely value of a head and -log p of the target; rank: classes that beat the target. */
+static int32_t judge_bits(const double *logit, int32_t count, int32_t target, double *nll)
+{
+    int32_t best = 0;
+    *nll = 0.0;
+    for (int32_t bit = 0; bit < count; bit++) {
+        bool on = (target >> bit) & 1;
+        if (logit[bit] > 0.0) best |= (int32_t)1 << bit;
+        *nll += softplus(on ? -logit[bit] : logit[bit]);
+    }
+    return best;
+}
+
+static int32_t judge_classes(const double *logit, int32_t count, int32_t target, double *nll, int32_t *rank)
+{
+    int32_t best = 0;
+    double sum = 0.0;
+    *rank = 0;
+    for (int32_t k = 0; k < count; k++) {
+        if (logit[k] > logit[best]) best = k;
+        if (logit[k] > logit[target] || (logit[k] == logit[target] && k < target)) (*rank)++;
+    }
+    for (int32_t k = 0; k < count; k++) sum += exp(logit[k] - logit[best]);
+    *nll = log(sum) + logit[best] - logit[target];
+    return best;
+}
+
+/* Counts one head of one frame; returns whether the most likely value is the target. */
+static bool count_head(tally *t, int64_t h, const double *logit, int32_t target, int32_t before)
+{
+    const xph_head *head = &t->heads[h];
+    double nll;
+    int32_t rank = 0, best;
+    if (head->kind == XPH_HEAD_BERNOULLI) best = judge_bits(logit, head->count, target, &nll);
+    else best = judge_classes(logit, head->count, target, &nll, &rank);
+    bool right = best == target, change = target != before;
+    t->head[h].nll += nll;
+    t->head[h].frequency += xph_baseline_nll(t->baseline, h, target);
+    t->head[h].right += right;
+    t->head[h].top3 += head->kind == XPH_HEAD_BERNOULLI ? right : rank < 3;
+    t->head[h].changes += change;
+    t->head[h].right_change += change && right;
+    t->head[h].majority += t->baseline->majority[h] == target;
+    t->head[h].copied += !change;
+    return right;
+}
+
+static void count_row(tally *t, const double *logits, const int32_t *target, const int32_t *before)
+{
+    bool all = true, same = true, majority = true;
+    for (int64_t h = 0; h < t->spec->head_count; h++) {
+        all &= count_head(t, h, logits + t->heads[h].first, target[h], before[h]);
+        same &= target[h] == before[h];
+        majority &= t->baseline->whole[h] == target[h];
+    }
+    t->frames++;
+    t->change_frames += !same;
+    t->exact += all;
+    t->exact_change += all && !same;
+    t->exact_copy += same;
+    t->exact_majority += majority;
+    t->exact_majority_change += majority && !same;
+}
+
+static const int32_t *before_row(tally *t, const exphil_batch *batch, int64_t b, int64_t time, int32_t *neutral)
+{
+    int64_t row = b * batch->time + time, heads = t->spec->head_count;
+    for (int64_t h = 0; h < heads; h++) neutral[h] = t->spec->heads[h].neutral;
+    if (batch->reset[row]) return neutral;
+    return time > 0 ? &batch->actions[(row - 1) * heads] : &t->last[b * heads];
+}
+
+static void count_batch(tally *t, const exphil_batch *batch, const double *logits, int64_t width)
+{
+    int64_t heads = t->spec->head_count;
+    int32_t neutral[EXPHIL_HEADS_MAX];
+    for (int64_t b = 0; b < batch->batch; b++) {
+        for (int64_t time = 0; time < batch->time; time++) {
+            int64_t row = b * batch->time + time;
+            if (batch->mask[row] > 0.0f)
+                count_row(t, logits + row * width, &batch->actions[row * heads],
+                          before_row(t, batch, b, time, neutral));
+        }
+        memcpy(&t->last[b * heads], &batch->actions[((b + 1) * batch->time - 1) * heads],
+               (size_t)heads * sizeof(int32_t));
+    }
+}
+
+static double share(int64_t part, int64_t whole) { return whole ? (double)part / (double)whole : 0.0; }
+
+static void fill_report(const tally *t, const xph_losses *losses, exphil_report *report)
+{
+    double frames = t->frames ? (double)t->frames : 1.0;
+    report->frames = t->frames;
+    report->change_frames = t->change_frames;
+    report->heads = t->spec->head_count;
+    report->exact_accuracy = share(t->exact, t->frames);
+    report->exact_change_accuracy = share(t->exact_change, t->change_frames);
+    report->exact_majority = share(t->exact_majority, t->frames);
+    report->exact_majority_change = share(t->exact_majority_change, t->change_frames);
+    report->exact_copy = share(t->exact_copy, t->frames);
+    for (int64_t h = 0; h < t->spec->head_count; h++) {
+        exphil_head_report *head = &report->head[h];
+        head->loss = t->head[h].loss / frames;
+        head->nll = t->head[h].nll / frames;
+        head->frequency_nll = t->head[h].frequency / frames;
+        head->accuracy = share(t->head[h].right, t->frames);
+        head->top3 = share(t->head[h].top3, t->frames);
+        head->change_accuracy = share(t->head[h].right_change, t->head[h].changes);
+        head->majority_accuracy = share(t->head[h].majority, t->frames);
+        head->copy_accuracy = share(t->head[h].copied, t->frames);
+        report->loss += head->loss * losses->head[h].weight;
+        report->nll += head->nll;
+        report->frequency_nll += head->frequency_nll;
+    }
+}
+
+/* Logits of the last forward as doubles in wide [rows*L]; narrow is room for them as floats. */
+static exphil_status fetch_logits(const xph_feed *feed, float *narrow, double *wide)
+{
+    const xph_model_shape *shape = xph_model_shape_of(feed->model);
+    const xph_backend *backend = feed->device->backend;
+    xph_stream *stream = xph_net_stream(feed->net);
+    size_t count = (size_t)(feed->batch * feed->time * shape->logits);
+    void *to = shape->type == XPH_F64 ? (void *)wide : (void *)narrow;
+    XPH_TRY(backend->download(stream, to, xph_net_logits(feed->net), count * shape->real_bytes));
+    XPH_TRY(backend->stream_wait(stream));
+    if (shape->type != XPH_F64)
+        for (size_t i = 0; i < count; i++) wide[i] = (double)narrow[i];
+    return EXPHIL_OK;
+}
+
+/* Everything an evaluation holds, so that one function frees it. */
+typedef struct evaluation {
+    exphil_context *context;
+    xph_sampler *sampler;
+    xph_feed feed;
+    xph_baseline baseline;
+    float *narrow;
+    double *wide;
+    int32_t *last;
+    size_t narrow_bytes, wide_bytes, last_bytes;
+} evaluation;
+
+static void evaluation_free(evaluation *e)
+{
+    xph_free(e->context, e->narrow, e->narrow_bytes);
+    xph_free(e->context, e->wide, e->wide_bytes);
+    xph_free(e->context, e->last, e->last_bytes);
+    xph_baseline_free(&e->baseline);
+    xph_feed_destroy(&e->feed);
+    xph_sampler_destroy(e->sampler);
+}
+
+static exphil_status evaluation_make(evaluation *e, const exphil_model *model, const exphil_dataset *dataset,
+                                     const exphil_dataset *frequencies, int64_t batch, exphil_error *error)
+{
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    XPH_TRY(exphil_dataset_query(dataset, &info, error));
+    if (info.frames == 0) return xph_fail(error, EXPHIL_E_INVALID, "dataset is empty");
+    exphil_sampling sampling = EXPHIL_SAMPLING_INIT;
+    XPH_TRY(exphil_model_sampling(model, &sampling, error));
+    bool window = sampling.mode == EXPHIL_MODE_WINDOW;
+    sampling.batch = batch ? batch : 16;
+    if (!window && sampling.batch > info.episodes) sampling.batch = info.episodes;
+    sampling.in_order = 1;
+    sampling.last_only = window;
+    sampling.segment_frames = window ? 0 : info.frames;
+    XPH_TRY(xph_sampler_create(dataset, &sampling, &e->sampler, error));
+    exphil_batch first = EXPHIL_BATCH_INIT;
+    XPH_TRY(xph_sampler_batch(e->sampler, 0, 0, &first, error));
+    XPH_TRY(xph_feed_create(model, first.batch, first.time, 0, &e->feed, error));
+    XPH_TRY(xph_baseline_make(frequencies ? frequencies : dataset, &e->baseline, error));
+    size_t rows = (size_t)(first.batch * first.time), logits = (size_t)xph_model_shape_of(model)->logits;
+    e->narrow_bytes = rows * logits * sizeof(float);
+    e->wide_bytes = rows * logits * sizeof(double);
+    e->last_bytes = (size_t)first.batch * EXPHIL_HEADS_MAX * sizeof(int32_t);
+    e->narrow = xph_alloc(e->context, e->narrow_bytes);
+    e->wide = xph_alloc(e->context, e->wide_bytes);
+    e->last = xph_calloc(e->context, 1, e->last_bytes);
+    return e->narrow && e->wide && e->last ? EXPHIL_OK : xph_no_memory(e->wide_bytes, error);
+}
+
+static exphil_status evaluation_run(evaluation *e, const void *weights, const void *packed, const xph_losses *losses,
+                                    tally *t, exphil_error *error)
+{
+    int64_t batches = xph_sampler_batches(e->sampler);
+    for (int64_t i = 0; i < batches; i++) {
+        exphil_batch batch = EXPHIL_BATCH_INIT;
+        double sums[EXPHIL_HEADS_MAX] = { 0 };
+        if (xph_cancelled(e->context)) return xph_fail(error, EXPHIL_E_CANCELLED, "evaluation cancelled by the host");
+        XPH_TRY(xph_sampler_batch(e->sampler, 0, i, &batch, error));
+        exphil_status status = xph_feed_forward(&e->feed, weights, packed, losses, &batch, 0.0, false, sums);
+        if (status >= 0) status = fetch_logits(&e->feed, e->narrow, e->wide);
+        if (status < 0) return xph_fail(error, status, "evaluation: the device failed");
+        xph_feed_swap(&e->feed);
+        for (int64_t h = 0; h < t->spec->head_count; h++) t->head[h].loss += sums[h];
+        count_batch(t, &batch, e->wide, xph_model_shape_of(e->feed.model)->logits);
+    }
+    return EXPHIL_OK;
+}
+
+static exphil_status check_spec(const exphil_model *model, const exphil_dataset *dataset, exphil_error *error)
+{
+    const exphil_spec *data = xph_dataset_spec_of(dataset), *own = xph_model_spec(model);
+    if (xph_dataset_context(dataset) != xph_model_context(model))
+        return xph_fail(error, EXPHIL_E_MISMATCH, "dataset and model are of different contexts");
+    if (xph_dataset_spec_hash(dataset) == xph_model_shape_of(model)->spec_hash) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_MISMATCH, "the dataset is %s/%s, the model wants %s/%s", data->layout, data->codec,
+                    own->layout, own->codec);
+}
+
+exphil_status xph_evaluate(const exphil_model *model, const void *weights, const void *packed,
+                           const exphil_dataset *dataset, const exphil_dataset *frequencies, const xph_losses *losses,
+                           int64_t batch, exphil_report *report, exphil_error *error)
+{
+    XPH_TRY(check_spec(model, dataset, error));
+    if (frequencies) XPH_TRY(check_spec(model, frequencies, error));
+    if (batch < 0 || batch > 4096) return xph_fail(error, EXPHIL_E_INVALID, "batch must lie in 0..4096");
+    evaluation e = { .context = xph_model_context(model) };
+    exphil_status status = evaluation_make(&e, model, dataset, frequencies, batch, error);
+    tally t = { .spec = xph_model_spec(model), .heads = xph_model_heads(model), .baseline = &e.baseline,
+                .last = e.last };
+    if (status >= 0) status = evaluation_run(&e, weights, packed, losses, &t, error);
+    evaluation_free(&e);
+    if (status < 0) return status;
+    exphil_report known = EXPHIL_REPORT_INIT;
+    fill_report(&t, losses, &known);
+    return xph_config_give(report, &known, sizeof known, sizeof known, "exphil_report", error);
+}
+
+exphil_status exphil_evaluate(const exphil_model *model, const exphil_dataset *dataset,
+                              const exphil_dataset *frequencies, const exphil_head_loss *losses, int64_t batch,
+                              exphil_report *report, exphil_error *error)
+{
+    if (!model || !dataset || !report)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", !model ? "model" : !dataset ? "dataset" : "report");
+    XPH_TRY(xph_context_check(xph_model_context(model), error));
+    xph_losses taken;
+    const void *packed = NULL;
+    XPH_TRY(xph_losses_take(xph_model_spec(model), losses, &taken, error));
+    exphil_model *held = xph_model_retain(model);
+    xph_fpu saved = xph_fpu_push();
+    exphil_status status = xph_model_packed(held, &packed, error);
+    if (status >= 0)
+        status = xph_evaluate(model, xph_model_weights(model), packed, dataset, frequencies, &taken, batch, report, error);
+    xph_fpu_pop(saved);
+    xph_model_release(held);
+    return status;
+}
+
+exphil_status exphil_trainer_evaluate(const exphil_trainer *trainer, int32_t which, const exphil_dataset *dataset,
+                                      const exphil_dataset *frequencies, exphil_report *report, exphil_error *error)
+{
+    if (!trainer || !dataset || !report)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", !trainer ? "trainer" : !dataset ? "dataset" : "report");
+    exphil_model *model = NULL;
+    const void *packed = NULL;
+    XPH_TRY(exphil_trainer_model(trainer, which, &model, error));
+    xph_fpu saved = xph_fpu_push();
+    exphil_status status = xph_model_packed(model, &packed, error);
+    if (status >= 0)
+        status = xph_evaluate(model, xph_model_weights(model), packed, dataset, frequencies, &trainer->losses, 0, report,
+                              error);
+    xph_fpu_pop(saved);
+    xph_model_release(model);
+    return status;
+}

@@ -1,0 +1,148 @@
+/* AdamW with its state: moments and averaged weights as arenas beside the model's weights. */
+#include "train/train.h"
+
+static void fill_defaults(exphil_optimizer_config *config)
+{
+    if (config->rate == 0.0) config->rate = 1e-3;
+    if (config->beta1 == 0.0) config->beta1 = 0.9;
+    if (config->beta2 == 0.0) config->beta2 = 0.999;
+    if (config->epsilon == 0.0) config->epsilon = 1e-8;
+    if (config->clip_norm == 0.0) config->clip_norm = 1.0;
+    if (config->restart_factor == 0.0) config->restart_factor = 1.0;
+}
+
+/* value in [low, high), or the field's name in the message; NaN fails. */
+static exphil_status check_range(const char *field, double value, double low, double high, exphil_error *error)
+{
+    char text[XPH_DOUBLE_TEXT];
+    if (value >= low && value < high) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: %s is %s, out of range", field,
+                    xph_format_double(text, value, 9));
+}
+
+static exphil_status check_config(const exphil_optimizer_config *config, exphil_error *error)
+{
+    XPH_TRY(check_range("rate", config->rate, 0.0, 1e6, error));
+    XPH_TRY(check_range("beta1", config->beta1, 0.0, 1.0, error));
+    XPH_TRY(check_range("beta2", config->beta2, 0.0, 1.0, error));
+    XPH_TRY(check_range("epsilon", config->epsilon, 1e-30, 1e6, error));
+    XPH_TRY(check_range("decay", config->decay, 0.0, 1e6, error));
+    XPH_TRY(check_range("ema_decay", config->ema_decay, 0.0, 1.0, error));
+    XPH_TRY(check_range("clip_norm", config->clip_norm, -1e300, 1e300, error));
+    if (config->reserved) return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: reserved must be 0");
+    return xph_schedule_check(config, error);
+}
+
+static exphil_status arena(exphil_optimizer *optimizer, xph_stream *stream, const void *from, void **address,
+                           exphil_error *error)
+{
+    const xph_backend *backend = optimizer->device->backend;
+    exphil_status status = backend->alloc(optimizer->device, optimizer->arena_bytes, address);
+    if (status < 0) return xph_no_memory(optimizer->arena_bytes, error);
+    status = from ? backend->copy(stream, *address, from, optimizer->arena_bytes)
+                  : backend->zero(stream, *address, optimizer->arena_bytes);
+    if (status < 0) return xph_fail(error, status, "optimizer: the device could not fill its state");
+    return EXPHIL_OK;
+}
+
+static exphil_status make_arenas(exphil_optimizer *optimizer, const exphil_model *model, exphil_error *error)
+{
+    const xph_backend *backend = optimizer->device->backend;
+    xph_stream *stream;
+    exphil_status status = backend->stream_create(optimizer->device, 0, &stream);
+    if (status < 0) return xph_fail(error, status, "optimizer: no stream on the device");
+    status = arena(optimizer, stream, NULL, &optimizer->m, error);
+    if (status >= 0) status = arena(optimizer, stream, NULL, &optimizer->v, error);
+    if (status >= 0 && optimizer->config.ema_decay > 0.0)
+        status = arena(optimizer, stream, xph_model_weights(model), &optimizer->average, error);
+    if (status >= 0) status = backend->stream_wait(stream);
+    backend->stream_destroy(stream);
+    return status;
+}
+
+static void free_optimizer(exphil_optimizer *optimizer)
+{
+    const xph_backend *backend = optimizer->device->backend;
+    exphil_context *context = optimizer->context;
+    if (optimizer->m) backend->free(optimizer->device, optimizer->m, optimizer->arena_bytes);
+    if (optimizer->v) backend->free(optimizer->device, optimizer->v, optimizer->arena_bytes);
+    if (optimizer->average) backend->free(optimizer->device, optimizer->average, optimizer->arena_bytes);
+    xph_free(context, optimizer, sizeof *optimizer);
+    xph_context_release(context);
+}
+
+exphil_status exphil_optimizer_create(const exphil_model *model, const exphil_optimizer_config *config,
+                                      exphil_optimizer **optimizer, exphil_error *error)
+{
+    if (!model || !optimizer)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", model ? "optimizer" : "model");
+    exphil_context *context = xph_model_context(model);
+    XPH_TRY(xph_context_check(context, error));
+    exphil_optimizer_config known = EXPHIL_OPTIMIZER_CONFIG_INIT;
+    XPH_TRY(xph_config_take(&known, sizeof known, config, sizeof known, "exphil_optimizer_config", error));
+    fill_defaults(&known);
+    XPH_TRY(check_config(&known, error));
+    const xph_model_shape *shape = xph_model_shape_of(model);
+    exphil_optimizer *made = xph_calloc(context, 1, sizeof *made);
+    if (!made) return xph_no_memory(sizeof *made, error);
+    made->context = xph_context_retain(context);
+    made->device = xph_context_backend(context);
+    made->config = known;
+    atomic_init(&made->references, 1);
+    atomic_init(&made->attached, 0);
+    made->type = shape->type;
+    made->weights = shape->weights;
+    made->decaying = shape->decaying;
+    made->arena_bytes = (size_t)shape->weights * shape->real_bytes;
+    made->config_hash = xph_model_config_hash(model);
+    exphil_status status = make_arenas(made, model, error);
+    if (status < 0) {
+        free_optimizer(made);
+        return status;
+    }
+    *optimizer = made;
+    return EXPHIL_OK;
+}
+
+exphil_optimizer *xph_optimizer_retain(exphil_optimizer *optimizer)
+{
+    atomic_fetch_add(&optimizer->references, 1);
+    return optimizer;
+}
+
+void xph_optimizer_release(exphil_optimizer *optimizer)
+{
+    if (optimizer && atomic_fetch_sub(&optimizer->references, 1) == 1) free_optimizer(optimizer);
+}
+
+void exphil_optimizer_destroy(exphil_optimizer *optimizer) { xph_optimizer_release(optimizer); }
+
+exphil_status exphil_optimizer_query(const exphil_optimizer *optimizer, exphil_optimizer_info *info,
+                                     exphil_error *error)
+{
+    if (!optimizer) return xph_fail(error, EXPHIL_E_INVALID, "optimizer is NULL");
+    exphil_optimizer_info known = EXPHIL_OPTIMIZER_INFO_INIT;
+    known.updates = optimizer->updates;
+    known.rate = xph_schedule_rate(&optimizer->config, optimizer->updates);
+    known.state_bytes = (uint64_t)optimizer->arena_bytes * (optimizer->average ? 3u : 2u);
+    return xph_config_give(info, &known, sizeof known, sizeof known, "exphil_optimizer_info", error);
+}
+
+exphil_status xph_optimizer_update(exphil_optimizer *optimizer, xph_stream *stream, void *weights,
+                                   const void *gradients, double norm)
+{
+    const exphil_optimizer_config *config = &optimizer->config;
+    int64_t next = optimizer->updates + 1;
+    bool clipped = config->clip_norm > 0.0 && norm > config->clip_norm;
+    xph_adam_args args = {
+        .type = optimizer->type, .count = optimizer->weights, .decay_count = optimizer->decaying,
+        .p = weights, .grad = gradients, .m = optimizer->m, .v = optimizer->v, .ema = optimizer->average,
+        .rate = xph_schedule_rate(config, optimizer->updates),
+        .beta1 = config->beta1, .beta2 = config->beta2, .epsilon = config->epsilon, .decay = config->decay,
+        .correction1 = 1.0 - xph_power(config->beta1, next), .correction2 = 1.0 - xph_power(config->beta2, next),
+        .grad_scale = clipped ? config->clip_norm / norm : 1.0, .ema_decay = config->ema_decay,
+    };
+    exphil_status status = optimizer->device->backend->run(stream, XPH_OP_ADAM, &args);
+    if (status >= 0) optimizer->updates = next;
+    return status;
+}

@@ -1,0 +1,191 @@
+/* One training run: batches in, updates of a private copy of the model's weights out. The order of all sums is fixed, so a
+ * run is a function of its seeds whatever the number of threads. */
+#include "train/train.h"
+
+static void free_trainer(exphil_trainer *trainer)
+{
+    exphil_context *context = trainer->context;
+    const xph_backend *backend = trainer->device->backend;
+    xph_feed_destroy(&trainer->feed);
+    if (trainer->weights) backend->free(trainer->device, trainer->weights, trainer->arena_bytes);
+    if (trainer->gradients) backend->free(trainer->device, trainer->gradients, trainer->arena_bytes);
+    if (trainer->packed) backend->free(trainer->device, trainer->packed, trainer->packed_bytes);
+    if (trainer->norm_scratch) backend->free(trainer->device, trainer->norm_scratch, trainer->norm_scratch_bytes);
+    if (trainer->norm_out) backend->free(trainer->device, trainer->norm_out, sizeof *trainer->norm_out);
+    if (trainer->bad_out) backend->free(trainer->device, trainer->bad_out, sizeof *trainer->bad_out);
+    if (trainer->prefetcher) xph_prefetcher_release(trainer->prefetcher);
+    if (trainer->optimizer) {
+        atomic_store(&trainer->optimizer->attached, 0);
+        xph_optimizer_release(trainer->optimizer);
+    }
+    if (trainer->model) xph_model_release(trainer->model);
+    xph_free(context, trainer, sizeof *trainer);
+    xph_context_release(context);
+}
+
+void exphil_trainer_destroy(exphil_trainer *trainer)
+{
+    if (trainer) free_trainer(trainer);
+}
+
+static exphil_status differs(const char *what, long long data, long long model, exphil_error *error)
+{
+    return xph_fail(error, EXPHIL_E_MISMATCH, "prefetcher's %s is %lld, the model's is %lld", what, data, model);
+}
+
+/* The prefetcher must give what the model was made for. */
+static exphil_status check_data(const exphil_model *model, const exphil_prefetcher *prefetcher, exphil_error *error)
+{
+    const xph_model_shape *shape = xph_model_shape_of(model);
+    const exphil_sampling *sampling = xph_prefetcher_sampling(prefetcher);
+    const exphil_dataset *dataset = xph_prefetcher_dataset(prefetcher);
+    if (xph_dataset_context(dataset) != xph_model_context(model))
+        return xph_fail(error, EXPHIL_E_MISMATCH, "prefetcher and model are of different contexts");
+    if (xph_dataset_spec_hash(dataset) != shape->spec_hash) {
+        const exphil_spec *data = xph_dataset_spec_of(dataset), *own = xph_model_spec(model);
+        return xph_fail(error, EXPHIL_E_MISMATCH, "the data is %s/%s (%016llx), the model wants %s/%s (%016llx)",
+                        data->layout, data->codec, (unsigned long long)xph_dataset_spec_hash(dataset), own->layout,
+                        own->codec, (unsigned long long)shape->spec_hash);
+    }
+    if (sampling->mode != shape->mode) return differs("mode", sampling->mode, shape->mode, error);
+    if (sampling->delay_frames != shape->delay) return differs("delay_frames", sampling->delay_frames, shape->delay, error);
+    if (sampling->action_slots != shape->slots) return differs("action_slots", sampling->action_slots, shape->slots, error);
+    if (shape->mode == EXPHIL_MODE_WINDOW && sampling->time != shape->window)
+        return differs("time", sampling->time, shape->window, error);
+    return EXPHIL_OK;
+}
+
+static exphil_status check_optimizer(const exphil_model *model, exphil_optimizer *optimizer, exphil_error *error)
+{
+    if (optimizer->context != xph_model_context(model))
+        return xph_fail(error, EXPHIL_E_MISMATCH, "optimizer and model are of different contexts");
+    if (optimizer->config_hash != xph_model_config_hash(model))
+        return xph_fail(error, EXPHIL_E_MISMATCH, "the optimizer was made for a model of another configuration");
+    return EXPHIL_OK;
+}
+
+static exphil_status check_config(const exphil_trainer_config *config, exphil_error *error)
+{
+    if (config->accumulate < 0 || config->accumulate > 1000000)
+        return xph_fail(error, EXPHIL_E_INVALID, "trainer config: accumulate must lie in 0..1000000");
+    if (config->reserved) return xph_fail(error, EXPHIL_E_INVALID, "trainer config: reserved must be 0");
+    if (config->checkpoint_blocks)
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "trainer config: checkpoint_blocks is not available in this release");
+    return EXPHIL_OK;
+}
+
+static exphil_status device_block(exphil_trainer *trainer, size_t bytes, void **address, exphil_error *error)
+{
+    if (trainer->device->backend->alloc(trainer->device, bytes, address) < 0) return xph_no_memory(bytes, error);
+    return EXPHIL_OK;
+}
+
+static exphil_status copy_weights(exphil_trainer *trainer, exphil_error *error)
+{
+    const xph_backend *backend = trainer->device->backend;
+    xph_stream *stream;
+    exphil_status status = backend->stream_create(trainer->device, 0, &stream);
+    if (status < 0) return xph_fail(error, status, "trainer: no stream on the device");
+    status = backend->copy(stream, trainer->weights, xph_model_weights(trainer->model), trainer->arena_bytes);
+    if (status >= 0) status = backend->stream_wait(stream);
+    backend->stream_destroy(stream);
+    if (status < 0) return xph_fail(error, status, "trainer: the device could not copy the weights");
+    return EXPHIL_OK;
+}
+
+static exphil_status allocate(exphil_trainer *trainer, exphil_error *error)
+{
+    const xph_model_shape *shape = xph_model_shape_of(trainer->model);
+    const xph_backend *backend = trainer->device->backend;
+    trainer->arena_bytes = (size_t)shape->weights * shape->real_bytes;
+    trainer->packed_bytes = shape->packed_bytes ? shape->packed_bytes : 1;
+    xph_norm2_args norm = { .type = shape->type, .count = shape->weights };
+    xph_op_info info = { 0 };
+    XPH_TRY(backend->query(trainer->device, XPH_OP_NORM2, &norm, &info));
+    trainer->norm_scratch_bytes = info.scratch_bytes ? info.scratch_bytes : 1;
+    void *block = NULL;
+    XPH_TRY(device_block(trainer, trainer->arena_bytes, &trainer->weights, error));
+    XPH_TRY(device_block(trainer, trainer->arena_bytes, &trainer->gradients, error));
+    XPH_TRY(device_block(trainer, trainer->packed_bytes, &trainer->packed, error));
+    XPH_TRY(device_block(trainer, trainer->norm_scratch_bytes, &trainer->norm_scratch, error));
+    XPH_TRY(device_block(trainer, sizeof(double), &block, error));
+    trainer->norm_out = block;
+    XPH_TRY(device_block(trainer, sizeof(int64_t), &block, error));
+    trainer->bad_out = block;
+    return copy_weights(trainer, error);
+}
+
+exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t time, exphil_error *error)
+{
+    if (trainer->feed.net) {
+        if (trainer->feed.batch == batch && trainer->feed.time == time) return EXPHIL_OK;
+        return xph_fail(error, EXPHIL_E_INVALID, "batch is %lld x %lld, this run has %lld x %lld", (long long)batch,
+                        (long long)time, (long long)trainer->feed.batch, (long long)trainer->feed.time);
+    }
+    XPH_TRY(xph_feed_create(trainer->model, batch, time, XPH_NET_TRAIN, &trainer->feed, error));
+    return xph_net_pack(trainer->feed.net, trainer->weights, trainer->packed);
+}
+
+static exphil_status attach(exphil_trainer *trainer, exphil_optimizer *optimizer, exphil_error *error)
+{
+    int free_one = 0;
+    if (!atomic_compare_exchange_strong(&optimizer->attached, &free_one, 1))
+        return xph_fail(error, EXPHIL_E_STATE, "optimizer already serves another trainer");
+    trainer->optimizer = xph_optimizer_retain(optimizer);
+    return EXPHIL_OK;
+}
+
+static exphil_status build(exphil_trainer *trainer, const exphil_model *model, exphil_optimizer *optimizer,
+                           exphil_prefetcher *prefetcher, exphil_error *error)
+{
+    trainer->model = xph_model_retain(model);
+    xph_model_trained(model, &trainer->base_updates, &trainer->base_frames);
+    XPH_TRY(attach(trainer, optimizer, error));
+    if (prefetcher) trainer->prefetcher = xph_prefetcher_retain(prefetcher);
+    XPH_TRY(allocate(trainer, error));
+    if (!prefetcher) return EXPHIL_OK;
+    const exphil_sampling *sampling = xph_prefetcher_sampling(prefetcher);
+    return xph_trainer_shape(trainer, sampling->batch, sampling->time, error);
+}
+
+exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer,
+                                    exphil_prefetcher *prefetcher, const exphil_trainer_config *config,
+                                    exphil_trainer **trainer, exphil_error *error)
+{
+    if (!model || !optimizer || !trainer)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", !model ? "model" : !optimizer ? "optimizer" : "trainer");
+    exphil_context *context = xph_model_context(model);
+    XPH_TRY(xph_context_check(context, error));
+    exphil_trainer_config known = EXPHIL_TRAINER_CONFIG_INIT;
+    XPH_TRY(xph_config_take(&known, sizeof known, config, sizeof known, "exphil_trainer_config", error));
+    XPH_TRY(check_config(&known, error));
+    XPH_TRY(check_optimizer(model, optimizer, error));
+    if (prefetcher) XPH_TRY(check_data(model, prefetcher, error));
+    exphil_trainer *made = xph_calloc(context, 1, sizeof *made);
+    if (!made) return xph_no_memory(sizeof *made, error);
+    made->context = xph_context_retain(context);
+    made->device = xph_context_backend(context);
+    made->accumulate = known.accumulate ? known.accumulate : 1;
+    exphil_status status = xph_losses_take(xph_model_spec(model), known.losses, &made->losses, error);
+    if (status >= 0) status = build(made, model, optimizer, prefetcher, error);
+    if (status < 0) {
+        free_trainer(made);
+        return status;
+    }
+    *trainer = made;
+    return EXPHIL_OK;
+}
+
+exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which, exphil_model **model,
+                                   exphil_error *error)
+{
+    if (!trainer || !model) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "model" : "trainer");
+    if (which != EXPHIL_WEIGHTS && which != EXPHIL_WEIGHTS_AVERAGED)
+        return xph_fail(error, EXPHIL_E_INVALID, "which is %d, not a kind of weights", which);
+    if (which == EXPHIL_WEIGHTS_AVERAGED && !trainer->optimizer->average)
+        return xph_fail(error, EXPHIL_E_STATE, "no averaged weights: the optimizer's ema_decay is 0");
+    XPH_TRY(xph_context_check(trainer->context, error));
+    const void *weights = which == EXPHIL_WEIGHTS ? trainer->weights : trainer->optimizer->average;
+    return xph_model_with_weights(trainer->model, weights, trainer->base_updates + (uint64_t)trainer->optimizer->updates,
+                                  trainer->base_frames + (uint64_t)trainer->frames, model, error);
+}
