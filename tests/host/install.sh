@@ -1,0 +1,42 @@
+#!/bin/sh
+# Installs into an empty folder and builds a program outside the tree against what is there: with find_package and
+# with pkg-config, shared and static, in C and (header only) C++.
+#   install.sh <build folder> <consumer folder> <C compiler> [flags for compiler and linker]
+set -eu
+build=$1
+consumer=$2
+cc=$3
+flags=${4:-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+
+cmake --install "$build" --prefix "$prefix" >"$work/install.log"
+libdir=$(dirname "$(find "$prefix" -name 'libexphil.so' | head -n 1)")
+# What was found must not be the build's own.
+cp -r "$consumer" "$work/consumer"
+
+echo "== find_package"
+cmake -S "$work/consumer" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" \
+  -DCMAKE_C_FLAGS="$flags" >"$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
+cmake --build "$work/cmake" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
+"$work/cmake/with_shared"
+"$work/cmake/with_static"
+
+echo "== pkg-config"
+# exphil.pc holds the configured prefix; what was installed elsewhere says so itself.
+PKG_CONFIG_PATH=$libdir/pkgconfig
+export PKG_CONFIG_PATH
+config() { pkg-config --define-variable=prefix="$prefix" "$@" exphil; }
+# shellcheck disable=SC2046,SC2086
+$cc $flags $(config --cflags) "$work/consumer/consumer.c" -o "$work/shared" $(config --libs) -Wl,-rpath,"$libdir"
+"$work/shared"
+readelf -d "$work/shared" | grep -q 'NEEDED.*libexphil\.so\.[0-9]' || { echo "not linked to the soname"; exit 1; }
+# shellcheck disable=SC2046,SC2086
+$cc $flags $(config --cflags) "$work/consumer/consumer.c" -o "$work/static" \
+  $(config --static --libs | sed "s|-lexphil|$libdir/libexphil.a|")
+"$work/static"
+if readelf -d "$work/static" | grep -q libexphil; then echo "the static program needs the shared library"; exit 1; fi
+
+echo "== files"
+(cd "$prefix" && find . -type f -o -type l | sort)
