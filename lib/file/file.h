@@ -35,7 +35,8 @@ int32_t xph_json_next(const xph_json *json, int32_t at);  /* of the same array o
 const char *xph_json_label(const xph_json *json);
 int32_t xph_json_parent(const xph_json *json, int32_t at);   /* -1 */
 const char *xph_json_name(const xph_json *json, int32_t at); /* of a member; NULL for items */
-const char *xph_json_text(const xph_json *json, int32_t at); /* of a text, or a number as it was written; else NULL */
+const char *xph_json_text(const xph_json *json,
+                          int32_t at); /* of a text, or a number as it was written; else NULL */
 bool xph_json_true(const xph_json *json, int32_t at);
 int32_t xph_json_find(const xph_json *json, int32_t object, const char *name); /* -1: there is none */
 
@@ -44,8 +45,8 @@ exphil_status xph_json_get(const xph_json *json, int32_t object, const char *nam
                            exphil_error *error);
 exphil_status xph_json_get_text(const xph_json *json, int32_t object, const char *name, const char **text,
                                 exphil_error *error);
-exphil_status xph_json_get_int(const xph_json *json, int32_t object, const char *name, int64_t low, int64_t high,
-                               int64_t *value, exphil_error *error);
+exphil_status xph_json_get_int(const xph_json *json, int32_t object, const char *name, int64_t low,
+                               int64_t high, int64_t *value, exphil_error *error);
 exphil_status xph_json_get_double(const xph_json *json, int32_t object, const char *name, double *value,
                                   exphil_error *error);
 /* A text of 16 lower-case hexadecimal digits: what JSON numbers cannot carry. */
@@ -88,28 +89,49 @@ void xph_json_drop(xph_json_out *out);
 
 /* ---- safetensors ------------------------------------------------------------------------------------------------ */
 
-#define XPH_TENSORS_MOST_BYTES ((size_t)16 << 30) /* of a file */
-#define XPH_TENSORS_MOST       4096
-#define XPH_TENSORS_RANK       4
-#define XPH_TENSORS_NAME       128 /* with its end */
-#define XPH_TENSORS_CHECKSUM   "exphil.data_xxh64"
+#define XPH_TENSORS_MOST_BYTES                                                                               \
+  (sizeof(size_t) > 4 ? (size_t)((uint64_t)1 << 34) : SIZE_MAX / 2) /* of a file */
+#define XPH_TENSORS_MOST     4096
+#define XPH_TENSORS_RANK     4
+#define XPH_TENSORS_NAME     128 /* with its end */
+#define XPH_TENSORS_CHECKSUM "exphil.data_xxh64"
 
 /* The element types of the format. */
 enum {
-    XPH_DTYPE_F64, XPH_DTYPE_F32, XPH_DTYPE_F16, XPH_DTYPE_BF16, XPH_DTYPE_I64, XPH_DTYPE_I32, XPH_DTYPE_I16,
-    XPH_DTYPE_I8, XPH_DTYPE_U64, XPH_DTYPE_U32, XPH_DTYPE_U16, XPH_DTYPE_U8, XPH_DTYPE_BOOL, XPH_DTYPE_C64,
-    XPH_DTYPE_F8_E5M2, XPH_DTYPE_F8_E4M3, XPH_DTYPE_F8_E8M0, XPH_DTYPE_F8_E4M3FNUZ, XPH_DTYPE_F8_E5M2FNUZ,
-    XPH_DTYPE_F6_E2M3, XPH_DTYPE_F6_E3M2, XPH_DTYPE_F4, XPH_DTYPE_COUNT
+    XPH_DTYPE_F64,
+    XPH_DTYPE_F32,
+    XPH_DTYPE_F16,
+    XPH_DTYPE_BF16,
+    XPH_DTYPE_I64,
+    XPH_DTYPE_I32,
+    XPH_DTYPE_I16,
+    XPH_DTYPE_I8,
+    XPH_DTYPE_U64,
+    XPH_DTYPE_U32,
+    XPH_DTYPE_U16,
+    XPH_DTYPE_U8,
+    XPH_DTYPE_BOOL,
+    XPH_DTYPE_C64,
+    XPH_DTYPE_F8_E5M2,
+    XPH_DTYPE_F8_E4M3,
+    XPH_DTYPE_F8_E8M0,
+    XPH_DTYPE_F8_E4M3FNUZ,
+    XPH_DTYPE_F8_E5M2FNUZ,
+    XPH_DTYPE_F6_E2M3,
+    XPH_DTYPE_F6_E3M2,
+    XPH_DTYPE_F4,
+    XPH_DTYPE_COUNT
 };
 const char *xph_dtype_name(int32_t dtype);
 
-typedef struct xph_tensor {
+/* One tensor of a file. */
+typedef struct xph_array {
     const char *name;
     int32_t dtype, rank;
     int64_t dim[XPH_TENSORS_RANK]; /* unused ones are 1 */
     const void *data;              /* little-endian, row-major; of any alignment when it was read */
     size_t bytes;
-} xph_tensor;
+} xph_array;
 
 typedef struct xph_pair {
     const char *key, *value;
@@ -119,7 +141,7 @@ typedef struct xph_pair {
 typedef struct xph_tensors {
     exphil_context *context;
     xph_json *header;
-    xph_tensor *tensor;
+    xph_array *tensor;
     int64_t count;
 } xph_tensors;
 
@@ -128,13 +150,13 @@ typedef struct xph_tensors {
 exphil_status xph_tensors_parse(exphil_context *context, const void *data, size_t bytes, const char *label,
                                 xph_tensors *tensors, exphil_error *error);
 void xph_tensors_free(xph_tensors *tensors);
-const xph_tensor *xph_tensors_find(const xph_tensors *tensors, const char *name);         /* NULL: none */
-const char *xph_tensors_metadata(const xph_tensors *tensors, const char *key);            /* NULL: none */
+const xph_array *xph_tensors_find(const xph_tensors *tensors, const char *name); /* NULL: none */
+const char *xph_tensors_metadata(const xph_tensors *tensors, const char *key);   /* NULL: none */
 
 /* Begins "path" and adds a whole file, with the checksum among the metadata; the caller commits or cancels. Canonical:
  * the same tensors and pairs in any order give the same bytes. The data begins at a multiple of 64 in the file, and
  * each tensor in it at a multiple of the largest power of two, at most 64, that divides its size. */
-exphil_status xph_tensors_write(exphil_context *context, const xph_tensor *tensors, int64_t count,
+exphil_status xph_tensors_write(exphil_context *context, const xph_array *tensors, int64_t count,
                                 const xph_pair *pairs, int64_t pair_count, const char *path,
                                 xph_file_writer *writer, exphil_error *error);
 

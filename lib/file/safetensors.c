@@ -23,7 +23,7 @@ static exphil_status check_metadata(const xph_json *header, int32_t at, exphil_e
     return EXPHIL_OK;
 }
 
-static exphil_status read_shape(const xph_json *header, int32_t at, xph_tensor *tensor, exphil_error *error)
+static exphil_status read_shape(const xph_json *header, int32_t at, xph_array *tensor, exphil_error *error)
 {
     int32_t shape;
     XPH_TRY(xph_json_get(header, at, "shape", XPH_JSON_ARRAY, &shape, error));
@@ -41,7 +41,7 @@ static exphil_status read_shape(const xph_json *header, int32_t at, xph_tensor *
 
 /* The only place where a pointer into the data is made: begin <= end <= data_bytes, and as long as the shape says. */
 static exphil_status read_offsets(const xph_json *header, int32_t at, const uint8_t *data, size_t data_bytes,
-                                  xph_tensor *tensor, exphil_error *error)
+                                  xph_array *tensor, exphil_error *error)
 {
     int32_t offsets;
     int64_t begin, end;
@@ -67,7 +67,7 @@ static exphil_status read_offsets(const xph_json *header, int32_t at, const uint
 }
 
 static exphil_status read_tensor(const xph_json *header, int32_t at, const uint8_t *data, size_t data_bytes,
-                                 xph_tensor *tensor, exphil_error *error)
+                                 xph_array *tensor, exphil_error *error)
 {
     const char *dtype;
     tensor->name = xph_json_name(header, at);
@@ -88,7 +88,7 @@ static exphil_status read_tensor(const xph_json *header, int32_t at, const uint8
 }
 
 /* By place; empty tensors stand before the one that begins where they do. */
-static bool lies_before(const xph_tensor *a, const xph_tensor *b)
+static bool lies_before(const xph_array *a, const xph_array *b)
 {
     if (a->data != b->data) return (const uint8_t *)a->data < (const uint8_t *)b->data;
     if (a->bytes != b->bytes) return a->bytes < b->bytes;
@@ -102,7 +102,7 @@ static exphil_status check_cover(const xph_tensors *tensors, const uint8_t *data
     size_t at = 0;
     const char *label = xph_json_label(tensors->header);
     for (int64_t i = 0; i < tensors->count; i++) {
-        const xph_tensor *tensor = &tensors->tensor[i];
+        const xph_array *tensor = &tensors->tensor[i];
         size_t begin = (size_t)((const uint8_t *)tensor->data - data);
         if (begin != at) {
             return xph_fail(error, EXPHIL_E_FORMAT,
@@ -210,7 +210,7 @@ void xph_tensors_free(xph_tensors *tensors)
     *tensors = (xph_tensors){.context = tensors->context};
 }
 
-const xph_tensor *xph_tensors_find(const xph_tensors *tensors, const char *name)
+const xph_array *xph_tensors_find(const xph_tensors *tensors, const char *name)
 {
     for (int64_t i = 0; i < tensors->count; i++) {
         if (strcmp(tensors->tensor[i].name, name) == 0) return &tensors->tensor[i];

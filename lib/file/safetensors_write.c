@@ -17,14 +17,14 @@ static size_t alignment_of(size_t bytes)
 
 /* Sizes that are multiples of 64 first, then of 32, ...: whatever stands before a tensor is a multiple of its own
  * alignment. The format allows no holes that could do it. */
-static bool comes_before(const xph_tensor *a, const xph_tensor *b)
+static bool comes_before(const xph_array *a, const xph_array *b)
 {
     size_t align_a = alignment_of(a->bytes), align_b = alignment_of(b->bytes);
     if (align_a != align_b) return align_a > align_b;
     return strcmp(a->name, b->name) < 0;
 }
 
-static exphil_status check_tensor(const xph_tensor *tensor, exphil_error *error)
+static exphil_status check_tensor(const xph_array *tensor, exphil_error *error)
 {
     size_t bytes;
     if (!xph_tensor_name_good(tensor->name) || strcmp(tensor->name, "__metadata__") == 0) {
@@ -41,7 +41,7 @@ static exphil_status check_tensor(const xph_tensor *tensor, exphil_error *error)
 }
 
 /* After sorting equal names are neighbours only within one alignment, so each is compared with all before it. */
-static exphil_status check_all(const xph_tensor *tensor, int64_t count, exphil_error *error)
+static exphil_status check_all(const xph_array *tensor, int64_t count, exphil_error *error)
 {
     size_t total = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -59,7 +59,7 @@ static exphil_status check_all(const xph_tensor *tensor, int64_t count, exphil_e
     return EXPHIL_OK;
 }
 
-static uint64_t checksum(const xph_tensor *tensor, int64_t count)
+static uint64_t checksum(const xph_array *tensor, int64_t count)
 {
     xph_hasher hasher;
     xph_hash_begin(&hasher);
@@ -98,7 +98,7 @@ static void add_metadata(xph_json_out *out, const xph_pair *pairs, int64_t count
     xph_json_close(out, '}');
 }
 
-static void add_tensor(xph_json_out *out, const xph_tensor *tensor, size_t begin)
+static void add_tensor(xph_json_out *out, const xph_array *tensor, size_t begin)
 {
     xph_json_open(out, tensor->name, '{');
     xph_json_add_text(out, "dtype", xph_dtype_name(tensor->dtype));
@@ -112,7 +112,7 @@ static void add_tensor(xph_json_out *out, const xph_tensor *tensor, size_t begin
     xph_json_close(out, '}');
 }
 
-static exphil_status make_header(const xph_tensor *tensor, int64_t count, const xph_pair *pairs,
+static exphil_status make_header(const xph_array *tensor, int64_t count, const xph_pair *pairs,
                                  int64_t pair_count, xph_json_out *out, exphil_error *error)
 {
     size_t at = 0;
@@ -130,7 +130,7 @@ static exphil_status make_header(const xph_tensor *tensor, int64_t count, const 
                     out->bytes, XPH_JSON_MOST_BYTES);
 }
 
-static exphil_status add_all(const xph_json_out *header, const xph_tensor *tensor, int64_t count,
+static exphil_status add_all(const xph_json_out *header, const xph_array *tensor, int64_t count,
                              xph_file_writer *writer, exphil_error *error)
 {
     uint8_t length[8];
@@ -141,7 +141,7 @@ static exphil_status add_all(const xph_json_out *header, const xph_tensor *tenso
     return EXPHIL_OK;
 }
 
-static exphil_status write_sorted(exphil_context *context, const xph_tensor *tensor, int64_t count,
+static exphil_status write_sorted(exphil_context *context, const xph_array *tensor, int64_t count,
                                   const xph_pair *pairs, int64_t pair_count, const char *path,
                                   xph_file_writer *writer, exphil_error *error)
 {
@@ -157,7 +157,7 @@ static exphil_status write_sorted(exphil_context *context, const xph_tensor *ten
     return status;
 }
 
-exphil_status xph_tensors_write(exphil_context *context, const xph_tensor *tensors, int64_t count,
+exphil_status xph_tensors_write(exphil_context *context, const xph_array *tensors, int64_t count,
                                 const xph_pair *pairs, int64_t pair_count, const char *path,
                                 xph_file_writer *writer, exphil_error *error)
 {
@@ -166,7 +166,7 @@ exphil_status xph_tensors_write(exphil_context *context, const xph_tensor *tenso
                         XPH_TENSORS_MOST);
     }
     size_t bytes = (size_t)count * sizeof *tensors;
-    xph_tensor *sorted = xph_alloc(context, bytes);
+    xph_array *sorted = xph_alloc(context, bytes);
     if (!sorted) return xph_no_memory(bytes, error);
     if (bytes) memcpy(sorted, tensors, bytes);
     xph_tensor_sort(sorted, count, comes_before);

@@ -63,22 +63,22 @@ bool xph_tensor_bytes(int32_t dtype, int32_t rank, const int64_t *dim, size_t *b
 }
 
 /* Moves the tensor at root down until no child comes after it. */
-static void sift(xph_tensor *tensor, int64_t root, int64_t count, xph_tensor_less less)
+static void sift(xph_array *tensor, int64_t root, int64_t count, xph_tensor_less less)
 {
     for (int64_t child; (child = 2 * root + 1) < count; root = child) {
         if (child + 1 < count && less(&tensor[child], &tensor[child + 1])) child++;
         if (!less(&tensor[root], &tensor[child])) return;
-        xph_tensor swap = tensor[root];
+        xph_array swap = tensor[root];
         tensor[root] = tensor[child];
         tensor[child] = swap;
     }
 }
 
-void xph_tensor_sort(xph_tensor *tensor, int64_t count, xph_tensor_less less)
+void xph_tensor_sort(xph_array *tensor, int64_t count, xph_tensor_less less)
 {
     for (int64_t root = count / 2 - 1; root >= 0; root--) sift(tensor, root, count, less);
     for (int64_t end = count - 1; end > 0; end--) {
-        xph_tensor swap = tensor[0];
+        xph_array swap = tensor[0];
         tensor[0] = tensor[end];
         tensor[end] = swap;
         sift(tensor, 0, end, less);

@@ -14,7 +14,7 @@ bool xph_tensor_name_good(const char *name);
 bool xph_tensor_bytes(int32_t dtype, int32_t rank, const int64_t *dim, size_t *bytes);
 
 /* Heap sort: no recursion, no memory. */
-typedef bool (*xph_tensor_less)(const xph_tensor *a, const xph_tensor *b);
-void xph_tensor_sort(xph_tensor *tensor, int64_t count, xph_tensor_less less);
+typedef bool (*xph_tensor_less)(const xph_array *a, const xph_array *b);
+void xph_tensor_sort(xph_array *tensor, int64_t count, xph_tensor_less less);
 
 #endif

@@ -84,10 +84,19 @@ exphil_status xph_model_config_resolve(const exphil_model_config *given, exphil_
 /* Reads a pattern: kinds[XPH_BLOCKS_MOST] and their number. EXPHIL_E_INVALID names the column, counted from 1. */
 exphil_status xph_pattern_read(const char *text, xph_block_kind *kinds, int64_t *count, exphil_error *error);
 
-/* Everything but the values: the weights are zero. What loading starts from; init fills them by the seed. */
+/* Everything but the weights, which have no memory yet: what a file is compared with before it costs any. Then the
+ * memory, zero. make does both; init fills it by the seed. model is not NULL in outline. */
+exphil_status xph_model_outline(exphil_context *context, const exphil_model_config *config, exphil_model **model,
+                                exphil_error *error);
+exphil_status xph_model_zero(exphil_model *model, exphil_error *error);
 exphil_status xph_model_make(exphil_context *context, const exphil_model_config *config, exphil_model **model,
                              exphil_error *error);
 exphil_status xph_model_init(exphil_model *model, exphil_error *error);
+
+/* Fills the table of tensors, their places and the sizes in shape (declare.c). */
+exphil_status xph_model_declare(exphil_model *model, exphil_error *error);
+/* All packed forms of an arena of weights. */
+exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, const void *weights, void *packed);
 
 /* Index of a tensor, -1 for an unknown name. */
 int64_t xph_model_find(const exphil_model *model, const char *name);
@@ -99,7 +108,7 @@ exphil_status xph_model_pull(const exphil_model *model, const void *weights, int
                              exphil_error *error);
 exphil_status xph_model_push(exphil_model *model, int64_t first, int64_t count, const void *host, exphil_error *error);
 
-/* ---- declaring tensors (model.c; the layers call it) ------------------------------------------------------------- */
+/* ---- declaring tensors (declare.c; the layers call it) ------------------------------------------------------------- */
 
 /* Collects the table; the first failure sticks and makes the rest do nothing. prefix: "blocks.0." or "". */
 typedef struct xph_declaring {

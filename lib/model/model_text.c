@@ -1,0 +1,196 @@
+/* A model's configuration as JSON text: every field of exphil_model_config with its default written out, and the whole
+ * spec. Enumerations are words, 64-bit numbers that JSON cannot carry are hexadecimal text. */
+#include "model/model_text.h"
+
+#include <stddef.h>
+
+/* Counts of the configuration, in the order of the file. All are positive once defaults are written out. */
+static const struct {
+    const char *name;
+    size_t at;
+} counts[] = {
+    {"hidden", offsetof(exphil_model_config, hidden)},
+    {"head_width", offsetof(exphil_model_config, head_width)},
+    {"mamba_states", offsetof(exphil_model_config, mamba_states)},
+    {"mamba_expand", offsetof(exphil_model_config, mamba_expand)},
+    {"mamba_taps", offsetof(exphil_model_config, mamba_taps)},
+    {"mamba_rank", offsetof(exphil_model_config, mamba_rank)},
+    {"attention_heads", offsetof(exphil_model_config, attention_heads)},
+    {"attention_dim", offsetof(exphil_model_config, attention_dim)},
+    {"attention_window_frames", offsetof(exphil_model_config, attention_window_frames)},
+    {"ffn_expand", offsetof(exphil_model_config, ffn_expand)},
+    {"window_frames", offsetof(exphil_model_config, window_frames)},
+};
+#define COUNTS  ((int32_t)(sizeof counts / sizeof counts[0]))
+#define MEMBERS (COUNTS + 13) /* of the object: those, seven of the spec, six more of the configuration */
+
+static const char *const kind_words[] = {"bernoulli", "categorical", NULL};
+static const char *const mode_words[] = {"carry", "window", NULL};
+static const char *const order_words[] = {"independent", "autoregressive", NULL};
+static const char *const type_words[] = {"F32", "F64", NULL};
+
+/* ---- writing ------------------------------------------------------------------------------------------------- */
+
+static void write_ids(const exphil_spec *spec, xph_json_out *out)
+{
+    xph_json_open(out, "ids", '[');
+    for (int64_t i = 0; i < spec->id_count; i++) {
+        xph_json_open(out, NULL, '{');
+        xph_json_add_text(out, "name", spec->ids[i].name);
+        xph_json_add_int(out, "entries", spec->ids[i].entries);
+        xph_json_add_int(out, "width", spec->ids[i].width);
+        xph_json_close(out, '}');
+    }
+    xph_json_close(out, ']');
+}
+
+static void write_heads(const exphil_spec *spec, xph_json_out *out)
+{
+    xph_json_open(out, "heads", '[');
+    for (int64_t i = 0; i < spec->head_count; i++) {
+        xph_json_open(out, NULL, '{');
+        xph_json_add_text(out, "name", spec->heads[i].name);
+        xph_json_add_text(out, "kind", kind_words[spec->heads[i].kind]);
+        xph_json_add_int(out, "count", spec->heads[i].count);
+        xph_json_add_int(out, "neutral", spec->heads[i].neutral);
+        xph_json_close(out, '}');
+    }
+    xph_json_close(out, ']');
+}
+
+void xph_model_text_write(const exphil_model *model, xph_json_out *out)
+{
+    const exphil_model_config *config = &model->config;
+    const exphil_spec *spec = model->spec;
+    xph_json_open(out, NULL, '{');
+    xph_json_add_text(out, "layout", spec->layout);
+    xph_json_add_text(out, "codec", spec->codec);
+    xph_json_add_hex(out, "layout_hash", spec->layout_hash);
+    xph_json_add_int(out, "float_count", spec->float_count);
+    write_ids(spec, out);
+    write_heads(spec, out);
+    xph_json_add_text(out, "blocks", model->blocks);
+    xph_json_add_hex(out, "seed", config->seed);
+    for (int32_t i = 0; i < COUNTS; i++) {
+        int64_t value;
+        memcpy(&value, (const char *)config + counts[i].at, sizeof value);
+        xph_json_add_int(out, counts[i].name, value);
+    }
+    xph_json_add_int(out, "delay_frames", config->delay_frames);
+    xph_json_add_int(out, "no_previous_action", config->no_previous_action);
+    xph_json_add_text(out, "mode", mode_words[config->mode]);
+    xph_json_add_text(out, "head_order", order_words[config->heads]);
+    xph_json_add_text(out, "type", type_words[config->type]);
+    xph_json_close(out, '}');
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+static exphil_status read_int32(const xph_json *json, int32_t object, const char *name, int32_t *value,
+                                exphil_error *error)
+{
+    int64_t wide;
+    XPH_TRY(xph_json_get_int(json, object, name, 0, INT32_MAX, &wide, error));
+    *value = (int32_t)wide;
+    return EXPHIL_OK;
+}
+
+static exphil_status read_word(const xph_json *json, int32_t object, const char *name,
+                               const char *const *words, int32_t *value, exphil_error *error)
+{
+    const char *text;
+    XPH_TRY(xph_json_get_text(json, object, name, &text, error));
+    for (int32_t i = 0; words[i]; i++) {
+        if (strcmp(text, words[i]) != 0) continue;
+        *value = i;
+        return EXPHIL_OK;
+    }
+    return xph_json_refuse(json, xph_json_find(json, object, name), "is an unknown word", error);
+}
+
+/* An object with so many members, so that none is there that nobody reads. */
+static exphil_status check_members(const xph_json *json, int32_t at, int32_t members, exphil_error *error)
+{
+    if (xph_json_kind(json, at) != XPH_JSON_OBJECT) return xph_json_refuse(json, at, "is no object", error);
+    if (xph_json_count(json, at) == members) return EXPHIL_OK;
+    return xph_json_refuse(json, at, "has other fields than this version knows", error);
+}
+
+/* The array `name` with at most `most` items: *first of them, and *count. */
+static exphil_status read_list(const xph_json *json, const char *name, int32_t most, int32_t *first,
+                               int64_t *count, exphil_error *error)
+{
+    int32_t list;
+    XPH_TRY(xph_json_get(json, 0, name, XPH_JSON_ARRAY, &list, error));
+    if (xph_json_count(json, list) > most) return xph_json_refuse(json, list, "has too many items", error);
+    *first = xph_json_first(json, list);
+    *count = xph_json_count(json, list);
+    return EXPHIL_OK;
+}
+
+static exphil_status read_ids(const xph_json *json, xph_model_text *text, exphil_error *error)
+{
+    int32_t at;
+    XPH_TRY(read_list(json, "ids", EXPHIL_IDS_MAX, &at, &text->spec.id_count, error));
+    for (exphil_id_spec *id = text->ids; at >= 0; at = xph_json_next(json, at), id++) {
+        XPH_TRY(check_members(json, at, 3, error));
+        XPH_TRY(xph_json_get_text(json, at, "name", &id->name, error));
+        XPH_TRY(read_int32(json, at, "entries", &id->entries, error));
+        XPH_TRY(read_int32(json, at, "width", &id->width, error));
+        if (!id->width) return xph_json_refuse(json, at, "has width 0", error);
+    }
+    return EXPHIL_OK;
+}
+
+static exphil_status read_heads(const xph_json *json, xph_model_text *text, exphil_error *error)
+{
+    int32_t at;
+    XPH_TRY(read_list(json, "heads", EXPHIL_HEADS_MAX, &at, &text->spec.head_count, error));
+    for (exphil_head_spec *head = text->heads; at >= 0; at = xph_json_next(json, at), head++) {
+        XPH_TRY(check_members(json, at, 4, error));
+        XPH_TRY(xph_json_get_text(json, at, "name", &head->name, error));
+        XPH_TRY(read_word(json, at, "kind", kind_words, &head->kind, error));
+        XPH_TRY(read_int32(json, at, "count", &head->count, error));
+        XPH_TRY(read_int32(json, at, "neutral", &head->neutral, error));
+    }
+    return EXPHIL_OK;
+}
+
+static exphil_status read_spec(const xph_json *json, xph_model_text *text, exphil_error *error)
+{
+    exphil_spec *spec = &text->spec;
+    spec->struct_size = sizeof *spec;
+    spec->ids = text->ids;
+    spec->heads = text->heads;
+    XPH_TRY(xph_json_get_text(json, 0, "layout", &spec->layout, error));
+    XPH_TRY(xph_json_get_text(json, 0, "codec", &spec->codec, error));
+    XPH_TRY(xph_json_get_hex(json, 0, "layout_hash", &spec->layout_hash, error));
+    if (!spec->layout_hash) {
+        return xph_json_refuse(json, xph_json_find(json, 0, "layout_hash"), "is 0", error);
+    }
+    XPH_TRY(xph_json_get_int(json, 0, "float_count", 0, INT32_MAX, &spec->float_count, error));
+    XPH_TRY(read_ids(json, text, error));
+    return read_heads(json, text, error);
+}
+
+exphil_status xph_model_text_read(const xph_json *json, xph_model_text *text, exphil_error *error)
+{
+    exphil_model_config *config = &text->config;
+    memset(text, 0, sizeof *text);
+    config->struct_size = sizeof *config;
+    config->spec = &text->spec;
+    XPH_TRY(read_spec(json, text, error));
+    XPH_TRY(xph_json_get_text(json, 0, "blocks", &config->blocks, error));
+    XPH_TRY(xph_json_get_hex(json, 0, "seed", &config->seed, error));
+    for (int32_t i = 0; i < COUNTS; i++) {
+        int64_t value;
+        XPH_TRY(xph_json_get_int(json, 0, counts[i].name, 1, INT32_MAX, &value, error));
+        memcpy((char *)config + counts[i].at, &value, sizeof value);
+    }
+    XPH_TRY(read_int32(json, 0, "delay_frames", &config->delay_frames, error));
+    XPH_TRY(read_int32(json, 0, "no_previous_action", &config->no_previous_action, error));
+    XPH_TRY(read_word(json, 0, "mode", mode_words, &config->mode, error));
+    XPH_TRY(read_word(json, 0, "head_order", order_words, &config->heads, error));
+    XPH_TRY(read_word(json, 0, "type", type_words, &config->type, error));
+    return check_members(json, 0, MEMBERS, error);
+}

@@ -1,0 +1,13 @@
+/* Models as ONNX graphs. This release can express none of the blocks: the call says so, after looking at its arguments as
+ * it always will. */
+#include "model/model_internal.h"
+
+exphil_status exphil_model_export_onnx(const exphil_model *model, const char *path, exphil_error *error)
+{
+    if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
+    XPH_TRY(xph_context_check(model->context, error));
+    if (!path || !*path) return xph_fail(error, EXPHIL_E_INVALID, "path is %s", path ? "empty" : "NULL");
+    const xph_layer *layer = xph_layer_of(model->block[0].kind);
+    return xph_fail(error, EXPHIL_E_UNSUPPORTED, "this release cannot express block 0 (%s) in ONNX",
+                    layer ? layer->name : "unknown");
+}
