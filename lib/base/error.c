@@ -29,7 +29,8 @@ static size_t place(char *to, size_t room, const char *from)
     }
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)from[i];
-        to[i] = c < 0x20 || c == 0x7F ? '?' : (char)c;
+        to[i] = from[i];
+        if (c < 0x20 || c == 0x7F) to[i] = '?';
     }
     to[length] = '\0';
     return length;

@@ -38,9 +38,10 @@ static exphil_status fill(const exphil_io *io, void *handle, const char *path, u
     return EXPHIL_OK;
 }
 
-static exphil_status read_file(exphil_context *context, void *handle, const char *path, size_t bytes,
-                               xph_file_data *file, exphil_error *error)
+static exphil_status read_file(void *handle, const char *path, size_t bytes, xph_file_data *file,
+                               exphil_error *error)
 {
+    exphil_context *context = file->context;
     uint8_t *data = xph_alloc(context, bytes);
     if (!data) return xph_fail(error, EXPHIL_E_MEMORY, "could not get %zu bytes to read \"%s\"", bytes, path);
     exphil_status status = fill(&context->io, handle, path, data, bytes, error);
@@ -54,10 +55,11 @@ static exphil_status read_file(exphil_context *context, void *handle, const char
     return EXPHIL_OK;
 }
 
-static exphil_status read_open(exphil_context *context, void *handle, const char *path, size_t limit_bytes,
-                               bool map, xph_file_data *file, exphil_error *error)
+/* file->context is set. */
+static exphil_status read_open(void *handle, const char *path, size_t limit_bytes, bool map,
+                               xph_file_data *file, exphil_error *error)
 {
-    const exphil_io *io = &context->io;
+    const exphil_io *io = &file->context->io;
     uint64_t size = 0;
     int32_t rc = io->size(io->user, handle, &size);
     if (rc) return refuse(error, rc, "size up", path);
@@ -66,7 +68,7 @@ static exphil_status read_open(exphil_context *context, void *handle, const char
                         (unsigned long long)size, limit_bytes);
     }
     if (map && map_file(io, handle, (size_t)size, file)) return EXPHIL_OK;
-    return read_file(context, handle, path, (size_t)size, file, error);
+    return read_file(handle, path, (size_t)size, file, error);
 }
 
 exphil_status xph_file_read(exphil_context *context, const char *path, size_t limit_bytes, bool map,
@@ -81,7 +83,7 @@ exphil_status xph_file_read(exphil_context *context, const char *path, size_t li
     }
     if (rc) return refuse(error, rc, "open", path);
     xph_file_data got = {.context = context};
-    exphil_status status = read_open(context, handle, path, limit_bytes, map, &got, error);
+    exphil_status status = read_open(handle, path, limit_bytes, map, &got, error);
     io->close(io->user, handle); /* only read: nothing can be lost by its failure */
     if (status == EXPHIL_OK) *file = got;
     return status;

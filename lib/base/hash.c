@@ -33,7 +33,7 @@ static uint64_t stir(uint64_t lane, uint64_t input)
 
 static void take_stripe(xph_hasher *hasher, const uint8_t *p)
 {
-    for (int i = 0; i < 4; i++) hasher->lane[i] = stir(hasher->lane[i], read64(p + 8 * i));
+    for (size_t i = 0; i < 4; i++) hasher->lane[i] = stir(hasher->lane[i], read64(p + 8 * i));
 }
 
 void xph_hash_begin(xph_hasher *hasher)

@@ -44,9 +44,9 @@ void xph_cpu_name(char *name, size_t bytes)
 {
     uint32_t brand[13] = {0};
     bool known = true;
-    for (uint32_t i = 0; i < 3 && known; i++) {
+    for (size_t i = 0; i < 3 && known; i++) {
         uint32_t *r = brand + 4 * i;
-        known = __get_cpuid(0x80000002u + i, &r[0], &r[1], &r[2], &r[3]) != 0;
+        known = __get_cpuid(0x80000002u + (uint32_t)i, &r[0], &r[1], &r[2], &r[3]) != 0;
     }
     const char *text = (const char *)brand;
     while (*text == ' ') text++;
