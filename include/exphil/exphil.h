@@ -331,6 +331,7 @@ typedef struct exphil_melee_frame {
     int32_t item_count;                 /* 0..EXPHIL_MELEE_ITEMS_MAX */
     exphil_melee_item item[EXPHIL_MELEE_ITEMS_MAX];
 } exphil_melee_frame;
+#define EXPHIL_MELEE_FRAME_INIT { sizeof(exphil_melee_frame) }
 
 /* The controller of one player. Sticks as the game processes them, -1..1; trigger 0..1 (one value for both). */
 enum {
@@ -339,12 +340,13 @@ enum {
     EXPHIL_PAD_X = 0x0400, EXPHIL_PAD_Y = 0x0800, EXPHIL_PAD_START = 0x1000
 };
 typedef struct exphil_pad {             /* fixed layout, never extended */
-    uint32_t buttons;                   /* EXPHIL_PAD_... */
+    uint32_t buttons;                   /* EXPHIL_PAD_...; codecs say neither START nor D_LEFT, D_RIGHT, D_DOWN */
     float main_x, main_y, c_x, c_y, trigger;
 } exphil_pad;
 
 /* The one encoder: replays, live frames and simulators all pass here. floats [F], ids [K] of the layout.
- * EXPHIL_E_NUMERIC names a field that is NaN or infinite; EXPHIL_E_INVALID a port that is not present. */
+ * EXPHIL_E_NUMERIC names a field that is NaN or infinite; EXPHIL_E_INVALID an own_port that is not present, or a number
+ * out of range. An opponent or Nana that is not present is all zeros. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_encode(const char *layout, const exphil_melee_frame *frame,
                                                               float *floats, int32_t *ids, exphil_error *error);
 /* Pad -> head values [A] and back. decode(encode(pad)) is the nearest pad the codec can say. */

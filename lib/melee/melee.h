@@ -12,7 +12,8 @@ typedef struct xph_melee_codec xph_melee_codec;
 const xph_melee_layout *xph_melee_layout_find(const char *name);
 const xph_melee_codec *xph_melee_codec_find(const char *name);
 
-/* Hot: no allocation. On EXPHIL_E_NUMERIC / EXPHIL_E_INVALID *culprit is a static text that names the field. */
+/* Hot: no allocation. On EXPHIL_E_NUMERIC / EXPHIL_E_INVALID *culprit is a static text, ready to be the message: "own.x is
+ * not finite". Nothing else is written then. Pointers must not be NULL (ids may be where the layout has none). */
 exphil_status xph_melee_encode(const xph_melee_layout *layout, const exphil_melee_frame *frame, float *floats, int32_t *ids,
                                const char **culprit);
 exphil_status xph_melee_pad_encode(const xph_melee_codec *codec, const exphil_pad *pad, int32_t *action,
@@ -23,10 +24,12 @@ exphil_status xph_melee_pad_decode(const xph_melee_codec *codec, const int32_t *
 /* Characters by external id: "fox", "mewtwo", ...; NULL and -1 when unknown. */
 const char *xph_melee_character_name(int32_t external);
 int32_t xph_melee_character_find(const char *name);
+const char *xph_melee_stage_name(int32_t external); /* "battlefield" */
+int32_t xph_melee_stage_find(const char *name);
 
-/* Frame table of a replay (lib/melee/game.c). position counts final frames from 0; frames ascend but may have gaps.
- * state fills what is known after the frame at this position: it is the observation for the next one. false: own_port
- * has no record there. */
+/* Frame table of a replay (lib/melee/game.c). Ports are 1..4 as in exphil_melee_frame, opponent_port may be 0. position
+ * counts final frames from 0; frames ascend but may have gaps. state fills what is known after the frame at this
+ * position: it is the observation for the next one. false: own_port has no record there. */
 bool xph_melee_game_state(const exphil_slp *slp, int64_t position, int32_t own_port, int32_t opponent_port,
                           exphil_melee_frame *frame);
 /* The controller of a port on the frame at this position (what a policy should have done): processed sticks and trigger,

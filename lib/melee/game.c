@@ -1,0 +1,115 @@
+/* A replay as a list of frames: the observation after each, and the controller that acted in it. Copies values only;
+ * what they mean is the encoder's business, so that a live host's frame goes the same way. */
+#include "melee/melee.h"
+
+/* Stage values before the first event of a game; also those of recorders that have no such events. */
+#define PLATFORM_LEFT  20
+#define PLATFORM_RIGHT 28
+
+/* Which fields of a character a replay records: EXPHIL_SLP_HAS_* to EXPHIL_MELEE_HAS_*. */
+static uint32_t known_fields(uint32_t fields)
+{
+    uint32_t known = 0;
+    if (fields & EXPHIL_SLP_HAS_STATE_AGE) known |= EXPHIL_MELEE_HAS_AGE;
+    if (fields & EXPHIL_SLP_HAS_FLAGS) known |= EXPHIL_MELEE_HAS_FLAGS;
+    if (fields & EXPHIL_SLP_HAS_HURTBOX) known |= EXPHIL_MELEE_HAS_HURTBOX;
+    if (fields & EXPHIL_SLP_HAS_VELOCITY) known |= EXPHIL_MELEE_HAS_SPEED;
+    if (fields & EXPHIL_SLP_HAS_HITLAG) known |= EXPHIL_MELEE_HAS_HITLAG;
+    return known;
+}
+
+static exphil_melee_character character_of(const exphil_slp_player *from, uint32_t known)
+{
+    exphil_melee_character to = {.present = 1, .known = known};
+    to.x = from->x;
+    to.y = from->y;
+    to.facing = from->facing;
+    to.percent = from->percent;
+    to.shield = from->shield;
+    to.state_age = from->state_age;
+    to.misc = from->misc;
+    to.speed_air_x = from->vel_air_x;
+    to.speed_y = from->vel_y;
+    to.speed_attack_x = from->vel_kb_x;
+    to.speed_attack_y = from->vel_kb_y;
+    to.speed_ground_x = from->vel_ground_x;
+    to.hitlag = from->hitlag;
+    to.action_state = from->action_state;
+    to.ground = from->ground_id;
+    to.character = from->character;
+    to.stocks = from->stocks;
+    to.last_attack = from->last_attack;
+    to.combo = from->combo;
+    to.last_hit_by = from->last_hit_by;
+    to.airborne = from->airborne;
+    to.jumps = from->jumps;
+    to.l_cancel = from->l_cancel;
+    to.hurtbox = from->hurtbox;
+    memcpy(to.flags, from->flags, sizeof to.flags);
+    return to;
+}
+
+static exphil_melee_item item_of(const exphil_slp_item *from)
+{
+    exphil_melee_item to = {.facing = from->facing,
+                            .speed_x = from->vel_x,
+                            .speed_y = from->vel_y,
+                            .x = from->x,
+                            .y = from->y,
+                            .timer = from->timer,
+                            .spawn_id = from->spawn_id,
+                            .type = from->type,
+                            .damage = from->damage,
+                            .state = from->state,
+                            .owner = from->owner};
+    memcpy(to.misc, from->misc, sizeof to.misc);
+    return to;
+}
+
+static void take_stage(const exphil_slp_frame *from, uint32_t fields, exphil_melee_frame *to)
+{
+    bool fountain = fields & EXPHIL_SLP_HAS_FOUNTAIN, whispy = fields & EXPHIL_SLP_HAS_WHISPY;
+    bool stadium = fields & EXPHIL_SLP_HAS_STADIUM;
+    to->platform_left = fountain ? from->fountain_left : PLATFORM_LEFT;
+    to->platform_right = fountain ? from->fountain_right : PLATFORM_RIGHT;
+    to->wind = whispy ? from->whispy : 0;
+    to->stadium_kind = stadium ? from->stadium_kind : 0;
+    to->stadium_event = stadium ? from->stadium_event : 0;
+}
+
+bool xph_melee_game_state(const exphil_slp *slp, int64_t position, int32_t own_port, int32_t opponent_port,
+                          exphil_melee_frame *frame)
+{
+    const exphil_slp_frame *from = exphil_slp_frame_at(slp, position);
+    exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
+    if (!from || !exphil_slp_player_at(slp, position, own_port - 1, 0)) return false;
+    if (exphil_slp_query(slp, &info, NULL) < 0) return false;
+    exphil_melee_frame made = {.struct_size = sizeof made,
+                               .frame = from->frame,
+                               .stage = info.stage,
+                               .own_port = own_port,
+                               .opponent_port = opponent_port};
+    uint32_t known = known_fields(info.fields);
+    for (int32_t port = 0; port < EXPHIL_SLP_PORTS; port++) {
+        const exphil_slp_player *leader = exphil_slp_player_at(slp, position, port, 0);
+        const exphil_slp_player *follower = exphil_slp_player_at(slp, position, port, 1);
+        if (leader) made.player[port] = character_of(leader, known);
+        if (follower) made.follower[port] = character_of(follower, known);
+    }
+    take_stage(from, info.fields, &made);
+    while (made.item_count < from->item_count && made.item_count < EXPHIL_MELEE_ITEMS_MAX) {
+        made.item[made.item_count] = item_of(&from->items[made.item_count]);
+        made.item_count++;
+    }
+    *frame = made;
+    return true;
+}
+
+bool xph_melee_game_pad(const exphil_slp *slp, int64_t position, int32_t port, exphil_pad *pad)
+{
+    const exphil_slp_player *from = exphil_slp_player_at(slp, position, port - 1, 0);
+    if (!from) return false;
+    *pad =
+        (exphil_pad){from->physical_buttons, from->joy_x, from->joy_y, from->c_x, from->c_y, from->trigger};
+    return true;
+}
