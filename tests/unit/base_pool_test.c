@@ -3,7 +3,10 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__SSE__)
@@ -164,6 +167,43 @@ static void without_memory_the_caller_works_alone(void **state)
     assert_memory_clean(&memory);
 }
 
+/* In a child that may hardly map more memory only a few of the stacks can be had. */
+static void fewer_threads_do_the_same_work(void **state)
+{
+    (void)state;
+#ifdef EXPHIL_SANITIZE
+    skip(); /* the sanitizers need the address space themselves */
+#else
+    pid_t child = fork();
+    if (child == 0) {
+        exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+        exphil_context *context = NULL;
+        config.threads = WORKERS;
+        if (exphil_context_create(&config, &context, NULL) != EXPHIL_OK) _exit(1);
+        long pages = 0;
+        FILE *statm = fopen("/proc/self/statm", "r");
+        if (!statm || fscanf(statm, "%ld", &pages) != 1) _exit(2);
+        fclose(statm);
+        struct rlimit limit = {0};
+        limit.rlim_cur = limit.rlim_max = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)8 << 20);
+        if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(3);
+        static work w;
+        w.context = context;
+        xph_parallel(context, item, &w, ITEMS);
+        for (int i = 0; i < ITEMS; i++) {
+            if (atomic_load(&w.done[i]) != 1) _exit(4);
+        }
+        if (atomic_load(&w.worst_worker) >= 9) _exit(5); /* 8 MiB hold at most eight stacks */
+        exphil_context_destroy(context);
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+#endif
+}
+
 static void idle_threads_sleep(void **state)
 {
     (void)state;
@@ -254,6 +294,7 @@ int main(void)
         cmocka_unit_test(threads_compute_in_the_plain_mode),
         cmocka_unit_test(the_hosts_executor_is_used),
         cmocka_unit_test(without_memory_the_caller_works_alone),
+        cmocka_unit_test(fewer_threads_do_the_same_work),
         cmocka_unit_test(idle_threads_sleep),
         cmocka_unit_test(a_thread_and_a_lock),
         cmocka_unit_test(busy_is_for_one),
