@@ -27,6 +27,10 @@ XPH_INLINE real real_tanh(real x)
 {
     return tanh(x);
 }
+XPH_INLINE real real_exp2_falling(real x)
+{
+    return exp2(x);
+}
 
 #else
 
@@ -81,6 +85,20 @@ XPH_INLINE real real_exp(real x)
     c = c < -104.0f ? -104.0f : c;
     int32_t n = exp_reduce(c, &r), half = n >> 1;
     return (exp_reduced(r) + 1.0f) * power_of_two(half) * power_of_two(n - half);
+}
+
+/* 2^x for x <= 0, cheaper than exp: no infinity to reach, and below 2^-126 it stays there. Error of the polynomial
+ * 4e-9. The low bits of `shifted` are the exponent; those above it leave by the shift. */
+XPH_INLINE real real_exp2_falling(real x)
+{
+    float c = x < -126.0f ? -126.0f : x;
+    float shifted = c + ROUNDER, f = c - (shifted - ROUNDER);
+    float q = FMA(0x1.441412p-13f, f, 0x1.5f0956p-10f);
+    q = FMA(q, f, 0x1.3b2a52p-7f);
+    q = FMA(q, f, 0x1.c6af6cp-5f);
+    q = FMA(q, f, 0x1.ebfbe0p-3f);
+    q = FMA(q, f, 0x1.62e430p-1f);
+    return FMA(q, f, 1.0f) * float_from((float_bits(shifted) + 127u) << 23);
 }
 
 /* 2 atanh(s) for |s| <= 1/3; error of the polynomial 4e-10. */
