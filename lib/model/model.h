@@ -64,7 +64,8 @@ int64_t xph_model_param_at(const exphil_model *model, int64_t element);
 
 typedef struct xph_net xph_net;
 enum { XPH_NET_TRAIN = 1,               /* keeps what backward needs */
-       XPH_NET_INLINE = 2 };            /* one thread, for play */
+       XPH_NET_INLINE = 2,              /* one thread, for play */
+       XPH_NET_PLAIN = 4 };             /* attention by the plain method: the same bits however frames are cut up */
 
 /* Device addresses; M = B*T rows. state_in/state_out [B, state] stride ld_state, may be the same when not training. */
 typedef struct xph_net_io {
@@ -91,8 +92,9 @@ void *xph_net_logits(const xph_net *net);                            /* device [
 /* After forward with the same io: dlogits [M, L] -> gradients, += into an arena shaped as the weights. */
 exphil_status xph_net_backward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
                                const void *dlogits, void *gradients);
-/* Blocks, then the heads draw. how, noise ([M,L] or NULL), previous ([M,A] or NULL), actions [M,A] as in
- * xph_sample_args; logits as after forward. In window mode the caller gives T frames and takes the last row. */
+/* Blocks, then the heads draw the action of the last frame of every stream: how [A], noise [B,L] or NULL, previous [B,A]
+ * or NULL, actions [B,A] as in xph_sample_args; xph_net_logits then holds [B,L]. So a step in carry mode is a net (B,1), in
+ * window mode a net (B,window) whose state is not given. */
 exphil_status xph_net_sample(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
                              const xph_sample_head *how, const float *noise, const int32_t *previous, int32_t *actions);
 

@@ -237,6 +237,8 @@ typedef struct xph_plan {
 xph_ref xph_plan_buffer(xph_plan *plan, int64_t rows, int64_t width);
 /* Columns from `first` on. */
 xph_ref xph_columns(const xph_plan *plan, xph_ref matrix, int64_t first);
+/* A buffer that only backward reads: none outside training. */
+xph_ref xph_plan_kept(xph_plan *plan, int64_t rows, int64_t width);
 /* Where a block writes x + f(x): a new buffer in training, x itself otherwise. */
 xph_ref xph_plan_next(xph_plan *plan);
 /* Appends a copy of args; NULL after a failure. */
@@ -246,8 +248,19 @@ void xph_plan_bind(xph_plan *plan, void *slot, xph_ref ref);
 /* Scratch as the device asks for this operation, free again for the next. */
 void xph_plan_scratch(xph_plan *plan, const xph_step *step, void *slot);
 
-/* ---- one operation each (emit.c, emit_sequence.c) ----------------------------------------------------------------- */
+/* Where a tensor, its gradient and its packed form stand; index -1: none. */
+xph_ref xph_weight(const xph_plan *plan, int64_t index);
+xph_ref xph_gradient(const xph_plan *plan, int64_t index);
+xph_ref xph_packed(const xph_plan *plan, int64_t index);
+/* Binds the state of a block, from real `first` of it on, and its stride. */
+void xph_plan_bind_state(xph_plan *plan, const xph_block *block, int64_t first, const void **state_in, void **state_out,
+                         int64_t *ld_state);
+/* Memory for the arena and all addresses in it. */
+exphil_status xph_plan_finish(xph_plan *plan);
 
+/* ---- operations that several layers share (emit.c) ---------------------------------------------------------------- */
+
+/* y = x W^T + bias + residual; weight and bias are indices of tensors, bias -1: none. */
 void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual, xph_ref y);
 /* dx none: not wanted; add: dx +=. */
 void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy, xph_ref dx, bool add);
@@ -257,6 +270,10 @@ void xph_emit_norm_grad(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xp
                         bool add);
 /* to = x + y, all dense [rows,H]; to may be x. */
 void xph_emit_sum(xph_plan *plan, xph_ref x, xph_ref y, xph_ref to);
+/* What every block begins with: s->x, s->stats, s->u = LayerNorm(x); gain as in xph_emit_norm. And its gradient:
+ * dx += that of x. */
+void xph_emit_enter(xph_plan *plan, int64_t gain, xph_saved *s);
+void xph_emit_leave(xph_plan *plan, int64_t gain, const xph_saved *s, xph_ref du);
 
 /* ---- layers ------------------------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,38 @@
+/* Logarithm and exponential in double from + - * / alone, so that numbers made with them (initial weights) have the
+ * same bits with every C library. For cold code: a few ulp, no special values beyond what is said. */
+#ifndef XPH_BASE_SCALAR_H
+#define XPH_BASE_SCALAR_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define XPH_LN2_HIGH 0x1.62e42fee00000p-1 /* 33 bits: multiples up to 2^20 are exact */
+#define XPH_LN2_LOW  0x1.a39ef35793c76p-33
+
+/* log x for finite normal x > 0. x = 2^n m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh s, s = (m-1)/(m+1). */
+static inline double xph_log_double(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint64_t low = 0x3FE6A09E667F3BCDu; /* sqrt(1/2) */
+    int64_t n = (int64_t)(bits - low) >> 52;
+    bits -= (uint64_t)n << 52;
+    double m;
+    memcpy(&m, &bits, sizeof m);
+    double s = (m - 1.0) / (m + 1.0), w = s * s, sum = 0.0;
+    for (int k = 23; k >= 3; k -= 2) sum = (sum + 1.0 / (double)k) * w; /* |s| < 0.172: s^24 < 5e-19 */
+    return (double)n * XPH_LN2_HIGH + ((double)n * XPH_LN2_LOW + (2.0 * s + 2.0 * s * sum));
+}
+
+/* e^x for |x| <= 700. x = n ln2 + r, |r| <= ln2/2; Taylor series to r^17. */
+static inline double xph_exp_double(double x)
+{
+    int64_t n = (int64_t)(x / 0.6931471805599453 + (x < 0.0 ? -0.5 : 0.5));
+    double r = (x - (double)n * XPH_LN2_HIGH) - (double)n * XPH_LN2_LOW, sum = 1.0, power;
+    for (int k = 17; k >= 1; k--) sum = 1.0 + sum * r / (double)k;
+    uint64_t bits = (uint64_t)(n + 1023) << 52;
+    memcpy(&power, &bits, sizeof power);
+    return sum * power;
+}
+
+#endif

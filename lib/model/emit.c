@@ -1,0 +1,131 @@
+/* Operations that several layers share: one function makes one step, shapes taken from the tensors. */
+#include "model/model_internal.h"
+
+void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual, xph_ref y)
+{
+    const xph_param *w = &plan->model->tensor[weight].param;
+    const xph_linear_args args = {.type = plan->model->shape.type,
+                                  .rows = plan->rows,
+                                  .in = w->dim[1],
+                                  .out = w->dim[0],
+                                  .ldx = x.ld,
+                                  .ldr = residual.ld,
+                                  .ldy = y.ld};
+    xph_step *step = xph_plan_step(plan, XPH_OP_LINEAR, &args, sizeof args);
+    if (!step) return;
+    xph_linear_args *a = &step->args.linear;
+    xph_plan_scratch(plan, step, NULL);
+    xph_plan_bind(plan, &a->x, x);
+    xph_plan_bind(plan, &a->w, xph_weight(plan, weight));
+    xph_plan_bind(plan, &a->packed, xph_packed(plan, weight));
+    xph_plan_bind(plan, &a->bias, xph_weight(plan, bias));
+    xph_plan_bind(plan, &a->residual, residual);
+    xph_plan_bind(plan, &a->y, y);
+}
+
+void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy, xph_ref dx,
+                          bool add)
+{
+    const xph_param *w = &plan->model->tensor[weight].param;
+    const xph_linear_grad_args args = {.type = plan->model->shape.type,
+                                       .rows = plan->rows,
+                                       .in = w->dim[1],
+                                       .out = w->dim[0],
+                                       .ldx = x.ld,
+                                       .lddy = dy.ld,
+                                       .lddx = dx.ld,
+                                       .dx_add = add};
+    xph_step *step = xph_plan_step(plan, XPH_OP_LINEAR_GRAD, &args, sizeof args);
+    if (!step) return;
+    xph_linear_grad_args *a = &step->args.linear_grad;
+    xph_plan_scratch(plan, step, &a->scratch);
+    xph_plan_bind(plan, &a->x, x);
+    xph_plan_bind(plan, &a->w, xph_weight(plan, weight));
+    xph_plan_bind(plan, &a->dy, dy);
+    xph_plan_bind(plan, &a->dx, dx);
+    xph_plan_bind(plan, &a->dw, xph_gradient(plan, weight));
+    xph_plan_bind(plan, &a->dbias, xph_gradient(plan, bias));
+}
+
+static xph_norm_args norm_args(const xph_plan *plan, int64_t gain, int32_t act)
+{
+    return (xph_norm_args){.type = plan->model->shape.type,
+                           .act = act,
+                           .rows = plan->rows,
+                           .width = plan->model->tensor[gain].param.dim[0],
+                           .epsilon = 1e-5};
+}
+
+static void bind_norm(xph_plan *plan, xph_norm_args *a, xph_ref x, int64_t gain, xph_ref stats)
+{
+    a->ldx = x.ld;
+    xph_plan_bind(plan, &a->x, x);
+    xph_plan_bind(plan, &a->gain, xph_weight(plan, gain));
+    xph_plan_bind(plan, &a->shift, xph_weight(plan, gain + 1));
+    xph_plan_bind(plan, &a->saved, stats);
+}
+
+void xph_emit_norm(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref y)
+{
+    xph_norm_args args = norm_args(plan, gain, act);
+    xph_step *step = xph_plan_step(plan, XPH_OP_NORM, &args, sizeof args);
+    if (!step) return;
+    xph_norm_args *a = &step->args.norm;
+    a->ldy = y.ld;
+    xph_plan_scratch(plan, step, NULL);
+    bind_norm(plan, a, x, gain, stats);
+    xph_plan_bind(plan, &a->y, y);
+}
+
+void xph_emit_norm_grad(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref dy,
+                        xph_ref dx, bool add)
+{
+    xph_norm_grad_args args = {
+        .fwd = norm_args(plan, gain, act), .lddy = dy.ld, .lddx = dx.ld, .dx_add = add};
+    xph_step *step = xph_plan_step(plan, XPH_OP_NORM_GRAD, &args, sizeof args);
+    if (!step) return;
+    xph_norm_grad_args *a = &step->args.norm_grad;
+    xph_plan_scratch(plan, step, &a->scratch);
+    bind_norm(plan, &a->fwd, x, gain, stats);
+    xph_plan_bind(plan, &a->dy, dy);
+    xph_plan_bind(plan, &a->dx, dx);
+    xph_plan_bind(plan, &a->dgain, xph_gradient(plan, gain));
+    xph_plan_bind(plan, &a->dshift, xph_gradient(plan, gain + 1));
+}
+
+static bool same(xph_ref a, xph_ref b)
+{
+    return a.space == b.space && a.at == b.at;
+}
+
+void xph_emit_sum(xph_plan *plan, xph_ref x, xph_ref y, xph_ref to)
+{
+    const xph_model_shape *shape = &plan->model->shape;
+    int64_t count = plan->rows * shape->hidden;
+    if (!same(x, to)) {
+        const xph_copy_args copy = {.bytes = (size_t)count * shape->real_bytes};
+        xph_step *step = xph_plan_step(plan, XPH_STEP_COPY, &copy, sizeof copy);
+        if (!step) return;
+        xph_plan_bind(plan, &step->args.copy.to, to);
+        xph_plan_bind(plan, &step->args.copy.from, x);
+    }
+    const xph_axpby_args args = {.type = shape->type, .count = count, .a = 1.0, .b = 1.0};
+    xph_step *step = xph_plan_step(plan, XPH_OP_AXPBY, &args, sizeof args);
+    if (!step) return;
+    xph_plan_scratch(plan, step, NULL);
+    xph_plan_bind(plan, &step->args.axpby.x, y);
+    xph_plan_bind(plan, &step->args.axpby.y, to);
+}
+
+void xph_emit_enter(xph_plan *plan, int64_t gain, xph_saved *s)
+{
+    s->x = plan->x;
+    s->stats = xph_plan_kept(plan, plan->rows, 2);
+    s->u = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
+    xph_emit_norm(plan, s->x, gain, XPH_ACT_NONE, s->stats, s->u);
+}
+
+void xph_emit_leave(xph_plan *plan, int64_t gain, const xph_saved *s, xph_ref du)
+{
+    xph_emit_norm_grad(plan, s->x, gain, XPH_ACT_NONE, s->stats, du, plan->dx, true);
+}

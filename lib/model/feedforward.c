@@ -1,0 +1,50 @@
+/* Feed-forward blocks, without state: linear up, LayerNorm with SiLU in one operation, linear down. The inner width is
+ * hidden for mlp, ffn_expand * hidden for ffn. */
+#include "model/model_internal.h"
+
+enum { NORM, NORM_BIAS, UP, UP_BIAS, UP_NORM, UP_NORM_BIAS, DOWN, DOWN_BIAS };
+enum { INNER, ACTIVE, INNER_STATS }; /* of xph_saved.more: before and after norm and SiLU, [M,inner]; [M,2] */
+
+static int64_t inner(const exphil_model *model, const xph_block *block)
+{
+    return model->config.hidden * (block->kind == XPH_BLOCK_FFN ? model->config.ffn_expand : 1);
+}
+
+static void declare(xph_declaring *to, xph_block *block)
+{
+    int64_t hidden = to->model->config.hidden, width = inner(to->model, block);
+    xph_declare_norm(to, "norm", hidden);
+    xph_declare_linear(to, "up", hidden, width, 1.0);
+    xph_declare_norm(to, "up_norm", width);
+    xph_declare_linear(to, "down", width, hidden, xph_residual_scale(to->model));
+}
+
+static void forward(xph_plan *plan, const xph_block *block, xph_saved *s)
+{
+    int64_t width = inner(plan->model, block), first = block->first;
+    xph_emit_enter(plan, first + NORM, s);
+    s->more[INNER] = xph_plan_buffer(plan, plan->rows, width);
+    s->more[ACTIVE] = xph_plan_buffer(plan, plan->rows, width);
+    s->more[INNER_STATS] = xph_plan_kept(plan, plan->rows, 2);
+    xph_emit_linear(plan, s->u, first + UP, first + UP_BIAS, (xph_ref){0}, s->more[INNER]);
+    xph_emit_norm(plan, s->more[INNER], first + UP_NORM, XPH_ACT_SILU, s->more[INNER_STATS], s->more[ACTIVE]);
+    xph_ref next = xph_plan_next(plan);
+    xph_emit_linear(plan, s->more[ACTIVE], first + DOWN, first + DOWN_BIAS, s->x, next);
+    plan->x = next;
+}
+
+static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
+{
+    int64_t width = inner(plan->model, block), first = block->first;
+    xph_ref dactive = xph_plan_buffer(plan, plan->rows, width),
+            dinner = xph_plan_buffer(plan, plan->rows, width);
+    xph_ref du = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
+    xph_emit_linear_grad(plan, s->more[ACTIVE], first + DOWN, first + DOWN_BIAS, plan->dx, dactive, false);
+    xph_emit_norm_grad(plan, s->more[INNER], first + UP_NORM, XPH_ACT_SILU, s->more[INNER_STATS], dactive,
+                       dinner, false);
+    xph_emit_linear_grad(plan, s->u, first + UP, first + UP_BIAS, dinner, du, false);
+    xph_emit_leave(plan, first + NORM, s, du);
+}
+
+const xph_layer xph_layer_mlp = {"mlp", declare, forward, backward};
+const xph_layer xph_layer_ffn = {"ffn", declare, forward, backward};

@@ -1,0 +1,117 @@
+/* The end of a model: LayerNorm, a linear to the trunk z of the action heads, the heads on it. Either all rows get their
+ * logits for given actions, or the last frame of every stream draws its action. */
+#include "model/model_internal.h"
+
+#define EMBED_SCALE                                                                                          \
+  0.1 /* half-width of what a taken action adds to the trunk at first, against about 0.6 of the trunk */
+
+enum { TRUNK, TRUNK_BIAS, LOGITS, LOGITS_BIAS, EMBED };
+
+void xph_heads_declare(xph_declaring *to)
+{
+    const exphil_model *model = to->model;
+    int64_t width = model->config.head_width, logits = model->shape.logits;
+    xph_declare_linear(to, "heads.trunk", model->config.hidden, width, 1.0);
+    xph_declare(to, "heads.logits.weight", logits, width, XPH_DECAYS, XPH_INIT_UNIFORM,
+                1.0 / __builtin_sqrt((double)width));
+    xph_declare(to, "heads.logits.bias", logits, 0, 0, XPH_INIT_ZERO, 0.0);
+    if (model->config.heads == EXPHIL_HEADS_AUTOREGRESSIVE)
+        xph_declare(to, "heads.embed", logits, width, XPH_DECAYS, XPH_INIT_UNIFORM, EMBED_SCALE);
+}
+
+static int64_t tensor(const xph_plan *plan, int64_t role)
+{
+    if (role == EMBED && plan->model->config.heads != EXPHIL_HEADS_AUTOREGRESSIVE) return -1;
+    return plan->model->heads_first + role;
+}
+
+static xph_heads_args heads_args(const xph_plan *plan, xph_ref z)
+{
+    const xph_model_shape *shape = &plan->model->shape;
+    return (xph_heads_args){.type = shape->type,
+                            .rows = plan->rows,
+                            .width = plan->model->config.head_width,
+                            .heads = shape->heads,
+                            .logits = shape->logits,
+                            .head = plan->model->head,
+                            .ldz = z.ld,
+                            .lda = shape->heads,
+                            .ldy = shape->logits};
+}
+
+static void bind_heads(xph_plan *plan, xph_heads_args *a, xph_ref z)
+{
+    xph_plan_bind(plan, &a->z, z);
+    xph_plan_bind(plan, &a->v, xph_weight(plan, tensor(plan, LOGITS)));
+    xph_plan_bind(plan, &a->bias, xph_weight(plan, tensor(plan, LOGITS_BIAS)));
+    xph_plan_bind(plan, &a->e, xph_weight(plan, tensor(plan, EMBED)));
+}
+
+/* LayerNorm and trunk of plan->rows rows of x. */
+static void emit_trunk(xph_plan *plan, xph_ref x, xph_ref stats, xph_ref u, xph_ref z)
+{
+    xph_emit_norm(plan, x, plan->model->norm_first, XPH_ACT_NONE, stats, u);
+    xph_emit_linear(plan, u, tensor(plan, TRUNK), tensor(plan, TRUNK_BIAS), (xph_ref){0}, z);
+}
+
+void xph_heads_forward(xph_plan *plan)
+{
+    plan->stats = xph_plan_kept(plan, plan->rows, 2);
+    plan->u = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
+    plan->z = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
+    emit_trunk(plan, plan->x, plan->stats, plan->u, plan->z);
+    xph_heads_args args = heads_args(plan, plan->z);
+    xph_step *step = xph_plan_step(plan, XPH_OP_HEADS, &args, sizeof args);
+    if (!step) return;
+    xph_plan_scratch(plan, step, NULL);
+    bind_heads(plan, &step->args.heads, plan->z);
+    xph_plan_bind(plan, &step->args.heads.actions, (xph_ref){.space = XPH_SPACE_ACTIONS});
+    xph_plan_bind(plan, &step->args.heads.y, plan->logits);
+}
+
+void xph_heads_backward(xph_plan *plan)
+{
+    int64_t hidden = plan->model->shape.hidden;
+    xph_ref dz = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
+    xph_ref du = xph_plan_buffer(plan, plan->rows, hidden);
+    xph_heads_grad_args args = {
+        .fwd = heads_args(plan, plan->z), .lddy = plan->model->shape.logits, .lddz = dz.ld};
+    xph_step *step = xph_plan_step(plan, XPH_OP_HEADS_GRAD, &args, sizeof args);
+    if (!step) return;
+    xph_heads_grad_args *a = &step->args.heads_grad;
+    xph_plan_scratch(plan, step, &a->scratch);
+    bind_heads(plan, &a->fwd, plan->z);
+    xph_plan_bind(plan, &a->fwd.actions, (xph_ref){.space = XPH_SPACE_ACTIONS});
+    xph_plan_bind(plan, &a->dy, (xph_ref){.space = XPH_SPACE_DLOGITS});
+    xph_plan_bind(plan, &a->dz, dz);
+    xph_plan_bind(plan, &a->dv, xph_gradient(plan, tensor(plan, LOGITS)));
+    xph_plan_bind(plan, &a->dbias, xph_gradient(plan, tensor(plan, LOGITS_BIAS)));
+    xph_plan_bind(plan, &a->de, xph_gradient(plan, tensor(plan, EMBED)));
+    xph_emit_linear_grad(plan, plan->u, tensor(plan, TRUNK), tensor(plan, TRUNK_BIAS), dz, du, false);
+    xph_emit_norm_grad(plan, plan->x, plan->model->norm_first, XPH_ACT_NONE, plan->stats, du, plan->dx,
+                       false);
+}
+
+void xph_heads_draw(xph_plan *plan)
+{
+    const xph_model_shape *shape = &plan->model->shape;
+    xph_ref last = xph_columns(plan, plan->x, (plan->time - 1) * shape->hidden);
+    last.ld = plan->time * shape->hidden;
+    plan->rows = plan->batch;
+    xph_ref u = xph_plan_buffer(plan, plan->rows, shape->hidden);
+    xph_ref z = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
+    emit_trunk(plan, last, (xph_ref){0}, u, z);
+    const xph_sample_args args = {
+        .heads = heads_args(plan, z), .ldn = shape->logits, .ldp = shape->heads, .lda = shape->heads};
+    plan->rows = plan->batch * plan->time;
+    xph_step *step = xph_plan_step(plan, XPH_OP_SAMPLE, &args, sizeof args);
+    if (!step) return;
+    xph_sample_args *a = &step->args.sample;
+    xph_plan_scratch(plan, step, &a->scratch);
+    bind_heads(plan, &a->heads, z);
+    xph_plan_bind(plan, &a->heads.y, plan->logits);
+    xph_plan_bind(plan, &a->how, (xph_ref){.space = XPH_SPACE_HOW});
+    xph_plan_bind(plan, &a->noise, (xph_ref){.space = XPH_SPACE_NOISE});
+    xph_plan_bind(plan, &a->previous, (xph_ref){.space = XPH_SPACE_PREVIOUS});
+    xph_plan_bind(plan, &a->actions, (xph_ref){.space = XPH_SPACE_DRAWN});
+}

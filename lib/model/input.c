@@ -1,0 +1,92 @@
+/* The input of a model: floats | rows of the id tables | past actions as one-hot and bits, then one linear to the hidden
+ * width. Tensors: input.weight, input.bias, then the id tables. */
+#include "model/model_internal.h"
+
+#include <stdio.h>
+
+#define ID_SCALE     0.5 /* half-width of the initial id rows: of the size of a scaled float */
+#define ROW_MULTIPLE 16  /* input rows are padded to whole vectors; the padding is never read */
+
+enum { WEIGHT, BIAS, TABLES };
+
+void xph_input_declare(xph_declaring *to)
+{
+    const exphil_spec *spec = to->model->spec;
+    xph_declare_linear(to, "input", to->model->row, to->model->config.hidden, 1.0);
+    for (int64_t i = 0; i < spec->id_count; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "ids.%s.weight", spec->ids[i].name);
+        xph_declare(to, name, spec->ids[i].entries, spec->ids[i].width, XPH_DECAYS, XPH_INIT_UNIFORM,
+                    ID_SCALE);
+    }
+}
+
+static xph_embed_args embed_args(const xph_plan *plan)
+{
+    const xph_model_shape *shape = &plan->model->shape;
+    return (xph_embed_args){.type = shape->type,
+                            .rows = plan->rows,
+                            .floats = shape->floats,
+                            .ids = shape->ids,
+                            .slots = shape->slots,
+                            .heads = shape->heads,
+                            .logits = shape->logits,
+                            .ldx = shape->floats,
+                            .ldid = shape->ids,
+                            .tables = plan->net->table,
+                            .lda = shape->slots * shape->heads,
+                            .head = plan->model->head,
+                            .ldy = plan->row.ld};
+}
+
+static void bind_embed(xph_plan *plan, xph_embed_args *a)
+{
+    xph_plan_bind(plan, &a->x, (xph_ref){.space = XPH_SPACE_FLOATS});
+    xph_plan_bind(plan, &a->id, (xph_ref){.space = XPH_SPACE_IDS});
+    xph_plan_bind(plan, &a->actions, (xph_ref){.space = XPH_SPACE_PAST});
+}
+
+static void make_tables(xph_plan *plan)
+{
+    for (int64_t i = 0; i < plan->model->shape.ids; i++) {
+        int64_t index = plan->model->input_first + TABLES + i;
+        xph_embed_table *table = &plan->net->table[i];
+        table->entries = plan->model->tensor[index].param.dim[0];
+        table->width = plan->model->tensor[index].param.dim[1];
+        xph_plan_bind(plan, &table->table, xph_weight(plan, index));
+        xph_plan_bind(plan, &table->dtable, xph_gradient(plan, index));
+    }
+}
+
+void xph_input_forward(xph_plan *plan)
+{
+    int64_t first = plan->model->input_first;
+    int64_t ld = (plan->model->row + ROW_MULTIPLE - 1) / ROW_MULTIPLE * ROW_MULTIPLE;
+    plan->x = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
+    size_t mark = plan->top;
+    plan->row = xph_plan_buffer(plan, plan->rows, ld);
+    make_tables(plan);
+    xph_embed_args args = embed_args(plan);
+    xph_step *step = xph_plan_step(plan, XPH_OP_EMBED, &args, sizeof args);
+    if (!step) return;
+    xph_plan_scratch(plan, step, NULL);
+    bind_embed(plan, &step->args.embed);
+    xph_plan_bind(plan, &step->args.embed.y, plan->row);
+    xph_emit_linear(plan, plan->row, first + WEIGHT, first + BIAS, (xph_ref){0}, plan->x);
+    if (!plan->train) plan->top = mark;
+}
+
+void xph_input_backward(xph_plan *plan)
+{
+    int64_t first = plan->model->input_first;
+    xph_ref drow = {0};
+    if (plan->model->shape.ids) drow = xph_plan_buffer(plan, plan->rows, plan->row.ld);
+    xph_emit_linear_grad(plan, plan->row, first + WEIGHT, first + BIAS, plan->dx, drow, false);
+    if (!plan->model->shape.ids) return;
+    xph_embed_grad_args args = {.fwd = embed_args(plan), .lddy = drow.ld};
+    xph_step *step = xph_plan_step(plan, XPH_OP_EMBED_GRAD, &args, sizeof args);
+    if (!step) return;
+    xph_plan_scratch(plan, step, NULL);
+    bind_embed(plan, &step->args.embed_grad.fwd);
+    xph_plan_bind(plan, &step->args.embed_grad.dy, drow);
+}

@@ -1,0 +1,197 @@
+/* The Mamba block (Gu & Dao 2023): in-projection to x | z, causal convolution with SiLU, selective scan gated by SiLU(z),
+ * out-projection. D = expand * hidden, N states, dt through a bottleneck of `rank`. State: convolution, then scan. */
+#include "model/model_internal.h"
+
+enum { NORM, NORM_BIAS, IN, IN_BIAS, CONV, CONV_BIAS, X, DT, DT_BIAS, A_LOG, SKIP, OUT, OUT_BIAS };
+enum { XZ, XC, PROJ, STEP, Y }; /* of xph_saved.more: [M,2D], [M,D], [M,rank+2N], [M,D], [M,D] */
+
+static int64_t inner(const exphil_model *model)
+{
+    return model->config.mamba_expand * model->config.hidden;
+}
+
+static void declare(xph_declaring *to, xph_block *block)
+{
+    const exphil_model_config *c = &to->model->config;
+    int64_t width = inner(to->model), states = c->mamba_states, rank = c->mamba_rank, taps = c->mamba_taps;
+    double conv = 1.0 / __builtin_sqrt((double)taps);
+    xph_declare_norm(to, "norm", c->hidden);
+    xph_declare_linear(to, "in_proj", c->hidden, 2 * width, 1.0);
+    xph_declare(to, "conv.weight", width, taps, XPH_DECAYS, XPH_INIT_UNIFORM, conv);
+    xph_declare(to, "conv.bias", width, 0, 0, XPH_INIT_UNIFORM, conv);
+    xph_declare(to, "x_proj.weight", rank + 2 * states, width, XPH_DECAYS | XPH_PACKS, XPH_INIT_UNIFORM,
+                1.0 / __builtin_sqrt((double)width));
+    xph_declare(to, "dt_proj.weight", width, rank, XPH_DECAYS | XPH_PACKS, XPH_INIT_UNIFORM,
+                1.0 / __builtin_sqrt((double)rank));
+    xph_declare(to, "dt_proj.bias", width, 0, 0, XPH_INIT_DT, 0.0);
+    xph_declare(to, "A_log", width, states, 0, XPH_INIT_STATES, 0.0);
+    xph_declare(to, "D", width, 0, 0, XPH_INIT_ONE, 0.0);
+    xph_declare_linear(to, "out_proj", width, c->hidden, xph_residual_scale(to->model));
+    block->state = (taps - 1) * width + width * states;
+}
+
+/* ---- convolution --------------------------------------------------------------------------------------------------- */
+
+static xph_conv_args conv_args(const xph_plan *plan, const xph_saved *s)
+{
+    return (xph_conv_args){.type = plan->model->shape.type,
+                           .batch = plan->batch,
+                           .time = plan->time,
+                           .width = inner(plan->model),
+                           .taps = plan->model->config.mamba_taps,
+                           .ldx = s->more[XZ].ld,
+                           .ldy = s->more[XC].ld};
+}
+
+static void bind_conv(xph_plan *plan, const xph_block *block, const xph_saved *s, xph_conv_args *a,
+                      bool forward)
+{
+    xph_plan_bind(plan, &a->x, s->more[XZ]);
+    xph_plan_bind(plan, &a->w, xph_weight(plan, block->first + CONV));
+    xph_plan_bind(plan, &a->bias, xph_weight(plan, block->first + CONV_BIAS));
+    xph_plan_bind(plan, &a->reset, (xph_ref){.space = XPH_SPACE_RESET});
+    xph_plan_bind_state(plan, block, 0, &a->state_in, forward ? &a->state_out : NULL, &a->ld_state);
+    if (forward) xph_plan_bind(plan, &a->y, s->more[XC]);
+}
+
+static void conv_forward(xph_plan *plan, const xph_block *block, const xph_saved *s)
+{
+    xph_conv_args args = conv_args(plan, s);
+    xph_step *step = xph_plan_step(plan, XPH_OP_CONV, &args, sizeof args);
+    if (!step) return;
+    xph_plan_scratch(plan, step, NULL);
+    bind_conv(plan, block, s, &step->args.conv, true);
+}
+
+static void conv_backward(xph_plan *plan, const xph_block *block, const xph_saved *s, xph_ref dxc,
+                          xph_ref dxz)
+{
+    xph_conv_grad_args args = {.fwd = conv_args(plan, s), .lddy = dxc.ld, .lddx = dxz.ld};
+    xph_step *step = xph_plan_step(plan, XPH_OP_CONV_GRAD, &args, sizeof args);
+    if (!step) return;
+    xph_conv_grad_args *a = &step->args.conv_grad;
+    xph_plan_scratch(plan, step, &a->scratch);
+    bind_conv(plan, block, s, &a->fwd, false);
+    xph_plan_bind(plan, &a->dy, dxc);
+    xph_plan_bind(plan, &a->dx, dxz);
+    xph_plan_bind(plan, &a->dw, xph_gradient(plan, block->first + CONV));
+    xph_plan_bind(plan, &a->dbias, xph_gradient(plan, block->first + CONV_BIAS));
+}
+
+/* ---- scan ---------------------------------------------------------------------------------------------------------- */
+
+static xph_scan_args scan_args(const xph_plan *plan, const xph_saved *s)
+{
+    return (xph_scan_args){.type = plan->model->shape.type,
+                           .batch = plan->batch,
+                           .time = plan->time,
+                           .width = inner(plan->model),
+                           .states = plan->model->config.mamba_states,
+                           .ldx = s->more[XC].ld,
+                           .lddt = s->more[STEP].ld,
+                           .ldb = s->more[PROJ].ld,
+                           .ldc = s->more[PROJ].ld,
+                           .ldz = s->more[XZ].ld,
+                           .ldy = s->more[Y].ld};
+}
+
+static void bind_scan(xph_plan *plan, const xph_block *block, const xph_saved *s, xph_scan_args *a,
+                      bool forward)
+{
+    const exphil_model_config *c = &plan->model->config;
+    xph_ref b = xph_columns(plan, s->more[PROJ], c->mamba_rank);
+    xph_plan_bind(plan, &a->x, s->more[XC]);
+    xph_plan_bind(plan, &a->dt, s->more[STEP]);
+    xph_plan_bind(plan, &a->a_log, xph_weight(plan, block->first + A_LOG));
+    xph_plan_bind(plan, &a->b, b);
+    xph_plan_bind(plan, &a->c, xph_columns(plan, b, c->mamba_states));
+    xph_plan_bind(plan, &a->skip, xph_weight(plan, block->first + SKIP));
+    xph_plan_bind(plan, &a->z, xph_columns(plan, s->more[XZ], inner(plan->model)));
+    xph_plan_bind(plan, &a->reset, (xph_ref){.space = XPH_SPACE_RESET});
+    int64_t conv_state = (c->mamba_taps - 1) * inner(plan->model);
+    xph_plan_bind_state(plan, block, conv_state, &a->state_in, forward ? &a->state_out : NULL, &a->ld_state);
+    if (forward) xph_plan_bind(plan, &a->y, s->more[Y]);
+}
+
+static void scan_forward(xph_plan *plan, const xph_block *block, const xph_saved *s)
+{
+    xph_scan_args args = scan_args(plan, s);
+    xph_step *step = xph_plan_step(plan, XPH_OP_SCAN, &args, sizeof args);
+    if (!step) return;
+    xph_plan_scratch(plan, step, NULL);
+    bind_scan(plan, block, s, &step->args.scan, true);
+}
+
+static void scan_backward(xph_plan *plan, const xph_block *block, const xph_saved *s, xph_ref dy,
+                          const xph_saved *d)
+{
+    const exphil_model_config *c = &plan->model->config;
+    xph_scan_grad_args args = {.fwd = scan_args(plan, s),
+                               .lddy = dy.ld,
+                               .lddx = d->more[XC].ld,
+                               .ldddt = d->more[STEP].ld,
+                               .lddb = d->more[PROJ].ld,
+                               .lddc = d->more[PROJ].ld,
+                               .lddz = d->more[XZ].ld};
+    xph_step *step = xph_plan_step(plan, XPH_OP_SCAN_GRAD, &args, sizeof args);
+    if (!step) return;
+    xph_scan_grad_args *a = &step->args.scan_grad;
+    xph_plan_scratch(plan, step, &a->scratch);
+    bind_scan(plan, block, s, &a->fwd, false);
+    xph_ref db = xph_columns(plan, d->more[PROJ], c->mamba_rank);
+    xph_plan_bind(plan, &a->dy, dy);
+    xph_plan_bind(plan, &a->dx, d->more[XC]);
+    xph_plan_bind(plan, &a->ddt, d->more[STEP]);
+    xph_plan_bind(plan, &a->db, db);
+    xph_plan_bind(plan, &a->dc, xph_columns(plan, db, c->mamba_states));
+    xph_plan_bind(plan, &a->dz, xph_columns(plan, d->more[XZ], inner(plan->model)));
+    xph_plan_bind(plan, &a->da_log, xph_gradient(plan, block->first + A_LOG));
+    xph_plan_bind(plan, &a->dskip, xph_gradient(plan, block->first + SKIP));
+}
+
+/* ---- block --------------------------------------------------------------------------------------------------------- */
+
+/* The five buffers of the block, or the gradients of them. */
+static void make_buffers(xph_plan *plan, xph_saved *s)
+{
+    const exphil_model_config *c = &plan->model->config;
+    int64_t rows = plan->rows, width = inner(plan->model);
+    s->more[XZ] = xph_plan_buffer(plan, rows, 2 * width);
+    s->more[XC] = xph_plan_buffer(plan, rows, width);
+    s->more[PROJ] = xph_plan_buffer(plan, rows, c->mamba_rank + 2 * c->mamba_states);
+    s->more[STEP] = xph_plan_buffer(plan, rows, width);
+    s->more[Y] = xph_plan_buffer(plan, rows, width);
+}
+
+static void forward(xph_plan *plan, const xph_block *block, xph_saved *s)
+{
+    const xph_ref none = {0};
+    int64_t first = block->first;
+    xph_emit_enter(plan, first + NORM, s);
+    make_buffers(plan, s);
+    xph_emit_linear(plan, s->u, first + IN, first + IN_BIAS, none, s->more[XZ]);
+    conv_forward(plan, block, s);
+    xph_emit_linear(plan, s->more[XC], first + X, -1, none, s->more[PROJ]);
+    xph_emit_linear(plan, s->more[PROJ], first + DT, first + DT_BIAS, none, s->more[STEP]);
+    scan_forward(plan, block, s);
+    xph_ref next = xph_plan_next(plan);
+    xph_emit_linear(plan, s->more[Y], first + OUT, first + OUT_BIAS, s->x, next);
+    plan->x = next;
+}
+
+static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
+{
+    int64_t first = block->first;
+    xph_saved d = {0};
+    make_buffers(plan, &d);
+    xph_ref du = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
+    xph_emit_linear_grad(plan, s->more[Y], first + OUT, first + OUT_BIAS, plan->dx, d.more[Y], false);
+    scan_backward(plan, block, s, d.more[Y], &d);
+    xph_emit_linear_grad(plan, s->more[PROJ], first + DT, first + DT_BIAS, d.more[STEP], d.more[PROJ], false);
+    xph_emit_linear_grad(plan, s->more[XC], first + X, -1, d.more[PROJ], d.more[XC], true);
+    conv_backward(plan, block, s, d.more[XC], d.more[XZ]);
+    xph_emit_linear_grad(plan, s->u, first + IN, first + IN_BIAS, d.more[XZ], du, false);
+    xph_emit_leave(plan, first + NORM, s, du);
+}
+
+const xph_layer xph_layer_mamba = {"mamba", declare, forward, backward};

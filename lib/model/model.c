@@ -1,0 +1,285 @@
+/* A model's life: made from a configuration, shared by counted references, its weights in one arena on the device. */
+#include "model/model_internal.h"
+
+#include <limits.h>
+
+/* ---- making and freeing ------------------------------------------------------------------------------------------ */
+
+static size_t weights_bytes(const exphil_model *model)
+{
+    return (size_t)model->shape.weights * model->shape.real_bytes;
+}
+
+/* Also of a model that is only partly made. */
+static void free_model(exphil_model *model)
+{
+    exphil_context *context = model->context;
+    const xph_backend *backend = model->device->backend;
+    if (model->packed) backend->free(model->device, model->packed, model->shape.packed_bytes);
+    if (model->weights) backend->free(model->device, model->weights, weights_bytes(model));
+    if (model->packing) xph_mutex_destroy(model->packing);
+    xph_free(context, model->tensor, (size_t)model->tensor_room * sizeof *model->tensor);
+    if (model->spec) xph_spec_free(context, model->spec);
+    xph_free(context, model, sizeof *model);
+    xph_context_release(context);
+}
+
+static exphil_status take_spec(exphil_model *model, exphil_error *error)
+{
+    exphil_spec melee = EXPHIL_SPEC_INIT;
+    const exphil_spec *spec = model->config.spec;
+    if (!spec) {
+        XPH_TRY(exphil_melee_spec(NULL, NULL, &melee, error));
+        spec = &melee;
+    }
+    XPH_TRY(xph_spec_copy(model->context, spec, &model->spec, error));
+    model->config.spec = model->spec;
+    return EXPHIL_OK;
+}
+
+static exphil_status take_blocks(exphil_model *model, exphil_error *error)
+{
+    xph_block_kind kinds[XPH_BLOCKS_MOST];
+    XPH_TRY(xph_pattern_read(model->config.blocks, kinds, &model->block_count, error));
+    for (int64_t i = 0; i < model->block_count; i++) model->block[i].kind = kinds[i];
+    memcpy(model->blocks, model->config.blocks, strlen(model->config.blocks) + 1);
+    model->config.blocks = model->blocks;
+    return EXPHIL_OK;
+}
+
+static void fill_heads(exphil_model *model)
+{
+    int64_t first = 0;
+    for (int64_t i = 0; i < model->spec->head_count; i++) {
+        const exphil_head_spec *head = &model->spec->heads[i];
+        model->head[i] = (xph_head){.kind = head->kind, .count = head->count, .first = first};
+        first += head->count;
+    }
+}
+
+static void fill_shape(exphil_model *model)
+{
+    const exphil_model_config *config = &model->config;
+    const exphil_spec *spec = model->spec;
+    model->shape = (xph_model_shape){
+        .type = config->type == EXPHIL_TYPE_F64 ? XPH_F64 : XPH_F32,
+        .mode = config->mode,
+        .delay = config->delay_frames,
+        .slots = config->delay_frames + !config->no_previous_action,
+        .window = config->mode == EXPHIL_MODE_WINDOW ? config->window_frames : 0,
+        .floats = spec->float_count,
+        .ids = spec->id_count,
+        .heads = spec->head_count,
+        .logits = xph_spec_logits(spec),
+        .hidden = config->hidden,
+        .real_bytes = config->type == EXPHIL_TYPE_F64 ? sizeof(double) : sizeof(float),
+        .spec_hash = exphil_spec_hash(spec),
+    };
+    model->row = spec->float_count + model->shape.slots * model->shape.logits;
+    for (int64_t i = 0; i < spec->id_count; i++) model->row += spec->ids[i].width;
+}
+
+exphil_status xph_model_zero(exphil_model *model, exphil_error *error)
+{
+    const xph_backend *backend = model->device->backend;
+    size_t bytes;
+    if (!xph_size_mul((size_t)model->shape.weights, model->shape.real_bytes, &bytes))
+        return xph_no_memory(SIZE_MAX, error);
+    exphil_status status = backend->alloc(model->device, bytes, &model->weights);
+    if (status == EXPHIL_E_MEMORY) return xph_no_memory(bytes, error);
+    if (status < 0) return xph_fail(error, status, "the device gave no memory for the weights");
+    xph_stream *stream;
+    status = backend->stream_create(model->device, 0, &stream);
+    if (status < 0) return xph_fail(error, status, "the device made no stream");
+    status = backend->zero(stream, model->weights, bytes);
+    if (status >= 0) status = backend->stream_wait(stream);
+    backend->stream_destroy(stream);
+    return status < 0 ? xph_fail(error, status, "the device could not clear the weights") : EXPHIL_OK;
+}
+
+static exphil_status fill_model(exphil_model *model, exphil_error *error)
+{
+    XPH_TRY(take_spec(model, error));
+    XPH_TRY(take_blocks(model, error));
+    fill_heads(model);
+    fill_shape(model);
+    XPH_TRY(xph_model_declare(model, error));
+    return xph_mutex_create(model->context, &model->packing, error);
+}
+
+exphil_status xph_model_outline(exphil_context *context, const exphil_model_config *config,
+                                exphil_model **model, exphil_error *error)
+{
+    XPH_TRY(xph_context_check(context, error));
+    if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
+    exphil_model_config known;
+    XPH_TRY(xph_model_config_resolve(config, &known, error));
+    exphil_model *made = xph_calloc(context, 1, sizeof *made);
+    if (!made) return xph_no_memory(sizeof *made, error);
+    made->context = xph_context_retain(context);
+    made->device = xph_context_backend(context);
+    made->config = known;
+    atomic_init(&made->references, 1);
+    exphil_status status = fill_model(made, error);
+    if (status < 0) {
+        free_model(made);
+        return status;
+    }
+    *model = made;
+    return EXPHIL_OK;
+}
+
+exphil_status xph_model_make(exphil_context *context, const exphil_model_config *config, exphil_model **model,
+                             exphil_error *error)
+{
+    exphil_model *made;
+    XPH_TRY(xph_model_outline(context, config, &made, error));
+    exphil_status status = xph_model_zero(made, error);
+    if (status < 0) {
+        free_model(made);
+        return status;
+    }
+    *model = made;
+    return EXPHIL_OK;
+}
+
+exphil_status exphil_model_create(exphil_context *context, const exphil_model_config *config,
+                                  exphil_model **model, exphil_error *error)
+{
+    exphil_model *made;
+    XPH_TRY(xph_context_check(context, error));
+    if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
+    XPH_TRY(xph_model_make(context, config, &made, error));
+    xph_fpu saved = xph_fpu_push();
+    exphil_status status = xph_model_init(made, error);
+    xph_fpu_pop(saved);
+    if (status < 0) {
+        xph_model_release(made);
+        return status;
+    }
+    *model = made;
+    return EXPHIL_OK;
+}
+
+void exphil_model_destroy(exphil_model *model)
+{
+    xph_model_release(model);
+}
+
+exphil_model *xph_model_retain(const exphil_model *model)
+{
+    exphil_model *shared = (exphil_model *)(uintptr_t)model;
+    atomic_fetch_add_explicit(&shared->references, 1, memory_order_relaxed);
+    return shared;
+}
+
+void xph_model_release(exphil_model *model)
+{
+    if (!model || atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel) != 1) return;
+    free_model(model);
+}
+
+bool xph_model_alone(const exphil_model *model)
+{
+    return atomic_load_explicit(&((exphil_model *)(uintptr_t)model)->references, memory_order_acquire) == 1;
+}
+
+exphil_status xph_model_with_weights(const exphil_model *like, const void *weights, uint64_t updates,
+                                     uint64_t frames, exphil_model **model, exphil_error *error)
+{
+    exphil_model *made;
+    XPH_TRY(xph_model_make(like->context, &like->config, &made, error));
+    const xph_backend *backend = made->device->backend;
+    xph_stream *stream;
+    exphil_status status = backend->stream_create(made->device, 0, &stream);
+    if (status >= 0) {
+        status = backend->copy(stream, made->weights, weights, weights_bytes(made));
+        if (status >= 0) status = backend->stream_wait(stream);
+        backend->stream_destroy(stream);
+    }
+    if (status < 0) {
+        xph_model_release(made);
+        return xph_fail(error, status, "the device could not copy the weights");
+    }
+    made->updates = updates;
+    made->frames = frames;
+    *model = made;
+    return EXPHIL_OK;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+exphil_status xph_model_pull(const exphil_model *model, const void *weights, int64_t first, int64_t count,
+                             void *host, exphil_error *error)
+{
+    const xph_backend *backend = model->device->backend;
+    size_t real_bytes = model->shape.real_bytes;
+    const unsigned char *from = weights ? weights : model->weights;
+    xph_stream *stream;
+    exphil_status status = backend->stream_create(model->device, 0, &stream);
+    if (status < 0) return xph_fail(error, status, "the device made no stream");
+    status = backend->download(stream, host, from + (size_t)first * real_bytes, (size_t)count * real_bytes);
+    if (status >= 0) status = backend->stream_wait(stream);
+    backend->stream_destroy(stream);
+    return status < 0 ? xph_fail(error, status, "the device could not give its weights") : EXPHIL_OK;
+}
+
+exphil_status xph_model_push(exphil_model *model, int64_t first, int64_t count, const void *host,
+                             exphil_error *error)
+{
+    const xph_backend *backend = model->device->backend;
+    size_t real_bytes = model->shape.real_bytes;
+    unsigned char *to = model->weights;
+    xph_stream *stream;
+    exphil_status status = backend->stream_create(model->device, 0, &stream);
+    if (status < 0) return xph_fail(error, status, "the device made no stream");
+    status = backend->upload(stream, to + (size_t)first * real_bytes, host, (size_t)count * real_bytes);
+    if (status >= 0) status = backend->stream_wait(stream);
+    backend->stream_destroy(stream);
+    model->packed_valid = false;
+    return status < 0 ? xph_fail(error, status, "the device could not take the weights") : EXPHIL_OK;
+}
+
+exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, const void *weights, void *packed)
+{
+    for (int64_t i = 0; i < model->tensor_count; i++) {
+        const xph_tensor *tensor = &model->tensor[i];
+        if (tensor->packed_bytes == 0) continue;
+        size_t at = (size_t)tensor->param.offset * model->shape.real_bytes;
+        xph_linear_pack_args args = {.type = model->shape.type,
+                                     .in = tensor->param.dim[1],
+                                     .out = tensor->param.dim[0],
+                                     .w = (const unsigned char *)weights + at,
+                                     .packed = (unsigned char *)packed + tensor->packed_at};
+        XPH_TRY(model->device->backend->run(stream, XPH_OP_LINEAR_PACK, &args));
+    }
+    return EXPHIL_OK;
+}
+
+static exphil_status pack_own(exphil_model *model, exphil_error *error)
+{
+    const xph_backend *backend = model->device->backend;
+    size_t bytes = model->shape.packed_bytes;
+    exphil_status status = EXPHIL_OK;
+    if (!model->packed) status = backend->alloc(model->device, bytes, &model->packed);
+    if (status < 0) return status == EXPHIL_E_MEMORY ? xph_no_memory(bytes, error) : status;
+    xph_stream *stream;
+    status = backend->stream_create(model->device, 0, &stream);
+    if (status >= 0) {
+        status = xph_model_pack(model, stream, model->weights, model->packed);
+        if (status >= 0) status = backend->stream_wait(stream);
+        backend->stream_destroy(stream);
+    }
+    model->packed_valid = status >= 0;
+    return status < 0 ? xph_fail(error, status, "the device could not pack the weights") : EXPHIL_OK;
+}
+
+exphil_status xph_model_packed(exphil_model *model, const void **packed, exphil_error *error)
+{
+    exphil_status status = EXPHIL_OK;
+    xph_mutex_lock(model->packing);
+    if (!model->packed_valid && model->shape.packed_bytes) status = pack_own(model, error);
+    if (status >= 0) *packed = model->packed;
+    xph_mutex_unlock(model->packing);
+    return status;
+}

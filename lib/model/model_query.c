@@ -1,0 +1,157 @@
+/* What may be asked about a model: dimensions, spec, hashes, counters. */
+#include "model/model_internal.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define HASH_ELEMENTS 65536 /* of the arena hashed at a time */
+
+/* The first releases of the structs end with these. */
+#define INFO_LEAST (offsetof(exphil_model_info, blocks) + sizeof((exphil_model_info *)0)->blocks)
+#define SPEC_LEAST (offsetof(exphil_spec, layout_hash) + sizeof(uint64_t))
+
+const xph_model_shape *xph_model_shape_of(const exphil_model *model)
+{
+    return &model->shape;
+}
+
+exphil_context *xph_model_context(const exphil_model *model)
+{
+    return model->context;
+}
+
+const exphil_spec *xph_model_spec(const exphil_model *model)
+{
+    return model->spec;
+}
+
+const xph_head *xph_model_heads(const exphil_model *model)
+{
+    return model->head;
+}
+
+const void *xph_model_weights(const exphil_model *model)
+{
+    return model->weights;
+}
+
+void xph_model_trained(const exphil_model *model, uint64_t *updates, uint64_t *frames)
+{
+    *updates = model->updates;
+    *frames = model->frames;
+}
+
+/* ---- hashes ---------------------------------------------------------------------------------------------------- */
+
+static void add_number(xph_hasher *hasher, int64_t value)
+{
+    uint8_t bytes[8]; /* little-endian on every machine */
+    for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)((uint64_t)value >> (8 * i));
+    xph_hash_add(hasher, bytes, sizeof bytes);
+}
+
+static void add_config(xph_hasher *hasher, const exphil_model *model)
+{
+    const exphil_model_config *c = &model->config;
+    const int64_t numbers[] = {
+        (int64_t)model->shape.spec_hash,
+        c->hidden,
+        c->head_width,
+        c->mamba_states,
+        c->mamba_expand,
+        c->mamba_taps,
+        c->mamba_rank,
+        c->attention_heads,
+        c->attention_dim,
+        c->attention_window_frames,
+        c->ffn_expand,
+        model->shape.window,
+        c->delay_frames,
+        c->no_previous_action,
+        c->mode,
+        c->heads,
+        c->type,
+        model->block_count,
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) add_number(hasher, numbers[i]);
+    for (int64_t i = 0; i < model->block_count; i++) add_number(hasher, model->block[i].kind);
+}
+
+uint64_t xph_model_config_hash(const exphil_model *model)
+{
+    static const char what[] = "exphil model 1"; /* another number when tensors or their meaning change */
+    xph_hasher hasher;
+    xph_hash_begin(&hasher);
+    xph_hash_add(&hasher, what, sizeof what);
+    add_config(&hasher, model);
+    return xph_hash_end(&hasher);
+}
+
+exphil_status xph_model_weights_hash(const exphil_model *model, uint64_t *hash, exphil_error *error)
+{
+    size_t bytes = HASH_ELEMENTS * model->shape.real_bytes;
+    void *host = xph_alloc(model->context, bytes);
+    if (!host) return xph_no_memory(bytes, error);
+    xph_hasher hasher;
+    xph_hash_begin(&hasher);
+    add_number(&hasher, (int64_t)xph_model_config_hash(model));
+    exphil_status status = EXPHIL_OK;
+    for (int64_t at = 0; at < model->shape.weights && status >= 0; at += HASH_ELEMENTS) {
+        int64_t left = model->shape.weights - at, count = left < HASH_ELEMENTS ? left : HASH_ELEMENTS;
+        status = xph_model_pull(model, NULL, at, count, host, error);
+        if (status >= 0) xph_hash_add(&hasher, host, (size_t)count * model->shape.real_bytes);
+    }
+    xph_free(model->context, host, bytes);
+    if (status >= 0) *hash = xph_hash_end(&hasher);
+    return status;
+}
+
+/* ---- public ---------------------------------------------------------------------------------------------------- */
+
+static exphil_status check_model(const exphil_model *model, exphil_error *error)
+{
+    if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
+    return xph_context_check(model->context, error);
+}
+
+static int64_t parameters(const exphil_model *model)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < model->tensor_count; i++) count += model->tensor[i].param.count;
+    return count;
+}
+
+exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *info, exphil_error *error)
+{
+    XPH_TRY(check_model(model, error));
+    const xph_model_shape *shape = &model->shape;
+    exphil_model_info known = EXPHIL_MODEL_INFO_INIT;
+    XPH_TRY(xph_model_weights_hash(model, &known.weights_hash, error));
+    known.spec_hash = shape->spec_hash;
+    known.parameter_count = parameters(model);
+    known.tensor_count = model->tensor_count;
+    known.float_count = shape->floats;
+    known.id_count = shape->ids;
+    known.head_count = shape->heads;
+    known.logit_count = shape->logits;
+    known.hidden = shape->hidden;
+    known.window_frames = shape->window;
+    known.state_bytes = (uint64_t)shape->state * shape->real_bytes;
+    known.trained_updates = model->updates;
+    known.trained_frames = model->frames;
+    known.delay_frames = shape->delay;
+    known.action_slots = shape->slots;
+    known.mode = shape->mode;
+    known.heads = model->config.heads;
+    known.type = model->config.type;
+    snprintf(known.layout, sizeof known.layout, "%s", model->spec->layout);
+    snprintf(known.codec, sizeof known.codec, "%s", model->spec->codec);
+    snprintf(known.blocks, sizeof known.blocks, "%s", model->blocks);
+    return xph_config_give(info, &known, sizeof known, INFO_LEAST, "exphil_model_info", error);
+}
+
+exphil_status exphil_model_spec(const exphil_model *model, exphil_spec *spec, exphil_error *error)
+{
+    XPH_TRY(check_model(model, error));
+    return xph_config_give(spec, model->spec, sizeof *model->spec, SPEC_LEAST, "exphil_spec", error);
+}

@@ -1,0 +1,226 @@
+/* A net: a model planned once for B streams of T frames. Creation asks every layer for its operations; a call writes
+ * the addresses it was given into their arguments and runs them in order. Calls allocate nothing.
+ *
+ * Training keeps what backward reads, block after block, and works on gradients above that; without training every
+ * block reuses the memory of the one before and the residual stream stays in place. */
+#include "model/model_internal.h"
+
+/* ---- planning ----------------------------------------------------------------------------------------------------- */
+
+static void plan_blocks(xph_plan *plan)
+{
+    const exphil_model *model = plan->model;
+    plan->program = &plan->net->blocks;
+    xph_input_forward(plan);
+    for (int64_t i = 0; i < model->block_count && plan->status >= 0; i++) {
+        size_t mark = plan->top;
+        xph_layer_of(model->block[i].kind)->forward(plan, &model->block[i], &plan->saved[i]);
+        if (!plan->train) plan->top = mark;
+    }
+}
+
+/* Drawing needs nothing of what the heads of all rows leave, but must not spoil it. */
+static void plan_heads(xph_plan *plan)
+{
+    size_t mark = plan->top;
+    plan->program = &plan->net->heads;
+    xph_heads_forward(plan);
+    if (!plan->train) plan->top = mark;
+    mark = plan->top;
+    plan->program = &plan->net->draw;
+    xph_heads_draw(plan);
+    plan->top = mark;
+}
+
+static void plan_backward(xph_plan *plan)
+{
+    const exphil_model *model = plan->model;
+    plan->program = &plan->net->backward;
+    plan->dx = xph_plan_buffer(plan, plan->rows, model->shape.hidden);
+    size_t mark = plan->top;
+    xph_heads_backward(plan);
+    for (int64_t i = model->block_count - 1; i >= 0 && plan->status >= 0; i--) {
+        plan->top = mark;
+        xph_layer_of(model->block[i].kind)->backward(plan, &model->block[i], &plan->saved[i]);
+    }
+    plan->top = mark;
+    xph_input_backward(plan);
+}
+
+static exphil_status plan_net(xph_net *net, exphil_error *error)
+{
+    exphil_context *context = net->model->context;
+    xph_plan *plan = xph_calloc(context, 1, sizeof *plan);
+    if (!plan) return xph_no_memory(sizeof *plan, error);
+    plan->net = net;
+    plan->model = net->model;
+    plan->error = error;
+    plan->train = (net->flags & XPH_NET_TRAIN) != 0;
+    plan->batch = net->batch;
+    plan->time = net->time;
+    plan->rows = net->batch * net->time;
+    plan->logits = xph_plan_buffer(plan, plan->rows, net->model->shape.logits);
+    net->logits_at = (size_t)plan->logits.at;
+    plan_blocks(plan);
+    plan_heads(plan);
+    if (plan->train) plan_backward(plan);
+    exphil_status status = xph_plan_finish(plan);
+    xph_free(context, plan, sizeof *plan);
+    return status;
+}
+
+/* ---- making and freeing -------------------------------------------------------------------------------------------- */
+
+exphil_status xph_net_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t flags,
+                             xph_net **net, exphil_error *error)
+{
+    if (batch < 1 || time < 1 || batch > INT32_MAX || time > INT32_MAX)
+        return xph_fail(error, EXPHIL_E_INVALID, "a net of %lld x %lld frames cannot be made",
+                        (long long)batch, (long long)time);
+    xph_net *made = xph_calloc(model->context, 1, sizeof *made);
+    if (!made) return xph_no_memory(sizeof *made, error);
+    made->model = xph_model_retain(model);
+    made->backend = model->device->backend;
+    made->batch = batch;
+    made->time = time;
+    made->flags = flags;
+    uint32_t stream_flags = flags & XPH_NET_INLINE ? XPH_STREAM_INLINE : 0;
+    exphil_status status = made->backend->stream_create(model->device, stream_flags, &made->stream);
+    if (status < 0) status = xph_fail(error, status, "the device made no stream");
+    if (status >= 0) status = plan_net(made, error);
+    if (status < 0) {
+        xph_net_destroy(made);
+        return status;
+    }
+    *net = made;
+    return EXPHIL_OK;
+}
+
+static void free_program(exphil_context *context, xph_program *program)
+{
+    while (program->first) {
+        xph_step *next = program->first->next;
+        xph_free(context, program->first, sizeof *program->first);
+        program->first = next;
+    }
+}
+
+/* Also of a net that is only partly made. */
+void xph_net_destroy(xph_net *net)
+{
+    if (!net) return;
+    exphil_model *model = net->model;
+    exphil_context *context = model->context;
+    if (net->stream) net->backend->stream_wait(net->stream);
+    free_program(context, &net->blocks);
+    free_program(context, &net->heads);
+    free_program(context, &net->draw);
+    free_program(context, &net->backward);
+    xph_free(context, net->patch, (size_t)net->patch_room * sizeof *net->patch);
+    if (net->arena) net->backend->free(model->device, net->arena, net->arena_bytes);
+    if (net->stream) net->backend->stream_destroy(net->stream);
+    xph_free(context, net, sizeof *net);
+    xph_model_release(model);
+}
+
+xph_stream *xph_net_stream(const xph_net *net)
+{
+    return net->stream;
+}
+
+size_t xph_net_bytes(const xph_net *net)
+{
+    return net->arena_bytes;
+}
+
+void *xph_net_logits(const xph_net *net)
+{
+    return net->arena + net->logits_at;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------------- */
+
+typedef struct bases {
+    const void *at[XPH_SPACES];
+} bases;
+
+static bases bases_of(const void *weights, const void *packed, const xph_net_io *io)
+{
+    return (bases){{[XPH_SPACE_WEIGHTS] = weights,
+                    [XPH_SPACE_PACKED] = packed,
+                    [XPH_SPACE_FLOATS] = io->floats,
+                    [XPH_SPACE_IDS] = io->ids,
+                    [XPH_SPACE_PAST] = io->past,
+                    [XPH_SPACE_ACTIONS] = io->actions,
+                    [XPH_SPACE_RESET] = io->reset,
+                    [XPH_SPACE_STATE_IN] = io->state_in,
+                    [XPH_SPACE_STATE_OUT] = io->state_out}};
+}
+
+/* Play gives the same addresses on every frame: then the arguments hold them already. */
+static void write_addresses(xph_net *net, const bases *b, int64_t ld_state)
+{
+    if (net->patched && ld_state == net->ld_state && memcmp(net->base, b->at, sizeof net->base) == 0) return;
+    for (int64_t i = 0; i < net->patch_count; i++) {
+        const xph_patch *patch = &net->patch[i];
+        const unsigned char *base = b->at[patch->space];
+        const void *address = base ? base + patch->at : NULL;
+        if (patch->space == XPH_SPACE_LD_STATE)
+            memcpy(patch->slot, &ld_state, sizeof ld_state);
+        else
+            memcpy(patch->slot, &address, sizeof address);
+    }
+    memcpy(net->base, b->at, sizeof net->base);
+    net->ld_state = ld_state;
+    net->patched = 1;
+}
+
+static exphil_status run(const xph_net *net, const xph_program *program)
+{
+    for (const xph_step *step = program->first; step; step = step->next) {
+        const xph_copy_args *copy = &step->args.copy;
+        if (step->op == XPH_STEP_COPY)
+            XPH_TRY(net->backend->copy(net->stream, copy->to, copy->from, copy->bytes));
+        else
+            XPH_TRY(net->backend->run(net->stream, step->op, &step->args));
+    }
+    return EXPHIL_OK;
+}
+
+exphil_status xph_net_pack(xph_net *net, const void *weights, void *packed)
+{
+    return xph_model_pack(net->model, net->stream, weights, packed);
+}
+
+exphil_status xph_net_forward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io)
+{
+    bases b = bases_of(weights, packed, io);
+    write_addresses(net, &b, io->ld_state);
+    XPH_TRY(run(net, &net->blocks));
+    return run(net, &net->heads);
+}
+
+exphil_status xph_net_backward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
+                               const void *dlogits, void *gradients)
+{
+    if (!(net->flags & XPH_NET_TRAIN)) return EXPHIL_E_STATE;
+    bases b = bases_of(weights, packed, io);
+    b.at[XPH_SPACE_DLOGITS] = dlogits;
+    b.at[XPH_SPACE_GRADIENTS] = gradients;
+    write_addresses(net, &b, io->ld_state);
+    return run(net, &net->backward);
+}
+
+exphil_status xph_net_sample(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
+                             const xph_sample_head *how, const float *noise, const int32_t *previous,
+                             int32_t *actions)
+{
+    bases b = bases_of(weights, packed, io);
+    b.at[XPH_SPACE_HOW] = how;
+    b.at[XPH_SPACE_NOISE] = noise;
+    b.at[XPH_SPACE_PREVIOUS] = previous;
+    b.at[XPH_SPACE_DRAWN] = actions;
+    write_addresses(net, &b, io->ld_state);
+    XPH_TRY(run(net, &net->blocks));
+    return run(net, &net->draw);
+}

@@ -1,0 +1,178 @@
+/* Planning a net: a stack of buffers that becomes one arena, lists of steps, and the addresses in their arguments that
+ * change from call to call. Nothing here knows what a layer is. */
+#include "model/model_internal.h"
+
+#define BUFFER_ALIGN 64
+
+/* ---- buffers --------------------------------------------------------------------------------------------------- */
+
+static exphil_status too_large(xph_plan *plan)
+{
+    return xph_fail(plan->error, EXPHIL_E_MEMORY, "a net of %lld x %lld frames is too large for this machine",
+                    (long long)plan->batch, (long long)plan->time);
+}
+
+/* Place of `bytes` on top of the stack; the stack itself stays. */
+static size_t reach(xph_plan *plan, size_t bytes, size_t *end)
+{
+    size_t last;
+    if (!xph_size_add(plan->top, bytes, &last) || !xph_size_align(last, BUFFER_ALIGN, &last)) {
+        if (plan->status >= 0) plan->status = too_large(plan);
+        last = plan->top;
+    }
+    if (last > plan->peak) plan->peak = last;
+    *end = last;
+    return plan->top;
+}
+
+xph_ref xph_plan_buffer(xph_plan *plan, int64_t rows, int64_t width)
+{
+    size_t bytes = 0;
+    if (plan->status < 0) return (xph_ref){0};
+    if (!xph_size_mul((size_t)rows, (size_t)width, &bytes) ||
+        !xph_size_mul(bytes, plan->model->shape.real_bytes, &bytes) || bytes > (size_t)PTRDIFF_MAX)
+        plan->status = too_large(plan);
+    if (plan->status < 0) return (xph_ref){0};
+    xph_ref ref = {.space = XPH_SPACE_ARENA, .ld = width};
+    ref.at = (int64_t)reach(plan, bytes, &plan->top);
+    return ref;
+}
+
+xph_ref xph_plan_kept(xph_plan *plan, int64_t rows, int64_t width)
+{
+    return plan->train ? xph_plan_buffer(plan, rows, width) : (xph_ref){0};
+}
+
+xph_ref xph_columns(const xph_plan *plan, xph_ref matrix, int64_t first)
+{
+    matrix.at += first * (int64_t)plan->model->shape.real_bytes;
+    return matrix;
+}
+
+xph_ref xph_plan_next(xph_plan *plan)
+{
+    return plan->train ? xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden) : plan->x;
+}
+
+/* ---- tensors --------------------------------------------------------------------------------------------------- */
+
+static xph_ref tensor_ref(const xph_plan *plan, xph_space space, int64_t index)
+{
+    if (index < 0) return (xph_ref){0};
+    const xph_param *param = &plan->model->tensor[index].param;
+    return (xph_ref){
+        .space = space, .at = param->offset * (int64_t)plan->model->shape.real_bytes, .ld = param->dim[1]};
+}
+
+xph_ref xph_weight(const xph_plan *plan, int64_t index)
+{
+    return tensor_ref(plan, XPH_SPACE_WEIGHTS, index);
+}
+
+xph_ref xph_gradient(const xph_plan *plan, int64_t index)
+{
+    return tensor_ref(plan, XPH_SPACE_GRADIENTS, index);
+}
+
+xph_ref xph_packed(const xph_plan *plan, int64_t index)
+{
+    const xph_tensor *tensor = &plan->model->tensor[index];
+    if (tensor->packed_bytes == 0) return (xph_ref){0};
+    return (xph_ref){.space = XPH_SPACE_PACKED, .at = (int64_t)tensor->packed_at};
+}
+
+/* ---- steps ----------------------------------------------------------------------------------------------------- */
+
+xph_step *xph_plan_step(xph_plan *plan, xph_op op, const void *args, size_t bytes)
+{
+    if (plan->status < 0) return NULL;
+    xph_step *step = xph_calloc(plan->model->context, 1, sizeof *step);
+    if (!step) {
+        plan->status = xph_no_memory(sizeof *step, plan->error);
+        return NULL;
+    }
+    step->op = op;
+    memcpy(&step->args, args, bytes);
+    if (plan->program->last)
+        plan->program->last->next = step;
+    else
+        plan->program->first = step;
+    plan->program->last = step;
+    return step;
+}
+
+static exphil_status grow(xph_net *net, exphil_error *error)
+{
+    if (net->patch_count < net->patch_room) return EXPHIL_OK;
+    int64_t room = net->patch_room ? 2 * net->patch_room : 128;
+    size_t bytes = (size_t)room * sizeof *net->patch, old = (size_t)net->patch_room * sizeof *net->patch;
+    xph_patch *more = xph_alloc(net->model->context, bytes);
+    if (!more) return xph_no_memory(bytes, error);
+    if (old) memcpy(more, net->patch, old);
+    xph_free(net->model->context, net->patch, old);
+    net->patch = more;
+    net->patch_room = room;
+    return EXPHIL_OK;
+}
+
+void xph_plan_bind(xph_plan *plan, void *slot, xph_ref ref)
+{
+    if (plan->status < 0 || ref.space == XPH_SPACE_NONE) return;
+    plan->status = grow(plan->net, plan->error);
+    if (plan->status < 0) return;
+    plan->net->patch[plan->net->patch_count++] = (xph_patch){.slot = slot, .at = ref.at, .space = ref.space};
+}
+
+void xph_plan_bind_state(xph_plan *plan, const xph_block *block, int64_t first, const void **state_in,
+                         void **state_out, int64_t *ld_state)
+{
+    int64_t at = (block->state_at + first) * (int64_t)plan->model->shape.real_bytes;
+    xph_plan_bind(plan, state_in, (xph_ref){.space = XPH_SPACE_STATE_IN, .at = at});
+    if (state_out) xph_plan_bind(plan, state_out, (xph_ref){.space = XPH_SPACE_STATE_OUT, .at = at});
+    xph_plan_bind(plan, ld_state, (xph_ref){.space = XPH_SPACE_LD_STATE});
+}
+
+void xph_plan_scratch(xph_plan *plan, const xph_step *step, void *slot)
+{
+    if (plan->status < 0) return;
+    xph_device *device = plan->model->device;
+    xph_op_info info = {0};
+    exphil_status status = device->backend->query(device, step->op, &step->args, &info);
+    if (status < 0) {
+        plan->status =
+            xph_fail(plan->error, status, "the device %s has no kernel for operation %d of this model",
+                     device->backend->name, (int)step->op);
+        return;
+    }
+    if (info.scratch_bytes == 0 || !slot) return;
+    size_t end;
+    xph_ref ref = {.space = XPH_SPACE_ARENA};
+    ref.at = (int64_t)reach(plan, info.scratch_bytes, &end);
+    xph_plan_bind(plan, slot, ref);
+}
+
+/* Addresses in the arena are written now; the other patches move together. */
+exphil_status xph_plan_finish(xph_plan *plan)
+{
+    xph_net *net = plan->net;
+    XPH_TRY(plan->status);
+    void *arena = NULL;
+    exphil_status status = net->backend->alloc(net->model->device, plan->peak, &arena);
+    if (status < 0)
+        return status == EXPHIL_E_MEMORY
+                   ? xph_no_memory(plan->peak, plan->error)
+                   : xph_fail(plan->error, status, "the device gave no memory for a net");
+    net->arena = arena;
+    net->arena_bytes = plan->peak;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < net->patch_count; i++) {
+        const xph_patch patch = net->patch[i];
+        void *address = net->arena + patch.at;
+        if (patch.space == XPH_SPACE_ARENA)
+            memcpy(patch.slot, &address, sizeof address);
+        else
+            net->patch[kept++] = patch;
+    }
+    net->patch_count = kept;
+    return EXPHIL_OK;
+}

@@ -1,0 +1,94 @@
+/* LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014) blocks: x + rnn(LayerNorm(x)), gates and tensors in
+ * PyTorch's order. The input part of all gates is one linear for the whole chunk; the recurrent part runs frame by
+ * frame. State: LSTM h | c, GRU h. */
+#include "model/model_internal.h"
+
+enum { NORM, NORM_BIAS, WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
+enum { GX, Y, GATES }; /* of xph_saved.more: [M,G*H], [M,H], what the kernel keeps */
+
+static int64_t gates(const xph_block *block)
+{
+    return block->kind == XPH_BLOCK_LSTM ? 4 : 3;
+}
+
+/* What the kernel keeps per row, in units of H: LSTM i,f,g,o,c; GRU r,z,n and the recurrent part of n. */
+static int64_t kept(const xph_block *block)
+{
+    return block->kind == XPH_BLOCK_LSTM ? 5 : 4;
+}
+
+static void declare(xph_declaring *to, xph_block *block)
+{
+    int64_t hidden = to->model->config.hidden, out = gates(block) * hidden;
+    double scale = 1.0 / __builtin_sqrt((double)hidden);
+    xph_declare_norm(to, "norm", hidden);
+    xph_declare(to, "weight_ih", out, hidden, XPH_DECAYS | XPH_PACKS, XPH_INIT_UNIFORM, scale);
+    xph_declare(to, "weight_hh", out, hidden, XPH_DECAYS | XPH_PACKS, XPH_INIT_UNIFORM, scale);
+    xph_declare(to, "bias_ih", out, 0, 0, XPH_INIT_UNIFORM, scale);
+    xph_declare(to, "bias_hh", out, 0, 0, XPH_INIT_UNIFORM, scale);
+    block->state = (block->kind == XPH_BLOCK_LSTM ? 2 : 1) * hidden;
+}
+
+static xph_rnn_args rnn_args(const xph_plan *plan, const xph_block *block, const xph_saved *s)
+{
+    return (xph_rnn_args){.type = plan->model->shape.type,
+                          .kind = block->kind == XPH_BLOCK_LSTM ? XPH_RNN_LSTM : XPH_RNN_GRU,
+                          .batch = plan->batch,
+                          .time = plan->time,
+                          .hidden = plan->model->shape.hidden,
+                          .ldgx = s->more[GX].ld,
+                          .ldy = s->more[Y].ld};
+}
+
+static void bind_rnn(xph_plan *plan, const xph_block *block, const xph_saved *s, xph_rnn_args *a,
+                     bool forward)
+{
+    xph_plan_bind(plan, &a->gx, s->more[GX]);
+    xph_plan_bind(plan, &a->w, xph_weight(plan, block->first + WEIGHT_HH));
+    xph_plan_bind(plan, &a->packed, xph_packed(plan, block->first + WEIGHT_HH));
+    xph_plan_bind(plan, &a->bias, xph_weight(plan, block->first + BIAS_HH));
+    xph_plan_bind(plan, &a->reset, (xph_ref){.space = XPH_SPACE_RESET});
+    xph_plan_bind_state(plan, block, 0, &a->state_in, forward ? &a->state_out : NULL, &a->ld_state);
+    xph_plan_bind(plan, &a->y, s->more[Y]);
+    xph_plan_bind(plan, &a->saved, s->more[GATES]);
+}
+
+static void forward(xph_plan *plan, const xph_block *block, xph_saved *s)
+{
+    int64_t hidden = plan->model->shape.hidden, first = block->first;
+    xph_emit_enter(plan, first + NORM, s);
+    s->more[GX] = xph_plan_buffer(plan, plan->rows, gates(block) * hidden);
+    s->more[Y] = xph_plan_buffer(plan, plan->rows, hidden);
+    s->more[GATES] = xph_plan_kept(plan, plan->rows, kept(block) * hidden);
+    xph_emit_linear(plan, s->u, first + WEIGHT_IH, first + BIAS_IH, (xph_ref){0}, s->more[GX]);
+    xph_rnn_args args = rnn_args(plan, block, s);
+    xph_step *step = xph_plan_step(plan, XPH_OP_RNN, &args, sizeof args);
+    if (!step) return;
+    xph_plan_scratch(plan, step, &step->args.rnn.scratch);
+    bind_rnn(plan, block, s, &step->args.rnn, true);
+    xph_ref next = xph_plan_next(plan);
+    xph_emit_sum(plan, s->x, s->more[Y], next);
+    plan->x = next;
+}
+
+static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
+{
+    int64_t hidden = plan->model->shape.hidden, first = block->first;
+    xph_ref dgx = xph_plan_buffer(plan, plan->rows, gates(block) * hidden);
+    xph_ref du = xph_plan_buffer(plan, plan->rows, hidden);
+    xph_rnn_grad_args args = {.fwd = rnn_args(plan, block, s), .lddy = plan->dx.ld, .lddgx = dgx.ld};
+    xph_step *step = xph_plan_step(plan, XPH_OP_RNN_GRAD, &args, sizeof args);
+    if (!step) return;
+    xph_rnn_grad_args *a = &step->args.rnn_grad;
+    xph_plan_scratch(plan, step, &a->scratch);
+    bind_rnn(plan, block, s, &a->fwd, false);
+    xph_plan_bind(plan, &a->dy, plan->dx);
+    xph_plan_bind(plan, &a->dgx, dgx);
+    xph_plan_bind(plan, &a->dw, xph_gradient(plan, first + WEIGHT_HH));
+    xph_plan_bind(plan, &a->dbias, xph_gradient(plan, first + BIAS_HH));
+    xph_emit_linear_grad(plan, s->u, first + WEIGHT_IH, first + BIAS_IH, dgx, du, false);
+    xph_emit_leave(plan, first + NORM, s, du);
+}
+
+const xph_layer xph_layer_lstm = {"lstm", declare, forward, backward};
+const xph_layer xph_layer_gru = {"gru", declare, forward, backward};
