@@ -38,6 +38,8 @@ static size_t head_bytes(const uint8_t *head, size_t have)
     if (have == 0) return 1;
     size_t table = head[0] == XPH_SLP_PAYLOADS ? 0 : XPH_SLP_HEADER;
     if (have < table + 2) return table + 2;
+    int32_t declared;
+    if (table && xph_slp_header_read(head, have, &declared, NULL) < 0) return table; /* refused at once */
     return table + 1 + head[table + 1] + (head[table + 1] == 0);
 }
 
@@ -156,7 +158,7 @@ static exphil_status take_head(exphil_slp_stream *stream, const uint8_t *head, s
     size_t used;
     struct xph_slp_container *container = &stream->container;
     XPH_TRY(xph_slp_container_read(head, bytes, container, error));
-    XPH_TRY(xph_slp_table_read(head, container->begin, bytes, &stream->walk.table, &used, error));
+    XPH_TRY(xph_slp_table_read(head, container->begin, container->end, &stream->walk.table, &used, error));
     stream->end = container->open ? UINT64_MAX : XPH_SLP_HEADER + (uint64_t)container->declared;
     if (container->problems & EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH) {
         stream->walk.info.problems |= EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH;
@@ -190,6 +192,10 @@ static exphil_status push(exphil_slp_stream *stream, const uint8_t *data, size_t
         size_t length;
         const uint8_t *unit = next_unit(stream, data, bytes, used, &length);
         if (!unit) return EXPHIL_AGAIN;
+        if (length > stream->end - stream->position) { /* an event across the declared end is cut */
+            finish(stream);
+            return stream->ready ? EXPHIL_OK : EXPHIL_END;
+        }
         if (take_unit(stream, unit, length, &stream->failure) < 0) {
             stream->phase = FAILED;
             return xph_fail(error, stream->failure.status, "%s", stream->failure.message);
