@@ -1,5 +1,5 @@
-/* Sliding-window attention: every method against softmax written out in double, frames against chunks, the ring, resets,
- * and the gradient against differences. */
+/* Sliding-window attention: every method against softmax written out in double, frames against chunks, the
+ * ring, resets, and the gradient against differences. */
 #include "kernel_case.h"
 
 #include <math.h>
@@ -141,7 +141,8 @@ static void reference(attention *a)
             for (int64_t t = 0; t < a->s.time; t++) reference_frame(a, b, h, t);
 }
 
-/* The window's frames that the ring would hold after the chunk, newest first, as the next call would read them. */
+/* The window's frames that the ring would hold after the chunk, newest first, as the next call would read
+ * them. */
 static void ring_right(const attention *a, double tolerance)
 {
     for (int64_t b = 0; b < a->s.batch; b++) {
@@ -307,7 +308,8 @@ static void streams_do_not_touch(void **state)
     }
 }
 
-/* What must not be seen (before a reset, beyond the window, empty slots) may hold anything; what is seen shows. */
+/* What must not be seen (before a reset, beyond the window, empty slots) may hold anything; what is seen
+ * shows. */
 static void hidden_frames_do_not_leak(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The trunk of the action heads: logits by the recurrence in double, with and without e, and all gradients against
- * differences. */
+/* The trunk of the action heads: logits by the recurrence in double, with and without e, and all gradients
+ * against differences. */
 #include "kernel_case.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* The loss of the action heads: the formula in double, its gradient against differences, extreme logits, masks, and
- * where the loss has its optimum. */
+/* The loss of the action heads: the formula in double, its gradient against differences, extreme logits,
+ * masks, and where the loss has its optimum. */
 #include "kernel_case.h"
 
 #include <math.h>
@@ -180,8 +180,8 @@ static void gradient_is_the_derivative(void **state)
     }
 }
 
-/* One row: head h's first logit is x, its other classes are 0, its other bits off for certain. Derivative of the head's
- * loss by x, measured and given. */
+/* One row: head h's first logit is x, its other classes are 0, its other bits off for certain. Derivative of
+ * the head's loss by x, measured and given. */
 static void steep(const xph_kernel_set *set, const xph_head_loss *how, int h, bool on, double x,
                   double *numeric, double *given)
 {
@@ -271,9 +271,9 @@ static void masked_rows_are_nothing(void **state)
 
 /* ---- optimum ---- */
 
-/* Smoothed cross-entropy is least where the probabilities are the smoothed target; with a positive weight w and bits
- * that are on in a part r of the rows, at w r / (w r + 1 - r). There the gradient is zero, and with focal weight 0 exactly
- * the plain loss comes out. */
+/* Smoothed cross-entropy is least where the probabilities are the smoothed target; with a positive weight w
+ * and bits that are on in a part r of the rows, at w r / (w r + 1 - r). There the gradient is zero, and with
+ * focal weight 0 exactly the plain loss comes out. */
 static void optimum_is_where_it_should_be(void **state)
 {
     (void)state;

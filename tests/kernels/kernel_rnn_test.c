@@ -1,5 +1,5 @@
-/* LSTM and GRU: the equations in double, frames against chunks, resets, carried state and its gradient, all gradients
- * against differences. */
+/* LSTM and GRU: the equations in double, frames against chunks, resets, carried state and its gradient, all
+ * gradients against differences. */
 #include "kernel_case.h"
 
 #include <math.h>
@@ -213,7 +213,8 @@ static void bits_do_not_depend_on_set_or_threads(void **state)
     }
 }
 
-/* One stream, frame by frame, its state in place, without what backward needs: the bits of the batch at once. */
+/* One stream, frame by frame, its state in place, without what backward needs: the bits of the batch at
+ * once. */
 static void steps_have_the_bits_of_the_whole(void **state)
 {
     (void)state;

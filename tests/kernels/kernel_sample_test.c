@@ -1,4 +1,5 @@
-/* Drawing actions: the trunk as trained, every rule written out, frequencies against probabilities, ties, hysteresis. */
+/* Drawing actions: the trunk as trained, every rule written out, frequencies against probabilities, ties,
+ * hysteresis. */
 #include "kernel_case.h"
 
 #include <math.h>
@@ -89,7 +90,7 @@ static int32_t expected_action(const sample *a, int64_t row, int h)
             p = 1 / (1 + exp(-y[i] / temperature));
             score = y[i] / temperature - log(-log((double)u[i]));
         }
-        if (how->deterministic ? p > threshold : (double)u[i] < p) bits |= 1 << i;
+        if (how->deterministic ? p > threshold : (double)u[i] < p) bits |= (int32_t)(1u << i);
         if (score > best) best = score, class = i;
     }
     return heads[h].kind == XPH_HEAD_BERNOULLI ? bits : class;
@@ -163,8 +164,8 @@ static void bits_do_not_depend_on_set_threads_or_rows(void **state)
     case_release();
 }
 
-/* Many draws of one row: chi-square of the 17 classes (16 degrees of freedom: above 45 once in 7000 runs, and every run
- * is the same) and the rate of each bit, at the temperature given. */
+/* Many draws of one row: chi-square of the 17 classes (16 degrees of freedom: above 45 once in 7000 runs, and
+ * every run is the same) and the rate of each bit, at the temperature given. */
 static void frequencies_are_the_probabilities(void **state)
 {
     (void)state;

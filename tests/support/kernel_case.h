@@ -1,6 +1,7 @@
-/* What the kernel tests of layers with several inputs share. A case keeps everything as doubles that single precision
- * holds exactly; a run gives them to a candidate in the set's type, in memory that ends at (or begins after) a page that
- * cannot be touched, and takes the results back as doubles. So equal bits are equal doubles, in any set. */
+/* What the kernel tests of layers with several inputs share. A case keeps everything as doubles that single
+ * precision holds exactly; a run gives them to a candidate in the set's type, in memory that ends at (or
+ * begins after) a page that cannot be touched, and takes the results back as doubles. So equal bits are equal
+ * doubles, in any set. */
 #ifndef EXPHIL_KERNEL_CASE_H
 #define EXPHIL_KERNEL_CASE_H
 

@@ -1,15 +1,16 @@
 /* Causal sliding-window attention, forward and backward, of one head of one stream at a time.
  *
- * Keys are counted along the stream: 0..time-1 are the chunk's own, -1 is the newest of the ring, -2 the one before.
- * A frame sees an unbroken run of them, oldest first, in every method and however the frames were cut into chunks;
- * so the plain method gives the same bits for one long chunk and for single frames with a carried ring.
+ * Keys are counted along the stream: 0..time-1 are the chunk's own, -1 is the newest of the ring, -2 the one
+ * before. A frame sees an unbroken run of them, oldest first, in every method and however the frames were cut
+ * into chunks; so the plain method gives the same bits for one long chunk and for single frames with a
+ * carried ring.
  *
- * Ring: every frame is written to slot `next`, which then moves on round the window; a reset only sets `filled` to
- * zero before its frame is written. What lies in the slots that are not filled is never read.
+ * Ring: every frame is written to slot `next`, which then moves on round the window; a reset only sets
+ * `filled` to zero before its frame is written. What lies in the slots that are not filled is never read.
  *
- * plain: all scores of a frame, then softmax. chunked: blocks of keys with a running maximum and sum (online softmax:
- * Milakov & Gimelshein 2018; Dao et al. 2022), no row of scores is ever stored. The gradient recomputes probabilities
- * from the saved log-sum-exp (Dao et al. 2022), block of keys by block of keys. */
+ * plain: all scores of a frame, then softmax. chunked: blocks of keys with a running maximum and sum (online
+ * softmax: Milakov & Gimelshein 2018; Dao et al. 2022), no row of scores is ever stored. The gradient
+ * recomputes probabilities from the saved log-sum-exp (Dao et al. 2022), block of keys by block of keys. */
 #include "cpu/ref/real.h"
 
 enum {
@@ -103,7 +104,8 @@ static real largest(const real *x, int64_t count)
 
 /* ---- ring ---- */
 
-/* Brings the head's columns of state_out to the end of the chunk. Runs after all reading of state_in by this head. */
+/* Brings the head's columns of state_out to the end of the chunk. Runs after all reading of state_in by this
+ * head. */
 static void ring_write(const view *v)
 {
     const xph_attention_args *args = v->args;
@@ -278,8 +280,8 @@ XPH_INLINE void add_weighted(const view *v, block keys, block seen, bool values,
 
 /* ---- chunked ---- */
 
-/* Scratch of one item: transposed keys [dim, KEYS], then of every frame the running maximum and sum and the first key
- * it sees (as a real: below 2^24 in any chunk that fits in memory). The values gather in y. */
+/* Scratch of one item: transposed keys [dim, KEYS], then of every frame the running maximum and sum and the
+ * first key it sees (as a real: below 2^24 in any chunk that fits in memory). The values gather in y. */
 typedef struct chunk {
     real *kt, *most, *total;
     int64_t *first;
@@ -384,8 +386,8 @@ static void chunked_run(const void *given, int64_t begin, int64_t end)
 
 /* ---- backward ---- */
 
-/* Scratch of one item: transposed keys and values [dim, KEYS], gradients of the block's keys and values [KEYS, dim],
- * of every frame y.dy and the first key it sees. Before all items: partial gradients of the bias
+/* Scratch of one item: transposed keys and values [dim, KEYS], gradients of the block's keys and values
+ * [KEYS, dim], of every frame y.dy and the first key it sees. Before all items: partial gradients of the bias
  * [batch, heads, window]. */
 typedef struct back {
     real *kt, *vt, *dk, *dv, *along, *dbias;

@@ -1,7 +1,9 @@
-/* Input rows: floats, then table rows picked by ids, then one-hot past actions; and the gradient of the tables.
+/* Input rows: floats, then table rows picked by ids, then one-hot past actions; and the gradient of the
+ * tables.
  *
- * Two ids may share one table (both players' characters): the first of them then gathers the gradient for all, so that
- * no two items write the same numbers. Every element of dtable sums over the ids in order, and over the rows in order. */
+ * Two ids may share one table (both players' characters): the first of them then gathers the gradient for
+ * all, so that no two items write the same numbers. Every element of dtable sums over the ids in order, and
+ * over the rows in order. */
 #include "cpu/ref/real.h"
 
 enum { TABLE_COLUMNS = 16 }; /* columns of a table that one item of the gradient takes */

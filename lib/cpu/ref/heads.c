@@ -1,8 +1,8 @@
 /* Logits of all action heads from one trunk whose actions are known, and the gradients.
  *
- * Everything but the logits' sums is local to a column of the trunk: forward cuts a row into blocks of columns and needs
- * no memory, backward gives each item a few columns of all rows, so that v, e and their gradients sum over the rows in
- * order and no partial sums exist. */
+ * Everything but the logits' sums is local to a column of the trunk: forward cuts a row into blocks of
+ * columns and needs no memory, backward gives each item a few columns of all rows, so that v, e and their
+ * gradients sum over the rows in order and no partial sums exist. */
 #include "cpu/ref/trunk.h"
 
 enum { GRAD_COLUMNS = 32 };

@@ -1,9 +1,10 @@
-/* Loss of the action heads and its gradient in one pass over the rows; then the sums of each head, in row order.
+/* Loss of the action heads and its gradient in one pass over the rows; then the sums of each head, in row
+ * order.
  *
- * No exponential has a positive argument and no difference of near numbers stands for a small one: with z = +-x so that
- * p_t = sigmoid(z), 1 - p_t is sigmoid(-z) and its power exp(-gamma softplus(z)); for classes the sum of the others is
- * kept apart from the largest. So logits of +-1e4 give finite numbers and the gradient of a nearly certain class keeps
- * its digits. A row whose mask is zero is not looked at. */
+ * No exponential has a positive argument and no difference of near numbers stands for a small one: with z =
+ * +-x so that p_t = sigmoid(z), 1 - p_t is sigmoid(-z) and its power exp(-gamma softplus(z)); for classes the
+ * sum of the others is kept apart from the largest. So logits of +-1e4 give finite numbers and the gradient
+ * of a nearly certain class keeps its digits. A row whose mask is zero is not looked at. */
 #include "cpu/ref/real.h"
 
 static int64_t block_rows(const xph_loss_args *args)

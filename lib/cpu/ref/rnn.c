@@ -1,11 +1,12 @@
 /* LSTM and GRU: what recurs. The input parts of the gates are made before, by one linear over all frames.
  *
- * Products with the recurrent weights are those of linear.c, called frame by frame for a block of streams: each gate
- * starts from its bias and takes h[0], h[1], ... in order, then joins the input part, gate = gx + (bias + W h). The sums
- * of one stream do not depend on which others are in its block.
+ * Products with the recurrent weights are those of linear.c, called frame by frame for a block of streams:
+ * each gate starts from its bias and takes h[0], h[1], ... in order, then joins the input part, gate = gx +
+ * (bias + W h). The sums of one stream do not depend on which others are in its block.
  *
- * Backward: W is packed the other way round; then every block of streams goes back through its frames, leaving the
- * gradients of the gates and the h before each frame; then dw and dbias are those of a linear layer over all rows. */
+ * Backward: W is packed the other way round; then every block of streams goes back through its frames,
+ * leaving the gradients of the gates and the h before each frame; then dw and dbias are those of a linear
+ * layer over all rows. */
 #include "cpu/ref/real.h"
 
 enum { STREAMS = 8 }; /* of one block: share every weight that is loaded */
@@ -166,8 +167,9 @@ static void forward_run(const void *given, int64_t begin, int64_t end)
 
 /* ---- backward ---- */
 
-/* Parts of the scratch: W packed for products over its gates [panels][gates][XPH_PANEL]; per stream what comes back
- * from the next frame, dh | dc; h before every row [M, H]; GRU: gradients of the recurrent part of the gates [M, 3H]. */
+/* Parts of the scratch: W packed for products over its gates [panels][gates][XPH_PANEL]; per stream what
+ * comes back from the next frame, dh | dc; h before every row [M, H]; GRU: gradients of the recurrent part of
+ * the gates [M, 3H]. */
 typedef struct back {
     real *packed, *carried, *before, *gates;
 } back;
@@ -253,8 +255,8 @@ static void lstm_back(const xph_rnn_grad_args *grad, int64_t stream, int64_t t, 
     }
 }
 
-/* dh is left with the part that goes straight back to h, dh z; the product with W is added to it. behind: gradients
- * of the recurrent part, which differ by the reset gate. */
+/* dh is left with the part that goes straight back to h, dh z; the product with W is added to it. behind:
+ * gradients of the recurrent part, which differ by the reset gate. */
 static void gru_back(const xph_rnn_grad_args *grad, int64_t stream, int64_t t, real *dh, real *behind)
 {
     const xph_rnn_args *args = &grad->fwd;
@@ -343,8 +345,8 @@ static void grad_run(const void *given, int64_t begin, int64_t end)
     }
 }
 
-/* dw and dbias as of a linear layer with the states before as inputs: the second and third phase of its gradient, which
- * do not need each other. */
+/* dw and dbias as of a linear layer with the states before as inputs: the second and third phase of its
+ * gradient, which do not need each other. */
 static xph_linear_grad_args weights_of(const xph_rnn_grad_args *grad)
 {
     const xph_rnn_args *args = &grad->fwd;

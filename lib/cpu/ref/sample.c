@@ -1,5 +1,5 @@
-/* Draws the actions of a row, head by head: the logits of a head, its action, the trunk moved by it, the next head.
- * One row takes one pass over v and, in play, no memory but its scratch. */
+/* Draws the actions of a row, head by head: the logits of a head, its action, the trunk moved by it, the next
+ * head. One row takes one pass over v and, in play, no memory but its scratch. */
 #include "cpu/ref/trunk.h"
 
 /* Scratch: the trunk of every row [rows, R]. */

@@ -1,7 +1,7 @@
 /* The trunk of the action heads, shared by heads.c (actions known) and sample.c (actions drawn on the way).
  *
- * Logits are sums over blocks of the trunk's width, in order, on top of the bias; both callers cut the same blocks, so
- * what is played has the bits of what is trained. */
+ * Logits are sums over blocks of the trunk's width, in order, on top of the bias; both callers cut the same
+ * blocks, so what is played has the bits of what is trained. */
 #ifndef XPH_CPU_REF_TRUNK_H
 #define XPH_CPU_REF_TRUNK_H
 
