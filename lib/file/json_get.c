@@ -72,7 +72,7 @@ exphil_status xph_json_get(const xph_json *json, int32_t object, const char *nam
 exphil_status xph_json_get_text(const xph_json *json, int32_t object, const char *name, const char **text,
                                 exphil_error *error)
 {
-    int32_t at;
+    int32_t at = -1;
     XPH_TRY(xph_json_get(json, object, name, XPH_JSON_TEXT, &at, error));
     *text = xph_json_text(json, at);
     return EXPHIL_OK;
@@ -113,7 +113,7 @@ exphil_status xph_json_int_at(const xph_json *json, int32_t at, int64_t low, int
 exphil_status xph_json_get_int(const xph_json *json, int32_t object, const char *name, int64_t low,
                                int64_t high, int64_t *value, exphil_error *error)
 {
-    int32_t at;
+    int32_t at = -1;
     XPH_TRY(xph_json_get(json, object, name, XPH_JSON_NUMBER, &at, error));
     return xph_json_int_at(json, at, low, high, value, error);
 }
@@ -121,7 +121,7 @@ exphil_status xph_json_get_int(const xph_json *json, int32_t object, const char 
 exphil_status xph_json_get_double(const xph_json *json, int32_t object, const char *name, double *value,
                                   exphil_error *error)
 {
-    int32_t at;
+    int32_t at = -1;
     double read;
     XPH_TRY(xph_json_get(json, object, name, XPH_JSON_NUMBER, &at, error));
     if (!xph_parse_double(xph_json_text(json, at), &read)) {

@@ -25,7 +25,7 @@ static exphil_status check_metadata(const xph_json *header, int32_t at, exphil_e
 
 static exphil_status read_shape(const xph_json *header, int32_t at, xph_array *tensor, exphil_error *error)
 {
-    int32_t shape;
+    int32_t shape = -1;
     XPH_TRY(xph_json_get(header, at, "shape", XPH_JSON_ARRAY, &shape, error));
     tensor->rank = xph_json_count(header, shape);
     if (tensor->rank > XPH_TENSORS_RANK) {
@@ -43,9 +43,9 @@ static exphil_status read_shape(const xph_json *header, int32_t at, xph_array *t
 static exphil_status read_offsets(const xph_json *header, int32_t at, const uint8_t *data, size_t data_bytes,
                                   xph_array *tensor, exphil_error *error)
 {
-    int32_t offsets;
-    int64_t begin, end;
-    size_t needed;
+    int32_t offsets = -1;
+    int64_t begin = 0, end = 0;
+    size_t needed = 0;
     XPH_TRY(xph_json_get(header, at, "data_offsets", XPH_JSON_ARRAY, &offsets, error));
     if (xph_json_count(header, offsets) != 2) {
         return xph_json_refuse(header, offsets, "has not two numbers", error);

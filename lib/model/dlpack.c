@@ -78,7 +78,7 @@ static exphil_status begin_export(const exphil_model *model, exported **block, e
 exphil_status exphil_model_tensor_to_dlpack(const exphil_model *model, const char *name,
                                             struct DLManagedTensor **tensor, exphil_error *error)
 {
-    const xph_param *param;
+    const xph_param *param = NULL;
     exported *block = NULL;
     XPH_TRY(xph_named_param(model, name, &param, error));
     if (!tensor) return xph_fail(error, EXPHIL_E_INVALID, "tensor is NULL");
@@ -98,7 +98,7 @@ exphil_status exphil_model_tensor_to_dlpack_versioned(const exphil_model *model,
                                                       struct DLManagedTensorVersioned **tensor,
                                                       exphil_error *error)
 {
-    const xph_param *param;
+    const xph_param *param = NULL;
     exported *block = NULL;
     XPH_TRY(xph_named_param(model, name, &param, error));
     if (!tensor) return xph_fail(error, EXPHIL_E_INVALID, "tensor is NULL");
@@ -188,7 +188,7 @@ static void gather(const xph_dlpack_tensor *from, xph_type type, int64_t count, 
 exphil_status exphil_model_tensor_from_dlpack(exphil_model *model, const char *name,
                                               const struct DLManagedTensor *tensor, exphil_error *error)
 {
-    const xph_param *param;
+    const xph_param *param = NULL;
     XPH_TRY(xph_named_param(model, name, &param, error));
     if (!tensor) return xph_fail(error, EXPHIL_E_INVALID, "tensor is NULL");
     XPH_TRY(check_source(&tensor->tensor, error));

@@ -130,7 +130,7 @@ static exphil_status read_list(const xph_json *json, const char *name, int32_t m
 
 static exphil_status read_ids(const xph_json *json, xph_model_text *text, exphil_error *error)
 {
-    int32_t at;
+    int32_t at = -1;
     XPH_TRY(read_list(json, "ids", EXPHIL_IDS_MAX, &at, &text->spec.id_count, error));
     for (exphil_id_spec *id = text->ids; at >= 0; at = xph_json_next(json, at), id++) {
         XPH_TRY(check_members(json, at, 3, error));
@@ -144,7 +144,7 @@ static exphil_status read_ids(const xph_json *json, xph_model_text *text, exphil
 
 static exphil_status read_heads(const xph_json *json, xph_model_text *text, exphil_error *error)
 {
-    int32_t at;
+    int32_t at = -1;
     XPH_TRY(read_list(json, "heads", EXPHIL_HEADS_MAX, &at, &text->spec.head_count, error));
     for (exphil_head_spec *head = text->heads; at >= 0; at = xph_json_next(json, at), head++) {
         XPH_TRY(check_members(json, at, 4, error));
