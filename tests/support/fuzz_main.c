@@ -15,7 +15,7 @@ static long inputs;
 static void feed(const uint8_t *data, size_t bytes)
 {
     /* An exact copy, so that a sanitizer sees the first byte read behind it. */
-    uint8_t *copy = malloc(bytes ? bytes : 1);
+    uint8_t *copy = calloc(bytes ? bytes : 1, 1);
     if (!copy) exit(2);
     memcpy(copy, data, bytes);
     LLVMFuzzerTestOneInput(copy, bytes);

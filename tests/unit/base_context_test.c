@@ -1,6 +1,8 @@
 /* Contexts: hooks and their checks, references, memory figures, log, fork, floating-point mode, devices. */
 #include "test.h"
 
+#include "backend.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -36,6 +38,15 @@ static void defaults_work(void **state)
     exphil_context_destroy(NULL);
 }
 
+static void never(void *user, void (*fn)(void *arg, int64_t i, int32_t worker), void *arg, int64_t count)
+{
+    (void)user;
+    (void)fn;
+    (void)arg;
+    (void)count;
+    fail();
+}
+
 static void bad_fields_are_named(void **state)
 {
     (void)state;
@@ -55,6 +66,12 @@ static void bad_fields_are_named(void **state)
     assert_refused(WITH(device, "cuda:1x"), EXPHIL_E_INVALID, "device");
     assert_refused(WITH(device, "cuda:99999999999"), EXPHIL_E_INVALID, "device");
     assert_refused(WITH(executor, &executor), EXPHIL_E_INVALID, "parallel_for");
+    executor.parallel_for = never;
+    executor.workers = 0;
+    assert_refused(WITH(executor, &executor), EXPHIL_E_INVALID, "workers");
+    executor.workers = 2;
+    executor.flags = 1;
+    assert_refused(WITH(executor, &executor), EXPHIL_E_INVALID, "flags");
     memory.hook.free = NULL;
     assert_refused(WITH(allocator, &memory.hook), EXPHIL_E_INVALID, "free");
     memory.hook.struct_size = 3;
@@ -184,6 +201,24 @@ static void memory_is_counted(void **state)
     assert_true(after.host_peak_bytes >= before.host_used_bytes + 1200);
     exphil_context_destroy(context);
     assert_memory_clean(&memory);
+}
+
+/* On the CPU the device's memory is the host's, and the limit holds for what the device takes. */
+static void device_memory_has_a_limit(void **state)
+{
+    (void)state;
+    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_context *context = NULL;
+    config.memory_limit_bytes = 1 << 20;
+    assert_int_equal(exphil_context_create(&config, &context, NULL), EXPHIL_OK);
+    xph_device *device = xph_context_backend(context);
+    void *half = NULL, *more = NULL;
+    assert_int_equal(device->backend->alloc(device, 600000, &half), EXPHIL_OK);
+    assert_int_equal(device->backend->alloc(device, 600000, &more), EXPHIL_E_MEMORY);
+    device->backend->free(device, half, 600000);
+    assert_int_equal(device->backend->alloc(device, 600000, &more), EXPHIL_OK);
+    device->backend->free(device, more, 600000);
+    exphil_context_destroy(context);
 }
 
 static void references_keep_it_alive(void **state)
@@ -368,6 +403,7 @@ int main(void)
         cmocka_unit_test(instruction_sets_are_capped),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(memory_is_counted),
+        cmocka_unit_test(device_memory_has_a_limit),
         cmocka_unit_test(references_keep_it_alive),
         cmocka_unit_test(log_lines_have_levels_and_a_queue),
         cmocka_unit_test(cancel_is_asked),
