@@ -360,6 +360,18 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_dump(const exphil_slp *slp,
                                                           int32_t follower, void *buffer, size_t buffer_bytes,
                                                           exphil_error *error);
 
+/* ---- 6 for policies ---------------------------------------------------------------------------------- */
+
+/* What a policy that plays own_port knows after the frame at this position: the observation for the action of the next
+ * frame. opponent_port 0: the first other player, of another team in team games. EXPHIL_E_INVALID when own_port has no
+ * record there. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_melee_frame(const exphil_slp *slp, int64_t position,
+                                                                 int32_t own_port, int32_t opponent_port,
+                                                                 exphil_melee_frame *frame, exphil_error *error);
+/* What the player of a port did on the frame at this position: processed sticks and trigger, physical buttons. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_melee_pad(const exphil_slp *slp, int64_t position, int32_t port,
+                                                               exphil_pad *pad, exphil_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -41,6 +41,7 @@ struct exphil_session {
     exphil_session_config config;       /* defaults filled in, pointers cleared */
     xph_sample_head how[EXPHIL_HEADS_MAX];
     bool drawing;                       /* any head needs noise */
+    bool windowed;                      /* every step computes a whole window from a zero state */
     int64_t streams, rows, frames;      /* rows = streams * frames; frames per pass: 1 or the window */
     int64_t history;                    /* decided actions kept per stream: max(slots, delay + 1) */
     uint64_t weights_hash;

@@ -95,7 +95,7 @@ static void stage(exphil_session *session, const float *floats, const int32_t *i
     for (int64_t b = 0; b < session->streams; b++) {
         const float *row = spec->float_count ? floats + b * spec->float_count : NULL;
         const int32_t *id = spec->id_count ? ids + b * spec->id_count : NULL;
-        if (session->frames > 1) stage_window(session, b, row, id);
+        if (session->windowed) stage_window(session, b, row, id);
         else stage_row(session, b, row, id);
         stage_draw(session, b, noise);
     }
@@ -118,7 +118,7 @@ static exphil_status send_inputs(const exphil_session *session)
     XPH_TRY(send(session, session->d_past, session->past, shape->slots * shape->heads));
     XPH_TRY(send(session, session->d_previous, session->previous, shape->heads));
     if (session->drawing) XPH_TRY(send(session, session->d_noise, session->noise, shape->logits));
-    if (session->frames == 1) return EXPHIL_OK;
+    if (!session->windowed) return EXPHIL_OK;
     return session->device->backend->upload(xph_net_stream(session->net), session->d_reset, session->reset,
                                             (size_t)session->rows);
 }
@@ -148,7 +148,7 @@ static exphil_status run_net(exphil_session *session)
 {
     const xph_net_io io = {
         .floats = session->d_floats, .ids = session->d_ids, .past = session->d_past,
-        .reset = session->frames > 1 ? session->d_reset : NULL, .state_in = session->state,
+        .reset = session->windowed ? session->d_reset : NULL, .state_in = session->state,
         .state_out = session->state, .ld_state = session->shape->state,
     };
     XPH_TRY(send_inputs(session));
@@ -181,7 +181,7 @@ static void commit_stream(exphil_session *session, int64_t b, bool own_noise)
     xph_play_stream *stream = xph_play_at(session, b);
     int64_t heads = spec->head_count, frames = session->frames, slots = session->shape->slots * heads;
     int32_t *history = xph_play_history(session, b);
-    if (frames > 1) {
+    if (session->windowed) {
         int64_t first = b * frames;
         memcpy(part(session, b, session->floats_at), session->floats + first * spec->float_count,
                (size_t)(frames * spec->float_count) * sizeof(float));

@@ -1,0 +1,40 @@
+/* The public way from a replay to observations and controllers, one frame at a time. */
+#include "melee/melee.h"
+
+static exphil_status check_place(const exphil_slp *slp, int64_t position, int32_t port, exphil_error *error)
+{
+    if (!slp) return xph_fail(error, EXPHIL_E_INVALID, "slp is NULL");
+    if (port < 1 || port > 4) return xph_fail(error, EXPHIL_E_INVALID, "port is %d, outside 1..4", port);
+    if (position < 0 || position >= exphil_slp_frame_count(slp))
+        return xph_fail(error, EXPHIL_E_INVALID, "position is %lld, the replay has %lld frames", (long long)position,
+                        (long long)exphil_slp_frame_count(slp));
+    return EXPHIL_OK;
+}
+
+exphil_status exphil_slp_melee_frame(const exphil_slp *slp, int64_t position, int32_t own_port, int32_t opponent_port,
+                                     exphil_melee_frame *frame, exphil_error *error)
+{
+    exphil_melee_frame made = { .struct_size = sizeof made };
+    if (!frame) return xph_fail(error, EXPHIL_E_INVALID, "frame is NULL");
+    if (frame->struct_size != sizeof made)
+        return xph_fail(error, EXPHIL_E_VERSION, "frame: struct_size %zu is not known", frame->struct_size);
+    XPH_TRY(check_place(slp, position, own_port, error));
+    if (opponent_port < 0 || opponent_port > 4)
+        return xph_fail(error, EXPHIL_E_INVALID, "opponent_port is %d, outside 0..4", opponent_port);
+    if (!xph_melee_game_state(slp, position, own_port, opponent_port, &made))
+        return xph_fail(error, EXPHIL_E_INVALID, "port %d has no record at position %lld", own_port, (long long)position);
+    *frame = made;
+    return EXPHIL_OK;
+}
+
+exphil_status exphil_slp_melee_pad(const exphil_slp *slp, int64_t position, int32_t port, exphil_pad *pad,
+                                   exphil_error *error)
+{
+    exphil_pad made;
+    if (!pad) return xph_fail(error, EXPHIL_E_INVALID, "pad is NULL");
+    XPH_TRY(check_place(slp, position, port, error));
+    if (!xph_melee_game_pad(slp, position, port, &made))
+        return xph_fail(error, EXPHIL_E_INVALID, "port %d has no record at position %lld", port, (long long)position);
+    *pad = made;
+    return EXPHIL_OK;
+}

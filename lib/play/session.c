@@ -1,0 +1,321 @@
+/* Creation and cold calls of sessions. All memory of a session is two blocks, one on the host and one on the device, cut
+ * into parts here once. */
+#include "play/play.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Cuts a block into 64-byte aligned parts; the first pass (base NULL) only measures. */
+typedef struct cutter { unsigned char *base; size_t at; bool fits; } cutter;
+
+static void *cut(cutter *c, size_t count, size_t element)
+{
+    size_t bytes, end;
+    if (!xph_size_mul(count, element, &bytes) || !xph_size_align(bytes, 64, &bytes) ||
+        !xph_size_add(c->at, bytes, &end)) {
+        c->fits = false;
+        return NULL;
+    }
+    void *address = c->base ? c->base + c->at : NULL;
+    c->at = end;
+    return address;
+}
+
+static void cut_host(exphil_session *session, cutter *c)
+{
+    const xph_model_shape *shape = session->shape;
+    size_t rows = (size_t)session->rows, streams = (size_t)session->streams, slots = (size_t)(shape->slots * shape->heads);
+    session->host = cut(c, streams, session->host_bytes);
+    session->floats = cut(c, rows * (size_t)shape->floats, sizeof(float));
+    session->noise = cut(c, rows * (size_t)shape->logits, sizeof(float));
+    session->ids = cut(c, rows * (size_t)shape->ids, sizeof(int32_t));
+    session->past = cut(c, rows * slots, sizeof(int32_t));
+    session->previous = cut(c, rows * (size_t)shape->heads, sizeof(int32_t));
+    session->actions = cut(c, rows * (size_t)shape->heads, sizeof(int32_t));
+    session->reset = cut(c, rows, 1);
+    session->melee_floats = cut(c, streams * (size_t)shape->floats, sizeof(float));
+    session->melee_ids = cut(c, streams * (size_t)shape->ids, sizeof(int32_t));
+    session->decided = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
+    session->logits = cut(c, streams * (size_t)shape->logits, sizeof(float));
+    session->wide = shape->type == XPH_F64 ? cut(c, streams * (size_t)shape->logits, sizeof(double)) : NULL;
+}
+
+static void cut_device(exphil_session *session, cutter *c)
+{
+    const xph_model_shape *shape = session->shape;
+    size_t rows = (size_t)session->rows;
+    session->state = cut(c, (size_t)session->streams * (size_t)shape->state, shape->real_bytes);
+    session->d_floats = cut(c, rows * (size_t)shape->floats, sizeof(float));
+    session->d_noise = cut(c, rows * (size_t)shape->logits, sizeof(float));
+    session->d_ids = cut(c, rows * (size_t)shape->ids, sizeof(int32_t));
+    session->d_past = cut(c, rows * (size_t)(shape->slots * shape->heads), sizeof(int32_t));
+    session->d_previous = cut(c, rows * (size_t)shape->heads, sizeof(int32_t));
+    session->d_actions = cut(c, rows * (size_t)shape->heads, sizeof(int32_t));
+    session->d_reset = cut(c, rows, 1);
+}
+
+/* Offsets inside the host part of one stream. */
+static void lay_out_stream(exphil_session *session)
+{
+    const xph_model_shape *shape = session->shape;
+    cutter c = { NULL, 0, true };
+    size_t kept = session->windowed ? (size_t)session->frames : 0;
+    (void)cut(&c, 1, sizeof(xph_play_stream));
+    session->history_at = c.at;
+    (void)cut(&c, (size_t)(session->history * shape->heads), sizeof(int32_t));
+    session->floats_at = c.at;
+    (void)cut(&c, kept * (size_t)shape->floats, sizeof(float));
+    session->ids_at = c.at;
+    (void)cut(&c, kept * (size_t)shape->ids, sizeof(int32_t));
+    session->past_at = c.at;
+    (void)cut(&c, kept * (size_t)(shape->slots * shape->heads), sizeof(int32_t));
+    session->host_bytes = c.at;
+}
+
+static exphil_status allocate(exphil_session *session, exphil_error *error)
+{
+    const xph_backend *backend = session->device->backend;
+    cutter host = { NULL, 0, true }, device = { NULL, 0, true };
+    lay_out_stream(session);
+    cut_host(session, &host);
+    cut_device(session, &device);
+    if (!host.fits || !device.fits) return xph_fail(error, EXPHIL_E_INVALID, "session: streams is too large");
+    session->memory_bytes = host.at;
+    session->memory = xph_calloc(session->context, 1, host.at);
+    if (!session->memory) return xph_no_memory(host.at, error);
+    void *block = NULL;
+    if (backend->alloc(session->device, device.at, &block) < 0) return xph_no_memory(device.at, error);
+    session->d_memory = block;
+    session->d_memory_bytes = device.at;
+    host = (cutter){ session->memory, 0, true };
+    device = (cutter){ session->d_memory, 0, true };
+    cut_host(session, &host);
+    cut_device(session, &device);
+    exphil_status status = backend->zero(xph_net_stream(session->net), session->d_memory, device.at);
+    if (status < 0) return xph_fail(error, status, "session: the device could not clear its state");
+    return EXPHIL_OK;
+}
+
+static void free_session(exphil_session *session)
+{
+    exphil_context *context = session->context;
+    if (session->d_memory)
+        session->device->backend->free(session->device, session->d_memory, session->d_memory_bytes);
+    if (session->memory) xph_free(context, session->memory, session->memory_bytes);
+    xph_net_destroy(session->net);
+    if (session->model) xph_model_release(session->model);
+    xph_free(context, session, sizeof *session);
+    xph_context_release(context);
+}
+
+void exphil_session_destroy(exphil_session *session)
+{
+    if (session) free_session(session);
+}
+
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
+
+static exphil_status check_host(const exphil_model *model, const exphil_session_config *config, exphil_error *error)
+{
+    const xph_model_shape *shape = xph_model_shape_of(model);
+    const exphil_spec *own = xph_model_spec(model);
+    if (config->spec) XPH_TRY(xph_spec_check(config->spec, error));
+    if (config->spec && exphil_spec_hash(config->spec) != shape->spec_hash)
+        return xph_fail(error, EXPHIL_E_MISMATCH, "the host gives %s/%s (%016llx), the model was trained on %s/%s (%016llx)",
+                        config->spec->layout, config->spec->codec, (unsigned long long)exphil_spec_hash(config->spec),
+                        own->layout, own->codec, (unsigned long long)shape->spec_hash);
+    if (config->delay_frames && *config->delay_frames != shape->delay)
+        return xph_fail(error, EXPHIL_E_MISMATCH, "the host runs with delay_frames %d, the model was trained with %d",
+                        *config->delay_frames, shape->delay);
+    static const char *const mode_name[] = { "carry", "window" };
+    if (config->mode && *config->mode != shape->mode)
+        return xph_fail(error, EXPHIL_E_MISMATCH, "the host wants mode %s (%d), the model was trained in mode %s",
+                        *config->mode == 0 || *config->mode == 1 ? mode_name[*config->mode] : "unknown", *config->mode,
+                        mode_name[shape->mode]);
+    return EXPHIL_OK;
+}
+
+static exphil_status check_config(const exphil_session_config *config, exphil_error *error)
+{
+    if (config->streams < 0 || config->streams > 4096)
+        return xph_fail(error, EXPHIL_E_INVALID, "session config: streams is %lld, outside 0..4096",
+                        (long long)config->streams);
+    if (config->deadline_ns < 0) return xph_fail(error, EXPHIL_E_INVALID, "session config: deadline_ns is negative");
+    if (config->deliver != EXPHIL_DELIVER_DUE && config->deliver != EXPHIL_DELIVER_DECIDED)
+        return xph_fail(error, EXPHIL_E_INVALID, "session config: deliver is %d", config->deliver);
+    if (config->deterministic != 0 && config->deterministic != 1)
+        return xph_fail(error, EXPHIL_E_INVALID, "session config: deterministic is %d, not 0 or 1", config->deterministic);
+    return EXPHIL_OK;
+}
+
+static bool share_or_zero(float value) { return value >= 0.0f && value < 1.0f; }
+
+static exphil_status take_heads(exphil_session *session, const exphil_head_play *given, exphil_error *error)
+{
+    for (int64_t h = 0; h < session->spec->head_count; h++) {
+        exphil_head_play play = { 0, 0, 0, 0 };
+        if (given) play = given[h];
+        if (!(play.temperature >= 0.0f && play.temperature <= 1e6f))
+            return xph_fail(error, EXPHIL_E_INVALID, "session config: heads[%lld].temperature is out of range", (long long)h);
+        if (!share_or_zero(play.press) || !share_or_zero(play.release))
+            return xph_fail(error, EXPHIL_E_INVALID, "session config: heads[%lld].press or release is outside [0, 1)",
+                            (long long)h);
+        xph_sample_head *how = &session->how[h];
+        how->temperature = play.temperature > 0.0f ? play.temperature : 1.0f;
+        how->press = play.press > 0.0f ? play.press : 0.5f;
+        how->release = play.release > 0.0f ? play.release : 0.5f;
+        how->deterministic = play.deterministic || session->config.deterministic;
+        if (how->release > how->press)
+            return xph_fail(error, EXPHIL_E_INVALID, "session config: heads[%lld].release exceeds press", (long long)h);
+        session->drawing |= !how->deterministic;
+    }
+    return EXPHIL_OK;
+}
+
+/* ---- creation ----------------------------------------------------------------------------------------------------- */
+
+static void seed_streams(exphil_session *session)
+{
+    for (int64_t b = 0; b < session->streams; b++)
+        xph_play_at(session, b)->rng = (xph_rng){ session->config.seed, XPH_RNG_SAMPLE | (uint64_t)b << 8, 0 };
+}
+
+static exphil_status build(exphil_session *session, const exphil_model *model, exphil_error *error)
+{
+    session->model = xph_model_retain(model);
+    session->shape = xph_model_shape_of(model);
+    session->spec = xph_model_spec(model);
+    session->layout = xph_melee_layout_find(session->spec->layout);
+    session->codec = xph_melee_codec_find(session->spec->codec);
+    session->windowed = session->shape->mode == EXPHIL_MODE_WINDOW;
+    session->frames = session->windowed ? session->shape->window : 1;
+    session->rows = session->streams * session->frames;
+    int64_t due = session->shape->delay + 1;
+    session->history = session->shape->slots > due ? session->shape->slots : due;
+    XPH_TRY(xph_model_weights_hash(model, &session->weights_hash, error));
+    XPH_TRY(xph_model_packed(session->model, &session->packed, error));
+    XPH_TRY(xph_net_create(model, session->streams, session->frames, XPH_NET_INLINE, &session->net, error));
+    XPH_TRY(allocate(session, error));
+    seed_streams(session);
+    for (int64_t b = 0; b < session->streams; b++) XPH_TRY(xph_play_reset(session, b));
+    return EXPHIL_OK;
+}
+
+static exphil_status create(const exphil_model *model, const exphil_session_config *known, exphil_session **session,
+                            exphil_error *error)
+{
+    exphil_context *context = xph_model_context(model);
+    exphil_session *made = xph_calloc(context, 1, sizeof *made);
+    if (!made) return xph_no_memory(sizeof *made, error);
+    made->context = xph_context_retain(context);
+    made->device = xph_context_backend(context);
+    made->config = *known;
+    made->config.heads = NULL;
+    made->config.spec = NULL;
+    made->config.delay_frames = made->config.mode = NULL;
+    made->streams = known->streams ? known->streams : 1;
+    made->spec = xph_model_spec(model);
+    made->error.struct_size = sizeof made->error;
+    xph_latency_init(&made->latency, known->deadline_ns ? known->deadline_ns : 16666667);
+    exphil_status status = take_heads(made, known->heads, error);
+    if (status >= 0) status = build(made, model, error);
+    if (status < 0) {
+        free_session(made);
+        return status;
+    }
+    *session = made;
+    return EXPHIL_OK;
+}
+
+exphil_status exphil_session_create(const exphil_model *model, const exphil_session_config *config,
+                                    exphil_session **session, exphil_error *error)
+{
+    if (!model || !session) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", model ? "session" : "model");
+    XPH_TRY(xph_context_check(xph_model_context(model), error));
+    exphil_session_config known = EXPHIL_SESSION_CONFIG_INIT;
+    XPH_TRY(xph_config_take(&known, sizeof known, config, sizeof known, "exphil_session_config", error));
+    XPH_TRY(check_config(&known, error));
+    XPH_TRY(check_host(model, &known, error));
+    return create(model, &known, session, error);
+}
+
+static exphil_status copy_state(const exphil_session *from, exphil_session *to)
+{
+    const xph_backend *backend = to->device->backend;
+    memcpy(to->host, from->host, (size_t)to->streams * to->host_bytes);
+    memcpy(to->logits, from->logits, (size_t)(to->streams * to->shape->logits) * sizeof *to->logits);
+    size_t bytes = (size_t)(to->streams * to->shape->state) * to->shape->real_bytes;
+    if (bytes == 0) return EXPHIL_OK;
+    XPH_TRY(backend->stream_wait(xph_net_stream(from->net)));
+    XPH_TRY(backend->copy(xph_net_stream(to->net), to->state, from->state, bytes));
+    return backend->stream_wait(xph_net_stream(to->net));
+}
+
+exphil_status exphil_session_clone(const exphil_session *session, exphil_session **clone, exphil_error *error)
+{
+    if (!session || !clone) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", session ? "clone" : "session");
+    XPH_TRY(xph_context_check(session->context, error));
+    xph_busy *busy = &((exphil_session *)(uintptr_t)session)->busy;
+    if (!xph_busy_enter(busy)) return xph_busy_error("session", error);
+    exphil_head_play heads[EXPHIL_HEADS_MAX];
+    for (int h = 0; h < EXPHIL_HEADS_MAX; h++)
+        heads[h] = (exphil_head_play){ session->how[h].temperature, session->how[h].deterministic, session->how[h].press,
+                                       session->how[h].release };
+    exphil_session_config config = session->config;
+    config.heads = heads;
+    exphil_session *made = NULL;
+    exphil_status status = create(session->model, &config, &made, error);
+    if (status >= 0) {
+        status = copy_state(session, made);
+        if (status < 0) {
+            free_session(made);
+            xph_fail(error, status, "session: the device could not copy the state");
+        }
+    }
+    xph_busy_leave(busy);
+    if (status < 0) return status;
+    *clone = made;
+    return EXPHIL_OK;
+}
+
+/* ---- queries ------------------------------------------------------------------------------------------------------- */
+
+exphil_status exphil_session_query(const exphil_session *session, exphil_session_info *info, exphil_error *error)
+{
+    if (!session) return xph_fail(error, EXPHIL_E_INVALID, "session is NULL");
+    exphil_session_info known = EXPHIL_SESSION_INFO_INIT;
+    const xph_latency *latency = &session->latency;
+    known.steps = latency->steps;
+    known.missed = latency->missed;
+    memcpy(known.latency, latency->count, sizeof known.latency);
+    known.last_ns = latency->last_ns;
+    known.max_ns = latency->max_ns;
+    known.p50_ns = xph_latency_quantile(latency, 0.5);
+    known.p99_ns = xph_latency_quantile(latency, 0.99);
+    known.streams = session->streams;
+    known.float_count = session->shape->floats;
+    known.id_count = session->shape->ids;
+    known.head_count = session->shape->heads;
+    known.logit_count = session->shape->logits;
+    known.state_bytes = exphil_session_state_size(session);
+    return xph_config_give(info, &known, sizeof known, sizeof known, "exphil_session_info", error);
+}
+
+exphil_status xph_play_fail(const exphil_session *session, exphil_status status, const char *format, ...)
+{
+    exphil_error *error = &((exphil_session *)(uintptr_t)session)->error;
+    va_list args;
+    error->status = status;
+    error->native_code = 0;
+    va_start(args, format);
+    (void)vsnprintf(error->message, sizeof error->message, format, args);
+    va_end(args);
+    return status;
+}
+
+exphil_status exphil_session_error(const exphil_session *session, exphil_error *error)
+{
+    if (!session) return EXPHIL_E_INVALID;
+    if (error && session->error.status != EXPHIL_OK) (void)xph_fail(error, session->error.status, "%s", session->error.message);
+    return session->error.status;
+}

@@ -1,0 +1,218 @@
+/* State of one stream as one flat block, for rollback, clones and other processes; and the small hot calls that change
+ * a stream between steps. Block: header, host part of the stream, recurrent state, logits of the last step. */
+#include "play/play.h"
+
+typedef struct snapshot_header {
+    uint64_t magic, weights_hash, bytes, shape;
+} snapshot_header;
+
+#define SNAPSHOT_MAGIC 0x3130455441545358ull /* "XSTATE01" */
+
+/* Two sessions whose streams have one shape: what decides the layout of the host part. */
+static uint64_t shape_of(const exphil_session *session)
+{
+    return (uint64_t)session->host_bytes ^ (uint64_t)session->history << 40 ^ (uint64_t)session->windowed << 63;
+}
+
+static size_t recurrent_bytes(const exphil_session *session)
+{
+    return (size_t)session->shape->state * session->shape->real_bytes;
+}
+
+static size_t logit_bytes(const exphil_session *session) { return (size_t)session->shape->logits * sizeof(float); }
+
+size_t exphil_session_state_size(const exphil_session *session)
+{
+    if (!session) return 0;
+    return sizeof(snapshot_header) + session->host_bytes + recurrent_bytes(session) + logit_bytes(session);
+}
+
+static xph_busy *busy_of(const exphil_session *session) { return &((exphil_session *)(uintptr_t)session)->busy; }
+
+static exphil_status check_stream(const exphil_session *session, int64_t stream)
+{
+    if (stream >= 0 && stream < session->streams) return EXPHIL_OK;
+    return xph_play_fail(session, EXPHIL_E_INVALID, "stream is %lld, the session has %lld", (long long)stream,
+                         (long long)session->streams);
+}
+
+static exphil_status check_block(const exphil_session *session, int64_t stream, const void *state, size_t size_bytes)
+{
+    XPH_TRY(check_stream(session, stream));
+    if (!state) return xph_play_fail(session, EXPHIL_E_INVALID, "state is NULL");
+    if (size_bytes != exphil_session_state_size(session))
+        return xph_play_fail(session, EXPHIL_E_INVALID, "size_bytes is %zu, a state has %zu", size_bytes,
+                             exphil_session_state_size(session));
+    return EXPHIL_OK;
+}
+
+static void *recurrent(const exphil_session *session, int64_t stream)
+{
+    return (unsigned char *)session->state + (size_t)stream * recurrent_bytes(session);
+}
+
+static exphil_status save(const exphil_session *session, int64_t stream, unsigned char *to)
+{
+    const xph_backend *backend = session->device->backend;
+    const snapshot_header header = { SNAPSHOT_MAGIC, session->weights_hash, exphil_session_state_size(session),
+                                     shape_of(session) };
+    memcpy(to, &header, sizeof header);
+    to += sizeof header;
+    memcpy(to, xph_play_at(session, stream), session->host_bytes);
+    to += session->host_bytes;
+    if (recurrent_bytes(session)) {
+        XPH_TRY(backend->download(xph_net_stream(session->net), to, recurrent(session, stream), recurrent_bytes(session)));
+        XPH_TRY(backend->stream_wait(xph_net_stream(session->net)));
+    }
+    to += recurrent_bytes(session);
+    memcpy(to, session->logits + stream * session->shape->logits, logit_bytes(session));
+    return EXPHIL_OK;
+}
+
+exphil_status exphil_session_state_save(const exphil_session *session, int64_t stream, void *state, size_t size_bytes)
+{
+    if (!session) return EXPHIL_E_INVALID;
+    if (!xph_busy_enter(busy_of(session))) return EXPHIL_E_BUSY;
+    exphil_status status = check_block(session, stream, state, size_bytes);
+    if (status >= 0) {
+        status = save(session, stream, state);
+        if (status < 0) xph_play_fail(session, status, "the device failed to give its state");
+    }
+    xph_busy_leave(busy_of(session));
+    return status;
+}
+
+/* A block may come from anywhere: what indexes memory later is checked here. */
+static exphil_status check_content(const exphil_session *session, const unsigned char *block)
+{
+    snapshot_header header;
+    xph_play_stream stream;
+    memcpy(&header, block, sizeof header);
+    if (header.magic != SNAPSHOT_MAGIC) return xph_play_fail(session, EXPHIL_E_FORMAT, "state: not a state of libexphil");
+    if (header.weights_hash != session->weights_hash)
+        return xph_play_fail(session, EXPHIL_E_MISMATCH, "state is of weights %016llx, the session plays %016llx",
+                             (unsigned long long)header.weights_hash, (unsigned long long)session->weights_hash);
+    if (header.bytes != exphil_session_state_size(session) || header.shape != shape_of(session))
+        return xph_play_fail(session, EXPHIL_E_MISMATCH, "state has another shape than this session's streams");
+    block += sizeof header;
+    memcpy(&stream, block, sizeof stream);
+    if (stream.seen < 0 || stream.seen > session->frames)
+        return xph_play_fail(session, EXPHIL_E_FORMAT, "state: seen is %lld, outside 0..%lld", (long long)stream.seen,
+                             (long long)session->frames);
+    for (int64_t i = 0; i < session->history; i++) {
+        int32_t action[EXPHIL_HEADS_MAX];
+        size_t bytes = (size_t)session->spec->head_count * sizeof(int32_t);
+        memcpy(action, block + session->history_at + (size_t)i * bytes, bytes);
+        if (xph_action_check(session->spec, action, i, NULL) < 0)
+            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: action %lld of the queue is out of range", (long long)i);
+    }
+    return EXPHIL_OK;
+}
+
+/* Window mode: kept ids and past actions index tables too. */
+static exphil_status check_window(const exphil_session *session, const unsigned char *block)
+{
+    const exphil_spec *spec = session->spec;
+    if (!session->windowed) return EXPHIL_OK;
+    block += sizeof(snapshot_header);
+    for (int64_t i = 0; i < session->frames * spec->id_count; i++) {
+        int32_t id;
+        memcpy(&id, block + session->ids_at + (size_t)i * sizeof id, sizeof id);
+        if (id < 0 || id >= spec->ids[i % spec->id_count].entries)
+            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: id %lld of the window is out of range", (long long)i);
+    }
+    for (int64_t i = 0; i < session->frames * session->shape->slots; i++) {
+        int32_t action[EXPHIL_HEADS_MAX];
+        size_t bytes = (size_t)spec->head_count * sizeof(int32_t);
+        memcpy(action, block + session->past_at + (size_t)i * bytes, bytes);
+        if (xph_action_check(spec, action, i, NULL) < 0)
+            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: past action %lld is out of range", (long long)i);
+    }
+    return EXPHIL_OK;
+}
+
+static exphil_status restore(exphil_session *session, int64_t stream, const unsigned char *from)
+{
+    const xph_backend *backend = session->device->backend;
+    XPH_TRY(check_content(session, from));
+    XPH_TRY(check_window(session, from));
+    from += sizeof(snapshot_header);
+    const unsigned char *state = from + session->host_bytes;
+    if (recurrent_bytes(session)) {
+        exphil_status status = backend->upload(xph_net_stream(session->net), recurrent(session, stream), state,
+                                               recurrent_bytes(session));
+        if (status < 0) return xph_play_fail(session, status, "the device failed to take its state");
+    }
+    memcpy(xph_play_at(session, stream), from, session->host_bytes);
+    memcpy(session->logits + stream * session->shape->logits, state + recurrent_bytes(session), logit_bytes(session));
+    return EXPHIL_OK;
+}
+
+exphil_status exphil_session_state_restore(exphil_session *session, int64_t stream, const void *state, size_t size_bytes)
+{
+    if (!session) return EXPHIL_E_INVALID;
+    if (!xph_busy_enter(&session->busy)) return EXPHIL_E_BUSY;
+    exphil_status status = check_block(session, stream, state, size_bytes);
+    if (status >= 0) status = restore(session, stream, state);
+    xph_busy_leave(&session->busy);
+    return status;
+}
+
+exphil_status xph_play_reset(exphil_session *session, int64_t i)
+{
+    const exphil_spec *spec = session->spec;
+    xph_play_stream *stream = xph_play_at(session, i);
+    xph_rng rng = stream->rng;
+    memset(stream, 0, session->host_bytes);
+    stream->rng = rng;
+    int32_t *history = xph_play_history(session, i);
+    for (int64_t k = 0; k < session->history; k++)
+        for (int64_t h = 0; h < spec->head_count; h++) history[k * spec->head_count + h] = spec->heads[h].neutral;
+    if (recurrent_bytes(session) == 0) return EXPHIL_OK;
+    return session->device->backend->zero(xph_net_stream(session->net), recurrent(session, i), recurrent_bytes(session));
+}
+
+exphil_status exphil_session_reset(exphil_session *session, int64_t stream)
+{
+    if (!session) return EXPHIL_E_INVALID;
+    if (!xph_busy_enter(&session->busy)) return EXPHIL_E_BUSY;
+    exphil_status status = stream == -1 ? EXPHIL_OK : check_stream(session, stream);
+    int64_t first = stream == -1 ? 0 : stream, end = stream == -1 ? session->streams : stream + 1;
+    for (int64_t i = first; status >= 0 && i < end; i++) {
+        status = xph_play_reset(session, i);
+        if (status < 0) xph_play_fail(session, status, "the device failed to clear its state");
+    }
+    xph_busy_leave(&session->busy);
+    return status;
+}
+
+exphil_status exphil_session_override(exphil_session *session, int64_t stream, const int32_t *action)
+{
+    if (!session) return EXPHIL_E_INVALID;
+    if (!xph_busy_enter(&session->busy)) return EXPHIL_E_BUSY;
+    exphil_status status = check_stream(session, stream);
+    if (status >= 0 && !action) status = xph_play_fail(session, EXPHIL_E_INVALID, "action is NULL");
+    if (status >= 0) {
+        exphil_error why = EXPHIL_ERROR_INIT;
+        status = xph_action_check(session->spec, action, 0, &why);
+        if (status < 0) xph_play_fail(session, status, "%s", why.message);
+    }
+    if (status >= 0)
+        memcpy(xph_play_history(session, stream), action, (size_t)session->spec->head_count * sizeof *action);
+    xph_busy_leave(&session->busy);
+    return status;
+}
+
+exphil_status exphil_session_logits(const exphil_session *session, int64_t stream, float *logits, int64_t count)
+{
+    if (!session) return EXPHIL_E_INVALID;
+    if (!xph_busy_enter(busy_of(session))) return EXPHIL_E_BUSY;
+    exphil_status status = check_stream(session, stream);
+    if (status >= 0 && !logits) status = xph_play_fail(session, EXPHIL_E_INVALID, "logits is NULL");
+    if (status >= 0 && count != session->shape->logits)
+        status = xph_play_fail(session, EXPHIL_E_INVALID, "count is %lld, there are %lld logits", (long long)count,
+                               (long long)session->shape->logits);
+    if (status >= 0) memcpy(logits, session->logits + stream * count, (size_t)count * sizeof *logits);
+    xph_busy_leave(busy_of(session));
+    return status;
+}

@@ -1,0 +1,432 @@
+/* Saving and resuming a run. "<path>" is a weights file for play; "<path>.optimizer" holds all that resume reads, as
+ * safetensors: per tensor its weights, moments and average, the carried state of the lanes, and in the metadata the
+ * counters and every setting that must be the same for the run to go on to the last bit. */
+#include "train/train.h"
+
+#include "file/file.h"
+
+#define CHECKPOINT_KEY "exphil.optimizer"
+#define CHECKPOINT_SUFFIX ".optimizer"
+enum { KINDS = 4 };
+static const char *const kind_name[KINDS] = { "weights", "m", "v", "average" };
+
+/* Host copies of everything on the device that a checkpoint holds. */
+typedef struct checkpoint {
+    exphil_trainer *trainer;
+    void *arena[KINDS], *state;
+    xph_array *arrays;
+    char (*names)[XPH_TENSORS_NAME];
+    int64_t count, kinds;               /* arrays; kinds: 3 without averaged weights */
+    size_t state_bytes, arrays_bytes, names_bytes;
+    char *path;
+    size_t path_bytes;
+} checkpoint;
+
+static void *device_arena(const exphil_trainer *trainer, int64_t kind)
+{
+    const exphil_optimizer *optimizer = trainer->optimizer;
+    void *const arena[KINDS] = { trainer->weights, optimizer->m, optimizer->v, optimizer->average };
+    return arena[kind];
+}
+
+static void checkpoint_free(checkpoint *c)
+{
+    exphil_context *context = c->trainer->context;
+    for (int k = 0; k < KINDS; k++) xph_free(context, c->arena[k], c->trainer->arena_bytes);
+    xph_free(context, c->state, c->state_bytes);
+    xph_free(context, c->arrays, c->arrays_bytes);
+    xph_free(context, c->names, c->names_bytes);
+    xph_free(context, c->path, c->path_bytes);
+}
+
+static exphil_status checkpoint_make(checkpoint *c, exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    exphil_context *context = trainer->context;
+    int64_t tensors = xph_model_param_count(trainer->model);
+    *c = (checkpoint){ .trainer = trainer, .kinds = trainer->optimizer->average ? 4 : 3 };
+    c->state_bytes = trainer->feed.state_bytes ? trainer->feed.state_bytes : 1;
+    c->count = tensors * c->kinds + (trainer->feed.state_bytes ? 1 : 0);
+    c->arrays_bytes = (size_t)c->count * sizeof *c->arrays;
+    c->names_bytes = (size_t)c->count * sizeof *c->names;
+    c->path_bytes = strlen(path) + sizeof CHECKPOINT_SUFFIX;
+    for (int64_t k = 0; k < c->kinds; k++) c->arena[k] = xph_alloc(context, trainer->arena_bytes);
+    c->state = xph_alloc(context, c->state_bytes);
+    c->arrays = xph_calloc(context, 1, c->arrays_bytes);
+    c->names = xph_calloc(context, 1, c->names_bytes);
+    c->path = xph_alloc(context, c->path_bytes);
+    if (!c->arena[0] || !c->arena[1] || !c->arena[2] || (c->kinds == 4 && !c->arena[3]) || !c->state || !c->arrays ||
+        !c->names || !c->path)
+        return xph_no_memory(trainer->arena_bytes, error);
+    memcpy(c->path, path, strlen(path));
+    memcpy(c->path + strlen(path), CHECKPOINT_SUFFIX, sizeof CHECKPOINT_SUFFIX);
+    return EXPHIL_OK;
+}
+
+/* Names, shapes and places of all arrays: "m.blocks.0.norm.weight" lies where its tensor lies in the arena. */
+static exphil_status list_arrays(checkpoint *c, exphil_error *error)
+{
+    const exphil_trainer *trainer = c->trainer;
+    size_t element = xph_model_shape_of(trainer->model)->real_bytes;
+    int32_t dtype = element == sizeof(double) ? XPH_DTYPE_F64 : XPH_DTYPE_F32;
+    int64_t at = 0;
+    for (int64_t k = 0; k < c->kinds; k++)
+        for (int64_t i = 0; i < xph_model_param_count(trainer->model); i++, at++) {
+            const xph_param *param = xph_model_param(trainer->model, i);
+            size_t length = strlen(kind_name[k]), name = strlen(param->name);
+            if (length + 1 + name >= XPH_TENSORS_NAME)
+                return xph_fail(error, EXPHIL_E_INTERNAL, "checkpoint: the name of %s is too long", param->name);
+            memcpy(c->names[at], kind_name[k], length);
+            c->names[at][length] = '.';
+            memcpy(c->names[at] + length + 1, param->name, name + 1);
+            c->arrays[at] = (xph_array){ c->names[at], dtype, param->rank,
+                                         { param->dim[0], param->dim[1], param->dim[2], param->dim[3] },
+                                         (const unsigned char *)c->arena[k] + (size_t)param->offset * element,
+                                         (size_t)param->count * element };
+        }
+    if (trainer->feed.state_bytes)
+        c->arrays[at] = (xph_array){ "state", dtype, 2, { trainer->feed.batch,
+                                     xph_model_shape_of(trainer->model)->state, 1, 1 },
+                                     c->state, trainer->feed.state_bytes };
+    return EXPHIL_OK;
+}
+
+/* ---- settings and counters as JSON -------------------------------------------------------------------------------- */
+
+/* A setting is compared, a counter is taken over. Doubles are compared by their bits. */
+typedef struct field { const char *name; uint64_t value; } field;
+enum { SETTINGS_MOST = 48, COUNTERS = 7 };
+
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static uint64_t losses_hash(const exphil_trainer *trainer)
+{
+    xph_hasher hasher;
+    xph_hash_begin(&hasher);
+    for (int64_t h = 0; h < xph_model_shape_of(trainer->model)->heads; h++) {
+        const xph_head_loss *loss = &trainer->losses.head[h];
+        const double numbers[3] = { loss->weight, loss->smoothing, loss->focal_gamma };
+        xph_hash_add(&hasher, numbers, sizeof numbers);
+        xph_hash_add(&hasher, trainer->losses.positive[h], sizeof trainer->losses.positive[h]);
+    }
+    return xph_hash_end(&hasher);
+}
+
+static int64_t optimizer_settings(const exphil_optimizer_config *config, field *to)
+{
+    const field fields[] = {
+        { "optimizer.rate", bits_of(config->rate) }, { "optimizer.beta1", bits_of(config->beta1) },
+        { "optimizer.beta2", bits_of(config->beta2) }, { "optimizer.epsilon", bits_of(config->epsilon) },
+        { "optimizer.decay", bits_of(config->decay) }, { "optimizer.clip_norm", bits_of(config->clip_norm) },
+        { "optimizer.ema_decay", bits_of(config->ema_decay) }, { "optimizer.low_ratio", bits_of(config->low_ratio) },
+        { "optimizer.restart_factor", bits_of(config->restart_factor) },
+        { "optimizer.warmup_updates", (uint64_t)config->warmup_updates },
+        { "optimizer.total_updates", (uint64_t)config->total_updates },
+        { "optimizer.restart_updates", (uint64_t)config->restart_updates },
+        { "optimizer.schedule", (uint64_t)config->schedule },
+    };
+    memcpy(to, fields, sizeof fields);
+    return (int64_t)(sizeof fields / sizeof fields[0]);
+}
+
+static int64_t data_settings(const exphil_prefetcher *prefetcher, field *to)
+{
+    const exphil_sampling *sampling = xph_prefetcher_sampling(prefetcher);
+    const field fields[] = {
+        { "dataset", xph_dataset_content_hash(xph_prefetcher_dataset(prefetcher)) },
+        { "sampling.batch", (uint64_t)sampling->batch }, { "sampling.time", (uint64_t)sampling->time },
+        { "sampling.stride", (uint64_t)sampling->stride },
+        { "sampling.segment_frames", (uint64_t)sampling->segment_frames }, { "sampling.seed", sampling->seed },
+        { "sampling.in_order", (uint64_t)sampling->in_order }, { "sampling.last_only", (uint64_t)sampling->last_only },
+    };
+    memcpy(to, fields, sizeof fields);
+    return (int64_t)(sizeof fields / sizeof fields[0]);
+}
+
+static int64_t list_settings(const exphil_trainer *trainer, field *to)
+{
+    int64_t count = 0;
+    to[count++] = (field){ "model", xph_model_config_hash(trainer->model) };
+    to[count++] = (field){ "losses", losses_hash(trainer) };
+    to[count++] = (field){ "accumulate", (uint64_t)trainer->accumulate };
+    count += optimizer_settings(&trainer->optimizer->config, to + count);
+    if (trainer->prefetcher) count += data_settings(trainer->prefetcher, to + count);
+    return count;
+}
+
+static void list_counters(const exphil_trainer *trainer, field to[COUNTERS])
+{
+    to[0] = (field){ "updates", (uint64_t)trainer->optimizer->updates };
+    to[1] = (field){ "frames", (uint64_t)trainer->frames };
+    to[2] = (field){ "skipped", (uint64_t)trainer->skipped };
+    to[3] = (field){ "epoch", (uint64_t)trainer->epoch };
+    to[4] = (field){ "index", (uint64_t)trainer->index };
+    to[5] = (field){ "base_updates", trainer->base_updates };
+    to[6] = (field){ "base_frames", trainer->base_frames };
+}
+
+static exphil_status write_json(const exphil_trainer *trainer, xph_json_out *out, exphil_error *error)
+{
+    field settings[SETTINGS_MOST], counters[COUNTERS];
+    int64_t count = list_settings(trainer, settings);
+    list_counters(trainer, counters);
+    xph_json_begin(out, trainer->context);
+    xph_json_open(out, NULL, '{');
+    xph_json_add_int(out, "version", 1);
+    xph_json_add_int(out, "batch", trainer->feed.batch);
+    xph_json_add_int(out, "time", trainer->feed.time);
+    xph_json_open(out, "settings", '{');
+    for (int64_t i = 0; i < count; i++) xph_json_add_hex(out, settings[i].name, settings[i].value);
+    xph_json_close(out, '}');
+    xph_json_open(out, "counters", '{');
+    for (int i = 0; i < COUNTERS; i++) xph_json_add_hex(out, counters[i].name, counters[i].value);
+    xph_json_close(out, '}');
+    xph_json_close(out, '}');
+    return xph_json_end(out, error);
+}
+
+/* ---- saving ---------------------------------------------------------------------------------------------------------- */
+
+static exphil_status fetch(checkpoint *c, exphil_error *error)
+{
+    const exphil_trainer *trainer = c->trainer;
+    const xph_backend *backend = trainer->device->backend;
+    xph_stream *stream = xph_net_stream(trainer->feed.net);
+    exphil_status status = EXPHIL_OK;
+    for (int64_t k = 0; status >= 0 && k < c->kinds; k++)
+        status = backend->download(stream, c->arena[k], device_arena(trainer, k), trainer->arena_bytes);
+    if (status >= 0 && trainer->feed.state_bytes)
+        status = backend->download(stream, c->state, trainer->feed.state[0], trainer->feed.state_bytes);
+    if (status >= 0) status = backend->stream_wait(stream);
+    if (status < 0) return xph_fail(error, status, "checkpoint: the device failed to give its memory");
+    return EXPHIL_OK;
+}
+
+static exphil_status write_optimizer(checkpoint *c, exphil_error *error)
+{
+    xph_json_out json;
+    XPH_TRY(write_json(c->trainer, &json, error));
+    const xph_pair pair = { CHECKPOINT_KEY, json.text };
+    xph_file_writer writer;
+    exphil_status status = xph_tensors_write(c->trainer->context, c->arrays, c->count, &pair, 1, c->path, &writer, error);
+    xph_json_drop(&json);
+    if (status >= 0) status = xph_file_commit(&writer, error);
+    return status;
+}
+
+static exphil_status write_weights(const exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    xph_file_writer writer;
+    XPH_TRY(xph_model_write(trainer->model, trainer->weights,
+                            trainer->base_updates + (uint64_t)trainer->optimizer->updates,
+                            trainer->base_frames + (uint64_t)trainer->frames, NULL, 0, path, &writer, error));
+    return xph_file_commit(&writer, error);
+}
+
+exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    if (!trainer || !path) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
+    if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
+    XPH_TRY(xph_context_check(trainer->context, error));
+    exphil_trainer *own = (exphil_trainer *)(uintptr_t)trainer;
+    if (!xph_busy_enter(&own->busy)) return xph_busy_error("trainer", error);
+    checkpoint c;
+    exphil_status status = own->feed.net ? checkpoint_make(&c, own, path, error)
+                                         : xph_fail(error, EXPHIL_E_STATE, "trainer has not seen a batch yet");
+    if (own->feed.net) {
+        if (status >= 0) status = list_arrays(&c, error);
+        if (status >= 0) status = fetch(&c, error);
+        if (status >= 0) status = write_optimizer(&c, error);
+        if (status >= 0) status = write_weights(trainer, path, error);
+        checkpoint_free(&c);
+    }
+    xph_busy_leave(&own->busy);
+    return status;
+}
+
+/* ---- resuming --------------------------------------------------------------------------------------------------------- */
+
+static exphil_status check_settings(const exphil_trainer *trainer, const xph_json *json, exphil_error *error)
+{
+    field settings[SETTINGS_MOST];
+    int64_t count = list_settings(trainer, settings), version;
+    int32_t object;
+    XPH_TRY(xph_json_get_int(json, 0, "version", 1, 1, &version, error));
+    XPH_TRY(xph_json_get(json, 0, "settings", XPH_JSON_OBJECT, &object, error));
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t stored;
+        if (xph_json_find(json, object, settings[i].name) < 0)
+            return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint has no %s: it was made without a prefetcher",
+                            settings[i].name);
+        XPH_TRY(xph_json_get_hex(json, object, settings[i].name, &stored, error));
+        if (stored == settings[i].value) continue;
+        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made with another %s (%016llx, now %016llx)",
+                        settings[i].name, (unsigned long long)stored, (unsigned long long)settings[i].value);
+    }
+    return EXPHIL_OK;
+}
+
+static exphil_status read_counters(const xph_json *json, uint64_t counters[COUNTERS], exphil_error *error)
+{
+    static const char *const name[COUNTERS] = { "updates", "frames",      "skipped",    "epoch",
+                                                "index",   "base_updates", "base_frames" };
+    int32_t object;
+    XPH_TRY(xph_json_get(json, 0, "counters", XPH_JSON_OBJECT, &object, error));
+    for (int i = 0; i < COUNTERS; i++) {
+        XPH_TRY(xph_json_get_hex(json, object, name[i], &counters[i], error));
+        if (counters[i] > (uint64_t)1 << 60)
+            return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: counters.%s is out of range", name[i]);
+    }
+    return EXPHIL_OK;
+}
+
+static bool all_finite(const xph_array *array)
+{
+    const unsigned char *at = array->data;
+    size_t element = array->dtype == XPH_DTYPE_F64 ? sizeof(double) : sizeof(float);
+    for (size_t i = 0; i < array->bytes; i += element) {
+        double wide;
+        float narrow;
+        memcpy(&narrow, at + i, sizeof narrow);
+        if (element == sizeof wide) memcpy(&wide, at + i, sizeof wide);
+        else wide = (double)narrow;
+        if (!(wide - wide == 0.0)) return false;
+    }
+    return true;
+}
+
+/* Fills the host arenas from the file: exactly the expected tensors, all finite. */
+static exphil_status take_arrays(checkpoint *c, const xph_tensors *file, exphil_error *error)
+{
+    if (file->count != c->count)
+        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint has %lld tensors, this run has %lld", (long long)file->count,
+                        (long long)c->count);
+    for (int64_t k = 0; k < c->kinds; k++) memset(c->arena[k], 0, c->trainer->arena_bytes);
+    for (int64_t i = 0; i < c->count; i++) {
+        const xph_array *want = &c->arrays[i], *got = xph_tensors_find(file, want->name);
+        if (!got) return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint lacks tensor %s", want->name);
+        if (got->dtype != want->dtype || got->rank != want->rank || memcmp(got->dim, want->dim, sizeof got->dim) != 0)
+            return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint: type or shape of %s differs", want->name);
+        if (!all_finite(got)) return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: %s holds NaN or infinity", want->name);
+        memcpy((void *)(uintptr_t)want->data, got->data, want->bytes);
+    }
+    return EXPHIL_OK;
+}
+
+/* From here on only the device can fail. */
+static exphil_status install(checkpoint *c, const uint64_t counters[COUNTERS], exphil_error *error)
+{
+    exphil_trainer *trainer = c->trainer;
+    const xph_backend *backend = trainer->device->backend;
+    xph_stream *stream = xph_net_stream(trainer->feed.net);
+    exphil_status status = EXPHIL_OK;
+    for (int64_t k = 0; status >= 0 && k < c->kinds; k++)
+        status = backend->upload(stream, device_arena(trainer, k), c->arena[k], trainer->arena_bytes);
+    if (status >= 0 && trainer->feed.state_bytes)
+        status = backend->upload(stream, trainer->feed.state[0], c->state, trainer->feed.state_bytes);
+    if (status >= 0) status = xph_net_pack(trainer->feed.net, trainer->weights, trainer->packed);
+    if (status >= 0) status = backend->stream_wait(stream);
+    if (status < 0) return xph_fail(error, status, "checkpoint: the device failed to take its memory");
+    trainer->optimizer->updates = (int64_t)counters[0];
+    trainer->frames = (int64_t)counters[1];
+    trainer->skipped = (int64_t)counters[2];
+    trainer->epoch = (int64_t)counters[3];
+    trainer->index = (int64_t)counters[4];
+    trainer->base_updates = counters[5];
+    trainer->base_frames = counters[6];
+    return EXPHIL_OK;
+}
+
+static exphil_status seek(const exphil_trainer *trainer, const uint64_t counters[COUNTERS], exphil_error *error)
+{
+    if (!trainer->prefetcher) return EXPHIL_OK;
+    exphil_prefetcher_info info = EXPHIL_PREFETCHER_INFO_INIT;
+    XPH_TRY(exphil_prefetcher_query(trainer->prefetcher, &info, error));
+    int64_t epoch = (int64_t)counters[3], index = (int64_t)counters[4];
+    if (index > info.batches_per_epoch)
+        return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: counters.index %lld is beyond the epoch's %lld batches",
+                        (long long)index, (long long)info.batches_per_epoch);
+    if (index == info.batches_per_epoch) {
+        epoch++;
+        index = 0;
+    }
+    return exphil_prefetcher_seek(trainer->prefetcher, epoch, index, error);
+}
+
+static exphil_status resume_from(checkpoint *c, const xph_tensors *file, const xph_json *json, exphil_error *error)
+{
+    uint64_t counters[COUNTERS];
+    XPH_TRY(check_settings(c->trainer, json, error));
+    XPH_TRY(read_counters(json, counters, error));
+    XPH_TRY(list_arrays(c, error));
+    XPH_TRY(take_arrays(c, file, error));
+    XPH_TRY(seek(c->trainer, counters, error));
+    return install(c, counters, error);
+}
+
+/* Without a prefetcher the first batch would tell the shape; here the file does. */
+static exphil_status take_shape(exphil_trainer *trainer, const xph_json *json, exphil_error *error)
+{
+    int64_t batch, time;
+    XPH_TRY(xph_json_get_int(json, 0, "batch", 1, 4096, &batch, error));
+    XPH_TRY(xph_json_get_int(json, 0, "time", 1, 65536, &time, error));
+    if (trainer->feed.net && (trainer->feed.batch != batch || trainer->feed.time != time))
+        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint has batches of %lld x %lld, this run of %lld x %lld",
+                        (long long)batch, (long long)time, (long long)trainer->feed.batch,
+                        (long long)trainer->feed.time);
+    return xph_trainer_shape(trainer, batch, time, error);
+}
+
+static exphil_status resume_file(exphil_trainer *trainer, const char *path, const xph_tensors *file, exphil_error *error)
+{
+    const char *text = xph_tensors_metadata(file, CHECKPOINT_KEY);
+    if (!text) return xph_fail(error, EXPHIL_E_FORMAT, "%s%s has no %s in its metadata", path, CHECKPOINT_SUFFIX,
+                               CHECKPOINT_KEY);
+    xph_json *json = NULL;
+    XPH_TRY(xph_json_parse(trainer->context, text, strlen(text), CHECKPOINT_KEY, 0, &json, error));
+    checkpoint c = { .trainer = trainer };
+    exphil_status status = take_shape(trainer, json, error);
+    if (status >= 0) {
+        status = checkpoint_make(&c, trainer, path, error);
+        if (status >= 0) status = resume_from(&c, file, json, error);
+        checkpoint_free(&c);
+    }
+    xph_json_free(json);
+    return status;
+}
+
+static exphil_status resume(exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    exphil_context *context = trainer->context;
+    size_t bytes = strlen(path) + sizeof CHECKPOINT_SUFFIX;
+    char *name = xph_alloc(context, bytes);
+    if (!name) return xph_no_memory(bytes, error);
+    memcpy(name, path, strlen(path));
+    memcpy(name + strlen(path), CHECKPOINT_SUFFIX, sizeof CHECKPOINT_SUFFIX);
+    xph_file_data data;
+    exphil_status status = xph_file_read(context, name, XPH_TENSORS_MOST_BYTES, false, &data, error);
+    xph_free(context, name, bytes);
+    if (status < 0) return status;
+    xph_tensors file;
+    status = xph_tensors_parse(context, data.data, data.bytes, "checkpoint", &file, error);
+    if (status >= 0) {
+        status = resume_file(trainer, path, &file, error);
+        xph_tensors_free(&file);
+    }
+    xph_file_release(&data);
+    return status;
+}
+
+exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    if (!trainer || !path) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
+    XPH_TRY(xph_context_check(trainer->context, error));
+    if (!xph_busy_enter(&trainer->busy)) return xph_busy_error("trainer", error);
+    exphil_status status = resume(trainer, path, error);
+    xph_busy_leave(&trainer->busy);
+    return status;
+}

@@ -1,0 +1,44 @@
+/* The exphil program: reads replays, trains, evaluates and plays policies, draws training logs. */
+#include "commands.h"
+#include "slp_command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct command { const char *name; int (*run)(int argc, char **argv); const char *about; } command;
+
+static const command commands[] = {
+    { "slp", slp_command, "look into replays: info, dump, verify" },
+    { "train", train_command, "train a policy on replays or a corpus" },
+    { "eval", eval_command, "score a policy against recorded play, beside its baselines" },
+    { "play", play_command, "play a policy frame by frame through a replay" },
+    { "corpus", corpus_command, "turn replays into one corpus file" },
+    { "info", info_command, "what a weights, corpus or replay file holds" },
+    { "plot", plot_command, "draw training logs as SVG" },
+};
+
+static void show_help(FILE *to)
+{
+    fprintf(to, "usage: exphil COMMAND [OPTIONS] ...\n\n");
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].about);
+    fprintf(to, "\n  --version  version of the library\n\nexphil COMMAND --help tells its options. With --json a command "
+                "prints one JSON object.\n");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
+        show_help(stdout);
+        return 0;
+    }
+    if (argc >= 2 && strcmp(argv[1], "--version") == 0) {
+        printf("exphil %s\n", exphil_version_string());
+        return 0;
+    }
+    for (size_t i = 0; argc >= 2 && i < sizeof commands / sizeof commands[0]; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    if (argc >= 2) fprintf(stderr, "exphil: unknown command %s\n", argv[1]);
+    show_help(stderr);
+    return 2;
+}

@@ -1,0 +1,27 @@
+/* Command lines: a table of options drives both the reading and the help. */
+#ifndef EXPHIL_TOOLS_OPTIONS_H
+#define EXPHIL_TOOLS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum option_kind { OPTION_FLAG, OPTION_INT, OPTION_NUMBER, OPTION_TEXT } option_kind;
+
+/* value points to bool, int64_t, double or const char *. An entry without name is a heading; one without help ends. */
+typedef struct option_entry {
+    const char *name;                   /* without the dashes */
+    option_kind kind;
+    void *value;
+    const char *argument, *help;
+} option_entry;
+
+typedef struct option_command {
+    const char *usage, *about;
+    const option_entry *entry;
+} option_command;
+
+/* Reads argv[1..]; what is not an option stays, in order, in argv[1..*count]. Returns true to go on; false: *status is
+ * what the program should exit with (help was shown: 0; a mistake was named: 2). */
+bool options_read(const option_command *command, int argc, char **argv, int *count, int *status);
+
+#endif
