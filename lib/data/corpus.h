@@ -1,0 +1,72 @@
+/* Private to lib/data: the corpus file, version 1, as doc/file-format.md describes it. All numbers little-endian; the
+ * headers start at multiples of 64, and what is skipped to get there is zero.
+ *
+ *   file header 64 | spec block | records: header 128, rows | footer: header 64, offsets of the records */
+#ifndef XPH_DATA_CORPUS_H
+#define XPH_DATA_CORPUS_H
+
+#include "data/dataset.h"
+
+#define XPH_CORPUS_VERSION 1
+#define XPH_CORPUS_ALIGN   64
+
+/* Each header ends with the XXH64 of its bytes before that. */
+typedef struct xph_corpus_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t type;       /* of the floats: EXPHIL_TYPE_F32 */
+    uint64_t spec_bytes; /* of the block behind this header, padding included */
+    uint64_t spec_hash;  /* exphil_spec_hash */
+    uint64_t block_hash; /* XXH64 of the spec block */
+    uint64_t reserved[2];
+    uint64_t hash;
+} xph_corpus_header;
+
+typedef struct xph_corpus_spec { /* ids and heads follow */
+    uint32_t floats, ids, heads, reserved;
+    uint64_t layout_hash;
+    uint64_t reserved_too;
+    char layout[32], codec[32]; /* zeros behind the text */
+} xph_corpus_spec;
+typedef struct xph_corpus_id {
+    char name[32];
+    int32_t entries, width;
+} xph_corpus_id;
+typedef struct xph_corpus_head {
+    char name[32];
+    int32_t kind, count, neutral, reserved;
+} xph_corpus_head;
+
+typedef struct xph_corpus_record {
+    char magic[8];
+    uint64_t index; /* from 0 */
+    uint64_t frames;
+    uint64_t rows_bytes; /* frames * (4F + 4K + P), behind this header */
+    uint64_t rows_hash;  /* XXH64 of the rows: floats, ids, actions */
+    uint64_t game;
+    int32_t first_game_frame, port, opponent_port, stage, character, opponent_character;
+    uint64_t reserved[6];
+    uint64_t hash;
+} xph_corpus_record;
+
+typedef struct xph_corpus_footer { /* records uint64_t offsets follow */
+    char magic[8];
+    uint64_t records, frames;
+    uint64_t content_hash; /* as in exphil_dataset_info */
+    uint64_t offsets_hash; /* XXH64 of the offsets */
+    uint64_t reserved[2];
+    uint64_t hash;
+} xph_corpus_footer;
+
+_Static_assert(sizeof(xph_corpus_header) == 64 && sizeof(xph_corpus_footer) == 64, "as in the file");
+_Static_assert(sizeof(xph_corpus_record) == 128 && sizeof(xph_corpus_spec) == 96, "as in the file");
+_Static_assert(sizeof(xph_corpus_id) == 40 && sizeof(xph_corpus_head) == 48, "as in the file");
+
+#define XPH_CORPUS_MAGIC "exphilco"
+#define XPH_RECORD_MAGIC "episode\n"
+#define XPH_FOOTER_MAGIC "endindex"
+
+/* The name of an EXPHIL_TYPE_..., for messages. */
+const char *xph_corpus_type_name(uint32_t type);
+
+#endif

@@ -1,0 +1,166 @@
+/* Writing a corpus file: header and spec, one record for each episode, and at the end the footer, without which a reader
+ * knows that the file was cut. */
+#include "data/corpus.h"
+
+/* ---- pieces ------------------------------------------------------------------------------------------------- */
+
+static exphil_status add_padding(xph_file_writer *writer, exphil_error *error)
+{
+    static const uint8_t zeros[XPH_CORPUS_ALIGN];
+    size_t over = (size_t)(writer->written % XPH_CORPUS_ALIGN);
+    return over ? xph_file_add(writer, zeros, XPH_CORPUS_ALIGN - over, error) : EXPHIL_OK;
+}
+
+/* The hash of a header stands in its last eight bytes. */
+static uint64_t header_hash(const void *header, size_t bytes)
+{
+    return xph_hash(header, bytes - sizeof(uint64_t));
+}
+
+/* Spec block in its form of the file; returns its length without padding. to has room for the largest there is. */
+typedef union spec_block {
+    xph_corpus_spec spec;
+    uint8_t bytes[sizeof(xph_corpus_spec) + EXPHIL_IDS_MAX * sizeof(xph_corpus_id) +
+                  EXPHIL_HEADS_MAX * sizeof(xph_corpus_head) + XPH_CORPUS_ALIGN];
+} spec_block;
+
+/* Texts of a spec have at most 31 characters; what is behind them in to is zero already. */
+static void put_text(char *to, const char *text)
+{
+    memcpy(to, text, strlen(text));
+}
+
+static size_t put_spec(const exphil_spec *spec, spec_block *block)
+{
+    memset(block, 0, sizeof *block);
+    block->spec.floats = (uint32_t)spec->float_count;
+    block->spec.ids = (uint32_t)spec->id_count;
+    block->spec.heads = (uint32_t)spec->head_count;
+    block->spec.layout_hash = spec->layout_hash;
+    put_text(block->spec.layout, spec->layout);
+    put_text(block->spec.codec, spec->codec);
+    size_t at = sizeof block->spec;
+    for (int64_t k = 0; k < spec->id_count; k++) {
+        xph_corpus_id id = {.entries = spec->ids[k].entries, .width = spec->ids[k].width};
+        put_text(id.name, spec->ids[k].name);
+        memcpy(block->bytes + at, &id, sizeof id);
+        at += sizeof id;
+    }
+    for (int64_t a = 0; a < spec->head_count; a++) {
+        const exphil_head_spec *from = &spec->heads[a];
+        xph_corpus_head head = {.kind = from->kind, .count = from->count, .neutral = from->neutral};
+        put_text(head.name, from->name);
+        memcpy(block->bytes + at, &head, sizeof head);
+        at += sizeof head;
+    }
+    return (at + XPH_CORPUS_ALIGN - 1) / XPH_CORPUS_ALIGN * XPH_CORPUS_ALIGN;
+}
+
+static exphil_status add_header(xph_file_writer *writer, const exphil_dataset *dataset, exphil_error *error)
+{
+    spec_block block;
+    size_t bytes = put_spec(dataset->spec, &block);
+    xph_corpus_header header = {.version = XPH_CORPUS_VERSION,
+                                .type = EXPHIL_TYPE_F32,
+                                .spec_bytes = bytes,
+                                .spec_hash = dataset->spec_hash,
+                                .block_hash = xph_hash(block.bytes, bytes)};
+    memcpy(header.magic, XPH_CORPUS_MAGIC, sizeof header.magic);
+    header.hash = header_hash(&header, sizeof header);
+    XPH_TRY(xph_file_add(writer, &header, sizeof header, error));
+    return xph_file_add(writer, block.bytes, bytes, error);
+}
+
+static exphil_status add_rows(xph_file_writer *writer, const xph_row_shape *shape, const xph_episode *episode,
+                              exphil_error *error)
+{
+    const xph_block *block = episode->block;
+    int64_t frames = episode->frames, first = episode->offset;
+    XPH_TRY(xph_file_add(writer, block->floats + first * shape->floats,
+                         (size_t)(frames * shape->floats) * sizeof(float), error));
+    XPH_TRY(xph_file_add(writer, block->ids + first * shape->ids,
+                         (size_t)(frames * shape->ids) * sizeof(int32_t), error));
+    return xph_file_add(writer, block->actions + first * shape->action_bytes,
+                        (size_t)(frames * shape->action_bytes), error);
+}
+
+static exphil_status add_record(xph_file_writer *writer, const exphil_dataset *dataset, int64_t index,
+                                exphil_error *error)
+{
+    const xph_episode *episode = &dataset->episodes[index];
+    const xph_episode_facts *facts = &episode->block->facts;
+    int32_t shift = facts->port ? (int32_t)episode->offset : 0; /* rows of a host have no frame numbers */
+    xph_corpus_record record = {.index = (uint64_t)index,
+                                .frames = (uint64_t)episode->frames,
+                                .rows_bytes = (uint64_t)(episode->frames * dataset->shape.row_bytes),
+                                .rows_hash = episode->hash,
+                                .game = facts->game,
+                                .first_game_frame = facts->first_game_frame + shift,
+                                .port = facts->port,
+                                .opponent_port = facts->opponent_port,
+                                .stage = facts->stage,
+                                .character = facts->character,
+                                .opponent_character = facts->opponent_character};
+    memcpy(record.magic, XPH_RECORD_MAGIC, sizeof record.magic);
+    record.hash = header_hash(&record, sizeof record);
+    XPH_TRY(xph_file_add(writer, &record, sizeof record, error));
+    XPH_TRY(add_rows(writer, &dataset->shape, episode, error));
+    return add_padding(writer, error);
+}
+
+static exphil_status add_footer(xph_file_writer *writer, const exphil_dataset *dataset,
+                                const uint64_t *offsets, exphil_error *error)
+{
+    size_t bytes = (size_t)dataset->episode_count * sizeof *offsets;
+    xph_corpus_footer footer = {.records = (uint64_t)dataset->episode_count,
+                                .frames = (uint64_t)dataset->frames,
+                                .content_hash = xph_dataset_content_hash(dataset),
+                                .offsets_hash = xph_hash(offsets, bytes)};
+    memcpy(footer.magic, XPH_FOOTER_MAGIC, sizeof footer.magic);
+    footer.hash = header_hash(&footer, sizeof footer);
+    XPH_TRY(xph_file_add(writer, &footer, sizeof footer, error));
+    XPH_TRY(xph_file_add(writer, offsets, bytes, error));
+    return add_padding(writer, error);
+}
+
+/* ---- the file ----------------------------------------------------------------------------------------------- */
+
+static exphil_status write_all(xph_file_writer *writer, const exphil_dataset *dataset, uint64_t *offsets,
+                               exphil_error *error)
+{
+    XPH_TRY(add_header(writer, dataset, error));
+    for (int64_t i = 0; i < dataset->episode_count; i++) {
+        if (xph_cancelled(dataset->context))
+            return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
+        offsets[i] = writer->written;
+        XPH_TRY(add_record(writer, dataset, i, error));
+    }
+    return add_footer(writer, dataset, offsets, error);
+}
+
+static exphil_status save(const exphil_dataset *dataset, const char *path, exphil_error *error)
+{
+    size_t bytes = (size_t)dataset->episode_count * sizeof(uint64_t);
+    uint64_t *offsets = xph_alloc(dataset->context, bytes);
+    if (!offsets) return xph_no_memory(bytes, error);
+    xph_file_writer writer;
+    exphil_status status = xph_file_begin(dataset->context, path, &writer, error);
+    if (status == EXPHIL_OK) {
+        status = write_all(&writer, dataset, offsets, error);
+        if (status < 0) {
+            xph_file_cancel(&writer);
+        } else {
+            status = xph_file_commit(&writer, error);
+        }
+    }
+    xph_free(dataset->context, offsets, bytes);
+    return status;
+}
+
+exphil_status exphil_dataset_save(const exphil_dataset *dataset, const char *path, exphil_error *error)
+{
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    exphil_status status = save(dataset, path, error);
+    xph_dataset_leave(dataset);
+    return status;
+}

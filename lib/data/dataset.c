@@ -1,0 +1,393 @@
+/* Datasets: an ordered list of episodes with a number for every frame. Additions are checked first, then all the
+ * memory is had, then nothing can fail, so that a failed addition leaves no trace. */
+#include "data/dataset.h"
+
+#include "melee/melee.h"
+
+#include <stdio.h>
+
+_Static_assert(offsetof(exphil_dataset_config, spec) == sizeof(size_t), "layout of the first release");
+_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_dataset_info) == 152, "layout of the first release");
+_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_episode_info) == 56, "layout of the first release");
+
+/* ---- memory ------------------------------------------------------------------------------------------------- */
+
+void *xph_grow(exphil_context *context, void *items, int64_t *room, int64_t need, size_t item_bytes,
+               exphil_error *error)
+{
+    if (items && need <= *room) return items;
+    int64_t more = *room + *room / 2;
+    if (more < need) more = need;
+    if (more < 16) more = 16;
+    size_t bytes = SIZE_MAX;
+    void *grown = xph_size_mul((size_t)more, item_bytes, &bytes) ? xph_alloc(context, bytes) : NULL;
+    if (!grown) {
+        xph_no_memory(bytes, error);
+        return NULL;
+    }
+    if (items) memcpy(grown, items, (size_t)*room * item_bytes);
+    xph_free(context, items, (size_t)*room * item_bytes);
+    *room = more;
+    return grown;
+}
+
+exphil_status xph_dataset_new(exphil_context *context, const exphil_spec *spec, exphil_dataset **dataset,
+                              exphil_error *error)
+{
+    exphil_dataset *made = xph_calloc(context, 1, sizeof *made);
+    if (!made) return xph_no_memory(sizeof *made, error);
+    made->context = xph_context_retain(context);
+    made->references = 1;
+    exphil_status status = xph_spec_copy(context, spec, &made->spec, error);
+    if (status == EXPHIL_OK)
+        status = xph_columns_create(context, made->spec->float_count, &made->columns, error);
+    if (status < 0) {
+        xph_dataset_release(made);
+        return status;
+    }
+    made->spec_hash = exphil_spec_hash(made->spec);
+    xph_row_shape_of(made->spec, &made->shape);
+    xph_hash_begin(&made->content);
+    xph_hash_add(&made->content, &made->spec_hash, sizeof made->spec_hash);
+    *dataset = made;
+    return EXPHIL_OK;
+}
+
+static void free_dataset(exphil_dataset *dataset)
+{
+    exphil_context *context = dataset->context;
+    for (int64_t i = 0; i < dataset->episode_count; i++) xph_block_release(dataset->episodes[i].block);
+    xph_free(context, dataset->episodes, (size_t)dataset->episode_room * sizeof *dataset->episodes);
+    xph_free(context, dataset->pages, (size_t)dataset->page_room * sizeof *dataset->pages);
+    xph_free(context, dataset->games, (size_t)dataset->game_room * sizeof *dataset->games);
+    xph_columns_free(context, &dataset->columns);
+    xph_spec_free(context, dataset->spec);
+    xph_free(context, dataset, sizeof *dataset);
+    xph_context_release(context);
+}
+
+/* ---- the door ----------------------------------------------------------------------------------------------- */
+
+exphil_context *xph_dataset_context(const exphil_dataset *dataset)
+{
+    return dataset->context;
+}
+
+exphil_dataset *xph_dataset_retain(const exphil_dataset *dataset)
+{
+    exphil_dataset *kept = (exphil_dataset *)(uintptr_t)dataset;
+    atomic_fetch_add(&kept->references, 1);
+    return kept;
+}
+
+void xph_dataset_release(exphil_dataset *dataset)
+{
+    if (dataset && atomic_fetch_sub(&dataset->references, 1) == 1) free_dataset(dataset);
+}
+
+const exphil_spec *xph_dataset_spec_of(const exphil_dataset *dataset)
+{
+    return dataset->spec;
+}
+
+uint64_t xph_dataset_spec_hash(const exphil_dataset *dataset)
+{
+    return dataset->spec_hash;
+}
+
+uint64_t xph_dataset_content_hash(const exphil_dataset *dataset)
+{
+    return xph_hash_end(&dataset->content);
+}
+
+exphil_status xph_dataset_enter(const exphil_dataset *dataset, exphil_error *error)
+{
+    if (!dataset) return xph_fail(error, EXPHIL_E_INVALID, "dataset is NULL");
+    XPH_TRY(xph_context_check(dataset->context, error));
+    if (!xph_busy_enter(&((exphil_dataset *)(uintptr_t)dataset)->busy))
+        return xph_busy_error("dataset", error);
+    return EXPHIL_OK;
+}
+
+void xph_dataset_leave(const exphil_dataset *dataset)
+{
+    xph_busy_leave(&((exphil_dataset *)(uintptr_t)dataset)->busy);
+}
+
+/* ---- appending ---------------------------------------------------------------------------------------------- */
+
+/* Where a game stands in the ascending list, or would stand. */
+static int64_t game_place(const exphil_dataset *dataset, uint64_t game)
+{
+    int64_t low = 0, high = dataset->game_count;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (dataset->games[middle] < game) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static void add_game(exphil_dataset *dataset, uint64_t game)
+{
+    int64_t at = game_place(dataset, game);
+    if (at < dataset->game_count && dataset->games[at] == game) return;
+    memmove(dataset->games + at + 1, dataset->games + at,
+            (size_t)(dataset->game_count - at) * sizeof *dataset->games);
+    dataset->games[at] = game;
+    dataset->game_count++;
+}
+
+static int64_t pages_for(int64_t frames)
+{
+    return (frames + 63) / 64;
+}
+
+static void add_episode(exphil_dataset *dataset, const xph_episode *given)
+{
+    int64_t index = dataset->episode_count++, first = dataset->frames;
+    xph_episode *episode = &dataset->episodes[index];
+    *episode = *given;
+    episode->first = first;
+    xph_block_retain(episode->block);
+    int64_t page = pages_for(first), pages = pages_for(first + episode->frames);
+    for (; page < pages; page++) {
+        int64_t before = page * 64 > first ? index + 1 : index;
+        dataset->pages[page] = (xph_page){.starts = 0, .before = (uint64_t)before};
+    }
+    dataset->pages[first >> 6].starts |= (uint64_t)1 << (first & 63);
+    dataset->frames += episode->frames;
+    add_game(dataset, episode->block->facts.game);
+    uint64_t frames = (uint64_t)episode->frames;
+    xph_hash_add(&dataset->content, &frames, sizeof frames);
+    xph_hash_add(&dataset->content, &episode->hash, sizeof episode->hash);
+}
+
+static exphil_status make_room(exphil_dataset *dataset, int64_t more, int64_t frames, exphil_error *error)
+{
+    exphil_context *context = dataset->context;
+    xph_episode *episodes = xph_grow(context, dataset->episodes, &dataset->episode_room,
+                                     dataset->episode_count + more, sizeof *episodes, error);
+    if (!episodes) return EXPHIL_E_MEMORY;
+    dataset->episodes = episodes;
+    xph_page *pages =
+        xph_grow(context, dataset->pages, &dataset->page_room, pages_for(frames), sizeof *pages, error);
+    if (!pages) return EXPHIL_E_MEMORY;
+    dataset->pages = pages;
+    uint64_t *games = xph_grow(context, dataset->games, &dataset->game_room, dataset->game_count + more,
+                               sizeof *games, error);
+    if (!games) return EXPHIL_E_MEMORY;
+    dataset->games = games;
+    return EXPHIL_OK;
+}
+
+exphil_status xph_dataset_append(exphil_dataset *dataset, const xph_episode *episodes, int64_t count,
+                                 exphil_error *error)
+{
+    int64_t frames = dataset->frames;
+    for (int64_t i = 0; i < count; i++) {
+        if (episodes[i].frames > XPH_FRAMES_MAX - frames) {
+            return xph_fail(error, EXPHIL_E_UNSUPPORTED, "a dataset holds at most %lld frames",
+                            (long long)XPH_FRAMES_MAX);
+        }
+        frames += episodes[i].frames;
+    }
+    XPH_TRY(make_room(dataset, count, frames, error));
+    for (int64_t i = 0; i < count; i++) add_episode(dataset, &episodes[i]);
+    return EXPHIL_OK;
+}
+
+exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset **snapshot,
+                                   exphil_error *error)
+{
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    exphil_dataset *made = NULL;
+    exphil_status status = xph_dataset_new(dataset->context, dataset->spec, &made, error);
+    if (status == EXPHIL_OK) {
+        status = xph_dataset_append(made, dataset->episodes, dataset->episode_count, error);
+        xph_columns_merge(&made->columns, &dataset->columns);
+        made->recovered = dataset->recovered;
+    }
+    xph_dataset_leave(dataset);
+    if (status < 0) {
+        xph_dataset_release(made);
+        return status;
+    }
+    *snapshot = made;
+    return EXPHIL_OK;
+}
+
+/* ---- public: create, rows ----------------------------------------------------------------------------------- */
+
+exphil_status exphil_dataset_create(exphil_context *context, const exphil_dataset_config *config,
+                                    exphil_dataset **dataset, exphil_error *error)
+{
+    XPH_TRY(xph_context_check(context, error));
+    if (!dataset) return xph_fail(error, EXPHIL_E_INVALID, "dataset is NULL");
+    exphil_dataset_config known = EXPHIL_DATASET_CONFIG_INIT;
+    XPH_TRY(xph_config_take(&known, sizeof known, config, sizeof known, "exphil_dataset_config", error));
+    exphil_spec usual = EXPHIL_SPEC_INIT;
+    if (!known.spec) {
+        XPH_TRY(exphil_melee_spec(NULL, NULL, &usual, error));
+        known.spec = &usual;
+    }
+    return xph_dataset_new(context, known.spec, dataset, error);
+}
+
+void exphil_dataset_destroy(exphil_dataset *dataset)
+{
+    xph_dataset_release(dataset);
+}
+
+static exphil_status check_pointers(const xph_row_shape *shape, const float *floats, const int32_t *ids,
+                                    const int32_t *actions, exphil_error *error)
+{
+    const char *missing = !floats && shape->floats ? "floats"
+                          : !ids && shape->ids     ? "ids"
+                          : !actions               ? "actions"
+                                                   : NULL;
+    return missing ? xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", missing) : EXPHIL_OK;
+}
+
+/* Actions are checked before they are packed, the rest in place. */
+static exphil_status fill_block(const xph_row_shape *shape, xph_block *block, const xph_block_room *room,
+                                const int32_t *actions, exphil_error *error)
+{
+    for (int64_t t = 0; t < block->frames; t++) {
+        const int32_t *action = actions + t * shape->heads;
+        XPH_TRY(xph_action_check(shape->spec, action, t, error));
+        xph_action_pack(shape, action, room->actions + t * shape->action_bytes);
+    }
+    xph_flaw flaw = xph_rows_flaw(shape, block);
+    if (flaw.kind != XPH_FLAW_NONE) return xph_flaw_fail(shape, &flaw, error);
+    block->hash = xph_rows_hash(shape, block, 0, block->frames);
+    return EXPHIL_OK;
+}
+
+static exphil_status add_rows(exphil_dataset *dataset, uint64_t game, int64_t frames, const float *floats,
+                              const int32_t *ids, const int32_t *actions, exphil_error *error)
+{
+    const xph_row_shape *shape = &dataset->shape;
+    xph_block *block;
+    xph_block_room room;
+    XPH_TRY(xph_block_create(dataset->context, shape, frames, &block, &room, error));
+    block->facts = (xph_episode_facts){.game = game, .character = -1, .opponent_character = -1};
+    if (floats) memcpy(room.floats, floats, (size_t)(frames * shape->floats) * sizeof *floats);
+    if (ids) memcpy(room.ids, ids, (size_t)(frames * shape->ids) * sizeof *ids);
+    exphil_status status = fill_block(shape, block, &room, actions, error);
+    xph_episode episode = {.block = block, .frames = frames, .hash = block->hash};
+    if (status == EXPHIL_OK) status = xph_dataset_append(dataset, &episode, 1, error);
+    if (status == EXPHIL_OK) xph_columns_add(&dataset->columns, block->floats, frames);
+    xph_block_release(block);
+    return status;
+}
+
+exphil_status exphil_dataset_add_rows(exphil_dataset *dataset, uint64_t game, int64_t frames,
+                                      const float *floats, const int32_t *ids, const int32_t *actions,
+                                      exphil_error *error)
+{
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    exphil_status status = check_pointers(&dataset->shape, floats, ids, actions, error);
+    if (status == EXPHIL_OK && (frames < 1 || frames > XPH_FRAMES_MAX)) {
+        status = xph_fail(error, EXPHIL_E_INVALID, "frames is %lld, must be 1..%lld", (long long)frames,
+                          (long long)XPH_FRAMES_MAX);
+    }
+    if (status == EXPHIL_OK) status = add_rows(dataset, game, frames, floats, ids, actions, error);
+    xph_dataset_leave(dataset);
+    return status;
+}
+
+/* ---- public: looking ---------------------------------------------------------------------------------------- */
+
+static int64_t constant_floats(const xph_columns *columns)
+{
+    int64_t constant = 0;
+    for (int64_t f = 0; f < columns->floats && columns->any; f++) constant += !columns->varies[f];
+    return constant;
+}
+
+exphil_status exphil_dataset_query(const exphil_dataset *dataset, exphil_dataset_info *info,
+                                   exphil_error *error)
+{
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    exphil_dataset_info now = {.struct_size = sizeof now,
+                               .spec_hash = dataset->spec_hash,
+                               .content_hash = xph_dataset_content_hash(dataset),
+                               .frames = dataset->frames,
+                               .episodes = dataset->episode_count,
+                               .games = dataset->game_count,
+                               .float_count = dataset->shape.floats,
+                               .id_count = dataset->shape.ids,
+                               .head_count = dataset->shape.heads,
+                               .constant_floats = constant_floats(&dataset->columns),
+                               .recovered = dataset->recovered};
+    snprintf(now.layout, sizeof now.layout, "%s", dataset->spec->layout);
+    snprintf(now.codec, sizeof now.codec, "%s", dataset->spec->codec);
+    xph_dataset_leave(dataset);
+    return xph_config_give(info, &now, sizeof now, sizeof now, "exphil_dataset_info", error);
+}
+
+exphil_status exphil_dataset_spec(const exphil_dataset *dataset, exphil_spec *spec, exphil_error *error)
+{
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    xph_dataset_leave(dataset); /* a spec never changes */
+    return xph_config_give(spec, dataset->spec, sizeof *spec, sizeof *spec, "exphil_spec", error);
+}
+
+exphil_status exphil_dataset_episode(const exphil_dataset *dataset, int64_t index, exphil_episode_info *info,
+                                     exphil_error *error)
+{
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    if (index < 0 || index >= dataset->episode_count) {
+        exphil_status status = xph_fail(error, EXPHIL_E_INVALID, "index is %lld; there are %lld episodes",
+                                        (long long)index, (long long)dataset->episode_count);
+        xph_dataset_leave(dataset);
+        return status;
+    }
+    const xph_episode *episode = &dataset->episodes[index];
+    const xph_episode_facts *facts = &episode->block->facts;
+    bool rows = !facts->port; /* of a host: it has no frame numbers to shift */
+    exphil_episode_info now = {.struct_size = sizeof now,
+                               .game = facts->game,
+                               .first = episode->first,
+                               .frames = episode->frames,
+                               .first_game_frame =
+                                   rows ? 0 : facts->first_game_frame + (int32_t)episode->offset,
+                               .port = facts->port,
+                               .opponent_port = facts->opponent_port,
+                               .stage = facts->stage,
+                               .character = facts->character,
+                               .opponent_character = facts->opponent_character};
+    xph_dataset_leave(dataset);
+    return xph_config_give(info, &now, sizeof now, sizeof now, "exphil_episode_info", error);
+}
+
+static void read_frame(const exphil_dataset *dataset, int64_t index, float *floats, int32_t *ids,
+                       int32_t *action)
+{
+    const xph_row_shape *shape = &dataset->shape;
+    const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, index)];
+    const xph_block *block = episode->block;
+    int64_t row = index - episode->first + episode->offset;
+    if (floats) memcpy(floats, block->floats + row * shape->floats, (size_t)shape->floats * sizeof *floats);
+    if (ids) memcpy(ids, block->ids + row * shape->ids, (size_t)shape->ids * sizeof *ids);
+    if (action) xph_action_unpack(shape, block->actions + row * shape->action_bytes, action);
+}
+
+exphil_status exphil_dataset_frame(const exphil_dataset *dataset, int64_t index, float *floats, int32_t *ids,
+                                   int32_t *action, exphil_error *error)
+{
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    exphil_status status = EXPHIL_OK;
+    if (index < 0 || index >= dataset->frames) {
+        status = xph_fail(error, EXPHIL_E_INVALID, "index is %lld; there are %lld frames", (long long)index,
+                          (long long)dataset->frames);
+    } else {
+        read_frame(dataset, index, floats, ids, action);
+    }
+    xph_dataset_leave(dataset);
+    return status;
+}

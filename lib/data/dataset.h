@@ -1,0 +1,171 @@
+/* Private to lib/data: how rows are kept.
+ *
+ * A block is the rows of one stretch of play; it never changes and is shared by counted references, so that splits
+ * and prefetchers cost no copies. An episode is a view of a block, whole or a part. A dataset is an ordered list of
+ * episodes; its frames are numbered through from 0. */
+#ifndef XPH_DATA_DATASET_H
+#define XPH_DATA_DATASET_H
+
+#include "data/data.h"
+
+/* Frames are counted in 32 bits where there is one number for each (2^32 frames are 19,900 hours of play). */
+#define XPH_FRAMES_MAX ((int64_t)UINT32_MAX)
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows are mapped from little-endian files");
+_Static_assert(sizeof(float) == 4, "rows are IEEE single precision");
+
+/* ---- rows (rows.c) ------------------------------------------------------------------------------------------ */
+
+/* Sizes of a row. The value of a head takes 1, 2 or 4 bytes, whatever its range needs; an action is the values of its
+ * heads one after the other, without gaps. */
+typedef struct xph_row_shape {
+    const exphil_spec *spec;
+    int64_t floats, ids, heads;      /* F, K, A */
+    int64_t action_bytes;            /* P: of one packed action */
+    int64_t row_bytes;               /* 4F + 4K + P */
+    uint8_t width[EXPHIL_HEADS_MAX]; /* bytes of a head's value */
+} xph_row_shape;
+
+void xph_row_shape_of(const exphil_spec *spec, xph_row_shape *shape);
+void xph_action_pack(const xph_row_shape *shape, const int32_t *action, uint8_t *packed);
+void xph_action_unpack(const xph_row_shape *shape, const uint8_t *packed, int32_t *action);
+
+/* What replays tell of an episode; see exphil_episode_info. */
+typedef struct xph_episode_facts {
+    uint64_t game;
+    int32_t first_game_frame, port, opponent_port, stage, character, opponent_character;
+} xph_episode_facts;
+
+/* A mapped file; blocks hold references (corpus.c). */
+typedef struct xph_corpus {
+    exphil_context *context;
+    atomic_int references;
+    xph_file_data file;
+} xph_corpus;
+void xph_corpus_release(xph_corpus *corpus);
+
+typedef struct xph_block {
+    exphil_context *context;
+    atomic_int references;
+    int64_t frames;         /* T, at least 1 */
+    const float *floats;    /* [T, F] */
+    const int32_t *ids;     /* [T, K] */
+    const uint8_t *actions; /* [T, P] */
+    uint64_t hash;          /* xph_rows_hash of all */
+    size_t bytes;           /* of this piece of memory, the rows behind it included */
+    xph_corpus *corpus;     /* where the rows lie; NULL: behind this struct */
+    xph_episode_facts facts;
+} xph_block;
+
+/* A block with room for its rows, which the caller fills through floats, ids, actions and then describes: hash, facts. */
+typedef struct xph_block_room {
+    float *floats;
+    int32_t *ids;
+    uint8_t *actions;
+} xph_block_room;
+exphil_status xph_block_create(exphil_context *context, const xph_row_shape *shape, int64_t frames,
+                               xph_block **block, xph_block_room *room, exphil_error *error);
+/* A block whose rows [floats | ids | actions] lie in a corpus, of which it takes a reference. */
+exphil_status xph_block_map(xph_corpus *corpus, const xph_row_shape *shape, const uint8_t *rows,
+                            int64_t frames, xph_block **block, exphil_error *error);
+xph_block *xph_block_retain(xph_block *block);
+void xph_block_release(xph_block *block);
+
+/* XXH64 over floats [T,F], ids [T,K], packed actions [T,P]: the same for rows in memory and in a file. */
+uint64_t xph_rows_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames);
+
+/* The first value that must not be in a dataset. */
+enum { XPH_FLAW_NONE = 0, XPH_FLAW_FLOAT = 1, XPH_FLAW_ID = 2, XPH_FLAW_ACTION = 3 };
+typedef struct xph_flaw {
+    int32_t kind;
+    int32_t value;
+    int64_t row, column;
+} xph_flaw;
+xph_flaw xph_rows_flaw(const xph_row_shape *shape, const xph_block *block);
+/* EXPHIL_E_NUMERIC or EXPHIL_E_INVALID with row and column. */
+exphil_status xph_flaw_fail(const xph_row_shape *shape, const xph_flaw *flaw, exphil_error *error);
+
+/* Which float columns never change. first [F] holds the bits of the first row; -0 counts as 0. */
+typedef struct xph_columns {
+    uint32_t *first;
+    uint8_t *varies;
+    int64_t floats;
+    bool any;
+} xph_columns;
+exphil_status xph_columns_create(exphil_context *context, int64_t floats, xph_columns *columns,
+                                 exphil_error *error);
+void xph_columns_free(exphil_context *context, xph_columns *columns);
+void xph_columns_add(xph_columns *columns, const float *rows, int64_t frames);
+void xph_columns_merge(xph_columns *columns, const xph_columns *other);
+
+/* ---- dataset (dataset.c) ------------------------------------------------------------------------------------ */
+
+typedef struct xph_episode {
+    xph_block *block;
+    int64_t first;  /* its first frame in the dataset */
+    int64_t offset; /* its first row in the block */
+    int64_t frames; /* at least 1 */
+    uint64_t hash;  /* of its rows */
+} xph_episode;
+
+/* 64 frames: which of them start an episode, and how many episodes start before them. */
+typedef struct xph_page {
+    uint64_t starts, before;
+} xph_page;
+
+struct exphil_dataset {
+    exphil_context *context;
+    atomic_int references;
+    xph_busy busy;
+    exphil_spec *spec;
+    uint64_t spec_hash;
+    xph_row_shape shape;
+    xph_episode *episodes;
+    int64_t episode_count, episode_room;
+    xph_page *pages;
+    int64_t page_room;
+    uint64_t *games; /* distinct, ascending */
+    int64_t game_count, game_room;
+    int64_t frames;
+    xph_columns columns;
+    xph_hasher content; /* spec, then length and hash of each episode */
+    int32_t recovered;
+};
+
+/* An array with room for at least need items: the given one or a longer copy, the old then being freed. NULL: there is
+ * no memory and nothing has changed. */
+void *xph_grow(exphil_context *context, void *items, int64_t *room, int64_t need, size_t item_bytes,
+               exphil_error *error);
+
+/* An empty dataset with one reference. */
+exphil_status xph_dataset_new(exphil_context *context, const exphil_spec *spec, exphil_dataset **dataset,
+                              exphil_error *error);
+/* Appends all of the episodes or none; takes references to their blocks. first is filled in here, the rest by the
+ * caller. Columns are the caller's to add. */
+exphil_status xph_dataset_append(exphil_dataset *dataset, const xph_episode *episodes, int64_t count,
+                                 exphil_error *error);
+/* The same episodes in a dataset of its own, which later additions do not reach. EXPHIL_E_BUSY. */
+exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset **snapshot,
+                                   exphil_error *error);
+/* Enters the busy flag of a dataset that the caller may read; the flag is no part of its value. */
+exphil_status xph_dataset_enter(const exphil_dataset *dataset, exphil_error *error);
+void xph_dataset_leave(const exphil_dataset *dataset);
+
+/* Index of the episode that a frame belongs to, in constant time; 0 <= frame < frames. */
+static inline int64_t xph_episode_of(const exphil_dataset *dataset, int64_t frame)
+{
+    const xph_page *page = &dataset->pages[frame >> 6];
+    uint64_t bits = page->starts & (~(uint64_t)0 >> (63 - (frame & 63)));
+    bits -= bits >> 1 & 0x5555555555555555u; /* counts the ones */
+    bits = (bits & 0x3333333333333333u) + (bits >> 2 & 0x3333333333333333u);
+    bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0Fu;
+    return (int64_t)(page->before + (bits * 0x0101010101010101u >> 56)) - 1;
+}
+
+/* ---- corpus (corpus.c) -------------------------------------------------------------------------------------- */
+
+/* Reads a corpus from a whole file, which this takes over, on failure too. name is for messages. */
+exphil_status xph_corpus_open(exphil_context *context, xph_file_data *file, const char *name,
+                              exphil_dataset **dataset, exphil_error *error);
+
+#endif

@@ -1,0 +1,312 @@
+/* Replays into episodes. Row t is what is known after frame t-1 and the controller that acted in frame t; both frames
+ * must be there, follow each other, and have the player in them, else an episode ends and the next good frame begins
+ * another. Rows go through the same encoder and codec as live play. */
+#include "data/dataset.h"
+
+#include "melee/melee.h"
+
+#include <stdio.h>
+
+_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_replay_config) == 32, "layout of the first release");
+_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_replay_result) == 40, "layout of the first release");
+
+#define PORTS      EXPHIL_SLP_PORTS
+#define TYPE_HUMAN 0
+#define TYPE_CPU   1
+#define TYPE_EMPTY 3
+#define LOOK_EVERY 1024 /* frames between looks at the cancel hook */
+
+typedef struct import {
+    exphil_context *context;
+    exphil_dataset *dataset;
+    exphil_replay_config config;
+    const xph_melee_layout *layout;
+    const xph_melee_codec *codec;
+    exphil_slp *slp;
+    exphil_slp_info info;
+    uint64_t game;
+    int64_t frames; /* of the replay */
+    /* Rows of the episode that is being gathered; room for all frames. */
+    xph_block *scratch;
+    xph_block_room room;
+    int64_t gathered;
+    xph_episode_facts facts; /* of the player at hand */
+    xph_episode *episodes;   /* finished */
+    int64_t count, episode_room;
+    exphil_replay_result result;
+} import;
+
+/* ---- who plays ---------------------------------------------------------------------------------------------- */
+
+static const exphil_slp_port *port_of(const import *in, int32_t port)
+{
+    return &in->info.ports[port - 1];
+}
+
+static const char *type_name(uint8_t type)
+{
+    return type == TYPE_HUMAN ? "human" : type == TYPE_CPU ? "CPU" : "demo";
+}
+
+/* "P1 fox human, P2 falco CPU" */
+static void say_who(const import *in, char *text, size_t room)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int32_t port = 1; port <= PORTS && used < room; port++) {
+        const exphil_slp_port *p = port_of(in, port);
+        if (p->type >= TYPE_EMPTY) continue;
+        const char *name = xph_melee_character_name(p->character);
+        int written = snprintf(text + used, room - used, "%sP%d %s %s", used ? ", " : "", (int)port,
+                               name ? name : "unknown", type_name(p->type));
+        used += written > 0 ? (size_t)written : 0;
+    }
+    if (!used) snprintf(text, room, "nobody plays");
+}
+
+/* Only humans: for a computer player the game records no buttons, so that its rows would teach to press none. */
+static bool fits(const import *in, int32_t port)
+{
+    const exphil_slp_port *p = port_of(in, port);
+    if (p->type != TYPE_HUMAN || (in->config.port && in->config.port != port)) return false;
+    return !in->config.character || p->character == xph_melee_character_find(in->config.character);
+}
+
+static bool may_oppose(const import *in, int32_t port, int32_t other)
+{
+    if (other == port || port_of(in, other)->type >= TYPE_EMPTY) return false;
+    return !in->info.teams || port_of(in, other)->team != port_of(in, port)->team;
+}
+
+/* 0: there is none, as in a target test. */
+static int32_t opponent_of(const import *in, int32_t port)
+{
+    if (in->config.opponent_port) return in->config.opponent_port;
+    for (int32_t other = 1; other <= PORTS; other++) {
+        if (may_oppose(in, port, other)) return other;
+    }
+    return 0;
+}
+
+static exphil_status check_players(const import *in, exphil_error *error)
+{
+    char who[120], port[16] = "any port";
+    say_who(in, who, sizeof who);
+    int32_t other = in->config.opponent_port;
+    if (other && port_of(in, other)->type >= TYPE_EMPTY)
+        return xph_fail(error, EXPHIL_E_INVALID, "opponent_port %d is empty; %s", (int)other, who);
+    for (int32_t i = 1; i <= PORTS; i++) {
+        if (fits(in, i) && i != other) return EXPHIL_OK;
+    }
+    if (in->config.port) snprintf(port, sizeof port, "port %d", (int)in->config.port);
+    bool any = !in->config.character;
+    return xph_fail(error, EXPHIL_E_INVALID, "no human player%s%.32s fits %s; %s", any ? "" : " with ",
+                    any ? "" : in->config.character, port, who);
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------------- */
+
+/* What has been gathered becomes an episode of its own. */
+static exphil_status finish_episode(import *in, exphil_error *error)
+{
+    int64_t frames = in->gathered;
+    if (!frames) return EXPHIL_OK;
+    const xph_row_shape *shape = &in->dataset->shape;
+    xph_episode *episodes =
+        xph_grow(in->context, in->episodes, &in->episode_room, in->count + 1, sizeof *episodes, error);
+    if (!episodes) return EXPHIL_E_MEMORY;
+    in->episodes = episodes;
+    xph_block *block;
+    xph_block_room room;
+    XPH_TRY(xph_block_create(in->context, shape, frames, &block, &room, error));
+    memcpy(room.floats, in->room.floats, (size_t)(frames * shape->floats) * sizeof *room.floats);
+    memcpy(room.ids, in->room.ids, (size_t)(frames * shape->ids) * sizeof *room.ids);
+    memcpy(room.actions, in->room.actions, (size_t)(frames * shape->action_bytes));
+    block->hash = xph_rows_hash(shape, block, 0, frames);
+    block->facts = in->facts;
+    episodes[in->count++] = (xph_episode){.block = block, .frames = frames, .hash = block->hash};
+    in->gathered = 0;
+    xph_flaw flaw = xph_rows_flaw(shape, block);
+    if (flaw.kind == XPH_FLAW_NONE) return EXPHIL_OK;
+    return xph_fail_within(error, xph_flaw_fail(shape, &flaw, error),
+                           "the encoder made a row that is no row");
+}
+
+/* The row of the frame at this position behind those gathered. False: there is none. */
+static bool gather(import *in, int64_t position)
+{
+    const exphil_slp_frame *frame = exphil_slp_frame_at(in->slp, position);
+    const exphil_slp_frame *before = exphil_slp_frame_at(in->slp, position - 1);
+    if (!before || before->frame != frame->frame - 1) return false;
+    const xph_row_shape *shape = &in->dataset->shape;
+    int32_t port = in->facts.port, action[EXPHIL_HEADS_MAX];
+    exphil_melee_frame state;
+    exphil_pad pad;
+    if (!xph_melee_game_state(in->slp, position - 1, port, in->facts.opponent_port, &state)) return false;
+    if (!xph_melee_game_pad(in->slp, position, port, &pad)) return false;
+    const char *culprit;
+    int64_t row = in->gathered;
+    if (xph_melee_pad_encode(in->codec, &pad, action, &culprit) < 0) return false;
+    if (xph_melee_encode(in->layout, &state, in->room.floats + row * shape->floats,
+                         in->room.ids + row * shape->ids, &culprit) < 0)
+        return false;
+    xph_action_pack(shape, action, in->room.actions + row * shape->action_bytes);
+    if (!row) in->facts.first_game_frame = frame->frame;
+    in->gathered++;
+    return true;
+}
+
+/* Does the frame at this position go on where the last gathered one ended? */
+static bool follows(const import *in, int64_t position)
+{
+    const exphil_slp_frame *frame = exphil_slp_frame_at(in->slp, position);
+    return frame->frame == in->facts.first_game_frame + in->gathered;
+}
+
+static exphil_status import_player(import *in, int32_t port, exphil_error *error)
+{
+    int32_t opponent = opponent_of(in, port);
+    in->facts = (xph_episode_facts){.game = in->game,
+                                    .port = port,
+                                    .opponent_port = opponent,
+                                    .stage = in->info.stage,
+                                    .character = port_of(in, port)->character,
+                                    .opponent_character = opponent ? port_of(in, opponent)->character : -1};
+    for (int64_t position = 0; position < in->frames; position++) {
+        int32_t frame = exphil_slp_frame_at(in->slp, position)->frame;
+        if (frame < in->config.first_frame) continue;
+        if (in->config.last_frame && frame > in->config.last_frame) break;
+        if (position % LOOK_EVERY == 0 && xph_cancelled(in->context))
+            return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
+        if (in->gathered && !follows(in, position)) XPH_TRY(finish_episode(in, error));
+        if (gather(in, position)) {
+            in->result.frames++;
+        } else {
+            in->result.frames_masked++;
+            XPH_TRY(finish_episode(in, error));
+        }
+    }
+    return finish_episode(in, error);
+}
+
+/* ---- the replay --------------------------------------------------------------------------------------------- */
+
+static exphil_status import_all(import *in, exphil_error *error)
+{
+    in->info.struct_size = sizeof in->info;
+    XPH_TRY(exphil_slp_query(in->slp, &in->info, error));
+    XPH_TRY(check_players(in, error));
+    in->result.truncated = in->info.truncated || in->info.stop == EXPHIL_SLP_STOP_END_OF_FILE ||
+                           in->info.stop == EXPHIL_SLP_STOP_UNKNOWN_CODE;
+    in->frames = exphil_slp_frame_count(in->slp);
+    if (!in->frames) return EXPHIL_OK;
+    XPH_TRY(xph_block_create(in->context, &in->dataset->shape, in->frames, &in->scratch, &in->room, error));
+    for (int32_t port = 1; port <= PORTS; port++) {
+        if (fits(in, port) && port != in->config.opponent_port) XPH_TRY(import_player(in, port, error));
+    }
+    in->result.episodes = in->count;
+    XPH_TRY(xph_dataset_append(in->dataset, in->episodes, in->count, error));
+    for (int64_t i = 0; i < in->count; i++)
+        xph_columns_add(&in->dataset->columns, in->episodes[i].block->floats, in->episodes[i].frames);
+    return EXPHIL_OK;
+}
+
+static exphil_status check_config(const import *in, exphil_error *error)
+{
+    const exphil_replay_config *c = &in->config;
+    const exphil_spec *spec = in->dataset->spec;
+    if (!in->layout || !in->codec) {
+        return xph_fail(error, EXPHIL_E_INVALID, "replays need a Melee dataset; this one is %s with %s",
+                        spec->layout, spec->codec);
+    }
+    if (c->character && xph_melee_character_find(c->character) < 0)
+        return xph_fail(error, EXPHIL_E_INVALID, "character \"%.60s\" is unknown", c->character);
+    if (c->port < 0 || c->port > PORTS)
+        return xph_fail(error, EXPHIL_E_INVALID, "port is %d, must be 0..%d", (int)c->port, PORTS);
+    if (c->opponent_port < 0 || c->opponent_port > PORTS) {
+        return xph_fail(error, EXPHIL_E_INVALID, "opponent_port is %d, must be 0..%d", (int)c->opponent_port,
+                        PORTS);
+    }
+    if (c->port && c->port == c->opponent_port)
+        return xph_fail(error, EXPHIL_E_INVALID, "port and opponent_port are both %d", (int)c->port);
+    if (c->last_frame && c->last_frame < c->first_frame) {
+        return xph_fail(error, EXPHIL_E_INVALID, "last_frame %d is before first_frame %d", (int)c->last_frame,
+                        (int)c->first_frame);
+    }
+    return EXPHIL_OK;
+}
+
+/* The dataset's spec must be this library's own, or rows would not be what it says. */
+static exphil_status check_spec(const import *in, exphil_error *error)
+{
+    const exphil_spec *spec = in->dataset->spec;
+    exphil_spec own = EXPHIL_SPEC_INIT;
+    XPH_TRY(exphil_melee_spec(spec->layout, spec->codec, &own, error));
+    if (exphil_spec_hash(&own) == in->dataset->spec_hash) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_MISMATCH,
+                    "the dataset calls itself %s with %s, but its spec has hash %016llx, not %016llx",
+                    spec->layout, spec->codec, (unsigned long long)in->dataset->spec_hash,
+                    (unsigned long long)exphil_spec_hash(&own));
+}
+
+static void end_import(import *in)
+{
+    for (int64_t i = 0; i < in->count; i++) xph_block_release(in->episodes[i].block);
+    xph_free(in->context, in->episodes, (size_t)in->episode_room * sizeof *in->episodes);
+    xph_block_release(in->scratch);
+    exphil_slp_destroy(in->slp);
+}
+
+static exphil_status add_replay(exphil_dataset *dataset, const void *data, size_t bytes,
+                                const exphil_replay_config *config, exphil_replay_result *result,
+                                exphil_error *error)
+{
+import in = {.context = dataset->context, .dataset = dataset, .config = EXPHIL_REPLAY_CONFIG_INIT, .layout = xph_melee_layout_find(dataset->spec->layout), .codec = xph_melee_codec_find(dataset->spec->codec), .result = EXPHIL_REPLAY_RESULT_INIT };
+    exphil_replay_result trial = EXPHIL_REPLAY_RESULT_INIT;
+    XPH_TRY(xph_config_take(&in.config, sizeof in.config, config, sizeof in.config, "exphil_replay_config",
+                            error));
+    if (result) { /* refused before anything is added */
+        trial.struct_size = result->struct_size;
+        XPH_TRY(
+            xph_config_give(&trial, &in.result, sizeof trial, sizeof trial, "exphil_replay_result", error));
+    }
+    XPH_TRY(check_config(&in, error));
+    XPH_TRY(check_spec(&in, error));
+    XPH_TRY(exphil_slp_read(in.context, data, bytes, NULL, &in.slp, error));
+    in.game = xph_hash(data, bytes);
+    exphil_status status = import_all(&in, error);
+    if (status == EXPHIL_OK && result)
+        status =
+            xph_config_give(result, &in.result, sizeof trial, sizeof trial, "exphil_replay_result", error);
+    end_import(&in);
+    return status;
+}
+
+/* ---- public ------------------------------------------------------------------------------------------------- */
+
+exphil_status exphil_dataset_add_replay(exphil_dataset *dataset, const char *path,
+                                        const exphil_replay_config *config, exphil_replay_result *result,
+                                        exphil_error *error)
+{
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    xph_file_data file = {.context = dataset->context};
+    exphil_status status = xph_file_read(dataset->context, path, INT32_MAX, false, &file, error);
+    if (status == EXPHIL_OK) {
+        status = add_replay(dataset, file.data, file.bytes, config, result, error);
+        if (status < 0) xph_fail_within(error, status, "\"%s\"", path);
+        xph_file_release(&file);
+    }
+    xph_dataset_leave(dataset);
+    return status;
+}
+
+exphil_status exphil_dataset_add_replay_memory(exphil_dataset *dataset, const void *data, size_t size_bytes,
+                                               const exphil_replay_config *config,
+                                               exphil_replay_result *result, exphil_error *error)
+{
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    exphil_status status = data ? add_replay(dataset, data, size_bytes, config, result, error)
+                                : xph_fail(error, EXPHIL_E_INVALID, "data is NULL");
+    xph_dataset_leave(dataset);
+    return status;
+}

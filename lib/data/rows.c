@@ -1,0 +1,259 @@
+/* Rows: packing of actions, blocks and their references, and the one gate through which all rows come into a dataset,
+ * whether from a host, a replay or a file: every float finite, every id and action in range. */
+#include "data/dataset.h"
+
+/* ---- shape and actions -------------------------------------------------------------------------------------- */
+
+static uint8_t width_of(const exphil_head_spec *head)
+{
+    int32_t bits = head->kind == EXPHIL_BERNOULLI ? head->count : head->count <= 256 ? 8 : 16;
+    return bits <= 8 ? 1 : bits <= 16 ? 2 : 4;
+}
+
+void xph_row_shape_of(const exphil_spec *spec, xph_row_shape *shape)
+{
+    *shape = (xph_row_shape){
+        .spec = spec, .floats = spec->float_count, .ids = spec->id_count, .heads = spec->head_count};
+    for (int64_t a = 0; a < shape->heads; a++) {
+        shape->width[a] = width_of(&spec->heads[a]);
+        shape->action_bytes += shape->width[a];
+    }
+    shape->row_bytes = 4 * (shape->floats + shape->ids) + shape->action_bytes;
+}
+
+void xph_action_pack(const xph_row_shape *shape, const int32_t *action, uint8_t *packed)
+{
+    for (int64_t a = 0; a < shape->heads; a++) {
+        for (int i = 0; i < shape->width[a]; i++) *packed++ = (uint8_t)((uint32_t)action[a] >> (8 * i));
+    }
+}
+
+void xph_action_unpack(const xph_row_shape *shape, const uint8_t *packed, int32_t *action)
+{
+    for (int64_t a = 0; a < shape->heads; a++) {
+        uint32_t value = packed[0];
+        if (shape->width[a] > 1) value |= (uint32_t)packed[1] << 8;
+        if (shape->width[a] > 2) value |= (uint32_t)packed[2] << 16 | (uint32_t)packed[3] << 24;
+        action[a] = (int32_t)value; /* 31 bits at most, or checked by xph_rows_flaw */
+        packed += shape->width[a];
+    }
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------- */
+
+/* Bytes of frames rows; false when that is more than there can be. */
+static bool rows_bytes(const xph_row_shape *shape, int64_t frames, size_t *bytes)
+{
+    return frames >= 1 && frames <= XPH_FRAMES_MAX &&
+           xph_size_mul((size_t)frames, (size_t)shape->row_bytes, bytes);
+}
+
+/* Floats, then ids, then actions: alignment falls from 4 to 1, so there are no gaps. */
+static void place_rows(xph_block *block, const xph_row_shape *shape, const uint8_t *rows)
+{
+    size_t frames = (size_t)block->frames;
+    block->floats = (const float *)(const void *)rows;
+    rows += frames * (size_t)shape->floats * sizeof(float);
+    block->ids = (const int32_t *)(const void *)rows;
+    rows += frames * (size_t)shape->ids * sizeof(int32_t);
+    block->actions = rows;
+}
+
+exphil_status xph_block_create(exphil_context *context, const xph_row_shape *shape, int64_t frames,
+                               xph_block **block, xph_block_room *room, exphil_error *error)
+{
+    size_t head, bytes;
+    if (!xph_size_align(sizeof(xph_block), 64, &head) || !rows_bytes(shape, frames, &bytes) ||
+        !xph_size_add(bytes, head, &bytes)) {
+        return xph_fail(error, EXPHIL_E_INVALID, "%lld frames are too many", (long long)frames);
+    }
+    xph_block *made = xph_alloc(context, bytes);
+    if (!made) return xph_no_memory(bytes, error);
+    *made = (xph_block){.context = context, .references = 1, .frames = frames, .bytes = bytes};
+    uint8_t *rows = (uint8_t *)made + head;
+    place_rows(made, shape, rows);
+    size_t ids_at = (size_t)frames * (size_t)shape->floats * sizeof(float);
+    room->floats = (float *)(void *)rows;
+    room->ids = (int32_t *)(void *)(rows + ids_at);
+    room->actions = rows + ids_at + (size_t)frames * (size_t)shape->ids * sizeof(int32_t);
+    *block = made;
+    return EXPHIL_OK;
+}
+
+exphil_status xph_block_map(xph_corpus *corpus, const xph_row_shape *shape, const uint8_t *rows,
+                            int64_t frames, xph_block **block, exphil_error *error)
+{
+    xph_block *made = xph_alloc(corpus->context, sizeof *made);
+    if (!made) return xph_no_memory(sizeof *made, error);
+    *made = (xph_block){.context = corpus->context,
+                        .references = 1,
+                        .frames = frames,
+                        .bytes = sizeof *made,
+                        .corpus = corpus};
+    place_rows(made, shape, rows);
+    atomic_fetch_add(&corpus->references, 1);
+    *block = made;
+    return EXPHIL_OK;
+}
+
+xph_block *xph_block_retain(xph_block *block)
+{
+    atomic_fetch_add(&block->references, 1);
+    return block;
+}
+
+void xph_block_release(xph_block *block)
+{
+    if (!block || atomic_fetch_sub(&block->references, 1) != 1) return;
+    xph_corpus *corpus = block->corpus;
+    xph_free(block->context, block, block->bytes);
+    xph_corpus_release(corpus);
+}
+
+uint64_t xph_rows_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames)
+{
+    xph_hasher hasher;
+    xph_hash_begin(&hasher);
+    xph_hash_add(&hasher, block->floats + first * shape->floats,
+                 (size_t)(frames * shape->floats) * sizeof(float));
+    xph_hash_add(&hasher, block->ids + first * shape->ids, (size_t)(frames * shape->ids) * sizeof(int32_t));
+    xph_hash_add(&hasher, block->actions + first * shape->action_bytes,
+                 (size_t)(frames * shape->action_bytes));
+    return xph_hash_end(&hasher);
+}
+
+/* ---- the gate ----------------------------------------------------------------------------------------------- */
+
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* Exponent all ones: infinity or NaN. By bits, so that no compiler flag can remove it. */
+static bool not_finite(float value)
+{
+    return (bits_of(value) & 0x7F800000u) == 0x7F800000u;
+}
+
+/* Looks at pieces without a branch first: rows are nearly always fine, and this way they pass at memory speed. */
+static int64_t find_not_finite(const float *values, int64_t count)
+{
+    for (int64_t from = 0; from < count; from += 1024) {
+        int64_t to = from + 1024 < count ? from + 1024 : count;
+        uint32_t bad = 0;
+        for (int64_t i = from; i < to; i++) bad |= (uint32_t)not_finite(values[i]);
+        for (int64_t i = from; bad && i < to; i++) {
+            if (not_finite(values[i])) return i;
+        }
+    }
+    return -1;
+}
+
+static xph_flaw find_bad_id(const xph_row_shape *shape, const xph_block *block)
+{
+    for (int64_t t = 0; t < block->frames; t++) {
+        const int32_t *ids = block->ids + t * shape->ids;
+        for (int64_t k = 0; k < shape->ids; k++) {
+            if (ids[k] < 0 || ids[k] >= shape->spec->ids[k].entries)
+                return (xph_flaw){XPH_FLAW_ID, ids[k], t, k};
+        }
+    }
+    return (xph_flaw){XPH_FLAW_NONE, 0, 0, 0};
+}
+
+static xph_flaw find_bad_action(const xph_row_shape *shape, const xph_block *block)
+{
+    int64_t limit[EXPHIL_HEADS_MAX];
+    for (int64_t a = 0; a < shape->heads; a++) {
+        const exphil_head_spec *head = &shape->spec->heads[a];
+        limit[a] = head->kind == EXPHIL_BERNOULLI ? (int64_t)1 << head->count : head->count;
+    }
+    for (int64_t t = 0; t < block->frames; t++) {
+        int32_t action[EXPHIL_HEADS_MAX];
+        xph_action_unpack(shape, block->actions + t * shape->action_bytes, action);
+        for (int64_t a = 0; a < shape->heads; a++) {
+            if (action[a] < 0 || action[a] >= limit[a]) return (xph_flaw){XPH_FLAW_ACTION, action[a], t, a};
+        }
+    }
+    return (xph_flaw){XPH_FLAW_NONE, 0, 0, 0};
+}
+
+xph_flaw xph_rows_flaw(const xph_row_shape *shape, const xph_block *block)
+{
+    int64_t at = find_not_finite(block->floats, block->frames * shape->floats);
+    if (at >= 0) return (xph_flaw){XPH_FLAW_FLOAT, 0, at / shape->floats, at % shape->floats};
+    xph_flaw flaw = find_bad_id(shape, block);
+    return flaw.kind == XPH_FLAW_NONE ? find_bad_action(shape, block) : flaw;
+}
+
+exphil_status xph_flaw_fail(const xph_row_shape *shape, const xph_flaw *flaw, exphil_error *error)
+{
+    if (flaw->kind == XPH_FLAW_FLOAT) {
+        return xph_fail(error, EXPHIL_E_NUMERIC, "row %lld: float %lld is not finite", (long long)flaw->row,
+                        (long long)flaw->column);
+    }
+    if (flaw->kind == XPH_FLAW_ID) {
+        const exphil_id_spec *id = &shape->spec->ids[flaw->column];
+        return xph_fail(error, EXPHIL_E_INVALID, "row %lld: id %lld (%s) is %d, must be 0..%d",
+                        (long long)flaw->row, (long long)flaw->column, id->name, (int)flaw->value,
+                        (int)id->entries - 1);
+    }
+    const exphil_head_spec *head = &shape->spec->heads[flaw->column];
+    return xph_fail(error, EXPHIL_E_INVALID, "row %lld: action head %lld (%s) is %d; it has %d %s",
+                    (long long)flaw->row, (long long)flaw->column, head->name, (int)flaw->value,
+                    (int)head->count, head->kind == EXPHIL_BERNOULLI ? "bits" : "classes");
+}
+
+/* ---- columns ------------------------------------------------------------------------------------------------ */
+
+exphil_status xph_columns_create(exphil_context *context, int64_t floats, xph_columns *columns,
+                                 exphil_error *error)
+{
+    size_t count = (size_t)floats;
+    uint32_t *first = xph_calloc(context, count, sizeof *first);
+    uint8_t *varies = first ? xph_calloc(context, count, 1) : NULL;
+    if (!varies) {
+        xph_free(context, first, count * sizeof *first);
+        return xph_no_memory(count * 5, error);
+    }
+    *columns = (xph_columns){.first = first, .varies = varies, .floats = floats};
+    return EXPHIL_OK;
+}
+
+void xph_columns_free(exphil_context *context, xph_columns *columns)
+{
+    xph_free(context, columns->first, (size_t)columns->floats * sizeof *columns->first);
+    xph_free(context, columns->varies, (size_t)columns->floats);
+    *columns = (xph_columns){.first = NULL};
+}
+
+/* Equal for numbers that are equal: -0 is 0. */
+static uint32_t number_bits(float value)
+{
+    uint32_t bits = bits_of(value);
+    return bits << 1 ? bits : 0;
+}
+
+void xph_columns_add(xph_columns *columns, const float *rows, int64_t frames)
+{
+    if (!columns->any && frames > 0) {
+        for (int64_t f = 0; f < columns->floats; f++) columns->first[f] = number_bits(rows[f]);
+        columns->any = true;
+    }
+    for (int64_t t = 0; t < frames; t++, rows += columns->floats) {
+        for (int64_t f = 0; f < columns->floats; f++)
+            columns->varies[f] |= number_bits(rows[f]) != columns->first[f];
+    }
+}
+
+void xph_columns_merge(xph_columns *columns, const xph_columns *other)
+{
+    if (!other->any) return;
+    for (int64_t f = 0; f < columns->floats; f++) {
+        if (!columns->any) columns->first[f] = other->first[f];
+        columns->varies[f] |= other->varies[f] | (columns->first[f] != other->first[f]);
+    }
+    columns->any = true;
+}

@@ -1,0 +1,351 @@
+/* Batches out of a dataset: defaults and limits of exphil_sampling, then for every batch of the plan the copying of
+ * rows, with the targets d frames later and the actions decided before them. Works on a snapshot of the dataset, so
+ * that the host may go on adding episodes.
+ *
+ * Only rows that have a target are sampled: the last d frames of an episode have none, and nothing after them depends
+ * on them. So every batch has rows to learn from. */
+#include "data/sampler.h"
+
+#define BATCH_MOST   4096
+#define TIME_MOST    65536
+#define DELAY_MOST   64
+#define SLOTS_MOST   (DELAY_MOST + 1)
+#define BUFFERS_MOST 64
+#define EPOCH_MOST   ((int64_t)1 << 48)
+
+_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_sampling) == 72, "layout of the first release");
+_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_batch) == 96, "layout of the first release");
+
+struct xph_sampler {
+    exphil_context *context;
+    exphil_dataset *dataset; /* a snapshot of its own */
+    exphil_sampling sampling;
+    xph_order order;
+    int64_t planned; /* epoch that the plan is of; -1: none */
+    atomic_bool stop;
+    xph_batch_room own; /* of xph_sampler_batch, made when it is first needed */
+};
+
+/* ---- configuration ------------------------------------------------------------------------------------------ */
+
+static exphil_status check_range(int64_t value, int64_t low, int64_t high, const char *field,
+                                 exphil_error *error)
+{
+    if (value >= low && value <= high) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID, "sampling.%s is %lld, must be %lld..%lld", field,
+                    (long long)value, (long long)low, (long long)high);
+}
+
+/* Fields that mean nothing in the mode are refused, not ignored. */
+static exphil_status check_mode(const exphil_sampling *how, exphil_error *error)
+{
+    if (how->mode == EXPHIL_MODE_WINDOW) {
+        if (!how->segment_frames) return EXPHIL_OK;
+        return xph_fail(error, EXPHIL_E_INVALID, "sampling.segment_frames is for EXPHIL_MODE_CARRY");
+    }
+    if (how->mode != EXPHIL_MODE_CARRY)
+        return xph_fail(error, EXPHIL_E_INVALID, "sampling.mode is %d, which is no mode", (int)how->mode);
+    if (how->last_only)
+        return xph_fail(error, EXPHIL_E_INVALID, "sampling.last_only is for EXPHIL_MODE_WINDOW");
+    if (how->stride != 1)
+        return xph_fail(error, EXPHIL_E_INVALID, "sampling.stride is for EXPHIL_MODE_WINDOW");
+    return EXPHIL_OK;
+}
+
+static exphil_status resolve(const exphil_sampling *given, exphil_sampling *how, exphil_error *error)
+{
+    exphil_sampling known = EXPHIL_SAMPLING_INIT;
+    XPH_TRY(xph_config_take(&known, sizeof known, given, sizeof known, "exphil_sampling", error));
+    if (!known.batch) known.batch = 16;
+    if (!known.time) known.time = 60;
+    if (!known.stride) known.stride = 1;
+    if (!known.buffers) known.buffers = 2;
+    XPH_TRY(check_mode(&known, error));
+    XPH_TRY(check_range(known.batch, 1, BATCH_MOST, "batch", error));
+    XPH_TRY(check_range(known.time, 1, TIME_MOST, "time", error));
+    XPH_TRY(check_range(known.stride, 1, XPH_FRAMES_MAX, "stride", error));
+    XPH_TRY(check_range(known.segment_frames, 0, INT64_MAX, "segment_frames", error));
+    XPH_TRY(check_range(known.delay_frames, 0, DELAY_MOST, "delay_frames", error));
+    XPH_TRY(check_range(known.action_slots, 0, SLOTS_MOST, "action_slots", error));
+    XPH_TRY(check_range(known.in_order, 0, 1, "in_order", error));
+    XPH_TRY(check_range(known.last_only, 0, 1, "last_only", error));
+    XPH_TRY(check_range(known.buffers, 1, BUFFERS_MOST, "buffers", error));
+    if (known.segment_frames > XPH_FRAMES_MAX) known.segment_frames = XPH_FRAMES_MAX; /* never cuts */
+    *how = known;
+    return EXPHIL_OK;
+}
+
+/* ---- room for a batch --------------------------------------------------------------------------------------- */
+
+/* Takes count items of item_bytes behind *at, which stays a multiple of 64. */
+static bool take(size_t *at, size_t rows, int64_t count, size_t item_bytes, size_t *offset)
+{
+    size_t bytes;
+    *offset = *at;
+    return xph_size_mul(rows, (size_t)count, &bytes) && xph_size_mul(bytes, item_bytes, &bytes) &&
+           xph_size_add(*at, bytes, at) && xph_size_align(*at, 64, at);
+}
+
+exphil_status xph_batch_room_create(const xph_sampler *sampler, xph_batch_room *room, exphil_error *error)
+{
+    const xph_row_shape *shape = &sampler->dataset->shape;
+    const exphil_sampling *how = &sampler->sampling;
+    size_t bytes = 0, floats, ids, past, actions, mask, reset, rows = (size_t)(how->batch * how->time);
+    if (!take(&bytes, rows, shape->floats, sizeof(float), &floats) ||
+        !take(&bytes, rows, shape->ids, sizeof(int32_t), &ids) ||
+        !take(&bytes, rows, how->action_slots * shape->heads, sizeof(int32_t), &past) ||
+        !take(&bytes, rows, shape->heads, sizeof(int32_t), &actions) ||
+        !take(&bytes, rows, 1, sizeof(float), &mask) || !take(&bytes, rows, 1, 1, &reset)) {
+        return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld rows is too large",
+                        (long long)how->batch, (long long)how->time);
+    }
+    uint8_t *memory = xph_alloc(sampler->context, bytes);
+    if (!memory) return xph_no_memory(bytes, error);
+    *room = (xph_batch_room){.memory = memory,
+                             .bytes = bytes,
+                             .floats = (float *)(void *)(memory + floats),
+                             .mask = (float *)(void *)(memory + mask),
+                             .ids = (int32_t *)(void *)(memory + ids),
+                             .past = (int32_t *)(void *)(memory + past),
+                             .actions = (int32_t *)(void *)(memory + actions),
+                             .reset = memory + reset};
+    return EXPHIL_OK;
+}
+
+void xph_batch_room_free(const xph_sampler *sampler, xph_batch_room *room)
+{
+    xph_free(sampler->context, room->memory, room->bytes);
+    *room = (xph_batch_room){.memory = NULL};
+}
+
+void xph_batch_room_show(const xph_sampler *sampler, const xph_batch_room *room, exphil_batch *batch)
+{
+    *batch = (exphil_batch){.struct_size = sizeof *batch,
+                            .batch = sampler->sampling.batch,
+                            .time = sampler->sampling.time,
+                            .epoch = room->epoch,
+                            .index = room->index,
+                            .frames = room->frames,
+                            .floats = room->floats,
+                            .ids = room->ids,
+                            .past = room->past,
+                            .actions = room->actions,
+                            .mask = room->mask,
+                            .reset = room->reset};
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------------- */
+
+static void neutral_action(const xph_row_shape *shape, int32_t *action)
+{
+    for (int64_t a = 0; a < shape->heads; a++) action[a] = shape->spec->heads[a].neutral;
+}
+
+/* The action of frame t of an episode, neutral before its start. */
+static void action_at(const xph_row_shape *shape, const xph_episode *episode, int64_t t, int32_t *action)
+{
+    if (t < 0) {
+        neutral_action(shape, action);
+    } else {
+        xph_action_unpack(shape, episode->block->actions + (episode->offset + t) * shape->action_bytes,
+                          action);
+    }
+}
+
+/* Targets, and the actions decided before them: row t has t+d, then t+d-1, t+d-2, ... */
+static void copy_actions(const xph_sampler *sampler, const xph_episode *episode, int64_t t, int64_t count,
+                         int64_t row, xph_batch_room *room)
+{
+    const xph_row_shape *shape = &sampler->dataset->shape;
+    int64_t heads = shape->heads, slots = sampler->sampling.action_slots;
+    for (int64_t i = 0; i < count; i++, t++, row++) {
+        int64_t decided = t + sampler->sampling.delay_frames;
+        action_at(shape, episode, decided, room->actions + row * heads);
+        int32_t *past = room->past + row * slots * heads;
+        for (int64_t s = 0; s < slots; s++) action_at(shape, episode, decided - 1 - s, past + s * heads);
+    }
+}
+
+/* Copies count frames of one episode, from a frame of the dataset on, to the rows from row on. */
+static void copy_rows(const xph_sampler *sampler, int64_t frame, int64_t count, int64_t row,
+                      xph_batch_room *room)
+{
+    const exphil_dataset *dataset = sampler->dataset;
+    const xph_row_shape *shape = &dataset->shape;
+    const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, frame)];
+    int64_t t = frame - episode->first, from = t + episode->offset;
+    memcpy(room->floats + row * shape->floats, episode->block->floats + from * shape->floats,
+           (size_t)(count * shape->floats) * sizeof(float));
+    memcpy(room->ids + row * shape->ids, episode->block->ids + from * shape->ids,
+           (size_t)(count * shape->ids) * sizeof(int32_t));
+    copy_actions(sampler, episode, t, count, row, room);
+    bool last_only = sampler->sampling.last_only;
+    for (int64_t i = 0; i < count; i++) {
+        bool counts = !last_only || i == count - 1;
+        room->mask[row + i] = counts ? 1.0f : 0.0f;
+        room->reset[row + i] = 0;
+        room->frames += counts;
+    }
+}
+
+/* Rows without frames: all zero; the first starts from a zero state, so that no state runs on into padding. */
+static void pad_rows(const xph_sampler *sampler, int64_t row, int64_t count, bool first, xph_batch_room *room)
+{
+    const xph_row_shape *shape = &sampler->dataset->shape;
+    int64_t heads = shape->heads, slots = sampler->sampling.action_slots;
+    size_t rows = (size_t)count;
+    memset(room->floats + row * shape->floats, 0, rows * (size_t)shape->floats * sizeof(float));
+    memset(room->ids + row * shape->ids, 0, rows * (size_t)shape->ids * sizeof(int32_t));
+    memset(room->past + row * slots * heads, 0, rows * (size_t)(slots * heads) * sizeof(int32_t));
+    memset(room->actions + row * heads, 0, rows * (size_t)heads * sizeof(int32_t));
+    memset(room->mask + row, 0, rows * sizeof(float));
+    memset(room->reset + row, 0, rows);
+    if (first && count) room->reset[row] = 1;
+}
+
+/* Frames of a lane before its padding. */
+static int64_t lane_end(const xph_order *order, int64_t lane)
+{
+    uint32_t first = order->lane[lane], end = order->lane[lane + 1];
+    return end == first ? 0 : (int64_t)order->begin[end - 1] + order->pieces[end - 1].frames;
+}
+
+static void fill_lane(const xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_room *room)
+{
+    const xph_order *order = &sampler->order;
+    int64_t time = sampler->sampling.time, row = lane * time, end = row + time, at = index * time;
+    uint32_t p = order->at[lane * order->batches + index], pieces = order->lane[lane + 1];
+    for (; row < end && p < pieces; p++) {
+        const xph_piece *piece = &order->pieces[p];
+        int64_t skip = at - order->begin[p], count = piece->frames - skip;
+        if (count > end - row) count = end - row;
+        copy_rows(sampler, piece->first + skip, count, row, room);
+        if (!skip) room->reset[row] = 1;
+        row += count;
+        at += count;
+    }
+    pad_rows(sampler, row, end - row, lane_end(order, lane) >= index * time, room);
+}
+
+static void fill_window(const xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_room *room)
+{
+    const xph_order *order = &sampler->order;
+    int64_t time = sampler->sampling.time, row = lane * time, count = 0;
+    int64_t window = index * sampler->sampling.batch + lane;
+    if (window < order->window_count) {
+        const exphil_dataset *dataset = sampler->dataset;
+        int64_t frame = order->windows[window];
+        const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, frame)];
+        count = episode->first + xph_usable_frames(episode, sampler->sampling.delay_frames) - frame;
+        if (count > time) count = time;
+        copy_rows(sampler, frame, count, row, room);
+        room->reset[row] = 1;
+    }
+    pad_rows(sampler, row + count, time - count, true, room);
+}
+
+/* ---- sampler ------------------------------------------------------------------------------------------------ */
+
+static exphil_status make_sampler(xph_sampler *made, const exphil_dataset *dataset,
+                                  const exphil_sampling *sampling, exphil_error *error)
+{
+    XPH_TRY(resolve(sampling, &made->sampling, error));
+    XPH_TRY(xph_dataset_snapshot(dataset, &made->dataset, error));
+    return xph_order_create(made->dataset, &made->sampling, &made->order, error);
+}
+
+exphil_status xph_sampler_create(const exphil_dataset *dataset, const exphil_sampling *sampling,
+                                 xph_sampler **sampler, exphil_error *error)
+{
+    exphil_context *context = xph_dataset_context(dataset);
+    xph_sampler *made = xph_calloc(context, 1, sizeof *made);
+    if (!made) return xph_no_memory(sizeof *made, error);
+    made->context = xph_context_retain(context);
+    made->planned = -1;
+    exphil_status status = make_sampler(made, dataset, sampling, error);
+    if (status < 0) {
+        xph_sampler_destroy(made);
+        return status;
+    }
+    *sampler = made;
+    return EXPHIL_OK;
+}
+
+void xph_sampler_destroy(xph_sampler *sampler)
+{
+    if (!sampler) return;
+    exphil_context *context = sampler->context;
+    xph_batch_room_free(sampler, &sampler->own);
+    xph_order_free(&sampler->order);
+    xph_dataset_release(sampler->dataset);
+    xph_free(context, sampler, sizeof *sampler);
+    xph_context_release(context);
+}
+
+const exphil_sampling *xph_sampler_sampling(const xph_sampler *sampler)
+{
+    return &sampler->sampling;
+}
+
+const exphil_dataset *xph_sampler_dataset(const xph_sampler *sampler)
+{
+    return sampler->dataset;
+}
+
+int64_t xph_sampler_batches(const xph_sampler *sampler)
+{
+    return sampler->order.batches;
+}
+
+int64_t xph_sampler_frames(const xph_sampler *sampler)
+{
+    return sampler->order.frames;
+}
+
+void xph_sampler_stop(xph_sampler *sampler)
+{
+    atomic_store_explicit(&sampler->stop, true, memory_order_relaxed);
+}
+
+exphil_status xph_sampler_place(const xph_sampler *sampler, int64_t epoch, int64_t index, exphil_error *error)
+{
+    if (epoch < 0 || epoch >= EPOCH_MOST)
+        return xph_fail(error, EXPHIL_E_INVALID, "epoch is %lld, must be 0..2^48-1", (long long)epoch);
+    if (index < 0 || index >= sampler->order.batches) {
+        return xph_fail(error, EXPHIL_E_INVALID, "index is %lld; an epoch has %lld batches", (long long)index,
+                        (long long)sampler->order.batches);
+    }
+    return EXPHIL_OK;
+}
+
+bool xph_sampler_fill(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_room *room)
+{
+    if (sampler->planned != epoch) {
+        sampler->planned = -1;
+        if (!xph_order_plan(&sampler->order, epoch, &sampler->stop)) return false;
+        sampler->planned = epoch;
+    }
+    room->epoch = epoch;
+    room->index = index;
+    room->frames = 0;
+    bool windows = sampler->sampling.mode == EXPHIL_MODE_WINDOW;
+    for (int64_t lane = 0; lane < sampler->sampling.batch; lane++) {
+        if (windows) {
+            fill_window(sampler, lane, index, room);
+        } else {
+            fill_lane(sampler, lane, index, room);
+        }
+    }
+    return true;
+}
+
+exphil_status xph_sampler_batch(xph_sampler *sampler, int64_t epoch, int64_t index, exphil_batch *batch,
+                                exphil_error *error)
+{
+    XPH_TRY(xph_sampler_place(sampler, epoch, index, error));
+    if (!sampler->own.memory) XPH_TRY(xph_batch_room_create(sampler, &sampler->own, error));
+    xph_sampler_fill(sampler, epoch, index, &sampler->own);
+    exphil_batch now;
+    xph_batch_room_show(sampler, &sampler->own, &now);
+    return xph_config_give(batch, &now, sizeof now, sizeof now, "exphil_batch", error);
+}

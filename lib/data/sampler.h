@@ -1,0 +1,32 @@
+/* Private to lib/data: batches out of a dataset, into memory that is made once. */
+#ifndef XPH_DATA_SAMPLER_H
+#define XPH_DATA_SAMPLER_H
+
+#include "data/order.h"
+
+/* Room for one batch, shaped as exphil_batch says. */
+typedef struct xph_batch_room {
+    void *memory;
+    size_t bytes;
+    float *floats, *mask;
+    int32_t *ids, *past, *actions;
+    uint8_t *reset;
+    int64_t epoch, index, frames;
+} xph_batch_room;
+
+exphil_status xph_batch_room_create(const xph_sampler *sampler, xph_batch_room *room, exphil_error *error);
+void xph_batch_room_free(const xph_sampler *sampler, xph_batch_room *room);
+/* What the caller of the library sees of it. */
+void xph_batch_room_show(const xph_sampler *sampler, const xph_batch_room *room, exphil_batch *batch);
+
+const exphil_sampling *xph_sampler_sampling(const xph_sampler *sampler);
+const exphil_dataset *xph_sampler_dataset(const xph_sampler *sampler);
+int64_t xph_sampler_frames(const xph_sampler *sampler); /* per epoch, with a mask above 0 */
+/* EXPHIL_E_INVALID unless there is such a batch. */
+exphil_status xph_sampler_place(const xph_sampler *sampler, int64_t epoch, int64_t index,
+                                exphil_error *error);
+/* Fills room with a batch whose place is valid. Cannot fail; false: xph_sampler_stop was called meanwhile. */
+bool xph_sampler_fill(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_room *room);
+void xph_sampler_stop(xph_sampler *sampler); /* from any thread; there is no way back */
+
+#endif
