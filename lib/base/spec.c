@@ -1,5 +1,6 @@
-/* What a frame of a game looks like, checked, copied and hashed in one place for data, models and sessions. A copy
- * is one flat block with the defaults written out (id widths, layout hash), and hashes like its original. */
+/* What a frame of a game looks like, checked, copied and hashed in one place for data, models and
+ * sessions. A copy is one flat block with the defaults written out (id widths, layout hash), and hashes
+ * like its original. */
 #include "base/base.h"
 
 #include <stdio.h>
@@ -140,7 +141,7 @@ exphil_status xph_spec_check(const exphil_spec *spec, exphil_error *error)
     return EXPHIL_OK;
 }
 
-/* ---- hash ------------------------------------------------------------------------------------------------ */
+/* ---- hash ---------------------------------------------------------------------------------------------- */
 
 static void add_number(xph_hasher *hasher, uint64_t value)
 {
@@ -210,7 +211,7 @@ uint64_t exphil_spec_hash(const exphil_spec *spec)
     return end_hash(&hasher);
 }
 
-/* ---- copy ------------------------------------------------------------------------------------------------ */
+/* ---- copy ---------------------------------------------------------------------------------------------- */
 
 /* The block that xph_spec_copy returns the first member of. Small enough (about 5 KiB) to need no packing. */
 struct spec_block {
@@ -261,7 +262,7 @@ void xph_spec_free(exphil_context *context, exphil_spec *spec)
     xph_free(context, spec, sizeof(struct spec_block));
 }
 
-/* ---- actions --------------------------------------------------------------------------------------------- */
+/* ---- actions ------------------------------------------------------------------------------------------- */
 
 int64_t xph_spec_logits(const exphil_spec *spec)
 {

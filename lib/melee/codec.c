@@ -1,12 +1,15 @@
-/* exphil81 and exphil81-floor: a controller as eight buttons, four axes of 17 classes and a trigger of five.
+/* exphil81 and exphil81-floor: a controller as eight buttons, four axes of 17 classes and a trigger of
+ * five.
  *
- * exphil81 rounds to the nearest class, halves away from the centre, so that left and right mirror each other and a
- * full stick and a full trigger can be said. exphil81-floor is what ExPhil trains on: rounded down, the last class of
- * an axis and of the trigger never used (a full stick becomes 0.875, a full trigger 0.75), for its checkpoints.
+ * exphil81 rounds to the nearest class, halves away from the centre, so that left and right mirror each
+ * other and a full stick and a full trigger can be said. exphil81-floor is what ExPhil trains on: rounded
+ * down, the last class of an axis and of the trigger never used (a full stick becomes 0.875, a full
+ * trigger 0.75), for its checkpoints.
  *
- * Buttons are the physical ones. Start and the other three d-pad directions are not said: encoding drops them and
- * decoding never sets them. The trigger is the processed value, whatever buttons are down: L or R make the game read
- * 1 and Z without them 0.35, so beside these buttons the class repeats what the buttons say and carries nothing new. */
+ * Buttons are the physical ones. Start and the other three d-pad directions are not said: encoding drops
+ * them and decoding never sets them. The trigger is the processed value, whatever buttons are down: L or R
+ * make the game read 1 and Z without them 0.35, so beside these buttons the class repeats what the buttons
+ * say and carries nothing new. */
 #include "melee/codec.h"
 
 #include <math.h>
@@ -52,7 +55,8 @@ static double clamp(double value, double low, double high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* Classes -n..n around rest, for a value that may lie beyond -1..1. Conversion to an integer cuts towards 0. */
+/* Classes -n..n around rest, for a value that may lie beyond -1..1. Conversion to an integer cuts towards
+ * 0. */
 static int32_t nearest(float value, int32_t n)
 {
     double at = clamp((double)value, -1, 1) * n;
@@ -134,7 +138,7 @@ exphil_status xph_melee_pad_decode(const xph_melee_codec *codec, const int32_t *
     return EXPHIL_OK;
 }
 
-/* ---- public ----------------------------------------------------------------------------------------------- */
+/* ---- public -------------------------------------------------------------------------------------------- */
 
 static exphil_status find(const char *name, const void *pad, const void *action,
                           const xph_melee_codec **codec, exphil_error *error)

@@ -1,6 +1,6 @@
-/* A frame seen from one player, and the plain numbers about each of its characters, items and the world that the
- * layout tables pick from. Absent and unknown things are zeros here; the masks that say so are numbers of their own.
- * Integers are clamped before they are converted, so any bytes are safe. */
+/* A frame seen from one player, and the plain numbers about each of its characters, items and the world
+ * that the layout tables pick from. Absent and unknown things are zeros here; the masks that say so are
+ * numbers of their own. Integers are clamped before they are converted, so any bytes are safe. */
 #include "melee/layout.h"
 
 #include <math.h>
@@ -14,7 +14,8 @@
 #define FLAGS4_HITSTUN  0x02
 #define FLAGS1_REFLECTS 0x14 /* what ExPhil's parser calls invulnerable */
 
-/* Where the ground ends on the right (and, mirrored, on the left), standing: libmelee stages.py EDGE_GROUND_POSITION. */
+/* Where the ground ends on the right (and, mirrored, on the left), standing: libmelee stages.py
+ * EDGE_GROUND_POSITION. */
 static const struct stage {
     int32_t id;
     float edge;
@@ -23,17 +24,14 @@ static const struct stage {
     {DREAM_LAND, 77.2713012695f}, {31, 68.4000015259f}, {32, 85.5656967163f},
 };
 
-/* Bits of the five flag bytes that mean something (Slippi's specification, post-frame 0x26..0x2A). */
+/* Bits of the five flag bytes that mean something (Slippi's specification, post-frame 0x26..0x2A): absorbing,
+ * reflecting as owner, reflecting; intangible, fast-falling, in hitlag as defender, in hitlag; holding, in
+ * shield; shield touched, powershield; cloaked, inactive, dead, off-screen. */
 static const struct bit {
     uint8_t byte, mask;
 } bits[XPH_CHAR_COUNT - XPH_CHAR_BIT] = {
-    {0, 0x02}, {0, 0x08}, {0, 0x10}, /* absorbing, reflecting as owner, reflecting */
-    {1, 0x04}, {1, 0x08}, {1, 0x10},
-    {1, 0x20},            /* intangible, fast-falling, in hitlag as defender, in hitlag */
-    {2, 0x04}, {2, 0x80}, /* holding, in shield */
-    {3, 0x04}, {3, 0x20}, /* shield touched, powershield */
-    {4, 0x02}, {4, 0x10}, {4, 0x40},
-    {4, 0x80}, /* cloaked, inactive, dead, off-screen */
+    {0, 0x02}, {0, 0x08}, {0, 0x10}, {1, 0x04}, {1, 0x08}, {1, 0x10}, {1, 0x20}, {2, 0x04},
+    {2, 0x80}, {3, 0x04}, {3, 0x20}, {4, 0x02}, {4, 0x10}, {4, 0x40}, {4, 0x80},
 };
 
 int32_t xph_melee_stage_place(int32_t stage)
@@ -57,7 +55,7 @@ static int32_t whole(double value, int32_t low, int32_t high)
     return value >= high ? high : (int32_t)value;
 }
 
-/* ---- scene ------------------------------------------------------------------------------------------------ */
+/* ---- scene --------------------------------------------------------------------------------------------- */
 
 static const exphil_melee_character *if_present(const exphil_melee_character *character)
 {
@@ -80,8 +78,9 @@ static double distance_of(const exphil_melee_item *item, const exphil_melee_char
     return dx * dx + dy * dy;
 }
 
-/* Nearest to the own character first, of equally near ones the older. An insertion sort of at most 15 items of which
- * only the first slots are kept. A position that is not finite is an error here, as it has no distance. */
+/* Nearest to the own character first, of equally near ones the older. An insertion sort of at most 15
+ * items of which only the first slots are kept. A position that is not finite is an error here, as it has
+ * no distance. */
 static exphil_status pick_items(xph_melee_scene *scene, const char **culprit)
 {
     const exphil_melee_character *own = scene->character[XPH_WHO_OWN];
@@ -148,7 +147,7 @@ exphil_status xph_melee_scene_make(const exphil_melee_frame *frame, xph_melee_sc
     return pick_items(scene, culprit);
 }
 
-/* ---- a character ------------------------------------------------------------------------------------------ */
+/* ---- a character --------------------------------------------------------------------------------------- */
 
 /* To the nearest whole frame, halves up, never below 0: what ExPhil's parser does. Not a number stays one. */
 static double rounded_age(double age)
@@ -164,7 +163,7 @@ static void gather_flags(const exphil_melee_character *c, double *value)
     value[XPH_CHAR_GROUNDED] = c->airborne == 0;
     value[XPH_CHAR_LCANCEL] = c->l_cancel == 1 || c->l_cancel == 2 ? c->l_cancel - 1 : -1;
     value[XPH_CHAR_REFLECTING] = (c->flags[0] & FLAGS1_REFLECTS) != 0;
-    /* The game keeps hitstun in a place that means other things at other times. It runs below 0 in some states. */
+    /* The place in which the game keeps hitstun means other things at other times, and runs below 0. */
     if (c->flags[3] & FLAGS4_HITSTUN) {
         value[XPH_CHAR_IN_HITSTUN] = 1;
         value[XPH_CHAR_HITSTUN] = c->misc < 0 ? 0 : (double)c->misc;
@@ -221,9 +220,10 @@ static void gather_character(const exphil_melee_character *c, double edge, doubl
     gather_known(c, value);
 }
 
-/* ---- the world and items ---------------------------------------------------------------------------------- */
+/* ---- the world and items ------------------------------------------------------------------------------- */
 
-/* Place of the Stadium's kinds 3 fire, 4 grass, 5 normal, 6 rock, 9 water; before the first event it is normal. */
+/* Place of the Stadium's kinds 3 fire, 4 grass, 5 normal, 6 rock, 9 water; before the first event it is
+ * normal. */
 static int32_t stadium_kind(int32_t kind)
 {
     static const int8_t place[10] = {2, -1, -1, 0, 1, 2, 3, -1, -1, 4};

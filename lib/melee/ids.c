@@ -1,5 +1,5 @@
-/* Names of characters and stages by external id (what a game start event holds). Searching ignores case and everything
- * but letters and digits, so "Dr. Mario", "dr_mario" and "DrMario" are the same. */
+/* Names of characters and stages by external id (what a game start event holds). Searching ignores case
+ * and everything but letters and digits, so "Dr. Mario", "dr_mario" and "DrMario" are the same. */
 #include "melee/melee.h"
 
 /* By external id. */

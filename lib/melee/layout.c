@@ -1,5 +1,5 @@
-/* Layouts by name: lookup, the field list for people and tests, the layout hash, and the preset specs that join a
- * layout with a codec. */
+/* Layouts by name: lookup, the field list for people and tests, the layout hash, and the preset specs that
+ * join a layout with a codec. */
 #include "melee/layout.h"
 #include "melee/codec.h"
 
@@ -14,7 +14,7 @@ const xph_melee_layout *xph_melee_layout_find(const char *name)
     return NULL;
 }
 
-/* ---- fields ----------------------------------------------------------------------------------------------- */
+/* ---- fields -------------------------------------------------------------------------------------------- */
 
 int64_t exphil_melee_field_count(const char *layout)
 {
@@ -64,7 +64,7 @@ exphil_status exphil_melee_field_get(const char *layout, int64_t index, exphil_m
     return xph_config_give(field, &known, sizeof known, sizeof known, "exphil_melee_field", error);
 }
 
-/* ---- hash ------------------------------------------------------------------------------------------------- */
+/* ---- hash ---------------------------------------------------------------------------------------------- */
 
 static void add_number(xph_hasher *hasher, uint64_t value)
 {
@@ -119,7 +119,7 @@ uint64_t xph_melee_layout_hash(const xph_melee_layout *layout)
     return xph_hash_end(&hasher);
 }
 
-/* ---- presets ---------------------------------------------------------------------------------------------- */
+/* ---- presets ------------------------------------------------------------------------------------------- */
 
 exphil_status exphil_melee_spec(const char *layout, const char *codec, exphil_spec *spec, exphil_error *error)
 {

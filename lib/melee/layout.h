@@ -1,6 +1,7 @@
-/* Observation layouts of Melee as declared tables. A layout is a list of sections (one character, the world, one
- * item); a section is a list of fields; a field says which gathered number goes where and how it is scaled. One
- * function walks the tables (encode.c), and the layout hash covers every property of every field. */
+/* Observation layouts of Melee as declared tables. A layout is a list of sections (one character, the
+ * world, one item); a section is a list of fields; a field says which gathered number goes where and how
+ * it is scaled. One function walks the tables (encode.c), and the layout hash covers every property of
+ * every field. */
 #ifndef XPH_MELEE_LAYOUT_H
 #define XPH_MELEE_LAYOUT_H
 
@@ -58,7 +59,7 @@ extern const xph_melee_layout xph_melee_layout_melee2, xph_melee_layout_exphil28
 /* Hash over every property of every field; differs for any two layouts that could mean something else. */
 uint64_t xph_melee_layout_hash(const xph_melee_layout *layout);
 
-/* ---- what is gathered about a character (gather.c) ------------------------------------------------------ */
+/* ---- what is gathered about a character (gather.c) ----------------------------------------------------- */
 
 enum {
     XPH_CHAR_PRESENT,
@@ -155,15 +156,15 @@ typedef struct xph_melee_scene {
 
 exphil_status xph_melee_scene_make(const exphil_melee_frame *frame, xph_melee_scene *scene,
                                    const char **culprit);
-/* Numbers of one section into value; false when its character or item is absent (value is then all zeros, with the
- * exception of XPH_CHAR_EDGE_85, which ExPhil computes from an x of 0). */
+/* Numbers of one section into value; false when its character or item is absent (value is then all zeros,
+ * with the exception of XPH_CHAR_EDGE_85, which ExPhil computes from an x of 0). */
 bool xph_melee_gather(const xph_melee_scene *scene, int32_t who, double value[XPH_MELEE_VALUES]);
 
 /* Tournament stages by external id: place in 0..5, -1 for any other; x of the right edge, 0 for any other. */
 int32_t xph_melee_stage_place(int32_t stage);
 double xph_melee_stage_edge(int32_t stage);
 
-/* ---- words of the tables ---------------------------------------------------------------------------------- */
+/* ---- words of the tables ------------------------------------------------------------------------------- */
 
 #define XPH_NUMBER(name, at, from, scale, low, high, source)                                                 \
   {                                                                                                          \

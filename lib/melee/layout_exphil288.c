@@ -1,34 +1,35 @@
-/* exphil288: the default vector of ExPhil (287 features and one zero), as its training path fills it from replays, so
- * that a policy trained there sees the same numbers here. The names are honest about what stands in them where ExPhil
- * calls it otherwise: "hitstun" holds hitlag and "invulnerable" the reflector bits, because its parser reads those.
- * Columns that its parser or its defaults never fill (Nana, previous controller, projectiles) are zero. The player
- * name is always number 0, "unknown", which is a one in the first of its 112 columns. A missing opponent is encoded as
- * one at x = 0 with all else zero, again as ExPhil does. */
+/* exphil288: the default vector of ExPhil (287 features and one zero), as its training path fills it from
+ * replays, so that a policy trained there sees the same numbers here. The names are honest about what
+ * stands in them where ExPhil calls it otherwise: "hitstun" holds hitlag and "invulnerable" the reflector
+ * bits, because its parser reads those. Columns that its parser or its defaults never fill (Nana, previous
+ * controller, projectiles) are zero. The player name is always number 0, "unknown", which is a one in the
+ * first of its 112 columns. A missing opponent is encoded as one at x = 0 with all else zero, again as
+ * ExPhil does. */
 #include "melee/layout.h"
 
 #define UNFILLED "0: ExPhil's replay parser never fills it"
 
 #define PLAYER(p, at)                                                                                        \
   XPH_NUMBER(p ".percent", at, XPH_CHAR_PERCENT, 0.01, 0, 5, "post 0x16 f32"),                               \
-      XPH_NUMBER(p ".facing", at + 1, XPH_CHAR_SIDE, 1, -1, 1, "post 0x12 f32 < 0 ? -1 : 1"),                \
-      XPH_NUMBER(p ".x", at + 2, XPH_CHAR_X, 0.05, -10, 10, "post 0x0A f32"),                                \
-      XPH_NUMBER(p ".y", at + 3, XPH_CHAR_Y, 0.05, -10, 10, "post 0x0E f32"),                                \
-      XPH_FLAG(p ".invulnerable", at + 4, XPH_CHAR_REFLECTING, "post 0x26 u8 bits 04 and 10 (reflect)"),     \
-      XPH_NUMBER(p ".jumps", at + 5, XPH_CHAR_JUMPS, 1.0 / 6, 0, 1, "post 0x32 u8"),                         \
-      XPH_NUMBER(p ".shield", at + 6, XPH_CHAR_SHIELD, 0.01, 0, 1, "post 0x1A f32"),                         \
-      XPH_FLAG(p ".on_ground", at + 7, XPH_CHAR_GROUNDED, "post 0x2F u8 == 0, or not recorded"),             \
-      XPH_NUMBER(p ".speed_air_x", at + 8, XPH_CHAR_AIR_X, 0.5, -10, 10, "post 0x35 f32"),                   \
-      XPH_NUMBER(p ".speed_ground_x", at + 9, XPH_CHAR_GROUND_X, 0.5, -10, 10, "post 0x45 f32"),             \
-      XPH_NUMBER(p ".speed_y", at + 10, XPH_CHAR_SPEED_Y, 0.5, -10, 10, "post 0x39 f32"),                    \
-      XPH_NUMBER(p ".speed_attack_x", at + 11, XPH_CHAR_ATTACK_X, 0.5, -10, 10, "post 0x3D f32"),            \
-      XPH_NUMBER(p ".speed_attack_y", at + 12, XPH_CHAR_ATTACK_Y, 0.5, -10, 10, "post 0x41 f32"),            \
-      XPH_NUMBER(p ".hitstun", at + 13, XPH_CHAR_HITLAG, 1.0 / 120, 0, 1, "post 0x49 f32 (hitlag)"),         \
-      XPH_NUMBER(p ".action_frame", at + 14, XPH_CHAR_AGE_ROUNDED, 1.0 / 60, 0, 2,                           \
+      XPH_NUMBER(p ".facing", (at) + 1, XPH_CHAR_SIDE, 1, -1, 1, "post 0x12 f32 < 0 ? -1 : 1"),              \
+      XPH_NUMBER(p ".x", (at) + 2, XPH_CHAR_X, 0.05, -10, 10, "post 0x0A f32"),                              \
+      XPH_NUMBER(p ".y", (at) + 3, XPH_CHAR_Y, 0.05, -10, 10, "post 0x0E f32"),                              \
+      XPH_FLAG(p ".invulnerable", (at) + 4, XPH_CHAR_REFLECTING, "post 0x26 u8 bits 04 and 10 (reflect)"),   \
+      XPH_NUMBER(p ".jumps", (at) + 5, XPH_CHAR_JUMPS, 1.0 / 6, 0, 1, "post 0x32 u8"),                       \
+      XPH_NUMBER(p ".shield", (at) + 6, XPH_CHAR_SHIELD, 0.01, 0, 1, "post 0x1A f32"),                       \
+      XPH_FLAG(p ".on_ground", (at) + 7, XPH_CHAR_GROUNDED, "post 0x2F u8 == 0, or not recorded"),           \
+      XPH_NUMBER(p ".speed_air_x", (at) + 8, XPH_CHAR_AIR_X, 0.5, -10, 10, "post 0x35 f32"),                 \
+      XPH_NUMBER(p ".speed_ground_x", (at) + 9, XPH_CHAR_GROUND_X, 0.5, -10, 10, "post 0x45 f32"),           \
+      XPH_NUMBER(p ".speed_y", (at) + 10, XPH_CHAR_SPEED_Y, 0.5, -10, 10, "post 0x39 f32"),                  \
+      XPH_NUMBER(p ".speed_attack_x", (at) + 11, XPH_CHAR_ATTACK_X, 0.5, -10, 10, "post 0x3D f32"),          \
+      XPH_NUMBER(p ".speed_attack_y", (at) + 12, XPH_CHAR_ATTACK_Y, 0.5, -10, 10, "post 0x41 f32"),          \
+      XPH_NUMBER(p ".hitstun", (at) + 13, XPH_CHAR_HITLAG, 1.0 / 120, 0, 1, "post 0x49 f32 (hitlag)"),       \
+      XPH_NUMBER(p ".action_frame", (at) + 14, XPH_CHAR_AGE_ROUNDED, 1.0 / 60, 0, 2,                         \
                  "post 0x22 f32, rounded, >= 0"),                                                            \
-      XPH_NUMBER(p ".stock", at + 15, XPH_CHAR_STOCKS, 0.25, 0, 1, "post 0x21 u8"),                          \
-      XPH_NUMBER(p ".ledge_distance", at + 16, XPH_CHAR_EDGE_85, 1.0 / 85, -10, 10,                          \
+      XPH_NUMBER(p ".stock", (at) + 15, XPH_CHAR_STOCKS, 0.25, 0, 1, "post 0x21 u8"),                        \
+      XPH_NUMBER(p ".ledge_distance", (at) + 16, XPH_CHAR_EDGE_85, 1.0 / 85, -10, 10,                        \
                  "85 - |x|, on any stage"),                                                                  \
-      XPH_ZERO(p ".nana", at + 17, 39, UNFILLED)
+      XPH_ZERO(p ".nana", (at) + 17, 39, UNFILLED)
 
 static const xph_melee_field own_fields[] = {
     PLAYER("own", 0),

@@ -6,71 +6,72 @@
  *   138  other Nana 46                     250  item3  14
  *                                          264  item4  14
  *
- * Every character has the same 46 columns. One that is absent is all zeros, ids too, and its first column says so.
- * What an older replay does not record is zero, and the five known_ columns say so (before 3.18 there are no stage
- * events: the stage is then as at the start of a game). Scales keep common values within -3..3. The age of an action
- * state comes twice, as a number and as an id of whole frames, because single frames matter at its start. */
+ * Every character has the same 46 columns. One that is absent is all zeros, ids too, and its first column
+ * says so. What an older replay does not record is zero, and the five known_ columns say so (before 3.18
+ * there are no stage events: the stage is then as at the start of a game). Scales keep common values
+ * within -3..3. The age of an action state comes twice, as a number and as an id of whole frames, because
+ * single frames matter at its start. */
 #include "melee/layout.h"
 
 /* p: prefix; at: first column. */
 #define CHARACTER(p, at)                                                                                     \
   XPH_FLAG(p ".present", at, XPH_CHAR_PRESENT, "has pre and post event in this frame"),                      \
-      XPH_NUMBER(p ".percent", at + 1, XPH_CHAR_PERCENT, 0.01, 0, 10, "post 0x16 f32"),                      \
-      XPH_NUMBER(p ".facing", at + 2, XPH_CHAR_FACING, 1, -1, 1, "post 0x12 f32"),                           \
-      XPH_NUMBER(p ".x", at + 3, XPH_CHAR_X, 0.02, -10, 10, "post 0x0A f32"),                                \
-      XPH_NUMBER(p ".y", at + 4, XPH_CHAR_Y, 0.02, -10, 10, "post 0x0E f32"),                                \
-      XPH_NUMBER(p ".speed_air_x", at + 5, XPH_CHAR_AIR_X, 0.5, -10, 10, "post 0x35 f32"),                   \
-      XPH_NUMBER(p ".speed_ground_x", at + 6, XPH_CHAR_GROUND_X, 0.5, -10, 10, "post 0x45 f32"),             \
-      XPH_NUMBER(p ".speed_y", at + 7, XPH_CHAR_SPEED_Y, 0.5, -10, 10, "post 0x39 f32"),                     \
-      XPH_NUMBER(p ".speed_attack_x", at + 8, XPH_CHAR_ATTACK_X, 0.25, -10, 10, "post 0x3D f32"),            \
-      XPH_NUMBER(p ".speed_attack_y", at + 9, XPH_CHAR_ATTACK_Y, 0.25, -10, 10, "post 0x41 f32"),            \
-      XPH_NUMBER(p ".shield", at + 10, XPH_CHAR_SHIELD, 1.0 / 60, 0, 1, "post 0x1A f32"),                    \
-      XPH_NUMBER(p ".jumps", at + 11, XPH_CHAR_JUMPS, 0.5, 0, 3, "post 0x32 u8"),                            \
-      XPH_FLAG(p ".airborne", at + 12, XPH_CHAR_AIRBORNE, "post 0x2F u8"),                                   \
-      XPH_NUMBER(p ".stocks", at + 13, XPH_CHAR_STOCKS, 0.25, 0, 5, "post 0x21 u8"),                         \
-      XPH_NUMBER(p ".state_age", at + 14, XPH_CHAR_AGE, 1.0 / 60, -1, 10, "post 0x22 f32"),                  \
-      XPH_FLAG(p ".in_hitstun", at + 15, XPH_CHAR_IN_HITSTUN, "post 0x29 u8 bit 02"),                        \
-      XPH_NUMBER(p ".hitstun", at + 16, XPH_CHAR_HITSTUN, 1.0 / 60, 0, 4,                                    \
+      XPH_NUMBER(p ".percent", (at) + 1, XPH_CHAR_PERCENT, 0.01, 0, 10, "post 0x16 f32"),                    \
+      XPH_NUMBER(p ".facing", (at) + 2, XPH_CHAR_FACING, 1, -1, 1, "post 0x12 f32"),                         \
+      XPH_NUMBER(p ".x", (at) + 3, XPH_CHAR_X, 0.02, -10, 10, "post 0x0A f32"),                              \
+      XPH_NUMBER(p ".y", (at) + 4, XPH_CHAR_Y, 0.02, -10, 10, "post 0x0E f32"),                              \
+      XPH_NUMBER(p ".speed_air_x", (at) + 5, XPH_CHAR_AIR_X, 0.5, -10, 10, "post 0x35 f32"),                 \
+      XPH_NUMBER(p ".speed_ground_x", (at) + 6, XPH_CHAR_GROUND_X, 0.5, -10, 10, "post 0x45 f32"),           \
+      XPH_NUMBER(p ".speed_y", (at) + 7, XPH_CHAR_SPEED_Y, 0.5, -10, 10, "post 0x39 f32"),                   \
+      XPH_NUMBER(p ".speed_attack_x", (at) + 8, XPH_CHAR_ATTACK_X, 0.25, -10, 10, "post 0x3D f32"),          \
+      XPH_NUMBER(p ".speed_attack_y", (at) + 9, XPH_CHAR_ATTACK_Y, 0.25, -10, 10, "post 0x41 f32"),          \
+      XPH_NUMBER(p ".shield", (at) + 10, XPH_CHAR_SHIELD, 1.0 / 60, 0, 1, "post 0x1A f32"),                  \
+      XPH_NUMBER(p ".jumps", (at) + 11, XPH_CHAR_JUMPS, 0.5, 0, 3, "post 0x32 u8"),                          \
+      XPH_FLAG(p ".airborne", (at) + 12, XPH_CHAR_AIRBORNE, "post 0x2F u8"),                                 \
+      XPH_NUMBER(p ".stocks", (at) + 13, XPH_CHAR_STOCKS, 0.25, 0, 5, "post 0x21 u8"),                       \
+      XPH_NUMBER(p ".state_age", (at) + 14, XPH_CHAR_AGE, 1.0 / 60, -1, 10, "post 0x22 f32"),                \
+      XPH_FLAG(p ".in_hitstun", (at) + 15, XPH_CHAR_IN_HITSTUN, "post 0x29 u8 bit 02"),                      \
+      XPH_NUMBER(p ".hitstun", (at) + 16, XPH_CHAR_HITSTUN, 1.0 / 60, 0, 4,                                  \
                  "post 0x2B f32 >= 0 while in_hitstun"),                                                     \
-      XPH_NUMBER(p ".hitlag", at + 17, XPH_CHAR_HITLAG, 0.1, 0, 4, "post 0x49 f32"),                         \
-      XPH_ONE_HOT(p ".hurtbox", at + 18, 3, XPH_CHAR_HURTBOX,                                                \
+      XPH_NUMBER(p ".hitlag", (at) + 17, XPH_CHAR_HITLAG, 0.1, 0, 4, "post 0x49 f32"),                       \
+      XPH_ONE_HOT(p ".hurtbox", (at) + 18, 3, XPH_CHAR_HURTBOX,                                              \
                   "post 0x34 u8: open, invulnerable, intangible"),                                           \
-      XPH_ONE_HOT(p ".l_cancel", at + 21, 2, XPH_CHAR_LCANCEL, "post 0x33 u8: hit, missed"),                 \
-      XPH_NUMBER(p ".combo", at + 23, XPH_CHAR_COMBO, 0.1, 0, 5, "post 0x1F u8"),                            \
-      XPH_NUMBER(p ".edge", at + 24, XPH_CHAR_EDGE, 0.02, -10, 10,                                           \
+      XPH_ONE_HOT(p ".l_cancel", (at) + 21, 2, XPH_CHAR_LCANCEL, "post 0x33 u8: hit, missed"),               \
+      XPH_NUMBER(p ".combo", (at) + 23, XPH_CHAR_COMBO, 0.1, 0, 5, "post 0x1F u8"),                          \
+      XPH_NUMBER(p ".edge", (at) + 24, XPH_CHAR_EDGE, 0.02, -10, 10,                                         \
                  "stage edge - |x|; 0 if no edge is known"),                                                 \
-      XPH_NUMBER(p ".edge_ahead", at + 25, XPH_CHAR_EDGE_AHEAD, 0.02, -10, 10,                               \
+      XPH_NUMBER(p ".edge_ahead", (at) + 25, XPH_CHAR_EDGE_AHEAD, 0.02, -10, 10,                             \
                  "stage edge - x * sign(facing)"),                                                           \
-      XPH_FLAG(p ".absorbing", at + 26, XPH_CHAR_BIT, "post 0x26 u8 bit 02"),                                \
-      XPH_FLAG(p ".reflecting_owner", at + 27, XPH_CHAR_BIT + 1, "post 0x26 u8 bit 08"),                     \
-      XPH_FLAG(p ".reflecting", at + 28, XPH_CHAR_BIT + 2, "post 0x26 u8 bit 10"),                           \
-      XPH_FLAG(p ".intangible", at + 29, XPH_CHAR_BIT + 3, "post 0x27 u8 bit 04"),                           \
-      XPH_FLAG(p ".fast_falling", at + 30, XPH_CHAR_BIT + 4, "post 0x27 u8 bit 08"),                         \
-      XPH_FLAG(p ".in_hitlag_hit", at + 31, XPH_CHAR_BIT + 5, "post 0x27 u8 bit 10"),                        \
-      XPH_FLAG(p ".in_hitlag", at + 32, XPH_CHAR_BIT + 6, "post 0x27 u8 bit 20"),                            \
-      XPH_FLAG(p ".holding", at + 33, XPH_CHAR_BIT + 7, "post 0x28 u8 bit 04"),                              \
-      XPH_FLAG(p ".in_shield", at + 34, XPH_CHAR_BIT + 8, "post 0x28 u8 bit 80"),                            \
-      XPH_FLAG(p ".shield_touched", at + 35, XPH_CHAR_BIT + 9, "post 0x29 u8 bit 04"),                       \
-      XPH_FLAG(p ".powershield", at + 36, XPH_CHAR_BIT + 10, "post 0x29 u8 bit 20"),                         \
-      XPH_FLAG(p ".cloaked", at + 37, XPH_CHAR_BIT + 11, "post 0x2A u8 bit 02"),                             \
-      XPH_FLAG(p ".inactive", at + 38, XPH_CHAR_BIT + 12, "post 0x2A u8 bit 10"),                            \
-      XPH_FLAG(p ".dead", at + 39, XPH_CHAR_BIT + 13, "post 0x2A u8 bit 40"),                                \
-      XPH_FLAG(p ".offscreen", at + 40, XPH_CHAR_BIT + 14, "post 0x2A u8 bit 80"),                           \
-      XPH_FLAG(p ".known_age", at + 41, XPH_CHAR_HAS_AGE, "recorder 0.2.0 or later"),                        \
-      XPH_FLAG(p ".known_flags", at + 42, XPH_CHAR_HAS_FLAGS, "recorder 2.0.0 or later"),                    \
-      XPH_FLAG(p ".known_hurtbox", at + 43, XPH_CHAR_HAS_HURTBOX, "recorder 2.1.0 or later"),                \
-      XPH_FLAG(p ".known_speed", at + 44, XPH_CHAR_HAS_SPEED, "recorder 3.5.0 or later"),                    \
-      XPH_FLAG(p ".known_hitlag", at + 45, XPH_CHAR_HAS_HITLAG, "recorder 3.8.0 or later")
+      XPH_FLAG(p ".absorbing", (at) + 26, XPH_CHAR_BIT, "post 0x26 u8 bit 02"),                              \
+      XPH_FLAG(p ".reflecting_owner", (at) + 27, XPH_CHAR_BIT + 1, "post 0x26 u8 bit 08"),                   \
+      XPH_FLAG(p ".reflecting", (at) + 28, XPH_CHAR_BIT + 2, "post 0x26 u8 bit 10"),                         \
+      XPH_FLAG(p ".intangible", (at) + 29, XPH_CHAR_BIT + 3, "post 0x27 u8 bit 04"),                         \
+      XPH_FLAG(p ".fast_falling", (at) + 30, XPH_CHAR_BIT + 4, "post 0x27 u8 bit 08"),                       \
+      XPH_FLAG(p ".in_hitlag_hit", (at) + 31, XPH_CHAR_BIT + 5, "post 0x27 u8 bit 10"),                      \
+      XPH_FLAG(p ".in_hitlag", (at) + 32, XPH_CHAR_BIT + 6, "post 0x27 u8 bit 20"),                          \
+      XPH_FLAG(p ".holding", (at) + 33, XPH_CHAR_BIT + 7, "post 0x28 u8 bit 04"),                            \
+      XPH_FLAG(p ".in_shield", (at) + 34, XPH_CHAR_BIT + 8, "post 0x28 u8 bit 80"),                          \
+      XPH_FLAG(p ".shield_touched", (at) + 35, XPH_CHAR_BIT + 9, "post 0x29 u8 bit 04"),                     \
+      XPH_FLAG(p ".powershield", (at) + 36, XPH_CHAR_BIT + 10, "post 0x29 u8 bit 20"),                       \
+      XPH_FLAG(p ".cloaked", (at) + 37, XPH_CHAR_BIT + 11, "post 0x2A u8 bit 02"),                           \
+      XPH_FLAG(p ".inactive", (at) + 38, XPH_CHAR_BIT + 12, "post 0x2A u8 bit 10"),                          \
+      XPH_FLAG(p ".dead", (at) + 39, XPH_CHAR_BIT + 13, "post 0x2A u8 bit 40"),                              \
+      XPH_FLAG(p ".offscreen", (at) + 40, XPH_CHAR_BIT + 14, "post 0x2A u8 bit 80"),                         \
+      XPH_FLAG(p ".known_age", (at) + 41, XPH_CHAR_HAS_AGE, "recorder 0.2.0 or later"),                      \
+      XPH_FLAG(p ".known_flags", (at) + 42, XPH_CHAR_HAS_FLAGS, "recorder 2.0.0 or later"),                  \
+      XPH_FLAG(p ".known_hurtbox", (at) + 43, XPH_CHAR_HAS_HURTBOX, "recorder 2.1.0 or later"),              \
+      XPH_FLAG(p ".known_speed", (at) + 44, XPH_CHAR_HAS_SPEED, "recorder 3.5.0 or later"),                  \
+      XPH_FLAG(p ".known_hitlag", (at) + 45, XPH_CHAR_HAS_HITLAG, "recorder 3.8.0 or later")
 
 /* Action states above 543 share its row; the highest one ever seen is 529 (Kirby). */
 #define MOTION_IDS(p, at)                                                                                    \
   XPH_ID(p ".state", at, XPH_CHAR_STATE, 543, "post 0x08 u16"),                                              \
-      XPH_ID(p ".age", at + 1, XPH_CHAR_AGE_ID, 63, "post 0x22 f32, whole part + 2; 0 not known")
+      XPH_ID(p ".age", (at) + 1, XPH_CHAR_AGE_ID, 63, "post 0x22 f32, whole part + 2; 0 not known")
 
 /* Internal characters are 0..32; 33 stands for all others. */
 #define IDENTITY_IDS(p, at)                                                                                  \
   XPH_ID(p ".character", at, XPH_CHAR_CHARACTER, 33, "post 0x07 u8"),                                        \
-      XPH_ID(p ".last_attack", at + 1, XPH_CHAR_LAST_ATTACK, 63, "post 0x1E u8")
+      XPH_ID(p ".last_attack", (at) + 1, XPH_CHAR_LAST_ATTACK, 63, "post 0x1E u8")
 
 static const xph_melee_field own_fields[] = {CHARACTER("own", 0), MOTION_IDS("own", 0),
                                              IDENTITY_IDS("own", 2)};
@@ -105,19 +106,19 @@ static const xph_melee_field world_fields[] = {
 /* The items nearest to the own character, nearest first (of equals the older); anyone's, of any kind. */
 #define ITEM(p, at, id)                                                                                      \
   XPH_FLAG(p ".present", at, XPH_ITEM_PRESENT, "item 0x3B of this frame"),                                   \
-      XPH_FLAG(p ".own", at + 1, XPH_ITEM_OWN, "item 0x2A i8 is the own port"),                              \
-      XPH_FLAG(p ".opponent", at + 2, XPH_ITEM_OPPONENT, "item 0x2A i8 is the opponent's port"),             \
-      XPH_FLAG(p ".nobody", at + 3, XPH_ITEM_NOBODY, "item 0x2A i8 < 0; always before 3.6.0"),               \
-      XPH_NUMBER(p ".facing", at + 4, XPH_ITEM_FACING, 1, -1, 1, "item 0x08 f32"),                           \
-      XPH_NUMBER(p ".x", at + 5, XPH_ITEM_X, 0.02, -10, 10, "item 0x14 f32"),                                \
-      XPH_NUMBER(p ".y", at + 6, XPH_ITEM_Y, 0.02, -10, 10, "item 0x18 f32"),                                \
-      XPH_NUMBER(p ".dx", at + 7, XPH_ITEM_DX, 0.02, -10, 10, "item x - own x"),                             \
-      XPH_NUMBER(p ".dy", at + 8, XPH_ITEM_DY, 0.02, -10, 10, "item y - own y"),                             \
-      XPH_NUMBER(p ".speed_x", at + 9, XPH_ITEM_SPEED_X, 0.5, -10, 10, "item 0x0C f32"),                     \
-      XPH_NUMBER(p ".speed_y", at + 10, XPH_ITEM_SPEED_Y, 0.5, -10, 10, "item 0x10 f32"),                    \
-      XPH_NUMBER(p ".state", at + 11, XPH_ITEM_STATE, 0.1, 0, 3, "item 0x07 u8"),                            \
-      XPH_NUMBER(p ".timer", at + 12, XPH_ITEM_TIMER, 0.01, -1, 10, "item 0x1E f32"),                        \
-      XPH_NUMBER(p ".damage", at + 13, XPH_ITEM_DAMAGE, 0.05, 0, 5, "item 0x1C u16"),                        \
+      XPH_FLAG(p ".own", (at) + 1, XPH_ITEM_OWN, "item 0x2A i8 is the own port"),                            \
+      XPH_FLAG(p ".opponent", (at) + 2, XPH_ITEM_OPPONENT, "item 0x2A i8 is the opponent's port"),           \
+      XPH_FLAG(p ".nobody", (at) + 3, XPH_ITEM_NOBODY, "item 0x2A i8 < 0; always before 3.6.0"),             \
+      XPH_NUMBER(p ".facing", (at) + 4, XPH_ITEM_FACING, 1, -1, 1, "item 0x08 f32"),                         \
+      XPH_NUMBER(p ".x", (at) + 5, XPH_ITEM_X, 0.02, -10, 10, "item 0x14 f32"),                              \
+      XPH_NUMBER(p ".y", (at) + 6, XPH_ITEM_Y, 0.02, -10, 10, "item 0x18 f32"),                              \
+      XPH_NUMBER(p ".dx", (at) + 7, XPH_ITEM_DX, 0.02, -10, 10, "item x - own x"),                           \
+      XPH_NUMBER(p ".dy", (at) + 8, XPH_ITEM_DY, 0.02, -10, 10, "item y - own y"),                           \
+      XPH_NUMBER(p ".speed_x", (at) + 9, XPH_ITEM_SPEED_X, 0.5, -10, 10, "item 0x0C f32"),                   \
+      XPH_NUMBER(p ".speed_y", (at) + 10, XPH_ITEM_SPEED_Y, 0.5, -10, 10, "item 0x10 f32"),                  \
+      XPH_NUMBER(p ".state", (at) + 11, XPH_ITEM_STATE, 0.1, 0, 3, "item 0x07 u8"),                          \
+      XPH_NUMBER(p ".timer", (at) + 12, XPH_ITEM_TIMER, 0.01, -1, 10, "item 0x1E f32"),                      \
+      XPH_NUMBER(p ".damage", (at) + 13, XPH_ITEM_DAMAGE, 0.05, 0, 5, "item 0x1C u16"),                      \
       XPH_ID(p ".type", id, XPH_ITEM_TYPE, 255, "item 0x05 u16, + 1; 0 absent")
 
 static const xph_melee_field item0_fields[] = {ITEM("item0", 208, 13)};

@@ -1,4 +1,5 @@
-/* Specs: every rule refused by name, hashes that change with every property and with nothing else, flat copies. */
+/* Specs: every rule refused by name, hashes that change with every property and with nothing else, flat
+ * copies. */
 #include "test.h"
 
 #include <stdio.h>
