@@ -1,0 +1,14 @@
+/* What a model needs its batches to be. */
+#include "model/model_internal.h"
+
+exphil_status exphil_model_sampling(const exphil_model *model, exphil_sampling *sampling, exphil_error *error)
+{
+    if (!model || !sampling) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", model ? "sampling" : "model");
+    const xph_model_shape *shape = &model->shape;
+    exphil_sampling known = EXPHIL_SAMPLING_INIT;
+    known.mode = shape->mode;
+    known.delay_frames = shape->delay;
+    known.action_slots = shape->slots;
+    known.time = shape->mode == EXPHIL_MODE_WINDOW ? shape->window : 0;
+    return xph_config_give(sampling, &known, sizeof known, sizeof known, "exphil_sampling", error);
+}
