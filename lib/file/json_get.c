@@ -36,7 +36,7 @@ static const char *path_text(const xph_json *json, int32_t at, const char *membe
         const char *name = xph_json_name(json, at);
         if (*from && *from != '[') prepend(text, &from, ".");
         snprintf(item, sizeof item, "[%d]", name ? 0 : (int)index_of(json, at));
-        prepend(text, &from, name ? name : item);
+        prepend(text, &from, !name ? item : *name ? name : "\"\"");
     }
     return *from ? from : "the whole";
 }

@@ -1,0 +1,30 @@
+/* Programs of other people as judges: the Python package that defines the safetensors format. */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SCRIPT EXPHIL_SOURCE_DIR "/tests/support/safetensors_check.py"
+
+static const char *python(void)
+{
+    const char *given = getenv("EXPHIL_PYTHON");
+    return given && *given ? given : "python3";
+}
+
+bool test_safetensors_rewrite(const char *from, const char *to, char *said, size_t room)
+{
+    char command[4096];
+    snprintf(command, sizeof command, "\"%s\" \"%s\" probe 2>/dev/null", python(), SCRIPT);
+    if (system(command) != 0) {
+        printf("SKIPPED: %s has no safetensors and numpy packages; set EXPHIL_PYTHON to one that has\n",
+               python());
+        return false;
+    }
+    snprintf(command, sizeof command, "\"%s\" \"%s\" \"%s\" \"%s\"", python(), SCRIPT, from, to);
+    FILE *pipe = popen(command, "r");
+    size_t bytes = pipe ? fread(said, 1, room - 1, pipe) : 0;
+    said[bytes] = '\0';
+    if (!pipe || pclose(pipe) != 0) fail_msg("%s failed", command);
+    return true;
+}
