@@ -1,0 +1,171 @@
+/* AdamW, the norm of an arena and y = a x + b y against their formulas in double. */
+#include "kernel_test.h"
+
+#include <float.h>
+#include <math.h>
+
+static void adam_shape(int64_t count, int64_t decay_count, bool averaged)
+{
+    double *p = case_random(count, -1, 1), *grad = case_random(count, -1, 1), *m = case_random(count, -1, 1);
+    double *v = case_random(count, 0, 1), *ema = averaged ? case_random(count, -1, 1) : NULL;
+    double *want_p = kt_copy(p, count), *want_m = kt_copy(m, count), *want_v = kt_copy(v, count);
+    double *want_ema = averaged ? kt_copy(ema, count) : NULL;
+    xph_adam_args a = {.count = count, .decay_count = decay_count, .rate = 1e-2, .beta1 = 0.9, .beta2 = 0.95};
+    a.epsilon = 1e-8;
+    a.decay = 0.1;
+    a.correction1 = 1 - pow(0.9, 3);
+    a.correction2 = 1 - pow(0.95, 3);
+    a.grad_scale = 0.37;
+    a.ema_decay = 0.99;
+    for (int64_t i = 0; i < count; i++) {
+        double g = grad[i] * a.grad_scale, decay = i < decay_count ? a.decay : 0;
+        want_m[i] = a.beta1 * m[i] + (1 - a.beta1) * g;
+        want_v[i] = a.beta2 * v[i] + (1 - a.beta2) * g * g;
+        double step = want_m[i] / a.correction1 / (sqrt(want_v[i] / a.correction2) + a.epsilon);
+        want_p[i] -= a.rate * (step + decay * p[i]);
+        if (ema) want_ema[i] = ema[i] * a.ema_decay + want_p[i] * (1 - a.ema_decay);
+    }
+    const kt_tensor tensors[] = {
+        KT_FLAT(xph_adam_args, p, 1, count, KT_ADD, p, want_p),
+        KT_FLAT(xph_adam_args, grad, 1, count, KT_IN, grad, NULL),
+        KT_FLAT(xph_adam_args, m, 1, count, KT_ADD, m, want_m),
+        KT_FLAT(xph_adam_args, v, 1, count, KT_ADD, v, want_v),
+        KT_FLAT(xph_adam_args, ema, 1, count, averaged ? KT_ADD : KT_IN, ema, want_ema),
+    };
+    const kt_case c = {"adam", XPH_OP_ADAM, &a, sizeof a, KT_DENSE, tensors, 5, 0, 1e-14, 1e-6, NULL, NULL};
+    kt_check(&c);
+    case_release();
+}
+
+static void adam(void **state)
+{
+    (void)state;
+    case_seed(1);
+    adam_shape(0, 0, true);
+    adam_shape(1, 1, true);
+    adam_shape(37, 13, true);
+    adam_shape(1000, 0, false);
+    adam_shape(40001, 16390, true);
+    adam_shape(32768, 40000, false);
+}
+
+/* A gradient that is not a number reaches its parameter, and only that. */
+static void adam_bad(void **state)
+{
+    (void)state;
+    const xph_kernel_set *sets[8];
+    int count = case_sets(sets);
+    for (int k = 0; k < count; k++) {
+        case_seed(4);
+        double *p = case_random(50, -1, 1), *grad = case_random(50, -1, 1), *m = case_zeros(50),
+               *v = case_zeros(50);
+        double *results[KT_MOST];
+        grad[17] = NAN;
+        const kt_tensor tensors[] = {KT_FLAT(xph_adam_args, p, 1, 50, KT_ADD, p, NULL),
+                                     KT_FLAT(xph_adam_args, grad, 1, 50, KT_IN, grad, NULL),
+                                     KT_FLAT(xph_adam_args, m, 1, 50, KT_ADD, m, NULL),
+                                     KT_FLAT(xph_adam_args, v, 1, 50, KT_ADD, v, NULL)};
+        const xph_adam_args a = {.count = 50, .rate = 1, .correction1 = 1, .correction2 = 1, .grad_scale = 1};
+        const kt_case c = {"adam", XPH_OP_ADAM, &a, sizeof a, KT_DENSE, tensors, 4, 0, 0, 0, NULL, NULL};
+        kt_run(&c, sets[k], sets[k]->op[XPH_OP_ADAM], 1, results);
+        for (int i = 0; i < 50; i++) assert_int_equal(isfinite(results[0][i]) == 0, i == 17);
+        case_release();
+    }
+}
+
+typedef struct norm {
+    double norm;
+    int64_t bad;
+} norm;
+
+static norm norm_of(const xph_kernel_set *set, const double *x, int64_t count, int threads)
+{
+    norm n = {-1, -2};
+    const xph_candidate *candidate = set->op[XPH_OP_NORM2];
+    xph_norm2_args args = {set->type, count, case_give(set->type, x, 1, count, count), &n.norm, &n.bad, NULL};
+    args.scratch = case_scratch(candidate, &args);
+    case_run(candidate, &args, threads);
+    return n;
+}
+
+static void norm2_shape(int64_t count, double low, double high)
+{
+    const xph_kernel_set *sets[8];
+    int all = case_sets(sets);
+    double *x = case_random(count, low, high), sum = 0, first = -1;
+    for (int64_t i = 0; i < count; i++) sum += x[i] * x[i];
+    for (int k = 0; k < all; k++) {
+        norm one = norm_of(sets[k], x, count, 1), four = norm_of(sets[k], x, count, 4);
+        assert_true(fabs(one.norm - sqrt(sum)) <= 1e-12 * sqrt(sum));
+        assert_true(one.norm == four.norm && one.bad == -1 && four.bad == -1);
+        if (sets[k]->type == XPH_F32 && first < 0) first = one.norm;
+        if (sets[k]->type == XPH_F32) assert_true(one.norm == first);
+    }
+    case_release();
+}
+
+static void norm2(void **state)
+{
+    (void)state;
+    case_seed(2);
+    norm2_shape(0, 0, 1);
+    norm2_shape(1, -3, -3);
+    norm2_shape(31, -1, 1);
+    norm2_shape(16385, -1, 1);
+    norm2_shape(100003, -1e-3, 1e-3);
+    norm2_shape(5000, -3e38, 3e38);
+    norm2_shape(70000, 0, 0);
+}
+
+/* Squares beyond the range of a double, and the first element that is not finite. */
+static void norm2_limits(void **state)
+{
+    (void)state;
+    const xph_kernel_set *sets[8];
+    int all = case_sets(sets);
+    double *x = case_zeros(40000);
+    x[3] = 3e300;
+    x[39999] = -4e300;
+    assert_true(fabs(norm_of(&xph_kernels_f64_ref, x, 40000, 2).norm - 5e300) < 1e287);
+    x[3] = 3e-300;
+    x[39999] = -4e-300;
+    assert_true(fabs(norm_of(&xph_kernels_f64_ref, x, 40000, 2).norm - 5e-300) < 1e-313);
+    const double bad[] = {NAN, INFINITY, -INFINITY};
+    for (int k = 0; k < all; k++) {
+        for (int i = 0; i < 3; i++) {
+            x[3] = x[39999] = 1;
+            x[20001] = bad[i];
+            x[30000] = NAN;
+            norm n = norm_of(sets[k], x, 40000, 2);
+            assert_true(n.bad == 20001 && !isfinite(n.norm));
+        }
+    }
+    case_release();
+}
+
+static void axpby(void **state)
+{
+    (void)state;
+    const int64_t counts[] = {0, 1, 33, 16384, 40001};
+    for (int i = 0; i < 5; i++) {
+        int64_t count = counts[i];
+        case_seed((uint64_t)i);
+        double *x = case_random(count, -1, 1), *y = case_random(count, -1, 1), *want = kt_copy(y, count);
+        for (int64_t k = 0; k < count; k++) want[k] = x[k] * 0.75 + y[k] * -1.5;
+        const kt_tensor tensors[] = {KT_FLAT(xph_axpby_args, x, 1, count, KT_IN, x, NULL),
+                                     KT_FLAT(xph_axpby_args, y, 1, count, KT_ADD, y, want)};
+        const xph_axpby_args args = {.count = count, .a = 0.75, .b = -1.5};
+        const kt_case c = {"axpby", XPH_OP_AXPBY, &args, sizeof args, KT_DENSE, tensors, 2,
+                           0,       1e-14,        3e-7,  NULL,        NULL};
+        kt_check(&c);
+        case_release();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(adam), cmocka_unit_test(adam_bad),
+                                       cmocka_unit_test(norm2), cmocka_unit_test(norm2_limits),
+                                       cmocka_unit_test(axpby)};
+    return cmocka_run_group_tests_name("kernel_adam", tests, NULL, NULL);
+}
