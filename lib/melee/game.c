@@ -77,12 +77,18 @@ static void take_stage(const exphil_slp_frame *from, uint32_t fields, exphil_mel
     to->stadium_event = stadium ? from->stadium_event : 0;
 }
 
+/* Ports are counted from 1 here and from 0 in the replay. */
+static const exphil_slp_player *leader_at(const exphil_slp *slp, int64_t position, int32_t port)
+{
+    return port < 1 || port > EXPHIL_SLP_PORTS ? NULL : exphil_slp_player_at(slp, position, port - 1, 0);
+}
+
 bool xph_melee_game_state(const exphil_slp *slp, int64_t position, int32_t own_port, int32_t opponent_port,
                           exphil_melee_frame *frame)
 {
     const exphil_slp_frame *from = exphil_slp_frame_at(slp, position);
     exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
-    if (!from || !exphil_slp_player_at(slp, position, own_port - 1, 0)) return false;
+    if (!from || !leader_at(slp, position, own_port)) return false;
     if (exphil_slp_query(slp, &info, NULL) < 0) return false;
     exphil_melee_frame made = {.struct_size = sizeof made,
                                .frame = from->frame,
@@ -107,7 +113,7 @@ bool xph_melee_game_state(const exphil_slp *slp, int64_t position, int32_t own_p
 
 bool xph_melee_game_pad(const exphil_slp *slp, int64_t position, int32_t port, exphil_pad *pad)
 {
-    const exphil_slp_player *from = exphil_slp_player_at(slp, position, port - 1, 0);
+    const exphil_slp_player *from = leader_at(slp, position, port);
     if (!from) return false;
     *pad =
         (exphil_pad){from->physical_buttons, from->joy_x, from->joy_y, from->c_x, from->c_y, from->trigger};
