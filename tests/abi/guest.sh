@@ -22,22 +22,13 @@ grep -v '^#' "$here/undefined.txt" | grep . | sort -u >"$work/allowed"
 comm -23 "$work/undefined" "$work/allowed" >"$work/surprises"
 [ ! -s "$work/surprises" ] || complain "functions that the library may not need (tests/abi/undefined.txt):" "$work/surprises"
 
-# What the compiler's own start files put into every shared library is let through.
-nm "$shared" | awk '$2 ~ /^[BbDdCc]$/ { print $3 }' |
+# Constant tables of pointers must be relocated and so lie in .data.rel.ro, which is read-only when the program runs
+# but for nm is data too. What the compiler's own start files put into every shared library is let through.
+set -- $(readelf -W -S "$shared" | sed -nE 's/.* \.data\.rel\.ro +[A-Z]+ +([0-9a-f]+) +[0-9a-f]+ +([0-9a-f]+).*/\1 \2/p') 0 0
+relro=$(printf '%016x' $((0x$1)))
+relro_end=$(printf '%016x' $((0x$1 + 0x$2)))
+nm "$shared" | awk -v from="$relro" -v to="$relro_end" '$2 ~ /^[BbDdCc]$/ && !($1 >= from && $1 < to) { print $3 }' |
   grep -vE '^(completed\.[0-9]+|__dso_handle|__TMC_END__|_DYNAMIC|_GLOBAL_OFFSET_TABLE_|__frame_dummy_init_array_entry|__do_global_dtors_aux_fini_array_entry|__(init|fini)_array_(start|end))$' >"$work/writable"
-# Tables of pointers need relocation and so are in .data.rel.ro, which nm also calls d; readelf knows better.
-readelf -W -S "$shared" | awk '$2 == ".data.rel.ro" || $3 == ".data.rel.ro" { for (i = 1; i <= NF; i++) if ($i == ".data.rel.ro") print $(i + 2), $(i + 4) }' >"$work/relro"
-if [ -s "$work/relro" ]; then
-  read -r start size <"$work/relro"
-  start=$((0x$start)) size=$((0x$size))
-  : >"$work/really"
-  while read -r name; do
-    at=$(nm "$shared" | awk -v name="$name" '$3 == name { print $1; exit }')
-    at=$((0x$at))
-    { [ $at -ge $start ] && [ $at -lt $((start + size)) ]; } || echo "$name" >>"$work/really"
-  done <"$work/writable"
-  mv "$work/really" "$work/writable"
-fi
 [ ! -s "$work/writable" ] || complain "writable global state:" "$work/writable"
 
 readelf -W -l "$shared" | grep -w TLS >"$work/tls"
