@@ -6,7 +6,8 @@
 
 static float clamp(double value, double low, double high)
 {
-    return (float)(value < low ? low : value > high ? high : value);
+    double raised = value < low ? low : value; /* two plain choices: no branches */
+    return (float)(raised > high ? high : raised);
 }
 
 /* Fills the columns of one section. False: *culprit says which value is not finite. */

@@ -297,9 +297,16 @@ static void gather_item(const xph_melee_scene *scene, const exphil_melee_item *i
     value[XPH_ITEM_TYPE] = item->type + 1;
 }
 
+/* How many numbers a section has. */
+static size_t count_of(int32_t who)
+{
+    if (who == XPH_WHO_WORLD) return XPH_WORLD_COUNT;
+    return who >= XPH_WHO_ITEM ? XPH_ITEM_COUNT : XPH_CHAR_COUNT;
+}
+
 bool xph_melee_gather(const xph_melee_scene *scene, int32_t who, double value[XPH_MELEE_VALUES])
 {
-    memset(value, 0, XPH_MELEE_VALUES * sizeof *value);
+    memset(value, 0, count_of(who) * sizeof *value);
     if (who == XPH_WHO_WORLD) {
         gather_world(scene, value);
         return true;
