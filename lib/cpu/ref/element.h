@@ -155,11 +155,12 @@ XPH_INLINE real real_silu(real x)
     return x * real_sigmoid(x);
 }
 
-/* Derivative of SiLU: s + x s (1 - s) with s = sigmoid(x). */
+/* Derivative of SiLU: s + x s (1 - s) with s = sigmoid(x), 1 - s = sigmoid(-x). */
 XPH_INLINE real real_silu_slope(real x)
 {
-    real s = real_sigmoid(x);
-    return FMA(x * s, R(1.0) - s, s);
+    real e = real_exp(-REAL_ABS(x)), large = R(1.0) / (R(1.0) + e), small = e * large;
+    real s = x < R(0.0) ? small : large, rest = x < R(0.0) ? large : small;
+    return FMA(x * s, rest, s);
 }
 
 /* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|). */

@@ -1,0 +1,145 @@
+/* The functions of one number in single precision against libm in double, over all exponents and both signs. */
+#define XPH_SET f32_ref
+#define XPH_REAL_F32
+#include "cpu/ref/real.h"
+
+#include "test.h"
+
+#include <math.h>
+
+static double sigmoid(double x)
+{
+    return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
+}
+static double silu(double x)
+{
+    return x * sigmoid(x);
+}
+static double silu_slope(double x)
+{
+    return sigmoid(x) * (1 + x * sigmoid(-x));
+}
+static double softplus(double x)
+{
+    return x > 40 ? x : log1p(exp(x));
+}
+
+static float f32_exp(float x)
+{
+    return real_exp(x);
+}
+static float f32_log(float x)
+{
+    return real_log(x);
+}
+static float f32_tanh(float x)
+{
+    return real_tanh(x);
+}
+static float f32_sigmoid(float x)
+{
+    return real_sigmoid(x);
+}
+static float f32_silu(float x)
+{
+    return real_silu(x);
+}
+static float f32_silu_slope(float x)
+{
+    return real_silu_slope(x);
+}
+static float f32_softplus(float x)
+{
+    return real_softplus(x);
+}
+static float f32_log1p(float x)
+{
+    return real_log1p_unit(x);
+}
+static float f32_exp2(float x)
+{
+    return real_exp2_falling(x);
+}
+
+typedef struct function {
+    const char *name;
+    float (*single)(float);
+    double (*exact)(double);
+    double low, high; /* where it is promised */
+    double ulp;       /* distance allowed, in units of the last place of a float near the result */
+    double floor;     /* and absolute */
+} function;
+
+/* SiLU's slope crosses 0: there only its absolute error is small. exp2 for x <= 0 ends at 2^-126. */
+static const function functions[] = {
+    {"exp", f32_exp, exp, -INFINITY, INFINITY, 1.1, 0},
+    {"log", f32_log, log, -INFINITY, INFINITY, 2.0, 0},
+    {"tanh", f32_tanh, tanh, -INFINITY, INFINITY, 2.6, 0},
+    {"sigmoid", f32_sigmoid, sigmoid, -INFINITY, INFINITY, 2.5, 0},
+    {"silu", f32_silu, silu, -1e30, INFINITY, 3.5, 1e-43},
+    {"silu slope", f32_silu_slope, silu_slope, -1e30, 1e30, 4.0, 1.5e-7},
+    {"softplus", f32_softplus, softplus, -INFINITY, INFINITY, 3.0, 0},
+    {"log1p", f32_log1p, log1p, 0, 1, 3.0, 0},
+    {"exp2", f32_exp2, exp2, -126, 0, 1.2, 0},
+};
+
+static void check_at(const function *f, float x)
+{
+    float got = f->single(x);
+    double want = f->exact((double)x);
+    if (isnan(want) || isnan(got)) {
+        if (isnan(want) && isnan(got)) return;
+        fail_msg("%s(%a) = %a, exact %a", f->name, (double)x, (double)got, want);
+    }
+    float near = (float)want;
+    if (got == near) return;
+    double unit = (double)nextafterf(fabsf(near), INFINITY) - fabs((double)near);
+    if (fabs((double)got - want) <= f->ulp * unit + f->floor) return;
+    fail_msg("%s(%a) = %a, exact %a", f->name, (double)x, (double)got, want);
+}
+
+static void all_exponents(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        const function *f = &functions[i];
+        for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += 9973) {
+            float x = float_from((uint32_t)bits);
+            if (isnan(x)) assert_true(isnan(f->single(x)));
+            if ((double)x >= f->low && (double)x <= f->high) check_at(f, x);
+        }
+        const float special[] = {0.0f,      -0.0f, 1.0f,  -1.0f,  0x1p-149f, -0x1p-149f,
+                                 0x1p-126f, 88.7f, 88.8f, -87.4f, -103.9f,   -104.1f,
+                                 1e4f,      -1e4f, 3e38f, -3e38f, INFINITY,  -INFINITY};
+        for (size_t k = 0; k < sizeof special / sizeof *special; k++)
+            if ((double)special[k] >= f->low && (double)special[k] <= f->high) check_at(f, special[k]);
+        assert_true(isnan(f->single(NAN)) && isnan(f->single(-NAN)));
+    }
+}
+
+/* Lane sums: the promised order, whatever the length. */
+static void fixed_order(void **state)
+{
+    (void)state;
+    float a[100], b[100];
+    xph_rng rng = {1, XPH_RNG_TEST, 0};
+    for (int i = 0; i < 100; i++) a[i] = xph_rng_float(&rng) - 0.5f;
+    for (int i = 0; i < 100; i++) b[i] = xph_rng_float(&rng) * 100.0f;
+    for (int count = 0; count <= 100; count++) {
+        float lane[64] = {0}, plain[64] = {0};
+        for (int i = 0; i < count; i++) lane[i % 32] = fmaf(a[i], b[i], lane[i % 32]);
+        for (int i = 0; i < count; i++) plain[i % 32] += b[i];
+        for (int step = 16; step; step /= 2) {
+            for (int i = 0; i < step; i++) lane[i] += lane[i + step];
+            for (int i = 0; i < step; i++) plain[i] += plain[i + step];
+        }
+        assert_true(dot(a, b, count) == lane[0]);
+        assert_true(sum(b, count) == plain[0]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_exponents), cmocka_unit_test(fixed_order)};
+    return cmocka_run_group_tests_name("kernel_element", tests, NULL, NULL);
+}
