@@ -15,14 +15,14 @@ static exphil_status too_large(xph_plan *plan)
 /* Place of `bytes` on top of the stack; the stack itself stays. */
 static size_t reach(xph_plan *plan, size_t bytes, size_t *end)
 {
-    size_t last;
-    if (!xph_size_add(plan->top, bytes, &last) || !xph_size_align(last, BUFFER_ALIGN, &last)) {
+    size_t first = plan->top, last;
+    if (!xph_size_add(first, bytes, &last) || !xph_size_align(last, BUFFER_ALIGN, &last)) {
         if (plan->status >= 0) plan->status = too_large(plan);
-        last = plan->top;
+        last = first;
     }
     if (last > plan->peak) plan->peak = last;
     *end = last;
-    return plan->top;
+    return first;
 }
 
 xph_ref xph_plan_buffer(xph_plan *plan, int64_t rows, int64_t width)
