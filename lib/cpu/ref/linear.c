@@ -177,7 +177,7 @@ static void finish(const real *acc, int64_t rows, int64_t columns, real *to, int
                    int64_t ld_add)
 {
     for (int64_t r = 0; r < rows; r++) {
-        const real *from = acc + r * COLUMNS, *more = add + (add ? r * ld_add : 0);
+        const real *from = acc + r * COLUMNS, *more = add ? add + r * ld_add : NULL;
         real *into = to + r * ld;
         if (add) {
             XPH_VECTOR
