@@ -11,11 +11,12 @@
  * plain: all scores of a frame, then softmax. chunked: blocks of keys with a running maximum and sum (online
  * softmax: Milakov & Gimelshein 2018; Dao et al. 2022), no row of scores is ever stored. The gradient
  * recomputes probabilities from the saved log-sum-exp (Dao et al. 2022), block of keys by block of keys. */
-#include "cpu/ref/real.h"
+#include "cpu/ref/lanes.h"
 
 enum {
     KEYS = 32,        /* keys of one block */
-    COLUMNS = 64,     /* columns summed in registers */
+    TILE = 4,         /* frames that share what is loaded */
+    WIDE = 2 * VEC,   /* columns of a tile: TILE * 2 sums fill the pipeline */
     CHUNKED_FROM = 16 /* frames in a chunk from which on blocks pay */
 };
 
@@ -89,19 +90,6 @@ XPH_INLINE int64_t first_seen(const view *v, int64_t t, int64_t start)
     return int_max(start, t - v->args->window + 1);
 }
 
-/* The largest of count numbers; a NaN may be passed over, its exponential will show. */
-static real largest(const real *x, int64_t count)
-{
-    real lane[XPH_LANES], most = -REAL_INFINITY;
-    int64_t at = 0;
-    for (int i = 0; i < XPH_LANES; i++) lane[i] = -REAL_INFINITY;
-    for (; at + XPH_LANES <= count; at += XPH_LANES)
-        for (int i = 0; i < XPH_LANES; i++) lane[i] = x[at + i] > lane[i] ? x[at + i] : lane[i];
-    for (int i = 0; at + i < count; i++) lane[i] = x[at + i] > lane[i] ? x[at + i] : lane[i];
-    for (int i = 0; i < XPH_LANES; i++) most = lane[i] > most ? lane[i] : most;
-    return most;
-}
-
 /* ---- ring ---- */
 
 /* Brings the head's columns of state_out to the end of the chunk. Runs after all reading of state_in by this
@@ -155,37 +143,41 @@ static int64_t heads_of_streams(const void *given)
     return args->batch * args->heads;
 }
 
-/* y[0..columns) = sum over keys of p[j - first] values[j][column], divided by total */
-XPH_INLINE void weigh_values(const view *v, const real *p, int64_t first, int64_t t, int64_t column,
-                             int64_t columns, real total, real *y)
+/* y = sum over the keys first..t of p[j - first] values[j] / total */
+static void weigh_values(const view *v, const real *p, int64_t first, int64_t t, real total, real *y)
 {
-    real acc[COLUMNS] = {0};
-    for (int64_t j = first; j <= t; j++) {
-        const real *value = value_at(v, j) + column;
-        real weight = p[j - first];
-        XPH_VECTOR
-        for (int64_t i = 0; i < columns; i++) acc[i] = FMA(weight, value[i], acc[i]);
+    enum { SUMS = 4, COLUMNS = SUMS * VEC };
+    int64_t dim = v->args->dim, column = 0;
+    for (; column + COLUMNS <= dim; column += COLUMNS) {
+        vec acc[SUMS] = {0}, all = vec_all(total);
+        for (int64_t j = first; j <= t; j++) {
+            const real *value = value_at(v, j) + column;
+            vec weight = vec_all(p[j - first]);
+            XPH_UNROLL
+            for (int i = 0; i < SUMS; i++) acc[i] = vec_fma(weight, vec_load(value + i * VEC), acc[i]);
+        }
+        for (int i = 0; i < SUMS; i++) vec_store(y + column + i * VEC, acc[i] / all);
     }
-    XPH_VECTOR
-    for (int64_t i = 0; i < columns; i++) y[column + i] = acc[i] / total;
+    for (; column < dim; column++) {
+        real acc = R(0.0);
+        for (int64_t j = first; j <= t; j++) acc = FMA(p[j - first], value_at(v, j)[column], acc);
+        y[column] = acc / total;
+    }
 }
 
 /* p: room for the scores of one window */
 static void plain_frame(const view *v, int64_t t, int64_t first, real *p)
 {
     const xph_attention_args *args = v->args;
-    int64_t count = t - first + 1, row = v->stream * args->time + t, column = 0;
+    int64_t count = t - first + 1, row = v->stream * args->time + t;
     const real *q = query_at(v, t);
     for (int64_t j = first; j <= t; j++)
-        p[j - first] = FMA(dot(q, key_at(v, j), args->dim), v->scale, v->bias[t - j]);
-    real most = largest(p, count);
+        p[j - first] = FMA(lanes_dot(q, key_at(v, j), args->dim), v->scale, v->bias[t - j]);
+    real most = lanes_max(p, count);
     XPH_VECTOR
     for (int64_t i = 0; i < count; i++) p[i] = real_exp(p[i] - most);
-    real total = sum(p, count);
-    real *y = (real *)args->y + row * args->ldy + v->head * args->dim;
-    for (; column + COLUMNS <= args->dim; column += COLUMNS)
-        weigh_values(v, p, first, t, column, COLUMNS, total, y);
-    if (column < args->dim) weigh_values(v, p, first, t, column, args->dim - column, total, y);
+    real total = lanes_sum(p, count);
+    weigh_values(v, p, first, t, total, (real *)args->y + row * args->ldy + v->head * args->dim);
     if (args->saved) ((real *)args->saved)[row * args->heads + v->head] = most + real_log(total);
 }
 
@@ -211,95 +203,244 @@ static void plain_run(const void *given, int64_t begin, int64_t end)
 
 /* ---- blocks of keys ---- */
 
-/* Keys [begin, end) of a block, at most KEYS, and the part of it that one frame sees. */
+/* Keys begin..end of the stream; which of its keys a frame sees is a part of it, counted from begin. */
 typedef struct block {
     int64_t begin, end;
+    const real *key[KEYS], *value[KEYS];
 } block;
+typedef struct part {
+    int64_t begin, end;
+} part;
 
-/* to[d][i] = from the row of key begin + i; columns past the end are zero */
-static void transpose_keys(const view *v, block keys, bool values, real *to)
+static block block_of(const view *v, int64_t begin)
 {
-    for (int64_t i = 0; i < KEYS; i++) {
-        int64_t j = keys.begin + i;
-        const real *from = j >= keys.end ? NULL : values ? value_at(v, j) : key_at(v, j);
-        for (int64_t d = 0; d < v->args->dim; d++) to[d * KEYS + i] = from ? from[d] : R(0.0);
+    block keys = {.begin = begin, .end = int_min(begin + KEYS, v->args->time)};
+    for (int64_t j = begin; j < keys.end; j++) {
+        keys.key[j - begin] = key_at(v, j);
+        keys.value[j - begin] = value_at(v, j);
+    }
+    return keys;
+}
+
+XPH_INLINE part seen_part(const block *keys, int64_t first, int64_t t)
+{
+    return (part){int_max(keys->begin, first) - keys->begin, int_min(keys->end, t + 1) - keys->begin};
+}
+
+/* to[d][i] = rows[i][d]; columns past the end of the block are zero */
+static void turn(const block *keys, const real *const *rows, int64_t dim, real *to)
+{
+    int64_t count = keys->end - keys->begin;
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t d = 0; d < dim; d++) to[d * KEYS + i] = rows[i][d];
+    for (int64_t d = 0; d < dim; d++)
+        for (int64_t i = count; i < KEYS; i++) to[d * KEYS + i] = R(0.0);
+}
+
+/* s[r][i] = sum_d x[r][d] turned[d][i] */
+XPH_INLINE void products(const int frames, const real *const *x, const real *turned, int64_t dim,
+                         real (*s)[KEYS])
+{
+    for (int c = 0; c < KEYS; c += WIDE) {
+        vec acc[TILE * 2];
+        XPH_UNROLL
+        for (int r = 0; r < frames * 2; r++) acc[r] = vec_all(R(0.0));
+        for (int64_t d = 0; d < dim; d++) {
+            vec low = vec_load(turned + d * KEYS + c), high = vec_load(turned + d * KEYS + c + VEC);
+            XPH_UNROLL
+            for (int r = 0; r < frames; r++) {
+                vec q = vec_all(x[r][d]);
+                acc[2 * r] = vec_fma(q, low, acc[2 * r]);
+                acc[2 * r + 1] = vec_fma(q, high, acc[2 * r + 1]);
+            }
+        }
+        XPH_UNROLL
+        for (int r = 0; r < frames; r++) {
+            vec_store(s[r] + c, acc[2 * r]);
+            vec_store(s[r] + c + VEC, acc[2 * r + 1]);
+        }
     }
 }
 
-/* s[i] = sum_d x[d] columns[d][i] */
-XPH_INLINE void products(const real *restrict x, const real *restrict columns, int64_t dim, real *restrict s)
+/* to[r] += sum over i of p[r][i] rows[i] */
+XPH_INLINE void add_rows(const int frames, real (*p)[KEYS], part range, const real *const *rows, int64_t dim,
+                         real *const *to)
 {
-    real acc[KEYS] = {0};
-    for (int64_t d = 0; d < dim; d++) {
-        XPH_VECTOR
-        for (int i = 0; i < KEYS; i++) acc[i] = FMA(x[d], columns[d * KEYS + i], acc[i]);
+    int64_t column = 0;
+    for (; column + WIDE <= dim && range.begin < range.end; column += WIDE) {
+        vec acc[TILE * 2];
+        XPH_UNROLL
+        for (int r = 0; r < frames * 2; r++) acc[r] = vec_load(to[r / 2] + column + r % 2 * VEC);
+        for (int64_t i = range.begin; i < range.end; i++) {
+            vec low = vec_load(rows[i] + column), high = vec_load(rows[i] + column + VEC);
+            XPH_UNROLL
+            for (int r = 0; r < frames; r++) {
+                vec weight = vec_all(p[r][i]);
+                acc[2 * r] = vec_fma(weight, low, acc[2 * r]);
+                acc[2 * r + 1] = vec_fma(weight, high, acc[2 * r + 1]);
+            }
+        }
+        XPH_UNROLL
+        for (int r = 0; r < frames * 2; r++) vec_store(to[r / 2] + column + r % 2 * VEC, acc[r]);
     }
+    for (; column < dim; column++)
+        for (int r = 0; r < frames; r++)
+            for (int64_t i = range.begin; i < range.end; i++)
+                to[r][column] = FMA(p[r][i], rows[i][column], to[r][column]);
+}
+
+/* to[i] += sum over r of p[r][i] x[r]; to: [KEYS, dim] */
+XPH_INLINE void add_outer(const int frames, real (*p)[KEYS], part range, const real *const *x, int64_t dim,
+                          real *to)
+{
+    int64_t column = 0;
+    for (; column + WIDE <= dim && range.begin < range.end; column += WIDE) {
+        vec row[TILE * 2];
+        XPH_UNROLL
+        for (int r = 0; r < frames * 2; r++) row[r] = vec_load(x[r / 2] + column + r % 2 * VEC);
+        for (int64_t i = range.begin; i < range.end; i++) {
+            real *into = to + i * dim + column;
+            vec low = vec_load(into), high = vec_load(into + VEC);
+            XPH_UNROLL
+            for (int r = 0; r < frames; r++) {
+                vec weight = vec_all(p[r][i]);
+                low = vec_fma(weight, row[2 * r], low);
+                high = vec_fma(weight, row[2 * r + 1], high);
+            }
+            vec_store(into, low);
+            vec_store(into + VEC, high);
+        }
+    }
+    for (; column < dim; column++)
+        for (int64_t i = range.begin; i < range.end; i++)
+            for (int r = 0; r < frames; r++)
+                to[i * dim + column] = FMA(p[r][i], x[r][column], to[i * dim + column]);
+}
+
+/* What all frames of a tile see; empty when it is not worth it. */
+static part common_part(int frames, const part *seen)
+{
+    part common = seen[0];
+    for (int r = 1; r < frames; r++)
+        common = (part){int_max(common.begin, seen[r].begin), int_min(common.end, seen[r].end)};
+    return frames > 1 && common.begin < common.end ? common : (part){seen[0].end, seen[0].end};
+}
+
+/* The same for what each frame sees: edges one by one, the common part together. What is not seen is not
+ * touched, so that a NaN in it does not spread; every sum runs over ascending keys, or ascending frames, in
+ * any case. */
+XPH_INLINE void add_rows_seen(const int frames, real (*p)[KEYS], const part *seen, const real *const *rows,
+                              int64_t dim, real *const *to)
+{
+    part common = common_part(frames, seen);
+    bool together = common.begin < common.end;
+    for (int r = 0; r < frames; r++)
+        add_rows(1, p + r, together ? (part){seen[r].begin, common.begin} : seen[r], rows, dim, to + r);
+    if (!together) return;
+    add_rows(frames, p, common, rows, dim, to);
+    for (int r = 0; r < frames; r++) add_rows(1, p + r, (part){common.end, seen[r].end}, rows, dim, to + r);
+}
+
+XPH_INLINE void add_outer_seen(const int frames, real (*p)[KEYS], const part *seen, const real *const *x,
+                               int64_t dim, real *to)
+{
+    part common = common_part(frames, seen);
+    bool together = common.begin < common.end;
+    for (int r = 0; r < frames; r++)
+        add_outer(1, p + r, together ? (part){seen[r].begin, common.begin} : seen[r], x + r, dim, to);
+    if (!together) return;
+    add_outer(frames, p, common, x, dim, to);
+    for (int r = 0; r < frames; r++) add_outer(1, p + r, (part){common.end, seen[r].end}, x + r, dim, to);
+}
+
+/* The bias from the far end to the near one, so that it runs along the keys; KEYS zeros on both sides. */
+static void turn_bias(const view *v, real *to)
+{
+    int64_t window = v->args->window;
+    memset(to, 0, (size_t)(window + 2 * KEYS) * sizeof(real));
+    for (int64_t i = 0; i < window; i++) to[KEYS + i] = v->bias[window - 1 - i];
+}
+
+/* Where in the turned bias the first key of a block stands for frame t. */
+XPH_INLINE int64_t bias_at(const view *v, const block *keys, int64_t t)
+{
+    return KEYS + v->args->window - 1 - (t - keys->begin);
+}
+
+/* Products become scores; what is not seen becomes `rest`. */
+XPH_INLINE void score_seen(part seen, const real *bias, real scale, real rest, real *s)
+{
     XPH_VECTOR
-    for (int i = 0; i < KEYS; i++) s[i] = acc[i];
-}
-
-XPH_INLINE block seen_part(block keys, int64_t first, int64_t t)
-{
-    return (block){int_max(keys.begin, first), int_min(keys.end, t + 1)};
-}
-
-/* Scores of the keys that frame t sees; minus infinity for the others. */
-XPH_INLINE void scores(const view *v, block keys, block seen, int64_t t, const real *kt, real *s)
-{
-    products(query_at(v, t), kt, v->args->dim, s);
-    for (int64_t i = 0; i < KEYS; i++) {
-        int64_t j = keys.begin + i;
-        s[i] = j >= seen.begin && j < seen.end ? FMA(s[i], v->scale, v->bias[t - j]) : -REAL_INFINITY;
+    for (int i = 0; i < KEYS; i++) {
+        real score = FMA(s[i], scale, bias[i]);
+        s[i] = (i >= (int)seen.begin) & (i < (int)seen.end) ? score : rest;
     }
 }
 
-/* row += sum over the seen keys of p[j] rows[j], where rows are keys or values; columns <= COLUMNS */
-XPH_INLINE void add_rows(const view *v, block keys, block seen, bool values, const real *p, int64_t column,
-                         int64_t columns, real *row)
+static size_t aligned_bytes(int64_t reals)
 {
-    real acc[COLUMNS];
-    XPH_VECTOR
-    for (int64_t i = 0; i < columns; i++) acc[i] = row[column + i];
-    for (int64_t j = seen.begin; j < seen.end; j++) {
-        const real *from = (values ? value_at(v, j) : key_at(v, j)) + column;
-        real weight = p[j - keys.begin];
-        XPH_VECTOR
-        for (int64_t i = 0; i < columns; i++) acc[i] = FMA(weight, from[i], acc[i]);
-    }
-    XPH_VECTOR
-    for (int64_t i = 0; i < columns; i++) row[column + i] = acc[i];
+    return ((size_t)reals * sizeof(real) + 63) & ~(size_t)63;
 }
 
-XPH_INLINE void add_weighted(const view *v, block keys, block seen, bool values, const real *p, real *row)
+static size_t frames_bytes(int64_t frames)
 {
-    int64_t dim = v->args->dim, column = 0;
-    for (; column + COLUMNS <= dim; column += COLUMNS)
-        add_rows(v, keys, seen, values, p, column, COLUMNS, row);
-    if (column < dim) add_rows(v, keys, seen, values, p, column, dim - column, row);
+    return ((size_t)frames * sizeof(int64_t) + 63) & ~(size_t)63;
+}
+
+static void first_of_frames(const view *v, int64_t *first)
+{
+    int64_t start = 0;
+    for (int64_t t = 0; t < v->args->time; t++) {
+        start = episode_start(v, t, start);
+        first[t] = first_seen(v, t, start);
+    }
+}
+
+/* Frames that may see a key of the block. */
+XPH_INLINE part frames_of(const view *v, const block *keys)
+{
+    return (part){int_max(0, keys->begin), int_min(v->args->time, keys->end - 1 + v->args->window)};
+}
+
+/* Whether all frames of a tile see something of the block; seen: of each. */
+XPH_INLINE bool tile_seen(const int frames, const block *keys, const int64_t *first, int64_t t, part *seen)
+{
+    bool all = true;
+    for (int r = 0; r < frames; r++) {
+        seen[r] = seen_part(keys, first[t + r], t + r);
+        all = all && seen[r].begin < seen[r].end;
+    }
+    return all;
 }
 
 /* ---- chunked ---- */
 
-/* Scratch of one item: transposed keys [dim, KEYS], then of every frame the running maximum and sum and the
- * first key it sees (as a real: below 2^24 in any chunk that fits in memory). The values gather in y. */
+/* Scratch of one item: the block's keys turned [dim, KEYS], the bias turned, of every frame the running
+ * maximum and sum and the first key it sees. The values gather in y. */
 typedef struct chunk {
-    real *kt, *most, *total;
+    real *kt, *bias, *most, *total;
     int64_t *first;
 } chunk;
 
+static int64_t chunk_reals(const xph_attention_args *args)
+{
+    return args->dim * KEYS + args->window + 2 * KEYS + 2 * args->time;
+}
+
 static size_t chunk_bytes(const xph_attention_args *args)
 {
-    size_t reals = (size_t)(args->dim * KEYS + 2 * args->time) * sizeof(real);
-    return ((reals + 63) & ~(size_t)63) + (((size_t)args->time * sizeof(int64_t) + 63) & ~(size_t)63);
+    return aligned_bytes(chunk_reals(args)) + frames_bytes(args->time);
 }
 
 static chunk chunk_of(const xph_attention_args *args, int64_t item)
 {
     char *base = (char *)args->scratch + (size_t)item * chunk_bytes(args);
-    size_t reals = (size_t)(args->dim * KEYS + 2 * args->time) * sizeof(real);
-    real *kt = (real *)(void *)base;
-    return (chunk){kt, kt + args->dim * KEYS, kt + args->dim * KEYS + args->time,
-                   (int64_t *)(void *)(base + ((reals + 63) & ~(size_t)63))};
+    chunk c = {.kt = (real *)(void *)base};
+    c.bias = c.kt + args->dim * KEYS;
+    c.most = c.bias + args->window + 2 * KEYS;
+    c.total = c.most + args->time;
+    c.first = (int64_t *)(void *)(base + aligned_bytes(chunk_reals(args)));
+    return c;
 }
 
 static size_t chunked_scratch(const void *given)
@@ -315,36 +456,65 @@ static bool chunked_accepts(const void *given)
     return args->method == XPH_ATTENTION_CHUNKED && args->time > 1;
 }
 
-static void first_of_frames(const view *v, int64_t *first)
+/* Scores of one frame become weights under the new maximum; what the frame had is shrunk to it. No
+ * exponential of what is not seen is taken: it would be a denormal on its way to zero, and these are slow. */
+XPH_INLINE void weights_of_frame(const chunk *c, part seen, int64_t t, int64_t dim, real *s, real *y)
 {
-    int64_t start = 0;
-    for (int64_t t = 0; t < v->args->time; t++) {
-        start = episode_start(v, t, start);
-        first[t] = first_seen(v, t, start);
+    real most = lanes_max(s, KEYS), before = c->most[t];
+    most = most > before ? most : before;
+    XPH_VECTOR
+    for (int i = 0; i < KEYS; i++) {
+        bool in = (i >= (int)seen.begin) & (i < (int)seen.end);
+        real e = real_exp((in ? s[i] : most) - most);
+        s[i] = in ? e : R(0.0);
     }
+    real total = lanes_sum(s, KEYS);
+    if (most > before && before > -REAL_INFINITY) {
+        real shrink = real_exp(before - most);
+        c->total[t] *= shrink;
+        XPH_VECTOR
+        for (int64_t d = 0; d < dim; d++) y[d] *= shrink;
+    }
+    c->total[t] += total;
+    c->most[t] = most;
 }
 
-/* Takes one block of keys into frame t. */
-static void chunked_frame(const view *v, block keys, int64_t t, const chunk *c, real *y)
+/* Takes one block of keys into the frames t, t + 1, ... */
+XPH_INLINE bool chunked_tile(const int frames, const view *v, const block *keys, int64_t t, const chunk *c,
+                             real *y)
 {
-    block seen = seen_part(keys, c->first[t], t);
-    if (seen.begin >= seen.end) return;
-    real s[KEYS];
-    scores(v, keys, seen, t, c->kt, s);
-    real most = largest(s, KEYS);
-    most = most > c->most[t] ? most : c->most[t];
-    real shrink = real_exp(c->most[t] - most);
-    XPH_VECTOR
-    for (int i = 0; i < KEYS; i++) s[i] = real_exp(s[i] - most);
-    c->total[t] = FMA(c->total[t], shrink, sum(s, KEYS));
-    c->most[t] = most;
-    XPH_VECTOR
-    for (int64_t d = 0; d < v->args->dim; d++) y[d] *= shrink;
-    add_weighted(v, keys, seen, true, s, y);
+    part seen[TILE];
+    const real *q[TILE];
+    real s[TILE][KEYS], *to[TILE];
+    if (!tile_seen(frames, keys, c->first, t, seen)) return false;
+    for (int r = 0; r < frames; r++) {
+        q[r] = query_at(v, t + r);
+        to[r] = y + (t + r) * v->args->ldy;
+    }
+    products(frames, q, c->kt, v->args->dim, s);
+    for (int r = 0; r < frames; r++) {
+        score_seen(seen[r], c->bias + bias_at(v, keys, t + r), v->scale, -REAL_INFINITY, s[r]);
+        weights_of_frame(c, seen[r], t + r, v->args->dim, s[r], to[r]);
+    }
+    add_rows_seen(frames, s, seen, keys->value, v->args->dim, to);
+    return true;
+}
+
+static void chunked_block(const view *v, const block *keys, const chunk *c, real *y)
+{
+    part frames = frames_of(v, keys);
+    turn(keys, keys->key, v->args->dim, c->kt);
+    for (int64_t t = frames.begin; t < frames.end;) {
+        if (t + TILE <= frames.end && chunked_tile(TILE, v, keys, t, c, y))
+            t += TILE;
+        else
+            chunked_tile(1, v, keys, t, c, y), t++;
+    }
 }
 
 static void chunked_begin(const view *v, const chunk *c, real *y)
 {
+    turn_bias(v, c->bias);
     first_of_frames(v, c->first);
     for (int64_t t = 0; t < v->args->time; t++) {
         c->most[t] = -REAL_INFINITY;
@@ -356,12 +526,11 @@ static void chunked_begin(const view *v, const chunk *c, real *y)
 static void chunked_end(const view *v, const chunk *c, real *y)
 {
     const xph_attention_args *args = v->args;
+    real *saved = args->saved ? (real *)args->saved + v->stream * args->time * args->heads + v->head : NULL;
     for (int64_t t = 0; t < args->time; t++) {
         XPH_VECTOR
         for (int64_t d = 0; d < args->dim; d++) y[t * args->ldy + d] /= c->total[t];
-        if (args->saved)
-            ((real *)args->saved)[(v->stream * args->time + t) * args->heads + v->head] =
-                c->most[t] + real_log(c->total[t]);
+        if (saved) saved[t * args->heads] = c->most[t] + real_log(c->total[t]);
     }
 }
 
@@ -374,10 +543,8 @@ static void chunked_run(const void *given, int64_t begin, int64_t end)
         real *y = (real *)args->y + v.stream * args->time * args->ldy + v.head * args->dim;
         chunked_begin(&v, &c, y);
         for (int64_t j = -v.filled; j < args->time; j += KEYS) {
-            block keys = {j, int_min(j + KEYS, args->time)};
-            int64_t last = int_min(args->time, keys.end - 1 + args->window);
-            transpose_keys(&v, keys, false, c.kt);
-            for (int64_t t = int_max(0, j); t < last; t++) chunked_frame(&v, keys, t, &c, y + t * args->ldy);
+            block keys = block_of(&v, j);
+            chunked_block(&v, &keys, &c, y);
         }
         chunked_end(&v, &c, y);
         ring_write(&v);
@@ -386,27 +553,27 @@ static void chunked_run(const void *given, int64_t begin, int64_t end)
 
 /* ---- backward ---- */
 
-/* Scratch of one item: transposed keys and values [dim, KEYS], gradients of the block's keys and values
- * [KEYS, dim], of every frame y.dy and the first key it sees. Before all items: partial gradients of the bias
- * [batch, heads, window]. */
+/* Scratch of one item: the block's keys and values turned [dim, KEYS], their gradients [KEYS, dim], the bias
+ * and its gradient turned, of every frame y.dy and the first key it sees. Before all items: partial gradients
+ * of the bias [batch, heads, window]. */
 typedef struct back {
-    real *kt, *vt, *dk, *dv, *along, *dbias;
+    real *kt, *vt, *dk, *dv, *bias, *dbias, *along;
     int64_t *first;
 } back;
 
-static size_t back_reals(const xph_attention_args *args)
+static int64_t back_reals(const xph_attention_args *args)
 {
-    return ((size_t)(4 * args->dim * KEYS + args->time) * sizeof(real) + 63) & ~(size_t)63;
+    return 4 * args->dim * KEYS + 2 * (args->window + 2 * KEYS) + args->time;
 }
 
 static size_t back_bytes(const xph_attention_args *args)
 {
-    return back_reals(args) + (((size_t)args->time * sizeof(int64_t) + 63) & ~(size_t)63);
+    return aligned_bytes(back_reals(args)) + frames_bytes(args->time);
 }
 
 static size_t partial_bytes(const xph_attention_args *args)
 {
-    return ((size_t)(args->batch * args->heads * args->window) * sizeof(real) + 63) & ~(size_t)63;
+    return aligned_bytes(args->batch * args->heads * args->window);
 }
 
 static size_t grad_scratch(const void *given)
@@ -419,24 +586,24 @@ static back back_of(const xph_attention_grad_args *grad, int64_t item)
 {
     const xph_attention_args *args = &grad->fwd;
     char *base = (char *)grad->scratch + partial_bytes(args) + (size_t)item * back_bytes(args);
-    int64_t size = args->dim * KEYS;
-    real *kt = (real *)(void *)base;
-    return (back){kt,
-                  kt + size,
-                  kt + 2 * size,
-                  kt + 3 * size,
-                  kt + 4 * size,
-                  (real *)grad->scratch + item * args->window,
-                  (int64_t *)(void *)(base + back_reals(args))};
+    back k = {.kt = (real *)(void *)base};
+    k.vt = k.kt + args->dim * KEYS;
+    k.dk = k.vt + args->dim * KEYS;
+    k.dv = k.dk + args->dim * KEYS;
+    k.bias = k.dv + args->dim * KEYS;
+    k.dbias = k.bias + args->window + 2 * KEYS;
+    k.along = k.dbias + args->window + 2 * KEYS;
+    k.first = (int64_t *)(void *)(base + aligned_bytes(back_reals(args)));
+    return k;
 }
 
-static const real *dy_at(const xph_attention_grad_args *grad, const view *v, int64_t t)
+XPH_INLINE const real *dy_at(const xph_attention_grad_args *grad, const view *v, int64_t t)
 {
     return (const real *)grad->dy + (v->stream * grad->fwd.time + t) * grad->lddy + v->head * grad->fwd.dim;
 }
 
 /* Gradient of the queries of this head at frame t; keys and values lie span and 2 span further. */
-static real *dq_at(const xph_attention_grad_args *grad, const view *v, int64_t t)
+XPH_INLINE real *dq_at(const xph_attention_grad_args *grad, const view *v, int64_t t)
 {
     return (real *)grad->dqkv + (v->stream * grad->fwd.time + t) * grad->lddqkv + v->head * grad->fwd.dim;
 }
@@ -444,77 +611,95 @@ static real *dq_at(const xph_attention_grad_args *grad, const view *v, int64_t t
 static void back_begin(const xph_attention_grad_args *grad, const view *v, const back *k)
 {
     const xph_attention_args *args = &grad->fwd;
+    turn_bias(v, k->bias);
     first_of_frames(v, k->first);
-    memset(k->dbias, 0, (size_t)args->window * sizeof(real));
+    memset(k->dbias, 0, (size_t)(args->window + 2 * KEYS) * sizeof(real));
     for (int64_t t = 0; t < args->time; t++) {
         const real *y =
             (const real *)args->y + (v->stream * args->time + t) * args->ldy + v->head * args->dim;
-        k->along[t] = dot(y, dy_at(grad, v, t), args->dim);
+        k->along[t] = lanes_dot(y, dy_at(grad, v, t), args->dim);
         memset(dq_at(grad, v, t), 0, (size_t)args->dim * sizeof(real));
     }
 }
 
-/* dk[j] += ds[j] q, dv[j] += p[j] dy for the seen keys of the block that are the chunk's own */
-XPH_INLINE void add_outer(block keys, block seen, int64_t dim, const real *restrict p, const real *restrict x,
-                          real *restrict to)
-{
-    for (int64_t i = int_max(0, seen.begin) - keys.begin; i < seen.end - keys.begin; i++) {
-        real weight = p[i], *row = to + i * dim;
-        XPH_VECTOR
-        for (int64_t d = 0; d < dim; d++) row[d] = FMA(weight, x[d], row[d]);
-    }
-}
-
-/* One frame against one block: p = exp(score - log-sum-exp), ds = p (v.dy - y.dy). */
-static void back_frame(const xph_attention_grad_args *grad, const view *v, block keys, int64_t t,
-                       const back *k)
+/* Scores s become p = exp(score - log-sum-exp), products with values ds become p (v.dy - y.dy) scale. */
+XPH_INLINE void back_frame(const xph_attention_grad_args *grad, const view *v, const block *keys, part seen,
+                           int64_t t, const back *k, real *s, real *ds)
 {
     const xph_attention_args *args = &grad->fwd;
-    block seen = seen_part(keys, k->first[t], t);
-    if (seen.begin >= seen.end) return;
-    const real *dy = dy_at(grad, v, t);
+    int64_t at = bias_at(v, keys, t);
     real lse = ((const real *)args->saved)[(v->stream * args->time + t) * args->heads + v->head];
-    real p[KEYS], ds[KEYS];
-    scores(v, keys, seen, t, k->kt, p);
-    products(dy, k->vt, args->dim, ds);
+    real along = k->along[t], *dbias = k->dbias + at;
+    score_seen(seen, k->bias + at, v->scale, lse, s);
     XPH_VECTOR
     for (int i = 0; i < KEYS; i++) {
-        p[i] = real_exp(p[i] - lse);
-        ds[i] = p[i] * (ds[i] - k->along[t]);
+        real p = real_exp(s[i] - lse), d = p * (ds[i] - along);
+        d = (i >= (int)seen.begin) & (i < (int)seen.end) ? d : R(0.0);
+        s[i] = p;
+        dbias[i] += d;
+        ds[i] = d * v->scale;
     }
-    for (int64_t j = seen.begin; j < seen.end; j++) k->dbias[t - j] += ds[j - keys.begin];
-    XPH_VECTOR
-    for (int i = 0; i < KEYS; i++) ds[i] *= v->scale;
-    add_weighted(v, keys, seen, false, ds, dq_at(grad, v, t));
-    add_outer(keys, seen, args->dim, ds, query_at(v, t), k->dk);
-    add_outer(keys, seen, args->dim, p, dy, k->dv);
 }
 
-static void back_block(const xph_attention_grad_args *grad, const view *v, block keys, const back *k)
+XPH_INLINE bool back_tile(const int frames, const xph_attention_grad_args *grad, const view *v,
+                          const block *keys, int64_t t, const back *k)
 {
-    int64_t dim = grad->fwd.dim, last = int_min(grad->fwd.time, keys.end - 1 + grad->fwd.window);
+    part seen[TILE];
+    const real *q[TILE], *dy[TILE];
+    real p[TILE][KEYS], ds[TILE][KEYS], *dq[TILE];
+    int64_t dim = grad->fwd.dim;
+    if (!tile_seen(frames, keys, k->first, t, seen)) return false;
+    for (int r = 0; r < frames; r++) {
+        q[r] = query_at(v, t + r);
+        dy[r] = dy_at(grad, v, t + r);
+        dq[r] = dq_at(grad, v, t + r);
+    }
+    products(frames, q, k->kt, dim, p);
+    products(frames, dy, k->vt, dim, ds);
+    for (int r = 0; r < frames; r++) back_frame(grad, v, keys, seen[r], t + r, k, p[r], ds[r]);
+    add_rows_seen(frames, ds, seen, keys->key, dim, dq);
+    if (keys->end <= 0) return true;
+    add_outer_seen(frames, ds, seen, q, dim, k->dk);
+    add_outer_seen(frames, p, seen, dy, dim, k->dv);
+    return true;
+}
+
+static void back_block(const xph_attention_grad_args *grad, const view *v, const block *keys, const back *k)
+{
+    int64_t dim = grad->fwd.dim;
     size_t bytes = (size_t)dim * sizeof(real);
-    transpose_keys(v, keys, false, k->kt);
-    transpose_keys(v, keys, true, k->vt);
+    part frames = frames_of(v, keys);
+    turn(keys, keys->key, dim, k->kt);
+    turn(keys, keys->value, dim, k->vt);
     memset(k->dk, 0, KEYS * bytes);
     memset(k->dv, 0, KEYS * bytes);
-    for (int64_t t = int_max(0, keys.begin); t < last; t++) back_frame(grad, v, keys, t, k);
-    for (int64_t j = int_max(0, keys.begin); j < keys.end; j++) {
+    for (int64_t t = frames.begin; t < frames.end;) {
+        if (t + TILE <= frames.end && back_tile(TILE, grad, v, keys, t, k))
+            t += TILE;
+        else
+            back_tile(1, grad, v, keys, t, k), t++;
+    }
+    for (int64_t j = int_max(0, keys->begin); j < keys->end; j++) {
         real *dq = dq_at(grad, v, j);
-        memcpy(dq + v->span, k->dk + (j - keys.begin) * dim, bytes);
-        memcpy(dq + 2 * v->span, k->dv + (j - keys.begin) * dim, bytes);
+        memcpy(dq + v->span, k->dk + (j - keys->begin) * dim, bytes);
+        memcpy(dq + 2 * v->span, k->dv + (j - keys->begin) * dim, bytes);
     }
 }
 
 static void grad_run(const void *given, int64_t begin, int64_t end)
 {
     const xph_attention_grad_args *grad = given;
+    int64_t window = grad->fwd.window;
     for (int64_t item = begin; item < end; item++) {
         view v = view_of(&grad->fwd, item);
         back k = back_of(grad, item);
+        real *part_of_bias = (real *)grad->scratch + item * window;
         back_begin(grad, &v, &k);
-        for (int64_t j = -v.filled; j < grad->fwd.time; j += KEYS)
-            back_block(grad, &v, (block){j, int_min(j + KEYS, grad->fwd.time)}, &k);
+        for (int64_t j = -v.filled; j < grad->fwd.time; j += KEYS) {
+            block keys = block_of(&v, j);
+            back_block(grad, &v, &keys, &k);
+        }
+        for (int64_t i = 0; i < window; i++) part_of_bias[i] = k.dbias[KEYS + window - 1 - i];
     }
 }
 
@@ -537,9 +722,9 @@ static void bias_run(const void *given, int64_t begin, int64_t end)
     for (int64_t head = begin; head < end; head++) {
         real *dbias = (real *)grad->dbias + head * args->window;
         for (int64_t b = 0; b < args->batch; b++) {
-            const real *part = (const real *)grad->scratch + (b * args->heads + head) * args->window;
+            const real *from = (const real *)grad->scratch + (b * args->heads + head) * args->window;
             XPH_VECTOR
-            for (int64_t i = 0; i < args->window; i++) dbias[i] += part[i];
+            for (int64_t i = 0; i < args->window; i++) dbias[i] += from[i];
         }
     }
 }

@@ -5,7 +5,7 @@
 #ifndef XPH_CPU_REF_TRUNK_H
 #define XPH_CPU_REF_TRUNK_H
 
-#include "cpu/ref/real.h"
+#include "cpu/ref/lanes.h"
 
 enum { TRUNK_COLUMNS = 256 };
 
@@ -15,7 +15,7 @@ XPH_INLINE void trunk_logits(const xph_heads_args *args, const xph_head *head, i
 {
     const real *v = (const real *)args->v + head->first * args->width + column;
     for (int64_t i = 0; i < head->count; i++)
-        logits[head->first + i] += dot(v + i * args->width, hidden, columns);
+        logits[head->first + i] += lanes_dot(v + i * args->width, hidden, columns);
 }
 
 XPH_INLINE void trunk_hidden(const real *s, int64_t columns, real *hidden)
