@@ -66,7 +66,7 @@ static int parse(int argc, char **argv, struct options *options)
     return 0;
 }
 
-/* ---- sub-commands ---------------------------------------------------------------------------------------- */
+/* ---- sub-commands -------------------------------------------------------------------------------------- */
 
 static int fail(const exphil_error *error)
 {
@@ -93,14 +93,16 @@ static int info_command(exphil_context *context, const struct options *options)
     return refused;
 }
 
-/* "P1".."P4", "P1n".."P4n". */
-static int slot_of(const char *name, int32_t *port, int32_t *follower)
+/* Index of the slot "P1".."P4" or "P1n".."P4n"; -1 when there is none, -2 when this is no slot's name. */
+static int32_t slot_of(const exphil_slp *slp, const char *name)
 {
-    if (!name || (name[0] != 'P' && name[0] != 'p') || name[1] < '1' || name[1] > '4') return 0;
-    if (name[2] && (name[2] != 'n' || name[3])) return 0;
-    *port = name[1] - '1';
-    *follower = name[2] == 'n';
-    return 1;
+    if (!name || (name[0] != 'P' && name[0] != 'p') || name[1] < '1' || name[1] > '4') return -2;
+    if (name[2] && (name[2] != 'n' || name[3])) return -2;
+    for (int32_t i = 0; i < exphil_slp_slot_count(slp); i++) {
+        const exphil_slp_slot *slot = exphil_slp_slot_at(slp, i);
+        if (slot->port == name[1] - '1' && slot->follower == (name[2] == 'n')) return i;
+    }
+    return -1;
 }
 
 static int index_of(const char *name, const char *const *names, int count)
@@ -121,16 +123,19 @@ static int write_bytes(const char *path, const void *data, size_t bytes)
 
 static int dump_slp(const exphil_slp *slp, int32_t kind, const struct options *options)
 {
-    int32_t port = 0, follower = 0;
+    int32_t slot = kind == EXPHIL_SLP_DUMP_ITEMS ? 0 : slot_of(slp, options->slot);
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (kind != EXPHIL_SLP_DUMP_ITEMS && !slot_of(options->slot, &port, &follower))
-        return usage("--slot must be P1..P4 or P1n..P4n", "");
-    size_t bytes = exphil_slp_dump_bytes(slp, kind, port, follower);
-    void *buffer = malloc(bytes + 1);
     int result = 1;
+    if (slot == -2) return usage("--slot must be P1..P4 or P1n..P4n", "");
+    if (slot < 0) {
+        (void)fprintf(stderr, "exphil slp: the replay has no records of %s\n", options->slot);
+        return 1;
+    }
+    size_t bytes = exphil_slp_dump_bytes(slp, kind, slot);
+    void *buffer = malloc(bytes + 1);
     if (!buffer)
         (void)fprintf(stderr, "exphil slp: no memory\n");
-    else if (exphil_slp_dump(slp, kind, port, follower, buffer, bytes, &error) < 0)
+    else if (exphil_slp_dump(slp, kind, slot, buffer, bytes, &error) < 0)
         result = fail(&error);
     else
         result = write_bytes(options->out, buffer, bytes);

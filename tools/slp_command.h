@@ -2,7 +2,8 @@
 #ifndef EXPHIL_TOOLS_SLP_COMMAND_H
 #define EXPHIL_TOOLS_SLP_COMMAND_H
 
-/* argv[0] is "slp". Returns the exit status of the program: 0 done, 1 a file was refused or differs, 2 usage. */
+/* argv[0] is "slp". Returns the exit status of the program: 0 done, 1 a file was refused or differs, 2 usage.
+ */
 int slp_command(int argc, char **argv);
 
 #endif

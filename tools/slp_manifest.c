@@ -1,10 +1,11 @@
-/* Verification of replays against a manifest: tab-separated, the first line names the columns. Columns that this file
- * does not compute (sources, licence, notes) are left alone. */
+/* Verification of replays against a manifest: tab-separated, the first line names the columns. Columns that
+ * this file does not compute (sources, licence, notes) are left alone. */
 #include "slp_manifest.h"
 
 #include "digest.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ unsigned char *slp_file_read(const char *path, size_t *bytes)
     return data;
 }
 
-/* ---- columns: each writes what the library says ---------------------------------------------------------- */
+/* ---- columns: each writes what the library says -------------------------------------------------------- */
 
 static void put_frame(char *text, const struct replay *replay, int32_t frame)
 {
@@ -49,13 +50,12 @@ static void put_frame(char *text, const struct replay *replay, int32_t frame)
         (void)snprintf(text, TEXT, "%d", (int)frame);
 }
 
-static uint32_t dump_crc(const struct replay *replay, int32_t kind, const exphil_slp_slot *slot)
+static uint32_t dump_crc(const struct replay *replay, int32_t kind, int32_t slot)
 {
-    int32_t port = slot ? slot->port : 0, follower = slot ? slot->follower : 0;
-    size_t bytes = exphil_slp_dump_bytes(replay->slp, kind, port, follower);
+    size_t bytes = exphil_slp_dump_bytes(replay->slp, kind, slot);
     void *buffer = malloc(bytes + 1);
     uint32_t crc = 0;
-    if (buffer && exphil_slp_dump(replay->slp, kind, port, follower, buffer, bytes, NULL) == EXPHIL_OK)
+    if (buffer && exphil_slp_dump(replay->slp, kind, slot, buffer, bytes, NULL) == EXPHIL_OK)
         crc = digest_crc32(buffer, bytes);
     free(buffer);
     return crc;
@@ -67,12 +67,13 @@ static void put_slots(char *text, const struct replay *replay)
     for (int32_t i = 0; i < exphil_slp_slot_count(replay->slp); i++) {
         const exphil_slp_slot *slot = exphil_slp_slot_at(replay->slp, i);
         const exphil_slp_player *last = &slot->records[slot->record_count - 1];
+        double percent = last->percent == last->percent ? (double)last->percent : (double)NAN; /* no sign */
         int wrote = snprintf(text + at, TEXT - at, "%sP%d%s:%" PRId64 ":%d..%d:%.4f:%u:%08x:%08x:%08x",
                              i ? ";" : "", (int)slot->port + 1, slot->follower ? "n" : "", slot->record_count,
-                             (int)slot->first_frame, (int)slot->last_frame, (double)last->percent,
-                             (unsigned)last->stocks, (unsigned)dump_crc(replay, EXPHIL_SLP_DUMP_STATE, slot),
-                             (unsigned)dump_crc(replay, EXPHIL_SLP_DUMP_INPUT, slot),
-                             (unsigned)dump_crc(replay, EXPHIL_SLP_DUMP_AUX, slot));
+                             (int)slot->first_frame, (int)slot->last_frame, percent, (unsigned)last->stocks,
+                             (unsigned)dump_crc(replay, EXPHIL_SLP_DUMP_STATE, i),
+                             (unsigned)dump_crc(replay, EXPHIL_SLP_DUMP_INPUT, i),
+                             (unsigned)dump_crc(replay, EXPHIL_SLP_DUMP_AUX, i));
         if (wrote < 0 || (size_t)wrote >= TEXT - at) return;
         at += (size_t)wrote;
     }
@@ -143,7 +144,7 @@ static void put_readable(const char *column, const struct replay *replay, char *
     else if (strcmp(column, "played_on") == 0)
         (void)snprintf(text, TEXT, "%s", info->played_on[0] ? info->played_on : "-");
     else if (strcmp(column, "crc_items") == 0)
-        (void)snprintf(text, TEXT, "%08x", (unsigned)dump_crc(replay, EXPHIL_SLP_DUMP_ITEMS, NULL));
+        (void)snprintf(text, TEXT, "%08x", (unsigned)dump_crc(replay, EXPHIL_SLP_DUMP_ITEMS, 0));
     else
         text[0] = 0;
 }
@@ -174,7 +175,7 @@ static void put_column(const char *column, const struct replay *replay, char *te
         put_readable(column, replay, text);
 }
 
-/* ---- lines ----------------------------------------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------------------------------------- */
 
 /* Splits at tabs, in place. */
 static size_t split(char *line, char **fields)

@@ -29,7 +29,7 @@ static exphil_slp_info info_of(const exphil_slp *slp)
     return info;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------ */
+/* ---- text ---------------------------------------------------------------------------------------------- */
 
 static void text_ports(FILE *out, const exphil_slp_info *info)
 {
@@ -103,7 +103,7 @@ void slp_report_text(FILE *out, const char *path, const exphil_slp *slp)
     text_end(out, &info);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------ */
+/* ---- JSON ---------------------------------------------------------------------------------------------- */
 
 static void set_int(json_t *object, const char *key, int64_t value)
 {

@@ -353,12 +353,12 @@ EXPHIL_API const exphil_slp_player *exphil_slp_stream_player(const exphil_slp_st
  *          vel_y, x, y, u16 damage, f32 timer, u32 spawn_id, i8 owner */
 enum { EXPHIL_SLP_DUMP_STATE = 0, EXPHIL_SLP_DUMP_INPUT = 1, EXPHIL_SLP_DUMP_AUX = 2, EXPHIL_SLP_DUMP_ITEMS = 3 };
 
-/* Length of a dump; 0 when the character has no records or the kind is unknown. */
-EXPHIL_API size_t exphil_slp_dump_bytes(const exphil_slp *slp, int32_t kind, int32_t port, int32_t follower);
-/* Writes it into buffer, which must have exactly that length. port and follower mean nothing for ITEMS. */
-EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_dump(const exphil_slp *slp, int32_t kind, int32_t port,
-                                                          int32_t follower, void *buffer, size_t buffer_bytes,
-                                                          exphil_error *error);
+/* Length of a dump; slot is an index as in exphil_slp_slot_at and means nothing for ITEMS. 0 when there is no such slot
+ * or kind. */
+EXPHIL_API size_t exphil_slp_dump_bytes(const exphil_slp *slp, int32_t kind, int32_t slot);
+/* Writes it into buffer, which must have exactly that length. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_dump(const exphil_slp *slp, int32_t kind, int32_t slot, void *buffer,
+                                                          size_t buffer_bytes, exphil_error *error);
 
 /* ---- 6 for policies ---------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
-/* Where the event stream of a replay lies, and the table of event sizes at its head. The container is UBJSON, but its
- * first 15 bytes are the same in every file, the length apart, and are read as such. */
+/* Where the event stream of a replay lies, and the table of event sizes at its head. The container is UBJSON,
+ * but its first 15 bytes are the same in every file, the length apart, and are read as such. */
 #include "melee/slp_internal.h"
 
 /* Offset 0..10: { U 3 "raw" [ $ U # l; offset 11..14: length. */
@@ -45,10 +45,11 @@ exphil_status xph_slp_container_read(const uint8_t *data, size_t bytes, struct x
     return EXPHIL_OK;
 }
 
-/* ---- payload table --------------------------------------------------------------------------------------- */
+/* ---- payload table ------------------------------------------------------------------------------------- */
 
-/* Known events; the shortest payload that can be used, which for the frame events is their 0.1.0 part. Splitter and
- * gecko list carry the game's patches, of which nothing is read: whatever their size, they are skipped. */
+/* Known events; the shortest payload that can be used, which for the frame events is their 0.1.0 part.
+ * Splitter and gecko list carry the game's patches, of which nothing is read: whatever their size, they are
+ * skipped. */
 static const struct known_event {
     uint8_t code, use;
     uint16_t least;
@@ -62,7 +63,8 @@ static const struct known_event {
     {XPH_SLP_STADIUM, XPH_SLP_USE, 8},
 };
 
-/* A field exists when its last byte lies inside the payload; least = offset of that byte, command byte at 0. */
+/* A field exists when its last byte lies inside the payload; least = offset of that byte, command byte at 0.
+ */
 static const struct field {
     uint32_t bit;
     uint8_t code, least;

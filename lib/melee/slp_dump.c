@@ -3,7 +3,7 @@
 
 enum { STATE_BYTES = 24, INPUT_BYTES = 30, AUX_BYTES = 54, FRAME_BYTES = 6, ITEM_BYTES = 34 };
 
-/* ---- little-endian --------------------------------------------------------------------------------------- */
+/* ---- little-endian ------------------------------------------------------------------------------------- */
 
 static uint8_t *put_u8(uint8_t *to, uint8_t value)
 {
@@ -42,7 +42,7 @@ static uint8_t *put_f32(uint8_t *to, float value)
     return put_u32(to, bits);
 }
 
-/* ---- records --------------------------------------------------------------------------------------------- */
+/* ---- records ------------------------------------------------------------------------------------------- */
 
 static uint8_t *put_state(uint8_t *to, const exphil_slp_player *p)
 {
@@ -102,7 +102,7 @@ static uint8_t *put_frame_items(uint8_t *to, const exphil_slp_frame *frame)
     return to;
 }
 
-/* ---- public ---------------------------------------------------------------------------------------------- */
+/* ---- public -------------------------------------------------------------------------------------------- */
 
 static const struct kind {
     size_t bytes;
@@ -113,15 +113,6 @@ static const struct kind {
     [EXPHIL_SLP_DUMP_AUX] = {AUX_BYTES, put_aux},
 };
 
-static const exphil_slp_slot *find_slot(const exphil_slp *slp, int32_t port, int32_t follower)
-{
-    for (int32_t i = 0; i < exphil_slp_slot_count(slp); i++) {
-        const exphil_slp_slot *slot = exphil_slp_slot_at(slp, i);
-        if (slot->port == port && slot->follower == follower) return slot;
-    }
-    return NULL;
-}
-
 static size_t item_dump_bytes(const exphil_slp *slp)
 {
     size_t bytes = 0;
@@ -130,35 +121,44 @@ static size_t item_dump_bytes(const exphil_slp *slp)
     return bytes;
 }
 
-size_t exphil_slp_dump_bytes(const exphil_slp *slp, int32_t kind, int32_t port, int32_t follower)
+size_t exphil_slp_dump_bytes(const exphil_slp *slp, int32_t kind, int32_t slot)
 {
     if (kind == EXPHIL_SLP_DUMP_ITEMS) return item_dump_bytes(slp);
-    if (kind < 0 || kind > EXPHIL_SLP_DUMP_ITEMS) return 0;
-    const exphil_slp_slot *slot = find_slot(slp, port, follower);
-    return slot ? kinds[kind].bytes * (size_t)slot->record_count : 0;
+    const exphil_slp_slot *one = exphil_slp_slot_at(slp, slot);
+    if (kind < 0 || kind > EXPHIL_SLP_DUMP_ITEMS || !one) return 0;
+    return kinds[kind].bytes * (size_t)one->record_count;
 }
 
-exphil_status exphil_slp_dump(const exphil_slp *slp, int32_t kind, int32_t port, int32_t follower,
-                              void *buffer, size_t buffer_bytes, exphil_error *error)
+static void put_items(const exphil_slp *slp, uint8_t *to)
+{
+    for (int64_t i = 0; i < exphil_slp_frame_count(slp); i++)
+        to = put_frame_items(to, exphil_slp_frame_at(slp, i));
+}
+
+static void put_records(const exphil_slp_slot *slot, const struct kind *kind, uint8_t *to)
+{
+    for (int64_t i = 0; i < slot->record_count; i++) to = kind->put(to, &slot->records[i]);
+}
+
+exphil_status exphil_slp_dump(const exphil_slp *slp, int32_t kind, int32_t slot, void *buffer,
+                              size_t buffer_bytes, exphil_error *error)
 {
     if (!slp) return xph_fail(error, EXPHIL_E_INVALID, "slp is NULL");
     if (kind < 0 || kind > EXPHIL_SLP_DUMP_ITEMS)
         return xph_fail(error, EXPHIL_E_INVALID, "kind is %d, not one of EXPHIL_SLP_DUMP_*", (int)kind);
-    const exphil_slp_slot *slot = find_slot(slp, port, follower);
-    if (kind != EXPHIL_SLP_DUMP_ITEMS && !slot)
-        return xph_fail(error, EXPHIL_E_INVALID, "port %d, follower %d has no records", (int)port,
-                        (int)follower);
-    size_t bytes = exphil_slp_dump_bytes(slp, kind, port, follower);
+    const exphil_slp_slot *one = exphil_slp_slot_at(slp, slot);
+    if (kind != EXPHIL_SLP_DUMP_ITEMS && !one)
+        return xph_fail(error, EXPHIL_E_INVALID, "slot is %d, the replay has %d", (int)slot,
+                        (int)exphil_slp_slot_count(slp));
+    size_t bytes = exphil_slp_dump_bytes(slp, kind, slot);
     if (buffer_bytes != bytes)
         return xph_fail(error, EXPHIL_E_INVALID, "buffer_bytes is %zu, the dump has %zu", buffer_bytes,
                         bytes);
-    if (!buffer && bytes) return xph_fail(error, EXPHIL_E_INVALID, "buffer is NULL");
-    uint8_t *to = buffer;
-    if (kind == EXPHIL_SLP_DUMP_ITEMS) {
-        for (int64_t i = 0; i < exphil_slp_frame_count(slp); i++)
-            to = put_frame_items(to, exphil_slp_frame_at(slp, i));
-        return EXPHIL_OK;
-    }
-    for (int64_t i = 0; i < slot->record_count; i++) to = kinds[kind].put(to, &slot->records[i]);
+    if (bytes == 0) return EXPHIL_OK;
+    if (!buffer) return xph_fail(error, EXPHIL_E_INVALID, "buffer is NULL");
+    if (kind == EXPHIL_SLP_DUMP_ITEMS)
+        put_items(slp, buffer);
+    else
+        put_records(one, &kinds[kind], buffer);
     return EXPHIL_OK;
 }

@@ -1,6 +1,7 @@
-/* Decoding of single events. The offsets are those of the public format description, counted from the command byte;
- * a field is there when its last byte lies inside the declared payload: offset of last byte <= size. Fields stand in
- * ascending order, so that a shorter layout ends the decoding at the first field it does not have. */
+/* Decoding of single events. The offsets are those of the public format description, counted from the command
+ * byte; a field is there when its last byte lies inside the declared payload: offset of last byte <= size.
+ * Fields stand in ascending order, so that a shorter layout ends the decoding at the first field it does not
+ * have. */
 #include "melee/slp_internal.h"
 
 static const uint32_t absent_bits = 0x7FC00000u; /* quiet NaN, the same bits as in the canonical dumps */
@@ -12,7 +13,7 @@ static float absent_float(void)
     return value;
 }
 
-/* ---- players --------------------------------------------------------------------------------------------- */
+/* ---- players ------------------------------------------------------------------------------------------- */
 
 static void pre_absent(exphil_slp_player *player)
 {
@@ -124,7 +125,7 @@ void xph_slp_decode_post(const uint8_t *event, size_t size, exphil_slp_player *p
     post_new(event, size, player);
 }
 
-/* ---- items ----------------------------------------------------------------------------------------------- */
+/* ---- items --------------------------------------------------------------------------------------------- */
 
 void xph_slp_decode_item(const uint8_t *event, size_t size, exphil_slp_item *item)
 {
@@ -140,11 +141,12 @@ void xph_slp_decode_item(const uint8_t *event, size_t size, exphil_slp_item *ite
     item->spawn_id = xph_slp_u32(event + 0x22);
     memset(item->misc, UINT8_MAX, sizeof item->misc);
     for (size_t i = 0; i < sizeof item->misc && 0x26 + i <= size; i++) item->misc[i] = event[0x26 + i];
-    item->owner = size < 0x2A ? -1 : xph_slp_i8(event + 0x2A);
+    item->owner = -1;
+    if (size >= 0x2A) item->owner = xph_slp_i8(event + 0x2A);
     item->instance_id = size < 0x2C ? UINT16_MAX : xph_slp_u16(event + 0x2B);
 }
 
-/* ---- frames ---------------------------------------------------------------------------------------------- */
+/* ---- frames -------------------------------------------------------------------------------------------- */
 
 void xph_slp_blank_frame(const struct xph_slp_table *table, exphil_slp_frame *frame)
 {

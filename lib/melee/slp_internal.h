@@ -1,5 +1,6 @@
-/* What the files of the replay reader share: the container, the payload table, the event walker and the decoding of
- * single events. The walker knows neither storage nor files, so that whole files and live streams use the same one. */
+/* What the files of the replay reader share: the container, the payload table, the event walker and the
+ * decoding of single events. The walker knows neither storage nor files, so that whole files and live streams
+ * use the same one. */
 #ifndef XPH_MELEE_SLP_INTERNAL_H
 #define XPH_MELEE_SLP_INTERNAL_H
 
@@ -37,7 +38,7 @@ enum {                      /* what the walker does with a command byte */
 #define XPH_SLP_EVENT    65536 /* longest event, command byte included */
 #define XPH_SLP_NO_FRAME INT32_MIN
 
-/* ---- bytes: big-endian, unaligned ------------------------------------------------------------------------ */
+/* ---- bytes: big-endian, unaligned ---------------------------------------------------------------------- */
 
 static inline uint16_t xph_slp_u16(const uint8_t *p)
 {
@@ -73,7 +74,7 @@ static inline float xph_slp_f32(const uint8_t *p)
     return value;
 }
 
-/* ---- container ------------------------------------------------------------------------------------------- */
+/* ---- container ----------------------------------------------------------------------------------------- */
 
 struct xph_slp_container {
     size_t begin, end; /* of the event stream; end is never beyond the input */
@@ -88,7 +89,7 @@ exphil_status xph_slp_container_read(const uint8_t *data, size_t bytes, struct x
 /* Checks the first 15 bytes and gives the declared length. */
 exphil_status xph_slp_header_read(const uint8_t *data, size_t bytes, int32_t *declared, exphil_error *error);
 
-/* ---- payload table --------------------------------------------------------------------------------------- */
+/* ---- payload table ------------------------------------------------------------------------------------- */
 
 struct xph_slp_table {
     uint16_t size[256]; /* payload bytes, command byte not counted */
@@ -102,7 +103,7 @@ struct xph_slp_table {
 exphil_status xph_slp_table_read(const uint8_t *data, size_t at, size_t end, struct xph_slp_table *table,
                                  size_t *used, exphil_error *error);
 
-/* ---- walker ---------------------------------------------------------------------------------------------- */
+/* ---- walker -------------------------------------------------------------------------------------------- */
 
 /* One simulation of one frame: a range of bytes in which all its events lie. */
 struct xph_slp_instance {
@@ -131,8 +132,8 @@ struct xph_slp_walk {
 };
 
 void xph_slp_walk_begin(struct xph_slp_walk *walk);
-/* Takes one whole event that lies at byte offset `at`; *did gets XPH_SLP_TAKEN, ... The caller has checked that the
- * event has a size and is all there. */
+/* Takes one whole event that lies at byte offset `at`; *did gets XPH_SLP_TAKEN, ... The caller has checked
+ * that the event has a size and is all there. */
 exphil_status xph_slp_walk_event(struct xph_slp_walk *walk, const uint8_t *event, uint64_t at, uint32_t *did,
                                  exphil_error *error);
 /* Closes the last instance, which ends at `at`; true when walk->before now holds a complete one. */
@@ -150,7 +151,7 @@ static inline uint8_t xph_slp_slots(const struct xph_slp_instance *instance)
     return (uint8_t)(instance->pre & instance->post);
 }
 
-/* ---- decoding: events whose size the table calls usable ------------------------------------------------------ */
+/* ---- decoding: events whose size the table calls usable ------------------------------------------------ */
 
 /* Settings and presence of everything that the game start event tells. */
 void xph_slp_decode_start(const uint8_t *event, size_t size, exphil_slp_info *info);
@@ -167,15 +168,15 @@ void xph_slp_blank_frame(const struct xph_slp_table *table, exphil_slp_frame *fr
 /* Prepares the next frame: what belongs to one frame goes, stage values stay. */
 void xph_slp_next_frame(exphil_slp_frame *frame, const struct xph_slp_instance *instance);
 
-/* ---- metadata -------------------------------------------------------------------------------------------- */
+/* ---- metadata ------------------------------------------------------------------------------------------ */
 
 /* Reads the element at `at` into info->metadata, played_on and metadata_last_frame. Cannot fail. */
 void xph_slp_metadata_read(const uint8_t *data, size_t bytes, size_t at, exphil_slp_info *info);
 
-/* ---- which simulation counts ------------------------------------------------------------------------------- */
+/* ---- which simulation counts --------------------------------------------------------------------------- */
 
-/* Orders complete instances by frame and keeps one of each index, or all in file order, as rollback says; in place,
- * linear time. *count goes down to what is kept. */
+/* Orders complete instances by frame and keeps one of each index, or all in file order, as rollback says; in
+ * place, linear time. *count goes down to what is kept. */
 exphil_status xph_slp_select(exphil_context *context, struct xph_slp_instance *instances, size_t *count,
                              int32_t rollback, exphil_error *error);
 

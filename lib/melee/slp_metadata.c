@@ -1,6 +1,6 @@
-/* The metadata element behind the event stream: an UBJSON object of which only playedOn and lastFrame are read, and
- * only to be shown. No recursion: open containers are counted on a stack of XPH_SLP_DEPTH. Each value costs at least
- * one byte, counted and typed containers are refused, so time is linear in the bytes. */
+/* The metadata element behind the event stream: an UBJSON object of which only playedOn and lastFrame are
+ * read, and only to be shown. No recursion: open containers are counted on a stack of XPH_SLP_DEPTH. Each
+ * value costs at least one byte, counted and typed containers are refused, so time is linear in the bytes. */
 #include "melee/slp_internal.h"
 
 struct reader {
@@ -119,8 +119,10 @@ static void copy_text(char *to, size_t room, const struct value *value)
 {
     size_t length = value->text_bytes < room - 1 ? value->text_bytes : room - 1;
     memset(to, 0, room);
-    for (size_t i = 0; i < length; i++)
-        to[i] = value->text[i] >= 0x20 && value->text[i] < 0x7F ? (char)value->text[i] : '?';
+    for (size_t i = 0; i < length; i++) {
+        uint8_t byte = value->text[i] >= 0x20 && value->text[i] < 0x7F ? value->text[i] : (uint8_t)'?';
+        memcpy(to + i, &byte, 1);
+    }
 }
 
 static void note(exphil_slp_info *info, const struct value *key, const struct value *value)

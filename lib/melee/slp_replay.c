@@ -1,6 +1,6 @@
-/* A whole replay. Pass 1 walks all events and lists the complete instances; pass 2 decodes those that count into
- * arrays of exactly the right size. Memory follows the bytes that are there, never a number read from the file: an
- * instance costs at least 10 bytes of input, a record 91, an item 38. */
+/* A whole replay. Pass 1 walks all events and lists the complete instances; pass 2 decodes those that count
+ * into arrays of exactly the right size. Memory follows the bytes that are there, never a number read from
+ * the file: an instance costs at least 10 bytes of input, a record 91, an item 38. */
 #include "melee/slp_internal.h"
 
 enum { CANCEL_EVERY = 16384 }; /* frames between two looks at the cancel hook */
@@ -32,7 +32,7 @@ struct reading {
     size_t count, capacity;
 };
 
-/* ---- pass 1 ---------------------------------------------------------------------------------------------- */
+/* ---- pass 1 -------------------------------------------------------------------------------------------- */
 
 static exphil_status list_grow(struct reading *reading, exphil_error *error)
 {
@@ -127,7 +127,7 @@ static void read_metadata(const struct reading *reading, exphil_slp_info *info)
         xph_slp_metadata_read(reading->data, reading->bytes, (size_t)info->stop_offset, info);
 }
 
-/* ---- room ------------------------------------------------------------------------------------------------ */
+/* ---- room ---------------------------------------------------------------------------------------------- */
 
 static void count_records(const struct reading *reading, exphil_slp *slp)
 {
@@ -175,7 +175,7 @@ static exphil_status make_room(exphil_slp *slp, exphil_error *error)
     return EXPHIL_OK;
 }
 
-/* ---- pass 2 ---------------------------------------------------------------------------------------------- */
+/* ---- pass 2 -------------------------------------------------------------------------------------------- */
 
 /* Where the values of one instance go. */
 struct target {
@@ -277,7 +277,7 @@ static void sum_up(exphil_slp *slp)
     }
 }
 
-/* ---- public ---------------------------------------------------------------------------------------------- */
+/* ---- public -------------------------------------------------------------------------------------------- */
 
 static exphil_status read_all(struct reading *reading, exphil_slp *slp, exphil_error *error)
 {
@@ -330,7 +330,7 @@ static exphil_status read_bytes(exphil_context *context, const uint8_t *data, si
 exphil_status exphil_slp_read(exphil_context *context, const void *data, size_t size_bytes,
                               const exphil_slp_config *config, exphil_slp **slp, exphil_error *error)
 {
-    exphil_slp_config known;
+    exphil_slp_config known = EXPHIL_SLP_CONFIG_INIT;
     XPH_TRY(xph_context_check(context, error));
     if (!data && size_bytes) return xph_fail(error, EXPHIL_E_INVALID, "data is NULL");
     if (!slp) return xph_fail(error, EXPHIL_E_INVALID, "slp is NULL");
@@ -344,7 +344,7 @@ exphil_status exphil_slp_read(exphil_context *context, const void *data, size_t 
 exphil_status exphil_slp_open(exphil_context *context, const char *path, const exphil_slp_config *config,
                               exphil_slp **slp, exphil_error *error)
 {
-    exphil_slp_config known;
+    exphil_slp_config known = EXPHIL_SLP_CONFIG_INIT;
     xph_file_data file;
     XPH_TRY(xph_context_check(context, error));
     if (!path) return xph_fail(error, EXPHIL_E_INVALID, "path is NULL");

@@ -1,5 +1,6 @@
-/* The live stream: the same walker and the same records, one frame at a time. Two shots take turns, so that a frame
- * which is completed by the start of the next one can be handed out while that one is already being built. */
+/* The live stream: the same walker and the same records, one frame at a time. Two shots take turns, so that a
+ * frame which is completed by the start of the next one can be handed out while that one is already being
+ * built. */
 #include "melee/slp_internal.h"
 
 enum phase { HEAD, EVENTS, OVER, FAILED };
@@ -30,7 +31,7 @@ struct exphil_slp_stream {
 
 _Static_assert(XPH_SLP_EVENT >= XPH_SLP_HEADER + 1 + UINT8_MAX, "header and payload table must fit");
 
-/* ---- units: the head (container header and payload table), then single events -------------------------------- */
+/* ---- units: the head (container header and payload table), then single events -------------------------- */
 
 /* Bytes that the head has, as far as `have` of them tell. */
 static size_t head_bytes(const uint8_t *head, size_t have)
@@ -52,7 +53,8 @@ static size_t unit_bytes(const exphil_slp_stream *stream, const uint8_t *unit, s
     return 1 + (size_t)stream->walk.table.size[unit[0]];
 }
 
-/* The next whole unit, in the caller's data when it is whole there, else in the buffer; NULL: more is needed. */
+/* The next whole unit, in the caller's data when it is whole there, else in the buffer; NULL: more is needed.
+ */
 static const uint8_t *next_unit(exphil_slp_stream *stream, const uint8_t *data, size_t bytes, size_t *used,
                                 size_t *unit)
 {
@@ -77,7 +79,7 @@ static const uint8_t *next_unit(exphil_slp_stream *stream, const uint8_t *data, 
     return stream->buffer;
 }
 
-/* ---- frames ---------------------------------------------------------------------------------------------- */
+/* ---- frames -------------------------------------------------------------------------------------------- */
 
 static void start_shot(exphil_slp_stream *stream, const struct xph_slp_instance *instance)
 {
@@ -207,7 +209,7 @@ static exphil_status push(exphil_slp_stream *stream, const uint8_t *data, size_t
     return EXPHIL_END;
 }
 
-/* ---- public ---------------------------------------------------------------------------------------------- */
+/* ---- public -------------------------------------------------------------------------------------------- */
 
 static void begin(exphil_slp_stream *stream)
 {

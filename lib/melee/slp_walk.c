@@ -1,6 +1,7 @@
-/* Walks events and groups them into instances: one simulation of one frame each. An instance is opened by its frame
- * start (2.2.0), or by the first player event of another frame; it is complete when its bookend was read, or, in
- * replays that have none, when it has at least one pre-frame and each pre-frame has its post-frame. */
+/* Walks events and groups them into instances: one simulation of one frame each. An instance is opened by its
+ * frame start (2.2.0), or by the first player event of another frame; it is complete when its bookend was
+ * read, or, in replays that have none, when it has at least one pre-frame and each pre-frame has its
+ * post-frame. */
 #include "melee/slp_internal.h"
 
 void xph_slp_walk_begin(struct xph_slp_walk *walk)

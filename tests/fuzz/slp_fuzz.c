@@ -1,5 +1,5 @@
-/* Any bytes as a replay and as a live stream: no crash, no leak, no hang, and both readers agree. Seeds come from
- * slp_damage_test with EXPHIL_WRITE_CORPUS=<folder>. */
+/* Any bytes as a replay and as a live stream: no crash, no leak, no hang, and both readers agree. Seeds come
+ * from slp_damage_test with EXPHIL_WRITE_CORPUS=<folder>. */
 #include "slp_check.h"
 
 #include <stdio.h>

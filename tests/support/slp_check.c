@@ -1,6 +1,7 @@
 /* Consistency of replays read from arbitrary bytes. */
 #include "slp_check.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +69,12 @@ const char *slp_inconsistent(const exphil_slp *slp)
     return records == listed ? NULL : "records are miscounted";
 }
 
-/* ---- the stream ------------------------------------------------------------------------------------------ */
+/* ---- the stream ---------------------------------------------------------------------------------------- */
+
+static bool same_bits(const void *a, const void *b, size_t bytes)
+{
+    return bytes == 0 || memcmp(a, b, bytes) == 0;
+}
 
 static const char *same_frame(const exphil_slp_stream *stream, const exphil_slp *slp, int64_t position)
 {
@@ -81,11 +87,11 @@ static const char *same_frame(const exphil_slp_stream *stream, const exphil_slp 
     for (int32_t slot = 0; slot < 8; slot++) {
         const exphil_slp_player *a = exphil_slp_stream_player(stream, slot / 2, slot % 2);
         const exphil_slp_player *b = exphil_slp_player_at(slp, position, slot / 2, slot % 2);
-        if (a && memcmp(a, b, sizeof *a) != 0) return "the stream has other records";
+        if (a && !same_bits(a, b, sizeof *a)) return "the stream has other records";
     }
     int32_t items = live->item_count < filed->item_count ? live->item_count : filed->item_count;
     if (items < live->item_count) return "the stream has more items";
-    if (items && memcmp(live->items, filed->items, (size_t)items * sizeof *live->items) != 0)
+    if (!same_bits(live->items, filed->items, (size_t)items * sizeof *live->items))
         return "the stream has other items";
     return NULL;
 }

@@ -168,7 +168,7 @@ void slp_close(slp_writer *writer, int32_t last_frame)
     slp_metadata(writer, last_frame);
 }
 
-/* ---- samples --------------------------------------------------------------------------------------------- */
+/* ---- samples ------------------------------------------------------------------------------------------- */
 
 static void stage_events(slp_writer *writer, int32_t frame)
 {

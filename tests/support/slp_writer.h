@@ -1,5 +1,5 @@
-/* Writes tiny replays for tests: every layout, and every kind of oddity that real files show. The payload bytes are a
- * fixed function of event, frame and place, so that a test knows what each field must hold. */
+/* Writes tiny replays for tests: every layout, and every kind of oddity that real files show. The payload
+ * bytes are a fixed function of event, frame and place, so that a test knows what each field must hold. */
 #ifndef EXPHIL_SLP_WRITER_H
 #define EXPHIL_SLP_WRITER_H
 
@@ -36,7 +36,8 @@ void slp_declare(slp_writer *writer, uint8_t code, uint16_t size);
 void slp_put(slp_writer *writer, const void *bytes, size_t count);
 /* Container header with length 0, payload table, game start. */
 void slp_head(slp_writer *writer, const slp_layout *layout);
-/* One event of the declared size, whatever the code; its bytes, until the next call. NULL: not in the table. */
+/* One event of the declared size, whatever the code; its bytes, until the next call. NULL: not in the table.
+ */
 uint8_t *slp_event(slp_writer *writer, uint8_t code, int32_t frame, uint32_t slot);
 /* One frame as recorders write it. slots: bit 2 * port + follower. */
 void slp_frame(slp_writer *writer, int32_t frame, uint8_t slots, int items);

@@ -1,5 +1,5 @@
-/* How the replay reader behaves as an interface: arguments, configurations of every age, untouched outputs, files,
- * limits, memory that cannot be had, the cancel hook, dumps. */
+/* How the replay reader behaves as an interface: arguments, configurations of every age, untouched outputs,
+ * files, limits, memory that cannot be had, the cancel hook, dumps. */
 #include "slp_writer.h"
 #include "test.h"
 
@@ -255,27 +255,27 @@ static void test_stream_no_memory(void **state)
     assert_memory_clean(&memory);
 }
 
-/* ---- dumps ----------------------------------------------------------------------------------------------- */
+/* ---- dumps --------------------------------------------------------------------------------------------- */
 
 static void test_dump_arguments(void **state)
 {
     uint8_t buffer[4096];
     (void)state;
     exphil_slp *slp = read_sample();
-    assert_int_equal(exphil_slp_dump_bytes(slp, EXPHIL_SLP_DUMP_STATE, 0, 0), 3 * 24);
-    assert_int_equal(exphil_slp_dump_bytes(slp, EXPHIL_SLP_DUMP_INPUT, 0, 1), 3 * 30);
-    assert_int_equal(exphil_slp_dump_bytes(slp, EXPHIL_SLP_DUMP_AUX, 2, 1), 2 * 54);
-    assert_int_equal(exphil_slp_dump_bytes(slp, EXPHIL_SLP_DUMP_ITEMS, 9, 9), 3 * 6 + 3 * 34);
-    assert_int_equal(exphil_slp_dump_bytes(slp, EXPHIL_SLP_DUMP_STATE, 3, 0), 0);
-    assert_int_equal(exphil_slp_dump_bytes(slp, 4, 0, 0), 0);
-    assert_int_equal(exphil_slp_dump_bytes(slp, -1, 0, 0), 0);
-    assert_int_equal(exphil_slp_dump_bytes(NULL, EXPHIL_SLP_DUMP_ITEMS, 0, 0), 0);
-    assert_int_equal(exphil_slp_dump(slp, 0, 0, 0, buffer, 72, NULL), EXPHIL_OK);
-    assert_int_equal(exphil_slp_dump(slp, 0, 0, 0, buffer, 73, NULL), EXPHIL_E_INVALID);
-    assert_int_equal(exphil_slp_dump(slp, 0, 0, 0, NULL, 72, NULL), EXPHIL_E_INVALID);
-    assert_int_equal(exphil_slp_dump(slp, 0, 3, 0, buffer, 0, NULL), EXPHIL_E_INVALID);
-    assert_int_equal(exphil_slp_dump(slp, 5, 0, 0, buffer, 0, NULL), EXPHIL_E_INVALID);
-    assert_int_equal(exphil_slp_dump(NULL, 0, 0, 0, buffer, 0, NULL), EXPHIL_E_INVALID);
+    assert_int_equal(exphil_slp_dump_bytes(slp, EXPHIL_SLP_DUMP_STATE, 0), 3 * 24);
+    assert_int_equal(exphil_slp_dump_bytes(slp, EXPHIL_SLP_DUMP_INPUT, 1), 3 * 30);
+    assert_int_equal(exphil_slp_dump_bytes(slp, EXPHIL_SLP_DUMP_AUX, 2), 2 * 54);
+    assert_int_equal(exphil_slp_dump_bytes(slp, EXPHIL_SLP_DUMP_ITEMS, 9), 3 * 6 + 3 * 34);
+    assert_int_equal(exphil_slp_dump_bytes(slp, EXPHIL_SLP_DUMP_STATE, 3), 0);
+    assert_int_equal(exphil_slp_dump_bytes(slp, 4, 0), 0);
+    assert_int_equal(exphil_slp_dump_bytes(slp, -1, 0), 0);
+    assert_int_equal(exphil_slp_dump_bytes(NULL, EXPHIL_SLP_DUMP_ITEMS, 0), 0);
+    assert_int_equal(exphil_slp_dump(slp, 0, 0, buffer, 72, NULL), EXPHIL_OK);
+    assert_int_equal(exphil_slp_dump(slp, 0, 0, buffer, 73, NULL), EXPHIL_E_INVALID);
+    assert_int_equal(exphil_slp_dump(slp, 0, 0, NULL, 72, NULL), EXPHIL_E_INVALID);
+    assert_int_equal(exphil_slp_dump(slp, 0, 3, buffer, 0, NULL), EXPHIL_E_INVALID);
+    assert_int_equal(exphil_slp_dump(slp, 5, 0, buffer, 0, NULL), EXPHIL_E_INVALID);
+    assert_int_equal(exphil_slp_dump(NULL, 0, 0, buffer, 0, NULL), EXPHIL_E_INVALID);
     exphil_slp_destroy(slp);
 }
 
@@ -288,8 +288,7 @@ static void test_item_dump(void **state)
                                       0x1C, 0x21, 0x20, 0x1F, 0x1E, 0x25, 0x24, 0x23, 0x22, 0x2A};
     (void)state;
     exphil_slp *slp = read_sample();
-    assert_int_equal(exphil_slp_dump(slp, EXPHIL_SLP_DUMP_ITEMS, 0, 0, buffer, sizeof buffer, NULL),
-                     EXPHIL_OK);
+    assert_int_equal(exphil_slp_dump(slp, EXPHIL_SLP_DUMP_ITEMS, 0, buffer, sizeof buffer, NULL), EXPHIL_OK);
     for (size_t i = 0; i < sizeof right; i++) right[i] = slp_byte(0x3B, -121, 1, 0, order[i]);
     assert_memory_equal(buffer + sizeof buffer - sizeof right, right, sizeof right);
     assert_memory_equal(buffer, "\x85\xFF\xFF\xFF\x00\x00", 6);
@@ -305,7 +304,7 @@ static void test_dump_absent(void **state)
     (void)state;
     slp_sample(&writer, 0);
     assert_int_equal(exphil_slp_read(context, writer.data, writer.bytes, NULL, &slp, NULL), EXPHIL_OK);
-    assert_int_equal(exphil_slp_dump(slp, EXPHIL_SLP_DUMP_AUX, 0, 0, buffer, sizeof buffer, NULL), EXPHIL_OK);
+    assert_int_equal(exphil_slp_dump(slp, EXPHIL_SLP_DUMP_AUX, 0, buffer, sizeof buffer, NULL), EXPHIL_OK);
     for (size_t i = 11; i < 20; i++) assert_int_equal(buffer[i], 0xFF);
     for (size_t i = 20; i < 52; i += 4) assert_memory_equal(buffer + i, "\x00\x00\xC0\x7F", 4);
     assert_memory_equal(buffer + 52, "\xFF\xFF", 2);

@@ -1,6 +1,6 @@
-/* Damaged replays: every prefix and every single flipped bit of each sample, damaged lengths, and replays that try to
- * cost more time or memory than they have bytes. Nothing may crash, leak or read outside; what is read must hang
- * together. */
+/* Damaged replays: every prefix and every single flipped bit of each sample, damaged lengths, and replays
+ * that try to cost more time or memory than they have bytes. Nothing may crash, leak or read outside; what is
+ * read must hang together. */
 #include "slp_check.h"
 #include "slp_writer.h"
 #include "test.h"
@@ -111,7 +111,8 @@ static void test_lengths(void **state)
     }
 }
 
-/* Memory is paid for by bytes of input: one record in each of eight slots among very many frames of ten bytes. */
+/* Memory is paid for by bytes of input: one record in each of eight slots among very many frames of ten
+ * bytes. */
 static void test_memory_follows_input(void **state)
 {
     test_memory memory;
@@ -140,13 +141,7 @@ static void test_memory_follows_input(void **state)
 /* Metadata of opened containers, fillers and empty texts: as long as the input, no longer. */
 static void test_hostile_metadata(void **state)
 {
-    static const char *const patterns[] = {"[",
-                                           "N",
-                                           "{U\x01"
-                                           "a",
-                                           "[SU\x00",
-                                           "[T",
-                                           "[$Z#l\x7F\xFF\xFF\xFF"};
+    static const char *const patterns[] = {"[", "N", "{U\x01k", "[SU\x00", "[T", "[$Z#l\x7F\xFF\xFF\xFF"};
     (void)state;
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
         slp_writer writer;

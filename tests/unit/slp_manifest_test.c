@@ -1,5 +1,5 @@
-/* Real replays: both test sets against their manifests, through the code of `exphil slp verify`; cut and damaged
- * copies of them; and the live stream against the file reader. */
+/* Real replays: both test sets against their manifests, through the code of `exphil slp verify`; cut and
+ * damaged copies of them; and the live stream against the file reader. */
 #include "slp_check.h"
 #include "test.h"
 

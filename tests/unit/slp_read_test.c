@@ -1,5 +1,5 @@
-/* The replay reader against replays of our own making: each field of each layout, and each rule about frames, rollback,
- * containers and stops. */
+/* The replay reader against replays of our own making: each field of each layout, and each rule about frames,
+ * rollback, containers and stops. */
 #include "slp_writer.h"
 #include "test.h"
 
@@ -35,7 +35,7 @@ static void refused(const void *data, size_t bytes, const char *text)
     if (!strstr(error.message, text)) fail_msg("\"%s\" does not say \"%s\"", error.message, text);
 }
 
-/* ---- fields ---------------------------------------------------------------------------------------------- */
+/* ---- fields -------------------------------------------------------------------------------------------- */
 
 #define NAN_BITS 0x7FC00000u
 
@@ -262,7 +262,7 @@ static void test_presence(void **state)
     }
 }
 
-/* ---- settings -------------------------------------------------------------------------------------------- */
+/* ---- settings ------------------------------------------------------------------------------------------ */
 
 static uint8_t start_byte(uint32_t offset)
 {
@@ -339,7 +339,7 @@ static void test_settings(void **state)
     }
 }
 
-/* ---- rollback and completeness --------------------------------------------------------------------------- */
+/* ---- rollback and completeness ------------------------------------------------------------------------- */
 
 static void check_order(int which, int32_t rollback, const int32_t *frames, const uint32_t *salts,
                         int64_t count)
@@ -383,8 +383,8 @@ static void test_rollback_items(void **state)
     slp_free(&writer);
 }
 
-/* Without frame starts a repeated pre-frame opens the frame anew; without bookends a frame that lacks a post-frame is
- * not complete and replaces nothing. */
+/* Without frame starts a repeated pre-frame opens the frame anew; without bookends a frame that lacks a
+ * post-frame is not complete and replaces nothing. */
 static void test_old_rollback(void **state)
 {
     slp_writer writer;
@@ -465,7 +465,7 @@ static void test_absent_players(void **state)
     slp_free(&writer);
 }
 
-/* ---- stops ----------------------------------------------------------------------------------------------- */
+/* ---- stops --------------------------------------------------------------------------------------------- */
 
 static void check_stop(int which, int32_t stop, int32_t truncated, int32_t metadata, int64_t frames,
                        uint32_t problems)
@@ -567,7 +567,7 @@ static void test_short_events(void **state)
     }
 }
 
-/* ---- what is not a replay -------------------------------------------------------------------------------- */
+/* ---- what is not a replay ------------------------------------------------------------------------------ */
 
 static void test_not_a_replay(void **state)
 {
@@ -626,7 +626,7 @@ static void test_table_again(void **state)
     slp_free(&writer);
 }
 
-/* ---- metadata -------------------------------------------------------------------------------------------- */
+/* ---- metadata ------------------------------------------------------------------------------------------ */
 
 static exphil_slp_info with_metadata(const char *text, size_t bytes)
 {

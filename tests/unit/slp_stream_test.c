@@ -1,5 +1,5 @@
-/* The live stream: the same frames as the file reader gives under EXPHIL_SLP_ALL, whatever the pieces in which the bytes
- * come; corrections, ends, failures and the start of another game. */
+/* The live stream: the same frames as the file reader gives under EXPHIL_SLP_ALL, whatever the pieces in
+ * which the bytes come; corrections, ends, failures and the start of another game. */
 #include "slp_writer.h"
 #include "test.h"
 
@@ -21,8 +21,8 @@ static bool same_bits(const void *a, const void *b, size_t bytes)
     return memcmp(a, b, bytes) == 0;
 }
 
-/* The frame that is ready equals the one at a position of the file. Stage values held across a rollback may differ and
- * are looked at where there is none. */
+/* The frame that is ready equals the one at a position of the file. Stage values held across a rollback may
+ * differ and are looked at where there is none. */
 static void check_frame(const exphil_slp_stream *stream, const exphil_slp *slp, int64_t position)
 {
     const exphil_slp_frame *live = exphil_slp_stream_frame(stream),
