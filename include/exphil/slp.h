@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT
  *
  *   1 configuration, open      3 frames, players, items      5 canonical dumps
- *   2 what the replay is       4 live stream
+ *   2 what the replay is       4 live stream                 6 for policies
  *
  * Needs of exphil.h only context, status and error. The rules box of exphil.h applies, with these additions:
  *   Damage      A replay that was cut, or is still being written, is not a failure: reading succeeds and gives all
