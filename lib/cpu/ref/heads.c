@@ -92,27 +92,31 @@ static void give_taken(const xph_heads_grad_args *grad, const xph_head *head, in
     }
 }
 
-/* dv[l] += dy[l] SiLU(s); dh = sum_l dy[l] v[l]; ds += dh SiLU'(s) */
-static void head_back(const xph_heads_grad_args *grad, const xph_head *head, const real *dy, const columns *c,
-                      const real *s, real *ds)
+/* dv[l] += dy[l] SiLU(s); dh = sum_l dy[l] v[l]; ds += dh SiLU'(s). count: of the columns, a constant for most. */
+XPH_INLINE void head_back(const xph_heads_grad_args *grad, const xph_head *head, const real *dy,
+                          const columns *c, int64_t count, const real *s, real *ds)
 {
     const xph_heads_args *args = &grad->fwd;
     const real *v = (const real *)args->v + head->first * args->width + c->at;
     real *dv = grad->dv ? (real *)grad->dv + head->first * args->width + c->at : NULL;
-    real hidden[GRAD_COLUMNS], dh[GRAD_COLUMNS] = {0};
-    trunk_hidden(s, c->count, hidden);
+    real hidden[GRAD_COLUMNS], slope[GRAD_COLUMNS], dh[GRAD_COLUMNS] = {0};
+    XPH_VECTOR
+    for (int64_t k = 0; k < count; k++) {
+        hidden[k] = real_silu(s[k]);
+        slope[k] = real_silu_slope(s[k]);
+    }
     for (int64_t l = 0; l < head->count; l++) {
         real d = dy[head->first + l];
         const real *from = v + l * args->width;
         XPH_VECTOR
-        for (int64_t k = 0; k < c->count; k++) dh[k] = FMA(d, from[k], dh[k]);
+        for (int64_t k = 0; k < count; k++) dh[k] = FMA(d, from[k], dh[k]);
         if (!dv) continue;
         real *to = dv + l * args->width;
         XPH_VECTOR
-        for (int64_t k = 0; k < c->count; k++) to[k] = FMA(d, hidden[k], to[k]);
+        for (int64_t k = 0; k < count; k++) to[k] = FMA(d, hidden[k], to[k]);
     }
     XPH_VECTOR
-    for (int64_t k = 0; k < c->count; k++) ds[k] = FMA(dh[k], real_silu_slope(s[k]), ds[k]);
+    for (int64_t k = 0; k < count; k++) ds[k] = FMA(dh[k], slope[k], ds[k]);
 }
 
 static void grad_row(const xph_heads_grad_args *grad, const columns *c, int64_t row)
@@ -124,7 +128,10 @@ static void grad_row(const xph_heads_grad_args *grad, const columns *c, int64_t 
     for (int64_t h = args->heads; h-- > 0;) {
         const xph_head *head = &args->head[h];
         if (args->e && grad->de) give_taken(grad, head, args->actions[row * args->lda + h], c, ds);
-        head_back(grad, head, dy, c, c->s + h * GRAD_COLUMNS, ds);
+        if (c->count == GRAD_COLUMNS)
+            head_back(grad, head, dy, c, GRAD_COLUMNS, c->s + h * GRAD_COLUMNS, ds);
+        else
+            head_back(grad, head, dy, c, c->count, c->s + h * GRAD_COLUMNS, ds);
     }
     if (grad->dz) memcpy((real *)grad->dz + row * grad->lddz + c->at, ds, (size_t)c->count * sizeof(real));
 }
