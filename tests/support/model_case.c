@@ -210,8 +210,9 @@ double model_case_error(const double *a, const double *b, int64_t count)
     double rms = count ? sqrt(square / (double)count) : 0.0;
     for (int64_t i = 0; i < count; i++) {
         double error = fabs(a[i] - b[i]);
+        if (!isfinite(error)) return INFINITY;
         if (error > 0.0) error /= fabs(b[i]) + rms;
-        if (!(error <= most)) most = error; /* a NaN stays */
+        if (error > most) most = error;
     }
     return most;
 }

@@ -39,7 +39,7 @@ model_case *model_case_cut(const model_case *c, int64_t first, int64_t time);
 double model_case_get(const model_case *c, const void *array, int64_t i);
 void model_case_set(const model_case *c, void *array, int64_t i, double value);
 double model_case_uniform(xph_rng *rng, double low, double high);
-/* Largest |a - b| / (|b| + rms(b)). */
+/* Largest |a - b| / (|b| + rms(b)); infinity when a number is none. */
 double model_case_error(const double *a, const double *b, int64_t count);
 #define assert_ok(call)                                                                                      \
   do {                                                                                                       \
