@@ -1,0 +1,374 @@
+#!/usr/bin/env python3
+"""Writes tests/data/golden/*.safetensors: small models computed in float64 by PyTorch, apart from libexphil's own code.
+
+Every file holds one chunk of frames, the weights, what the model makes of them, the loss and all gradients (by autograd).
+tests/ops/golden_test.c demands the same of libexphil. Inputs and weights are numbers that single precision holds exactly.
+Written with torch 1.13 and numpy 1.24; any later version gives the same to about 1e-14.
+
+Usage: make_golden.py [folder]
+"""
+import json
+import os
+import struct
+import sys
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+torch.set_default_dtype(torch.float64)
+
+FLOATS = 13
+IDS = [("stage", 5, 3), ("own.character", 7, 8)]  # name, entries, width
+HEADS = [("bits", 3), ("class", 5), ("class", 4)]  # kind, count
+LOGITS = sum(count for _, count in HEADS)
+FIRST = [0, 3, 8]
+
+BASE = dict(hidden=12, head_width=10, mamba_states=5, mamba_expand=2, mamba_taps=4, mamba_rank=3, attention_heads=2,
+            attention_dim=6, attention_window_frames=5, ffn_expand=2, delay_frames=1, heads=0, state=1)
+
+CASES = {
+    "mamba": dict(blocks="mamba"),
+    "lstm": dict(blocks="lstm"),
+    "gru": dict(blocks="gru"),
+    "attention": dict(blocks="attention"),
+    "mlp": dict(blocks="mlp"),
+    "ffn": dict(blocks="ffn"),
+    "network": dict(blocks="mamba attention gru ffn lstm mlp", heads=1, delay_frames=2, state=0, hidden=10),
+    "carried": dict(blocks="attention mamba lstm", heads=1, delay_frames=0, hidden=9, mamba_taps=3),
+}
+BATCH, TIME = 2, 7
+RESETS = [(0, 3), (1, 0), (1, 5)]  # stream, frame
+
+
+class Maker:
+    """Draws inputs and weights; keeps the weights by name, in the order libexphil has them."""
+
+    def __init__(self, config, seed):
+        self.c = config
+        self.random = np.random.RandomState(seed)
+        self.weights = {}
+
+    def draw(self, *shape, scale=1.0):
+        return self.random.uniform(-scale, scale, shape).astype(np.float32)
+
+    def tensor(self, name, *shape, scale=None, middle=0.0):
+        if scale is None:
+            scale = 1.0 / np.sqrt(shape[-1])
+        value = torch.tensor((middle + self.draw(*shape, scale=scale)).astype(np.float32).astype(np.float64))
+        self.weights[name] = value.requires_grad_(True)
+        return self.weights[name]
+
+    def linear(self, name, inputs, outputs):
+        return self.tensor(name + ".weight", outputs, inputs), self.tensor(name + ".bias", outputs, scale=0.3)
+
+    def norm(self, name, width):
+        return self.tensor(name + ".weight", width, scale=0.4, middle=1.0), self.tensor(name + ".bias", width, scale=0.3)
+
+
+def normalize(x, pair):
+    return F.layer_norm(x, (x.shape[-1],), pair[0], pair[1], eps=1e-5)
+
+
+# ---- blocks: (x [B,T,H], state of each stream or None, reset [B,T]) -> (f [B,T,H], new state of each stream) ----
+
+
+class Mamba:
+    def __init__(self, m, name):
+        c = m.c
+        self.c, hidden, self.width = c, c["hidden"], c["hidden"] * c["mamba_expand"]
+        width, states, rank, taps = self.width, c["mamba_states"], c["mamba_rank"], c["mamba_taps"]
+        self.inside = m.linear(name + "in_proj", hidden, 2 * width)
+        self.conv = m.tensor(name + "conv.weight", width, taps), m.tensor(name + "conv.bias", width, scale=0.5)
+        self.x_proj = m.tensor(name + "x_proj.weight", rank + 2 * states, width)
+        self.dt = m.linear(name + "dt_proj", rank, width)
+        self.a_log = m.tensor(name + "A_log", width, states, scale=0.8, middle=0.5)
+        self.skip = m.tensor(name + "D", width, scale=0.5, middle=1.0)
+        self.out = m.linear(name + "out_proj", width, hidden)
+        self.state = (taps - 1) * width + width * states
+
+    def start(self, m):
+        return m.draw(self.state, scale=0.8).astype(np.float64)
+
+    def convolve(self, x, before):
+        """x [T,D] after the inputs `before` [taps-1,D], with torch's own convolution."""
+        whole = torch.cat([before, x]).t().unsqueeze(0)
+        y = F.conv1d(whole, self.conv[0].unsqueeze(1), self.conv[1], groups=self.width)
+        return F.silu(y[0].t())
+
+    def stream(self, u, state, reset):
+        c, taps, time = self.c, self.c["mamba_taps"], u.shape[0]
+        kept = (taps - 1) * self.width
+        before, h = state[:kept].view(taps - 1, self.width), state[kept:].view(self.width, c["mamba_states"])
+        x, z = F.linear(u, *self.inside).chunk(2, dim=-1)
+        pieces, start = [], 0
+        for end in [t for t in range(1, time) if reset[t]] + [time]:
+            if reset[start]:
+                before = torch.zeros_like(before)
+            pieces.append(self.convolve(x[start:end], before))
+            before = torch.cat([before, x[start:end]])[-(taps - 1):]
+            start = end
+        xc = torch.cat(pieces)
+        low, b, cc = F.linear(xc, self.x_proj).split([c["mamba_rank"], c["mamba_states"], c["mamba_states"]], dim=-1)
+        delta = F.softplus(F.linear(low, *self.dt), threshold=1e9)
+        a, rows = -torch.exp(self.a_log), []
+        for t in range(time):
+            if reset[t]:
+                h = torch.zeros_like(h)
+            h = torch.exp(delta[t][:, None] * a) * h + (delta[t] * xc[t])[:, None] * b[t][None, :]
+            rows.append(h @ cc[t] + self.skip * xc[t])
+        y = torch.stack(rows) * F.silu(z)
+        return F.linear(y, *self.out), torch.cat([before.reshape(-1), h.reshape(-1)])
+
+
+class Recurrent:
+    """torch's own cells, frame by frame."""
+
+    def __init__(self, m, name, kind):
+        hidden, gates = m.c["hidden"], 4 if kind == "lstm" else 3
+        self.kind, self.hidden = kind, hidden
+        self.state = hidden * (2 if kind == "lstm" else 1)
+        self.w = [m.tensor(name + "weight_ih", gates * hidden, hidden), m.tensor(name + "weight_hh", gates * hidden, hidden),
+                  m.tensor(name + "bias_ih", gates * hidden, scale=0.3), m.tensor(name + "bias_hh", gates * hidden, scale=0.3)]
+
+    def start(self, m):
+        return m.draw(self.state, scale=0.8).astype(np.float64)
+
+    def stream(self, u, state, reset):
+        parts, rows = [p.unsqueeze(0) for p in state.split(self.hidden)], []
+        for t in range(u.shape[0]):
+            if reset[t]:
+                parts = [torch.zeros_like(p) for p in parts]
+            if self.kind == "lstm":
+                parts = list(torch._VF.lstm_cell(u[t:t + 1], parts, *self.w))
+            else:
+                parts = [torch._VF.gru_cell(u[t:t + 1], parts[0], *self.w)]
+            rows.append(parts[0][0])
+        return torch.stack(rows), torch.cat([p[0] for p in parts])
+
+
+class Attention:
+    def __init__(self, m, name):
+        c = m.c
+        self.heads, self.dim, self.window = c["attention_heads"], c["attention_dim"], c["attention_window_frames"]
+        self.span = self.heads * self.dim
+        self.qkv = m.linear(name + "qkv", c["hidden"], 3 * self.span)
+        self.relative = m.tensor(name + "relative_bias", self.heads, self.window, scale=0.7)
+        self.out = m.linear(name + "out_proj", self.span, c["hidden"])
+        self.state = 2 * self.window * self.span + 2
+
+    def start(self, m):
+        """A ring that holds fewer frames than it could and begins in its middle."""
+        ring = m.draw(self.state, scale=0.8).astype(np.float64)
+        ring[-2:] = [2, self.window - 2]
+        return ring
+
+    def stream(self, u, state, reset):
+        time, size = u.shape[0], self.window * self.span
+        ring_k, ring_v = state[:size].view(self.window, -1), state[size:2 * size].view(self.window, -1)
+        place, filled = int(state[-2]), int(state[-1])
+        old = [(place - 1 - i) % self.window for i in reversed(range(filled))]
+        q, k, v = F.linear(u, *self.qkv).split(self.span, dim=-1)
+        keys, values = torch.cat([ring_k[old], k]), torch.cat([ring_v[old], v])
+        episode = np.cumsum(np.asarray(reset, dtype=int))
+        of_key = np.concatenate([np.zeros(filled, int), episode])
+        distance = (np.arange(time) + filled)[:, None] - np.arange(time + filled)[None, :]
+        seen = torch.tensor((distance >= 0) & (distance < self.window) & (episode[:, None] == of_key[None, :]))
+        rows = []
+        for a in range(self.heads):
+            part = slice(a * self.dim, (a + 1) * self.dim)
+            bias = self.relative[a][torch.tensor(distance.clip(0, self.window - 1))]
+            score = q[:, part] @ keys[:, part].t() / np.sqrt(self.dim) + bias
+            rows.append(torch.softmax(score.masked_fill(~seen, -np.inf), dim=-1) @ values[:, part])
+        ring_k, ring_v = ring_k.clone(), ring_v.clone()
+        for t in range(time):
+            ring_k[place], ring_v[place] = k[t], v[t]
+            place, filled = (place + 1) % self.window, min(self.window, (0 if reset[t] else filled) + 1)
+        counters = torch.tensor([place, filled], dtype=torch.float64)
+        return F.linear(torch.cat(rows, dim=-1), *self.out), torch.cat([ring_k.reshape(-1), ring_v.reshape(-1), counters])
+
+
+class FeedForward:
+    def __init__(self, m, name, inner):
+        self.up = m.linear(name + "up", m.c["hidden"], inner)
+        self.norm = m.norm(name + "up_norm", inner)
+        self.down = m.linear(name + "down", inner, m.c["hidden"])
+        self.state = 0
+
+    def start(self, m):
+        return np.zeros(0)
+
+    def stream(self, u, state, reset):
+        return F.linear(F.silu(normalize(F.linear(u, *self.up), self.norm)), *self.down), state
+
+
+def make_block(m, index, kind):
+    name = "blocks.%d." % index
+    norm = m.norm(name + "norm", m.c["hidden"])
+    if kind == "mamba":
+        return norm, Mamba(m, name)
+    if kind == "attention":
+        return norm, Attention(m, name)
+    if kind in ("lstm", "gru"):
+        return norm, Recurrent(m, name, kind)
+    return norm, FeedForward(m, name, m.c["hidden"] * (m.c["ffn_expand"] if kind == "ffn" else 1))
+
+
+# ---- the whole model ----
+
+
+def taken(kind, count, value):
+    """Bits or the class of an action as numbers [count]."""
+    if kind == "bits":
+        return torch.tensor([float(value >> i & 1) for i in range(count)])
+    return torch.eye(count)[value]
+
+
+def rows_of(floats, ids, past, tables):
+    rows = []
+    for t in range(floats.shape[0]):
+        parts = [torch.tensor(floats[t].astype(np.float64))]
+        parts += [table[ids[t][i]] for i, table in enumerate(tables)]
+        for slot in past[t]:
+            parts += [taken(*head, int(value)) for head, value in zip(HEADS, slot)]
+        rows.append(torch.cat(parts))
+    return torch.stack(rows)
+
+
+def logits_of(z, actions, v, bias, e):
+    out = []
+    for t in range(z.shape[0]):
+        s, row = z[t], []
+        for i, (kind, count) in enumerate(HEADS):
+            part = slice(FIRST[i], FIRST[i] + count)
+            row.append(F.linear(F.silu(s), v[part], bias[part]))
+            if e is not None:
+                s = s + taken(kind, count, int(actions[t][i])) @ e[part]
+        out.append(torch.cat(row))
+    return torch.stack(out)
+
+
+def head_loss(logits, kind, count, action, gamma, smoothing, positive):
+    if kind == "bits":
+        y = taken(kind, count, action)
+        p = torch.sigmoid(logits)
+        p_true = y * p + (1 - y) * (1 - p)
+        bce = F.binary_cross_entropy_with_logits(logits, y, reduction="none", pos_weight=torch.tensor(positive))
+        return ((1 - p_true) ** gamma * bce).mean()
+    target = (1 - smoothing) * taken(kind, count, action) + smoothing / count
+    log_p = torch.log_softmax(logits, dim=-1)
+    return (1 - (log_p.exp() * target).sum()) ** gamma * -(target * log_p).sum()
+
+
+def build(m):
+    c = m.c
+    slots = c["delay_frames"] + 1
+    row = FLOATS + sum(width for _, _, width in IDS) + slots * LOGITS
+    model = {"input": m.linear("input", row, c["hidden"])}
+    model["tables"] = [m.tensor("ids.%s.weight" % name, entries, width, scale=0.7) for name, entries, width in IDS]
+    model["blocks"] = [make_block(m, i, kind) for i, kind in enumerate(c["blocks"].split())]
+    model["norm"] = m.norm("norm", c["hidden"])
+    model["trunk"] = m.linear("heads.trunk", c["hidden"], c["head_width"])
+    model["v"] = m.tensor("heads.logits.weight", LOGITS, c["head_width"], scale=0.8)
+    model["bias"] = m.tensor("heads.logits.bias", LOGITS, scale=0.4)
+    model["e"] = m.tensor("heads.embed", LOGITS, c["head_width"], scale=0.5) if c["heads"] else None
+    return model
+
+
+def draw_actions(m, *shape):
+    limits = [1 << count if kind == "bits" else count for kind, count in HEADS]
+    return np.stack([m.random.randint(0, limit, shape) for limit in limits], axis=-1).astype(np.int32)
+
+
+def draw_inputs(m, model):
+    slots = m.c["delay_frames"] + 1
+    reset = np.zeros((BATCH, TIME), np.uint8)
+    for stream, frame in RESETS:
+        reset[stream, frame] = 1
+    data = {"floats": m.draw(BATCH, TIME, FLOATS, scale=1.5), "reset": reset,
+            "ids": np.stack([m.random.randint(0, entries, (BATCH, TIME)) for _, entries, _ in IDS], -1).astype(np.int32),
+            "past": draw_actions(m, BATCH, TIME, slots), "actions": draw_actions(m, BATCH, TIME),
+            "mask": (m.random.uniform(size=(BATCH, TIME)) < 0.8).astype(np.float32) * np.float32(0.75)}
+    sizes = [block.state for _, block in model["blocks"]]
+    data["state_in"] = np.zeros((BATCH, sum(sizes)))
+    if m.c["state"]:
+        data["state_in"] = np.stack([np.concatenate([b.start(m) for _, b in model["blocks"]]) for _ in range(BATCH)])
+    data["loss.weight"] = np.array([1.0, 0.5, 2.0])
+    data["loss.smoothing"] = np.array([0.0, 0.1, 0.0])
+    data["loss.gamma"] = np.array([2.0, 0.0, 1.5])
+    data["loss.positive"] = np.array([1.0, 2.5, 0.5], np.float32)
+    data["loss.scale"] = np.array([0.125])
+    return data
+
+
+def forward_stream(model, data, b):
+    x = F.linear(rows_of(data["floats"][b], data["ids"][b], data["past"][b], model["tables"]), *model["input"])
+    state, at, after = torch.tensor(data["state_in"][b]), 0, []
+    for norm, block in model["blocks"]:
+        f, new = block.stream(normalize(x, norm), state[at:at + block.state], data["reset"][b])
+        x, at = x + f, at + block.state
+        after.append(new)
+    z = F.linear(normalize(x, model["norm"]), *model["trunk"])
+    return logits_of(z, data["actions"][b], model["v"], model["bias"], model["e"]), torch.cat(after)
+
+
+def loss_of(data, logits):
+    """Sum over frames of each head, unweighted by head; and the whole that is differentiated."""
+    sums, total = [torch.zeros(()) for _ in HEADS], torch.zeros(())
+    for b in range(BATCH):
+        for t in range(TIME):
+            for i, (kind, count) in enumerate(HEADS):
+                part = logits[b, t, FIRST[i]:FIRST[i] + count]
+                loss = float(data["mask"][b, t]) * head_loss(
+                    part, kind, count, int(data["actions"][b, t, i]), data["loss.gamma"][i], data["loss.smoothing"][i],
+                    data["loss.positive"].astype(np.float64))
+                sums[i] = sums[i] + loss
+                total = total + loss * data["loss.weight"][i] * data["loss.scale"][0]
+    return torch.stack(sums), total
+
+
+def compute(config, seed):
+    m = Maker(config, seed)
+    model = build(m)
+    data = draw_inputs(m, model)
+    pairs = [forward_stream(model, data, b) for b in range(BATCH)]
+    logits = torch.stack([pair[0] for pair in pairs])
+    logits.retain_grad()
+    sums, total = loss_of(data, logits)
+    total.backward()
+    data["state_out"] = torch.stack([pair[1] for pair in pairs]).detach().numpy()
+    data["logits"] = logits.detach().numpy()
+    data["sums"] = sums.detach().numpy()
+    data["dlogits"] = logits.grad.numpy()
+    for name, value in m.weights.items():
+        data["weight:" + name] = value.detach().numpy().astype(np.float32)
+        data["gradient:" + name] = value.grad.numpy()
+    return data
+
+
+def write(path, data, metadata):
+    types = {"float64": "F64", "float32": "F32", "int32": "I32", "uint8": "U8"}
+    header, blob = {"__metadata__": metadata}, b""
+    for name in sorted(data, key=lambda n: (-data[n].itemsize, n)):
+        raw = np.ascontiguousarray(data[name]).tobytes()
+        header[name] = {"dtype": types[str(data[name].dtype)], "shape": list(data[name].shape),
+                        "data_offsets": [len(blob), len(blob) + len(raw)]}
+        blob += raw
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(len(text) + 8) % 64)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + blob)
+
+
+def main():
+    folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
+    os.makedirs(folder, exist_ok=True)
+    for seed, (name, case) in enumerate(CASES.items()):
+        config = dict(BASE, **case)
+        path = os.path.join(folder, name + ".safetensors")
+        write(path, compute(config, seed + 1), {key: str(value) for key, value in config.items()})
+        print(path, os.path.getsize(path))
+
+
+if __name__ == "__main__":
+    main()
