@@ -14,6 +14,7 @@ int play_command(int argc, char **argv);
 int corpus_command(int argc, char **argv);
 int info_command(int argc, char **argv);
 int plot_command(int argc, char **argv);
+int drill_command(int argc, char **argv);
 
 /* ---- shared by the commands (data.c, console.c) ---------------------------------------------------------------- */
 

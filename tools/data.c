@@ -30,6 +30,7 @@ bool open_context(int64_t threads, const char *device, const char *isa, exphil_c
 bool preset_spec(const data_options *options, exphil_spec *spec)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
+    *spec = (exphil_spec)EXPHIL_SPEC_INIT;
     if (exphil_melee_spec(options->layout, options->codec, spec, &error) >= 0) return true;
     complain("layout", &error);
     return false;

@@ -15,6 +15,7 @@ static const command commands[] = {
     { "corpus", corpus_command, "turn replays into one corpus file" },
     { "info", info_command, "what a weights, corpus or replay file holds" },
     { "plot", plot_command, "draw training logs as SVG" },
+    { "drill", drill_command, "a small scripted world: something to learn and to play" },
 };
 
 static void show_help(FILE *to)

@@ -1,0 +1,123 @@
+/* `exphil drill`: the scripted drill as a replay to learn from, or as a world for a policy to play in. */
+#include "commands.h"
+#include "drill_world.h"
+#include "options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct outcome { int64_t frames, same, hits, teacher_hits; exphil_session_info info; } outcome;
+
+static int64_t teacher_hits(uint64_t seed, int64_t frames)
+{
+    drill_world world;
+    drill_begin(&world, seed);
+    for (int64_t i = 0; i < frames + 123; i++) {
+        exphil_pad pad;
+        drill_teach(&world, &pad);
+        drill_step(&world, &pad);
+    }
+    return world.hits;
+}
+
+/* The policy alone holds the controller; same counts frames on which the teacher would have pressed the same. */
+static int play_world(exphil_session *session, uint64_t seed, int64_t frames, outcome *out)
+{
+    drill_world world;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    drill_begin(&world, seed);
+    while (world.frame < -1) {
+        static const exphil_pad nothing;
+        drill_step(&world, &nothing);
+    }
+    for (int64_t i = 0; i < frames; i++) {
+        exphil_melee_frame frame;
+        exphil_pad pad, taught;
+        int32_t action[EXPHIL_HEADS_MAX] = { 0 }, wanted[EXPHIL_HEADS_MAX] = { 0 };
+        drill_observe(&world, &frame);
+        drill_teach(&world, &taught);
+        if (exphil_session_step(session, &frame, &pad) < 0) {
+            exphil_session_error(session, &error);
+            return complain("step", &error);
+        }
+        if (exphil_melee_pad_encode(NULL, &pad, action, &error) < 0 ||
+            exphil_melee_pad_encode(NULL, &taught, wanted, &error) < 0)
+            return complain("pad", &error);
+        out->same += memcmp(action, wanted, sizeof action) == 0;
+        out->frames++;
+        drill_step(&world, &pad);
+    }
+    out->hits = world.hits;
+    out->teacher_hits = teacher_hits(seed, frames);
+    return exphil_session_query(session, &out->info, &error) < 0 ? complain("session", &error) : 0;
+}
+
+static void show(const outcome *out, bool json)
+{
+    double same = out->frames ? (double)out->same / (double)out->frames : 0.0;
+    if (json) {
+        print_json(json_pack("{s:I,s:f,s:I,s:I,s:I,s:I,s:I}", "frames", (json_int_t)out->frames, "agreement", same, "hits",
+                             (json_int_t)out->hits, "teacher_hits", (json_int_t)out->teacher_hits, "p50_ns",
+                             (json_int_t)out->info.p50_ns, "p99_ns", (json_int_t)out->info.p99_ns, "missed_deadlines",
+                             (json_int_t)out->info.missed));
+        return;
+    }
+    printf("%" PRId64 " frames alone at the controller: %.3f %% as the teacher would have pressed; %" PRId64
+           " hits (the teacher: %" PRId64 ")\n", out->frames, 100 * same, out->hits, out->teacher_hits);
+    printf("latency of a step: p50 %.1f us, p99 %.1f us; deadlines missed: %" PRIu64 "\n", (double)out->info.p50_ns / 1e3,
+           (double)out->info.p99_ns / 1e3, out->info.missed);
+}
+
+static int play(const char *weights, uint64_t seed, int64_t frames, bool json)
+{
+    exphil_context *context;
+    exphil_model *model = NULL;
+    exphil_session *session = NULL;
+    exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    outcome out = { .info = EXPHIL_SESSION_INFO_INIT };
+    int status = 0;
+    if (!open_context(1, NULL, NULL, &context)) return 1;
+    config.deterministic = 1;
+    if (exphil_model_load(context, weights, &model, &error) < 0 ||
+        exphil_session_create(model, &config, &session, &error) < 0)
+        status = complain(weights, &error);
+    else status = play_world(session, seed, frames, &out);
+    if (status == 0) show(&out, json);
+    exphil_session_destroy(session);
+    exphil_model_destroy(model);
+    exphil_context_destroy(context);
+    return status;
+}
+
+int drill_command(int argc, char **argv)
+{
+    const char *out = NULL;
+    int64_t seed = 1, frames = 3600;
+    bool json = false;
+    const option_entry entries[] = {
+        { "out", OPTION_TEXT, &out, "FILE", "write the teacher's play as this replay" },
+        { "seed", OPTION_INT, &seed, "N", "another course of events (default 1)" },
+        { "frames", OPTION_INT, &frames, "N", "frames from 0 on (default 3600, a minute)" },
+        { "json", OPTION_FLAG, &json, NULL, "print one JSON object" },
+        { NULL, 0, NULL, NULL, NULL },
+    };
+    const option_command command = { "drill [OPTIONS] --out FILE.slp | drill [OPTIONS] WEIGHTS",
+                                     "A scripted drill: a Fox that runs to its opponent and uses its reflector. With "
+                                     "--out it is recorded,\nwith WEIGHTS the policy plays it alone.", entries };
+    int count, status;
+    if (!options_read(&command, argc, argv, &count, &status)) return status;
+    if ((out != NULL) == (count == 1) || count > 1 || frames < 1 || frames > 200000) {
+        fprintf(stderr, "exphil: drill wants --out FILE.slp or WEIGHTS, and 1..200000 frames; see exphil drill --help\n");
+        return 2;
+    }
+    if (count == 1) return play(argv[1], (uint64_t)seed, frames, json);
+    if (!drill_write_replay(out, (uint64_t)seed, frames)) {
+        perror(out);
+        return 1;
+    }
+    if (json) print_json(json_pack("{s:s,s:I}", "replay", out, "frames", (json_int_t)(frames + 123)));
+    else printf("%s: %" PRId64 " frames\n", out, frames + 123);
+    return 0;
+}
