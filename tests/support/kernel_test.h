@@ -45,7 +45,8 @@ typedef struct kt_case {
   }
 
 enum { KT_MOST = 24 };
-/* One run: results[i] is what tensor i holds afterwards (NULL for KT_IN). False: the candidate does not accept. */
+/* One run: results[i] is what tensor i holds afterwards (NULL for KT_IN). candidate NULL: the one that
+ * would be chosen. False: the candidate does not accept. */
 bool kt_run(const kt_case *c, const xph_kernel_set *set, const xph_candidate *candidate, int threads,
             double *results[KT_MOST]);
 void kt_check(const kt_case *c);

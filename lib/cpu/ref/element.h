@@ -87,17 +87,25 @@ XPH_INLINE real real_exp(real x)
     return (exp_reduced(r) + 1.0f) * power_of_two(half) * power_of_two(n - half);
 }
 
-/* 2^x for x <= 0, cheaper than exp: no infinity to reach, and below 2^-126 it stays there. Error of the polynomial
- * 4e-9. The low bits of `shifted` are the exponent; those above it leave by the shift. */
+/* 2^f = 1 + EXP2_0 f + ... + EXP2_5 f^6 for |f| <= 1/2, within 4e-9. */
+#  define EXP2_0   0x1.62e430p-1f
+#  define EXP2_1   0x1.ebfbe0p-3f
+#  define EXP2_2   0x1.c6af6cp-5f
+#  define EXP2_3   0x1.3b2a52p-7f
+#  define EXP2_4   0x1.5f0956p-10f
+#  define EXP2_5   0x1.441412p-13f
+
+/* 2^x for x <= 0, cheaper than exp: no infinity to reach, and below 2^-126 it stays there. The low bits of `shifted`
+ * are the exponent; those above it leave by the shift. */
 XPH_INLINE real real_exp2_falling(real x)
 {
     float c = x < -126.0f ? -126.0f : x;
     float shifted = c + ROUNDER, f = c - (shifted - ROUNDER);
-    float q = FMA(0x1.441412p-13f, f, 0x1.5f0956p-10f);
-    q = FMA(q, f, 0x1.3b2a52p-7f);
-    q = FMA(q, f, 0x1.c6af6cp-5f);
-    q = FMA(q, f, 0x1.ebfbe0p-3f);
-    q = FMA(q, f, 0x1.62e430p-1f);
+    float q = FMA(EXP2_5, f, EXP2_4);
+    q = FMA(q, f, EXP2_3);
+    q = FMA(q, f, EXP2_2);
+    q = FMA(q, f, EXP2_1);
+    q = FMA(q, f, EXP2_0);
     return FMA(q, f, 1.0f) * float_from((float_bits(shifted) + 127u) << 23);
 }
 

@@ -7,11 +7,13 @@
  * The gradient never holds [B,T,D,N]: a first run over time keeps the state at every CHUNK-th frame, then each chunk,
  * last first, is run again, keeping its states, and gone through backwards. See scratch_of for the memory.
  */
-#include "cpu/ref/real.h"
+#include "cpu/ref/vec.h"
 
 enum {
     LANES = 16,
-    MOST_STATES = 256, /* of the forward, whose state lies on the stack */
+    VECS = LANES / VEC, /* registers of a block */
+    CHUNK = 16,         /* frames whose functions are taken together, beside the recurrence */
+    MOST_STATES = 256,  /* of the forward, whose state lies on the stack */
     WORK_PER_STATE = 16
 };
 
@@ -100,29 +102,49 @@ XPH_INLINE void frame_load(frame *f, const place *p, int64_t t)
     for (int c = 0; c < LANES; c++) f->inflow[c] = f->delta[c] * f->x[c];
 }
 
+/* What a chunk of frames needs and gives besides states. */
+typedef struct chunk {
+    frame frame[CHUNK];
+    real sum[CHUNK][LANES]; /* sum_n c[n] h[n] */
+} chunk;
+
+static void chunk_load(chunk *k, const place *p, int64_t t, int64_t frames)
+{
+    for (int64_t i = 0; i < frames; i++) frame_load(&k->frame[i], p, t + i);
+}
+
 static void skip_load(real *skip, const place *p)
 {
     memset(skip, 0, LANES * sizeof(real));
     if (p->a->skip) memcpy(skip, (const real *)p->a->skip + p->channel, (size_t)p->count * sizeof(real));
 }
 
-/* One frame of the recurrence: h is carried on, y = sum_n c[n] h[n]. */
-XPH_INLINE void advance(const frame *f, const real *restrict rates, const real *restrict b,
-                        const real *restrict c, int64_t states, real *restrict h, real *restrict y)
+/* One frame of the recurrence: after = decay before + delta x b, y = sum_n c[n] after[n]. before and after may be the
+ * same; decays NULL: not wanted. All [N][LANES]. */
+XPH_INLINE void advance(const frame *f, const real *rates, const real *b, const real *c, int64_t states,
+                        const real *before, real *after, real *decays, real *y)
 {
-    real sum[LANES] = {0};
+    vec fall[VECS], inflow[VECS], sum[VECS];
+    XPH_UNROLL
+    for (int v = 0; v < VECS; v++) {
+        fall[v] = -vec_load(f->delta + v * VEC);
+        inflow[v] = vec_load(f->inflow + v * VEC);
+        sum[v] = vec_all(R(0.0));
+    }
     for (int64_t n = 0; n < states; n++) {
-        real *restrict hn = h + n * LANES;
-        const real *restrict rate = rates + n * LANES, bn = b[n], cn = c[n];
-        XPH_VECTOR
-        for (int i = 0; i < LANES; i++) {
-            real decay = real_exp2_falling(-f->delta[i] * rate[i]);
-            real next = FMA(decay, hn[i], f->inflow[i] * bn);
-            hn[i] = next;
-            sum[i] = FMA(cn, next, sum[i]);
+        const vec bn = vec_all(b[n]), cn = vec_all(c[n]);
+        XPH_UNROLL
+        for (int v = 0; v < VECS; v++) {
+            const int64_t at = n * LANES + v * VEC;
+            vec decay = vec_exp2_falling(fall[v] * vec_load(rates + at));
+            vec next = vec_fma(decay, vec_load(before + at), inflow[v] * bn);
+            if (decays) vec_store(decays + at, decay);
+            vec_store(after + at, next);
+            sum[v] = vec_fma(cn, next, sum[v]);
         }
     }
-    memcpy(y, sum, sizeof sum);
+    XPH_UNROLL
+    for (int v = 0; v < VECS; v++) vec_store(y + v * VEC, sum[v]);
 }
 
 static const real *frame_b(const place *p, int64_t t)
@@ -154,44 +176,99 @@ static int64_t scan_items(const void *args)
     return a->batch * blocks_of(blocks_of(a->width, LANES), blocks_per_item(a));
 }
 
+/* y = (sum + skip x) SiLU(z) */
+XPH_INLINE void gate(const place *p, int64_t t, const real *skip, const frame *f, real *y)
+{
+    const xph_scan_args *a = p->a;
+    real z[LANES];
+    for (int c = 0; a->skip && c < LANES; c++) y[c] = FMA(skip[c], f->x[c], y[c]);
+    if (a->z) {
+        lanes_load(z, a->z, a->ldz, row_of(p, t), p);
+        XPH_VECTOR
+        for (int c = 0; c < LANES; c++) y[c] *= real_silu(z[c]);
+    }
+    lanes_store(a->y, a->ldy, row_of(p, t), p, y);
+}
+
 static void scan_place(const place *p)
 {
     const xph_scan_args *a = p->a;
-    real h[MOST_STATES * LANES], rates[MOST_STATES * LANES], skip[LANES], y[LANES], z[LANES];
-    frame f;
+    real h[MOST_STATES * LANES], rates[MOST_STATES * LANES], skip[LANES];
+    chunk k;
     rates_of(rates, p);
     skip_load(skip, p);
     turn_in(h, state_of(p, a->state_in), p);
-    for (int64_t t = 0; t < a->time; t++) {
-        if (resets(p, t)) memset(h, 0, (size_t)a->states * LANES * sizeof(real));
-        frame_load(&f, p, t);
-        advance(&f, rates, frame_b(p, t), frame_c(p, t), a->states, h, y);
-        for (int c = 0; a->skip && c < LANES; c++) y[c] = FMA(skip[c], f.x[c], y[c]);
-        if (a->z) {
-            lanes_load(z, a->z, a->ldz, row_of(p, t), p);
-            XPH_VECTOR
-            for (int c = 0; c < LANES; c++) y[c] *= real_silu(z[c]);
+    for (int64_t t = 0; t < a->time; t += CHUNK) {
+        int64_t frames = int_min(CHUNK, a->time - t);
+        chunk_load(&k, p, t, frames);
+        for (int64_t i = 0; i < frames; i++) {
+            if (resets(p, t + i)) memset(h, 0, (size_t)a->states * LANES * sizeof(real));
+            advance(&k.frame[i], rates, frame_b(p, t + i), frame_c(p, t + i), a->states, h, h, NULL,
+                    k.sum[i]);
         }
-        lanes_store(a->y, a->ldy, row_of(p, t), p, y);
+        for (int64_t i = 0; i < frames; i++) gate(p, t + i, skip, &k.frame[i], k.sum[i]);
     }
     turn_out(state_of(p, a->state_out), h, p);
 }
 
-static void scan_run(const void *args, int64_t begin, int64_t end)
+/* One frame without turning anything: inner loops run over the states of a channel, which lie together, and only the
+ * sum over them crosses. The same operations on every number, so the same bits. */
+static void step_place(const place *p)
 {
-    const xph_scan_args *a = args;
+    const xph_scan_args *a = p->a;
+    const real *in = resets(p, 0) ? NULL : state_of(p, a->state_in), *b = frame_b(p, 0), *c = frame_c(p, 0);
+    real after[LANES * MOST_STATES], *out = state_of(p, a->state_out), skip[LANES], sum[LANES] = {0};
+    int64_t states = a->states, first = p->channel * states;
+    frame f;
+    frame_load(&f, p, 0);
+    skip_load(skip, p);
+    for (int64_t k = 0; k < p->count; k++) {
+        const real *a_log = (const real *)a->a_log + first + k * states, fall = -f.delta[k],
+                   inflow = f.inflow[k];
+        real *next = after + k * states;
+        XPH_VECTOR
+        for (int64_t n = 0; n < states; n++) {
+            real decay = real_exp2_falling(fall * (real_exp(a_log[n]) * LOG2_E));
+            next[n] = FMA(decay, in ? in[first + k * states + n] : R(0.0), inflow * b[n]);
+        }
+    }
+    if (out) memcpy(out + first, after, (size_t)(p->count * states) * sizeof(real));
+    for (int64_t n = 0; n < states; n++)
+        for (int64_t k = 0; k < p->count; k++) sum[k] = FMA(c[n], after[k * states + n], sum[k]);
+    gate(p, 0, skip, &f, sum);
+}
+
+/* Every block of the items, one after the other. */
+static void run_places(const xph_scan_args *a, int64_t begin, int64_t end, void (*run)(const place *p))
+{
     int64_t per_item = blocks_per_item(a), blocks = blocks_of(a->width, LANES);
     int64_t items = blocks_of(blocks, per_item);
     for (int64_t i = begin; i < end; i++) {
         int64_t first = i % items * per_item;
         for (int64_t block = first; block < int_min(blocks, first + per_item); block++) {
             place p = place_at(a, i / items, block * LANES);
-            scan_place(&p);
+            run(&p);
         }
     }
 }
 
+static void scan_run(const void *args, int64_t begin, int64_t end)
+{
+    run_places(args, begin, end, scan_place);
+}
+static void step_run(const void *args, int64_t begin, int64_t end)
+{
+    run_places(args, begin, end, step_place);
+}
+
+static bool step_accepts(const void *args)
+{
+    const xph_scan_args *a = args;
+    return a->time == 1 && scan_accepts(args);
+}
+
 const xph_candidate XPH_LIST(scan)[] = {
+    {.name = XPH_LABEL("scan_step"), .accepts = step_accepts, .phase = {{scan_items, step_run}}},
     {.name = XPH_LABEL("scan"), .accepts = scan_accepts, .phase = {{scan_items, scan_run}}},
     XPH_LIST_END,
 };
@@ -199,7 +276,6 @@ const xph_candidate XPH_LIST(scan)[] = {
 /* ---- gradient ---- */
 
 enum {
-    CHUNK = 16,     /* frames that are run again together */
     GROUP = 8,      /* blocks whose terms of db and dc are added up before the lanes are joined */
     MOST_SLOTS = 64 /* items that can be under way, each with its own memory */
 };
@@ -219,17 +295,17 @@ typedef struct layout {
 static layout layout_of(const xph_scan_args *a)
 {
     layout l = {.groups = blocks_of(a->width, GROUP * LANES), .states_block = a->states * LANES};
-    int64_t rows = a->batch * a->time, group = GROUP * l.states_block, chunk = CHUNK * l.states_block;
+    int64_t rows = a->batch * a->time, group = GROUP * l.states_block, kept = CHUNK * l.states_block;
     l.pairs = a->batch * l.groups;
     l.slots = int_min(l.pairs, MOST_SLOTS);
     l.chunks = blocks_of(a->time, CHUNK);
     l.carry = l.rates + group;
     l.dlog = l.carry + group;
     l.before = l.dlog + group;
-    l.decay = l.before + chunk + l.states_block;
-    l.db = l.decay + chunk;
-    l.dc = l.db + chunk;
-    l.marks = l.dc + chunk;
+    l.decay = l.before + kept + l.states_block;
+    l.db = l.decay + kept;
+    l.dc = l.db + kept;
+    l.marks = l.dc + kept;
     l.slot = l.marks + l.chunks * group;
     l.all_db = l.slots * l.slot;
     l.all_dc = l.all_db + l.groups * rows * a->states;
@@ -269,9 +345,9 @@ static place work_place(const work *w, int64_t block)
     return place_at(&w->g->fwd, w->stream, w->first_channel + block * LANES);
 }
 
-static real *mark_at(const work *w, int64_t chunk, int64_t block)
+static real *mark_at(const work *w, int64_t number, int64_t block)
 {
-    return w->slot + w->l->marks + (chunk * GROUP + block) * w->l->states_block;
+    return w->slot + w->l->marks + (number * GROUP + block) * w->l->states_block;
 }
 
 /* First run over time: rates, marks, and the gradient that arrives from after the last frame. */
@@ -280,55 +356,39 @@ static void run_ahead(const work *w, int64_t block)
     const xph_scan_args *a = &w->g->fwd;
     place p = work_place(w, block);
     int64_t size = w->l->states_block;
-    real *rates = w->slot + w->l->rates + block * size, *h = w->slot + w->l->before, y[LANES];
-    frame f;
+    real *rates = w->slot + w->l->rates + block * size, *h = w->slot + w->l->before;
+    chunk k;
     rates_of(rates, &p);
     turn_in(w->slot + w->l->carry + block * size, state_of(&p, w->g->dstate_out), &p);
     memset(w->slot + w->l->dlog + block * size, 0, (size_t)size * sizeof(real));
     turn_in(h, state_of(&p, a->state_in), &p);
-    for (int64_t t = 0; t < a->time; t++) {
-        if (t % CHUNK == 0) memcpy(mark_at(w, t / CHUNK, block), h, (size_t)size * sizeof(real));
-        if (t >= (w->l->chunks - 1) * CHUNK) break;
-        if (resets(&p, t)) memset(h, 0, (size_t)size * sizeof(real));
-        frame_load(&f, &p, t);
-        advance(&f, rates, frame_b(&p, t), frame_c(&p, t), a->states, h, y);
+    for (int64_t c = 0; c < w->l->chunks; c++) {
+        memcpy(mark_at(w, c, block), h, (size_t)size * sizeof(real));
+        if (c + 1 == w->l->chunks) break;
+        chunk_load(&k, &p, c * CHUNK, CHUNK);
+        for (int64_t i = 0; i < CHUNK; i++) {
+            int64_t t = c * CHUNK + i;
+            if (resets(&p, t)) memset(h, 0, (size_t)size * sizeof(real));
+            advance(&k.frame[i], rates, frame_b(&p, t), frame_c(&p, t), a->states, h, h, NULL, k.sum[i]);
+        }
     }
 }
 
-/* What is kept of a chunk of one block besides states and decays. */
-typedef struct kept {
-    frame frame[CHUNK];
-    real sum[CHUNK][LANES]; /* sum_n c[n] h[n] */
-} kept;
-
-/* The frames of a chunk once more from its mark. */
-static void run_again(const work *w, int64_t block, int64_t chunk, int64_t frames, kept *k)
+/* The frames of a chunk once more from its mark, keeping states and decays. */
+static void run_again(const work *w, int64_t block, int64_t first, int64_t frames, chunk *k)
 {
     const xph_scan_args *a = &w->g->fwd;
     place p = work_place(w, block);
     int64_t size = w->l->states_block;
-    const real *restrict rates = w->slot + w->l->rates + block * size;
-    memcpy(w->slot + w->l->before, mark_at(w, chunk, block), (size_t)size * sizeof(real));
+    const real *rates = w->slot + w->l->rates + block * size;
+    memcpy(w->slot + w->l->before, mark_at(w, first / CHUNK, block), (size_t)size * sizeof(real));
+    chunk_load(k, &p, first, frames);
     for (int64_t i = 0; i < frames; i++) {
-        int64_t t = chunk * CHUNK + i;
-        real *restrict before = w->slot + w->l->before + i * size, *restrict after = before + size;
-        real *restrict decays = w->slot + w->l->decay + i * size, sum[LANES] = {0};
-        const real *b = frame_b(&p, t), *c = frame_c(&p, t);
-        frame *f = &k->frame[i];
-        frame_load(f, &p, t);
+        int64_t t = first + i;
+        real *before = w->slot + w->l->before + i * size, *decays = w->slot + w->l->decay + i * size;
         if (resets(&p, t)) memset(before, 0, (size_t)size * sizeof(real));
-        for (int64_t n = 0; n < a->states; n++) {
-            const real bn = b[n], cn = c[n];
-            XPH_VECTOR
-            for (int j = 0; j < LANES; j++) {
-                real decay = real_exp2_falling(-f->delta[j] * rates[n * LANES + j]);
-                real next = FMA(decay, before[n * LANES + j], f->inflow[j] * bn);
-                decays[n * LANES + j] = decay;
-                after[n * LANES + j] = next;
-                sum[j] = FMA(cn, next, sum[j]);
-            }
-        }
-        memcpy(k->sum[i], sum, sizeof sum);
+        advance(&k->frame[i], rates, frame_b(&p, t), frame_c(&p, t), a->states, before, before + size, decays,
+                k->sum[i]);
     }
 }
 
@@ -358,35 +418,35 @@ typedef struct meeting {
 
 /* One frame of the recurrence backwards. carry: gradient of the state after the frame without this frame's use of it,
  * in; of the state before it, out. */
-XPH_INLINE void back_states(const work *w, int64_t block, int64_t i, const frame *f, const real *restrict ds,
-                            const real *restrict b, const real *restrict c, meeting *m)
+XPH_INLINE void back_states(const work *w, int64_t block, int64_t i, const frame *f, const real *ds,
+                            const real *b, const real *c, meeting *m)
 {
     int64_t size = w->l->states_block, states = w->g->fwd.states;
-    const real *restrict before = w->slot + w->l->before + i * size;
-    const real *restrict decays = w->slot + w->l->decay + i * size;
-    const real *restrict rates = w->slot + w->l->rates + block * size;
-    real *restrict carry = w->slot + w->l->carry + block * size, *restrict dlog =
-                                                                     w->slot + w->l->dlog + block * size;
-    real *restrict db = w->slot + w->l->db + i * size, *restrict dc = w->slot + w->l->dc + i * size;
-    meeting sum = {{0}, {0}};
-    for (int64_t n = 0; n < states; n++) {
-        const real bn = b[n], cn = c[n];
-        const int64_t at = n * LANES;
-        XPH_VECTOR
-        for (int j = 0; j < LANES; j++) {
-            real dh = FMA(ds[j], cn, carry[at + j]);
-            real decayed = decays[at + j] * before[at + j];
-            real after = FMA(decays[at + j], before[at + j], f->inflow[j] * bn);
-            real through = dh * decayed;
-            dc[at + j] = FMA(ds[j], after, dc[at + j]);
-            db[at + j] = FMA(dh, f->inflow[j], db[at + j]);
-            dlog[at + j] = FMA(through, f->delta[j], dlog[at + j]);
-            carry[at + j] = dh * decays[at + j];
-            sum.inflow[j] = FMA(dh, bn, sum.inflow[j]);
-            sum.rate[j] = FMA(through, rates[at + j], sum.rate[j]);
+    const real *before = w->slot + w->l->before + i * size, *decays = w->slot + w->l->decay + i * size;
+    const real *rates = w->slot + w->l->rates + block * size;
+    real *carry = w->slot + w->l->carry + block * size, *dlog = w->slot + w->l->dlog + block * size;
+    real *db = w->slot + w->l->db + i * size, *dc = w->slot + w->l->dc + i * size;
+    XPH_UNROLL
+    for (int v = 0; v < VECS; v++) {
+        const vec s = vec_load(ds + v * VEC), delta = vec_load(f->delta + v * VEC);
+        const vec inflow = vec_load(f->inflow + v * VEC);
+        vec sum_inflow = vec_all(R(0.0)), sum_rate = vec_all(R(0.0));
+        for (int64_t n = 0; n < states; n++) {
+            const vec bn = vec_all(b[n]), cn = vec_all(c[n]);
+            const int64_t at = n * LANES + v * VEC;
+            vec decay = vec_load(decays + at), decayed = decay * vec_load(before + at);
+            vec after = vec_fma(decay, vec_load(before + at), inflow * bn);
+            vec dh = vec_fma(s, cn, vec_load(carry + at)), through = dh * decayed;
+            vec_store(dc + at, vec_fma(s, after, vec_load(dc + at)));
+            vec_store(db + at, vec_fma(dh, inflow, vec_load(db + at)));
+            vec_store(dlog + at, vec_fma(through, delta, vec_load(dlog + at)));
+            vec_store(carry + at, dh * decay);
+            sum_inflow = vec_fma(dh, bn, sum_inflow);
+            sum_rate = vec_fma(through, vec_load(rates + at), sum_rate);
         }
+        vec_store(m->inflow + v * VEC, sum_inflow);
+        vec_store(m->rate + v * VEC, sum_rate);
     }
-    *m = sum;
 }
 
 /* From the frame's sums to the gradients of x and dt. */
@@ -405,22 +465,23 @@ static void back_inputs(const work *w, const place *p, int64_t t, const frame *f
     lanes_store(w->g->ddt, w->g->ldddt, row_of(p, t), p, ddt);
 }
 
-static void back_chunk(const work *w, int64_t block, int64_t chunk, int64_t frames, const kept *k)
+static void back_chunk(const work *w, int64_t block, int64_t first, int64_t frames, const chunk *k)
 {
     place p = work_place(w, block);
     int64_t size = w->l->states_block;
-    real skip[LANES], ds[LANES], dskip[LANES] = {0};
+    real skip[LANES], ds[CHUNK][LANES], dskip[LANES] = {0};
     real *all_dskip = (real *)w->g->scratch + w->l->all_dskip + p.stream * p.a->width + p.channel;
-    meeting m;
+    meeting m[CHUNK];
     skip_load(skip, &p);
+    for (int64_t i = 0; i < frames; i++) back_gate(w, &p, first + i, &k->frame[i], k->sum[i], skip, ds[i]);
     for (int64_t i = frames - 1; i >= 0; i--) {
-        int64_t t = chunk * CHUNK + i;
-        const frame *f = &k->frame[i];
-        back_gate(w, &p, t, f, k->sum[i], skip, ds);
-        back_states(w, block, i, f, ds, frame_b(&p, t), frame_c(&p, t), &m);
-        back_inputs(w, &p, t, f, skip, ds, &m);
-        for (int j = 0; j < LANES; j++) dskip[j] = FMA(ds[j], f->x[j], dskip[j]);
+        int64_t t = first + i;
+        back_states(w, block, i, &k->frame[i], ds[i], frame_b(&p, t), frame_c(&p, t), &m[i]);
         if (resets(&p, t)) memset(w->slot + w->l->carry + block * size, 0, (size_t)size * sizeof(real));
+    }
+    for (int64_t i = 0; i < frames; i++) {
+        back_inputs(w, &p, first + i, &k->frame[i], skip, ds[i], &m[i]);
+        for (int j = 0; j < LANES; j++) dskip[j] = FMA(ds[i][j], k->frame[i].x[j], dskip[j]);
     }
     for (int64_t j = 0; j < p.count; j++) all_dskip[j] += dskip[j];
 }
@@ -434,11 +495,11 @@ static void join_lanes(real *restrict sums, int64_t rows, real *restrict to)
     for (int64_t r = 0; r < rows; r++) to[r] = sums[r * LANES];
 }
 
-static void join_chunk(const work *w, int64_t chunk, int64_t frames)
+static void join_chunk(const work *w, int64_t first, int64_t frames)
 {
     const xph_scan_args *a = &w->g->fwd;
     real *scratch = w->g->scratch;
-    int64_t row = w->stream * a->time + chunk * CHUNK, at = (w->group * a->batch * a->time + row) * a->states;
+    int64_t row = w->stream * a->time + first, at = (w->group * a->batch * a->time + row) * a->states;
     join_lanes(w->slot + w->l->db, frames * a->states, scratch + w->l->all_db + at);
     join_lanes(w->slot + w->l->dc, frames * a->states, scratch + w->l->all_dc + at);
 }
@@ -464,15 +525,15 @@ static void grad_pair(const work *w)
     int64_t width = int_min(a->width - w->first_channel, GROUP * LANES);
     memset(all_dskip, 0, (size_t)width * sizeof(real));
     for (int64_t block = 0; block < w->blocks; block++) run_ahead(w, block);
-    for (int64_t chunk = w->l->chunks - 1; chunk >= 0; chunk--) {
-        int64_t frames = int_min(CHUNK, a->time - chunk * CHUNK);
+    for (int64_t first = (w->l->chunks - 1) * CHUNK; first >= 0; first -= CHUNK) {
+        int64_t frames = int_min(CHUNK, a->time - first);
         memset(w->slot + w->l->db, 0, (size_t)(w->l->marks - w->l->db) * sizeof(real));
         for (int64_t block = 0; block < w->blocks; block++) {
-            kept k;
-            run_again(w, block, chunk, frames, &k);
-            back_chunk(w, block, chunk, frames, &k);
+            chunk k;
+            run_again(w, block, first, frames, &k);
+            back_chunk(w, block, first, frames, &k);
         }
-        join_chunk(w, chunk, frames);
+        join_chunk(w, first, frames);
     }
     for (int64_t block = 0; block < w->blocks; block++) end_block(w, block);
 }

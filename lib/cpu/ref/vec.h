@@ -1,5 +1,5 @@
-/* A register of reals, for the few loops that a compiler does not keep in registers by itself (matrix products). The
- * width differs between sets, results do not: every lane is an output of its own. Compiler vector extensions, and the
+/* A register of reals, for the few loops that a compiler does not keep in registers by itself (matrix products, the
+ * scan). The width differs between sets, results do not: every lane is an output of its own. Compiler vector extensions, and the
  * fused multiply-add of the set, which those lack.
  */
 #ifndef XPH_CPU_REF_VEC_H
@@ -49,6 +49,11 @@ XPH_INLINE vec vec_fma(vec a, vec b, vec c)
 {
     return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 }
+/* x < low ? low : x; a NaN in x stays. */
+XPH_INLINE vec vec_at_least(vec x, vec low)
+{
+    return (vec)_mm512_max_ps((__m512)low, (__m512)x);
+}
 #elif VEC_BYTES == 32
 XPH_INLINE vec vec_all(real x)
 {
@@ -57,6 +62,11 @@ XPH_INLINE vec vec_all(real x)
 XPH_INLINE vec vec_fma(vec a, vec b, vec c)
 {
     return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+/* x < low ? low : x; a NaN in x stays. */
+XPH_INLINE vec vec_at_least(vec x, vec low)
+{
+    return (vec)_mm256_max_ps((__m256)low, (__m256)x);
 }
 #else
 XPH_INLINE vec vec_all(real x)
@@ -70,6 +80,30 @@ XPH_INLINE vec vec_fma(vec a, vec b, vec c)
 {
     for (int i = 0; i < VEC; i++) c[i] = FMA(a[i], b[i], c[i]);
     return c;
+}
+#endif
+
+/* real_exp2_falling of every lane. */
+#if VEC_BYTES > 16
+typedef uint32_t vec_bits __attribute__((vector_size(VEC_BYTES)));
+
+XPH_INLINE vec vec_exp2_falling(vec x)
+{
+    const vec rounder = vec_all(ROUNDER);
+    vec c = vec_at_least(x, vec_all(-126.0f));
+    vec shifted = c + rounder, f = c - (shifted - rounder);
+    vec q = vec_fma(vec_all(EXP2_5), f, vec_all(EXP2_4));
+    q = vec_fma(q, f, vec_all(EXP2_3));
+    q = vec_fma(q, f, vec_all(EXP2_2));
+    q = vec_fma(q, f, vec_all(EXP2_1));
+    q = vec_fma(q, f, vec_all(EXP2_0));
+    return vec_fma(q, f, vec_all(1.0f)) * (vec)(((vec_bits)shifted + 127u) << 23);
+}
+#else
+XPH_INLINE vec vec_exp2_falling(vec x)
+{
+    for (int i = 0; i < VEC; i++) x[i] = real_exp2_falling(x[i]);
+    return x;
 }
 #endif
 
