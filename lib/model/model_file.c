@@ -8,10 +8,11 @@
 
 #define FORMAT_KEY  "exphil.format"
 #define MODEL_KEY   "exphil.model"
+#define SUM_KEY     "exphil.model_xxh64"
 #define UPDATES_KEY "exphil.trained_updates"
 #define FRAMES_KEY  "exphil.trained_frames"
 #define FORMAT      "1" /* another one when readers of this one would misunderstand */
-#define OWN_PAIRS   4
+#define OWN_PAIRS   5
 #define LABEL       "weights"
 
 /* The numbers of EXPHIL_TYPE_F32 and _F64 come first. */
@@ -54,7 +55,7 @@ static exphil_status write_host(const exphil_model *model, const void *host, uin
                                 uint64_t frames, const xph_pair *extra, int64_t extra_count, const char *path,
                                 xph_file_writer *writer, exphil_error *error)
 {
-    char updates_text[24], frames_text[24];
+    char updates_text[24], frames_text[24], sum_text[XPH_HEX_TEXT];
     snprintf(updates_text, sizeof updates_text, "%" PRIu64, updates);
     snprintf(frames_text, sizeof frames_text, "%" PRIu64, frames);
     xph_json_out text;
@@ -67,6 +68,7 @@ static exphil_status write_host(const exphil_model *model, const void *host, uin
     if (arrays) {
         const xph_pair own[OWN_PAIRS] = {{FORMAT_KEY, FORMAT},
                                          {MODEL_KEY, text.text},
+                                         {SUM_KEY, xph_hex_text(sum_text, xph_hash(text.text, text.bytes))},
                                          {UPDATES_KEY, updates_text},
                                          {FRAMES_KEY, frames_text}};
         describe(model, host, arrays);
@@ -207,6 +209,17 @@ static exphil_status build(exphil_context *context, const xph_tensors *file, con
     return EXPHIL_OK;
 }
 
+/* XXH64 of the configuration's text, for what its grammar cannot show; absent in files made elsewhere. */
+static exphil_status check_text(const xph_tensors *file, const char *text, exphil_error *error)
+{
+    uint64_t expected, found = xph_hash(text, strlen(text));
+    const char *sum = xph_tensors_metadata(file, SUM_KEY);
+    if (!sum) return EXPHIL_OK;
+    if (xph_hex_value(sum, &expected) && xph_hash_equal(found, expected)) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_FORMAT,
+                    LABEL ": " MODEL_KEY " is damaged: checksum %016" PRIx64 ", %.16s expected", found, sum);
+}
+
 static exphil_status read_model(exphil_context *context, const xph_tensors *file, exphil_model **model,
                                 exphil_error *error)
 {
@@ -221,6 +234,7 @@ static exphil_status read_model(exphil_context *context, const xph_tensors *file
         return xph_fail(error, EXPHIL_E_FORMAT,
                         LABEL ": " FORMAT_KEY " is \"%s\", this library reads \"" FORMAT "\"", format);
     }
+    XPH_TRY(check_text(file, text, error));
     xph_json *json;
     XPH_TRY(xph_json_parse(context, text, strlen(text), LABEL ": " MODEL_KEY, 0, &json, error));
     exphil_status status = build(context, file, json, model, error);
