@@ -71,7 +71,7 @@ XPH_INLINE vec vec_at_least(vec x, vec low)
 #else
 XPH_INLINE vec vec_all(real x)
 {
-    vec v;
+    vec v = {0};
     for (int i = 0; i < VEC; i++) v[i] = x;
     return v;
 }
