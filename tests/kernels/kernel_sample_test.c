@@ -81,8 +81,9 @@ static int32_t expected_action(const sample *a, int64_t row, int h)
     const float *u = a->noise ? a->noise + row * LOGITS + heads[h].first : NULL;
     double best = -INFINITY, temperature = how->temperature > 0 ? (double)how->temperature : 1;
     int32_t bits = 0, class = 0;
+    bool bernoulli = heads[h].kind == XPH_HEAD_BERNOULLI;
     for (int32_t i = 0; i < heads[h].count; i++) {
-        bool was = a->previous && a->previous[row * HEADS + h] >> i & 1;
+        bool was = bernoulli && a->previous && a->previous[row * HEADS + h] >> i & 1;
         double threshold = was ? (double)how->release : (double)how->press;
         double p = 1 / (1 + exp(-y[i])), score = y[i];
         if (threshold == 0) threshold = 0.5;
@@ -90,10 +91,10 @@ static int32_t expected_action(const sample *a, int64_t row, int h)
             p = 1 / (1 + exp(-y[i] / temperature));
             score = y[i] / temperature - log(-log((double)u[i]));
         }
-        if (how->deterministic ? p > threshold : (double)u[i] < p) bits |= (int32_t)(1u << i);
+        if (bernoulli && (how->deterministic ? p > threshold : (double)u[i] < p)) bits |= (int32_t)(1u << i);
         if (score > best) best = score, class = i;
     }
-    return heads[h].kind == XPH_HEAD_BERNOULLI ? bits : class;
+    return bernoulli ? bits : class;
 }
 
 static void actions_follow_the_rules(void **state)

@@ -373,7 +373,7 @@ XPH_INLINE void score_seen(part seen, const real *bias, real scale, real rest, r
     XPH_VECTOR
     for (int i = 0; i < KEYS; i++) {
         real score = FMA(s[i], scale, bias[i]);
-        s[i] = (i >= (int)seen.begin) & (i < (int)seen.end) ? score : rest;
+        s[i] = ((i >= (int)seen.begin) & (i < (int)seen.end)) ? score : rest;
     }
 }
 
@@ -634,7 +634,7 @@ XPH_INLINE void back_frame(const xph_attention_grad_args *grad, const view *v, c
     XPH_VECTOR
     for (int i = 0; i < KEYS; i++) {
         real p = real_exp(s[i] - lse), d = p * (ds[i] - along);
-        d = (i >= (int)seen.begin) & (i < (int)seen.end) ? d : R(0.0);
+        d = ((i >= (int)seen.begin) & (i < (int)seen.end)) ? d : R(0.0);
         s[i] = p;
         dbias[i] += d;
         ds[i] = d * v->scale;
