@@ -1,5 +1,6 @@
-/* Logarithm and exponential in double from + - * / alone, so that numbers made with them (initial weights) have the
- * same bits with every C library. For cold code: a few ulp, no special values beyond what is said. */
+/* Logarithm and exponential in double from + - * / alone, so that numbers made with them (initial weights)
+ * have the same bits with every C library. For cold code: a few ulp, no special values beyond what is
+ * said. */
 #ifndef XPH_BASE_SCALAR_H
 #define XPH_BASE_SCALAR_H
 
@@ -9,7 +10,8 @@
 #define XPH_LN2_HIGH 0x1.62e42fee00000p-1 /* 33 bits: multiples up to 2^20 are exact */
 #define XPH_LN2_LOW  0x1.a39ef35793c76p-33
 
-/* log x for finite normal x > 0. x = 2^n m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh s, s = (m-1)/(m+1). */
+/* log x for finite normal x > 0. x = 2^n m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh s, s =
+ * (m-1)/(m+1). */
 static inline double xph_log_double(double x)
 {
     uint64_t bits;

@@ -1,5 +1,5 @@
-/* The table of tensors: layers declare theirs in order, then every tensor gets its place in the arena of weights (first
- * those that weight decay applies to) and in that of packed weights. */
+/* The table of tensors: layers declare theirs in order, then every tensor gets its place in the arena of
+ * weights (first those that weight decay applies to) and in that of packed weights. */
 #include "model/model_internal.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ double xph_residual_scale(const exphil_model *model)
     return 1.0 / __builtin_sqrt((double)model->block_count);
 }
 
-/* ---- declaring ----------------------------------------------------------------------------------------------- */
+/* ---- declaring ----------------------------------------------------------------------------------------- */
 
 static exphil_status grow(exphil_model *model, exphil_error *error)
 {
@@ -87,7 +87,7 @@ static void declare_blocks(xph_declaring *to)
     to->prefix[0] = 0;
 }
 
-/* ---- places -------------------------------------------------------------------------------------------------- */
+/* ---- places -------------------------------------------------------------------------------------------- */
 
 static int64_t place(exphil_model *model, int32_t decays, int64_t at)
 {
@@ -137,7 +137,7 @@ exphil_status xph_model_declare(exphil_model *model, exphil_error *error)
     return place_packed(model, error);
 }
 
-/* ---- looking up ------------------------------------------------------------------------------------------------ */
+/* ---- looking up ---------------------------------------------------------------------------------------- */
 
 int64_t xph_model_param_count(const exphil_model *model)
 {

@@ -1,5 +1,5 @@
-/* Feed-forward blocks, without state: linear up, LayerNorm with SiLU in one operation, linear down. The inner width is
- * hidden for mlp, ffn_expand * hidden for ffn. */
+/* Feed-forward blocks, without state: linear up, LayerNorm with SiLU in one operation, linear down. The
+ * inner width is hidden for mlp, ffn_expand * hidden for ffn. */
 #include "model/model_internal.h"
 
 enum { NORM, NORM_BIAS, UP, UP_BIAS, UP_NORM, UP_NORM_BIAS, DOWN, DOWN_BIAS };

@@ -1,5 +1,6 @@
-/* The Mamba block (Gu & Dao 2023): in-projection to x | z, causal convolution with SiLU, selective scan gated by SiLU(z),
- * out-projection. D = expand * hidden, N states, dt through a bottleneck of `rank`. State: convolution, then scan. */
+/* The Mamba block (Gu & Dao 2023): in-projection to x | z, causal convolution with SiLU, selective scan
+ * gated by SiLU(z), out-projection. D = expand * hidden, N states, dt through a bottleneck of `rank`.
+ * State: convolution, then scan. */
 #include "model/model_internal.h"
 
 enum { NORM, NORM_BIAS, IN, IN_BIAS, CONV, CONV_BIAS, X, DT, DT_BIAS, A_LOG, SKIP, OUT, OUT_BIAS };
@@ -30,7 +31,7 @@ static void declare(xph_declaring *to, xph_block *block)
     block->state = (taps - 1) * width + width * states;
 }
 
-/* ---- convolution --------------------------------------------------------------------------------------------------- */
+/* ---- convolution --------------------------------------------------------------------------------------- */
 
 static xph_conv_args conv_args(const xph_plan *plan, const xph_saved *s)
 {
@@ -78,7 +79,7 @@ static void conv_backward(xph_plan *plan, const xph_block *block, const xph_save
     xph_plan_bind(plan, &a->dbias, xph_gradient(plan, block->first + CONV_BIAS));
 }
 
-/* ---- scan ---------------------------------------------------------------------------------------------------------- */
+/* ---- scan ---------------------------------------------------------------------------------------------- */
 
 static xph_scan_args scan_args(const xph_plan *plan, const xph_saved *s)
 {
@@ -149,7 +150,7 @@ static void scan_backward(xph_plan *plan, const xph_block *block, const xph_save
     xph_plan_bind(plan, &a->dskip, xph_gradient(plan, block->first + SKIP));
 }
 
-/* ---- block --------------------------------------------------------------------------------------------------------- */
+/* ---- block --------------------------------------------------------------------------------------------- */
 
 /* The five buffers of the block, or the gradients of them. */
 static void make_buffers(xph_plan *plan, xph_saved *s)

@@ -1,9 +1,10 @@
-/* A model's life: made from a configuration, shared by counted references, its weights in one arena on the device. */
+/* A model's life: made from a configuration, shared by counted references, its weights in one arena on the
+ * device. */
 #include "model/model_internal.h"
 
 #include <limits.h>
 
-/* ---- making and freeing ------------------------------------------------------------------------------------------ */
+/* ---- making and freeing -------------------------------------------------------------------------------- */
 
 static size_t weights_bytes(const exphil_model *model)
 {
@@ -207,7 +208,7 @@ exphil_status xph_model_with_weights(const exphil_model *like, const void *weigh
     return EXPHIL_OK;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values -------------------------------------------------------------------------------------------- */
 
 exphil_status xph_model_pull(const exphil_model *model, const void *weights, int64_t first, int64_t count,
                              void *host, exphil_error *error)

@@ -1,9 +1,10 @@
-/* The model as the files of this room see it: configuration, table of tensors, blocks, and what plans a net.
+/* The model as the files of this room see it: configuration, table of tensors, blocks, and what plans a
+ * net.
  *
- * Creation: config.c checks and fills in defaults, pattern.c reads the blocks, every layer declares its tensors and its
- * state, model.c lays them out and init.c fills them. A net (net.c) is planned by asking every layer to emit its
- * operations once, forward and backward; plan.c keeps buffers and addresses, emit.c turns one operation into one step.
- */
+ * Creation: config.c checks and fills in defaults, pattern.c reads the blocks, every layer declares its
+ * tensors and its state, model.c lays them out and init.c fills them. A net (net.c) is planned by asking
+ * every layer to emit its operations once, forward and backward; plan.c keeps buffers and addresses,
+ * emit.c turns one operation into one step. */
 #ifndef XPH_MODEL_INTERNAL_H
 #define XPH_MODEL_INTERNAL_H
 
@@ -13,7 +14,7 @@
 #define XPH_BLOCKS_MOST 64
 #define XPH_BLOCKS_TEXT 256 /* characters of a pattern, its end among them */
 
-/* ---- tensors ------------------------------------------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------------------------------------- */
 
 /* How a tensor starts (init.c). scale: half-width of the uniform distributions. */
 typedef int32_t xph_init;
@@ -29,12 +30,12 @@ typedef struct xph_tensor {
     xph_param param;
     xph_init init;
     double scale;
-    int32_t packs;                      /* 1: has a packed form, of a matrix [out,in] */
+    int32_t packs; /* 1: has a packed form, of a matrix [out,in] */
     int32_t reserved;
-    size_t packed_at, packed_bytes;     /* in the packed arena; 0 bytes: the device wants none */
+    size_t packed_at, packed_bytes; /* in the packed arena; 0 bytes: the device wants none */
 } xph_tensor;
 
-/* ---- blocks -------------------------------------------------------------------------------------------------- */
+/* ---- blocks -------------------------------------------------------------------------------------------- */
 
 typedef int32_t xph_block_kind;
 enum {
@@ -49,45 +50,46 @@ enum {
 
 typedef struct xph_block {
     xph_block_kind kind;
-    int32_t first;                      /* index of its first tensor; the others follow in the layer's order */
-    int64_t state_at, state;            /* place and reals of its state in that of a stream */
+    int32_t first;           /* index of its first tensor; the others follow in the layer's order */
+    int64_t state_at, state; /* place and reals of its state in that of a stream */
 } xph_block;
 
-/* ---- model --------------------------------------------------------------------------------------------------- */
+/* ---- model --------------------------------------------------------------------------------------------- */
 
 struct exphil_model {
     exphil_context *context;
     xph_device *device;
-    atomic_int references;              /* the caller's handle and every child */
-    exphil_spec *spec;                  /* own copy */
-    exphil_model_config config;         /* defaults filled in; spec and blocks point into this model */
-    char blocks[XPH_BLOCKS_TEXT];       /* the pattern as it was given */
+    atomic_int references;        /* the caller's handle and every child */
+    exphil_spec *spec;            /* own copy */
+    exphil_model_config config;   /* defaults filled in; spec and blocks point into this model */
+    char blocks[XPH_BLOCKS_TEXT]; /* the pattern as it was given */
     xph_block block[XPH_BLOCKS_MOST];
     int64_t block_count;
-    xph_tensor *tensor;                 /* in the order input, ids, blocks, norm, heads */
+    xph_tensor *tensor; /* in the order input, ids, blocks, norm, heads */
     int64_t tensor_count, tensor_room;
     int32_t input_first, norm_first, heads_first; /* indices of tensors */
     int32_t reserved;
-    int64_t row;                        /* width of an input row: floats + ids + past actions */
+    int64_t row; /* width of an input row: floats + ids + past actions */
     xph_head head[EXPHIL_HEADS_MAX];
     xph_model_shape shape;
-    void *weights;                      /* device */
-    xph_mutex *packing;                 /* guards packed */
-    void *packed;                       /* device; NULL until somebody wants it, and after a change */
+    void *weights;      /* device */
+    xph_mutex *packing; /* guards packed */
+    void *packed;       /* device; NULL until somebody wants it, and after a change */
     bool packed_valid;
-    uint64_t updates, frames;           /* training that the weights have seen */
+    uint64_t updates, frames; /* training that the weights have seen */
 };
 
 /* Fills *known from given (NULL: all defaults) with every 0 replaced. spec stays as given, NULL included. */
 exphil_status xph_model_config_resolve(const exphil_model_config *given, exphil_model_config *known,
                                        exphil_error *error);
-/* Reads a pattern: kinds[XPH_BLOCKS_MOST] and their number. EXPHIL_E_INVALID names the column, counted from 1. */
+/* Reads a pattern: kinds[XPH_BLOCKS_MOST] and their number. EXPHIL_E_INVALID names the column, counted
+ * from 1. */
 exphil_status xph_pattern_read(const char *text, xph_block_kind *kinds, int64_t *count, exphil_error *error);
 
-/* Everything but the weights, which have no memory yet: what a file is compared with before it costs any. Then the
- * memory, zero. make does both; init fills it by the seed. model is not NULL in outline. */
-exphil_status xph_model_outline(exphil_context *context, const exphil_model_config *config, exphil_model **model,
-                                exphil_error *error);
+/* Everything but the weights, which have no memory yet: what a file is compared with before it costs any.
+ * Then the memory, zero. make does both; init fills it by the seed. model is not NULL in outline. */
+exphil_status xph_model_outline(exphil_context *context, const exphil_model_config *config,
+                                exphil_model **model, exphil_error *error);
 exphil_status xph_model_zero(exphil_model *model, exphil_error *error);
 exphil_status xph_model_make(exphil_context *context, const exphil_model_config *config, exphil_model **model,
                              exphil_error *error);
@@ -96,19 +98,21 @@ exphil_status xph_model_init(exphil_model *model, exphil_error *error);
 /* Fills the table of tensors, their places and the sizes in shape (declare.c). */
 exphil_status xph_model_declare(exphil_model *model, exphil_error *error);
 /* All packed forms of an arena of weights. */
-exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, const void *weights, void *packed);
+exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, const void *weights,
+                             void *packed);
 
 /* Index of a tensor, -1 for an unknown name. */
 int64_t xph_model_find(const exphil_model *model, const char *name);
 /* True while nobody but the caller's handle uses the model: its weights may be changed. */
 bool xph_model_alone(const exphil_model *model);
-/* Elements [first, first + count) of an arena, device to host and host to this model's arena. push lets the packed form
- * be made anew. weights NULL: the model's own. */
-exphil_status xph_model_pull(const exphil_model *model, const void *weights, int64_t first, int64_t count, void *host,
+/* Elements [first, first + count) of an arena, device to host and host to this model's arena. push lets
+ * the packed form be made anew. weights NULL: the model's own. */
+exphil_status xph_model_pull(const exphil_model *model, const void *weights, int64_t first, int64_t count,
+                             void *host, exphil_error *error);
+exphil_status xph_model_push(exphil_model *model, int64_t first, int64_t count, const void *host,
                              exphil_error *error);
-exphil_status xph_model_push(exphil_model *model, int64_t first, int64_t count, const void *host, exphil_error *error);
 
-/* ---- declaring tensors (declare.c; the layers call it) ------------------------------------------------------------- */
+/* ---- declaring tensors (declare.c; the layers call it) ------------------------------------------------- */
 
 /* Collects the table; the first failure sticks and makes the rest do nothing. prefix: "blocks.0." or "". */
 typedef struct xph_declaring {
@@ -120,22 +124,23 @@ typedef struct xph_declaring {
 
 enum { XPH_DECAYS = 1, XPH_PACKS = 2 };
 /* columns 0: a vector of rows elements. */
-void xph_declare(xph_declaring *to, const char *name, int64_t rows, int64_t columns, int32_t flags, xph_init init,
-                 double scale);
+void xph_declare(xph_declaring *to, const char *name, int64_t rows, int64_t columns, int32_t flags,
+                 xph_init init, double scale);
 /* "<name>.weight" [out,in], uniform +-scale/sqrt(in), and "<name>.bias" [out], zero. */
 void xph_declare_linear(xph_declaring *to, const char *name, int64_t in, int64_t out, double scale);
 /* "<name>.weight" and "<name>.bias" [width] of a LayerNorm, one and zero. */
 void xph_declare_norm(xph_declaring *to, const char *name, int64_t width);
-/* 1/sqrt(number of blocks): on what a block adds to its input, so that depth does not change the scale of the sum. */
+/* 1/sqrt(number of blocks): on what a block adds to its input, so that depth does not change the scale of
+ * the sum. */
 double xph_residual_scale(const exphil_model *model);
 
-/* ---- planning a net (plan.c) ------------------------------------------------------------------------------------- */
+/* ---- planning a net (plan.c) --------------------------------------------------------------------------- */
 
 /* What an address in the arguments of an operation stands in. All but the arena change from call to call. */
 typedef int32_t xph_space;
 enum {
-    XPH_SPACE_NONE,                     /* NULL */
-    XPH_SPACE_ARENA,                    /* of the net: activations, gradients of them, scratch */
+    XPH_SPACE_NONE,  /* NULL */
+    XPH_SPACE_ARENA, /* of the net: activations, gradients of them, scratch */
     XPH_SPACE_WEIGHTS,
     XPH_SPACE_PACKED,
     XPH_SPACE_GRADIENTS,
@@ -146,7 +151,7 @@ enum {
     XPH_SPACE_RESET,
     XPH_SPACE_STATE_IN,
     XPH_SPACE_STATE_OUT,
-    XPH_SPACE_LD_STATE,                 /* not an address: the stride itself */
+    XPH_SPACE_LD_STATE, /* not an address: the stride itself */
     XPH_SPACE_DLOGITS,
     XPH_SPACE_HOW,
     XPH_SPACE_NOISE,
@@ -164,7 +169,11 @@ typedef struct xph_ref {
 
 /* One operation with its arguments; programs are lists in the order of running. */
 enum { XPH_STEP_COPY = XPH_OP_COUNT };
-typedef struct xph_copy_args { void *to; const void *from; size_t bytes; } xph_copy_args;
+typedef struct xph_copy_args {
+    void *to;
+    const void *from;
+    size_t bytes;
+} xph_copy_args;
 typedef union xph_step_args {
     xph_linear_args linear;
     xph_linear_grad_args linear_grad;
@@ -192,44 +201,54 @@ typedef struct xph_step {
     int32_t reserved;
     xph_step_args args;
 } xph_step;
-typedef struct xph_program { xph_step *first, *last; } xph_program;
+typedef struct xph_program {
+    xph_step *first, *last;
+} xph_program;
 
 /* A slot in some arguments that gets base[space] + at before a run. */
-typedef struct xph_patch { void *slot; int64_t at; xph_space space; int32_t reserved; } xph_patch;
+typedef struct xph_patch {
+    void *slot;
+    int64_t at;
+    xph_space space;
+    int32_t reserved;
+} xph_patch;
 
 struct xph_net {
-    exphil_model *model;                /* retained */
+    exphil_model *model; /* retained */
     const xph_backend *backend;
     xph_stream *stream;
     int64_t batch, time;
     uint32_t flags;
-    int32_t patched;                    /* 1: the slots hold base */
-    xph_program blocks, heads, draw, backward; /* input and blocks; heads of all rows; of the last rows; gradients */
+    int32_t patched; /* 1: the slots hold base */
+    xph_program blocks, heads, draw,
+        backward; /* input and blocks; heads of all rows; of the last rows; gradients */
     xph_patch *patch;
     int64_t patch_count, patch_room;
     const void *base[XPH_SPACES];
     int64_t ld_state;
     xph_embed_table table[EXPHIL_IDS_MAX];
-    unsigned char *arena;               /* device */
+    unsigned char *arena; /* device */
     size_t arena_bytes;
-    size_t logits_at;                   /* in the arena */
+    size_t logits_at; /* in the arena */
 };
 
 /* What the forward of a block leaves for its backward; every layer uses `more` in its own order. */
-typedef struct xph_saved { xph_ref x, u, stats, more[6]; } xph_saved;
+typedef struct xph_saved {
+    xph_ref x, u, stats, more[6];
+} xph_saved;
 
 /* Alive while a net is being planned. The first failure sticks and makes the rest do nothing. */
 typedef struct xph_plan {
     xph_net *net;
     const exphil_model *model;
-    xph_program *program;               /* where steps go */
+    xph_program *program; /* where steps go */
     exphil_error *error;
     exphil_status status;
     bool train;
-    int64_t batch, time, rows;          /* rows of the steps being emitted */
-    size_t top, peak;                   /* of the arena: a stack */
-    xph_ref x, dx;                      /* residual stream [rows,H] and its gradient */
-    xph_ref row, stats, u, z, logits;   /* input row; final norm, its output, trunk */
+    int64_t batch, time, rows;        /* rows of the steps being emitted */
+    size_t top, peak;                 /* of the arena: a stack */
+    xph_ref x, dx;                    /* residual stream [rows,H] and its gradient */
+    xph_ref row, stats, u, z, logits; /* input row; final norm, its output, trunk */
     xph_saved saved[XPH_BLOCKS_MOST];
 } xph_plan;
 
@@ -253,32 +272,33 @@ xph_ref xph_weight(const xph_plan *plan, int64_t index);
 xph_ref xph_gradient(const xph_plan *plan, int64_t index);
 xph_ref xph_packed(const xph_plan *plan, int64_t index);
 /* Binds the state of a block, from real `first` of it on, and its stride. */
-void xph_plan_bind_state(xph_plan *plan, const xph_block *block, int64_t first, const void **state_in, void **state_out,
-                         int64_t *ld_state);
+void xph_plan_bind_state(xph_plan *plan, const xph_block *block, int64_t first, const void **state_in,
+                         void **state_out, int64_t *ld_state);
 /* Memory for the arena and all addresses in it. */
 exphil_status xph_plan_finish(xph_plan *plan);
 
-/* ---- operations that several layers share (emit.c) ---------------------------------------------------------------- */
+/* ---- operations that several layers share (emit.c) ----------------------------------------------------- */
 
 /* y = x W^T + bias + residual; weight and bias are indices of tensors, bias -1: none. */
 void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual, xph_ref y);
 /* dx none: not wanted; add: dx +=. */
-void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy, xph_ref dx, bool add);
+void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy, xph_ref dx,
+                          bool add);
 /* gain is the index of the norm's weight, its shift follows. stats none: not kept. */
 void xph_emit_norm(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref y);
-void xph_emit_norm_grad(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref dy, xph_ref dx,
-                        bool add);
+void xph_emit_norm_grad(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref dy,
+                        xph_ref dx, bool add);
 /* to = x + y, all dense [rows,H]; to may be x. */
 void xph_emit_sum(xph_plan *plan, xph_ref x, xph_ref y, xph_ref to);
-/* What every block begins with: s->x, s->stats, s->u = LayerNorm(x); gain as in xph_emit_norm. And its gradient:
- * dx += that of x. */
+/* What every block begins with: s->x, s->stats, s->u = LayerNorm(x); gain as in xph_emit_norm. And its
+ * gradient: dx += that of x. */
 void xph_emit_enter(xph_plan *plan, int64_t gain, xph_saved *s);
 void xph_emit_leave(xph_plan *plan, int64_t gain, const xph_saved *s, xph_ref du);
 
-/* ---- layers ------------------------------------------------------------------------------------------------------- */
+/* ---- layers -------------------------------------------------------------------------------------------- */
 
 typedef struct xph_layer {
-    const char *name;                   /* its word in a pattern */
+    const char *name;                                     /* its word in a pattern */
     void (*declare)(xph_declaring *to, xph_block *block); /* tensors and state */
     void (*forward)(xph_plan *plan, const xph_block *block, xph_saved *saved);
     void (*backward)(xph_plan *plan, const xph_block *block, const xph_saved *saved);
@@ -294,6 +314,6 @@ void xph_input_backward(xph_plan *plan);
 void xph_heads_declare(xph_declaring *to);
 void xph_heads_forward(xph_plan *plan);
 void xph_heads_backward(xph_plan *plan);
-void xph_heads_draw(xph_plan *plan);    /* last frame of every stream */
+void xph_heads_draw(xph_plan *plan); /* last frame of every stream */
 
 #endif

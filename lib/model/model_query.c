@@ -41,7 +41,7 @@ void xph_model_trained(const exphil_model *model, uint64_t *updates, uint64_t *f
     *frames = model->frames;
 }
 
-/* ---- hashes ---------------------------------------------------------------------------------------------------- */
+/* ---- hashes -------------------------------------------------------------------------------------------- */
 
 static void add_number(xph_hasher *hasher, int64_t value)
 {
@@ -106,7 +106,7 @@ exphil_status xph_model_weights_hash(const exphil_model *model, uint64_t *hash, 
     return status;
 }
 
-/* ---- public ---------------------------------------------------------------------------------------------------- */
+/* ---- public -------------------------------------------------------------------------------------------- */
 
 static exphil_status check_model(const exphil_model *model, exphil_error *error)
 {

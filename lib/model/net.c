@@ -1,11 +1,12 @@
-/* A net: a model planned once for B streams of T frames. Creation asks every layer for its operations; a call writes
- * the addresses it was given into their arguments and runs them in order. Calls allocate nothing.
+/* A net: a model planned once for B streams of T frames. Creation asks every layer for its operations; a
+ * call writes the addresses it was given into their arguments and runs them in order. Calls allocate
+ * nothing.
  *
- * Training keeps what backward reads, block after block, and works on gradients above that; without training every
- * block reuses the memory of the one before and the residual stream stays in place. */
+ * Training keeps what backward reads, block after block, and works on gradients above that; without
+ * training every block reuses the memory of the one before and the residual stream stays in place. */
 #include "model/model_internal.h"
 
-/* ---- planning ----------------------------------------------------------------------------------------------------- */
+/* ---- planning ------------------------------------------------------------------------------------------ */
 
 static void plan_blocks(xph_plan *plan)
 {
@@ -69,7 +70,7 @@ static exphil_status plan_net(xph_net *net, exphil_error *error)
     return status;
 }
 
-/* ---- making and freeing -------------------------------------------------------------------------------------------- */
+/* ---- making and freeing -------------------------------------------------------------------------------- */
 
 exphil_status xph_net_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t flags,
                              xph_net **net, exphil_error *error)
@@ -138,7 +139,7 @@ void *xph_net_logits(const xph_net *net)
     return net->arena + net->logits_at;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------------------------------------- */
 
 typedef struct bases {
     const void *at[XPH_SPACES];

@@ -36,7 +36,8 @@ static void skip_blanks(reader *r)
     while (is_blank(r->text[r->at])) r->at++;
 }
 
-/* "*count" after what was read last, which made the blocks from `from` on. at: where that stands, for the message. */
+/* "*count" after what was read last, which made the blocks from `from` on. at: where that stands, for the
+ * message. */
 static exphil_status repeat(reader *r, int64_t from, int64_t at)
 {
     int64_t times = 1, length = r->count - from;

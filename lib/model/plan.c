@@ -1,10 +1,10 @@
-/* Planning a net: a stack of buffers that becomes one arena, lists of steps, and the addresses in their arguments that
- * change from call to call. Nothing here knows what a layer is. */
+/* Planning a net: a stack of buffers that becomes one arena, lists of steps, and the addresses in their
+ * arguments that change from call to call. Nothing here knows what a layer is. */
 #include "model/model_internal.h"
 
 #define BUFFER_ALIGN 64
 
-/* ---- buffers --------------------------------------------------------------------------------------------------- */
+/* ---- buffers ------------------------------------------------------------------------------------------- */
 
 static exphil_status too_large(xph_plan *plan)
 {
@@ -54,7 +54,7 @@ xph_ref xph_plan_next(xph_plan *plan)
     return plan->train ? xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden) : plan->x;
 }
 
-/* ---- tensors --------------------------------------------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------------------------------------- */
 
 static xph_ref tensor_ref(const xph_plan *plan, xph_space space, int64_t index)
 {
@@ -81,7 +81,7 @@ xph_ref xph_packed(const xph_plan *plan, int64_t index)
     return (xph_ref){.space = XPH_SPACE_PACKED, .at = (int64_t)tensor->packed_at};
 }
 
-/* ---- steps ----------------------------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------------------- */
 
 xph_step *xph_plan_step(xph_plan *plan, xph_op op, const void *args, size_t bytes)
 {

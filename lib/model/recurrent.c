@@ -1,6 +1,6 @@
-/* LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014) blocks: x + rnn(LayerNorm(x)), gates and tensors in
- * PyTorch's order. The input part of all gates is one linear for the whole chunk; the recurrent part runs frame by
- * frame. State: LSTM h | c, GRU h. */
+/* LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014) blocks: x + rnn(LayerNorm(x)), gates and
+ * tensors in PyTorch's order. The input part of all gates is one linear for the whole chunk; the recurrent
+ * part runs frame by frame. State: LSTM h | c, GRU h. */
 #include "model/model_internal.h"
 
 enum { NORM, NORM_BIAS, WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };

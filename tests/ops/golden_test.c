@@ -1,5 +1,5 @@
-/* Whole models against PyTorch in double precision (tests/data/make_golden.py): logits, carried state, loss and every
- * gradient, for every kind of block. Double must agree to 1e-9, single to 1e-5. */
+/* Whole models against PyTorch in double precision (tests/data/make_golden.py): logits, carried state,
+ * loss and every gradient, for every kind of block. Double must agree to 1e-9, single to 1e-5. */
 #include "model_case.h"
 
 #include "file/file.h"
@@ -21,7 +21,7 @@ typedef struct golden {
     double tolerance;
 } golden;
 
-/* ---- the file ---------------------------------------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------------------------------ */
 
 static const xph_array *find(const golden *g, const char *name)
 {
@@ -95,7 +95,7 @@ static exphil_model_config config_of(const golden *g, int32_t type)
     return config;
 }
 
-/* ---- putting in and comparing --------------------------------------------------------------------------------------- */
+/* ---- putting in and comparing -------------------------------------------------------------------------- */
 
 static void *reals(const golden *g, const double *x, int64_t count)
 {
@@ -145,7 +145,7 @@ static void put_weights(golden *g)
     assert_int_equal(named, xph_model_param_count(g->model));
 }
 
-/* ---- loss ------------------------------------------------------------------------------------------------------------ */
+/* ---- loss ---------------------------------------------------------------------------------------------- */
 
 static void check_loss(golden *g, const void *logits, const int32_t *actions)
 {
@@ -187,7 +187,7 @@ static void check_loss(golden *g, const void *logits, const int32_t *actions)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
 }
 
-/* ---- one file in one type -------------------------------------------------------------------------------------------- */
+/* ---- one file in one type ------------------------------------------------------------------------------ */
 
 static void open_golden(golden *g, int32_t type)
 {

@@ -1,5 +1,5 @@
-/* Gradients of whole networks in double against central differences, tensor by tensor: every kind of block, mixtures,
- * independent and autoregressive heads, resets inside a chunk, a carried state. */
+/* Gradients of whole networks in double against central differences, tensor by tensor: every kind of
+ * block, mixtures, independent and autoregressive heads, resets inside a chunk, a carried state. */
 #include "model_case.h"
 
 #include <math.h>
@@ -56,8 +56,8 @@ static void check_param(const probe *p, const xph_param *param, xph_rng *rng, co
     }
 }
 
-/* Steps dt near 1 instead of the initial 1e-3..1e-1, so that all that hangs on dt has gradients well above the noise
- * of differences. */
+/* Steps dt near 1 instead of the initial 1e-3..1e-1, so that all that hangs on dt has gradients well above
+ * the noise of differences. */
 static void widen_steps(model_case *c)
 {
     for (int64_t i = 0; i < xph_model_param_count(c->model); i++) {
@@ -86,8 +86,8 @@ static void check_model(const exphil_model_config *config, int64_t batch, int64_
     exphil_model *model = model_case_create(context, config);
     probe p = {.c = model_case_make(model, batch, time, resets, 0.4, 11)};
     widen_steps(p.c);
-    /* a carried state is an input: what the recurrent layers compute from it is part of the objective, but nothing
-     * flows back through it, and weights moved here do not change it */
+    /* a carried state is an input: what the recurrent layers compute from it is part of the objective, but
+     * nothing flows back through it, and weights moved here do not change it */
     if (carried) p.state_in = previous_state(p.c, model);
     p.state_out = malloc((size_t)(batch * p.c->shape->state + 1) * sizeof(double));
     exphil_error error = EXPHIL_ERROR_INIT;

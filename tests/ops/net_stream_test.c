@@ -1,5 +1,6 @@
-/* One net over T frames, the same frames one by one, and in chunks, with the state carried: the same numbers, whatever the
- * pattern of blocks, with resets anywhere. Also: drawing decides the last frame, training nets compute what others do. */
+/* One net over T frames, the same frames one by one, and in chunks, with the state carried: the same
+ * numbers, whatever the pattern of blocks, with resets anywhere. Also: drawing decides the last frame,
+ * training nets compute what others do. */
 #include "model_case.h"
 
 #include <stdlib.h>
@@ -151,7 +152,8 @@ static void streams_are_apart(void **unused)
     exphil_context_destroy(context);
 }
 
-/* A reset at frame t: what follows equals a start from nothing, NaN states and frames before it notwithstanding. */
+/* A reset at frame t: what follows equals a start from nothing, NaN states and frames before it
+ * notwithstanding. */
 static void resets_forget_everything(void **unused)
 {
     (void)unused;
@@ -208,7 +210,7 @@ static void training_computes_the_same(void **unused)
     }
 }
 
-/* ---- drawing ----------------------------------------------------------------------------------------------------- */
+/* ---- drawing ------------------------------------------------------------------------------------------- */
 
 static int32_t most_likely(const double *logit, const xph_head *head)
 {
@@ -222,8 +224,8 @@ static int32_t most_likely(const double *logit, const xph_head *head)
     return best;
 }
 
-/* Deterministic drawing takes what is likeliest by its own logits, and these are the logits that the net gives when it is
- * told that these actions were taken. */
+/* Deterministic drawing takes what is likeliest by its own logits, and these are the logits that the net
+ * gives when it is told that these actions were taken. */
 static void drawing_decides_the_last_frame(void **unused)
 {
     (void)unused;

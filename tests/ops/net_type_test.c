@@ -1,5 +1,5 @@
-/* The same network in single and in double precision, at sizes that are really used; and the same bits from every
- * instruction set and any number of threads. */
+/* The same network in single and in double precision, at sizes that are really used; and the same bits
+ * from every instruction set and any number of threads. */
 #include "model_case.h"
 
 #include <stdlib.h>

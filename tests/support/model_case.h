@@ -1,5 +1,5 @@
-/* What the tests of models share: a small made-up game, models of any pattern on it, and random chunks of frames with
- * everything a net needs. The device is the CPU, so its addresses are plain memory. */
+/* What the tests of models share: a small made-up game, models of any pattern on it, and random chunks of
+ * frames with everything a net needs. The device is the CPU, so its addresses are plain memory. */
 #ifndef EXPHIL_MODEL_CASE_H
 #define EXPHIL_MODEL_CASE_H
 
@@ -27,7 +27,8 @@ typedef struct model_case {
     void *dlogits;                      /* [M, L] */
 } model_case;
 
-/* resets: one frame in so many starts an episode; 0: none. shake: half-width of what is added to every weight. */
+/* resets: one frame in so many starts an episode; 0: none. shake: half-width of what is added to every
+ * weight. */
 model_case *model_case_make(exphil_model *model, int64_t batch, int64_t time, int64_t resets, double shake,
                             uint64_t seed);
 void model_case_free(model_case *c);

@@ -1,4 +1,5 @@
-/* Configurations: defaults, refusals that name the field, what a model says about itself, its tensors and their places. */
+/* Configurations: defaults, refusals that name the field, what a model says about itself, its tensors and
+ * their places. */
 #include "model_case.h"
 
 #include "model/model_internal.h"

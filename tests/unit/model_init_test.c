@@ -1,5 +1,5 @@
-/* Initial weights: distributions tensor by tensor, the same bits for the same seed, tensors that do not change when others
- * come or go, and the scalar functions they are made with. */
+/* Initial weights: distributions tensor by tensor, the same bits for the same seed, tensors that do not
+ * change when others come or go, and the scalar functions they are made with. */
 #include "model_case.h"
 
 #include "base/scalar.h"

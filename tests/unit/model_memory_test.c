@@ -1,4 +1,5 @@
-/* Memory that runs out at any point of making a model or a net: the call fails, nothing is left, outputs are untouched. */
+/* Memory that runs out at any point of making a model or a net: the call fails, nothing is left, outputs
+ * are untouched. */
 #include "model_case.h"
 
 typedef struct attempt {

@@ -1,4 +1,5 @@
-/* The list of blocks: what patterns mean, where the message points when they are wrong, that nothing grows beyond 64. */
+/* The list of blocks: what patterns mean, where the message points when they are wrong, that nothing grows
+ * beyond 64. */
 #include "test.h"
 
 #include "model/model_internal.h"
