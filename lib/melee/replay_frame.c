@@ -16,15 +16,12 @@ exphil_status exphil_slp_melee_frame(const exphil_slp *slp, int64_t position, in
 {
     exphil_melee_frame made = { .struct_size = sizeof made };
     if (!frame) return xph_fail(error, EXPHIL_E_INVALID, "frame is NULL");
-    if (frame->struct_size != sizeof made)
-        return xph_fail(error, EXPHIL_E_VERSION, "frame: struct_size %zu is not known", frame->struct_size);
     XPH_TRY(check_place(slp, position, own_port, error));
     if (opponent_port < 0 || opponent_port > 4)
         return xph_fail(error, EXPHIL_E_INVALID, "opponent_port is %d, outside 0..4", opponent_port);
     if (!xph_melee_game_state(slp, position, own_port, opponent_port, &made))
         return xph_fail(error, EXPHIL_E_INVALID, "port %d has no record at position %lld", own_port, (long long)position);
-    *frame = made;
-    return EXPHIL_OK;
+    return xph_config_give(frame, &made, sizeof made, sizeof made, "exphil_melee_frame", error);
 }
 
 exphil_status exphil_slp_melee_pad(const exphil_slp *slp, int64_t position, int32_t port, exphil_pad *pad,

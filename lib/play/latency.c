@@ -1,15 +1,21 @@
 /* Latency of steps in half-octave buckets: constant memory, no clock of its own. */
 #include "play/play.h"
 
+/* Upper edge of bucket i, 64 * 2^((i+1)/2), rounded up: the durations below it are the integers below the exact edge.
+ * Whole octaves are exact; between them stands 64 * sqrt(2) * 2^24 = 1518500249.988..., shifted down. */
+static int64_t edge_of(int i)
+{
+    int octaves = (i + 1) / 2;
+    if ((i + 1) % 2 == 0) return (int64_t)64 << octaves;
+    const uint64_t root = 388736063996u; /* 64 * sqrt(2) * 2^32, rounded down */
+    return (int64_t)(root >> (32 - octaves)) + 1;
+}
+
 void xph_latency_init(xph_latency *latency, int64_t deadline_ns)
 {
     memset(latency, 0, sizeof *latency);
     latency->deadline_ns = deadline_ns;
-    double edge = 64.0;
-    for (int i = 0; i < EXPHIL_LATENCY_BUCKETS; i++) { /* the last edge is 64 * 2^32 ns, about 275 s */
-        edge *= 1.41421356237309504880;
-        latency->edge[i] = (int64_t)edge;
-    }
+    for (int i = 0; i < EXPHIL_LATENCY_BUCKETS; i++) latency->edge[i] = edge_of(i); /* the last: 64 * 2^32 ns, 275 s */
 }
 
 void xph_latency_add(xph_latency *latency, int64_t ns)
@@ -27,12 +33,13 @@ void xph_latency_add(xph_latency *latency, int64_t ns)
     if (ns > latency->max_ns) latency->max_ns = ns;
 }
 
-int64_t xph_latency_quantile(const xph_latency *latency, double share)
+/* Upper edge of the bucket that holds the step below which so many of a hundred lie. */
+int64_t xph_latency_quantile(const xph_latency *latency, uint64_t percent)
 {
-    double wanted = share * (double)latency->steps, sum = 0.0;
+    uint64_t sum = 0, wanted = latency->steps / 100 * percent + (latency->steps % 100 * percent + 99) / 100;
     if (latency->steps == 0) return 0;
     for (int i = 0; i < EXPHIL_LATENCY_BUCKETS; i++) {
-        sum += (double)latency->count[i];
+        sum += latency->count[i];
         if (sum >= wanted) return latency->edge[i];
     }
     return latency->edge[EXPHIL_LATENCY_BUCKETS - 1];

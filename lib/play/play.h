@@ -16,7 +16,7 @@ typedef struct xph_play_stream {
     int64_t seen;                       /* frames since the stream was reset, at most the window */
 } xph_play_stream;
 
-/* One latency bucket edge per half octave from 64 ns. */
+/* Steps by duration; edge[i] is the first nanosecond beyond bucket i. */
 typedef struct xph_latency {
     int64_t edge[EXPHIL_LATENCY_BUCKETS];
     uint64_t count[EXPHIL_LATENCY_BUCKETS];
@@ -25,7 +25,7 @@ typedef struct xph_latency {
 } xph_latency;
 void xph_latency_init(xph_latency *latency, int64_t deadline_ns);
 void xph_latency_add(xph_latency *latency, int64_t ns);
-int64_t xph_latency_quantile(const xph_latency *latency, double share);
+int64_t xph_latency_quantile(const xph_latency *latency, uint64_t percent);
 
 struct exphil_session {
     exphil_context *context;
@@ -35,7 +35,7 @@ struct exphil_session {
     const void *packed;
     const xph_model_shape *shape;
     const exphil_spec *spec;
-    const xph_melee_layout *layout;     /* NULL when the game is not Melee */
+    const xph_melee_layout *layout;     /* both NULL when the spec is none of Melee's own */
     const xph_melee_codec *codec;
     xph_busy busy;
     exphil_session_config config;       /* defaults filled in, pointers cleared */
@@ -44,21 +44,23 @@ struct exphil_session {
     bool windowed;                      /* every step computes a whole window from a zero state */
     int64_t streams, rows, frames;      /* rows = streams * frames; frames per pass: 1 or the window */
     int64_t history;                    /* decided actions kept per stream: max(slots, delay + 1) */
+    size_t state_bytes;                 /* recurrent state of one stream; 0 in window mode */
     uint64_t weights_hash;
+    uint64_t play_hash;                 /* of all settings that a saved state must share */
     /* host memory, one block */
     unsigned char *host;                /* streams x host_bytes: xph_play_stream, history, window rows */
     size_t host_bytes, history_at, floats_at, ids_at, past_at;
-    float *floats, *noise;              /* staging [rows,F], [rows,L] */
-    int32_t *ids, *past, *previous, *actions; /* [rows,K], [rows,slots*A], [rows,A], [rows,A] */
+    float *floats, *noise;              /* staging [rows,F], [streams,L] */
+    int32_t *ids, *past, *previous, *actions; /* [rows,K], [rows,slots*A], [streams,A], [streams,A] */
     uint8_t *reset;                     /* [rows] */
     float *melee_floats;                /* [streams,F] rows that the encoder fills */
     int32_t *melee_ids, *decided;       /* [streams,K], [streams,A] */
-    float *logits;                      /* [streams,L] of the last step */
-    double *wide;                       /* [rows,L] room for F64 logits, or NULL */
+    float *logits, *fresh;              /* [streams,L] of the last step that went well, and of the one under way */
+    double *wide;                       /* [streams,L] room for F64 logits, or NULL */
     unsigned char *memory;
     size_t memory_bytes;
     /* device memory, one block */
-    void *state;                        /* [streams, state] */
+    unsigned char *state[2];            /* [streams, state_bytes]: before the step, and what the step makes of it */
     float *d_floats, *d_noise;
     int32_t *d_ids, *d_past, *d_previous, *d_actions;
     uint8_t *d_reset;
@@ -71,7 +73,13 @@ struct exphil_session {
 /* Parts of stream i. */
 xph_play_stream *xph_play_at(const exphil_session *session, int64_t i);
 int32_t *xph_play_history(const exphil_session *session, int64_t i); /* [history, A], newest first */
+unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i); /* device */
 exphil_status xph_play_reset(exphil_session *session, int64_t i);
+
+/* Every call on a session begins and ends with these: NULL, a forked child and a second thread are refused. const: the
+ * flag and the text of the last failure are no part of a session's value. */
+exphil_status xph_play_enter(const exphil_session *session);
+void xph_play_leave(const exphil_session *session);
 /* Remembers why a hot call failed; returns status. */
 exphil_status xph_play_fail(const exphil_session *session, exphil_status status, const char *format, ...)
     XPH_PRINTF(3, 4);

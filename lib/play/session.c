@@ -27,30 +27,31 @@ static void cut_host(exphil_session *session, cutter *c)
     size_t rows = (size_t)session->rows, streams = (size_t)session->streams, slots = (size_t)(shape->slots * shape->heads);
     session->host = cut(c, streams, session->host_bytes);
     session->floats = cut(c, rows * (size_t)shape->floats, sizeof(float));
-    session->noise = cut(c, rows * (size_t)shape->logits, sizeof(float));
+    session->noise = cut(c, streams * (size_t)shape->logits, sizeof(float));
     session->ids = cut(c, rows * (size_t)shape->ids, sizeof(int32_t));
     session->past = cut(c, rows * slots, sizeof(int32_t));
-    session->previous = cut(c, rows * (size_t)shape->heads, sizeof(int32_t));
-    session->actions = cut(c, rows * (size_t)shape->heads, sizeof(int32_t));
+    session->previous = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
+    session->actions = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
     session->reset = cut(c, rows, 1);
     session->melee_floats = cut(c, streams * (size_t)shape->floats, sizeof(float));
     session->melee_ids = cut(c, streams * (size_t)shape->ids, sizeof(int32_t));
     session->decided = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
     session->logits = cut(c, streams * (size_t)shape->logits, sizeof(float));
+    session->fresh = cut(c, streams * (size_t)shape->logits, sizeof(float));
     session->wide = shape->type == XPH_F64 ? cut(c, streams * (size_t)shape->logits, sizeof(double)) : NULL;
 }
 
 static void cut_device(exphil_session *session, cutter *c)
 {
     const xph_model_shape *shape = session->shape;
-    size_t rows = (size_t)session->rows;
-    session->state = cut(c, (size_t)session->streams * (size_t)shape->state, shape->real_bytes);
+    size_t rows = (size_t)session->rows, streams = (size_t)session->streams;
+    for (int i = 0; i < 2; i++) session->state[i] = cut(c, streams, session->state_bytes);
     session->d_floats = cut(c, rows * (size_t)shape->floats, sizeof(float));
-    session->d_noise = cut(c, rows * (size_t)shape->logits, sizeof(float));
+    session->d_noise = cut(c, streams * (size_t)shape->logits, sizeof(float));
     session->d_ids = cut(c, rows * (size_t)shape->ids, sizeof(int32_t));
     session->d_past = cut(c, rows * (size_t)(shape->slots * shape->heads), sizeof(int32_t));
-    session->d_previous = cut(c, rows * (size_t)shape->heads, sizeof(int32_t));
-    session->d_actions = cut(c, rows * (size_t)shape->heads, sizeof(int32_t));
+    session->d_previous = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
+    session->d_actions = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
     session->d_reset = cut(c, rows, 1);
 }
 
@@ -172,6 +173,33 @@ static exphil_status take_heads(exphil_session *session, const exphil_head_play 
     return EXPHIL_OK;
 }
 
+/* Melee frames are taken only for a spec that is the library's own: another one may bear the same names. */
+static void find_melee(exphil_session *session)
+{
+    exphil_spec own = EXPHIL_SPEC_INIT;
+    if (exphil_melee_spec(session->spec->layout, session->spec->codec, &own, NULL) < 0) return;
+    if (exphil_spec_hash(&own) != session->shape->spec_hash) return;
+    session->layout = xph_melee_layout_find(session->spec->layout);
+    session->codec = xph_melee_codec_find(session->spec->codec);
+}
+
+/* What the steps after a restored state depend on besides the weights. */
+static uint64_t hash_play(const exphil_session *session)
+{
+    const uint64_t numbers[] = { EXPHIL_VERSION, session->host_bytes, (uint64_t)session->history, session->state_bytes,
+                                 session->windowed, (uint64_t)session->config.deliver };
+    xph_hasher hasher;
+    xph_hash_begin(&hasher);
+    xph_hash_add(&hasher, numbers, sizeof numbers);
+    for (int64_t h = 0; h < session->spec->head_count; h++) {
+        const xph_sample_head *how = &session->how[h];
+        const float shares[] = { how->temperature, how->press, how->release };
+        xph_hash_add(&hasher, shares, sizeof shares);
+        xph_hash_add(&hasher, &how->deterministic, sizeof how->deterministic);
+    }
+    return xph_hash_end(&hasher);
+}
+
 /* ---- creation ----------------------------------------------------------------------------------------------------- */
 
 static void seed_streams(exphil_session *session)
@@ -185,19 +213,23 @@ static exphil_status build(exphil_session *session, const exphil_model *model, e
     session->model = xph_model_retain(model);
     session->shape = xph_model_shape_of(model);
     session->spec = xph_model_spec(model);
-    session->layout = xph_melee_layout_find(session->spec->layout);
-    session->codec = xph_melee_codec_find(session->spec->codec);
+    find_melee(session);
     session->windowed = session->shape->mode == EXPHIL_MODE_WINDOW;
     session->frames = session->windowed ? session->shape->window : 1;
     session->rows = session->streams * session->frames;
     int64_t due = session->shape->delay + 1;
     session->history = session->shape->slots > due ? session->shape->slots : due;
+    session->state_bytes = session->windowed ? 0 : (size_t)session->shape->state * session->shape->real_bytes;
     XPH_TRY(xph_model_weights_hash(model, &session->weights_hash, error));
     XPH_TRY(xph_model_packed(session->model, &session->packed, error));
     XPH_TRY(xph_net_create(model, session->streams, session->frames, XPH_NET_INLINE, &session->net, error));
     XPH_TRY(allocate(session, error));
+    session->play_hash = hash_play(session);
     seed_streams(session);
-    for (int64_t b = 0; b < session->streams; b++) XPH_TRY(xph_play_reset(session, b));
+    for (int64_t b = 0; b < session->streams; b++) {
+        exphil_status status = xph_play_reset(session, b);
+        if (status < 0) return xph_fail(error, status, "session: the device could not clear its state");
+    }
     return EXPHIL_OK;
 }
 
@@ -239,24 +271,30 @@ exphil_status exphil_session_create(const exphil_model *model, const exphil_sess
     return create(model, &known, session, error);
 }
 
+/* For the calls that have room for a text of their own. */
+static exphil_status enter(const exphil_session *session, exphil_error *error)
+{
+    if (!session) return xph_fail(error, EXPHIL_E_INVALID, "session is NULL");
+    XPH_TRY(xph_context_check(session->context, error));
+    return xph_play_enter(session) < 0 ? xph_busy_error("session", error) : EXPHIL_OK;
+}
+
 static exphil_status copy_state(const exphil_session *from, exphil_session *to)
 {
     const xph_backend *backend = to->device->backend;
     memcpy(to->host, from->host, (size_t)to->streams * to->host_bytes);
     memcpy(to->logits, from->logits, (size_t)(to->streams * to->shape->logits) * sizeof *to->logits);
-    size_t bytes = (size_t)(to->streams * to->shape->state) * to->shape->real_bytes;
+    size_t bytes = (size_t)to->streams * to->state_bytes;
     if (bytes == 0) return EXPHIL_OK;
     XPH_TRY(backend->stream_wait(xph_net_stream(from->net)));
-    XPH_TRY(backend->copy(xph_net_stream(to->net), to->state, from->state, bytes));
+    XPH_TRY(backend->copy(xph_net_stream(to->net), to->state[0], from->state[0], bytes));
     return backend->stream_wait(xph_net_stream(to->net));
 }
 
 exphil_status exphil_session_clone(const exphil_session *session, exphil_session **clone, exphil_error *error)
 {
-    if (!session || !clone) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", session ? "clone" : "session");
-    XPH_TRY(xph_context_check(session->context, error));
-    xph_busy *busy = &((exphil_session *)(uintptr_t)session)->busy;
-    if (!xph_busy_enter(busy)) return xph_busy_error("session", error);
+    if (!clone) return xph_fail(error, EXPHIL_E_INVALID, "clone is NULL");
+    XPH_TRY(enter(session, error));
     exphil_head_play heads[EXPHIL_HEADS_MAX];
     for (int h = 0; h < EXPHIL_HEADS_MAX; h++)
         heads[h] = (exphil_head_play){ session->how[h].temperature, session->how[h].deterministic, session->how[h].press,
@@ -272,7 +310,7 @@ exphil_status exphil_session_clone(const exphil_session *session, exphil_session
             xph_fail(error, status, "session: the device could not copy the state");
         }
     }
-    xph_busy_leave(busy);
+    xph_play_leave(session);
     if (status < 0) return status;
     *clone = made;
     return EXPHIL_OK;
@@ -280,30 +318,49 @@ exphil_status exphil_session_clone(const exphil_session *session, exphil_session
 
 /* ---- queries ------------------------------------------------------------------------------------------------------- */
 
+static void fill_info(const exphil_session *session, exphil_session_info *info)
+{
+    const xph_latency *latency = &session->latency;
+    info->steps = latency->steps;
+    info->missed = latency->missed;
+    memcpy(info->latency, latency->count, sizeof info->latency);
+    info->last_ns = latency->last_ns;
+    info->max_ns = latency->max_ns;
+    info->p50_ns = xph_latency_quantile(latency, 50);
+    info->p99_ns = xph_latency_quantile(latency, 99);
+    info->streams = session->streams;
+    info->float_count = session->shape->floats;
+    info->id_count = session->shape->ids;
+    info->head_count = session->shape->heads;
+    info->logit_count = session->shape->logits;
+    info->state_bytes = exphil_session_state_size(session);
+}
+
 exphil_status exphil_session_query(const exphil_session *session, exphil_session_info *info, exphil_error *error)
 {
-    if (!session) return xph_fail(error, EXPHIL_E_INVALID, "session is NULL");
+    XPH_TRY(enter(session, error));
     exphil_session_info known = EXPHIL_SESSION_INFO_INIT;
-    const xph_latency *latency = &session->latency;
-    known.steps = latency->steps;
-    known.missed = latency->missed;
-    memcpy(known.latency, latency->count, sizeof known.latency);
-    known.last_ns = latency->last_ns;
-    known.max_ns = latency->max_ns;
-    known.p50_ns = xph_latency_quantile(latency, 0.5);
-    known.p99_ns = xph_latency_quantile(latency, 0.99);
-    known.streams = session->streams;
-    known.float_count = session->shape->floats;
-    known.id_count = session->shape->ids;
-    known.head_count = session->shape->heads;
-    known.logit_count = session->shape->logits;
-    known.state_bytes = exphil_session_state_size(session);
+    fill_info(session, &known);
+    xph_play_leave(session);
     return xph_config_give(info, &known, sizeof known, sizeof known, "exphil_session_info", error);
 }
 
+/* ---- entering and failing ------------------------------------------------------------------------------------------ */
+
+static exphil_session *shared(const exphil_session *session) { return (exphil_session *)(uintptr_t)session; }
+
+exphil_status xph_play_enter(const exphil_session *session)
+{
+    if (!session) return EXPHIL_E_INVALID;
+    XPH_TRY(xph_context_check(session->context, NULL));
+    return xph_busy_enter(&shared(session)->busy) ? EXPHIL_OK : EXPHIL_E_BUSY;
+}
+
+void xph_play_leave(const exphil_session *session) { xph_busy_leave(&shared(session)->busy); }
+
 exphil_status xph_play_fail(const exphil_session *session, exphil_status status, const char *format, ...)
 {
-    exphil_error *error = &((exphil_session *)(uintptr_t)session)->error;
+    exphil_error *error = &shared(session)->error;
     va_list args;
     error->status = status;
     error->native_code = 0;
@@ -315,7 +372,9 @@ exphil_status xph_play_fail(const exphil_session *session, exphil_status status,
 
 exphil_status exphil_session_error(const exphil_session *session, exphil_error *error)
 {
-    if (!session) return EXPHIL_E_INVALID;
-    if (error && session->error.status != EXPHIL_OK) (void)xph_fail(error, session->error.status, "%s", session->error.message);
-    return session->error.status;
+    XPH_TRY(enter(session, error));
+    exphil_status status = session->error.status;
+    if (status != EXPHIL_OK) (void)xph_fail(error, status, "%s", session->error.message);
+    xph_play_leave(session);
+    return status;
 }

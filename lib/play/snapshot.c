@@ -3,31 +3,18 @@
 #include "play/play.h"
 
 typedef struct snapshot_header {
-    uint64_t magic, weights_hash, bytes, shape;
+    uint64_t magic, weights_hash, play_hash, bytes;
 } snapshot_header;
 
 #define SNAPSHOT_MAGIC 0x3130455441545358ull /* "XSTATE01" */
-
-/* Two sessions whose streams have one shape: what decides the layout of the host part. */
-static uint64_t shape_of(const exphil_session *session)
-{
-    return (uint64_t)session->host_bytes ^ (uint64_t)session->history << 40 ^ (uint64_t)session->windowed << 63;
-}
-
-static size_t recurrent_bytes(const exphil_session *session)
-{
-    return (size_t)session->shape->state * session->shape->real_bytes;
-}
 
 static size_t logit_bytes(const exphil_session *session) { return (size_t)session->shape->logits * sizeof(float); }
 
 size_t exphil_session_state_size(const exphil_session *session)
 {
     if (!session) return 0;
-    return sizeof(snapshot_header) + session->host_bytes + recurrent_bytes(session) + logit_bytes(session);
+    return sizeof(snapshot_header) + session->host_bytes + session->state_bytes + logit_bytes(session);
 }
-
-static xph_busy *busy_of(const exphil_session *session) { return &((exphil_session *)(uintptr_t)session)->busy; }
 
 static exphil_status check_stream(const exphil_session *session, int64_t stream)
 {
@@ -46,39 +33,34 @@ static exphil_status check_block(const exphil_session *session, int64_t stream, 
     return EXPHIL_OK;
 }
 
-static void *recurrent(const exphil_session *session, int64_t stream)
-{
-    return (unsigned char *)session->state + (size_t)stream * recurrent_bytes(session);
-}
-
 static exphil_status save(const exphil_session *session, int64_t stream, unsigned char *to)
 {
     const xph_backend *backend = session->device->backend;
-    const snapshot_header header = { SNAPSHOT_MAGIC, session->weights_hash, exphil_session_state_size(session),
-                                     shape_of(session) };
+    const snapshot_header header = { SNAPSHOT_MAGIC, session->weights_hash, session->play_hash,
+                                     exphil_session_state_size(session) };
     memcpy(to, &header, sizeof header);
     to += sizeof header;
     memcpy(to, xph_play_at(session, stream), session->host_bytes);
     to += session->host_bytes;
-    if (recurrent_bytes(session)) {
-        XPH_TRY(backend->download(xph_net_stream(session->net), to, recurrent(session, stream), recurrent_bytes(session)));
+    if (session->state_bytes) {
+        XPH_TRY(backend->download(xph_net_stream(session->net), to, xph_play_recurrent(session, stream),
+                                  session->state_bytes));
         XPH_TRY(backend->stream_wait(xph_net_stream(session->net)));
     }
-    to += recurrent_bytes(session);
+    to += session->state_bytes;
     memcpy(to, session->logits + stream * session->shape->logits, logit_bytes(session));
     return EXPHIL_OK;
 }
 
 exphil_status exphil_session_state_save(const exphil_session *session, int64_t stream, void *state, size_t size_bytes)
 {
-    if (!session) return EXPHIL_E_INVALID;
-    if (!xph_busy_enter(busy_of(session))) return EXPHIL_E_BUSY;
+    XPH_TRY(xph_play_enter(session));
     exphil_status status = check_block(session, stream, state, size_bytes);
     if (status >= 0) {
         status = save(session, stream, state);
         if (status < 0) xph_play_fail(session, status, "the device failed to give its state");
     }
-    xph_busy_leave(busy_of(session));
+    xph_play_leave(session);
     return status;
 }
 
@@ -92,8 +74,9 @@ static exphil_status check_content(const exphil_session *session, const unsigned
     if (header.weights_hash != session->weights_hash)
         return xph_play_fail(session, EXPHIL_E_MISMATCH, "state is of weights %016llx, the session plays %016llx",
                              (unsigned long long)header.weights_hash, (unsigned long long)session->weights_hash);
-    if (header.bytes != exphil_session_state_size(session) || header.shape != shape_of(session))
-        return xph_play_fail(session, EXPHIL_E_MISMATCH, "state has another shape than this session's streams");
+    if (header.play_hash != session->play_hash || header.bytes != exphil_session_state_size(session))
+        return xph_play_fail(session, EXPHIL_E_MISMATCH,
+                             "state is of a session with another configuration or of another library version");
     block += sizeof header;
     memcpy(&stream, block, sizeof stream);
     if (stream.seen < 0 || stream.seen > session->frames)
@@ -138,23 +121,22 @@ static exphil_status restore(exphil_session *session, int64_t stream, const unsi
     XPH_TRY(check_window(session, from));
     from += sizeof(snapshot_header);
     const unsigned char *state = from + session->host_bytes;
-    if (recurrent_bytes(session)) {
-        exphil_status status = backend->upload(xph_net_stream(session->net), recurrent(session, stream), state,
-                                               recurrent_bytes(session));
+    if (session->state_bytes) {
+        exphil_status status = backend->upload(xph_net_stream(session->net), xph_play_recurrent(session, stream), state,
+                                               session->state_bytes);
         if (status < 0) return xph_play_fail(session, status, "the device failed to take its state");
     }
     memcpy(xph_play_at(session, stream), from, session->host_bytes);
-    memcpy(session->logits + stream * session->shape->logits, state + recurrent_bytes(session), logit_bytes(session));
+    memcpy(session->logits + stream * session->shape->logits, state + session->state_bytes, logit_bytes(session));
     return EXPHIL_OK;
 }
 
 exphil_status exphil_session_state_restore(exphil_session *session, int64_t stream, const void *state, size_t size_bytes)
 {
-    if (!session) return EXPHIL_E_INVALID;
-    if (!xph_busy_enter(&session->busy)) return EXPHIL_E_BUSY;
+    XPH_TRY(xph_play_enter(session));
     exphil_status status = check_block(session, stream, state, size_bytes);
     if (status >= 0) status = restore(session, stream, state);
-    xph_busy_leave(&session->busy);
+    xph_play_leave(session);
     return status;
 }
 
@@ -168,28 +150,27 @@ exphil_status xph_play_reset(exphil_session *session, int64_t i)
     int32_t *history = xph_play_history(session, i);
     for (int64_t k = 0; k < session->history; k++)
         for (int64_t h = 0; h < spec->head_count; h++) history[k * spec->head_count + h] = spec->heads[h].neutral;
-    if (recurrent_bytes(session) == 0) return EXPHIL_OK;
-    return session->device->backend->zero(xph_net_stream(session->net), recurrent(session, i), recurrent_bytes(session));
+    if (session->state_bytes == 0) return EXPHIL_OK;
+    return session->device->backend->zero(xph_net_stream(session->net), xph_play_recurrent(session, i),
+                                          session->state_bytes);
 }
 
 exphil_status exphil_session_reset(exphil_session *session, int64_t stream)
 {
-    if (!session) return EXPHIL_E_INVALID;
-    if (!xph_busy_enter(&session->busy)) return EXPHIL_E_BUSY;
+    XPH_TRY(xph_play_enter(session));
     exphil_status status = stream == -1 ? EXPHIL_OK : check_stream(session, stream);
     int64_t first = stream == -1 ? 0 : stream, end = stream == -1 ? session->streams : stream + 1;
     for (int64_t i = first; status >= 0 && i < end; i++) {
         status = xph_play_reset(session, i);
         if (status < 0) xph_play_fail(session, status, "the device failed to clear its state");
     }
-    xph_busy_leave(&session->busy);
+    xph_play_leave(session);
     return status;
 }
 
 exphil_status exphil_session_override(exphil_session *session, int64_t stream, const int32_t *action)
 {
-    if (!session) return EXPHIL_E_INVALID;
-    if (!xph_busy_enter(&session->busy)) return EXPHIL_E_BUSY;
+    XPH_TRY(xph_play_enter(session));
     exphil_status status = check_stream(session, stream);
     if (status >= 0 && !action) status = xph_play_fail(session, EXPHIL_E_INVALID, "action is NULL");
     if (status >= 0) {
@@ -199,20 +180,19 @@ exphil_status exphil_session_override(exphil_session *session, int64_t stream, c
     }
     if (status >= 0)
         memcpy(xph_play_history(session, stream), action, (size_t)session->spec->head_count * sizeof *action);
-    xph_busy_leave(&session->busy);
+    xph_play_leave(session);
     return status;
 }
 
 exphil_status exphil_session_logits(const exphil_session *session, int64_t stream, float *logits, int64_t count)
 {
-    if (!session) return EXPHIL_E_INVALID;
-    if (!xph_busy_enter(busy_of(session))) return EXPHIL_E_BUSY;
+    XPH_TRY(xph_play_enter(session));
     exphil_status status = check_stream(session, stream);
     if (status >= 0 && !logits) status = xph_play_fail(session, EXPHIL_E_INVALID, "logits is NULL");
     if (status >= 0 && count != session->shape->logits)
         status = xph_play_fail(session, EXPHIL_E_INVALID, "count is %lld, there are %lld logits", (long long)count,
                                (long long)session->shape->logits);
     if (status >= 0) memcpy(logits, session->logits + stream * count, (size_t)count * sizeof *logits);
-    xph_busy_leave(busy_of(session));
+    xph_play_leave(session);
     return status;
 }

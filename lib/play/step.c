@@ -14,6 +14,11 @@ static void *part(const exphil_session *session, int64_t i, size_t at)
 
 int32_t *xph_play_history(const exphil_session *session, int64_t i) { return part(session, i, session->history_at); }
 
+unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i)
+{
+    return session->state[0] + (size_t)i * session->state_bytes;
+}
+
 /* ---- input rows ------------------------------------------------------------------------------------------------ */
 
 static exphil_status check_rows(const exphil_session *session, const float *floats, const int32_t *ids)
@@ -77,14 +82,13 @@ static void stage_row(exphil_session *session, int64_t b, const float *floats, c
     if (slots) memcpy(session->past + b * slots, xph_play_history(session, b), (size_t)slots * sizeof(int32_t));
 }
 
-/* Noise goes to the last row of each stream; the random stream itself moves only in commit. */
+/* Staged from a copy of the random stream: the stream itself moves only in commit. */
 static void stage_draw(exphil_session *session, int64_t b, const float *noise)
 {
     int64_t width = session->shape->logits, heads = session->shape->heads;
-    int64_t row = (b + 1) * session->frames - 1;
-    memcpy(session->previous + row * heads, xph_play_history(session, b), (size_t)heads * sizeof(int32_t));
+    memcpy(session->previous + b * heads, xph_play_history(session, b), (size_t)heads * sizeof(int32_t));
     if (!session->drawing) return;
-    float *to = session->noise + row * width;
+    float *to = session->noise + b * width;
     xph_rng rng = xph_play_at(session, b)->rng;
     for (int64_t i = 0; i < width; i++) to[i] = noise ? noise[b * width + i] : xph_rng_float(&rng);
 }
@@ -103,21 +107,20 @@ static void stage(exphil_session *session, const float *floats, const int32_t *i
 
 /* ---- the net ---------------------------------------------------------------------------------------------------- */
 
-static exphil_status send(const exphil_session *session, void *to, const void *from, int64_t width)
+static exphil_status send(const exphil_session *session, void *to, const void *from, int64_t rows, int64_t width)
 {
     if (width == 0) return EXPHIL_OK;
-    return session->device->backend->upload(xph_net_stream(session->net), to, from,
-                                            (size_t)session->rows * (size_t)width * 4);
+    return session->device->backend->upload(xph_net_stream(session->net), to, from, (size_t)rows * (size_t)width * 4);
 }
 
 static exphil_status send_inputs(const exphil_session *session)
 {
     const xph_model_shape *shape = session->shape;
-    XPH_TRY(send(session, session->d_floats, session->floats, shape->floats));
-    XPH_TRY(send(session, session->d_ids, session->ids, shape->ids));
-    XPH_TRY(send(session, session->d_past, session->past, shape->slots * shape->heads));
-    XPH_TRY(send(session, session->d_previous, session->previous, shape->heads));
-    if (session->drawing) XPH_TRY(send(session, session->d_noise, session->noise, shape->logits));
+    XPH_TRY(send(session, session->d_floats, session->floats, session->rows, shape->floats));
+    XPH_TRY(send(session, session->d_ids, session->ids, session->rows, shape->ids));
+    XPH_TRY(send(session, session->d_past, session->past, session->rows, shape->slots * shape->heads));
+    XPH_TRY(send(session, session->d_previous, session->previous, session->streams, shape->heads));
+    if (session->drawing) XPH_TRY(send(session, session->d_noise, session->noise, session->streams, shape->logits));
     if (!session->windowed) return EXPHIL_OK;
     return session->device->backend->upload(xph_net_stream(session->net), session->d_reset, session->reset,
                                             (size_t)session->rows);
@@ -128,28 +131,24 @@ static exphil_status fetch_outputs(exphil_session *session)
     const xph_model_shape *shape = session->shape;
     const xph_backend *backend = session->device->backend;
     xph_stream *stream = xph_net_stream(session->net);
-    size_t logits = (size_t)shape->logits;
+    size_t count = (size_t)(session->streams * shape->logits);
+    void *to = session->wide ? (void *)session->wide : (void *)session->fresh;
     XPH_TRY(backend->download(stream, session->actions, session->d_actions,
-                              (size_t)(session->rows * shape->heads) * sizeof(int32_t)));
-    const unsigned char *from = xph_net_logits(session->net);
-    for (int64_t b = 0; b < session->streams; b++) {
-        size_t row = (size_t)((b + 1) * session->frames - 1);
-        void *to = session->wide ? (void *)(session->wide + (size_t)b * logits)
-                                 : (void *)(session->logits + (size_t)b * logits);
-        XPH_TRY(backend->download(stream, to, from + row * logits * shape->real_bytes, logits * shape->real_bytes));
-    }
+                              (size_t)(session->streams * shape->heads) * sizeof(int32_t)));
+    XPH_TRY(backend->download(stream, to, xph_net_logits(session->net), count * shape->real_bytes));
     XPH_TRY(backend->stream_wait(stream));
-    if (session->wide)
-        for (size_t i = 0; i < (size_t)session->streams * logits; i++) session->logits[i] = (float)session->wide[i];
+    for (size_t i = 0; session->wide && i < count; i++) session->fresh[i] = (float)session->wide[i];
     return EXPHIL_OK;
 }
 
+/* The new state goes to the second half: a step that fails has moved nothing. A window needs no state at all. */
 static exphil_status run_net(exphil_session *session)
 {
+    bool carried = session->state_bytes != 0;
     const xph_net_io io = {
         .floats = session->d_floats, .ids = session->d_ids, .past = session->d_past,
-        .reset = session->windowed ? session->d_reset : NULL, .state_in = session->state,
-        .state_out = session->state, .ld_state = session->shape->state,
+        .reset = session->windowed ? session->d_reset : NULL, .state_in = carried ? session->state[0] : NULL,
+        .state_out = carried ? session->state[1] : NULL, .ld_state = session->shape->state,
     };
     XPH_TRY(send_inputs(session));
     XPH_TRY(xph_net_sample(session->net, xph_model_weights(session->model), session->packed, &io, session->how,
@@ -157,13 +156,13 @@ static exphil_status run_net(exphil_session *session)
     return fetch_outputs(session);
 }
 
-/* Finite weights and inputs can still overflow; such a stream starts again. */
+/* Finite weights and inputs can still overflow; such streams start again. */
 static exphil_status check_logits(exphil_session *session)
 {
     int64_t width = session->shape->logits, bad = -1;
     for (int64_t b = 0; b < session->streams; b++)
         for (int64_t i = 0; i < width; i++) {
-            float value = session->logits[b * width + i];
+            float value = session->fresh[b * width + i];
             if (value - value == 0.0f) continue;
             XPH_TRY(xph_play_reset(session, b));
             bad = b;
@@ -191,10 +190,18 @@ static void commit_stream(exphil_session *session, int64_t b, bool own_noise)
                (size_t)(frames * slots) * sizeof(int32_t));
     }
     if (stream->seen < frames) stream->seen++;
-    if (session->drawing && own_noise)
-        for (int64_t i = 0; i < session->shape->logits; i++) (void)xph_rng_float(&stream->rng);
+    if (session->drawing && own_noise) stream->rng.position += (uint64_t)session->shape->logits; /* one number each */
     memmove(history + heads, history, (size_t)((session->history - 1) * heads) * sizeof *history);
-    memcpy(history, session->actions + ((b + 1) * frames - 1) * heads, (size_t)heads * sizeof *history);
+    memcpy(history, session->actions + b * heads, (size_t)heads * sizeof *history);
+}
+
+static void commit(exphil_session *session, bool own_noise)
+{
+    unsigned char *before = session->state[0];
+    session->state[0] = session->state[1];
+    session->state[1] = before;
+    memcpy(session->logits, session->fresh, (size_t)(session->streams * session->shape->logits) * sizeof(float));
+    for (int64_t b = 0; b < session->streams; b++) commit_stream(session, b, own_noise);
 }
 
 static void give_actions(const exphil_session *session, int32_t *actions)
@@ -212,7 +219,7 @@ static exphil_status step_rows(exphil_session *session, const float *floats, con
     exphil_status status = run_net(session);
     if (status < 0) return xph_play_fail(session, status, "the device failed in a step");
     XPH_TRY(check_logits(session));
-    for (int64_t b = 0; b < session->streams; b++) commit_stream(session, b, noise == NULL);
+    commit(session, noise == NULL);
     give_actions(session, actions);
     return EXPHIL_OK;
 }
@@ -228,8 +235,7 @@ static exphil_status check_noise(const exphil_session *session, const float *noi
 exphil_status exphil_session_step_row(exphil_session *session, const float *floats, const int32_t *ids,
                                       const float *noise, int32_t *actions)
 {
-    if (!session) return EXPHIL_E_INVALID;
-    if (!xph_busy_enter(&session->busy)) return EXPHIL_E_BUSY;
+    XPH_TRY(xph_play_enter(session));
     int64_t began = xph_clock_ns();
     xph_fpu saved = xph_fpu_push();
     exphil_status status = actions ? check_rows(session, floats, ids)
@@ -238,26 +244,40 @@ exphil_status exphil_session_step_row(exphil_session *session, const float *floa
     if (status >= 0) status = step_rows(session, floats, ids, noise, actions);
     if (status >= 0) xph_latency_add(&session->latency, xph_clock_ns() - began);
     xph_fpu_pop(saved);
-    xph_busy_leave(&session->busy);
+    xph_play_leave(session);
     return status;
 }
 
-/* Element i of a caller's array, whose struct may be longer than this library's. */
+#define FRAME_LONGEST 65536 /* as in xph_config_take */
+
+/* Element i of a caller's array, whose structs may be longer than this library's. */
 static const exphil_melee_frame *frame_at(const exphil_melee_frame *frames, int64_t i)
 {
     return (const exphil_melee_frame *)(const void *)((const unsigned char *)frames + (size_t)i * frames->struct_size);
+}
+
+/* Before anything is read at that distance; what is in the frames is the encoder's to check. */
+static exphil_status check_distance(const exphil_session *session, const exphil_melee_frame *frames)
+{
+    size_t given = frames->struct_size;
+    if (given < sizeof *frames || given % _Alignof(exphil_melee_frame))
+        return xph_play_fail(session, EXPHIL_E_INVALID, "frames[0].struct_size is %zu, at least %zu expected", given,
+                             sizeof *frames);
+    for (int64_t b = 1; b < session->streams && given <= FRAME_LONGEST; b++)
+        if (frame_at(frames, b)->struct_size != given)
+            return xph_play_fail(session, EXPHIL_E_INVALID, "frames[%lld].struct_size is not that of frames[0]",
+                                 (long long)b);
+    return EXPHIL_OK;
 }
 
 static exphil_status encode_frames(exphil_session *session, const exphil_melee_frame *frames)
 {
     const exphil_spec *spec = session->spec;
     for (int64_t b = 0; b < session->streams; b++) {
-        const exphil_melee_frame *frame = frame_at(frames, b);
         const char *culprit = "";
-        if (frame->struct_size != frames->struct_size)
-            return xph_play_fail(session, EXPHIL_E_VERSION, "frames[%lld].struct_size differs", (long long)b);
-        exphil_status status = xph_melee_encode(session->layout, frame, session->melee_floats + b * spec->float_count,
-                                                session->melee_ids + b * spec->id_count, &culprit);
+        exphil_status status =
+            xph_melee_encode(session->layout, frame_at(frames, b), session->melee_floats + b * spec->float_count,
+                             session->melee_ids + b * spec->id_count, &culprit);
         if (status < 0) return xph_play_fail(session, status, "frames[%lld]: %s", (long long)b, culprit);
     }
     return EXPHIL_OK;
@@ -266,11 +286,10 @@ static exphil_status encode_frames(exphil_session *session, const exphil_melee_f
 static exphil_status step_frames(exphil_session *session, const exphil_melee_frame *frames, exphil_pad *pads)
 {
     if (!session->layout || !session->codec)
-        return xph_play_fail(session, EXPHIL_E_STATE, "%s/%s is not a Melee spec: use exphil_session_step_row",
+        return xph_play_fail(session, EXPHIL_E_STATE, "%s/%s is not one of the Melee specs: use exphil_session_step_row",
                              session->spec->layout, session->spec->codec);
     if (!frames || !pads) return xph_play_fail(session, EXPHIL_E_INVALID, "%s is NULL", frames ? "pads" : "frames");
-    if (frames->struct_size < sizeof *frames)
-        return xph_play_fail(session, EXPHIL_E_VERSION, "frames[0].struct_size %zu is not known", frames->struct_size);
+    XPH_TRY(check_distance(session, frames));
     XPH_TRY(encode_frames(session, frames));
     XPH_TRY(step_rows(session, session->melee_floats, session->melee_ids, NULL, session->decided));
     for (int64_t b = 0; b < session->streams; b++) {
@@ -284,13 +303,12 @@ static exphil_status step_frames(exphil_session *session, const exphil_melee_fra
 
 exphil_status exphil_session_step(exphil_session *session, const exphil_melee_frame *frames, exphil_pad *pads)
 {
-    if (!session) return EXPHIL_E_INVALID;
-    if (!xph_busy_enter(&session->busy)) return EXPHIL_E_BUSY;
+    XPH_TRY(xph_play_enter(session));
     int64_t began = xph_clock_ns();
     xph_fpu saved = xph_fpu_push();
     exphil_status status = step_frames(session, frames, pads);
     if (status >= 0) xph_latency_add(&session->latency, xph_clock_ns() - began);
     xph_fpu_pop(saved);
-    xph_busy_leave(&session->busy);
+    xph_play_leave(session);
     return status;
 }

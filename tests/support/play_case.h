@@ -1,0 +1,35 @@
+/* What the tests of sessions share: models with weights that matter, inputs in the order a host gives them, and the same
+ * frames through a net, which says what every step must have computed. */
+#ifndef EXPHIL_PLAY_CASE_H
+#define EXPHIL_PLAY_CASE_H
+
+#include "model_case.h"
+
+/* A model of this configuration whose every weight is moved by up to shake, so that biases are not zero. */
+exphil_model *play_model(exphil_context *context, const exphil_model_config *config, double shake);
+/* Adds up to shake to one tensor, from a stream of its own. */
+void play_shake(exphil_model *model, const char *tensor, double shake, uint64_t seed);
+/* Fails the test when there is none. */
+exphil_session *play_session(const exphil_model *model, const exphil_session_config *config);
+
+/* T frames of B streams, frame after frame: row t*B + b. */
+typedef struct play_frames {
+    int64_t streams, frames, float_count, id_count, heads, logits;
+    float *floats, *noise;
+    int32_t *ids;
+} play_frames;
+play_frames *play_frames_make(const exphil_model *model, int64_t streams, int64_t frames, uint64_t seed);
+void play_frames_free(play_frames *frames);
+
+/* One step of all streams with frame t; own: the session's own noise. Fails the test when the step fails. */
+void play_step(exphil_session *session, const play_frames *frames, int64_t t, bool own, int32_t *actions);
+/* Logits of all streams [B, L]. */
+void play_logits(const exphil_session *session, const play_frames *frames, float *logits);
+
+/* Logits [T, B, L] of a net that is shown the same frames. decided [T, B, A] is what the session decided; reset [T, B]
+ * says where streams were reset before the frame; override [T, B, A]: what the queue held instead afterwards, or NULL. In
+ * window mode every frame is a window of its own. */
+void play_reference(exphil_model *model, const play_frames *frames, const int32_t *decided,
+                    const uint8_t *reset, const int32_t *override, double *logits);
+
+#endif
