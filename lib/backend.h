@@ -215,14 +215,15 @@ typedef struct xph_embed_args {
 } xph_embed_args;
 typedef struct xph_embed_grad_args { xph_embed_args fwd; const void *dy; int64_t lddy; } xph_embed_grad_args;
 
-/* Action heads on one trunk: s_0 = z; logits_i = v_i SiLU(s_i) + bias_i; s_{i+1} = s_i + (rows of e at the bits or the
- * class taken for head i). e NULL: the heads are independent. v, e [L,R]. */
+/* Action heads on one trunk: s_0 = z; logits_i = base_i + bias_i + v_i SiLU(s_i); s_{i+1} = s_i + (rows of e at the bits
+ * or the class taken for head i). e NULL: the heads are independent. v, e [L,R]. The gradient of base is dy. */
 typedef struct xph_heads_args {
     xph_type type;
     int64_t rows, width, heads, logits;
     const xph_head *head;               /* host */
     const void *z; int64_t ldz;         /* [rows,R] */
     const void *v, *bias, *e;
+    const void *base; int64_t ldbase;   /* [rows,L] what the logits start from, or NULL: 0 */
     const int32_t *actions; int64_t lda; /* [rows,heads] what was done; may be NULL when e is */
     void *y; int64_t ldy;               /* logits [rows,L] */
 } xph_heads_args;

@@ -1,11 +1,14 @@
-/* The end of a model: LayerNorm, a linear to the trunk z of the action heads, the heads on it. Either all rows get their
- * logits for given actions, or the last frame of every stream draws its action. */
+/* The end of a model: LayerNorm, a linear to the trunk z of the action heads, the heads on it. Past
+ * actions also reach the logits directly, through one table (heads.past.weight, zero at first): two frames
+ * in three repeat their input, and what follows an action should not have to be learned through all
+ * blocks. Either all rows get their logits for given actions, or the last frame of every stream draws its
+ * action. */
 #include "model/model_internal.h"
 
 #define EMBED_SCALE                                                                                          \
   0.1 /* half-width of what a taken action adds to the trunk at first, against about 0.6 of the trunk */
 
-enum { TRUNK, TRUNK_BIAS, LOGITS, LOGITS_BIAS, EMBED };
+enum { TRUNK, TRUNK_BIAS, LOGITS, LOGITS_BIAS, PAST, EMBED };
 
 void xph_heads_declare(xph_declaring *to)
 {
@@ -15,17 +18,38 @@ void xph_heads_declare(xph_declaring *to)
     xph_declare(to, "heads.logits.weight", logits, width, XPH_DECAYS, XPH_INIT_UNIFORM,
                 1.0 / __builtin_sqrt((double)width));
     xph_declare(to, "heads.logits.bias", logits, 0, 0, XPH_INIT_ZERO, 0.0);
+    if (model->shape.slots)
+        xph_declare(to, "heads.past.weight", logits, model->shape.slots * logits, XPH_DECAYS | XPH_PACKS, XPH_INIT_ZERO,
+                    0.0);
     if (model->config.heads == EXPHIL_HEADS_AUTOREGRESSIVE)
         xph_declare(to, "heads.embed", logits, width, XPH_DECAYS, XPH_INIT_UNIFORM, EMBED_SCALE);
 }
 
 static int64_t tensor(const xph_plan *plan, int64_t role)
 {
+    bool past = plan->model->shape.slots > 0;
+    if (role == PAST && !past) return -1;
     if (role == EMBED && plan->model->config.heads != EXPHIL_HEADS_AUTOREGRESSIVE) return -1;
-    return plan->model->heads_first + role;
+    return plan->model->heads_first + role - (role == EMBED && !past);
 }
 
-static xph_heads_args heads_args(const xph_plan *plan, xph_ref z)
+/* The columns of past actions in the input rows of all frames. */
+static xph_ref past_columns(const xph_plan *plan)
+{
+    const xph_model_shape *shape = &plan->model->shape;
+    return xph_columns(plan, plan->row, plan->model->row - shape->slots * shape->logits);
+}
+
+/* What the logits of plan->rows rows start from; nothing without past actions. */
+static xph_ref emit_base(xph_plan *plan, xph_ref past)
+{
+    if (!plan->model->shape.slots) return (xph_ref){0};
+    xph_ref base = xph_plan_buffer(plan, plan->rows, plan->model->shape.logits);
+    xph_emit_linear(plan, past, tensor(plan, PAST), -1, (xph_ref){0}, base);
+    return base;
+}
+
+static xph_heads_args heads_args(const xph_plan *plan, xph_ref z, xph_ref base)
 {
     const xph_model_shape *shape = &plan->model->shape;
     return (xph_heads_args){.type = shape->type,
@@ -35,6 +59,7 @@ static xph_heads_args heads_args(const xph_plan *plan, xph_ref z)
                             .logits = shape->logits,
                             .head = plan->model->head,
                             .ldz = z.ld,
+                            .ldbase = base.ld,
                             .lda = shape->heads,
                             .ldy = shape->logits};
 }
@@ -60,11 +85,13 @@ void xph_heads_forward(xph_plan *plan)
     plan->u = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
     plan->z = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
     emit_trunk(plan, plan->x, plan->stats, plan->u, plan->z);
-    xph_heads_args args = heads_args(plan, plan->z);
+    xph_ref base = emit_base(plan, past_columns(plan));
+    xph_heads_args args = heads_args(plan, plan->z, base);
     xph_step *step = xph_plan_step(plan, XPH_OP_HEADS, &args, sizeof args);
     if (!step) return;
     xph_plan_scratch(plan, step, NULL);
     bind_heads(plan, &step->args.heads, plan->z);
+    xph_plan_bind(plan, &step->args.heads.base, base);
     xph_plan_bind(plan, &step->args.heads.actions, (xph_ref){.space = XPH_SPACE_ACTIONS});
     xph_plan_bind(plan, &step->args.heads.y, plan->logits);
 }
@@ -75,7 +102,7 @@ void xph_heads_backward(xph_plan *plan)
     xph_ref dz = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
     xph_ref du = xph_plan_buffer(plan, plan->rows, hidden);
     xph_heads_grad_args args = {
-        .fwd = heads_args(plan, plan->z), .lddy = plan->model->shape.logits, .lddz = dz.ld};
+        .fwd = heads_args(plan, plan->z, (xph_ref){0}), .lddy = plan->model->shape.logits, .lddz = dz.ld};
     xph_step *step = xph_plan_step(plan, XPH_OP_HEADS_GRAD, &args, sizeof args);
     if (!step) return;
     xph_heads_grad_args *a = &step->args.heads_grad;
@@ -87,6 +114,9 @@ void xph_heads_backward(xph_plan *plan)
     xph_plan_bind(plan, &a->dv, xph_gradient(plan, tensor(plan, LOGITS)));
     xph_plan_bind(plan, &a->dbias, xph_gradient(plan, tensor(plan, LOGITS_BIAS)));
     xph_plan_bind(plan, &a->de, xph_gradient(plan, tensor(plan, EMBED)));
+    const xph_ref dlogits = {.space = XPH_SPACE_DLOGITS, .ld = plan->model->shape.logits};
+    if (plan->model->shape.slots)
+        xph_emit_linear_grad(plan, past_columns(plan), tensor(plan, PAST), -1, dlogits, (xph_ref){0}, false);
     xph_emit_linear_grad(plan, plan->u, tensor(plan, TRUNK), tensor(plan, TRUNK_BIAS), dz, du, false);
     xph_emit_norm_grad(plan, plan->x, plan->model->norm_first, XPH_ACT_NONE, plan->stats, du, plan->dx,
                        false);
@@ -101,14 +131,19 @@ void xph_heads_draw(xph_plan *plan)
     xph_ref u = xph_plan_buffer(plan, plan->rows, shape->hidden);
     xph_ref z = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
     emit_trunk(plan, last, (xph_ref){0}, u, z);
+    xph_ref past = past_columns(plan);
+    past = xph_columns(plan, past, (plan->time - 1) * plan->row.ld);
+    past.ld = plan->time * plan->row.ld;
+    xph_ref base = emit_base(plan, past);
     const xph_sample_args args = {
-        .heads = heads_args(plan, z), .ldn = shape->logits, .ldp = shape->heads, .lda = shape->heads};
+        .heads = heads_args(plan, z, base), .ldn = shape->logits, .ldp = shape->heads, .lda = shape->heads};
     plan->rows = plan->batch * plan->time;
     xph_step *step = xph_plan_step(plan, XPH_OP_SAMPLE, &args, sizeof args);
     if (!step) return;
     xph_sample_args *a = &step->args.sample;
     xph_plan_scratch(plan, step, &a->scratch);
     bind_heads(plan, &a->heads, z);
+    xph_plan_bind(plan, &a->heads.base, base);
     xph_plan_bind(plan, &a->heads.y, plan->logits);
     xph_plan_bind(plan, &a->how, (xph_ref){.space = XPH_SPACE_HOW});
     xph_plan_bind(plan, &a->noise, (xph_ref){.space = XPH_SPACE_NOISE});

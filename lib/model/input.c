@@ -1,5 +1,5 @@
-/* The input of a model: floats | rows of the id tables | past actions as one-hot and bits, then one linear to the hidden
- * width. Tensors: input.weight, input.bias, then the id tables. */
+/* The input of a model: floats | rows of the id tables | past actions as one-hot and bits, then one linear
+ * to the hidden width. Tensors: input.weight, input.bias, then the id tables. */
 #include "model/model_internal.h"
 
 #include <stdio.h>
@@ -73,7 +73,7 @@ void xph_input_forward(xph_plan *plan)
     bind_embed(plan, &step->args.embed);
     xph_plan_bind(plan, &step->args.embed.y, plan->row);
     xph_emit_linear(plan, plan->row, first + WEIGHT, first + BIAS, (xph_ref){0}, plan->x);
-    if (!plan->train) plan->top = mark;
+    if (!plan->train && !plan->model->shape.slots) plan->top = mark; /* the heads read past actions again */
 }
 
 void xph_input_backward(xph_plan *plan)

@@ -24,7 +24,7 @@ static void heads_row(const xph_heads_args *args, int64_t row)
     const int32_t *actions = args->e ? args->actions + row * args->lda : NULL;
     real *y = (real *)args->y + row * args->ldy;
     real s[TRUNK_COLUMNS], hidden[TRUNK_COLUMNS];
-    trunk_bias(args, 0, args->logits, y);
+    trunk_bias(args, row, 0, args->logits, y);
     for (int64_t column = 0; column < args->width; column += TRUNK_COLUMNS) {
         int64_t columns = int_min(TRUNK_COLUMNS, args->width - column);
         memcpy(s, z + column, (size_t)columns * sizeof(real));

@@ -75,10 +75,10 @@ static int32_t draw_class(const draw *d)
     return (int32_t) class;
 }
 
-static void head_logits(const xph_heads_args *args, const xph_head *head, const real *s, real *y)
+static void head_logits(const xph_heads_args *args, const xph_head *head, int64_t row, const real *s, real *y)
 {
     real hidden[TRUNK_COLUMNS];
-    trunk_bias(args, head->first, head->count, y);
+    trunk_bias(args, row, head->first, head->count, y);
     for (int64_t column = 0; column < args->width; column += TRUNK_COLUMNS) {
         int64_t columns = int_min(TRUNK_COLUMNS, args->width - column);
         trunk_hidden(s + column, columns, hidden);
@@ -96,7 +96,7 @@ static void sample_row(const xph_sample_args *sample, int64_t row)
         draw d = {head, &sample->how[h], y + head->first, NULL, 0};
         if (sample->noise) d.noise = sample->noise + row * sample->ldn + head->first;
         if (sample->previous) d.previous = sample->previous[row * sample->ldp + h];
-        head_logits(args, head, s, y);
+        head_logits(args, head, row, s, y);
         int32_t action = head->kind == XPH_HEAD_BERNOULLI ? draw_bits(&d) : draw_class(&d);
         sample->actions[row * sample->lda + h] = action;
         if (args->e) trunk_take(args, head, action, 0, args->width, s);

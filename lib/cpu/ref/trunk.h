@@ -24,10 +24,11 @@ XPH_INLINE void trunk_hidden(const real *s, int64_t columns, real *hidden)
     for (int64_t i = 0; i < columns; i++) hidden[i] = real_silu(s[i]);
 }
 
-XPH_INLINE void trunk_bias(const xph_heads_args *args, int64_t first, int64_t count, real *logits)
+XPH_INLINE void trunk_bias(const xph_heads_args *args, int64_t row, int64_t first, int64_t count, real *logits)
 {
-    const real *bias = args->bias;
-    for (int64_t i = first; i < first + count; i++) logits[i] = bias ? bias[i] : R(0.0);
+    const real *bias = args->bias, *base = args->base ? (const real *)args->base + row * args->ldbase : NULL;
+    for (int64_t i = first; i < first + count; i++)
+        logits[i] = (base ? base[i] : R(0.0)) + (bias ? bias[i] : R(0.0));
 }
 
 /* s += rows of e at the bits, or the class, of an action. A class outside the head adds nothing. */
