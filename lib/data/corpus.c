@@ -1,10 +1,10 @@
-/* Reading a corpus file. The file is hostile input: every number is checked before it is used, every header and every
- * row against its hash and against the rules for rows. First the chain of record headers is walked, which touches little
- * of the file, then the rows are checked by all workers.
+/* Reading a corpus file. The file is hostile input: every number is checked before it is used, every header
+ * and every row against its hash and against the rules for rows. First the chain of record headers is
+ * walked, which touches little of the file, then the rows are checked by all workers.
  *
- * A file that just stops, between records or within one, or after the records, was cut: the whole records before the
- * cut are used. Zeros to the end of the file count as a cut too, since that is what file systems leave after a loss of
- * power. Anything else that is wrong is damage, and refused. */
+ * A file that just stops, between records or within one, or after the records, was cut: the whole records
+ * before the cut are used. Zeros to the end of the file count as a cut too, since that is what file systems
+ * leave after a loss of power. Anything else that is wrong is damage, and refused. */
 #include "data/corpus.h"
 
 #include "melee/melee.h"
@@ -26,7 +26,7 @@ const char *xph_corpus_type_name(uint32_t type)
     return type < sizeof names / sizeof *names ? names[type] : "of an unknown type";
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------------------- */
 
 typedef struct reader {
     exphil_context *context;
@@ -71,7 +71,7 @@ static exphil_status skip_padding(reader *r, exphil_error *error)
     return EXPHIL_OK;
 }
 
-/* ---- header and spec ---------------------------------------------------------------------------------------- */
+/* ---- header and spec --------------------------------------------------------------------------------- */
 
 static exphil_status check_header(const reader *r, const xph_corpus_header *header, exphil_error *error)
 {
@@ -150,7 +150,8 @@ static void spec_of(parts *p, exphil_spec *spec)
                           .layout_hash = p->spec.layout_hash};
 }
 
-/* A layout that this library knows by name must be the one it knows, or rows mean something else than they seem to. */
+/* A layout that this library knows by name must be the one it knows, or rows mean something else than they
+ * seem to. */
 static exphil_status check_melee(const reader *r, const exphil_spec *spec, exphil_error *error)
 {
     if (!xph_melee_layout_find(spec->layout)) return EXPHIL_OK;
@@ -197,7 +198,7 @@ static exphil_status read_spec(reader *r, exphil_error *error)
     return xph_dataset_new(r->context, &spec, &r->dataset, error);
 }
 
-/* ---- records ------------------------------------------------------------------------------------------------ */
+/* ---- records ----------------------------------------------------------------------------------------- */
 
 static exphil_status check_record(const reader *r, const xph_corpus_record *record, exphil_error *error)
 {
@@ -263,7 +264,7 @@ static exphil_status read_record(reader *r, exphil_error *error)
     return skip_padding(r, error);
 }
 
-/* ---- footer ------------------------------------------------------------------------------------------------- */
+/* ---- footer ------------------------------------------------------------------------------------------ */
 
 static bool at_footer(const reader *r)
 {
@@ -307,7 +308,7 @@ static exphil_status read_footer(reader *r, xph_corpus_footer *footer, exphil_er
     return r->at == r->bytes ? EXPHIL_OK : damaged(r, r->at, "there is something behind the footer", error);
 }
 
-/* ---- rows --------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------- */
 
 /* What the workers find. Each record has a verdict of its own, each worker its columns. */
 typedef struct check {
@@ -369,7 +370,7 @@ static exphil_status check_all(reader *r, exphil_error *error)
     return status;
 }
 
-/* ---- the file ----------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------- */
 
 static exphil_status read_all(reader *r, exphil_error *error)
 {

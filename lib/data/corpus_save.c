@@ -1,8 +1,8 @@
-/* Writing a corpus file: header and spec, one record for each episode, and at the end the footer, without which a reader
- * knows that the file was cut. */
+/* Writing a corpus file: header and spec, one record for each episode, and at the end the footer, without
+ * which a reader knows that the file was cut. */
 #include "data/corpus.h"
 
-/* ---- pieces ------------------------------------------------------------------------------------------------- */
+/* ---- pieces ------------------------------------------------------------------------------------------ */
 
 static exphil_status add_padding(xph_file_writer *writer, exphil_error *error)
 {
@@ -17,7 +17,8 @@ static uint64_t header_hash(const void *header, size_t bytes)
     return xph_hash(header, bytes - sizeof(uint64_t));
 }
 
-/* Spec block in its form of the file; returns its length without padding. to has room for the largest there is. */
+/* Spec block in its form of the file; returns its length without padding. to has room for the largest there
+ * is. */
 typedef union spec_block {
     xph_corpus_spec spec;
     uint8_t bytes[sizeof(xph_corpus_spec) + EXPHIL_IDS_MAX * sizeof(xph_corpus_id) +
@@ -123,7 +124,7 @@ static exphil_status add_footer(xph_file_writer *writer, const exphil_dataset *d
     return add_padding(writer, error);
 }
 
-/* ---- the file ----------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------- */
 
 static exphil_status write_all(xph_file_writer *writer, const exphil_dataset *dataset, uint64_t *offsets,
                                exphil_error *error)

@@ -1,5 +1,5 @@
-/* Datasets: an ordered list of episodes with a number for every frame. Additions are checked first, then all the
- * memory is had, then nothing can fail, so that a failed addition leaves no trace. */
+/* Datasets: an ordered list of episodes with a number for every frame. Additions are checked first, then all
+ * the memory is had, then nothing can fail, so that a failed addition leaves no trace. */
 #include "data/dataset.h"
 
 #include "melee/melee.h"
@@ -10,7 +10,7 @@ _Static_assert(offsetof(exphil_dataset_config, spec) == sizeof(size_t), "layout 
 _Static_assert(sizeof(size_t) != 8 || sizeof(exphil_dataset_info) == 152, "layout of the first release");
 _Static_assert(sizeof(size_t) != 8 || sizeof(exphil_episode_info) == 56, "layout of the first release");
 
-/* ---- memory ------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------ */
 
 void *xph_grow(exphil_context *context, void *items, int64_t *room, int64_t need, size_t item_bytes,
                exphil_error *error)
@@ -66,7 +66,7 @@ static void free_dataset(exphil_dataset *dataset)
     xph_context_release(context);
 }
 
-/* ---- the door ----------------------------------------------------------------------------------------------- */
+/* ---- the door ---------------------------------------------------------------------------------------- */
 
 exphil_context *xph_dataset_context(const exphil_dataset *dataset)
 {
@@ -114,7 +114,7 @@ void xph_dataset_leave(const exphil_dataset *dataset)
     xph_busy_leave(&((exphil_dataset *)(uintptr_t)dataset)->busy);
 }
 
-/* ---- appending ---------------------------------------------------------------------------------------------- */
+/* ---- appending --------------------------------------------------------------------------------------- */
 
 /* Where a game stands in the ascending list, or would stand. */
 static int64_t game_place(const exphil_dataset *dataset, uint64_t game)
@@ -220,7 +220,7 @@ exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset
     return EXPHIL_OK;
 }
 
-/* ---- public: create, rows ----------------------------------------------------------------------------------- */
+/* ---- public: create, rows ---------------------------------------------------------------------------- */
 
 exphil_status exphil_dataset_create(exphil_context *context, const exphil_dataset_config *config,
                                     exphil_dataset **dataset, exphil_error *error)
@@ -300,7 +300,7 @@ exphil_status exphil_dataset_add_rows(exphil_dataset *dataset, uint64_t game, in
     return status;
 }
 
-/* ---- public: looking ---------------------------------------------------------------------------------------- */
+/* ---- public: looking --------------------------------------------------------------------------------- */
 
 static int64_t constant_floats(const xph_columns *columns)
 {

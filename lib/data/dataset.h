@@ -1,8 +1,8 @@
 /* Private to lib/data: how rows are kept.
  *
- * A block is the rows of one stretch of play; it never changes and is shared by counted references, so that splits
- * and prefetchers cost no copies. An episode is a view of a block, whole or a part. A dataset is an ordered list of
- * episodes; its frames are numbered through from 0. */
+ * A block is the rows of one stretch of play; it never changes and is shared by counted references, so that
+ * splits and prefetchers cost no copies. An episode is a view of a block, whole or a part. A dataset is an
+ * ordered list of episodes; its frames are numbered through from 0. */
 #ifndef XPH_DATA_DATASET_H
 #define XPH_DATA_DATASET_H
 
@@ -14,10 +14,10 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows are mapped from little-endian files");
 _Static_assert(sizeof(float) == 4, "rows are IEEE single precision");
 
-/* ---- rows (rows.c) ------------------------------------------------------------------------------------------ */
+/* ---- rows (rows.c) ----------------------------------------------------------------------------------- */
 
-/* Sizes of a row. The value of a head takes 1, 2 or 4 bytes, whatever its range needs; an action is the values of its
- * heads one after the other, without gaps. */
+/* Sizes of a row. The value of a head takes 1, 2 or 4 bytes, whatever its range needs; an action is the
+ * values of its heads one after the other, without gaps. */
 typedef struct xph_row_shape {
     const exphil_spec *spec;
     int64_t floats, ids, heads;      /* F, K, A */
@@ -57,7 +57,8 @@ typedef struct xph_block {
     xph_episode_facts facts;
 } xph_block;
 
-/* A block with room for its rows, which the caller fills through floats, ids, actions and then describes: hash, facts. */
+/* A block with room for its rows, which the caller fills through floats, ids, actions and then describes:
+ * hash, facts. */
 typedef struct xph_block_room {
     float *floats;
     int32_t *ids;
@@ -98,7 +99,7 @@ void xph_columns_free(exphil_context *context, xph_columns *columns);
 void xph_columns_add(xph_columns *columns, const float *rows, int64_t frames);
 void xph_columns_merge(xph_columns *columns, const xph_columns *other);
 
-/* ---- dataset (dataset.c) ------------------------------------------------------------------------------------ */
+/* ---- dataset (dataset.c) ----------------------------------------------------------------------------- */
 
 typedef struct xph_episode {
     xph_block *block;
@@ -132,16 +133,16 @@ struct exphil_dataset {
     int32_t recovered;
 };
 
-/* An array with room for at least need items: the given one or a longer copy, the old then being freed. NULL: there is
- * no memory and nothing has changed. */
+/* An array with room for at least need items: the given one or a longer copy, the old then being freed.
+ * NULL: there is no memory and nothing has changed. */
 void *xph_grow(exphil_context *context, void *items, int64_t *room, int64_t need, size_t item_bytes,
                exphil_error *error);
 
 /* An empty dataset with one reference. */
 exphil_status xph_dataset_new(exphil_context *context, const exphil_spec *spec, exphil_dataset **dataset,
                               exphil_error *error);
-/* Appends all of the episodes or none; takes references to their blocks. first is filled in here, the rest by the
- * caller. Columns are the caller's to add. */
+/* Appends all of the episodes or none; takes references to their blocks. first is filled in here, the rest
+ * by the caller. Columns are the caller's to add. */
 exphil_status xph_dataset_append(exphil_dataset *dataset, const xph_episode *episodes, int64_t count,
                                  exphil_error *error);
 /* The same episodes in a dataset of its own, which later additions do not reach. EXPHIL_E_BUSY. */
@@ -162,7 +163,7 @@ static inline int64_t xph_episode_of(const exphil_dataset *dataset, int64_t fram
     return (int64_t)(page->before + (bits * 0x0101010101010101u >> 56)) - 1;
 }
 
-/* ---- corpus (corpus.c) -------------------------------------------------------------------------------------- */
+/* ---- corpus (corpus.c) ------------------------------------------------------------------------------- */
 
 /* Reads a corpus from a whole file, which this takes over, on failure too. name is for messages. */
 exphil_status xph_corpus_open(exphil_context *context, xph_file_data *file, const char *name,

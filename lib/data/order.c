@@ -2,15 +2,15 @@
  *
  * WINDOW: all window starts, shuffled.
  *
- * CARRY without segment_frames: the shuffled episodes are laid end to end on a ring, which is opened at a random place
- * within its first episode and cut into lanes of equal length. Lanes are full but for the last, and as many batches
- * are needed as must be; cuts fall elsewhere in every epoch.
+ * CARRY without segment_frames: the shuffled episodes are laid end to end on a ring, which is opened at a
+ * random place within its first episode and cut into lanes of equal length. Lanes are full but for the last,
+ * and as many batches are needed as must be; cuts fall elsewhere in every epoch.
  *
- * CARRY with segment_frames S: episodes are cut into units of S frames and one more, which holds the two ends. Where
- * the first end stops is drawn anew in every epoch, so that borders move, while the lengths of the units stay. The
- * units are dealt, longest first, each to the lane with the fewest frames (Graham 1969: at most 4/3 of the best
- * possible), and every lane is shuffled. Lengths being what they are, the longest lane is the same in all epochs: the
- * number of batches never changes. */
+ * CARRY with segment_frames S: episodes are cut into units of S frames and one more, which holds the two
+ * ends. Where the first end stops is drawn anew in every epoch, so that borders move, while the lengths of
+ * the units stay. The units are dealt, longest first, each to the lane with the fewest frames (Graham 1969:
+ * at most 4/3 of the best possible), and every lane is shuffled. Lengths being what they are, the longest
+ * lane is the same in all epochs: the number of batches never changes. */
 #include "data/order.h"
 
 typedef struct xph_unit {
@@ -40,7 +40,7 @@ static cut cut_of(int64_t frames, const exphil_sampling *how)
     return made;
 }
 
-/* ---- CARRY: pieces into lanes ------------------------------------------------------------------------------- */
+/* ---- CARRY: pieces into lanes ------------------------------------------------------------------------ */
 
 /* Ends of lanes and batches. Lane b has count[b] pieces, which lie one after the other already. */
 static void index_lanes(xph_order *order)
@@ -107,8 +107,8 @@ static bool plan_line(xph_order *order, xph_rng *rng, const atomic_bool *stop)
     return true;
 }
 
-/* Frames of the unit of ends that come first in the episode: anywhere, as long as neither end is longer than S. In
- * order, the rest of an episode comes last. */
+/* Frames of the unit of ends that come first in the episode: anywhere, as long as neither end is longer than
+ * S. In order, the rest of an episode comes last. */
 static int64_t first_end(const xph_order *order, const cut *made, xph_rng *rng)
 {
     int64_t segment = order->sampling->segment_frames;
@@ -157,8 +157,8 @@ static void deepen(uint64_t *heap, int64_t lanes)
     heap[i] = key;
 }
 
-/* Deals the units in the order of keys[], whose low 32 bits are unit numbers; lane_of[unit] is where each went. Returns
- * the frames of the longest lane. */
+/* Deals the units in the order of keys[], whose low 32 bits are unit numbers; lane_of[unit] is where each
+ * went. Returns the frames of the longest lane. */
 static int64_t deal(const xph_unit *units, int64_t count, const uint64_t *keys, uint64_t *heap, int64_t lanes,
                     uint32_t *lane_of)
 {
@@ -223,7 +223,7 @@ static bool plan_deal(xph_order *order, xph_rng *rng, const atomic_bool *stop)
     return true;
 }
 
-/* ---- WINDOW ------------------------------------------------------------------------------------------------- */
+/* ---- WINDOW ------------------------------------------------------------------------------------------ */
 
 static int64_t windows_of(int64_t frames, int64_t time, int64_t stride)
 {
@@ -243,7 +243,7 @@ static bool plan_windows(xph_order *order, xph_rng *rng, const atomic_bool *stop
     return how->in_order || xph_shuffle(rng, order->windows, w, sizeof *order->windows, stop);
 }
 
-/* ---- making an order ---------------------------------------------------------------------------------------- */
+/* ---- making an order --------------------------------------------------------------------------------- */
 
 /* Sizes of everything but the number of batches in dealt lanes. */
 static void count_all(xph_order *order)

@@ -1,13 +1,13 @@
-/* Private to lib/data: the order in which an epoch visits the frames of a dataset. The plan of an epoch is a pure function
- * of the dataset, the sampling, and the epoch's number; making it takes time in proportion to what it orders, and all
- * memory for it is had once. After that, any batch is found in constant time. */
+/* Private to lib/data: the order in which an epoch visits the frames of a dataset. The plan of an epoch is a
+ * pure function of the dataset, the sampling, and the epoch's number; making it takes time in proportion to
+ * what it orders, and all memory for it is had once. After that, any batch is found in constant time. */
 #ifndef XPH_DATA_ORDER_H
 #define XPH_DATA_ORDER_H
 
 #include "data/dataset.h"
 
-/* Fisher-Yates: every order of the items is equally likely. item_bytes is at most 16. stop (may be NULL) is looked at now
- * and then; false: it was set, and the items are in no particular order. */
+/* Fisher-Yates: every order of the items is equally likely. item_bytes is at most 16. stop (may be NULL) is
+ * looked at now and then; false: it was set, and the items are in no particular order. */
 bool xph_shuffle(xph_rng *rng, void *items, int64_t count, size_t item_bytes, const atomic_bool *stop);
 void xph_sort(uint64_t *keys, int64_t count); /* ascending, in place */
 
@@ -16,9 +16,9 @@ typedef struct xph_piece {
     uint32_t first, frames;
 } xph_piece;
 
-/* CARRY: lane b is the pieces [lane[b], lane[b+1]), one after the other; piece p begins at frame begin[p] of its lane.
- * Batch i starts in piece at[b * batches + i] of lane b, which is lane[b+1] when the lane has ended by then.
- * WINDOW: window w of the epoch starts at frame windows[w]. */
+/* CARRY: lane b is the pieces [lane[b], lane[b+1]), one after the other; piece p begins at frame begin[p] of
+ * its lane. Batch i starts in piece at[b * batches + i] of lane b, which is lane[b+1] when the lane has
+ * ended by then. WINDOW: window w of the epoch starts at frame windows[w]. */
 typedef struct xph_order {
     exphil_context *context;
     const exphil_dataset *dataset;

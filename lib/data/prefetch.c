@@ -1,7 +1,7 @@
-/* The prefetcher: one thread fills a ring of batches ahead of the one that takes them. The ring has one place more
- * than batches are prefetched, for the batch that the taker is looking at. All that both touch is under one lock; a
- * batch's rows belong to the thread while it fills them and to the taker from then on. Filling cannot fail: all
- * memory is had at creation. */
+/* The prefetcher: one thread fills a ring of batches ahead of the one that takes them. The ring has one
+ * place more than batches are prefetched, for the batch that the taker is looking at. All that both touch is
+ * under one lock; a batch's rows belong to the thread while it fills them and to the taker from then on.
+ * Filling cannot fail: all memory is had at creation. */
 #include "data/sampler.h"
 
 _Static_assert(sizeof(size_t) != 8 || sizeof(exphil_prefetcher_info) == 56, "layout of the first release");
@@ -17,7 +17,8 @@ struct exphil_prefetcher {
     xph_mutex *lock;
     int64_t rooms;
     xph_batch_room room[ROOMS_MOST];
-    /* Under the lock. Ready batches are at taken, taken+1, ... in the ring; what is looked at is before them. */
+    /* Under the lock. Ready batches are at taken, taken+1, ... in the ring; what is looked at is before
+     * them. */
     int64_t taken, ready;
     int64_t epoch, index; /* the next to be filled */
     uint64_t seeks;       /* a batch begun before the last seek is thrown away */
@@ -25,7 +26,7 @@ struct exphil_prefetcher {
     exphil_prefetcher_info info;
 };
 
-/* ---- the thread --------------------------------------------------------------------------------------------- */
+/* ---- the thread -------------------------------------------------------------------------------------- */
 
 static void publish(exphil_prefetcher *p, int64_t started_ns, uint64_t seeks)
 {
@@ -60,7 +61,7 @@ static void run(void *arg)
     xph_mutex_unlock(p->lock);
 }
 
-/* ---- making and ending -------------------------------------------------------------------------------------- */
+/* ---- making and ending ------------------------------------------------------------------------------- */
 
 static void stop_thread(exphil_prefetcher *p)
 {
@@ -124,7 +125,7 @@ void exphil_prefetcher_destroy(exphil_prefetcher *prefetcher)
     xph_prefetcher_release(prefetcher);
 }
 
-/* ---- the door ----------------------------------------------------------------------------------------------- */
+/* ---- the door ---------------------------------------------------------------------------------------- */
 
 exphil_prefetcher *xph_prefetcher_retain(exphil_prefetcher *prefetcher)
 {
@@ -147,7 +148,7 @@ const exphil_dataset *xph_prefetcher_dataset(const exphil_prefetcher *prefetcher
     return xph_sampler_dataset(prefetcher->sampler);
 }
 
-/* ---- taking ------------------------------------------------------------------------------------------------- */
+/* ---- taking ------------------------------------------------------------------------------------------ */
 
 static exphil_status enter(exphil_prefetcher *prefetcher, exphil_error *error)
 {
@@ -156,7 +157,8 @@ static exphil_status enter(exphil_prefetcher *prefetcher, exphil_error *error)
     return xph_busy_enter(&prefetcher->busy) ? EXPHIL_OK : xph_busy_error("prefetcher", error);
 }
 
-/* Under the lock: waits, counting, then takes the oldest batch. What was looked at before is free from here on. */
+/* Under the lock: waits, counting, then takes the oldest batch. What was looked at before is free from here
+ * on. */
 static const xph_batch_room *take(exphil_prefetcher *p)
 {
     if (!p->ready) {

@@ -1,6 +1,6 @@
-/* Replays into episodes. Row t is what is known after frame t-1 and the controller that acted in frame t; both frames
- * must be there, follow each other, and have the player in them, else an episode ends and the next good frame begins
- * another. Rows go through the same encoder and codec as live play. */
+/* Replays into episodes. Row t is what is known after frame t-1 and the controller that acted in frame t;
+ * both frames must be there, follow each other, and have the player in them, else an episode ends and the
+ * next good frame begins another. Rows go through the same encoder and codec as live play. */
 #include "data/dataset.h"
 
 #include "melee/melee.h"
@@ -16,7 +16,7 @@ _Static_assert(sizeof(size_t) != 8 || sizeof(exphil_replay_result) == 40, "layou
 #define TYPE_EMPTY 3
 #define LOOK_EVERY 1024 /* frames between looks at the cancel hook */
 
-typedef struct import {
+typedef struct importing {
     exphil_context *context;
     exphil_dataset *dataset;
     exphil_replay_config config;
@@ -34,11 +34,11 @@ typedef struct import {
     xph_episode *episodes;   /* finished */
     int64_t count, episode_room;
     exphil_replay_result result;
-} import;
+} importing;
 
-/* ---- who plays ---------------------------------------------------------------------------------------------- */
+/* ---- who plays --------------------------------------------------------------------------------------- */
 
-static const exphil_slp_port *port_of(const import *in, int32_t port)
+static const exphil_slp_port *port_of(const importing *in, int32_t port)
 {
     return &in->info.ports[port - 1];
 }
@@ -49,7 +49,7 @@ static const char *type_name(uint8_t type)
 }
 
 /* "P1 fox human, P2 falco CPU" */
-static void say_who(const import *in, char *text, size_t room)
+static void say_who(const importing *in, char *text, size_t room)
 {
     size_t used = 0;
     text[0] = '\0';
@@ -64,22 +64,23 @@ static void say_who(const import *in, char *text, size_t room)
     if (!used) snprintf(text, room, "nobody plays");
 }
 
-/* Only humans: for a computer player the game records no buttons, so that its rows would teach to press none. */
-static bool fits(const import *in, int32_t port)
+/* Only humans: for a computer player the game records no buttons, so that its rows would teach to press
+ * none. */
+static bool fits(const importing *in, int32_t port)
 {
     const exphil_slp_port *p = port_of(in, port);
     if (p->type != TYPE_HUMAN || (in->config.port && in->config.port != port)) return false;
     return !in->config.character || p->character == xph_melee_character_find(in->config.character);
 }
 
-static bool may_oppose(const import *in, int32_t port, int32_t other)
+static bool may_oppose(const importing *in, int32_t port, int32_t other)
 {
     if (other == port || port_of(in, other)->type >= TYPE_EMPTY) return false;
     return !in->info.teams || port_of(in, other)->team != port_of(in, port)->team;
 }
 
 /* 0: there is none, as in a target test. */
-static int32_t opponent_of(const import *in, int32_t port)
+static int32_t opponent_of(const importing *in, int32_t port)
 {
     if (in->config.opponent_port) return in->config.opponent_port;
     for (int32_t other = 1; other <= PORTS; other++) {
@@ -88,7 +89,7 @@ static int32_t opponent_of(const import *in, int32_t port)
     return 0;
 }
 
-static exphil_status check_players(const import *in, exphil_error *error)
+static exphil_status check_players(const importing *in, exphil_error *error)
 {
     char who[120], port[16] = "any port";
     say_who(in, who, sizeof who);
@@ -104,10 +105,10 @@ static exphil_status check_players(const import *in, exphil_error *error)
                     any ? "" : in->config.character, port, who);
 }
 
-/* ---- rows --------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------- */
 
 /* What has been gathered becomes an episode of its own. */
-static exphil_status finish_episode(import *in, exphil_error *error)
+static exphil_status finish_episode(importing *in, exphil_error *error)
 {
     int64_t frames = in->gathered;
     if (!frames) return EXPHIL_OK;
@@ -133,7 +134,7 @@ static exphil_status finish_episode(import *in, exphil_error *error)
 }
 
 /* The row of the frame at this position behind those gathered. False: there is none. */
-static bool gather(import *in, int64_t position)
+static bool gather(importing *in, int64_t position)
 {
     const exphil_slp_frame *frame = exphil_slp_frame_at(in->slp, position);
     const exphil_slp_frame *before = exphil_slp_frame_at(in->slp, position - 1);
@@ -157,13 +158,13 @@ static bool gather(import *in, int64_t position)
 }
 
 /* Does the frame at this position go on where the last gathered one ended? */
-static bool follows(const import *in, int64_t position)
+static bool follows(const importing *in, int64_t position)
 {
     const exphil_slp_frame *frame = exphil_slp_frame_at(in->slp, position);
     return frame->frame == in->facts.first_game_frame + in->gathered;
 }
 
-static exphil_status import_player(import *in, int32_t port, exphil_error *error)
+static exphil_status import_player(importing *in, int32_t port, exphil_error *error)
 {
     int32_t opponent = opponent_of(in, port);
     in->facts = (xph_episode_facts){.game = in->game,
@@ -189,9 +190,9 @@ static exphil_status import_player(import *in, int32_t port, exphil_error *error
     return finish_episode(in, error);
 }
 
-/* ---- the replay --------------------------------------------------------------------------------------------- */
+/* ---- the replay -------------------------------------------------------------------------------------- */
 
-static exphil_status import_all(import *in, exphil_error *error)
+static exphil_status import_all(importing *in, exphil_error *error)
 {
     in->info.struct_size = sizeof in->info;
     XPH_TRY(exphil_slp_query(in->slp, &in->info, error));
@@ -211,7 +212,7 @@ static exphil_status import_all(import *in, exphil_error *error)
     return EXPHIL_OK;
 }
 
-static exphil_status check_config(const import *in, exphil_error *error)
+static exphil_status check_config(const importing *in, exphil_error *error)
 {
     const exphil_replay_config *c = &in->config;
     const exphil_spec *spec = in->dataset->spec;
@@ -237,7 +238,7 @@ static exphil_status check_config(const import *in, exphil_error *error)
 }
 
 /* The dataset's spec must be this library's own, or rows would not be what it says. */
-static exphil_status check_spec(const import *in, exphil_error *error)
+static exphil_status check_spec(const importing *in, exphil_error *error)
 {
     const exphil_spec *spec = in->dataset->spec;
     exphil_spec own = EXPHIL_SPEC_INIT;
@@ -249,7 +250,7 @@ static exphil_status check_spec(const import *in, exphil_error *error)
                     (unsigned long long)exphil_spec_hash(&own));
 }
 
-static void end_import(import *in)
+static void end_import(importing *in)
 {
     for (int64_t i = 0; i < in->count; i++) xph_block_release(in->episodes[i].block);
     xph_free(in->context, in->episodes, (size_t)in->episode_room * sizeof *in->episodes);
@@ -282,7 +283,7 @@ import in = {.context = dataset->context, .dataset = dataset, .config = EXPHIL_R
     return status;
 }
 
-/* ---- public ------------------------------------------------------------------------------------------------- */
+/* ---- public ------------------------------------------------------------------------------------------ */
 
 exphil_status exphil_dataset_add_replay(exphil_dataset *dataset, const char *path,
                                         const exphil_replay_config *config, exphil_replay_result *result,

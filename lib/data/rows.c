@@ -1,8 +1,8 @@
-/* Rows: packing of actions, blocks and their references, and the one gate through which all rows come into a dataset,
- * whether from a host, a replay or a file: every float finite, every id and action in range. */
+/* Rows: packing of actions, blocks and their references, and the one gate through which all rows come into a
+ * dataset, whether from a host, a replay or a file: every float finite, every id and action in range. */
 #include "data/dataset.h"
 
-/* ---- shape and actions -------------------------------------------------------------------------------------- */
+/* ---- shape and actions ------------------------------------------------------------------------------- */
 
 static uint8_t width_of(const exphil_head_spec *head)
 {
@@ -39,7 +39,7 @@ void xph_action_unpack(const xph_row_shape *shape, const uint8_t *packed, int32_
     }
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------------------------------------ */
 
 /* Bytes of frames rows; false when that is more than there can be. */
 static bool rows_bytes(const xph_row_shape *shape, int64_t frames, size_t *bytes)
@@ -122,7 +122,7 @@ uint64_t xph_rows_hash(const xph_row_shape *shape, const xph_block *block, int64
     return xph_hash_end(&hasher);
 }
 
-/* ---- the gate ----------------------------------------------------------------------------------------------- */
+/* ---- the gate ---------------------------------------------------------------------------------------- */
 
 static uint32_t bits_of(float value)
 {
@@ -137,7 +137,8 @@ static bool not_finite(float value)
     return (bits_of(value) & 0x7F800000u) == 0x7F800000u;
 }
 
-/* Looks at pieces without a branch first: rows are nearly always fine, and this way they pass at memory speed. */
+/* Looks at pieces without a branch first: rows are nearly always fine, and this way they pass at memory
+ * speed. */
 static int64_t find_not_finite(const float *values, int64_t count)
 {
     for (int64_t from = 0; from < count; from += 1024) {
@@ -206,7 +207,7 @@ exphil_status xph_flaw_fail(const xph_row_shape *shape, const xph_flaw *flaw, ex
                     (int)head->count, head->kind == EXPHIL_BERNOULLI ? "bits" : "classes");
 }
 
-/* ---- columns ------------------------------------------------------------------------------------------------ */
+/* ---- columns ----------------------------------------------------------------------------------------- */
 
 exphil_status xph_columns_create(exphil_context *context, int64_t floats, xph_columns *columns,
                                  exphil_error *error)

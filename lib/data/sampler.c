@@ -1,9 +1,9 @@
-/* Batches out of a dataset: defaults and limits of exphil_sampling, then for every batch of the plan the copying of
- * rows, with the targets d frames later and the actions decided before them. Works on a snapshot of the dataset, so
- * that the host may go on adding episodes.
+/* Batches out of a dataset: defaults and limits of exphil_sampling, then for every batch of the plan the
+ * copying of rows, with the targets d frames later and the actions decided before them. Works on a snapshot
+ * of the dataset, so that the host may go on adding episodes.
  *
- * Only rows that have a target are sampled: the last d frames of an episode have none, and nothing after them depends
- * on them. So every batch has rows to learn from. */
+ * Only rows that have a target are sampled: the last d frames of an episode have none, and nothing after
+ * them depends on them. So every batch has rows to learn from. */
 #include "data/sampler.h"
 
 #define BATCH_MOST   4096
@@ -26,7 +26,7 @@ struct xph_sampler {
     xph_batch_room own; /* of xph_sampler_batch, made when it is first needed */
 };
 
-/* ---- configuration ------------------------------------------------------------------------------------------ */
+/* ---- configuration ----------------------------------------------------------------------------------- */
 
 static exphil_status check_range(int64_t value, int64_t low, int64_t high, const char *field,
                                  exphil_error *error)
@@ -75,7 +75,7 @@ static exphil_status resolve(const exphil_sampling *given, exphil_sampling *how,
     return EXPHIL_OK;
 }
 
-/* ---- room for a batch --------------------------------------------------------------------------------------- */
+/* ---- room for a batch -------------------------------------------------------------------------------- */
 
 /* Takes count items of item_bytes behind *at, which stays a multiple of 64. */
 static bool take(size_t *at, size_t rows, int64_t count, size_t item_bytes, size_t *offset)
@@ -134,7 +134,7 @@ void xph_batch_room_show(const xph_sampler *sampler, const xph_batch_room *room,
                             .reset = room->reset};
 }
 
-/* ---- rows --------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------- */
 
 static void neutral_action(const xph_row_shape *shape, int32_t *action)
 {
@@ -188,7 +188,8 @@ static void copy_rows(const xph_sampler *sampler, int64_t frame, int64_t count, 
     }
 }
 
-/* Rows without frames: all zero; the first starts from a zero state, so that no state runs on into padding. */
+/* Rows without frames: all zero; the first starts from a zero state, so that no state runs on into
+ * padding. */
 static void pad_rows(const xph_sampler *sampler, int64_t row, int64_t count, bool first, xph_batch_room *room)
 {
     const xph_row_shape *shape = &sampler->dataset->shape;
@@ -244,7 +245,7 @@ static void fill_window(const xph_sampler *sampler, int64_t lane, int64_t index,
     pad_rows(sampler, row + count, time - count, true, room);
 }
 
-/* ---- sampler ------------------------------------------------------------------------------------------------ */
+/* ---- sampler ----------------------------------------------------------------------------------------- */
 
 static exphil_status make_sampler(xph_sampler *made, const exphil_dataset *dataset,
                                   const exphil_sampling *sampling, exphil_error *error)

@@ -1,5 +1,5 @@
-/* Splitting a dataset in two that share its rows: by whole games, so that nothing of a held-out game is ever seen in
- * training, or by time, when there are too few games for that. */
+/* Splitting a dataset in two that share its rows: by whole games, so that nothing of a held-out game is ever
+ * seen in training, or by time, when there are too few games for that. */
 #include "data/dataset.h"
 #include "data/order.h"
 
@@ -30,7 +30,7 @@ static int64_t share_of(double share, int64_t count)
     return (int64_t)(share * (double)count + 0.5);
 }
 
-/* ---- by game ------------------------------------------------------------------------------------------------ */
+/* ---- by game ----------------------------------------------------------------------------------------- */
 
 /* Draws from the ascending list of games, so that the order in which they were added does not matter. */
 static exphil_status draw_games(const split *made, uint64_t **games, int64_t *held, exphil_error *error)
@@ -85,7 +85,7 @@ static exphil_status split_games(split *made, exphil_error *error)
     return status;
 }
 
-/* ---- by time ------------------------------------------------------------------------------------------------ */
+/* ---- by time ----------------------------------------------------------------------------------------- */
 
 static exphil_status split_time(split *made, exphil_error *error)
 {
@@ -104,7 +104,7 @@ static exphil_status split_time(split *made, exphil_error *error)
     return EXPHIL_OK;
 }
 
-/* ---- public ------------------------------------------------------------------------------------------------- */
+/* ---- public ------------------------------------------------------------------------------------------ */
 
 static exphil_status check_config(const exphil_split_config *config, exphil_error *error)
 {

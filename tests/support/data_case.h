@@ -1,5 +1,5 @@
-/* Synthetic rows for tests of datasets: every value is a function of episode and frame, so that a test can tell from a row
- * which one it is and what must stand around it. */
+/* Synthetic rows for tests of datasets: every value is a function of episode and frame, so that a test can
+ * tell from a row which one it is and what must stand around it. */
 #ifndef EXPHIL_DATA_CASE_H
 #define EXPHIL_DATA_CASE_H
 
@@ -7,7 +7,8 @@
 
 enum { DATA_FLOATS = 4, DATA_IDS = 2, DATA_HEADS = 3 };
 
-/* Floats: episode, frame, a third of both, always 2.5. Heads of 5 bits, 300 classes, 31 bits: 1, 2 and 4 bytes. */
+/* Floats: episode, frame, a third of both, always 2.5. Heads of 5 bits, 300 classes, 31 bits: 1, 2 and 4
+ * bytes. */
 const exphil_spec *data_spec(void);
 void data_row(int64_t episode, int64_t t, float *floats, int32_t *ids, int32_t *action);
 void data_action(int64_t episode, int64_t t, int32_t *action); /* the neutral one for t < 0 */

@@ -1,5 +1,5 @@
-/* Corpus files: every dataset comes back as it was, cut files give their whole episodes, any changed bit is noticed, and
- * neither lack of memory nor a failing disk does harm. */
+/* Corpus files: every dataset comes back as it was, cut files give their whole episodes, any changed bit is
+ * noticed, and neither lack of memory nor a failing disk does harm. */
 #include "data_case.h"
 
 #include "data/corpus.h"
@@ -111,7 +111,7 @@ static void test_unmapped(void **state)
     exphil_context_destroy(context);
 }
 
-/* ---- damage ------------------------------------------------------------------------------------------------- */
+/* ---- damage ------------------------------------------------------------------------------------------ */
 
 /* A small file and where its parts begin. */
 typedef struct small {
@@ -228,7 +228,7 @@ static void test_trailing_bytes(void **state)
     free(copy);
 }
 
-/* ---- valid hashes, wrong content ---------------------------------------------------------------------------- */
+/* ---- valid hashes, wrong content --------------------------------------------------------------------- */
 
 /* Puts the hashes of a record right again after its rows or its header were changed. */
 static void seal(uint8_t *data, size_t at)
@@ -396,7 +396,7 @@ static void test_foreign_melee(void **state)
     exphil_context_destroy(context);
 }
 
-/* ---- machines that fail ------------------------------------------------------------------------------------- */
+/* ---- machines that fail ------------------------------------------------------------------------------ */
 
 static void test_memory_failures(void **state)
 {

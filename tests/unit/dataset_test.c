@@ -1,5 +1,5 @@
-/* Datasets of synthetic rows: what goes in comes out, bad rows are refused by place, a failed addition leaves no trace,
- * and the hash of the content follows the rows and nothing else. */
+/* Datasets of synthetic rows: what goes in comes out, bad rows are refused by place, a failed addition
+ * leaves no trace, and the hash of the content follows the rows and nothing else. */
 #include "data_case.h"
 
 #include "data/dataset.h"

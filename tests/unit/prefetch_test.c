@@ -1,5 +1,5 @@
-/* The prefetcher hands out exactly what the sampler makes, in order, with an end after every epoch, whoever is faster;
- * seeking, a second caller, and ending at any moment. */
+/* The prefetcher hands out exactly what the sampler makes, in order, with an end after every epoch, whoever
+ * is faster; seeking, a second caller, and ending at any moment. */
 #include "data_case.h"
 
 #include "data/data.h"
@@ -210,7 +210,7 @@ static void test_end_within_a_plan(void **state)
     exphil_context_destroy(context);
 }
 
-/* ---- threads of the host ------------------------------------------------------------------------------------ */
+/* ---- threads of the host ----------------------------------------------------------------------------- */
 
 typedef struct rival {
     exphil_prefetcher *prefetcher;
@@ -275,7 +275,7 @@ static void test_growing_dataset(void **state)
     exphil_context_destroy(context);
 }
 
-/* ---- failures ----------------------------------------------------------------------------------------------- */
+/* ---- failures ---------------------------------------------------------------------------------------- */
 
 static int32_t cancel_now(void *user)
 {

@@ -1,5 +1,5 @@
-/* Replays into episodes: the pairing of state after t-1 with the controller of t, gaps and absences, whose side is taken,
- * and the real drill replays whose facts are known. */
+/* Replays into episodes: the pairing of state after t-1 with the controller of t, gaps and absences, whose
+ * side is taken, and the real drill replays whose facts are known. */
 #include "data_case.h"
 #include "slp_writer.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- replays made here -------------------------------------------------------------------------------------- */
+/* ---- replays made here ------------------------------------------------------------------------------- */
 
 static void put_f32(uint8_t *to, float value)
 {
@@ -19,7 +19,8 @@ static void put_f32(uint8_t *to, float value)
     for (int i = 0; i < 4; i++) to[i] = (uint8_t)(bits >> (24 - 8 * i));
 }
 
-/* Player 1 is Fox, 2 Falco, 3 Marth, 4 nobody; version 1.0.0: pre-frame and post-frame events alone. types: of ports. */
+/* Player 1 is Fox, 2 Falco, 3 Marth, 4 nobody; version 1.0.0: pre-frame and post-frame events alone. types:
+ * of ports. */
 static void begin(slp_writer *writer, const uint8_t types[4], const uint8_t *teams)
 {
     static const uint8_t characters[4] = {2, 20, 9, 0};
@@ -36,8 +37,8 @@ static void begin(slp_writer *writer, const uint8_t types[4], const uint8_t *tea
     }
 }
 
-/* One frame: post x = frame + 10 * port, pre stick x = (frame % 9 - 4) / 4, button A on even frames. bad: 1 a stick, 2 a
- * position that is not a number, both of player 1. */
+/* One frame: post x = frame + 10 * port, pre stick x = (frame % 9 - 4) / 4, button A on even frames. bad: 1
+ * a stick, 2 a position that is not a number, both of player 1. */
 static void add_frame(slp_writer *writer, int32_t frame, uint8_t ports, int bad)
 {
     for (uint32_t port = 0; port < 4; port++) {
@@ -378,7 +379,7 @@ static void test_memory_failures(void **state)
     slp_free(&writer);
 }
 
-/* ---- real ones ---------------------------------------------------------------------------------------------- */
+/* ---- real ones --------------------------------------------------------------------------------------- */
 
 /* Index of an action among those seen. */
 static int note_action(int32_t seen[][EXPHIL_HEADS_MAX], int *count, const int32_t *action, int64_t heads)

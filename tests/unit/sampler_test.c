@@ -1,5 +1,6 @@
-/* The sampler, row by row against what must stand there: floats name episode and frame, so every target, past action,
- * mask and reset can be told from them. Every frame once an epoch, in both modes, for delays 0 to 3. */
+/* The sampler, row by row against what must stand there: floats name episode and frame, so every target,
+ * past action, mask and reset can be told from them. Every frame once an epoch, in both modes, for delays 0
+ * to 3. */
 #include "data_case.h"
 
 #include "data/order.h"
@@ -40,7 +41,7 @@ static xph_sampler *sampler_of(const exphil_dataset *dataset, const exphil_sampl
     return sampler;
 }
 
-/* ---- one row ------------------------------------------------------------------------------------------------ */
+/* ---- one row ----------------------------------------------------------------------------------------- */
 
 static bool is_padding(const exphil_batch *batch, int64_t row)
 {
@@ -84,10 +85,10 @@ static void check_frame(const exphil_batch *batch, const exphil_sampling *how, i
     }
 }
 
-/* ---- CARRY -------------------------------------------------------------------------------------------------- */
+/* ---- CARRY ------------------------------------------------------------------------------------------- */
 
-/* Follows the lanes through an epoch. Counts visits; pieces gets the number of resets; order (may be NULL) the frames of
- * lane 0 as e * 1000 + t. */
+/* Follows the lanes through an epoch. Counts visits; pieces gets the number of resets; order (may be NULL)
+ * the frames of lane 0 as e * 1000 + t. */
 typedef struct walk {
     int visits[EPISODES][256];
     int64_t pieces, frames, longest;
@@ -269,7 +270,7 @@ static void test_in_order(void **state)
     xph_sampler_destroy(sampler);
 }
 
-/* ---- WINDOW ------------------------------------------------------------------------------------------------- */
+/* ---- WINDOW ------------------------------------------------------------------------------------------ */
 
 static void check_window(const exphil_batch *batch, const exphil_sampling *how, int64_t lane,
                          int starts[EPISODES][256], bool last_batch)
@@ -342,7 +343,7 @@ static void test_window(void **state)
     }
 }
 
-/* ---- order -------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------- */
 
 /* Chi-square over positions: each of the items as often in each place. */
 static void test_shuffle_is_uniform(void **state)
@@ -426,7 +427,8 @@ static uint64_t batch_hash(xph_sampler *sampler, int64_t epoch, int64_t index)
     return xph_hash_end(&hasher);
 }
 
-/* A batch is a function of data, sampling, epoch and index, whatever was asked before; seeds and epochs differ. */
+/* A batch is a function of data, sampling, epoch and index, whatever was asked before; seeds and epochs
+ * differ. */
 static void test_plan_is_pure(void **state)
 {
     fixture *f = *state;
@@ -482,7 +484,7 @@ static void test_first_episode(void **state)
     exphil_context_destroy(context);
 }
 
-/* ---- configuration ------------------------------------------------------------------------------------------ */
+/* ---- configuration ----------------------------------------------------------------------------------- */
 
 static void test_defaults(void **state)
 {
