@@ -262,7 +262,12 @@ static exphil_status add_replay(exphil_dataset *dataset, const void *data, size_
                                 const exphil_replay_config *config, exphil_replay_result *result,
                                 exphil_error *error)
 {
-import in = {.context = dataset->context, .dataset = dataset, .config = EXPHIL_REPLAY_CONFIG_INIT, .layout = xph_melee_layout_find(dataset->spec->layout), .codec = xph_melee_codec_find(dataset->spec->codec), .result = EXPHIL_REPLAY_RESULT_INIT };
+    importing in = {.context = dataset->context,
+                    .dataset = dataset,
+                    .config = EXPHIL_REPLAY_CONFIG_INIT,
+                    .layout = xph_melee_layout_find(dataset->spec->layout),
+                    .codec = xph_melee_codec_find(dataset->spec->codec),
+                    .result = EXPHIL_REPLAY_RESULT_INIT};
     exphil_replay_result trial = EXPHIL_REPLAY_RESULT_INIT;
     XPH_TRY(xph_config_take(&in.config, sizeof in.config, config, sizeof in.config, "exphil_replay_config",
                             error));
@@ -275,7 +280,9 @@ import in = {.context = dataset->context, .dataset = dataset, .config = EXPHIL_R
     XPH_TRY(check_spec(&in, error));
     XPH_TRY(exphil_slp_read(in.context, data, bytes, NULL, &in.slp, error));
     in.game = xph_hash(data, bytes);
+    xph_fpu saved = xph_fpu_push();
     exphil_status status = import_all(&in, error);
+    xph_fpu_pop(saved);
     if (status == EXPHIL_OK && result)
         status =
             xph_config_give(result, &in.result, sizeof trial, sizeof trial, "exphil_replay_result", error);
