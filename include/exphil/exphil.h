@@ -663,7 +663,7 @@ typedef struct exphil_optimizer_config {
     double epsilon;                     /* 0 = 1e-8 */
     double decay;                       /* 0 = none */
     double clip_norm;                   /* 0 = 1; negative: no clipping */
-    double ema_decay;                   /* of the averaged weights, per update; 0 = none kept */
+    double ema_decay;                   /* of the averaged weights, per update u: min(ema_decay, (u+1)/(u+10)); 0 = none */
     double low_ratio;                   /* lowest rate of the schedule / rate */
     double restart_factor;              /* 0 = 1 */
     int64_t warmup_updates;

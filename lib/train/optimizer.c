@@ -123,9 +123,18 @@ exphil_status exphil_optimizer_query(const exphil_optimizer *optimizer, exphil_o
     if (!optimizer) return xph_fail(error, EXPHIL_E_INVALID, "optimizer is NULL");
     exphil_optimizer_info known = EXPHIL_OPTIMIZER_INFO_INIT;
     known.updates = optimizer->updates;
+    xph_fpu saved = xph_fpu_push();
     known.rate = xph_schedule_rate(&optimizer->config, optimizer->updates);
+    xph_fpu_pop(saved);
     known.state_bytes = (uint64_t)optimizer->arena_bytes * (optimizer->average ? 3u : 2u);
     return xph_config_give(info, &known, sizeof known, sizeof known, "exphil_optimizer_info", error);
+}
+
+/* Early on the average follows closely, or it would remember the initial weights for 1 / (1 - decay) updates. */
+static double average_decay(const exphil_optimizer_config *config, int64_t update)
+{
+    double early = ((double)update + 1.0) / ((double)update + 10.0);
+    return early < config->ema_decay ? early : config->ema_decay;
 }
 
 exphil_status xph_optimizer_update(exphil_optimizer *optimizer, xph_stream *stream, void *weights,
@@ -140,7 +149,7 @@ exphil_status xph_optimizer_update(exphil_optimizer *optimizer, xph_stream *stre
         .rate = xph_schedule_rate(config, optimizer->updates),
         .beta1 = config->beta1, .beta2 = config->beta2, .epsilon = config->epsilon, .decay = config->decay,
         .correction1 = 1.0 - xph_power(config->beta1, next), .correction2 = 1.0 - xph_power(config->beta2, next),
-        .grad_scale = clipped ? config->clip_norm / norm : 1.0, .ema_decay = config->ema_decay,
+        .grad_scale = clipped ? config->clip_norm / norm : 1.0, .ema_decay = average_decay(config, optimizer->updates),
     };
     exphil_status status = optimizer->device->backend->run(stream, XPH_OP_ADAM, &args);
     if (status >= 0) optimizer->updates = next;
