@@ -235,13 +235,13 @@ def rows_of(floats, ids, past, tables):
     return torch.stack(rows)
 
 
-def logits_of(z, actions, v, bias, e):
+def logits_of(z, base, actions, v, bias, e):
     out = []
     for t in range(z.shape[0]):
         s, row = z[t], []
         for i, (kind, count) in enumerate(HEADS):
             part = slice(FIRST[i], FIRST[i] + count)
-            row.append(F.linear(F.silu(s), v[part], bias[part]))
+            row.append(base[t, part] + F.linear(F.silu(s), v[part], bias[part]))
             if e is not None:
                 s = s + taken(kind, count, int(actions[t][i])) @ e[part]
         out.append(torch.cat(row))
@@ -271,6 +271,7 @@ def build(m):
     model["trunk"] = m.linear("heads.trunk", c["hidden"], c["head_width"])
     model["v"] = m.tensor("heads.logits.weight", LOGITS, c["head_width"], scale=0.8)
     model["bias"] = m.tensor("heads.logits.bias", LOGITS, scale=0.4)
+    model["past"] = m.tensor("heads.past.weight", LOGITS, slots * LOGITS, scale=0.4)
     model["e"] = m.tensor("heads.embed", LOGITS, c["head_width"], scale=0.5) if c["heads"] else None
     return model
 
@@ -302,14 +303,17 @@ def draw_inputs(m, model):
 
 
 def forward_stream(model, data, b):
-    x = F.linear(rows_of(data["floats"][b], data["ids"][b], data["past"][b], model["tables"]), *model["input"])
+    rows = rows_of(data["floats"][b], data["ids"][b], data["past"][b], model["tables"])
+    past = rows[:, rows.shape[1] - model["past"].shape[1]:]
+    x = F.linear(rows, *model["input"])
     state, at, after = torch.tensor(data["state_in"][b]), 0, []
     for norm, block in model["blocks"]:
         f, new = block.stream(normalize(x, norm), state[at:at + block.state], data["reset"][b])
         x, at = x + f, at + block.state
         after.append(new)
     z = F.linear(normalize(x, model["norm"]), *model["trunk"])
-    return logits_of(z, data["actions"][b], model["v"], model["bias"], model["e"]), torch.cat(after)
+    base = F.linear(past, model["past"])
+    return logits_of(z, base, data["actions"][b], model["v"], model["bias"], model["e"]), torch.cat(after)
 
 
 def loss_of(data, logits):

@@ -141,6 +141,28 @@ static void long_chunks(void **unused)
     }
 }
 
+/* Games of other shapes: nothing about past actions, no ids, nothing but ids. */
+static void other_games(void **unused)
+{
+    (void)unused;
+    exphil_spec spec = model_case_spec;
+    exphil_model_config config = model_case_config("mlp gru", EXPHIL_TYPE_F64);
+    config.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
+    config.delay_frames = 0;
+    config.no_previous_action = 1;
+    check_model(&config, 2, 4, 3, false);
+    config.spec = &spec;
+    spec.id_count = 0;
+    check_model(&config, 2, 4, 3, false);
+    config.delay_frames = 3;
+    check_model(&config, 2, 4, 3, true);
+    spec = model_case_spec;
+    spec.float_count = 0;
+    config.heads = EXPHIL_HEADS_INDEPENDENT;
+    config.no_previous_action = 0;
+    check_model(&config, 1, 5, 3, false);
+}
+
 /* Gradients are added, not written. */
 static void gradients_accumulate(void **unused)
 {
@@ -173,9 +195,8 @@ static void gradients_accumulate(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_pattern),
-        cmocka_unit_test(autoregressive_with_resets_and_state),
-        cmocka_unit_test(long_chunks),
+        cmocka_unit_test(every_pattern),        cmocka_unit_test(autoregressive_with_resets_and_state),
+        cmocka_unit_test(long_chunks),          cmocka_unit_test(other_games),
         cmocka_unit_test(gradients_accumulate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

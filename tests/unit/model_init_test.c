@@ -98,6 +98,7 @@ static void distributions(void **unused)
     expect_constant(model, "blocks.2.relative_bias", 0.0);
     expect_uniform(model, "blocks.3.down.weight", 0.5 / sqrt(128));
     expect_uniform(model, "heads.logits.weight", 1.0 / sqrt(128));
+    expect_constant(model, "heads.past.weight", 0.0);
     expect_uniform(model, "heads.embed", 0.1);
     exphil_model_destroy(model);
     exphil_context_destroy(context);
