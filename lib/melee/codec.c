@@ -156,7 +156,9 @@ exphil_status exphil_melee_pad_encode(const char *codec, const exphil_pad *pad, 
     const xph_melee_codec *found;
     XPH_TRY(find(codec, pad, action, &found, error));
     const char *culprit = "";
+    xph_fpu saved = xph_fpu_push();
     exphil_status status = xph_melee_pad_encode(found, pad, action, &culprit);
+    xph_fpu_pop(saved);
     return status < 0 ? xph_fail(error, status, "%s", culprit) : status;
 }
 
@@ -166,6 +168,8 @@ exphil_status exphil_melee_pad_decode(const char *codec, const int32_t *action, 
     const xph_melee_codec *found;
     XPH_TRY(find(codec, pad, action, &found, error));
     const char *culprit = "";
+    xph_fpu saved = xph_fpu_push();
     exphil_status status = xph_melee_pad_decode(found, action, pad, &culprit);
+    xph_fpu_pop(saved);
     return status < 0 ? xph_fail(error, status, "%s", culprit) : status;
 }

@@ -72,6 +72,8 @@ exphil_status exphil_melee_encode(const char *layout, const exphil_melee_frame *
     if (!floats) return xph_fail(error, EXPHIL_E_INVALID, "floats is NULL");
     if (!ids && found->id_count) return xph_fail(error, EXPHIL_E_INVALID, "ids is NULL");
     const char *culprit = "";
+    xph_fpu saved = xph_fpu_push();
     exphil_status status = xph_melee_encode(found, frame, floats, ids, &culprit);
+    xph_fpu_pop(saved);
     return status < 0 ? xph_fail(error, status, "%s", culprit) : status;
 }

@@ -1,0 +1,345 @@
+/* The hot calls are quiet: no allocation, no lock, no system call over 100,000 steps, and the floating-point mode of the
+ * host is neither felt nor changed. */
+#include "play_case.h"
+
+#include "melee_frame.h"
+
+#include <dlfcn.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { HEADS = 3, LOGITS = 12, STEPS = 100000 };
+
+/* ---- traps ------------------------------------------------------------------------------------------------------- */
+
+/* These names come before the C library's, since the tests link the library statically. */
+static atomic_llong locks;
+static pthread_t watched; /* threads of the pool, on their way to sleep, do not count */
+
+static int count_and(const char *name, void *object)
+{
+    int (*next)(void *) = NULL;
+    void *found = dlsym(RTLD_NEXT, name);
+    memcpy(&next, &found, sizeof next);
+    if (pthread_equal(pthread_self(), watched)) atomic_fetch_add(&locks, 1);
+    return next(object);
+}
+
+#define TRAP(name, type)                                                                                     \
+  int name(type *object);                                                                                    \
+  int name(type *object)                                                                                     \
+  {                                                                                                          \
+    return count_and(#name, object);                                                                         \
+  }
+TRAP(pthread_mutex_lock, pthread_mutex_t)
+TRAP(pthread_mutex_trylock, pthread_mutex_t)
+TRAP(pthread_mutex_unlock, pthread_mutex_t)
+TRAP(pthread_cond_signal, pthread_cond_t)
+TRAP(pthread_cond_broadcast, pthread_cond_t)
+TRAP(pthread_rwlock_rdlock, pthread_rwlock_t)
+TRAP(pthread_rwlock_wrlock, pthread_rwlock_t)
+
+/* What the C library itself gives out: the allocator hook alone would not see a plain malloc. */
+static atomic_llong mallocs;
+#ifndef EXPHIL_SANITIZE
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *pointer, size_t bytes);
+void *malloc(size_t bytes)
+{
+    atomic_fetch_add(&mallocs, 1);
+    return __libc_malloc(bytes);
+}
+void *calloc(size_t count, size_t bytes)
+{
+    atomic_fetch_add(&mallocs, 1);
+    return __libc_calloc(count, bytes);
+}
+void *realloc(void *pointer, size_t bytes)
+{
+    atomic_fetch_add(&mallocs, 1);
+    return __libc_realloc(pointer, bytes);
+}
+#endif
+
+/* ---- what is run ------------------------------------------------------------------------------------------------- */
+
+/* One session of rows and one of Melee frames, two streams each, and everything their calls need. */
+typedef struct bench {
+    test_memory memory;
+    exphil_context *context;
+    exphil_model *model, *melee;
+    exphil_session *session, *live;
+    play_frames *f;
+    void *block;
+    size_t bytes;
+    exphil_melee_frame frame[2];
+} bench;
+
+static void bench_make(bench *b, int32_t mode)
+{
+    exphil_session_config how = EXPHIL_SESSION_CONFIG_INIT;
+    how.streams = 2;
+    test_memory_init(&b->memory);
+    b->context = test_context(&b->memory, NULL, 2);
+    exphil_model_config config = model_case_config("mamba lstm gru attention ffn", EXPHIL_TYPE_F32);
+    config.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
+    config.hidden = 16;
+    config.mode = mode;
+    config.window_frames = mode == EXPHIL_MODE_WINDOW ? 3 : 0;
+    b->model = play_model(b->context, &config, 0.1);
+    config.spec = NULL;
+    config.blocks = "mlp";
+    b->melee = play_model(b->context, &config, 0.1);
+    b->session = play_session(b->model, &how);
+    b->live = play_session(b->melee, &how);
+    b->f = play_frames_make(b->model, 2, 64, 3);
+    b->bytes = exphil_session_state_size(b->session);
+    b->block = malloc(b->bytes);
+    b->frame[0] = b->frame[1] = melee_frame();
+}
+
+static void bench_free(bench *b)
+{
+    free(b->block);
+    play_frames_free(b->f);
+    exphil_session_destroy(b->session);
+    exphil_session_destroy(b->live);
+    exphil_model_destroy(b->model);
+    exphil_model_destroy(b->melee);
+    exphil_context_destroy(b->context);
+    assert_memory_clean(&b->memory);
+}
+
+/* Every hot call, also those that fail. Nothing of cmocka in here: the caller may have no system calls. */
+static bool hot(bench *b, int64_t t)
+{
+    int32_t action[2 * HEADS];
+    float logits[LOGITS], bad[26];
+    exphil_pad pad[2];
+    int64_t row = t % 64 * 2;
+    bool fine = exphil_session_step_row(b->session, b->f->floats + row * 13, b->f->ids + row * 2,
+                                        t % 2 ? NULL : b->f->noise + row * LOGITS, action) == EXPHIL_OK;
+    if (t % 16 == 0) fine &= exphil_session_step(b->live, b->frame, pad) == EXPHIL_OK;
+    fine &= exphil_session_state_save(b->session, t % 2, b->block, b->bytes) == EXPHIL_OK;
+    fine &= exphil_session_state_restore(b->session, (t + 1) % 2, b->block, b->bytes) == EXPHIL_OK;
+    fine &= exphil_session_logits(b->session, 1, logits, LOGITS) == EXPHIL_OK;
+    fine &= exphil_session_override(b->session, 0, action) == EXPHIL_OK;
+    if (t % 100 == 99) fine &= exphil_session_reset(b->session, t % 200 == 99 ? -1 : 1) == EXPHIL_OK;
+    if (t % 50 != 49) return fine;
+    memcpy(bad, b->f->floats, sizeof bad);
+    for (int i = 0; i < 13; i++) bad[i] = 3e38f;
+    fine &= exphil_session_step_row(b->session, bad, b->f->ids, NULL, action) == EXPHIL_E_NUMERIC;
+    bad[3] = INFINITY;
+    fine &= exphil_session_step_row(b->session, bad, b->f->ids, NULL, action) == EXPHIL_E_NUMERIC;
+    fine &= exphil_session_reset(b->session, 7) == EXPHIL_E_INVALID;
+    fine &= exphil_session_state_restore(b->session, 0, b->f->floats, b->bytes) < 0;
+    return fine;
+}
+
+/* ---- tests --------------------------------------------------------------------------------------------------------- */
+
+static int64_t steps_of(int32_t mode)
+{
+    return mode == EXPHIL_MODE_WINDOW ? STEPS / 10 : STEPS;
+}
+
+static void nothing_is_allocated_or_locked(void **state)
+{
+    (void)state;
+    for (int32_t mode = 0; mode <= 1; mode++) {
+        bench b;
+        bench_make(&b, mode);
+        assert_true(hot(&b, 0));
+        long long before[] = {atomic_load(&b.memory.calls), atomic_load(&locks), atomic_load(&mallocs)};
+        bool fine = true;
+        for (int64_t t = 0; t < steps_of(mode); t++) fine &= hot(&b, t);
+        assert_true(fine);
+        assert_int_equal(atomic_load(&b.memory.calls), before[0]);
+        assert_int_equal(atomic_load(&locks), before[1]);
+        assert_int_equal(atomic_load(&mallocs), before[2]);
+        bench_free(&b);
+    }
+}
+
+/* The traps do trap. */
+static void traps_work(void **state)
+{
+    (void)state;
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    long long before = atomic_load(&locks);
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+    assert_int_equal(atomic_load(&locks), before + 2);
+#ifndef EXPHIL_SANITIZE
+    before = atomic_load(&mallocs);
+    void *volatile some = malloc(10);
+    free(some);
+    assert_int_equal(atomic_load(&mallocs), before + 1);
+#endif
+    bench b;
+    before = atomic_load(&locks);
+    bench_make(&b, 0); /* creation may lock, and does */
+    assert_true(atomic_load(&locks) > before);
+    bench_free(&b);
+}
+
+/* From here on any system call ends the process, but for its end and, where the clock has no page of its own, the clock. */
+static bool give_up_system_calls(void)
+{
+    struct sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clock_gettime, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {sizeof program / sizeof program[0], program};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+enum { FINE = 0, WRONG = 3, NO_SECCOMP = 4 };
+
+static void child_life(int32_t mode, bool guilty)
+{
+    const struct rlimit no_core = {0, 0};
+    bench b;
+    (void)setrlimit(RLIMIT_CORE, &no_core);
+    bench_make(&b, mode); /* here: what was made before fork() is refused */
+    bool fine = hot(&b, 0);
+    if (!give_up_system_calls()) _exit(NO_SECCOMP);
+    for (int64_t t = 0; t < steps_of(mode); t++) fine &= hot(&b, t);
+    if (guilty) (void)getppid();
+    _exit(fine ? FINE : WRONG);
+}
+
+static int run_child(int32_t mode, bool guilty)
+{
+    pid_t child = fork();
+    if (child == 0) child_life(mode, guilty);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != NO_SECCOMP) return status;
+    print_message("SKIPPED: this system has no seccomp filters\n");
+    skip();
+    return status;
+}
+
+static void the_system_is_never_called(void **state)
+{
+    (void)state;
+    for (int32_t mode = 0; mode <= 1; mode++) {
+        int status = run_child(mode, false);
+        if (WIFSIGNALED(status)) fail_msg("ended by signal %d: a system call was made", WTERMSIG(status));
+        assert_int_equal(WEXITSTATUS(status), FINE);
+    }
+    int status = run_child(1, true);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGSYS);
+}
+
+/* ---- floating-point modes ------------------------------------------------------------------------------------------ */
+
+#if defined(__SSE__)
+#  include <xmmintrin.h>
+
+/* Everything that computes with what the host gave, under one mode; the mode must be the same after every call. */
+typedef struct outcome {
+    int32_t action[200][2 * HEADS];
+    float logits[LOGITS];
+    exphil_pad pad[2], decoded;
+    float row[4096];
+    int32_t ids[EXPHIL_IDS_MAX], encoded[EXPHIL_HEADS_MAX];
+    unsigned char block[65536];
+} outcome;
+
+#  define IN_MODE(call)                                                                                      \
+    do {                                                                                                     \
+      _mm_setcsr(mode);                                                                                      \
+      exphil_status in_mode = (call);                                                                        \
+      unsigned after = _mm_getcsr();                                                                         \
+      _mm_setcsr(0x1F80);                                                                                    \
+      assert_int_equal(in_mode, EXPHIL_OK);                                                                  \
+      assert_int_equal(after, mode);                                                                         \
+    } while (0)
+
+static void compute(unsigned mode, outcome *o)
+{
+    bench b;
+    exphil_session *session = NULL, *clone = NULL;
+    exphil_session_info info = EXPHIL_SESSION_INFO_INIT;
+    exphil_session_config how = EXPHIL_SESSION_CONFIG_INIT;
+    how.streams = 2;
+    bench_make(&b, 0);
+    IN_MODE(exphil_session_create(b.model, &how, &session, NULL));
+    for (int64_t t = 0; t < 200; t++) {
+        IN_MODE(exphil_session_step_row(session, b.f->floats + t % 64 * 26, b.f->ids + t % 64 * 4, NULL,
+                                        o->action[t]));
+        if (t == 100) IN_MODE(exphil_session_reset(session, 1));
+        if (t == 150) IN_MODE(exphil_session_override(session, 1, o->action[t - 1]));
+    }
+    IN_MODE(exphil_session_logits(session, 0, o->logits, LOGITS));
+    assert_true(b.bytes <= sizeof o->block);
+    IN_MODE(exphil_session_state_save(session, 1, o->block, b.bytes));
+    IN_MODE(exphil_session_state_restore(session, 0, o->block, b.bytes));
+    IN_MODE(exphil_session_clone(session, &clone, NULL));
+    IN_MODE(exphil_session_query(session, &info, NULL));
+    b.frame[0].player[1].percent = 33.333f;
+    b.frame[0].player[1].x = 17.7f;
+    IN_MODE(exphil_session_step(b.live, b.frame, o->pad));
+    IN_MODE(exphil_melee_encode(NULL, &b.frame[0], o->row, o->ids, NULL));
+    const exphil_pad pad = {EXPHIL_PAD_A, 0.33f, -0.77f, 0.1f, 0.9f, 0.4f};
+    IN_MODE(exphil_melee_pad_encode(NULL, &pad, o->encoded, NULL));
+    IN_MODE(exphil_melee_pad_decode(NULL, o->encoded, &o->decoded, NULL));
+    exphil_session_destroy(session);
+    exphil_session_destroy(clone);
+    bench_free(&b);
+}
+
+static void host_modes_are_not_felt(void **state)
+{
+    (void)state;
+    /* rounding up, down, to zero; flush to zero and denormals are zero; exceptions raised before; exceptions trapped */
+    static const unsigned modes[] = {
+        0x5F80, 0x3F80, 0x7F80, 0x9FC0, 0xDFC0, 0x1FBF, 0x5F80 & ~0x1F80u, 0x1F80 & ~0x1F80u};
+    outcome *want = calloc(1, sizeof *want);
+    compute(0x1F80, want);
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        outcome *got = calloc(1, sizeof *got);
+        compute(modes[i], got);
+        if (memcmp(want, got, sizeof *got) != 0) fail_msg("another result with MXCSR %04x", modes[i]);
+        free(got);
+    }
+    free(want);
+}
+#else
+static void host_modes_are_not_felt(void **state)
+{
+    (void)state;
+    print_message("SKIPPED: the modes are known on x86 only\n");
+    skip();
+}
+#endif
+
+int main(void)
+{
+    watched = pthread_self();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(traps_work),
+        cmocka_unit_test(nothing_is_allocated_or_locked),
+        cmocka_unit_test(the_system_is_never_called),
+        cmocka_unit_test(host_modes_are_not_felt),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
