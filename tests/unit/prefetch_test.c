@@ -201,6 +201,7 @@ static void test_end_within_a_plan(void **state)
     bool quick = false;
     for (int i = 0; i < 20 && !quick; i++) { /* one quick end is enough: the machine may be busy */
         prefetcher = prefetcher_of(dataset, &how);
+        pause_ns((long)(whole / 10)); /* the plan has begun */
         started = xph_clock_ns();
         exphil_prefetcher_destroy(prefetcher);
         quick = xph_clock_ns() - started < whole / 2;
