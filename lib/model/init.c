@@ -5,7 +5,8 @@
  * Linear weights uniform +-1/sqrt(inputs) (PyTorch's default), their biases zero; what a block adds to its
  * input is scaled by 1/sqrt(blocks). LSTM and GRU uniform +-1/sqrt(hidden), convolution +-1/sqrt(taps),
  * biases too, as in PyTorch. Mamba: A_log = log(1..N), D = 1, bias of dt so that softplus gives steps
- * log-uniform in [1e-3, 1e-1] (Gu & Dao 2023). */
+ * log-uniform in [1e-3, 1e-1] (Gu & Dao 2023). Where past actions are inputs, the heads begin by repeating the
+ * newest one. */
 #include "base/scalar.h"
 #include "model/model_internal.h"
 
@@ -25,9 +26,25 @@ static double draw_dt(xph_rng *rng)
     return dt + xph_log_double(1.0 - xph_exp_double(-dt));
 }
 
-static double draw(const xph_tensor *tensor, xph_rng *rng, int64_t i)
+/* Negative for the bits of Bernoulli heads: together with REPEAT a bit that was on is as likely to stay as one that
+ * was off. */
+static double bit_bias(const exphil_model *model, double scale, int64_t logit)
+{
+    for (int64_t h = 0; h < model->shape.heads; h++) {
+        const xph_head *head = &model->head[h];
+        if (logit >= head->first && logit < head->first + head->count)
+            return head->kind == XPH_HEAD_BERNOULLI ? -scale : 0.0;
+    }
+    return 0.0;
+}
+
+static double draw(const exphil_model *model, const xph_tensor *tensor, xph_rng *rng, int64_t i)
 {
     switch (tensor->init) {
+    case XPH_INIT_REPEAT: /* [L, slots * L], the newest slot first */
+        return i / tensor->param.dim[1] == i % tensor->param.dim[1] ? tensor->scale : 0.0;
+    case XPH_INIT_BITS:
+        return bit_bias(model, tensor->scale, i);
     case XPH_INIT_ONE:
         return 1.0;
     case XPH_INIT_UNIFORM:
@@ -41,13 +58,13 @@ static double draw(const xph_tensor *tensor, xph_rng *rng, int64_t i)
     }
 }
 
-static void fill(const xph_tensor *tensor, uint64_t seed, xph_type type, void *to)
+static void fill(const exphil_model *model, const xph_tensor *tensor, void *to)
 {
     uint64_t name = xph_hash(tensor->param.name, strlen(tensor->param.name));
-    xph_rng rng = {.seed = seed, .stream = name << 8 | XPH_RNG_INIT};
+    xph_rng rng = {.seed = model->config.seed, .stream = name << 8 | XPH_RNG_INIT};
     for (int64_t i = 0; i < tensor->param.count; i++) {
-        double value = draw(tensor, &rng, i);
-        if (type == XPH_F64)
+        double value = draw(model, tensor, &rng, i);
+        if (model->shape.type == XPH_F64)
             ((double *)to)[i] = value;
         else
             ((float *)to)[i] = (float)value;
@@ -70,7 +87,7 @@ exphil_status xph_model_init(exphil_model *model, exphil_error *error)
     exphil_status status = EXPHIL_OK;
     for (int64_t i = 0; i < model->tensor_count && status >= 0; i++) {
         const xph_tensor *tensor = &model->tensor[i];
-        fill(tensor, model->config.seed, model->shape.type, host);
+        fill(model, tensor, host);
         status = xph_model_push(model, tensor->param.offset, tensor->param.count, host, error);
     }
     xph_free(model->context, host, bytes);

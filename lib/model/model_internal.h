@@ -23,6 +23,8 @@ enum {
     XPH_INIT_ONE,
     XPH_INIT_UNIFORM,
     XPH_INIT_STATES, /* [D,N]: log(1..N) in every row */
+    XPH_INIT_REPEAT, /* [L, slots*L]: scale where a logit meets itself in the newest past action */
+    XPH_INIT_BITS,   /* [L]: -scale for the bits of Bernoulli heads, else 0 */
     XPH_INIT_DT      /* softplus of it is log-uniform in [1e-3, 1e-1] */
 };
 

@@ -75,6 +75,15 @@ static void expect_constant(const exphil_model *model, const char *name, double 
     free(s.x);
 }
 
+/* Where past actions are inputs, the heads begin by repeating the newest one. */
+static void expect_repeat(const exphil_model *model, const char *name, double scale)
+{
+    sample s = take(model, name);
+    for (int64_t r = 0; r < s.rows; r++)
+        for (int64_t c = 0; c < s.columns; c++) assert_true(s.x[r * s.columns + c] == (r == c ? scale : 0.0));
+    free(s.x);
+}
+
 static void distributions(void **unused)
 {
     (void)unused;
@@ -98,7 +107,7 @@ static void distributions(void **unused)
     expect_constant(model, "blocks.2.relative_bias", 0.0);
     expect_uniform(model, "blocks.3.down.weight", 0.5 / sqrt(128));
     expect_uniform(model, "heads.logits.weight", 1.0 / sqrt(128));
-    expect_constant(model, "heads.past.weight", 0.0);
+    expect_repeat(model, "heads.past.weight", 4.0);
     expect_uniform(model, "heads.embed", 0.1);
     exphil_model_destroy(model);
     exphil_context_destroy(context);
