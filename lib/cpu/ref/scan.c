@@ -164,10 +164,12 @@ static bool scan_accepts(const void *args)
     return a->states >= 1 && a->states <= MOST_STATES;
 }
 
-/* Blocks of one stream that make an item. */
+/* Blocks of one stream that make an item: some, so that a visit to a row takes more than a line of the cache; their
+ * states lie on the stack. */
 static int64_t blocks_per_item(const xph_scan_args *a)
 {
-    return rows_per_item(a->time * a->states * LANES * WORK_PER_STATE);
+    int64_t wanted = rows_per_item(a->time * a->states * LANES * WORK_PER_STATE);
+    return int_max(1, int_min(int_max(wanted, 4), MOST_STATES / a->states));
 }
 
 static int64_t scan_items(const void *args)
@@ -190,25 +192,41 @@ XPH_INLINE void gate(const place *p, int64_t t, const real *skip, const frame *f
     lanes_store(a->y, a->ldy, row_of(p, t), p, y);
 }
 
-static void scan_place(const place *p)
+/* The first frames from t on of one block. */
+static void scan_chunk(const place *p, int64_t t, const real *rates, real *h)
 {
     const xph_scan_args *a = p->a;
-    real h[MOST_STATES * LANES], rates[MOST_STATES * LANES], skip[LANES];
+    int64_t frames = int_min(CHUNK, a->time - t);
+    real skip[LANES];
     chunk k;
-    rates_of(rates, p);
     skip_load(skip, p);
-    turn_in(h, state_of(p, a->state_in), p);
-    for (int64_t t = 0; t < a->time; t += CHUNK) {
-        int64_t frames = int_min(CHUNK, a->time - t);
-        chunk_load(&k, p, t, frames);
-        for (int64_t i = 0; i < frames; i++) {
-            if (resets(p, t + i)) memset(h, 0, (size_t)a->states * LANES * sizeof(real));
-            advance(&k.frame[i], rates, frame_b(p, t + i), frame_c(p, t + i), a->states, h, h, NULL,
-                    k.sum[i]);
-        }
-        for (int64_t i = 0; i < frames; i++) gate(p, t + i, skip, &k.frame[i], k.sum[i]);
+    chunk_load(&k, p, t, frames);
+    for (int64_t i = 0; i < frames; i++) {
+        if (resets(p, t + i)) memset(h, 0, (size_t)a->states * LANES * sizeof(real));
+        advance(&k.frame[i], rates, frame_b(p, t + i), frame_c(p, t + i), a->states, h, h, NULL, k.sum[i]);
     }
-    turn_out(state_of(p, a->state_out), h, p);
+    for (int64_t i = 0; i < frames; i++) gate(p, t + i, skip, &k.frame[i], k.sum[i]);
+}
+
+static void scan_blocks(const xph_scan_args *a, int64_t stream, int64_t first, int64_t count)
+{
+    real h[MOST_STATES * LANES], rates[MOST_STATES * LANES];
+    int64_t size = a->states * LANES;
+    for (int64_t i = 0; i < count; i++) {
+        place p = place_at(a, stream, (first + i) * LANES);
+        rates_of(rates + i * size, &p);
+        turn_in(h + i * size, state_of(&p, a->state_in), &p);
+    }
+    for (int64_t t = 0; t < a->time; t += CHUNK) {
+        for (int64_t i = 0; i < count; i++) {
+            place p = place_at(a, stream, (first + i) * LANES);
+            scan_chunk(&p, t, rates + i * size, h + i * size);
+        }
+    }
+    for (int64_t i = 0; i < count; i++) {
+        place p = place_at(a, stream, (first + i) * LANES);
+        turn_out(state_of(&p, a->state_out), h + i * size, &p);
+    }
 }
 
 /* One frame without turning anything: inner loops run over the states of a channel, which lie together, and only the
@@ -238,27 +256,33 @@ static void step_place(const place *p)
     gate(p, 0, skip, &f, sum);
 }
 
-/* Every block of the items, one after the other. */
-static void run_places(const xph_scan_args *a, int64_t begin, int64_t end, void (*run)(const place *p))
+static void step_blocks(const xph_scan_args *a, int64_t stream, int64_t first, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        place p = place_at(a, stream, (first + i) * LANES);
+        step_place(&p);
+    }
+}
+
+typedef void (*blocks_fn)(const xph_scan_args *a, int64_t stream, int64_t first, int64_t count);
+
+static void run_items(const xph_scan_args *a, int64_t begin, int64_t end, blocks_fn run)
 {
     int64_t per_item = blocks_per_item(a), blocks = blocks_of(a->width, LANES);
     int64_t items = blocks_of(blocks, per_item);
     for (int64_t i = begin; i < end; i++) {
         int64_t first = i % items * per_item;
-        for (int64_t block = first; block < int_min(blocks, first + per_item); block++) {
-            place p = place_at(a, i / items, block * LANES);
-            run(&p);
-        }
+        run(a, i / items, first, int_min(per_item, blocks - first));
     }
 }
 
 static void scan_run(const void *args, int64_t begin, int64_t end)
 {
-    run_places(args, begin, end, scan_place);
+    run_items(args, begin, end, scan_blocks);
 }
 static void step_run(const void *args, int64_t begin, int64_t end)
 {
-    run_places(args, begin, end, step_place);
+    run_items(args, begin, end, step_blocks);
 }
 
 static bool step_accepts(const void *args)
@@ -350,27 +374,32 @@ static real *mark_at(const work *w, int64_t number, int64_t block)
     return w->slot + w->l->marks + (number * GROUP + block) * w->l->states_block;
 }
 
-/* First run over time: rates, marks, and the gradient that arrives from after the last frame. */
-static void run_ahead(const work *w, int64_t block)
+/* Rates, the first mark, and the gradient that arrives from after the last frame. */
+static void start_block(const work *w, int64_t block)
+{
+    place p = work_place(w, block);
+    int64_t size = w->l->states_block;
+    rates_of(w->slot + w->l->rates + block * size, &p);
+    turn_in(w->slot + w->l->carry + block * size, state_of(&p, w->g->dstate_out), &p);
+    memset(w->slot + w->l->dlog + block * size, 0, (size_t)size * sizeof(real));
+    if (w->l->chunks) turn_in(mark_at(w, 0, block), state_of(&p, p.a->state_in), &p);
+}
+
+/* A chunk of the first run over time: from its mark to the next. */
+static void run_ahead(const work *w, int64_t block, int64_t first)
 {
     const xph_scan_args *a = &w->g->fwd;
     place p = work_place(w, block);
     int64_t size = w->l->states_block;
-    real *rates = w->slot + w->l->rates + block * size, *h = w->slot + w->l->before;
+    const real *rates = w->slot + w->l->rates + block * size;
+    real *h = mark_at(w, first / CHUNK + 1, block);
     chunk k;
-    rates_of(rates, &p);
-    turn_in(w->slot + w->l->carry + block * size, state_of(&p, w->g->dstate_out), &p);
-    memset(w->slot + w->l->dlog + block * size, 0, (size_t)size * sizeof(real));
-    turn_in(h, state_of(&p, a->state_in), &p);
-    for (int64_t c = 0; c < w->l->chunks; c++) {
-        memcpy(mark_at(w, c, block), h, (size_t)size * sizeof(real));
-        if (c + 1 == w->l->chunks) break;
-        chunk_load(&k, &p, c * CHUNK, CHUNK);
-        for (int64_t i = 0; i < CHUNK; i++) {
-            int64_t t = c * CHUNK + i;
-            if (resets(&p, t)) memset(h, 0, (size_t)size * sizeof(real));
-            advance(&k.frame[i], rates, frame_b(&p, t), frame_c(&p, t), a->states, h, h, NULL, k.sum[i]);
-        }
+    memcpy(h, mark_at(w, first / CHUNK, block), (size_t)size * sizeof(real));
+    chunk_load(&k, &p, first, CHUNK);
+    for (int64_t i = 0; i < CHUNK; i++) {
+        int64_t t = first + i;
+        if (resets(&p, t)) memset(h, 0, (size_t)size * sizeof(real));
+        advance(&k.frame[i], rates, frame_b(&p, t), frame_c(&p, t), a->states, h, h, NULL, k.sum[i]);
     }
 }
 
@@ -524,7 +553,9 @@ static void grad_pair(const work *w)
     real *all_dskip = (real *)w->g->scratch + w->l->all_dskip + w->stream * a->width + w->first_channel;
     int64_t width = int_min(a->width - w->first_channel, GROUP * LANES);
     memset(all_dskip, 0, (size_t)width * sizeof(real));
-    for (int64_t block = 0; block < w->blocks; block++) run_ahead(w, block);
+    for (int64_t block = 0; block < w->blocks; block++) start_block(w, block);
+    for (int64_t first = 0; first + CHUNK < a->time; first += CHUNK)
+        for (int64_t block = 0; block < w->blocks; block++) run_ahead(w, block, first);
     for (int64_t first = (w->l->chunks - 1) * CHUNK; first >= 0; first -= CHUNK) {
         int64_t frames = int_min(CHUNK, a->time - first);
         memset(w->slot + w->l->db, 0, (size_t)(w->l->marks - w->l->db) * sizeof(real));
