@@ -1,0 +1,19 @@
+#!/bin/sh
+# The example in README.md is examples/minimal.c, has the promised size, compiles as it stands and runs on weights that
+# the program has trained. usage: readme.sh source-dir build-dir compiler
+set -eu
+source=$1 build=$2 cc=$3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+sed -n '/^```c$/,/^```$/p' "$source/README.md" | sed '1d;$d' >"$folder/readme.c"
+cmp "$folder/readme.c" "$source/examples/minimal.c"
+lines=$(sed -n '/^int main/,$p' "$folder/readme.c" | grep -vc '^[{}]$')
+[ "$lines" -le 25 ] || { echo "the example has $lines lines"; exit 1; }
+"$cc" -std=c11 -Wall -Wextra -Werror -I"$source/include" "$folder/readme.c" -L"$build" -lexphil -Wl,-rpath,"$build" -o "$folder/minimal"
+"$build/bin/exphil" drill --out "$folder/drill.slp" --frames 300 >/dev/null
+"$build/bin/exphil" train --quiet --port 1 --blocks gru --hidden 16 --epochs 1 --out "$folder/policy.safetensors" "$folder/drill.slp" >/dev/null 2>&1
+"$folder/minimal" "$folder/policy.safetensors" >"$folder/out"
+[ "$(grep -c buttons "$folder/out")" -eq 60 ]
+"$folder/minimal" "$folder/none.safetensors" 2>"$folder/error" && exit 1
+grep -q EXPHIL_E_IO "$folder/error"
+echo "the README's example: $lines lines, runs"
