@@ -24,7 +24,7 @@ typedef struct heads {
     shape s;
     int64_t logits;
     xph_head head[HEADS];
-    double *z, *v, *bias, *e, *dy;
+    double *z, *v, *bias, *base, *e, *dy;
     int32_t *actions;
     double *y, *dz, *dv, *dbias, *de; /* results */
 } heads;
@@ -40,6 +40,7 @@ static heads heads_make(const shape *s)
     a.v = case_random(a.logits * s->width, -1, 1);
     a.bias = case_random(a.logits, -1, 1);
     if (s->chained) a.e = case_random(a.logits * s->width, -1, 1);
+    if (s->rows != 1) a.base = case_random(s->rows * a.logits, -1, 1);
     a.dy = case_random(s->rows * a.logits, -1, 1);
     a.actions = case_alloc((size_t)(s->rows * s->heads) * sizeof(int32_t));
     for (int64_t i = 0; i < s->rows * s->heads; i++) {
@@ -65,6 +66,8 @@ static xph_heads_args heads_args(const heads *a, xph_type type)
     args.v = case_give(type, a->v, a->logits, width, width);
     args.bias = case_give(type, a->bias, 1, a->logits, a->logits);
     args.e = case_give(type, a->e, a->logits, width, width);
+    args.ldbase = a->logits + 2 * a->s.pad;
+    args.base = case_give(type, a->base, rows, a->logits, args.ldbase);
     args.actions = a->e ? a->actions : NULL;
     args.y = case_give(type, case_zeros(rows * a->logits), rows, a->logits, args.ldy);
     return args;
@@ -121,7 +124,7 @@ static void reference(heads *a)
             const xph_head *head = &a->head[h];
             for (int64_t l = head->first; l < head->first + head->count; l++) {
                 double *y = &a->y[row * a->logits + l];
-                *y = a->bias[l];
+                *y = a->bias[l] + (a->base ? a->base[row * a->logits + l] : 0);
                 for (int64_t k = 0; k < width; k++) *y += a->v[l * width + k] * s[k] / (1 + exp(-s[k]));
             }
             for (int32_t i = 0; i < head->count && a->e; i++)
@@ -173,6 +176,7 @@ static void bits_do_not_depend_on_set_threads_or_rows(void **state)
             heads last = a;
             last.s.rows = 1;
             last.z = a.z + (a.s.rows - 1) * a.s.width;
+            if (a.base) last.base = a.base + (a.s.rows - 1) * a.logits;
             last.actions = a.actions + (a.s.rows - 1) * a.s.heads;
             heads_run(&last, sets[s], 1);
             case_same("row alone", last.y, first.y + (a.s.rows - 1) * a.logits, a.logits);

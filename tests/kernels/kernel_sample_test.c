@@ -15,7 +15,7 @@ typedef struct sample {
     int64_t rows, width;
     bool chained;
     xph_sample_head how[HEADS];
-    double *z, *v, *bias, *e;
+    double *z, *v, *bias, *base, *e;
     float *noise;
     int32_t *previous;
     double *y; /* results */
@@ -29,6 +29,7 @@ static sample sample_make(int64_t rows, int64_t width, bool chained)
     a.v = case_random(LOGITS * width, -0.5, 0.5);
     a.bias = case_random(LOGITS, -1, 1);
     if (chained) a.e = case_random(LOGITS * width, -1, 1);
+    if (chained) a.base = case_random(rows * LOGITS, -1, 1);
     a.noise = case_alloc((size_t)(rows * LOGITS) * sizeof(float));
     a.previous = case_alloc((size_t)(rows * HEADS) * sizeof(int32_t));
     for (int64_t i = 0; i < rows * LOGITS; i++)
@@ -53,6 +54,8 @@ static xph_heads_args heads_args(const sample *a, xph_type type)
     args.v = case_give(type, a->v, LOGITS, a->width, a->width);
     args.bias = case_give(type, a->bias, 1, LOGITS, LOGITS);
     args.e = case_give(type, a->e, LOGITS, a->width, a->width);
+    args.ldbase = LOGITS + 1;
+    args.base = case_give(type, a->base, a->rows, LOGITS, args.ldbase);
     args.y = case_alloc((size_t)(a->rows * LOGITS) * case_bytes(type));
     return args;
 }
@@ -157,6 +160,7 @@ static void bits_do_not_depend_on_set_threads_or_rows(void **state)
         sample last = a;
         last.rows = 1;
         last.z = a.z + 499 * WIDTH;
+        last.base = a.base + 499 * LOGITS;
         last.noise = a.noise + 499 * LOGITS;
         last.previous = a.previous + 499 * HEADS;
         sample_run(&last, sets[s], 1);
