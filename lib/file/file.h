@@ -1,5 +1,6 @@
-/* Door of lib/file: JSON text and safetensors files. Whatever comes in is not trusted: every byte is checked before
- * it means anything, nothing is allocated that the input did not pay for, and messages name the byte or the field. */
+/* Door of lib/file: JSON text and safetensors files. Whatever comes in is not trusted: every byte is
+ * checked before it means anything, nothing is allocated that the input did not pay for, and messages name
+ * the byte or the field. */
 #ifndef XPH_FILE_FILE_H
 #define XPH_FILE_FILE_H
 
@@ -9,10 +10,10 @@
 #define XPH_JSON_MOST_VALUES 65536
 #define XPH_JSON_MOST_DEPTH  16
 
-/* ---- reading JSON ------------------------------------------------------------------------------------------- */
+/* ---- reading JSON -------------------------------------------------------------------------------------- */
 
-/* A parsed document (RFC 8259, with an object or array at the top; no name twice, no \u0000). Values are numbers
- * from 0, the top, in the order of the text; -1 is none. Texts live as long as the document. */
+/* A parsed document (RFC 8259, with an object or array at the top; no name twice, no \u0000). Values are
+ * numbers from 0, the top, in the order of the text; -1 is none. Texts live as long as the document. */
 typedef struct xph_json xph_json;
 enum {
     XPH_JSON_NULL = 0,
@@ -23,8 +24,8 @@ enum {
     XPH_JSON_OBJECT = 5
 };
 
-/* label stands in front of messages; it is not copied. base is what is added to byte offsets in messages. The text
- * itself is not needed any more afterwards. EXPHIL_E_FORMAT, EXPHIL_E_MEMORY. */
+/* label stands in front of messages; it is not copied. base is what is added to byte offsets in messages.
+ * The text itself is not needed any more afterwards. EXPHIL_E_FORMAT, EXPHIL_E_MEMORY. */
 exphil_status xph_json_parse(exphil_context *context, const char *text, size_t bytes, const char *label,
                              size_t base, xph_json **json, exphil_error *error);
 void xph_json_free(xph_json *json);
@@ -40,7 +41,8 @@ const char *xph_json_text(const xph_json *json,
 bool xph_json_true(const xph_json *json, int32_t at);
 int32_t xph_json_find(const xph_json *json, int32_t object, const char *name); /* -1: there is none */
 
-/* Members that must be there, else EXPHIL_E_FORMAT with the whole name ("heads[3].count") and what is wrong. */
+/* Members that must be there, else EXPHIL_E_FORMAT with the whole name ("heads[3].count") and what is
+ * wrong. */
 exphil_status xph_json_get(const xph_json *json, int32_t object, const char *name, int32_t kind, int32_t *at,
                            exphil_error *error);
 exphil_status xph_json_get_text(const xph_json *json, int32_t object, const char *name, const char **text,
@@ -58,18 +60,18 @@ exphil_status xph_json_int_at(const xph_json *json, int32_t at, int64_t low, int
 /* EXPHIL_E_FORMAT about this value: "label: heads[3].count <what>". */
 exphil_status xph_json_refuse(const xph_json *json, int32_t at, const char *what, exphil_error *error);
 
-/* Bytes of the well-formed UTF-8 sequence at the start of text (Unicode 15, table 3-7), 0 when there is none. left is
- * at least 1. */
+/* Bytes of the well-formed UTF-8 sequence at the start of text (Unicode 15, table 3-7), 0 when there is
+ * none. left is at least 1. */
 size_t xph_utf8_length(const void *text, size_t left);
 
 #define XPH_HEX_TEXT 17
 const char *xph_hex_text(char *text, uint64_t value); /* into text[XPH_HEX_TEXT]; returns text */
 bool xph_hex_value(const char *text, uint64_t *value);
 
-/* ---- writing JSON --------------------------------------------------------------------------------------------- */
+/* ---- writing JSON -------------------------------------------------------------------------------------- */
 
-/* Text that grows in context memory. A failure sticks and comes out of end; name is NULL for items and the top. The
- * same calls give the same bytes: no white space, members in the order of the calls. */
+/* Text that grows in context memory. A failure sticks and comes out of end; name is NULL for items and the
+ * top. The same calls give the same bytes: no white space, members in the order of the calls. */
 typedef struct xph_json_out {
     exphil_context *context;
     char *text; /* ends with 0 */
@@ -87,7 +89,7 @@ void xph_json_pad(xph_json_out *out, size_t base, size_t align); /* spaces until
 exphil_status xph_json_end(xph_json_out *out, exphil_error *error); /* drops everything when it fails */
 void xph_json_drop(xph_json_out *out);
 
-/* ---- safetensors ------------------------------------------------------------------------------------------------ */
+/* ---- safetensors --------------------------------------------------------------------------------------- */
 
 #define XPH_TENSORS_MOST_BYTES                                                                               \
   (sizeof(size_t) > 4 ? (size_t)((uint64_t)1 << 34) : SIZE_MAX / 2) /* of a file */
@@ -137,7 +139,8 @@ typedef struct xph_pair {
     const char *key, *value;
 } xph_pair;
 
-/* A file that was read. Tensors in the order of their data; they point into the memory that was given to parse. */
+/* A file that was read. Tensors in the order of their data; they point into the memory that was given to
+ * parse. */
 typedef struct xph_tensors {
     exphil_context *context;
     xph_json *header;
@@ -145,17 +148,18 @@ typedef struct xph_tensors {
     int64_t count;
 } xph_tensors;
 
-/* A whole file in memory, which must outlive *tensors. Everything of the format is checked, and the checksum where
- * the metadata has one. label ("weights") stands in front of messages and is not copied. */
+/* A whole file in memory, which must outlive *tensors. Everything of the format is checked, and the
+ * checksum where the metadata has one. label ("weights") stands in front of messages and is not copied. */
 exphil_status xph_tensors_parse(exphil_context *context, const void *data, size_t bytes, const char *label,
                                 xph_tensors *tensors, exphil_error *error);
 void xph_tensors_free(xph_tensors *tensors);
 const xph_array *xph_tensors_find(const xph_tensors *tensors, const char *name); /* NULL: none */
 const char *xph_tensors_metadata(const xph_tensors *tensors, const char *key);   /* NULL: none */
 
-/* Begins "path" and adds a whole file, with the checksum among the metadata; the caller commits or cancels. Canonical:
- * the same tensors and pairs in any order give the same bytes. The data begins at a multiple of 64 in the file, and
- * each tensor in it at a multiple of the largest power of two, at most 64, that divides its size. */
+/* Begins "path" and adds a whole file, with the checksum among the metadata; the caller commits or
+ * cancels. Canonical: the same tensors and pairs in any order give the same bytes. The data begins at a
+ * multiple of 64 in the file, and each tensor in it at a multiple of the largest power of two, at most 64,
+ * that divides its size. */
 exphil_status xph_tensors_write(exphil_context *context, const xph_array *tensors, int64_t count,
                                 const xph_pair *pairs, int64_t pair_count, const char *path,
                                 xph_file_writer *writer, exphil_error *error);

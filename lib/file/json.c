@@ -1,9 +1,10 @@
-/* Reading JSON (RFC 8259). Written here because what comes out must be right when memory is short too: jansson 2.14
- * gives shortened strings and no error when an allocation fails while it reads one. Its memory is process-global
- * besides. It is the reference of the tests.
+/* Reading JSON (RFC 8259). Written here because what comes out must be right when memory is short too:
+ * jansson 2.14 gives shortened strings and no error when an allocation fails while it reads one. Its memory
+ * is process-global besides. It is the reference of the tests.
  *
- * One pass counts values, then everything is one allocation of known size: values in the order of the text, a hash
- * table of members, texts. No recursion. Numbers stay text until somebody asks; nothing looks at the locale. */
+ * One pass counts values, then everything is one allocation of known size: values in the order of the
+ * text, a hash table of members, texts. No recursion. Numbers stay text until somebody asks; nothing looks
+ * at the locale. */
 #include "file/file.h"
 
 #include <stdio.h>
@@ -48,7 +49,7 @@ static exphil_status refuse(const reader *r, const char *what)
     return refuse_at(r, r->at, what);
 }
 
-/* ---- members by name ------------------------------------------------------------------------------------------- */
+/* ---- members by name ----------------------------------------------------------------------------------- */
 
 /* The slot that holds the member, or the free one where it belongs. There is always a free one. */
 static uint32_t slot_of(const xph_json *json, int32_t object, const char *name)
@@ -69,7 +70,7 @@ int32_t xph_json_find(const xph_json *json, int32_t object, const char *name)
     return json->slots[slot_of(json, object, name)] - 1;
 }
 
-/* ---- texts --------------------------------------------------------------------------------------------------------- */
+/* ---- texts --------------------------------------------------------------------------------------------- */
 
 size_t xph_utf8_length(const void *text, size_t left)
 {
@@ -122,7 +123,8 @@ static size_t put_utf8(char *to, uint32_t code)
     return length;
 }
 
-/* The rest of \uXXXX, with its second half where it is a surrogate. 6 or 12 bytes of input give at most 3 or 4. */
+/* The rest of \uXXXX, with its second half where it is a surrogate. 6 or 12 bytes of input give at most 3
+ * or 4. */
 static exphil_status read_unicode(reader *r, char *to, size_t *length)
 {
     uint32_t code, low;
@@ -153,7 +155,8 @@ static exphil_status read_escape(reader *r, char *to, size_t *length)
     return EXPHIL_OK;
 }
 
-/* A string whose opening quote is at r->at; *text is where it begins in texts. Never longer than in the input. */
+/* A string whose opening quote is at r->at; *text is where it begins in texts. Never longer than in the
+ * input. */
 static exphil_status read_string(reader *r, uint32_t *text)
 {
     size_t begin = r->at++;
@@ -179,7 +182,7 @@ static exphil_status read_string(reader *r, uint32_t *text)
     return EXPHIL_OK;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------------------- */
 
 static void skip_space(reader *r)
 {
@@ -321,9 +324,10 @@ static exphil_status read_all(reader *r)
     return r->at == r->bytes ? EXPHIL_OK : refuse(r, "something follows the end");
 }
 
-/* ---- the document --------------------------------------------------------------------------------------------------- */
+/* ---- the document -------------------------------------------------------------------------------------- */
 
-/* At least as many as there are values: each is the first in its array or object, follows a comma, or is the top. */
+/* At least as many as there are values: each is the first in its array or object, follows a comma, or is
+ * the top. */
 static size_t count_values(const char *text, size_t bytes)
 {
     size_t count = 1;
@@ -340,7 +344,8 @@ static size_t count_values(const char *text, size_t bytes)
     return count;
 }
 
-/* One allocation: the struct, values, slots, texts. The sizes are bounded by the limits, far from overflow. */
+/* One allocation: the struct, values, slots, texts. The sizes are bounded by the limits, far from
+ * overflow. */
 static xph_json *allocate(exphil_context *context, const char *label, size_t count, size_t text_bytes)
 {
     size_t slots = 4;

@@ -1,5 +1,6 @@
-/* Reading safetensors (huggingface/safetensors: u64 little-endian N, N bytes of JSON, data). Stricter than the
- * format where it leaves room: limits of file.h, printable names, each field exactly once, no other fields. */
+/* Reading safetensors (huggingface/safetensors: u64 little-endian N, N bytes of JSON, data). Stricter than
+ * the format where it leaves room: limits of file.h, printable names, each field exactly once, no other
+ * fields. */
 #include "file/tensor_rules.h"
 
 #include <inttypes.h>
@@ -39,7 +40,8 @@ static exphil_status read_shape(const xph_json *header, int32_t at, xph_array *t
     return EXPHIL_OK;
 }
 
-/* The only place where a pointer into the data is made: begin <= end <= data_bytes, and as long as the shape says. */
+/* The only place where a pointer into the data is made: begin <= end <= data_bytes, and as long as the
+ * shape says. */
 static exphil_status read_offsets(const xph_json *header, int32_t at, const uint8_t *data, size_t data_bytes,
                                   xph_array *tensor, exphil_error *error)
 {

@@ -1,5 +1,5 @@
-/* Writing safetensors: canonical, aligned, with a checksum of the data (XXH64, as hexadecimal text in the metadata).
- * Nothing is written that the reader would refuse. */
+/* Writing safetensors: canonical, aligned, with a checksum of the data (XXH64, as hexadecimal text in the
+ * metadata). Nothing is written that the reader would refuse. */
 #include "file/tensor_rules.h"
 
 #include <inttypes.h>
@@ -15,8 +15,8 @@ static size_t alignment_of(size_t bytes)
     return align;
 }
 
-/* Sizes that are multiples of 64 first, then of 32, ...: whatever stands before a tensor is a multiple of its own
- * alignment. The format allows no holes that could do it. */
+/* Sizes that are multiples of 64 first, then of 32, ...: whatever stands before a tensor is a multiple of
+ * its own alignment. The format allows no holes that could do it. */
 static bool comes_before(const xph_array *a, const xph_array *b)
 {
     size_t align_a = alignment_of(a->bytes), align_b = alignment_of(b->bytes);
@@ -40,7 +40,8 @@ static exphil_status check_tensor(const xph_array *tensor, exphil_error *error)
     return EXPHIL_OK;
 }
 
-/* After sorting equal names are neighbours only within one alignment, so each is compared with all before it. */
+/* After sorting equal names are neighbours only within one alignment, so each is compared with all before
+ * it. */
 static exphil_status check_all(const xph_array *tensor, int64_t count, exphil_error *error)
 {
     size_t total = 0;

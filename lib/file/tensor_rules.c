@@ -1,4 +1,5 @@
-/* Types, names, sizes and order of tensors in safetensors files (huggingface/safetensors, README and tensor.rs). */
+/* Types, names, sizes and order of tensors in safetensors files (huggingface/safetensors, README and
+ * tensor.rs). */
 #include "file/tensor_rules.h"
 
 static const struct {

@@ -1,5 +1,5 @@
-/* Tensors of a model to and from other libraries in the same process (DLPack). Out: no copy, the tensor holds a reference
- * to the model. In: a copy, with any strides, from memory that the CPU can read. */
+/* Tensors of a model to and from other libraries in the same process (DLPack). Out: no copy, the tensor
+ * holds a reference to the model. In: a copy, with any strides, from memory that the CPU can read. */
 #include "model/dlpack_abi.h"
 #include "model/tensors.h"
 
@@ -11,7 +11,7 @@ _Static_assert(sizeof(void *) != 8 || sizeof(struct DLManagedTensor) == 64, "lay
 _Static_assert(sizeof(void *) != 8 || offsetof(struct DLManagedTensorVersioned, tensor) == 32,
                "layout of DLManagedTensorVersioned");
 
-/* ---- out ----------------------------------------------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------------------------------------- */
 
 /* One piece of memory; the managed struct points back to it. */
 typedef struct exported {
@@ -118,7 +118,7 @@ exphil_status exphil_model_tensor_to_dlpack_versioned(const exphil_model *model,
     return EXPHIL_OK;
 }
 
-/* ---- in -------------------------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------------------ */
 
 static exphil_status check_shape(const xph_param *param, const xph_dlpack_tensor *from, exphil_error *error)
 {

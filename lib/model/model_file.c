@@ -1,5 +1,5 @@
-/* Weights files: safetensors with the configuration among the metadata. A file is read whole, and everything in it is
- * checked before a model is given out. */
+/* Weights files: safetensors with the configuration among the metadata. A file is read whole, and
+ * everything in it is checked before a model is given out. */
 #include "model/model_text.h"
 #include "model/tensors.h"
 
@@ -18,7 +18,7 @@
 /* The numbers of EXPHIL_TYPE_F32 and _F64 come first. */
 static const int32_t dtype_of[] = {XPH_DTYPE_F32, XPH_DTYPE_F64};
 
-/* ---- writing ------------------------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------------------- */
 
 static void describe(const exphil_model *model, const void *host, xph_array *arrays)
 {
@@ -103,7 +103,7 @@ exphil_status exphil_model_save(const exphil_model *model, const char *path, exp
     return xph_file_commit(&writer, error);
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------- */
 
 /* A decimal number of 64 bits, written as this library writes it. Absent: 0, for files made elsewhere. */
 static exphil_status read_counter(const xph_tensors *file, const char *key, uint64_t *value,

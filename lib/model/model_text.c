@@ -1,5 +1,5 @@
-/* A model's configuration as JSON text: every field of exphil_model_config with its default written out, and the whole
- * spec. Enumerations are words, 64-bit numbers that JSON cannot carry are hexadecimal text. */
+/* A model's configuration as JSON text: every field of exphil_model_config with its default written out,
+ * and the whole spec. Enumerations are words, 64-bit numbers that JSON cannot carry are hexadecimal text. */
 #include "model/model_text.h"
 
 #include <stddef.h>
@@ -29,7 +29,7 @@ static const char *const mode_words[] = {"carry", "window", NULL};
 static const char *const order_words[] = {"independent", "autoregressive", NULL};
 static const char *const type_words[] = {"F32", "F64", NULL};
 
-/* ---- writing ------------------------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------------------- */
 
 static void write_ids(const exphil_spec *spec, xph_json_out *out)
 {
@@ -84,7 +84,7 @@ void xph_model_text_write(const exphil_model *model, xph_json_out *out)
     xph_json_close(out, '}');
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------- */
 
 static exphil_status read_int32(const xph_json *json, int32_t object, const char *name, int32_t *value,
                                 exphil_error *error)

@@ -1,5 +1,5 @@
-/* Models with weights in fewer bits. This release has kernels for none of the types: the call says so, after looking at
- * its arguments as it always will. */
+/* Models with weights in fewer bits. This release has kernels for none of the types: the call says so,
+ * after looking at its arguments as it always will. */
 #include "model/model_internal.h"
 
 static const char *type_name(int32_t type)

@@ -1,6 +1,6 @@
-/* Weights files. The first byte says what the rest is: 0 a whole file; else the text of the configuration, put into
- * a good file, so that the search need not find its way through lengths and offsets. What is taken must come back the same
- * after it was saved: save(load(save(x))) == save(x). */
+/* Weights files. The first byte says what the rest is: 0 a whole file; else the text of the configuration,
+ * put into a good file, so that the search need not find its way through lengths and offsets. What is
+ * taken must come back the same after it was saved: save(load(save(x))) == save(x). */
 #include "file/file.h"
 #include "memory_io.h"
 

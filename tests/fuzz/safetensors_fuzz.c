@@ -1,5 +1,5 @@
-/* Any bytes as a safetensors file. What is taken must be covered by its tensors, and must come back the same after it
- * was written in our own way: write(parse(write(x))) == write(x). */
+/* Any bytes as a safetensors file. What is taken must be covered by its tensors, and must come back the
+ * same after it was written in our own way: write(parse(write(x))) == write(x). */
 #include "file/file.h"
 #include "memory_io.h"
 

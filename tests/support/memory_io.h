@@ -1,4 +1,5 @@
-/* File hooks that keep the last file written in memory: for fuzz targets, which have no time for a file system. */
+/* File hooks that keep the last file written in memory: for fuzz targets, which have no time for a file
+ * system. */
 #ifndef EXPHIL_MEMORY_IO_H
 #define EXPHIL_MEMORY_IO_H
 

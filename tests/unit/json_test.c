@@ -1,5 +1,5 @@
-/* JSON: what is taken and what is refused, against jansson as an independent reader; getters; the writer; memory that
- * fails. */
+/* JSON: what is taken and what is refused, against jansson as an independent reader; getters; the writer;
+ * memory that fails. */
 #include "test.h"
 
 #include "file/file.h"
@@ -94,7 +94,7 @@ static void limits_of_size(void **state)
     free(text);
 }
 
-/* ---- against jansson ----------------------------------------------------------------------------------------- */
+/* ---- against jansson ----------------------------------------------------------------------------------- */
 
 static void same(const xph_json *json, int32_t at, const json_t *other)
 {
@@ -135,8 +135,9 @@ static void same(const xph_json *json, int32_t at, const json_t *other)
     }
 }
 
-/* jansson reads numbers at once and refuses large ones; here that is the getters' work. Depth and values are limits
- * that only this reader has, and jansson passes over zero bytes between values. Returns 1 when both took the text. */
+/* jansson reads numbers at once and refuses large ones; here that is the getters' work. Depth and values
+ * are limits that only this reader has, and jansson passes over zero bytes between values. Returns 1 when
+ * both took the text. */
 static int compare(const char *text, size_t bytes)
 {
     json_error_t why;
@@ -217,7 +218,7 @@ static void every_prefix_and_flip(void **state)
     }
 }
 
-/* ---- getters -------------------------------------------------------------------------------------------------- */
+/* ---- getters ------------------------------------------------------------------------------------------- */
 
 static xph_json *read_good(const char *text)
 {
@@ -281,7 +282,7 @@ static void hex_is_strict(void **state)
     assert_true(value == UINT64_MAX);
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------------------- */
 
 static void write_some(xph_json_out *out)
 {

@@ -1,5 +1,5 @@
-/* Weights files of models: what is saved comes back to the last bit and the same bytes; everything that does not belong
- * together is refused by name; damage, missing memory, failing files; Python in between. */
+/* Weights files of models: what is saved comes back to the last bit and the same bytes; everything that
+ * does not belong together is refused by name; damage, missing memory, failing files; Python in between. */
 #include "model_case.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static int close_context(void **state)
     return 0;
 }
 
-/* ---- there and back -------------------------------------------------------------------------------------------- */
+/* ---- there and back ------------------------------------------------------------------------------------ */
 
 static exphil_model *load(const char *path)
 {
@@ -105,9 +105,10 @@ static void the_default_comes_back(void **state)
     there_and_back(&config); /* melee2 and exphil81 */
 }
 
-/* ---- what is in the file ---------------------------------------------------------------------------------------- */
+/* ---- what is in the file ------------------------------------------------------------------------------- */
 
-/* A file taken apart, to be put together again with something changed. Everything is malloc'ed or in the file. */
+/* A file taken apart, to be put together again with something changed. Everything is malloc'ed or in the
+ * file. */
 typedef struct parts {
     char *file;
     xph_tensors tensors;
@@ -372,7 +373,7 @@ static void a_layout_that_has_changed(void **state)
     exphil_model_destroy(model);
 }
 
-/* ---- more than the model ---------------------------------------------------------------------------------------- */
+/* ---- more than the model ------------------------------------------------------------------------------- */
 
 static void extra_pairs_and_counters(void **state)
 {
@@ -452,7 +453,7 @@ static void arguments_and_paths(void **state)
     exphil_model_destroy(model);
 }
 
-/* ---- damage ------------------------------------------------------------------------------------------------------- */
+/* ---- damage -------------------------------------------------------------------------------------------- */
 
 static exphil_status load_copy(const char *file, size_t bytes, exphil_error *error)
 {

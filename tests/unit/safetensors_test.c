@@ -1,5 +1,6 @@
-/* safetensors: what the format allows is read, everything else is refused with a place; what is written is canonical,
- * aligned, summed, and read by the format's own package; damage, missing memory and failing files. */
+/* safetensors: what the format allows is read, everything else is refused with a place; what is written is
+ * canonical, aligned, summed, and read by the format's own package; damage, missing memory and failing
+ * files. */
 #include "test.h"
 
 #include "file/file.h"
@@ -24,7 +25,7 @@ static int close_context(void **state)
     return 0;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------- */
 
 /* Length, header, data_bytes of 0, 1, 2, ...; malloc'ed. */
 static uint8_t *make_file(const char *header, size_t data_bytes, size_t *bytes)
@@ -195,7 +196,7 @@ static void most_tensors(void **state)
     }
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------------------- */
 
 #define COUNT 5
 static uint8_t values[512];
@@ -339,7 +340,7 @@ static void python_reads_and_writes(void **state)
     free(file);
 }
 
-/* ---- damage --------------------------------------------------------------------------------------------------- */
+/* ---- damage -------------------------------------------------------------------------------------------- */
 
 static void every_prefix_and_flip(void **state)
 {

@@ -148,7 +148,7 @@ static void packed_form_follows(void **state)
     exphil_model_destroy(model);
 }
 
-/* ---- DLPack ---------------------------------------------------------------------------------------------------- */
+/* ---- DLPack -------------------------------------------------------------------------------------------- */
 
 static void check_export(const exphil_model *model, const xph_dlpack_tensor *tensor, int32_t type)
 {
