@@ -654,7 +654,7 @@ typedef struct exphil_optimizer exphil_optimizer;
  * running over periods of restart_updates, each restart_factor times the last. low = rate * low_ratio. */
 enum { EXPHIL_SCHEDULE_CONSTANT = 0, EXPHIL_SCHEDULE_COSINE = 1, EXPHIL_SCHEDULE_RESTARTS = 2 };
 
-/* AdamW (Loshchilov & Hutter 2019): decoupled decay on matrices only (no biases, norms, A_log, D), bias correction,
+/* AdamW (Loshchilov & Hutter 2019): decoupled decay on matrices only (not on biases, norms, A_log, D, relative_bias, heads.past), bias correction,
  * epsilon outside the root. Gradients are clipped to a global norm. */
 typedef struct exphil_optimizer_config {
     size_t struct_size;
@@ -703,7 +703,8 @@ typedef struct exphil_trainer_config {
     size_t struct_size;
     const exphil_head_loss *losses;     /* [A]; NULL: all defaults */
     int64_t accumulate;                 /* batches per update; 0 = 1 */
-    int32_t checkpoint_blocks;          /* recompute activations of every n blocks in backward; 0 = keep all */
+    int32_t checkpoint_blocks;          /* recompute activations of every n blocks in backward; 0 = keep all, the only
+                                           value of this release (else EXPHIL_E_UNSUPPORTED) */
     int32_t reserved;
 } exphil_trainer_config;
 #define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0 }
