@@ -92,7 +92,8 @@ static void give_taken(const xph_heads_grad_args *grad, const xph_head *head, in
     }
 }
 
-/* dv[l] += dy[l] SiLU(s); dh = sum_l dy[l] v[l]; ds += dh SiLU'(s). count: of the columns, a constant for most. */
+/* dv[l] += dy[l] SiLU(s); dh = sum_l dy[l] v[l]; ds += dh SiLU'(s). count: of the columns, a constant for
+ * most. */
 XPH_INLINE void head_back(const xph_heads_grad_args *grad, const xph_head *head, const real *dy,
                           const columns *c, int64_t count, const real *s, real *ds)
 {

@@ -24,7 +24,8 @@ XPH_INLINE void trunk_hidden(const real *s, int64_t columns, real *hidden)
     for (int64_t i = 0; i < columns; i++) hidden[i] = real_silu(s[i]);
 }
 
-XPH_INLINE void trunk_bias(const xph_heads_args *args, int64_t row, int64_t first, int64_t count, real *logits)
+XPH_INLINE void trunk_bias(const xph_heads_args *args, int64_t row, int64_t first, int64_t count,
+                           real *logits)
 {
     const real *bias = args->bias, *base = args->base ? (const real *)args->base + row * args->ldbase : NULL;
     for (int64_t i = first; i < first + count; i++)
