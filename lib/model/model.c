@@ -121,7 +121,9 @@ exphil_status xph_model_outline(exphil_context *context, const exphil_model_conf
     made->device = xph_context_backend(context);
     made->config = known;
     atomic_init(&made->references, 1);
+    xph_fpu saved = xph_fpu_push();
     exphil_status status = fill_model(made, error);
+    xph_fpu_pop(saved);
     if (status < 0) {
         free_model(made);
         return status;

@@ -257,11 +257,12 @@ static exphil_status check_settings(const exphil_trainer *trainer, const xph_jso
     int32_t object;
     XPH_TRY(xph_json_get_int(json, 0, "version", 1, 1, &version, error));
     XPH_TRY(xph_json_get(json, 0, "settings", XPH_JSON_OBJECT, &object, error));
+    bool fed = xph_json_find(json, object, "dataset") >= 0;
+    if (fed != (trainer->prefetcher != NULL))
+        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made %s a prefetcher, this trainer has %s",
+                        fed ? "with" : "without", fed ? "none" : "one");
     for (int64_t i = 0; i < count; i++) {
         uint64_t stored;
-        if (xph_json_find(json, object, settings[i].name) < 0)
-            return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint has no %s: it was made without a prefetcher",
-                            settings[i].name);
         XPH_TRY(xph_json_get_hex(json, object, settings[i].name, &stored, error));
         if (stored == settings[i].value) continue;
         return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made with another %s (%016llx, now %016llx)",
@@ -360,7 +361,6 @@ static exphil_status seek(const exphil_trainer *trainer, const uint64_t counters
 static exphil_status resume_from(checkpoint *c, const xph_tensors *file, const xph_json *json, exphil_error *error)
 {
     uint64_t counters[COUNTERS];
-    XPH_TRY(check_settings(c->trainer, json, error));
     XPH_TRY(read_counters(json, counters, error));
     XPH_TRY(list_arrays(c, error));
     XPH_TRY(take_arrays(c, file, error));
@@ -389,12 +389,15 @@ static exphil_status resume_file(exphil_trainer *trainer, const char *path, cons
     xph_json *json = NULL;
     XPH_TRY(xph_json_parse(trainer->context, text, strlen(text), CHECKPOINT_KEY, 0, &json, error));
     checkpoint c = { .trainer = trainer };
-    exphil_status status = take_shape(trainer, json, error);
+    bool shaped = trainer->feed.net != NULL;
+    exphil_status status = check_settings(trainer, json, error);
+    if (status >= 0) status = take_shape(trainer, json, error);
     if (status >= 0) {
         status = checkpoint_make(&c, trainer, path, error);
         if (status >= 0) status = resume_from(&c, file, json, error);
         checkpoint_free(&c);
     }
+    if (status < 0 && !shaped) xph_trainer_drop_shape(trainer);
     xph_json_free(json);
     return status;
 }

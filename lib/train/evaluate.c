@@ -9,7 +9,7 @@ typedef struct tally {
     const exphil_spec *spec;
     const xph_head *heads;
     const xph_baseline *baseline;
-    int32_t *last;                      /* [B, A] target of the frame before, per lane */
+    int64_t slots;                      /* past actions per row, at least 1: the first is that of the frame before */
     int64_t frames, change_frames, exact, exact_change, exact_copy, exact_majority, exact_majority_change;
     double nll, frequency_nll;
     struct { double loss, nll, frequency; int64_t right, top3, right_change, changes, majority, copied; }
@@ -83,28 +83,12 @@ static void count_row(tally *t, const double *logits, const int32_t *target, con
     t->exact_majority_change += majority && !same;
 }
 
-static const int32_t *before_row(tally *t, const exphil_batch *batch, int64_t b, int64_t time, int32_t *neutral)
-{
-    int64_t row = b * batch->time + time, heads = t->spec->head_count;
-    for (int64_t h = 0; h < heads; h++) neutral[h] = t->spec->heads[h].neutral;
-    if (batch->reset[row]) return neutral;
-    return time > 0 ? &batch->actions[(row - 1) * heads] : &t->last[b * heads];
-}
-
 static void count_batch(tally *t, const exphil_batch *batch, const double *logits, int64_t width)
 {
     int64_t heads = t->spec->head_count;
-    int32_t neutral[EXPHIL_HEADS_MAX];
-    for (int64_t b = 0; b < batch->batch; b++) {
-        for (int64_t time = 0; time < batch->time; time++) {
-            int64_t row = b * batch->time + time;
-            if (batch->mask[row] > 0.0f)
-                count_row(t, logits + row * width, &batch->actions[row * heads],
-                          before_row(t, batch, b, time, neutral));
-        }
-        memcpy(&t->last[b * heads], &batch->actions[((b + 1) * batch->time - 1) * heads],
-               (size_t)heads * sizeof(int32_t));
-    }
+    for (int64_t row = 0; row < batch->batch * batch->time; row++)
+        if (batch->mask[row] > 0.0f)
+            count_row(t, logits + row * width, &batch->actions[row * heads], &batch->past[row * t->slots * heads]);
 }
 
 static double share(int64_t part, int64_t whole) { return whole ? (double)part / (double)whole : 0.0; }
@@ -159,15 +143,13 @@ typedef struct evaluation {
     xph_baseline baseline;
     float *narrow;
     double *wide;
-    int32_t *last;
-    size_t narrow_bytes, wide_bytes, last_bytes;
+    size_t narrow_bytes, wide_bytes;
 } evaluation;
 
 static void evaluation_free(evaluation *e)
 {
     xph_free(e->context, e->narrow, e->narrow_bytes);
     xph_free(e->context, e->wide, e->wide_bytes);
-    xph_free(e->context, e->last, e->last_bytes);
     xph_baseline_free(&e->baseline);
     xph_feed_destroy(&e->feed);
     xph_sampler_destroy(e->sampler);
@@ -185,6 +167,7 @@ static exphil_status evaluation_make(evaluation *e, const exphil_model *model, c
     sampling.batch = batch ? batch : 16;
     if (!window && sampling.batch > info.episodes) sampling.batch = info.episodes;
     sampling.in_order = 1;
+    if (sampling.action_slots == 0) sampling.action_slots = 1; /* for the tally; the net takes none */
     sampling.last_only = window;
     sampling.segment_frames = window ? 0 : info.frames;
     XPH_TRY(xph_sampler_create(dataset, &sampling, &e->sampler, error));
@@ -195,11 +178,9 @@ static exphil_status evaluation_make(evaluation *e, const exphil_model *model, c
     size_t rows = (size_t)(first.batch * first.time), logits = (size_t)xph_model_shape_of(model)->logits;
     e->narrow_bytes = rows * logits * sizeof(float);
     e->wide_bytes = rows * logits * sizeof(double);
-    e->last_bytes = (size_t)first.batch * EXPHIL_HEADS_MAX * sizeof(int32_t);
     e->narrow = xph_alloc(e->context, e->narrow_bytes);
     e->wide = xph_alloc(e->context, e->wide_bytes);
-    e->last = xph_calloc(e->context, 1, e->last_bytes);
-    return e->narrow && e->wide && e->last ? EXPHIL_OK : xph_no_memory(e->wide_bytes, error);
+    return e->narrow && e->wide ? EXPHIL_OK : xph_no_memory(e->wide_bytes, error);
 }
 
 static exphil_status evaluation_run(evaluation *e, const void *weights, const void *packed, const xph_losses *losses,
@@ -215,7 +196,12 @@ static exphil_status evaluation_run(evaluation *e, const void *weights, const vo
         if (status >= 0) status = fetch_logits(&e->feed, e->narrow, e->wide);
         if (status < 0) return xph_fail(error, status, "evaluation: the device failed");
         xph_feed_swap(&e->feed);
-        for (int64_t h = 0; h < t->spec->head_count; h++) t->head[h].loss += sums[h];
+        for (int64_t h = 0; h < t->spec->head_count; h++) {
+            if (!(sums[h] - sums[h] == 0.0))
+                return xph_fail(error, EXPHIL_E_NUMERIC, "evaluation: the loss of head %s is not finite in batch %lld",
+                                t->spec->heads[h].name, (long long)i);
+            t->head[h].loss += sums[h];
+        }
         count_batch(t, &batch, e->wide, xph_model_shape_of(e->feed.model)->logits);
     }
     return EXPHIL_OK;
@@ -235,17 +221,19 @@ exphil_status xph_evaluate(const exphil_model *model, const void *weights, const
                            const exphil_dataset *dataset, const exphil_dataset *frequencies, const xph_losses *losses,
                            int64_t batch, exphil_report *report, exphil_error *error)
 {
+    exphil_report known = EXPHIL_REPORT_INIT, trial = EXPHIL_REPORT_INIT;
+    trial.struct_size = report->struct_size; /* refused before the work, not after it */
+    XPH_TRY(xph_config_give(&trial, &known, sizeof known, sizeof known, "exphil_report", error));
     XPH_TRY(check_spec(model, dataset, error));
     if (frequencies) XPH_TRY(check_spec(model, frequencies, error));
     if (batch < 0 || batch > 4096) return xph_fail(error, EXPHIL_E_INVALID, "batch must lie in 0..4096");
     evaluation e = { .context = xph_model_context(model) };
     exphil_status status = evaluation_make(&e, model, dataset, frequencies, batch, error);
     tally t = { .spec = xph_model_spec(model), .heads = xph_model_heads(model), .baseline = &e.baseline,
-                .last = e.last };
+                .slots = xph_model_shape_of(model)->slots ? xph_model_shape_of(model)->slots : 1 };
     if (status >= 0) status = evaluation_run(&e, weights, packed, losses, &t, error);
     evaluation_free(&e);
     if (status < 0) return status;
-    exphil_report known = EXPHIL_REPORT_INIT;
     fill_report(&t, losses, &known);
     return xph_config_give(report, &known, sizeof known, sizeof known, "exphil_report", error);
 }

@@ -84,6 +84,7 @@ struct exphil_trainer {
     int64_t accumulate;
     xph_feed feed;                      /* feed.net NULL until the shape is known */
     void *weights, *packed, *gradients, *norm_scratch;
+    void *kept;                         /* carried state before an update of several batches; NULL for one */
     size_t arena_bytes, packed_bytes, norm_scratch_bytes;
     double *norm_out;                   /* device: norm */
     int64_t *bad_out;                   /* device: first bad element */
@@ -92,7 +93,9 @@ struct exphil_trainer {
     uint64_t base_updates, base_frames; /* training that the model had seen before */
 };
 
+/* Makes the feed on the first call; later ones must ask for the same shape. drop makes it as if never called. */
 exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t time, exphil_error *error);
+void xph_trainer_drop_shape(exphil_trainer *trainer);
 /* Evaluation of given weights; what exphil_evaluate and exphil_trainer_evaluate share. */
 exphil_status xph_evaluate(const exphil_model *model, const void *weights, const void *packed,
                            const exphil_dataset *dataset, const exphil_dataset *frequencies, const xph_losses *losses,

@@ -2,11 +2,18 @@
  * run is a function of its seeds whatever the number of threads. */
 #include "train/train.h"
 
+void xph_trainer_drop_shape(exphil_trainer *trainer)
+{
+    if (trainer->kept) trainer->device->backend->free(trainer->device, trainer->kept, trainer->feed.bytes[6]);
+    trainer->kept = NULL;
+    xph_feed_destroy(&trainer->feed);
+}
+
 static void free_trainer(exphil_trainer *trainer)
 {
     exphil_context *context = trainer->context;
     const xph_backend *backend = trainer->device->backend;
-    xph_feed_destroy(&trainer->feed);
+    xph_trainer_drop_shape(trainer);
     if (trainer->weights) backend->free(trainer->device, trainer->weights, trainer->arena_bytes);
     if (trainer->gradients) backend->free(trainer->device, trainer->gradients, trainer->arena_bytes);
     if (trainer->packed) backend->free(trainer->device, trainer->packed, trainer->packed_bytes);
@@ -123,7 +130,15 @@ exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t 
                         (long long)time, (long long)trainer->feed.batch, (long long)trainer->feed.time);
     }
     XPH_TRY(xph_feed_create(trainer->model, batch, time, XPH_NET_TRAIN, &trainer->feed, error));
-    return xph_net_pack(trainer->feed.net, trainer->weights, trainer->packed);
+    exphil_status status = EXPHIL_OK;
+    if (trainer->accumulate > 1 && trainer->feed.state_bytes)
+        status = device_block(trainer, trainer->feed.bytes[6], &trainer->kept, error);
+    if (status >= 0) {
+        status = xph_net_pack(trainer->feed.net, trainer->weights, trainer->packed);
+        if (status < 0) xph_fail(error, status, "trainer: the device could not pack the weights");
+    }
+    if (status < 0) xph_trainer_drop_shape(trainer);
+    return status;
 }
 
 static exphil_status attach(exphil_trainer *trainer, exphil_optimizer *optimizer, exphil_error *error)
@@ -185,7 +200,12 @@ exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which,
     if (which == EXPHIL_WEIGHTS_AVERAGED && !trainer->optimizer->average)
         return xph_fail(error, EXPHIL_E_STATE, "no averaged weights: the optimizer's ema_decay is 0");
     XPH_TRY(xph_context_check(trainer->context, error));
+    xph_busy *busy = &((exphil_trainer *)(uintptr_t)trainer)->busy;
+    if (!xph_busy_enter(busy)) return xph_busy_error("trainer", error);
     const void *weights = which == EXPHIL_WEIGHTS ? trainer->weights : trainer->optimizer->average;
-    return xph_model_with_weights(trainer->model, weights, trainer->base_updates + (uint64_t)trainer->optimizer->updates,
-                                  trainer->base_frames + (uint64_t)trainer->frames, model, error);
+    exphil_status status =
+        xph_model_with_weights(trainer->model, weights, trainer->base_updates + (uint64_t)trainer->optimizer->updates,
+                               trainer->base_frames + (uint64_t)trainer->frames, model, error);
+    xph_busy_leave(busy);
+    return status;
 }

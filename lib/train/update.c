@@ -3,15 +3,14 @@
 
 /* What one update gathers over its batches. */
 typedef struct gathered {
-    double loss, head[EXPHIL_HEADS_MAX], weight; /* weight: number of batches that had frames */
+    double loss, head[EXPHIL_HEADS_MAX];
     int64_t frames, epoch, waited_ns;
+    int64_t taken, first_epoch, first_index; /* batches from the prefetcher, and which was the first */
 } gathered;
 
 static exphil_status check_batch(const exphil_trainer *trainer, const exphil_batch *batch, exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
-    if (batch->struct_size < sizeof *batch)
-        return xph_fail(error, EXPHIL_E_VERSION, "exphil_batch: struct_size %zu is not known", batch->struct_size);
     if (batch->batch < 1 || batch->time < 1 || batch->batch > 4096 || batch->time > 65536)
         return xph_fail(error, EXPHIL_E_INVALID, "batch: %lld x %lld is out of range", (long long)batch->batch,
                         (long long)batch->time);
@@ -76,10 +75,8 @@ static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batc
                               trainer->gradients);
     if (status < 0) return xph_fail(error, status, "trainer: the device failed in the backward pass");
     xph_feed_swap(&trainer->feed);
-    sum->frames += batch->frames;
+    for (int64_t row = 0; row < batch->batch * batch->time; row++) sum->frames += batch->mask[row] > 0.0f;
     sum->epoch = batch->epoch;
-    trainer->epoch = batch->epoch;
-    trainer->index = batch->index + 1;
     return EXPHIL_OK;
 }
 
@@ -163,13 +160,24 @@ static exphil_status next_batch(exphil_trainer *trainer, exphil_batch *batch, ga
     if (status == EXPHIL_END) status = exphil_prefetcher_next(trainer->prefetcher, batch, error);
     sum->waited_ns += xph_clock_ns() - began;
     if (status == EXPHIL_END) return xph_fail(error, EXPHIL_E_INTERNAL, "an epoch without batches");
-    return status;
+    XPH_TRY(status);
+    if (sum->taken++ == 0) {
+        sum->first_epoch = batch->epoch;
+        sum->first_index = batch->index;
+    }
+    trainer->epoch = batch->epoch;
+    trainer->index = batch->index + 1;
+    return EXPHIL_OK;
 }
 
 static exphil_status gather(exphil_trainer *trainer, const exphil_batch *given, gathered *sum, exphil_error *error)
 {
     int64_t parts = given ? 1 : trainer->accumulate;
-    exphil_status status = trainer->device->backend->zero(xph_net_stream(trainer->feed.net), trainer->gradients, trainer->arena_bytes);
+    const xph_backend *backend = trainer->device->backend;
+    xph_stream *stream = xph_net_stream(trainer->feed.net);
+    exphil_status status = backend->zero(stream, trainer->gradients, trainer->arena_bytes);
+    if (status >= 0 && trainer->kept)
+        status = backend->copy(stream, trainer->kept, trainer->feed.state[0], trainer->feed.bytes[6]);
     if (status < 0) return xph_fail(error, status, "trainer: the device could not clear the gradient");
     for (int64_t part = 0; part < parts; part++) {
         exphil_batch batch = EXPHIL_BATCH_INIT;
@@ -180,14 +188,40 @@ static exphil_status gather(exphil_trainer *trainer, const exphil_batch *given, 
     return EXPHIL_OK;
 }
 
+/* An update that ended early (the host cancelled between two of its batches) takes its batches again. */
+static void give_back(exphil_trainer *trainer, const gathered *sum)
+{
+    if (sum->taken == 0) return;
+    if (exphil_prefetcher_seek(trainer->prefetcher, sum->first_epoch, sum->first_index, NULL) < 0) return;
+    trainer->epoch = sum->first_epoch;
+    trainer->index = sum->first_index;
+    if (trainer->kept)
+        (void)trainer->device->backend->copy(xph_net_stream(trainer->feed.net), trainer->feed.state[0], trainer->kept,
+                                             trainer->feed.bytes[6]);
+}
+
+/* Refused before anything is done, so that a bad output costs no update. */
+static exphil_status check_metrics(const exphil_metrics *metrics, exphil_error *error)
+{
+    exphil_metrics trial = EXPHIL_METRICS_INIT, known = EXPHIL_METRICS_INIT;
+    if (!metrics) return EXPHIL_OK;
+    trial.struct_size = metrics->struct_size;
+    return xph_config_give(&trial, &known, sizeof known, sizeof known, "exphil_metrics", error);
+}
+
 static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, exphil_metrics *metrics,
                             exphil_error *error)
 {
     int64_t began = xph_clock_ns();
     gathered sum = { 0 };
     double norm = 0.0, rate = xph_schedule_rate(&trainer->optimizer->config, trainer->optimizer->updates);
+    XPH_TRY(check_metrics(metrics, error));
     if (xph_cancelled(trainer->context)) return xph_fail(error, EXPHIL_E_CANCELLED, "update cancelled by the host");
-    XPH_TRY(gather(trainer, given, &sum, error));
+    exphil_status status = gather(trainer, given, &sum, error);
+    if (status < 0) {
+        give_back(trainer, &sum);
+        return status;
+    }
     XPH_TRY(finish(trainer, &sum, &norm, error));
     return give_metrics(trainer, &sum, norm, began, rate, metrics, error);
 }
@@ -224,14 +258,16 @@ exphil_status exphil_trainer_step(exphil_trainer *trainer, exphil_metrics *metri
 exphil_status exphil_trainer_step_batch(exphil_trainer *trainer, const exphil_batch *batch, exphil_metrics *metrics,
                                         exphil_error *error)
 {
+    exphil_batch known = EXPHIL_BATCH_INIT;
     if (!batch) return xph_fail(error, EXPHIL_E_INVALID, "batch is NULL");
+    XPH_TRY(xph_config_take(&known, sizeof known, batch, sizeof known, "exphil_batch", error));
     XPH_TRY(enter(trainer, error));
-    exphil_status status = check_batch(trainer, batch, error);
-    if (status >= 0) status = check_values(trainer, batch, error);
-    if (status >= 0) status = xph_trainer_shape(trainer, batch->batch, batch->time, error);
+    exphil_status status = check_batch(trainer, &known, error);
+    if (status >= 0) status = check_values(trainer, &known, error);
+    if (status >= 0) status = xph_trainer_shape(trainer, known.batch, known.time, error);
     if (status < 0) {
         xph_busy_leave(&trainer->busy);
         return status;
     }
-    return guarded_update(trainer, batch, metrics, error);
+    return guarded_update(trainer, &known, metrics, error);
 }
