@@ -1,8 +1,9 @@
-/* Table A on the CPU: memory is the context's, work is done when run returns, an operation is the first candidate of the
- * best kernel set that accepts its arguments, its phases spread over the threads of the context.
+/* Table A on the CPU: memory is the context's, work is done when run returns, an operation is the first
+ * candidate of the best kernel set that accepts its arguments, its phases spread over the threads of the
+ * context.
  *
- * Splitting items over threads never changes a result: an item is a whole set of outputs, summed in its own fixed
- * order.
+ * Splitting items over threads never changes a result: an item is a whole set of outputs, summed in its own
+ * fixed order.
  */
 #include "cpu/kernels.h"
 
@@ -19,7 +20,7 @@ typedef struct cpu_stream {
     uint32_t flags;
 } cpu_stream;
 
-/* Items of one phase given out in runs, so that a worker takes a few long pieces rather than many short ones. */
+/* Items of one phase given out in runs: a worker takes a few long pieces rather than many short ones. */
 typedef struct spread {
     const xph_phase *phase;
     const void *args;

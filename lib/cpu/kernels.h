@@ -1,10 +1,11 @@
-/* Table B: CPU kernels per instruction set. A set is one `static const` table made by compiling lib/cpu/ref (and, for a
- * level that has better code, its own folder) with that level's flags; XPH_SET names it. All sets of one type give the
- * same bits: sums run in one fixed order, multiply-adds are explicit fma, no libm.
+/* Table B: CPU kernels per instruction set. A set is one `static const` table made by compiling lib/cpu/ref
+ * (and, for a level that has better code, its own folder) with that level's flags; XPH_SET names it. All sets
+ * of one type give the same bits: sums run in one fixed order, multiply-adds are explicit fma, no libm.
  *
- * For every operation of table A a set has an ordered list of candidates, the last accepting everything. A candidate
- * is a chain of phases; the items of one phase are independent and may run on any thread in any order, phases run one
- * after the other. Tests and benchmarks walk the same lists.
+ * For every operation of table A a set has an ordered list of candidates, the last accepting everything (but
+ * no more than 256 states of a scan and 1024 taps of a convolution: they lie on the stack). A candidate is a
+ * chain of phases; the items of one phase are independent and may run on any thread in any order, phases run
+ * one after the other. Tests and benchmarks walk the same lists.
  */
 #ifndef XPH_CPU_KERNELS_H
 #define XPH_CPU_KERNELS_H
@@ -39,8 +40,8 @@ extern const xph_kernel_set xph_kernels_f32_ref, xph_kernels_f64_ref;
 extern const xph_kernel_set xph_kernels_f32_avx2, xph_kernels_f32_avx512;
 #endif
 
-/* Packed weights: panels of XPH_PANEL outputs, each [in][XPH_PANEL], so that one column of a panel lies together;
- * the last panel is filled up with zeros. All sets share the format. */
+/* Packed weights: panels of XPH_PANEL outputs, each [in][XPH_PANEL], so that one column of a panel lies
+ * together; the last panel is filled up with zeros. All sets share the format. */
 enum { XPH_PANEL = 16 };
 /* Bytes of packed for the operations that have it (linear, linear_pack, rnn), else 0. */
 size_t xph_kernels_packed_bytes(xph_op op, const void *args);

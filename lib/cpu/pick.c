@@ -1,5 +1,5 @@
-/* Which kernels run: the best set of a type that the instruction set level allows, and in it the first candidate that
- * accepts the arguments. */
+/* Which kernels run: the best set of a type that the instruction set level allows, and in it the first
+ * candidate that accepts the arguments. */
 #include "cpu/kernels.h"
 
 /* Ascending levels within a type. */

@@ -1,5 +1,5 @@
-/* The causal convolution against the formula in double, frames against chunks, resets, carried state and its gradient,
- * all gradients against differences. */
+/* The causal convolution against the formula in double, frames against chunks, resets, carried state and its
+ * gradient, all gradients against differences. */
 #include "kernel_test.h"
 
 #include <math.h>

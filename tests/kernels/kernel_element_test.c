@@ -1,4 +1,4 @@
-/* The functions of one number in single precision against libm in double, over all exponents and both signs. */
+/* The functions of one number in single precision against libm in double, over all exponents. */
 #define XPH_SET f32_ref
 #define XPH_REAL_F32
 #include "cpu/ref/real.h"

@@ -1,5 +1,5 @@
-/* Matrix products: every candidate against sums in double, packed and not, on odd shapes; gradients against differences;
- * a row alone and in a batch. */
+/* Matrix products: every candidate against sums in double, packed and not, on odd shapes; gradients against
+ * differences; a row alone and in a batch. */
 #include "kernel_test.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* LayerNorm with and without SiLU against the formula in double, gradients against differences, rows alone. */
+/* LayerNorm with and without SiLU against the formula in double, gradients against differences. */
 #include "kernel_test.h"
 
 #include <math.h>

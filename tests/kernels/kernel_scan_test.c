@@ -1,5 +1,5 @@
-/* Selective scan against its equations in double, frames against chunks, resets, carried state and its gradient, all
- * gradients against differences. */
+/* Selective scan against its equations in double, frames against chunks, resets, carried state and its
+ * gradient, all gradients against differences. */
 #include "kernel_test.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* The CPU behind table A: host table checked, memory, copies, queries, work spread over threads or kept inline. */
+/* The CPU behind table A: host table checked, memory, copies, queries, work spread over threads or kept
+ * inline. */
 #include "test.h"
 
 #include "backend.h"

@@ -1,7 +1,7 @@
-/* A kernel test as a table: which tensors an operation has, what goes in, what must come out. kt_check gives it to every
- * candidate of every set that this processor runs, in memory guarded behind and before, on 1, 2 and 4 threads, and
- * demands: double results within `tolerance64` of what is wanted, single ones within `tolerance32`, and all single
- * results bit for bit the same. Built on kernel_case.h.
+/* A kernel test as a table: which tensors an operation has, what goes in, what must come out. kt_check gives
+ * it to every candidate of every set that this processor runs, in memory guarded behind and before, on 1, 2
+ * and 4 threads, and demands: double results within `tolerance64` of what is wanted, single ones within
+ * `tolerance32`, and all single results bit for bit the same. Built on kernel_case.h.
  */
 #ifndef EXPHIL_KERNEL_TEST_H
 #define EXPHIL_KERNEL_TEST_H

@@ -1,5 +1,5 @@
-/* AdamW over one arena: every element on its own, in items of ITEM elements. The two halves of an arena, with and
- * without decay, may meet inside an item. */
+/* AdamW over one arena: every element on its own, in items of ITEM elements. The two halves of an arena, with
+ * and without decay, may meet inside an item. */
 #include "cpu/ref/real.h"
 
 enum { ITEM = 16384 };

@@ -1,9 +1,9 @@
 /* Causal depthwise convolution with SiLU, and its gradient.
  *
- * An item of the forward is one stream and a block of channels: loops over channels vectorise, time runs in order. The
- * input `lag` frames back is the row of x, a row of the carried state, or zeros when a reset lies between. The gradient
- * has blocks of channels as items and takes the streams in order: per stream dw and dbias are summed from 0 over
- * time, and these sums added in order to what is there.
+ * An item of the forward is one stream and a block of channels: loops over channels vectorise, time runs in
+ * order. The input `lag` frames back is the row of x, a row of the carried state, or zeros when a reset lies
+ * between. The gradient has blocks of channels as items and takes the streams in order: per stream dw and
+ * dbias are summed from 0 over time, and these sums added in order to what is there.
  */
 #include "cpu/ref/real.h"
 
@@ -80,7 +80,8 @@ static void before_activation(const place *p, int64_t t, const real *restrict tu
     }
 }
 
-/* Oldest row first, so that state_out may be state_in: a row moves towards the old end, and is read before that. */
+/* Oldest row first, so that state_out may be state_in: a row moves towards the old end, and is read before
+ * that. */
 static void save_state(const place *p)
 {
     const xph_conv_args *a = p->a;
@@ -136,8 +137,8 @@ static real *input_grad_at(const place *p, const xph_conv_grad_args *g, int64_t 
     return dstate ? dstate + state_at(p, a->taps - 1 + t - lag) : NULL;
 }
 
-/* Frame t: gradients of its inputs and weights from dp, the gradient before the activation. The input of the frame
- * itself meets its first term here, older ones are added to. */
+/* Frame t: gradients of its inputs and weights from dp, the gradient before the activation. The input of the
+ * frame itself meets its first term here, older ones are added to. */
 static void spread_frame(const place *p, const xph_conv_grad_args *g, int64_t t, const real *restrict turned,
                          const real *restrict dp, real *restrict dw)
 {

@@ -1,8 +1,9 @@
 /* Functions of one number for the kernels: exp, log, log1p, sigmoid, SiLU, tanh, softplus. Part of real.h.
  *
- * Single precision: own polynomials (Chebyshev fits made with 120 bits), no branches and no tables, so that loops over
- * them vectorise and give the same bits at every width. Within a few ulp on the whole range, denormal results
- * included; NaN gives NaN; nothing overflows on the way. Double precision is the reference and uses libm.
+ * Single precision: own polynomials (Chebyshev fits made with 120 bits), no branches and no tables, so that
+ * loops over them vectorise and give the same bits at every width. Within a few ulp on the whole range,
+ * denormal results included; NaN gives NaN; nothing overflows on the way. Double precision is the reference
+ * and uses libm.
  */
 #ifndef XPH_CPU_REF_ELEMENT_H
 #define XPH_CPU_REF_ELEMENT_H
@@ -95,8 +96,8 @@ XPH_INLINE real real_exp(real x)
 #  define EXP2_4   0x1.5f0956p-10f
 #  define EXP2_5   0x1.441412p-13f
 
-/* 2^x for x <= 0, cheaper than exp: no infinity to reach, and below 2^-126 it stays there. The low bits of `shifted`
- * are the exponent; those above it leave by the shift. */
+/* 2^x for x <= 0, cheaper than exp: no infinity to reach, and below 2^-126 it stays there. The low bits of
+ * `shifted` are the exponent; those above it leave by the shift. */
 XPH_INLINE real real_exp2_falling(real x)
 {
     float c = x < -126.0f ? -126.0f : x;
@@ -126,7 +127,8 @@ XPH_INLINE real real_log1p_unit(real x)
     return twice_atanh(x / (2.0f + x));
 }
 
-/* x = 2^n m with m in [sqrt(1/2), sqrt(2)); log x = n ln2 + 2 atanh((m-1)/(m+1)). Denormals are scaled up first. */
+/* x = 2^n m with m in [sqrt(1/2), sqrt(2)); log x = n ln2 + 2 atanh((m-1)/(m+1)). Denormals are scaled up
+ * first. */
 XPH_INLINE real real_log(real x)
 {
     float tiny = x < 0x1p-126f ? 0x1p23f : 1.0f, scale = x < 0x1p-126f ? -23.0f : 0.0f;

@@ -1,10 +1,11 @@
-/* Over flat arrays: Euclidean norm with a search for the first element that is not finite, and y = a x + b y. */
+/* Over flat arrays: Euclidean norm and the first element that is not finite, and y = a x + b y. */
 #include "cpu/ref/real.h"
 
 enum { ITEM = 16384 };
 
-/* ---- norm2: every item leaves sum = sum of (x / scale)^2 in XPH_LANES lanes of double; the last phase joins them in
- * order. Squares of floats fit a double; doubles are scaled by the largest power of two below their largest. ---- */
+/* ---- norm2: every item leaves sum = sum of (x / scale)^2 in XPH_LANES lanes of double; the last phase joins
+ * them in order. Squares of floats fit a double; doubles are scaled by the largest power of two below their
+ * largest. ---- */
 
 typedef struct partial {
     double scale, sum;
@@ -24,7 +25,7 @@ static int64_t norm2_items(const void *args)
 }
 
 #if defined(XPH_REAL_F64)
-/* Largest power of two not above |x|, by its bits; the smallest normal for 0 and denormals, 1 for infinity. */
+/* Largest power of two not above |x|, by its bits; the smallest normal for less, 1 for infinity. */
 static double power_below(double x)
 {
     uint64_t bits;

@@ -1,7 +1,8 @@
 /* Matrix products: y = x W^T + bias + residual, its gradients, and the packing of W.
  *
- * All are one tile product, acc[row][col] = FMA(a[row][k], b[k][col], acc) for k = 0, 1, 2, ... in order, so an output
- * depends on its own row and column alone: not on the batch, the threads or the width of a register.
+ * All are one tile product, acc[row][col] = FMA(a[row][k], b[k][col], acc) for k = 0, 1, 2, ... in order, so
+ * an output depends on its own row and column alone: not on the batch, the threads or the width of a
+ * register.
  *   forward    acc starts as the bias, k runs over the inputs; the residual is added last
  *   dx         acc starts as 0, k runs over the outputs
  *   dw, dbias  every SUM_ROWS rows are summed from 0, and these sums added in order to what is there
@@ -9,8 +10,8 @@
  */
 #include "cpu/ref/vec.h"
 
-/* TILE_ROWS x TILE_PANELS panels of accumulators fill the registers. One row alone takes GROUP panels at once, to have
- * enough independent sums under way. */
+/* TILE_ROWS x TILE_PANELS panels of accumulators fill the registers. One row alone takes GROUP panels at
+ * once, to have enough independent sums under way. */
 #if VEC_BYTES == 64
 enum { TILE_ROWS = 8, TILE_PANELS = 2 };
 #elif VEC_BYTES == 32

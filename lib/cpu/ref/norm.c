@@ -1,7 +1,8 @@
 /* LayerNorm over the width with an optional SiLU behind it, and its gradient.
  *
- * A row is summed in XPH_LANES lanes and two passes (mean, then squares about it). Gradients of gain and shift are summed
- * over the rows: SUM_ROWS rows from 0 in order, and these sums added in order to what is there.
+ * A row is summed in XPH_LANES lanes and two passes (mean, then squares about it). Gradients of gain and
+ * shift are summed over the rows: SUM_ROWS rows from 0 in order, and these sums added in order to what is
+ * there.
  */
 #include "cpu/ref/real.h"
 

@@ -1,10 +1,11 @@
-/* Ground of every file in lib/cpu/ref. Each of these files is compiled once per kernel set: -DXPH_SET=f32_avx2 names the
- * set, -DXPH_REAL_F32 or -DXPH_REAL_F64 says what `real` is. Static functions keep plain names; what leaves the file is
- * a list of candidates named by XPH_LIST.
+/* Ground of every file in lib/cpu/ref. Each of these files is compiled once per kernel set:
+ * -DXPH_SET=f32_avx2 names the set, -DXPH_REAL_F32 or -DXPH_REAL_F64 says what `real` is. Static functions
+ * keep plain names; what leaves the file is a list of candidates named by XPH_LIST.
  *
- * What keeps the bits the same in all sets: loops run over independent outputs, so that a compiler may vectorise them
- * without changing any sum; where one long sum is needed it runs in XPH_LANES lanes joined by sum_lanes; a*b+c is
- * written FMA(a, b, c) and contraction is off. Single precision uses no libm but fmaf (correctly rounded) and sqrtf.
+ * What keeps the bits the same in all sets: loops run over independent outputs, so that a compiler may
+ * vectorise them without changing any sum; where one long sum is needed it runs in XPH_LANES lanes joined by
+ * sum_lanes; a*b+c is written FMA(a, b, c) and contraction is off. Single precision uses no libm but fmaf
+ * (correctly rounded) and sqrtf.
  */
 #ifndef XPH_CPU_REF_REAL_H
 #define XPH_CPU_REF_REAL_H
@@ -42,7 +43,7 @@ typedef double real;
 /* xph_linear + _ + f32_avx2: for names that leave the file. */
 #define XPH_FN(name)         XPH_JOIN(XPH_JOIN(name, _), XPH_SET)
 /* The candidates of an operation:
- *   const xph_candidate XPH_LIST(norm)[] = {{.name = XPH_LABEL("norm"), .phase = {{items, run}}}, XPH_LIST_END}; */
+ *   const xph_candidate XPH_LIST(norm)[] = {{.name = XPH_LABEL("norm"), ...}, XPH_LIST_END}; */
 #define XPH_LIST(op)         XPH_FN(xph_##op)
 #define XPH_LABEL(text)      text "_" XPH_TEXT(XPH_SET)
 /* Every list of the set, in the order of xph_op. */
@@ -56,8 +57,8 @@ typedef double real;
 #define XPH_DECLARE_LIST(op) extern const xph_candidate XPH_LIST(op)[];
 XPH_ALL_LISTS(XPH_DECLARE_LIST)
 
-/* Before loops over independent outputs: nothing is carried from one turn to the next. Where clang may not act on it
- * (sanitizers, coverage) that is nothing to warn about. */
+/* Before loops over independent outputs: nothing is carried from one turn to the next. Where clang may not
+ * act on it (sanitizers, coverage) that is nothing to warn about. */
 #if defined(__clang__)
 #  define XPH_VECTOR _Pragma("clang loop vectorize(enable)")
 #  pragma clang diagnostic ignored "-Wpass-failed"
@@ -67,8 +68,8 @@ XPH_ALL_LISTS(XPH_DECLARE_LIST)
 
 #define XPH_INLINE static inline __attribute__((always_inline, unused))
 
-/* ---- counts: an operation is cut into items of at least some ten thousand multiply-adds, so that handing one to
- * another thread pays. Cuts depend on shapes alone. ---- */
+/* ---- counts: an operation is cut into items of at least some ten thousand multiply-adds, so that handing
+ * one to another thread pays. Cuts depend on shapes alone. ---- */
 
 XPH_INLINE int64_t int_min(int64_t a, int64_t b)
 {

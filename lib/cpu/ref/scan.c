@@ -1,11 +1,13 @@
 /* Selective scan (Mamba's S6) and its gradient.
  *
- * Work is done on blocks of LANES channels of one stream, whose state [N][LANES] stays at hand while time runs; inner
- * loops run over the channels of a block, sums over the states n run in order. Channels beyond the width compute on
- * zeros. The decay exp(-delta A) with A = exp(a_log) is 2^(-delta A log2(e)); A log2(e) is made once per block.
+ * Work is done on blocks of LANES channels of one stream, whose state [N][LANES] stays at hand while time
+ * runs; inner loops run over the channels of a block, sums over the states n run in order. Channels beyond
+ * the width compute on zeros. The decay exp(-delta A) with A = exp(a_log) is 2^(-delta A log2(e)); A log2(e)
+ * is made once per block.
  *
- * The gradient never holds [B,T,D,N]: a first run over time keeps the state at every CHUNK-th frame, then each chunk,
- * last first, is run again, keeping its states, and gone through backwards. See scratch_of for the memory.
+ * The gradient never holds [B,T,D,N]: a first run over time keeps the state at every CHUNK-th frame, then
+ * each chunk, last first, is run again, keeping its states, and gone through backwards. See struct layout
+ * for the memory.
  */
 #include "cpu/ref/vec.h"
 
@@ -119,8 +121,8 @@ static void skip_load(real *skip, const place *p)
     if (p->a->skip) memcpy(skip, (const real *)p->a->skip + p->channel, (size_t)p->count * sizeof(real));
 }
 
-/* One frame of the recurrence: after = decay before + delta x b, y = sum_n c[n] after[n]. before and after may be the
- * same; decays NULL: not wanted. All [N][LANES]. */
+/* One frame of the recurrence: after = decay before + delta x b, y = sum_n c[n] after[n]. before and after
+ * may be the same; decays NULL: not wanted. All [N][LANES]. */
 XPH_INLINE void advance(const frame *f, const real *rates, const real *b, const real *c, int64_t states,
                         const real *before, real *after, real *decays, real *y)
 {
@@ -164,8 +166,8 @@ static bool scan_accepts(const void *args)
     return a->states >= 1 && a->states <= MOST_STATES;
 }
 
-/* Blocks of one stream that make an item: some, so that a visit to a row takes more than a line of the cache; their
- * states lie on the stack. */
+/* Blocks of one stream that make an item: some, so that a visit to a row takes more than a line of the cache;
+ * their states lie on the stack. */
 static int64_t blocks_per_item(const xph_scan_args *a)
 {
     int64_t wanted = rows_per_item(a->time * a->states * LANES * WORK_PER_STATE);
@@ -229,8 +231,8 @@ static void scan_blocks(const xph_scan_args *a, int64_t stream, int64_t first, i
     }
 }
 
-/* One frame without turning anything: inner loops run over the states of a channel, which lie together, and only the
- * sum over them crosses. The same operations on every number, so the same bits. */
+/* One frame without turning anything: inner loops run over the states of a channel, which lie together, and
+ * only the sum over them crosses. The same operations on every number, so the same bits. */
 static void step_place(const place *p)
 {
     const xph_scan_args *a = p->a;
@@ -305,7 +307,8 @@ enum {
 };
 
 /* Scratch, in reals. A slot belongs to an item, which takes its groups of channels one after the other:
- *   per group  rates, carry, dlog [GROUP][N][LANES], marks [T/CHUNK][GROUP][N][LANES] (states at the chunks' starts)
+ *   per group  rates, carry, dlog [GROUP][N][LANES], marks [T/CHUNK][GROUP][N][LANES]:
+ *              the states where chunks begin
  *   per block  before [CHUNK+1][N][LANES] (the state before each frame), decay [CHUNK][N][LANES]
  *   per chunk  db, dc [CHUNK][N][LANES]
  * Behind the slots, what is summed in later phases: db and dc of each group [groups][M][N], da [B][D][N] and
@@ -445,8 +448,8 @@ typedef struct meeting {
     real rate[LANES];   /* sum of dh decay before A log2(e) */
 } meeting;
 
-/* One frame of the recurrence backwards. carry: gradient of the state after the frame without this frame's use of it,
- * in; of the state before it, out. */
+/* One frame of the recurrence backwards. carry: gradient of the state after the frame without this frame's
+ * use of it, in; of the state before it, out. */
 XPH_INLINE void back_states(const work *w, int64_t block, int64_t i, const frame *f, const real *ds,
                             const real *b, const real *c, meeting *m)
 {

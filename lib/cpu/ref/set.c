@@ -1,4 +1,5 @@
-/* The table of one kernel set: what lib/cpu/ref offers for every operation, compiled with the flags of XPH_SET. */
+/* The table of one kernel set: what lib/cpu/ref offers for every operation, compiled with the flags of
+ * XPH_SET. */
 #include "cpu/ref/real.h"
 
 #include "base/base.h"

@@ -1,6 +1,6 @@
-/* A register of reals, for the few loops that a compiler does not keep in registers by itself (matrix products, the
- * scan). The width differs between sets, results do not: every lane is an output of its own. Compiler vector extensions, and the
- * fused multiply-add of the set, which those lack.
+/* A register of reals, for the few loops that a compiler does not keep in registers by itself (matrix
+ * products, the scan). The width differs between sets, results do not: every lane is an output of its own.
+ * Compiler vector extensions, and the fused multiply-add of the set, which those lack.
  */
 #ifndef XPH_CPU_REF_VEC_H
 #define XPH_CPU_REF_VEC_H
