@@ -592,7 +592,8 @@ typedef struct exphil_sampling {
     int64_t time;                       /* T frames a chunk; 0 = 60 (WINDOW: the model's window) */
     int64_t stride;                     /* WINDOW: frames between starts; 0 = 1 */
     int64_t segment_frames;             /* CARRY: cut episodes into pieces of at most this many frames, which start
-                                           from a zero state; 0: as few pieces as fill all lanes */
+                                           from a zero state; 0: shuffled whole episodes in a ring, opened at a
+                                           random place and cut into B equal lanes */
     uint64_t seed;
     int32_t mode;                       /* EXPHIL_MODE_... */
     int32_t delay_frames;               /* d: target of row t is the action of frame t + d */
