@@ -6,6 +6,7 @@
 #include "file/file.h"
 
 #define CHECKPOINT_KEY "exphil.optimizer"
+#define CHECKPOINT_SUM_KEY "exphil.optimizer_xxh64" /* of that text: the file's own checksum is of the data only */
 #define CHECKPOINT_SUFFIX ".optimizer"
 enum { KINDS = 4 };
 static const char *const kind_name[KINDS] = { "weights", "m", "v", "average" };
@@ -210,9 +211,11 @@ static exphil_status write_optimizer(checkpoint *c, exphil_error *error)
 {
     xph_json_out json;
     XPH_TRY(write_json(c->trainer, &json, error));
-    const xph_pair pair = { CHECKPOINT_KEY, json.text };
+    char sum[XPH_HEX_TEXT];
+    const xph_pair pairs[] = { { CHECKPOINT_KEY, json.text },
+                               { CHECKPOINT_SUM_KEY, xph_hex_text(sum, xph_hash(json.text, json.bytes)) } };
     xph_file_writer writer;
-    exphil_status status = xph_tensors_write(c->trainer->context, c->arrays, c->count, &pair, 1, c->path, &writer, error);
+    exphil_status status = xph_tensors_write(c->trainer->context, c->arrays, c->count, pairs, 2, c->path, &writer, error);
     xph_json_drop(&json);
     if (status >= 0) status = xph_file_commit(&writer, error);
     return status;
@@ -381,11 +384,23 @@ static exphil_status take_shape(exphil_trainer *trainer, const xph_json *json, e
     return xph_trainer_shape(trainer, batch, time, error);
 }
 
+static exphil_status read_text(const char *path, const xph_tensors *file, const char **text, exphil_error *error)
+{
+    const char *found = xph_tensors_metadata(file, CHECKPOINT_KEY), *sum = xph_tensors_metadata(file, CHECKPOINT_SUM_KEY);
+    uint64_t expected;
+    if (!found || !sum)
+        return xph_fail(error, EXPHIL_E_FORMAT, "%s%s has no %s in its metadata", path, CHECKPOINT_SUFFIX,
+                        found ? CHECKPOINT_SUM_KEY : CHECKPOINT_KEY);
+    if (!xph_hex_value(sum, &expected) || !xph_hash_equal(xph_hash(found, strlen(found)), expected))
+        return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: %s is damaged, its checksum differs", CHECKPOINT_KEY);
+    *text = found;
+    return EXPHIL_OK;
+}
+
 static exphil_status resume_file(exphil_trainer *trainer, const char *path, const xph_tensors *file, exphil_error *error)
 {
-    const char *text = xph_tensors_metadata(file, CHECKPOINT_KEY);
-    if (!text) return xph_fail(error, EXPHIL_E_FORMAT, "%s%s has no %s in its metadata", path, CHECKPOINT_SUFFIX,
-                               CHECKPOINT_KEY);
+    const char *text = NULL;
+    XPH_TRY(read_text(path, file, &text, error));
     xph_json *json = NULL;
     XPH_TRY(xph_json_parse(trainer->context, text, strlen(text), CHECKPOINT_KEY, 0, &json, error));
     checkpoint c = { .trainer = trainer };
@@ -427,6 +442,7 @@ static exphil_status resume(exphil_trainer *trainer, const char *path, exphil_er
 exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path, exphil_error *error)
 {
     if (!trainer || !path) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
+    if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
     XPH_TRY(xph_context_check(trainer->context, error));
     if (!xph_busy_enter(&trainer->busy)) return xph_busy_error("trainer", error);
     exphil_status status = resume(trainer, path, error);

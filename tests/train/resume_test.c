@@ -1,0 +1,450 @@
+/* A run that is killed and resumed is the run that was never killed, to the last bit of both files, whatever the threads on
+ * either side. A checkpoint of another run is refused by the name of what differs; a damaged one is refused. */
+#include "train_case.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Two runs with everything on that a checkpoint must hold. */
+static train_plan plan_of(int32_t mode, int32_t threads)
+{
+    train_plan plan = train_plan_of(mode ? "gru attention" : "mamba lstm attention ffn", mode);
+    plan.threads = threads;
+    plan.adam.ema_decay = 0.98;
+    plan.adam.decay = 0.01;
+    plan.adam.warmup_updates = 20;
+    if (mode == EXPHIL_MODE_CARRY) {
+        plan.model.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
+        plan.adam.schedule = EXPHIL_SCHEDULE_COSINE;
+        plan.adam.total_updates = 220;
+        plan.trainer.accumulate = 2;
+    } else {
+        plan.adam.schedule = EXPHIL_SCHEDULE_RESTARTS;
+        plan.adam.restart_updates = 30;
+        plan.adam.restart_factor = 2;
+    }
+    return plan;
+}
+
+/* ---- other processes -------------------------------------------------------------------------------------------------- */
+
+enum { HALF = 100, LOST = 17 };
+
+/* <mode> <threads> <from or -> <to> <what>: 100 updates and a save; then "end", or more that are lost, or saves for ever. */
+static int other_life(char **argv)
+{
+    train_plan plan = plan_of(atoi(argv[0]), atoi(argv[1]));
+    train_run run = train_begin(&plan);
+    if (strcmp(argv[2], "-") != 0) assert_ok(exphil_trainer_resume(run.trainer, argv[2], NULL));
+    while (strcmp(argv[4], "forever") == 0) {
+        (void)train_steps(&run, 1);
+        assert_ok(exphil_trainer_save(run.trainer, argv[3], NULL));
+    }
+    (void)train_steps(&run, HALF);
+    assert_ok(exphil_trainer_save(run.trainer, argv[3], NULL));
+    if (strcmp(argv[4], "die") == 0) {
+        (void)train_steps(&run, LOST);
+        kill(getpid(), SIGKILL);
+    }
+    train_end(&run);
+    return 0;
+}
+
+static pid_t start(int32_t mode, int32_t threads, const char *from, const char *to, const char *what)
+{
+    char self[512] = {0}, mode_text[16], threads_text[16];
+    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    (void)snprintf(mode_text, sizeof mode_text, "%d", (int)mode);
+    (void)snprintf(threads_text, sizeof threads_text, "%d", (int)threads);
+    pid_t child = fork();
+    if (child == 0) {
+        execl(self, self, mode_text, threads_text, from, to, what, (char *)NULL);
+        _exit(127);
+    }
+    return child;
+}
+
+static int finish(pid_t child)
+{
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void assert_same_file(const char *one, const char *two)
+{
+    size_t bytes[2];
+    char *data[2] = {test_read(one, &bytes[0]), test_read(two, &bytes[1])};
+    assert_non_null(data[0]);
+    assert_non_null(data[1]);
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_memory_equal(data[0], data[1], bytes[0]);
+    free(data[0]);
+    free(data[1]);
+}
+
+static void killed_runs_go_on(void **state)
+{
+    (void)state;
+    static const int32_t threads[] = {1, 2, 4};
+    for (int32_t mode = 0; mode <= 1; mode++) {
+        train_plan plan = plan_of(mode, 1);
+        train_run straight = train_begin(&plan);
+        (void)train_steps(&straight, 2 * HALF);
+        assert_ok(exphil_trainer_save(straight.trainer, test_path("straight"), NULL));
+        train_end(&straight);
+        for (int a = 0; a < 3; a++) {
+            char half[512], end[512];
+            (void)snprintf(half, sizeof half, "%s", test_path("half"));
+            (void)snprintf(end, sizeof end, "%s", test_path("end"));
+            int status = finish(start(mode, threads[a], "-", half, "die"));
+            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+            for (int b = 0; b < 3; b++) {
+                assert_int_equal(finish(start(mode, threads[b], half, end, "end")), 0);
+                assert_same_file(test_path("straight"), end);
+                assert_same_file(test_path("straight.optimizer"), test_path("end.optimizer"));
+            }
+        }
+    }
+    test_folder_remove();
+}
+
+/* However a save is cut short, both files are whole, old or new. */
+static void killed_saves_leave_whole_files(void **state)
+{
+    (void)state;
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s", test_path("net"));
+    train_plan plan = plan_of(EXPHIL_MODE_CARRY, 1);
+    train_run run = train_begin(&plan);
+    (void)train_steps(&run, 1);
+    assert_ok(exphil_trainer_save(run.trainer, path, NULL));
+    int64_t updates = 0;
+    for (int round = 0; round < 12; round++) {
+        pid_t child = start(EXPHIL_MODE_CARRY, 1, path, path, "forever");
+        const struct timespec wait = {0, 60000000 + 7000000 * round};
+        nanosleep(&wait, NULL);
+        kill(child, SIGKILL);
+        assert_true(WIFSIGNALED(finish(child)));
+        exphil_optimizer_info info = EXPHIL_OPTIMIZER_INFO_INIT;
+        exphil_model *model = NULL;
+        exphil_error error = EXPHIL_ERROR_INIT;
+        if (exphil_trainer_resume(run.trainer, path, &error) < 0)
+            fail_msg("round %d: %s", round, error.message);
+        if (exphil_model_load(run.context, path, &model, &error) < 0)
+            fail_msg("round %d: %s", round, error.message);
+        assert_ok(exphil_optimizer_query(run.optimizer, &info, NULL));
+        assert_true(info.updates >= updates);
+        updates = info.updates;
+        exphil_model_destroy(model);
+    }
+    assert_true(updates > 12);
+    train_end(&run);
+    test_folder_remove();
+}
+
+/* ---- in one process --------------------------------------------------------------------------------------------------- */
+
+/* Every place in an epoch, its ends among them; and over a refused update. */
+static void any_place_will_do(void **state)
+{
+    (void)state;
+    for (int32_t mode = 0; mode <= 1; mode++) {
+        train_plan plan = train_plan_of("gru", mode);
+        plan.episodes = 2;
+        plan.sampling.stride = mode ? 5 : 0;
+        train_run straight = train_begin(&plan);
+        exphil_prefetcher_info info = EXPHIL_PREFETCHER_INFO_INIT;
+        assert_ok(exphil_prefetcher_query(straight.prefetcher, &info, NULL));
+        int64_t total = 2 * info.batches_per_epoch + 2;
+        assert_true(info.batches_per_epoch >= 2);
+        (void)train_steps(&straight, total);
+        size_t bytes;
+        unsigned char *want = train_snapshot(straight.trainer, &bytes);
+        train_end(&straight);
+        for (int64_t k = 0; k <= total; k++) {
+            train_run first = train_begin(&plan), second = train_begin(&plan);
+            if (k) (void)train_steps(&first, k);
+            assert_ok(exphil_trainer_save(first.trainer, test_path("net"), NULL));
+            train_end(&first);
+            (void)train_steps(&second, k % 3); /* where the second run stood before does not matter */
+            assert_ok(exphil_trainer_resume(second.trainer, test_path("net"), NULL));
+            if (k < total) (void)train_steps(&second, total - k);
+            unsigned char *got = train_snapshot(second.trainer, &bytes);
+            assert_memory_equal(got, want, bytes);
+            free(got);
+            train_end(&second);
+        }
+        free(want);
+    }
+    test_folder_remove();
+}
+
+/* Without a prefetcher the shape comes from the file. */
+static void runs_by_hand_go_on(void **state)
+{
+    (void)state;
+    train_plan plan = train_plan_of("lstm mamba", EXPHIL_MODE_CARRY);
+    plan.by_hand = true;
+    train_run straight = train_begin(&plan), second = train_begin(&plan);
+    exphil_batch batch[4];
+    for (int i = 0; i < 4; i++) batch[i] = train_batch(straight.model, 3, 7, 3 * i);
+    memset((void *)(uintptr_t)batch[2].reset, 0, 21); /* goes on where the one before ended */
+    for (int i = 0; i < 4; i++) {
+        if (i == 2) assert_ok(exphil_trainer_save(straight.trainer, test_path("net"), NULL));
+        assert_ok(exphil_trainer_step_batch(straight.trainer, &batch[i], NULL, NULL));
+    }
+    assert_ok(exphil_trainer_resume(second.trainer, test_path("net"), NULL));
+    for (int i = 2; i < 4; i++) assert_ok(exphil_trainer_step_batch(second.trainer, &batch[i], NULL, NULL));
+    size_t bytes;
+    unsigned char *want = train_snapshot(straight.trainer, &bytes),
+                  *got = train_snapshot(second.trainer, &bytes);
+    assert_memory_equal(got, want, bytes);
+    free(want);
+    free(got);
+    for (int i = 0; i < 4; i++) train_batch_free(&batch[i]);
+    train_end(&straight);
+    train_end(&second);
+    test_folder_remove();
+}
+
+/* Training goes on from a model that was trained before: the file counts all of it. */
+static void counters_add_up(void **state)
+{
+    (void)state;
+    train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
+    train_run run = train_begin(&plan);
+    exphil_metrics metrics = train_steps(&run, 7);
+    assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
+    exphil_model *model = NULL;
+    exphil_optimizer *optimizer = NULL;
+    exphil_trainer *trainer = NULL;
+    assert_ok(exphil_model_load(run.context, test_path("net"), &model, NULL));
+    assert_ok(exphil_optimizer_create(model, &plan.adam, &optimizer, NULL));
+    assert_ok(exphil_trainer_create(model, optimizer, run.prefetcher, NULL, &trainer, NULL));
+    for (int i = 0; i < 3; i++) assert_ok(exphil_trainer_step(trainer, &metrics, NULL));
+    assert_int_equal(metrics.update, 3);
+    assert_ok(exphil_trainer_save(trainer, test_path("more"), NULL));
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    exphil_model_destroy(model);
+    assert_ok(exphil_model_load(run.context, test_path("more"), &model, NULL));
+    assert_ok(exphil_model_query(model, &info, NULL));
+    assert_int_equal(info.trained_updates, 10);
+    exphil_model_destroy(model);
+    exphil_trainer_destroy(trainer);
+    exphil_optimizer_destroy(optimizer);
+    train_end(&run);
+    test_folder_remove();
+}
+
+/* ---- checkpoints of other runs -------------------------------------------------------------------------------------- */
+
+static void refuse(const train_plan *plan, const char *says)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    train_run run = train_begin(plan);
+    size_t bytes;
+    unsigned char *before, *after;
+    if (!plan->by_hand) (void)train_steps(&run, 2);
+    before = train_snapshot(run.trainer, &bytes);
+    exphil_status status = exphil_trainer_resume(run.trainer, test_path("net"), &error);
+    if (status != EXPHIL_E_MISMATCH) fail_msg("%s: %s", says, exphil_status_name(status));
+    if (!strstr(error.message, says)) fail_msg("\"%s\" not in \"%s\"", says, error.message);
+    after = train_snapshot(run.trainer, &bytes);
+    assert_memory_equal(before, after, bytes);
+    free(before);
+    free(after);
+    if (!plan->by_hand) (void)train_steps(&run, 1);
+    train_end(&run);
+}
+
+static void other_settings_are_named(void **state)
+{
+    (void)state;
+    train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
+    plan.adam.ema_decay = 0.9;
+    train_run run = train_begin(&plan);
+    (void)train_steps(&run, 3);
+    assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
+    train_end(&run);
+#define OTHER(field, value, says)                                                                            \
+  do {                                                                                                       \
+    train_plan other = plan;                                                                                 \
+    other.field = (value);                                                                                   \
+    refuse(&other, says);                                                                                    \
+  } while (0)
+    const exphil_head_loss heavier[3] = {{2, 0, 0, NULL}}, smooth[3] = {{0, 0, 0, NULL}, {0, 0.1, 0, NULL}},
+                           focal[3] = {{0, 0, 2, NULL}};
+    static const float positive[3] = {1, 2, 1};
+    const exphil_head_loss skewed[3] = {{0, 0, 0, positive}};
+    OTHER(model.hidden, 16, "another model");
+    OTHER(model.blocks, "lstm", "another model");
+    OTHER(model.delay_frames, 2, "another model");
+    OTHER(model.mode, EXPHIL_MODE_WINDOW, "another model");
+    OTHER(trainer.losses, heavier, "another losses");
+    OTHER(trainer.losses, smooth, "another losses");
+    OTHER(trainer.losses, focal, "another losses");
+    OTHER(trainer.losses, skewed, "another losses");
+    OTHER(trainer.accumulate, 2, "another accumulate");
+    OTHER(adam.rate, 4e-3, "optimizer.rate");
+    OTHER(adam.beta1, 0.8, "optimizer.beta1");
+    OTHER(adam.beta2, 0.99, "optimizer.beta2");
+    OTHER(adam.epsilon, 1e-7, "optimizer.epsilon");
+    OTHER(adam.decay, 0.1, "optimizer.decay");
+    OTHER(adam.clip_norm, 2, "optimizer.clip_norm");
+    OTHER(adam.ema_decay, 0.8, "optimizer.ema_decay");
+    OTHER(adam.ema_decay, 0, "optimizer.ema_decay");
+    OTHER(adam.low_ratio, 0.1, "optimizer.low_ratio");
+    OTHER(adam.restart_factor, 2, "optimizer.restart_factor");
+    OTHER(adam.warmup_updates, 5, "optimizer.warmup_updates");
+    OTHER(adam.total_updates, 500, "optimizer.total_updates");
+    OTHER(adam.restart_updates, 50, "optimizer.restart_updates");
+    OTHER(episodes, 6, "another dataset");
+    OTHER(sampling.batch, 3, "sampling.batch");
+    OTHER(sampling.time, 9, "sampling.time");
+    OTHER(sampling.segment_frames, 20, "sampling.segment_frames");
+    OTHER(sampling.seed, 4, "sampling.seed");
+    OTHER(sampling.in_order, 1, "sampling.in_order");
+    OTHER(by_hand, true, "with a prefetcher, this trainer has none");
+    plan.adam.schedule = EXPHIL_SCHEDULE_COSINE;
+    plan.adam.total_updates = 500;
+    refuse(&plan, "optimizer.");
+    plan = train_plan_of("gru", EXPHIL_MODE_WINDOW);
+    run = train_begin(&plan);
+    (void)train_steps(&run, 1);
+    assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
+    train_end(&run);
+    OTHER(sampling.stride, 2, "sampling.stride");
+    OTHER(sampling.last_only, 1, "sampling.last_only");
+    plan.by_hand = true;
+    run = train_begin(&plan);
+    exphil_batch batch = train_batch(run.model, 2, 6, 0);
+    assert_ok(exphil_trainer_step_batch(run.trainer, &batch, NULL, NULL));
+    assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
+    train_batch_free(&batch);
+    train_end(&run);
+    OTHER(by_hand, false, "without a prefetcher, this trainer has one");
+#undef OTHER
+    test_folder_remove();
+}
+
+/* Settings that change no number may differ: threads, buffers. */
+static void harmless_settings_may_differ(void **state)
+{
+    (void)state;
+    train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
+    train_run run = train_begin(&plan);
+    (void)train_steps(&run, 3);
+    assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
+    train_end(&run);
+    plan.threads = 3;
+    plan.sampling.buffers = 7;
+    plan.model.seed = 999;
+    run = train_begin(&plan);
+    assert_ok(exphil_trainer_resume(run.trainer, test_path("net"), NULL));
+    train_end(&run);
+    test_folder_remove();
+}
+
+/* ---- damage ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct damage {
+    train_run run;
+    unsigned char *want;
+    size_t want_bytes;
+    int64_t taken;
+} damage;
+
+/* Refused, and then nothing has changed; or, where a byte says nothing, taken as if it were whole. */
+static void try_bytes(damage *d, const char *data, size_t bytes)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    test_write(test_path("net.optimizer"), data, bytes);
+    exphil_status status = exphil_trainer_resume(d->run.trainer, test_path("net"), &error);
+    size_t got_bytes;
+    unsigned char *got = train_snapshot(d->run.trainer, &got_bytes);
+    assert_int_equal(got_bytes, d->want_bytes);
+    if (memcmp(got, d->want, got_bytes) != 0) fail_msg("a damaged checkpoint was taken (%zu bytes)", bytes);
+    free(got);
+    if (status == EXPHIL_OK)
+        d->taken++;
+    else if (status != EXPHIL_E_FORMAT && status != EXPHIL_E_MISMATCH && status != EXPHIL_E_VERSION)
+        fail_msg("%s: %s", exphil_status_name(status), error.message);
+    else
+        assert_true(error.message[0] != 0);
+}
+
+static void damaged_checkpoints_are_refused(void **state)
+{
+    (void)state;
+    train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
+    plan.model.hidden = 2;
+    plan.model.head_width = 1;
+    plan.sampling.batch = 1;
+    damage d = {.run = train_begin(&plan)};
+    (void)train_steps(&d.run, 2);
+    assert_ok(exphil_trainer_save(d.run.trainer, test_path("net"), NULL));
+    d.want = train_snapshot(d.run.trainer, &d.want_bytes);
+    size_t bytes;
+    char *whole = test_read(test_path("net.optimizer"), &bytes), *bent = malloc(bytes + 1);
+    print_message("a checkpoint of %zu bytes\n", bytes);
+    for (size_t length = 0; length < bytes; length += length < 200 || length + 200 > bytes ? 1 : 7)
+        try_bytes(&d, whole, length);
+    assert_int_equal(d.taken, 0);
+    for (size_t bit = 0; bit < 8 * bytes; bit += 29) {
+        memcpy(bent, whole, bytes);
+        bent[bit / 8] ^= (char)(1 << bit % 8);
+        try_bytes(&d, bent, bytes);
+    }
+    memcpy(bent, whole, bytes);
+    bent[bytes] = 0;
+    try_bytes(&d, bent, bytes + 1);
+    print_message("%lld of the damaged ones said the same\n", (long long)d.taken);
+    d.taken = 0;
+    try_bytes(&d, whole, bytes);
+    assert_int_equal(d.taken, 1);
+    free(whole);
+    free(bent);
+    free(d.want);
+    train_end(&d.run);
+    test_folder_remove();
+}
+
+static void other_files_are_refused(void **state)
+{
+    (void)state;
+    train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
+    train_run run = train_begin(&plan);
+    exphil_error error = EXPHIL_ERROR_INIT;
+    assert_int_equal(exphil_trainer_resume(run.trainer, test_path("absent"), &error), EXPHIL_E_IO);
+    assert_non_null(strstr(error.message, "absent.optimizer"));
+    assert_ok(exphil_model_save(run.model, test_path("net.optimizer"), NULL)); /* weights, not a checkpoint */
+    assert_int_equal(exphil_trainer_resume(run.trainer, test_path("net"), &error), EXPHIL_E_FORMAT);
+    assert_non_null(strstr(error.message, "exphil.optimizer"));
+    assert_int_equal(exphil_trainer_resume(run.trainer, "", &error), EXPHIL_E_INVALID);
+    assert_int_equal(exphil_trainer_save(run.trainer, "", &error), EXPHIL_E_INVALID);
+    (void)train_steps(&run, 1);
+    train_end(&run);
+    test_folder_remove();
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 6) return other_life(argv + 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_place_will_do),
+        cmocka_unit_test(runs_by_hand_go_on),
+        cmocka_unit_test(counters_add_up),
+        cmocka_unit_test(other_settings_are_named),
+        cmocka_unit_test(harmless_settings_may_differ),
+        cmocka_unit_test(damaged_checkpoints_are_refused),
+        cmocka_unit_test(other_files_are_refused),
+        cmocka_unit_test(killed_runs_go_on),
+        cmocka_unit_test(killed_saves_leave_whole_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
