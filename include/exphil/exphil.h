@@ -700,15 +700,34 @@ typedef struct exphil_head_loss {       /* fixed layout, never extended */
 } exphil_head_loss;
 
 typedef struct exphil_trainer exphil_trainer;
+
+/* Several processes or threads train one model, each with a trainer, data and communicator of its own. all_reduce replaces
+ * data[count] (EXPHIL_TYPE_F32 or F64, host memory) by the sum over all ranks, added in the order of the ranks so that
+ * every rank gets the same bits, and returns 0, or a code that stops the update (EXPHIL_E_IO). Called from
+ * exphil_trainer_step, once per update. Gradients are averaged over the ranks. */
+typedef struct exphil_communicator {
+    size_t struct_size;
+    void *user;
+    int32_t (*all_reduce)(void *user, void *data, int64_t count, int32_t type);
+    int32_t rank, ranks;                /* 0 <= rank < ranks */
+} exphil_communicator;
+
+/* Arithmetic of training; weights and moments stay F32. F16 scales the loss (dynamically). */
+enum { EXPHIL_PRECISION_F32 = 0, EXPHIL_PRECISION_TF32 = 1, EXPHIL_PRECISION_BF16 = 2, EXPHIL_PRECISION_F16 = 3 };
+
 typedef struct exphil_trainer_config {
     size_t struct_size;
     const exphil_head_loss *losses;     /* [A]; NULL: all defaults */
+    const exphil_communicator *communicator; /* copied; NULL: alone */
+    double loss_scale;                  /* F16: first value; 0 = 65536 */
     int64_t accumulate;                 /* batches per update; 0 = 1 */
-    int32_t checkpoint_blocks;          /* recompute activations of every n blocks in backward; 0 = keep all, the only
-                                           value of this release (else EXPHIL_E_UNSUPPORTED) */
-    int32_t reserved;
-} exphil_trainer_config;
-#define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0 }
+    int32_t precision;                  /* EXPHIL_PRECISION_...; EXPHIL_E_UNSUPPORTED where the device has it not */
+    int32_t activations;                /* EXPHIL_TYPE_F32, or BF16: how they are kept for backward */
+    int32_t fake_quantize;              /* EXPHIL_TYPE_I8 or BF16: forward with weights rounded as quantize would,
+                                           gradients straight through (Bengio et al. 2013); 0: not */
+    int32_t checkpoint_blocks;          /* recompute activations of every n blocks in backward; 0 = keep all */
+} exphil_trainer_config;                /* this release: only the defaults of the last four, else EXPHIL_E_UNSUPPORTED */
+#define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Trains a copy of the model's weights: the model itself stays as it is and may be played meanwhile. prefetcher may be NULL
  * if only exphil_trainer_step_batch is used. EXPHIL_E_MISMATCH: the data's spec, mode, delay or slots are not the model's. */
@@ -726,11 +745,12 @@ typedef struct exphil_metrics {
     double head_loss[EXPHIL_HEADS_MAX]; /* mean per frame, not weighted by head */
     double gradient_norm;               /* before clipping */
     double rate;
+    double loss_scale;                  /* 1 but for F16 */
     int64_t time_ns;                    /* of this call */
     int64_t waited_ns;                  /* of that, waiting for data */
     int64_t skipped;                    /* updates refused so far because of NaN or infinity */
 } exphil_metrics;
-#define EXPHIL_METRICS_INIT { sizeof(exphil_metrics), 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0 }
+#define EXPHIL_METRICS_INIT { sizeof(exphil_metrics), 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0 }
 
 /* One update from the prefetcher (a new epoch begins by itself). metrics may be NULL. EXPHIL_E_NUMERIC names the tensor whose
  * gradient is not finite (or the loss); weights, moments and schedule are then as before, and the batch is passed over. */

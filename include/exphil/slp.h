@@ -368,6 +368,11 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_dump(const exphil_slp *slp,
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_melee_frame(const exphil_slp *slp, int64_t position,
                                                                  int32_t own_port, int32_t opponent_port,
                                                                  exphil_melee_frame *frame, exphil_error *error);
+/* The same for the frame that the last push made ready: the bits that the finished replay will give. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_melee_frame(exphil_slp_stream *stream, int32_t own_port,
+                                                                        int32_t opponent_port,
+                                                                        exphil_melee_frame *frame,
+                                                                        exphil_error *error);
 /* What the player of a port did on the frame at this position: processed sticks and trigger, physical buttons. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_melee_pad(const exphil_slp *slp, int64_t position, int32_t port,
                                                                exphil_pad *pad, exphil_error *error);

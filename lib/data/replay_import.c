@@ -73,20 +73,10 @@ static bool fits(const importing *in, int32_t port)
     return !in->config.character || p->character == xph_melee_character_find(in->config.character);
 }
 
-static bool may_oppose(const importing *in, int32_t port, int32_t other)
-{
-    if (other == port || port_of(in, other)->type >= TYPE_EMPTY) return false;
-    return !in->info.teams || port_of(in, other)->team != port_of(in, port)->team;
-}
-
 /* 0: there is none, as in a target test. */
 static int32_t opponent_of(const importing *in, int32_t port)
 {
-    if (in->config.opponent_port) return in->config.opponent_port;
-    for (int32_t other = 1; other <= PORTS; other++) {
-        if (may_oppose(in, port, other)) return other;
-    }
-    return 0;
+    return in->config.opponent_port ? in->config.opponent_port : xph_melee_opponent(&in->info, port);
 }
 
 static exphil_status check_players(const importing *in, exphil_error *error)

@@ -83,6 +83,45 @@ static const exphil_slp_player *leader_at(const exphil_slp *slp, int64_t positio
     return port < 1 || port > EXPHIL_SLP_PORTS ? NULL : exphil_slp_player_at(slp, position, port - 1, 0);
 }
 
+/* 3 and above: nobody plays there. */
+#define TYPE_EMPTY 3
+
+int32_t xph_melee_opponent(const exphil_slp_info *info, int32_t own_port)
+{
+    const exphil_slp_port *own = &info->ports[own_port - 1];
+    for (int32_t port = 1; port <= EXPHIL_SLP_PORTS; port++) {
+        const exphil_slp_port *other = &info->ports[port - 1];
+        if (port == own_port || other->type >= TYPE_EMPTY) continue;
+        if (!info->teams || other->team != own->team) return port;
+    }
+    return 0;
+}
+
+/* Everything but the characters. */
+static exphil_melee_frame begin_frame(const exphil_slp_info *info, const exphil_slp_frame *from,
+                                      int32_t own_port, int32_t opponent_port)
+{
+    exphil_melee_frame made = {.struct_size = sizeof made,
+                               .frame = from->frame,
+                               .stage = info->stage,
+                               .own_port = own_port,
+                               .opponent_port =
+                                   opponent_port ? opponent_port : xph_melee_opponent(info, own_port)};
+    take_stage(from, info->fields, &made);
+    while (made.item_count < from->item_count && made.item_count < EXPHIL_MELEE_ITEMS_MAX) {
+        made.item[made.item_count] = item_of(&from->items[made.item_count]);
+        made.item_count++;
+    }
+    return made;
+}
+
+static void take_characters(exphil_melee_frame *frame, int32_t port, const exphil_slp_player *leader,
+                            const exphil_slp_player *follower, uint32_t known)
+{
+    if (leader) frame->player[port] = character_of(leader, known);
+    if (follower) frame->follower[port] = character_of(follower, known);
+}
+
 bool xph_melee_game_state(const exphil_slp *slp, int64_t position, int32_t own_port, int32_t opponent_port,
                           exphil_melee_frame *frame)
 {
@@ -90,23 +129,27 @@ bool xph_melee_game_state(const exphil_slp *slp, int64_t position, int32_t own_p
     exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
     if (!from || !leader_at(slp, position, own_port)) return false;
     if (exphil_slp_query(slp, &info, NULL) < 0) return false;
-    exphil_melee_frame made = {.struct_size = sizeof made,
-                               .frame = from->frame,
-                               .stage = info.stage,
-                               .own_port = own_port,
-                               .opponent_port = opponent_port};
-    uint32_t known = known_fields(info.fields);
-    for (int32_t port = 0; port < EXPHIL_SLP_PORTS; port++) {
-        const exphil_slp_player *leader = exphil_slp_player_at(slp, position, port, 0);
-        const exphil_slp_player *follower = exphil_slp_player_at(slp, position, port, 1);
-        if (leader) made.player[port] = character_of(leader, known);
-        if (follower) made.follower[port] = character_of(follower, known);
-    }
-    take_stage(from, info.fields, &made);
-    while (made.item_count < from->item_count && made.item_count < EXPHIL_MELEE_ITEMS_MAX) {
-        made.item[made.item_count] = item_of(&from->items[made.item_count]);
-        made.item_count++;
-    }
+    exphil_melee_frame made = begin_frame(&info, from, own_port, opponent_port);
+    for (int32_t port = 0; port < EXPHIL_SLP_PORTS; port++)
+        take_characters(&made, port, exphil_slp_player_at(slp, position, port, 0),
+                        exphil_slp_player_at(slp, position, port, 1), known_fields(info.fields));
+    *frame = made;
+    return true;
+}
+
+bool xph_melee_live_state(exphil_slp_stream *stream, int32_t own_port, int32_t opponent_port,
+                          exphil_melee_frame *frame)
+{
+    const exphil_slp_frame *from = exphil_slp_stream_frame(stream);
+    exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
+    if (!from || own_port < 1 || own_port > EXPHIL_SLP_PORTS) return false;
+    if (!exphil_slp_stream_player(stream, own_port - 1, 0) ||
+        exphil_slp_stream_query(stream, &info, NULL) < 0)
+        return false;
+    exphil_melee_frame made = begin_frame(&info, from, own_port, opponent_port);
+    for (int32_t port = 0; port < EXPHIL_SLP_PORTS; port++)
+        take_characters(&made, port, exphil_slp_stream_player(stream, port, 0),
+                        exphil_slp_stream_player(stream, port, 1), known_fields(info.fields));
     *frame = made;
     return true;
 }

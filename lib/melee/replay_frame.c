@@ -1,26 +1,48 @@
 /* The public way from a replay to observations and controllers, one frame at a time. */
 #include "melee/melee.h"
 
-static exphil_status check_place(const exphil_slp *slp, int64_t position, int32_t port, exphil_error *error)
+static exphil_status check_ports(int32_t own, int32_t opponent, exphil_error *error)
 {
-    if (!slp) return xph_fail(error, EXPHIL_E_INVALID, "slp is NULL");
-    if (port < 1 || port > 4) return xph_fail(error, EXPHIL_E_INVALID, "port is %d, outside 1..4", port);
-    if (position < 0 || position >= exphil_slp_frame_count(slp))
-        return xph_fail(error, EXPHIL_E_INVALID, "position is %lld, the replay has %lld frames", (long long)position,
-                        (long long)exphil_slp_frame_count(slp));
+    if (own < 1 || own > 4) return xph_fail(error, EXPHIL_E_INVALID, "port is %d, outside 1..4", own);
+    if (opponent < 0 || opponent > 4)
+        return xph_fail(error, EXPHIL_E_INVALID, "opponent_port is %d, outside 0..4", opponent);
+    if (own == opponent) return xph_fail(error, EXPHIL_E_INVALID, "port and opponent_port are both %d", own);
     return EXPHIL_OK;
 }
 
-exphil_status exphil_slp_melee_frame(const exphil_slp *slp, int64_t position, int32_t own_port, int32_t opponent_port,
-                                     exphil_melee_frame *frame, exphil_error *error)
+static exphil_status check_place(const exphil_slp *slp, int64_t position, exphil_error *error)
 {
-    exphil_melee_frame made = { .struct_size = sizeof made };
+    if (!slp) return xph_fail(error, EXPHIL_E_INVALID, "slp is NULL");
+    if (position < 0 || position >= exphil_slp_frame_count(slp))
+        return xph_fail(error, EXPHIL_E_INVALID, "position is %lld, the replay has %lld frames",
+                        (long long)position, (long long)exphil_slp_frame_count(slp));
+    return EXPHIL_OK;
+}
+
+exphil_status exphil_slp_melee_frame(const exphil_slp *slp, int64_t position, int32_t own_port,
+                                     int32_t opponent_port, exphil_melee_frame *frame, exphil_error *error)
+{
+    exphil_melee_frame made = {.struct_size = sizeof made};
     if (!frame) return xph_fail(error, EXPHIL_E_INVALID, "frame is NULL");
-    XPH_TRY(check_place(slp, position, own_port, error));
-    if (opponent_port < 0 || opponent_port > 4)
-        return xph_fail(error, EXPHIL_E_INVALID, "opponent_port is %d, outside 0..4", opponent_port);
+    XPH_TRY(check_place(slp, position, error));
+    XPH_TRY(check_ports(own_port, opponent_port, error));
     if (!xph_melee_game_state(slp, position, own_port, opponent_port, &made))
-        return xph_fail(error, EXPHIL_E_INVALID, "port %d has no record at position %lld", own_port, (long long)position);
+        return xph_fail(error, EXPHIL_E_INVALID, "port %d has no record at position %lld", own_port,
+                        (long long)position);
+    return xph_config_give(frame, &made, sizeof made, sizeof made, "exphil_melee_frame", error);
+}
+
+exphil_status exphil_slp_stream_melee_frame(exphil_slp_stream *stream, int32_t own_port,
+                                            int32_t opponent_port, exphil_melee_frame *frame,
+                                            exphil_error *error)
+{
+    exphil_melee_frame made = {.struct_size = sizeof made};
+    if (!stream || !frame)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", stream ? "frame" : "stream");
+    XPH_TRY(check_ports(own_port, opponent_port, error));
+    if (!exphil_slp_stream_frame(stream)) return xph_fail(error, EXPHIL_E_STATE, "no frame is ready");
+    if (!xph_melee_live_state(stream, own_port, opponent_port, &made))
+        return xph_fail(error, EXPHIL_E_INVALID, "port %d has no record in this frame", own_port);
     return xph_config_give(frame, &made, sizeof made, sizeof made, "exphil_melee_frame", error);
 }
 
@@ -29,9 +51,11 @@ exphil_status exphil_slp_melee_pad(const exphil_slp *slp, int64_t position, int3
 {
     exphil_pad made;
     if (!pad) return xph_fail(error, EXPHIL_E_INVALID, "pad is NULL");
-    XPH_TRY(check_place(slp, position, port, error));
+    XPH_TRY(check_place(slp, position, error));
+    XPH_TRY(check_ports(port, 0, error));
     if (!xph_melee_game_pad(slp, position, port, &made))
-        return xph_fail(error, EXPHIL_E_INVALID, "port %d has no record at position %lld", port, (long long)position);
+        return xph_fail(error, EXPHIL_E_INVALID, "port %d has no record at position %lld", port,
+                        (long long)position);
     *pad = made;
     return EXPHIL_OK;
 }

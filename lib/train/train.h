@@ -81,6 +81,8 @@ struct exphil_trainer {
     exphil_prefetcher *prefetcher;      /* or NULL */
     xph_busy busy;
     xph_losses losses;
+    exphil_communicator communicator;   /* all_reduce NULL: alone */
+    void *shared;                       /* host copy of the gradients for it */
     int64_t accumulate;
     xph_feed feed;                      /* feed.net NULL until the shape is known */
     void *weights, *packed, *gradients, *norm_scratch;
@@ -94,6 +96,9 @@ struct exphil_trainer {
 };
 
 /* Makes the feed on the first call; later ones must ask for the same shape. drop makes it as if never called. */
+/* Replaces the gradients by their mean over the ranks of the communicator, if there is one. refused: this rank's numbers are
+ * not finite. */
+exphil_status xph_comm_average(exphil_trainer *trainer, bool refused, exphil_error *error);
 exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t time, exphil_error *error);
 void xph_trainer_drop_shape(exphil_trainer *trainer);
 /* Evaluation of given weights; what exphil_evaluate and exphil_trainer_evaluate share. */

@@ -20,6 +20,7 @@ static void free_trainer(exphil_trainer *trainer)
     if (trainer->norm_scratch) backend->free(trainer->device, trainer->norm_scratch, trainer->norm_scratch_bytes);
     if (trainer->norm_out) backend->free(trainer->device, trainer->norm_out, sizeof *trainer->norm_out);
     if (trainer->bad_out) backend->free(trainer->device, trainer->bad_out, sizeof *trainer->bad_out);
+    if (trainer->shared) xph_free(context, trainer->shared, trainer->arena_bytes);
     if (trainer->prefetcher) xph_prefetcher_release(trainer->prefetcher);
     if (trainer->optimizer) {
         atomic_store(&trainer->optimizer->attached, 0);
@@ -75,9 +76,24 @@ static exphil_status check_config(const exphil_trainer_config *config, exphil_er
 {
     if (config->accumulate < 0 || config->accumulate > 1000000)
         return xph_fail(error, EXPHIL_E_INVALID, "trainer config: accumulate must lie in 0..1000000");
-    if (config->reserved) return xph_fail(error, EXPHIL_E_INVALID, "trainer config: reserved must be 0");
-    if (config->checkpoint_blocks)
-        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "trainer config: checkpoint_blocks is not available in this release");
+    const char *missing = config->precision           ? "precision"
+                          : config->activations       ? "activations"
+                          : config->fake_quantize     ? "fake_quantize"
+                          : config->checkpoint_blocks ? "checkpoint_blocks"
+                                                      : NULL;
+    if (missing)
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "trainer config: %s has no other value than 0 in this release", missing);
+    return EXPHIL_OK;
+}
+
+static exphil_status take_communicator(exphil_trainer *trainer, const exphil_communicator *given, exphil_error *error)
+{
+    exphil_communicator known = { sizeof known, NULL, NULL, 0, 1 };
+    XPH_TRY(xph_config_take(&known, sizeof known, given, sizeof known, "exphil_communicator", error));
+    if (given && !known.all_reduce) return xph_fail(error, EXPHIL_E_INVALID, "communicator: all_reduce is NULL");
+    if (known.ranks < 1 || known.rank < 0 || known.rank >= known.ranks)
+        return xph_fail(error, EXPHIL_E_INVALID, "communicator: rank %d of %d ranks", known.rank, known.ranks);
+    trainer->communicator = known;
     return EXPHIL_OK;
 }
 
@@ -115,6 +131,10 @@ static exphil_status allocate(exphil_trainer *trainer, exphil_error *error)
     XPH_TRY(device_block(trainer, trainer->arena_bytes, &trainer->gradients, error));
     XPH_TRY(device_block(trainer, trainer->packed_bytes, &trainer->packed, error));
     XPH_TRY(device_block(trainer, trainer->norm_scratch_bytes, &trainer->norm_scratch, error));
+    if (trainer->communicator.all_reduce) {
+        trainer->shared = xph_alloc(trainer->context, trainer->arena_bytes);
+        if (!trainer->shared) return xph_no_memory(trainer->arena_bytes, error);
+    }
     XPH_TRY(device_block(trainer, sizeof(double), &block, error));
     trainer->norm_out = block;
     XPH_TRY(device_block(trainer, sizeof(int64_t), &block, error));
@@ -182,6 +202,7 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     made->device = xph_context_backend(context);
     made->accumulate = known.accumulate ? known.accumulate : 1;
     exphil_status status = xph_losses_take(xph_model_spec(model), known.losses, &made->losses, error);
+    if (status >= 0) status = take_communicator(made, known.communicator, error);
     if (status >= 0) status = build(made, model, optimizer, prefetcher, error);
     if (status < 0) {
         free_trainer(made);

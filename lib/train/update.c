@@ -125,6 +125,7 @@ static exphil_status check_gradients(exphil_trainer *trainer, const gathered *su
 
 static exphil_status finish(exphil_trainer *trainer, const gathered *sum, double *norm, exphil_error *error)
 {
+    XPH_TRY(xph_comm_average(trainer, !(sum->loss - sum->loss == 0.0), error));
     XPH_TRY(check_gradients(trainer, sum, norm, error));
     exphil_status status = xph_optimizer_update(trainer->optimizer, xph_net_stream(trainer->feed.net), trainer->weights,
                                                 trainer->gradients, *norm);
@@ -146,6 +147,7 @@ static exphil_status give_metrics(const exphil_trainer *trainer, const gathered 
     memcpy(known.head_loss, sum->head, sizeof known.head_loss);
     known.gradient_norm = norm;
     known.rate = rate;
+    known.loss_scale = 1.0;
     known.time_ns = xph_clock_ns() - began;
     known.waited_ns = sum->waited_ns;
     known.skipped = trainer->skipped;
