@@ -66,7 +66,8 @@ const char *test_replay(const char *name);
 
 /* Has the Python package safetensors read one file and write it to another in its own order and without the checksum;
  * what it says about the first (number of tensors, sum of all bytes of data, metadata keys) goes into said. false, after
- * saying so loudly, when there is no such package. The program is $EXPHIL_PYTHON or python3. */
+ * saying so loudly, when there is no such package. The program is $EXPHIL_PYTHON, the one that
+ * tools/deps made, or python3. */
 bool test_safetensors_rewrite(const char *from, const char *to, char *said, size_t room);
 
 #endif

@@ -4,12 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Made by tools/deps test. */
+#define PRIVATE_PYTHON EXPHIL_SOURCE_DIR "/build/python/bin/python3"
 #define SCRIPT EXPHIL_SOURCE_DIR "/tests/support/safetensors_check.py"
 
 static const char *python(void)
 {
     const char *given = getenv("EXPHIL_PYTHON");
-    return given && *given ? given : "python3";
+    if (given && *given) return given;
+    return test_exists(PRIVATE_PYTHON) ? PRIVATE_PYTHON : "python3";
 }
 
 bool test_safetensors_rewrite(const char *from, const char *to, char *said, size_t room)

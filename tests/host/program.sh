@@ -1,0 +1,80 @@
+#!/bin/sh
+# The exphil program from outside: help for every command, wrong usage ends with 2, bad files with 1, and with --json
+# each command prints exactly one JSON object. Works on a drill that the program writes itself.
+#   program.sh <exphil>
+set -u
+exphil=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+checks=0
+complain() { echo "FAILED: $*"; failed=1; }
+
+# expect STATUS COMMAND...: what it prints goes to out and err
+expect() {
+  wanted=$1
+  shift
+  checks=$((checks + 1))
+  "$@" >out 2>err </dev/null
+  got=$?
+  [ "$got" -eq "$wanted" ] || { complain "$* ended with $got, not $wanted"; head -n 5 out err; }
+}
+# object FIELD... : out is one JSON object that has these fields
+object() {
+  python3 -c '
+import json, sys
+value = json.load(open("out"))
+assert type(value) is dict, "not an object"
+missing = [name for name in sys.argv[1:] if name not in value]
+assert not missing, "without " + ", ".join(missing)' "$@" 2>why || complain "JSON: $(tail -n 1 why): $(head -c 300 out)"
+}
+json() {
+  expect 0 "$exphil" "$@" --json
+  object
+}
+
+commands=$("$exphil" --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p')
+[ "$(echo "$commands" | wc -w)" -ge 8 ] || complain "--help names only: $commands"
+expect 0 "$exphil" --version
+grep -qE '^exphil [0-9]+\.[0-9]+\.[0-9]+' out || complain "--version says $(cat out)"
+expect 2 "$exphil"
+expect 2 "$exphil" nonsense
+for command in $commands; do
+  expect 0 "$exphil" "$command" --help
+  grep -q '^usage: exphil' out || complain "$command --help shows no usage"
+  expect 2 "$exphil" "$command" --nonsense
+  [ ! -s out ] && [ -s err ] || complain "$command --nonsense: complaints belong to stderr"
+  expect 2 "$exphil" "$command"
+done
+expect 2 "$exphil" train --epochs many drill.slp
+expect 2 "$exphil" train --out
+expect 2 "$exphil" drill --frames 0 --out none.slp
+
+json drill --out drill.slp --frames 600 --seed 3
+expect 0 "$exphil" slp info drill.slp --json
+object version stage
+json corpus --out drill.corpus --port 1 drill.slp
+json train --quiet --port 1 --blocks gru --hidden 16 --epochs 1 --time 30 --batch 4 --log log.jsonl --out policy.safetensors drill.corpus
+json info policy.safetensors
+json info drill.corpus
+json info drill.slp
+json eval policy.safetensors --port 1 drill.slp
+json play policy.safetensors drill.slp --port 1
+json plot log.jsonl
+[ -s log.jsonl.svg ] || complain "plot drew nothing"
+json drill policy.safetensors --frames 300
+expect 0 "$exphil" slp dump drill.slp --what state --slot P1 --out state
+[ -s state ] || complain "dump wrote nothing"
+
+echo "no replay" >broken.slp
+echo "no weights" >broken.safetensors
+for file in broken.slp broken.safetensors none.slp; do expect 1 "$exphil" info "$file"; done
+expect 1 "$exphil" slp info broken.slp
+expect 1 "$exphil" train --out x.safetensors broken.slp
+expect 1 "$exphil" eval broken.safetensors drill.slp
+expect 1 "$exphil" play broken.safetensors drill.slp
+expect 1 "$exphil" plot none.jsonl
+
+[ "$failed" -eq 0 ] && echo "$checks runs of the program"
+exit "$failed"
