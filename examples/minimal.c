@@ -17,9 +17,10 @@ int main(int argc, char **argv)
         frame.frame = t;
         frame.stage = 32;                                /* Final Destination */
         frame.own_port = 1;
-        frame.player[0].present = frame.player[1].present = 1;
+        for (int p = 0; p < 2; p++) frame.player[p].present = 1, frame.player[p].known = EXPHIL_MELEE_HAS_ALL;
         frame.player[1].x = 30.0f;
-        if (exphil_session_step(session, &frame, &pad) < 0) return exphil_session_error(session, &error), 1;
+        if (exphil_session_step(session, &frame, &pad) < 0)
+            return exphil_session_error(session, &error), fprintf(stderr, "%s\n", error.message), 1;
         printf("%2d  buttons %04x  main %+.2f %+.2f\n", (int)t, (unsigned)pad.buttons, pad.main_x, pad.main_y);
     }
     exphil_session_destroy(session);

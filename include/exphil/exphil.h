@@ -285,7 +285,13 @@ EXPHIL_API int64_t exphil_melee_field_count(const char *layout);      /* 0 for a
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_field_get(const char *layout, int64_t index,
                                                                  exphil_melee_field *field, exphil_error *error);
 
-/* Which of the later fields of a character are known (older replays lack them; a live host sets all). */
+/* Names of external character and stage ids ("fox", "battlefield"), as exphil_replay_config.character and the start of a
+ * replay have them; NULL when unknown. Characters in a frame carry internal ids: Fox is 2 outside and 1 inside. */
+EXPHIL_API const char *exphil_melee_character_name(int32_t external);
+EXPHIL_API const char *exphil_melee_stage_name(int32_t external);
+
+/* Which of the later fields of a character are known: older replays lack them, a live host sets HAS_ALL (without it they
+ * read as absent). */
 enum {
     EXPHIL_MELEE_HAS_AGE = 1,           /* state_age: 0.2.0 */
     EXPHIL_MELEE_HAS_FLAGS = 2,         /* flags, misc, airborne, ground, jumps, l_cancel: 2.0.0 */
@@ -349,8 +355,9 @@ typedef struct exphil_pad {             /* fixed layout, never extended */
 } exphil_pad;
 
 /* The one encoder: replays, live frames and simulators all pass here. floats [F], ids [K] of the layout.
- * EXPHIL_E_NUMERIC names a field that is NaN or infinite; EXPHIL_E_INVALID an own_port that is not present, or a number
- * out of range. An opponent or Nana that is not present is all zeros. */
+ * EXPHIL_E_NUMERIC names a field that is NaN or infinite; EXPHIL_E_INVALID an own_port that is not present or a port or
+ * item_count out of range. Enumerated values of the game (action state, character, stage, item type) are never refused:
+ * what a layout's tables do not know falls into their last row. An opponent or Nana that is not present is all zeros. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_encode(const char *layout, const exphil_melee_frame *frame,
                                                               float *floats, int32_t *ids, exphil_error *error);
 /* Pad -> head values [A] and back. decode(encode(pad)) is the nearest pad the codec can say. */
@@ -488,7 +495,7 @@ typedef struct exphil_dataset_config {
 #define EXPHIL_DATASET_CONFIG_INIT { sizeof(exphil_dataset_config), 0 }
 
 /* Frames in memory, grouped in episodes (one player's side of one game). Row t holds what is known before the action of
- * frame t acts (the end of frame t-1) and the action of frame t. */
+ * frame t acts (the end of frame t-1) and the action that acts in frame t: with a delay too, the library shifts. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_create(exphil_context *context, const exphil_dataset_config *config,
                                                                 exphil_dataset **dataset, exphil_error *error);
 /* Opens a corpus file that exphil_dataset_save wrote; it is mapped, and stays so while any dataset uses it: do not
@@ -621,7 +628,8 @@ typedef struct exphil_batch {
 } exphil_batch;
 #define EXPHIL_BATCH_INIT { sizeof(exphil_batch), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* A thread of its own fills batches ahead, in order; nothing is dropped. sampling may be NULL (all defaults). */
+/* A thread of its own fills batches ahead, in order; nothing is dropped. sampling may be NULL (all defaults), but what is to
+ * feed a trainer needs exphil_model_sampling first. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_create(const exphil_dataset *dataset,
                                                                    const exphil_sampling *sampling,
                                                                    exphil_prefetcher **prefetcher, exphil_error *error);
@@ -647,6 +655,12 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_query(exphil_prefetc
 EXPHIL_API void exphil_prefetcher_destroy(exphil_prefetcher *prefetcher);
 
 /* ---- 9 optimizer and trainer --------------------------------------------------------------------------------- */
+
+/* The order of training, each step with the results of those before:
+ *   exphil_dataset_create, _add_replay ...         exphil_model_create, exphil_model_sampling
+ *   exphil_prefetcher_create(dataset, sampling)    exphil_optimizer_create(model)
+ *   exphil_trainer_create(model, optimizer, prefetcher), exphil_trainer_step until done,
+ *   exphil_trainer_model -> exphil_model_save, exphil_session_create ... */
 
 typedef struct exphil_optimizer exphil_optimizer;
 
@@ -739,7 +753,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_create(const exphil_mod
 typedef struct exphil_metrics {
     size_t struct_size;
     int64_t update;                     /* this was the n-th, from 1 */
-    int64_t epoch;                      /* of its last batch */
+    int64_t epoch;                      /* of its last batch, from 0 */
     int64_t frames;                     /* trained so far */
     double loss;                        /* objective of this update, before the step */
     double head_loss[EXPHIL_HEADS_MAX]; /* mean per frame, not weighted by head */

@@ -19,7 +19,8 @@
  *               data, and no policy needs them.
  *   Records     exphil_slp_frame, _player, _item, _slot and _port are plain records without struct_size: their
  *               layout is fixed. A later recorder's new fields will come as new records beside them.
- *   Ports       are counted from 0 here as in the file: port 0 is the game's "P1".
+ *   Ports       Records and sections 2 to 5 hold the file's port index, 0..3; section 6 takes the port that players and
+ *               exphil.h say, 1..4. Index 0 is port 1, "P1".
  */
 #ifndef EXPHIL_SLP_H
 #define EXPHIL_SLP_H
@@ -303,15 +304,19 @@ typedef struct exphil_slp_slot {
 } exphil_slp_slot;
 
 EXPHIL_API int64_t exphil_slp_frame_count(const exphil_slp *slp);
-/* Frame at a position in [0, frame count), NULL outside. All frames lie in one array: position 0 is its start. */
+/* Frame at a position in [0, frame count), NULL outside. All frames lie in one array: position 0 is its start. Game frames
+ * ascend with the position, but a damaged file may lack some: exphil_slp_position finds one. */
 EXPHIL_API const exphil_slp_frame *exphil_slp_frame_at(const exphil_slp *slp, int64_t position);
+/* Position of a game frame (-123, ...), by binary search; -1 when the replay does not have it. Under EXPHIL_SLP_ALL: that of
+ * one of its simulations. */
+EXPHIL_API int64_t exphil_slp_position(const exphil_slp *slp, int32_t frame);
 /* Characters that have at least one record, ordered by port and follower. */
 EXPHIL_API int32_t exphil_slp_slot_count(const exphil_slp *slp);
 EXPHIL_API const exphil_slp_slot *exphil_slp_slot_at(const exphil_slp *slp, int32_t index);
 /* One character at a frame position, in constant time; NULL when it is not there: dead, asleep, or no such port. A
  * record exists when both its pre-frame and its post-frame do. */
-EXPHIL_API const exphil_slp_player *exphil_slp_player_at(const exphil_slp *slp, int64_t position, int32_t port,
-                                                         int32_t follower);
+EXPHIL_API const exphil_slp_player *exphil_slp_player_at(const exphil_slp *slp, int64_t position,
+                                                         int32_t port_index, int32_t follower);
 
 /* ---- 4 live stream ----------------------------------------------------------------------------------- */
 
@@ -338,7 +343,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_query(exphil_slp_str
                                                                      exphil_slp_info *info, exphil_error *error);
 /* The frame that the last push made ready, until the next push; NULL when there is none. */
 EXPHIL_API const exphil_slp_frame *exphil_slp_stream_frame(const exphil_slp_stream *stream);
-EXPHIL_API const exphil_slp_player *exphil_slp_stream_player(const exphil_slp_stream *stream, int32_t port,
+EXPHIL_API const exphil_slp_player *exphil_slp_stream_player(const exphil_slp_stream *stream, int32_t port_index,
                                                              int32_t follower);
 
 /* ---- 5 canonical dumps ------------------------------------------------------------------------------- */
@@ -362,7 +367,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_dump(const exphil_slp *slp,
 
 /* ---- 6 for policies ---------------------------------------------------------------------------------- */
 
-/* What a policy that plays own_port knows after the frame at this position: the observation for the action of the next
+/* Ports are 1..4 from here on. What a policy that plays own_port knows after the frame at this position: the observation for the action of the next
  * frame. opponent_port 0: the first other player, of another team in team games. EXPHIL_E_INVALID when own_port has no
  * record there. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_melee_frame(const exphil_slp *slp, int64_t position,

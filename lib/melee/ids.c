@@ -97,3 +97,13 @@ int32_t xph_melee_stage_find(const char *name)
     }
     return -1;
 }
+
+const char *exphil_melee_character_name(int32_t external)
+{
+    return xph_melee_character_name(external);
+}
+
+const char *exphil_melee_stage_name(int32_t external)
+{
+    return xph_melee_stage_name(external);
+}

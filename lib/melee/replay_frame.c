@@ -1,6 +1,20 @@
 /* The public way from a replay to observations and controllers, one frame at a time. */
 #include "melee/melee.h"
 
+int64_t exphil_slp_position(const exphil_slp *slp, int32_t frame)
+{
+    int64_t count = exphil_slp_frame_count(slp), low = 0, high = count;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (exphil_slp_frame_at(slp, middle)->frame < frame) low = middle + 1;
+        else high = middle;
+    }
+    if (low < count && exphil_slp_frame_at(slp, low)->frame == frame) return low;
+    for (low = 0; low < count; low++) /* under EXPHIL_SLP_ALL frames go back after a rollback */
+        if (exphil_slp_frame_at(slp, low)->frame == frame) return low;
+    return -1;
+}
+
 static exphil_status check_ports(int32_t own, int32_t opponent, exphil_error *error)
 {
     if (own < 1 || own > 4) return xph_fail(error, EXPHIL_E_INVALID, "port is %d, outside 1..4", own);

@@ -4,6 +4,7 @@
 #include "train/train.h"
 
 #include "file/file.h"
+#include "train/settings.h"
 
 #define CHECKPOINT_KEY "exphil.optimizer"
 #define CHECKPOINT_SUM_KEY "exphil.optimizer_xxh64" /* of that text: the file's own checksum is of the data only */
@@ -93,71 +94,9 @@ static exphil_status list_arrays(checkpoint *c, exphil_error *error)
 
 /* ---- settings and counters as JSON -------------------------------------------------------------------------------- */
 
-/* A setting is compared, a counter is taken over. Doubles are compared by their bits. */
+/* Settings (settings.c) are compared, counters are taken over. */
 typedef struct field { const char *name; uint64_t value; } field;
-enum { SETTINGS_MOST = 48, COUNTERS = 7 };
-
-static uint64_t bits_of(double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static uint64_t losses_hash(const exphil_trainer *trainer)
-{
-    xph_hasher hasher;
-    xph_hash_begin(&hasher);
-    for (int64_t h = 0; h < xph_model_shape_of(trainer->model)->heads; h++) {
-        const xph_head_loss *loss = &trainer->losses.head[h];
-        const double numbers[3] = { loss->weight, loss->smoothing, loss->focal_gamma };
-        xph_hash_add(&hasher, numbers, sizeof numbers);
-        xph_hash_add(&hasher, trainer->losses.positive[h], sizeof trainer->losses.positive[h]);
-    }
-    return xph_hash_end(&hasher);
-}
-
-static int64_t optimizer_settings(const exphil_optimizer_config *config, field *to)
-{
-    const field fields[] = {
-        { "optimizer.rate", bits_of(config->rate) }, { "optimizer.beta1", bits_of(config->beta1) },
-        { "optimizer.beta2", bits_of(config->beta2) }, { "optimizer.epsilon", bits_of(config->epsilon) },
-        { "optimizer.decay", bits_of(config->decay) }, { "optimizer.clip_norm", bits_of(config->clip_norm) },
-        { "optimizer.ema_decay", bits_of(config->ema_decay) }, { "optimizer.low_ratio", bits_of(config->low_ratio) },
-        { "optimizer.restart_factor", bits_of(config->restart_factor) },
-        { "optimizer.warmup_updates", (uint64_t)config->warmup_updates },
-        { "optimizer.total_updates", (uint64_t)config->total_updates },
-        { "optimizer.restart_updates", (uint64_t)config->restart_updates },
-        { "optimizer.schedule", (uint64_t)config->schedule },
-    };
-    memcpy(to, fields, sizeof fields);
-    return (int64_t)(sizeof fields / sizeof fields[0]);
-}
-
-static int64_t data_settings(const exphil_prefetcher *prefetcher, field *to)
-{
-    const exphil_sampling *sampling = xph_prefetcher_sampling(prefetcher);
-    const field fields[] = {
-        { "dataset", xph_dataset_content_hash(xph_prefetcher_dataset(prefetcher)) },
-        { "sampling.batch", (uint64_t)sampling->batch }, { "sampling.time", (uint64_t)sampling->time },
-        { "sampling.stride", (uint64_t)sampling->stride },
-        { "sampling.segment_frames", (uint64_t)sampling->segment_frames }, { "sampling.seed", sampling->seed },
-        { "sampling.in_order", (uint64_t)sampling->in_order }, { "sampling.last_only", (uint64_t)sampling->last_only },
-    };
-    memcpy(to, fields, sizeof fields);
-    return (int64_t)(sizeof fields / sizeof fields[0]);
-}
-
-static int64_t list_settings(const exphil_trainer *trainer, field *to)
-{
-    int64_t count = 0;
-    to[count++] = (field){ "model", xph_model_config_hash(trainer->model) };
-    to[count++] = (field){ "losses", losses_hash(trainer) };
-    to[count++] = (field){ "accumulate", (uint64_t)trainer->accumulate };
-    count += optimizer_settings(&trainer->optimizer->config, to + count);
-    if (trainer->prefetcher) count += data_settings(trainer->prefetcher, to + count);
-    return count;
-}
+enum { COUNTERS = 7 };
 
 static void list_counters(const exphil_trainer *trainer, field to[COUNTERS])
 {
@@ -172,17 +111,14 @@ static void list_counters(const exphil_trainer *trainer, field to[COUNTERS])
 
 static exphil_status write_json(const exphil_trainer *trainer, xph_json_out *out, exphil_error *error)
 {
-    field settings[SETTINGS_MOST], counters[COUNTERS];
-    int64_t count = list_settings(trainer, settings);
+    field counters[COUNTERS];
     list_counters(trainer, counters);
     xph_json_begin(out, trainer->context);
     xph_json_open(out, NULL, '{');
     xph_json_add_int(out, "version", 1);
     xph_json_add_int(out, "batch", trainer->feed.batch);
     xph_json_add_int(out, "time", trainer->feed.time);
-    xph_json_open(out, "settings", '{');
-    for (int64_t i = 0; i < count; i++) xph_json_add_hex(out, settings[i].name, settings[i].value);
-    xph_json_close(out, '}');
+    xph_settings_write(trainer, out);
     xph_json_open(out, "counters", '{');
     for (int i = 0; i < COUNTERS; i++) xph_json_add_hex(out, counters[i].name, counters[i].value);
     xph_json_close(out, '}');
@@ -252,27 +188,6 @@ exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *pat
 }
 
 /* ---- resuming --------------------------------------------------------------------------------------------------------- */
-
-static exphil_status check_settings(const exphil_trainer *trainer, const xph_json *json, exphil_error *error)
-{
-    field settings[SETTINGS_MOST];
-    int64_t count = list_settings(trainer, settings), version;
-    int32_t object;
-    XPH_TRY(xph_json_get_int(json, 0, "version", 1, 1, &version, error));
-    XPH_TRY(xph_json_get(json, 0, "settings", XPH_JSON_OBJECT, &object, error));
-    bool fed = xph_json_find(json, object, "dataset") >= 0;
-    if (fed != (trainer->prefetcher != NULL))
-        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made %s a prefetcher, this trainer has %s",
-                        fed ? "with" : "without", fed ? "none" : "one");
-    for (int64_t i = 0; i < count; i++) {
-        uint64_t stored;
-        XPH_TRY(xph_json_get_hex(json, object, settings[i].name, &stored, error));
-        if (stored == settings[i].value) continue;
-        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made with another %s (%016llx, now %016llx)",
-                        settings[i].name, (unsigned long long)stored, (unsigned long long)settings[i].value);
-    }
-    return EXPHIL_OK;
-}
 
 static exphil_status read_counters(const xph_json *json, uint64_t counters[COUNTERS], exphil_error *error)
 {
@@ -405,7 +320,7 @@ static exphil_status resume_file(exphil_trainer *trainer, const char *path, cons
     XPH_TRY(xph_json_parse(trainer->context, text, strlen(text), CHECKPOINT_KEY, 0, &json, error));
     checkpoint c = { .trainer = trainer };
     bool shaped = trainer->feed.net != NULL;
-    exphil_status status = check_settings(trainer, json, error);
+    exphil_status status = xph_settings_check(trainer, json, error);
     if (status >= 0) status = take_shape(trainer, json, error);
     if (status >= 0) {
         status = checkpoint_make(&c, trainer, path, error);

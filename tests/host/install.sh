@@ -24,10 +24,9 @@ cmake --build "$work/cmake" >"$work/build.log" || { cat "$work/build.log"; exit 
 "$work/cmake/with_static"
 
 echo "== pkg-config"
-# exphil.pc holds the configured prefix; what was installed elsewhere says so itself.
 PKG_CONFIG_PATH=$libdir/pkgconfig
 export PKG_CONFIG_PATH
-config() { pkg-config --define-variable=prefix="$prefix" "$@" exphil; }
+config() { pkg-config "$@" exphil; }
 # shellcheck disable=SC2046,SC2086
 $cc $flags $(config --cflags) "$work/consumer/consumer.c" -o "$work/shared" $(config --libs) -Wl,-rpath,"$libdir"
 "$work/shared"

@@ -262,11 +262,38 @@ static void refuse(const train_plan *plan, const char *says)
     train_end(&run);
 }
 
+/* What a schedule does not look at may change: a run of constant rate can be made longer. */
+static void schedules_compare_what_they_use(void **state)
+{
+    (void)state;
+    train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY), other;
+    plan.adam.schedule = EXPHIL_SCHEDULE_RESTARTS;
+    plan.adam.restart_updates = 10;
+    train_run run = train_begin(&plan);
+    (void)train_steps(&run, 3);
+    assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
+    train_end(&run);
+    other = plan;
+    other.adam.restart_updates = 11;
+    refuse(&other, "optimizer.restart_updates 10, this run has 11");
+    other = plan;
+    other.adam.restart_factor = 2.5;
+    refuse(&other, "optimizer.restart_factor 1, this run has 2.5");
+    other = plan;
+    other.adam.total_updates = 99;
+    run = train_begin(&other);
+    assert_ok(exphil_trainer_resume(run.trainer, test_path("net"), NULL));
+    train_end(&run);
+    test_folder_remove();
+}
+
 static void other_settings_are_named(void **state)
 {
     (void)state;
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     plan.adam.ema_decay = 0.9;
+    plan.adam.schedule = EXPHIL_SCHEDULE_COSINE;
+    plan.adam.total_updates = 300;
     train_run run = train_begin(&plan);
     (void)train_steps(&run, 3);
     assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
@@ -281,15 +308,15 @@ static void other_settings_are_named(void **state)
                            focal[3] = {{0, 0, 2, NULL}};
     static const float positive[3] = {1, 2, 1};
     const exphil_head_loss skewed[3] = {{0, 0, 0, positive}};
-    OTHER(model.hidden, 16, "another model");
-    OTHER(model.blocks, "lstm", "another model");
-    OTHER(model.delay_frames, 2, "another model");
-    OTHER(model.mode, EXPHIL_MODE_WINDOW, "another model");
-    OTHER(trainer.losses, heavier, "another losses");
-    OTHER(trainer.losses, smooth, "another losses");
-    OTHER(trainer.losses, focal, "another losses");
-    OTHER(trainer.losses, skewed, "another losses");
-    OTHER(trainer.accumulate, 2, "another accumulate");
+    OTHER(model.hidden, 16, "model.hidden 24, this run has 16");
+    OTHER(model.blocks, "lstm", "with model.");
+    OTHER(model.delay_frames, 2, "model.delay_frames");
+    OTHER(model.mode, EXPHIL_MODE_WINDOW, "model.mode");
+    OTHER(trainer.losses, heavier, "with losses");
+    OTHER(trainer.losses, smooth, "with losses");
+    OTHER(trainer.losses, focal, "with losses");
+    OTHER(trainer.losses, skewed, "with losses");
+    OTHER(trainer.accumulate, 2, "accumulate 1, this run has 2");
     OTHER(adam.rate, 4e-3, "optimizer.rate");
     OTHER(adam.beta1, 0.8, "optimizer.beta1");
     OTHER(adam.beta2, 0.99, "optimizer.beta2");
@@ -299,11 +326,9 @@ static void other_settings_are_named(void **state)
     OTHER(adam.ema_decay, 0.8, "optimizer.ema_decay");
     OTHER(adam.ema_decay, 0, "optimizer.ema_decay");
     OTHER(adam.low_ratio, 0.1, "optimizer.low_ratio");
-    OTHER(adam.restart_factor, 2, "optimizer.restart_factor");
     OTHER(adam.warmup_updates, 5, "optimizer.warmup_updates");
     OTHER(adam.total_updates, 500, "optimizer.total_updates");
-    OTHER(adam.restart_updates, 50, "optimizer.restart_updates");
-    OTHER(episodes, 6, "another dataset");
+    OTHER(episodes, 6, "with dataset");
     OTHER(sampling.batch, 3, "sampling.batch");
     OTHER(sampling.time, 9, "sampling.time");
     OTHER(sampling.segment_frames, 20, "sampling.segment_frames");
@@ -439,6 +464,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(any_place_will_do),
         cmocka_unit_test(runs_by_hand_go_on),
         cmocka_unit_test(counters_add_up),
+        cmocka_unit_test(schedules_compare_what_they_use),
         cmocka_unit_test(other_settings_are_named),
         cmocka_unit_test(harmless_settings_may_differ),
         cmocka_unit_test(damaged_checkpoints_are_refused),

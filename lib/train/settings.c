@@ -1,0 +1,138 @@
+/* What must be the same for a run to go on to the last bit. Everything is 64 bits in the file; how it is shown to a person
+ * depends on its kind. What a schedule does not look at does not count. */
+#include "train/settings.h"
+
+#include <stdio.h>
+
+enum { HASH, WHOLE, NUMBER };
+typedef struct setting { const char *name; int32_t kind; uint64_t value; } setting;
+enum { SETTINGS_MOST = 48 };
+
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static uint64_t losses_hash(const exphil_trainer *trainer)
+{
+    xph_hasher hasher;
+    xph_hash_begin(&hasher);
+    for (int64_t h = 0; h < xph_model_shape_of(trainer->model)->heads; h++) {
+        const xph_head_loss *loss = &trainer->losses.head[h];
+        const double numbers[3] = { loss->weight, loss->smoothing, loss->focal_gamma };
+        xph_hash_add(&hasher, numbers, sizeof numbers);
+        xph_hash_add(&hasher, trainer->losses.positive[h], sizeof trainer->losses.positive[h]);
+    }
+    return xph_hash_end(&hasher);
+}
+
+static int64_t put(setting *to, const setting *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+    return (int64_t)(bytes / sizeof *from);
+}
+
+/* The hash of the whole configuration comes last: it differs when nothing nameable does. */
+static int64_t model_settings(const exphil_trainer *trainer, setting *to)
+{
+    const xph_model_shape *shape = xph_model_shape_of(trainer->model);
+    const setting list[] = {
+        { "model.spec", HASH, shape->spec_hash }, { "model.hidden", WHOLE, (uint64_t)shape->hidden },
+        { "model.mode", WHOLE, (uint64_t)shape->mode }, { "model.window_frames", WHOLE, (uint64_t)shape->window },
+        { "model.delay_frames", WHOLE, (uint64_t)shape->delay },
+        { "model.action_slots", WHOLE, (uint64_t)shape->slots }, { "model.type", WHOLE, (uint64_t)shape->type },
+        { "model.weights", WHOLE, (uint64_t)shape->weights },
+        { "model.blocks_and_widths", HASH, xph_model_config_hash(trainer->model) },
+    };
+    return put(to, list, sizeof list);
+}
+
+static int64_t optimizer_settings(const exphil_optimizer_config *config, setting *to)
+{
+    bool cosine = config->schedule == EXPHIL_SCHEDULE_COSINE, restarts = config->schedule == EXPHIL_SCHEDULE_RESTARTS;
+    const setting list[] = {
+        { "optimizer.rate", NUMBER, bits_of(config->rate) }, { "optimizer.beta1", NUMBER, bits_of(config->beta1) },
+        { "optimizer.beta2", NUMBER, bits_of(config->beta2) },
+        { "optimizer.epsilon", NUMBER, bits_of(config->epsilon) },
+        { "optimizer.decay", NUMBER, bits_of(config->decay) },
+        { "optimizer.clip_norm", NUMBER, bits_of(config->clip_norm) },
+        { "optimizer.ema_decay", NUMBER, bits_of(config->ema_decay) },
+        { "optimizer.schedule", WHOLE, (uint64_t)config->schedule },
+        { "optimizer.warmup_updates", WHOLE, (uint64_t)config->warmup_updates },
+        { "optimizer.low_ratio", NUMBER, cosine || restarts ? bits_of(config->low_ratio) : 0 },
+        { "optimizer.total_updates", WHOLE, cosine ? (uint64_t)config->total_updates : 0 },
+        { "optimizer.restart_updates", WHOLE, restarts ? (uint64_t)config->restart_updates : 0 },
+        { "optimizer.restart_factor", NUMBER, restarts ? bits_of(config->restart_factor) : 0 },
+    };
+    return put(to, list, sizeof list);
+}
+
+static int64_t data_settings(const exphil_prefetcher *prefetcher, setting *to)
+{
+    const exphil_sampling *sampling = xph_prefetcher_sampling(prefetcher);
+    const setting list[] = {
+        { "dataset", HASH, xph_dataset_content_hash(xph_prefetcher_dataset(prefetcher)) },
+        { "sampling.batch", WHOLE, (uint64_t)sampling->batch }, { "sampling.time", WHOLE, (uint64_t)sampling->time },
+        { "sampling.stride", WHOLE, (uint64_t)sampling->stride },
+        { "sampling.segment_frames", WHOLE, (uint64_t)sampling->segment_frames },
+        { "sampling.seed", WHOLE, sampling->seed }, { "sampling.in_order", WHOLE, (uint64_t)sampling->in_order },
+        { "sampling.last_only", WHOLE, (uint64_t)sampling->last_only },
+    };
+    return put(to, list, sizeof list);
+}
+
+static int64_t list_settings(const exphil_trainer *trainer, setting *to)
+{
+    const exphil_communicator *with = &trainer->communicator;
+    int64_t count = model_settings(trainer, to);
+    to[count++] = (setting){ "losses", HASH, losses_hash(trainer) };
+    to[count++] = (setting){ "accumulate", WHOLE, (uint64_t)trainer->accumulate };
+    to[count++] = (setting){ "communicator.rank", WHOLE, (uint64_t)with->rank };
+    to[count++] = (setting){ "communicator.ranks", WHOLE, (uint64_t)with->ranks };
+    count += optimizer_settings(&trainer->optimizer->config, to + count);
+    if (trainer->prefetcher) count += data_settings(trainer->prefetcher, to + count);
+    return count;
+}
+
+void xph_settings_write(const exphil_trainer *trainer, xph_json_out *out)
+{
+    setting settings[SETTINGS_MOST];
+    int64_t count = list_settings(trainer, settings);
+    xph_json_open(out, "settings", '{');
+    for (int64_t i = 0; i < count; i++) xph_json_add_hex(out, settings[i].name, settings[i].value);
+    xph_json_close(out, '}');
+}
+
+static const char *show(char text[XPH_DOUBLE_TEXT], int32_t kind, uint64_t value)
+{
+    double number;
+    memcpy(&number, &value, sizeof number);
+    if (kind == NUMBER) return xph_format_double(text, number, 9);
+    if (kind == WHOLE) snprintf(text, XPH_DOUBLE_TEXT, "%lld", (long long)value);
+    else snprintf(text, XPH_DOUBLE_TEXT, "%016llx", (unsigned long long)value);
+    return text;
+}
+
+exphil_status xph_settings_check(const exphil_trainer *trainer, const xph_json *json, exphil_error *error)
+{
+    setting settings[SETTINGS_MOST];
+    int64_t count = list_settings(trainer, settings), version;
+    int32_t object;
+    XPH_TRY(xph_json_get_int(json, 0, "version", 1, 1, &version, error));
+    XPH_TRY(xph_json_get(json, 0, "settings", XPH_JSON_OBJECT, &object, error));
+    bool fed = xph_json_find(json, object, "dataset") >= 0;
+    if (fed != (trainer->prefetcher != NULL))
+        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made %s a prefetcher, this trainer has %s",
+                        fed ? "with" : "without", fed ? "none" : "one");
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t stored;
+        char before[XPH_DOUBLE_TEXT], now[XPH_DOUBLE_TEXT];
+        XPH_TRY(xph_json_get_hex(json, object, settings[i].name, &stored, error));
+        if (stored == settings[i].value) continue;
+        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made with %s %s, this run has %s", settings[i].name,
+                        show(before, settings[i].kind, stored), show(now, settings[i].kind, settings[i].value));
+    }
+    return EXPHIL_OK;
+}

@@ -1,0 +1,13 @@
+/* The settings that a run must keep when it is resumed, as members of a checkpoint's metadata. */
+#ifndef XPH_TRAIN_SETTINGS_H
+#define XPH_TRAIN_SETTINGS_H
+
+#include "file/file.h"
+#include "train/train.h"
+
+/* Adds the member "settings". */
+void xph_settings_write(const exphil_trainer *trainer, xph_json_out *out);
+/* EXPHIL_E_MISMATCH names the first setting that differs, and both values. */
+exphil_status xph_settings_check(const exphil_trainer *trainer, const xph_json *json, exphil_error *error);
+
+#endif
