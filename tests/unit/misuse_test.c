@@ -530,11 +530,40 @@ static void null_data(void **state)
     BAD(INVALID, "NULL", exphil_prefetcher_query(p, NULL, &e));
 }
 
+static int32_t no_reduce(void *user, void *data, int64_t count, int32_t type)
+{
+    (void)user;
+    (void)data;
+    (void)count;
+    (void)type;
+    return 0;
+}
+
 static void null_training(void **state)
 {
     (void)state;
     exphil_model *m = w.run.model;
     exphil_trainer *t = w.run.trainer;
+    exphil_optimizer *own = NULL;
+    exphil_communicator alone = {sizeof alone, NULL, NULL, 0, 1};
+    exphil_trainer_config config = EXPHIL_TRAINER_CONFIG_INIT;
+    config.communicator = &alone;
+    assert_ok(exphil_optimizer_create(m, NULL, &own, NULL));
+    BAD(INVALID, "all_reduce", exphil_trainer_create(m, own, NULL, &config, OUT(exphil_trainer *), &e));
+    alone.all_reduce = no_reduce;
+    alone.rank = 1;
+    BAD(INVALID, "rank 1 of 1", exphil_trainer_create(m, own, NULL, &config, OUT(exphil_trainer *), &e));
+    config.communicator = NULL;
+    config.precision = 9;
+    BAD(UNSUPPORTED, "precision", exphil_trainer_create(m, own, NULL, &config, OUT(exphil_trainer *), &e));
+    config.precision = 0;
+    config.activations = 77;
+    BAD(UNSUPPORTED, "activations", exphil_trainer_create(m, own, NULL, &config, OUT(exphil_trainer *), &e));
+    config.activations = 0;
+    config.checkpoint_blocks = -1;
+    BAD(UNSUPPORTED, "checkpoint_blocks",
+        exphil_trainer_create(m, own, NULL, &config, OUT(exphil_trainer *), &e));
+    exphil_optimizer_destroy(own);
     BAD(INVALID, "model", exphil_optimizer_create(NULL, NULL, OUT(exphil_optimizer *), &e));
     BAD(INVALID, "optimizer", exphil_optimizer_create(m, NULL, NULL, &e));
     BAD(INVALID, "optimizer", exphil_optimizer_query(NULL, FILL(exphil_optimizer_info), &e));
@@ -625,6 +654,24 @@ static void null_melee_and_replays(void **state)
     BAD(INVALID, "context", exphil_slp_stream_create(NULL, OUT(exphil_slp_stream *), &e));
     BAD(INVALID, "stream", exphil_slp_stream_create(c, NULL, &e));
     BAD(INVALID, "stream", exphil_slp_stream_reset(NULL, &e));
+    BAD(INVALID, "stream", exphil_slp_stream_push(NULL, "x", 1, OUT(size_t), &e));
+    BAD(INVALID, "data", exphil_slp_stream_push(w.stream, NULL, 1, OUT(size_t), &e));
+    BAD(INVALID, "used_bytes", exphil_slp_stream_push(w.stream, "x", 1, NULL, &e));
+    BAD(INVALID, "stream", exphil_slp_stream_query(NULL, FILL(exphil_slp_info), &e));
+    BAD(STATE, "", exphil_slp_stream_query(w.stream, FILL(exphil_slp_info), &e));
+    BAD(INVALID, "stream", exphil_slp_stream_melee_frame(NULL, 1, 0, FILL(exphil_melee_frame), &e));
+    BAD(STATE, "", exphil_slp_stream_melee_frame(w.stream, 1, 0, FILL(exphil_melee_frame), &e));
+    BAD(INVALID, "frame", exphil_slp_stream_melee_frame(w.stream, 1, 0, NULL, &e));
+    BAD(INVALID, "slp", exphil_slp_dump(NULL, EXPHIL_SLP_DUMP_STATE, 0, OUT(char), 24, &e));
+    assert_int_equal(exphil_slp_frame_count(NULL), 0);
+    assert_int_equal(exphil_slp_slot_count(NULL), 0);
+    assert_int_equal(exphil_slp_dump_bytes(NULL, EXPHIL_SLP_DUMP_STATE, 0), 0);
+    assert_int_equal(exphil_slp_dump_bytes(NULL, EXPHIL_SLP_DUMP_ITEMS, 0), 0);
+    assert_null(exphil_slp_frame_at(NULL, 0));
+    assert_null(exphil_slp_slot_at(NULL, 0));
+    assert_null(exphil_slp_player_at(NULL, 0, 0, 0));
+    assert_null(exphil_slp_stream_frame(NULL));
+    assert_null(exphil_slp_stream_player(NULL, 0, 0));
     exphil_melee_frame *frame = FILL(exphil_melee_frame);
     BAD(INVALID, "slp", exphil_slp_melee_frame(NULL, 0, 1, 0, frame, &e));
     BAD(INVALID, "slp", exphil_slp_melee_pad(NULL, 0, 1, OUT(exphil_pad), &e));
@@ -685,6 +732,9 @@ static void values_of_models(void **state)
     BAD(NUMERIC, "norm.bias", exphil_model_tensor_set(own, "norm.bias", bad, 96, &e));
     BAD(INVALID, "nothing", exphil_model_tensor_set(own, "nothing", some, 96, &e));
     exphil_model_destroy(own);
+    BAD(INVALID, "model", exphil_model_quantize(NULL, EXPHIL_TYPE_BF16, OUT(exphil_model *), &e));
+    BAD(INVALID, "quantized", exphil_model_quantize(w.run.model, EXPHIL_TYPE_BF16, NULL, &e));
+    BAD(INVALID, "type", exphil_model_quantize(w.run.model, 99, OUT(exphil_model *), &e));
     BAD(FORMAT, "", exphil_model_load_memory(c, "x", 1, OUT(exphil_model *), &e));
     BAD(FORMAT, "", exphil_model_load_memory(c, "x", 0, OUT(exphil_model *), &e));
 }
