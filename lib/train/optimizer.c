@@ -29,6 +29,8 @@ static exphil_status check_config(const exphil_optimizer_config *config, exphil_
     XPH_TRY(check_range("decay", config->decay, 0.0, 1e6, error));
     XPH_TRY(check_range("ema_decay", config->ema_decay, 0.0, 1.0, error));
     XPH_TRY(check_range("clip_norm", config->clip_norm, -1e300, 1e300, error));
+    if (config->rate * config->decay > 1.0) /* weights would change their sign, and above 2 grow without end */
+        return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: rate times decay is above 1");
     if (config->reserved) return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: reserved must be 0");
     return xph_schedule_check(config, error);
 }
