@@ -17,7 +17,12 @@ int64_t now_ns(void)
 
 int complain(const char *what, const exphil_error *error)
 {
-    fprintf(stderr, "exphil: %s: %s: %s\n", what, exphil_status_name(error->status), error->message);
+    const char *status = exphil_status_name(error->status);
+    if (error->status == EXPHIL_E_CANCELLED) return STOPPED;
+    if (strstr(error->message, what))
+        fprintf(stderr, "exphil: %s: %s\n", status, error->message);
+    else
+        fprintf(stderr, "exphil: %s: %s: %s\n", what, status, error->message);
     return 1;
 }
 
@@ -33,15 +38,19 @@ void print_json(json_t *object)
 
 void progress_begin(progress *bar, int64_t start, int64_t total, bool quiet)
 {
-    *bar = (progress){ .terminal = isatty(2) == 1, .quiet = quiet, .began_ns = now_ns(), .total = total, .start = start };
+    *bar = (progress){
+        .terminal = isatty(2) == 1, .quiet = quiet, .began_ns = now_ns(), .total = total, .start = start};
 }
 
 static void time_text(char *text, size_t size, double seconds)
 {
     long whole = (long)(seconds + 0.5);
-    if (whole >= 3600) snprintf(text, size, "%ldh%02ldm", whole / 3600, whole / 60 % 60);
-    else if (whole >= 60) snprintf(text, size, "%ldm%02lds", whole / 60, whole % 60);
-    else snprintf(text, size, "%lds", whole);
+    if (whole >= 3600)
+        snprintf(text, size, "%ldh%02ldm", whole / 3600, whole / 60 % 60);
+    else if (whole >= 60)
+        snprintf(text, size, "%ldm%02lds", whole / 60, whole % 60);
+    else
+        snprintf(text, size, "%lds", whole);
 }
 
 void progress_show(progress *bar, int64_t done, double loss, double frames_per_second, bool last)
@@ -50,58 +59,100 @@ void progress_show(progress *bar, int64_t done, double loss, double frames_per_s
     if (bar->quiet || (!last && now - bar->shown_ns < pause)) return;
     bar->shown_ns = now;
     char left[32], picture[25];
-    double part = bar->total ? (double)done / (double)bar->total : 1.0, spent = (double)(now - bar->began_ns) * 1e-9;
+    double part = bar->total ? (double)done / (double)bar->total : 1.0,
+           spent = (double)(now - bar->began_ns) * 1e-9;
     int64_t here = done - bar->start;
     time_text(left, sizeof left, here > 0 ? spent / (double)here * (double)(bar->total - done) : 0.0);
     int filled = (int)(part * 24.0);
     for (int i = 0; i < 24; i++) picture[i] = i < filled ? '#' : '.';
     picture[24] = 0;
     if (bar->terminal)
-        fprintf(stderr, "\r[%s] %3.0f%%  update %" PRId64 "/%" PRId64 "  loss %.5f  %.0f frames/s  %s left\x1b[K%s", picture,
-                100.0 * part, done, bar->total, loss, frames_per_second, left, last ? "\n" : "");
+        fprintf(stderr,
+                "\r[%s] %3.0f%%  update %" PRId64 "/%" PRId64 "  loss %.5f  %.0f frames/s  %s left\x1b[K%s",
+                picture, 100.0 * part, done, bar->total, loss, frames_per_second, left, last ? "\n" : "");
     else
-        fprintf(stderr, "update %" PRId64 "/%" PRId64 "  loss %.5f  %.0f frames/s  %s left\n", done, bar->total, loss,
-                frames_per_second, left);
+        fprintf(stderr, "update %" PRId64 "/%" PRId64 "  loss %.5f  %.0f frames/s  %s left\n", done,
+                bar->total, loss, frames_per_second, left);
     fflush(stderr);
 }
 
-/* ---- reports ------------------------------------------------------------------------------------------------------ */
+/* ---- reports ------------------------------------------------------------------------------------------- */
+
+static double baseline(const exphil_report *report)
+{
+    return report->exact_copy > report->exact_majority ? report->exact_copy : report->exact_majority;
+}
+
+static json_t *head_json(const exphil_head_report *head)
+{
+    return json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "loss", head->loss, "nll", head->nll, "accuracy",
+                     head->accuracy, "top3", head->top3, "change_accuracy", head->change_accuracy,
+                     "majority_accuracy", head->majority_accuracy, "copy_accuracy", head->copy_accuracy,
+                     "frequency_nll", head->frequency_nll);
+}
 
 json_t *report_json(const exphil_report *report, const exphil_spec *spec)
 {
     json_t *heads = json_object();
-    for (int64_t i = 0; i < report->heads; i++) {
-        const exphil_head_report *head = &report->head[i];
-        json_object_set_new(heads, spec->heads[i].name,
-                            json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "loss", head->loss, "nll", head->nll, "accuracy",
-                                      head->accuracy, "top3", head->top3, "change_accuracy", head->change_accuracy,
-                                      "majority_accuracy", head->majority_accuracy, "copy_accuracy",
-                                      head->copy_accuracy, "frequency_nll", head->frequency_nll));
-    }
-    return json_pack("{s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:o}", "frames", (json_int_t)report->frames,
-                     "change_frames", (json_int_t)report->change_frames, "loss", report->loss, "nll", report->nll,
-                     "frequency_nll", report->frequency_nll, "exact_accuracy", report->exact_accuracy,
-                     "exact_change_accuracy", report->exact_change_accuracy, "exact_majority", report->exact_majority,
-                     "exact_majority_change", report->exact_majority_change, "exact_copy", report->exact_copy, "heads",
-                     heads);
+    for (int64_t i = 0; i < report->heads; i++)
+        json_object_set_new(heads, spec->heads[i].name, head_json(&report->head[i]));
+    return json_pack("{s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:b,s:o}", "frames",
+                     (json_int_t)report->frames, "change_frames", (json_int_t)report->change_frames, "loss",
+                     report->loss, "nll", report->nll, "frequency_nll", report->frequency_nll,
+                     "exact_accuracy", report->exact_accuracy, "exact_change_accuracy",
+                     report->exact_change_accuracy, "exact_majority", report->exact_majority,
+                     "exact_majority_change", report->exact_majority_change, "exact_copy", report->exact_copy,
+                     "beats_baselines", report->exact_accuracy > baseline(report), "heads", heads);
+}
+
+/* A share of no frames is no number: "-". */
+static void print_share(double share, bool any, int digits)
+{
+    if (any)
+        printf(" %*.*f%%", digits == 3 ? 9 : 8, digits, 100.0 * share);
+    else
+        printf(" %*s", digits == 3 ? 10 : 9, "-");
+}
+
+static void print_exact(const char *what, double policy, double majority, double copy, bool any)
+{
+    printf("%-22s", what);
+    print_share(policy, any, 3);
+    print_share(majority, any, 3);
+    print_share(copy, any, 3);
+    printf("\n");
+}
+
+/* A head whose copy baseline is always right never changes. */
+static void print_head(const char *name, const exphil_head_report *head)
+{
+    printf("%-12s", name);
+    print_share(head->accuracy, true, 2);
+    print_share(head->top3, true, 2);
+    print_share(head->change_accuracy, head->copy_accuracy < 1.0, 2);
+    print_share(head->majority_accuracy, true, 2);
+    print_share(head->copy_accuracy, true, 2);
+    printf(" %9.5f %9.5f\n", head->nll, head->frequency_nll);
 }
 
 void print_report(const exphil_report *report, const exphil_spec *spec)
 {
-    printf("frames %" PRId64 ", of which %" PRId64 " change the input\n", report->frames, report->change_frames);
+    bool any = report->change_frames > 0;
+    printf("frames %" PRId64 ", of which %" PRId64 " change the input\n", report->frames,
+           report->change_frames);
     printf("%-22s %10s %10s %10s\n", "", "policy", "majority", "copy");
-    printf("%-22s %9.3f%% %9.3f%% %9.3f%%\n", "exact, all heads", 100 * report->exact_accuracy,
-           100 * report->exact_majority, 100 * report->exact_copy);
-    printf("%-22s %9.3f%% %9.3f%% %9.3f%%\n", "exact, change frames", 100 * report->exact_change_accuracy,
-           100 * report->exact_majority_change, 0.0);
-    printf("%-22s %10.5f  (frequencies alone %.5f)\n", "nll, nats per frame", report->nll, report->frequency_nll);
+    print_exact("exact, all heads", report->exact_accuracy, report->exact_majority, report->exact_copy, true);
+    print_exact("exact, change frames", report->exact_change_accuracy, report->exact_majority_change, 0.0,
+                any);
+    printf("%-22s %10.5f  (frequencies alone %.5f)\n", "nll, nats per frame", report->nll,
+           report->frequency_nll);
     printf("%-22s %10.5f\n\n", "training objective", report->loss);
-    printf("%-12s %9s %9s %9s %9s %9s %9s %9s\n", "head", "accuracy", "top 3", "change", "majority", "copy", "nll",
-           "freq nll");
-    for (int64_t i = 0; i < report->heads; i++) {
-        const exphil_head_report *head = &report->head[i];
-        printf("%-12s %8.2f%% %8.2f%% %8.2f%% %8.2f%% %8.2f%% %9.5f %9.5f\n", spec->heads[i].name, 100 * head->accuracy,
-               100 * head->top3, 100 * head->change_accuracy, 100 * head->majority_accuracy, 100 * head->copy_accuracy,
-               head->nll, head->frequency_nll);
-    }
+    printf("%-12s %9s %9s %9s %9s %9s %9s %9s\n", "head", "accuracy", "top 3", "change", "majority", "copy",
+           "nll", "freq nll");
+    for (int64_t i = 0; i < report->heads; i++) print_head(spec->heads[i].name, &report->head[i]);
+    if (report->frames == 0 || report->exact_accuracy > baseline(report)) return;
+    bool copy = report->exact_copy >= report->exact_majority;
+    printf("\nThe policy is not better than %s on these frames.\nTrain longer (more --epochs), or on more "
+           "data.\n",
+           copy ? "repeating the last action (copy)" : "always the commonest action (majority)");
 }

@@ -1,12 +1,13 @@
-/* From the files on a command line to a dataset. */
+/* From the files on a command line to a dataset or a model. */
 #include "commands.h"
+#include "files.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static void log_line(void *user, exphil_log_level level, const char *message)
 {
@@ -14,7 +15,8 @@ static void log_line(void *user, exphil_log_level level, const char *message)
     fprintf(stderr, "exphil: %s%s\n", level <= EXPHIL_LOG_WARNING ? "warning: " : "", message);
 }
 
-bool open_context(int64_t threads, const char *device, const char *isa, exphil_context **context)
+bool open_context(int64_t threads, const char *device, const char *isa, exphil_cancel_fn cancel,
+                  exphil_context **context)
 {
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -22,8 +24,12 @@ bool open_context(int64_t threads, const char *device, const char *isa, exphil_c
     config.device = device;
     config.cpu_isa = isa;
     config.log = log_line;
+    config.cancel = cancel;
     if (exphil_context_create(&config, context, &error) >= 0) return true;
     complain("context", &error);
+    if (device && strncmp(device, "cuda", 4) == 0)
+        fprintf(stderr,
+                "exphil: this release brings no CUDA plugin; leave --device out to use the processor\n");
     return false;
 }
 
@@ -36,42 +42,122 @@ bool preset_spec(const data_options *options, exphil_spec *spec)
     return false;
 }
 
-static bool add_replay(exphil_dataset *dataset, const char *path, const data_options *options, bool must)
+bool load_weights(exphil_context *context, const char *path, const char *hint, exphil_model **model)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    size_t length = strlen(path);
+    if (!file_wanted(path, FILE_WEIGHTS, hint)) return false;
+    if (exphil_model_load(context, path, model, &error) >= 0) return true;
+    complain(path, &error);
+    if (length > 10 && strcmp(path + length - 10, ".optimizer") == 0)
+        fprintf(stderr, "exphil: that is a checkpoint, for --resume; the weights are %.*s\n",
+                (int)(length - 10), path);
+    return false;
+}
+
+/* ---- options ------------------------------------------------------------------------------------------- */
+
+/* Small letters and digits of a name; the library compares names by these. */
+static void fold(const char *name, char *to, size_t room)
+{
+    size_t used = 0;
+    for (; *name && used + 1 < room; name++) {
+        if (*name >= 'A' && *name <= 'Z')
+            to[used++] = (char)(*name - 'A' + 'a');
+        else if ((*name >= 'a' && *name <= 'z') || (*name >= '0' && *name <= '9'))
+            to[used++] = *name;
+    }
+    to[used] = 0;
+}
+
+static bool check_character(const char *name)
+{
+    char wanted[64], known[64];
+    fold(name, wanted, sizeof wanted);
+    for (int32_t i = 0; exphil_melee_character_name(i); i++) {
+        fold(exphil_melee_character_name(i), known, sizeof known);
+        if (strcmp(wanted, known) == 0) return true;
+    }
+    fprintf(stderr, "exphil: --character %s is unknown; known are", name);
+    for (int32_t i = 0; exphil_melee_character_name(i); i++)
+        fprintf(stderr, "%s %s", i ? "," : "", exphil_melee_character_name(i));
+    fprintf(stderr, "\n");
+    return false;
+}
+
+bool check_data_options(const data_options *o)
+{
+    if (o->port < 0 || o->port > 4 || o->opponent < 0 || o->opponent > 4)
+        fprintf(stderr, "exphil: --%s wants a port, 1 to 4\n",
+                o->port < 0 || o->port > 4 ? "port" : "opponent");
+    else if (o->port && o->port == o->opponent)
+        fprintf(stderr, "exphil: --port and --opponent are both %d\n", (int)o->port);
+    else if (o->last && o->last < o->first)
+        fprintf(stderr, "exphil: --last %" PRId64 " is before --first %" PRId64 "\n", o->last, o->first);
+    else
+        return !o->character || check_character(o->character);
+    return false;
+}
+
+/* ---- replays ------------------------------------------------------------------------------------------- */
+
+typedef struct loading {
+    const data_options *options;
+    exphil_dataset *dataset;
+    int64_t replays; /* tried */
+} loading;
+
+/* A replay that was named must be readable; one that a folder holds may be passed over. */
+static bool add_replay(loading *l, const char *path, bool must)
 {
     exphil_replay_config config = EXPHIL_REPLAY_CONFIG_INIT;
     exphil_replay_result result = EXPHIL_REPLAY_RESULT_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    config.character = options->character;
-    config.port = (int32_t)options->port;
-    config.opponent_port = (int32_t)options->opponent;
-    config.first_frame = (int32_t)options->first;
-    config.last_frame = (int32_t)options->last;
-    if (exphil_dataset_add_replay(dataset, path, &config, &result, &error) < 0) {
+    config.character = l->options->character;
+    config.port = (int32_t)l->options->port;
+    config.opponent_port = (int32_t)l->options->opponent;
+    config.first_frame = (int32_t)l->options->first;
+    config.last_frame = (int32_t)l->options->last;
+    l->replays++;
+    if (exphil_dataset_add_replay(l->dataset, path, &config, &result, &error) < 0) {
         complain(path, &error);
-        return !must && error.status != EXPHIL_E_MEMORY;
+        return !must && error.status != EXPHIL_E_MEMORY && error.status != EXPHIL_E_CANCELLED;
     }
-    fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episode%s%s\n", path, result.frames, result.episodes,
-            result.episodes == 1 ? "" : "s", result.truncated ? " (the replay ends early)" : "");
+    fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episode%s%s\n", path, result.frames,
+            result.episodes, result.episodes == 1 ? "" : "s",
+            result.truncated ? " (the replay ends early)" : "");
     return true;
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
 
-static bool add_path(exphil_dataset *dataset, const char *path, const data_options *options, int depth);
+static bool add_folder(loading *l, const char *path, int depth);
+
+/* Something in a folder: replays go by their names here, so that nothing else is opened. */
+static bool add_entry(loading *l, const char *path, int depth)
+{
+    size_t length = strlen(path);
+    if (length > 4 && strcmp(path + length - 4, ".slp") == 0) return add_replay(l, path, false);
+    return depth > 16 || file_kind_of(path) != FILE_FOLDER || add_folder(l, path, depth);
+}
 
 /* A folder's replays in the order of their names, so that the same folder gives the same dataset everywhere. */
-static bool add_folder(exphil_dataset *dataset, const char *path, const data_options *options, int depth)
+static bool add_folder(loading *l, const char *path, int depth)
 {
     struct dirent **entry = NULL;
     int count = scandir(path, &entry, NULL, by_name);
     bool fine = count >= 0;
+    if (!fine) fprintf(stderr, "exphil: %s: %s\n", path, strerror(errno));
     for (int i = 0; i < count; i++) {
         const char *name = entry[i]->d_name;
         size_t length = strlen(path) + strlen(name) + 2;
         char *full = name[0] == '.' ? NULL : malloc(length);
         if (full) {
             snprintf(full, length, "%s/%s", path, name);
-            fine = fine && add_path(dataset, full, options, depth + 1);
+            fine = fine && add_entry(l, full, depth + 1);
         }
         free(full);
         free(entry[i]);
@@ -80,20 +166,37 @@ static bool add_folder(exphil_dataset *dataset, const char *path, const data_opt
     return fine;
 }
 
-static bool add_path(exphil_dataset *dataset, const char *path, const data_options *options, int depth)
+static bool add_path(loading *l, const char *path)
 {
-    struct stat kind;
-    size_t length = strlen(path);
-    bool replay = length > 4 && strcmp(path + length - 4, ".slp") == 0;
-    if (stat(path, &kind) == 0 && S_ISDIR(kind.st_mode)) return depth > 16 || add_folder(dataset, path, options, depth);
-    if (depth > 0 && !replay) return true;
-    return add_replay(dataset, path, options, depth == 0);
+    int64_t before = l->replays;
+    if (file_kind_of(path) != FILE_FOLDER) return add_replay(l, path, true);
+    if (!add_folder(l, path, 0)) return false;
+    if (l->replays == before) fprintf(stderr, "exphil: no .slp in %s\n", path);
+    return l->replays > before;
 }
 
-static bool is_corpus(const char *path)
+/* ---- corpora ------------------------------------------------------------------------------------------- */
+
+bool is_one_corpus(int count, char **paths)
 {
-    size_t length = strlen(path);
-    return length > 7 && strcmp(path + length - 7, ".corpus") == 0;
+    return count == 1 && file_kind_of(paths[0]) == FILE_CORPUS;
+}
+
+/* Its frames were chosen when it was made. */
+static void warn_of_choices(const data_options *o)
+{
+    const struct {
+        bool given;
+        const char *name;
+    } choices[] = {{o->layout, "layout"}, {o->codec, "codec"},       {o->character, "character"},
+                   {o->port, "port"},     {o->opponent, "opponent"}, {o->first, "first"},
+                   {o->last, "last"}};
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
+        if (choices[i].given)
+            fprintf(
+                stderr,
+                "exphil: warning: --%s does nothing here: what is in a corpus was chosen when it was made\n",
+                choices[i].name);
 }
 
 static bool open_corpus(exphil_context *context, const char *path, exphil_dataset **dataset)
@@ -102,24 +205,47 @@ static bool open_corpus(exphil_context *context, const char *path, exphil_datase
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     if (exphil_dataset_open(context, path, dataset, &error) < 0) return complain(path, &error) == 0;
     if (exphil_dataset_query(*dataset, &info, &error) >= 0)
-        fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episodes%s\n", path, info.frames, info.episodes,
-                info.recovered ? " (torn tail: the whole episodes were kept)" : "");
+        fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episodes%s\n", path, info.frames,
+                info.episodes, info.recovered ? " (torn tail: the whole episodes were kept)" : "");
     return true;
 }
 
-bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_options *options, int count, char **paths,
-                  exphil_dataset **dataset)
+/* ---- all ----------------------------------------------------------------------------------------------- */
+
+/* Before anything is read: is all of it data, and a corpus alone? */
+static bool check_paths(const data_options *options, int count, char **paths)
+{
+    for (int i = 0; i < count; i++) {
+        file_kind kind = file_kind_of(paths[i]);
+        if (kind == FILE_REPLAY || kind == FILE_FOLDER || (kind == FILE_CORPUS && count == 1)) continue;
+        file_refuse(paths[i], kind, kind == FILE_CORPUS ? "it must be the only file" : options->if_weights);
+        return false;
+    }
+    return true;
+}
+
+bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_options *options, int count,
+                  char **paths, exphil_dataset **dataset)
 {
     exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (count == 1 && is_corpus(paths[0])) return open_corpus(context, paths[0], dataset);
+    loading l = {.options = options};
+    if (!check_paths(options, count, paths)) return false;
+    if (is_one_corpus(count, paths)) {
+        warn_of_choices(options);
+        return open_corpus(context, paths[0], dataset);
+    }
     config.spec = spec;
-    if (exphil_dataset_create(context, &config, dataset, &error) < 0) return complain("dataset", &error) == 0;
+    if (exphil_dataset_create(context, &config, &l.dataset, &error) < 0)
+        return complain("dataset", &error) == 0;
     bool fine = true;
-    for (int i = 0; fine && i < count; i++) fine = add_path(*dataset, paths[i], options, 0);
-    if (fine && exphil_dataset_query(*dataset, &info, &error) >= 0 && info.frames > 0) return true;
+    for (int i = 0; fine && i < count; i++) fine = add_path(&l, paths[i]);
+    if (fine && exphil_dataset_query(l.dataset, &info, &error) >= 0 && info.frames > 0) {
+        *dataset = l.dataset;
+        return true;
+    }
     if (fine) fprintf(stderr, "exphil: no frames were found in what was given\n");
-    exphil_dataset_destroy(*dataset);
+    exphil_dataset_destroy(l.dataset);
     return false;
 }

@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct outcome { int64_t frames, same, hits, teacher_hits; exphil_session_info info; } outcome;
+typedef struct outcome {
+    int64_t frames, same, hits, teacher_hits;
+    exphil_session_info info;
+} outcome;
 
 static int64_t teacher_hits(uint64_t seed, int64_t frames)
 {
@@ -34,7 +37,7 @@ static int play_world(exphil_session *session, uint64_t seed, int64_t frames, ou
     for (int64_t i = 0; i < frames; i++) {
         exphil_melee_frame frame;
         exphil_pad pad, taught;
-        int32_t action[EXPHIL_HEADS_MAX] = { 0 }, wanted[EXPHIL_HEADS_MAX] = { 0 };
+        int32_t action[EXPHIL_HEADS_MAX] = {0}, wanted[EXPHIL_HEADS_MAX] = {0};
         drill_observe(&world, &frame);
         drill_teach(&world, &taught);
         if (exphil_session_step(session, &frame, &pad) < 0) {
@@ -57,16 +60,17 @@ static void show(const outcome *out, bool json)
 {
     double same = out->frames ? (double)out->same / (double)out->frames : 0.0;
     if (json) {
-        print_json(json_pack("{s:I,s:f,s:I,s:I,s:I,s:I,s:I}", "frames", (json_int_t)out->frames, "agreement", same, "hits",
-                             (json_int_t)out->hits, "teacher_hits", (json_int_t)out->teacher_hits, "p50_ns",
-                             (json_int_t)out->info.p50_ns, "p99_ns", (json_int_t)out->info.p99_ns, "missed_deadlines",
-                             (json_int_t)out->info.missed));
+        print_json(json_pack("{s:I,s:f,s:I,s:I,s:I,s:I,s:I}", "frames", (json_int_t)out->frames, "agreement",
+                             same, "hits", (json_int_t)out->hits, "teacher_hits",
+                             (json_int_t)out->teacher_hits, "p50_ns", (json_int_t)out->info.p50_ns, "p99_ns",
+                             (json_int_t)out->info.p99_ns, "missed_deadlines", (json_int_t)out->info.missed));
         return;
     }
     printf("%" PRId64 " frames alone at the controller: %.3f %% as the teacher would have pressed; %" PRId64
-           " hits (the teacher: %" PRId64 ")\n", out->frames, 100 * same, out->hits, out->teacher_hits);
-    printf("latency of a step: p50 %.1f us, p99 %.1f us; deadlines missed: %" PRIu64 "\n", (double)out->info.p50_ns / 1e3,
-           (double)out->info.p99_ns / 1e3, out->info.missed);
+           " hits (the teacher: %" PRId64 ")\n",
+           out->frames, 100 * same, out->hits, out->teacher_hits);
+    printf("latency of a step: p50 %.1f us, p99 %.1f us; deadlines missed: %" PRIu64 "\n",
+           (double)out->info.p50_ns / 1e3, (double)out->info.p99_ns / 1e3, out->info.missed);
 }
 
 static int play(const char *weights, uint64_t seed, int64_t frames, bool json)
@@ -76,14 +80,16 @@ static int play(const char *weights, uint64_t seed, int64_t frames, bool json)
     exphil_session *session = NULL;
     exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    outcome out = { .info = EXPHIL_SESSION_INFO_INIT };
+    outcome out = {.info = EXPHIL_SESSION_INFO_INIT};
     int status = 0;
-    if (!open_context(1, NULL, NULL, &context)) return 1;
+    if (!open_context(1, NULL, NULL, NULL, &context)) return 1;
     config.deterministic = 1;
-    if (exphil_model_load(context, weights, &model, &error) < 0 ||
-        exphil_session_create(model, &config, &session, &error) < 0)
+    if (!load_weights(context, weights, "drill plays WEIGHTS, or writes with --out", &model))
+        status = 1;
+    else if (exphil_session_create(model, &config, &session, &error) < 0)
         status = complain(weights, &error);
-    else status = play_world(session, seed, frames, &out);
+    else
+        status = play_world(session, seed, frames, &out);
     if (status == 0) show(&out, json);
     exphil_session_destroy(session);
     exphil_model_destroy(model);
@@ -97,19 +103,26 @@ int drill_command(int argc, char **argv)
     int64_t seed = 1, frames = 3600;
     bool json = false;
     const option_entry entries[] = {
-        { "out", OPTION_TEXT, &out, "FILE", "write the teacher's play as this replay" },
-        { "seed", OPTION_INT, &seed, "N", "another course of events (default 1)" },
-        { "frames", OPTION_INT, &frames, "N", "frames from 0 on (default 3600, a minute)" },
-        { "json", OPTION_FLAG, &json, NULL, "print one JSON object" },
-        { NULL, 0, NULL, NULL, NULL },
+        {"out", OPTION_TEXT, &out, "FILE", "write the teacher's play as this replay (default: play WEIGHTS)"},
+        {"seed", OPTION_INT, &seed, "N", "another course of events (default 1)"},
+        {"frames", OPTION_INT, &frames, "N", "frames from 0 on (default 3600, a minute)"},
+        {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: text)"},
+        {NULL, 0, NULL, NULL, NULL},
     };
-    const option_command command = { "drill [OPTIONS] --out FILE.slp | drill [OPTIONS] WEIGHTS",
-                                     "A scripted drill: a Fox that runs to its opponent and uses its reflector. With "
-                                     "--out it is recorded,\nwith WEIGHTS the policy plays it alone.", entries };
+    const option_command command = {
+        .usage = "drill [OPTIONS] --out FILE.slp | drill [OPTIONS] WEIGHTS",
+        .about = "A scripted drill: a Fox that runs to its opponent and uses its reflector. With --out it is "
+                 "recorded,\n"
+                 "with WEIGHTS the policy plays it alone. A hit is a reflector that reaches the opponent.",
+        .entry = entries};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
-    if ((out != NULL) == (count == 1) || count > 1 || frames < 1 || frames > 200000) {
-        fprintf(stderr, "exphil: drill wants --out FILE.slp or WEIGHTS, and 1..200000 frames; see exphil drill --help\n");
+    const char *wrong = frames < 1 || frames > 200000 ? "--frames of 1 to 200000"
+                        : out && count                ? "--out FILE or WEIGHTS, not both"
+                        : !out && count != 1 ? "--out FILE to write a replay, or WEIGHTS to play, one of them"
+                                             : NULL;
+    if (wrong) {
+        fprintf(stderr, "exphil: drill wants %s; see exphil drill --help\n", wrong);
         return 2;
     }
     if (count == 1) return play(argv[1], (uint64_t)seed, frames, json);
@@ -117,7 +130,9 @@ int drill_command(int argc, char **argv)
         perror(out);
         return 1;
     }
-    if (json) print_json(json_pack("{s:s,s:I}", "replay", out, "frames", (json_int_t)(frames + 123)));
-    else printf("%s: %" PRId64 " frames\n", out, frames + 123);
+    if (json)
+        print_json(json_pack("{s:s,s:I}", "replay", out, "frames", (json_int_t)(frames + 123)));
+    else
+        printf("%s: %" PRId64 " frames\n", out, frames + 123);
     return 0;
 }

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static int evaluate(exphil_context *context, const char *weights, const data_options *data, int count, char **paths,
-                    int64_t batch, bool json)
+static int evaluate(exphil_context *context, const char *weights, const data_options *data, int count,
+                    char **paths, int64_t batch, bool json)
 {
     exphil_model *model = NULL;
     exphil_dataset *dataset = NULL;
@@ -14,12 +14,18 @@ static int evaluate(exphil_context *context, const char *weights, const data_opt
     exphil_report report = EXPHIL_REPORT_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     int status = 0;
-    if (exphil_model_load(context, weights, &model, &error) < 0) return complain(weights, &error);
-    if (exphil_model_spec(model, &spec, &error) < 0) status = complain(weights, &error);
-    else if (!load_dataset(context, &spec, data, count, paths, &dataset)) status = 1;
-    else if (exphil_evaluate(model, dataset, NULL, NULL, batch, &report, &error) < 0) status = complain(weights, &error);
-    else if (json) print_json(report_json(&report, &spec));
-    else print_report(&report, &spec);
+    if (!load_weights(context, weights, "eval wants WEIGHTS first, then replays or a corpus", &model))
+        return 1;
+    if (exphil_model_spec(model, &spec, &error) < 0)
+        status = complain(weights, &error);
+    else if (!load_dataset(context, &spec, data, count, paths, &dataset))
+        status = 1;
+    else if (exphil_evaluate(model, dataset, NULL, NULL, batch, &report, &error) < 0)
+        status = complain(weights, &error);
+    else if (json)
+        print_json(report_json(&report, &spec));
+    else
+        print_report(&report, &spec);
     exphil_dataset_destroy(dataset);
     exphil_model_destroy(model);
     return status;
@@ -27,41 +33,46 @@ static int evaluate(exphil_context *context, const char *weights, const data_opt
 
 int eval_command(int argc, char **argv)
 {
-    data_options data = { 0 };
+    data_options data = {.if_weights = "WEIGHTS comes first, and once"};
     const char *isa = NULL, *device = NULL;
     int64_t threads = 0, batch = 0;
     bool json = false;
     const option_entry entries[] = {
-        { "port", OPTION_INT, &data.port, "N", "score this port; default: every human player" },
-        { "opponent", OPTION_INT, &data.opponent, "N", "the other port; default: the first other player" },
-        { "character", OPTION_TEXT, &data.character, "NAME", "only this character" },
-        { "first", OPTION_INT, &data.first, "FRAME", "first game frame (default 0)" },
-        { "last", OPTION_INT, &data.last, "FRAME", "last game frame (default: all)" },
-        { "batch", OPTION_INT, &batch, "N", "sequences at a time (default 16)" },
-        { "threads", OPTION_INT, &threads, "N", "default: one per core" },
-        { "device", OPTION_TEXT, &device, "NAME", "cpu (default), cuda:0, auto" },
-        { "isa", OPTION_TEXT, &isa, "NAME", "cap: ref, avx2, avx512" },
-        { "json", OPTION_FLAG, &json, NULL, "print one JSON object" },
-        { NULL, 0, NULL, NULL, NULL },
+        {"port", OPTION_INT, &data.port, "N", "score this port (default: every human player)"},
+        {"opponent", OPTION_INT, &data.opponent, "N", "the other port (default: the first other player)"},
+        {"character", OPTION_TEXT, &data.character, "NAME", "only this character (default: any)"},
+        {"first", OPTION_INT, &data.first, "FRAME", "first game frame (default 0)"},
+        {"last", OPTION_INT, &data.last, "FRAME", "last game frame (default: all)"},
+        {"batch", OPTION_INT, &batch, "N", "sequences at a time (default 16)"},
+        {"threads", OPTION_INT, &threads, "N", "processor threads (default 0: one per core)"},
+        {"device", OPTION_TEXT, &device, "NAME", "cpu (default), cuda:0, auto"},
+        {"isa", OPTION_TEXT, &isa, "NAME", "instruction set at most: ref, avx2, avx512 (default: the best)"},
+        {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: text)"},
+        {NULL, 0, NULL, NULL, NULL},
     };
-    const option_command command = { "eval [OPTIONS] WEIGHTS FILE...",
-                                     "Scores a policy on recorded play, teacher-forced, with the majority and "
-                                     "copy-previous baselines\nbeside it. FILE: .slp replays, folders, or one .corpus.",
-                                     entries };
+    const option_command command = {.usage = "eval [OPTIONS] WEIGHTS FILE...",
+                                    .about = "Scores a policy on recorded play, teacher-forced (its past "
+                                             "actions are the recorded ones), with two\n"
+                                             "baselines beside it: majority, always the commonest action, "
+                                             "and copy, always the last one again.\n"
+                                             "FILE: .slp replays, folders of them, or one corpus.",
+                                    .entry = entries};
     int count, status;
     exphil_context *context;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
     if (count < 2) {
-        fprintf(stderr, "exphil: eval wants WEIGHTS and files; see exphil eval --help\n");
+        fprintf(stderr, "exphil: eval wants WEIGHTS and then files; see exphil eval --help\n");
         return 2;
     }
-    if (!open_context(threads, device, isa, &context)) return 1;
+    if (!check_data_options(&data)) return 2;
+    if (!open_context(threads, device, isa, NULL, &context)) return 1;
     status = evaluate(context, argv[1], &data, count - 1, argv + 2, batch, json);
     exphil_context_destroy(context);
     return status;
 }
 
-static int pack(exphil_context *context, const data_options *data, const char *out, int count, char **paths, bool json)
+static int pack(exphil_context *context, const data_options *data, const char *out, int count, char **paths,
+                bool json)
 {
     exphil_spec spec = EXPHIL_SPEC_INIT;
     exphil_dataset *dataset = NULL;
@@ -72,43 +83,46 @@ static int pack(exphil_context *context, const data_options *data, const char *o
     if (exphil_dataset_save(dataset, out, &error) < 0 || exphil_dataset_query(dataset, &info, &error) < 0)
         status = complain(out, &error);
     else if (json)
-        print_json(json_pack("{s:s,s:I,s:I,s:I}", "corpus", out, "frames", (json_int_t)info.frames, "episodes",
-                             (json_int_t)info.episodes, "games", (json_int_t)info.games));
+        print_json(json_pack("{s:s,s:I,s:I,s:I}", "corpus", out, "frames", (json_int_t)info.frames,
+                             "episodes", (json_int_t)info.episodes, "games", (json_int_t)info.games));
     else
         printf("%s: %" PRId64 " frames, %" PRId64 " episodes, %" PRId64 " games; %" PRId64 " of %" PRId64
-               " inputs never change\n", out, info.frames, info.episodes, info.games, info.constant_floats,
-               info.float_count);
+               " inputs never change\n",
+               out, info.frames, info.episodes, info.games, info.constant_floats, info.float_count);
     exphil_dataset_destroy(dataset);
     return status;
 }
 
 int corpus_command(int argc, char **argv)
 {
-    data_options data = { 0 };
+    data_options data = {.if_weights = "a corpus is made of replays"};
     const char *out = NULL;
     bool json = false;
     const option_entry entries[] = {
-        { "out", OPTION_TEXT, &out, "FILE", "the corpus to write; end it in .corpus" },
-        { "layout", OPTION_TEXT, &data.layout, "NAME", "melee2 (default) or exphil288" },
-        { "codec", OPTION_TEXT, &data.codec, "NAME", "exphil81 (default) or exphil81-floor" },
-        { "port", OPTION_INT, &data.port, "N", "take this port; default: every human player" },
-        { "opponent", OPTION_INT, &data.opponent, "N", "the other port; default: the first other player" },
-        { "character", OPTION_TEXT, &data.character, "NAME", "only this character" },
-        { "first", OPTION_INT, &data.first, "FRAME", "first game frame (default 0)" },
-        { "last", OPTION_INT, &data.last, "FRAME", "last game frame (default: all)" },
-        { "json", OPTION_FLAG, &json, NULL, "print one JSON object" },
-        { NULL, 0, NULL, NULL, NULL },
+        {"out", OPTION_TEXT, &out, "FILE", "the corpus to write (no default)"},
+        {"layout", OPTION_TEXT, &data.layout, "NAME", "melee2 (default) or exphil288"},
+        {"codec", OPTION_TEXT, &data.codec, "NAME", "exphil81 (default) or exphil81-floor"},
+        {"port", OPTION_INT, &data.port, "N", "take this port (default: every human player)"},
+        {"opponent", OPTION_INT, &data.opponent, "N", "the other port (default: the first other player)"},
+        {"character", OPTION_TEXT, &data.character, "NAME", "only this character (default: any)"},
+        {"first", OPTION_INT, &data.first, "FRAME", "first game frame (default 0)"},
+        {"last", OPTION_INT, &data.last, "FRAME", "last game frame (default: all)"},
+        {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: text)"},
+        {NULL, 0, NULL, NULL, NULL},
     };
-    const option_command command = { "corpus [OPTIONS] --out FILE.corpus FILE...",
-                                     "Reads replays once and writes one file that opens in no time.", entries };
+    const option_command command = {.usage = "corpus [OPTIONS] --out FILE.corpus FILE...",
+                                    .about = "Reads replays once and writes one file that opens in no time.",
+                                    .entry = entries};
     int count, status;
     exphil_context *context;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
     if (count == 0 || !out) {
-        fprintf(stderr, "exphil: corpus wants --out FILE and replays; see exphil corpus --help\n");
+        fprintf(stderr, "exphil: corpus wants %s; see exphil corpus --help\n",
+                out ? "replays" : "--out FILE");
         return 2;
     }
-    if (!open_context(1, NULL, NULL, &context)) return 1;
+    if (!check_data_options(&data)) return 2;
+    if (!open_context(1, NULL, NULL, NULL, &context)) return 1;
     status = pack(context, &data, out, count, argv + 1, json);
     exphil_context_destroy(context);
     return status;

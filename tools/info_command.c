@@ -1,17 +1,12 @@
 /* `exphil info`: what a file holds, by its kind. */
 #include "commands.h"
+#include "files.h"
 #include "options.h"
 #include "slp_command.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static bool ends_in(const char *path, const char *end)
-{
-    size_t length = strlen(path), tail = strlen(end);
-    return length >= tail && strcmp(path + length - tail, end) == 0;
-}
 
 static json_t *tensors_json(const exphil_model *model, int64_t count)
 {
@@ -39,24 +34,26 @@ static void print_tensors(const exphil_model *model, int64_t count)
 
 static void show_model(const exphil_model *model, const exphil_model_info *info, bool json)
 {
-    static const char *const mode[] = { "carry", "window" }, *const heads[] = { "independent", "autoregressive" };
+    static const char *const mode[] = {"carry", "window"}, *const heads[] = {"independent", "autoregressive"};
     char hash[20];
     snprintf(hash, sizeof hash, "%016" PRIx64, info->weights_hash);
     if (json) {
-        print_json(json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:i,s:i,s:I,s:I,s:I,s:s,s:o}", "kind", "weights", "blocks",
-                             info->blocks, "layout", info->layout, "codec", info->codec, "mode", mode[info->mode], "heads",
-                             heads[info->heads], "hidden", (json_int_t)info->hidden, "parameters",
-                             (json_int_t)info->parameter_count, "delay_frames", info->delay_frames, "action_slots",
-                             info->action_slots, "state_bytes", (json_int_t)info->state_bytes, "trained_updates",
-                             (json_int_t)info->trained_updates, "trained_frames", (json_int_t)info->trained_frames,
-                             "weights_hash", hash, "tensors", tensors_json(model, info->tensor_count)));
+        print_json(json_pack(
+            "{s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:i,s:i,s:I,s:I,s:I,s:s,s:o}", "kind", "weights", "blocks",
+            info->blocks, "layout", info->layout, "codec", info->codec, "mode", mode[info->mode], "heads",
+            heads[info->heads], "hidden", (json_int_t)info->hidden, "parameters",
+            (json_int_t)info->parameter_count, "delay_frames", info->delay_frames, "action_slots",
+            info->action_slots, "state_bytes", (json_int_t)info->state_bytes, "trained_updates",
+            (json_int_t)info->trained_updates, "trained_frames", (json_int_t)info->trained_frames,
+            "weights_hash", hash, "tensors", tensors_json(model, info->tensor_count)));
         return;
     }
-    printf("policy of %" PRId64 " parameters: %s, hidden %" PRId64 ", %s heads\n", info->parameter_count, info->blocks,
-           info->hidden, heads[info->heads]);
-    printf("observes %s, acts in %s, mode %s, delay %d, %d past actions as input\n", info->layout, info->codec,
-           mode[info->mode], info->delay_frames, info->action_slots);
-    printf("state of a stream %" PRIu64 " bytes; trained %" PRIu64 " updates on %" PRIu64 " frames; weights %s\n",
+    printf("policy of %" PRId64 " parameters: %s, hidden %" PRId64 ", %s heads\n", info->parameter_count,
+           info->blocks, info->hidden, heads[info->heads]);
+    printf("observes %s, acts in %s, mode %s, delay %d, %d past actions as input\n", info->layout,
+           info->codec, mode[info->mode], info->delay_frames, info->action_slots);
+    printf("state of a stream %" PRIu64 " bytes; trained %" PRIu64 " updates on %" PRIu64
+           " frames; weights %s\n",
            info->state_bytes, info->trained_updates, info->trained_frames, hash);
     print_tensors(model, info->tensor_count);
 }
@@ -66,7 +63,7 @@ static int model_info(exphil_context *context, const char *path, bool json)
     exphil_model *model = NULL;
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (exphil_model_load(context, path, &model, &error) < 0) return complain(path, &error);
+    if (!load_weights(context, path, "", &model)) return 1;
     int status = exphil_model_query(model, &info, &error) < 0 ? complain(path, &error) : 0;
     if (status == 0) show_model(model, &info, json);
     exphil_model_destroy(model);
@@ -78,16 +75,19 @@ static void show_corpus(const exphil_dataset_info *info, bool json)
     char hash[20];
     snprintf(hash, sizeof hash, "%016" PRIx64, info->content_hash);
     if (json) {
-        print_json(json_pack("{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:b,s:s}", "kind", "corpus", "layout", info->layout, "codec",
-                             info->codec, "frames", (json_int_t)info->frames, "episodes", (json_int_t)info->episodes,
-                             "games", (json_int_t)info->games, "floats", (json_int_t)info->float_count, "constant_floats",
-                             (json_int_t)info->constant_floats, "recovered", info->recovered, "content_hash", hash));
+        print_json(json_pack(
+            "{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:b,s:s}", "kind", "corpus", "layout", info->layout, "codec",
+            info->codec, "frames", (json_int_t)info->frames, "episodes", (json_int_t)info->episodes, "games",
+            (json_int_t)info->games, "floats", (json_int_t)info->float_count, "constant_floats",
+            (json_int_t)info->constant_floats, "recovered", info->recovered, "content_hash", hash));
         return;
     }
-    printf("corpus of %" PRId64 " frames, %" PRId64 " episodes, %" PRId64 " games%s\n", info->frames, info->episodes,
-           info->games, info->recovered ? " (torn tail: only whole episodes)" : "");
-    printf("%s / %s: %" PRId64 " floats (%" PRId64 " never change), %" PRId64 " ids, %" PRId64 " heads; content %s\n",
-           info->layout, info->codec, info->float_count, info->constant_floats, info->id_count, info->head_count, hash);
+    printf("corpus of %" PRId64 " frames, %" PRId64 " episodes, %" PRId64 " games%s\n", info->frames,
+           info->episodes, info->games, info->recovered ? " (torn tail: only whole episodes)" : "");
+    printf("%s / %s: %" PRId64 " floats (%" PRId64 " never change), %" PRId64 " ids, %" PRId64
+           " heads; content %s\n",
+           info->layout, info->codec, info->float_count, info->constant_floats, info->id_count,
+           info->head_count, hash);
 }
 
 static int corpus_info(exphil_context *context, const char *path, bool json)
@@ -105,17 +105,20 @@ static int corpus_info(exphil_context *context, const char *path, bool json)
 static int replay_info(char *path, bool json)
 {
     char slp[] = "slp", info[] = "info", flag[] = "--json";
-    char *arguments[] = { slp, info, path, json ? flag : NULL, NULL };
+    char *arguments[] = {slp, info, path, json ? flag : NULL, NULL};
     return slp_command(json ? 4 : 3, arguments);
 }
 
 int info_command(int argc, char **argv)
 {
     bool json = false;
-    const option_entry entries[] = { { "json", OPTION_FLAG, &json, NULL, "print one JSON object" },
-                                     { NULL, 0, NULL, NULL, NULL } };
-    const option_command command = { "info [--json] FILE", "What a weights file, a .corpus or a .slp replay holds.",
-                                     entries };
+    const option_entry entries[] = {
+        {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: text)"},
+        {NULL, 0, NULL, NULL, NULL}};
+    const option_command command = {
+        .usage = "info [--json] FILE",
+        .about = "What a file holds: weights, a corpus or a replay, told apart by their content.",
+        .entry = entries};
     int count, status;
     exphil_context *context;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
@@ -123,9 +126,14 @@ int info_command(int argc, char **argv)
         fprintf(stderr, "exphil: info wants one file; see exphil info --help\n");
         return 2;
     }
-    if (ends_in(argv[1], ".slp")) return replay_info(argv[1], json);
-    if (!open_context(1, NULL, NULL, &context)) return 1;
-    status = ends_in(argv[1], ".corpus") ? corpus_info(context, argv[1], json) : model_info(context, argv[1], json);
+    file_kind kind = file_kind_of(argv[1]);
+    if (kind == FILE_REPLAY) return replay_info(argv[1], json);
+    if (kind != FILE_CORPUS && kind != FILE_WEIGHTS) {
+        file_refuse(argv[1], kind, "info wants one file");
+        return 1;
+    }
+    if (!open_context(1, NULL, NULL, NULL, &context)) return 1;
+    status = kind == FILE_CORPUS ? corpus_info(context, argv[1], json) : model_info(context, argv[1], json);
     exphil_context_destroy(context);
     return status;
 }

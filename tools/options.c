@@ -15,7 +15,8 @@ static void show_help(const option_command *command)
             printf("\n%s\n", e->help);
             continue;
         }
-        snprintf(left, sizeof left, "--%s%s%s", e->name, e->argument ? " " : "", e->argument ? e->argument : "");
+        snprintf(left, sizeof left, "--%s%s%s", e->name, e->argument ? " " : "",
+                 e->argument ? e->argument : "");
         printf("  %-26s %s\n", left, e->help);
     }
     printf("  %-26s %s\n", "--help", "this text");
@@ -36,8 +37,10 @@ static bool store(const option_entry *entry, const char *text)
         *(const char **)entry->value = text;
         return true;
     }
-    if (entry->kind == OPTION_INT) *(int64_t *)entry->value = strtoll(text, &end, 10);
-    else *(double *)entry->value = strtod(text, &end);
+    if (entry->kind == OPTION_INT)
+        *(int64_t *)entry->value = strtoll(text, &end, 10);
+    else
+        *(double *)entry->value = strtod(text, &end);
     return text[0] && !*end && !errno;
 }
 
@@ -47,18 +50,22 @@ static bool read_one(const option_command *command, int argc, char **argv, int *
     const char *name = argv[*i] + 2, *equals = strchr(name, '='), *text = equals ? equals + 1 : NULL;
     const option_entry *entry = find(command, name, equals ? (size_t)(equals - name) : strlen(name));
     if (!entry) {
-        fprintf(stderr, "exphil: unknown option %s; see exphil %.*s --help\n", argv[*i], (int)strcspn(command->usage, " "),
-                command->usage);
+        fprintf(stderr, "exphil: unknown option %s; see exphil %.*s --help\n", argv[*i],
+                (int)strcspn(command->usage, " "), command->usage);
         return false;
     }
+    if (command->given) command->given[entry - command->entry] = true;
     if (entry->kind == OPTION_FLAG) {
-        if (text) fprintf(stderr, "exphil: --%s takes no value\n", entry->name);
-        else *(bool *)entry->value = true;
+        if (text)
+            fprintf(stderr, "exphil: --%s takes no value\n", entry->name);
+        else
+            *(bool *)entry->value = true;
         return !text;
     }
     if (!text && *i + 1 < argc) text = argv[++*i];
     if (text && store(entry, text)) return true;
-    fprintf(stderr, "exphil: --%s wants %s%s%s\n", entry->name, entry->argument, text ? ", not " : "", text ? text : "");
+    fprintf(stderr, "exphil: --%s wants %s%s%s\n", entry->name, entry->argument, text ? ", not " : "",
+            text ? text : "");
     return false;
 }
 
@@ -68,15 +75,23 @@ bool options_read(const option_command *command, int argc, char **argv, int *cou
     bool plain = false;
     *status = 2;
     for (int i = 1; i < argc; i++) {
-        if (!plain && strcmp(argv[i], "--") == 0) plain = true;
+        if (!plain && strcmp(argv[i], "--") == 0)
+            plain = true;
         else if (!plain && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
             show_help(command);
             *status = 0;
             return false;
         } else if (!plain && strncmp(argv[i], "--", 2) == 0) {
             if (!read_one(command, argc, argv, &i)) return false;
-        } else argv[++kept] = argv[i];
+        } else
+            argv[++kept] = argv[i];
     }
     *count = kept;
     return true;
+}
+
+bool options_given(const option_command *command, const char *name)
+{
+    const option_entry *entry = find(command, name, strlen(name));
+    return entry && command->given && command->given[entry - command->entry];
 }

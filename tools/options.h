@@ -7,9 +7,10 @@
 
 typedef enum option_kind { OPTION_FLAG, OPTION_INT, OPTION_NUMBER, OPTION_TEXT } option_kind;
 
-/* value points to bool, int64_t, double or const char *. An entry without name is a heading; one without help ends. */
+/* value points to bool, int64_t, double or const char *. An entry without name is a heading; one without help
+ * ends. */
 typedef struct option_entry {
-    const char *name;                   /* without the dashes */
+    const char *name; /* without the dashes */
     option_kind kind;
     void *value;
     const char *argument, *help;
@@ -18,10 +19,13 @@ typedef struct option_entry {
 typedef struct option_command {
     const char *usage, *about;
     const option_entry *entry;
+    bool *given; /* NULL, or one for each entry: was it on the command line? */
 } option_command;
 
-/* Reads argv[1..]; what is not an option stays, in order, in argv[1..*count]. Returns true to go on; false: *status is
- * what the program should exit with (help was shown: 0; a mistake was named: 2). */
+/* Reads argv[1..]; what is not an option stays, in order, in argv[1..*count]. Returns true to go on; false:
+ * *status is what the program should exit with (help was shown: 0; a mistake was named: 2). */
 bool options_read(const option_command *command, int argc, char **argv, int *count, int *status);
+/* Was this option on the command line? The command must have room in given. */
+bool options_given(const option_command *command, const char *name);
 
 #endif

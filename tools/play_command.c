@@ -1,6 +1,8 @@
-/* `exphil play`: a session sees a replay frame by frame and says what it would press; agreement and latency come out.
- * By default the recorded action goes into the session's memory of what was done (teacher-forced); with --free its own. */
+/* `exphil play`: sessions see a replay frame by frame and say what they would press; agreement and latency come
+ * out. Two sessions go side by side. The past actions of the first are the recorded ones (teacher-forced, as
+ * in training and in eval); the second remembers only its own decisions, as in a live game. */
 #include "commands.h"
+#include "files.h"
 #include "options.h"
 
 #include <exphil/slp.h>
@@ -13,114 +15,206 @@
 typedef struct play_options {
     const char *isa, *device;
     int64_t port, opponent, first, last, seed, show;
-    bool json, free_run, sample;
+    bool json, sample;
 } play_options;
 
-typedef struct tally { int64_t frames, exact, change, exact_change, skipped; } tally;
+enum { FORCED, ALONE, SESSIONS };
 
 typedef struct player {
     const play_options *options;
     exphil_context *context;
     exphil_model *model;
-    exphil_session *session;
+    exphil_session *session[SESSIONS];
     exphil_slp *slp;
     exphil_spec spec;
     exphil_model_info info;
-    tally count;
+    int64_t frames, change, skipped;
+    int64_t exact[SESSIONS], exact_change[SESSIONS];
 } player;
 
-static int hot_failure(const player *p, const char *what)
+static int hot_failure(exphil_session *session, const char *what)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
-    exphil_session_error(p->session, &error);
+    exphil_session_error(session, &error);
     return complain(what, &error);
 }
 
+/* ---- who is there -------------------------------------------------------------------------------------- */
+
+enum { TYPE_HUMAN = 0, TYPE_EMPTY = 3 };
+
+static void say_who(const exphil_slp_info *info)
+{
+    static const char *const types[] = {"human", "CPU", "demo"};
+    const char *comma = "";
+    for (int i = 0; i < EXPHIL_SLP_PORTS; i++) {
+        const exphil_slp_port *port = &info->ports[i];
+        if (port->type >= TYPE_EMPTY) continue;
+        const char *name = exphil_melee_character_name(port->character);
+        fprintf(stderr, "%s P%d %s %s", comma, i + 1, name ? name : "unknown", types[port->type]);
+        comma = ",";
+    }
+    fprintf(stderr, "%s\n", comma[0] ? "" : " nobody plays");
+}
+
+/* The ports that were asked for must be played. */
+static bool check_ports(const player *p, const char *path)
+{
+    const play_options *o = p->options;
+    exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (exphil_slp_query(p->slp, &info, &error) < 0) return complain(path, &error) == 0;
+    bool own = info.ports[o->port - 1].type < TYPE_EMPTY;
+    bool other = !o->opponent || info.ports[o->opponent - 1].type < TYPE_EMPTY;
+    if (!own || !other) {
+        fprintf(stderr, "exphil: %s: no player at --%s %d; there is", path, own ? "opponent" : "port",
+                (int)(own ? o->opponent : o->port));
+        say_who(&info);
+        return false;
+    }
+    if (info.ports[o->port - 1].type != TYPE_HUMAN)
+        fprintf(stderr,
+                "exphil: warning: port %d is no human; buttons of the computer are not in the replay\n",
+                (int)o->port);
+    return true;
+}
+
+/* ---- frames -------------------------------------------------------------------------------------------- */
+
 static void show_pad(const char *who, const exphil_pad *pad)
 {
-    static const struct { uint32_t bit; const char *name; } buttons[] = {
-        { EXPHIL_PAD_A, "A" }, { EXPHIL_PAD_B, "B" }, { EXPHIL_PAD_X, "X" }, { EXPHIL_PAD_Y, "Y" },
-        { EXPHIL_PAD_Z, "Z" }, { EXPHIL_PAD_L, "L" }, { EXPHIL_PAD_R, "R" }, { EXPHIL_PAD_D_UP, "^" },
-    };
+    static const struct {
+        uint32_t bit;
+        const char *name;
+    } buttons[] = {{EXPHIL_PAD_A, "A"}, {EXPHIL_PAD_B, "B"}, {EXPHIL_PAD_X, "X"}, {EXPHIL_PAD_Y, "Y"},
+                   {EXPHIL_PAD_Z, "Z"}, {EXPHIL_PAD_L, "L"}, {EXPHIL_PAD_R, "R"}, {EXPHIL_PAD_D_UP, "^"}};
     printf("  %s [", who);
     for (size_t i = 0; i < sizeof buttons / sizeof buttons[0]; i++)
         printf("%s", pad->buttons & buttons[i].bit ? buttons[i].name : ".");
-    printf("] main %+.3f %+.3f  c %+.3f %+.3f  trigger %.2f", (double)pad->main_x, (double)pad->main_y, (double)pad->c_x,
-           (double)pad->c_y, (double)pad->trigger);
+    printf("] main %+.3f %+.3f  c %+.3f %+.3f  trigger %.2f", (double)pad->main_x, (double)pad->main_y,
+           (double)pad->c_x, (double)pad->c_y, (double)pad->trigger);
 }
 
-/* The recorded action at a position, as head values; false: there is none. */
-static bool recorded(const player *p, int64_t position, int32_t *action)
+/* The recorded action of a game frame, as head values; false: there is none. */
+static bool recorded(const player *p, int32_t frame, int32_t *action)
 {
     exphil_pad pad;
-    return position < exphil_slp_frame_count(p->slp) &&
+    int64_t position = exphil_slp_position(p->slp, frame);
+    return position >= 0 &&
            exphil_slp_melee_pad(p->slp, position, (int32_t)p->options->port, &pad, NULL) >= 0 &&
            exphil_melee_pad_encode(p->spec.codec, &pad, action, NULL) >= 0;
 }
 
-static void compare(player *p, int64_t position, const exphil_pad *pad, const int32_t *target, const int32_t *before)
+static void show_frame(const player *p, int32_t frame, const exphil_pad *pad, const int32_t *target,
+                       bool same)
 {
-    int32_t action[EXPHIL_HEADS_MAX];
-    size_t bytes = (size_t)p->spec.head_count * sizeof *action;
-    if (exphil_melee_pad_encode(p->spec.codec, pad, action, NULL) < 0) return;
-    bool same = memcmp(action, target, bytes) == 0, change = memcmp(target, before, bytes) != 0;
-    p->count.frames++;
-    p->count.exact += same;
-    p->count.change += change;
-    p->count.exact_change += change && same;
-    if (p->count.frames > p->options->show) return;
     exphil_pad wanted;
     if (exphil_melee_pad_decode(p->spec.codec, target, &wanted, NULL) < 0) return;
-    printf("%6d", exphil_slp_frame_at(p->slp, position)->frame);
+    printf("%6d", (int)frame);
     show_pad("policy", pad);
     show_pad(same ? "  =" : " !=", &wanted);
     printf("\n");
 }
 
-/* Position - 1 is what is known, position is the frame that the due action belongs to. */
-static int one_frame(player *p, int64_t position)
+/* What the sessions decided, beside what was pressed on the frame that it is for. */
+static void compare(player *p, int32_t frame, const exphil_pad *pads, const int32_t *target)
 {
-    exphil_melee_frame frame = { .struct_size = sizeof frame };
-    exphil_pad pad;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    int32_t target[EXPHIL_HEADS_MAX], decided[EXPHIL_HEADS_MAX], before[EXPHIL_HEADS_MAX];
-    const play_options *o = p->options;
-    if (exphil_slp_melee_frame(p->slp, position - 1, (int32_t)o->port, (int32_t)o->opponent, &frame, &error) < 0) {
-        p->count.skipped++;
-        return exphil_session_reset(p->session, -1) < 0 ? hot_failure(p, "reset") : 0;
+    int32_t action[EXPHIL_HEADS_MAX], before[EXPHIL_HEADS_MAX];
+    size_t bytes = (size_t)p->spec.head_count * sizeof *action;
+    for (int64_t h = 0; h < p->spec.head_count; h++) before[h] = p->spec.heads[h].neutral;
+    (void)recorded(p, frame - 1, before);
+    bool change = memcmp(target, before, bytes) != 0;
+    p->frames++;
+    p->change += change;
+    for (int s = 0; s < SESSIONS; s++) {
+        if (exphil_melee_pad_encode(p->spec.codec, &pads[s], action, NULL) < 0) continue;
+        bool same = memcmp(action, target, bytes) == 0;
+        p->exact[s] += same;
+        p->exact_change[s] += change && same;
+        if (s == FORCED && p->frames <= p->options->show) show_frame(p, frame, &pads[s], target, same);
     }
-    if (exphil_session_step(p->session, &frame, &pad) < 0) return hot_failure(p, "step");
-    if (recorded(p, position + p->info.delay_frames, decided)) {
-        for (int64_t h = 0; h < p->spec.head_count; h++) before[h] = p->spec.heads[h].neutral;
-        if (position > 0) (void)recorded(p, position + p->info.delay_frames - 1, before);
-        memcpy(target, decided, sizeof target);
-        compare(p, position, &pad, target, before);
-        if (!o->free_run && exphil_session_override(p->session, 0, decided) < 0) return hot_failure(p, "override");
-    }
-    return 0;
 }
 
-static int print_result(player *p)
+/* What is known before a frame is the state after the frame before; without it an episode begins anew. */
+static int one_frame(player *p, int32_t frame)
+{
+    const play_options *o = p->options;
+    exphil_melee_frame state = {.struct_size = sizeof state};
+    exphil_pad pads[SESSIONS];
+    int32_t target[EXPHIL_HEADS_MAX], due = frame + p->info.delay_frames;
+    int64_t before = exphil_slp_position(p->slp, frame - 1);
+    bool known = before >= 0 && exphil_slp_melee_frame(p->slp, before, (int32_t)o->port, (int32_t)o->opponent,
+                                                       &state, NULL) >= 0;
+    p->skipped += !known;
+    for (int s = 0; s < SESSIONS; s++) {
+        exphil_session *session = p->session[s];
+        if (!known && exphil_session_reset(session, -1) < 0) return hot_failure(session, "reset");
+        if (known && exphil_session_step(session, &state, &pads[s]) < 0) return hot_failure(session, "step");
+    }
+    if (!known || !recorded(p, due, target)) return 0;
+    compare(p, due, pads, target);
+    return exphil_session_override(p->session[FORCED], 0, target) < 0
+               ? hot_failure(p->session[FORCED], "override")
+               : 0;
+}
+
+static int play_frames(player *p, const char *path)
+{
+    int64_t count = exphil_slp_frame_count(p->slp);
+    for (int64_t position = 1; position < count; position++) {
+        int32_t frame = exphil_slp_frame_at(p->slp, position)->frame;
+        if (frame < p->options->first || (p->options->last && frame > p->options->last)) continue;
+        int status = one_frame(p, frame);
+        if (status) return status;
+    }
+    if (p->frames) return 0;
+    fprintf(stderr, "exphil: %s: port %d plays none of these frames\n", path, (int)p->options->port);
+    return 1;
+}
+
+/* ---- results ------------------------------------------------------------------------------------------- */
+
+static double share(int64_t part, int64_t whole)
+{
+    return whole ? (double)part / (double)whole : 0.0;
+}
+
+static void print_agreement(const player *p, int s, const char *what)
+{
+    printf("%-46s %8.3f %%", what, 100.0 * share(p->exact[s], p->frames));
+    if (p->change)
+        printf("  %8.3f %%\n", 100.0 * share(p->exact_change[s], p->change));
+    else
+        printf("  %10s\n", "-");
+}
+
+/* Latency is that of the session that plays as live. */
+static int print_result(const player *p)
 {
     exphil_session_info info = EXPHIL_SESSION_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (exphil_session_query(p->session, &info, &error) < 0) return complain("session", &error);
-    const tally *t = &p->count;
-    double exact = t->frames ? (double)t->exact / (double)t->frames : 0.0;
-    double change = t->change ? (double)t->exact_change / (double)t->change : 0.0;
+    if (exphil_session_query(p->session[ALONE], &info, &error) < 0) return complain("session", &error);
     if (p->options->json) {
-        print_json(json_pack("{s:I,s:f,s:I,s:f,s:I,s:I,s:I,s:I,s:I}", "frames", (json_int_t)t->frames, "exact_agreement", exact,
-                             "change_frames", (json_int_t)t->change, "change_agreement", change, "skipped",
-                             (json_int_t)t->skipped, "p50_ns", (json_int_t)info.p50_ns, "p99_ns", (json_int_t)info.p99_ns,
-                             "max_ns", (json_int_t)info.max_ns, "missed_deadlines", (json_int_t)info.missed));
+        print_json(json_pack("{s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:I,s:I,s:I,s:I}", "frames", (json_int_t)p->frames,
+                             "change_frames", (json_int_t)p->change, "skipped", (json_int_t)p->skipped,
+                             "exact_agreement", share(p->exact[FORCED], p->frames), "change_agreement",
+                             share(p->exact_change[FORCED], p->change), "alone_exact_agreement",
+                             share(p->exact[ALONE], p->frames), "alone_change_agreement",
+                             share(p->exact_change[ALONE], p->change), "p50_ns", (json_int_t)info.p50_ns,
+                             "p99_ns", (json_int_t)info.p99_ns, "max_ns", (json_int_t)info.max_ns,
+                             "missed_deadlines", (json_int_t)info.missed));
         return 0;
     }
-    printf("%" PRId64 " frames, agreement %.3f %% (on the %" PRId64 " frames that change the input %.3f %%)\n", t->frames,
-           100 * exact, t->change, 100 * change);
+    printf("%" PRId64 " frames, of which %" PRId64 " change the input\n", p->frames, p->change);
+    printf("%-46s %10s  %10s\n", "agreement with what was pressed", "all frames", "changes");
+    print_agreement(p, FORCED, "past actions as recorded (teacher-forced)");
+    print_agreement(p, ALONE, "past actions its own (as in a live game)");
     printf("latency of a step: p50 %.1f us, p99 %.1f us, max %.1f us; deadlines missed: %" PRIu64 "\n",
            (double)info.p50_ns / 1e3, (double)info.p99_ns / 1e3, (double)info.max_ns / 1e3, info.missed);
     return 0;
 }
+
+/* ---- the command --------------------------------------------------------------------------------------- */
 
 static int open_player(player *p, char **paths)
 {
@@ -131,60 +225,71 @@ static int open_player(player *p, char **paths)
     config.deterministic = !p->options->sample;
     config.seed = (uint64_t)p->options->seed;
     config.deliver = EXPHIL_DELIVER_DECIDED;
-    if (!open_context(1, p->options->device, p->options->isa, &p->context)) return 1;
-    if (exphil_model_load(p->context, paths[0], &p->model, &error) < 0) return complain(paths[0], &error);
-    if (exphil_model_query(p->model, &p->info, &error) < 0 || exphil_model_spec(p->model, &p->spec, &error) < 0 ||
-        exphil_session_create(p->model, &config, &p->session, &error) < 0)
-        return complain("session", &error);
+    if (!open_context(1, p->options->device, p->options->isa, NULL, &p->context) ||
+        !load_weights(p->context, paths[0], "WEIGHTS comes first, then REPLAY", &p->model) ||
+        !file_wanted(paths[1], FILE_REPLAY, "play wants WEIGHTS and then a .slp REPLAY"))
+        return 1;
+    if (exphil_model_query(p->model, &p->info, &error) < 0 ||
+        exphil_model_spec(p->model, &p->spec, &error) < 0)
+        return complain("model", &error);
+    for (int s = 0; s < SESSIONS; s++)
+        if (exphil_session_create(p->model, &config, &p->session[s], &error) < 0)
+            return complain("session", &error);
     if (exphil_slp_open(p->context, paths[1], NULL, &p->slp, &error) < 0) return complain(paths[1], &error);
-    return 0;
+    return check_ports(p, paths[1]) ? 0 : 1;
 }
 
-static int play_frames(player *p)
+static int play(const play_options *options, char **paths)
 {
-    int64_t count = exphil_slp_frame_count(p->slp);
-    for (int64_t position = 1; position < count; position++) {
-        int32_t frame = exphil_slp_frame_at(p->slp, position)->frame;
-        if (frame < p->options->first || (p->options->last && frame > p->options->last)) continue;
-        int status = one_frame(p, position);
-        if (status) return status;
-    }
-    return print_result(p);
+    player p = {.options = options};
+    int status = open_player(&p, paths);
+    if (status == 0) status = play_frames(&p, paths[1]);
+    if (status == 0) status = print_result(&p);
+    exphil_slp_destroy(p.slp);
+    for (int s = 0; s < SESSIONS; s++) exphil_session_destroy(p.session[s]);
+    exphil_model_destroy(p.model);
+    exphil_context_destroy(p.context);
+    return status;
 }
 
 int play_command(int argc, char **argv)
 {
-    play_options o = { .port = 1 };
+    play_options o = {.port = 1};
     const option_entry entries[] = {
-        { "port", OPTION_INT, &o.port, "N", "play this port's side (default 1)" },
-        { "opponent", OPTION_INT, &o.opponent, "N", "the other port; default: the first other player" },
-        { "first", OPTION_INT, &o.first, "FRAME", "first game frame (default 0)" },
-        { "last", OPTION_INT, &o.last, "FRAME", "last game frame (default: all)" },
-        { "free", OPTION_FLAG, &o.free_run, NULL, "past actions are the policy's own, not the recorded ones" },
-        { "sample", OPTION_FLAG, &o.sample, NULL, "draw actions instead of taking the likeliest" },
-        { "seed", OPTION_INT, &o.seed, "N", "of the drawing" },
-        { "show", OPTION_INT, &o.show, "N", "print the first N frames" },
-        { "device", OPTION_TEXT, &o.device, "NAME", "cpu (default), cuda:0, auto" },
-        { "isa", OPTION_TEXT, &o.isa, "NAME", "cap: ref, avx2, avx512" },
-        { "json", OPTION_FLAG, &o.json, NULL, "print one JSON object" },
-        { NULL, 0, NULL, NULL, NULL },
+        {"port", OPTION_INT, &o.port, "N", "play this port's side (default 1)"},
+        {"opponent", OPTION_INT, &o.opponent, "N", "the other port (default: the first other player)"},
+        {"first", OPTION_INT, &o.first, "FRAME", "first game frame (default 0)"},
+        {"last", OPTION_INT, &o.last, "FRAME", "last game frame (default: all)"},
+        {"sample", OPTION_FLAG, &o.sample, NULL, "draw actions (default: take the likeliest)"},
+        {"seed", OPTION_INT, &o.seed, "N", "of the drawing (default 0)"},
+        {"show", OPTION_INT, &o.show, "N", "print the first N frames, teacher-forced (default 0)"},
+        {"device", OPTION_TEXT, &o.device, "NAME", "cpu (default), cuda:0, auto"},
+        {"isa", OPTION_TEXT, &o.isa, "NAME",
+         "instruction set at most: ref, avx2, avx512 (default: the best)"},
+        {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: text)"},
+        {NULL, 0, NULL, NULL, NULL},
     };
-    const option_command command = { "play [OPTIONS] WEIGHTS REPLAY",
-                                     "Plays a policy frame by frame through a replay and compares what it presses with "
-                                     "what was\npressed. The policy sees what a live game would show it.",
-                                     entries };
+    const option_command command = {
+        .usage = "play [OPTIONS] WEIGHTS REPLAY",
+        .about =
+            "Plays a policy frame by frame through a replay and compares what it presses with what was "
+            "pressed.\n"
+            "The policy sees what a live game would show it. Two agreements come out: one with the recorded\n"
+            "actions as its memory of what it did (teacher-forced, what training and eval measure), and one\n"
+            "where it remembers only its own decisions, as it does in a live game. 'changes' counts the "
+            "frames\n"
+            "on which the recorded input differs from the frame before: there, copying is always wrong.",
+        .entry = entries};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
-    if (count != 2 || o.port < 1 || o.port > 4) {
-        fprintf(stderr, "exphil: play wants WEIGHTS and REPLAY and a port of 1..4; see exphil play --help\n");
+    if (count != 2) {
+        fprintf(stderr, "exphil: play wants WEIGHTS and REPLAY; see exphil play --help\n");
         return 2;
     }
-    player p = { .options = &o };
-    status = open_player(&p, argv + 1);
-    if (status == 0) status = play_frames(&p);
-    exphil_slp_destroy(p.slp);
-    exphil_session_destroy(p.session);
-    exphil_model_destroy(p.model);
-    exphil_context_destroy(p.context);
-    return status;
+    if (o.port < 1) {
+        fprintf(stderr, "exphil: --port wants a port, 1 to 4\n");
+        return 2;
+    }
+    const data_options ports = {.port = o.port, .opponent = o.opponent, .first = o.first, .last = o.last};
+    return check_data_options(&ports) ? play(&o, argv + 1) : 2;
 }

@@ -10,14 +10,15 @@
 
 static const char usage_text[] =
     "usage: exphil slp info FILE... [--json]\n"
-    "       exphil slp dump FILE --what state|input|aux|items [--slot P1] [--out FILE]\n"
+    "       exphil slp dump FILE --what state|input|aux|items [--slot P1] [--rollback last|first|all] [--out "
+    "FILE]\n"
     "       exphil slp verify MANIFEST.tsv\n"
     "\n"
     "info    what each replay is: version, stage, ports, frames, how it ends, what is odd about it.\n"
     "        With --json one JSON object a file, one a line. Names and codes of players are never shown.\n"
     "dump    canonical little-endian bytes (include/exphil/slp.h, section 5) to stdout or a file.\n"
-    "        Slots are P1..P4, and P1n..P4n for Nana; items need none.\n"
-    "        --rollback last|first|all chooses among the simulations of a frame (last).\n"
+    "        Slots are P1..P4, and P1n..P4n for Nana; items need none. Without --out: stdout.\n"
+    "        --rollback chooses among the simulations of a frame (default last).\n"
     "verify  reads each file of a manifest and compares; ends with 'N passed, N failed'.\n"
     "        The files lie beside the manifest; its sha256 column is checked as well.\n"
     "\n"
@@ -32,7 +33,7 @@ struct options {
 
 static int usage(const char *complaint, const char *about)
 {
-    (void)fprintf(stderr, "exphil slp: %s%s\n\n%s", complaint, about, usage_text);
+    (void)fprintf(stderr, "exphil slp: %s%s; see exphil slp --help\n", complaint, about);
     return 2;
 }
 

@@ -31,15 +31,21 @@ static exphil_slp_info info_of(const exphil_slp *slp)
 
 /* ---- text ---------------------------------------------------------------------------------------------- */
 
+static const char *name_of(const char *name)
+{
+    return name ? name : "unknown";
+}
+
 static void text_ports(FILE *out, const exphil_slp_info *info)
 {
     static const char *const types[] = {"human", "cpu", "demo"};
     for (int i = 0; i < EXPHIL_SLP_PORTS; i++) {
         const exphil_slp_port *port = &info->ports[i];
         if (port->type == 3) continue;
-        (void)fprintf(out, "  P%d        character %u, %s, %u stocks, costume %u", i + 1,
-                      (unsigned)port->character, port->type < 3 ? types[port->type] : "of unknown type",
-                      (unsigned)port->stocks, (unsigned)port->costume);
+        (void)fprintf(out, "  P%d        character %u (%s), %s, %u stocks, costume %u", i + 1,
+                      (unsigned)port->character, name_of(exphil_melee_character_name(port->character)),
+                      port->type < 3 ? types[port->type] : "of unknown type", (unsigned)port->stocks,
+                      (unsigned)port->costume);
         if (port->type == 1) (void)fprintf(out, ", level %u", (unsigned)port->cpu_level);
         if (info->teams) (void)fprintf(out, ", team %u", (unsigned)port->team);
         if (port->dashback_fix != UINT32_MAX)
@@ -85,8 +91,9 @@ void slp_report_text(FILE *out, const char *path, const exphil_slp *slp)
 {
     const exphil_slp_info info = info_of(slp);
     const uint8_t *v = info.version;
-    (void)fprintf(out, "%s\n  version   %u.%u.%u\n  stage     %u\n", path, (unsigned)v[0], (unsigned)v[1],
-                  (unsigned)v[2], (unsigned)info.stage);
+    (void)fprintf(out, "%s\n  version   %u.%u.%u\n  stage     %u (%s)\n", path, (unsigned)v[0],
+                  (unsigned)v[1], (unsigned)v[2], (unsigned)info.stage,
+                  name_of(exphil_melee_stage_name(info.stage)));
     if (info.frame_count)
         (void)fprintf(out, "  frames    %" PRId64 ", %d..%d; %" PRId64 " instances, %" PRId64 " incomplete\n",
                       info.frame_count, (int)info.first_frame, (int)info.last_frame, info.instance_count,
@@ -122,6 +129,11 @@ static void set_text(json_t *object, const char *key, const char *text)
     (void)json_object_set_new(object, key, string ? string : json_null());
 }
 
+static void set_name(json_t *object, const char *key, const char *name)
+{
+    (void)json_object_set_new(object, key, name ? json_string(name) : json_null());
+}
+
 static json_t *json_ports(const exphil_slp_info *info)
 {
     json_t *list = json_array();
@@ -131,6 +143,7 @@ static json_t *json_ports(const exphil_slp_info *info)
         json_t *object = json_object();
         set_int(object, "port", i + 1);
         set_int(object, "character", port->character);
+        set_name(object, "character_name", exphil_melee_character_name(port->character));
         set_int(object, "type", port->type);
         set_int(object, "stocks", port->stocks);
         set_int(object, "team", port->team);
@@ -216,6 +229,7 @@ static void set_settings(json_t *object, const exphil_slp_info *info)
     (void)snprintf(version, sizeof version, "%u.%u.%u", (unsigned)v[0], (unsigned)v[1], (unsigned)v[2]);
     set_text(object, "version", version);
     set_int(object, "stage", info->stage);
+    set_name(object, "stage_name", exphil_melee_stage_name(info->stage));
     set_int(object, "game_mode", info->game_mode);
     (void)json_object_set_new(object, "is_teams", json_boolean(info->teams));
     set_int(object, "item_spawn", info->item_spawn);

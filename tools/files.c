@@ -1,0 +1,64 @@
+/* Telling replays, weights and corpora apart: each begins with bytes that the others cannot begin with. */
+#include "files.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LOOK = 16 };
+
+/* The container of a replay, or its bare event stream: event sizes (0x35) of 3 bytes each behind one of length. */
+static bool is_replay(const uint8_t *data, size_t bytes)
+{
+    static const uint8_t container[] = {'{', 'U', 3, 'r', 'a', 'w'};
+    if (bytes >= sizeof container && memcmp(data, container, sizeof container) == 0) return true;
+    return bytes >= 8 && data[0] == 0x35 && data[1] >= 4 && data[1] % 3 == 1 && data[2] >= 0x36 &&
+           data[2] < 0x50;
+}
+
+/* safetensors: length of the header in 8 bytes, little-endian, then JSON. Headers above 100 MB are not allowed. */
+static bool is_weights(const uint8_t *data, size_t bytes)
+{
+    uint64_t header = 0;
+    for (size_t i = 0; bytes > 8 && i < 8; i++) header |= (uint64_t)data[i] << 8 * i;
+    return bytes > 8 && data[8] == '{' && header >= 2 && header <= 100000000;
+}
+
+file_kind file_kind_of(const char *path)
+{
+    struct stat facts;
+    uint8_t data[LOOK];
+    if (stat(path, &facts) != 0) return FILE_UNREADABLE;
+    if (S_ISDIR(facts.st_mode)) return FILE_FOLDER;
+    FILE *file = fopen(path, "rb");
+    if (!file) return FILE_UNREADABLE;
+    size_t bytes = fread(data, 1, sizeof data, file);
+    fclose(file);
+    if (is_replay(data, bytes)) return FILE_REPLAY;
+    if (bytes >= 8 && memcmp(data, "exphilco", 8) == 0) return FILE_CORPUS;
+    return is_weights(data, bytes) ? FILE_WEIGHTS : FILE_OTHER;
+}
+
+void file_refuse(const char *path, file_kind kind, const char *hint)
+{
+    static const char *const texts[] = {[FILE_FOLDER] = "this is a folder",
+                                        [FILE_REPLAY] = "this is a replay",
+                                        [FILE_WEIGHTS] = "these are weights",
+                                        [FILE_CORPUS] = "this is a corpus"};
+    if (kind == FILE_UNREADABLE)
+        fprintf(stderr, "exphil: %s: %s\n", path, strerror(errno));
+    else if (kind == FILE_OTHER)
+        fprintf(stderr, "exphil: %s: this is neither weights, corpus nor replay\n", path);
+    else
+        fprintf(stderr, "exphil: %s: %s; %s\n", path, texts[kind], hint);
+}
+
+bool file_wanted(const char *path, file_kind wanted, const char *hint)
+{
+    file_kind kind = file_kind_of(path);
+    if (kind == wanted) return true;
+    file_refuse(path, kind, hint);
+    return false;
+}

@@ -1,0 +1,201 @@
+/* From options to everything that a run needs: data, model, batches, optimizer, trainer. */
+#include "train_run.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static int32_t choose(const char *text, const char *const *names, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        if (strcmp(text, names[i]) == 0) return i;
+    return -1;
+}
+
+static bool set_choice(const char *option, const char *text, const char *a, const char *b, const char *c,
+                       int32_t *value)
+{
+    const char *const names[] = {a, b, c ? c : a};
+    *value = choose(text, names, 3);
+    if (*value >= 0) return true;
+    fprintf(stderr, "exphil: --%s wants %s, %s%s%s, not %s\n", option, a, b, c ? ", " : "", c ? c : "", text);
+    return false;
+}
+
+static bool fill_model_config(train_state *r, exphil_model_config *config)
+{
+    const train_options *o = r->options;
+    *config = (exphil_model_config)EXPHIL_MODEL_CONFIG_INIT;
+    config->spec = &r->spec;
+    config->blocks = o->blocks;
+    config->seed = (uint64_t)o->seed;
+    config->hidden = o->hidden;
+    config->head_width = o->head_width;
+    config->attention_window_frames = o->attention_window;
+    config->window_frames = o->window;
+    config->delay_frames = (int32_t)o->delay;
+    config->no_previous_action = o->no_previous;
+    return set_choice("mode", o->mode, "carry", "window", NULL, &config->mode) &&
+           set_choice("heads", o->heads, "independent", "autoregressive", NULL, &config->heads);
+}
+
+static bool make_model(train_state *r)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_model_config config;
+    if (r->model) return true;
+    if (!fill_model_config(r, &config)) return false;
+    if (exphil_model_create(r->context, &config, &r->model, &error) >= 0) return true;
+    return complain("model", &error) == 0;
+}
+
+/* Weights to start from say what the data must look like; without them options do, or a corpus. */
+static bool load_data(train_state *r, int count, char **paths)
+{
+    const train_options *o = r->options;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    r->spec = (exphil_spec)EXPHIL_SPEC_INIT;
+    if (o->init) {
+        if (!load_weights(r->context, o->init, "--init wants weights", &r->model)) return false;
+        if (exphil_model_spec(r->model, &r->spec, &error) < 0) return complain(o->init, &error) == 0;
+    } else if (!preset_spec(&o->data, &r->spec)) {
+        return false;
+    }
+    if (!load_dataset(r->context, &r->spec, &o->data, count, paths, &r->all)) return false;
+    if (o->init || !is_one_corpus(count, paths)) return true;
+    return exphil_dataset_spec(r->all, &r->spec, &error) >= 0 || complain(paths[0], &error) == 0;
+}
+
+/* Whole games can only be held out where there are two. */
+static bool check_games(const train_state *r, int32_t by)
+{
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (exphil_dataset_query(r->all, &info, &error) < 0) return complain("dataset", &error) == 0;
+    if (by != EXPHIL_SPLIT_GAME || info.games > 1) return true;
+    fprintf(stderr,
+            "exphil: --held-out: the data are one game, which --split game cannot divide; --split time holds "
+            "out its end\n");
+    return false;
+}
+
+static bool split_data(train_state *r)
+{
+    exphil_split_config config = EXPHIL_SPLIT_CONFIG_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (r->options->held_out <= 0.0) {
+        r->train = r->all;
+        r->all = NULL;
+        return true;
+    }
+    config.held_out = r->options->held_out;
+    config.seed = (uint64_t)r->options->seed;
+    if (!set_choice("split", r->options->split, "game", "time", NULL, &config.by) ||
+        !check_games(r, config.by))
+        return false;
+    if (exphil_dataset_split(r->all, &config, &r->train, &r->held, &error) >= 0) return true;
+    return complain("split", &error) == 0;
+}
+
+/* As many lanes as the data fill; in window mode a lane is one window. */
+static bool choose_batch(train_state *r, const exphil_sampling *sampling)
+{
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    bool window = sampling->mode == EXPHIL_MODE_WINDOW;
+    if (exphil_dataset_query(r->train, &info, &error) < 0) return complain("dataset", &error) == 0;
+    int64_t step = window ? (sampling->stride ? sampling->stride : 1) : sampling->time ? sampling->time : 60;
+    int64_t full = info.frames / step, most = full < 16 ? full : 16;
+    if (most < 1) most = 1;
+    r->batch = r->options->batch ? r->options->batch : most;
+    if (r->batch > most && r->batch > full && !window)
+        fprintf(stderr,
+                "exphil: warning: %" PRId64 " frames do not fill a batch of %" PRId64 " x %" PRId64
+                " frames; the rest is computed for nothing. --batch %" PRId64 " fits\n",
+                info.frames, r->batch, step, most);
+    return true;
+}
+
+/* Little data, many passes: without a number of its own a run makes 20 epochs, but not less than 300 updates. */
+static void choose_updates(train_state *r)
+{
+    const train_options *o = r->options;
+    int64_t epochs = o->epochs ? o->epochs : 20, each = r->data.batches_per_epoch;
+    r->updates = o->updates ? o->updates : (epochs * each + o->accumulate - 1) / o->accumulate;
+    if (!o->updates && !o->epochs && r->updates < 300) r->updates = 300;
+    if (!o->quiet && !o->json)
+        fprintf(stderr,
+                "%" PRId64 " updates, %.1f passes over %" PRId64 " frames, %" PRId64 " sequences at a time\n",
+                r->updates, (double)r->updates * (double)o->accumulate / (double)(each > 0 ? each : 1),
+                r->data.frames_per_epoch, r->batch);
+}
+
+static bool make_prefetcher(train_state *r)
+{
+    const train_options *o = r->options;
+    exphil_sampling sampling = EXPHIL_SAMPLING_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (exphil_model_sampling(r->model, &sampling, &error) < 0) return complain("sampling", &error) == 0;
+    if (o->time && sampling.mode == EXPHIL_MODE_CARRY) sampling.time = o->time;
+    sampling.segment_frames = o->segment;
+    sampling.stride = o->stride;
+    sampling.last_only = o->last_only;
+    sampling.seed = (uint64_t)o->seed;
+    if (!choose_batch(r, &sampling)) return false;
+    sampling.batch = r->batch;
+    r->data = (exphil_prefetcher_info)EXPHIL_PREFETCHER_INFO_INIT;
+    if (exphil_prefetcher_create(r->train, &sampling, &r->prefetcher, &error) < 0 ||
+        exphil_prefetcher_query(r->prefetcher, &r->data, &error) < 0)
+        return complain("prefetcher", &error) == 0;
+    choose_updates(r);
+    return true;
+}
+
+static bool make_optimizer(train_state *r)
+{
+    const train_options *o = r->options;
+    exphil_optimizer_config config = EXPHIL_OPTIMIZER_CONFIG_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    config.rate = o->rate;
+    config.decay = o->decay;
+    config.clip_norm = o->clip;
+    config.ema_decay = o->ema;
+    config.low_ratio = o->low_ratio;
+    config.warmup_updates = o->warmup;
+    config.total_updates = r->updates;
+    config.restart_updates = o->restart;
+    if (!set_choice("schedule", o->schedule, "constant", "cosine", "restarts", &config.schedule))
+        return false;
+    if (exphil_optimizer_create(r->model, &config, &r->optimizer, &error) >= 0) return true;
+    return complain("optimizer", &error) == 0;
+}
+
+static bool make_trainer(train_state *r)
+{
+    const train_options *o = r->options;
+    exphil_trainer_config config = EXPHIL_TRAINER_CONFIG_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    for (int64_t h = 0; h < r->spec.head_count; h++) {
+        bool bits = r->spec.heads[h].kind == EXPHIL_BERNOULLI;
+        r->losses[h].smoothing = bits ? 0.0 : o->smoothing;
+        r->losses[h].focal_gamma = o->focal;
+        for (int i = 0; bits && i < 32; i++) r->positive[i] = (float)o->button_weight;
+        if (bits && o->button_weight != 1.0) r->losses[h].positive_weight = r->positive;
+    }
+    config.losses = r->losses;
+    config.accumulate = o->accumulate;
+    if (exphil_trainer_create(r->model, r->optimizer, r->prefetcher, &config, &r->trainer, &error) < 0)
+        return complain("trainer", &error) == 0;
+    if (o->resume && exphil_trainer_resume(r->trainer, o->out, &error) < 0)
+        return complain(o->out, &error) == 0;
+    exphil_optimizer_info info = EXPHIL_OPTIMIZER_INFO_INIT;
+    if (exphil_optimizer_query(r->optimizer, &info, &error) < 0) return complain("optimizer", &error) == 0;
+    r->done = info.updates;
+    return true;
+}
+
+bool train_make(train_state *r, int count, char **paths, exphil_cancel_fn cancel)
+{
+    const train_options *o = r->options;
+    return open_context(o->threads, o->device, o->isa, cancel, &r->context) && load_data(r, count, paths) &&
+           split_data(r) && make_model(r) && make_prefetcher(r) && make_optimizer(r) && make_trainer(r);
+}

@@ -1,0 +1,223 @@
+/* The run itself: update after update, with log, checkpoints and Ctrl-C; then the scores. */
+#include "train_run.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+
+/* ---- Ctrl-C -------------------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupted, saving;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+/* Long calls ask this; what is being saved is saved whole. */
+static int32_t stop_asked(void *user)
+{
+    (void)user;
+    return interrupted && !saving;
+}
+
+/* The second Ctrl-C ends the program as usual. */
+static void catch_interrupt(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+}
+
+/* ---- the log ------------------------------------------------------------------------------------------- */
+
+static bool open_log(train_state *r)
+{
+    if (!r->options->log) return true;
+    r->log = fopen(r->options->log, r->options->resume ? "a" : "w");
+    if (r->log) return true;
+    perror(r->options->log);
+    return false;
+}
+
+static void log_object(train_state *r, json_t *object)
+{
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
+    if (r->log && text) {
+        fprintf(r->log, "%s\n", text);
+        fflush(r->log);
+    }
+    free(text);
+    json_decref(object);
+}
+
+static void log_metrics(train_state *r, const exphil_metrics *m)
+{
+    if (!r->log) return;
+    json_t *heads = json_object();
+    for (int64_t h = 0; h < r->spec.head_count; h++)
+        json_object_set_new(heads, r->spec.heads[h].name, json_real(m->head_loss[h]));
+    log_object(r, json_pack("{s:s,s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:I,s:o}", "kind", "train", "update",
+                            (json_int_t)m->update, "epoch", (json_int_t)m->epoch, "frames",
+                            (json_int_t)m->frames, "loss", m->loss, "gradient_norm", m->gradient_norm, "rate",
+                            m->rate, "frames_per_second", r->frames_per_second, "waited_ns",
+                            (json_int_t)m->waited_ns, "heads", heads));
+}
+
+static bool evaluate(train_state *r, const char *kind, exphil_dataset *data, exphil_report *report)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    int32_t which = r->options->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
+    if (exphil_trainer_evaluate(r->trainer, which, data, r->train, report, &error) < 0)
+        return complain("evaluation", &error) == 0;
+    json_t *object = report_json(report, &r->spec);
+    json_object_set_new(object, "kind", json_string(kind));
+    json_object_set_new(object, "update", json_integer(r->done));
+    log_object(r, object);
+    return true;
+}
+
+/* The averaged weights are what one plays: they replace the plain ones in the weights file. */
+static bool export_average(train_state *r)
+{
+    exphil_model *model = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (r->options->ema <= 0.0) return true;
+    bool fine = exphil_trainer_model(r->trainer, EXPHIL_WEIGHTS_AVERAGED, &model, &error) >= 0 &&
+                exphil_model_save(model, r->options->out, &error) >= 0;
+    exphil_model_destroy(model);
+    return fine || complain("averaged weights", &error) == 0;
+}
+
+static bool save(train_state *r)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    saving = 1;
+    bool fine = exphil_trainer_save(r->trainer, r->options->out, &error) >= 0;
+    if (!fine) complain(r->options->out, &error);
+    fine = fine && export_average(r);
+    saving = 0;
+    return fine;
+}
+
+/* ---- the loop ------------------------------------------------------------------------------------------ */
+
+static bool due(int64_t done, int64_t every)
+{
+    return every > 0 && done % every == 0;
+}
+
+/* The speed of late. After --resume the frames of the run before are in the counter, so the first update here
+ * counts as an average one. */
+static void measure(train_state *r, const exphil_metrics *m)
+{
+    double batches = (double)(r->data.batches_per_epoch > 0 ? r->data.batches_per_epoch : 1);
+    double frames = (double)(m->frames - r->frames);
+    if (r->frames == 0 && r->done > 0)
+        frames = (double)r->data.frames_per_epoch / batches * (double)r->options->accumulate;
+    double rate = m->time_ns > 0 ? frames * 1e9 / (double)m->time_ns : 0.0;
+    r->frames_per_second = r->frames_per_second > 0.0 ? 0.95 * r->frames_per_second + 0.05 * rate : rate;
+    r->frames = m->frames;
+    r->done = m->update;
+    r->loss = m->loss;
+}
+
+/* One update and what is due after it. */
+static bool one_update(train_state *r, progress *bar)
+{
+    exphil_metrics metrics = EXPHIL_METRICS_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_status status = exphil_trainer_step(r->trainer, &metrics, &error);
+    if (status == EXPHIL_E_NUMERIC) {
+        complain("update", &error);
+        return true;
+    }
+    if (status == EXPHIL_E_CANCELLED) return true;
+    if (status < 0) return complain("update", &error) == 0;
+    measure(r, &metrics);
+    if (due(r->done, r->options->log_every) || r->done == r->updates) log_metrics(r, &metrics);
+    progress_show(bar, r->done, r->loss, r->frames_per_second, r->done == r->updates);
+    exphil_report report = EXPHIL_REPORT_INIT;
+    if (r->held && due(r->done, r->options->eval_every) && !evaluate(r, "held_out", r->held, &report))
+        return interrupted != 0;
+    return !due(r->done, r->options->save_every) || r->done == r->updates || save(r);
+}
+
+static bool loop(train_state *r)
+{
+    progress bar;
+    int64_t refused = 0;
+    progress_begin(&bar, r->done, r->updates, r->options->quiet || r->options->json);
+    while (r->done < r->updates && !interrupted) {
+        int64_t before = r->done;
+        if (!one_update(r, &bar)) return false;
+        refused = r->done == before && !interrupted ? refused + 1 : 0;
+        if (refused == 10) {
+            fprintf(stderr, "exphil: ten updates in a row were refused; stopping\n");
+            return false;
+        }
+    }
+    if (!save(r)) return false;
+    if (interrupted)
+        fprintf(stderr,
+                "\nexphil: stopped after update %" PRId64 " of %" PRId64 "; the checkpoint is %s.optimizer, "
+                "the same command with --resume goes on\n",
+                r->done, r->updates, r->options->out);
+    return true;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+static bool finish(train_state *r)
+{
+    exphil_report train = EXPHIL_REPORT_INIT, held = EXPHIL_REPORT_INIT;
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (!evaluate(r, "train_set", r->train, &train)) return false;
+    if (r->held && !evaluate(r, "held_out", r->held, &held)) return false;
+    if (exphil_model_query(r->model, &info, &error) < 0) return complain("model", &error) == 0;
+    if (r->options->json) {
+        json_t *object = json_pack("{s:s,s:s,s:I,s:I,s:f,s:f,s:o}", "weights", r->options->out, "blocks",
+                                   info.blocks, "parameters", (json_int_t)info.parameter_count, "updates",
+                                   (json_int_t)r->done, "loss", r->loss, "frames_per_second",
+                                   r->frames_per_second, "train", report_json(&train, &r->spec));
+        if (r->held) json_object_set_new(object, "held_out", report_json(&held, &r->spec));
+        print_json(object);
+        return true;
+    }
+    printf("%s: %s, %" PRId64 " parameters, %" PRId64 " updates\n\non the training data\n", r->options->out,
+           info.blocks, info.parameter_count, r->done);
+    print_report(&train, &r->spec);
+    if (r->held) printf("\nheld out\n");
+    if (r->held) print_report(&held, &r->spec);
+    return true;
+}
+
+static void close_run(train_state *r)
+{
+    exphil_trainer_destroy(r->trainer);
+    exphil_optimizer_destroy(r->optimizer);
+    exphil_prefetcher_destroy(r->prefetcher);
+    exphil_dataset_destroy(r->held);
+    exphil_dataset_destroy(r->train);
+    exphil_dataset_destroy(r->all);
+    exphil_model_destroy(r->model);
+    exphil_context_destroy(r->context);
+    if (r->log) fclose(r->log);
+}
+
+int train_run(const train_options *options, int count, char **paths)
+{
+    train_state r = {.options = options};
+    catch_interrupt();
+    bool ready = train_make(&r, count, paths, stop_asked) && open_log(&r), trained = ready && loop(&r);
+    if (!ready && interrupted)
+        fprintf(stderr, "\nexphil: stopped before the first update; nothing was written\n");
+    bool stopped = interrupted != 0, fine = trained && !stopped && finish(&r);
+    if (trained && !stopped && interrupted)
+        fprintf(stderr, "\nexphil: stopped while scoring; the weights are in %s\n", options->out);
+    close_run(&r);
+    if (interrupted && (trained || !ready)) return STOPPED;
+    return fine ? 0 : 1;
+}

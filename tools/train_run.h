@@ -1,0 +1,42 @@
+/* A training run as `exphil train` asks for it. */
+#ifndef EXPHIL_TOOLS_TRAIN_RUN_H
+#define EXPHIL_TOOLS_TRAIN_RUN_H
+
+#include "commands.h"
+
+#include <stdio.h>
+
+/* 0 in epochs, updates and batch: chosen by the amount of data. */
+typedef struct train_options {
+    data_options data;
+    const char *out, *log, *init, *split, *heads, *mode, *schedule, *device, *isa, *blocks;
+    int64_t updates, epochs, delay, seed, batch, time, segment, accumulate, warmup, restart, threads;
+    int64_t log_every, eval_every, save_every, head_width, hidden, window, attention_window, stride;
+    double rate, decay, clip, ema, low_ratio, held_out, smoothing, focal, button_weight;
+    bool json, resume, force, no_previous, last_only, quiet;
+} train_options;
+
+/* Everything a run holds. */
+typedef struct train_state {
+    const train_options *options;
+    exphil_context *context;
+    exphil_model *model;
+    exphil_dataset *all, *train, *held;
+    exphil_prefetcher *prefetcher;
+    exphil_optimizer *optimizer;
+    exphil_trainer *trainer;
+    exphil_spec spec;
+    exphil_prefetcher_info data;
+    exphil_head_loss losses[EXPHIL_HEADS_MAX];
+    float positive[32];
+    int64_t updates, done, frames, batch;
+    double loss, frames_per_second;
+    FILE *log;
+} train_state;
+
+/* Data, model, optimizer and trainer (train_make.c); says why not and returns false. */
+bool train_make(train_state *r, int count, char **paths, exphil_cancel_fn cancel);
+/* Returns the exit status. */
+int train_run(const train_options *options, int count, char **paths);
+
+#endif
