@@ -122,7 +122,7 @@ static void compare(player *p, int32_t frame, const exphil_pad *pads, const int3
     int32_t action[EXPHIL_HEADS_MAX], before[EXPHIL_HEADS_MAX];
     size_t bytes = (size_t)p->spec.head_count * sizeof *action;
     for (int64_t h = 0; h < p->spec.head_count; h++) before[h] = p->spec.heads[h].neutral;
-    (void)recorded(p, frame - 1, before);
+    if (frame > p->options->first) (void)recorded(p, frame - 1, before);
     bool change = memcmp(target, before, bytes) != 0;
     p->frames++;
     p->change += change;

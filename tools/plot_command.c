@@ -26,8 +26,13 @@ static bool draw(picture *p, const plot_options *o, int count, char **paths)
     for (int i = 0; i < count; i++)
         if (!plot_read(p, paths[i])) return false;
     plot_smooth(p, (long)o->smooth);
-    if (!plot_fit(p)) {
-        fprintf(stderr, "exphil: no %s%s in these logs\n", p->logarithmic ? "positive " : "", o->field);
+    bool any = plot_fit(p);
+    if (!any && p->logarithmic) { /* nothing above 0 */
+        p->logarithmic = false;
+        any = plot_fit(p);
+    }
+    if (!any) {
+        fprintf(stderr, "exphil: no %s in these logs\n", o->field);
         plot_list_fields(paths[0]);
         return false;
     }

@@ -1,0 +1,123 @@
+#!/bin/sh
+# What a new user gets wrong with the exphil program: each mistake is named before time or files are lost. Also what is
+# hard to see from outside: weights to start from, the two agreements of play, flat curves, Ctrl-C.
+#   mistakes.sh <exphil>
+# shellcheck disable=SC2086
+set -u
+exphil=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+checks=0
+complain() { echo "FAILED: $*"; failed=1; }
+
+# expect STATUS TEXT ARGUMENT...: the program ends with this status and says this text; its output goes to out and err
+expect() {
+  wanted=$1 text=$2
+  shift 2
+  checks=$((checks + 1))
+  "$exphil" "$@" >out 2>err </dev/null
+  got=$?
+  [ "$got" -eq "$wanted" ] || { complain "$* ended with $got, not $wanted"; head -n 5 out err; }
+  cat out err | grep -qF -- "$text" || { complain "$* does not say: $text"; head -n 5 out err; }
+}
+small="--port 1 --blocks gru --hidden 8"
+
+expect 0 "423 frames" drill --out a.slp --frames 300
+expect 0 "423 frames" drill --out b.slp --frames 300 --seed 2
+mkdir both empty
+cp a.slp b.slp both
+
+# the output is looked at before the data
+expect 1 "No such file or directory" train $small --out none/x a.slp
+expect 1 "that is a folder" train $small --out both a.slp
+expect 1 "there is no checkpoint" train $small --resume --out p a.slp
+grep -q "frames in" err && complain "the data were read before the output was looked at"
+
+# little data: at least 300 updates, as many lanes as the data fill
+expect 0 "300 updates, 300.0 passes over 300 frames, 5 sequences" train $small --out p --log log a.slp
+expect 0 "do not fill a batch" train $small --updates 1 --batch 16 --out q a.slp
+expect 0 "not better than" eval q --port 1 a.slp
+grep -qE '^c_x +[0-9.]+% +[0-9.]+% +- ' out || complain "change accuracy of a head that never changes is a number"
+
+# what is there stays there
+cp p before
+expect 1 "--force replaces it" train $small --updates 1 --out p a.slp
+grep -q -- --resume err || complain "--resume is not named"
+cmp -s p before || complain "weights were replaced unasked"
+expect 0 "1 updates" train $small --updates 1 --force --out q a.slp
+expect 2 "go on, or begin anew" train $small --resume --force --out q a.slp
+
+# weights to start from say what the model and the data are
+for option in "--hidden 8" "--blocks gru" "--heads independent" "--delay 0" "--mode carry" "--window 60" \
+  "--head-width 8" "--attention-window 9" --no-previous-action "--layout melee2" "--codec exphil81"; do
+  expect 2 "${option%% *} and --init" train --init p $option --out r a.slp
+done
+expect 2 "--init and --resume" train --init p --resume --out p a.slp
+expect 0 "s" train $small --layout exphil288 --codec exphil81-floor --updates 2 --out s a.slp
+expect 0 "t" train --init s --port 1 --updates 2 --out t a.slp
+expect 0 "observes exphil288, acts in exphil81-floor" info t
+
+# files are known by what is in them
+expect 0 "600 frames" corpus --port 1 --out packed both
+cp p weights.slp
+cp a.slp replay.corpus
+echo nothing >nothing.slp
+expect 0 "600 frames in 2 episodes" eval weights.slp packed
+expect 0 "600 frames in 2 episodes" train --blocks gru --hidden 8 --updates 1 --out u packed
+expect 0 "kind" info packed --json
+expect 0 "policy of" info weights.slp
+expect 0 "final_destination" info replay.corpus
+expect 1 "this is a replay; eval wants WEIGHTS first" eval a.slp p
+expect 1 "this is a replay; WEIGHTS comes first" play a.slp p
+expect 1 "this is a corpus" play p packed
+expect 1 "these are weights" train --out v p
+expect 1 "neither weights, corpus nor replay" train --out v nothing.slp
+expect 1 "neither weights, corpus nor replay" info nothing.slp
+expect 1 "the weights are p" info p.optimizer
+expect 1 "no .slp in empty" train --out v empty
+expect 2 "captain_falcon" train --character foxx --out v a.slp
+expect 1 "--split time holds out its end" train --held-out 0.2 --port 1 --out v a.slp
+
+# play: who is there, and both agreements
+expect 1 "there is P1 fox human, P2 fox human" play p a.slp --port 3
+expect 1 "no player at --opponent 4" play p a.slp --opponent 4
+expect 0 "past actions its own" play p a.slp
+grep -q "past actions as recorded" out || complain "play does not tell the teacher-forced agreement"
+expect 0 '"alone_exact_agreement":' play p a.slp --json
+
+# plot: flat curves, shares, unknown fields
+for i in 1 2 3; do echo "{\"kind\":\"held_out\",\"update\":$i,\"exact_accuracy\":1,\"loss\":2.5,\"nought\":0}"; done >flat
+for field in exact_accuracy loss nought; do
+  expect 0 "o   " plot flat --text --field $field
+  expect 0 "flat.svg" plot flat --field $field
+  grep -q 'points="[0-9]' flat.svg || complain "no line for $field"
+  grep -qE 'nan|inf' flat.svg && complain "$field: no numbers in the picture"
+done
+expect 0 " 1 |o" plot flat --text --field exact_accuracy
+expect 0 "exact_accuracy" plot log --text --field exact_accuracy
+grep -q '\*' out || complain "the score on the training data is not drawn"
+expect 0 "loss (logarithmic, smoothed)" plot log --text
+expect 1 "gradient_norm" plot log --text --field nonsense
+
+# Ctrl-C saves, ends with 130 and scores nothing; --resume goes on from there
+long="$small --updates 100000 --schedule constant --out w --log w.log"
+for more in "" --resume; do
+  checks=$((checks + 1))
+  before=$(cat w.log 2>/dev/null | wc -l)
+  "$exphil" train $long $more a.slp >out 2>err </dev/null &
+  run=$!
+  tries=0
+  while [ "$(cat w.log 2>/dev/null | wc -l)" -le "$before" ] && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+  kill -INT $run
+  wait $run
+  got=$?
+  [ "$got" -eq 130 ] || { complain "Ctrl-C ended with $got"; head -n 5 out err; }
+  grep -q "the checkpoint is w.optimizer" err || complain "nobody knows where the checkpoint is"
+  [ ! -s out ] && [ -s w ] && [ -s w.optimizer ] || complain "Ctrl-C: a score, or no checkpoint"
+done
+expect 0 "gru" info w
+
+[ "$failed" -eq 0 ] && echo "$checks runs of the program"
+exit "$failed"
