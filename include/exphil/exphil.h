@@ -701,6 +701,7 @@ typedef struct exphil_optimizer_info {
     uint64_t state_bytes;
 } exphil_optimizer_info;
 #define EXPHIL_OPTIMIZER_INFO_INIT { sizeof(exphil_optimizer_info), 0, 0, 0 }
+/* Any thread, also while its trainer works. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_optimizer_query(const exphil_optimizer *optimizer,
                                                                  exphil_optimizer_info *info, exphil_error *error);
 EXPHIL_API void exphil_optimizer_destroy(exphil_optimizer *optimizer);
@@ -817,8 +818,8 @@ typedef struct exphil_report {
 #define EXPHIL_REPORT_INIT \
     { sizeof(exphil_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { { 0, 0, 0, 0, 0, 0, 0, 0 } } }
 
-/* losses as in exphil_trainer_config, may be NULL. batch: lanes at a time, 0 = 16. frequencies: baselines are taken from this
- * dataset (the training data), NULL: from dataset itself. */
+/* losses as in exphil_trainer_config, may be NULL. batch: lanes at a time, 0 = 16 (means are summed lane after lane: their
+ * last digits depend on it). frequencies: baselines are taken from this dataset (the training data), NULL: from dataset. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_evaluate(const exphil_model *model, const exphil_dataset *dataset,
                                                           const exphil_dataset *frequencies,
                                                           const exphil_head_loss *losses, int64_t batch,

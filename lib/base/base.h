@@ -40,6 +40,15 @@ static inline bool xph_size_align(size_t size, size_t align, size_t *out)
     return true;
 }
 
+/* ---- numbers: looks at the bits, so that nothing is raised whatever the host's floating-point traps ------------ */
+
+static inline bool xph_finite(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (bits >> 52 & 0x7FF) != 0x7FF;
+}
+
 /* ---- errors -------------------------------------------------------------------------------------------- */
 
 /* Fills error (NULL: nothing to fill) and returns status: `return xph_fail(error, EXPHIL_E_INVALID, "...", ...)`.

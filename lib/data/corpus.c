@@ -200,6 +200,9 @@ static exphil_status read_spec(reader *r, exphil_error *error)
 
 /* ---- records ----------------------------------------------------------------------------------------- */
 
+/* Beyond what the replay reader gives. */
+#define FRAME_INDEX_MAX 1000000
+
 static exphil_status check_record(const reader *r, const xph_corpus_record *record, exphil_error *error)
 {
     const xph_row_shape *shape = &r->dataset->shape;
@@ -213,6 +216,9 @@ static exphil_status check_record(const reader *r, const xph_corpus_record *reco
         bytes != record->rows_bytes)
         return damaged(r, r->at + 16, "the sizes of this record are impossible", error);
     if (record->index != (uint64_t)r->count) return damaged(r, r->at + 8, "a record out of order", error);
+    if (record->first_game_frame < -FRAME_INDEX_MAX || record->first_game_frame > FRAME_INDEX_MAX ||
+        record->port < 0 || record->port > 4 || record->opponent_port < 0 || record->opponent_port > 4)
+        return damaged(r, r->at + offsetof(xph_corpus_record, first_game_frame), "an impossible frame or port", error);
     if (!all_zero((const uint8_t *)record->reserved, sizeof record->reserved))
         return damaged(r, r->at + offsetof(xph_corpus_record, reserved), "reserved is not zero", error);
     return EXPHIL_OK;
@@ -251,11 +257,11 @@ static exphil_status read_record(reader *r, exphil_error *error)
         return EXPHIL_OK;
     }
     memcpy(&record, r->data + r->at, sizeof record);
-    exphil_status status = check_record(r, &record, error);
-    if (status < 0) {
-        r->torn = !record.magic[0] && all_zero(r->data + r->at, left(r));
-        return r->torn ? EXPHIL_OK : status;
+    if (!record.magic[0] && all_zero(r->data + r->at, left(r))) { /* the file was made longer, then never filled */
+        r->torn = true;
+        return EXPHIL_OK;
     }
+    XPH_TRY(check_record(r, &record, error));
     if (record.rows_bytes > left(r) - sizeof record) {
         r->torn = true;
         return EXPHIL_OK;

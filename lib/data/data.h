@@ -16,6 +16,9 @@ void xph_prefetcher_release(exphil_prefetcher *prefetcher);
 const exphil_sampling *xph_prefetcher_sampling(const exphil_prefetcher *prefetcher); /* defaults filled in */
 const exphil_dataset *xph_prefetcher_dataset(const exphil_prefetcher *prefetcher);
 
+/* Ascending, in place, no allocation. */
+void xph_sort(uint64_t *keys, int64_t count);
+
 /* The sampler without a thread: batch `index` of `epoch` into memory of the sampler. What evaluation uses. */
 typedef struct xph_sampler xph_sampler;
 exphil_status xph_sampler_create(const exphil_dataset *dataset, const exphil_sampling *sampling, xph_sampler **sampler,

@@ -117,28 +117,39 @@ void xph_dataset_leave(const exphil_dataset *dataset)
 /* ---- appending --------------------------------------------------------------------------------------- */
 
 /* Where a game stands in the ascending list, or would stand. */
-static int64_t game_place(const exphil_dataset *dataset, uint64_t game)
+/* Distinct games are an open-addressing table; no game has the number 0 in it (xph_game_key). Where a game is or would be. */
+static int64_t game_place(const uint64_t *games, int64_t room, uint64_t key)
 {
-    int64_t low = 0, high = dataset->game_count;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (dataset->games[middle] < game) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    uint64_t mask = (uint64_t)room - 1, at = (key ^ key >> 32) * 0x9E3779B97F4A7C15u >> 20 & mask;
+    while (games[at] && games[at] != key) at = (at + 1) & mask;
+    return (int64_t)at;
 }
 
 static void add_game(exphil_dataset *dataset, uint64_t game)
 {
-    int64_t at = game_place(dataset, game);
-    if (at < dataset->game_count && dataset->games[at] == game) return;
-    memmove(dataset->games + at + 1, dataset->games + at,
-            (size_t)(dataset->game_count - at) * sizeof *dataset->games);
-    dataset->games[at] = game;
+    uint64_t key = xph_game_key(game);
+    int64_t at = game_place(dataset->games, dataset->game_room, key);
+    if (dataset->games[at]) return;
+    dataset->games[at] = key;
     dataset->game_count++;
+}
+
+/* At most half full, so that looking up is short. */
+static exphil_status make_game_room(exphil_dataset *dataset, int64_t count, exphil_error *error)
+{
+    int64_t room = 16;
+    while (room < 2 * count) room *= 2;
+    if (room <= dataset->game_room) return EXPHIL_OK;
+    uint64_t *games = xph_calloc(dataset->context, (size_t)room, sizeof *games);
+    if (!games) return xph_no_memory((size_t)room * sizeof *games, error);
+    for (int64_t i = 0; i < dataset->game_room; i++) {
+        uint64_t key = dataset->games[i];
+        if (key) games[game_place(games, room, key)] = key;
+    }
+    xph_free(dataset->context, dataset->games, (size_t)dataset->game_room * sizeof *games);
+    dataset->games = games;
+    dataset->game_room = room;
+    return EXPHIL_OK;
 }
 
 static int64_t pages_for(int64_t frames)
@@ -177,11 +188,7 @@ static exphil_status make_room(exphil_dataset *dataset, int64_t more, int64_t fr
         xph_grow(context, dataset->pages, &dataset->page_room, pages_for(frames), sizeof *pages, error);
     if (!pages) return EXPHIL_E_MEMORY;
     dataset->pages = pages;
-    uint64_t *games = xph_grow(context, dataset->games, &dataset->game_room, dataset->game_count + more,
-                               sizeof *games, error);
-    if (!games) return EXPHIL_E_MEMORY;
-    dataset->games = games;
-    return EXPHIL_OK;
+    return make_game_room(dataset, dataset->game_count + more, error);
 }
 
 exphil_status xph_dataset_append(exphil_dataset *dataset, const xph_episode *episodes, int64_t count,

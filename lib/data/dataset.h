@@ -125,13 +125,19 @@ struct exphil_dataset {
     int64_t episode_count, episode_room;
     xph_page *pages;
     int64_t page_room;
-    uint64_t *games; /* distinct, ascending */
+    uint64_t *games; /* distinct, as a table of game_room places; 0: empty */
     int64_t game_count, game_room;
     int64_t frames;
     xph_columns columns;
     xph_hasher content; /* spec, then length and hash of each episode */
     int32_t recovered;
 };
+
+/* A game's number among dataset->games, where 0 marks an empty place: the game 0 shares that of one in 2^64 others. */
+static inline uint64_t xph_game_key(uint64_t game)
+{
+    return game ? game : 0x9E3779B97F4A7C15u;
+}
 
 /* An array with room for at least need items: the given one or a longer copy, the old then being freed.
  * NULL: there is no memory and nothing has changed. */

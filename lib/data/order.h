@@ -9,7 +9,6 @@
 /* Fisher-Yates: every order of the items is equally likely. item_bytes is at most 16. stop (may be NULL) is
  * looked at now and then; false: it was set, and the items are in no particular order. */
 bool xph_shuffle(xph_rng *rng, void *items, int64_t count, size_t item_bytes, const atomic_bool *stop);
-void xph_sort(uint64_t *keys, int64_t count); /* ascending, in place */
 
 /* Consecutive frames of one episode that start from a zero state. */
 typedef struct xph_piece {

@@ -372,6 +372,7 @@ void exphil_slp_destroy(exphil_slp *slp)
 exphil_status exphil_slp_query(const exphil_slp *slp, exphil_slp_info *info, exphil_error *error)
 {
     if (!slp) return xph_fail(error, EXPHIL_E_INVALID, "slp is NULL");
+    XPH_TRY(xph_context_check(slp->context, error));
     return xph_config_give(info, &slp->info, sizeof slp->info, sizeof slp->info, "exphil_slp_info", error);
 }
 

@@ -7,30 +7,6 @@
 
 #include <math.h>
 
-/* Heap sort of 64-bit words: in place, no allocation, no worst case. */
-static void sift(uint64_t *word, int64_t root, int64_t count)
-{
-    for (int64_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
-        if (child + 1 < count && word[child] < word[child + 1]) child++;
-        if (word[root] >= word[child]) return;
-        uint64_t swap = word[root];
-        word[root] = word[child];
-        word[child] = swap;
-        root = child;
-    }
-}
-
-static void sort_words(uint64_t *word, int64_t count)
-{
-    for (int64_t i = count / 2 - 1; i >= 0; i--) sift(word, i, count);
-    for (int64_t last = count - 1; last > 0; last--) {
-        uint64_t swap = word[0];
-        word[0] = word[last];
-        word[last] = swap;
-        sift(word, 0, last);
-    }
-}
-
 /* The commonest of sorted words; of equals the smallest. */
 static uint64_t commonest(const uint64_t *word, int64_t count)
 {
@@ -63,7 +39,7 @@ static exphil_status find_majority(const exphil_dataset *dataset, int64_t frames
             XPH_TRY(read_action(dataset, i, action, error));
             word[i] = (uint64_t)(uint32_t)action[h];
         }
-        sort_words(word, frames);
+        xph_sort(word, frames);
         baseline->majority[h] = (int32_t)commonest(word, frames);
     }
     return EXPHIL_OK;
@@ -79,7 +55,7 @@ static exphil_status find_whole(const exphil_dataset *dataset, int64_t frames, x
         XPH_TRY(read_action(dataset, i, action, error));
         word[i] = xph_hash(action, bytes);
     }
-    sort_words(word, frames);
+    xph_sort(word, frames);
     uint64_t best = commonest(word, frames);
     for (int64_t i = 0; i < frames; i++) {
         XPH_TRY(read_action(dataset, i, action, error));

@@ -247,10 +247,10 @@ exphil_status exphil_evaluate(const exphil_model *model, const exphil_dataset *d
     XPH_TRY(xph_context_check(xph_model_context(model), error));
     xph_losses taken;
     const void *packed = NULL;
-    XPH_TRY(xph_losses_take(xph_model_spec(model), losses, &taken, error));
     exphil_model *held = xph_model_retain(model);
     xph_fpu saved = xph_fpu_push();
-    exphil_status status = xph_model_packed(held, &packed, error);
+    exphil_status status = xph_losses_take(xph_model_spec(model), losses, &taken, error);
+    if (status >= 0) status = xph_model_packed(held, &packed, error);
     if (status >= 0)
         status = xph_evaluate(model, xph_model_weights(model), packed, dataset, frequencies, &taken, batch, report, error);
     xph_fpu_pop(saved);

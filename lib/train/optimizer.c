@@ -73,7 +73,7 @@ static void free_optimizer(exphil_optimizer *optimizer)
     xph_context_release(context);
 }
 
-exphil_status exphil_optimizer_create(const exphil_model *model, const exphil_optimizer_config *config,
+static exphil_status optimizer_create_checked(const exphil_model *model, const exphil_optimizer_config *config,
                                       exphil_optimizer **optimizer, exphil_error *error)
 {
     if (!model || !optimizer)
@@ -106,6 +106,16 @@ exphil_status exphil_optimizer_create(const exphil_model *model, const exphil_op
     return EXPHIL_OK;
 }
 
+/* Comparing numbers of a host must raise nothing, whatever traps it has set. */
+exphil_status exphil_optimizer_create(const exphil_model *model, const exphil_optimizer_config *config,
+                                      exphil_optimizer **optimizer, exphil_error *error)
+{
+    xph_fpu saved = xph_fpu_push();
+    exphil_status status = optimizer_create_checked(model, config, optimizer, error);
+    xph_fpu_pop(saved);
+    return status;
+}
+
 exphil_optimizer *xph_optimizer_retain(exphil_optimizer *optimizer)
 {
     atomic_fetch_add(&optimizer->references, 1);
@@ -123,6 +133,7 @@ exphil_status exphil_optimizer_query(const exphil_optimizer *optimizer, exphil_o
                                      exphil_error *error)
 {
     if (!optimizer) return xph_fail(error, EXPHIL_E_INVALID, "optimizer is NULL");
+    XPH_TRY(xph_context_check(optimizer->context, error));
     exphil_optimizer_info known = EXPHIL_OPTIMIZER_INFO_INIT;
     known.updates = optimizer->updates;
     xph_fpu saved = xph_fpu_push();

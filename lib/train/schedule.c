@@ -29,17 +29,26 @@ static double cosine_between(double low, double high, double part)
     return low + (high - low) * 0.5 * (1.0 + cos_pi(part));
 }
 
-/* Position within the current period, in [0, 1). Periods grow by a factor >= 1, so the loop ends after at most
- * update / restart_updates turns; equal periods need no loop. */
+/* Updates before period k: restart_updates * (1 + f + ... + f^(k-1)). */
+static double periods_end(const exphil_optimizer_config *config, int64_t k)
+{
+    double factor = config->restart_factor, period = (double)config->restart_updates;
+    if (factor == 1.0) return period * (double)k;
+    return period * (xph_power(factor, k) - 1.0) / (factor - 1.0);
+}
+
+/* Position within the current period, in [0, 1). Periods do not shrink, so the number of full ones is at most
+ * since / restart_updates; it is found by halving. */
 static double restart_part(const exphil_optimizer_config *config, double since)
 {
-    double period = (double)config->restart_updates;
-    if (config->restart_factor == 1.0) return (since - period * (double)(int64_t)(since / period)) / period;
-    while (since >= period) {
-        since -= period;
-        period *= config->restart_factor;
+    int64_t low = 0, high = (int64_t)(since / (double)config->restart_updates) + 1;
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (periods_end(config, middle) <= since) low = middle;
+        else high = middle;
     }
-    return since / period;
+    double begin = periods_end(config, low);
+    return (since - begin) / ((double)config->restart_updates * xph_power(config->restart_factor, low));
 }
 
 double xph_schedule_rate(const exphil_optimizer_config *config, int64_t update)

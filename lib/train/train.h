@@ -28,7 +28,7 @@ struct exphil_optimizer {
     int64_t weights, decaying;          /* elements */
     uint64_t config_hash;               /* of the model it was made for */
     void *m, *v, *average;              /* device arenas; average NULL without EMA */
-    int64_t updates;
+    _Atomic int64_t updates;            /* may be asked for while the trainer works */
 };
 
 exphil_optimizer *xph_optimizer_retain(exphil_optimizer *optimizer);

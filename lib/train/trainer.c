@@ -183,7 +183,7 @@ static exphil_status build(exphil_trainer *trainer, const exphil_model *model, e
     return xph_trainer_shape(trainer, sampling->batch, sampling->time, error);
 }
 
-exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer,
+static exphil_status trainer_create_checked(const exphil_model *model, exphil_optimizer *optimizer,
                                     exphil_prefetcher *prefetcher, const exphil_trainer_config *config,
                                     exphil_trainer **trainer, exphil_error *error)
 {
@@ -210,6 +210,17 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     }
     *trainer = made;
     return EXPHIL_OK;
+}
+
+/* Comparing numbers of a host must raise nothing, whatever traps it has set. */
+exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer,
+                                    exphil_prefetcher *prefetcher, const exphil_trainer_config *config,
+                                    exphil_trainer **trainer, exphil_error *error)
+{
+    xph_fpu saved = xph_fpu_push();
+    exphil_status status = trainer_create_checked(model, optimizer, prefetcher, config, trainer, error);
+    xph_fpu_pop(saved);
+    return status;
 }
 
 exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which, exphil_model **model,

@@ -109,7 +109,7 @@ static exphil_status check_gradients(exphil_trainer *trainer, const gathered *su
     exphil_status status = measure(trainer, trainer->gradients, trainer->optimizer->weights, norm, &bad);
     if (status < 0) return xph_fail(error, status, "trainer: the device failed to measure the gradient");
     double clip = trainer->optimizer->config.clip_norm;
-    bool loss_bad = !(sum->loss - sum->loss == 0.0), large = *norm > largest && clip <= 0.0;
+    bool loss_bad = !xph_finite(sum->loss), large = *norm > largest && clip <= 0.0;
     if (bad < 0 && !loss_bad && !large) return EXPHIL_OK;
     XPH_TRY(refuse(trainer));
     int64_t tensor = bad < 0 ? -1 : xph_model_param_at(trainer->model, bad);
@@ -125,7 +125,6 @@ static exphil_status check_gradients(exphil_trainer *trainer, const gathered *su
 
 static exphil_status finish(exphil_trainer *trainer, const gathered *sum, double *norm, exphil_error *error)
 {
-    XPH_TRY(xph_comm_average(trainer, !(sum->loss - sum->loss == 0.0), error));
     XPH_TRY(check_gradients(trainer, sum, norm, error));
     exphil_status status = xph_optimizer_update(trainer->optimizer, xph_net_stream(trainer->feed.net), trainer->weights,
                                                 trainer->gradients, *norm);
@@ -190,7 +189,7 @@ static exphil_status gather(exphil_trainer *trainer, const exphil_batch *given, 
     return EXPHIL_OK;
 }
 
-/* An update that ended early (the host cancelled between two of its batches) takes its batches again. */
+/* An update that ended early (cancelled between two batches, or the communicator failed) takes its batches again. */
 static void give_back(exphil_trainer *trainer, const gathered *sum)
 {
     if (sum->taken == 0) return;
@@ -220,6 +219,7 @@ static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, 
     XPH_TRY(check_metrics(metrics, error));
     if (xph_cancelled(trainer->context)) return xph_fail(error, EXPHIL_E_CANCELLED, "update cancelled by the host");
     exphil_status status = gather(trainer, given, &sum, error);
+    if (status >= 0) status = xph_comm_average(trainer, !xph_finite(sum.loss), error);
     if (status < 0) {
         give_back(trainer, &sum);
         return status;
@@ -264,9 +264,11 @@ exphil_status exphil_trainer_step_batch(exphil_trainer *trainer, const exphil_ba
     if (!batch) return xph_fail(error, EXPHIL_E_INVALID, "batch is NULL");
     XPH_TRY(xph_config_take(&known, sizeof known, batch, sizeof known, "exphil_batch", error));
     XPH_TRY(enter(trainer, error));
+    xph_fpu saved = xph_fpu_push();
     exphil_status status = check_batch(trainer, &known, error);
     if (status >= 0) status = check_values(trainer, &known, error);
     if (status >= 0) status = xph_trainer_shape(trainer, known.batch, known.time, error);
+    xph_fpu_pop(saved);
     if (status < 0) {
         xph_busy_leave(&trainer->busy);
         return status;
