@@ -193,7 +193,8 @@ static void fewer_threads_do_the_same_work(void **state)
         for (int i = 0; i < ITEMS; i++) {
             if (atomic_load(&w.done[i]) != 1) _exit(4);
         }
-        if (atomic_load(&w.worst_worker) >= 9) _exit(5); /* 8 MiB hold at most eight stacks */
+        /* 8 MiB hold eight stacks; glibc may have kept up to 40 MiB of those of earlier threads. */
+        if (atomic_load(&w.worst_worker) >= 49) _exit(5);
         exphil_context_destroy(context);
         _exit(0);
     }
