@@ -227,7 +227,7 @@ static exphil_status read_model(exphil_context *context, const xph_tensors *file
                *text = xph_tensors_metadata(file, MODEL_KEY);
     if (!format || !text) {
         return xph_fail(error, EXPHIL_E_FORMAT,
-                        LABEL ": __metadata__.%s is missing: not written by libexphil",
+                        LABEL ": __metadata__.%s is missing: these are not the weights of a libexphil model",
                         format ? MODEL_KEY : FORMAT_KEY);
     }
     if (strcmp(format, FORMAT) != 0) {
