@@ -282,10 +282,12 @@ static void wrong_metadata(void **state)
     parts p;
     small_parts(&p);
     p.pair[pair_index(&p, "exphil.format")].key = "other";
-    refused(&p, EXPHIL_E_FORMAT, "weights: __metadata__.exphil.format is missing: not written by libexphil");
+    refused(&p, EXPHIL_E_FORMAT,
+            "weights: __metadata__.exphil.format is missing: these are not the weights of a libexphil model");
     small_parts(&p);
     p.pair[pair_index(&p, "exphil.model")].key = "other";
-    refused(&p, EXPHIL_E_FORMAT, "weights: __metadata__.exphil.model is missing: not written by libexphil");
+    refused(&p, EXPHIL_E_FORMAT,
+            "weights: __metadata__.exphil.model is missing: these are not the weights of a libexphil model");
     small_parts(&p);
     p.pair[pair_index(&p, "exphil.format")].value = "2";
     refused(&p, EXPHIL_E_FORMAT, "weights: exphil.format is \"2\", this library reads \"1\"");
