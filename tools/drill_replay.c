@@ -8,7 +8,11 @@
 
 enum { START = 760, PRE = 64, POST = 84, END = 6, FRAME = 12, ITEM = 44, BOOKEND = 8 };
 
-typedef struct writer { FILE *file; uint8_t event[1 + START]; long stream; } writer;
+typedef struct writer {
+    FILE *file;
+    uint8_t event[1 + START];
+    long stream;
+} writer;
 
 static void put16(uint8_t *to, uint32_t value)
 {
@@ -46,9 +50,12 @@ static void end(writer *w, size_t payload)
 
 static void write_head(writer *w)
 {
-    static const uint8_t container[15] = { '{', 'U', 3, 'r', 'a', 'w', '[', '$', 'U', '#', 'l', 0, 0, 0, 0 };
-    static const struct { uint8_t code; uint16_t size; } table[] = { { 0x36, START }, { 0x37, PRE }, { 0x38, POST },
-        { 0x39, END }, { 0x3A, FRAME }, { 0x3B, ITEM }, { 0x3C, BOOKEND } };
+    static const uint8_t container[15] = {'{', 'U', 3, 'r', 'a', 'w', '[', '$', 'U', '#', 'l', 0, 0, 0, 0};
+    static const struct {
+        uint8_t code;
+        uint16_t size;
+    } table[] = {{0x36, START}, {0x37, PRE},  {0x38, POST},   {0x39, END},
+                 {0x3A, FRAME}, {0x3B, ITEM}, {0x3C, BOOKEND}};
     uint8_t *e = w->event;
     fwrite(container, 1, sizeof container, w->file);
     memset(e, 0, sizeof w->event);
@@ -63,13 +70,13 @@ static void write_head(writer *w)
     e[0] = 0x36;
     e[1] = 3;
     e[2] = 16;
-    e[5] = 0x32;                        /* stock mode, time runs down */
-    e[0x10] = 0xFF;                     /* no items */
+    e[5] = 0x32;    /* stock mode, time runs down */
+    e[0x10] = 0xFF; /* no items */
     put16(e + 0x13, 32);
     put32(e + 0x15, 480);
     put_float(e + 0x35, 1.0f);
     for (int i = 0; i < 6; i++) {
-        e[0x65 + 0x24 * i] = 2;         /* Fox */
+        e[0x65 + 0x24 * i] = 2; /* Fox */
         e[0x66 + 0x24 * i] = i < 2 ? 0 : 3;
         e[0x67 + 0x24 * i] = 4;
     }
@@ -78,7 +85,8 @@ static void write_head(writer *w)
     end(w, START);
 }
 
-static void write_pre(writer *w, int32_t frame, int port, const exphil_melee_character *was, const exphil_pad *pad)
+static void write_pre(writer *w, int32_t frame, int port, const exphil_melee_character *was,
+                      const exphil_pad *pad)
 {
     uint8_t *e = begin(w, 0x37, frame, port);
     put16(e + 0x0B, was->action_state);
@@ -120,13 +128,15 @@ static void write_post(writer *w, int32_t frame, int port, const exphil_melee_ch
 }
 
 /* One frame: both players' controllers, then both players' states. */
-static void write_frame(writer *w, const exphil_melee_frame *was, const exphil_pad *pad, const exphil_melee_frame *now)
+static void write_frame(writer *w, const exphil_melee_frame *was, const exphil_pad *pad,
+                        const exphil_melee_frame *now)
 {
     static const exphil_pad nothing;
     begin(w, 0x3A, now->frame, 0)[5] = 0;
     put32(w->event + 9, (uint32_t)(now->frame + 123));
     end(w, FRAME);
-    for (int port = 0; port < 2; port++) write_pre(w, now->frame, port, &was->player[port], port ? &nothing : pad);
+    for (int port = 0; port < 2; port++)
+        write_pre(w, now->frame, port, &was->player[port], port ? &nothing : pad);
     for (int port = 0; port < 2; port++) write_post(w, now->frame, port, &now->player[port]);
     begin(w, 0x3C, now->frame, 0);
     put32(w->event + 5, (uint32_t)now->frame);
@@ -148,7 +158,7 @@ static void write_tail(writer *w)
 
 int drill_write_replay(const char *path, uint64_t seed, int64_t frames)
 {
-    writer w = { .file = fopen(path, "wb") };
+    writer w = {.file = fopen(path, "wb")};
     drill_world world;
     exphil_melee_frame was, now;
     if (!w.file) return 0;

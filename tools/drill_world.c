@@ -23,8 +23,8 @@ void drill_begin(drill_world *world, uint64_t seed)
     memset(world, 0, sizeof *world);
     world->random = seed * 0x9E3779B97F4A7C15u + 1;
     world->frame = -123;
-    world->own = (drill_body){ .x = -60.0f + (float)(draw(world) % 40), .facing = 1.0f, .action = WAIT };
-    world->other = (drill_body){ .x = 30.0f + (float)(draw(world) % 30), .facing = -1.0f, .action = WAIT };
+    world->own = (drill_body){.x = -60.0f + (float)(draw(world) % 40), .facing = 1.0f, .action = WAIT};
+    world->other = (drill_body){.x = 30.0f + (float)(draw(world) % 30), .facing = -1.0f, .action = WAIT};
     world->goal = 40;
 }
 
@@ -69,14 +69,21 @@ void drill_teach(const drill_world *world, exphil_pad *pad)
 {
     const drill_body *own = &world->own;
     float distance = world->other.x - own->x, sign = distance < 0.0f ? -1.0f : 1.0f;
-    *pad = (exphil_pad){ 0 };
-    if (own->action == SHINE && own->age >= 2) pad->buttons = EXPHIL_PAD_X;
-    else if (own->action == JUMP && own->age == 3) pad->buttons = EXPHIL_PAD_B, pad->main_y = -1.0f;
-    else if (own->airborne) pad->main_x = 0.5f * sign;
-    else if (own->action == SHINE || own->action == SQUAT) pad->main_y = -1.0f;
-    else if (fabsf(distance) > 35.0f) pad->main_x = sign;
-    else if (fabsf(distance) > 9.0f) pad->main_x = 0.5f * sign;
-    else pad->buttons = EXPHIL_PAD_B, pad->main_y = -1.0f;
+    *pad = (exphil_pad){0};
+    if (own->action == SHINE && own->age >= 2)
+        pad->buttons = EXPHIL_PAD_X;
+    else if (own->action == JUMP && own->age == 3)
+        pad->buttons = EXPHIL_PAD_B, pad->main_y = -1.0f;
+    else if (own->airborne)
+        pad->main_x = 0.5f * sign;
+    else if (own->action == SHINE || own->action == SQUAT)
+        pad->main_y = -1.0f;
+    else if (fabsf(distance) > 35.0f)
+        pad->main_x = sign;
+    else if (fabsf(distance) > 9.0f)
+        pad->main_x = 0.5f * sign;
+    else
+        pad->buttons = EXPHIL_PAD_B, pad->main_y = -1.0f;
 }
 
 static void step_ground(drill_body *own, const exphil_pad *pad)
@@ -110,9 +117,12 @@ static void step_air(drill_body *own, const exphil_pad *pad)
     if ((pad->buttons & EXPHIL_PAD_B) && pad->main_y < -0.6f) {
         enter(own, SHINE_AIR);
         own->speed_y = 0.0f;
-    } else if (own->action == SHINE_AIR && own->age < 4) enter(own, SHINE_AIR);
-    else if (own->action == JUMP && own->speed_y > 0.0f) enter(own, JUMP);
-    else enter(own, FALL);
+    } else if (own->action == SHINE_AIR && own->age < 4)
+        enter(own, SHINE_AIR);
+    else if (own->action == JUMP && own->speed_y > 0.0f)
+        enter(own, JUMP);
+    else
+        enter(own, FALL);
 }
 
 static void move(drill_body *body)
@@ -154,11 +164,14 @@ void drill_step(drill_world *world, const exphil_pad *pad)
     drill_body *own = &world->own;
     world->frame++;
     if (world->frame < -39) pad = &nothing; /* nobody has control yet */
-    if (own->airborne) step_air(own, pad);
-    else step_ground(own, pad);
+    if (own->airborne)
+        step_air(own, pad);
+    else
+        step_ground(own, pad);
     move(own);
     wander(world);
-    if ((own->action == SHINE || own->action == SHINE_AIR) && own->age == 0 && fabsf(world->other.x - own->x) < 12.0f) {
+    if ((own->action == SHINE || own->action == SHINE_AIR) && own->age == 0 &&
+        fabsf(world->other.x - own->x) < 12.0f) {
         world->hits++;
         world->other.percent = fminf(world->other.percent + 5.0f, 999.0f);
     }

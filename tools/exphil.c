@@ -5,17 +5,21 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct command { const char *name; int (*run)(int argc, char **argv); const char *about; } command;
+typedef struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *about;
+} command;
 
 static const command commands[] = {
-    { "slp", slp_command, "look into replays: info, dump, verify" },
-    { "train", train_command, "train a policy on replays or a corpus" },
-    { "eval", eval_command, "score a policy against recorded play, beside its baselines" },
-    { "play", play_command, "play a policy frame by frame through a replay" },
-    { "corpus", corpus_command, "turn replays into one corpus file" },
-    { "info", info_command, "what a weights, corpus or replay file holds" },
-    { "plot", plot_command, "draw training logs as SVG" },
-    { "drill", drill_command, "a small scripted world: something to learn and to play" },
+    {"slp", slp_command, "look into replays: info, dump, verify"},
+    {"train", train_command, "train a policy on replays or a corpus"},
+    {"eval", eval_command, "score a policy against recorded play, beside its baselines"},
+    {"play", play_command, "play a policy frame by frame through a replay"},
+    {"corpus", corpus_command, "turn replays into one corpus file"},
+    {"info", info_command, "what a weights, corpus or replay file holds"},
+    {"plot", plot_command, "draw training logs as SVG"},
+    {"drill", drill_command, "a small scripted world: something to learn and to play"},
 };
 
 static void show_help(FILE *to)
@@ -23,13 +27,15 @@ static void show_help(FILE *to)
     fprintf(to, "usage: exphil COMMAND [OPTIONS] ...\n\n");
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].about);
-    fprintf(to, "\n  --version  version of the library\n\nexphil COMMAND --help tells its options. With --json a command "
+    fprintf(to, "\n  --version  version of the library\n\nexphil COMMAND --help tells its options. With "
+                "--json a command "
                 "prints one JSON object.\n");
 }
 
 int main(int argc, char **argv)
 {
-    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
+    if (argc >= 2 &&
+        (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
         show_help(stdout);
         return 0;
     }

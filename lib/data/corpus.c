@@ -218,7 +218,8 @@ static exphil_status check_record(const reader *r, const xph_corpus_record *reco
     if (record->index != (uint64_t)r->count) return damaged(r, r->at + 8, "a record out of order", error);
     if (record->first_game_frame < -FRAME_INDEX_MAX || record->first_game_frame > FRAME_INDEX_MAX ||
         record->port < 0 || record->port > 4 || record->opponent_port < 0 || record->opponent_port > 4)
-        return damaged(r, r->at + offsetof(xph_corpus_record, first_game_frame), "an impossible frame or port", error);
+        return damaged(r, r->at + offsetof(xph_corpus_record, first_game_frame),
+                       "an impossible frame or port", error);
     if (!all_zero((const uint8_t *)record->reserved, sizeof record->reserved))
         return damaged(r, r->at + offsetof(xph_corpus_record, reserved), "reserved is not zero", error);
     return EXPHIL_OK;
@@ -257,7 +258,8 @@ static exphil_status read_record(reader *r, exphil_error *error)
         return EXPHIL_OK;
     }
     memcpy(&record, r->data + r->at, sizeof record);
-    if (!record.magic[0] && all_zero(r->data + r->at, left(r))) { /* the file was made longer, then never filled */
+    if (!record.magic[0] &&
+        all_zero(r->data + r->at, left(r))) { /* the file was made longer, then never filled */
         r->torn = true;
         return EXPHIL_OK;
     }

@@ -37,8 +37,10 @@ static exphil_status draw_games(const split *made, uint64_t **games, int64_t *he
 {
     const exphil_dataset *from = made->from;
     if (from->game_count < 2) {
-        return xph_fail(error, EXPHIL_E_INVALID, "a split by game needs two games, this dataset has %lld (EXPHIL_SPLIT_TIME needs one)",
-                        (long long)from->game_count);
+        return xph_fail(
+            error, EXPHIL_E_INVALID,
+            "a split by game needs two games, this dataset has %lld (EXPHIL_SPLIT_TIME needs one)",
+            (long long)from->game_count);
     }
     size_t bytes = (size_t)from->game_count * sizeof **games;
     uint64_t *drawn = xph_alloc(from->context, bytes);
@@ -134,7 +136,8 @@ static exphil_status make_split(split *made, exphil_error *error)
 }
 
 static exphil_status dataset_split_checked(const exphil_dataset *dataset, const exphil_split_config *config,
-                                   exphil_dataset **kept, exphil_dataset **held_out, exphil_error *error)
+                                           exphil_dataset **kept, exphil_dataset **held_out,
+                                           exphil_error *error)
 {
     XPH_TRY(xph_dataset_enter(dataset, error));
     exphil_split_config known = EXPHIL_SPLIT_CONFIG_INIT;

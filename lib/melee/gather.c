@@ -12,7 +12,7 @@
 #define CLOUD_PERIOD    1200 /* frames in which the cloud of Yoshi's Story goes round once */
 #define FIRST_PLAYABLE  (-39)
 #define FLAGS4_HITSTUN  0x02
-#define FLAGS1_REFLECTS 0x14 /* what ExPhil's parser calls invulnerable */
+#define FLAGS1_REFLECTS 0x14  /* what ExPhil's parser calls invulnerable */
 #define LONGEST         65536 /* of a struct, as in xph_config_take */
 
 /* Where the ground ends on the right (and, mirrored, on the left), standing: libmelee stages.py

@@ -6,8 +6,10 @@ int64_t exphil_slp_position(const exphil_slp *slp, int32_t frame)
     int64_t count = exphil_slp_frame_count(slp), low = 0, high = count;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (exphil_slp_frame_at(slp, middle)->frame < frame) low = middle + 1;
-        else high = middle;
+        if (exphil_slp_frame_at(slp, middle)->frame < frame)
+            low = middle + 1;
+        else
+            high = middle;
     }
     if (low < count && exphil_slp_frame_at(slp, low)->frame == frame) return low;
     for (low = 0; low < count; low++) /* under EXPHIL_SLP_ALL frames go back after a rollback */

@@ -3,7 +3,8 @@
 
 exphil_status exphil_model_sampling(const exphil_model *model, exphil_sampling *sampling, exphil_error *error)
 {
-    if (!model || !sampling) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", model ? "sampling" : "model");
+    if (!model || !sampling)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", model ? "sampling" : "model");
     XPH_TRY(xph_context_check(model->context, error));
     const xph_model_shape *shape = &model->shape;
     exphil_sampling known = EXPHIL_SAMPLING_INIT;

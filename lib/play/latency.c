@@ -15,7 +15,8 @@ void xph_latency_init(xph_latency *latency, int64_t deadline_ns)
 {
     memset(latency, 0, sizeof *latency);
     latency->deadline_ns = deadline_ns;
-    for (int i = 0; i < EXPHIL_LATENCY_BUCKETS; i++) latency->edge[i] = edge_of(i); /* the last: 64 * 2^32 ns, 275 s */
+    for (int i = 0; i < EXPHIL_LATENCY_BUCKETS; i++)
+        latency->edge[i] = edge_of(i); /* the last: 64 * 2^32 ns, 275 s */
 }
 
 void xph_latency_add(xph_latency *latency, int64_t ns)
@@ -23,8 +24,10 @@ void xph_latency_add(xph_latency *latency, int64_t ns)
     int low = 0, high = EXPHIL_LATENCY_BUCKETS - 1;
     while (low < high) { /* first bucket whose upper edge lies above ns */
         int middle = (low + high) / 2;
-        if (ns < latency->edge[middle]) high = middle;
-        else low = middle + 1;
+        if (ns < latency->edge[middle])
+            high = middle;
+        else
+            low = middle + 1;
     }
     latency->count[low]++;
     latency->steps++;

@@ -6,7 +6,11 @@
 #include <stdio.h>
 
 /* Cuts a block into 64-byte aligned parts; the first pass (base NULL) only measures. */
-typedef struct cutter { unsigned char *base; size_t at; bool fits; } cutter;
+typedef struct cutter {
+    unsigned char *base;
+    size_t at;
+    bool fits;
+} cutter;
 
 static void *cut(cutter *c, size_t count, size_t element)
 {
@@ -24,7 +28,8 @@ static void *cut(cutter *c, size_t count, size_t element)
 static void cut_host(exphil_session *session, cutter *c)
 {
     const xph_model_shape *shape = session->shape;
-    size_t rows = (size_t)session->rows, streams = (size_t)session->streams, slots = (size_t)(shape->slots * shape->heads);
+    size_t rows = (size_t)session->rows, streams = (size_t)session->streams,
+           slots = (size_t)(shape->slots * shape->heads);
     session->host = cut(c, streams, session->host_bytes);
     session->floats = cut(c, rows * (size_t)shape->floats, sizeof(float));
     session->noise = cut(c, streams * (size_t)shape->logits, sizeof(float));
@@ -59,7 +64,7 @@ static void cut_device(exphil_session *session, cutter *c)
 static void lay_out_stream(exphil_session *session)
 {
     const xph_model_shape *shape = session->shape;
-    cutter c = { NULL, 0, true };
+    cutter c = {NULL, 0, true};
     size_t kept = session->windowed ? (size_t)session->frames : 0;
     (void)cut(&c, 1, sizeof(xph_play_stream));
     session->history_at = c.at;
@@ -76,7 +81,7 @@ static void lay_out_stream(exphil_session *session)
 static exphil_status allocate(exphil_session *session, exphil_error *error)
 {
     const xph_backend *backend = session->device->backend;
-    cutter host = { NULL, 0, true }, device = { NULL, 0, true };
+    cutter host = {NULL, 0, true}, device = {NULL, 0, true};
     lay_out_stream(session);
     cut_host(session, &host);
     cut_device(session, &device);
@@ -88,8 +93,8 @@ static exphil_status allocate(exphil_session *session, exphil_error *error)
     if (backend->alloc(session->device, device.at, &block) < 0) return xph_no_memory(device.at, error);
     session->d_memory = block;
     session->d_memory_bytes = device.at;
-    host = (cutter){ session->memory, 0, true };
-    device = (cutter){ session->d_memory, 0, true };
+    host = (cutter){session->memory, 0, true};
+    device = (cutter){session->d_memory, 0, true};
     cut_host(session, &host);
     cut_device(session, &device);
     exphil_status status = backend->zero(xph_net_stream(session->net), session->d_memory, device.at);
@@ -116,23 +121,28 @@ void exphil_session_destroy(exphil_session *session)
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
-static exphil_status check_host(const exphil_model *model, const exphil_session_config *config, exphil_error *error)
+static exphil_status check_host(const exphil_model *model, const exphil_session_config *config,
+                                exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(model);
     const exphil_spec *own = xph_model_spec(model);
     if (config->spec) XPH_TRY(xph_spec_check(config->spec, error));
     if (config->spec && exphil_spec_hash(config->spec) != shape->spec_hash)
-        return xph_fail(error, EXPHIL_E_MISMATCH, "the host gives %s/%s (%016llx), the model was trained on %s/%s (%016llx)",
-                        config->spec->layout, config->spec->codec, (unsigned long long)exphil_spec_hash(config->spec),
-                        own->layout, own->codec, (unsigned long long)shape->spec_hash);
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "the host gives %s/%s (%016llx), the model was trained on %s/%s (%016llx)",
+                        config->spec->layout, config->spec->codec,
+                        (unsigned long long)exphil_spec_hash(config->spec), own->layout, own->codec,
+                        (unsigned long long)shape->spec_hash);
     if (config->delay_frames && *config->delay_frames != shape->delay)
-        return xph_fail(error, EXPHIL_E_MISMATCH, "the host runs with delay_frames %d, the model was trained with %d",
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "the host runs with delay_frames %d, the model was trained with %d",
                         *config->delay_frames, shape->delay);
-    static const char *const mode_name[] = { "carry", "window" };
+    static const char *const mode_name[] = {"carry", "window"};
     if (config->mode && *config->mode != shape->mode)
-        return xph_fail(error, EXPHIL_E_MISMATCH, "the host wants mode %s (%d), the model was trained in mode %s",
-                        *config->mode == 0 || *config->mode == 1 ? mode_name[*config->mode] : "unknown", *config->mode,
-                        mode_name[shape->mode]);
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "the host wants mode %s (%d), the model was trained in mode %s",
+                        *config->mode == 0 || *config->mode == 1 ? mode_name[*config->mode] : "unknown",
+                        *config->mode, mode_name[shape->mode]);
     return EXPHIL_OK;
 }
 
@@ -141,33 +151,40 @@ static exphil_status check_config(const exphil_session_config *config, exphil_er
     if (config->streams < 0 || config->streams > 4096)
         return xph_fail(error, EXPHIL_E_INVALID, "session config: streams is %lld, outside 0..4096",
                         (long long)config->streams);
-    if (config->deadline_ns < 0) return xph_fail(error, EXPHIL_E_INVALID, "session config: deadline_ns is negative");
+    if (config->deadline_ns < 0)
+        return xph_fail(error, EXPHIL_E_INVALID, "session config: deadline_ns is negative");
     if (config->deliver != EXPHIL_DELIVER_DUE && config->deliver != EXPHIL_DELIVER_DECIDED)
         return xph_fail(error, EXPHIL_E_INVALID, "session config: deliver is %d", config->deliver);
     if (config->deterministic != 0 && config->deterministic != 1)
-        return xph_fail(error, EXPHIL_E_INVALID, "session config: deterministic is %d, not 0 or 1", config->deterministic);
+        return xph_fail(error, EXPHIL_E_INVALID, "session config: deterministic is %d, not 0 or 1",
+                        config->deterministic);
     return EXPHIL_OK;
 }
 
-static bool share_or_zero(float value) { return value >= 0.0f && value < 1.0f; }
+static bool share_or_zero(float value)
+{
+    return value >= 0.0f && value < 1.0f;
+}
 
 static exphil_status take_heads(exphil_session *session, const exphil_head_play *given, exphil_error *error)
 {
     for (int64_t h = 0; h < session->spec->head_count; h++) {
-        exphil_head_play play = { 0, 0, 0, 0 };
+        exphil_head_play play = {0, 0, 0, 0};
         if (given) play = given[h];
         if (!(play.temperature >= 0.0f && play.temperature <= 1e6f))
-            return xph_fail(error, EXPHIL_E_INVALID, "session config: heads[%lld].temperature is out of range", (long long)h);
+            return xph_fail(error, EXPHIL_E_INVALID,
+                            "session config: heads[%lld].temperature is out of range", (long long)h);
         if (!share_or_zero(play.press) || !share_or_zero(play.release))
-            return xph_fail(error, EXPHIL_E_INVALID, "session config: heads[%lld].press or release is outside [0, 1)",
-                            (long long)h);
+            return xph_fail(error, EXPHIL_E_INVALID,
+                            "session config: heads[%lld].press or release is outside [0, 1)", (long long)h);
         xph_sample_head *how = &session->how[h];
         how->temperature = play.temperature > 0.0f ? play.temperature : 1.0f;
         how->press = play.press > 0.0f ? play.press : 0.5f;
         how->release = play.release > 0.0f ? play.release : 0.5f;
         how->deterministic = play.deterministic || session->config.deterministic;
         if (how->release > how->press)
-            return xph_fail(error, EXPHIL_E_INVALID, "session config: heads[%lld].release exceeds press", (long long)h);
+            return xph_fail(error, EXPHIL_E_INVALID, "session config: heads[%lld].release exceeds press",
+                            (long long)h);
         session->drawing |= !how->deterministic;
     }
     return EXPHIL_OK;
@@ -186,14 +203,14 @@ static void find_melee(exphil_session *session)
 /* What the steps after a restored state depend on besides the weights. */
 static uint64_t hash_play(const exphil_session *session)
 {
-    const uint64_t numbers[] = { EXPHIL_VERSION, session->host_bytes, (uint64_t)session->history, session->state_bytes,
-                                 session->windowed, (uint64_t)session->config.deliver };
+    const uint64_t numbers[] = {EXPHIL_VERSION,       session->host_bytes, (uint64_t)session->history,
+                                session->state_bytes, session->windowed,   (uint64_t)session->config.deliver};
     xph_hasher hasher;
     xph_hash_begin(&hasher);
     xph_hash_add(&hasher, numbers, sizeof numbers);
     for (int64_t h = 0; h < session->spec->head_count; h++) {
         const xph_sample_head *how = &session->how[h];
-        const float shares[] = { how->temperature, how->press, how->release };
+        const float shares[] = {how->temperature, how->press, how->release};
         xph_hash_add(&hasher, shares, sizeof shares);
         xph_hash_add(&hasher, &how->deterministic, sizeof how->deterministic);
     }
@@ -205,7 +222,7 @@ static uint64_t hash_play(const exphil_session *session)
 static void seed_streams(exphil_session *session)
 {
     for (int64_t b = 0; b < session->streams; b++)
-        xph_play_at(session, b)->rng = (xph_rng){ session->config.seed, XPH_RNG_SAMPLE | (uint64_t)b << 8, 0 };
+        xph_play_at(session, b)->rng = (xph_rng){session->config.seed, XPH_RNG_SAMPLE | (uint64_t)b << 8, 0};
 }
 
 static exphil_status build(exphil_session *session, const exphil_model *model, exphil_error *error)
@@ -233,8 +250,8 @@ static exphil_status build(exphil_session *session, const exphil_model *model, e
     return EXPHIL_OK;
 }
 
-static exphil_status create(const exphil_model *model, const exphil_session_config *known, exphil_session **session,
-                            exphil_error *error)
+static exphil_status create(const exphil_model *model, const exphil_session_config *known,
+                            exphil_session **session, exphil_error *error)
 {
     exphil_context *context = xph_model_context(model);
     exphil_session *made = xph_calloc(context, 1, sizeof *made);
@@ -260,9 +277,10 @@ static exphil_status create(const exphil_model *model, const exphil_session_conf
 }
 
 static exphil_status session_create_checked(const exphil_model *model, const exphil_session_config *config,
-                                    exphil_session **session, exphil_error *error)
+                                            exphil_session **session, exphil_error *error)
 {
-    if (!model || !session) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", model ? "session" : "model");
+    if (!model || !session)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", model ? "session" : "model");
     XPH_TRY(xph_context_check(xph_model_context(model), error));
     exphil_session_config known = EXPHIL_SESSION_CONFIG_INIT;
     XPH_TRY(xph_config_take(&known, sizeof known, config, sizeof known, "exphil_session_config", error));
@@ -307,8 +325,8 @@ exphil_status exphil_session_clone(const exphil_session *session, exphil_session
     XPH_TRY(enter(session, error));
     exphil_head_play heads[EXPHIL_HEADS_MAX];
     for (int h = 0; h < EXPHIL_HEADS_MAX; h++)
-        heads[h] = (exphil_head_play){ session->how[h].temperature, session->how[h].deterministic, session->how[h].press,
-                                       session->how[h].release };
+        heads[h] = (exphil_head_play){session->how[h].temperature, session->how[h].deterministic,
+                                      session->how[h].press, session->how[h].release};
     exphil_session_config config = session->config;
     config.heads = heads;
     exphil_session *made = NULL;
@@ -346,7 +364,8 @@ static void fill_info(const exphil_session *session, exphil_session_info *info)
     info->state_bytes = exphil_session_state_size(session);
 }
 
-exphil_status exphil_session_query(const exphil_session *session, exphil_session_info *info, exphil_error *error)
+exphil_status exphil_session_query(const exphil_session *session, exphil_session_info *info,
+                                   exphil_error *error)
 {
     XPH_TRY(enter(session, error));
     exphil_session_info known = EXPHIL_SESSION_INFO_INIT;
@@ -357,7 +376,10 @@ exphil_status exphil_session_query(const exphil_session *session, exphil_session
 
 /* ---- entering and failing ------------------------------------------------------------------------------------------ */
 
-static exphil_session *shared(const exphil_session *session) { return (exphil_session *)(uintptr_t)session; }
+static exphil_session *shared(const exphil_session *session)
+{
+    return (exphil_session *)(uintptr_t)session;
+}
 
 exphil_status xph_play_enter(const exphil_session *session)
 {
@@ -366,7 +388,10 @@ exphil_status xph_play_enter(const exphil_session *session)
     return xph_busy_enter(&shared(session)->busy) ? EXPHIL_OK : EXPHIL_E_BUSY;
 }
 
-void xph_play_leave(const exphil_session *session) { xph_busy_leave(&shared(session)->busy); }
+void xph_play_leave(const exphil_session *session)
+{
+    xph_busy_leave(&shared(session)->busy);
+}
 
 exphil_status xph_play_fail(const exphil_session *session, exphil_status status, const char *format, ...)
 {

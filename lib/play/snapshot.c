@@ -8,7 +8,10 @@ typedef struct snapshot_header {
 
 #define SNAPSHOT_MAGIC 0x3130455441545358ull /* "XSTATE01" */
 
-static size_t logit_bytes(const exphil_session *session) { return (size_t)session->shape->logits * sizeof(float); }
+static size_t logit_bytes(const exphil_session *session)
+{
+    return (size_t)session->shape->logits * sizeof(float);
+}
 
 size_t exphil_session_state_size(const exphil_session *session)
 {
@@ -23,7 +26,8 @@ static exphil_status check_stream(const exphil_session *session, int64_t stream)
                          (long long)session->streams);
 }
 
-static exphil_status check_block(const exphil_session *session, int64_t stream, const void *state, size_t size_bytes)
+static exphil_status check_block(const exphil_session *session, int64_t stream, const void *state,
+                                 size_t size_bytes)
 {
     XPH_TRY(check_stream(session, stream));
     if (!state) return xph_play_fail(session, EXPHIL_E_INVALID, "state is NULL");
@@ -36,8 +40,8 @@ static exphil_status check_block(const exphil_session *session, int64_t stream, 
 static exphil_status save(const exphil_session *session, int64_t stream, unsigned char *to)
 {
     const xph_backend *backend = session->device->backend;
-    const snapshot_header header = { SNAPSHOT_MAGIC, session->weights_hash, session->play_hash,
-                                     exphil_session_state_size(session) };
+    const snapshot_header header = {SNAPSHOT_MAGIC, session->weights_hash, session->play_hash,
+                                    exphil_session_state_size(session)};
     memcpy(to, &header, sizeof header);
     to += sizeof header;
     memcpy(to, xph_play_at(session, stream), session->host_bytes);
@@ -52,7 +56,8 @@ static exphil_status save(const exphil_session *session, int64_t stream, unsigne
     return EXPHIL_OK;
 }
 
-exphil_status exphil_session_state_save(const exphil_session *session, int64_t stream, void *state, size_t size_bytes)
+exphil_status exphil_session_state_save(const exphil_session *session, int64_t stream, void *state,
+                                        size_t size_bytes)
 {
     XPH_TRY(xph_play_enter(session));
     exphil_status status = check_block(session, stream, state, size_bytes);
@@ -70,24 +75,28 @@ static exphil_status check_content(const exphil_session *session, const unsigned
     snapshot_header header;
     xph_play_stream stream;
     memcpy(&header, block, sizeof header);
-    if (header.magic != SNAPSHOT_MAGIC) return xph_play_fail(session, EXPHIL_E_FORMAT, "state: not a state of libexphil");
+    if (header.magic != SNAPSHOT_MAGIC)
+        return xph_play_fail(session, EXPHIL_E_FORMAT, "state: not a state of libexphil");
     if (header.weights_hash != session->weights_hash)
-        return xph_play_fail(session, EXPHIL_E_MISMATCH, "state is of weights %016llx, the session plays %016llx",
-                             (unsigned long long)header.weights_hash, (unsigned long long)session->weights_hash);
+        return xph_play_fail(
+            session, EXPHIL_E_MISMATCH, "state is of weights %016llx, the session plays %016llx",
+            (unsigned long long)header.weights_hash, (unsigned long long)session->weights_hash);
     if (header.play_hash != session->play_hash || header.bytes != exphil_session_state_size(session))
-        return xph_play_fail(session, EXPHIL_E_MISMATCH,
-                             "state is of a session with another configuration or of another library version");
+        return xph_play_fail(
+            session, EXPHIL_E_MISMATCH,
+            "state is of a session with another configuration or of another library version");
     block += sizeof header;
     memcpy(&stream, block, sizeof stream);
     if (stream.seen < 0 || stream.seen > session->frames)
-        return xph_play_fail(session, EXPHIL_E_FORMAT, "state: seen is %lld, outside 0..%lld", (long long)stream.seen,
-                             (long long)session->frames);
+        return xph_play_fail(session, EXPHIL_E_FORMAT, "state: seen is %lld, outside 0..%lld",
+                             (long long)stream.seen, (long long)session->frames);
     for (int64_t i = 0; i < session->history; i++) {
         int32_t action[EXPHIL_HEADS_MAX];
         size_t bytes = (size_t)session->spec->head_count * sizeof(int32_t);
         memcpy(action, block + session->history_at + (size_t)i * bytes, bytes);
         if (xph_action_check(session->spec, action, i, NULL) < 0)
-            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: action %lld of the queue is out of range", (long long)i);
+            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: action %lld of the queue is out of range",
+                                 (long long)i);
     }
     return EXPHIL_OK;
 }
@@ -102,14 +111,16 @@ static exphil_status check_window(const exphil_session *session, const unsigned 
         int32_t id;
         memcpy(&id, block + session->ids_at + (size_t)i * sizeof id, sizeof id);
         if (id < 0 || id >= spec->ids[i % spec->id_count].entries)
-            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: id %lld of the window is out of range", (long long)i);
+            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: id %lld of the window is out of range",
+                                 (long long)i);
     }
     for (int64_t i = 0; i < session->frames * session->shape->slots; i++) {
         int32_t action[EXPHIL_HEADS_MAX];
         size_t bytes = (size_t)spec->head_count * sizeof(int32_t);
         memcpy(action, block + session->past_at + (size_t)i * bytes, bytes);
         if (xph_action_check(spec, action, i, NULL) < 0)
-            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: past action %lld is out of range", (long long)i);
+            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: past action %lld is out of range",
+                                 (long long)i);
     }
     return EXPHIL_OK;
 }
@@ -122,16 +133,18 @@ static exphil_status restore(exphil_session *session, int64_t stream, const unsi
     from += sizeof(snapshot_header);
     const unsigned char *state = from + session->host_bytes;
     if (session->state_bytes) {
-        exphil_status status = backend->upload(xph_net_stream(session->net), xph_play_recurrent(session, stream), state,
-                                               session->state_bytes);
+        exphil_status status = backend->upload(
+            xph_net_stream(session->net), xph_play_recurrent(session, stream), state, session->state_bytes);
         if (status < 0) return xph_play_fail(session, status, "the device failed to take its state");
     }
     memcpy(xph_play_at(session, stream), from, session->host_bytes);
-    memcpy(session->logits + stream * session->shape->logits, state + session->state_bytes, logit_bytes(session));
+    memcpy(session->logits + stream * session->shape->logits, state + session->state_bytes,
+           logit_bytes(session));
     return EXPHIL_OK;
 }
 
-exphil_status exphil_session_state_restore(exphil_session *session, int64_t stream, const void *state, size_t size_bytes)
+exphil_status exphil_session_state_restore(exphil_session *session, int64_t stream, const void *state,
+                                           size_t size_bytes)
 {
     XPH_TRY(xph_play_enter(session));
     exphil_status status = check_block(session, stream, state, size_bytes);
@@ -149,7 +162,8 @@ exphil_status xph_play_reset(exphil_session *session, int64_t i)
     stream->rng = rng;
     int32_t *history = xph_play_history(session, i);
     for (int64_t k = 0; k < session->history; k++)
-        for (int64_t h = 0; h < spec->head_count; h++) history[k * spec->head_count + h] = spec->heads[h].neutral;
+        for (int64_t h = 0; h < spec->head_count; h++)
+            history[k * spec->head_count + h] = spec->heads[h].neutral;
     if (session->state_bytes == 0) return EXPHIL_OK;
     return session->device->backend->zero(xph_net_stream(session->net), xph_play_recurrent(session, i),
                                           session->state_bytes);
@@ -184,14 +198,15 @@ exphil_status exphil_session_override(exphil_session *session, int64_t stream, c
     return status;
 }
 
-exphil_status exphil_session_logits(const exphil_session *session, int64_t stream, float *logits, int64_t count)
+exphil_status exphil_session_logits(const exphil_session *session, int64_t stream, float *logits,
+                                    int64_t count)
 {
     XPH_TRY(xph_play_enter(session));
     exphil_status status = check_stream(session, stream);
     if (status >= 0 && !logits) status = xph_play_fail(session, EXPHIL_E_INVALID, "logits is NULL");
     if (status >= 0 && count != session->shape->logits)
-        status = xph_play_fail(session, EXPHIL_E_INVALID, "count is %lld, there are %lld logits", (long long)count,
-                               (long long)session->shape->logits);
+        status = xph_play_fail(session, EXPHIL_E_INVALID, "count is %lld, there are %lld logits",
+                               (long long)count, (long long)session->shape->logits);
     if (status >= 0) memcpy(logits, session->logits + stream * count, (size_t)count * sizeof *logits);
     xph_play_leave(session);
     return status;

@@ -12,7 +12,10 @@ static void *part(const exphil_session *session, int64_t i, size_t at)
     return session->host + (size_t)i * session->host_bytes + at;
 }
 
-int32_t *xph_play_history(const exphil_session *session, int64_t i) { return part(session, i, session->history_at); }
+int32_t *xph_play_history(const exphil_session *session, int64_t i)
+{
+    return part(session, i, session->history_at);
+}
 
 unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i)
 {
@@ -30,14 +33,15 @@ static exphil_status check_rows(const exphil_session *session, const float *floa
         for (int64_t i = 0; i < spec->float_count; i++) {
             float value = floats[b * spec->float_count + i];
             if (!(value - value == 0.0f))
-                return xph_play_fail(session, EXPHIL_E_NUMERIC, "stream %lld: floats[%lld] is not finite", (long long)b,
-                                     (long long)i);
+                return xph_play_fail(session, EXPHIL_E_NUMERIC, "stream %lld: floats[%lld] is not finite",
+                                     (long long)b, (long long)i);
         }
         for (int64_t i = 0; i < spec->id_count; i++) {
             int32_t id = ids[b * spec->id_count + i];
             if (id < 0 || id >= spec->ids[i].entries)
-                return xph_play_fail(session, EXPHIL_E_INVALID, "stream %lld: ids[%lld] %s is %d, outside 0..%d",
-                                     (long long)b, (long long)i, spec->ids[i].name, id, spec->ids[i].entries - 1);
+                return xph_play_fail(session, EXPHIL_E_INVALID,
+                                     "stream %lld: ids[%lld] %s is %d, outside 0..%d", (long long)b,
+                                     (long long)i, spec->ids[i].name, id, spec->ids[i].entries - 1);
         }
     }
     return EXPHIL_OK;
@@ -79,7 +83,8 @@ static void stage_row(exphil_session *session, int64_t b, const float *floats, c
     if (spec->float_count)
         memcpy(session->floats + b * spec->float_count, floats, (size_t)spec->float_count * sizeof *floats);
     if (spec->id_count) memcpy(session->ids + b * spec->id_count, ids, (size_t)spec->id_count * sizeof *ids);
-    if (slots) memcpy(session->past + b * slots, xph_play_history(session, b), (size_t)slots * sizeof(int32_t));
+    if (slots)
+        memcpy(session->past + b * slots, xph_play_history(session, b), (size_t)slots * sizeof(int32_t));
 }
 
 /* Staged from a copy of the random stream: the stream itself moves only in commit. */
@@ -99,18 +104,22 @@ static void stage(exphil_session *session, const float *floats, const int32_t *i
     for (int64_t b = 0; b < session->streams; b++) {
         const float *row = spec->float_count ? floats + b * spec->float_count : NULL;
         const int32_t *id = spec->id_count ? ids + b * spec->id_count : NULL;
-        if (session->windowed) stage_window(session, b, row, id);
-        else stage_row(session, b, row, id);
+        if (session->windowed)
+            stage_window(session, b, row, id);
+        else
+            stage_row(session, b, row, id);
         stage_draw(session, b, noise);
     }
 }
 
 /* ---- the net ---------------------------------------------------------------------------------------------------- */
 
-static exphil_status send(const exphil_session *session, void *to, const void *from, int64_t rows, int64_t width)
+static exphil_status send(const exphil_session *session, void *to, const void *from, int64_t rows,
+                          int64_t width)
 {
     if (width == 0) return EXPHIL_OK;
-    return session->device->backend->upload(xph_net_stream(session->net), to, from, (size_t)rows * (size_t)width * 4);
+    return session->device->backend->upload(xph_net_stream(session->net), to, from,
+                                            (size_t)rows * (size_t)width * 4);
 }
 
 static exphil_status send_inputs(const exphil_session *session)
@@ -120,7 +129,8 @@ static exphil_status send_inputs(const exphil_session *session)
     XPH_TRY(send(session, session->d_ids, session->ids, session->rows, shape->ids));
     XPH_TRY(send(session, session->d_past, session->past, session->rows, shape->slots * shape->heads));
     XPH_TRY(send(session, session->d_previous, session->previous, session->streams, shape->heads));
-    if (session->drawing) XPH_TRY(send(session, session->d_noise, session->noise, session->streams, shape->logits));
+    if (session->drawing)
+        XPH_TRY(send(session, session->d_noise, session->noise, session->streams, shape->logits));
     if (!session->windowed) return EXPHIL_OK;
     return session->device->backend->upload(xph_net_stream(session->net), session->d_reset, session->reset,
                                             (size_t)session->rows);
@@ -146,13 +156,18 @@ static exphil_status run_net(exphil_session *session)
 {
     bool carried = session->state_bytes != 0;
     const xph_net_io io = {
-        .floats = session->d_floats, .ids = session->d_ids, .past = session->d_past,
-        .reset = session->windowed ? session->d_reset : NULL, .state_in = carried ? session->state[0] : NULL,
-        .state_out = carried ? session->state[1] : NULL, .ld_state = session->shape->state,
+        .floats = session->d_floats,
+        .ids = session->d_ids,
+        .past = session->d_past,
+        .reset = session->windowed ? session->d_reset : NULL,
+        .state_in = carried ? session->state[0] : NULL,
+        .state_out = carried ? session->state[1] : NULL,
+        .ld_state = session->shape->state,
     };
     XPH_TRY(send_inputs(session));
-    XPH_TRY(xph_net_sample(session->net, xph_model_weights(session->model), session->packed, &io, session->how,
-                           session->drawing ? session->d_noise : NULL, session->d_previous, session->d_actions));
+    XPH_TRY(xph_net_sample(session->net, xph_model_weights(session->model), session->packed, &io,
+                           session->how, session->drawing ? session->d_noise : NULL, session->d_previous,
+                           session->d_actions));
     return fetch_outputs(session);
 }
 
@@ -169,7 +184,8 @@ static exphil_status check_logits(exphil_session *session)
             break;
         }
     if (bad < 0) return EXPHIL_OK;
-    return xph_play_fail(session, EXPHIL_E_NUMERIC, "stream %lld: the logits are not finite; it was reset", (long long)bad);
+    return xph_play_fail(session, EXPHIL_E_NUMERIC, "stream %lld: the logits are not finite; it was reset",
+                         (long long)bad);
 }
 
 /* ---- what a step changes ---------------------------------------------------------------------------------------- */
@@ -190,7 +206,8 @@ static void commit_stream(exphil_session *session, int64_t b, bool own_noise)
                (size_t)(frames * slots) * sizeof(int32_t));
     }
     if (stream->seen < frames) stream->seen++;
-    if (session->drawing && own_noise) stream->rng.position += (uint64_t)session->shape->logits; /* one number each */
+    if (session->drawing && own_noise)
+        stream->rng.position += (uint64_t)session->shape->logits; /* one number each */
     memmove(history + heads, history, (size_t)((session->history - 1) * heads) * sizeof *history);
     memcpy(history, session->actions + b * heads, (size_t)heads * sizeof *history);
 }
@@ -200,7 +217,8 @@ static void commit(exphil_session *session, bool own_noise)
     unsigned char *before = session->state[0];
     session->state[0] = session->state[1];
     session->state[1] = before;
-    memcpy(session->logits, session->fresh, (size_t)(session->streams * session->shape->logits) * sizeof(float));
+    memcpy(session->logits, session->fresh,
+           (size_t)(session->streams * session->shape->logits) * sizeof(float));
     for (int64_t b = 0; b < session->streams; b++) commit_stream(session, b, own_noise);
 }
 
@@ -209,11 +227,12 @@ static void give_actions(const exphil_session *session, int32_t *actions)
     int64_t heads = session->spec->head_count;
     int64_t slot = session->config.deliver == EXPHIL_DELIVER_DUE ? session->shape->delay : 0;
     for (int64_t b = 0; b < session->streams; b++)
-        memcpy(actions + b * heads, xph_play_history(session, b) + slot * heads, (size_t)heads * sizeof *actions);
+        memcpy(actions + b * heads, xph_play_history(session, b) + slot * heads,
+               (size_t)heads * sizeof *actions);
 }
 
-static exphil_status step_rows(exphil_session *session, const float *floats, const int32_t *ids, const float *noise,
-                               int32_t *actions)
+static exphil_status step_rows(exphil_session *session, const float *floats, const int32_t *ids,
+                               const float *noise, int32_t *actions)
 {
     stage(session, floats, ids, noise);
     exphil_status status = run_net(session);
@@ -253,7 +272,8 @@ exphil_status exphil_session_step_row(exphil_session *session, const float *floa
 /* Element i of a caller's array, whose structs may be longer than this library's. */
 static const exphil_melee_frame *frame_at(const exphil_melee_frame *frames, int64_t i)
 {
-    return (const exphil_melee_frame *)(const void *)((const unsigned char *)frames + (size_t)i * frames->struct_size);
+    return (const exphil_melee_frame *)(const void *)((const unsigned char *)frames +
+                                                      (size_t)i * frames->struct_size);
 }
 
 /* Before anything is read at that distance; what is in the frames is the encoder's to check. */
@@ -261,12 +281,12 @@ static exphil_status check_distance(const exphil_session *session, const exphil_
 {
     size_t given = frames->struct_size;
     if (given < sizeof *frames || given % _Alignof(exphil_melee_frame))
-        return xph_play_fail(session, EXPHIL_E_INVALID, "frames[0].struct_size is %zu, at least %zu expected", given,
-                             sizeof *frames);
+        return xph_play_fail(session, EXPHIL_E_INVALID, "frames[0].struct_size is %zu, at least %zu expected",
+                             given, sizeof *frames);
     for (int64_t b = 1; b < session->streams && given <= FRAME_LONGEST; b++)
         if (frame_at(frames, b)->struct_size != given)
-            return xph_play_fail(session, EXPHIL_E_INVALID, "frames[%lld].struct_size is not that of frames[0]",
-                                 (long long)b);
+            return xph_play_fail(session, EXPHIL_E_INVALID,
+                                 "frames[%lld].struct_size is not that of frames[0]", (long long)b);
     return EXPHIL_OK;
 }
 
@@ -275,9 +295,9 @@ static exphil_status encode_frames(exphil_session *session, const exphil_melee_f
     const exphil_spec *spec = session->spec;
     for (int64_t b = 0; b < session->streams; b++) {
         const char *culprit = "";
-        exphil_status status =
-            xph_melee_encode(session->layout, frame_at(frames, b), session->melee_floats + b * spec->float_count,
-                             session->melee_ids + b * spec->id_count, &culprit);
+        exphil_status status = xph_melee_encode(session->layout, frame_at(frames, b),
+                                                session->melee_floats + b * spec->float_count,
+                                                session->melee_ids + b * spec->id_count, &culprit);
         if (status < 0) return xph_play_fail(session, status, "frames[%lld]: %s", (long long)b, culprit);
     }
     return EXPHIL_OK;
@@ -286,16 +306,18 @@ static exphil_status encode_frames(exphil_session *session, const exphil_melee_f
 static exphil_status step_frames(exphil_session *session, const exphil_melee_frame *frames, exphil_pad *pads)
 {
     if (!session->layout || !session->codec)
-        return xph_play_fail(session, EXPHIL_E_STATE, "%s/%s is not one of the Melee specs: use exphil_session_step_row",
+        return xph_play_fail(session, EXPHIL_E_STATE,
+                             "%s/%s is not one of the Melee specs: use exphil_session_step_row",
                              session->spec->layout, session->spec->codec);
-    if (!frames || !pads) return xph_play_fail(session, EXPHIL_E_INVALID, "%s is NULL", frames ? "pads" : "frames");
+    if (!frames || !pads)
+        return xph_play_fail(session, EXPHIL_E_INVALID, "%s is NULL", frames ? "pads" : "frames");
     XPH_TRY(check_distance(session, frames));
     XPH_TRY(encode_frames(session, frames));
     XPH_TRY(step_rows(session, session->melee_floats, session->melee_ids, NULL, session->decided));
     for (int64_t b = 0; b < session->streams; b++) {
         const char *culprit = "";
-        exphil_status status = xph_melee_pad_decode(session->codec, session->decided + b * session->spec->head_count,
-                                                    &pads[b], &culprit);
+        exphil_status status = xph_melee_pad_decode(
+            session->codec, session->decided + b * session->spec->head_count, &pads[b], &culprit);
         if (status < 0) return xph_play_fail(session, status, "stream %lld: %s", (long long)b, culprit);
     }
     return EXPHIL_OK;

@@ -24,14 +24,15 @@ static uint64_t commonest(const uint64_t *word, int64_t count)
     return best;
 }
 
-static exphil_status read_action(const exphil_dataset *dataset, int64_t frame, int32_t *action, exphil_error *error)
+static exphil_status read_action(const exphil_dataset *dataset, int64_t frame, int32_t *action,
+                                 exphil_error *error)
 {
     return exphil_dataset_frame(dataset, frame, NULL, NULL, action, error);
 }
 
 /* Commonest value of one head: values are below 2^31, so they sort as words. */
-static exphil_status find_majority(const exphil_dataset *dataset, int64_t frames, xph_baseline *baseline, uint64_t *word,
-                                   exphil_error *error)
+static exphil_status find_majority(const exphil_dataset *dataset, int64_t frames, xph_baseline *baseline,
+                                   uint64_t *word, exphil_error *error)
 {
     int32_t action[EXPHIL_HEADS_MAX];
     for (int64_t h = 0; h < baseline->spec->head_count; h++) {
@@ -46,8 +47,8 @@ static exphil_status find_majority(const exphil_dataset *dataset, int64_t frames
 }
 
 /* Commonest whole action: by hash, then the first frame that has it. */
-static exphil_status find_whole(const exphil_dataset *dataset, int64_t frames, xph_baseline *baseline, uint64_t *word,
-                                exphil_error *error)
+static exphil_status find_whole(const exphil_dataset *dataset, int64_t frames, xph_baseline *baseline,
+                                uint64_t *word, exphil_error *error)
 {
     int32_t action[EXPHIL_HEADS_MAX];
     size_t bytes = (size_t)baseline->spec->head_count * sizeof(int32_t);
@@ -75,9 +76,11 @@ static exphil_status count_values(const exphil_dataset *dataset, int64_t frames,
         for (int64_t h = 0; h < baseline->spec->head_count; h++) {
             const exphil_head_spec *head = &baseline->spec->heads[h];
             double *count = baseline->nll + baseline->first[h];
-            if (head->kind == EXPHIL_CATEGORICAL) count[action[h]] += 1.0;
+            if (head->kind == EXPHIL_CATEGORICAL)
+                count[action[h]] += 1.0;
             else
-                for (int32_t bit = 0; bit < head->count; bit++) count[2 * bit + ((action[h] >> bit) & 1)] += 1.0;
+                for (int32_t bit = 0; bit < head->count; bit++)
+                    count[2 * bit + ((action[h] >> bit) & 1)] += 1.0;
         }
     }
     return EXPHIL_OK;
@@ -103,7 +106,7 @@ exphil_status xph_baseline_make(const exphil_dataset *dataset, xph_baseline *bas
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     XPH_TRY(exphil_dataset_query(dataset, &info, error));
     if (info.frames == 0) return xph_fail(error, EXPHIL_E_INVALID, "the dataset for frequencies is empty");
-    xph_baseline made = { .context = xph_dataset_context(dataset), .spec = xph_dataset_spec_of(dataset) };
+    xph_baseline made = {.context = xph_dataset_context(dataset), .spec = xph_dataset_spec_of(dataset)};
     int64_t cells = 0;
     for (int64_t h = 0; h < made.spec->head_count; h++) {
         made.first[h] = cells;

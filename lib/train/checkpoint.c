@@ -7,10 +7,11 @@
 #include "train/settings.h"
 
 #define CHECKPOINT_KEY "exphil.optimizer"
-#define CHECKPOINT_SUM_KEY "exphil.optimizer_xxh64" /* of that text: the file's own checksum is of the data only */
+#define CHECKPOINT_SUM_KEY                                                                                   \
+  "exphil.optimizer_xxh64" /* of that text: the file's own checksum is of the data only */
 #define CHECKPOINT_SUFFIX ".optimizer"
 enum { KINDS = 4 };
-static const char *const kind_name[KINDS] = { "weights", "m", "v", "average" };
+static const char *const kind_name[KINDS] = {"weights", "m", "v", "average"};
 
 /* Host copies of everything on the device that a checkpoint holds. */
 typedef struct checkpoint {
@@ -18,7 +19,7 @@ typedef struct checkpoint {
     void *arena[KINDS], *state;
     xph_array *arrays;
     char (*names)[XPH_TENSORS_NAME];
-    int64_t count, kinds;               /* arrays; kinds: 3 without averaged weights */
+    int64_t count, kinds; /* arrays; kinds: 3 without averaged weights */
     size_t state_bytes, arrays_bytes, names_bytes;
     char *path;
     size_t path_bytes;
@@ -27,7 +28,7 @@ typedef struct checkpoint {
 static void *device_arena(const exphil_trainer *trainer, int64_t kind)
 {
     const exphil_optimizer *optimizer = trainer->optimizer;
-    void *const arena[KINDS] = { trainer->weights, optimizer->m, optimizer->v, optimizer->average };
+    void *const arena[KINDS] = {trainer->weights, optimizer->m, optimizer->v, optimizer->average};
     return arena[kind];
 }
 
@@ -41,11 +42,12 @@ static void checkpoint_free(checkpoint *c)
     xph_free(context, c->path, c->path_bytes);
 }
 
-static exphil_status checkpoint_make(checkpoint *c, exphil_trainer *trainer, const char *path, exphil_error *error)
+static exphil_status checkpoint_make(checkpoint *c, exphil_trainer *trainer, const char *path,
+                                     exphil_error *error)
 {
     exphil_context *context = trainer->context;
     int64_t tensors = xph_model_param_count(trainer->model);
-    *c = (checkpoint){ .trainer = trainer, .kinds = trainer->optimizer->average ? 4 : 3 };
+    *c = (checkpoint){.trainer = trainer, .kinds = trainer->optimizer->average ? 4 : 3};
     c->state_bytes = trainer->feed.state_bytes ? trainer->feed.state_bytes : 1;
     c->count = tensors * c->kinds + (trainer->feed.state_bytes ? 1 : 0);
     c->arrays_bytes = (size_t)c->count * sizeof *c->arrays;
@@ -56,8 +58,8 @@ static exphil_status checkpoint_make(checkpoint *c, exphil_trainer *trainer, con
     c->arrays = xph_calloc(context, 1, c->arrays_bytes);
     c->names = xph_calloc(context, 1, c->names_bytes);
     c->path = xph_alloc(context, c->path_bytes);
-    if (!c->arena[0] || !c->arena[1] || !c->arena[2] || (c->kinds == 4 && !c->arena[3]) || !c->state || !c->arrays ||
-        !c->names || !c->path)
+    if (!c->arena[0] || !c->arena[1] || !c->arena[2] || (c->kinds == 4 && !c->arena[3]) || !c->state ||
+        !c->arrays || !c->names || !c->path)
         return xph_no_memory(trainer->arena_bytes, error);
     memcpy(c->path, path, strlen(path));
     memcpy(c->path + strlen(path), CHECKPOINT_SUFFIX, sizeof CHECKPOINT_SUFFIX);
@@ -76,37 +78,44 @@ static exphil_status list_arrays(checkpoint *c, exphil_error *error)
             const xph_param *param = xph_model_param(trainer->model, i);
             size_t length = strlen(kind_name[k]), name = strlen(param->name);
             if (length + 1 + name >= XPH_TENSORS_NAME)
-                return xph_fail(error, EXPHIL_E_INTERNAL, "checkpoint: the name of %s is too long", param->name);
+                return xph_fail(error, EXPHIL_E_INTERNAL, "checkpoint: the name of %s is too long",
+                                param->name);
             memcpy(c->names[at], kind_name[k], length);
             c->names[at][length] = '.';
             memcpy(c->names[at] + length + 1, param->name, name + 1);
-            c->arrays[at] = (xph_array){ c->names[at], dtype, param->rank,
-                                         { param->dim[0], param->dim[1], param->dim[2], param->dim[3] },
-                                         (const unsigned char *)c->arena[k] + (size_t)param->offset * element,
-                                         (size_t)param->count * element };
+            c->arrays[at] = (xph_array){c->names[at],
+                                        dtype,
+                                        param->rank,
+                                        {param->dim[0], param->dim[1], param->dim[2], param->dim[3]},
+                                        (const unsigned char *)c->arena[k] + (size_t)param->offset * element,
+                                        (size_t)param->count * element};
         }
     if (trainer->feed.state_bytes)
-        c->arrays[at] = (xph_array){ "state", dtype, 2, { trainer->feed.batch,
-                                     xph_model_shape_of(trainer->model)->state, 1, 1 },
-                                     c->state, trainer->feed.state_bytes };
+        c->arrays[at] =
+            (xph_array){"state",  dtype,
+                        2,        {trainer->feed.batch, xph_model_shape_of(trainer->model)->state, 1, 1},
+                        c->state, trainer->feed.state_bytes};
     return EXPHIL_OK;
 }
 
 /* ---- settings and counters as JSON -------------------------------------------------------------------------------- */
 
 /* Settings (settings.c) are compared, counters are taken over. */
-typedef struct field { const char *name; uint64_t value; } field;
+typedef struct field {
+    const char *name;
+    uint64_t value;
+} field;
 enum { COUNTERS = 7 };
 
 static void list_counters(const exphil_trainer *trainer, field to[COUNTERS])
 {
-    to[0] = (field){ "updates", (uint64_t)trainer->optimizer->updates };
-    to[1] = (field){ "frames", (uint64_t)trainer->frames };
-    to[2] = (field){ "skipped", (uint64_t)trainer->skipped };
-    to[3] = (field){ "epoch", (uint64_t)trainer->epoch };
-    to[4] = (field){ "index", (uint64_t)trainer->index };
-    to[5] = (field){ "base_updates", trainer->base_updates };
-    to[6] = (field){ "base_frames", trainer->base_frames };
+    to[0] = (field){"updates", (uint64_t)trainer->optimizer->updates};
+    to[1] = (field){"frames", (uint64_t)trainer->frames};
+    to[2] = (field){"skipped", (uint64_t)trainer->skipped};
+    to[3] = (field){"epoch", (uint64_t)trainer->epoch};
+    to[4] = (field){"index", (uint64_t)trainer->index};
+    to[5] = (field){"base_updates", trainer->base_updates};
+    to[6] = (field){"base_frames", trainer->base_frames};
 }
 
 static exphil_status write_json(const exphil_trainer *trainer, xph_json_out *out, exphil_error *error)
@@ -148,10 +157,11 @@ static exphil_status write_optimizer(checkpoint *c, exphil_error *error)
     xph_json_out json;
     XPH_TRY(write_json(c->trainer, &json, error));
     char sum[XPH_HEX_TEXT];
-    const xph_pair pairs[] = { { CHECKPOINT_KEY, json.text },
-                               { CHECKPOINT_SUM_KEY, xph_hex_text(sum, xph_hash(json.text, json.bytes)) } };
+    const xph_pair pairs[] = {{CHECKPOINT_KEY, json.text},
+                              {CHECKPOINT_SUM_KEY, xph_hex_text(sum, xph_hash(json.text, json.bytes))}};
     xph_file_writer writer;
-    exphil_status status = xph_tensors_write(c->trainer->context, c->arrays, c->count, pairs, 2, c->path, &writer, error);
+    exphil_status status =
+        xph_tensors_write(c->trainer->context, c->arrays, c->count, pairs, 2, c->path, &writer, error);
     xph_json_drop(&json);
     if (status >= 0) status = xph_file_commit(&writer, error);
     return status;
@@ -168,14 +178,16 @@ static exphil_status write_weights(const exphil_trainer *trainer, const char *pa
 
 exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path, exphil_error *error)
 {
-    if (!trainer || !path) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
+    if (!trainer || !path)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
     if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
     XPH_TRY(xph_context_check(trainer->context, error));
     exphil_trainer *own = (exphil_trainer *)(uintptr_t)trainer;
     if (!xph_busy_enter(&own->busy)) return xph_busy_error("trainer", error);
     checkpoint c;
-    exphil_status status = own->feed.net ? checkpoint_make(&c, own, path, error)
-                                         : xph_fail(error, EXPHIL_E_STATE, "trainer has not seen a batch yet");
+    exphil_status status = own->feed.net
+                               ? checkpoint_make(&c, own, path, error)
+                               : xph_fail(error, EXPHIL_E_STATE, "trainer has not seen a batch yet");
     if (own->feed.net) {
         if (status >= 0) status = list_arrays(&c, error);
         if (status >= 0) status = fetch(&c, error);
@@ -191,8 +203,8 @@ exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *pat
 
 static exphil_status read_counters(const xph_json *json, uint64_t counters[COUNTERS], exphil_error *error)
 {
-    static const char *const name[COUNTERS] = { "updates", "frames",      "skipped",    "epoch",
-                                                "index",   "base_updates", "base_frames" };
+    static const char *const name[COUNTERS] = {"updates", "frames",       "skipped",    "epoch",
+                                               "index",   "base_updates", "base_frames"};
     int32_t object;
     XPH_TRY(xph_json_get(json, 0, "counters", XPH_JSON_OBJECT, &object, error));
     for (int i = 0; i < COUNTERS; i++) {
@@ -211,8 +223,10 @@ static bool all_finite(const xph_array *array)
         double wide;
         float narrow;
         memcpy(&narrow, at + i, sizeof narrow);
-        if (element == sizeof wide) memcpy(&wide, at + i, sizeof wide);
-        else wide = (double)narrow;
+        if (element == sizeof wide)
+            memcpy(&wide, at + i, sizeof wide);
+        else
+            wide = (double)narrow;
         if (!(wide - wide == 0.0)) return false;
     }
     return true;
@@ -222,15 +236,17 @@ static bool all_finite(const xph_array *array)
 static exphil_status take_arrays(checkpoint *c, const xph_tensors *file, exphil_error *error)
 {
     if (file->count != c->count)
-        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint has %lld tensors, this run has %lld", (long long)file->count,
-                        (long long)c->count);
+        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint has %lld tensors, this run has %lld",
+                        (long long)file->count, (long long)c->count);
     for (int64_t k = 0; k < c->kinds; k++) memset(c->arena[k], 0, c->trainer->arena_bytes);
     for (int64_t i = 0; i < c->count; i++) {
         const xph_array *want = &c->arrays[i], *got = xph_tensors_find(file, want->name);
         if (!got) return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint lacks tensor %s", want->name);
-        if (got->dtype != want->dtype || got->rank != want->rank || memcmp(got->dim, want->dim, sizeof got->dim) != 0)
+        if (got->dtype != want->dtype || got->rank != want->rank ||
+            memcmp(got->dim, want->dim, sizeof got->dim) != 0)
             return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint: type or shape of %s differs", want->name);
-        if (!all_finite(got)) return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: %s holds NaN or infinity", want->name);
+        if (!all_finite(got))
+            return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: %s holds NaN or infinity", want->name);
         memcpy((void *)(uintptr_t)want->data, got->data, want->bytes);
     }
     return EXPHIL_OK;
@@ -260,14 +276,16 @@ static exphil_status install(checkpoint *c, const uint64_t counters[COUNTERS], e
     return EXPHIL_OK;
 }
 
-static exphil_status seek(const exphil_trainer *trainer, const uint64_t counters[COUNTERS], exphil_error *error)
+static exphil_status seek(const exphil_trainer *trainer, const uint64_t counters[COUNTERS],
+                          exphil_error *error)
 {
     if (!trainer->prefetcher) return EXPHIL_OK;
     exphil_prefetcher_info info = EXPHIL_PREFETCHER_INFO_INIT;
     XPH_TRY(exphil_prefetcher_query(trainer->prefetcher, &info, error));
     int64_t epoch = (int64_t)counters[3], index = (int64_t)counters[4];
     if (index > info.batches_per_epoch)
-        return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: counters.index %lld is beyond the epoch's %lld batches",
+        return xph_fail(error, EXPHIL_E_FORMAT,
+                        "checkpoint: counters.index %lld is beyond the epoch's %lld batches",
                         (long long)index, (long long)info.batches_per_epoch);
     if (index == info.batches_per_epoch) {
         epoch++;
@@ -276,7 +294,8 @@ static exphil_status seek(const exphil_trainer *trainer, const uint64_t counters
     return exphil_prefetcher_seek(trainer->prefetcher, epoch, index, error);
 }
 
-static exphil_status resume_from(checkpoint *c, const xph_tensors *file, const xph_json *json, exphil_error *error)
+static exphil_status resume_from(checkpoint *c, const xph_tensors *file, const xph_json *json,
+                                 exphil_error *error)
 {
     uint64_t counters[COUNTERS];
     XPH_TRY(read_counters(json, counters, error));
@@ -293,32 +312,36 @@ static exphil_status take_shape(exphil_trainer *trainer, const xph_json *json, e
     XPH_TRY(xph_json_get_int(json, 0, "batch", 1, 4096, &batch, error));
     XPH_TRY(xph_json_get_int(json, 0, "time", 1, 65536, &time, error));
     if (trainer->feed.net && (trainer->feed.batch != batch || trainer->feed.time != time))
-        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint has batches of %lld x %lld, this run of %lld x %lld",
-                        (long long)batch, (long long)time, (long long)trainer->feed.batch,
-                        (long long)trainer->feed.time);
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "checkpoint has batches of %lld x %lld, this run of %lld x %lld", (long long)batch,
+                        (long long)time, (long long)trainer->feed.batch, (long long)trainer->feed.time);
     return xph_trainer_shape(trainer, batch, time, error);
 }
 
-static exphil_status read_text(const char *path, const xph_tensors *file, const char **text, exphil_error *error)
+static exphil_status read_text(const char *path, const xph_tensors *file, const char **text,
+                               exphil_error *error)
 {
-    const char *found = xph_tensors_metadata(file, CHECKPOINT_KEY), *sum = xph_tensors_metadata(file, CHECKPOINT_SUM_KEY);
+    const char *found = xph_tensors_metadata(file, CHECKPOINT_KEY),
+               *sum = xph_tensors_metadata(file, CHECKPOINT_SUM_KEY);
     uint64_t expected;
     if (!found || !sum)
         return xph_fail(error, EXPHIL_E_FORMAT, "%s%s has no %s in its metadata", path, CHECKPOINT_SUFFIX,
                         found ? CHECKPOINT_SUM_KEY : CHECKPOINT_KEY);
     if (!xph_hex_value(sum, &expected) || !xph_hash_equal(xph_hash(found, strlen(found)), expected))
-        return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: %s is damaged, its checksum differs", CHECKPOINT_KEY);
+        return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: %s is damaged, its checksum differs",
+                        CHECKPOINT_KEY);
     *text = found;
     return EXPHIL_OK;
 }
 
-static exphil_status resume_file(exphil_trainer *trainer, const char *path, const xph_tensors *file, exphil_error *error)
+static exphil_status resume_file(exphil_trainer *trainer, const char *path, const xph_tensors *file,
+                                 exphil_error *error)
 {
     const char *text = NULL;
     XPH_TRY(read_text(path, file, &text, error));
     xph_json *json = NULL;
     XPH_TRY(xph_json_parse(trainer->context, text, strlen(text), CHECKPOINT_KEY, 0, &json, error));
-    checkpoint c = { .trainer = trainer };
+    checkpoint c = {.trainer = trainer};
     bool shaped = trainer->feed.net != NULL;
     exphil_status status = xph_settings_check(trainer, json, error);
     if (status >= 0) status = take_shape(trainer, json, error);
@@ -356,7 +379,8 @@ static exphil_status resume(exphil_trainer *trainer, const char *path, exphil_er
 
 exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path, exphil_error *error)
 {
-    if (!trainer || !path) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
+    if (!trainer || !path)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
     if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
     XPH_TRY(xph_context_check(trainer->context, error));
     if (!xph_busy_enter(&trainer->busy)) return xph_busy_error("trainer", error);

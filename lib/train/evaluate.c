@@ -1,7 +1,7 @@
 /* Evaluation: the training objective and honest accuracies, with the baselines that a policy has to beat beside them.
  * Everything is teacher-forced: past actions are the recorded ones, state is carried through whole episodes. */
-#include "train/train.h"
 #include "train/baseline.h"
+#include "train/train.h"
 
 #include <math.h>
 
@@ -9,15 +9,20 @@ typedef struct tally {
     const exphil_spec *spec;
     const xph_head *heads;
     const xph_baseline *baseline;
-    int64_t slots;                      /* past actions per row, at least 1: the first is that of the frame before */
+    int64_t slots; /* past actions per row, at least 1: the first is that of the frame before */
     int64_t frames, change_frames, exact, exact_change, exact_copy, exact_majority, exact_majority_change;
     double nll, frequency_nll;
-    struct { double loss, nll, frequency; int64_t right, top3, right_change, changes, majority, copied; }
-        head[EXPHIL_HEADS_MAX];
+    struct {
+        double loss, nll, frequency;
+        int64_t right, top3, right_change, changes, majority, copied;
+    } head[EXPHIL_HEADS_MAX];
 } tally;
 
 /* softplus(x) = log(1 + e^x), stable for any x. */
-static double softplus(double x) { return (x > 0.0 ? x : 0.0) + log1p(exp(x > 0.0 ? -x : x)); }
+static double softplus(double x)
+{
+    return (x > 0.0 ? x : 0.0) + log1p(exp(x > 0.0 ? -x : x));
+}
 
 /* Most likely value of a head and -log p of the target; rank: classes that beat the target. */
 static int32_t judge_bits(const double *logit, int32_t count, int32_t target, double *nll)
@@ -52,8 +57,10 @@ static bool count_head(tally *t, int64_t h, const double *logit, int32_t target,
     const xph_head *head = &t->heads[h];
     double nll;
     int32_t rank = 0, best;
-    if (head->kind == XPH_HEAD_BERNOULLI) best = judge_bits(logit, head->count, target, &nll);
-    else best = judge_classes(logit, head->count, target, &nll, &rank);
+    if (head->kind == XPH_HEAD_BERNOULLI)
+        best = judge_bits(logit, head->count, target, &nll);
+    else
+        best = judge_classes(logit, head->count, target, &nll, &rank);
     bool right = best == target, change = target != before;
     t->head[h].nll += nll;
     t->head[h].frequency += xph_baseline_nll(t->baseline, h, target);
@@ -88,10 +95,14 @@ static void count_batch(tally *t, const exphil_batch *batch, const double *logit
     int64_t heads = t->spec->head_count;
     for (int64_t row = 0; row < batch->batch * batch->time; row++)
         if (batch->mask[row] > 0.0f)
-            count_row(t, logits + row * width, &batch->actions[row * heads], &batch->past[row * t->slots * heads]);
+            count_row(t, logits + row * width, &batch->actions[row * heads],
+                      &batch->past[row * t->slots * heads]);
 }
 
-static double share(int64_t part, int64_t whole) { return whole ? (double)part / (double)whole : 0.0; }
+static double share(int64_t part, int64_t whole)
+{
+    return whole ? (double)part / (double)whole : 0.0;
+}
 
 static void fill_report(const tally *t, const xph_losses *losses, exphil_report *report)
 {
@@ -183,14 +194,15 @@ static exphil_status evaluation_make(evaluation *e, const exphil_model *model, c
     return e->narrow && e->wide ? EXPHIL_OK : xph_no_memory(e->wide_bytes, error);
 }
 
-static exphil_status evaluation_run(evaluation *e, const void *weights, const void *packed, const xph_losses *losses,
-                                    tally *t, exphil_error *error)
+static exphil_status evaluation_run(evaluation *e, const void *weights, const void *packed,
+                                    const xph_losses *losses, tally *t, exphil_error *error)
 {
     int64_t batches = xph_sampler_batches(e->sampler);
     for (int64_t i = 0; i < batches; i++) {
         exphil_batch batch = EXPHIL_BATCH_INIT;
-        double sums[EXPHIL_HEADS_MAX] = { 0 };
-        if (xph_cancelled(e->context)) return xph_fail(error, EXPHIL_E_CANCELLED, "evaluation cancelled by the host");
+        double sums[EXPHIL_HEADS_MAX] = {0};
+        if (xph_cancelled(e->context))
+            return xph_fail(error, EXPHIL_E_CANCELLED, "evaluation cancelled by the host");
         XPH_TRY(xph_sampler_batch(e->sampler, 0, i, &batch, error));
         exphil_status status = xph_feed_forward(&e->feed, weights, packed, losses, &batch, 0.0, false, sums);
         if (status >= 0) status = fetch_logits(&e->feed, e->narrow, e->wide);
@@ -198,7 +210,8 @@ static exphil_status evaluation_run(evaluation *e, const void *weights, const vo
         xph_feed_swap(&e->feed);
         for (int64_t h = 0; h < t->spec->head_count; h++) {
             if (!(sums[h] - sums[h] == 0.0))
-                return xph_fail(error, EXPHIL_E_NUMERIC, "evaluation: the loss of head %s is not finite in batch %lld",
+                return xph_fail(error, EXPHIL_E_NUMERIC,
+                                "evaluation: the loss of head %s is not finite in batch %lld",
                                 t->spec->heads[h].name, (long long)i);
             t->head[h].loss += sums[h];
         }
@@ -213,13 +226,14 @@ static exphil_status check_spec(const exphil_model *model, const exphil_dataset 
     if (xph_dataset_context(dataset) != xph_model_context(model))
         return xph_fail(error, EXPHIL_E_MISMATCH, "dataset and model are of different contexts");
     if (xph_dataset_spec_hash(dataset) == xph_model_shape_of(model)->spec_hash) return EXPHIL_OK;
-    return xph_fail(error, EXPHIL_E_MISMATCH, "the dataset is %s/%s, the model wants %s/%s", data->layout, data->codec,
-                    own->layout, own->codec);
+    return xph_fail(error, EXPHIL_E_MISMATCH, "the dataset is %s/%s, the model wants %s/%s", data->layout,
+                    data->codec, own->layout, own->codec);
 }
 
 exphil_status xph_evaluate(const exphil_model *model, const void *weights, const void *packed,
-                           const exphil_dataset *dataset, const exphil_dataset *frequencies, const xph_losses *losses,
-                           int64_t batch, exphil_report *report, exphil_error *error)
+                           const exphil_dataset *dataset, const exphil_dataset *frequencies,
+                           const xph_losses *losses, int64_t batch, exphil_report *report,
+                           exphil_error *error)
 {
     exphil_report known = EXPHIL_REPORT_INIT, trial = EXPHIL_REPORT_INIT;
     trial.struct_size = report->struct_size; /* refused before the work, not after it */
@@ -227,10 +241,12 @@ exphil_status xph_evaluate(const exphil_model *model, const void *weights, const
     XPH_TRY(check_spec(model, dataset, error));
     if (frequencies) XPH_TRY(check_spec(model, frequencies, error));
     if (batch < 0 || batch > 4096) return xph_fail(error, EXPHIL_E_INVALID, "batch must lie in 0..4096");
-    evaluation e = { .context = xph_model_context(model) };
+    evaluation e = {.context = xph_model_context(model)};
     exphil_status status = evaluation_make(&e, model, dataset, frequencies, batch, error);
-    tally t = { .spec = xph_model_spec(model), .heads = xph_model_heads(model), .baseline = &e.baseline,
-                .slots = xph_model_shape_of(model)->slots ? xph_model_shape_of(model)->slots : 1 };
+    tally t = {.spec = xph_model_spec(model),
+               .heads = xph_model_heads(model),
+               .baseline = &e.baseline,
+               .slots = xph_model_shape_of(model)->slots ? xph_model_shape_of(model)->slots : 1};
     if (status >= 0) status = evaluation_run(&e, weights, packed, losses, &t, error);
     evaluation_free(&e);
     if (status < 0) return status;
@@ -239,11 +255,14 @@ exphil_status xph_evaluate(const exphil_model *model, const void *weights, const
 }
 
 exphil_status exphil_evaluate(const exphil_model *model, const exphil_dataset *dataset,
-                              const exphil_dataset *frequencies, const exphil_head_loss *losses, int64_t batch,
-                              exphil_report *report, exphil_error *error)
+                              const exphil_dataset *frequencies, const exphil_head_loss *losses,
+                              int64_t batch, exphil_report *report, exphil_error *error)
 {
     if (!model || !dataset || !report)
-        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", !model ? "model" : !dataset ? "dataset" : "report");
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL",
+                        !model     ? "model"
+                        : !dataset ? "dataset"
+                                   : "report");
     XPH_TRY(xph_context_check(xph_model_context(model), error));
     xph_losses taken;
     const void *packed = NULL;
@@ -252,25 +271,30 @@ exphil_status exphil_evaluate(const exphil_model *model, const exphil_dataset *d
     exphil_status status = xph_losses_take(xph_model_spec(model), losses, &taken, error);
     if (status >= 0) status = xph_model_packed(held, &packed, error);
     if (status >= 0)
-        status = xph_evaluate(model, xph_model_weights(model), packed, dataset, frequencies, &taken, batch, report, error);
+        status = xph_evaluate(model, xph_model_weights(model), packed, dataset, frequencies, &taken, batch,
+                              report, error);
     xph_fpu_pop(saved);
     xph_model_release(held);
     return status;
 }
 
-exphil_status exphil_trainer_evaluate(const exphil_trainer *trainer, int32_t which, const exphil_dataset *dataset,
-                                      const exphil_dataset *frequencies, exphil_report *report, exphil_error *error)
+exphil_status exphil_trainer_evaluate(const exphil_trainer *trainer, int32_t which,
+                                      const exphil_dataset *dataset, const exphil_dataset *frequencies,
+                                      exphil_report *report, exphil_error *error)
 {
     if (!trainer || !dataset || !report)
-        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", !trainer ? "trainer" : !dataset ? "dataset" : "report");
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL",
+                        !trainer   ? "trainer"
+                        : !dataset ? "dataset"
+                                   : "report");
     exphil_model *model = NULL;
     const void *packed = NULL;
     XPH_TRY(exphil_trainer_model(trainer, which, &model, error));
     xph_fpu saved = xph_fpu_push();
     exphil_status status = xph_model_packed(model, &packed, error);
     if (status >= 0)
-        status = xph_evaluate(model, xph_model_weights(model), packed, dataset, frequencies, &trainer->losses, 0, report,
-                              error);
+        status = xph_evaluate(model, xph_model_weights(model), packed, dataset, frequencies, &trainer->losses,
+                              0, report, error);
     xph_fpu_pop(saved);
     xph_model_release(model);
     return status;

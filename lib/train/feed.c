@@ -2,7 +2,10 @@
 #include "train/train.h"
 
 /* Device blocks of a feed, in the order of feed->bytes. */
-typedef struct feed_block { void **address; size_t bytes; } feed_block;
+typedef struct feed_block {
+    void **address;
+    size_t bytes;
+} feed_block;
 enum { FEED_BLOCKS = 11 };
 
 static bool block_bytes(int64_t a, int64_t b, int64_t c, size_t element, size_t *bytes)
@@ -62,23 +65,24 @@ static exphil_status allocate_blocks(xph_feed *feed, exphil_error *error)
     void **address[FEED_BLOCKS];
     list_blocks(feed, address);
     if (!size_blocks(feed, feed->bytes))
-        return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld frames is too large", (long long)feed->batch,
-                        (long long)feed->time);
+        return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld frames is too large",
+                        (long long)feed->batch, (long long)feed->time);
     for (int i = 0; i < FEED_BLOCKS; i++)
         if (feed->device->backend->alloc(feed->device, feed->bytes[i], address[i]) < 0)
             return xph_no_memory(feed->bytes[i], error);
     return EXPHIL_OK;
 }
 
-exphil_status xph_feed_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t net_flags, xph_feed *feed,
-                              exphil_error *error)
+exphil_status xph_feed_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t net_flags,
+                              xph_feed *feed, exphil_error *error)
 {
-    xph_feed made = { .model = model, .batch = batch, .time = time };
+    xph_feed made = {.model = model, .batch = batch, .time = time};
     made.device = xph_context_backend(xph_model_context(model));
     exphil_status status = xph_net_create(model, batch, time, net_flags, &made.net, error);
     if (status >= 0) status = allocate_blocks(&made, error);
     if (status >= 0) {
-        made.state_bytes = (size_t)batch * (size_t)xph_model_shape_of(model)->state * xph_model_shape_of(model)->real_bytes;
+        made.state_bytes =
+            (size_t)batch * (size_t)xph_model_shape_of(model)->state * xph_model_shape_of(model)->real_bytes;
         xph_stream *stream = xph_net_stream(made.net);
         status = made.device->backend->zero(stream, made.state[0], made.bytes[6]);
         if (status >= 0) status = made.device->backend->zero(stream, made.state[1], made.bytes[7]);
@@ -93,10 +97,12 @@ exphil_status xph_feed_create(const exphil_model *model, int64_t batch, int64_t 
 }
 
 /* A device copy of host data; an absent or empty part stays as it is. */
-static exphil_status upload(const xph_feed *feed, void *to, const void *from, int64_t rows, int64_t width, size_t element)
+static exphil_status upload(const xph_feed *feed, void *to, const void *from, int64_t rows, int64_t width,
+                            size_t element)
 {
     if (width == 0) return EXPHIL_OK;
-    return feed->device->backend->upload(xph_net_stream(feed->net), to, from, (size_t)rows * (size_t)width * element);
+    return feed->device->backend->upload(xph_net_stream(feed->net), to, from,
+                                         (size_t)rows * (size_t)width * element);
 }
 
 static exphil_status upload_batch(const xph_feed *feed, const exphil_batch *batch)
@@ -113,9 +119,14 @@ static exphil_status upload_batch(const xph_feed *feed, const exphil_batch *batc
 
 void xph_feed_io(const xph_feed *feed, xph_net_io *io)
 {
-    *io = (xph_net_io){ .floats = feed->floats, .ids = feed->ids, .past = feed->past, .actions = feed->actions,
-                        .reset = feed->reset, .state_in = feed->state[0], .state_out = feed->state[1],
-                        .ld_state = xph_model_shape_of(feed->model)->state };
+    *io = (xph_net_io){.floats = feed->floats,
+                       .ids = feed->ids,
+                       .past = feed->past,
+                       .actions = feed->actions,
+                       .reset = feed->reset,
+                       .state_in = feed->state[0],
+                       .state_out = feed->state[1],
+                       .ld_state = xph_model_shape_of(feed->model)->state};
 }
 
 void xph_feed_swap(xph_feed *feed)
@@ -132,8 +143,9 @@ double xph_mask_sum(const exphil_batch *batch)
     return sum;
 }
 
-exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *packed, const xph_losses *losses,
-                               const exphil_batch *batch, double scale, bool gradients, double *head_sums)
+exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *packed,
+                               const xph_losses *losses, const exphil_batch *batch, double scale,
+                               bool gradients, double *head_sums)
 {
     const xph_model_shape *shape = xph_model_shape_of(feed->model);
     const xph_backend *backend = feed->device->backend;
@@ -143,10 +155,21 @@ exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *
     xph_feed_io(feed, &io);
     XPH_TRY(xph_net_forward(feed->net, weights, packed, &io));
     xph_loss_args args = {
-        .type = shape->type, .rows = feed->batch * feed->time, .heads = shape->heads, .logits = shape->logits,
-        .head = xph_model_heads(feed->model), .loss = losses->head, .y = xph_net_logits(feed->net),
-        .ldy = shape->logits, .actions = feed->actions, .lda = shape->heads, .mask = feed->mask, .scale = scale,
-        .dy = gradients ? feed->dlogits : NULL, .lddy = shape->logits, .sums = feed->sums,
+        .type = shape->type,
+        .rows = feed->batch * feed->time,
+        .heads = shape->heads,
+        .logits = shape->logits,
+        .head = xph_model_heads(feed->model),
+        .loss = losses->head,
+        .y = xph_net_logits(feed->net),
+        .ldy = shape->logits,
+        .actions = feed->actions,
+        .lda = shape->heads,
+        .mask = feed->mask,
+        .scale = scale,
+        .dy = gradients ? feed->dlogits : NULL,
+        .lddy = shape->logits,
+        .sums = feed->sums,
         .rows_loss = feed->rows_loss,
     };
     XPH_TRY(backend->run(stream, XPH_OP_LOSS, &args));
@@ -154,8 +177,8 @@ exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *
     return backend->stream_wait(stream);
 }
 
-static exphil_status take_positive(const exphil_head_spec *head, const float *given, float *copy, int64_t index,
-                                   exphil_error *error)
+static exphil_status take_positive(const exphil_head_spec *head, const float *given, float *copy,
+                                   int64_t index, exphil_error *error)
 {
     if (head->kind != EXPHIL_BERNOULLI)
         return xph_fail(error, EXPHIL_E_INVALID, "losses[%lld].positive_weight: head %s is categorical",
@@ -179,7 +202,8 @@ static exphil_status take_one(const exphil_head_spec *head, const exphil_head_lo
     if (!(given->smoothing >= 0.0 && given->smoothing < 1.0))
         return xph_fail(error, EXPHIL_E_INVALID, "losses[%lld].smoothing must lie in [0, 1)", at);
     if (given->smoothing > 0.0 && head->kind == EXPHIL_BERNOULLI)
-        return xph_fail(error, EXPHIL_E_INVALID, "losses[%lld].smoothing: head %s is Bernoulli", at, head->name);
+        return xph_fail(error, EXPHIL_E_INVALID, "losses[%lld].smoothing: head %s is Bernoulli", at,
+                        head->name);
     if (!(given->focal_gamma >= 0.0 && given->focal_gamma <= 100.0))
         return xph_fail(error, EXPHIL_E_INVALID, "losses[%lld].focal_gamma must lie in [0, 100]", at);
     loss->weight = given->weight == 0.0 ? 1.0 : given->weight < 0.0 ? 0.0 : given->weight;
@@ -194,7 +218,7 @@ static exphil_status take_one(const exphil_head_spec *head, const exphil_head_lo
 exphil_status xph_losses_take(const exphil_spec *spec, const exphil_head_loss *given, xph_losses *losses,
                               exphil_error *error)
 {
-    static const exphil_head_loss plain = { 0, 0, 0, NULL };
+    static const exphil_head_loss plain = {0, 0, 0, NULL};
     memset(losses, 0, sizeof *losses);
     for (int64_t i = 0; i < spec->head_count; i++)
         XPH_TRY(take_one(&spec->heads[i], given ? &given[i] : &plain, losses, i, error));

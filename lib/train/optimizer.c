@@ -12,7 +12,8 @@ static void fill_defaults(exphil_optimizer_config *config)
 }
 
 /* value in [low, high), or the field's name in the message; NaN fails. */
-static exphil_status check_range(const char *field, double value, double low, double high, exphil_error *error)
+static exphil_status check_range(const char *field, double value, double low, double high,
+                                 exphil_error *error)
 {
     char text[XPH_DOUBLE_TEXT];
     if (value >= low && value < high) return EXPHIL_OK;
@@ -29,7 +30,8 @@ static exphil_status check_config(const exphil_optimizer_config *config, exphil_
     XPH_TRY(check_range("decay", config->decay, 0.0, 1e6, error));
     XPH_TRY(check_range("ema_decay", config->ema_decay, 0.0, 1.0, error));
     XPH_TRY(check_range("clip_norm", config->clip_norm, -1e300, 1e300, error));
-    if (config->rate * config->decay > 1.0) /* weights would change their sign, and above 2 grow without end */
+    if (config->rate * config->decay >
+        1.0) /* weights would change their sign, and above 2 grow without end */
         return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: rate times decay is above 1");
     if (config->reserved) return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: reserved must be 0");
     return xph_schedule_check(config, error);
@@ -73,8 +75,9 @@ static void free_optimizer(exphil_optimizer *optimizer)
     xph_context_release(context);
 }
 
-static exphil_status optimizer_create_checked(const exphil_model *model, const exphil_optimizer_config *config,
-                                      exphil_optimizer **optimizer, exphil_error *error)
+static exphil_status optimizer_create_checked(const exphil_model *model,
+                                              const exphil_optimizer_config *config,
+                                              exphil_optimizer **optimizer, exphil_error *error)
 {
     if (!model || !optimizer)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", model ? "optimizer" : "model");
@@ -127,7 +130,10 @@ void xph_optimizer_release(exphil_optimizer *optimizer)
     if (optimizer && atomic_fetch_sub(&optimizer->references, 1) == 1) free_optimizer(optimizer);
 }
 
-void exphil_optimizer_destroy(exphil_optimizer *optimizer) { xph_optimizer_release(optimizer); }
+void exphil_optimizer_destroy(exphil_optimizer *optimizer)
+{
+    xph_optimizer_release(optimizer);
+}
 
 exphil_status exphil_optimizer_query(const exphil_optimizer *optimizer, exphil_optimizer_info *info,
                                      exphil_error *error)
@@ -157,12 +163,23 @@ exphil_status xph_optimizer_update(exphil_optimizer *optimizer, xph_stream *stre
     int64_t next = optimizer->updates + 1;
     bool clipped = config->clip_norm > 0.0 && norm > config->clip_norm;
     xph_adam_args args = {
-        .type = optimizer->type, .count = optimizer->weights, .decay_count = optimizer->decaying,
-        .p = weights, .grad = gradients, .m = optimizer->m, .v = optimizer->v, .ema = optimizer->average,
+        .type = optimizer->type,
+        .count = optimizer->weights,
+        .decay_count = optimizer->decaying,
+        .p = weights,
+        .grad = gradients,
+        .m = optimizer->m,
+        .v = optimizer->v,
+        .ema = optimizer->average,
         .rate = xph_schedule_rate(config, optimizer->updates),
-        .beta1 = config->beta1, .beta2 = config->beta2, .epsilon = config->epsilon, .decay = config->decay,
-        .correction1 = 1.0 - xph_power(config->beta1, next), .correction2 = 1.0 - xph_power(config->beta2, next),
-        .grad_scale = clipped ? config->clip_norm / norm : 1.0, .ema_decay = average_decay(config, optimizer->updates),
+        .beta1 = config->beta1,
+        .beta2 = config->beta2,
+        .epsilon = config->epsilon,
+        .decay = config->decay,
+        .correction1 = 1.0 - xph_power(config->beta1, next),
+        .correction2 = 1.0 - xph_power(config->beta2, next),
+        .grad_scale = clipped ? config->clip_norm / norm : 1.0,
+        .ema_decay = average_decay(config, optimizer->updates),
     };
     exphil_status status = optimizer->device->backend->run(stream, XPH_OP_ADAM, &args);
     if (status >= 0) optimizer->updates = next;

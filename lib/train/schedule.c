@@ -44,8 +44,10 @@ static double restart_part(const exphil_optimizer_config *config, double since)
     int64_t low = 0, high = (int64_t)(since / (double)config->restart_updates) + 1;
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
-        if (periods_end(config, middle) <= since) low = middle;
-        else high = middle;
+        if (periods_end(config, middle) <= since)
+            low = middle;
+        else
+            high = middle;
     }
     double begin = periods_end(config, low);
     return (since - begin) / ((double)config->restart_updates * xph_power(config->restart_factor, low));
@@ -54,26 +56,31 @@ static double restart_part(const exphil_optimizer_config *config, double since)
 double xph_schedule_rate(const exphil_optimizer_config *config, int64_t update)
 {
     double rate = config->rate, low = config->rate * config->low_ratio;
-    if (update < config->warmup_updates) return rate * ((double)update + 1.0) / (double)config->warmup_updates;
+    if (update < config->warmup_updates)
+        return rate * ((double)update + 1.0) / (double)config->warmup_updates;
     double since = (double)(update - config->warmup_updates);
     if (config->schedule == EXPHIL_SCHEDULE_COSINE)
         return cosine_between(low, rate, since / (double)(config->total_updates - config->warmup_updates));
-    if (config->schedule == EXPHIL_SCHEDULE_RESTARTS) return cosine_between(low, rate, restart_part(config, since));
+    if (config->schedule == EXPHIL_SCHEDULE_RESTARTS)
+        return cosine_between(low, rate, restart_part(config, since));
     return rate;
 }
 
 exphil_status xph_schedule_check(const exphil_optimizer_config *config, exphil_error *error)
 {
     if (config->schedule < EXPHIL_SCHEDULE_CONSTANT || config->schedule > EXPHIL_SCHEDULE_RESTARTS)
-        return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: schedule %d is unknown", config->schedule);
+        return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: schedule %d is unknown",
+                        config->schedule);
     if (config->warmup_updates < 0)
         return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: warmup_updates is negative");
     if (config->schedule == EXPHIL_SCHEDULE_COSINE && config->total_updates <= config->warmup_updates)
-        return xph_fail(error, EXPHIL_E_INVALID,
-                        "optimizer config: total_updates (%lld) must exceed warmup_updates (%lld) for a cosine",
-                        (long long)config->total_updates, (long long)config->warmup_updates);
+        return xph_fail(
+            error, EXPHIL_E_INVALID,
+            "optimizer config: total_updates (%lld) must exceed warmup_updates (%lld) for a cosine",
+            (long long)config->total_updates, (long long)config->warmup_updates);
     if (config->schedule == EXPHIL_SCHEDULE_RESTARTS && config->restart_updates < 1)
-        return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: restart_updates must be at least 1 for restarts");
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "optimizer config: restart_updates must be at least 1 for restarts");
     if (!(config->restart_factor >= 1.0 && config->restart_factor <= 1000.0))
         return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: restart_factor must lie in [1, 1000]");
     if (!(config->low_ratio >= 0.0 && config->low_ratio <= 1.0))

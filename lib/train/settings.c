@@ -5,7 +5,11 @@
 #include <stdio.h>
 
 enum { HASH, WHOLE, NUMBER };
-typedef struct setting { const char *name; int32_t kind; uint64_t value; } setting;
+typedef struct setting {
+    const char *name;
+    int32_t kind;
+    uint64_t value;
+} setting;
 enum { SETTINGS_MOST = 48 };
 
 static uint64_t bits_of(double value)
@@ -21,7 +25,7 @@ static uint64_t losses_hash(const exphil_trainer *trainer)
     xph_hash_begin(&hasher);
     for (int64_t h = 0; h < xph_model_shape_of(trainer->model)->heads; h++) {
         const xph_head_loss *loss = &trainer->losses.head[h];
-        const double numbers[3] = { loss->weight, loss->smoothing, loss->focal_gamma };
+        const double numbers[3] = {loss->weight, loss->smoothing, loss->focal_gamma};
         xph_hash_add(&hasher, numbers, sizeof numbers);
         xph_hash_add(&hasher, trainer->losses.positive[h], sizeof trainer->losses.positive[h]);
     }
@@ -39,32 +43,37 @@ static int64_t model_settings(const exphil_trainer *trainer, setting *to)
 {
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
     const setting list[] = {
-        { "model.spec", HASH, shape->spec_hash }, { "model.hidden", WHOLE, (uint64_t)shape->hidden },
-        { "model.mode", WHOLE, (uint64_t)shape->mode }, { "model.window_frames", WHOLE, (uint64_t)shape->window },
-        { "model.delay_frames", WHOLE, (uint64_t)shape->delay },
-        { "model.action_slots", WHOLE, (uint64_t)shape->slots }, { "model.type", WHOLE, (uint64_t)shape->type },
-        { "model.weights", WHOLE, (uint64_t)shape->weights },
-        { "model.blocks_and_widths", HASH, xph_model_config_hash(trainer->model) },
+        {"model.spec", HASH, shape->spec_hash},
+        {"model.hidden", WHOLE, (uint64_t)shape->hidden},
+        {"model.mode", WHOLE, (uint64_t)shape->mode},
+        {"model.window_frames", WHOLE, (uint64_t)shape->window},
+        {"model.delay_frames", WHOLE, (uint64_t)shape->delay},
+        {"model.action_slots", WHOLE, (uint64_t)shape->slots},
+        {"model.type", WHOLE, (uint64_t)shape->type},
+        {"model.weights", WHOLE, (uint64_t)shape->weights},
+        {"model.blocks_and_widths", HASH, xph_model_config_hash(trainer->model)},
     };
     return put(to, list, sizeof list);
 }
 
 static int64_t optimizer_settings(const exphil_optimizer_config *config, setting *to)
 {
-    bool cosine = config->schedule == EXPHIL_SCHEDULE_COSINE, restarts = config->schedule == EXPHIL_SCHEDULE_RESTARTS;
+    bool cosine = config->schedule == EXPHIL_SCHEDULE_COSINE,
+         restarts = config->schedule == EXPHIL_SCHEDULE_RESTARTS;
     const setting list[] = {
-        { "optimizer.rate", NUMBER, bits_of(config->rate) }, { "optimizer.beta1", NUMBER, bits_of(config->beta1) },
-        { "optimizer.beta2", NUMBER, bits_of(config->beta2) },
-        { "optimizer.epsilon", NUMBER, bits_of(config->epsilon) },
-        { "optimizer.decay", NUMBER, bits_of(config->decay) },
-        { "optimizer.clip_norm", NUMBER, bits_of(config->clip_norm) },
-        { "optimizer.ema_decay", NUMBER, bits_of(config->ema_decay) },
-        { "optimizer.schedule", WHOLE, (uint64_t)config->schedule },
-        { "optimizer.warmup_updates", WHOLE, (uint64_t)config->warmup_updates },
-        { "optimizer.low_ratio", NUMBER, cosine || restarts ? bits_of(config->low_ratio) : 0 },
-        { "optimizer.total_updates", WHOLE, cosine ? (uint64_t)config->total_updates : 0 },
-        { "optimizer.restart_updates", WHOLE, restarts ? (uint64_t)config->restart_updates : 0 },
-        { "optimizer.restart_factor", NUMBER, restarts ? bits_of(config->restart_factor) : 0 },
+        {"optimizer.rate", NUMBER, bits_of(config->rate)},
+        {"optimizer.beta1", NUMBER, bits_of(config->beta1)},
+        {"optimizer.beta2", NUMBER, bits_of(config->beta2)},
+        {"optimizer.epsilon", NUMBER, bits_of(config->epsilon)},
+        {"optimizer.decay", NUMBER, bits_of(config->decay)},
+        {"optimizer.clip_norm", NUMBER, bits_of(config->clip_norm)},
+        {"optimizer.ema_decay", NUMBER, bits_of(config->ema_decay)},
+        {"optimizer.schedule", WHOLE, (uint64_t)config->schedule},
+        {"optimizer.warmup_updates", WHOLE, (uint64_t)config->warmup_updates},
+        {"optimizer.low_ratio", NUMBER, cosine || restarts ? bits_of(config->low_ratio) : 0},
+        {"optimizer.total_updates", WHOLE, cosine ? (uint64_t)config->total_updates : 0},
+        {"optimizer.restart_updates", WHOLE, restarts ? (uint64_t)config->restart_updates : 0},
+        {"optimizer.restart_factor", NUMBER, restarts ? bits_of(config->restart_factor) : 0},
     };
     return put(to, list, sizeof list);
 }
@@ -73,12 +82,14 @@ static int64_t data_settings(const exphil_prefetcher *prefetcher, setting *to)
 {
     const exphil_sampling *sampling = xph_prefetcher_sampling(prefetcher);
     const setting list[] = {
-        { "dataset", HASH, xph_dataset_content_hash(xph_prefetcher_dataset(prefetcher)) },
-        { "sampling.batch", WHOLE, (uint64_t)sampling->batch }, { "sampling.time", WHOLE, (uint64_t)sampling->time },
-        { "sampling.stride", WHOLE, (uint64_t)sampling->stride },
-        { "sampling.segment_frames", WHOLE, (uint64_t)sampling->segment_frames },
-        { "sampling.seed", WHOLE, sampling->seed }, { "sampling.in_order", WHOLE, (uint64_t)sampling->in_order },
-        { "sampling.last_only", WHOLE, (uint64_t)sampling->last_only },
+        {"dataset", HASH, xph_dataset_content_hash(xph_prefetcher_dataset(prefetcher))},
+        {"sampling.batch", WHOLE, (uint64_t)sampling->batch},
+        {"sampling.time", WHOLE, (uint64_t)sampling->time},
+        {"sampling.stride", WHOLE, (uint64_t)sampling->stride},
+        {"sampling.segment_frames", WHOLE, (uint64_t)sampling->segment_frames},
+        {"sampling.seed", WHOLE, sampling->seed},
+        {"sampling.in_order", WHOLE, (uint64_t)sampling->in_order},
+        {"sampling.last_only", WHOLE, (uint64_t)sampling->last_only},
     };
     return put(to, list, sizeof list);
 }
@@ -87,10 +98,10 @@ static int64_t list_settings(const exphil_trainer *trainer, setting *to)
 {
     const exphil_communicator *with = &trainer->communicator;
     int64_t count = model_settings(trainer, to);
-    to[count++] = (setting){ "losses", HASH, losses_hash(trainer) };
-    to[count++] = (setting){ "accumulate", WHOLE, (uint64_t)trainer->accumulate };
-    to[count++] = (setting){ "communicator.rank", WHOLE, (uint64_t)with->rank };
-    to[count++] = (setting){ "communicator.ranks", WHOLE, (uint64_t)with->ranks };
+    to[count++] = (setting){"losses", HASH, losses_hash(trainer)};
+    to[count++] = (setting){"accumulate", WHOLE, (uint64_t)trainer->accumulate};
+    to[count++] = (setting){"communicator.rank", WHOLE, (uint64_t)with->rank};
+    to[count++] = (setting){"communicator.ranks", WHOLE, (uint64_t)with->ranks};
     count += optimizer_settings(&trainer->optimizer->config, to + count);
     if (trainer->prefetcher) count += data_settings(trainer->prefetcher, to + count);
     return count;
@@ -110,8 +121,10 @@ static const char *show(char text[XPH_DOUBLE_TEXT], int32_t kind, uint64_t value
     double number;
     memcpy(&number, &value, sizeof number);
     if (kind == NUMBER) return xph_format_double(text, number, 9);
-    if (kind == WHOLE) snprintf(text, XPH_DOUBLE_TEXT, "%lld", (long long)value);
-    else snprintf(text, XPH_DOUBLE_TEXT, "%016llx", (unsigned long long)value);
+    if (kind == WHOLE)
+        snprintf(text, XPH_DOUBLE_TEXT, "%lld", (long long)value);
+    else
+        snprintf(text, XPH_DOUBLE_TEXT, "%016llx", (unsigned long long)value);
     return text;
 }
 
@@ -131,8 +144,9 @@ exphil_status xph_settings_check(const exphil_trainer *trainer, const xph_json *
         char before[XPH_DOUBLE_TEXT], now[XPH_DOUBLE_TEXT];
         XPH_TRY(xph_json_get_hex(json, object, settings[i].name, &stored, error));
         if (stored == settings[i].value) continue;
-        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made with %s %s, this run has %s", settings[i].name,
-                        show(before, settings[i].kind, stored), show(now, settings[i].kind, settings[i].value));
+        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made with %s %s, this run has %s",
+                        settings[i].name, show(before, settings[i].kind, stored),
+                        show(now, settings[i].kind, settings[i].value));
     }
     return EXPHIL_OK;
 }

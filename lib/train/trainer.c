@@ -17,7 +17,8 @@ static void free_trainer(exphil_trainer *trainer)
     if (trainer->weights) backend->free(trainer->device, trainer->weights, trainer->arena_bytes);
     if (trainer->gradients) backend->free(trainer->device, trainer->gradients, trainer->arena_bytes);
     if (trainer->packed) backend->free(trainer->device, trainer->packed, trainer->packed_bytes);
-    if (trainer->norm_scratch) backend->free(trainer->device, trainer->norm_scratch, trainer->norm_scratch_bytes);
+    if (trainer->norm_scratch)
+        backend->free(trainer->device, trainer->norm_scratch, trainer->norm_scratch_bytes);
     if (trainer->norm_out) backend->free(trainer->device, trainer->norm_out, sizeof *trainer->norm_out);
     if (trainer->bad_out) backend->free(trainer->device, trainer->bad_out, sizeof *trainer->bad_out);
     if (trainer->shared) xph_free(context, trainer->shared, trainer->arena_bytes);
@@ -38,11 +39,13 @@ void exphil_trainer_destroy(exphil_trainer *trainer)
 
 static exphil_status differs(const char *what, long long data, long long model, exphil_error *error)
 {
-    return xph_fail(error, EXPHIL_E_MISMATCH, "prefetcher's %s is %lld, the model's is %lld", what, data, model);
+    return xph_fail(error, EXPHIL_E_MISMATCH, "prefetcher's %s is %lld, the model's is %lld", what, data,
+                    model);
 }
 
 /* The prefetcher must give what the model was made for. */
-static exphil_status check_data(const exphil_model *model, const exphil_prefetcher *prefetcher, exphil_error *error)
+static exphil_status check_data(const exphil_model *model, const exphil_prefetcher *prefetcher,
+                                exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(model);
     const exphil_sampling *sampling = xph_prefetcher_sampling(prefetcher);
@@ -51,24 +54,29 @@ static exphil_status check_data(const exphil_model *model, const exphil_prefetch
         return xph_fail(error, EXPHIL_E_MISMATCH, "prefetcher and model are of different contexts");
     if (xph_dataset_spec_hash(dataset) != shape->spec_hash) {
         const exphil_spec *data = xph_dataset_spec_of(dataset), *own = xph_model_spec(model);
-        return xph_fail(error, EXPHIL_E_MISMATCH, "the data is %s/%s (%016llx), the model wants %s/%s (%016llx)",
-                        data->layout, data->codec, (unsigned long long)xph_dataset_spec_hash(dataset), own->layout,
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "the data is %s/%s (%016llx), the model wants %s/%s (%016llx)", data->layout,
+                        data->codec, (unsigned long long)xph_dataset_spec_hash(dataset), own->layout,
                         own->codec, (unsigned long long)shape->spec_hash);
     }
     if (sampling->mode != shape->mode) return differs("mode", sampling->mode, shape->mode, error);
-    if (sampling->delay_frames != shape->delay) return differs("delay_frames", sampling->delay_frames, shape->delay, error);
-    if (sampling->action_slots != shape->slots) return differs("action_slots", sampling->action_slots, shape->slots, error);
+    if (sampling->delay_frames != shape->delay)
+        return differs("delay_frames", sampling->delay_frames, shape->delay, error);
+    if (sampling->action_slots != shape->slots)
+        return differs("action_slots", sampling->action_slots, shape->slots, error);
     if (shape->mode == EXPHIL_MODE_WINDOW && sampling->time != shape->window)
         return differs("time", sampling->time, shape->window, error);
     return EXPHIL_OK;
 }
 
-static exphil_status check_optimizer(const exphil_model *model, exphil_optimizer *optimizer, exphil_error *error)
+static exphil_status check_optimizer(const exphil_model *model, exphil_optimizer *optimizer,
+                                     exphil_error *error)
 {
     if (optimizer->context != xph_model_context(model))
         return xph_fail(error, EXPHIL_E_MISMATCH, "optimizer and model are of different contexts");
     if (optimizer->config_hash != xph_model_config_hash(model))
-        return xph_fail(error, EXPHIL_E_MISMATCH, "the optimizer was made for a model of another configuration");
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "the optimizer was made for a model of another configuration");
     return EXPHIL_OK;
 }
 
@@ -82,24 +90,29 @@ static exphil_status check_config(const exphil_trainer_config *config, exphil_er
                           : config->checkpoint_blocks ? "checkpoint_blocks"
                                                       : NULL;
     if (missing)
-        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "trainer config: %s has no other value than 0 in this release", missing);
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED,
+                        "trainer config: %s has no other value than 0 in this release", missing);
     return EXPHIL_OK;
 }
 
-static exphil_status take_communicator(exphil_trainer *trainer, const exphil_communicator *given, exphil_error *error)
+static exphil_status take_communicator(exphil_trainer *trainer, const exphil_communicator *given,
+                                       exphil_error *error)
 {
-    exphil_communicator known = { sizeof known, NULL, NULL, 0, 1 };
+    exphil_communicator known = {sizeof known, NULL, NULL, 0, 1};
     XPH_TRY(xph_config_take(&known, sizeof known, given, sizeof known, "exphil_communicator", error));
-    if (given && !known.all_reduce) return xph_fail(error, EXPHIL_E_INVALID, "communicator: all_reduce is NULL");
+    if (given && !known.all_reduce)
+        return xph_fail(error, EXPHIL_E_INVALID, "communicator: all_reduce is NULL");
     if (known.ranks < 1 || known.rank < 0 || known.rank >= known.ranks)
-        return xph_fail(error, EXPHIL_E_INVALID, "communicator: rank %d of %d ranks", known.rank, known.ranks);
+        return xph_fail(error, EXPHIL_E_INVALID, "communicator: rank %d of %d ranks", known.rank,
+                        known.ranks);
     trainer->communicator = known;
     return EXPHIL_OK;
 }
 
 static exphil_status device_block(exphil_trainer *trainer, size_t bytes, void **address, exphil_error *error)
 {
-    if (trainer->device->backend->alloc(trainer->device, bytes, address) < 0) return xph_no_memory(bytes, error);
+    if (trainer->device->backend->alloc(trainer->device, bytes, address) < 0)
+        return xph_no_memory(bytes, error);
     return EXPHIL_OK;
 }
 
@@ -122,8 +135,8 @@ static exphil_status allocate(exphil_trainer *trainer, exphil_error *error)
     const xph_backend *backend = trainer->device->backend;
     trainer->arena_bytes = (size_t)shape->weights * shape->real_bytes;
     trainer->packed_bytes = shape->packed_bytes ? shape->packed_bytes : 1;
-    xph_norm2_args norm = { .type = shape->type, .count = shape->weights };
-    xph_op_info info = { 0 };
+    xph_norm2_args norm = {.type = shape->type, .count = shape->weights};
+    xph_op_info info = {0};
     XPH_TRY(backend->query(trainer->device, XPH_OP_NORM2, &norm, &info));
     trainer->norm_scratch_bytes = info.scratch_bytes ? info.scratch_bytes : 1;
     void *block = NULL;
@@ -146,8 +159,9 @@ exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t 
 {
     if (trainer->feed.net) {
         if (trainer->feed.batch == batch && trainer->feed.time == time) return EXPHIL_OK;
-        return xph_fail(error, EXPHIL_E_INVALID, "batch is %lld x %lld, this run has %lld x %lld", (long long)batch,
-                        (long long)time, (long long)trainer->feed.batch, (long long)trainer->feed.time);
+        return xph_fail(error, EXPHIL_E_INVALID, "batch is %lld x %lld, this run has %lld x %lld",
+                        (long long)batch, (long long)time, (long long)trainer->feed.batch,
+                        (long long)trainer->feed.time);
     }
     XPH_TRY(xph_feed_create(trainer->model, batch, time, XPH_NET_TRAIN, &trainer->feed, error));
     exphil_status status = EXPHIL_OK;
@@ -184,11 +198,15 @@ static exphil_status build(exphil_trainer *trainer, const exphil_model *model, e
 }
 
 static exphil_status trainer_create_checked(const exphil_model *model, exphil_optimizer *optimizer,
-                                    exphil_prefetcher *prefetcher, const exphil_trainer_config *config,
-                                    exphil_trainer **trainer, exphil_error *error)
+                                            exphil_prefetcher *prefetcher,
+                                            const exphil_trainer_config *config, exphil_trainer **trainer,
+                                            exphil_error *error)
 {
     if (!model || !optimizer || !trainer)
-        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", !model ? "model" : !optimizer ? "optimizer" : "trainer");
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL",
+                        !model       ? "model"
+                        : !optimizer ? "optimizer"
+                                     : "trainer");
     exphil_context *context = xph_model_context(model);
     XPH_TRY(xph_context_check(context, error));
     exphil_trainer_config known = EXPHIL_TRAINER_CONFIG_INIT;
@@ -226,7 +244,8 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
 exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which, exphil_model **model,
                                    exphil_error *error)
 {
-    if (!trainer || !model) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "model" : "trainer");
+    if (!trainer || !model)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "model" : "trainer");
     if (which != EXPHIL_WEIGHTS && which != EXPHIL_WEIGHTS_AVERAGED)
         return xph_fail(error, EXPHIL_E_INVALID, "which is %d, not a kind of weights", which);
     if (which == EXPHIL_WEIGHTS_AVERAGED && !trainer->optimizer->average)
@@ -235,9 +254,9 @@ exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which,
     xph_busy *busy = &((exphil_trainer *)(uintptr_t)trainer)->busy;
     if (!xph_busy_enter(busy)) return xph_busy_error("trainer", error);
     const void *weights = which == EXPHIL_WEIGHTS ? trainer->weights : trainer->optimizer->average;
-    exphil_status status =
-        xph_model_with_weights(trainer->model, weights, trainer->base_updates + (uint64_t)trainer->optimizer->updates,
-                               trainer->base_frames + (uint64_t)trainer->frames, model, error);
+    exphil_status status = xph_model_with_weights(
+        trainer->model, weights, trainer->base_updates + (uint64_t)trainer->optimizer->updates,
+        trainer->base_frames + (uint64_t)trainer->frames, model, error);
     xph_busy_leave(busy);
     return status;
 }

@@ -8,12 +8,13 @@ typedef struct gathered {
     int64_t taken, first_epoch, first_index; /* batches from the prefetcher, and which was the first */
 } gathered;
 
-static exphil_status check_batch(const exphil_trainer *trainer, const exphil_batch *batch, exphil_error *error)
+static exphil_status check_batch(const exphil_trainer *trainer, const exphil_batch *batch,
+                                 exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
     if (batch->batch < 1 || batch->time < 1 || batch->batch > 4096 || batch->time > 65536)
-        return xph_fail(error, EXPHIL_E_INVALID, "batch: %lld x %lld is out of range", (long long)batch->batch,
-                        (long long)batch->time);
+        return xph_fail(error, EXPHIL_E_INVALID, "batch: %lld x %lld is out of range",
+                        (long long)batch->batch, (long long)batch->time);
     if (shape->mode == EXPHIL_MODE_WINDOW && batch->time != shape->window)
         return xph_fail(error, EXPHIL_E_MISMATCH, "batch: time is %lld, the model's window is %lld",
                         (long long)batch->time, (long long)shape->window);
@@ -29,7 +30,8 @@ static exphil_status check_batch(const exphil_trainer *trainer, const exphil_bat
 }
 
 /* Ranges of a host's own batch; batches of a prefetcher were checked when their rows were added. */
-static exphil_status check_values(const exphil_trainer *trainer, const exphil_batch *batch, exphil_error *error)
+static exphil_status check_values(const exphil_trainer *trainer, const exphil_batch *batch,
+                                  exphil_error *error)
 {
     const exphil_spec *spec = xph_model_spec(trainer->model);
     int64_t rows = batch->batch * batch->time, slots = xph_model_shape_of(trainer->model)->slots;
@@ -37,33 +39,34 @@ static exphil_status check_values(const exphil_trainer *trainer, const exphil_ba
         for (int64_t i = 0; i < spec->float_count; i++) {
             float value = batch->floats[r * spec->float_count + i];
             if (!(value - value == 0.0f))
-                return xph_fail(error, EXPHIL_E_NUMERIC, "batch: floats[%lld][%lld] is not finite", (long long)r,
-                                (long long)i);
+                return xph_fail(error, EXPHIL_E_NUMERIC, "batch: floats[%lld][%lld] is not finite",
+                                (long long)r, (long long)i);
         }
         for (int64_t i = 0; i < spec->id_count; i++) {
             int32_t id = batch->ids[r * spec->id_count + i];
             if (id < 0 || id >= spec->ids[i].entries)
-                return xph_fail(error, EXPHIL_E_INVALID, "batch: ids[%lld] %s is %d, outside 0..%d", (long long)r,
-                                spec->ids[i].name, id, spec->ids[i].entries - 1);
+                return xph_fail(error, EXPHIL_E_INVALID, "batch: ids[%lld] %s is %d, outside 0..%d",
+                                (long long)r, spec->ids[i].name, id, spec->ids[i].entries - 1);
         }
         XPH_TRY(xph_action_check(spec, &batch->actions[r * spec->head_count], r, error));
         for (int64_t s = 0; s < slots; s++)
             XPH_TRY(xph_action_check(spec, &batch->past[(r * slots + s) * spec->head_count], r, error));
         if (!(batch->mask[r] >= 0.0f && batch->mask[r] <= 1e6f))
-            return xph_fail(error, EXPHIL_E_INVALID, "batch: mask[%lld] is negative or not finite", (long long)r);
+            return xph_fail(error, EXPHIL_E_INVALID, "batch: mask[%lld] is negative or not finite",
+                            (long long)r);
     }
     return EXPHIL_OK;
 }
 
 /* Forward and backward of one batch; its share of the objective is added to sum. */
-static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batch, int64_t parts, gathered *sum,
-                               exphil_error *error)
+static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batch, int64_t parts,
+                               gathered *sum, exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
-    double weight = xph_mask_sum(batch), head[EXPHIL_HEADS_MAX] = { 0 };
+    double weight = xph_mask_sum(batch), head[EXPHIL_HEADS_MAX] = {0};
     double scale = weight > 0.0 ? 1.0 / (weight * (double)parts) : 0.0;
-    exphil_status status = xph_feed_forward(&trainer->feed, trainer->weights, trainer->packed, &trainer->losses, batch,
-                                            scale, true, head);
+    exphil_status status = xph_feed_forward(&trainer->feed, trainer->weights, trainer->packed,
+                                            &trainer->losses, batch, scale, true, head);
     if (status < 0) return xph_fail(error, status, "trainer: the device failed in the forward pass");
     for (int64_t i = 0; i < shape->heads; i++) {
         sum->head[i] += head[i] * scale;
@@ -71,8 +74,8 @@ static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batc
     }
     xph_net_io io;
     xph_feed_io(&trainer->feed, &io);
-    status = xph_net_backward(trainer->feed.net, trainer->weights, trainer->packed, &io, trainer->feed.dlogits,
-                              trainer->gradients);
+    status = xph_net_backward(trainer->feed.net, trainer->weights, trainer->packed, &io,
+                              trainer->feed.dlogits, trainer->gradients);
     if (status < 0) return xph_fail(error, status, "trainer: the device failed in the backward pass");
     xph_feed_swap(&trainer->feed);
     for (int64_t row = 0; row < batch->batch * batch->time; row++) sum->frames += batch->mask[row] > 0.0f;
@@ -80,13 +83,17 @@ static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batc
     return EXPHIL_OK;
 }
 
-static exphil_status measure(exphil_trainer *trainer, const void *x, int64_t count, double *norm, int64_t *bad)
+static exphil_status measure(exphil_trainer *trainer, const void *x, int64_t count, double *norm,
+                             int64_t *bad)
 {
     const xph_backend *backend = trainer->device->backend;
     xph_stream *stream = xph_net_stream(trainer->feed.net);
-    xph_norm2_args args = { .type = xph_model_shape_of(trainer->model)->type, .count = count, .x = x,
-                            .norm = trainer->norm_out, .first_bad = trainer->bad_out,
-                            .scratch = trainer->norm_scratch };
+    xph_norm2_args args = {.type = xph_model_shape_of(trainer->model)->type,
+                           .count = count,
+                           .x = x,
+                           .norm = trainer->norm_out,
+                           .first_bad = trainer->bad_out,
+                           .scratch = trainer->norm_scratch};
     XPH_TRY(backend->run(stream, XPH_OP_NORM2, &args));
     XPH_TRY(backend->download(stream, norm, trainer->norm_out, sizeof *norm));
     XPH_TRY(backend->download(stream, bad, trainer->bad_out, sizeof *bad));
@@ -101,7 +108,8 @@ static exphil_status refuse(exphil_trainer *trainer)
                                           trainer->feed.bytes[6]);
 }
 
-static exphil_status check_gradients(exphil_trainer *trainer, const gathered *sum, double *norm, exphil_error *error)
+static exphil_status check_gradients(exphil_trainer *trainer, const gathered *sum, double *norm,
+                                     exphil_error *error)
 {
     /* 1e18: beyond it the square of a gradient leaves the range of a float in the second moment. */
     const double largest = trainer->optimizer->type == XPH_F32 ? 1e18 : 1e150;
@@ -115,27 +123,29 @@ static exphil_status check_gradients(exphil_trainer *trainer, const gathered *su
     int64_t tensor = bad < 0 ? -1 : xph_model_param_at(trainer->model, bad);
     if (tensor >= 0) {
         const xph_param *param = xph_model_param(trainer->model, tensor);
-        return xph_fail(error, EXPHIL_E_NUMERIC, "update %lld refused: gradient of %s is not finite at element %lld%s",
-                        (long long)trainer->optimizer->updates + 1, param->name, (long long)(bad - param->offset),
-                        loss_bad ? ", nor is the loss" : "");
+        return xph_fail(error, EXPHIL_E_NUMERIC,
+                        "update %lld refused: gradient of %s is not finite at element %lld%s",
+                        (long long)trainer->optimizer->updates + 1, param->name,
+                        (long long)(bad - param->offset), loss_bad ? ", nor is the loss" : "");
     }
-    return xph_fail(error, EXPHIL_E_NUMERIC, "update %lld refused: %s", (long long)trainer->optimizer->updates + 1,
+    return xph_fail(error, EXPHIL_E_NUMERIC, "update %lld refused: %s",
+                    (long long)trainer->optimizer->updates + 1,
                     loss_bad ? "the loss is not finite" : "the gradient is too large to square");
 }
 
 static exphil_status finish(exphil_trainer *trainer, const gathered *sum, double *norm, exphil_error *error)
 {
     XPH_TRY(check_gradients(trainer, sum, norm, error));
-    exphil_status status = xph_optimizer_update(trainer->optimizer, xph_net_stream(trainer->feed.net), trainer->weights,
-                                                trainer->gradients, *norm);
+    exphil_status status = xph_optimizer_update(trainer->optimizer, xph_net_stream(trainer->feed.net),
+                                                trainer->weights, trainer->gradients, *norm);
     if (status >= 0) status = xph_net_pack(trainer->feed.net, trainer->weights, trainer->packed);
     if (status < 0) return xph_fail(error, status, "trainer: the device failed in the update");
     trainer->frames += sum->frames;
     return EXPHIL_OK;
 }
 
-static exphil_status give_metrics(const exphil_trainer *trainer, const gathered *sum, double norm, int64_t began,
-                                  double rate, exphil_metrics *metrics, exphil_error *error)
+static exphil_status give_metrics(const exphil_trainer *trainer, const gathered *sum, double norm,
+                                  int64_t began, double rate, exphil_metrics *metrics, exphil_error *error)
 {
     if (!metrics) return EXPHIL_OK;
     exphil_metrics known = EXPHIL_METRICS_INIT;
@@ -154,7 +164,8 @@ static exphil_status give_metrics(const exphil_trainer *trainer, const gathered 
 }
 
 /* The next batch; the end of an epoch leads on to the next one. */
-static exphil_status next_batch(exphil_trainer *trainer, exphil_batch *batch, gathered *sum, exphil_error *error)
+static exphil_status next_batch(exphil_trainer *trainer, exphil_batch *batch, gathered *sum,
+                                exphil_error *error)
 {
     int64_t began = xph_clock_ns();
     exphil_status status = exphil_prefetcher_next(trainer->prefetcher, batch, error);
@@ -171,7 +182,8 @@ static exphil_status next_batch(exphil_trainer *trainer, exphil_batch *batch, ga
     return EXPHIL_OK;
 }
 
-static exphil_status gather(exphil_trainer *trainer, const exphil_batch *given, gathered *sum, exphil_error *error)
+static exphil_status gather(exphil_trainer *trainer, const exphil_batch *given, gathered *sum,
+                            exphil_error *error)
 {
     int64_t parts = given ? 1 : trainer->accumulate;
     const xph_backend *backend = trainer->device->backend;
@@ -182,8 +194,10 @@ static exphil_status gather(exphil_trainer *trainer, const exphil_batch *given, 
     if (status < 0) return xph_fail(error, status, "trainer: the device could not clear the gradient");
     for (int64_t part = 0; part < parts; part++) {
         exphil_batch batch = EXPHIL_BATCH_INIT;
-        if (given) batch = *given;
-        else XPH_TRY(next_batch(trainer, &batch, sum, error));
+        if (given)
+            batch = *given;
+        else
+            XPH_TRY(next_batch(trainer, &batch, sum, error));
         XPH_TRY(run_batch(trainer, &batch, parts, sum, error));
     }
     return EXPHIL_OK;
@@ -197,8 +211,8 @@ static void give_back(exphil_trainer *trainer, const gathered *sum)
     trainer->epoch = sum->first_epoch;
     trainer->index = sum->first_index;
     if (trainer->kept)
-        (void)trainer->device->backend->copy(xph_net_stream(trainer->feed.net), trainer->feed.state[0], trainer->kept,
-                                             trainer->feed.bytes[6]);
+        (void)trainer->device->backend->copy(xph_net_stream(trainer->feed.net), trainer->feed.state[0],
+                                             trainer->kept, trainer->feed.bytes[6]);
 }
 
 /* Refused before anything is done, so that a bad output costs no update. */
@@ -214,10 +228,11 @@ static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, 
                             exphil_error *error)
 {
     int64_t began = xph_clock_ns();
-    gathered sum = { 0 };
+    gathered sum = {0};
     double norm = 0.0, rate = xph_schedule_rate(&trainer->optimizer->config, trainer->optimizer->updates);
     XPH_TRY(check_metrics(metrics, error));
-    if (xph_cancelled(trainer->context)) return xph_fail(error, EXPHIL_E_CANCELLED, "update cancelled by the host");
+    if (xph_cancelled(trainer->context))
+        return xph_fail(error, EXPHIL_E_CANCELLED, "update cancelled by the host");
     exphil_status status = gather(trainer, given, &sum, error);
     if (status >= 0) status = xph_comm_average(trainer, !xph_finite(sum.loss), error);
     if (status < 0) {
@@ -236,8 +251,8 @@ static exphil_status enter(exphil_trainer *trainer, exphil_error *error)
     return EXPHIL_OK;
 }
 
-static exphil_status guarded_update(exphil_trainer *trainer, const exphil_batch *batch, exphil_metrics *metrics,
-                                    exphil_error *error)
+static exphil_status guarded_update(exphil_trainer *trainer, const exphil_batch *batch,
+                                    exphil_metrics *metrics, exphil_error *error)
 {
     xph_fpu saved = xph_fpu_push();
     exphil_status status = update(trainer, batch, metrics, error);
@@ -252,13 +267,14 @@ exphil_status exphil_trainer_step(exphil_trainer *trainer, exphil_metrics *metri
     XPH_TRY(enter(trainer, error));
     if (!trainer->prefetcher) {
         xph_busy_leave(&trainer->busy);
-        return xph_fail(error, EXPHIL_E_STATE, "trainer has no prefetcher: give batches to exphil_trainer_step_batch");
+        return xph_fail(error, EXPHIL_E_STATE,
+                        "trainer has no prefetcher: give batches to exphil_trainer_step_batch");
     }
     return guarded_update(trainer, NULL, metrics, error);
 }
 
-exphil_status exphil_trainer_step_batch(exphil_trainer *trainer, const exphil_batch *batch, exphil_metrics *metrics,
-                                        exphil_error *error)
+exphil_status exphil_trainer_step_batch(exphil_trainer *trainer, const exphil_batch *batch,
+                                        exphil_metrics *metrics, exphil_error *error)
 {
     exphil_batch known = EXPHIL_BATCH_INIT;
     if (!batch) return xph_fail(error, EXPHIL_E_INVALID, "batch is NULL");

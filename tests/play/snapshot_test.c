@@ -387,7 +387,8 @@ static void damaged_blocks_do_no_harm(void **state)
             assert_ok(exphil_session_state_save(g.session, 0, start, g.bytes));
             play(g.session, g.f, 0, 20, before);
             assert_ok(exphil_session_state_save(g.session, 0, block, g.bytes));
-            for (size_t i = 0; i < 8 * g.bytes; i += i > 8 * 256 ? 13u : 1u) { /* all of the head, some of the rest */
+            for (size_t i = 0;
+                 i<8 * g.bytes; i += i> 8 * 256 ? 13u : 1u) { /* all of the head, some of the rest */
                 memcpy(bent, block, g.bytes);
                 bent[i / 8] ^= (unsigned char)(1u << i % 8);
                 try_block(&g, bent, &taken);

@@ -36,7 +36,8 @@ static void forget_repeating(exphil_model *model)
             if (strcmp(info.name, names[i]) != 0) continue;
             void *zero = calloc(1, info.size_bytes);
             assert_non_null(zero);
-            assert_int_equal(exphil_model_tensor_set(model, names[i], zero, info.size_bytes, NULL), EXPHIL_OK);
+            assert_int_equal(exphil_model_tensor_set(model, names[i], zero, info.size_bytes, NULL),
+                             EXPHIL_OK);
             free(zero);
         }
     }

@@ -6,7 +6,7 @@
 
 /* Made by tools/deps test. */
 #define PRIVATE_PYTHON EXPHIL_SOURCE_DIR "/build/python/bin/python3"
-#define SCRIPT EXPHIL_SOURCE_DIR "/tests/support/safetensors_check.py"
+#define SCRIPT         EXPHIL_SOURCE_DIR "/tests/support/safetensors_check.py"
 
 static const char *python(void)
 {
