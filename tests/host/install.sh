@@ -17,6 +17,8 @@ libdir=$(dirname "$(find "$prefix" -name 'libexphil.so' | head -n 1)")
 cp -r "$consumer" "$work/consumer"
 
 echo "== find_package"
+if command -v ninja >/dev/null; then CMAKE_GENERATOR=Ninja; else CMAKE_GENERATOR="Unix Makefiles"; fi
+export CMAKE_GENERATOR
 cmake -S "$work/consumer" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" \
   -DCMAKE_C_FLAGS="$flags" >"$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
 cmake --build "$work/cmake" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
