@@ -1,0 +1,58 @@
+"""doc/testing.md names tests, cases of tests, and commands: all of them exist, and each promise has at least one.
+
+usage: promises.py SOURCE BUILD
+"""
+import os
+import re
+import subprocess
+import sys
+
+source, build = sys.argv[1:3]
+listing = subprocess.run(["ctest", "--test-dir", build, "--show-only"], capture_output=True, text=True, check=True)
+tests = set(re.findall(r"Test +#\d+: (\S+)", listing.stdout))
+failed = []
+
+
+def text_of(test):
+    """The source of a test program: tests/<folder>/<name>.c, host.load is tests/host/host_load.c."""
+    folder, name = test.split(".")
+    for file in (f"{name}.c", f"{folder}_{name}.c"):
+        path = os.path.join(source, "tests", folder, file)
+        if os.path.exists(path):
+            return open(path).read()
+    return ""
+
+
+def check(word, test):
+    """What is wrong with a word in backticks that stands behind this test; None when nothing is."""
+    command = word.split()[0]
+    if "/" in command:
+        return None if os.path.exists(os.path.join(source, command)) else "no such file"
+    if "." in word:
+        return None if word in tests else "no such test"
+    if not test:
+        return "a case of no test"
+    return None if re.search(rf"cmocka_unit_test\w*\({word}\b|\b{word}\(void", text_of(test)) else f"no such case of {test}"
+
+
+rows = 0
+table = open(os.path.join(source, "doc", "testing.md")).read().split("| promise | what shows it |")[1].split("\n\n")[0]
+for line in table.splitlines()[2:]:
+    promise, shown = line.strip().strip("|").split(" | ", 1)
+    words = re.findall(r"`([^`]+)`", shown)
+    rows += 1
+    if not words:
+        failed.append(f"{promise}: nothing shows it")
+    test = None
+    for word in words:
+        wrong = check(word, test)
+        if wrong:
+            failed.append(f"{word}: {wrong}")
+        if word in tests:
+            test = word
+shown = set(re.findall(r"`([^`]+)`", table))
+silent = sorted(t for t in tests if t not in shown)
+print(f"{rows} promises; tests that none of them names: {' '.join(silent) or 'none'}")
+for line in failed:
+    print("FAILED:", line)
+sys.exit(1 if failed or not rows else 0)
