@@ -40,4 +40,12 @@ $cc $flags $(config --cflags) "$work/consumer/consumer.c" -o "$work/static" \
 if readelf -d "$work/static" | grep -q libexphil; then echo "the static program needs the shared library"; exit 1; fi
 
 echo "== files"
-(cd "$prefix" && find . -type f -o -type l | sort)
+(cd "$prefix" && find . -type f -o -type l | sort) | tee "$work/files"
+for file in include/exphil/exphil.h include/exphil/slp.h '*/libexphil.a' '*/libexphil.so' '*/libexphil.so.[0-9]*' \
+  '*/pkgconfig/exphil.pc' '*/cmake/exphil/exphilConfig.cmake' '*/cmake/exphil/exphilConfigVersion.cmake' '*/LICENSE'; do
+  find "$prefix" -path "$prefix/$file" | grep -q . || { echo "$file is not installed"; exit 1; }
+done
+if [ -e "$build/bin/exphil" ]; then
+  "$prefix/bin/exphil" --version
+  "$prefix/bin/exphil" slp --help >"$work/help"
+fi
