@@ -44,7 +44,7 @@ for command in $commands; do
   expect 0 "$exphil" "$command" --help
   grep -q '^usage: exphil' out || complain "$command --help shows no usage"
   expect 2 "$exphil" "$command" --nonsense
-  [ ! -s out ] && [ -s err ] || complain "$command --nonsense: complaints belong to stderr"
+  if [ -s out ] || [ ! -s err ]; then complain "$command --nonsense: complaints belong to stderr"; fi
   expect 2 "$exphil" "$command"
 done
 expect 2 "$exphil" train --epochs many drill.slp
