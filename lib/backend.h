@@ -22,7 +22,14 @@
 #define XPH_BACKEND_ABI 1u
 
 typedef int32_t xph_type;
-enum { XPH_F32 = 0, XPH_F64 = 1, XPH_BF16 = 2 };
+enum { XPH_F32 = 0, XPH_F64 = 1, XPH_BF16 = 2, XPH_I8 = 3 };
+/* Weights of a matrix in fewer bits (linear, linear_pack, rnn: args.weights; 0 is the type of the arithmetic). The
+ * arithmetic stays XPH_F32 around them, and every device and instruction set rounds alike:
+ *   XPH_BF16  w and x are rounded to nearest even, below 2^-50 to 0; sums in float from 0, two products at a time
+ *             (odd column first, then even, each a fused multiply-add); bias and residual are added last
+ *   XPH_I8    w[o][k] = scale[o] q[o][k], |q| <= 127, scale = max|w[o]| / 127 rounded up to 16 significant bits, so that
+ *             scale * q is exact and rounding what is rounded changes nothing; x is rounded per row to 255 levels,
+ *             x = sx u, sx = max|x| / 127; sums are exact in int32 (in <= 131072); y = (sx scale[o]) sum + bias + residual */
 
 typedef struct xph_device xph_device;   /* opened by the backend */
 typedef struct xph_stream xph_stream;   /* ordered work of one device */
@@ -48,7 +55,7 @@ typedef struct xph_host {
 
 /* y = x W^T + bias + residual; x [rows,in], W [out,in], y [rows,out]. residual may be y itself. */
 typedef struct xph_linear_args {
-    xph_type type;
+    xph_type type, weights;             /* weights XPH_BF16, XPH_I8: packed is needed and w is not read */
     int64_t rows, in, out;
     const void *x; int64_t ldx;
     const void *w;                      /* [out,in], dense */
@@ -68,7 +75,18 @@ typedef struct xph_linear_grad_args {
     void *dw, *dbias;                   /* +=, or NULL */
     void *scratch;
 } xph_linear_grad_args;
-typedef struct xph_linear_pack_args { xph_type type; int64_t in, out; const void *w; void *packed; } xph_linear_pack_args;
+typedef struct xph_linear_pack_args { xph_type type, weights; int64_t in, out; const void *w; void *packed; } xph_linear_pack_args;
+/* to = w as weights of fewer bits would hold it, in type; to may be w. q, scale: the numbers themselves (uint16 bfloat16s
+ * and no scale, or int8 and scale[out]) or NULL. */
+typedef struct xph_round_args {
+    xph_type type, weights;
+    int64_t in, out;
+    const void *w;
+    void *to, *q;
+    float *scale;
+} xph_round_args;
+/* count numbers, narrow nonzero: of type to bfloat16 (nearest even), else back. */
+typedef struct xph_cast_args { xph_type type; int32_t narrow; int64_t count; const void *x; void *y; } xph_cast_args;
 
 /* y = act((x - mean) * rstd * gain + shift), LayerNorm over the width (Ba et al. 2016), two passes. */
 enum { XPH_ACT_NONE = 0, XPH_ACT_SILU = 1 };
@@ -148,6 +166,8 @@ enum { XPH_ATTENTION_AUTO = 0, XPH_ATTENTION_PLAIN = 1, XPH_ATTENTION_CHUNKED = 
 typedef struct xph_attention_args {
     xph_type type;
     int32_t method;                     /* a test or the model may force one */
+    int32_t lagging, reserved;          /* lagging: state_out already holds what was state_in one frame ago (time is 1), so
+                                           only the slot that state_in wrote last is copied to it */
     int64_t batch, time, heads, dim, window;
     const void *qkv; int64_t ldqkv;     /* [M, 3*A*dim]: q | k | v */
     const void *bias;                   /* [A, window] */
@@ -171,8 +191,8 @@ typedef struct xph_attention_grad_args {
  * state: LSTM h | c, GRU h. */
 enum { XPH_RNN_LSTM = 0, XPH_RNN_GRU = 1 };
 typedef struct xph_rnn_args {
-    xph_type type;
-    int32_t kind;
+    xph_type type, weights;             /* weights as in linear: of w */
+    int32_t kind, reserved;
     int64_t batch, time, hidden;
     const void *gx; int64_t ldgx;       /* [M, G*H]: input part of the gates, its bias added; G = 4 or 3 */
     const void *w, *packed;             /* [G*H, H] recurrent, and packed by linear_pack (in H, out G*H) */
@@ -290,7 +310,7 @@ enum {
     XPH_OP_LINEAR, XPH_OP_LINEAR_GRAD, XPH_OP_LINEAR_PACK, XPH_OP_NORM, XPH_OP_NORM_GRAD, XPH_OP_CONV, XPH_OP_CONV_GRAD,
     XPH_OP_SCAN, XPH_OP_SCAN_GRAD, XPH_OP_ATTENTION, XPH_OP_ATTENTION_GRAD, XPH_OP_RNN, XPH_OP_RNN_GRAD, XPH_OP_EMBED,
     XPH_OP_EMBED_GRAD, XPH_OP_HEADS, XPH_OP_HEADS_GRAD, XPH_OP_LOSS, XPH_OP_SAMPLE, XPH_OP_ADAM, XPH_OP_NORM2,
-    XPH_OP_AXPBY, XPH_OP_COUNT
+    XPH_OP_AXPBY, XPH_OP_ROUND, XPH_OP_CAST, XPH_OP_COUNT
 };
 /* What an operation needs for given shapes (pointers in args are not looked at). */
 typedef struct xph_op_info {
