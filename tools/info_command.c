@@ -96,7 +96,9 @@ static int corpus_info(exphil_context *context, const char *path, bool json)
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     if (exphil_dataset_open(context, path, &dataset, &error) < 0) return complain(path, &error);
-    int status = exphil_dataset_query(dataset, &info, &error) < 0 ? complain(path, &error) : 0;
+    bool fine =
+        exphil_dataset_verify(dataset, &error) >= 0 && exphil_dataset_query(dataset, &info, &error) >= 0;
+    int status = fine ? 0 : complain(path, &error);
     if (status == 0) show_corpus(&info, json);
     exphil_dataset_destroy(dataset);
     return status;

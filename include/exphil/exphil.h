@@ -499,11 +499,15 @@ typedef struct exphil_dataset_config {
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_create(exphil_context *context, const exphil_dataset_config *config,
                                                                 exphil_dataset **dataset, exphil_error *error);
 /* Opens a corpus file that exphil_dataset_save wrote; it is mapped, and stays so while any dataset uses it: do not
- * shorten it meanwhile. A torn tail costs the episodes that are not whole: see exphil_dataset_info.recovered. */
+ * shorten it meanwhile. A torn tail costs the episodes that are not whole: see exphil_dataset_info.recovered. Opening
+ * reads little: rows are checked in pieces when they are first used, and damage found then is EXPHIL_E_FORMAT with the
+ * byte offset from exphil_dataset_frame, exphil_prefetcher_next or whatever needed them. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_open(exphil_context *context, const char *path,
                                                               exphil_dataset **dataset, exphil_error *error);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_save(const exphil_dataset *dataset, const char *path,
                                                               exphil_error *error);
+/* Checks all rows now, on all workers. EXPHIL_E_FORMAT names the first damaged place. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_verify(const exphil_dataset *dataset, exphil_error *error);
 EXPHIL_API void exphil_dataset_destroy(exphil_dataset *dataset);
 
 typedef struct exphil_replay_config {
@@ -737,11 +741,13 @@ typedef struct exphil_trainer_config {
     double loss_scale;                  /* F16: first value; 0 = 65536 */
     int64_t accumulate;                 /* batches per update; 0 = 1 */
     int32_t precision;                  /* EXPHIL_PRECISION_...; EXPHIL_E_UNSUPPORTED where the device has it not */
-    int32_t activations;                /* EXPHIL_TYPE_F32, or BF16: how they are kept for backward */
+    int32_t activations;                /* EXPHIL_TYPE_F32, or BF16: how they are kept for backward (half the memory;
+                                           forward is as ever, gradients are near) */
     int32_t fake_quantize;              /* EXPHIL_TYPE_I8 or BF16: forward with weights rounded as quantize would,
                                            gradients straight through (Bengio et al. 2013); 0: not */
-    int32_t checkpoint_blocks;          /* recompute activations of every n blocks in backward; 0 = keep all */
-} exphil_trainer_config;                /* this release: only the defaults of the last four, else EXPHIL_E_UNSUPPORTED */
+    int32_t checkpoint_blocks;          /* recompute activations of every n blocks in backward (the same bits in less
+                                           memory); 0 = keep all */
+} exphil_trainer_config;                /* this release: precision and fake_quantize 0, else EXPHIL_E_UNSUPPORTED */
 #define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Trains a copy of the model's weights: the model itself stays as it is and may be played meanwhile. prefetcher may be NULL

@@ -1,6 +1,7 @@
 /* Reading a corpus file. The file is hostile input: every number is checked before it is used, every header
- * and every row against its hash and against the rules for rows. First the chain of record headers is
- * walked, which touches little of the file, then the rows are checked by all workers.
+ * and every row against its hash and against the rules for rows. Opening walks the chain of record headers,
+ * which touches little of the file; rows are checked in pieces when they are first used (xph_rows_verify),
+ * all of them at once if the file was cut.
  *
  * A file that just stops, between records or within one, or after the records, was cut: the whole records
  * before the cut are used. Zeros to the end of the file count as a cut too, since that is what file systems
@@ -16,7 +17,7 @@ void xph_corpus_release(xph_corpus *corpus)
     if (!corpus || atomic_fetch_sub(&corpus->references, 1) != 1) return;
     xph_file_release(&corpus->file);
     exphil_context *context = corpus->context;
-    xph_free(context, corpus, sizeof *corpus);
+    xph_free(context, corpus, corpus->bytes);
     xph_context_release(context);
 }
 
@@ -225,17 +226,32 @@ static exphil_status check_record(const reader *r, const xph_corpus_record *reco
     return EXPHIL_OK;
 }
 
+/* Bytes of the hashes of a record's pieces, padding included. */
+static size_t hashes_bytes(const xph_corpus_record *record)
+{
+    size_t bytes = (size_t)xph_pieces((int64_t)record->frames) * sizeof(uint64_t);
+    return (bytes + XPH_CORPUS_ALIGN - 1) / XPH_CORPUS_ALIGN * XPH_CORPUS_ALIGN;
+}
+
 /* Notes a record whose header is fine and whose rows are in the file; they are looked at later. */
 static exphil_status note_record(reader *r, const xph_corpus_record *record, exphil_error *error)
 {
+    const uint8_t *hashes = r->data + r->at + sizeof *record;
+    size_t used = (size_t)xph_pieces((int64_t)record->frames) * sizeof(uint64_t),
+           padded = hashes_bytes(record);
+    if (!xph_hash_equal(xph_hash(hashes, used), record->rows_hash))
+        return damaged(r, r->at + sizeof *record, "the hashes of this record's rows are damaged", error);
+    if (!all_zero(hashes + used, padded - used))
+        return damaged(r, r->at + sizeof *record + used, "padding is not zero", error);
     xph_episode *episodes =
         xph_grow(r->context, r->episodes, &r->room, r->count + 1, sizeof *episodes, error);
     if (!episodes) return EXPHIL_E_MEMORY;
     r->episodes = episodes;
-    const uint8_t *rows = r->data + r->at + sizeof *record;
+    const uint8_t *rows = hashes + padded;
     xph_block *block;
     int64_t frames = (int64_t)record->frames;
-    XPH_TRY(xph_block_map(r->corpus, &r->dataset->shape, rows, frames, &block, error));
+    XPH_TRY(xph_block_map(r->corpus, &r->dataset->shape, (const uint64_t *)(const void *)hashes, rows, frames,
+                          &block, error));
     block->hash = record->rows_hash;
     block->facts = (xph_episode_facts){.game = record->game,
                                        .first_game_frame = record->first_game_frame,
@@ -245,7 +261,7 @@ static exphil_status note_record(reader *r, const xph_corpus_record *record, exp
                                        .character = record->character,
                                        .opponent_character = record->opponent_character};
     episodes[r->count++] = (xph_episode){.block = block, .frames = frames, .hash = record->rows_hash};
-    r->at += sizeof *record + (size_t)record->rows_bytes;
+    r->at += sizeof *record + padded + (size_t)record->rows_bytes;
     return EXPHIL_OK;
 }
 
@@ -264,7 +280,8 @@ static exphil_status read_record(reader *r, exphil_error *error)
         return EXPHIL_OK;
     }
     XPH_TRY(check_record(r, &record, error));
-    if (record.rows_bytes > left(r) - sizeof record) {
+    size_t behind = left(r) - sizeof record, hashes = hashes_bytes(&record);
+    if (hashes > behind || record.rows_bytes > behind - hashes) {
         r->torn = true;
         return EXPHIL_OK;
     }
@@ -279,16 +296,36 @@ static bool at_footer(const reader *r)
     return left(r) >= sizeof(xph_corpus_footer) && memcmp(r->data + r->at, XPH_FOOTER_MAGIC, 8) == 0;
 }
 
-/* Each record's header lies in front of its rows. */
+/* Each record's header lies in front of the hashes of its rows. */
 static bool offsets_fit(const reader *r, const uint8_t *offsets)
 {
     for (int64_t i = 0; i < r->count; i++) {
         uint64_t offset;
         memcpy(&offset, offsets + (size_t)i * sizeof offset, sizeof offset);
-        const uint8_t *rows = (const uint8_t *)r->episodes[i].block->floats;
-        if (offset != (uint64_t)(rows - r->data) - sizeof(xph_corpus_record)) return false;
+        const uint8_t *hashes = (const uint8_t *)r->episodes[i].block->piece_hash;
+        if (offset != (uint64_t)(hashes - r->data) - sizeof(xph_corpus_record)) return false;
     }
     return true;
+}
+
+/* The columns of all records. Whether they tell the truth shows only when all rows are read; nothing but the
+ * count of dead inputs depends on them. */
+static exphil_status read_columns(reader *r, const xph_corpus_footer *footer, exphil_error *error)
+{
+    xph_columns *columns = &r->dataset->columns;
+    size_t floats = (size_t)r->dataset->shape.floats, first = floats * sizeof *columns->first;
+    if (first + floats > left(r)) {
+        r->torn = true;
+        return EXPHIL_OK;
+    }
+    const uint8_t *at = r->data + r->at;
+    if (!xph_hash_equal(xph_hash(at, first + floats), footer->columns_hash))
+        return damaged(r, r->at, "the columns of the footer are damaged", error);
+    if (first) memcpy(columns->first, at, first);
+    for (size_t f = 0; f < floats; f++) columns->varies[f] = at[first + f] != 0;
+    columns->any = r->count > 0;
+    r->at += first + floats;
+    return EXPHIL_OK;
 }
 
 static exphil_status read_footer(reader *r, xph_corpus_footer *footer, exphil_error *error)
@@ -297,7 +334,7 @@ static exphil_status read_footer(reader *r, xph_corpus_footer *footer, exphil_er
     memcpy(footer, r->data + start, sizeof *footer);
     if (!xph_hash_equal(xph_hash(footer, offsetof(xph_corpus_footer, hash)), footer->hash))
         return damaged(r, start, "the footer is damaged", error);
-    if (footer->reserved[0] || footer->reserved[1]) return damaged(r, start, "reserved is not zero", error);
+    if (footer->reserved) return damaged(r, start, "reserved is not zero", error);
     int64_t frames = 0;
     for (int64_t i = 0; i < r->count; i++) frames += r->episodes[i].frames;
     if (footer->records != (uint64_t)r->count || footer->frames != (uint64_t)frames)
@@ -312,70 +349,10 @@ static exphil_status read_footer(reader *r, xph_corpus_footer *footer, exphil_er
     if (!xph_hash_equal(xph_hash(offsets, bytes), footer->offsets_hash) || !offsets_fit(r, offsets))
         return damaged(r, r->at, "the offsets of the footer are wrong", error);
     r->at += bytes;
+    XPH_TRY(read_columns(r, footer, error));
+    if (r->torn) return EXPHIL_OK;
     XPH_TRY(skip_padding(r, error));
     return r->at == r->bytes ? EXPHIL_OK : damaged(r, r->at, "there is something behind the footer", error);
-}
-
-/* ---- rows -------------------------------------------------------------------------------------------- */
-
-/* What the workers find. Each record has a verdict of its own, each worker its columns. */
-typedef struct check {
-    const reader *r;
-    uint8_t *hash_wrong;
-    xph_flaw *flaw;
-    xph_columns *columns; /* [workers] */
-} check;
-
-static void check_rows(void *arg, int64_t i, int32_t worker)
-{
-    check *c = arg;
-    const xph_row_shape *shape = &c->r->dataset->shape;
-    const xph_block *block = c->r->episodes[i].block;
-    c->hash_wrong[i] = !xph_hash_equal(xph_rows_hash(shape, block, 0, block->frames), block->hash);
-    c->flaw[i] = xph_rows_flaw(shape, block);
-    xph_columns_add(&c->columns[worker], block->floats, block->frames);
-}
-
-/* The first bad record in the order of the file, whichever worker found it. */
-static exphil_status verdict(const check *c, exphil_error *error)
-{
-    const reader *r = c->r;
-    for (int64_t i = 0; i < r->count; i++) {
-        size_t offset = (size_t)((const uint8_t *)r->episodes[i].block->floats - r->data);
-        if (c->hash_wrong[i]) return damaged(r, offset, "the rows of this record are damaged", error);
-        if (c->flaw[i].kind == XPH_FLAW_NONE) continue;
-        xph_flaw_fail(&r->dataset->shape, &c->flaw[i], error);
-        return xph_fail_within(error, EXPHIL_E_FORMAT, "\"%s\" byte %zu", r->name, offset);
-    }
-    return EXPHIL_OK;
-}
-
-static exphil_status check_all(reader *r, exphil_error *error)
-{
-    int32_t workers = xph_workers(r->context), made = 0;
-    size_t records = (size_t)r->count;
-    check c = {.r = r};
-    c.hash_wrong = xph_calloc(r->context, records, sizeof *c.hash_wrong);
-    c.flaw = xph_calloc(r->context, records, sizeof *c.flaw);
-    c.columns = xph_calloc(r->context, (size_t)workers, sizeof *c.columns);
-    exphil_status status = EXPHIL_OK;
-    if (!c.hash_wrong || !c.flaw || !c.columns) status = xph_no_memory(records * sizeof *c.flaw, error);
-    while (status == EXPHIL_OK && made < workers) {
-        status = xph_columns_create(r->context, r->dataset->shape.floats, &c.columns[made], error);
-        made += status == EXPHIL_OK;
-    }
-    if (status == EXPHIL_OK) {
-        xph_parallel(r->context, check_rows, &c, r->count);
-        status = verdict(&c, error);
-    }
-    for (int32_t w = 0; w < made; w++) {
-        xph_columns_merge(&r->dataset->columns, &c.columns[w]);
-        xph_columns_free(r->context, &c.columns[w]);
-    }
-    xph_free(r->context, c.columns, (size_t)workers * sizeof *c.columns);
-    xph_free(r->context, c.flaw, records * sizeof *c.flaw);
-    xph_free(r->context, c.hash_wrong, records * sizeof *c.hash_wrong);
-    return status;
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------- */
@@ -393,24 +370,32 @@ static exphil_status read_all(reader *r, exphil_error *error)
         if (!ended && xph_cancelled(r->context))
             return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
     }
-    XPH_TRY(check_all(r, error));
     XPH_TRY(xph_dataset_append(r->dataset, r->episodes, r->count, error));
     if (ended && !xph_hash_equal(xph_dataset_content_hash(r->dataset), footer.content_hash))
         return damaged(r, footer_at, "the hash of the content is another", error);
     r->dataset->recovered = r->torn;
-    return EXPHIL_OK;
+    if (!r->torn) {
+        r->dataset->columns_of = r->count;
+        return EXPHIL_OK;
+    }
+    r->dataset->columns.any = false;
+    if (r->dataset->shape.floats) memset(r->dataset->columns.varies, 0, (size_t)r->dataset->shape.floats);
+    return xph_dataset_verify(r->dataset, error);
 }
 
 exphil_status xph_corpus_open(exphil_context *context, xph_file_data *file, const char *name,
                               exphil_dataset **dataset, exphil_error *error)
 {
     reader r = {.context = context, .name = name, .data = file->data, .bytes = file->bytes};
-    r.corpus = xph_alloc(context, sizeof *r.corpus);
+    size_t bytes = sizeof *r.corpus + strlen(name) + 1;
+    r.corpus = xph_alloc(context, bytes);
     if (!r.corpus) {
         xph_file_release(file);
-        return xph_no_memory(sizeof *r.corpus, error);
+        return xph_no_memory(bytes, error);
     }
-    *r.corpus = (xph_corpus){.context = xph_context_retain(context), .references = 1, .file = *file};
+    *r.corpus =
+        (xph_corpus){.context = xph_context_retain(context), .references = 1, .file = *file, .bytes = bytes};
+    memcpy(r.corpus->name, name, strlen(name) + 1);
     exphil_status status = read_all(&r, error);
     for (int64_t i = 0; i < r.count; i++) xph_block_release(r.episodes[i].block);
     xph_free(context, r.episodes, (size_t)r.room * sizeof *r.episodes);

@@ -1,13 +1,14 @@
-/* Private to lib/data: the corpus file, version 1, as doc/file-format.md describes it. All numbers
+/* Private to lib/data: the corpus file, version 2, as doc/file-format.md describes it. All numbers
  * little-endian; the headers start at multiples of 64, and what is skipped to get there is zero.
  *
- *   file header 64 | spec block | records: header 128, rows | footer: header 64, offsets of the records */
+ *   file header 64 | spec block | records: header 128, hashes of pieces, rows
+ *   | footer: header 64, offsets of the records, columns */
 #ifndef XPH_DATA_CORPUS_H
 #define XPH_DATA_CORPUS_H
 
 #include "data/dataset.h"
 
-#define XPH_CORPUS_VERSION 1
+#define XPH_CORPUS_VERSION 2
 #define XPH_CORPUS_ALIGN   64
 
 /* Each header ends with the XXH64 of its bytes before that. */
@@ -41,20 +42,21 @@ typedef struct xph_corpus_record {
     char magic[8];
     uint64_t index; /* from 0 */
     uint64_t frames;
-    uint64_t rows_bytes; /* frames * (4F + 4K + P), behind this header */
-    uint64_t rows_hash;  /* XXH64 of the rows: floats, ids, actions */
+    uint64_t rows_bytes; /* frames * (4F + 4K + P) */
+    uint64_t rows_hash;  /* XXH64 of the hashes of the pieces, which stand between this header and the rows */
     uint64_t game;
     int32_t first_game_frame, port, opponent_port, stage, character, opponent_character;
     uint64_t reserved[6];
     uint64_t hash;
 } xph_corpus_record;
 
-typedef struct xph_corpus_footer { /* records uint64_t offsets follow */
+typedef struct xph_corpus_footer { /* records uint64_t offsets, F uint32_t and F uint8_t of the columns follow */
     char magic[8];
     uint64_t records, frames;
     uint64_t content_hash; /* as in exphil_dataset_info */
     uint64_t offsets_hash; /* XXH64 of the offsets */
-    uint64_t reserved[2];
+    uint64_t columns_hash; /* XXH64 of the columns (xph_columns): first, varies */
+    uint64_t reserved;
     uint64_t hash;
 } xph_corpus_footer;
 

@@ -72,6 +72,17 @@ static exphil_status add_header(xph_file_writer *writer, const exphil_dataset *d
     return xph_file_add(writer, block.bytes, bytes, error);
 }
 
+static exphil_status add_hashes(xph_file_writer *writer, const xph_row_shape *shape,
+                                const xph_episode *episode, exphil_error *error)
+{
+    for (int64_t at = 0; at < episode->frames; at += XPH_PIECE) {
+        int64_t frames = episode->frames - at < XPH_PIECE ? episode->frames - at : XPH_PIECE;
+        uint64_t hash = xph_piece_hash(shape, episode->block, episode->offset + at, frames);
+        XPH_TRY(xph_file_add(writer, &hash, sizeof hash, error));
+    }
+    return add_padding(writer, error);
+}
+
 static exphil_status add_rows(xph_file_writer *writer, const xph_row_shape *shape, const xph_episode *episode,
                               exphil_error *error)
 {
@@ -105,6 +116,7 @@ static exphil_status add_record(xph_file_writer *writer, const exphil_dataset *d
     memcpy(record.magic, XPH_RECORD_MAGIC, sizeof record.magic);
     record.hash = header_hash(&record, sizeof record);
     XPH_TRY(xph_file_add(writer, &record, sizeof record, error));
+    XPH_TRY(add_hashes(writer, &dataset->shape, episode, error));
     XPH_TRY(add_rows(writer, &dataset->shape, episode, error));
     return add_padding(writer, error);
 }
@@ -112,15 +124,23 @@ static exphil_status add_record(xph_file_writer *writer, const exphil_dataset *d
 static exphil_status add_footer(xph_file_writer *writer, const exphil_dataset *dataset,
                                 const uint64_t *offsets, exphil_error *error)
 {
-    size_t bytes = (size_t)dataset->episode_count * sizeof *offsets;
+    size_t bytes = (size_t)dataset->episode_count * sizeof *offsets, floats = (size_t)dataset->shape.floats;
+    const xph_columns *columns = &dataset->columns;
+    xph_hasher hasher;
+    xph_hash_begin(&hasher);
+    xph_hash_add(&hasher, columns->first, floats * sizeof *columns->first);
+    xph_hash_add(&hasher, columns->varies, floats);
     xph_corpus_footer footer = {.records = (uint64_t)dataset->episode_count,
                                 .frames = (uint64_t)dataset->frames,
                                 .content_hash = xph_dataset_content_hash(dataset),
-                                .offsets_hash = xph_hash(offsets, bytes)};
+                                .offsets_hash = xph_hash(offsets, bytes),
+                                .columns_hash = xph_hash_end(&hasher)};
     memcpy(footer.magic, XPH_FOOTER_MAGIC, sizeof footer.magic);
     footer.hash = header_hash(&footer, sizeof footer);
     XPH_TRY(xph_file_add(writer, &footer, sizeof footer, error));
     XPH_TRY(xph_file_add(writer, offsets, bytes, error));
+    XPH_TRY(xph_file_add(writer, columns->first, floats * sizeof *columns->first, error));
+    XPH_TRY(xph_file_add(writer, columns->varies, floats, error));
     return add_padding(writer, error);
 }
 
@@ -161,7 +181,9 @@ static exphil_status save(const exphil_dataset *dataset, const char *path, exphi
 exphil_status exphil_dataset_save(const exphil_dataset *dataset, const char *path, exphil_error *error)
 {
     XPH_TRY(xph_dataset_enter(dataset, error));
-    exphil_status status = save(dataset, path, error);
+    exphil_status status = xph_dataset_verify(dataset, error);
+    xph_dataset_look((exphil_dataset *)(uintptr_t)dataset);
+    if (status == EXPHIL_OK) status = save(dataset, path, error);
     xph_dataset_leave(dataset);
     return status;
 }

@@ -215,7 +215,6 @@ exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset
     exphil_status status = xph_dataset_new(dataset->context, dataset->spec, &made, error);
     if (status == EXPHIL_OK) {
         status = xph_dataset_append(made, dataset->episodes, dataset->episode_count, error);
-        xph_columns_merge(&made->columns, &dataset->columns);
         made->recovered = dataset->recovered;
     }
     xph_dataset_leave(dataset);
@@ -268,7 +267,7 @@ static exphil_status fill_block(const xph_row_shape *shape, xph_block *block, co
         XPH_TRY(xph_action_check(shape->spec, action, t, error));
         xph_action_pack(shape, action, room->actions + t * shape->action_bytes);
     }
-    xph_flaw flaw = xph_rows_flaw(shape, block);
+    xph_flaw flaw = xph_rows_flaw(shape, block, 0, block->frames);
     if (flaw.kind != XPH_FLAW_NONE) return xph_flaw_fail(shape, &flaw, error);
     block->hash = xph_rows_hash(shape, block, 0, block->frames);
     return EXPHIL_OK;
@@ -287,7 +286,6 @@ static exphil_status add_rows(exphil_dataset *dataset, uint64_t game, int64_t fr
     exphil_status status = fill_block(shape, block, &room, actions, error);
     xph_episode episode = {.block = block, .frames = frames, .hash = block->hash};
     if (status == EXPHIL_OK) status = xph_dataset_append(dataset, &episode, 1, error);
-    if (status == EXPHIL_OK) xph_columns_add(&dataset->columns, block->floats, frames);
     xph_block_release(block);
     return status;
 }
@@ -316,10 +314,60 @@ static int64_t constant_floats(const xph_columns *columns)
     return constant;
 }
 
+void xph_dataset_look(exphil_dataset *dataset)
+{
+    for (; dataset->columns_of < dataset->episode_count; dataset->columns_of++) {
+        const xph_episode *episode = &dataset->episodes[dataset->columns_of];
+        const float *rows = episode->block->floats + episode->offset * dataset->shape.floats;
+        xph_columns_add(&dataset->columns, rows, episode->frames);
+    }
+}
+
+/* Each episode has a verdict of its own. */
+typedef struct verifying {
+    const exphil_dataset *dataset;
+    exphil_status *status;
+} verifying;
+
+static void verify_episode(void *arg, int64_t i, int32_t worker)
+{
+    const verifying *v = arg;
+    const xph_episode *episode = &v->dataset->episodes[i];
+    (void)worker;
+    v->status[i] =
+        xph_rows_verify(&v->dataset->shape, episode->block, episode->offset, episode->frames, NULL);
+}
+
+exphil_status xph_dataset_verify(const exphil_dataset *dataset, exphil_error *error)
+{
+    size_t count = (size_t)dataset->episode_count;
+    verifying v = {dataset, xph_calloc(dataset->context, count, sizeof *v.status)};
+    if (count && !v.status) return xph_no_memory(count * sizeof *v.status, error);
+    xph_parallel(dataset->context, verify_episode, &v, dataset->episode_count);
+    exphil_status status = EXPHIL_OK;
+    for (int64_t i = 0; i < dataset->episode_count && status == EXPHIL_OK; i++) {
+        const xph_episode *episode = &dataset->episodes[i];
+        if (v.status[i] < 0) /* again, for the message */
+            status =
+                xph_rows_verify(&dataset->shape, episode->block, episode->offset, episode->frames, error);
+    }
+    xph_free(dataset->context, v.status, count * sizeof *v.status);
+    return status;
+}
+
+exphil_status exphil_dataset_verify(const exphil_dataset *dataset, exphil_error *error)
+{
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    exphil_status status = xph_dataset_verify(dataset, error);
+    xph_dataset_leave(dataset);
+    return status;
+}
+
 exphil_status exphil_dataset_query(const exphil_dataset *dataset, exphil_dataset_info *info,
                                    exphil_error *error)
 {
     XPH_TRY(xph_dataset_enter(dataset, error));
+    xph_dataset_look((exphil_dataset *)(uintptr_t)dataset);
     exphil_dataset_info now = {.struct_size = sizeof now,
                                .spec_hash = dataset->spec_hash,
                                .content_hash = xph_dataset_content_hash(dataset),
@@ -372,16 +420,18 @@ exphil_status exphil_dataset_episode(const exphil_dataset *dataset, int64_t inde
     return xph_config_give(info, &now, sizeof now, sizeof now, "exphil_episode_info", error);
 }
 
-static void read_frame(const exphil_dataset *dataset, int64_t index, float *floats, int32_t *ids,
-                       int32_t *action)
+static exphil_status read_frame(const exphil_dataset *dataset, int64_t index, float *floats, int32_t *ids,
+                                int32_t *action, exphil_error *error)
 {
     const xph_row_shape *shape = &dataset->shape;
     const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, index)];
     const xph_block *block = episode->block;
     int64_t row = index - episode->first + episode->offset;
+    XPH_TRY(xph_rows_verify(shape, block, row, 1, error));
     if (floats) memcpy(floats, block->floats + row * shape->floats, (size_t)shape->floats * sizeof *floats);
     if (ids) memcpy(ids, block->ids + row * shape->ids, (size_t)shape->ids * sizeof *ids);
     if (action) xph_action_unpack(shape, block->actions + row * shape->action_bytes, action);
+    return EXPHIL_OK;
 }
 
 exphil_status exphil_dataset_frame(const exphil_dataset *dataset, int64_t index, float *floats, int32_t *ids,
@@ -393,7 +443,7 @@ exphil_status exphil_dataset_frame(const exphil_dataset *dataset, int64_t index,
         status = xph_fail(error, EXPHIL_E_INVALID, "index is %lld; there are %lld frames", (long long)index,
                           (long long)dataset->frames);
     } else {
-        read_frame(dataset, index, floats, ids, action);
+        status = read_frame(dataset, index, floats, ids, action, error);
     }
     xph_dataset_leave(dataset);
     return status;

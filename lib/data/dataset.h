@@ -36,11 +36,21 @@ typedef struct xph_episode_facts {
     int32_t first_game_frame, port, opponent_port, stage, character, opponent_character;
 } xph_episode_facts;
 
+/* Rows are hashed, and rows of a file checked when they are first used, in pieces of so many frames: a batch out of a
+ * large file need not wait for all of it. */
+enum { XPH_PIECE = 256 };
+static inline int64_t xph_pieces(int64_t frames)
+{
+    return (frames + XPH_PIECE - 1) / XPH_PIECE;
+}
+
 /* A mapped file; blocks hold references (corpus.c). */
 typedef struct xph_corpus {
     exphil_context *context;
     atomic_int references;
     xph_file_data file;
+    size_t bytes; /* of this struct and the name behind it */
+    char name[];  /* of the file, for messages */
 } xph_corpus;
 void xph_corpus_release(xph_corpus *corpus);
 
@@ -52,8 +62,11 @@ typedef struct xph_block {
     const int32_t *ids;     /* [T, K] */
     const uint8_t *actions; /* [T, P] */
     uint64_t hash;          /* xph_rows_hash of all */
-    size_t bytes;           /* of this piece of memory, the rows behind it included */
+    size_t bytes;           /* of this piece of memory, what lies behind it included */
     xph_corpus *corpus;     /* where the rows lie; NULL: behind this struct */
+    const uint64_t
+        *piece_hash; /* [xph_pieces] in the corpus; the rows of a piece are used only when it is checked */
+    atomic_bool *checked; /* [xph_pieces] behind this struct, of rows in a corpus */
     xph_episode_facts facts;
 } xph_block;
 
@@ -66,14 +79,20 @@ typedef struct xph_block_room {
 } xph_block_room;
 exphil_status xph_block_create(exphil_context *context, const xph_row_shape *shape, int64_t frames,
                                xph_block **block, xph_block_room *room, exphil_error *error);
-/* A block whose rows [floats | ids | actions] lie in a corpus, of which it takes a reference. */
-exphil_status xph_block_map(xph_corpus *corpus, const xph_row_shape *shape, const uint8_t *rows,
-                            int64_t frames, xph_block **block, exphil_error *error);
+/* A block whose rows [floats | ids | actions] and hashes of pieces lie in a corpus, of which it takes a reference. */
+exphil_status xph_block_map(xph_corpus *corpus, const xph_row_shape *shape, const uint64_t *piece_hash,
+                            const uint8_t *rows, int64_t frames, xph_block **block, exphil_error *error);
 xph_block *xph_block_retain(xph_block *block);
 void xph_block_release(xph_block *block);
 
-/* XXH64 over floats [T,F], ids [T,K], packed actions [T,P]: the same for rows in memory and in a file. */
+/* XXH64 over floats [T,F], ids [T,K], packed actions [T,P] of at most XPH_PIECE frames, and XXH64 over these hashes of
+ * all pieces: the same for rows in memory and in a file. */
+uint64_t xph_piece_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames);
 uint64_t xph_rows_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames);
+/* The gate for rows [first, first + frames) of a corpus, on any thread: EXPHIL_E_FORMAT with the byte offset if they
+ * are not what was saved, or could never have been. Rows in memory have passed it when they came in. */
+exphil_status xph_rows_verify(const xph_row_shape *shape, const xph_block *block, int64_t first,
+                              int64_t frames, exphil_error *error);
 
 /* The first value that must not be in a dataset. */
 enum { XPH_FLAW_NONE = 0, XPH_FLAW_FLOAT = 1, XPH_FLAW_ID = 2, XPH_FLAW_ACTION = 3 };
@@ -82,7 +101,7 @@ typedef struct xph_flaw {
     int32_t value;
     int64_t row, column;
 } xph_flaw;
-xph_flaw xph_rows_flaw(const xph_row_shape *shape, const xph_block *block);
+xph_flaw xph_rows_flaw(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames);
 /* EXPHIL_E_NUMERIC or EXPHIL_E_INVALID with row and column. */
 exphil_status xph_flaw_fail(const xph_row_shape *shape, const xph_flaw *flaw, exphil_error *error);
 
@@ -128,7 +147,8 @@ struct exphil_dataset {
     uint64_t *games; /* distinct, as a table of game_room places; 0: empty */
     int64_t game_count, game_room;
     int64_t frames;
-    xph_columns columns;
+    xph_columns columns; /* of the first columns_of episodes; exphil_dataset_query looks at the rest */
+    int64_t columns_of;
     xph_hasher content; /* spec, then length and hash of each episode */
     int32_t recovered;
 };
@@ -148,12 +168,16 @@ void *xph_grow(exphil_context *context, void *items, int64_t *room, int64_t need
 exphil_status xph_dataset_new(exphil_context *context, const exphil_spec *spec, exphil_dataset **dataset,
                               exphil_error *error);
 /* Appends all of the episodes or none; takes references to their blocks. first is filled in here, the rest
- * by the caller. Columns are the caller's to add. */
+ * by the caller. */
 exphil_status xph_dataset_append(exphil_dataset *dataset, const xph_episode *episodes, int64_t count,
                                  exphil_error *error);
 /* The same episodes in a dataset of its own, which later additions do not reach. EXPHIL_E_BUSY. */
 exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset **snapshot,
                                    exphil_error *error);
+/* The gate for all rows, by all workers; the first bad piece in the order of the episodes is told. Under the flag. */
+exphil_status xph_dataset_verify(const exphil_dataset *dataset, exphil_error *error);
+/* Columns up to the last episode. Under the flag. */
+void xph_dataset_look(exphil_dataset *dataset);
 /* Enters the busy flag of a dataset that the caller may read; the flag is no part of its value. */
 exphil_status xph_dataset_enter(const exphil_dataset *dataset, exphil_error *error);
 void xph_dataset_leave(const exphil_dataset *dataset);

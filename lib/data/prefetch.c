@@ -1,7 +1,8 @@
 /* The prefetcher: one thread fills a ring of batches ahead of the one that takes them. The ring has one
  * place more than batches are prefetched, for the batch that the taker is looking at. All that both touch is
  * under one lock; a batch's rows belong to the thread while it fills them and to the taker from then on.
- * Filling cannot fail: all memory is had at creation. */
+ * All memory is had at creation, so only damaged rows of a file can make filling fail; the thread then rests, and the
+ * taker is told after the good batches, each time, until it seeks elsewhere. */
 #include "data/sampler.h"
 
 _Static_assert(sizeof(size_t) != 8 || sizeof(exphil_prefetcher_info) == 56, "layout of the first release");
@@ -22,7 +23,9 @@ struct exphil_prefetcher {
     int64_t taken, ready;
     int64_t epoch, index; /* the next to be filled */
     uint64_t seeks;       /* a batch begun before the last seek is thrown away */
-    bool stop, ended;     /* ended: the last batch of an epoch was handed out, and not yet EXPHIL_END */
+    exphil_status failed; /* below 0: the next batch could not be filled, failure says why */
+    exphil_error failure;
+    bool stop, ended; /* ended: the last batch of an epoch was handed out, and not yet EXPHIL_END */
     exphil_prefetcher_info info;
 };
 
@@ -45,7 +48,7 @@ static void run(void *arg)
     exphil_prefetcher *p = arg;
     xph_mutex_lock(p->lock);
     while (!p->stop) {
-        if (p->ready == p->rooms - 1) {
+        if (p->ready == p->rooms - 1 || p->failed < 0) {
             xph_mutex_wait(p->lock);
             continue;
         }
@@ -54,9 +57,16 @@ static void run(void *arg)
         uint64_t seeks = p->seeks;
         xph_mutex_unlock(p->lock);
         int64_t started = xph_clock_ns();
-        bool filled = xph_sampler_fill(p->sampler, epoch, index, room);
+        exphil_error failure = EXPHIL_ERROR_INIT;
+        exphil_status status = xph_sampler_fill(p->sampler, epoch, index, room, &failure);
         xph_mutex_lock(p->lock);
-        if (filled) publish(p, started, seeks);
+        if (status >= 0) {
+            publish(p, started, seeks);
+        } else if (!p->stop && seeks == p->seeks) {
+            p->failed = status;
+            p->failure = failure;
+            xph_mutex_broadcast(p->lock);
+        }
     }
     xph_mutex_unlock(p->lock);
 }
@@ -158,12 +168,13 @@ static exphil_status enter(exphil_prefetcher *prefetcher, exphil_error *error)
 }
 
 /* Under the lock: waits, counting, then takes the oldest batch. What was looked at before is free from here
- * on. */
+ * on. NULL: there is none and will be none. */
 static const xph_batch_room *take(exphil_prefetcher *p)
 {
     if (!p->ready) {
         int64_t started = xph_clock_ns();
-        while (!p->ready) xph_mutex_wait(p->lock);
+        while (!p->ready && p->failed >= 0) xph_mutex_wait(p->lock);
+        if (!p->ready) return NULL;
         p->info.waited_ns += xph_clock_ns() - started;
         p->info.waits++;
     }
@@ -186,9 +197,12 @@ static exphil_status next(exphil_prefetcher *p, exphil_batch *batch, exphil_erro
     xph_mutex_lock(p->lock);
     bool ended = p->ended;
     p->ended = false;
-    if (!ended) xph_batch_room_show(p->sampler, take(p), &now);
+    const xph_batch_room *room = ended ? NULL : take(p);
+    if (room) xph_batch_room_show(p->sampler, room, &now);
+    exphil_status status = ended ? EXPHIL_END : room ? EXPHIL_OK : p->failed;
+    if (status < 0) status = xph_fail(error, status, "%s", p->failure.message);
     xph_mutex_unlock(p->lock);
-    if (ended) return EXPHIL_END;
+    if (status != EXPHIL_OK) return status;
     return xph_config_give(batch, &now, sizeof now, sizeof now, "exphil_batch", error);
 }
 
@@ -212,6 +226,7 @@ exphil_status exphil_prefetcher_seek(exphil_prefetcher *prefetcher, int64_t epoc
         prefetcher->index = index;
         prefetcher->seeks++;
         prefetcher->ended = false;
+        prefetcher->failed = EXPHIL_OK;
         xph_mutex_broadcast(prefetcher->lock);
         xph_mutex_unlock(prefetcher->lock);
     }

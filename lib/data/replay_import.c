@@ -117,7 +117,7 @@ static exphil_status finish_episode(importing *in, exphil_error *error)
     block->facts = in->facts;
     episodes[in->count++] = (xph_episode){.block = block, .frames = frames, .hash = block->hash};
     in->gathered = 0;
-    xph_flaw flaw = xph_rows_flaw(shape, block);
+    xph_flaw flaw = xph_rows_flaw(shape, block, 0, frames);
     if (flaw.kind == XPH_FLAW_NONE) return EXPHIL_OK;
     return xph_fail_within(error, xph_flaw_fail(shape, &flaw, error),
                            "the encoder made a row that is no row");
@@ -196,10 +196,7 @@ static exphil_status import_all(importing *in, exphil_error *error)
         if (fits(in, port) && port != in->config.opponent_port) XPH_TRY(import_player(in, port, error));
     }
     in->result.episodes = in->count;
-    XPH_TRY(xph_dataset_append(in->dataset, in->episodes, in->count, error));
-    for (int64_t i = 0; i < in->count; i++)
-        xph_columns_add(&in->dataset->columns, in->episodes[i].block->floats, in->episodes[i].frames);
-    return EXPHIL_OK;
+    return xph_dataset_append(in->dataset, in->episodes, in->count, error);
 }
 
 static exphil_status check_config(const importing *in, exphil_error *error)

@@ -80,16 +80,20 @@ exphil_status xph_block_create(exphil_context *context, const xph_row_shape *sha
     return EXPHIL_OK;
 }
 
-exphil_status xph_block_map(xph_corpus *corpus, const xph_row_shape *shape, const uint8_t *rows,
-                            int64_t frames, xph_block **block, exphil_error *error)
+exphil_status xph_block_map(xph_corpus *corpus, const xph_row_shape *shape, const uint64_t *piece_hash,
+                            const uint8_t *rows, int64_t frames, xph_block **block, exphil_error *error)
 {
-    xph_block *made = xph_alloc(corpus->context, sizeof *made);
-    if (!made) return xph_no_memory(sizeof *made, error);
+    size_t bytes = sizeof(xph_block) + (size_t)xph_pieces(frames) * sizeof(atomic_bool);
+    xph_block *made = xph_alloc(corpus->context, bytes);
+    if (!made) return xph_no_memory(bytes, error);
     *made = (xph_block){.context = corpus->context,
                         .references = 1,
                         .frames = frames,
-                        .bytes = sizeof *made,
-                        .corpus = corpus};
+                        .bytes = bytes,
+                        .corpus = corpus,
+                        .piece_hash = piece_hash,
+                        .checked = (atomic_bool *)(made + 1)};
+    for (int64_t i = 0; i < xph_pieces(frames); i++) atomic_init(&made->checked[i], false);
     place_rows(made, shape, rows);
     atomic_fetch_add(&corpus->references, 1);
     *block = made;
@@ -110,7 +114,7 @@ void xph_block_release(xph_block *block)
     xph_corpus_release(corpus);
 }
 
-uint64_t xph_rows_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames)
+uint64_t xph_piece_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames)
 {
     xph_hasher hasher;
     xph_hash_begin(&hasher);
@@ -119,6 +123,22 @@ uint64_t xph_rows_hash(const xph_row_shape *shape, const xph_block *block, int64
     xph_hash_add(&hasher, block->ids + first * shape->ids, (size_t)(frames * shape->ids) * sizeof(int32_t));
     xph_hash_add(&hasher, block->actions + first * shape->action_bytes,
                  (size_t)(frames * shape->action_bytes));
+    return xph_hash_end(&hasher);
+}
+
+static int64_t piece_frames(int64_t frames, int64_t at)
+{
+    return frames - at < XPH_PIECE ? frames - at : XPH_PIECE;
+}
+
+uint64_t xph_rows_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames)
+{
+    xph_hasher hasher;
+    xph_hash_begin(&hasher);
+    for (int64_t at = 0; at < frames; at += XPH_PIECE) {
+        uint64_t hash = xph_piece_hash(shape, block, first + at, piece_frames(frames, at));
+        xph_hash_add(&hasher, &hash, sizeof hash);
+    }
     return xph_hash_end(&hasher);
 }
 
@@ -152,9 +172,9 @@ static int64_t find_not_finite(const float *values, int64_t count)
     return -1;
 }
 
-static xph_flaw find_bad_id(const xph_row_shape *shape, const xph_block *block)
+static xph_flaw find_bad_id(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t end)
 {
-    for (int64_t t = 0; t < block->frames; t++) {
+    for (int64_t t = first; t < end; t++) {
         const int32_t *ids = block->ids + t * shape->ids;
         for (int64_t k = 0; k < shape->ids; k++) {
             if (ids[k] < 0 || ids[k] >= shape->spec->ids[k].entries)
@@ -164,14 +184,15 @@ static xph_flaw find_bad_id(const xph_row_shape *shape, const xph_block *block)
     return (xph_flaw){XPH_FLAW_NONE, 0, 0, 0};
 }
 
-static xph_flaw find_bad_action(const xph_row_shape *shape, const xph_block *block)
+static xph_flaw find_bad_action(const xph_row_shape *shape, const xph_block *block, int64_t first,
+                                int64_t end)
 {
     int64_t limit[EXPHIL_HEADS_MAX];
     for (int64_t a = 0; a < shape->heads; a++) {
         const exphil_head_spec *head = &shape->spec->heads[a];
         limit[a] = head->kind == EXPHIL_BERNOULLI ? (int64_t)1 << head->count : head->count;
     }
-    for (int64_t t = 0; t < block->frames; t++) {
+    for (int64_t t = first; t < end; t++) {
         int32_t action[EXPHIL_HEADS_MAX];
         xph_action_unpack(shape, block->actions + t * shape->action_bytes, action);
         for (int64_t a = 0; a < shape->heads; a++) {
@@ -181,12 +202,43 @@ static xph_flaw find_bad_action(const xph_row_shape *shape, const xph_block *blo
     return (xph_flaw){XPH_FLAW_NONE, 0, 0, 0};
 }
 
-xph_flaw xph_rows_flaw(const xph_row_shape *shape, const xph_block *block)
+xph_flaw xph_rows_flaw(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames)
 {
-    int64_t at = find_not_finite(block->floats, block->frames * shape->floats);
-    if (at >= 0) return (xph_flaw){XPH_FLAW_FLOAT, 0, at / shape->floats, at % shape->floats};
-    xph_flaw flaw = find_bad_id(shape, block);
-    return flaw.kind == XPH_FLAW_NONE ? find_bad_action(shape, block) : flaw;
+    int64_t at = find_not_finite(block->floats + first * shape->floats, frames * shape->floats);
+    if (at >= 0) return (xph_flaw){XPH_FLAW_FLOAT, 0, first + at / shape->floats, at % shape->floats};
+    xph_flaw flaw = find_bad_id(shape, block, first, first + frames);
+    return flaw.kind == XPH_FLAW_NONE ? find_bad_action(shape, block, first, first + frames) : flaw;
+}
+
+static exphil_status verify_piece(const xph_row_shape *shape, const xph_block *block, int64_t piece,
+                                  exphil_error *error)
+{
+    int64_t first = piece * XPH_PIECE, frames = piece_frames(block->frames, first);
+    size_t offset = (size_t)((const uint8_t *)block->floats - block->corpus->file.data) +
+                    (size_t)(first * shape->floats) * sizeof(float);
+    if (!xph_hash_equal(xph_piece_hash(shape, block, first, frames), block->piece_hash[piece])) {
+        return xph_fail(error, EXPHIL_E_FORMAT,
+                        "\"%s\" byte %zu: rows %lld to %lld of this record are damaged", block->corpus->name,
+                        offset, (long long)first, (long long)(first + frames - 1));
+    }
+    xph_flaw flaw = xph_rows_flaw(shape, block, first, frames);
+    if (flaw.kind != XPH_FLAW_NONE) {
+        xph_flaw_fail(shape, &flaw, error);
+        return xph_fail_within(error, EXPHIL_E_FORMAT, "\"%s\" byte %zu", block->corpus->name, offset);
+    }
+    atomic_store_explicit(&block->checked[piece], true, memory_order_relaxed);
+    return EXPHIL_OK;
+}
+
+exphil_status xph_rows_verify(const xph_row_shape *shape, const xph_block *block, int64_t first,
+                              int64_t frames, exphil_error *error)
+{
+    if (!block->checked || frames <= 0) return EXPHIL_OK;
+    for (int64_t piece = first / XPH_PIECE; piece <= (first + frames - 1) / XPH_PIECE; piece++) {
+        if (atomic_load_explicit(&block->checked[piece], memory_order_relaxed)) continue;
+        XPH_TRY(verify_piece(shape, block, piece, error));
+    }
+    return EXPHIL_OK;
 }
 
 exphil_status xph_flaw_fail(const xph_row_shape *shape, const xph_flaw *flaw, exphil_error *error)

@@ -166,14 +166,28 @@ static void copy_actions(const xph_sampler *sampler, const xph_episode *episode,
     }
 }
 
+/* The gate for all rows that copying count frames from t on looks at: actions before and after them too. */
+static exphil_status verify_rows(const xph_sampler *sampler, const xph_episode *episode, int64_t t,
+                                 int64_t count, exphil_error *error)
+{
+    const exphil_sampling *how = &sampler->sampling;
+    int64_t first = t + (how->delay_frames < how->action_slots ? how->delay_frames - how->action_slots : 0);
+    int64_t end = t + count + how->delay_frames;
+    if (first < 0) first = 0;
+    if (end > episode->frames) end = episode->frames;
+    return xph_rows_verify(&sampler->dataset->shape, episode->block, episode->offset + first, end - first,
+                           error);
+}
+
 /* Copies count frames of one episode, from a frame of the dataset on, to the rows from row on. */
-static void copy_rows(const xph_sampler *sampler, int64_t frame, int64_t count, int64_t row,
-                      xph_batch_room *room)
+static exphil_status copy_rows(const xph_sampler *sampler, int64_t frame, int64_t count, int64_t row,
+                               xph_batch_room *room, exphil_error *error)
 {
     const exphil_dataset *dataset = sampler->dataset;
     const xph_row_shape *shape = &dataset->shape;
     const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, frame)];
     int64_t t = frame - episode->first, from = t + episode->offset;
+    XPH_TRY(verify_rows(sampler, episode, t, count, error));
     memcpy(room->floats + row * shape->floats, episode->block->floats + from * shape->floats,
            (size_t)(count * shape->floats) * sizeof(float));
     memcpy(room->ids + row * shape->ids, episode->block->ids + from * shape->ids,
@@ -186,6 +200,7 @@ static void copy_rows(const xph_sampler *sampler, int64_t frame, int64_t count, 
         room->reset[row + i] = 0;
         room->frames += counts;
     }
+    return EXPHIL_OK;
 }
 
 /* Rows without frames: all zero; the first starts from a zero state, so that no state runs on into
@@ -211,7 +226,8 @@ static int64_t lane_end(const xph_order *order, int64_t lane)
     return end == first ? 0 : (int64_t)order->begin[end - 1] + order->pieces[end - 1].frames;
 }
 
-static void fill_lane(const xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_room *room)
+static exphil_status fill_lane(const xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_room *room,
+                               exphil_error *error)
 {
     const xph_order *order = &sampler->order;
     int64_t time = sampler->sampling.time, row = lane * time, end = row + time, at = index * time;
@@ -220,15 +236,17 @@ static void fill_lane(const xph_sampler *sampler, int64_t lane, int64_t index, x
         const xph_piece *piece = &order->pieces[p];
         int64_t skip = at - order->begin[p], count = piece->frames - skip;
         if (count > end - row) count = end - row;
-        copy_rows(sampler, piece->first + skip, count, row, room);
+        XPH_TRY(copy_rows(sampler, piece->first + skip, count, row, room, error));
         if (!skip) room->reset[row] = 1;
         row += count;
         at += count;
     }
     pad_rows(sampler, row, end - row, lane_end(order, lane) >= index * time, room);
+    return EXPHIL_OK;
 }
 
-static void fill_window(const xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_room *room)
+static exphil_status fill_window(const xph_sampler *sampler, int64_t lane, int64_t index,
+                                 xph_batch_room *room, exphil_error *error)
 {
     const xph_order *order = &sampler->order;
     int64_t time = sampler->sampling.time, row = lane * time, count = 0;
@@ -239,10 +257,11 @@ static void fill_window(const xph_sampler *sampler, int64_t lane, int64_t index,
         const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, frame)];
         count = episode->first + xph_usable_frames(episode, sampler->sampling.delay_frames) - frame;
         if (count > time) count = time;
-        copy_rows(sampler, frame, count, row, room);
+        XPH_TRY(copy_rows(sampler, frame, count, row, room, error));
         room->reset[row] = 1;
     }
     pad_rows(sampler, row + count, time - count, true, room);
+    return EXPHIL_OK;
 }
 
 /* ---- sampler ----------------------------------------------------------------------------------------- */
@@ -319,11 +338,12 @@ exphil_status xph_sampler_place(const xph_sampler *sampler, int64_t epoch, int64
     return EXPHIL_OK;
 }
 
-bool xph_sampler_fill(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_room *room)
+exphil_status xph_sampler_fill(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_room *room,
+                               exphil_error *error)
 {
     if (sampler->planned != epoch) {
         sampler->planned = -1;
-        if (!xph_order_plan(&sampler->order, epoch, &sampler->stop)) return false;
+        if (!xph_order_plan(&sampler->order, epoch, &sampler->stop)) return EXPHIL_E_CANCELLED;
         sampler->planned = epoch;
     }
     room->epoch = epoch;
@@ -331,13 +351,10 @@ bool xph_sampler_fill(xph_sampler *sampler, int64_t epoch, int64_t index, xph_ba
     room->frames = 0;
     bool windows = sampler->sampling.mode == EXPHIL_MODE_WINDOW;
     for (int64_t lane = 0; lane < sampler->sampling.batch; lane++) {
-        if (windows) {
-            fill_window(sampler, lane, index, room);
-        } else {
-            fill_lane(sampler, lane, index, room);
-        }
+        XPH_TRY(windows ? fill_window(sampler, lane, index, room, error)
+                        : fill_lane(sampler, lane, index, room, error));
     }
-    return true;
+    return EXPHIL_OK;
 }
 
 exphil_status xph_sampler_batch(xph_sampler *sampler, int64_t epoch, int64_t index, exphil_batch *batch,
@@ -345,7 +362,7 @@ exphil_status xph_sampler_batch(xph_sampler *sampler, int64_t epoch, int64_t ind
 {
     XPH_TRY(xph_sampler_place(sampler, epoch, index, error));
     if (!sampler->own.memory) XPH_TRY(xph_batch_room_create(sampler, &sampler->own, error));
-    xph_sampler_fill(sampler, epoch, index, &sampler->own);
+    XPH_TRY(xph_sampler_fill(sampler, epoch, index, &sampler->own, error));
     exphil_batch now;
     xph_batch_room_show(sampler, &sampler->own, &now);
     return xph_config_give(batch, &now, sizeof now, sizeof now, "exphil_batch", error);

@@ -20,9 +20,7 @@ static exphil_status add_part(split *made, int side, const xph_episode *episode,
     part.offset += skip;
     part.frames = frames;
     if (frames != episode->frames) part.hash = xph_rows_hash(shape, part.block, part.offset, frames);
-    XPH_TRY(xph_dataset_append(made->side[side], &part, 1, error));
-    xph_columns_add(&made->side[side]->columns, part.block->floats + part.offset * shape->floats, frames);
-    return EXPHIL_OK;
+    return xph_dataset_append(made->side[side], &part, 1, error);
 }
 
 static int64_t share_of(double share, int64_t count)

@@ -13,8 +13,11 @@ static void use(exphil_dataset *dataset)
     static float floats[4096];
     int32_t ids[EXPHIL_IDS_MAX], action[EXPHIL_HEADS_MAX];
     if (exphil_dataset_query(dataset, &info, NULL) < 0) abort();
+    bool fine = exphil_dataset_verify(dataset, NULL) == EXPHIL_OK;
     for (int64_t i = 0; i < info.frames; i++) {
-        if (exphil_dataset_frame(dataset, i, floats, ids, action, NULL) < 0) abort();
+        exphil_status status = exphil_dataset_frame(dataset, i, floats, ids, action, NULL);
+        if (status < 0 && (fine || status != EXPHIL_E_FORMAT)) abort();
+        if (status < 0) continue;
         for (int64_t f = 0; f < info.float_count; f++) {
             if (!(floats[f] - floats[f] == 0)) abort();
         }
@@ -30,7 +33,7 @@ static void use(exphil_dataset *dataset)
     xph_sampler *sampler = NULL;
     exphil_batch batch = EXPHIL_BATCH_INIT;
     if (xph_sampler_create(dataset, &how, &sampler, NULL) == EXPHIL_OK &&
-        xph_sampler_batch(sampler, 0, 0, &batch, NULL) < 0)
+        xph_sampler_batch(sampler, 0, 0, &batch, NULL) < 0 && fine)
         abort();
     xph_sampler_destroy(sampler);
 }

@@ -31,6 +31,17 @@ static exphil_status open_bytes(exphil_context *context, const void *data, size_
     return xph_corpus_open(context, &file, "bytes", dataset, error);
 }
 
+/* Opens and looks at every row. */
+static exphil_status open_verified(exphil_context *context, const void *data, size_t bytes,
+                                   exphil_error *error)
+{
+    exphil_dataset *dataset = NULL;
+    exphil_status status = open_bytes(context, data, bytes, &dataset, error);
+    if (status == EXPHIL_OK) status = exphil_dataset_verify(dataset, error);
+    exphil_dataset_destroy(dataset);
+    return status;
+}
+
 static void test_round_trip(void **state)
 {
     (void)state;
@@ -113,6 +124,9 @@ static void test_unmapped(void **state)
 
 /* ---- damage ------------------------------------------------------------------------------------------ */
 
+/* Rows of up to XPH_PIECE frames lie so far behind the beginning of their record: its header, one hash, padding. */
+enum { ROWS_AT = sizeof(xph_corpus_record) + 64 };
+
 /* A small file and where its parts begin. */
 typedef struct small {
     exphil_context *context;
@@ -135,7 +149,7 @@ static int set_up(void **state)
         xph_corpus_record record;
         s.record[i] = at;
         memcpy(&record, s.data + at, sizeof record);
-        at = (at + sizeof record + (size_t)record.rows_bytes + 63) / 64 * 64;
+        at = (at + ROWS_AT + (size_t)record.rows_bytes + 63) / 64 * 64;
     }
     s.footer = at;
     assert_int_equal(s.bytes, at + 128);
@@ -170,7 +184,7 @@ static void test_torn_at_every_byte(void **state)
         for (int i = 0; i < 3; i++) {
             xph_corpus_record record;
             memcpy(&record, s->data + s->record[i], sizeof record);
-            whole += bytes >= s->record[i] + sizeof record + record.rows_bytes;
+            whole += bytes >= s->record[i] + ROWS_AT + record.rows_bytes;
         }
         exphil_dataset *want = data_make(s->context, (const int64_t[]){3, 2, 4}, whole);
         data_same(dataset, want);
@@ -206,14 +220,62 @@ static void test_every_bit(void **state)
     memcpy(copy, s->data, s->bytes);
     for (size_t bit = 0; bit < s->bytes * 8; bit++) {
         copy[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        exphil_dataset *dataset = NULL;
         exphil_error error = EXPHIL_ERROR_INIT;
-        exphil_status status = open_bytes(s->context, copy, s->bytes, &dataset, &error);
+        exphil_status status = open_verified(s->context, copy, s->bytes, &error);
         if (status != EXPHIL_E_FORMAT) fail_msg("bit %zu: %s", bit, exphil_status_name(status));
         assert_non_null(strstr(error.message, "byte "));
         copy[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     free(copy);
+}
+
+/* Of a long episode only the pieces that are needed are looked at: damage is told when it is met, with its place, each
+ * time, and what does not touch it goes on. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    exphil_context *context = test_context(NULL, NULL, 1);
+    exphil_dataset *dataset = data_make(context, (const int64_t[]){3 * XPH_PIECE + 5}, 1), *back = NULL;
+    save_at(dataset, test_path("pieces"));
+    size_t bytes = 0;
+    uint8_t *data = (uint8_t *)test_read(test_path("pieces"), &bytes);
+    exphil_dataset_info info = data_info(dataset);
+    xph_corpus_header header;
+    memcpy(&header, data, sizeof header);
+    size_t rows = sizeof header + (size_t)header.spec_bytes + ROWS_AT, row = XPH_PIECE + 7;
+    size_t hit = rows + row * (size_t)info.float_count * 4;
+    data[hit] ^= 1;
+    assert_int_equal(open_bytes(context, data, bytes, &back, NULL), EXPHIL_OK);
+    int32_t action[EXPHIL_HEADS_MAX];
+    exphil_error error = EXPHIL_ERROR_INIT;
+    for (int64_t i = 0; i < info.frames; i++) {
+        exphil_status status = exphil_dataset_frame(back, i, NULL, NULL, action, &error);
+        bool bad = i / XPH_PIECE == 1;
+        assert_int_equal(status, bad ? EXPHIL_E_FORMAT : EXPHIL_OK);
+        if (bad) assert_non_null(strstr(error.message, "rows 256 to 511"));
+    }
+    assert_int_equal(exphil_dataset_save(back, test_path("never"), NULL), EXPHIL_E_FORMAT);
+    assert_false(test_exists(test_path("never")));
+    exphil_sampling how = EXPHIL_SAMPLING_INIT;
+    how.batch = 1;
+    how.time = 64;
+    how.in_order = 1;
+    exphil_prefetcher *prefetcher = NULL;
+    exphil_batch batch = EXPHIL_BATCH_INIT;
+    assert_int_equal(exphil_prefetcher_create(back, &how, &prefetcher, NULL), EXPHIL_OK);
+    for (int i = 0; i < 4; i++) assert_int_equal(exphil_prefetcher_next(prefetcher, &batch, NULL), EXPHIL_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(exphil_prefetcher_next(prefetcher, &batch, &error), EXPHIL_E_FORMAT);
+        assert_non_null(strstr(error.message, "rows 256 to 511"));
+    }
+    assert_int_equal(exphil_prefetcher_seek(prefetcher, 0, 8, NULL), EXPHIL_OK);
+    assert_int_equal(exphil_prefetcher_next(prefetcher, &batch, NULL), EXPHIL_OK);
+    assert_int_equal(batch.index, 8);
+    exphil_prefetcher_destroy(prefetcher);
+    exphil_dataset_destroy(back);
+    exphil_dataset_destroy(dataset);
+    free(data);
+    exphil_context_destroy(context);
 }
 
 static void test_trailing_bytes(void **state)
@@ -235,17 +297,43 @@ static void seal(uint8_t *data, size_t at)
 {
     xph_corpus_record record;
     memcpy(&record, data + at, sizeof record);
-    record.rows_hash = xph_hash(data + at + sizeof record, (size_t)record.rows_bytes);
+    uint64_t piece = xph_hash(data + at + ROWS_AT, (size_t)record.rows_bytes);
+    memcpy(data + at + sizeof record, &piece, sizeof piece);
+    record.rows_hash = xph_hash(&piece, sizeof piece);
     record.hash = xph_hash(&record, offsetof(xph_corpus_record, hash));
     memcpy(data + at, &record, sizeof record);
+}
+
+static void change_footer(uint8_t *copy, size_t at, size_t offset, uint64_t value)
+{
+    memcpy(copy + at + offset, &value, sizeof value);
+    uint64_t hash = xph_hash(copy + at, offsetof(xph_corpus_footer, hash));
+    memcpy(copy + at + offsetof(xph_corpus_footer, hash), &hash, sizeof hash);
+}
+
+/* The content hash too. */
+static void seal_all(const small *s, uint8_t *copy, size_t at)
+{
+    xph_corpus_header header;
+    xph_hasher hasher;
+    seal(copy, at);
+    memcpy(&header, copy, sizeof header);
+    xph_hash_begin(&hasher);
+    xph_hash_add(&hasher, &header.spec_hash, sizeof header.spec_hash);
+    for (int i = 0; i < 3; i++) {
+        xph_corpus_record record;
+        memcpy(&record, copy + s->record[i], sizeof record);
+        xph_hash_add(&hasher, &record.frames, sizeof record.frames);
+        xph_hash_add(&hasher, &record.rows_hash, sizeof record.rows_hash);
+    }
+    change_footer(copy, s->footer, offsetof(xph_corpus_footer, content_hash), xph_hash_end(&hasher));
 }
 
 /* Opens the changed copy of the small file and puts the copy right. */
 static void refuse(small *s, uint8_t *copy, exphil_status status, const char *text)
 {
-    exphil_dataset *dataset = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
-    assert_int_equal(open_bytes(s->context, copy, s->bytes, &dataset, &error), status);
+    assert_int_equal(open_verified(s->context, copy, s->bytes, &error), status);
     if (!strstr(error.message, text)) fail_msg("\"%s\" lacks \"%s\"", error.message, text);
     memcpy(copy, s->data, s->bytes);
 }
@@ -255,18 +343,18 @@ static void test_bad_rows(void **state)
     small *s = *state;
     uint8_t *copy = malloc(s->bytes);
     memcpy(copy, s->data, s->bytes);
-    size_t rows = s->record[1] + sizeof(xph_corpus_record); /* 2 rows: 32 bytes of floats, 16 of ids, 14 */
+    size_t rows = s->record[1] + ROWS_AT; /* 2 rows: 32 bytes of floats, 16 of ids, 14 */
     memcpy(copy + rows + 20, &(uint32_t){0x7F800000}, 4);
-    seal(copy, s->record[1]);
+    seal_all(s, copy, s->record[1]);
     refuse(s, copy, EXPHIL_E_FORMAT, "row 1: float 1 is not finite");
     memcpy(copy + rows + 32, &(int32_t){-1}, 4);
-    seal(copy, s->record[1]);
+    seal_all(s, copy, s->record[1]);
     refuse(s, copy, EXPHIL_E_FORMAT, "row 0: id 0 (seven) is -1");
     copy[rows + 48] = 32;
-    seal(copy, s->record[1]);
+    seal_all(s, copy, s->record[1]);
     refuse(s, copy, EXPHIL_E_FORMAT, "row 0: action head 0 (bits) is 32");
     copy[rows + 48 + 7 + 6] = 0x80; /* highest bit of the 31 */
-    seal(copy, s->record[1]);
+    seal_all(s, copy, s->record[1]);
     refuse(s, copy, EXPHIL_E_FORMAT, "row 1: action head 2 (many)");
     /* Another valid row: all hashes are fine but that of the content. */
     copy[rows] ^= 1;
@@ -303,13 +391,6 @@ static void test_bad_records(void **state)
     free(copy);
 }
 
-static void change_footer(uint8_t *copy, size_t at, size_t offset, uint64_t value)
-{
-    memcpy(copy + at + offset, &value, sizeof value);
-    uint64_t hash = xph_hash(copy + at, offsetof(xph_corpus_footer, hash));
-    memcpy(copy + at + offsetof(xph_corpus_footer, hash), &hash, sizeof hash);
-}
-
 static void test_bad_footer(void **state)
 {
     small *s = *state;
@@ -325,6 +406,10 @@ static void test_bad_footer(void **state)
     change_footer(copy, s->footer, offsetof(xph_corpus_footer, offsets_hash),
                   xph_hash(copy + s->footer + sizeof(xph_corpus_footer), 24));
     refuse(s, copy, EXPHIL_E_FORMAT, "offsets");
+    copy[s->footer + sizeof(xph_corpus_footer) + 24] ^= 1;
+    refuse(s, copy, EXPHIL_E_FORMAT, "columns of the footer");
+    change_footer(copy, s->footer, offsetof(xph_corpus_footer, reserved), 1);
+    refuse(s, copy, EXPHIL_E_FORMAT, "reserved");
     free(copy);
 }
 
@@ -343,8 +428,8 @@ static void test_bad_header(void **state)
     small *s = *state;
     uint8_t *copy = malloc(s->bytes);
     memcpy(copy, s->data, s->bytes);
-    change_header(copy, offsetof(xph_corpus_header, version), 2);
-    refuse(s, copy, EXPHIL_E_FORMAT, "version 2");
+    change_header(copy, offsetof(xph_corpus_header, version), 3);
+    refuse(s, copy, EXPHIL_E_FORMAT, "version 3");
     change_header(copy, offsetof(xph_corpus_header, type), EXPHIL_TYPE_F16);
     refuse(s, copy, EXPHIL_E_UNSUPPORTED, "f16");
     change_header(copy, offsetof(xph_corpus_header, type), 77);
@@ -497,6 +582,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_torn_at_every_byte, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_zeroed_tail, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_every_bit, set_up, tear_down),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test_setup_teardown(test_trailing_bytes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_rows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_records, set_up, tear_down),
