@@ -25,11 +25,14 @@ typedef struct importing {
     exphil_slp *slp;
     exphil_slp_info info;
     uint64_t game;
-    int64_t frames; /* of the replay */
-    /* Rows of the episode that is being gathered; room for all frames. */
+    int64_t frames;  /* of the replay */
+    int64_t run_end; /* position behind the frames that follow each other */
+    /* Rows of the episode that is being gathered: room for the rest of the run, so that an episode without gaps
+     * is kept as it is. hasher has the hashes of its whole pieces, made while they are in the cache. */
     xph_block *scratch;
     xph_block_room room;
     int64_t gathered;
+    xph_hasher hasher;
     xph_episode_facts facts; /* of the player at hand */
     xph_episode *episodes;   /* finished */
     int64_t count, episode_room;
@@ -97,54 +100,99 @@ static exphil_status check_players(const importing *in, exphil_error *error)
 
 /* ---- rows -------------------------------------------------------------------------------------------- */
 
-/* What has been gathered becomes an episode of its own. */
-static exphil_status finish_episode(importing *in, exphil_error *error)
+/* The piece that ends with the last row gathered. */
+static exphil_status finish_piece(importing *in, exphil_error *error)
 {
-    int64_t frames = in->gathered;
-    if (!frames) return EXPHIL_OK;
     const xph_row_shape *shape = &in->dataset->shape;
-    xph_episode *episodes =
-        xph_grow(in->context, in->episodes, &in->episode_room, in->count + 1, sizeof *episodes, error);
-    if (!episodes) return EXPHIL_E_MEMORY;
-    in->episodes = episodes;
+    int64_t first = (in->gathered - 1) / XPH_PIECE * XPH_PIECE, frames = in->gathered - first;
+    uint64_t hash = xph_piece_hash(shape, in->scratch, first, frames);
+    xph_hash_add(&in->hasher, &hash, sizeof hash);
+    xph_flaw flaw = xph_rows_flaw(shape, in->scratch, first, frames);
+    if (flaw.kind == XPH_FLAW_NONE) return EXPHIL_OK;
+    return xph_fail_within(error, xph_flaw_fail(shape, &flaw, error),
+                           "the encoder made a row that is no row");
+}
+
+/* The gathered rows in a block of their length. */
+static exphil_status take_block(importing *in, xph_block **taken, exphil_error *error)
+{
+    const xph_row_shape *shape = &in->dataset->shape;
+    int64_t frames = in->gathered;
+    if (frames == in->scratch->frames) {
+        *taken = in->scratch;
+        in->scratch = NULL;
+        return EXPHIL_OK;
+    }
     xph_block *block;
     xph_block_room room;
     XPH_TRY(xph_block_create(in->context, shape, frames, &block, &room, error));
     memcpy(room.floats, in->room.floats, (size_t)(frames * shape->floats) * sizeof *room.floats);
     memcpy(room.ids, in->room.ids, (size_t)(frames * shape->ids) * sizeof *room.ids);
     memcpy(room.actions, in->room.actions, (size_t)(frames * shape->action_bytes));
-    block->hash = xph_rows_hash(shape, block, 0, frames);
+    *taken = block;
+    return EXPHIL_OK;
+}
+
+/* What has been gathered becomes an episode of its own. */
+static exphil_status finish_episode(importing *in, exphil_error *error)
+{
+    int64_t frames = in->gathered;
+    if (!frames) return EXPHIL_OK;
+    if (frames % XPH_PIECE) XPH_TRY(finish_piece(in, error));
+    xph_episode *episodes =
+        xph_grow(in->context, in->episodes, &in->episode_room, in->count + 1, sizeof *episodes, error);
+    if (!episodes) return EXPHIL_E_MEMORY;
+    in->episodes = episodes;
+    xph_block *block;
+    XPH_TRY(take_block(in, &block, error));
+    block->hash = xph_hash_end(&in->hasher);
     block->facts = in->facts;
     episodes[in->count++] = (xph_episode){.block = block, .frames = frames, .hash = block->hash};
     in->gathered = 0;
-    xph_flaw flaw = xph_rows_flaw(shape, block, 0, frames);
-    if (flaw.kind == XPH_FLAW_NONE) return EXPHIL_OK;
-    return xph_fail_within(error, xph_flaw_fail(shape, &flaw, error),
-                           "the encoder made a row that is no row");
+    return EXPHIL_OK;
 }
 
-/* The row of the frame at this position behind those gathered. False: there is none. */
-static bool gather(importing *in, int64_t position)
+/* Room for an episode that begins at this position. */
+static exphil_status begin_episode(importing *in, int64_t position, exphil_error *error)
 {
+    xph_hash_begin(&in->hasher);
+    if (position < in->run_end && in->scratch) return EXPHIL_OK; /* the run's room is large enough */
+    int64_t end = position + 1;
+    while (end < in->frames &&
+           exphil_slp_frame_at(in->slp, end)->frame == exphil_slp_frame_at(in->slp, end - 1)->frame + 1 &&
+           (!in->config.last_frame || exphil_slp_frame_at(in->slp, end)->frame <= in->config.last_frame))
+        end++;
+    in->run_end = end;
+    xph_block_release(in->scratch);
+    in->scratch = NULL;
+    return xph_block_create(in->context, &in->dataset->shape, end - position, &in->scratch, &in->room, error);
+}
+
+/* The row of the frame at this position behind those gathered. *found false: there is none. */
+static exphil_status gather(importing *in, int64_t position, bool *found, exphil_error *error)
+{
+    *found = false;
     const exphil_slp_frame *frame = exphil_slp_frame_at(in->slp, position);
     const exphil_slp_frame *before = exphil_slp_frame_at(in->slp, position - 1);
-    if (!before || before->frame != frame->frame - 1) return false;
+    if (!before || before->frame != frame->frame - 1) return EXPHIL_OK;
     const xph_row_shape *shape = &in->dataset->shape;
     int32_t port = in->facts.port, action[EXPHIL_HEADS_MAX];
     exphil_melee_frame state;
     exphil_pad pad;
-    if (!xph_melee_game_state(in->slp, position - 1, port, in->facts.opponent_port, &state)) return false;
-    if (!xph_melee_game_pad(in->slp, position, port, &pad)) return false;
+    if (!xph_melee_game_state(in->slp, position - 1, port, in->facts.opponent_port, &state)) return EXPHIL_OK;
+    if (!xph_melee_game_pad(in->slp, position, port, &pad)) return EXPHIL_OK;
     const char *culprit;
     int64_t row = in->gathered;
-    if (xph_melee_pad_encode(in->codec, &pad, action, &culprit) < 0) return false;
+    if (xph_melee_pad_encode(in->codec, &pad, action, &culprit) < 0) return EXPHIL_OK;
+    if (!row) XPH_TRY(begin_episode(in, position, error));
     if (xph_melee_encode(in->layout, &state, in->room.floats + row * shape->floats,
                          in->room.ids + row * shape->ids, &culprit) < 0)
-        return false;
+        return EXPHIL_OK;
     xph_action_pack(shape, action, in->room.actions + row * shape->action_bytes);
     if (!row) in->facts.first_game_frame = frame->frame;
     in->gathered++;
-    return true;
+    *found = true;
+    return in->gathered % XPH_PIECE ? EXPHIL_OK : finish_piece(in, error);
 }
 
 /* Does the frame at this position go on where the last gathered one ended? */
@@ -157,6 +205,7 @@ static bool follows(const importing *in, int64_t position)
 static exphil_status import_player(importing *in, int32_t port, exphil_error *error)
 {
     int32_t opponent = opponent_of(in, port);
+    in->run_end = 0;
     in->facts = (xph_episode_facts){.game = in->game,
                                     .port = port,
                                     .opponent_port = opponent,
@@ -170,7 +219,9 @@ static exphil_status import_player(importing *in, int32_t port, exphil_error *er
         if (position % LOOK_EVERY == 0 && xph_cancelled(in->context))
             return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
         if (in->gathered && !follows(in, position)) XPH_TRY(finish_episode(in, error));
-        if (gather(in, position)) {
+        bool found;
+        XPH_TRY(gather(in, position, &found, error));
+        if (found) {
             in->result.frames++;
         } else {
             in->result.frames_masked++;
@@ -191,7 +242,6 @@ static exphil_status import_all(importing *in, exphil_error *error)
                            in->info.stop == EXPHIL_SLP_STOP_UNKNOWN_CODE;
     in->frames = exphil_slp_frame_count(in->slp);
     if (!in->frames) return EXPHIL_OK;
-    XPH_TRY(xph_block_create(in->context, &in->dataset->shape, in->frames, &in->scratch, &in->room, error));
     for (int32_t port = 1; port <= PORTS; port++) {
         if (fits(in, port) && port != in->config.opponent_port) XPH_TRY(import_player(in, port, error));
     }

@@ -164,7 +164,7 @@ static int64_t find_not_finite(const float *values, int64_t count)
     for (int64_t from = 0; from < count; from += 1024) {
         int64_t to = from + 1024 < count ? from + 1024 : count;
         uint32_t bad = 0;
-        for (int64_t i = from; i < to; i++) bad |= (uint32_t)not_finite(values[i]);
+        for (int64_t i = from; i < to; i++) bad |= not_finite(values[i]) ? ~0u : 0u;
         for (int64_t i = from; bad && i < to; i++) {
             if (not_finite(values[i])) return i;
         }
