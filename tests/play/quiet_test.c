@@ -3,74 +3,17 @@
 #include "play_case.h"
 
 #include "melee_frame.h"
+#include "traps.h"
 
-#include <dlfcn.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { HEADS = 3, LOGITS = 12, STEPS = 100000 };
-
-/* ---- traps ------------------------------------------------------------------------------------------------------- */
-
-/* These names come before the C library's, since the tests link the library statically. */
-static atomic_llong locks;
-static pthread_t watched; /* threads of the pool, on their way to sleep, do not count */
-
-static int count_and(const char *name, void *object)
-{
-    int (*next)(void *) = NULL;
-    void *found = dlsym(RTLD_NEXT, name);
-    memcpy(&next, &found, sizeof next);
-    if (pthread_equal(pthread_self(), watched)) atomic_fetch_add(&locks, 1);
-    return next(object);
-}
-
-#define TRAP(name, type)                                                                                     \
-  int name(type *object);                                                                                    \
-  int name(type *object)                                                                                     \
-  {                                                                                                          \
-    return count_and(#name, object);                                                                         \
-  }
-TRAP(pthread_mutex_lock, pthread_mutex_t)
-TRAP(pthread_mutex_trylock, pthread_mutex_t)
-TRAP(pthread_mutex_unlock, pthread_mutex_t)
-TRAP(pthread_cond_signal, pthread_cond_t)
-TRAP(pthread_cond_broadcast, pthread_cond_t)
-TRAP(pthread_rwlock_rdlock, pthread_rwlock_t)
-TRAP(pthread_rwlock_wrlock, pthread_rwlock_t)
-
-/* What the C library itself gives out: the allocator hook alone would not see a plain malloc. */
-static atomic_llong mallocs;
-#ifndef EXPHIL_SANITIZE
-void *__libc_malloc(size_t bytes);
-void *__libc_calloc(size_t count, size_t bytes);
-void *__libc_realloc(void *pointer, size_t bytes);
-void *malloc(size_t bytes)
-{
-    atomic_fetch_add(&mallocs, 1);
-    return __libc_malloc(bytes);
-}
-void *calloc(size_t count, size_t bytes)
-{
-    atomic_fetch_add(&mallocs, 1);
-    return __libc_calloc(count, bytes);
-}
-void *realloc(void *pointer, size_t bytes)
-{
-    atomic_fetch_add(&mallocs, 1);
-    return __libc_realloc(pointer, bytes);
-}
-#endif
 
 /* ---- what is run ------------------------------------------------------------------------------------------------- */
 
@@ -161,13 +104,14 @@ static void nothing_is_allocated_or_locked(void **state)
         bench b;
         bench_make(&b, mode);
         assert_true(hot(&b, 0));
-        long long before[] = {atomic_load(&b.memory.calls), atomic_load(&locks), atomic_load(&mallocs)};
+        long long before[] = {atomic_load(&b.memory.calls), atomic_load(&trap_locks),
+                              atomic_load(&trap_mallocs)};
         bool fine = true;
         for (int64_t t = 0; t < steps_of(mode); t++) fine &= hot(&b, t);
         assert_true(fine);
         assert_int_equal(atomic_load(&b.memory.calls), before[0]);
-        assert_int_equal(atomic_load(&locks), before[1]);
-        assert_int_equal(atomic_load(&mallocs), before[2]);
+        assert_int_equal(atomic_load(&trap_locks), before[1]);
+        assert_int_equal(atomic_load(&trap_mallocs), before[2]);
         bench_free(&b);
     }
 }
@@ -177,39 +121,24 @@ static void traps_work(void **state)
 {
     (void)state;
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    long long before = atomic_load(&locks);
+    long long before = atomic_load(&trap_locks);
     pthread_mutex_lock(&mutex);
     pthread_mutex_unlock(&mutex);
-    assert_int_equal(atomic_load(&locks), before + 2);
+    assert_int_equal(atomic_load(&trap_locks), before + 2);
 #ifndef EXPHIL_SANITIZE
-    before = atomic_load(&mallocs);
+    before = atomic_load(&trap_mallocs);
     void *volatile some = malloc(10);
     free(some);
-    assert_int_equal(atomic_load(&mallocs), before + 1);
+    assert_int_equal(atomic_load(&trap_mallocs), before + 1);
 #endif
     bench b;
-    before = atomic_load(&locks);
+    before = atomic_load(&trap_locks);
     bench_make(&b, 0); /* creation may lock, and does */
-    assert_true(atomic_load(&locks) > before);
+    assert_true(atomic_load(&trap_locks) > before);
     bench_free(&b);
 }
 
 #ifndef EXPHIL_SANITIZE /* sanitizers call the system themselves */
-
-/* From here on any system call ends the process, but for its end and, where the clock has no page of its own, the clock. */
-static bool give_up_system_calls(void)
-{
-    struct sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clock_gettime, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const struct sock_fprog filter = {sizeof program / sizeof program[0], program};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
 
 enum { FINE = 0, WRONG = 3, NO_SECCOMP = 4 };
 
@@ -220,7 +149,7 @@ static void child_life(int32_t mode, bool guilty)
     (void)setrlimit(RLIMIT_CORE, &no_core);
     bench_make(&b, mode); /* here: what was made before fork() is refused */
     bool fine = hot(&b, 0);
-    if (!give_up_system_calls()) _exit(NO_SECCOMP);
+    if (!traps_give_up_system_calls()) _exit(NO_SECCOMP);
     for (int64_t t = 0; t < steps_of(mode); t++) fine &= hot(&b, t);
     if (guilty) (void)getppid();
     _exit(fine ? FINE : WRONG);
@@ -338,7 +267,7 @@ static void host_modes_are_not_felt(void **state)
 
 int main(void)
 {
-    watched = pthread_self();
+    traps_watch();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traps_work),
         cmocka_unit_test(nothing_is_allocated_or_locked),
