@@ -15,8 +15,10 @@ int eval_command(int argc, char **argv);
 int play_command(int argc, char **argv);
 int corpus_command(int argc, char **argv);
 int info_command(int argc, char **argv);
+int quantize_command(int argc, char **argv);
 int plot_command(int argc, char **argv);
 int drill_command(int argc, char **argv);
+int bench_command(int argc, char **argv);
 
 /* ---- shared by the commands (data.c, console.c) -------------------------------------------------------- */
 
@@ -50,6 +52,10 @@ int complain(const char *what, const exphil_error *error);
 void print_json(json_t *object);
 json_t *report_json(const exphil_report *report, const exphil_spec *spec);
 void print_report(const exphil_report *report, const exphil_spec *spec);
+/* What matrices are held in: "f32", "f64", "bf16", "int8". */
+const char *weights_word(int32_t type);
+json_t *comparison_json(const exphil_comparison *comparison, const exphil_spec *spec);
+void print_comparison(const exphil_comparison *comparison, const exphil_spec *spec);
 
 /* Progress of a long command: a bar on a terminal, a plain line every few seconds elsewhere, nothing when quiet. */
 typedef struct progress {

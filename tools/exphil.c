@@ -17,9 +17,13 @@ static const command commands[] = {
     {"eval", eval_command, "score a policy against recorded play, beside its baselines"},
     {"play", play_command, "play a policy frame by frame through a replay"},
     {"corpus", corpus_command, "turn replays into one corpus file"},
+    {"quantize", quantize_command, "weights of fewer bits: smaller, faster, and how much they differ"},
     {"info", info_command, "what a weights, corpus or replay file holds"},
     {"plot", plot_command, "draw training logs as SVG"},
     {"drill", drill_command, "a small scripted world: something to learn and to play"},
+#ifdef EXPHIL_HAVE_BENCH
+    {"bench", bench_command, "measure this machine: steps, training, kernels, data"},
+#endif
 };
 
 static void show_help(FILE *to)

@@ -1,0 +1,30 @@
+/* The subjects of `exphil bench`. Each fills a report; false: something that must not fail did, said on stderr. */
+#ifndef EXPHIL_BENCH_BENCH_H
+#define EXPHIL_BENCH_BENCH_H
+
+#include "report.h"
+
+typedef struct bench_options {
+    const char *isa;     /* at most; NULL: the best */
+    const char *replays; /* folder of .slp; NULL: none */
+    const char *folder;  /* for files made on the way; NULL: the system's */
+    int64_t threads;     /* of training and kernels; 0: one after the other 1 and 2 for training, else 1 */
+    double effort;       /* 1: as documented; less: shorter */
+    bool quick;          /* everything once, for a look whether it works */
+    bool candidates;     /* kernels: all that accept, not only the one that is chosen */
+    int filters;         /* only rows whose subject, what or how holds one of these */
+    char **filter;
+    bench_floors floors;
+} bench_options;
+
+/* Is it asked for? */
+bool bench_wanted(const bench_options *options, const char *subject, const char *what);
+/* Rounds and time scaled by the options. */
+bench_effort bench_effort_of(const bench_options *options);
+
+bool bench_kernels(bench_report *report, const bench_options *options);
+bool bench_step(bench_report *report, const bench_options *options);
+bool bench_train(bench_report *report, const bench_options *options);
+bool bench_data(bench_report *report, const bench_options *options);
+
+#endif

@@ -1,0 +1,132 @@
+/* `exphil bench`: how fast this machine steps, trains, reads, and what of that the machine itself would allow. */
+#include "commands.h"
+#include "options.h"
+
+#include "bench.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct subject {
+    const char *name;
+    bool (*run)(bench_report *report, const bench_options *options);
+    const char *about;
+} subject;
+
+static bool only_floors(bench_report *report, const bench_options *options)
+{
+    (void)report, (void)options;
+    return true;
+}
+
+static const subject subjects[] = {
+    {"floors", only_floors, "what one core can do: multiply-adds, reading memory"},
+    {"kernels", bench_kernels, "every operation at the shapes of training and of play"},
+};
+
+typedef struct output {
+    const char *out, *plot;
+    bool json, plain;
+} output;
+
+static const subject *subject_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++)
+        if (strcmp(subjects[i].name, name) == 0) return &subjects[i];
+    return NULL;
+}
+
+static bool give(bench_report *report, const output *to)
+{
+    bool good = true;
+    if (to->plot) good = bench_chart(report->root, to->plot);
+    if (to->out && json_dump_file(report->root, to->out, JSON_INDENT(1) | JSON_REAL_PRECISION(8)) != 0) {
+        fprintf(stderr, "exphil: %s: cannot be written\n", to->out);
+        good = false;
+    }
+    if (to->json)
+        print_json(json_incref(report->root));
+    else if (report->met + report->missed)
+        printf("%d of %d bars met\n", (int)report->met, (int)(report->met + report->missed));
+    return good;
+}
+
+static int bench(const subject *s, bench_options *options, const output *to)
+{
+    bench_report report;
+    bench_place place = bench_take_place(!to->plain, !to->plain);
+    if (!bench_report_begin(&report, s->name, to->json, &place)) {
+        fprintf(stderr, "exphil: bench: cannot tell the machine\n");
+        return 1;
+    }
+    if (!place.fifo && !to->plain)
+        bench_report_note(&report,
+                          "without real-time priority (needs root or CAP_SYS_NICE): tails are those of a "
+                          "machine that is shared");
+    bench_floors_measure(&options->floors, options->threads > 1 ? (int)options->threads : 1,
+                         options->quick ? 1e6 : 60e6);
+    bench_report_floors(&report, &options->floors);
+    bool good = s->run(&report, options);
+    good = give(&report, to) && good;
+    json_decref(report.root);
+    return good ? 0 : 1;
+}
+
+static bool check(const bench_options *o, const output *to)
+{
+    if (o->threads < 0 || o->threads > 64) {
+        fprintf(stderr, "exphil: --threads wants 1 to 64\n");
+        return false;
+    }
+    if (o->effort <= 0 || o->effort > 100) {
+        fprintf(stderr, "exphil: --effort wants a number above 0, at most 100\n");
+        return false;
+    }
+    (void)to;
+    return true;
+}
+
+int bench_command(int argc, char **argv)
+{
+    bench_options o = {.effort = 1};
+    output to = {0};
+    const option_entry entries[] = {
+        {"isa", OPTION_TEXT, &o.isa, "NAME",
+         "instruction set at most: ref, avx2, avx512 (default: the best)"},
+        {"threads", OPTION_INT, &o.threads, "N",
+         "kernels: on so many threads (default 1); train: these only"},
+        {"candidates", OPTION_FLAG, &o.candidates, NULL,
+         "kernels: every way of computing it, not only the chosen"},
+        {"replays", OPTION_TEXT, &o.replays, "FOLDER",
+         "data: replays to read (default: none, that part is left out)"},
+        {"folder", OPTION_TEXT, &o.folder, "FOLDER",
+         "data: where to put a corpus for a while (default: /tmp)"},
+        {"effort", OPTION_NUMBER, &o.effort, "X", "so many times the usual time for each row (default 1)"},
+        {"quick", OPTION_FLAG, &o.quick, NULL, "everything once and small: does it run?"},
+        {"plain", OPTION_FLAG, &to.plain, NULL, "neither pinned to a core nor with real-time priority"},
+        {"out", OPTION_TEXT, &to.out, "FILE", "also write the result as JSON"},
+        {"plot", OPTION_TEXT, &to.plot, "FILE.svg", "also draw the shares of the floors"},
+        {"json", OPTION_FLAG, &to.json, NULL, "print one JSON object (default: a table while it runs)"},
+        {NULL, 0, NULL, NULL, NULL},
+    };
+    const option_command command = {
+        .usage = "bench [OPTIONS] SUBJECT [WORD]...",
+        .about = "Measures this machine: the median of interleaved rounds, with its quartiles and tail, "
+                 "beside the\n"
+                 "floor that the processor or its memory sets, measured in the same run.\n"
+                 "SUBJECT is floors or kernels. With WORDs only rows\n"
+                 "are measured whose name holds one of them.",
+        .entry = entries};
+    int count, status;
+    if (!options_read(&command, argc, argv, &count, &status)) return status;
+    const subject *s = count >= 1 ? subject_of(argv[1]) : NULL;
+    if (!s) {
+        fprintf(stderr, "exphil: bench wants a subject:\n");
+        for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++)
+            fprintf(stderr, "  %-8s %s\n", subjects[i].name, subjects[i].about);
+        return 2;
+    }
+    o.filters = count - 1;
+    o.filter = argv + 2;
+    return check(&o, &to) ? bench(s, &o, &to) : 2;
+}
