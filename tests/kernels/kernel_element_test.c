@@ -11,6 +11,10 @@ static double sigmoid(double x)
 {
     return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
 }
+static double exp_down(double x)
+{
+    return exp(-fabs(x));
+}
 static double silu(double x)
 {
     return x * sigmoid(x);
@@ -27,6 +31,10 @@ static double softplus(double x)
 static float f32_exp(float x)
 {
     return real_exp(x);
+}
+static float f32_exp_down(float x)
+{
+    return real_exp_down(x);
 }
 static float f32_log(float x)
 {
@@ -70,17 +78,21 @@ typedef struct function {
     double floor;     /* and absolute */
 } function;
 
-/* SiLU's slope crosses 0: there only its absolute error is small. exp2 for x <= 0 ends at 2^-126. */
+/* exp ends at 2^-125.5, softplus with it, sigmoid (and so SiLU) at 2^-128. SiLU's slope crosses 0: there only its absolute error is small. exp2 for
+ * x <= 0 ends at 2^-126. Over every single float exp is within 0.92. */
+#define END 0x1.6cp-126
 static const function functions[] = {
-    {"exp", f32_exp, exp, -INFINITY, INFINITY, 1.1, 0},
+    {"exp", f32_exp, exp, -INFINITY, INFINITY, 0.92, END},
+    {"exp of -|x|", f32_exp_down, exp_down, -INFINITY, INFINITY, 0.92, END},
     {"log", f32_log, log, -INFINITY, INFINITY, 2.0, 0},
     {"tanh", f32_tanh, tanh, -INFINITY, INFINITY, 2.6, 0},
-    {"sigmoid", f32_sigmoid, sigmoid, -INFINITY, INFINITY, 2.5, 0},
-    {"silu", f32_silu, silu, -1e30, INFINITY, 3.5, 1e-43},
+    {"sigmoid", f32_sigmoid, sigmoid, -INFINITY, INFINITY, 2.5, END},
+    {"silu", f32_silu, silu, -1e30, INFINITY, 3.5, 100 * END},
     {"silu slope", f32_silu_slope, silu_slope, -1e30, 1e30, 4.0, 1.5e-7},
-    {"softplus", f32_softplus, softplus, -INFINITY, INFINITY, 3.0, 0},
+    {"softplus", f32_softplus, softplus, -INFINITY, INFINITY, 3.0, END},
     {"log1p", f32_log1p, log1p, 0, 1, 3.0, 0},
-    {"exp2", f32_exp2, exp2, -126, 0, 1.2, 0},
+    {"exp2", f32_exp2, exp2, -126, 0, 4.0, 0},
+    {"exp2 near 0", f32_exp2, exp2, -0.1, 0, 2.2, 0},
 };
 
 static void check_at(const function *f, float x)

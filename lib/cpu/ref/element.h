@@ -1,9 +1,10 @@
-/* Functions of one number for the kernels: exp, log, log1p, sigmoid, SiLU, tanh, softplus. Part of real.h.
+/* Functions of one number for the kernels: exp, log, log1p, sigmoid, SiLU, tanh, softplus. Part of real.h; the
+ * same for registers: vec_element.h.
  *
- * Single precision: own polynomials (Chebyshev fits made with 120 bits), no branches and no tables, so that
- * loops over them vectorise and give the same bits at every width. Within a few ulp on the whole range,
- * denormal results included; NaN gives NaN; nothing overflows on the way. Double precision is the reference
- * and uses libm.
+ * Single precision: own polynomials (Chebyshev fits made with 150 bits), no branches and no tables, one division
+ * at most, so that loops over them vectorise and give the same bits at every width. Within a few ulp on the whole
+ * range; NaN gives NaN; nothing overflows on the way. Denormals are slow on many processors, so an exponential
+ * below 2^-125.5 is 0, and what is made of it too. Double precision is the reference and uses libm.
  */
 #ifndef XPH_CPU_REF_ELEMENT_H
 #define XPH_CPU_REF_ELEMENT_H
@@ -32,6 +33,10 @@ XPH_INLINE real real_exp2_falling(real x)
 {
     return exp2(x);
 }
+XPH_INLINE real real_exp_down(real x)
+{
+    return exp(-fabs(x));
+}
 
 #else
 
@@ -50,74 +55,100 @@ XPH_INLINE float float_from(uint32_t bits)
 }
 
 /* x + 1.5*2^23 rounds x to the nearest integer, which then stands in the low bits of the sum. */
-#  define ROUNDER  12582912.0f
-#  define LN2_HIGH 0x1.62e43p-1f
-#  define LN2_LOW  (-0x1.05c61p-29f)
+#  define ROUNDER     12582912.0f
+#  define LN2_HIGH    0x1.62e43p-1f
+#  define LN2_LOW     (-0x1.05c61p-29f)
 
-/* e^r - 1 for |r| <= ln2/2; error of the polynomial 8e-9. */
-XPH_INLINE float exp_reduced(float r)
-{
-    float q = FMA(0x1.6d117cp-10f, r, 0x1.120be2p-7f);
-    q = FMA(q, r, 0x1.555518p-5f);
-    q = FMA(q, r, 0x1.5554dcp-3f);
-    q = FMA(q, r, 0.5f);
-    return FMA(r * r, q, r);
-}
+/* 2 e^r = 2 + 2 r + r^2 + EXP_3 r^3 + ... + EXP_6 r^6 for |r| <= ln2/2, within 5e-9. */
+#  define EXP_3       0x1.555466p-2f
+#  define EXP_4       0x1.5552fep-4f
+#  define EXP_5       0x1.1257dap-6f
+#  define EXP_6       0x1.6ff26cp-9f
+#  define EXP_HIGHEST 88.8f    /* rounds to 2^128 */
+#  define EXP_LOWEST  (-87.5f) /* rounds to 2^-126, where exp ends */
 
-/* x = n ln2 + r; returns n as an integer in two's complement. x within +-120. */
-XPH_INLINE int32_t exp_reduce(float x, float *r)
+/* x = n ln2 + r, x within +-120; the low bits of what is returned are n + above. */
+XPH_INLINE float exp_reduce(float x, float above, float *r)
 {
-    float shifted = FMA(x, 0x1.715476p+0f, ROUNDER);
-    float n = shifted - ROUNDER;
+    float shifted = FMA(x, 0x1.715476p+0f, ROUNDER + above), n = shifted - (ROUNDER + above);
     *r = FMA(n, -LN2_LOW, FMA(n, -LN2_HIGH, x));
-    return (int32_t)(float_bits(shifted) - float_bits(ROUNDER));
+    return shifted;
 }
 
-XPH_INLINE float power_of_two(int32_t n)
+/* 2^(k - 127) of the k in the low bits of shifted, 0 <= k <= 255: 0 and infinity at the ends. */
+XPH_INLINE float power_of_two(float shifted)
 {
-    return float_from((uint32_t)(n + 127) << 23);
+    return float_from(float_bits(shifted) << 23);
 }
 
-/* Two factors of 2^(n/2): the first product is exact, the second rounds once, also into the denormals and to
- * infinity. A NaN passes both comparisons and every product. */
+/* e^c for c in [EXP_LOWEST, EXP_HIGHEST] or NaN: twice the polynomial, times 2^(n-1), which is a number up to n = 128
+ * and 0 from n = -126 down: the product overflows where it should, and is never a denormal. */
+XPH_INLINE float exp_within(float c)
+{
+    float r, shifted = exp_reduce(c, 126.0f, &r);
+    float q = FMA(EXP_6, r, EXP_5);
+    q = FMA(q, r, EXP_4);
+    q = FMA(q, r, EXP_3);
+    q = FMA(q, r, 1.0f);
+    q = FMA(q, r, 2.0f);
+    return FMA(q, r, 2.0f) * power_of_two(shifted);
+}
+
 XPH_INLINE real real_exp(real x)
 {
-    float r, c = x > 89.0f ? 89.0f : x;
-    c = c < -104.0f ? -104.0f : c;
-    int32_t n = exp_reduce(c, &r), half = n >> 1;
-    return (exp_reduced(r) + 1.0f) * power_of_two(half) * power_of_two(n - half);
+    float c = x > EXP_HIGHEST ? EXP_HIGHEST : x;
+    return exp_within(c < EXP_LOWEST ? EXP_LOWEST : c);
+}
+
+/* e^-|x| */
+XPH_INLINE real real_exp_down(real x)
+{
+    float c = -REAL_ABS(x);
+    return exp_within(c < EXP_LOWEST ? EXP_LOWEST : c);
 }
 
 /* 2^f = 1 + EXP2_0 f + ... + EXP2_5 f^6 for |f| <= 1/2, within 4e-9. */
-#  define EXP2_0   0x1.62e430p-1f
-#  define EXP2_1   0x1.ebfbe0p-3f
-#  define EXP2_2   0x1.c6af6cp-5f
-#  define EXP2_3   0x1.3b2a52p-7f
-#  define EXP2_4   0x1.5f0956p-10f
-#  define EXP2_5   0x1.441412p-13f
+#  define EXP2_0      0x1.62e430p-1f
+#  define EXP2_1      0x1.ebfbe0p-3f
+#  define EXP2_2      0x1.c6af6cp-5f
+#  define EXP2_3      0x1.3b2a52p-7f
+#  define EXP2_4      0x1.5f0956p-10f
+#  define EXP2_5      0x1.441412p-13f
 
-/* 2^x for x <= 0, cheaper than exp: no infinity to reach, and below 2^-126 it stays there. The low bits of
- * `shifted` are the exponent; those above it leave by the shift. */
+/* 2^f = 1 + FALL_1 f + ... + FALL_5 f^5 for 0 <= f <= 1, exact at both ends, within 1.8e-7, and 2.4e-8 above 0.9: a
+ * decay near 1 is remembered for long, so its errors count for more. */
+#  define FALL_1      0x1.62e530p-1f
+#  define FALL_2      0x1.ebc832p-3f
+#  define FALL_3      0x1.ca0f7ap-5f
+#  define FALL_4      0x1.22cd16p-7f
+#  define FALL_5      0x1.f92ee6p-10f
+
+/* 2^x for x <= 0, cheaper than exp: no infinity to reach, and below 2^-126 it stays there. Within 2 units of the
+ * last place, 1 near x = 0. Rounding down by hand: the instruction is not everywhere. */
 XPH_INLINE real real_exp2_falling(real x)
 {
     float c = x < -126.0f ? -126.0f : x;
-    float shifted = c + ROUNDER, f = c - (shifted - ROUNDER);
-    float q = FMA(EXP2_5, f, EXP2_4);
-    q = FMA(q, f, EXP2_3);
-    q = FMA(q, f, EXP2_2);
-    q = FMA(q, f, EXP2_1);
-    q = FMA(q, f, EXP2_0);
-    return FMA(q, f, 1.0f) * float_from((float_bits(shifted) + 127u) << 23);
+    float shifted = c + ROUNDER, near = shifted - ROUNDER;
+    float below = near > c ? near - 1.0f : near, f = c - below;
+    float q = FMA(FALL_5, f, FALL_4);
+    q = FMA(q, f, FALL_3);
+    q = FMA(q, f, FALL_2);
+    q = FMA(q, f, FALL_1);
+    return FMA(q, f, 1.0f) * power_of_two(below + (ROUNDER + 127.0f));
 }
 
-/* 2 atanh(s) for |s| <= 1/3; error of the polynomial 4e-10. */
+/* 2 atanh(s) = 2 s + s^3 (ATANH_1 + ATANH_3 s^2 + ...) for |s| <= 1/3, within 4e-10. */
+#  define ATANH_1     0x1.555556p-1f
+#  define ATANH_3     0x1.9998d4p-2f
+#  define ATANH_5     0x1.24c926p-2f
+#  define ATANH_7     0x1.bc8cf8p-3f
+#  define ATANH_9     0x1.dba25ep-3f
 XPH_INLINE float twice_atanh(float s)
 {
-    float w = s * s;
-    float q = FMA(0x1.dba25ep-3f, w, 0x1.bc8cf8p-3f);
-    q = FMA(q, w, 0x1.24c926p-2f);
-    q = FMA(q, w, 0x1.9998d4p-2f);
-    q = FMA(q, w, 0x1.555556p-1f);
+    float w = s * s, q = FMA(ATANH_9, w, ATANH_7);
+    q = FMA(q, w, ATANH_5);
+    q = FMA(q, w, ATANH_3);
+    q = FMA(q, w, ATANH_1);
     return FMA(s * w, q, 2.0f * s);
 }
 
@@ -142,22 +173,30 @@ XPH_INLINE real real_log(real x)
     return x < REAL_INFINITY ? y : x;
 }
 
-/* t = e^(-2|x|) - 1; tanh|x| = -t / (2 + t). From |x| = 10 on the result is 1 in single precision. */
+#  define TANH_3 0x1.5554dcp-3f
+#  define TANH_4 0x1.555518p-5f
+#  define TANH_5 0x1.120be2p-7f
+#  define TANH_6 0x1.6d117cp-10f
+
+/* t = e^(-2|x|) - 1; tanh|x| = -t / (2 + t). From |x| = 10 on the result is 1 in single precision. e^r - 1 =
+ * r + r^2 q here, which keeps the digits of a tiny r; error of the polynomial 8e-9. */
 XPH_INLINE real real_tanh(real x)
 {
-    float r, a = REAL_ABS(x), c = a > 20.0f ? 20.0f : a;
-    int32_t n = exp_reduce(-2.0f * c, &r);
-    float scale = power_of_two(n), t = FMA(exp_reduced(r), scale, scale - 1.0f);
+    float r, a = REAL_ABS(x), shifted = exp_reduce(-2.0f * (a > 20.0f ? 20.0f : a), 127.0f, &r);
+    float q = FMA(TANH_6, r, TANH_5);
+    q = FMA(q, r, TANH_4);
+    q = FMA(q, r, TANH_3);
+    q = FMA(q, r, 0.5f);
+    float scale = power_of_two(shifted), t = FMA(FMA(r * r, q, r), scale, scale - 1.0f);
     return __builtin_copysignf(t / (2.0f + t), x);
 }
 
 #endif
 
-/* 1 / (1 + e^-x), through e^-|x| so that neither side overflows or loses digits. */
+/* 1 / (1 + e^-x): 1 beside a small power loses nothing that counts, and beside infinity gives 0. */
 XPH_INLINE real real_sigmoid(real x)
 {
-    real e = real_exp(-REAL_ABS(x));
-    return (x < R(0.0) ? e : R(1.0)) / (R(1.0) + e);
+    return R(1.0) / (R(1.0) + real_exp(-x));
 }
 
 XPH_INLINE real real_silu(real x)
@@ -165,18 +204,17 @@ XPH_INLINE real real_silu(real x)
     return x * real_sigmoid(x);
 }
 
-/* Derivative of SiLU: s + x s (1 - s) with s = sigmoid(x), 1 - s = sigmoid(-x). */
+/* Derivative of SiLU: s + x s (1 - s) with s = sigmoid(x), 1 - s = e^-x s. Below -87 it counts as there. */
 XPH_INLINE real real_silu_slope(real x)
 {
-    real e = real_exp(-REAL_ABS(x)), large = R(1.0) / (R(1.0) + e), small = e * large;
-    real s = x < R(0.0) ? small : large, rest = x < R(0.0) ? large : small;
-    return FMA(x * s, rest, s);
+    real c = x < R(-87.0) ? R(-87.0) : x, e = real_exp(-c), s = R(1.0) / (R(1.0) + e);
+    return FMA(c * s, e * s, s);
 }
 
 /* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|). */
 XPH_INLINE real real_softplus(real x)
 {
-    return (x > R(0.0) ? x : R(0.0)) + real_log1p_unit(real_exp(-REAL_ABS(x)));
+    return (x > R(0.0) ? x : R(0.0)) + real_log1p_unit(real_exp_down(x));
 }
 
 #endif

@@ -54,6 +54,11 @@ XPH_INLINE vec vec_at_least(vec x, vec low)
 {
     return (vec)_mm512_max_ps((__m512)low, (__m512)x);
 }
+/* x > high ? high : x; a NaN in x stays. */
+XPH_INLINE vec vec_at_most(vec x, vec high)
+{
+    return (vec)_mm512_min_ps((__m512)high, (__m512)x);
+}
 #elif VEC_BYTES == 32
 XPH_INLINE vec vec_all(real x)
 {
@@ -67,6 +72,11 @@ XPH_INLINE vec vec_fma(vec a, vec b, vec c)
 XPH_INLINE vec vec_at_least(vec x, vec low)
 {
     return (vec)_mm256_max_ps((__m256)low, (__m256)x);
+}
+/* x > high ? high : x; a NaN in x stays. */
+XPH_INLINE vec vec_at_most(vec x, vec high)
+{
+    return (vec)_mm256_min_ps((__m256)high, (__m256)x);
 }
 #else
 XPH_INLINE vec vec_all(real x)
@@ -83,27 +93,56 @@ XPH_INLINE vec vec_fma(vec a, vec b, vec c)
 }
 #endif
 
-/* real_exp2_falling of every lane. */
 #if VEC_BYTES > 16
 typedef uint32_t vec_bits __attribute__((vector_size(VEC_BYTES)));
 
+/* power_of_two of every lane. */
+XPH_INLINE vec vec_power_of_two(vec shifted)
+{
+    return (vec)((vec_bits)shifted << 23);
+}
+
+/* The polynomial of real_exp2_falling. */
+XPH_INLINE vec vec_fall(vec f)
+{
+    vec q = vec_fma(vec_all(FALL_5), f, vec_all(FALL_4));
+    q = vec_fma(q, f, vec_all(FALL_3));
+    q = vec_fma(q, f, vec_all(FALL_2));
+    q = vec_fma(q, f, vec_all(FALL_1));
+    return vec_fma(q, f, vec_all(1.0f));
+}
+#endif
+
+/* real_exp2_falling of every lane; _near: of lanes that are not below -126. */
+#if VEC_BYTES == 64
+XPH_INLINE vec vec_exp2_falling_near(vec x)
+{
+    const int down = 1 | 8; /* x - rounded down, in silence */
+    return (vec)_mm512_scalef_ps((__m512)vec_fall((vec)_mm512_reduce_ps((__m512)x, down)), (__m512)x);
+}
 XPH_INLINE vec vec_exp2_falling(vec x)
 {
-    const vec rounder = vec_all(ROUNDER);
-    vec c = vec_at_least(x, vec_all(-126.0f));
-    vec shifted = c + rounder, f = c - (shifted - rounder);
-    vec q = vec_fma(vec_all(EXP2_5), f, vec_all(EXP2_4));
-    q = vec_fma(q, f, vec_all(EXP2_3));
-    q = vec_fma(q, f, vec_all(EXP2_2));
-    q = vec_fma(q, f, vec_all(EXP2_1));
-    q = vec_fma(q, f, vec_all(EXP2_0));
-    return vec_fma(q, f, vec_all(1.0f)) * (vec)(((vec_bits)shifted + 127u) << 23);
+    return vec_exp2_falling_near(vec_at_least(x, vec_all(-126.0f)));
+}
+#elif VEC_BYTES == 32
+XPH_INLINE vec vec_exp2_falling(vec x)
+{
+    vec c = vec_at_least(x, vec_all(-126.0f)), below = (vec)_mm256_floor_ps((__m256)c);
+    return vec_fall(c - below) * vec_power_of_two(below + vec_all(ROUNDER + 127.0f));
+}
+XPH_INLINE vec vec_exp2_falling_near(vec x)
+{
+    return vec_exp2_falling(x);
 }
 #else
 XPH_INLINE vec vec_exp2_falling(vec x)
 {
     for (int i = 0; i < VEC; i++) x[i] = real_exp2_falling(x[i]);
     return x;
+}
+XPH_INLINE vec vec_exp2_falling_near(vec x)
+{
+    return vec_exp2_falling(x);
 }
 #endif
 
