@@ -39,23 +39,137 @@ XPH_INLINE uint16_t narrow_bf16(float x)
 }
 
 /* Smallest number of 16 significant bits not below largest / 127, so that its multiples up to 127 are exact; 1 for a
- * row of zeros, and at least 2^-100, below which nothing is left of a weight. */
+ * row of zeros, at least 2^-100, below which nothing is left of a weight, at most 2^120, so that none is infinite. NaN
+ * where largest is NaN or infinite. */
 XPH_INLINE float i8_scale(float largest)
 {
-    float scale = largest / 127.0f;
-    if (!(scale > 0x1p-100f)) return largest > 0.0f ? 0x1p-100f : 1.0f;
-    uint32_t bits = bits_of_float(scale);
-    return float_of_bits((bits + 0xffu) & ~(uint32_t)0xffu);
+    if (!(largest < __builtin_inff())) return __builtin_nanf("");
+    if (largest <= 127.0f * 0x1p-100f) return largest > 0.0f ? 0x1p-100f : 1.0f;
+    uint32_t bits = bits_of_float(largest / 127.0f);
+    float scale = float_of_bits((bits + 0xffu) & ~(uint32_t)0xffu);
+    return scale < 0x1p120f ? scale : 0x1p120f;
 }
 
-/* Nearest even of w / scale, within +-127. */
+/* Nearest even integer of a number within +-2^22, of a NaN 0. */
+XPH_INLINE int32_t nearest_integer(float x)
+{
+    const float rounder = 12582912.0f; /* 1.5 * 2^23: of it and small numbers the last bit counts 1 */
+    return x == x ? (int32_t)(bits_of_float(x + rounder) - bits_of_float(rounder)) : 0;
+}
+
+/* w / scale, within +-127. */
 XPH_INLINE int8_t i8_of(float w, float scale)
 {
-    const float rounder = 12582912.0f; /* 1.5 * 2^23 */
     float q = w / scale;
     q = q > 127.0f ? 127.0f : q;
     q = q < -127.0f ? -127.0f : q;
-    return (int8_t)(int32_t)((q + rounder) - rounder);
+    return (int8_t)nearest_integer(q);
 }
+
+/* The largest |x|, as bits: these order as the numbers do, with infinity and then NaN above all. */
+XPH_INLINE uint32_t largest_size(const real *x, int64_t count)
+{
+    enum { LANES_OF_SIZE = 32 };
+    uint32_t lane[LANES_OF_SIZE] = {0}, largest = 0;
+    int64_t at = 0;
+    for (; at + LANES_OF_SIZE <= count; at += LANES_OF_SIZE) {
+        XPH_VECTOR
+        for (int i = 0; i < LANES_OF_SIZE; i++) {
+            uint32_t size = bits_of_float((float)x[at + i]) & 0x7fffffffu;
+            lane[i] = size > lane[i] ? size : lane[i];
+        }
+    }
+    for (; at < count; at++) {
+        uint32_t size = bits_of_float((float)x[at]) & 0x7fffffffu;
+        lane[0] = size > lane[0] ? size : lane[0];
+    }
+    for (int i = 0; i < LANES_OF_SIZE; i++) largest = lane[i] > largest ? lane[i] : largest;
+    return largest;
+}
+
+/* ---- packed weights of fewer bits: see linear_narrow.h ---- */
+
+enum {
+    NARROW_GROUP = 4,        /* panels */
+    NARROW_PANEL_BYTES = 64, /* of a panel, two bfloat16s or four int8s of each column */
+#ifdef __AVX512F__
+    NARROW_ROWS = 14
+#else
+    NARROW_ROWS = 12
+#endif
+};
+
+/* Panel i lies at at + i/NARROW_GROUP*group + i%NARROW_GROUP*NARROW_PANEL_BYTES, its next inputs `depth` bytes on. */
+typedef struct narrow_weights {
+    const char *at;
+    int64_t group, depth;
+} narrow_weights;
+
+/* ---- what linear.c lists for them: single precision only, and last in line nothing that would take them ---- */
+
+XPH_INLINE bool linear_bf16_accepts(const void *args)
+{
+    const xph_linear_args *a = args;
+    return a->weights == XPH_BF16;
+}
+XPH_INLINE bool linear_i8_accepts(const void *args)
+{
+    const xph_linear_args *a = args;
+    return a->weights == XPH_I8 && a->in <= 131072;
+}
+XPH_INLINE bool linear_plain_accepts(const void *args)
+{
+    const xph_linear_args *a = args;
+    return a->weights == 0;
+}
+XPH_INLINE bool pack_bf16_accepts(const void *args)
+{
+    const xph_linear_pack_args *a = args;
+    return a->weights == XPH_BF16;
+}
+XPH_INLINE bool pack_i8_accepts(const void *args)
+{
+    const xph_linear_pack_args *a = args;
+    return a->weights == XPH_I8 && a->in <= 131072;
+}
+XPH_INLINE bool pack_plain_accepts(const void *args)
+{
+    const xph_linear_pack_args *a = args;
+    return a->weights == 0;
+}
+
+int64_t XPH_FN(xph_narrow_items)(const void *args);
+int64_t XPH_FN(xph_narrow_pack_items)(const void *args);
+void XPH_FN(xph_linear_bf16_run)(const void *args, int64_t begin, int64_t end);
+void XPH_FN(xph_linear_dp_run)(const void *args, int64_t begin, int64_t end);
+void XPH_FN(xph_linear_i8_run)(const void *args, int64_t begin, int64_t end);
+void XPH_FN(xph_pack_bf16_run)(const void *args, int64_t begin, int64_t end);
+void XPH_FN(xph_pack_i8_run)(const void *args, int64_t begin, int64_t end);
+/* y of a block of results: sums [rows][256] + bias + residual */
+void XPH_FN(xph_linear_bf16_finish)(const xph_linear_args *a, int64_t row, int64_t rows, int64_t column,
+                                    int64_t columns, const float *sums);
+
+/* clang-format off */
+#define NARROW_LINEAR(name_, accepts_, run_)                                                                 \
+    {.name = XPH_LABEL(name_), .accepts = accepts_, .phase = {{XPH_FN(xph_narrow_items), XPH_FN(run_)}}},
+#define NARROW_PACK(name_, accepts_, run_)                                                                   \
+    {.name = XPH_LABEL(name_), .accepts = accepts_, .phase = {{XPH_FN(xph_narrow_pack_items), XPH_FN(run_)}}},
+#if defined(__AVX512BF16__)
+#  define NARROW_DP NARROW_LINEAR("linear_bf16_dp", linear_bf16_accepts, xph_linear_dp_run)
+#else
+#  define NARROW_DP
+#endif
+#if defined(XPH_REAL_F32)
+#  define XPH_NARROW_LINEAR                                                                                  \
+    NARROW_DP NARROW_LINEAR("linear_bf16", linear_bf16_accepts, xph_linear_bf16_run)                         \
+    NARROW_LINEAR("linear_i8", linear_i8_accepts, xph_linear_i8_run)
+#  define XPH_NARROW_PACK                                                                                    \
+    NARROW_PACK("pack_bf16", pack_bf16_accepts, xph_pack_bf16_run)                                           \
+    NARROW_PACK("pack_i8", pack_i8_accepts, xph_pack_i8_run)
+#else
+#  define XPH_NARROW_LINEAR
+#  define XPH_NARROW_PACK
+#endif
+/* clang-format on */
 
 #endif

@@ -11,34 +11,36 @@ static int64_t round_items(const void *args)
     return a->out;
 }
 
+/* q before to, which may be w. */
 static void round_bf16_row(const xph_round_args *a, int64_t row)
 {
     const real *w = (const real *)a->w + row * a->in;
-    real *to = a->to ? (real *)a->to + row * a->in : NULL;
-    uint16_t *q = a->q ? (uint16_t *)a->q + row * a->in : NULL;
-    for (int64_t k = 0; k < a->in; k++) {
-        uint16_t bits = narrow_bf16((float)w[k]);
-        if (q) q[k] = bits;
-        if (to) to[k] = (real)wide_bf16(bits);
+    if (a->q) {
+        uint16_t *q = (uint16_t *)a->q + row * a->in;
+        XPH_VECTOR
+        for (int64_t k = 0; k < a->in; k++) q[k] = narrow_bf16((float)w[k]);
+    }
+    if (a->to) {
+        real *to = (real *)a->to + row * a->in;
+        XPH_VECTOR
+        for (int64_t k = 0; k < a->in; k++) to[k] = (real)wide_bf16(narrow_bf16((float)w[k]));
     }
 }
 
 static void round_i8_row(const xph_round_args *a, int64_t row)
 {
     const real *w = (const real *)a->w + row * a->in;
-    real *to = a->to ? (real *)a->to + row * a->in : NULL;
-    int8_t *q = a->q ? (int8_t *)a->q + row * a->in : NULL;
-    float largest = 0.0f;
-    for (int64_t k = 0; k < a->in; k++) {
-        float size = __builtin_fabsf((float)w[k]);
-        largest = size > largest ? size : largest;
-    }
-    float scale = i8_scale(largest);
+    float scale = i8_scale(float_of_bits(largest_size(w, a->in)));
     if (a->scale) a->scale[row] = scale;
-    for (int64_t k = 0; k < a->in; k++) {
-        int8_t value = i8_of((float)w[k], scale);
-        if (q) q[k] = value;
-        if (to) to[k] = (real)(scale * (float)value);
+    if (a->q) {
+        int8_t *q = (int8_t *)a->q + row * a->in;
+        XPH_VECTOR
+        for (int64_t k = 0; k < a->in; k++) q[k] = i8_of((float)w[k], scale);
+    }
+    if (a->to) {
+        real *to = (real *)a->to + row * a->in;
+        XPH_VECTOR
+        for (int64_t k = 0; k < a->in; k++) to[k] = (real)(scale * (float)i8_of((float)w[k], scale));
     }
 }
 

@@ -1,0 +1,73 @@
+/* Products with bfloat16 weights by the instruction for them: vdpbf16ps adds the odd product, then the even one, each
+ * as an fma that rounds to nearest, whatever the rounding mode is, and takes denormals for 0 (Intel's manual, vol. 2);
+ * there are none (narrow.h), so these are the bits of linear_bf16.c. */
+#include "cpu/ref/narrow.h"
+#include "cpu/ref/vec.h"
+
+#if defined(__AVX512BF16__)
+
+typedef uint16_t held;
+typedef float total;
+
+#  define NARROW_RUN XPH_FN(xph_linear_dp_run)
+enum { STEP = 2, MANY = 14, MANY_PANELS = 2, FEW = 8, FEW_PANELS = 4, LONE_PANELS = 8 };
+
+#  include "cpu/ref/linear_narrow.h"
+
+XPH_INLINE __m512i pair_of(const uint16_t *x)
+{
+    int pair;
+    memcpy(&pair, x, sizeof pair);
+    return _mm512_set1_epi32(pair);
+}
+
+XPH_INLINE void tile(const int rows, const int panels, const uint16_t *x, int64_t ldx, narrow_weights w,
+                     int64_t depth, float *sums)
+{
+    __m512 sum[28];
+    __m512i weight[8];
+    XPH_UNROLL
+    for (int i = 0; i < rows * panels; i++) sum[i] = _mm512_loadu_ps(sums + i / panels * BLOCK + i % panels * VEC);
+    for (int64_t k = 0; k < depth; k++, w.at += w.depth) {
+        XPH_UNROLL
+        for (int c = 0; c < panels; c++)
+            weight[c] = _mm512_loadu_si512(w.at + c / NARROW_GROUP * w.group +
+                                           c % NARROW_GROUP * NARROW_PANEL_BYTES);
+        XPH_UNROLL
+        for (int r = 0; r < rows; r++) {
+            __m512i pair = pair_of(x + r * ldx + 2 * k);
+            XPH_UNROLL
+            for (int c = 0; c < panels; c++)
+                sum[r * panels + c] =
+                    _mm512_dpbf16_ps(sum[r * panels + c], (__m512bh)pair, (__m512bh)weight[c]);
+        }
+    }
+    XPH_UNROLL
+    for (int i = 0; i < rows * panels; i++) _mm512_storeu_ps(sums + i / panels * BLOCK + i % panels * VEC, sum[i]);
+}
+
+static void measure(const xph_linear_args *a, const item *i, float scales[ROWS])
+{
+    (void)a, (void)i, (void)scales;
+}
+
+static void hold(const xph_linear_args *a, const item *i, const float scales[ROWS], int64_t from, int64_t count,
+                 uint16_t *x)
+{
+    int64_t there = int_min(count, a->in - from);
+    (void)scales;
+    for (int64_t r = 0; r < i->rows; r++, x += count) {
+        const float *row = (const float *)a->x + (i->row + r) * a->ldx + from;
+        XPH_VECTOR
+        for (int64_t k = 0; k < there; k++) x[k] = narrow_bf16(row[k]);
+        for (int64_t k = there; k < count; k++) x[k] = 0;
+    }
+}
+
+static void finish(const xph_linear_args *a, const item *i, const float scales[ROWS], const float *sums)
+{
+    (void)scales;
+    XPH_FN(xph_linear_bf16_finish)(a, i->row, i->rows, i->column, i->columns, sums);
+}
+
+#endif
