@@ -42,6 +42,30 @@ void bench_sleep(int64_t ns)
 
 static cpu_set_t all_cores;
 static bool placed;
+static bench_place taken = {-1, false};
+
+int bench_core(int i)
+{
+    if (!placed) placed = sched_getaffinity(0, sizeof all_cores, &all_cores) == 0;
+    for (size_t core = 0; placed && core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, &all_cores) && i-- == 0) return (int)core;
+    return -1;
+}
+
+int bench_cores(void)
+{
+    int count = 0;
+    while (bench_core(count) >= 0) count++;
+    return count;
+}
+
+static bool pin_to(int core)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)core, &one);
+    return sched_setaffinity(0, sizeof one, &one) == 0;
+}
 
 bench_place bench_take_place(bool pin, bool fifo)
 {
@@ -51,16 +75,27 @@ bench_place bench_take_place(bool pin, bool fifo)
     /* The last core: interrupts like the first one. */
     for (size_t i = 0; pin && i < CPU_SETSIZE; i++)
         if (CPU_ISSET(i, &all_cores)) place.core = (int)i;
-    if (place.core >= 0) {
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET((size_t)place.core, &one);
-        if (sched_setaffinity(0, sizeof one, &one) != 0) place.core = -1;
-    }
+    if (place.core >= 0 && !pin_to(place.core)) place.core = -1;
     struct sched_param parameter = {.sched_priority = 50};
     place.fifo =
         sched_getscheduler(0) == SCHED_FIFO || (fifo && sched_setscheduler(0, SCHED_FIFO, &parameter) == 0);
+    taken = place;
     return place;
+}
+
+bench_place bench_where(void)
+{
+    return taken;
+}
+
+void bench_stay(bench_place place)
+{
+    if (place.core >= 0) (void)pin_to(place.core);
+}
+
+void bench_roam(void)
+{
+    if (placed) (void)sched_setaffinity(0, sizeof all_cores, &all_cores);
 }
 
 void bench_leave_place(void)
@@ -84,6 +119,11 @@ static float noise_next(void)
 {
     noise = noise * 1664525u + 1013904223u;
     return (float)(noise >> 8) * (2.0f / 16777216.0f) - 1.0f;
+}
+
+void bench_seed(uint32_t seed)
+{
+    noise = seed;
 }
 
 static void give_up(const char *why)
@@ -124,7 +164,7 @@ void bench_memory_release(size_t mark)
     }
 }
 
-void bench_flush(const void *address, size_t bytes)
+void bench_clear(const void *address, size_t bytes)
 {
 #if defined(__x86_64__)
     const char *p = address;
@@ -133,16 +173,21 @@ void bench_flush(const void *address, size_t bytes)
 #else
     (void)address, (void)bytes;
 #endif
+}
+
+void bench_flush(const void *address, size_t bytes)
+{
     static char *other;
     enum { OTHER = 8 << 20 }; /* more than the caches that a core has for itself */
+    bench_clear(address, bytes);
     if (!other) other = calloc(1, OTHER);
     for (size_t i = 0; other && i < OTHER; i += 64) other[i]++;
 }
 
 /* ---- measuring ----------------------------------------------------------------------------------------- */
 
-/* Real-time tasks may have 95 % of a core: after so much work a sleep of PAUSE. */
-enum { STRETCH = 40000000, PAUSE = 4000000 };
+/* Real-time tasks may have 95 % of a core: after so much work a sleep of a tenth of it. */
+enum { STRETCH = 40000000, REST = 10 };
 
 typedef struct stretch {
     int64_t began;
@@ -151,8 +196,9 @@ typedef struct stretch {
 /* Sleeps when it is time to; what was warm is made warm again by one call that does not count. */
 static void breathe(stretch *s, bench_work *work)
 {
-    if (bench_now() - s->began < STRETCH) return;
-    bench_sleep(PAUSE);
+    int64_t worked = bench_now() - s->began;
+    if (worked < STRETCH) return;
+    bench_sleep(worked / REST);
     if (work) work->run(work->arg, 1);
     s->began = bench_now();
 }

@@ -51,13 +51,24 @@ bench_place bench_take_place(bool pin, bool fifo);
 /* Back to all cores and plain priority: what starts threads wants this. */
 void bench_leave_place(void);
 
+bench_place bench_where(void);
+void bench_stay(bench_place place); /* on that core again */
+/* Keeps its priority but may use all cores again; threads that are made afterwards may too. */
+void bench_roam(void);
+/* The cores this process may use, in order. */
+int bench_cores(void);
+int bench_core(int i);
+
 /* 64-byte aligned, on pages of their own, filled with small numbers; never fails (ends the program). */
 void *bench_memory(size_t bytes);
 float *bench_floats(size_t count, float scale);
+void bench_seed(uint32_t seed); /* of the numbers that follow */
 /* Gives back all that bench_memory gave since the mark. */
 size_t bench_memory_mark(void);
 void bench_memory_release(size_t mark);
 
+/* Clears the lines of [address, bytes) from all caches, where the processor can. */
+void bench_clear(const void *address, size_t bytes);
 /* Reads and writes other memory than the caller's until nothing of it is left in any cache of this core that is not
  * shared, and clears the lines of [address, bytes) from all caches where the processor can. */
 void bench_flush(const void *address, size_t bytes);

@@ -59,9 +59,14 @@ static void rate_text(char text[32], const bench_row *row)
     snprintf(text, 32, "%.1f %s%s%s/s", rate, scale[s], strlen(item) > 4 ? " " : "", item);
 }
 
+static bool tail_met(const bench_row *row)
+{
+    return row->time.p999 <= row->bar_tail * row->time.p50;
+}
+
 static void print_row(bench_report *report, const bench_row *row)
 {
-    char middle[24], low[24], high[24], tail[24], rate[32], share[64] = "", bar[80] = "";
+    char middle[24], low[24], high[24], tail[24], rate[32], share[64] = "", bar[128] = "";
     if (strcmp(report->last, row->subject) != 0) {
         printf("%s\n", row->subject);
         snprintf(report->last, sizeof report->last, "%s", row->subject);
@@ -71,6 +76,9 @@ static void print_row(bench_report *report, const bench_row *row)
         snprintf(share, sizeof share, "%5.1f %% of %s", 100 * row->floor_ns / row->time.p50, row->floor_of);
     if (row->bar_ns > 0)
         snprintf(bar, sizeof bar, "  <= %s: %s", row->bar, row->time.p50 <= row->bar_ns ? "met" : "MISSED");
+    if (row->bar_tail > 0 && row->time.p50 > 0)
+        snprintf(bar + strlen(bar), sizeof bar - strlen(bar), "  p99.9 <= %g x: %.1f, %s", row->bar_tail,
+                 row->time.p999 / row->time.p50, tail_met(row) ? "met" : "MISSED");
     printf("  %-34s %-24s %11s [%s .. %s] p99.9 %s  %s  %s%s\n", row->what, row->how,
            in_units(middle, row->time.p50), in_units(low, row->time.p25), in_units(high, row->time.p75),
            in_units(tail, row->time.p999), rate, share, bar);
@@ -110,6 +118,11 @@ static json_t *row_json(const bench_row *row)
         json_object_set_new(json, "bar", json_string(row->bar));
         json_object_set_new(json, "met", json_boolean(t->p50 <= row->bar_ns));
     }
+    if (row->bar_tail > 0) {
+        json_object_set_new(json, "tail", number(t->p999 / t->p50));
+        json_object_set_new(json, "tail_bar", number(row->bar_tail));
+        json_object_set_new(json, "tail_met", json_boolean(tail_met(row)));
+    }
     return json;
 }
 
@@ -120,6 +133,10 @@ void bench_report_row(bench_report *report, const bench_row *row)
     if (row->bar_ns > 0) {
         report->met += row->time.p50 <= row->bar_ns;
         report->missed += row->time.p50 > row->bar_ns;
+    }
+    if (row->bar_tail > 0) {
+        report->met += tail_met(row);
+        report->missed += !tail_met(row);
     }
     json_array_append_new(report->rows, row_json(row));
     if (!report->quiet) print_row(report, row);

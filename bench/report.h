@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 typedef struct bench_row {
-    char subject[32]; /* "linear forward" */
+    char subject[48]; /* "linear forward" */
     char what[72];    /* "M=3840 K=256 N=1024" */
     char how[56];     /* which candidate, model, peer */
     bench_stats time;
@@ -16,6 +16,7 @@ typedef struct bench_row {
     char floor_of[40]; /* "f32 multiply-adds", "reading 1.2 MB" */
     double bar_ns;     /* at most; 0: none */
     char bar[40];      /* "1.10 x floor", "2.5 us" */
+    double bar_tail;   /* p99.9 at most so many times the median; 0: none */
     double items;      /* that one call works on; 0: does not apply */
     const char *item;  /* "flop", "byte", "frame", "element" */
 } bench_row;
@@ -25,7 +26,7 @@ typedef struct bench_report {
     json_t *rows;
     bool quiet; /* rows are not printed while they come */
     int64_t count, met, missed;
-    char last[32]; /* subject of the last printed row */
+    char last[48]; /* subject of the last printed row */
 } bench_report;
 
 /* subject is what is measured: "kernels", "step". */

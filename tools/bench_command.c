@@ -21,6 +21,9 @@ static bool only_floors(bench_report *report, const bench_options *options)
 
 static const subject subjects[] = {
     {"floors", only_floors, "what one core can do: multiply-adds, reading memory"},
+    {"step", bench_step, "one decision of a policy: warm, cold, at 60 Hz, of many players"},
+    {"train", bench_train, "one update of small policies, on one thread and on two"},
+    {"data", bench_data, "replays to rows, opening and reading a corpus"},
     {"kernels", bench_kernels, "every operation at the shapes of training and of play"},
 };
 
@@ -51,6 +54,13 @@ static bool give(bench_report *report, const output *to)
     return good;
 }
 
+/* Training is timed on two threads too. */
+static int threads_of(const subject *s, const bench_options *options)
+{
+    if (options->threads) return (int)options->threads;
+    return s->run == bench_train && bench_cores() > 1 ? 2 : 1;
+}
+
 static int bench(const subject *s, bench_options *options, const output *to)
 {
     bench_report report;
@@ -63,8 +73,7 @@ static int bench(const subject *s, bench_options *options, const output *to)
         bench_report_note(&report,
                           "without real-time priority (needs root or CAP_SYS_NICE): tails are those of a "
                           "machine that is shared");
-    bench_floors_measure(&options->floors, options->threads > 1 ? (int)options->threads : 1,
-                         options->quick ? 1e6 : 60e6);
+    bench_floors_measure(&options->floors, threads_of(s, options), options->quick ? 1e6 : 60e6);
     bench_report_floors(&report, &options->floors);
     bool good = s->run(&report, options);
     good = give(&report, to) && good;

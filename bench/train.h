@@ -1,0 +1,35 @@
+/* Updates of small policies on made-up batches. */
+#ifndef EXPHIL_BENCH_TRAIN_H
+#define EXPHIL_BENCH_TRAIN_H
+
+#include "bench.h"
+
+#include <exphil/exphil.h>
+
+typedef struct bench_workload {
+    const char *name, *blocks;
+    int64_t hidden, batch, time;
+    double bar_alone, bar_two; /* at most so many times the floor, on one thread and on two */
+} bench_workload;
+
+enum { BENCH_WORKLOADS = 5 };
+extern const bench_workload bench_workloads[BENCH_WORKLOADS];
+
+typedef struct bench_trainer {
+    exphil_context *context;
+    exphil_model *model;
+    exphil_optimizer *optimizer;
+    exphil_trainer *trainer;
+    exphil_batch batch;
+    int64_t heads;
+    double flop, scanned; /* of one update: multiply-adds twice; numbers of the state that scans pass */
+    double loss;
+    bool failed;
+} bench_trainer;
+
+/* Memory of the batch is the harness's. False with a message. */
+bool bench_trainer_make(bench_trainer *trainer, const bench_workload *workload, int threads, const char *isa);
+void bench_trainer_end(bench_trainer *trainer);
+void bench_trainer_update(void *trainer, int64_t calls);
+
+#endif
