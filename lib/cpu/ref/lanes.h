@@ -57,6 +57,47 @@ XPH_INLINE real join_lanes(const vec *lane)
 }
 #endif
 
+/* The first count numbers of a register (more than VEC: all), the rest 0; and back. Nothing beyond is touched. */
+#if VEC_BYTES == 64
+XPH_INLINE __mmask16 part_mask(int64_t count)
+{
+    return (__mmask16)(count >= VEC ? 0xffffu : (1u << count) - 1u);
+}
+XPH_INLINE vec vec_load_part(const real *from, int64_t count)
+{
+    return (vec)_mm512_maskz_loadu_ps(part_mask(count), from);
+}
+XPH_INLINE void vec_store_part(real *to, vec v, int64_t count)
+{
+    _mm512_mask_storeu_ps(to, part_mask(count), (__m512)v);
+}
+#elif VEC_BYTES == 32
+XPH_INLINE __m256i part_mask(int64_t count)
+{
+    const __m256i place = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)int_min(count, VEC)), place);
+}
+XPH_INLINE vec vec_load_part(const real *from, int64_t count)
+{
+    return (vec)_mm256_maskload_ps(from, part_mask(count));
+}
+XPH_INLINE void vec_store_part(real *to, vec v, int64_t count)
+{
+    _mm256_maskstore_ps(to, part_mask(count), (__m256)v);
+}
+#else
+XPH_INLINE vec vec_load_part(const real *from, int64_t count)
+{
+    vec v = {0};
+    for (int64_t i = 0; i < int_min(count, VEC); i++) v[i] = from[i];
+    return v;
+}
+XPH_INLINE void vec_store_part(real *to, vec v, int64_t count)
+{
+    for (int64_t i = 0; i < int_min(count, VEC); i++) to[i] = v[i];
+}
+#endif
+
 /* Up to LANES numbers, filled up. */
 XPH_INLINE void fill_lanes(real to[LANES], const real *from, int64_t count, real rest)
 {
