@@ -204,7 +204,7 @@ typedef struct xph_rnn_args {
     void *scratch;
 } xph_rnn_args;
 typedef struct xph_rnn_grad_args {
-    xph_rnn_args fwd;                   /* y is read; state_out is not */
+    xph_rnn_args fwd;                   /* y is read; gx and state_out are not */
     const void *dy; int64_t lddy;
     void *dgx; int64_t lddgx;
     void *dw, *dbias;                   /* += */
@@ -302,8 +302,9 @@ typedef struct xph_adam_args {
  * stream_wait. */
 typedef struct xph_norm2_args { xph_type type; int64_t count; const void *x; double *norm; int64_t *first_bad;
                                 void *scratch; } xph_norm2_args;
-/* y = x * a + y * b over count elements (x and y may be the same). */
-typedef struct xph_axpby_args { xph_type type; int64_t count; const void *x; void *y; double a, b; } xph_axpby_args;
+/* y = x * a + from * b over count elements (any may be the same); from NULL: y. */
+typedef struct xph_axpby_args { xph_type type; int64_t count; const void *x; void *y; double a, b;
+                                const void *from; } xph_axpby_args;
 
 typedef int32_t xph_op;
 enum {
@@ -326,6 +327,8 @@ typedef struct xph_backend {
     size_t struct_size;
     uint32_t abi, core_version;
     const char *name, *build_id;
+    int32_t host_memory;                /* nonzero: the device works in the host's memory, which need not be uploaded */
+    int32_t reserved;
     /* devices, memory, order */
     int32_t (*device_count)(void);
     exphil_status (*device_info)(int32_t ordinal, exphil_device_info *info);

@@ -1,16 +1,20 @@
-/* The context's own threads, and the way to the host's. Threads sleep on a condition when there is nothing to do and
- * never spin. Any number of callers may fan out at the same time: each puts a job on the list, works on it itself as
+/* The context's own threads, and the way to the host's. Threads sleep on a condition when there is nothing to do. Only
+ * between xph_parallel_hold and release do they look for work for a moment before, and callers for the end of theirs. Any number of callers may fan out at the same time: each puts a job on the list, works on it itself as
  * worker 0, and idle threads join the oldest job that has items left. A thread is in one job at a time, so that its
  * number is its own within that job, and a caller never waits for another caller's work. */
 #define _GNU_SOURCE
 #include "base/hooks.h"
+
+#include <sched.h>
+
+enum { LOOK_NS = 200000, LOOKS = 24 }; /* for so long at most; between two looks at the clock */
 
 typedef struct xph_job {
     xph_task_fn fn;
     void *arg;
     int64_t count;
     _Atomic int64_t next; /* first item that nobody has taken */
-    int32_t helpers;      /* pool threads inside; under the lock */
+    atomic_int helpers;   /* pool threads inside; changed under the lock */
     struct xph_job *later;
 } xph_job;
 
@@ -23,10 +27,13 @@ typedef struct xph_pool_thread {
 struct xph_pool {
     pthread_mutex_t lock;
     pthread_cond_t work, done;
+    exphil_context *context;
     xph_job *jobs; /* oldest first */
     int32_t started, sleeping;
     bool ending;
+    bool crowded; /* more threads than processors: one that looks takes the place of one that works */
     int32_t room;
+    atomic_uint posted; /* jobs so far; changed under the lock */
     xph_pool_thread thread[];
 };
 
@@ -48,6 +55,56 @@ static xph_job *open_job(struct xph_pool *pool)
     return NULL;
 }
 
+static void breathe(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* True as soon as *counter is not `seen`; false when that takes long, or nobody holds the threads any more. Whoever else
+ * wants the processor gets it. */
+static bool look_for(const struct xph_pool *pool, const void *counter,
+                     bool (*changed)(const void *counter, unsigned seen), unsigned seen)
+{
+    int64_t until = 0;
+    while (!pool->crowded && atomic_load_explicit(&pool->context->held, memory_order_relaxed) > 0) {
+        for (int i = 0; i < LOOKS; i++) {
+            if (changed(counter, seen)) return true;
+            breathe();
+        }
+        int64_t now = xph_clock_ns();
+        if (until == 0) until = now + LOOK_NS;
+        if (now >= until) return false;
+        sched_yield();
+    }
+    return false;
+}
+
+static bool more_posted(const void *counter, unsigned seen)
+{
+    return atomic_load_explicit((const atomic_uint *)counter, memory_order_acquire) != seen;
+}
+
+static bool all_left(const void *counter, unsigned seen)
+{
+    (void)seen;
+    return atomic_load_explicit((const atomic_int *)counter, memory_order_acquire) == 0;
+}
+
+/* Under the lock, which is open meanwhile. */
+static bool look_for_job(struct xph_pool *pool)
+{
+    if (atomic_load_explicit(&pool->context->held, memory_order_relaxed) <= 0) return false;
+    unsigned seen = atomic_load_explicit(&pool->posted, memory_order_relaxed);
+    pthread_mutex_unlock(&pool->lock);
+    bool found = look_for(pool, &pool->posted, more_posted, seen);
+    pthread_mutex_lock(&pool->lock);
+    return found || atomic_load_explicit(&pool->posted, memory_order_relaxed) != seen;
+}
+
 static void *pool_thread(void *arg)
 {
     xph_pool_thread *self = arg;
@@ -57,6 +114,8 @@ static void *pool_thread(void *arg)
     for (;;) {
         xph_job *job = open_job(pool);
         if (!job) {
+            if (pool->ending) break;
+            if (look_for_job(pool)) continue;
             if (pool->ending) break;
             pool->sleeping++;
             pthread_cond_wait(&pool->work, &pool->lock);
@@ -101,6 +160,8 @@ static struct xph_pool *make_pool(exphil_context *context)
         xph_free(context, pool, pool_bytes(wanted));
         return NULL;
     }
+    pool->context = context;
+    pool->crowded = context->threads > xph_cpu_count();
     pool->room = wanted;
     for (; pool->started < wanted; pool->started++) {
         xph_pool_thread *thread = &pool->thread[pool->started];
@@ -153,6 +214,7 @@ static void add_job(struct xph_pool *pool, xph_job *job)
     xph_job **end = &pool->jobs;
     while (*end) end = &(*end)->later;
     *end = job;
+    atomic_fetch_add_explicit(&pool->posted, 1, memory_order_release);
     int64_t wake = job->count - 1 < pool->sleeping ? job->count - 1 : pool->sleeping;
     while (wake-- > 0) pthread_cond_signal(&pool->work);
     pthread_mutex_unlock(&pool->lock);
@@ -165,6 +227,11 @@ static void finish_job(struct xph_pool *pool, xph_job *job)
     xph_job **link = &pool->jobs;
     while (*link != job) link = &(*link)->later;
     *link = job->later;
+    if (job->helpers > 0) {
+        pthread_mutex_unlock(&pool->lock);
+        (void)look_for(pool, &job->helpers, all_left, 0);
+        pthread_mutex_lock(&pool->lock);
+    }
     while (job->helpers > 0) pthread_cond_wait(&pool->done, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -213,4 +280,14 @@ void xph_parallel(exphil_context *context, xph_task_fn fn, void *arg, int64_t co
 int32_t xph_workers(const exphil_context *context)
 {
     return context->executor.parallel_for ? context->executor.workers : context->threads;
+}
+
+void xph_parallel_hold(exphil_context *context)
+{
+    atomic_fetch_add(&context->held, 1);
+}
+
+void xph_parallel_release(exphil_context *context)
+{
+    atomic_fetch_sub(&context->held, 1);
 }

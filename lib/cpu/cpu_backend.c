@@ -100,20 +100,6 @@ static void stream_destroy(xph_stream *stream)
     if (stream) memory_free(stream->device, stream, sizeof(cpu_stream));
 }
 
-static exphil_status move_bytes(xph_stream *stream, void *to, const void *from, size_t bytes)
-{
-    (void)stream;
-    if (bytes) memmove(to, from, bytes);
-    return EXPHIL_OK;
-}
-
-static exphil_status zero_bytes(xph_stream *stream, void *to, size_t bytes)
-{
-    (void)stream;
-    if (bytes) memset(to, 0, bytes);
-    return EXPHIL_OK;
-}
-
 static exphil_status stream_wait(xph_stream *stream)
 {
     (void)stream;
@@ -161,6 +147,53 @@ static void run_phase(const cpu_stream *stream, const xph_phase *phase, const vo
     host->parallel(host->context, run_piece, &s, s.pieces);
 }
 
+/* ---- memory: one core does not use all of its bandwidth ---- */
+
+enum { MOVE_ITEM = 1 << 17 }; /* bytes */
+
+typedef struct move_args {
+    unsigned char *to;
+    const unsigned char *from; /* NULL: zeros */
+    size_t bytes;
+} move_args;
+
+static int64_t move_items(const void *args)
+{
+    return (int64_t)((((const move_args *)args)->bytes + MOVE_ITEM - 1) / MOVE_ITEM);
+}
+
+static void move_run(const void *args, int64_t begin, int64_t end)
+{
+    const move_args *a = args;
+    size_t first = (size_t)begin * MOVE_ITEM, last = (size_t)end * MOVE_ITEM;
+    if (last > a->bytes) last = a->bytes;
+    if (a->from)
+        memmove(a->to + first, a->from + first, last - first);
+    else
+        memset(a->to + first, 0, last - first);
+}
+
+static exphil_status move_bytes(xph_stream *stream, void *to, const void *from, size_t bytes)
+{
+    static const xph_phase phase = {move_items, move_run};
+    const move_args args = {to, from, bytes};
+    const unsigned char *first = to, *source = from;
+    bool apart = first + bytes <= source || source + bytes <= first;
+    if (apart)
+        run_phase((const cpu_stream *)stream, &phase, &args);
+    else
+        memmove(to, from, bytes);
+    return EXPHIL_OK;
+}
+
+static exphil_status zero_bytes(xph_stream *stream, void *to, size_t bytes)
+{
+    static const xph_phase phase = {move_items, move_run};
+    const move_args args = {to, NULL, bytes};
+    run_phase((const cpu_stream *)stream, &phase, &args);
+    return EXPHIL_OK;
+}
+
 static exphil_status run(xph_stream *stream, xph_op op, const void *args)
 {
     const xph_candidate *candidate = choose((cpu_device *)stream->device, op, args);
@@ -178,6 +211,7 @@ const xph_backend *xph_cpu_backend(void)
         .core_version = EXPHIL_VERSION,
         .name = "cpu",
         .build_id = XPH_BUILD_ID,
+        .host_memory = 1,
         .device_count = device_count,
         .device_info = device_info,
         .device_open = device_open,

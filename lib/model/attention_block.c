@@ -55,15 +55,14 @@ static void forward(xph_plan *plan, const xph_block *block, xph_saved *s)
     s->more[HEADS_QKV] = xph_plan_buffer(plan, plan->rows, 3 * width);
     s->more[Y] = xph_plan_buffer(plan, plan->rows, width);
     s->more[LOG_SUM] = xph_plan_kept(plan, plan->rows, plan->model->config.attention_heads);
+    if (plan->pass == XPH_PASS_RESTORE) return;
     xph_emit_linear(plan, s->u, first + QKV, first + QKV_BIAS, (xph_ref){0}, s->more[HEADS_QKV]);
     xph_attention_args args = attention_args(plan, s);
     xph_step *step = xph_plan_step(plan, XPH_OP_ATTENTION, &args, sizeof args);
     if (!step) return;
     xph_plan_scratch(plan, step, &step->args.attention.scratch);
     bind_attention(plan, block, s, &step->args.attention, true);
-    xph_ref next = xph_plan_next(plan);
-    xph_emit_linear(plan, s->more[Y], first + OUT, first + OUT_BIAS, s->x, next);
-    plan->x = next;
+    xph_emit_out_linear(plan, s, s->more[Y], first + OUT, first + OUT_BIAS);
 }
 
 static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
@@ -86,4 +85,6 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
     xph_emit_leave(plan, first + NORM, s, du);
 }
 
-const xph_layer xph_layer_attention = {"attention", declare, forward, backward};
+/* An error in the log-sum-exp is one of all probabilities of a frame. */
+const xph_layer xph_layer_attention = {
+    "attention", declare, forward, backward, 1u << HEADS_QKV | 1u << Y, 1u << LOG_SUM};

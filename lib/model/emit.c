@@ -93,28 +93,23 @@ void xph_emit_norm_grad(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xp
     xph_plan_bind(plan, &a->dshift, xph_gradient(plan, gain + 1));
 }
 
-static bool same(xph_ref a, xph_ref b)
+void xph_emit_cast(xph_plan *plan, bool narrow, int64_t count, xph_ref from, xph_ref to)
 {
-    return a.space == b.space && a.at == b.at;
-}
-
-void xph_emit_sum(xph_plan *plan, xph_ref x, xph_ref y, xph_ref to)
-{
-    const xph_model_shape *shape = &plan->model->shape;
-    int64_t count = plan->rows * shape->hidden;
-    if (!same(x, to)) {
-        const xph_copy_args copy = {.bytes = (size_t)count * shape->real_bytes};
-        xph_step *step = xph_plan_step(plan, XPH_STEP_COPY, &copy, sizeof copy);
-        if (!step) return;
-        xph_plan_bind(plan, &step->args.copy.to, to);
-        xph_plan_bind(plan, &step->args.copy.from, x);
-    }
-    const xph_axpby_args args = {.type = shape->type, .count = count, .a = 1.0, .b = 1.0};
-    xph_step *step = xph_plan_step(plan, XPH_OP_AXPBY, &args, sizeof args);
+    const xph_cast_args args = {.type = plan->model->shape.type, .narrow = narrow, .count = count};
+    xph_step *step = xph_plan_step(plan, XPH_OP_CAST, &args, sizeof args);
     if (!step) return;
     xph_plan_scratch(plan, step, NULL);
-    xph_plan_bind(plan, &step->args.axpby.x, y);
-    xph_plan_bind(plan, &step->args.axpby.y, to);
+    xph_plan_bind(plan, &step->args.cast.x, from);
+    xph_plan_bind(plan, &step->args.cast.y, to);
+}
+
+void xph_emit_copy(xph_plan *plan, size_t bytes, xph_ref from, xph_ref to)
+{
+    const xph_copy_args args = {.bytes = bytes};
+    xph_step *step = xph_plan_step(plan, XPH_STEP_COPY, &args, sizeof args);
+    if (!step) return;
+    xph_plan_bind(plan, &step->args.copy.to, to);
+    xph_plan_bind(plan, &step->args.copy.from, from);
 }
 
 void xph_emit_enter(xph_plan *plan, int64_t gain, xph_saved *s)
@@ -128,4 +123,26 @@ void xph_emit_enter(xph_plan *plan, int64_t gain, xph_saved *s)
 void xph_emit_leave(xph_plan *plan, int64_t gain, const xph_saved *s, xph_ref du)
 {
     xph_emit_norm_grad(plan, s->x, gain, XPH_ACT_NONE, s->stats, du, plan->dx, true);
+}
+
+void xph_emit_out(xph_plan *plan, const xph_saved *s, xph_ref y)
+{
+    const xph_model_shape *shape = &plan->model->shape;
+    int64_t count = plan->rows * shape->hidden;
+    if (plan->ends) return;
+    plan->x = xph_plan_next(plan);
+    const xph_axpby_args args = {.type = shape->type, .count = count, .a = 1.0, .b = 1.0};
+    xph_step *step = xph_plan_step(plan, XPH_OP_AXPBY, &args, sizeof args);
+    if (!step) return;
+    xph_plan_scratch(plan, step, NULL);
+    xph_plan_bind(plan, &step->args.axpby.x, y);
+    xph_plan_bind(plan, &step->args.axpby.y, plan->x);
+    xph_plan_bind(plan, &step->args.axpby.from, s->x);
+}
+
+void xph_emit_out_linear(xph_plan *plan, const xph_saved *s, xph_ref y, int64_t weight, int64_t bias)
+{
+    if (plan->ends) return;
+    plan->x = xph_plan_next(plan);
+    xph_emit_linear(plan, y, weight, bias, s->x, plan->x);
 }

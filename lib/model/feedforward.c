@@ -26,11 +26,10 @@ static void forward(xph_plan *plan, const xph_block *block, xph_saved *s)
     s->more[INNER] = xph_plan_buffer(plan, plan->rows, width);
     s->more[ACTIVE] = xph_plan_buffer(plan, plan->rows, width);
     s->more[INNER_STATS] = xph_plan_kept(plan, plan->rows, 2);
-    xph_emit_linear(plan, s->u, first + UP, first + UP_BIAS, (xph_ref){0}, s->more[INNER]);
+    bool all = plan->pass != XPH_PASS_RESTORE;
+    if (all) xph_emit_linear(plan, s->u, first + UP, first + UP_BIAS, (xph_ref){0}, s->more[INNER]);
     xph_emit_norm(plan, s->more[INNER], first + UP_NORM, XPH_ACT_SILU, s->more[INNER_STATS], s->more[ACTIVE]);
-    xph_ref next = xph_plan_next(plan);
-    xph_emit_linear(plan, s->more[ACTIVE], first + DOWN, first + DOWN_BIAS, s->x, next);
-    plan->x = next;
+    if (all) xph_emit_out_linear(plan, s, s->more[ACTIVE], first + DOWN, first + DOWN_BIAS);
 }
 
 static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
@@ -46,5 +45,5 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
     xph_emit_leave(plan, first + NORM, s, du);
 }
 
-const xph_layer xph_layer_mlp = {"mlp", declare, forward, backward};
-const xph_layer xph_layer_ffn = {"ffn", declare, forward, backward};
+const xph_layer xph_layer_mlp = {"mlp", declare, forward, backward, 1u << INNER, 0};
+const xph_layer xph_layer_ffn = {"ffn", declare, forward, backward, 1u << INNER, 0};

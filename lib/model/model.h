@@ -65,7 +65,11 @@ int64_t xph_model_param_at(const exphil_model *model, int64_t element);
 typedef struct xph_net xph_net;
 enum { XPH_NET_TRAIN = 1,               /* keeps what backward needs */
        XPH_NET_INLINE = 2,              /* one thread, for play */
-       XPH_NET_PLAIN = 4 };             /* attention by the plain method: the same bits however frames are cut up */
+       XPH_NET_PLAIN = 4,               /* attention by the plain method: the same bits however frames are cut up */
+       XPH_NET_BF16 = 8 };              /* training: what stays for backward is bfloat16 (segment.c) */
+/* Training: activations of every n blocks (0: of none) are dropped after forward and made again in backward from the input
+ * of the first of them; gradients are the same to the last bit. In flags. */
+#define XPH_NET_CHECKPOINT(n) ((uint32_t)(n) << 16)
 
 /* Device addresses; M = B*T rows. state_in/state_out [B, state] stride ld_state, may be the same when not training. */
 typedef struct xph_net_io {

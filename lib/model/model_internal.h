@@ -3,8 +3,8 @@
  *
  * Creation: config.c checks and fills in defaults, pattern.c reads the blocks, every layer declares its
  * tensors and its state, model.c lays them out and init.c fills them. A net (net.c) is planned by asking
- * every layer to emit its operations once, forward and backward; plan.c keeps buffers and addresses,
- * emit.c turns one operation into one step. */
+ * every layer to emit its operations once, forward and backward; segment.c says what stays in between;
+ * plan.c keeps buffers and addresses, emit.c turns one operation into one step. */
 #ifndef XPH_MODEL_INTERNAL_H
 #define XPH_MODEL_INTERNAL_H
 
@@ -143,6 +143,7 @@ typedef int32_t xph_space;
 enum {
     XPH_SPACE_NONE,  /* NULL */
     XPH_SPACE_ARENA, /* of the net: activations, gradients of them, scratch */
+    XPH_SPACE_STORE, /* behind it: what waits for backward while the arena is used again */
     XPH_SPACE_WEIGHTS,
     XPH_SPACE_PACKED,
     XPH_SPACE_GRADIENTS,
@@ -195,6 +196,7 @@ typedef union xph_step_args {
     xph_heads_grad_args heads_grad;
     xph_sample_args sample;
     xph_axpby_args axpby;
+    xph_cast_args cast;
     xph_copy_args copy;
 } xph_step_args;
 typedef struct xph_step {
@@ -234,10 +236,19 @@ struct xph_net {
     size_t logits_at; /* in the arena */
 };
 
-/* What the forward of a block leaves for its backward; every layer uses `more` in its own order. */
+/* What the forward of a block leaves for its backward; every layer uses `more` in its own order. stored: where it
+ * waits, where that is another place (segment.c). */
+enum { XPH_SAVED_MORE = 6 };
 typedef struct xph_saved {
-    xph_ref x, u, stats, more[6];
+    xph_ref x, u, stats, more[XPH_SAVED_MORE];
+    xph_ref stored_x, stored[XPH_SAVED_MORE];
 } xph_saved;
+
+/* Why the forward of a block is emitted: for the first time; in backward, to make again all that was dropped; or in
+ * backward, to make again what was not stored (xph_layer.bf16, exact) from what was. Only the first time state moves
+ * on. */
+typedef int32_t xph_pass;
+enum { XPH_PASS_FIRST, XPH_PASS_AGAIN, XPH_PASS_RESTORE };
 
 /* Alive while a net is being planned. The first failure sticks and makes the rest do nothing. */
 typedef struct xph_plan {
@@ -247,9 +258,14 @@ typedef struct xph_plan {
     exphil_error *error;
     exphil_status status;
     bool train;
+    bool ends;                        /* the block being emitted need not give its output */
+    xph_pass pass;
     int64_t batch, time, rows;        /* rows of the steps being emitted */
     size_t top, peak;                 /* of the arena: a stack */
+    size_t stored;                    /* bytes of the store */
+    size_t region;                    /* of the arena from here on every segment of blocks keeps its activations */
     xph_ref x, dx;                    /* residual stream [rows,H] and its gradient */
+    xph_ref out;                      /* where the block being emitted gives its output; none: a new buffer */
     xph_ref row, stats, u, z, logits; /* input row; final norm, its output, trunk */
     xph_saved saved[XPH_BLOCKS_MOST];
 } xph_plan;
@@ -260,8 +276,10 @@ xph_ref xph_plan_buffer(xph_plan *plan, int64_t rows, int64_t width);
 xph_ref xph_columns(const xph_plan *plan, xph_ref matrix, int64_t first);
 /* A buffer that only backward reads: none outside training. */
 xph_ref xph_plan_kept(xph_plan *plan, int64_t rows, int64_t width);
-/* Where a block writes x + f(x): a new buffer in training, x itself otherwise. */
+/* Where a block writes x + f(x): plan->out or a new buffer in training, x itself otherwise. */
 xph_ref xph_plan_next(xph_plan *plan);
+/* count elements of so many bytes in the store. */
+xph_ref xph_plan_store(xph_plan *plan, int64_t count, size_t element);
 /* Appends a copy of args; NULL after a failure. */
 xph_step *xph_plan_step(xph_plan *plan, xph_op op, const void *args, size_t bytes);
 /* slot, inside a step or the net, will hold the address of ref. */
@@ -290,12 +308,16 @@ void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bia
 void xph_emit_norm(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref y);
 void xph_emit_norm_grad(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref dy,
                         xph_ref dx, bool add);
-/* to = x + y, all dense [rows,H]; to may be x. */
-void xph_emit_sum(xph_plan *plan, xph_ref x, xph_ref y, xph_ref to);
+/* count numbers from bfloat16 or, narrow, to it. */
+void xph_emit_cast(xph_plan *plan, bool narrow, int64_t count, xph_ref from, xph_ref to);
+void xph_emit_copy(xph_plan *plan, size_t bytes, xph_ref from, xph_ref to);
 /* What every block begins with: s->x, s->stats, s->u = LayerNorm(x); gain as in xph_emit_norm. And its
  * gradient: dx += that of x. */
 void xph_emit_enter(xph_plan *plan, int64_t gain, xph_saved *s);
 void xph_emit_leave(xph_plan *plan, int64_t gain, const xph_saved *s, xph_ref du);
+/* What it gives to the next, if that is wanted: x + y, or x + linear(y). */
+void xph_emit_out(xph_plan *plan, const xph_saved *s, xph_ref y);
+void xph_emit_out_linear(xph_plan *plan, const xph_saved *s, xph_ref y, int64_t weight, int64_t bias);
 
 /* ---- layers -------------------------------------------------------------------------------------------- */
 
@@ -304,10 +326,17 @@ typedef struct xph_layer {
     void (*declare)(xph_declaring *to, xph_block *block); /* tensors and state */
     void (*forward)(xph_plan *plan, const xph_block *block, xph_saved *saved);
     void (*backward)(xph_plan *plan, const xph_block *block, const xph_saved *saved);
+    /* Of xph_saved.more by bit: what is stored for backward where activations are bfloat16, as such or as it is. The
+     * rest is made again from it, or not read by backward. */
+    uint32_t bf16, exact;
 } xph_layer;
 extern const xph_layer xph_layer_mamba, xph_layer_lstm, xph_layer_gru, xph_layer_attention, xph_layer_mlp,
     xph_layer_ffn;
 const xph_layer *xph_layer_of(xph_block_kind kind); /* NULL past the last */
+
+/* All blocks, and where their activations wait for backward (segment.c). */
+void xph_blocks_forward(xph_plan *plan);
+void xph_blocks_backward(xph_plan *plan);
 
 void xph_input_declare(xph_declaring *to);
 void xph_input_forward(xph_plan *plan);

@@ -2,22 +2,18 @@
  * call writes the addresses it was given into their arguments and runs them in order. Calls allocate
  * nothing.
  *
- * Training keeps what backward reads, block after block, and works on gradients above that; without
- * training every block reuses the memory of the one before and the residual stream stays in place. */
+ * Training keeps what backward reads, block after block or as segment.c says, and works on gradients above
+ * that; without training every block reuses the memory of the one before and the residual stream stays in
+ * place. */
 #include "model/model_internal.h"
 
 /* ---- planning ------------------------------------------------------------------------------------------ */
 
 static void plan_blocks(xph_plan *plan)
 {
-    const exphil_model *model = plan->model;
     plan->program = &plan->net->blocks;
     xph_input_forward(plan);
-    for (int64_t i = 0; i < model->block_count && plan->status >= 0; i++) {
-        size_t mark = plan->top;
-        xph_layer_of(model->block[i].kind)->forward(plan, &model->block[i], &plan->saved[i]);
-        if (!plan->train) plan->top = mark;
-    }
+    xph_blocks_forward(plan);
 }
 
 /* Drawing needs nothing of what the heads of all rows leave, but must not spoil it. */
@@ -35,15 +31,12 @@ static void plan_heads(xph_plan *plan)
 
 static void plan_backward(xph_plan *plan)
 {
-    const exphil_model *model = plan->model;
     plan->program = &plan->net->backward;
-    plan->dx = xph_plan_buffer(plan, plan->rows, model->shape.hidden);
+    plan->dx = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
     size_t mark = plan->top;
     xph_heads_backward(plan);
-    for (int64_t i = model->block_count - 1; i >= 0 && plan->status >= 0; i--) {
-        plan->top = mark;
-        xph_layer_of(model->block[i].kind)->backward(plan, &model->block[i], &plan->saved[i]);
-    }
+    plan->top = mark;
+    xph_blocks_backward(plan);
     plan->top = mark;
     xph_input_backward(plan);
 }

@@ -51,7 +51,23 @@ xph_ref xph_columns(const xph_plan *plan, xph_ref matrix, int64_t first)
 
 xph_ref xph_plan_next(xph_plan *plan)
 {
-    return plan->train ? xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden) : plan->x;
+    if (!plan->train) return plan->x;
+    if (plan->out.space) return plan->out;
+    return xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
+}
+
+xph_ref xph_plan_store(xph_plan *plan, int64_t count, size_t element)
+{
+    size_t bytes = 0, end = 0;
+    if (plan->status < 0) return (xph_ref){0};
+    if (!xph_size_mul((size_t)count, element, &bytes) || !xph_size_add(plan->stored, bytes, &end) ||
+        !xph_size_align(end, BUFFER_ALIGN, &end) || end > (size_t)PTRDIFF_MAX) {
+        plan->status = too_large(plan);
+        return (xph_ref){0};
+    }
+    xph_ref ref = {.space = XPH_SPACE_STORE, .at = (int64_t)plan->stored};
+    plan->stored = end;
+    return ref;
 }
 
 /* ---- tensors ------------------------------------------------------------------------------------------- */
@@ -128,7 +144,8 @@ void xph_plan_bind_state(xph_plan *plan, const xph_block *block, int64_t first, 
 {
     int64_t at = (block->state_at + first) * (int64_t)plan->model->shape.real_bytes;
     xph_plan_bind(plan, state_in, (xph_ref){.space = XPH_SPACE_STATE_IN, .at = at});
-    if (state_out) xph_plan_bind(plan, state_out, (xph_ref){.space = XPH_SPACE_STATE_OUT, .at = at});
+    if (state_out && plan->pass == XPH_PASS_FIRST)
+        xph_plan_bind(plan, state_out, (xph_ref){.space = XPH_SPACE_STATE_OUT, .at = at});
     xph_plan_bind(plan, ld_state, (xph_ref){.space = XPH_SPACE_LD_STATE});
 }
 
@@ -151,24 +168,26 @@ void xph_plan_scratch(xph_plan *plan, const xph_step *step, void *slot)
     xph_plan_bind(plan, slot, ref);
 }
 
-/* Addresses in the arena are written now; the other patches move together. */
+/* Addresses in the arena are written now; the other patches move together. The store lies behind the rest. */
 exphil_status xph_plan_finish(xph_plan *plan)
 {
     xph_net *net = plan->net;
     XPH_TRY(plan->status);
     void *arena = NULL;
-    exphil_status status = net->backend->alloc(net->model->device, plan->peak, &arena);
+    size_t bytes = 0;
+    if (!xph_size_add(plan->peak, plan->stored, &bytes)) return too_large(plan);
+    exphil_status status = net->backend->alloc(net->model->device, bytes, &arena);
     if (status < 0)
         return status == EXPHIL_E_MEMORY
-                   ? xph_no_memory(plan->peak, plan->error)
+                   ? xph_no_memory(bytes, plan->error)
                    : xph_fail(plan->error, status, "the device gave no memory for a net");
     net->arena = arena;
-    net->arena_bytes = plan->peak;
+    net->arena_bytes = bytes;
     int64_t kept = 0;
     for (int64_t i = 0; i < net->patch_count; i++) {
         const xph_patch patch = net->patch[i];
-        void *address = net->arena + patch.at;
-        if (patch.space == XPH_SPACE_ARENA)
+        void *address = net->arena + (patch.space == XPH_SPACE_STORE ? plan->peak : 0) + patch.at;
+        if (patch.space == XPH_SPACE_ARENA || patch.space == XPH_SPACE_STORE)
             memcpy(patch.slot, &address, sizeof address);
         else
             net->patch[kept++] = patch;

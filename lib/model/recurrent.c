@@ -43,7 +43,7 @@ static xph_rnn_args rnn_args(const xph_plan *plan, const xph_block *block, const
 static void bind_rnn(xph_plan *plan, const xph_block *block, const xph_saved *s, xph_rnn_args *a,
                      bool forward)
 {
-    xph_plan_bind(plan, &a->gx, s->more[GX]);
+    if (forward) xph_plan_bind(plan, &a->gx, s->more[GX]);
     xph_plan_bind(plan, &a->w, xph_weight(plan, block->first + WEIGHT_HH));
     xph_plan_bind(plan, &a->packed, xph_packed(plan, block->first + WEIGHT_HH));
     xph_plan_bind(plan, &a->bias, xph_weight(plan, block->first + BIAS_HH));
@@ -57,18 +57,19 @@ static void forward(xph_plan *plan, const xph_block *block, xph_saved *s)
 {
     int64_t hidden = plan->model->shape.hidden, first = block->first;
     xph_emit_enter(plan, first + NORM, s);
-    s->more[GX] = xph_plan_buffer(plan, plan->rows, gates(block) * hidden);
     s->more[Y] = xph_plan_buffer(plan, plan->rows, hidden);
     s->more[GATES] = xph_plan_kept(plan, plan->rows, kept(block) * hidden);
+    if (plan->pass == XPH_PASS_RESTORE) return;
+    size_t mark = plan->top;
+    s->more[GX] = xph_plan_buffer(plan, plan->rows, gates(block) * hidden);
     xph_emit_linear(plan, s->u, first + WEIGHT_IH, first + BIAS_IH, (xph_ref){0}, s->more[GX]);
     xph_rnn_args args = rnn_args(plan, block, s);
     xph_step *step = xph_plan_step(plan, XPH_OP_RNN, &args, sizeof args);
     if (!step) return;
     xph_plan_scratch(plan, step, &step->args.rnn.scratch);
     bind_rnn(plan, block, s, &step->args.rnn, true);
-    xph_ref next = xph_plan_next(plan);
-    xph_emit_sum(plan, s->x, s->more[Y], next);
-    plan->x = next;
+    plan->top = mark; /* backward does not read the input part of the gates */
+    xph_emit_out(plan, s, s->more[Y]);
 }
 
 static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
@@ -90,5 +91,5 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
     xph_emit_leave(plan, first + NORM, s, du);
 }
 
-const xph_layer xph_layer_lstm = {"lstm", declare, forward, backward};
-const xph_layer xph_layer_gru = {"gru", declare, forward, backward};
+const xph_layer xph_layer_lstm = {"lstm", declare, forward, backward, 1u << Y | 1u << GATES, 0};
+const xph_layer xph_layer_gru = {"gru", declare, forward, backward, 1u << Y | 1u << GATES, 0};

@@ -6,7 +6,7 @@ typedef struct feed_block {
     void **address;
     size_t bytes;
 } feed_block;
-enum { FEED_BLOCKS = 11 };
+enum { FEED_INPUTS = 6, FEED_BLOCKS = 11 };
 
 static bool block_bytes(int64_t a, int64_t b, int64_t c, size_t element, size_t *bytes)
 {
@@ -36,12 +36,7 @@ static bool size_blocks(const xph_feed *feed, size_t bytes[FEED_BLOCKS])
 
 static void list_blocks(xph_feed *feed, void **address[FEED_BLOCKS])
 {
-    address[0] = (void **)&feed->floats;
-    address[1] = (void **)&feed->mask;
-    address[2] = (void **)&feed->ids;
-    address[3] = (void **)&feed->past;
-    address[4] = (void **)&feed->actions;
-    address[5] = (void **)&feed->reset;
+    for (int i = 0; i < FEED_INPUTS; i++) address[i] = &feed->own[i];
     address[6] = &feed->state[0];
     address[7] = &feed->state[1];
     address[8] = &feed->dlogits;
@@ -67,7 +62,7 @@ static exphil_status allocate_blocks(xph_feed *feed, exphil_error *error)
     if (!size_blocks(feed, feed->bytes))
         return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld frames is too large",
                         (long long)feed->batch, (long long)feed->time);
-    for (int i = 0; i < FEED_BLOCKS; i++)
+    for (int i = feed->device->backend->host_memory ? FEED_INPUTS : 0; i < FEED_BLOCKS; i++)
         if (feed->device->backend->alloc(feed->device, feed->bytes[i], address[i]) < 0)
             return xph_no_memory(feed->bytes[i], error);
     return EXPHIL_OK;
@@ -96,25 +91,33 @@ exphil_status xph_feed_create(const exphil_model *model, int64_t batch, int64_t 
     return EXPHIL_OK;
 }
 
-/* A device copy of host data; an absent or empty part stays as it is. */
-static exphil_status upload(const xph_feed *feed, void *to, const void *from, int64_t rows, int64_t width,
-                            size_t element)
+/* Where the device reads part i of a batch: a copy of its own, or the host's. An absent or empty part is not read. */
+static exphil_status take_input(const xph_feed *feed, int i, const void *from, int64_t width, size_t element,
+                                const void **at)
 {
-    if (width == 0) return EXPHIL_OK;
-    return feed->device->backend->upload(xph_net_stream(feed->net), to, from,
-                                         (size_t)rows * (size_t)width * element);
+    *at = feed->own[i] ? feed->own[i] : from;
+    if (width == 0 || !feed->own[i]) return EXPHIL_OK;
+    return feed->device->backend->upload(xph_net_stream(feed->net), feed->own[i], from,
+                                         (size_t)(feed->batch * feed->time * width) * element);
 }
 
-static exphil_status upload_batch(const xph_feed *feed, const exphil_batch *batch)
+static exphil_status take_batch(xph_feed *feed, const exphil_batch *batch)
 {
     const xph_model_shape *shape = xph_model_shape_of(feed->model);
-    int64_t rows = feed->batch * feed->time;
-    XPH_TRY(upload(feed, feed->floats, batch->floats, rows, shape->floats, sizeof(float)));
-    XPH_TRY(upload(feed, feed->mask, batch->mask, rows, 1, sizeof(float)));
-    XPH_TRY(upload(feed, feed->ids, batch->ids, rows, shape->ids, sizeof(int32_t)));
-    XPH_TRY(upload(feed, feed->past, batch->past, rows, shape->slots * shape->heads, sizeof(int32_t)));
-    XPH_TRY(upload(feed, feed->actions, batch->actions, rows, shape->heads, sizeof(int32_t)));
-    return upload(feed, feed->reset, batch->reset, rows, 1, sizeof(uint8_t));
+    const void *at[FEED_INPUTS];
+    XPH_TRY(take_input(feed, 0, batch->floats, shape->floats, sizeof(float), &at[0]));
+    XPH_TRY(take_input(feed, 1, batch->mask, 1, sizeof(float), &at[1]));
+    XPH_TRY(take_input(feed, 2, batch->ids, shape->ids, sizeof(int32_t), &at[2]));
+    XPH_TRY(take_input(feed, 3, batch->past, shape->slots * shape->heads, sizeof(int32_t), &at[3]));
+    XPH_TRY(take_input(feed, 4, batch->actions, shape->heads, sizeof(int32_t), &at[4]));
+    XPH_TRY(take_input(feed, 5, batch->reset, 1, sizeof(uint8_t), &at[5]));
+    feed->floats = at[0];
+    feed->mask = at[1];
+    feed->ids = at[2];
+    feed->past = at[3];
+    feed->actions = at[4];
+    feed->reset = at[5];
+    return EXPHIL_OK;
 }
 
 void xph_feed_io(const xph_feed *feed, xph_net_io *io)
@@ -151,7 +154,7 @@ exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *
     const xph_backend *backend = feed->device->backend;
     xph_stream *stream = xph_net_stream(feed->net);
     xph_net_io io;
-    XPH_TRY(upload_batch(feed, batch));
+    XPH_TRY(take_batch(feed, batch));
     xph_feed_io(feed, &io);
     XPH_TRY(xph_net_forward(feed->net, weights, packed, &io));
     xph_loss_args args = {

@@ -53,9 +53,10 @@ typedef struct xph_feed {
     xph_device *device;
     xph_net *net;
     int64_t batch, time;
-    float *floats, *mask;
-    int32_t *ids, *past, *actions;
-    uint8_t *reset;
+    const float *floats, *mask;         /* the batch as the device reads it: in own, or where it was given */
+    const int32_t *ids, *past, *actions;
+    const uint8_t *reset;
+    void *own[6];                       /* memory for that; NULL where the device works in the host's memory */
     void *state[2], *dlogits;           /* state: in and out, swapped after every batch */
     double *sums, *rows_loss;
     size_t bytes[11];                   /* of the device blocks above, in order */
@@ -65,7 +66,7 @@ typedef struct xph_feed {
 exphil_status xph_feed_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t net_flags, xph_feed *feed,
                               exphil_error *error);
 void xph_feed_destroy(xph_feed *feed);
-/* Uploads the batch and runs forward and loss; head_sums [heads] on the host afterwards. scale: see xph_loss_args; with
+/* Uploads the batch, or reads it where it is: it must stay until backward is done. Runs forward and loss; head_sums [heads] on the host afterwards. scale: see xph_loss_args; with
  * gradients wanted feed->dlogits is filled. Moves the carried state. */
 exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *packed, const xph_losses *losses,
                                const exphil_batch *batch, double scale, bool gradients, double *head_sums);

@@ -255,7 +255,9 @@ static exphil_status guarded_update(exphil_trainer *trainer, const exphil_batch 
                                     exphil_metrics *metrics, exphil_error *error)
 {
     xph_fpu saved = xph_fpu_push();
+    xph_parallel_hold(trainer->context);
     exphil_status status = update(trainer, batch, metrics, error);
+    xph_parallel_release(trainer->context);
     xph_fpu_pop(saved);
     xph_busy_leave(&trainer->busy);
     xph_log_flush(trainer->context);

@@ -203,10 +203,29 @@ static void fewer_threads_do_the_same_work(void **state)
 }
 #endif
 
+/* Between hold and release threads look for work for a moment; that ends, held or not. */
+static void held_threads_do_the_same_work(void **state)
+{
+    (void)state;
+    for (int32_t threads = 2; threads <= 8; threads *= 2) {
+        exphil_context *context = test_context(NULL, NULL, threads);
+        xph_parallel_hold(context);
+        for (int round = 0; round < 300; round++) {
+            work w = {.context = context};
+            xph_parallel(context, item, &w, 1 + round % 40);
+            check(&w, 1 + round % 40);
+            if (round % 100 == 99) usleep(1000);
+            if (round == 150) xph_parallel_release(context);
+        }
+        exphil_context_destroy(context);
+    }
+}
+
 static void idle_threads_sleep(void **state)
 {
     (void)state;
-    exphil_context *context = test_context(NULL, NULL, 4);
+    exphil_context *context = test_context(NULL, NULL, 2);
+    xph_parallel_hold(context); /* and nobody lets go */
     work w = {.context = context};
     xph_parallel(context, item, &w, ITEMS);
     struct timespec before, after;
@@ -296,6 +315,7 @@ int main(void)
 #ifndef EXPHIL_SANITIZE
         cmocka_unit_test(fewer_threads_do_the_same_work),
 #endif
+        cmocka_unit_test(held_threads_do_the_same_work),
         cmocka_unit_test(idle_threads_sleep),
         cmocka_unit_test(a_thread_and_a_lock),
         cmocka_unit_test(busy_is_for_one),

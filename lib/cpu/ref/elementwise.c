@@ -129,10 +129,10 @@ static int64_t axpby_items(const void *args)
 static void axpby_run(const void *args, int64_t begin, int64_t end)
 {
     const xph_axpby_args *p = args;
-    const real a = (real)p->a, b = (real)p->b, *x = p->x;
+    const real a = (real)p->a, b = (real)p->b, *x = p->x, *from = p->from ? p->from : p->y;
     real *y = p->y;
     XPH_VECTOR
-    for (int64_t i = begin * ITEM; i < int_min(p->count, end * ITEM); i++) y[i] = FMA(x[i], a, y[i] * b);
+    for (int64_t i = begin * ITEM; i < int_min(p->count, end * ITEM); i++) y[i] = FMA(x[i], a, from[i] * b);
 }
 
 const xph_candidate XPH_LIST(axpby)[] = {
