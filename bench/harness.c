@@ -236,7 +236,7 @@ static void calibrate(bench_work *work, double sample_ns)
 static bool one_turn(bench_work *work, const bench_effort *e, stretch *s)
 {
     double round_ns = e->round_ns > 0 ? e->round_ns : 20e6, spent = 0;
-    int64_t calls = e->pause_ns ? 1 : work->calls;
+    int64_t calls = e->pause_ns ? 1 : work->calls, done = 0;
     if (!e->pause_ns) work->run(work->arg, 1);
     do {
         if (e->pause_ns)
@@ -249,7 +249,8 @@ static bool one_turn(bench_work *work, const bench_effort *e, stretch *s)
         double took = (double)(bench_now() - before);
         spent += took + (double)e->pause_ns;
         if (!add_sample(work, took / (double)calls)) return false;
-    } while (spent < round_ns);
+        done++;
+    } while (e->round_calls ? done < e->round_calls : spent < round_ns);
     return true;
 }
 

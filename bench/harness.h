@@ -20,6 +20,7 @@ typedef struct bench_work {
 typedef struct bench_effort {
     int rounds;                /* turns; 0: 5 */
     double round_ns;           /* of each work in each turn; 0: 20 ms */
+    int64_t round_calls;       /* so many samples in each turn instead; 0: by time */
     double sample_ns;          /* least length of a sample when calls is 0; 0: 50 us */
     int64_t pause_ns;          /* sleep before each call (paced): then every call is a sample of its own */
     void (*before)(void *arg); /* not timed, before each sample; NULL: nothing */

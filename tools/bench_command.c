@@ -3,6 +3,7 @@
 #include "options.h"
 
 #include "bench.h"
+#include "serve.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -109,7 +110,7 @@ int bench_command(int argc, char **argv)
         {"replays", OPTION_TEXT, &o.replays, "FOLDER",
          "data: replays to read (default: none, that part is left out)"},
         {"folder", OPTION_TEXT, &o.folder, "FOLDER",
-         "data: where to put a corpus for a while (default: /tmp)"},
+         "data: where to put a corpus for a while (default: /tmp); serve: the case"},
         {"effort", OPTION_NUMBER, &o.effort, "X", "so many times the usual time for each row (default 1)"},
         {"quick", OPTION_FLAG, &o.quick, NULL, "everything once and small: does it run?"},
         {"plain", OPTION_FLAG, &to.plain, NULL, "neither pinned to a core nor with real-time priority"},
@@ -129,6 +130,10 @@ int bench_command(int argc, char **argv)
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
     const subject *s = count >= 1 ? subject_of(argv[1]) : NULL;
+    if (count >= 1 && strcmp(argv[1], "serve") == 0) {
+        bench_take_place(!to.plain, !to.plain);
+        return bench_serve(&o, count - 1, argv + 2);
+    }
     if (!s) {
         fprintf(stderr, "exphil: bench wants a subject:\n");
         for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++)
