@@ -90,6 +90,7 @@ static bool serve_cell(served *s, char **words)
                 put_floats(s, "shift", c->shift, 1, c->hidden) && put_floats(s, "x", c->x, 1, c->in) &&
                 put_floats(s, "state", c->state, 1, state);
     bench_cell_step(c, 1);
+    json_object_set_new(s->json, "kind", json_string(kinds[kind]));
     json_object_set_new(s->json, "weight_bytes", json_integer((json_int_t)c->weight_bytes));
     s->work = (bench_work){.run = bench_cell_step, .arg = c};
     return good && put_floats(s, "y", c->y, 1, c->hidden);
