@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#define XPH_PHASES 3
+#define XPH_PHASES 6
 
 typedef struct xph_phase {
     int64_t (*items)(const void *args);                           /* how many independent pieces of work */

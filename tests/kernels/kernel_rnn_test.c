@@ -19,6 +19,10 @@ static const shape shapes[] = {
     {XPH_RNN_LSTM, 3, 9, 64, false, 4, 0}, {XPH_RNN_GRU, 1, 30, 16, true, 0, 0},
     {XPH_RNN_LSTM, 0, 3, 4, true, 0, 0},   {XPH_RNN_GRU, 2, 0, 5, true, 0, 0},
     {XPH_RNN_LSTM, 2, 0, 5, true, 0, 1},   {XPH_RNN_GRU, 3, 11, 100, false, 1, 0},
+    {XPH_RNN_LSTM, 9, 4, 64, true, 3, 1},  {XPH_RNN_GRU, 15, 3, 128, true, 4, 0},
+    {XPH_RNN_LSTM, 2, 6, 128, true, 0, 0}, {XPH_RNN_GRU, 2, 5, 64, false, 2, 2},
+    {XPH_RNN_LSTM, 1, 4, 64, true, 0, 0},  {XPH_RNN_GRU, 3, 3, 64, true, 2, 0},
+    {XPH_RNN_LSTM, 65, 2, 64, true, 3, 0}, {XPH_RNN_GRU, 70, 2, 64, true, 3, 0},
 };
 
 typedef struct rnn {
@@ -52,7 +56,7 @@ static void *pack(const xph_kernel_set *set, const rnn *a, const void *w)
 {
     xph_linear_pack_args args = {set->type, 0, a->s.hidden, a->gates, w, NULL};
     args.packed = case_alloc(xph_kernels_packed_bytes(XPH_OP_LINEAR_PACK, &args));
-    case_run(set->op[XPH_OP_LINEAR_PACK], &args, 1);
+    case_run(xph_kernels_choose(set, XPH_OP_LINEAR_PACK, &args), &args, 1);
     return args.packed;
 }
 
@@ -80,10 +84,13 @@ static xph_rnn_args rnn_args(const rnn *a, const xph_kernel_set *set)
     return args;
 }
 
-static void rnn_run(rnn *a, const xph_kernel_set *set, int threads)
+/* By candidate number `which` of those that accept, counted round. */
+static void rnn_run_by(rnn *a, const xph_kernel_set *set, int which, int threads)
 {
-    const xph_candidate *c = set->op[XPH_OP_RNN];
     xph_rnn_args args = rnn_args(a, set);
+    const xph_candidate *c = NULL;
+    for (const xph_candidate *each = set->op[XPH_OP_RNN]; each->name && which >= 0; each++)
+        if (!each->accepts || each->accepts(&args)) c = each, which--;
     int64_t rows = a->s.batch * a->s.time;
     args.scratch = case_scratch(c, &args);
     case_run(c, &args, threads);
@@ -91,6 +98,11 @@ static void rnn_run(rnn *a, const xph_kernel_set *set, int threads)
     a->saved = case_take(set->type, args.saved, rows, a->saved_width, a->saved_width);
     a->state_out = case_take(set->type, args.state_out, a->s.batch, a->state, args.ld_state);
     case_padding_intact(set->type, args.y, rows, a->s.hidden, args.ldy);
+}
+
+static void rnn_run(rnn *a, const xph_kernel_set *set, int threads)
+{
+    rnn_run_by(a, set, 0, threads);
 }
 
 static void grad_run(rnn *a, const xph_kernel_set *set, int threads)
@@ -204,10 +216,14 @@ static void bits_do_not_depend_on_set_or_threads(void **state)
             grad_run(&a, sets[s], threads);
             case_same("y", a.y, first.y, rows * a.s.hidden);
             case_same("state", a.state_out, first.state_out, a.s.batch * a.state);
+            case_same("saved", a.saved, first.saved, rows * a.saved_width);
             case_same("dgx", a.dgx, first.dgx, rows * a.gates);
             case_same("dw", a.dw, first.dw, a.gates * a.s.hidden);
             case_same("dbias", a.dbias, first.dbias, a.gates);
             if (a.state_in) case_same("dstate_in", a.dstate_in, first.dstate_in, a.s.batch * a.state);
+            rnn_run_by(&a, sets[s], 1, threads);
+            case_same("y by the next candidate", a.y, first.y, rows * a.s.hidden);
+            case_same("saved by the next candidate", a.saved, first.saved, rows * a.saved_width);
         }
         case_release();
     }
@@ -238,8 +254,9 @@ static void steps_have_the_bits_of_the_whole(void **state)
                 xph_rnn_args args = rnn_args(&one, sets[s]);
                 args.state_in = args.state_out = carried;
                 args.saved = NULL;
-                args.scratch = case_scratch(sets[s]->op[XPH_OP_RNN], &args);
-                case_run(sets[s]->op[XPH_OP_RNN], &args, 1);
+                const xph_candidate *c = xph_kernels_choose(sets[s], XPH_OP_RNN, &args);
+                args.scratch = case_scratch(c, &args);
+                case_run(c, &args, 1);
                 case_same("y", case_take(type, args.y, 1, a.s.hidden, args.ldy), a.y + row * a.s.hidden,
                           a.s.hidden);
             }

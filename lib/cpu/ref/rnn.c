@@ -1,34 +1,343 @@
-/* LSTM and GRU: what recurs. The input parts of the gates are made before, by one linear over all frames.
+/* LSTM and GRU, forward: what recurs. The input parts of the gates are made before, by one linear over all frames.
  *
- * Products with the recurrent weights are those of linear.c, called frame by frame for a block of streams:
- * each gate starts from its bias and takes h[0], h[1], ... in order, then joins the input part, gate = gx +
- * (bias + W h). The sums of one stream do not depend on which others are in its block.
- *
- * Backward: W is packed the other way round; then every block of streams goes back through its frames,
- * leaving the gradients of the gates and the h before each frame; then dw and dbias are those of a linear
- * layer over all rows. */
-#include "cpu/ref/real.h"
+ * Every gate starts from its bias and takes h[0], h[1], ... in order, then joins the input part, gate = gx +
+ * (bias + W h). Streams go through the frames in blocks. Where the width is a multiple of a panel, the gates of
+ * XPH_PANEL units of a strip of streams are made and used at once: they never leave the first cache, and what the
+ * next strip reads and writes is asked for meanwhile. Else, and for weights of fewer bits, the product is that of
+ * linear, one frame of a block of streams at a time. */
+#include "cpu/ref/rnn_parts.h"
 
-enum { STREAMS = 8 }; /* of one block: share every weight that is loaded */
+enum { P = XPH_PANEL, MOST_GATES = 4, FEW = VEC_BYTES == 64 ? 3 : 1 };
 
-XPH_INLINE int64_t gates_of(const xph_rnn_args *args)
+/* A block of streams on its way. h, next: [streams, H] before and after the frame; c the same of an LSTM; product:
+ * [streams, G*H] where it is written down. */
+typedef struct walk {
+    const xph_rnn_args *args;
+    int64_t first, streams, t;
+    real *h, *next, *c, *product;
+} walk;
+
+/* Scratch of one stream: h twice, c, the product. */
+static size_t fused_scratch(const void *given)
 {
-    return (args->kind == XPH_RNN_LSTM ? 4 : 3) * args->hidden;
+    const xph_rnn_args *args = given;
+    return (size_t)(args->batch * 3 * args->hidden) * sizeof(real);
 }
 
-XPH_INLINE int64_t state_width(const xph_rnn_args *args)
+static size_t plain_scratch(const void *given)
 {
-    return (args->kind == XPH_RNN_LSTM ? 2 : 1) * args->hidden;
+    const xph_rnn_args *args = given;
+    return (size_t)(args->batch * (3 * args->hidden + gates_of(args))) * sizeof(real);
 }
 
-XPH_INLINE int64_t saved_width(const xph_rnn_args *args)
+static walk walk_of(const xph_rnn_args *args, int64_t first, int64_t streams)
 {
-    return (args->kind == XPH_RNN_LSTM ? 5 : 4) * args->hidden;
+    int64_t all = args->batch * args->hidden;
+    real *room = args->scratch;
+    walk w = {.args = args, .first = first, .streams = streams};
+    w.h = room + first * args->hidden;
+    w.next = w.h + all;
+    w.c = w.next + all;
+    w.product = room + 3 * all + first * gates_of(args);
+    return w;
 }
 
-XPH_INLINE int64_t streams_per_item(const xph_rnn_args *args)
+XPH_INLINE int64_t row_of(const walk *w, int64_t r)
 {
-    return args->batch < 2 * STREAMS ? 1 : STREAMS;
+    return (w->first + r) * w->args->time + w->t;
+}
+
+XPH_INLINE const real *input_of(const walk *w, int64_t r)
+{
+    return (const real *)w->args->gx + row_of(w, r) * w->args->ldgx;
+}
+
+/* ---- cells ---- */
+
+/* Units from u on of stream r of the block: whole gates come in, h goes out. */
+XPH_INLINE void lstm_cell(const walk *w, int64_t r, int64_t u, const vec *gate, const int64_t count)
+{
+    const xph_rnn_args *args = w->args;
+    int64_t hidden = args->hidden, row = row_of(w, r), at = r * hidden + u;
+    vec i = vec_sigmoid(gate[0]), f = vec_sigmoid(gate[1]), g = vec_tanh(gate[2]), o = vec_sigmoid(gate[3]);
+    vec c = vec_fma(f, take(w->c + at, count), i * g), h = o * vec_tanh(c);
+    give(w->c + at, c, count);
+    give(w->next + at, h, count);
+    give((real *)args->y + row * args->ldy + u, h, count);
+    if (!args->saved) return;
+    real *saved = (real *)args->saved + row * 5 * hidden + u;
+    give(saved, i, count);
+    give(saved + hidden, f, count);
+    give(saved + 2 * hidden, g, count);
+    give(saved + 3 * hidden, o, count);
+    give(saved + 4 * hidden, c, count);
+}
+
+/* The third gate comes without its input part. */
+XPH_INLINE void gru_cell(const walk *w, int64_t r, int64_t u, const vec *gate, const int64_t count)
+{
+    const xph_rnn_args *args = w->args;
+    int64_t hidden = args->hidden, row = row_of(w, r), at = r * hidden + u;
+    vec reset = vec_sigmoid(gate[0]), z = vec_sigmoid(gate[1]);
+    vec n = vec_tanh(vec_fma(reset, gate[2], take(input_of(w, r) + 2 * hidden + u, count)));
+    vec h = vec_fma(z, take(w->h + at, count) - n, n);
+    give(w->next + at, h, count);
+    give((real *)args->y + row * args->ldy + u, h, count);
+    if (!args->saved) return;
+    real *saved = (real *)args->saved + row * 4 * hidden + u;
+    give(saved, reset, count);
+    give(saved + hidden, z, count);
+    give(saved + 2 * hidden, n, count);
+    give(saved + 3 * hidden, gate[2], count);
+}
+
+/* ---- one frame, gates used where they are made ---- */
+
+/* What the strip after this one, perhaps of the next frame, will read and write. */
+static wishes wishes_of(const walk *now, int64_t r, int64_t u)
+{
+    wishes all = {.count = 0};
+    walk w = *now;
+    if (r >= w.streams) r = 0, u += P;
+    if (u >= w.args->hidden) u = 0, w.t++;
+    if (w.t == w.args->time) return all;
+    const xph_rnn_args *args = w.args;
+    int64_t hidden = args->hidden, time = args->time, width = saved_width(args);
+    all.rows = strip_rows(w.streams - r);
+    for (int64_t g = 0; g < gates_of(args); g += hidden)
+        wish_for(&all, input_of(&w, r) + g + u, time * args->ldgx);
+    wish_for(&all, (const real *)args->y + row_of(&w, r) * args->ldy + u, time * args->ldy);
+    for (int64_t g = 0; g < width && args->saved; g += hidden)
+        wish_for(&all, (const real *)args->saved + row_of(&w, r) * width + g + u, time * width);
+    return all;
+}
+
+/* Gate g of P units from u on of `rows` streams into to [rows][G*P]; the third of a GRU without its input part. */
+XPH_INLINE void gate_of_strip(const walk *w, const int gates, int g, int64_t rows, int64_t r, int64_t u,
+                              real *to, wishes *soon)
+{
+    const xph_rnn_args *args = w->args;
+    int64_t hidden = args->hidden, column = g * hidden + u;
+    strip_times_panel(rows, (job){.a = w->h + r * hidden,
+                                  .lda = hidden,
+                                  .b = (const real *)args->packed + column * hidden,
+                                  .depth = hidden,
+                                  .columns = P,
+                                  .start = (const real *)args->bias + column,
+                                  .to = to + g * P,
+                                  .ld = MOST_GATES * P,
+                                  .add = g < 2 || gates == 4 ? input_of(w, r) + column : NULL,
+                                  .ld_add = args->time * args->ldgx,
+                                  .soon = soon});
+}
+
+/* `some` gates from g on of a few streams: as many at once as there are registers for, since few sums would wait for
+ * each other and for the second cache. */
+XPH_INLINE void gates_of_few(const walk *w, const int rows, const int some, int g, int64_t r, int64_t u,
+                             real *to)
+{
+    enum { EACH = P / VEC };
+    int64_t hidden = w->args->hidden;
+    const real *bias = (const real *)w->args->bias + g * hidden + u, *h = w->h + r * hidden;
+    const real *b = (const real *)w->args->packed + (g * hidden + u) * hidden;
+    const int each = some * EACH;
+    vec sum[(int)SUMS > (int)EACH ? (int)SUMS : (int)EACH];
+    XPH_UNROLL
+    for (int i = 0; i < rows * each; i++) sum[i] = vec_load(bias + i % each / EACH * hidden + i % EACH * VEC);
+    for (int64_t k = 0; k < hidden; k++, b += P) {
+        vec x[FEW];
+        XPH_UNROLL
+        for (int i = 0; i < rows; i++) x[i] = vec_all(h[i * hidden + k]);
+        XPH_UNROLL
+        for (int c = 0; c < each; c++) {
+            vec column = vec_load(b + c / EACH * hidden * hidden + c % EACH * VEC);
+            XPH_UNROLL
+            for (int i = 0; i < rows; i++) sum[i * each + c] = vec_fma(x[i], column, sum[i * each + c]);
+        }
+    }
+    XPH_UNROLL
+    for (int i = 0; i < rows * each; i++)
+        vec_store(to + (i / each * MOST_GATES + g) * P + i % each * VEC, sum[i]);
+}
+
+/* Up to FEW streams; false: too many for this way. */
+XPH_INLINE bool few_streams(const walk *w, const int gates, int64_t rows, int64_t r, int64_t u, real *to)
+{
+    if (rows > FEW) return false;
+#if VEC_BYTES == 64
+    if (rows == 1) {
+        gates_of_few(w, 1, gates, 0, r, u, to);
+    } else {
+        for (int g = 0; g + 2 <= gates; g += 2) {
+            if (rows == 2)
+                gates_of_few(w, 2, 2, g, r, u, to);
+            else
+                gates_of_few(w, 3, 2, g, r, u, to);
+        }
+        if (gates == 3 && rows == 2) gates_of_few(w, 2, 1, 2, r, u, to);
+        if (gates == 3 && rows == 3) gates_of_few(w, 3, 1, 2, r, u, to);
+    }
+#else
+    for (int g = 0; g < gates; g++) gates_of_few(w, 1, 1, g, r, u, to);
+#endif
+    for (int64_t i = 0; i < rows; i++)
+        for (int g = 0; g < gates && (g < 2 || gates == 4); g++) {
+            real *gate = to + (i * MOST_GATES + g) * P;
+            const real *gx = input_of(w, r + i) + g * w->args->hidden + u;
+            for (int64_t k = 0; k < P; k += VEC) vec_store(gate + k, vec_load(gate + k) + vec_load(gx + k));
+        }
+    return true;
+}
+
+XPH_INLINE void strip_of_cells(const walk *w, const int gates, int64_t rows, int64_t r, int64_t u)
+{
+    real made[STRIP * MOST_GATES * P];
+    wishes soon = wishes_of(w, r + rows, u);
+    if (!few_streams(w, gates, rows, r, u, made))
+        for (int g = 0; g < gates; g++) gate_of_strip(w, gates, g, rows, r, u, made, &soon);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < P; k += VEC) {
+            vec gate[MOST_GATES];
+            for (int g = 0; g < gates; g++) gate[g] = vec_load(made + (i * MOST_GATES + g) * P + k);
+            if (gates == 4)
+                lstm_cell(w, r + i, u + k, gate, VEC);
+            else
+                gru_cell(w, r + i, u + k, gate, VEC);
+        }
+}
+
+static void fused_frame(const walk *w)
+{
+    for (int64_t u = 0; u < w->args->hidden; u += P)
+        for (int64_t r = 0, rows; r < w->streams; r += rows) {
+            rows = strip_rows(w->streams - r);
+            if (w->args->kind == XPH_RNN_LSTM)
+                strip_of_cells(w, 4, rows, r, u);
+            else
+                strip_of_cells(w, 3, rows, r, u);
+        }
+}
+
+/* ---- one frame, product by linear ---- */
+
+static xph_linear_args product_of(const walk *w)
+{
+    const xph_rnn_args *args = w->args;
+    return (xph_linear_args){.type = args->type,
+                             .weights = args->weights,
+                             .rows = w->streams,
+                             .in = args->hidden,
+                             .out = gates_of(args),
+                             .x = w->h,
+                             .ldx = args->hidden,
+                             .w = args->w,
+                             .packed = args->packed,
+                             .bias = args->bias,
+                             .y = w->product,
+                             .ldy = gates_of(args)};
+}
+
+static const xph_candidate *linear_for(const xph_linear_args *linear)
+{
+    for (const xph_candidate *c = XPH_LIST(linear); c->name; c++)
+        if (!c->accepts || c->accepts(linear)) return c;
+    return NULL;
+}
+
+XPH_INLINE void cells(const walk *w, const int gates, int64_t r, int64_t u, const int64_t count)
+{
+    int64_t hidden = w->args->hidden;
+    const real *product = w->product + r * gates * hidden + u, *gx = input_of(w, r) + u;
+    vec gate[MOST_GATES];
+    for (int g = 0; g < gates; g++) {
+        gate[g] = take(product + g * hidden, count);
+        if (g < 2 || gates == 4) gate[g] += take(gx + g * hidden, count);
+    }
+    if (gates == 4)
+        lstm_cell(w, r, u, gate, count);
+    else
+        gru_cell(w, r, u, gate, count);
+}
+
+XPH_INLINE void stream_of_cells(const walk *w, const int gates, int64_t r)
+{
+    int64_t hidden = w->args->hidden, whole = hidden / VEC * VEC;
+    for (int64_t u = 0; u < whole; u += VEC) cells(w, gates, r, u, VEC);
+    if (whole < hidden) cells(w, gates, r, whole, hidden - whole);
+}
+
+static void plain_frame(const walk *w)
+{
+    xph_linear_args product = product_of(w);
+    const xph_candidate *linear = linear_for(&product);
+    for (int i = 0; i < XPH_PHASES && linear->phase[i].run; i++)
+        linear->phase[i].run(&product, 0, linear->phase[i].items(&product));
+    for (int64_t r = 0; r < w->streams; r++) {
+        if (w->args->kind == XPH_RNN_LSTM)
+            stream_of_cells(w, 4, r);
+        else
+            stream_of_cells(w, 3, r);
+    }
+}
+
+/* ---- streams through time ---- */
+
+static void begin_streams(const walk *w)
+{
+    const xph_rnn_args *args = w->args;
+    size_t bytes = (size_t)args->hidden * sizeof(real);
+    for (int64_t r = 0; r < w->streams; r++) {
+        const real *from =
+            args->state_in ? (const real *)args->state_in + (w->first + r) * args->ld_state : NULL;
+        real *h = w->h + r * args->hidden, *c = w->c + r * args->hidden;
+        if (from)
+            memcpy(h, from, bytes);
+        else
+            memset(h, 0, bytes);
+        if (from && args->kind == XPH_RNN_LSTM)
+            memcpy(c, from + args->hidden, bytes);
+        else
+            memset(c, 0, bytes);
+    }
+}
+
+static void reset_streams(const walk *w)
+{
+    size_t bytes = (size_t)w->args->hidden * sizeof(real);
+    for (int64_t r = 0; r < w->streams && w->args->reset; r++)
+        if (w->args->reset[row_of(w, r)]) {
+            memset(w->h + r * w->args->hidden, 0, bytes);
+            memset(w->c + r * w->args->hidden, 0, bytes);
+        }
+}
+
+static void end_streams(const walk *w)
+{
+    const xph_rnn_args *args = w->args;
+    size_t bytes = (size_t)args->hidden * sizeof(real);
+    for (int64_t r = 0; r < w->streams && args->state_out; r++) {
+        real *to = (real *)args->state_out + (w->first + r) * args->ld_state;
+        memcpy(to, w->h + r * args->hidden, bytes);
+        if (args->kind == XPH_RNN_LSTM) memcpy(to + args->hidden, w->c + r * args->hidden, bytes);
+    }
+}
+
+static void through_time(const xph_rnn_args *args, int64_t begin, int64_t end, void (*frame)(const walk *w))
+{
+    int64_t item = streams_per_item(args), last = int_min(args->batch, end * item);
+    for (int64_t first = begin * item, streams; first < last; first += streams) {
+        streams = next_streams(last - first);
+        walk w = walk_of(args, first, streams);
+        begin_streams(&w);
+        for (w.t = 0; w.t < args->time; w.t++) {
+            reset_streams(&w);
+            frame(&w);
+            real *before = w.h;
+            w.h = w.next;
+            w.next = before;
+        }
+        end_streams(&w);
+    }
 }
 
 static int64_t stream_items(const void *given)
@@ -37,358 +346,32 @@ static int64_t stream_items(const void *given)
     return blocks_of(args->batch, streams_per_item(args));
 }
 
-/* The candidate that takes everything. */
-static const xph_candidate *last_of(const xph_candidate *list)
+static void fused_run(const void *given, int64_t begin, int64_t end)
 {
-    while (list[1].name) list++;
-    return list;
+    through_time(given, begin, end, fused_frame);
 }
 
-static void linear_now(const xph_linear_args *linear)
+static void plain_run(const void *given, int64_t begin, int64_t end)
 {
-    const xph_phase *phase = last_of(XPH_LIST(linear))->phase;
-    phase->run(linear, 0, phase->items(linear));
+    through_time(given, begin, end, plain_frame);
 }
 
-/* ---- forward ---- */
-
-/* Scratch of one stream: state h (| c), then the recurrent part of the gates. */
-XPH_INLINE int64_t forward_reals(const xph_rnn_args *args)
-{
-    return state_width(args) + gates_of(args);
-}
-
-static size_t forward_scratch(const void *given)
+static bool fused_accepts(const void *given)
 {
     const xph_rnn_args *args = given;
-    return (size_t)(args->batch * forward_reals(args)) * sizeof(real);
+    return args->weights == 0 && args->hidden % P == 0;
 }
 
-static void state_load(const xph_rnn_args *args, int64_t stream, real *state)
+/* Weights that some candidate of linear takes. */
+static bool plain_accepts(const void *given)
 {
-    size_t bytes = (size_t)state_width(args) * sizeof(real);
-    if (args->state_in)
-        memcpy(state, (const real *)args->state_in + stream * args->ld_state, bytes);
-    else
-        memset(state, 0, bytes);
-}
-
-static void lstm_cell(const xph_rnn_args *args, int64_t row, const real *recurrent, real *state)
-{
-    int64_t hidden = args->hidden;
-    const real *gx = (const real *)args->gx + row * args->ldgx;
-    real *h = state, *c = state + hidden, *y = (real *)args->y + row * args->ldy;
-    real *saved = args->saved ? (real *)args->saved + row * 5 * hidden : NULL;
-    XPH_VECTOR
-    for (int64_t k = 0; k < hidden; k++) {
-        real i = real_sigmoid(gx[k] + recurrent[k]);
-        real f = real_sigmoid(gx[hidden + k] + recurrent[hidden + k]);
-        real g = real_tanh(gx[2 * hidden + k] + recurrent[2 * hidden + k]);
-        real o = real_sigmoid(gx[3 * hidden + k] + recurrent[3 * hidden + k]);
-        c[k] = FMA(f, c[k], i * g);
-        h[k] = o * real_tanh(c[k]);
-        y[k] = h[k];
-        if (saved) {
-            saved[k] = i;
-            saved[hidden + k] = f;
-            saved[2 * hidden + k] = g;
-            saved[3 * hidden + k] = o;
-            saved[4 * hidden + k] = c[k];
-        }
-    }
-}
-
-static void gru_cell(const xph_rnn_args *args, int64_t row, const real *recurrent, real *h)
-{
-    int64_t hidden = args->hidden;
-    const real *gx = (const real *)args->gx + row * args->ldgx;
-    real *y = (real *)args->y + row * args->ldy;
-    real *saved = args->saved ? (real *)args->saved + row * 4 * hidden : NULL;
-    XPH_VECTOR
-    for (int64_t k = 0; k < hidden; k++) {
-        real m = recurrent[2 * hidden + k];
-        real r = real_sigmoid(gx[k] + recurrent[k]);
-        real z = real_sigmoid(gx[hidden + k] + recurrent[hidden + k]);
-        real n = real_tanh(FMA(r, m, gx[2 * hidden + k]));
-        h[k] = FMA(z, h[k] - n, n);
-        y[k] = h[k];
-        if (saved) {
-            saved[k] = r;
-            saved[hidden + k] = z;
-            saved[2 * hidden + k] = n;
-            saved[3 * hidden + k] = m;
-        }
-    }
-}
-
-/* One frame of the streams from `first` on; room: forward_reals of each. */
-static void frame(const xph_rnn_args *args, int64_t first, int64_t streams, int64_t t, real *room)
-{
-    int64_t width = state_width(args), each = forward_reals(args);
-    for (int64_t r = 0; r < streams && args->reset; r++)
-        if (args->reset[(first + r) * args->time + t])
-            memset(room + r * each, 0, (size_t)width * sizeof(real));
-    xph_linear_args product = {.type = args->type,
-                               .rows = streams,
-                               .in = args->hidden,
-                               .out = gates_of(args),
-                               .x = room,
-                               .ldx = each,
-                               .w = args->w,
-                               .packed = args->packed,
-                               .bias = args->bias,
-                               .y = room + width,
-                               .ldy = each};
-    linear_now(&product);
-    for (int64_t r = 0; r < streams; r++) {
-        int64_t row = (first + r) * args->time + t;
-        real *state = room + r * each;
-        if (args->kind == XPH_RNN_LSTM)
-            lstm_cell(args, row, state + width, state);
-        else
-            gru_cell(args, row, state + width, state);
-    }
-}
-
-static void forward_run(const void *given, int64_t begin, int64_t end)
-{
-    const xph_rnn_args *args = given;
-    int64_t block = streams_per_item(args), each = forward_reals(args);
-    for (int64_t first = begin * block; first < int_min(args->batch, end * block); first += block) {
-        int64_t streams = int_min(block, args->batch - first);
-        real *room = (real *)args->scratch + first * each;
-        for (int64_t r = 0; r < streams; r++) state_load(args, first + r, room + r * each);
-        for (int64_t t = 0; t < args->time; t++) frame(args, first, streams, t, room);
-        for (int64_t r = 0; r < streams && args->state_out; r++)
-            memcpy((real *)args->state_out + (first + r) * args->ld_state, room + r * each,
-                   (size_t)state_width(args) * sizeof(real));
-    }
-}
-
-/* ---- backward ---- */
-
-/* Parts of the scratch: W packed for products over its gates [panels][gates][XPH_PANEL]; per stream what
- * comes back from the next frame, dh | dc; h before every row [M, H]; GRU: gradients of the recurrent part of
- * the gates [M, 3H]. */
-typedef struct back {
-    real *packed, *carried, *before, *gates;
-} back;
-
-static int64_t packed_reals(const xph_rnn_args *args)
-{
-    return blocks_of(args->hidden, XPH_PANEL) * XPH_PANEL * gates_of(args);
-}
-
-static back back_of(const xph_rnn_grad_args *grad)
-{
-    const xph_rnn_args *args = &grad->fwd;
-    back k = {.packed = grad->scratch};
-    k.carried = k.packed + packed_reals(args);
-    k.before = k.carried + args->batch * 2 * args->hidden;
-    k.gates = args->kind == XPH_RNN_LSTM ? grad->dgx : k.before + args->batch * args->time * args->hidden;
-    return k;
-}
-
-static size_t grad_scratch(const void *given)
-{
-    const xph_rnn_args *args = &((const xph_rnn_grad_args *)given)->fwd;
-    int64_t rows = args->batch * args->time;
-    int64_t reals = packed_reals(args) + args->batch * 2 * args->hidden + rows * args->hidden;
-    if (args->kind == XPH_RNN_GRU) reals += rows * gates_of(args);
-    return (size_t)reals * sizeof(real);
-}
-
-/* Row distance of back.gates. */
-XPH_INLINE int64_t gates_ld(const xph_rnn_grad_args *grad)
-{
-    return grad->fwd.kind == XPH_RNN_LSTM ? grad->lddgx : gates_of(&grad->fwd);
-}
-
-static int64_t pack_items(const void *given)
-{
-    return blocks_of(((const xph_rnn_grad_args *)given)->fwd.hidden, XPH_PANEL);
-}
-
-static void pack_run(const void *given, int64_t begin, int64_t end)
-{
-    const xph_rnn_grad_args *grad = given;
-    int64_t hidden = grad->fwd.hidden, gates = gates_of(&grad->fwd);
-    for (int64_t panel = begin; panel < end; panel++) {
-        const real *from = (const real *)grad->fwd.w + panel * XPH_PANEL;
-        real *to = back_of(grad).packed + panel * XPH_PANEL * gates;
-        int64_t columns = int_min(XPH_PANEL, hidden - panel * XPH_PANEL);
-        for (int64_t g = 0; g < gates; g++, from += hidden, to += XPH_PANEL)
-            for (int64_t c = 0; c < XPH_PANEL; c++) to[c] = c < columns ? from[c] : R(0.0);
-    }
-}
-
-/* The state before a frame, part 0 (h) or 1 (c); NULL where it is zero. */
-XPH_INLINE const real *state_before(const xph_rnn_args *args, int64_t stream, int64_t t, int part)
-{
-    int64_t row = stream * args->time + t;
-    if (args->reset && args->reset[row]) return NULL;
-    if (t > 0 && part == 0) return (const real *)args->y + (row - 1) * args->ldy;
-    if (t > 0) return (const real *)args->saved + (row - 1) * saved_width(args) + 4 * args->hidden;
-    if (!args->state_in) return NULL;
-    return (const real *)args->state_in + stream * args->ld_state + part * args->hidden;
-}
-
-/* dh, dc: gradient from the next frame; dc is taken back one frame, dh is left for the product with W. */
-static void lstm_back(const xph_rnn_grad_args *grad, int64_t stream, int64_t t, real *dh, real *dc)
-{
-    const xph_rnn_args *args = &grad->fwd;
-    int64_t hidden = args->hidden, row = stream * args->time + t;
-    const real *s = (const real *)args->saved + row * 5 * hidden, *before = state_before(args, stream, t, 1);
-    const real *dy = (const real *)grad->dy + row * grad->lddy;
-    real *d = (real *)grad->dgx + row * grad->lddgx, one = R(1.0);
-    XPH_VECTOR
-    for (int64_t k = 0; k < hidden; k++) {
-        real i = s[k], f = s[hidden + k], g = s[2 * hidden + k], o = s[3 * hidden + k];
-        real tanh_c = real_tanh(s[4 * hidden + k]), dh_k = dy[k] + dh[k];
-        real dc_k = FMA(dh_k * o, FMA(-tanh_c, tanh_c, one), dc[k]);
-        d[k] = dc_k * g * i * (one - i);
-        d[hidden + k] = before ? dc_k * before[k] * f * (one - f) : R(0.0);
-        d[2 * hidden + k] = dc_k * i * FMA(-g, g, one);
-        d[3 * hidden + k] = dh_k * tanh_c * o * (one - o);
-        dc[k] = dc_k * f;
-        dh[k] = R(0.0);
-    }
-}
-
-/* dh is left with the part that goes straight back to h, dh z; the product with W is added to it. behind:
- * gradients of the recurrent part, which differ by the reset gate. */
-static void gru_back(const xph_rnn_grad_args *grad, int64_t stream, int64_t t, real *dh, real *behind)
-{
-    const xph_rnn_args *args = &grad->fwd;
-    int64_t hidden = args->hidden, row = stream * args->time + t;
-    const real *s = (const real *)args->saved + row * 4 * hidden, *before = state_before(args, stream, t, 0);
-    const real *dy = (const real *)grad->dy + row * grad->lddy;
-    real *d = (real *)grad->dgx + row * grad->lddgx, one = R(1.0);
-    XPH_VECTOR
-    for (int64_t k = 0; k < hidden; k++) {
-        real r = s[k], z = s[hidden + k], n = s[2 * hidden + k], m = s[3 * hidden + k], dh_k = dy[k] + dh[k];
-        real dn = dh_k * (one - z) * FMA(-n, n, one);
-        real dr = dn * m * r * (one - r);
-        real dz = dh_k * ((before ? before[k] : R(0.0)) - n) * z * (one - z);
-        d[k] = behind[k] = dr;
-        d[hidden + k] = behind[hidden + k] = dz;
-        d[2 * hidden + k] = dn;
-        behind[2 * hidden + k] = dn * r;
-        dh[k] = dh_k * z;
-    }
-}
-
-/* Keeps the h before a row for dw. */
-static void keep_before(const xph_rnn_args *args, int64_t stream, int64_t t, real *to)
-{
-    const real *h = state_before(args, stream, t, 0);
-    size_t bytes = (size_t)args->hidden * sizeof(real);
-    if (h)
-        memcpy(to, h, bytes);
-    else
-        memset(to, 0, bytes);
-}
-
-static void frame_back(const xph_rnn_grad_args *grad, const back *k, int64_t first, int64_t streams,
-                       int64_t t)
-{
-    const xph_rnn_args *args = &grad->fwd;
-    int64_t hidden = args->hidden, ld = gates_ld(grad), row = first * args->time + t;
-    real *carried = k->carried + first * 2 * hidden;
-    for (int64_t r = 0; r < streams; r++) {
-        real *dh = carried + r * 2 * hidden;
-        keep_before(args, first + r, t, k->before + (row + r * args->time) * hidden);
-        if (args->kind == XPH_RNN_LSTM)
-            lstm_back(grad, first + r, t, dh, dh + hidden);
-        else
-            gru_back(grad, first + r, t, dh, k->gates + (row + r * args->time) * ld);
-    }
-    xph_linear_args product = {.type = args->type,
-                               .rows = streams,
-                               .in = gates_of(args),
-                               .out = hidden,
-                               .x = k->gates + row * ld,
-                               .ldx = args->time * ld,
-                               .packed = k->packed,
-                               .residual = carried,
-                               .ldr = 2 * hidden,
-                               .y = carried,
-                               .ldy = 2 * hidden};
-    linear_now(&product);
-    for (int64_t r = 0; r < streams && args->reset; r++)
-        if (args->reset[row + r * args->time])
-            memset(carried + r * 2 * hidden, 0, (size_t)(2 * hidden) * sizeof(real));
-}
-
-static int64_t grad_items(const void *given)
-{
-    return stream_items(&((const xph_rnn_grad_args *)given)->fwd);
-}
-
-static void grad_run(const void *given, int64_t begin, int64_t end)
-{
-    const xph_rnn_grad_args *grad = given;
-    const xph_rnn_args *args = &grad->fwd;
-    back k = back_of(grad);
-    int64_t block = streams_per_item(args), hidden = args->hidden;
-    size_t bytes = (size_t)state_width(args) * sizeof(real);
-    for (int64_t first = begin * block; first < int_min(args->batch, end * block); first += block) {
-        int64_t streams = int_min(block, args->batch - first);
-        real *carried = k.carried + first * 2 * hidden;
-        memset(carried, 0, (size_t)(streams * 2 * hidden) * sizeof(real));
-        for (int64_t r = 0; r < streams && grad->dstate_out; r++)
-            memcpy(carried + r * 2 * hidden, (const real *)grad->dstate_out + (first + r) * args->ld_state,
-                   bytes);
-        for (int64_t t = args->time; t-- > 0;) frame_back(grad, &k, first, streams, t);
-        for (int64_t r = 0; r < streams && grad->dstate_in; r++)
-            memcpy((real *)grad->dstate_in + (first + r) * args->ld_state, carried + r * 2 * hidden, bytes);
-    }
-}
-
-/* dw and dbias as of a linear layer with the states before as inputs: the second and third phase of its
- * gradient, which do not need each other. */
-static xph_linear_grad_args weights_of(const xph_rnn_grad_args *grad)
-{
-    const xph_rnn_args *args = &grad->fwd;
-    back k = back_of(grad);
-    return (xph_linear_grad_args){.type = args->type,
-                                  .rows = args->batch * args->time,
-                                  .in = args->hidden,
-                                  .out = gates_of(args),
-                                  .x = k.before,
-                                  .ldx = args->hidden,
-                                  .w = args->w,
-                                  .dy = k.gates,
-                                  .lddy = gates_ld(grad),
-                                  .dw = grad->dw,
-                                  .dbias = grad->dbias};
-}
-
-static int64_t weight_items(const void *given)
-{
-    xph_linear_grad_args linear = weights_of(given);
-    const xph_phase *phase = last_of(XPH_LIST(linear_grad))->phase;
-    return phase[1].items(&linear) + phase[2].items(&linear);
-}
-
-static void weight_run(const void *given, int64_t begin, int64_t end)
-{
-    xph_linear_grad_args linear = weights_of(given);
-    const xph_phase *phase = last_of(XPH_LIST(linear_grad))->phase;
-    int64_t first = phase[1].items(&linear);
-    if (begin < first) phase[1].run(&linear, begin, int_min(first, end));
-    if (end > first) phase[2].run(&linear, int_max(begin, first) - first, end - first);
+    walk w = {.args = given, .streams = ((const xph_rnn_args *)given)->batch};
+    xph_linear_args product = product_of(&w);
+    return linear_for(&product) != NULL;
 }
 
 const xph_candidate XPH_LIST(rnn)[] = {
-    {XPH_LABEL("rnn"), NULL, forward_scratch, {{stream_items, forward_run}}},
-    XPH_LIST_END,
-};
-
-const xph_candidate XPH_LIST(rnn_grad)[] = {
-    {XPH_LABEL("rnn_grad"),
-     NULL,
-     grad_scratch,
-     {{pack_items, pack_run}, {grad_items, grad_run}, {weight_items, weight_run}}},
+    {XPH_LABEL("rnn_fused"), fused_accepts, fused_scratch, {{stream_items, fused_run}}},
+    {XPH_LABEL("rnn"), plain_accepts, plain_scratch, {{stream_items, plain_run}}},
     XPH_LIST_END,
 };
