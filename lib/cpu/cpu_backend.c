@@ -20,14 +20,20 @@ typedef struct cpu_stream {
     uint32_t flags;
 } cpu_stream;
 
-/* Items of one phase given out in runs: a worker takes a few long pieces rather than many short ones. */
+/* Items of one phase: every worker has a share of neighbours, takes it in pieces, and then helps the others with
+ * theirs. Items of most operations are rows in order, so a worker finds in its own cache what it wrote there in the phase
+ * before. */
+enum { SHARES_MOST = 64, PIECES_PER_SHARE = 8 };
+typedef struct share {
+    _Alignas(64) _Atomic int64_t next;
+    int64_t end;
+} share;
 typedef struct spread {
     const xph_phase *phase;
     const void *args;
-    int64_t items, pieces;
+    int64_t shares, piece; /* piece: items taken at a time */
+    share share[SHARES_MOST];
 } spread;
-
-enum { PIECES_PER_WORKER = 4 };
 
 static int32_t device_count(void)
 {
@@ -124,13 +130,35 @@ static exphil_status query(xph_device *device, xph_op op, const void *args, xph_
     return EXPHIL_OK;
 }
 
-static void run_piece(void *arg, int64_t i, int32_t worker)
+static void run_share(void *arg, int64_t i, int32_t worker)
 {
-    const spread *s = arg;
+    spread *s = arg;
     (void)worker;
-    int64_t share = s->items / s->pieces, rest = s->items % s->pieces;
-    int64_t begin = i * share + (i < rest ? i : rest);
-    s->phase->run(s->args, begin, begin + share + (i < rest));
+    for (int64_t k = 0; k < s->shares; k++) {
+        share *from = &s->share[(i + k) % s->shares];
+        for (;;) {
+            int64_t begin = atomic_fetch_add_explicit(&from->next, s->piece, memory_order_relaxed);
+            if (begin >= from->end) break;
+            int64_t end = begin + s->piece;
+            s->phase->run(s->args, begin, end < from->end ? end : from->end);
+        }
+    }
+}
+
+static void run_shares(const xph_host *host, const xph_phase *phase, const void *args, int64_t items,
+                       int64_t workers)
+{
+    spread s;
+    s.phase = phase;
+    s.args = args;
+    s.shares = workers < items ? workers : items;
+    if (s.shares > SHARES_MOST) s.shares = SHARES_MOST;
+    s.piece = items / (s.shares * PIECES_PER_SHARE) + (items % (s.shares * PIECES_PER_SHARE) != 0);
+    for (int64_t i = 0; i < s.shares; i++) {
+        atomic_init(&s.share[i].next, items * i / s.shares);
+        s.share[i].end = items * (i + 1) / s.shares;
+    }
+    host->parallel(host->context, run_share, &s, s.shares);
 }
 
 static void run_phase(const cpu_stream *stream, const xph_phase *phase, const void *args)
@@ -142,9 +170,7 @@ static void run_phase(const cpu_stream *stream, const xph_phase *phase, const vo
         if (items > 0) phase->run(args, 0, items);
         return;
     }
-    int64_t pieces = (int64_t)workers * PIECES_PER_WORKER;
-    spread s = {phase, args, items, pieces < items ? pieces : items};
-    host->parallel(host->context, run_piece, &s, s.pieces);
+    run_shares(host, phase, args, items, workers);
 }
 
 /* ---- memory: one core does not use all of its bandwidth ---- */

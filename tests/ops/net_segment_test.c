@@ -33,7 +33,8 @@ static outcome run(model_case *c, uint32_t flags)
     assert_ok(xph_net_pack(net, c->weights, c->packed));
     run_chunk(c, net, c->state, middle);
     run_chunk(c, net, middle, end);
-    outcome o = {.bytes = gradients + logits + state, .gradient_bytes = gradients, .net_bytes = xph_net_bytes(net)};
+    outcome o = {
+        .bytes = gradients + logits + state, .gradient_bytes = gradients, .net_bytes = xph_net_bytes(net)};
     o.all = calloc(1, o.bytes);
     memcpy(o.all, c->gradients, gradients);
     memcpy(o.all + gradients, xph_net_logits(net), logits);
@@ -212,7 +213,8 @@ static void memory_is_less(void **unused)
     static const struct {
         const char *blocks;
         double checkpoint, rounded, both; /* shares of the whole at most */
-    } cases[] = {{"mamba*6", 0.45, 0.75, 0.42}, {"lstm*6", 0.60, 0.90, 0.60}, {"attention*6", 0.60, 0.90, 0.60}};
+    } cases[] = {
+        {"mamba*6", 0.45, 0.75, 0.42}, {"lstm*6", 0.60, 0.90, 0.60}, {"attention*6", 0.60, 0.90, 0.60}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         exphil_context *context = test_context(NULL, NULL, 1);
         exphil_model_config config = EXPHIL_MODEL_CONFIG_INIT;
@@ -225,8 +227,9 @@ static void memory_is_less(void **unused)
                three = (double)bytes_of(model, 180, XPH_NET_CHECKPOINT(3)) / whole,
                rounded = (double)bytes_of(model, 180, XPH_NET_BF16) / whole,
                both = (double)bytes_of(model, 180, XPH_NET_BF16 | XPH_NET_CHECKPOINT(1)) / whole;
-        print_message("%s: %.1f MB for 360 frames; checkpoints of 1 block %.3f, of 3 %.3f; bfloat16 %.3f; both %.3f\n",
-                      cases[i].blocks, whole / 1e6, checkpoint, three, rounded, both);
+        print_message(
+            "%s: %.1f MB for 360 frames; checkpoints of 1 block %.3f, of 3 %.3f; bfloat16 %.3f; both %.3f\n",
+            cases[i].blocks, whole / 1e6, checkpoint, three, rounded, both);
         assert_true(checkpoint <= cases[i].checkpoint);
         assert_true(three > checkpoint && three < 1.0);
         assert_true(rounded <= cases[i].rounded);
