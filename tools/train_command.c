@@ -102,7 +102,9 @@ static bool check_counts(const option_command *command, const train_options *o)
         fprintf(stderr, "exphil: --%s wants 1 or more\n", counts[i].name);
         return false;
     }
-    if (options_given(command, "epochs") && options_given(command, "updates"))
+    if (o->checkpoint_blocks < 0 || o->checkpoint_blocks > 1000)
+        fprintf(stderr, "exphil: --checkpoint-blocks wants 0 to 1000\n");
+    else if (options_given(command, "epochs") && options_given(command, "updates"))
         fprintf(stderr, "exphil: --epochs and --updates: give one of them\n");
     else if (o->resume && o->force)
         fprintf(stderr, "exphil: --resume and --force: go on, or begin anew?\n");
@@ -123,6 +125,7 @@ int train_command(int argc, char **argv)
                        .blocks = "mamba*2",
                        .time = 60,
                        .accumulate = 1,
+                       .activations = "f32",
                        .log_every = 1,
                        .rate = 1e-3,
                        .button_weight = 1.0,
@@ -164,6 +167,10 @@ int train_command(int argc, char **argv)
         {"last-only", OPTION_FLAG, &o.last_only, NULL,
          "window mode: loss on the last frame only (default: on all)"},
         {"accumulate", OPTION_INT, &o.accumulate, "N", "batches per update (default 1)"},
+        {"checkpoint-blocks", OPTION_INT, &o.checkpoint_blocks, "N",
+         "recompute activations of every N blocks: same result, less memory (default 0: keep them)"},
+        {"activations", OPTION_TEXT, &o.activations, "TYPE",
+         "how they are kept for gradients: f32 (default), or bf16 in half the memory"},
         {"rate", OPTION_NUMBER, &o.rate, "X", "learning rate (default 0.001)"},
         {"schedule", OPTION_TEXT, &o.schedule, "KIND", "of the rate: cosine (default), constant, restarts"},
         {"warmup", OPTION_INT, &o.warmup, "N", "updates of linear warm-up (default 0)"},

@@ -183,6 +183,9 @@ static bool make_trainer(train_state *r)
     }
     config.losses = r->losses;
     config.accumulate = o->accumulate;
+    if (!set_choice("activations", o->activations, "f32", "bf16", NULL, &config.activations)) return false;
+    if (config.activations) config.activations = EXPHIL_TYPE_BF16;
+    config.checkpoint_blocks = (int32_t)o->checkpoint_blocks;
     if (exphil_trainer_create(r->model, r->optimizer, r->prefetcher, &config, &r->trainer, &error) < 0)
         return complain("trainer", &error) == 0;
     if (o->resume && exphil_trainer_resume(r->trainer, o->out, &error) < 0)

@@ -9,8 +9,9 @@
 /* 0 in epochs, updates and batch: chosen by the amount of data. */
 typedef struct train_options {
     data_options data;
-    const char *out, *log, *init, *split, *heads, *mode, *schedule, *device, *isa, *blocks;
+    const char *out, *log, *init, *split, *heads, *mode, *schedule, *device, *isa, *blocks, *activations;
     int64_t updates, epochs, delay, seed, batch, time, segment, accumulate, warmup, restart, threads;
+    int64_t checkpoint_blocks;
     int64_t log_every, eval_every, save_every, head_width, hidden, window, attention_window, stride;
     double rate, decay, clip, ema, low_ratio, held_out, smoothing, focal, button_weight;
     bool json, resume, force, no_previous, last_only, quiet;

@@ -21,7 +21,7 @@ typedef struct cpu_stream {
 } cpu_stream;
 
 /* Items of one phase: every worker has a share of neighbours, takes it in pieces, and then helps the others with
- * theirs. Items of most operations are rows in order, so a worker finds in its own cache what it wrote there in the phase
+ * theirs (past SHARES_MOST they only help). Items of most operations are rows in order, so a worker finds in its own cache what it wrote there in the phase
  * before. */
 enum { SHARES_MOST = 64, PIECES_PER_SHARE = 8 };
 typedef struct share {
@@ -158,7 +158,7 @@ static void run_shares(const xph_host *host, const xph_phase *phase, const void 
         atomic_init(&s.share[i].next, items * i / s.shares);
         s.share[i].end = items * (i + 1) / s.shares;
     }
-    host->parallel(host->context, run_share, &s, s.shares);
+    host->parallel(host->context, run_share, &s, workers < items ? workers : items);
 }
 
 static void run_phase(const cpu_stream *stream, const xph_phase *phase, const void *args)

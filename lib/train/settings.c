@@ -100,6 +100,10 @@ static int64_t list_settings(const exphil_trainer *trainer, setting *to)
     int64_t count = model_settings(trainer, to);
     to[count++] = (setting){"losses", HASH, losses_hash(trainer)};
     to[count++] = (setting){"accumulate", WHOLE, (uint64_t)trainer->accumulate};
+    to[count++] = (setting){"activations", WHOLE, (uint64_t)trainer->activations};
+    /* making activations again changes nothing where they were kept as they are */
+    bool same = trainer->activations == EXPHIL_TYPE_F32;
+    to[count++] = (setting){"checkpoint_blocks", WHOLE, same ? 0 : (uint64_t)trainer->checkpoint_blocks};
     to[count++] = (setting){"communicator.rank", WHOLE, (uint64_t)with->rank};
     to[count++] = (setting){"communicator.ranks", WHOLE, (uint64_t)with->ranks};
     count += optimizer_settings(&trainer->optimizer->config, to + count);

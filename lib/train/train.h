@@ -85,6 +85,7 @@ struct exphil_trainer {
     exphil_communicator communicator;   /* all_reduce NULL: alone */
     void *shared;                       /* host copy of the gradients for it */
     int64_t accumulate;
+    int32_t activations, checkpoint_blocks; /* EXPHIL_TYPE_F32 or BF16; 0: all activations are kept */
     xph_feed feed;                      /* feed.net NULL until the shape is known */
     void *weights, *packed, *gradients, *norm_scratch;
     void *kept;                         /* carried state before an update of several batches; NULL for one */

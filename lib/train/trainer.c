@@ -2,6 +2,8 @@
  * run is a function of its seeds whatever the number of threads. */
 #include "train/train.h"
 
+#define CHECKPOINT_MOST 64 /* blocks: no model has more */
+
 void xph_trainer_drop_shape(exphil_trainer *trainer)
 {
     if (trainer->kept) trainer->device->backend->free(trainer->device, trainer->kept, trainer->feed.bytes[6]);
@@ -84,11 +86,14 @@ static exphil_status check_config(const exphil_trainer_config *config, exphil_er
 {
     if (config->accumulate < 0 || config->accumulate > 1000000)
         return xph_fail(error, EXPHIL_E_INVALID, "trainer config: accumulate must lie in 0..1000000");
-    const char *missing = config->precision           ? "precision"
-                          : config->activations       ? "activations"
-                          : config->fake_quantize     ? "fake_quantize"
-                          : config->checkpoint_blocks ? "checkpoint_blocks"
-                                                      : NULL;
+    if (config->checkpoint_blocks < 0)
+        return xph_fail(error, EXPHIL_E_INVALID, "trainer config: checkpoint_blocks must be 0 or more");
+    if (config->activations != EXPHIL_TYPE_F32 && config->activations != EXPHIL_TYPE_BF16)
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED,
+                        "trainer config: activations must be EXPHIL_TYPE_F32 or EXPHIL_TYPE_BF16");
+    const char *missing = config->precision       ? "precision"
+                          : config->fake_quantize ? "fake_quantize"
+                                                  : NULL;
     if (missing)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
                         "trainer config: %s has no other value than 0 in this release", missing);
@@ -163,7 +168,9 @@ exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t 
                         (long long)batch, (long long)time, (long long)trainer->feed.batch,
                         (long long)trainer->feed.time);
     }
-    XPH_TRY(xph_feed_create(trainer->model, batch, time, XPH_NET_TRAIN, &trainer->feed, error));
+    uint32_t flags = XPH_NET_TRAIN | XPH_NET_CHECKPOINT(trainer->checkpoint_blocks);
+    if (trainer->activations == EXPHIL_TYPE_BF16) flags |= XPH_NET_BF16;
+    XPH_TRY(xph_feed_create(trainer->model, batch, time, flags, &trainer->feed, error));
     exphil_status status = EXPHIL_OK;
     if (trainer->accumulate > 1 && trainer->feed.state_bytes)
         status = device_block(trainer, trainer->feed.bytes[6], &trainer->kept, error);
@@ -219,6 +226,9 @@ static exphil_status trainer_create_checked(const exphil_model *model, exphil_op
     made->context = xph_context_retain(context);
     made->device = xph_context_backend(context);
     made->accumulate = known.accumulate ? known.accumulate : 1;
+    made->activations = known.activations;
+    made->checkpoint_blocks =
+        known.checkpoint_blocks < CHECKPOINT_MOST ? known.checkpoint_blocks : CHECKPOINT_MOST;
     exphil_status status = xph_losses_take(xph_model_spec(model), known.losses, &made->losses, error);
     if (status >= 0) status = take_communicator(made, known.communicator, error);
     if (status >= 0) status = build(made, model, optimizer, prefetcher, error);

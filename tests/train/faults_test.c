@@ -32,6 +32,8 @@ static void bench_make(bench *b, int32_t mode)
     b->plan.episodes = 3;
     b->plan.adam.ema_decay = 0.9;
     b->plan.trainer.accumulate = 2;
+    b->plan.trainer.checkpoint_blocks = mode == EXPHIL_MODE_CARRY;
+    b->plan.trainer.activations = mode == EXPHIL_MODE_CARRY ? EXPHIL_TYPE_F32 : EXPHIL_TYPE_BF16;
     b->run = train_begin(&b->plan);
     b->floats = calloc(FRAMES * 13, sizeof *b->floats);
     b->ids = calloc(FRAMES * 2, sizeof *b->ids);

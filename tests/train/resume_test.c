@@ -22,7 +22,9 @@ static train_plan plan_of(int32_t mode, int32_t threads)
         plan.adam.schedule = EXPHIL_SCHEDULE_COSINE;
         plan.adam.total_updates = 220;
         plan.trainer.accumulate = 2;
+        plan.trainer.checkpoint_blocks = 3;
     } else {
+        plan.trainer.activations = EXPHIL_TYPE_BF16;
         plan.adam.schedule = EXPHIL_SCHEDULE_RESTARTS;
         plan.adam.restart_updates = 30;
         plan.adam.restart_factor = 2;
@@ -317,6 +319,7 @@ static void other_settings_are_named(void **state)
     OTHER(trainer.losses, focal, "with losses");
     OTHER(trainer.losses, skewed, "with losses");
     OTHER(trainer.accumulate, 2, "accumulate 1, this run has 2");
+    OTHER(trainer.activations, EXPHIL_TYPE_BF16, "activations 0, this run has 2");
     OTHER(adam.rate, 4e-3, "optimizer.rate");
     OTHER(adam.beta1, 0.8, "optimizer.beta1");
     OTHER(adam.beta2, 0.99, "optimizer.beta2");

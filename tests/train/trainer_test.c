@@ -612,12 +612,17 @@ static void bad_trainers_are_refused(void **state)
         EXPHIL_E_INVALID);
     assert_says(&error, "accumulate");
     config.accumulate = 0;
-    config.checkpoint_blocks = 1;
+    config.checkpoint_blocks = -1;
     exphil_status status =
         exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &config, &run.trainer, &error);
-    assert_int_equal(status, EXPHIL_E_UNSUPPORTED);
+    assert_int_equal(status, EXPHIL_E_INVALID);
     assert_says(&error, "checkpoint_blocks");
     config.checkpoint_blocks = 0;
+    config.activations = EXPHIL_TYPE_F16;
+    status = exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &config, &run.trainer, &error);
+    assert_int_equal(status, EXPHIL_E_UNSUPPORTED);
+    assert_says(&error, "activations");
+    config.activations = 0;
     config.precision = EXPHIL_PRECISION_BF16;
     assert_int_equal(
         exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &config, &run.trainer, &error),

@@ -561,7 +561,7 @@ static void null_training(void **state)
     BAD(UNSUPPORTED, "activations", exphil_trainer_create(m, own, NULL, &config, OUT(exphil_trainer *), &e));
     config.activations = 0;
     config.checkpoint_blocks = -1;
-    BAD(UNSUPPORTED, "checkpoint_blocks",
+    BAD(INVALID, "checkpoint_blocks",
         exphil_trainer_create(m, own, NULL, &config, OUT(exphil_trainer *), &e));
     exphil_optimizer_destroy(own);
     BAD(INVALID, "model", exphil_optimizer_create(NULL, NULL, OUT(exphil_optimizer *), &e));
