@@ -42,7 +42,7 @@ extern const xph_kernel_set xph_kernels_f32_avx2, xph_kernels_f32_avx512;
 
 /* Packed weights: panels of XPH_PANEL outputs, each [in][XPH_PANEL], so that one column of a panel lies
  * together; the last panel is filled up with zeros. All sets share the format. */
-enum { XPH_PANEL = 16 };
+enum { XPH_PANEL = 64 };
 /* Bytes of packed for the operations that have it (linear, linear_pack, rnn), else 0. */
 size_t xph_kernels_packed_bytes(xph_op op, const void *args);
 

@@ -1,301 +1,217 @@
-/* Matrix products: y = x W^T + bias + residual, its gradients, and the packing of W.
+/* y = x W^T + bias + residual, and the packing of W. tile.h says in which order a sum is taken.
  *
- * All are one tile product, acc[row][col] = FMA(a[row][k], b[k][col], acc) for k = 0, 1, 2, ... in order, so
- * an output depends on its own row and column alone: not on the batch, the threads or the width of a
- * register.
- *   forward    acc starts as the bias, k runs over the inputs; the residual is added last
- *   dx         acc starts as 0, k runs over the outputs
- *   dw, dbias  every SUM_ROWS rows are summed from 0, and these sums added in order to what is there
- * b comes in panels of columns: packed weights, or pieces that are packed on the stack.
+ * Many rows: cut by rows; a group of panels stays in the second level cache while strip after strip of rows
+ * passes. Few rows: cut by panels; all rows pass one panel while the next is asked for.
+ * Weights that are not packed are turned in pieces on the stack.
  */
-#include "cpu/ref/vec.h"
-
-/* TILE_ROWS x TILE_PANELS panels of accumulators fill the registers. One row alone takes GROUP panels at
- * once, to have enough independent sums under way. */
-#if VEC_BYTES == 64
-enum { TILE_ROWS = 8, TILE_PANELS = 2 };
-#elif VEC_BYTES == 32
-enum { TILE_ROWS = 6, TILE_PANELS = 1 };
-#else
-enum { TILE_ROWS = 4, TILE_PANELS = 1 };
-#endif
+#include "cpu/ref/narrow.h"
+#include "cpu/ref/tile.h"
+#include "cpu/ref/turn.h"
 
 enum {
     P = XPH_PANEL,
-    BLOCK = 48, /* rows handled together: a multiple of every TILE_ROWS */
-    GROUP = 4,  /* panels handled together */
-    COLUMNS = GROUP * P,
-    PACK_DEPTH = 16384 / (COLUMNS * (int)sizeof(real)), /* of a piece packed on the stack */
-    SUM_ROWS = 256,
-    ITEM_WORK = 1 << 20 /* multiply-adds of an item */
+    BLOCK = 8 * STRIP,       /* rows handled together */
+    FEW_ROWS = 4 * BLOCK,    /* up to here cut by panels */
+    GROUP_BYTES = 640 << 10, /* of packed weights that stay in the cache, with room for x, y */
+    PIECE = 64,              /* depth of a piece turned on the stack */
+    ITEM_WORK = 1 << 20      /* multiply-adds of an item */
 };
 
-/* a: row r, depth k at at[r*row + k*depth]. b: panel p, depth k at at[p*panel + k*depth], P reals. */
-typedef struct left {
-    const real *at;
-    int64_t row, depth;
-} left;
-typedef struct right {
-    const real *at;
-    int64_t panel, depth;
-} right;
+#define TILE(rows, vecs)                                                                                     \
+  static void tile_##rows##_##vecs(const tile_job *job)                                                      \
+  {                                                                                                          \
+    tile(rows, vecs, false, job);                                                                            \
+  }
+#define TILES(vecs) TILE(1, vecs) TILE(2, vecs) TILE(3, vecs) TILE(4, vecs) TILE(5, vecs) TILE(6, vecs)
+#define LIST(vecs)                                                                                           \
+  {                                                                                                          \
+    tile_1_##vecs, tile_2_##vecs, tile_3_##vecs, tile_4_##vecs, tile_5_##vecs, tile_6_##vecs                 \
+  }
 
-/* acc[r*COLUMNS + c]; rows and panels are constants at every call. */
-XPH_INLINE void tile(const int rows, const int panels, left a, right b, int64_t depth, real *acc)
+TILES(1)
+TILES(2)
+#if VEC_BYTES == 64
+TILES(4)
+static const tile_fn tiles[TILE_WIDTHS][STRIP] = {LIST(1), LIST(2), LIST(4)};
+#else
+TILE(1, 4)
+TILE(2, 4)
+TILE(3, 4)
+TILE(1, 8)
+static const tile_fn tiles[TILE_WIDTHS][STRIP] = {
+    LIST(1), LIST(2), {tile_1_4, tile_2_4, tile_3_4}, {tile_1_8}};
+#endif
+
+/* rows (at most STRIP) times up to P columns of one panel; job stands at column 0 and is used up. */
+static void strip_times_panel(int64_t rows, int64_t columns, tile_job *job)
 {
-    enum { MOST = TILE_ROWS * TILE_PANELS > GROUP ? TILE_ROWS * TILE_PANELS : GROUP };
-    const int columns = panels * P / VEC;
-    vec sum[MOST * P / VEC];
-    XPH_UNROLL
-    for (int i = 0; i < rows * columns; i++)
-        sum[i] = vec_load(acc + i / columns * COLUMNS + i % columns * VEC);
-    for (int64_t k = 0; k < depth; k++) {
-        const real *from = b.at + k * b.depth;
-        XPH_UNROLL
-        for (int r = 0; r < rows; r++) {
-            vec x = vec_all(a.at[r * a.row + k * a.depth]);
-            XPH_UNROLL
-            for (int c = 0; c < columns; c++) {
-                const real *column = from + c * VEC / P * b.panel + c * VEC % P;
-                sum[r * columns + c] = vec_fma(x, vec_load(column), sum[r * columns + c]);
-            }
+    for (int64_t left = columns; left > 0;) {
+        int w = tile_width(rows, left);
+        int64_t wide = VEC << w;
+        if (left < wide)
+            tile_part(tiles[w][rows - 1], rows, left, job);
+        else
+            tiles[w][rows - 1](job);
+        left -= wide;
+        job->b += wide;
+        job->to += wide;
+        if (job->start) job->start += wide;
+        if (job->add) job->add += wide;
+    }
+}
+
+/* ---- packed ---- */
+
+typedef struct range {
+    int64_t row, rows, panel, panels;
+} range;
+
+static void job_at(const xph_linear_args *a, int64_t row, int64_t panel, tile_job *job)
+{
+    int64_t column = panel * P;
+    const real *bias = a->bias, *residual = a->residual;
+    job->a = (const real *)a->x + row * a->ldx;
+    job->lda = a->ldx;
+    job->b = (const real *)a->packed + column * a->in;
+    job->depth = a->in;
+    job->start = bias ? bias + column : NULL;
+    job->ld_start = 0;
+    job->to = (real *)a->y + row * a->ldy + column;
+    job->ld = a->ldy;
+    job->add = residual ? residual + row * a->ldr + column : NULL;
+    job->ld_add = a->ldr;
+}
+
+/* All rows pass panel after panel; each strip asks for its share of the next one. */
+static void panels_outside(const xph_linear_args *a, range r)
+{
+    int64_t strips = blocks_of(r.rows, STRIP), share = blocks_of(P * TILE_STEPS / LINE, strips);
+    tile_job job;
+    for (int64_t panel = r.panel; panel < r.panel + r.panels; panel++) {
+        bool ask =
+            strips > 2 && a->in * a->out * (int64_t)sizeof(real) > 3 << 19 && panel + 1 < r.panel + r.panels;
+        job.next = (ahead){(const real *)a->packed + (panel + 1) * P * a->in, P, LINE, ask ? share : 0};
+        for (int64_t done = 0, rows; done < r.rows; done += rows) {
+            rows = tile_rows(r.rows - done);
+            job_at(a, r.row + done, panel, &job);
+            strip_times_panel(rows, int_min(P, a->out - panel * P), &job);
+            job.next.at += share * LINE;
         }
     }
-    XPH_UNROLL
-    for (int i = 0; i < rows * columns; i++)
-        vec_store(acc + i / columns * COLUMNS + i % columns * VEC, sum[i]);
 }
 
-/* All rows of one or TILE_PANELS panels. */
-XPH_INLINE void strip(int64_t rows, const int panels, left a, right b, int64_t depth, real *acc)
+/* All panels pass strip after strip; each panel asks for its share of the next strip. */
+static void rows_outside(const xph_linear_args *a, range r)
 {
-    for (; rows >= TILE_ROWS; rows -= TILE_ROWS, a.at += TILE_ROWS * a.row, acc += TILE_ROWS * COLUMNS)
-        tile(TILE_ROWS, panels, a, b, depth, acc);
-    for (; rows >= 4; rows -= 4, a.at += 4 * a.row, acc += 4 * COLUMNS) tile(4, panels, a, b, depth, acc);
-    for (; rows >= 2; rows -= 2, a.at += 2 * a.row, acc += 2 * COLUMNS) tile(2, panels, a, b, depth, acc);
-    if (rows) tile(1, panels, a, b, depth, acc);
+    int64_t share = blocks_of(STRIP, r.panels);
+    tile_job job;
+    for (int64_t done = 0, rows; done < r.rows; done += rows) {
+        int64_t left = r.rows - done - STRIP;
+        const real *next = (const real *)a->x + (r.row + done + STRIP) * a->ldx;
+        rows = tile_rows(r.rows - done);
+        for (int64_t panel = 0; panel < r.panels; panel++) {
+            int64_t at = panel * share;
+            job_at(a, r.row + done, r.panel + panel, &job);
+            job.next =
+                (ahead){next + at * a->ldx, 1, a->ldx, int_max(0, int_min(int_min(left, STRIP) - at, share))};
+            strip_times_panel(rows, int_min(P, a->out - (r.panel + panel) * P), &job);
+        }
+    }
 }
 
-/* acc [rows][COLUMNS] += a b for up to GROUP panels. */
-static void product(int64_t rows, int64_t panels, left a, right b, int64_t depth, real *acc)
+static void packed_run(const xph_linear_args *a, range r)
 {
-    if (rows == 1 && panels == GROUP) {
-        tile(1, GROUP, a, b, depth, acc);
+    int64_t most = int_max(1, GROUP_BYTES / int_max(1, P * a->in * (int64_t)sizeof(real)));
+    int64_t group = blocks_of(r.panels, blocks_of(r.panels, most));
+    if (a->rows <= FEW_ROWS) {
+        panels_outside(a, r);
         return;
     }
-    int64_t p = 0;
-    for (; p + TILE_PANELS <= panels; p += TILE_PANELS)
-        strip(rows, TILE_PANELS, a, (right){b.at + p * b.panel, b.panel, b.depth}, depth, acc + p * P);
-    for (; p < panels; p++)
-        strip(rows, 1, a, (right){b.at + p * b.panel, b.panel, b.depth}, depth, acc + p * P);
+    for (int64_t done = 0; done < r.panels; done += group)
+        rows_outside(a, (range){r.row, r.rows, r.panel + done, int_min(group, r.panels - done)});
 }
 
-/* Piece [depth][COLUMNS] of a matrix with rows along depth; columns beyond `columns` are 0. */
-static void pack_straight(const real *from, int64_t ld, int64_t depth, int64_t columns, real *piece)
+/* ---- not packed ---- */
+
+static void block_turning(const xph_linear_args *a, int64_t row, int64_t rows, int64_t panel)
 {
-    for (int64_t k = 0; k < depth; k++) {
-        memcpy(piece + k * COLUMNS, from + k * ld, (size_t)columns * sizeof(real));
-        for (int64_t c = columns; c < COLUMNS; c++) piece[k * COLUMNS + c] = 0;
-    }
-}
-
-/* The same of a matrix with rows along columns. */
-static void pack_turned(const real *from, int64_t ld, int64_t depth, int64_t columns, real *piece)
-{
-    for (int64_t c = 0; c < COLUMNS; c++)
-        for (int64_t k = 0; k < depth; k++) piece[k * COLUMNS + c] = c < columns ? from[c * ld + k] : 0;
-}
-
-typedef void (*pack_fn)(const real *from, int64_t ld, int64_t depth, int64_t columns, real *piece);
-
-/* acc += a b with b taken from `from` in pieces: step elements apart along the depth. */
-static void product_packing(int64_t rows, int64_t columns, left a, pack_fn pack, const real *from, int64_t ld,
-                            int64_t step, int64_t depth, real *acc)
-{
-    real piece[PACK_DEPTH * COLUMNS];
-    for (int64_t k = 0; k < depth; k += PACK_DEPTH) {
-        int64_t count = int_min(PACK_DEPTH, depth - k);
-        pack(from + k * step, ld, count, columns, piece);
-        left from_k = {a.at + k * a.depth, a.row, a.depth};
-        product(rows, blocks_of(columns, P), from_k, (right){piece, P, COLUMNS}, count, acc);
-    }
-}
-
-/* ---- how a result [rows][columns] is cut into items ---- */
-
-typedef struct cut {
-    int64_t row_blocks, groups, groups_per_item, items;
-} cut;
-
-static cut cut_of(int64_t rows, int64_t columns, int64_t depth)
-{
-    cut c = {blocks_of(rows, BLOCK), blocks_of(columns, COLUMNS), 1, 0};
-    int64_t work = int_max(1, int_min(rows, BLOCK) * COLUMNS * depth);
-    c.groups_per_item = int_max(1, int_min(c.groups, ITEM_WORK / work));
-    c.items = c.row_blocks * blocks_of(c.groups, c.groups_per_item);
-    return c;
-}
-
-/* The blocks of a range of items; next_block is false after the last. */
-typedef struct block {
-    cut cut;
-    int64_t rows_all, columns_all, item, end, group;
-    int64_t row, rows, column, columns; /* of the current block */
-} block;
-
-static block first_block(cut c, int64_t rows, int64_t columns, int64_t begin, int64_t end)
-{
-    return (block){.cut = c, .rows_all = rows, .columns_all = columns, .item = begin, .end = end, .group = 0};
-}
-
-static bool next_block(block *b)
-{
-    int64_t per_row = blocks_of(b->cut.groups, b->cut.groups_per_item), group;
-    if (b->item >= b->end) return false;
-    group = b->item % per_row * b->cut.groups_per_item + b->group;
-    b->row = b->item / per_row * BLOCK;
-    b->rows = int_min(BLOCK, b->rows_all - b->row);
-    b->column = group * COLUMNS;
-    b->columns = int_min(COLUMNS, b->columns_all - b->column);
-    b->group++;
-    if (b->group == b->cut.groups_per_item || group + 1 == b->cut.groups) {
-        b->group = 0;
-        b->item++;
-    }
-    return true;
-}
-
-/* ---- forward ---- */
-
-static void start_with(real *acc, int64_t rows, const real *bias, int64_t columns)
-{
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < COLUMNS; c++) acc[r * COLUMNS + c] = bias && c < columns ? bias[c] : 0;
-}
-
-/* to[r][c] = acc + add (NULL: nothing); to and add may be the same. */
-static void finish(const real *acc, int64_t rows, int64_t columns, real *to, int64_t ld, const real *add,
-                   int64_t ld_add)
-{
-    for (int64_t r = 0; r < rows; r++) {
-        const real *from = acc + r * COLUMNS, *more = add ? add + r * ld_add : NULL;
-        real *into = to + r * ld;
-        if (add) {
-            XPH_VECTOR
-            for (int64_t c = 0; c < columns; c++) into[c] = from[c] + more[c];
-        } else {
-            memcpy(into, from, (size_t)columns * sizeof(real));
+    int64_t columns = int_min(P, a->out - panel * P);
+    _Alignas(64) real piece[PIECE * P], sums[BLOCK * P];
+    real first[P] = {0};
+    tile_job whole, part = {0};
+    job_at(a, row, panel, &whole);
+    if (whole.start) memcpy(first, whole.start, (size_t)columns * sizeof(real));
+    for (int64_t r = 0; r < rows; r++) memcpy(sums + r * P, first, sizeof first);
+    for (int64_t k = 0; k < a->in; k += PIECE) {
+        part.depth = int_min(PIECE, a->in - k);
+        panel_turned((const real *)a->w + panel * P * a->in + k, a->in, part.depth, columns, piece);
+        for (int64_t r = 0; r < rows; r += STRIP) {
+            part.a = whole.a + r * a->ldx + k;
+            part.lda = a->ldx;
+            part.b = piece;
+            part.start = part.to = sums + r * P;
+            part.ld_start = part.ld = P;
+            strip_times_panel(int_min(STRIP, rows - r), P, &part);
         }
     }
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++)
+            whole.to[r * a->ldy + c] =
+                whole.add ? sums[r * P + c] + whole.add[r * a->ldr + c] : sums[r * P + c];
+}
+
+static void turning_run(const xph_linear_args *a, range r)
+{
+    for (int64_t done = 0; done < r.rows; done += BLOCK)
+        for (int64_t panel = r.panel; panel < r.panel + r.panels; panel++)
+            block_turning(a, r.row + done, int_min(BLOCK, r.rows - done), panel);
+}
+
+/* ---- items ---- */
+
+/* Rows of an item (0: the items are panels), or panels. */
+static int64_t rows_per_cut(const xph_linear_args *a)
+{
+    if (a->rows <= FEW_ROWS) return 0;
+    return BLOCK * int_max(1, ITEM_WORK / int_max(1, BLOCK * a->in * a->out));
+}
+
+static int64_t panels_per_cut(const xph_linear_args *a)
+{
+    return int_max(1, ITEM_WORK / int_max(1, a->rows * a->in * P));
 }
 
 static int64_t linear_items(const void *args)
 {
     const xph_linear_args *a = args;
-    return cut_of(a->rows, a->out, a->in).items;
+    int64_t rows = rows_per_cut(a), panels = blocks_of(a->out, P);
+    if (a->rows == 0) return 0;
+    return rows ? (panels ? blocks_of(a->rows, rows) : 0) : blocks_of(panels, panels_per_cut(a));
 }
 
 static void linear_run(const void *args, int64_t begin, int64_t end)
 {
     const xph_linear_args *a = args;
-    const real *x = a->x, *w = a->w, *packed = a->packed, *bias = a->bias, *residual = a->residual;
-    real *y = a->y, acc[BLOCK * COLUMNS];
-    block b = first_block(cut_of(a->rows, a->out, a->in), a->rows, a->out, begin, end);
-    while (next_block(&b)) {
-        left rows = {x + b.row * a->ldx, a->ldx, 1};
-        start_with(acc, b.rows, bias ? bias + b.column : NULL, b.columns);
-        if (packed) {
-            right panels = {packed + b.column * a->in, a->in * P, P};
-            product(b.rows, blocks_of(b.columns, P), rows, panels, a->in, acc);
-        } else {
-            product_packing(b.rows, b.columns, rows, pack_turned, w + b.column * a->in, a->in, 1, a->in, acc);
-        }
-        const real *add = residual ? residual + b.row * a->ldr + b.column : NULL;
-        finish(acc, b.rows, b.columns, y + b.row * a->ldy + b.column, a->ldy, add, a->ldr);
-    }
+    int64_t rows = rows_per_cut(a), panels = panels_per_cut(a), all = blocks_of(a->out, P);
+    range r;
+    if (begin >= end) return;
+    if (rows)
+        r = (range){begin * rows, int_min(a->rows, end * rows) - begin * rows, 0, all};
+    else
+        r = (range){0, a->rows, begin * panels, int_min(all, end * panels) - begin * panels};
+    if (a->packed)
+        packed_run(a, r);
+    else
+        turning_run(a, r);
 }
 
 const xph_candidate XPH_LIST(linear)[] = {
-    {.name = XPH_LABEL("linear"), .phase = {{linear_items, linear_run}}},
+    XPH_NARROW_LINEAR{
+        .name = XPH_LABEL("linear"), .accepts = linear_plain_accepts, .phase = {{linear_items, linear_run}}},
     XPH_LIST_END,
 };
 
-/* ---- gradients ---- */
-
-static int64_t dx_items(const void *args)
-{
-    const xph_linear_grad_args *a = args;
-    return a->dx ? cut_of(a->rows, a->in, a->out).items : 0;
-}
-
-static void dx_run(const void *args, int64_t begin, int64_t end)
-{
-    const xph_linear_grad_args *a = args;
-    const real *dy = a->dy, *w = a->w;
-    real *dx = a->dx, acc[BLOCK * COLUMNS];
-    block b = first_block(cut_of(a->rows, a->in, a->out), a->rows, a->in, begin, end);
-    while (next_block(&b)) {
-        left rows = {dy + b.row * a->lddy, a->lddy, 1};
-        real *to = dx + b.row * a->lddx + b.column;
-        start_with(acc, b.rows, NULL, 0);
-        product_packing(b.rows, b.columns, rows, pack_straight, w + b.column, a->in, a->in, a->out, acc);
-        finish(acc, b.rows, b.columns, to, a->lddx, a->dx_add ? to : NULL, a->lddx);
-    }
-}
-
-static int64_t dw_items(const void *args)
-{
-    const xph_linear_grad_args *a = args;
-    return a->dw ? cut_of(a->out, a->in, a->rows).items : 0;
-}
-
-static void dw_run(const void *args, int64_t begin, int64_t end)
-{
-    const xph_linear_grad_args *a = args;
-    const real *x = a->x, *dy = a->dy;
-    real *dw = a->dw, acc[BLOCK * COLUMNS];
-    block b = first_block(cut_of(a->out, a->in, a->rows), a->out, a->in, begin, end);
-    while (next_block(&b)) {
-        real *to = dw + b.row * a->in + b.column;
-        for (int64_t m = 0; m < a->rows; m += SUM_ROWS) {
-            left turned = {dy + m * a->lddy + b.row, 1, a->lddy};
-            start_with(acc, b.rows, NULL, 0);
-            product_packing(b.rows, b.columns, turned, pack_straight, x + m * a->ldx + b.column, a->ldx,
-                            a->ldx, int_min(SUM_ROWS, a->rows - m), acc);
-            finish(acc, b.rows, b.columns, to, a->in, to, a->in);
-        }
-    }
-}
-
-static int64_t dbias_items(const void *args)
-{
-    const xph_linear_grad_args *a = args;
-    return a->dbias ? blocks_of(a->out, COLUMNS) : 0;
-}
-
-static void dbias_run(const void *args, int64_t begin, int64_t end)
-{
-    const xph_linear_grad_args *a = args;
-    const real *dy = a->dy;
-    real *dbias = a->dbias;
-    for (int64_t column = begin * COLUMNS; column < int_min(a->out, end * COLUMNS); column += COLUMNS) {
-        int64_t columns = int_min(COLUMNS, a->out - column);
-        for (int64_t m = 0; m < a->rows; m += SUM_ROWS) {
-            real acc[COLUMNS] = {0};
-            for (int64_t r = m; r < int_min(m + SUM_ROWS, a->rows); r++)
-                for (int64_t c = 0; c < columns; c++) acc[c] += dy[r * a->lddy + column + c];
-            for (int64_t c = 0; c < columns; c++) dbias[column + c] += acc[c];
-        }
-    }
-}
-
-const xph_candidate XPH_LIST(linear_grad)[] = {
-    {.name = XPH_LABEL("linear_grad"),
-     .phase = {{dx_items, dx_run}, {dw_items, dw_run}, {dbias_items, dbias_run}}},
-    XPH_LIST_END,
-};
-
-/* ---- packing: [out,in] to panels [in][P] ---- */
+/* ---- packing ---- */
 
 static int64_t pack_items(const void *args)
 {
@@ -306,18 +222,13 @@ static int64_t pack_items(const void *args)
 static void pack_run(const void *args, int64_t begin, int64_t end)
 {
     const xph_linear_pack_args *a = args;
-    const real *w = a->w;
-    real *packed = a->packed;
-    for (int64_t panel = begin; panel < end; panel++) {
-        real *to = packed + panel * P * a->in;
-        const real *from = w + panel * P * a->in;
-        int64_t columns = int_min(P, a->out - panel * P);
-        for (int64_t k = 0; k < a->in; k++)
-            for (int64_t c = 0; c < P; c++) to[k * P + c] = c < columns ? from[c * a->in + k] : 0;
-    }
+    for (int64_t panel = begin; panel < end; panel++)
+        panel_turned((const real *)a->w + panel * P * a->in, a->in, a->in, int_min(P, a->out - panel * P),
+                     (real *)a->packed + panel * P * a->in);
 }
 
 const xph_candidate XPH_LIST(linear_pack)[] = {
-    {.name = XPH_LABEL("linear_pack"), .phase = {{pack_items, pack_run}}},
+    XPH_NARROW_PACK{
+        .name = XPH_LABEL("linear_pack"), .accepts = pack_plain_accepts, .phase = {{pack_items, pack_run}}},
     XPH_LIST_END,
 };

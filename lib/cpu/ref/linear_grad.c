@@ -1,0 +1,289 @@
+/* Gradients of y = x W^T + bias.
+ *
+ *   dx     a product as forward, dy times W packed the other way round; the sum starts from 0 over the outputs
+ *   dw     every SUM_ROWS rows are summed from 0 in order, and these sums added in order to what is there
+ *   dbias  likewise
+ *
+ * dw is dy^T times x: of every SUM_ROWS rows the x of a panel of inputs and the dy of a chunk of outputs are copied
+ * to the stack, where rows do not lie whole pages apart, the dy once for all panels; the rows that follow are asked
+ * for meanwhile.
+ */
+#include "cpu/ref/tile.h"
+#include "cpu/ref/turn.h"
+
+enum {
+    P = XPH_PANEL,
+    SUM_ROWS = 512 / (int)sizeof(real),
+    CHUNK = 32 * STRIP, /* outputs packed together */
+    GROUP = 2,          /* panels of inputs of an item */
+    SPAN = SUM_ROWS / TILE_STEPS * LINE
+};
+
+/* ---- dx ---- */
+
+static size_t grad_scratch(const void *args)
+{
+    const xph_linear_grad_args *a = args;
+    return (size_t)(blocks_of(a->in, P) * P * a->out) * sizeof(real);
+}
+
+static int64_t pack_items(const void *args)
+{
+    const xph_linear_grad_args *a = args;
+    return a->dx && a->rows ? blocks_of(a->in, P) : 0;
+}
+
+static void pack_run(const void *args, int64_t begin, int64_t end)
+{
+    const xph_linear_grad_args *a = args;
+    for (int64_t panel = begin; panel < end; panel++)
+        panel_straight((const real *)a->w + panel * P, a->in, a->out, int_min(P, a->in - panel * P),
+                       (real *)a->scratch + panel * P * a->out);
+}
+
+static xph_linear_args as_forward(const xph_linear_grad_args *a)
+{
+    return (xph_linear_args){.type = a->type,
+                             .rows = a->rows,
+                             .in = a->out,
+                             .out = a->in,
+                             .x = a->dy,
+                             .ldx = a->lddy,
+                             .packed = a->scratch,
+                             .residual = a->dx_add ? a->dx : NULL,
+                             .ldr = a->lddx,
+                             .y = a->dx,
+                             .ldy = a->lddx};
+}
+
+/* The candidate that takes everything. */
+static const xph_phase *forward_phase(void)
+{
+    const xph_candidate *list = XPH_LIST(linear);
+    while (list[1].name) list++;
+    return list->phase;
+}
+
+/* ---- dw ---- */
+
+#define TURNED_TILE(vecs)                                                                                    \
+  static void turned_tile_##vecs(const tile_job *job)                                                        \
+  {                                                                                                          \
+    tile(STRIP, vecs, true, job);                                                                            \
+  }
+TURNED_TILE(1)
+TURNED_TILE(2)
+#if VEC_BYTES == 64
+TURNED_TILE(4)
+static const tile_fn turned_tiles[] = {turned_tile_1, turned_tile_2, turned_tile_4};
+#else
+static const tile_fn turned_tiles[] = {turned_tile_1, turned_tile_2};
+#endif
+
+/* dw is cut into items of `strips` strips (one chunk) by GROUP panels, group after group of one chunk. */
+typedef struct cut {
+    int64_t strips, chunks, groups;
+} cut;
+
+static cut cut_of(const xph_linear_grad_args *a)
+{
+    int64_t strips = blocks_of(a->out, STRIP), chunks = blocks_of(strips, CHUNK / STRIP);
+    cut c = {blocks_of(strips, int_max(1, chunks)), 0, blocks_of(a->in, GROUP * P)};
+    c.chunks = blocks_of(strips, int_max(1, c.strips));
+    return c;
+}
+
+/* The work of dw in order: of every SUM_ROWS rows the chunks, of every chunk the panels. */
+typedef struct place {
+    int64_t row, chunk, panel;
+} place;
+typedef struct walk {
+    const xph_linear_grad_args *a;
+    cut cut;
+    int64_t begin, end; /* items */
+} walk;
+
+static int64_t first_panel(const walk *w, int64_t chunk)
+{
+    return chunk == w->begin / w->cut.groups ? w->begin % w->cut.groups * GROUP : 0;
+}
+
+static int64_t end_panel(const walk *w, int64_t chunk)
+{
+    int64_t rest = w->end - chunk * w->cut.groups;
+    return int_min(blocks_of(w->a->in, P), rest * GROUP);
+}
+
+static int64_t rows_of(const walk *w, int64_t row)
+{
+    return int_min(SUM_ROWS, w->a->rows - row);
+}
+
+static int64_t outputs_of(const walk *w, int64_t chunk)
+{
+    return int_min(w->cut.strips * STRIP, w->a->out - chunk * w->cut.strips * STRIP);
+}
+
+/* dy of a chunk, [rows][CHUNK]; outputs that do not exist are 0. */
+static void pack_chunk(const walk *w, int64_t row, int64_t chunk, real *to)
+{
+    int64_t rows = rows_of(w, row), outputs = outputs_of(w, chunk), vecs = outputs / VEC;
+    const real *from = (const real *)w->a->dy + row * w->a->lddy + chunk * w->cut.strips * STRIP;
+    for (int64_t m = 0; m < rows; m++, from += w->a->lddy, to += CHUNK) {
+        for (int64_t v = 0; v < vecs; v++) vec_store(to + v * VEC, vec_load(from + v * VEC));
+        for (int64_t i = vecs * VEC; i < outputs; i++) to[i] = from[i];
+        for (int64_t i = outputs; i % STRIP; i++) to[i] = R(0.0);
+    }
+}
+
+/* What the tiles of one block of rows ask for of the next: its x, then its dy, a span of each row at a time. */
+typedef struct coming {
+    const real *at, *row_end;
+    int64_t width, ld, rows;
+} coming;
+typedef struct plan {
+    coming part[2];
+    int64_t each; /* spans of a tile */
+} plan;
+
+static coming coming_of(const real *at, int64_t width, int64_t ld, int64_t rows)
+{
+    if (rows > 0 && ld == width) { /* all rows in one */
+        width *= rows;
+        rows = 1;
+    }
+    return (coming){at, at + width, width, ld, rows};
+}
+
+static plan plan_of(const walk *w, int64_t row)
+{
+    const xph_linear_grad_args *a = w->a;
+    int64_t first = w->begin / w->cut.groups, last = (w->end - 1) / w->cut.groups;
+    int64_t panel = first == last ? first_panel(w, first) : 0;
+    int64_t panels = (first == last ? end_panel(w, last) : blocks_of(a->in, P)) - panel;
+    int64_t inputs = int_min(a->in - panel * P, panels * P), output = first * w->cut.strips * STRIP;
+    int64_t outputs = int_min(a->out, (last + 1) * w->cut.strips * STRIP) - output;
+    int64_t rows = int_max(0, int_min(SUM_ROWS, a->rows - row)), tiles = panels * blocks_of(outputs, STRIP);
+    if (rows == 0) return (plan){0};
+    return (plan){{coming_of((const real *)a->x + row * a->ldx + panel * P, inputs, a->ldx, rows),
+                   coming_of((const real *)a->dy + row * a->lddy + output, outputs, a->lddy, rows)},
+                  blocks_of(rows * (inputs + outputs), tiles * SPAN)};
+}
+
+static ahead share_of(plan *p)
+{
+    coming *c = p->part[0].rows ? &p->part[0] : &p->part[1];
+    if (!c->rows) return (ahead){0};
+    ahead share = {c->at, LINE / TILE_STEPS, SPAN, p->each};
+    c->at += p->each * SPAN;
+    if (c->at >= c->row_end && --c->rows) {
+        c->row_end += c->ld;
+        c->at = c->row_end - c->width;
+    }
+    return share;
+}
+
+/* One strip times one panel into dw. */
+static void strip_times_panel(int64_t outputs, int64_t columns, tile_job *job)
+{
+    for (int64_t left = columns; left > 0;) {
+        int w = tile_width(STRIP, left);
+        int64_t wide = VEC << w;
+        if (left < wide || outputs < STRIP)
+            tile_part(turned_tiles[w], outputs, int_min(left, wide), job);
+        else
+            turned_tiles[w](job);
+        left -= wide;
+        job->b += wide;
+        job->to += wide;
+        job->add += wide;
+    }
+}
+
+static void chunk_times_panel(const walk *w, place at, const real *dy, real *panel, plan *next)
+{
+    const xph_linear_grad_args *a = w->a;
+    int64_t rows = rows_of(w, at.row), column = at.panel * P, columns = int_min(P, a->in - column);
+    int64_t output = at.chunk * w->cut.strips * STRIP, end = output + outputs_of(w, at.chunk);
+    tile_job job = {.lda = CHUNK, .depth = rows, .ld = a->in, .ld_add = a->in};
+    panel_straight((const real *)a->x + at.row * a->ldx + column, a->ldx, rows, columns, panel);
+    for (; output < end; output += STRIP, dy += STRIP) {
+        job.a = dy;
+        job.b = panel;
+        job.to = (real *)a->dw + output * a->in + column;
+        job.add = job.to;
+        job.next = share_of(next);
+        strip_times_panel(int_min(STRIP, end - output), columns, &job);
+    }
+}
+
+static void dw_run(const xph_linear_grad_args *a, int64_t begin, int64_t end)
+{
+    const walk w = {a, cut_of(a), begin, end};
+    _Alignas(64) real dy[SUM_ROWS * CHUNK], panel[SUM_ROWS * P];
+    for (int64_t row = 0; row < a->rows; row += SUM_ROWS) {
+        plan next = plan_of(&w, row + SUM_ROWS);
+        for (int64_t chunk = begin / w.cut.groups; chunk <= (end - 1) / w.cut.groups; chunk++) {
+            pack_chunk(&w, row, chunk, dy);
+            for (int64_t p = first_panel(&w, chunk); p < end_panel(&w, chunk); p++)
+                chunk_times_panel(&w, (place){row, chunk, p}, dy, panel, &next);
+        }
+    }
+}
+
+/* ---- dx and dw, which do not need each other ---- */
+
+static int64_t dx_items(const xph_linear_grad_args *a)
+{
+    xph_linear_args forward = as_forward(a);
+    return a->dx ? forward_phase()->items(&forward) : 0;
+}
+
+static int64_t product_items(const void *args)
+{
+    const xph_linear_grad_args *a = args;
+    cut c = cut_of(a);
+    return dx_items(a) + (a->dw && a->rows ? c.chunks * c.groups : 0);
+}
+
+static void product_run(const void *args, int64_t begin, int64_t end)
+{
+    const xph_linear_grad_args *a = args;
+    int64_t first = dx_items(a);
+    if (begin < first && begin < end) {
+        xph_linear_args forward = as_forward(a);
+        forward_phase()->run(&forward, begin, int_min(first, end));
+    }
+    if (end > first && begin < end) dw_run(a, int_max(begin, first) - first, end - first);
+}
+
+/* ---- dbias ---- */
+
+static int64_t dbias_items(const void *args)
+{
+    const xph_linear_grad_args *a = args;
+    return a->dbias ? blocks_of(a->out, P) : 0;
+}
+
+static void dbias_run(const void *args, int64_t begin, int64_t end)
+{
+    const xph_linear_grad_args *a = args;
+    const real *dy = a->dy;
+    real *dbias = a->dbias;
+    for (int64_t column = begin * P; column < int_min(a->out, end * P); column += P) {
+        int64_t columns = int_min(P, a->out - column);
+        for (int64_t m = 0; m < a->rows; m += SUM_ROWS) {
+            real acc[P] = {0};
+            for (int64_t r = m; r < int_min(m + SUM_ROWS, a->rows); r++)
+                for (int64_t c = 0; c < columns; c++) acc[c] += dy[r * a->lddy + column + c];
+            for (int64_t c = 0; c < columns; c++) dbias[column + c] += acc[c];
+        }
+    }
+}
+
+const xph_candidate XPH_LIST(linear_grad)[] = {
+    {.name = XPH_LABEL("linear_grad"),
+     .scratch_bytes = grad_scratch,
+     .phase = {{pack_items, pack_run}, {product_items, product_run}, {dbias_items, dbias_run}}},
+    XPH_LIST_END,
+};

@@ -1,0 +1,189 @@
+/* The product that all matrix products are made of: a tile of some rows and columns,
+ *
+ *   to[r][c] = start[c] (or 0) + a[r][0] b[0][c] + a[r][1] b[1][c] + ... (fused, in this order) + add[r][c]
+ *
+ * with its sums in registers. An output depends on its own row and column alone: not on the tile it is in,
+ * the batch, the threads or the width of a register.
+ *
+ * b is a panel of XPH_PANEL columns, [depth][XPH_PANEL]. a is a matrix with the depth along its rows, or
+ * turned, [depth][rows].
+ *
+ * What a tile will write and what the next ones will read is asked for line by line while it multiplies: a
+ * burst of such requests would fill the line buffers through which b comes from the second level cache, and
+ * without them up to a fifth of the time is spent waiting for memory.
+ */
+#ifndef XPH_CPU_REF_TILE_H
+#define XPH_CPU_REF_TILE_H
+
+#include "cpu/ref/vec.h"
+
+/* Sums in registers; the widest tile of STRIP rows has all of them. */
+#if VEC_BYTES == 64
+enum { TILE_SUMS = 24 };
+#else
+enum { TILE_SUMS = 12 };
+#endif
+enum {
+    STRIP = 6,       /* rows of a tile at most */
+    TILE_STEPS = 8,  /* of the depth between two requests */
+    TILE_WIDTHS = 4, /* 1, 2, 4, 8 registers */
+    LINE = 64 / (int)sizeof(real)
+};
+
+/* Lines that later tiles will read: at depth k those at[k * step + i * apart], i < each. */
+typedef struct ahead {
+    const real *at;
+    int64_t step, apart, each;
+} ahead;
+
+typedef struct tile_job {
+    const real *a;
+    int64_t lda;
+    const real *b;
+    int64_t depth;
+    const real *start; /* NULL: 0 */
+    int64_t ld_start;  /* 0: the same for all rows */
+    real *to;
+    int64_t ld;
+    const real *add; /* NULL: nothing; may be `to` */
+    int64_t ld_add;
+    ahead next;
+} tile_job;
+
+typedef void (*tile_fn)(const tile_job *job);
+
+/* Two registers multiplied into a third, and a load that is done once. Written out, because compilers load a column
+ * anew for every row, or turn the sums round between registers until there are none left. */
+#if VEC_BYTES == 64
+#  define TILE_HOLD(x)             __asm__("" : "+v"(x))
+#  define TILE_FMA(sum, x, column) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(column))
+#elif VEC_BYTES == 32
+#  define TILE_HOLD(x)             __asm__("" : "+x"(x))
+#  define TILE_FMA(sum, x, column) __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(x), "x"(column))
+#else
+#  define TILE_HOLD(x)             (void)(x)
+#  define TILE_FMA(sum, x, column) sum = vec_fma(x, column, sum)
+#endif
+
+/* One step of the depth. a: the rows 0 and 3. */
+XPH_INLINE void tile_step(const int rows, const int vecs, const bool turned, const real *const *a,
+                          int64_t lda, int64_t k, const real *b, vec *sum)
+{
+    vec column[1 << (TILE_WIDTHS - 1)];
+    XPH_UNROLL
+    for (int c = 0; c < vecs; c++) {
+        column[c] = vec_load(b + c * VEC);
+        TILE_HOLD(column[c]);
+    }
+    XPH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        vec x = vec_all(turned ? a[0][k * lda + r] : a[r / 3][r % 3 * lda + k]);
+        XPH_UNROLL
+        for (int c = 0; c < vecs; c++) TILE_FMA(sum[r * vecs + c], x, column[c]);
+    }
+}
+
+XPH_INLINE void tile_start(const int rows, const int vecs, const tile_job *job, vec *sum)
+{
+    if (!job->start) {
+        XPH_UNROLL
+        for (int r = 0; r < rows; r++) {
+            XPH_UNROLL
+            for (int c = 0; c < vecs; c++) sum[r * vecs + c] = vec_all(R(0.0));
+        }
+        return;
+    }
+    XPH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        XPH_UNROLL
+        for (int c = 0; c < vecs; c++) sum[r * vecs + c] = vec_load(job->start + r * job->ld_start + c * VEC);
+    }
+}
+
+XPH_INLINE void tile_end(const int rows, const int vecs, const tile_job *job, vec *sum)
+{
+    if (job->add) {
+        XPH_UNROLL
+        for (int r = 0; r < rows; r++) {
+            XPH_UNROLL
+            for (int c = 0; c < vecs; c++)
+                sum[r * vecs + c] += vec_load(job->add + r * job->ld_add + c * VEC);
+        }
+    }
+    XPH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        XPH_UNROLL
+        for (int c = 0; c < vecs; c++) vec_store(job->to + r * job->ld + c * VEC, sum[r * vecs + c]);
+    }
+}
+
+/* What is needed around depth k: a row that the tile will write (and add), and the lines ahead. */
+XPH_INLINE void tile_ask(const int rows, const int lines, const tile_job *job, int64_t k)
+{
+    int64_t r = int_min(k / TILE_STEPS, rows - 1);
+    const real *to = job->to + r * job->ld, *at = job->next.at + k * job->next.step;
+    XPH_UNROLL
+    for (int i = 0; i < lines; i++) __builtin_prefetch(to + i * LINE, 1, 3);
+    if (job->add && job->add != job->to) {
+        const real *add = job->add + r * job->ld_add;
+        XPH_UNROLL
+        for (int i = 0; i < lines; i++) __builtin_prefetch(add + i * LINE, 0, 3);
+    }
+    for (int64_t i = 0; i < job->next.each; i++, at += job->next.apart) __builtin_prefetch(at, 0, 2);
+}
+
+/* rows, vecs (registers of columns) and turned are constants at every call. */
+XPH_INLINE void tile(const int rows, const int vecs, const bool turned, const tile_job *job)
+{
+    const int lines = (vecs * VEC + LINE - 1) / LINE;
+    const int64_t depth = job->depth, lda = job->lda;
+    const real *const a[2] = {job->a, job->a + (!turned && rows > 3 ? 3 * lda : 0)}, *b = job->b;
+    vec sum[TILE_SUMS];
+    int64_t k = 0;
+    tile_start(rows, vecs, job, sum);
+    for (; k + TILE_STEPS <= depth; k += TILE_STEPS) {
+        tile_ask(rows, lines, job, k);
+        XPH_UNROLL
+        for (int step = 0; step < TILE_STEPS; step++, b += XPH_PANEL)
+            tile_step(rows, vecs, turned, a, lda, k + step, b, sum);
+    }
+    for (; k < depth; k++, b += XPH_PANEL) tile_step(rows, vecs, turned, a, lda, k, b, sum);
+    tile_end(rows, vecs, job, sum);
+}
+
+/* Widest tile (registers as a power of two) for so many rows, not wider than the columns left need. */
+XPH_INLINE int tile_width(int64_t rows, int64_t columns)
+{
+    int w = TILE_WIDTHS - 1;
+    while (w > 0 && (rows << w > TILE_SUMS || VEC << w > XPH_PANEL || VEC << (w - 1) >= columns)) w--;
+    return w;
+}
+
+/* Rows of the next tile when so many are left: as even as can be. */
+XPH_INLINE int64_t tile_rows(int64_t left)
+{
+    return blocks_of(left, blocks_of(left, STRIP));
+}
+
+/* A tile of which only `columns` exist. */
+XPH_INLINE void tile_part(tile_fn whole, int64_t rows, int64_t columns, const tile_job *job)
+{
+    _Alignas(64) real first[STRIP * XPH_PANEL], sums[STRIP * XPH_PANEL];
+    tile_job room = *job;
+    if (job->start) {
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(first + r * XPH_PANEL, job->start + r * job->ld_start, (size_t)columns * sizeof(real));
+        room.start = first;
+        room.ld_start = XPH_PANEL;
+    }
+    room.to = sums;
+    room.ld = XPH_PANEL;
+    room.add = NULL;
+    whole(&room);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++)
+            job->to[r * job->ld + c] =
+                job->add ? sums[r * XPH_PANEL + c] + job->add[r * job->ld_add + c] : sums[r * XPH_PANEL + c];
+}
+
+#endif
