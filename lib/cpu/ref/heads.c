@@ -1,15 +1,200 @@
 /* Logits of all action heads from one trunk whose actions are known, and the gradients.
  *
- * Everything but the logits' sums is local to a column of the trunk: forward cuts a row into blocks of
- * columns and needs no memory, backward gives each item a few columns of all rows, so that v, e and their
- * gradients sum over the rows in order and no partial sums exist. */
+ * Forward is local to a row: some rows together go through all heads, block of columns after block. Backward is
+ * local to a column of the trunk: an item is a few columns of all rows, so that v, e and their gradients sum over
+ * the rows in order and no partial sums exist. */
 #include "cpu/ref/trunk.h"
 
-enum { GRAD_COLUMNS = 32 };
+/* ---- the products with v ---- */
+
+enum { TRUNK_SUMS = VEC_BYTES == 64 ? 16 : 4 }; /* sums of lanes that stay in registers */
+
+#if VEC_BYTES == 64
+/* Pairs of registers joined by halves of what is still to be summed: first the halves of a register, then its
+ * quarters, at last neighbours; the lanes come out in the order of the registers. */
+XPH_INLINE __m512 join_half(__m512 a, __m512 b)
+{
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+}
+XPH_INLINE __m512 join_quarter(__m512 a, __m512 b)
+{
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+}
+XPH_INLINE __m512 join_pair(__m512 a, __m512 b)
+{
+    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
+}
+XPH_INLINE __m512 join_next(__m512 a, __m512 b)
+{
+    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
+}
+/* Registers 4k .. 4k + 3 in 16 lanes: 0 1 2 3 of each in quarters of the result. */
+XPH_INLINE __m512 join_four(const vec *lane)
+{
+    __m512 a = join_half((__m512)lane[0], (__m512)lane[4]), b = join_half((__m512)lane[8], (__m512)lane[12]);
+    return join_quarter(a, b); /* quarter k: lane[4k] */
+}
+XPH_INLINE void join_all(const vec *lane, real *to)
+{
+    __m512 a = join_pair(join_four(lane), join_four(lane + 1)),
+           b = join_pair(join_four(lane + 2), join_four(lane + 3));
+    _mm512_storeu_ps(to, join_next(a, b));
+}
+#endif
+
+/* to[i] = the lanes of sum i joined. */
+XPH_INLINE void join_sums(vec (*lane)[LANE_VECS], int count, real *to)
+{
+#if VEC_BYTES == 64
+    if (count > 4) {
+        vec all[TRUNK_SUMS];
+        XPH_UNROLL
+        for (int i = 0; i < TRUNK_SUMS; i++) all[i] = i < count ? lane[i][0] : vec_all(0.0f);
+        join_all(all, to);
+        return;
+    }
+#endif
+    XPH_UNROLL
+    for (int i = 0; i < count; i++) to[i] = join_lanes(lane[i]);
+}
+
+/* One matrix product: y[r][c] += v[c] . hidden[r], over at most TRUNK_COLUMNS columns. */
+typedef struct trunk_job {
+    const real *v, *hidden; /* hidden: rows of TRUNK_COLUMNS */
+    int64_t width, columns, ldy;
+    real *y;
+} trunk_job;
+
+/* Columns from `at` on: LANES, or, where not whole, those that are left. */
+XPH_INLINE void trunk_step(const trunk_job *job, int64_t at, bool whole, int rows, int classes,
+                           vec lane[TRUNK_SUMS][LANE_VECS])
+{
+    XPH_UNROLL
+    for (int k = 0; k < LANE_VECS; k++) {
+        int64_t from = at + k * VEC;
+        vec v[TRUNK_SUMS];
+        XPH_UNROLL
+        for (int c = 0; c < classes; c++) {
+            const real *row = job->v + c * job->width + from;
+            v[c] = whole ? vec_load(row) : vec_load_part(row, int_max(0, job->columns - from));
+            if (rows > 1) VEC_HOLD(v[c]);
+        }
+        XPH_UNROLL
+        for (int r = 0; r < rows; r++) {
+            vec h = vec_load(job->hidden + r * TRUNK_COLUMNS + from);
+            if (classes > 1) VEC_HOLD(h);
+            XPH_UNROLL
+            for (int c = 0; c < classes; c++)
+                lane[r * classes + c][k] = vec_fma(v[c], h, lane[r * classes + c][k]);
+        }
+    }
+}
+
+XPH_INLINE void trunk_tile(const trunk_job *job, int rows, int classes)
+{
+    vec lane[TRUNK_SUMS][LANE_VECS] = {{{0}}};
+    real sums[LANES];
+    int64_t at = 0;
+    for (; at + LANES <= job->columns; at += LANES) trunk_step(job, at, true, rows, classes, lane);
+    if (at < job->columns) trunk_step(job, at, false, rows, classes, lane);
+    join_sums(lane, rows * classes, sums);
+    if (rows == 1) { /* one store: what is drawn next reads them at once */
+        XPH_UNROLL
+        for (int c = 0; c < classes; c += VEC)
+            vec_store_part(job->y + c, vec_load_part(job->y + c, classes - c) + vec_load(sums + c),
+                           classes - c);
+        return;
+    }
+    XPH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        XPH_UNROLL
+        for (int c = 0; c < classes; c++) job->y[r * job->ldy + c] += sums[r * classes + c];
+    }
+}
+
+/* Classes that go together, as many of TRUNK_ROWS rows as registers hold. */
+XPH_INLINE void trunk_many(trunk_job job, int classes)
+{
+    int together = TRUNK_SUMS / classes < TRUNK_ROWS ? TRUNK_SUMS / classes : TRUNK_ROWS;
+    for (int r = 0; r < TRUNK_ROWS; r += together) {
+        trunk_tile(&job, together, classes);
+        job.hidden += together * TRUNK_COLUMNS;
+        job.y += together * job.ldy;
+    }
+}
+
+static void product_many(trunk_job job, int64_t classes)
+{
+    while (classes > 0) {
+        int now = classes >= 8 && TRUNK_SUMS >= 8 ? 8 : classes >= 4 ? 4 : classes >= 2 ? 2 : 1;
+        if (now == 8)
+            trunk_many(job, TRUNK_SUMS >= 8 ? 8 : 1);
+        else if (now == 4)
+            trunk_many(job, 4);
+        else if (now == 2)
+            trunk_many(job, 2);
+        else
+            trunk_many(job, 1);
+        job.v += now * job.width;
+        job.y += now;
+        classes -= now;
+    }
+}
+
+/* One row: the sums of all classes of a group run side by side, a last class alone would wait for itself. */
+static void product_one(trunk_job job, int64_t classes)
+{
+    while (classes > 0) {
+        int now = (int)(classes <= TRUNK_SUMS      ? classes
+                        : classes < 2 * TRUNK_SUMS ? classes / 2
+                                                   : TRUNK_SUMS);
+        switch (now) {
+#define TRUNK_ONE(count)                                                                                     \
+  case count:                                                                                                \
+    trunk_tile(&job, 1, (count) <= TRUNK_SUMS ? (count) : 1);                                                \
+    break;
+            TRUNK_ONE(1)
+            TRUNK_ONE(2)
+            TRUNK_ONE(3)
+            TRUNK_ONE(4)
+            TRUNK_ONE(5)
+            TRUNK_ONE(6)
+            TRUNK_ONE(7)
+            TRUNK_ONE(8)
+            TRUNK_ONE(9)
+            TRUNK_ONE(10)
+            TRUNK_ONE(11)
+            TRUNK_ONE(12)
+            TRUNK_ONE(13)
+            TRUNK_ONE(14)
+            TRUNK_ONE(15)
+            TRUNK_ONE(16)
+#undef TRUNK_ONE
+        default:
+            break;
+        }
+        job.v += now * job.width;
+        job.y += now;
+        classes -= now;
+    }
+}
+
+void XPH_FN(xph_trunk_logits)(const xph_heads_args *args, const xph_head *head, int64_t column,
+                              int64_t columns, const real *hidden, bool many, real *y)
+{
+    const real *v = (const real *)args->v + head->first * args->width + column;
+    const trunk_job job = {v, hidden, args->width, columns, args->ldy, y + head->first};
+    if (many)
+        product_many(job, head->count);
+    else
+        product_one(job, head->count);
+}
+
+/* ---- forward ---- */
 
 static int64_t block_rows(const xph_heads_args *args)
 {
-    return rows_per_item(args->logits * args->width);
+    return blocks_of(rows_per_item(args->logits * args->width), TRUNK_ROWS) * TRUNK_ROWS;
 }
 
 static int64_t heads_items(const void *given)
@@ -18,130 +203,266 @@ static int64_t heads_items(const void *given)
     return blocks_of(args->rows, block_rows(args));
 }
 
-static void heads_row(const xph_heads_args *args, int64_t row)
+/* Some columns of TRUNK_ROWS rows from `row` on, or of one. */
+XPH_INLINE void heads_block(const xph_heads_args *args, int64_t row, bool many, int64_t column, real *y)
 {
-    const real *z = (const real *)args->z + row * args->ldz;
-    const int32_t *actions = args->e ? args->actions + row * args->lda : NULL;
-    real *y = (real *)args->y + row * args->ldy;
-    real s[TRUNK_COLUMNS], hidden[TRUNK_COLUMNS];
-    trunk_bias(args, row, 0, args->logits, y);
-    for (int64_t column = 0; column < args->width; column += TRUNK_COLUMNS) {
-        int64_t columns = int_min(TRUNK_COLUMNS, args->width - column);
-        memcpy(s, z + column, (size_t)columns * sizeof(real));
-        trunk_hidden(s, columns, hidden);
-        for (int64_t h = 0; h < args->heads; h++) {
-            if (h > 0 && args->e) trunk_hidden(s, columns, hidden);
-            trunk_logits(args, &args->head[h], column, columns, hidden, y);
-            if (args->e) trunk_take(args, &args->head[h], actions[h], column, columns, s);
+    int64_t columns = int_min(TRUNK_COLUMNS, args->width - column);
+    const int rows = many ? TRUNK_ROWS : 1;
+    real s[TRUNK_ROWS * TRUNK_COLUMNS], hidden[TRUNK_ROWS * TRUNK_COLUMNS];
+    trunk_rows taken = {.count = 0};
+    for (int64_t h = 0; h < args->heads; h++) {
+        for (int r = 0; r < rows && (h == 0 || args->e); r++) {
+            const real *from = (const real *)args->z + (row + r) * args->ldz + column;
+            real *to = s + r * TRUNK_COLUMNS;
+            if (h > 0)
+                trunk_taken(args->e, args->width, &args->head[h - 1],
+                            args->actions[(row + r) * args->lda + h - 1], &taken);
+            trunk_next(h > 0 ? to : from, &taken, column, columns, to, hidden + r * TRUNK_COLUMNS);
         }
+        XPH_FN(xph_trunk_logits)(args, &args->head[h], column, columns, hidden, many, y);
     }
+}
+
+static void heads_one(const xph_heads_args *args, int64_t row)
+{
+    real *y = (real *)args->y + row * args->ldy;
+    trunk_bias(args, row, 0, args->logits, y);
+    for (int64_t column = 0; column < args->width; column += TRUNK_COLUMNS)
+        heads_block(args, row, false, column, y);
+}
+
+static void heads_many(const xph_heads_args *args, int64_t row)
+{
+    real *y = (real *)args->y + row * args->ldy;
+    for (int64_t r = 0; r < TRUNK_ROWS; r++) trunk_bias(args, row + r, 0, args->logits, y + r * args->ldy);
+    for (int64_t column = 0; column < args->width; column += TRUNK_COLUMNS)
+        heads_block(args, row, true, column, y);
 }
 
 static void heads_run(const void *given, int64_t begin, int64_t end)
 {
     const xph_heads_args *args = given;
-    int64_t block = block_rows(args), last = int_min(args->rows, end * block);
-    for (int64_t row = begin * block; row < last; row++) heads_row(args, row);
+    int64_t block = block_rows(args), row = begin * block, last = int_min(args->rows, end * block);
+    for (; row + TRUNK_ROWS <= last; row += TRUNK_ROWS) heads_many(args, row);
+    for (; row < last; row++) heads_one(args, row);
 }
 
-/* ---- backward ---- */
+/* ---- backward: an item is COLUMNS columns. It copies its columns of v, e and their gradients into dense panels
+ * (rows a power of two apart share few places in a cache), takes the rows in blocks, and copies the gradients
+ * back. What is not there in the last columns is zero. ---- */
 
-/* Scratch: per item, s of every head of the row at hand [heads, GRAD_COLUMNS]. */
+enum {
+    COLUMNS = 32,
+    COLUMN_VECS = COLUMNS / VEC,
+    BLOCK = 32,
+    TILE = VEC_BYTES == 64   ? 8
+           : VEC_BYTES == 32 ? 2
+                             : 1, /* rows, or classes, whose columns stay in registers */
+};
+
+static size_t item_reals(const xph_heads_args *args)
+{
+    return (size_t)((4 * args->logits + (args->heads + 2) * BLOCK) * COLUMNS);
+}
+
 static size_t grad_scratch(const void *given)
 {
     const xph_heads_args *args = &((const xph_heads_grad_args *)given)->fwd;
-    return (size_t)(blocks_of(args->width, GRAD_COLUMNS) * args->heads * GRAD_COLUMNS) * sizeof(real);
+    return (size_t)blocks_of(args->width, COLUMNS) * item_reals(args) * sizeof(real);
 }
 
 /* The last item is the bias. */
 static int64_t grad_items(const void *given)
 {
     const xph_heads_args *args = &((const xph_heads_grad_args *)given)->fwd;
-    return blocks_of(args->width, GRAD_COLUMNS) + 1;
+    return blocks_of(args->width, COLUMNS) + 1;
 }
 
-/* Some columns of one row on the way back: s of each head, ds behind the head at hand. */
-typedef struct columns {
-    int64_t at, count;
-    real *s;
-} columns;
+typedef struct part {
+    const xph_heads_grad_args *grad;
+    int64_t column, columns; /* in the trunk; columns: at most COLUMNS */
+    int64_t row, rows;       /* the block at hand */
+    real *v, *dv, *e, *de;   /* panels [L, COLUMNS]; dv, e, de: NULL when not there or not wanted */
+    real *s;                 /* [heads, BLOCK, COLUMNS] what heads see, then SiLU of it */
+    real *slope, *ds;        /* [BLOCK, COLUMNS] of the head at hand; gradient of what the next head sees */
+} part;
 
-static void trunk_again(const xph_heads_args *args, const columns *c, int64_t row)
+static real *panel_in(const part *p, const void *from, real *panel)
 {
-    memcpy(c->s, (const real *)args->z + row * args->ldz + c->at, (size_t)c->count * sizeof(real));
-    for (int64_t h = 0; h + 1 < args->heads; h++) {
-        real *next = c->s + (h + 1) * GRAD_COLUMNS;
-        memcpy(next, c->s + h * GRAD_COLUMNS, (size_t)c->count * sizeof(real));
-        if (args->e)
-            trunk_take(args, &args->head[h], args->actions[row * args->lda + h], c->at, c->count, next);
+    const xph_heads_args *args = &p->grad->fwd;
+    if (!from) return NULL;
+    for (int64_t l = 0; l < args->logits; l++) {
+        memset(panel + l * COLUMNS, 0, COLUMNS * sizeof(real));
+        memcpy(panel + l * COLUMNS, (const real *)from + l * args->width + p->column,
+               (size_t)p->columns * sizeof(real));
+    }
+    return panel;
+}
+
+static void panel_out(const part *p, const real *panel, void *to)
+{
+    const xph_heads_args *args = &p->grad->fwd;
+    for (int64_t l = 0; panel && l < args->logits; l++)
+        memcpy((real *)to + l * args->width + p->column, panel + l * COLUMNS,
+               (size_t)p->columns * sizeof(real));
+}
+
+static part part_make(const xph_heads_grad_args *grad, int64_t item)
+{
+    const xph_heads_args *args = &grad->fwd;
+    real *memory = (real *)grad->scratch + (size_t)item * item_reals(args);
+    int64_t panel = args->logits * COLUMNS, block = BLOCK * COLUMNS;
+    part p = {.grad = grad, .column = item * COLUMNS};
+    p.columns = int_min(COLUMNS, args->width - p.column);
+    p.v = panel_in(&p, args->v, memory);
+    p.dv = panel_in(&p, grad->dv, memory + panel);
+    p.e = panel_in(&p, args->e, memory + 2 * panel);
+    p.de = panel_in(&p, args->e ? grad->de : NULL, memory + 3 * panel);
+    p.s = memory + 4 * panel;
+    p.slope = p.s + args->heads * block;
+    p.ds = p.slope + block;
+    return p;
+}
+
+/* What every head saw, in every row of the block; ds = 0. */
+static void part_again(const part *p)
+{
+    const xph_heads_args *args = &p->grad->fwd;
+    memset(p->ds, 0, BLOCK * COLUMNS * sizeof(real));
+    trunk_rows taken;
+    for (int64_t r = 0; r < p->rows; r++) {
+        const int32_t *actions = args->e ? args->actions + (p->row + r) * args->lda : NULL;
+        const real *z = (const real *)args->z + (p->row + r) * args->ldz + p->column;
+        real *s = p->s + r * COLUMNS;
+        for (int64_t i = 0; i < p->columns * (int64_t)sizeof(real); i += 64) {
+            __builtin_prefetch(
+                (const void *)((uintptr_t)z + (uintptr_t)(BLOCK * args->ldz * (int64_t)sizeof(real) + i)), 0,
+                3);
+            if (p->grad->dz)
+                __builtin_prefetch((const char *)p->grad->dz +
+                                       ((p->row + r) * p->grad->lddz + p->column) * (int64_t)sizeof(real) + i,
+                                   1, 3);
+        }
+        memset(s, 0, COLUMNS * sizeof(real));
+        memcpy(s, z, (size_t)p->columns * sizeof(real));
+        for (int64_t h = 0; h + 1 < args->heads; h++) {
+            real *next = s + BLOCK * COLUMNS;
+            taken.count = 0;
+            if (p->e) trunk_taken(p->e, COLUMNS, &args->head[h], actions[h], &taken);
+            for (int k = 0; k < COLUMNS; k += VEC)
+                vec_store(next + k, trunk_sum(vec_load(s + k), &taken, k, VEC));
+            s = next;
+        }
     }
 }
 
 /* de at the rows taken += ds */
-static void give_taken(const xph_heads_grad_args *grad, const xph_head *head, int32_t action,
-                       const columns *c, const real *ds)
+static void give_taken(const part *p, const xph_head *head, int64_t h)
 {
-    const xph_heads_args *args = &grad->fwd;
-    real *de = (real *)grad->de + head->first * args->width + c->at;
-    uint32_t taken = (uint32_t)action;
-    for (int32_t i = 0; i < head->count; i++) {
-        if (head->kind == XPH_HEAD_BERNOULLI ? !(taken >> i & 1u) : taken != (uint32_t)i) continue;
-        real *row = de + i * args->width;
-        XPH_VECTOR
-        for (int64_t k = 0; k < c->count; k++) row[k] += ds[k];
+    const xph_heads_args *args = &p->grad->fwd;
+    trunk_rows taken;
+    for (int64_t r = 0; r < p->rows; r++) {
+        const real *ds = p->ds + r * COLUMNS;
+        trunk_taken(p->de, COLUMNS, head, args->actions[(p->row + r) * args->lda + h], &taken);
+        for (int64_t i = 0; i < taken.count; i++) {
+            real *row = p->de + (taken.row[i] - p->de);
+            XPH_UNROLL
+            for (int k = 0; k < COLUMNS; k += VEC) vec_store(row + k, vec_load(row + k) + vec_load(ds + k));
+        }
     }
 }
 
-/* dv[l] += dy[l] SiLU(s); dh = sum_l dy[l] v[l]; ds += dh SiLU'(s). count: of the columns, a constant for
- * most. */
-XPH_INLINE void head_back(const xph_heads_grad_args *grad, const xph_head *head, const real *dy,
-                          const columns *c, int64_t count, const real *s, real *ds)
+static void part_slopes(const part *p, real *s)
 {
-    const xph_heads_args *args = &grad->fwd;
-    const real *v = (const real *)args->v + head->first * args->width + c->at;
-    real *dv = grad->dv ? (real *)grad->dv + head->first * args->width + c->at : NULL;
-    real hidden[GRAD_COLUMNS], slope[GRAD_COLUMNS], dh[GRAD_COLUMNS] = {0};
-    XPH_VECTOR
+    for (int64_t i = 0; i < p->rows * COLUMNS; i += VEC) {
+        vec slope;
+        vec_store(s + i, silu_slope_vec(vec_load(s + i), &slope));
+        vec_store(p->slope + i, slope);
+    }
+}
+
+/* to[i] += sum over k of factor[i ld_i + k ld_k] from[k]: `lines` rows of COLUMNS, in registers over all k. */
+XPH_INLINE void tile_sum(const real *factor, int64_t ld_i, int64_t ld_k, int64_t count, const real *from,
+                         int lines, vec sum[TILE][COLUMN_VECS])
+{
     for (int64_t k = 0; k < count; k++) {
-        hidden[k] = real_silu(s[k]);
-        slope[k] = real_silu_slope(s[k]);
+        vec x[COLUMN_VECS];
+        XPH_UNROLL
+        for (int c = 0; c < COLUMN_VECS; c++) {
+            x[c] = vec_load(from + k * COLUMNS + c * VEC);
+            VEC_HOLD(x[c]);
+        }
+        XPH_UNROLL
+        for (int i = 0; i < lines; i++) {
+            vec f = vec_all(factor[i * ld_i + k * ld_k]);
+            VEC_HOLD(f);
+            XPH_UNROLL
+            for (int c = 0; c < COLUMN_VECS; c++) sum[i][c] = vec_fma(f, x[c], sum[i][c]);
+        }
     }
-    for (int64_t l = 0; l < head->count; l++) {
-        real d = dy[head->first + l];
-        const real *from = v + l * args->width;
-        XPH_VECTOR
-        for (int64_t k = 0; k < count; k++) dh[k] = FMA(d, from[k], dh[k]);
-        if (!dv) continue;
-        real *to = dv + l * args->width;
-        XPH_VECTOR
-        for (int64_t k = 0; k < count; k++) to[k] = FMA(d, hidden[k], to[k]);
-    }
-    XPH_VECTOR
-    for (int64_t k = 0; k < count; k++) ds[k] = FMA(dh[k], slope[k], ds[k]);
 }
 
-static void grad_row(const xph_heads_grad_args *grad, const columns *c, int64_t row)
+/* dv[l] += sum over the rows of dy[l] SiLU(s) */
+XPH_INLINE void dv_tile(const part *p, const real *dy, const real *hidden, int lines, real *dv)
+{
+    vec sum[TILE][COLUMN_VECS];
+    XPH_UNROLL
+    for (int i = 0; i < lines * COLUMN_VECS; i++)
+        sum[i / COLUMN_VECS][i % COLUMN_VECS] = vec_load(dv + i * VEC);
+    tile_sum(dy, 1, p->grad->lddy, p->rows, hidden, lines, sum);
+    XPH_UNROLL
+    for (int i = 0; i < lines * COLUMN_VECS; i++)
+        vec_store(dv + i * VEC, sum[i / COLUMN_VECS][i % COLUMN_VECS]);
+}
+
+/* dh = sum over the head of dy[l] v[l]; ds += dh SiLU'(s) */
+XPH_INLINE void ds_tile(const part *p, const xph_head *head, const real *dy, int64_t r, int lines)
+{
+    vec sum[TILE][COLUMN_VECS] = {{{0}}};
+    real *ds = p->ds + r * COLUMNS, *slope = p->slope + r * COLUMNS;
+    tile_sum(dy + r * p->grad->lddy, p->grad->lddy, 1, head->count, p->v + head->first * COLUMNS, lines, sum);
+    XPH_UNROLL
+    for (int i = 0; i < lines * COLUMN_VECS; i++)
+        vec_store(ds + i * VEC, vec_fma(sum[i / COLUMN_VECS][i % COLUMN_VECS], vec_load(slope + i * VEC),
+                                        vec_load(ds + i * VEC)));
+}
+
+static void part_head(const part *p, int64_t h)
+{
+    const xph_heads_args *args = &p->grad->fwd;
+    const xph_head *head = &args->head[h];
+    const real *dy = (const real *)p->grad->dy + p->row * p->grad->lddy + head->first;
+    real *s = p->s + h * BLOCK * COLUMNS, *dv = p->dv ? p->dv + head->first * COLUMNS : NULL;
+    int64_t l = 0, r = 0;
+    if (p->de) give_taken(p, head, h);
+    part_slopes(p, s);
+    for (; dv && l + TILE <= head->count; l += TILE) dv_tile(p, dy + l, s, TILE, dv + l * COLUMNS);
+    for (; dv && l < head->count; l++) dv_tile(p, dy + l, s, 1, dv + l * COLUMNS);
+    for (; r + TILE <= p->rows; r += TILE) ds_tile(p, head, dy, r, TILE);
+    for (; r < p->rows; r++) ds_tile(p, head, dy, r, 1);
+}
+
+static void grad_part(const xph_heads_grad_args *grad, int64_t item)
 {
     const xph_heads_args *args = &grad->fwd;
-    const real *dy = (const real *)grad->dy + row * grad->lddy;
-    real ds[GRAD_COLUMNS] = {0};
-    trunk_again(args, c, row);
-    for (int64_t h = args->heads; h-- > 0;) {
-        const xph_head *head = &args->head[h];
-        if (args->e && grad->de) give_taken(grad, head, args->actions[row * args->lda + h], c, ds);
-        if (c->count == GRAD_COLUMNS)
-            head_back(grad, head, dy, c, GRAD_COLUMNS, c->s + h * GRAD_COLUMNS, ds);
-        else
-            head_back(grad, head, dy, c, c->count, c->s + h * GRAD_COLUMNS, ds);
+    part p = part_make(grad, item);
+    for (p.row = 0; p.row < args->rows; p.row += BLOCK) {
+        p.rows = int_min(BLOCK, args->rows - p.row);
+        part_again(&p);
+        for (int64_t h = args->heads; h-- > 0;) part_head(&p, h);
+        for (int64_t r = 0; grad->dz && r < p.rows; r++)
+            memcpy((real *)grad->dz + (p.row + r) * grad->lddz + p.column, p.ds + r * COLUMNS,
+                   (size_t)p.columns * sizeof(real));
     }
-    if (grad->dz) memcpy((real *)grad->dz + row * grad->lddz + c->at, ds, (size_t)c->count * sizeof(real));
+    panel_out(&p, p.dv, grad->dv);
+    panel_out(&p, p.de, grad->de);
 }
 
 static void grad_bias(const xph_heads_grad_args *grad)
 {
-    real *dbias = grad->dbias;
+    real *restrict dbias = grad->dbias;
     for (int64_t row = 0; dbias && row < grad->fwd.rows; row++) {
-        const real *dy = (const real *)grad->dy + row * grad->lddy;
+        const real *restrict dy = (const real *)grad->dy + row * grad->lddy;
         XPH_VECTOR
         for (int64_t l = 0; l < grad->fwd.logits; l++) dbias[l] += dy[l];
     }
@@ -150,15 +471,12 @@ static void grad_bias(const xph_heads_grad_args *grad)
 static void grad_run(const void *given, int64_t begin, int64_t end)
 {
     const xph_heads_grad_args *grad = given;
-    int64_t bias_item = blocks_of(grad->fwd.width, GRAD_COLUMNS);
+    int64_t bias_item = blocks_of(grad->fwd.width, COLUMNS);
     for (int64_t item = begin; item < end; item++) {
-        if (item == bias_item) {
+        if (item == bias_item)
             grad_bias(grad);
-            continue;
-        }
-        columns c = {item * GRAD_COLUMNS, int_min(GRAD_COLUMNS, grad->fwd.width - item * GRAD_COLUMNS),
-                     (real *)grad->scratch + item * grad->fwd.heads * GRAD_COLUMNS};
-        for (int64_t row = 0; row < grad->fwd.rows; row++) grad_row(grad, &c, row);
+        else
+            grad_part(grad, item);
     }
 }
 

@@ -9,6 +9,15 @@
 
 enum { LANES = 16, LANE_VECS = LANES / VEC };
 
+/* Keeps a number that several instructions use in a register: compilers would rather read it again each time. */
+#if VEC_BYTES == 64
+#  define VEC_HOLD(x) __asm__("" : "+v"(x))
+#elif VEC_BYTES == 32
+#  define VEC_HOLD(x) __asm__("" : "+x"(x))
+#else
+#  define VEC_HOLD(x) (void)(x)
+#endif
+
 #if VEC_BYTES == 64
 XPH_INLINE vec vec_max(vec a, vec b)
 {
@@ -95,6 +104,78 @@ XPH_INLINE vec vec_load_part(const real *from, int64_t count)
 XPH_INLINE void vec_store_part(real *to, vec v, int64_t count)
 {
     for (int64_t i = 0; i < int_min(count, VEC); i++) to[i] = v[i];
+}
+#endif
+
+/* Bits of the lanes where a > b, and where they are equal; a > b ? yes : no. */
+#if VEC_BYTES == 64
+XPH_INLINE uint32_t vec_above(vec a, vec b)
+{
+    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ);
+}
+XPH_INLINE uint32_t vec_equal(vec a, vec b)
+{
+    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_EQ_OQ);
+}
+XPH_INLINE vec vec_larger(vec a, vec b, vec yes, vec no)
+{
+    __mmask16 lanes = _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ);
+    return (vec)_mm512_mask_blend_ps(lanes, (__m512)no, (__m512)yes);
+}
+#elif VEC_BYTES == 32
+XPH_INLINE uint32_t vec_above(vec a, vec b)
+{
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_GT_OQ));
+}
+XPH_INLINE uint32_t vec_equal(vec a, vec b)
+{
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_EQ_OQ));
+}
+XPH_INLINE vec vec_larger(vec a, vec b, vec yes, vec no)
+{
+    __m256 lanes = _mm256_cmp_ps((__m256)a, (__m256)b, _CMP_GT_OQ);
+    return (vec)_mm256_blendv_ps((__m256)no, (__m256)yes, lanes);
+}
+#else
+XPH_INLINE uint32_t vec_above(vec a, vec b)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < VEC; i++) bits |= (uint32_t)(a[i] > b[i]) << i;
+    return bits;
+}
+XPH_INLINE uint32_t vec_equal(vec a, vec b)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < VEC; i++) bits |= (uint32_t)(a[i] == b[i]) << i;
+    return bits;
+}
+XPH_INLINE vec vec_larger(vec a, vec b, vec yes, vec no)
+{
+    for (int i = 0; i < VEC; i++) no[i] = a[i] > b[i] ? yes[i] : no[i];
+    return no;
+}
+#endif
+
+/* The largest of the lanes; none is NaN. */
+#if VEC_BYTES >= 32
+XPH_INLINE real vec_top(vec a)
+{
+#  if VEC_BYTES == 64
+    __m256 high = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd((__m512)a), 1));
+    __m256 eight = _mm256_max_ps(_mm512_castps512_ps256((__m512)a), high);
+#  else
+    __m256 eight = (__m256)a;
+#  endif
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+#else
+XPH_INLINE real vec_top(vec a)
+{
+    real top = a[0];
+    for (int i = 1; i < VEC; i++) top = a[i] > top ? a[i] : top;
+    return top;
 }
 #endif
 
