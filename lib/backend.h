@@ -138,6 +138,7 @@ typedef struct xph_scan_args {
     const void *x; int64_t ldx;         /* [M,D] */
     const void *dt; int64_t lddt;       /* [M,D] before softplus, bias added */
     const void *a_log;                  /* [D,N] */
+    const void *decay;                  /* made of a_log by scan_pack, or NULL: made anew; the same bits */
     const void *b; int64_t ldb;         /* [M,N] */
     const void *c; int64_t ldc;         /* [M,N] */
     const void *skip;                   /* [D] or NULL */
@@ -146,6 +147,7 @@ typedef struct xph_scan_args {
     const void *state_in; void *state_out; int64_t ld_state;
     void *y; int64_t ldy;
 } xph_scan_args;
+typedef struct xph_scan_pack_args { xph_type type; int64_t width, states; const void *a_log; void *decay; } xph_scan_pack_args;
 typedef struct xph_scan_grad_args {
     xph_scan_args fwd;                  /* y, state_out not read */
     const void *dy; int64_t lddy;
@@ -311,13 +313,13 @@ enum {
     XPH_OP_LINEAR, XPH_OP_LINEAR_GRAD, XPH_OP_LINEAR_PACK, XPH_OP_NORM, XPH_OP_NORM_GRAD, XPH_OP_CONV, XPH_OP_CONV_GRAD,
     XPH_OP_SCAN, XPH_OP_SCAN_GRAD, XPH_OP_ATTENTION, XPH_OP_ATTENTION_GRAD, XPH_OP_RNN, XPH_OP_RNN_GRAD, XPH_OP_EMBED,
     XPH_OP_EMBED_GRAD, XPH_OP_HEADS, XPH_OP_HEADS_GRAD, XPH_OP_LOSS, XPH_OP_SAMPLE, XPH_OP_ADAM, XPH_OP_NORM2,
-    XPH_OP_AXPBY, XPH_OP_ROUND, XPH_OP_CAST, XPH_OP_COUNT
+    XPH_OP_AXPBY, XPH_OP_ROUND, XPH_OP_CAST, XPH_OP_SCAN_PACK, XPH_OP_COUNT
 };
 /* What an operation needs for given shapes (pointers in args are not looked at). */
 typedef struct xph_op_info {
     const char *kernel;                 /* name of the candidate that would run */
     size_t scratch_bytes;               /* for args.scratch */
-    size_t packed_bytes;                /* linear and rnn: size of packed */
+    size_t packed_bytes;                /* linear and rnn: size of packed; scan: of decay */
 } xph_op_info;
 
 enum { XPH_STREAM_INLINE = 1 };         /* never fans out to other threads: play */

@@ -34,14 +34,23 @@ static size_t panels_bytes(xph_type type, int64_t in, int64_t out)
     return panels * XPH_PANEL * (size_t)in * (type == XPH_F64 ? sizeof(double) : sizeof(float));
 }
 
+static size_t decay_bytes(xph_type type, int64_t width, int64_t states)
+{
+    return (size_t)width * (size_t)states * (type == XPH_F64 ? sizeof(double) : sizeof(float));
+}
+
 size_t xph_kernels_packed_bytes(xph_op op, const void *args)
 {
     const xph_linear_args *linear = args;
     const xph_linear_pack_args *pack = args;
     const xph_rnn_args *rnn = args;
+    const xph_scan_args *scan = args;
+    const xph_scan_pack_args *scan_pack = args;
     if (op == XPH_OP_LINEAR) return panels_bytes(linear->type, linear->in, linear->out);
     if (op == XPH_OP_LINEAR_PACK) return panels_bytes(pack->type, pack->in, pack->out);
     if (op == XPH_OP_RNN)
         return panels_bytes(rnn->type, rnn->hidden, (rnn->kind == XPH_RNN_LSTM ? 4 : 3) * rnn->hidden);
+    if (op == XPH_OP_SCAN) return decay_bytes(scan->type, scan->width, scan->states);
+    if (op == XPH_OP_SCAN_PACK) return decay_bytes(scan_pack->type, scan_pack->width, scan_pack->states);
     return 0;
 }

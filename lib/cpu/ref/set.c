@@ -18,4 +18,4 @@ const xph_kernel_set XPH_FN(xph_kernels) = {
     {XPH_ALL_LISTS(ENTRY)},
 };
 
-_Static_assert(XPH_OP_COUNT == 24, "XPH_ALL_LISTS follows xph_op");
+_Static_assert(XPH_OP_COUNT == 25, "XPH_ALL_LISTS follows xph_op");

@@ -117,8 +117,8 @@ XPH_INLINE vec vec_fall(vec f)
 #if VEC_BYTES == 64
 XPH_INLINE vec vec_exp2_falling_near(vec x)
 {
-    const int down = 1 | 8; /* x - rounded down, in silence */
-    return (vec)_mm512_scalef_ps((__m512)vec_fall((vec)_mm512_reduce_ps((__m512)x, down)), (__m512)x);
+    /* 1 | 8: down, in silence */
+    return (vec)_mm512_scalef_ps((__m512)vec_fall((vec)_mm512_reduce_ps((__m512)x, 9)), (__m512)x);
 }
 XPH_INLINE vec vec_exp2_falling(vec x)
 {
@@ -127,8 +127,10 @@ XPH_INLINE vec vec_exp2_falling(vec x)
 #elif VEC_BYTES == 32
 XPH_INLINE vec vec_exp2_falling(vec x)
 {
-    vec c = vec_at_least(x, vec_all(-126.0f)), below = (vec)_mm256_floor_ps((__m256)c);
-    return vec_fall(c - below) * vec_power_of_two(below + vec_all(ROUNDER + 127.0f));
+    vec c = vec_at_least(x, vec_all(-126.0f)), below = (vec)_mm256_floor_ps((__m256)c), f = c - below;
+    __m256 above = _mm256_cmp_ps((__m256)(f + below), (__m256)c, _CMP_GT_OQ);
+    f = (vec)_mm256_add_epi32((__m256i)f, (__m256i)above);
+    return vec_fall(f) * vec_power_of_two(below + vec_all(ROUNDER + 127.0f));
 }
 XPH_INLINE vec vec_exp2_falling_near(vec x)
 {
