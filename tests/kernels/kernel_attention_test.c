@@ -12,10 +12,12 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {1, 1, 1, 1, 1, -1, 0, 0},   {1, 7, 1, 3, 1, 1, 0, 1},        {2, 5, 3, 2, 9, -1, 3, 0},
-    {3, 17, 2, 5, 4, 3, 5, 2},   {1, 70, 2, 64, 33, 33, 0, 0},    {2, 67, 1, 13, 64, 20, 11, 3},
-    {2, 1, 4, 64, 31, 31, 0, 0}, {1, 96, 1, 70, 200, 150, 40, 0}, {2, 40, 2, 8, 13, 13, 1, 0},
-    {0, 4, 2, 3, 5, -1, 0, 0},   {2, 0, 2, 3, 5, 2, 0, 0},        {5, 33, 1, 128, 32, 0, 7, 5},
+    {1, 1, 1, 1, 1, -1, 0, 0},    {1, 7, 1, 3, 1, 1, 0, 1},        {2, 5, 3, 2, 9, -1, 3, 0},
+    {3, 17, 2, 5, 4, 3, 5, 2},    {1, 70, 2, 64, 33, 33, 0, 0},    {2, 67, 1, 13, 64, 20, 11, 3},
+    {2, 1, 4, 64, 31, 31, 0, 0},  {1, 96, 1, 70, 200, 150, 40, 0}, {2, 40, 2, 8, 13, 13, 1, 0},
+    {0, 4, 2, 3, 5, -1, 0, 0},    {2, 0, 2, 3, 5, 2, 0, 0},        {5, 33, 1, 128, 32, 0, 7, 5},
+    {2, 61, 2, 64, 60, 60, 0, 0}, {1, 200, 1, 64, 30, 10, 17, 0},  {1, 150, 2, 16, 90, 90, 60, 1},
+    {3, 40, 1, 48, 7, 7, 0, 0},   {2, 30, 1, 80, 4, 2, 9, 0},      {1, 130, 1, 20, 65, -1, 0, 0},
 };
 
 /* Everything of one call, as doubles. */
@@ -195,11 +197,11 @@ static void methods_are_chosen(void **state)
     for (int32_t method = 0; method < 3; method++)
         assert_string_equal(chosen(set, &a, method)->name, "attention_plain_f32_ref");
     a.s.time = 64;
-    assert_string_equal(chosen(set, &a, XPH_ATTENTION_AUTO)->name, "attention_chunked_f32_ref");
+    assert_string_equal(chosen(set, &a, XPH_ATTENTION_AUTO)->name, "attention_tiled_f32_ref");
     assert_string_equal(chosen(set, &a, XPH_ATTENTION_PLAIN)->name, "attention_plain_f32_ref");
 }
 
-/* All single precision sets, 1 to 4 threads: the same bits, of results and gradients. */
+/* All methods, all single precision sets, 1 to 4 threads: the same bits, of results and gradients. */
 static void grad_run(attention *a, const xph_kernel_set *set, int threads);
 
 static void bits_do_not_depend_on_set_or_threads(void **state)
@@ -211,9 +213,9 @@ static void bits_do_not_depend_on_set_or_threads(void **state)
         case_seed(i);
         attention a = attention_make(&shapes[i]), first = a;
         int64_t rows = a.s.batch * a.s.time;
+        attention_run(&first, &xph_kernels_f32_ref, chosen(&xph_kernels_f32_ref, &a, 1), 1, 1);
+        grad_run(&first, &xph_kernels_f32_ref, 1);
         for (int32_t method = 0; method < 3; method++) {
-            attention_run(&first, &xph_kernels_f32_ref, chosen(&xph_kernels_f32_ref, &a, method), method, 1);
-            grad_run(&first, &xph_kernels_f32_ref, 1);
             for (int s = 1; s < count; s++) {
                 int threads = s == 1 ? 4 : s;
                 attention_run(&a, sets[s], chosen(sets[s], &a, method), method, threads);
@@ -231,7 +233,7 @@ static void bits_do_not_depend_on_set_or_threads(void **state)
 
 /* Runs the whole in pieces of `frames`, the state carried in place, by one method. */
 static void in_pieces(const attention *whole, const xph_kernel_set *set, int64_t frames, double *y,
-                      double *state)
+                      double *state, int32_t method)
 {
     int64_t ld = 3 * whole->span;
     xph_type type = set->type;
@@ -248,10 +250,10 @@ static void in_pieces(const attention *whole, const xph_kernel_set *set, int64_t
                 memcpy(part.reset + b * part.s.time, whole->reset + b * whole->s.time + t,
                        (size_t)part.s.time);
         }
-        xph_attention_args args = attention_args(&part, type, XPH_ATTENTION_PLAIN);
+        xph_attention_args args = attention_args(&part, type, method);
         args.state_in = args.state_out = ring;
         args.ld_state = whole->state;
-        const xph_candidate *c = chosen(set, &part, XPH_ATTENTION_PLAIN);
+        const xph_candidate *c = chosen(set, &part, method);
         args.scratch = case_scratch(c, &args);
         case_run(c, &args, 2);
         double *piece = case_take(type, args.y, part.s.batch * part.s.time, part.span, args.ldy);
@@ -274,10 +276,11 @@ static void pieces_have_the_bits_of_the_whole(void **state)
         if (!a.state_in) a.state_in = case_zeros(a.s.batch * a.state);
         double *y = case_zeros(a.s.batch * a.s.time * a.span), *end = case_zeros(a.s.batch * a.state);
         for (int s = 0; s < count; s++) {
-            attention_run(&a, sets[s], chosen(sets[s], &a, XPH_ATTENTION_PLAIN), XPH_ATTENTION_PLAIN, 1);
+            attention_run(&a, sets[s], chosen(sets[s], &a, 0), 0, 1);
             for (int64_t frames = 1; frames < 40; frames += 18) {
                 void *mark = case_mark();
-                in_pieces(&a, sets[s], frames, y, end);
+                in_pieces(&a, sets[s], frames, y, end,
+                          frames == 1 ? XPH_ATTENTION_PLAIN : XPH_ATTENTION_AUTO);
                 case_same("y in pieces", y, a.y, a.s.batch * a.s.time * a.span);
                 case_same("state in pieces", end, a.state_out, a.s.batch * a.state);
                 case_release_to(mark);
@@ -285,6 +288,51 @@ static void pieces_have_the_bits_of_the_whole(void **state)
         }
         case_release();
     }
+}
+
+/* Single frames between two states, the older of which lags one frame behind: the bits of whole copies, wherever a frame
+ * starts an episode. */
+static void lagging_states_are_whole(void **state)
+{
+    (void)state;
+    static const shape lagging[] = {{3, 1, 2, 16, 5, 2, 0, 3},
+                                    {1, 1, 1, 3, 1, 0, 0, 0},
+                                    {2, 1, 1, 64, 2, 2, 0, 0},
+                                    {2, 1, 2, 7, 12, 12, 0, 1}};
+    enum { STEPS = 40 };
+    const xph_kernel_set *sets[8];
+    int count = case_sets(sets);
+    for (size_t i = 0; i < sizeof lagging / sizeof *lagging; i++)
+        for (int s = 0; s < count; s++) {
+            case_seed(i);
+            attention a = attention_make(&lagging[i]);
+            xph_type type = sets[s]->type;
+            int64_t ld = a.state + a.s.pad, batch = a.s.batch;
+            void *whole = case_give(type, a.state_in, batch, a.state, ld), *two[2];
+            two[0] = case_give(type, a.state_in, batch, a.state, ld);
+            two[1] = case_give(type, case_random(batch * a.state, 0, 1), batch, a.state, ld);
+            for (int t = 0; t < STEPS; t++) {
+                void *mark = case_mark();
+                a.qkv = case_random(batch * 3 * a.span, -1.5, 1.5);
+                a.reset = case_alloc((size_t)batch);
+                for (int64_t b = 0; b < batch; b++) a.reset[b] = case_below(7) == 0;
+                xph_attention_args args = attention_args(&a, type, 0);
+                const xph_candidate *c = chosen(sets[s], &a, 0);
+                args.scratch = case_scratch(c, &args);
+                args.state_in = args.state_out = whole;
+                case_run(c, &args, 1);
+                double *y = case_take(type, args.y, batch, a.span, args.ldy);
+                args.state_in = two[t % 2];
+                args.state_out = two[1 - t % 2];
+                args.lagging = t > 0;
+                case_run(c, &args, 2);
+                case_same("y", case_take(type, args.y, batch, a.span, args.ldy), y, batch * a.span);
+                case_same("state", case_take(type, two[1 - t % 2], batch, a.state, ld),
+                          case_take(type, whole, batch, a.state, ld), batch * a.state);
+                case_release_to(mark);
+            }
+            case_release();
+        }
 }
 
 /* One stream alone gives what it gives among others. */
@@ -437,6 +485,7 @@ int main(void)
         cmocka_unit_test(methods_are_chosen),
         cmocka_unit_test(bits_do_not_depend_on_set_or_threads),
         cmocka_unit_test(pieces_have_the_bits_of_the_whole),
+        cmocka_unit_test(lagging_states_are_whole),
         cmocka_unit_test(streams_do_not_touch),
         cmocka_unit_test(hidden_frames_do_not_leak),
         cmocka_unit_test(broken_counters_stay_inside),
