@@ -130,13 +130,16 @@ static bool serve_decision(served *s, char **words)
     bool absent;
     int type;
     if (!named(words[2], names, 3, &type)) return false;
+    /* peers get the weights in float, whatever ours become */
+    if (!bench_player_make(p, &policy, EXPHIL_TYPE_F32, 1, s->options->isa, &absent)) return false;
+    snprintf(path, sizeof path, "%s/model.safetensors", s->folder);
+    if (exphil_model_save(p->model, path, NULL) < 0) return false;
+    bench_player_end(p);
     if (!bench_player_make(p, &policy, types[type], 1, s->options->isa, &absent)) return false;
     bench_player_step(p, 1);
     if (exphil_session_query(p->session, &info, NULL) < 0 || info.logit_count > 256 ||
         exphil_session_logits(p->session, 0, logits, info.logit_count) < 0)
         return false;
-    snprintf(path, sizeof path, "%s/model.safetensors", s->folder);
-    if (exphil_model_save(p->model, path, NULL) < 0) return false;
     json_object_set_new(s->json, "blocks", json_string(policy.blocks));
     json_object_set_new(s->json, "hidden", json_integer(policy.hidden));
     s->work = (bench_work){.run = bench_player_step, .arg = p};
@@ -267,6 +270,12 @@ static int converse(served *s)
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
         if (strncmp(line, "quit", 4) == 0) break;
+        if (sscanf(line, "run %" SCNd64, &calls) == 1) {
+            s->work.run(s->work.arg, calls);
+            printf("{\"ran\":%" PRId64 "}\n", calls);
+            fflush(stdout);
+            continue;
+        }
         if (sscanf(line, "round %" SCNd64 " %" SCNd64, &calls, &pause) != 2 || calls < 1) {
             fprintf(stderr, "exphil: bench serve: not understood: %s", line);
             return 1;

@@ -14,6 +14,7 @@
  * Puts weights, inputs and what must come out into folder (case.json names the files), prints "ready", and then answers
  * each line on stdin:
  *   round CALLS PAUSE_NS    {"ns": [...]}: one call each, after one that does not count
+ *   run CALLS               {"ran": CALLS}: not timed, and not once more
  *   quit                    ends
  * Returns the exit status. */
 int bench_serve(const bench_options *options, int count, char **words);

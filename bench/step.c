@@ -189,7 +189,7 @@ static void paced(step_bench *b, table *t, bool busy)
 static void streams(step_bench *b, const bench_policy *policy)
 {
     static const int64_t counts[] = {1, 4, 16, 64, 256};
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < (b->options->quick ? 2 : 5); i++) {
         table t;
         bench_work works[TYPES] = {{0}};
         bench_effort effort = bench_effort_of(b->options);
@@ -340,7 +340,8 @@ bool bench_step(bench_report *report, const bench_options *options)
     encoding(&b);
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
         if (bench_wanted(options, "cell, warm", cells[i].name)) bare_cell(&b, &cells[i]);
-    for (int i = 0; i < POLICIES; i++) one_policy(&b, &policies[i]);
+    for (int i = 0; i < POLICIES; i++)
+        if (!options->quick || policies[i].hidden == 256) one_policy(&b, &policies[i]);
     for (int i = 0; i < POLICIES; i++)
         if ((i == 0 || policies[i].f32_us > 0) &&
             bench_wanted(options, "decisions of many players", policies[i].name))

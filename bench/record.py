@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Joins the reports of one run of tools/bench into bench/results/<machine>-<date>.json and a table .md, and puts the pictures
+beside them.
+
+Usage: record.py FOLDER_OF_REPORTS RESULTS
+"""
+import glob
+import json
+import os
+import re
+import shutil
+import sys
+
+
+def unit_of(ns):
+    for least, name in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+        if ns >= least:
+            return "%.4g %s" % (ns / least, name)
+    return "%.4g ns" % ns
+
+
+def rate_of(row):
+    if not row.get("items"):
+        return ""
+    if row["item"] == "element":
+        return "%.4f ns each" % (row["p50_ns"] / row["items"])
+    rate, scale = row["items"] / row["p50_ns"] * 1e9, ""
+    for name in ("k", "M", "G", "T"):
+        if rate >= 1000:
+            rate, scale = rate / 1000, name
+    return "%.4g %s%s/s" % (rate, scale, {"flop": "FLOP", "byte": "B"}.get(row["item"], row["item"]))
+
+
+def bars_of(row):
+    out = []
+    if "bar" in row:
+        out.append("<= %s: %s (%.2f of it)" % (row["bar"], "met" if row["met"] else "**missed**", row["p50_ns"] / row["bar_ns"]))
+    if "tail_bar" in row:
+        out.append("p99.9 <= %g x p50: %s (%.1f)" % (row["tail_bar"], "met" if row["tail_met"] else "**missed**", row["tail"]))
+    return "; ".join(out)
+
+
+def table_of(report):
+    lines = ["| what | how | p50 | quartiles | p99.9 | rate | share of its floor | bar |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for row in report["rows"]:
+        share = "%.0f %% of %s" % (100 * row["share_of_floor"], row["floor_of"]) if "share_of_floor" in row else ""
+        lines.append("| %s: %s | %s | %s | %s .. %s | %s | %s | %s | %s |" % (
+            row["subject"], row["what"], row["how"], unit_of(row["p50_ns"]), unit_of(row["p25_ns"]), unit_of(row["p75_ns"]),
+            unit_of(row["p999_ns"]), rate_of(row), share, bars_of(row)))
+    for name, fact in report.get("facts", {}).items():
+        lines.append("| %s | | %.4g %s | | | | | |" % (name, fact["value"], fact["unit"]))
+    lines += [""] + ["Note: %s" % note for note in report.get("notes", [])]
+    return lines
+
+
+def peers_table(report):
+    lines = ["Versions: %s." % ", ".join("%s %s" % pair for pair in report["versions"].items()), "",
+             "| case | who | p50 | quartiles | p99 | p99.9 | ours / theirs | bar |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for row in report["rows"]:
+        ours = row["parties"][0]["p50_ns"]
+        for party in row["parties"]:
+            first = party is row["parties"][0]
+            bars = "; ".join("<= %.3g x %s: %s (%.3f)" % (b["at_most"], b["of"], "met" if b["met"] else "**missed**", b["ratio"])
+                             for b in row["bars"]) if first else ""
+            lines.append("| %s | %s | %s | %s .. %s | %s | %s | %s | %s |" % (
+                row["case"] if first else "", party["who"], unit_of(party["p50_ns"]), unit_of(party["p25_ns"]),
+                unit_of(party["p75_ns"]), unit_of(party["p99_ns"]), unit_of(party["p999_ns"]),
+                "" if first else "%.3f" % (ours / party["p50_ns"]), bars))
+    return lines
+
+
+def heading(machine, floors):
+    caches = ", ".join("L%s %s %s" % (c["level"], c["type"].lower(), c["size"]) for c in machine["caches"])
+    lines = ["%s, %d cores, %s; %s." % (machine["processor"], machine["cores"], machine["isa"], caches),
+             "%s, %s, governor %s. %s. libexphil %s." % (machine["system"], machine["kernel"], machine["governor"],
+                                                          machine["compiler"], machine["library"]),
+             "Pinned to a core: %s; real-time priority: %s." % tuple("yes" if machine[k] else "no" for k in ("pinned", "fifo"))]
+    if floors:
+        lines += ["", "One core: f32 %.4g GFLOP/s (AVX2 %.4g), bf16 %.4g, int8 %.4g GOP/s, e^x %.3g ns; %d threads f32 %.4g. Reading: %s." % (
+            floors["fma_gflops"], floors["fma_avx2_gflops"], floors["bf16_gflops"], floors["int8_gops"],
+            1 / floors["exponentials_per_ns"] if floors["exponentials_per_ns"] else 0, floors["threads"],
+            floors["fma_threads_gflops"], ", ".join("%.4g KiB %.0f GB/s" % (r["bytes"] / 1024, r["gb_per_s"]) for r in floors["read"]))]
+    return lines
+
+
+def main():
+    folder, results = sys.argv[1:3]
+    reports = {}
+    for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
+        with open(path) as file:
+            report = json.load(file)
+        reports[report["bench"]] = report
+    if not reports:
+        sys.exit("record.py: no report in " + folder)
+    first = next(iter(reports.values()))
+    machine = first["machine"]
+    processor = re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(r\)|\(tm\)|cpu|processor", "", machine["processor"].lower())).strip("-")
+    name = "%s-%s-%s" % (processor, machine["isa"], machine["date"][:10])
+    os.makedirs(results, exist_ok=True)
+    with open(os.path.join(results, name + ".json"), "w") as file:
+        json.dump(reports, file, indent=1)
+        file.write("\n")
+    floors = next((r["floors"] for r in reports.values() if r.get("floors")), None)
+    lines = ["# " + name, ""] + heading(machine, floors)
+    for subject, report in reports.items():
+        lines += ["", "## " + subject, ""] + (peers_table(report) if subject == "peers" else table_of(report))
+        picture = os.path.join(folder, subject + ".svg")
+        if os.path.exists(picture):
+            shutil.copy(picture, os.path.join(results, "%s-%s.svg" % (name, subject)))
+            lines += ["", "![%s](%s-%s.svg)" % (subject, name, subject)]
+    with open(os.path.join(results, name + ".md"), "w") as file:
+        file.write("\n".join(lines) + "\n")
+    print("recorded: %s" % os.path.join(results, name + ".md"))
+
+
+if __name__ == "__main__":
+    main()
