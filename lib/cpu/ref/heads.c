@@ -324,6 +324,20 @@ static part part_make(const xph_heads_grad_args *grad, int64_t item)
     return p;
 }
 
+/* An item takes few columns of each row, which a processor does not see coming: z of the next block, and where dz
+ * of this one will go. Addresses alone, nothing is read. */
+static void part_fetch(const part *p, int64_t r)
+{
+    const xph_heads_args *args = &p->grad->fwd;
+    const int64_t bytes = (int64_t)sizeof(real), row = p->row + r;
+    uintptr_t z = (uintptr_t)args->z + (uintptr_t)(((row + BLOCK) * args->ldz + p->column) * bytes);
+    uintptr_t dz = (uintptr_t)p->grad->dz + (uintptr_t)((row * p->grad->lddz + p->column) * bytes);
+    for (int64_t i = 0; i < p->columns * bytes; i += 64) {
+        __builtin_prefetch((const void *)(z + (uintptr_t)i), 0, 3);
+        if (p->grad->dz) __builtin_prefetch((const void *)(dz + (uintptr_t)i), 1, 3);
+    }
+}
+
 /* What every head saw, in every row of the block; ds = 0. */
 static void part_again(const part *p)
 {
@@ -334,15 +348,7 @@ static void part_again(const part *p)
         const int32_t *actions = args->e ? args->actions + (p->row + r) * args->lda : NULL;
         const real *z = (const real *)args->z + (p->row + r) * args->ldz + p->column;
         real *s = p->s + r * COLUMNS;
-        for (int64_t i = 0; i < p->columns * (int64_t)sizeof(real); i += 64) {
-            __builtin_prefetch(
-                (const void *)((uintptr_t)z + (uintptr_t)(BLOCK * args->ldz * (int64_t)sizeof(real) + i)), 0,
-                3);
-            if (p->grad->dz)
-                __builtin_prefetch((const char *)p->grad->dz +
-                                       ((p->row + r) * p->grad->lddz + p->column) * (int64_t)sizeof(real) + i,
-                                   1, 3);
-        }
+        part_fetch(p, r);
         memset(s, 0, COLUMNS * sizeof(real));
         memcpy(s, z, (size_t)p->columns * sizeof(real));
         for (int64_t h = 0; h + 1 < args->heads; h++) {

@@ -107,7 +107,7 @@ XPH_INLINE void vec_store_part(real *to, vec v, int64_t count)
 }
 #endif
 
-/* Bits of the lanes where a > b, and where they are equal; a > b ? yes : no. */
+/* Bits of the lanes where a > b, and where they are equal; a > b ? yes : no, and a == b ? yes : no. */
 #if VEC_BYTES == 64
 XPH_INLINE uint32_t vec_above(vec a, vec b)
 {
@@ -122,6 +122,11 @@ XPH_INLINE vec vec_larger(vec a, vec b, vec yes, vec no)
     __mmask16 lanes = _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ);
     return (vec)_mm512_mask_blend_ps(lanes, (__m512)no, (__m512)yes);
 }
+XPH_INLINE vec vec_same(vec a, vec b, vec yes, vec no)
+{
+    __mmask16 lanes = _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_EQ_OQ);
+    return (vec)_mm512_mask_blend_ps(lanes, (__m512)no, (__m512)yes);
+}
 #elif VEC_BYTES == 32
 XPH_INLINE uint32_t vec_above(vec a, vec b)
 {
@@ -134,6 +139,11 @@ XPH_INLINE uint32_t vec_equal(vec a, vec b)
 XPH_INLINE vec vec_larger(vec a, vec b, vec yes, vec no)
 {
     __m256 lanes = _mm256_cmp_ps((__m256)a, (__m256)b, _CMP_GT_OQ);
+    return (vec)_mm256_blendv_ps((__m256)no, (__m256)yes, lanes);
+}
+XPH_INLINE vec vec_same(vec a, vec b, vec yes, vec no)
+{
+    __m256 lanes = _mm256_cmp_ps((__m256)a, (__m256)b, _CMP_EQ_OQ);
     return (vec)_mm256_blendv_ps((__m256)no, (__m256)yes, lanes);
 }
 #else
@@ -152,6 +162,11 @@ XPH_INLINE uint32_t vec_equal(vec a, vec b)
 XPH_INLINE vec vec_larger(vec a, vec b, vec yes, vec no)
 {
     for (int i = 0; i < VEC; i++) no[i] = a[i] > b[i] ? yes[i] : no[i];
+    return no;
+}
+XPH_INLINE vec vec_same(vec a, vec b, vec yes, vec no)
+{
+    for (int i = 0; i < VEC; i++) no[i] = a[i] == b[i] ? yes[i] : no[i];
     return no;
 }
 #endif

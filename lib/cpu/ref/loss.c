@@ -1,15 +1,22 @@
-/* Loss of the action heads and its gradient in one pass over the rows; then the sums of each head, in row
- * order.
+/* Loss of the action heads and its gradient in one pass over the rows; then the sums of each head.
  *
  * No exponential has a positive argument and no difference of near numbers stands for a small one: with z =
  * +-x so that p_t = sigmoid(z), 1 - p_t is sigmoid(-z) and its power exp(-gamma softplus(z)); for classes the
  * sum of the others is kept apart from the largest. So logits of +-1e4 give finite numbers and the gradient
- * of a nearly certain class keeps its digits. A row whose mask is zero is not looked at. */
-#include "cpu/ref/real.h"
+ * of a nearly certain class keeps its digits. A row whose mask is zero does not count, whatever is in it.
+ *
+ * Heads have few classes, so a lane is a row: VEC rows go through a head together, their logits turned into columns,
+ * and every sum over classes or bits runs in order. */
+#include "cpu/ref/columns.h"
+#include "cpu/ref/lanes.h"
+#include "cpu/ref/vec_element.h"
+#include "cpu/ref/vec_log.h"
+
+enum { CLASSES = 64, SUMS = 8 }; /* classes whose columns are kept; lanes of the sums over rows */
 
 static int64_t block_rows(const xph_loss_args *args)
 {
-    return rows_per_item(16 * args->logits);
+    return blocks_of(rows_per_item(4 * args->logits), LANES) * LANES;
 }
 
 static int64_t row_items(const void *given)
@@ -18,151 +25,216 @@ static int64_t row_items(const void *given)
     return blocks_of(args->rows, block_rows(args));
 }
 
+/* VEC rows of one head. */
+typedef struct job {
+    const xph_head *head;
+    const xph_head_loss *how;
+    const real *x[VEC]; /* logits of the row */
+    real *dx[VEC];      /* or NULL in all */
+    int32_t action[VEC];
+    vec factor; /* of the gradient; mask: 0 where a row does not count */
+    vec counts; /* 1 or 0 */
+    double loss[VEC];
+} job;
+
+static vec select_counting(const job *j, vec x)
+{
+    return vec_larger(j->counts, vec_all(R(0.0)), x, vec_all(R(0.0)));
+}
+
 /* ---- Bernoulli ---- */
 
 /* Loss of one bit and, in *slope, its derivative by the logit:
- * L = w q^gamma softplus(-z), q = sigmoid(-z);  dL/dz = -w q^gamma (q + gamma p_t softplus(-z)). */
-XPH_INLINE real bit_loss(real x, bool on, real positive, real gamma, real *slope)
+ * L = w q^gamma softplus(-z), q = sigmoid(-z);  dL/dz = -w q^gamma (q + gamma p_t softplus(-z)). sign: 1 where the
+ * bit is on, else -1. */
+XPH_INLINE vec bit_loss(vec x, vec sign, vec weight, real gamma, vec *slope)
 {
-    real z = on ? x : -x, weight = on ? positive : R(1.0);
-    real e = real_exp(-REAL_ABS(z)), near = real_log1p_unit(e), one = R(1.0) / (R(1.0) + e);
-    real missed = (z > R(0.0) ? R(0.0) : -z) + near; /* softplus(-z) */
-    real hit = (z > R(0.0) ? z : R(0.0)) + near;     /* softplus(z) = -log q */
-    real q = (z > R(0.0) ? e : R(1.0)) * one, p = (z > R(0.0) ? R(1.0) : e) * one;
-    real power = gamma == R(0.0) ? R(1.0) : real_exp(-gamma * hit);
-    real dz = -weight * power * FMA(gamma * p, missed, q);
-    *slope = on ? dz : -dz;
-    return weight * power * missed;
+    const vec zero = vec_all(R(0.0)), one = vec_all(R(1.0));
+    vec z = x * sign, e = vec_exp_down(z), near = vec_log1p_unit(e), share = one / (one + e);
+    vec missed = vec_larger(z, zero, zero, -z) + near; /* softplus(-z) */
+    vec hit = vec_larger(z, zero, z, zero) + near;     /* softplus(z) = -log q */
+    vec q = vec_larger(z, zero, e, one) * share, p = vec_larger(z, zero, one, e) * share, factor = weight;
+    if (gamma != R(0.0)) factor *= vec_exp(vec_all(-gamma) * hit);
+    *slope = -sign * factor * vec_fma(vec_all(gamma) * p, missed, q);
+    return factor * missed;
 }
 
-/* factor: of the gradient, for the mean over bits */
-static double bernoulli(const xph_head *head, const xph_head_loss *how, const real *x, int32_t target,
-                        real factor, real *dx)
+static vec sign_of(const job *j, int32_t bit)
 {
-    double total = 0.0;
-    real mean = factor / (real)head->count;
-    for (int32_t i = 0; i < head->count; i++) {
-        real positive = how->positive_weight ? (real)how->positive_weight[i] : R(1.0), slope;
-        total += (double)bit_loss(x[i], (uint32_t)target >> i & 1u, positive, (real)how->focal_gamma, &slope);
-        if (dx) dx[i] = mean * slope;
+    real sign[VEC];
+    for (int r = 0; r < VEC; r++) sign[r] = (uint32_t)j->action[r] >> bit & 1u ? R(1.0) : R(-1.0);
+    return vec_load(sign);
+}
+
+static void bernoulli(job *j)
+{
+    int32_t count = j->head->count;
+    const vec zero = vec_all(R(0.0)), one = vec_all(R(1.0)), mean = j->factor / vec_all((real)count);
+    real column[32 * VEC], part[VEC];
+    columns_in(j->x, 0, count, column);
+    for (int r = 0; r < VEC; r++) j->loss[r] = 0.0;
+    for (int32_t i = 0; i < count; i++) {
+        vec sign = sign_of(j, i), slope, weight = one;
+        if (j->how->positive_weight)
+            weight = vec_larger(sign, zero, vec_all((real)j->how->positive_weight[i]), one);
+        vec loss = bit_loss(vec_load(column + i * VEC), sign, weight, (real)j->how->focal_gamma, &slope);
+        vec_store(column + i * VEC, select_counting(j, mean * slope));
+        vec_store(part, loss);
+        for (int r = 0; r < VEC; r++) j->loss[r] += (double)part[r];
     }
-    return total / (double)head->count;
+    for (int r = 0; r < VEC; r++) j->loss[r] /= (double)count;
+    if (j->dx[0]) columns_out(column, 0, count, j->dx);
 }
 
 /* ---- categorical ---- */
 
-static int64_t top_of(const real *x, int64_t count)
-{
-    int64_t top = 0;
-    for (int64_t i = 1; i < count; i++) top = x[i] > x[top] ? i : top;
-    return top;
-}
+/* The columns of some classes; where all classes fit, they stay from pass to pass. */
+typedef struct classes {
+    real column[CLASSES * VEC];
+    int64_t first, count;
+} classes;
 
-/* sum of e^(x - x_top) over all but the top */
-static real sum_of_others(const real *x, int64_t count, int64_t top)
+static bool next_classes(classes *c, const job *j, bool stay)
 {
-    real lane[XPH_LANES] = {0};
-    for (int64_t at = 0; at < count; at += XPH_LANES) {
-        int64_t part = int_min(XPH_LANES, count - at);
-        for (int64_t i = 0; i < part; i++) {
-            real e = real_exp(x[at + i] - x[top]);
-            lane[i] += at + i == top ? R(0.0) : e;
-        }
+    int64_t all = j->head->count, first = c->first + c->count;
+    if (first >= all) {
+        c->first = c->count = 0;
+        return false;
     }
-    return sum_lanes(lane);
+    c->first = first;
+    c->count = int_min(CLASSES, all - first);
+    if (!stay) columns_in(j->x, first, c->count, c->column);
+    return true;
 }
 
-/* sum of x_top - x, all terms >= 0 */
-static real sum_below(const real *x, int64_t count, int64_t top)
-{
-    real lane[XPH_LANES] = {0};
-    for (int64_t at = 0; at < count; at += XPH_LANES) {
-        int64_t part = int_min(XPH_LANES, count - at);
-        for (int64_t i = 0; i < part; i++) lane[i] += x[top] - x[at + i];
-    }
-    return sum_lanes(lane);
-}
-
-/* What the loss and gradient of one categorical head need. Target t = (1 - smoothing) onehot + even, so p_t =
+/* What the loss and gradient need of the logits. Target t = (1 - smoothing) onehot + even, so p_t =
  * (1 - smoothing) p_c + even. */
 typedef struct target {
-    real top, total;    /* largest logit; sum of e^(x - top) */
-    real p, rest;       /* of the target class: p_c, 1 - p_c */
-    real keep, even, q; /* 1 - smoothing, smoothing / classes, 1 - p_t */
-    real entropy;       /* cross-entropy */
+    vec class, place;      /* asked for; the first largest */
+    vec top, own;          /* largest logit, that of the class */
+    vec others, own_power; /* sum of e^(x - top) over all but the largest; of the class */
+    vec below;             /* sum of top - x */
 } target;
 
-static target target_of(const xph_head *head, const xph_head_loss *how, const real *x, int64_t class)
+/* A NaN in the first logit stays the largest, another one shows in the sums. */
+static void find_top(const job *j, classes *c, target *t)
 {
-    int64_t top = top_of(x, head->count);
-    real others = sum_of_others(x, head->count, top), e = real_exp(x[class] - x[top]);
-    real smoothing = (real)how->smoothing, classes = (real)head->count;
-    target t = {
-        .top = x[top], .total = R(1.0) + others, .keep = R(1.0) - smoothing, .even = smoothing / classes};
-    real norm = others <= R(1.0) ? real_log1p_unit(others) : real_log(t.total);
-    t.p = e / t.total;
-    t.rest = (class == top ? others : R(1.0) + (others - e)) / t.total;
-    t.q = FMA(t.keep, t.rest, smoothing - t.even);
-    t.entropy = t.keep * (x[top] - x[class] + norm);
-    if (smoothing > R(0.0))
-        t.entropy = FMA(t.even, FMA(classes, norm, sum_below(x, head->count, top)), t.entropy);
-    return t;
+    real class[VEC];
+    for (int r = 0; r < VEC; r++)
+        class[r] = (uint32_t)j->action[r] < (uint32_t)j->head->count ? (real)j->action[r] : R(0.0);
+    t->class = vec_load(class);
+    t->place = t->top = t->own = vec_all(R(0.0));
+    while (next_classes(c, j, false)) {
+        if (c->first == 0) t->top = t->own = vec_load(c->column);
+        for (int64_t k = 0; k < c->count; k++) {
+            vec x = vec_load(c->column + k * VEC), number = vec_all((real)(c->first + k));
+            t->place = vec_larger(x, t->top, number, t->place);
+            t->top = vec_larger(x, t->top, x, t->top);
+            t->own = vec_same(number, t->class, x, t->own);
+        }
+    }
+}
+
+/* Columns become e^(x - top). */
+static void sum_powers(const job *j, classes *c, target *t, bool stay)
+{
+    const vec zero = vec_all(R(0.0));
+    t->others = t->below = zero;
+    while (next_classes(c, j, stay)) {
+        for (int64_t k = 0; k < c->count; k++) {
+            vec number = vec_all((real)(c->first + k)), d = vec_load(c->column + k * VEC) - t->top;
+            vec e = vec_exp(d);
+            vec_store(c->column + k * VEC, e);
+            t->others += vec_same(number, t->place, zero, e);
+            t->below -= d;
+        }
+    }
+    t->own_power = vec_exp(t->own - t->top);
+}
+
+/* dx_k = slope e_k - even, and at the class what keeps its digits. */
+static void class_gradient(const job *j, classes *c, const target *t, vec slope, vec even, vec at_class,
+                           bool stay)
+{
+    while (next_classes(c, j, stay)) {
+        for (int64_t k = 0; k < c->count; k++) {
+            vec e = vec_load(c->column + k * VEC);
+            if (!stay) e = vec_exp(e - t->top);
+            vec d = vec_same(vec_all((real)(c->first + k)), t->class, at_class, vec_fma(slope, e, -even));
+            vec_store(c->column + k * VEC, select_counting(j, d));
+        }
+        columns_out(c->column, c->first, c->count, j->dx);
+    }
 }
 
 /* L = q^gamma CE;  dCE/dx_k = p_k - t_k;  dp_t/dx_k = p_k (t_k - p_t). */
-static double categorical(const xph_head *head, const xph_head_loss *how, const real *x, int32_t action,
-                          real factor, real *dx)
+static void categorical(job *j)
 {
-    int64_t class = (uint32_t)action < (uint32_t)head->count ? action : 0;
-    target t = target_of(head, how, x, class);
-    real gamma = (real)how->focal_gamma, power = R(1.0), pull = R(0.0);
-    if (gamma > R(0.0)) {
-        power = t.q > R(0.0) ? real_exp(gamma * real_log(t.q)) : t.q; /* a NaN stays one */
-        pull = t.q > R(0.0) ? gamma * power * (t.entropy / t.q) : t.q;
+    const vec zero = vec_all(R(0.0)), one = vec_all(R(1.0));
+    const real smoothing = (real)j->how->smoothing, number = (real)j->head->count,
+               gamma = (real)j->how->focal_gamma;
+    const vec keep = vec_all(R(1.0) - smoothing), even = vec_all(smoothing / number);
+    bool stay = j->head->count <= CLASSES;
+    classes c; /* its columns stay as they are: clearing them would take as long as a pass */
+    target t;
+    c.first = c.count = 0;
+    find_top(j, &c, &t);
+    sum_powers(j, &c, &t, stay);
+    vec total = one + t.others, inverse = one / total, p = t.own_power * inverse;
+    vec norm = vec_larger(t.others, one, vec_log(total), vec_log1p_unit(t.others));
+    vec rest = vec_same(t.class, t.place, t.others, one + (t.others - t.own_power)) * inverse;
+    vec q = vec_fma(keep, rest, vec_all(smoothing) - even), entropy = keep * (t.top - t.own + norm);
+    if (smoothing > R(0.0)) entropy = vec_fma(even, vec_fma(vec_all(number), norm, t.below), entropy);
+    vec power = one, pull = zero;
+    if (gamma > R(0.0)) { /* a NaN stays one */
+        power = vec_larger(q, zero, vec_exp(vec_all(gamma) * vec_log(q)), q);
+        pull = vec_larger(q, zero, vec_all(gamma) * power * (entropy / q), q);
     }
-    if (dx) {
-        real scale = FMA(pull * t.keep, t.p, power) * factor, even = power * t.even * factor;
-        real spread = (real)how->smoothing - t.even;
-        XPH_VECTOR
-        for (int64_t k = 0; k < head->count; k++) {
-            real p = real_exp(x[k] - t.top) / t.total;
-            dx[k] = FMA(scale, p, -even);
-        }
-        dx[class] = factor * FMA(power, spread - t.rest, -pull * t.keep * t.p * t.rest);
-    }
-    return (double)power * (double)t.entropy;
+    real powers[VEC], entropies[VEC];
+    vec_store(powers, power);
+    vec_store(entropies, entropy);
+    for (int r = 0; r < VEC; r++) j->loss[r] = (double)powers[r] * (double)entropies[r];
+    if (!j->dx[0]) return;
+    vec slope = vec_fma(pull * keep, p, power) * j->factor, spread = vec_all(smoothing) - even;
+    vec at_class = j->factor * vec_fma(power, spread - rest, -pull * keep * p * rest);
+    class_gradient(j, &c, &t, slope * inverse, power * even * j->factor, at_class, stay);
 }
 
 /* ---- rows ---- */
 
-static void loss_row(const xph_loss_args *args, int64_t row)
+/* Head h of the rows from `row` on, of which `rows` are there; the others are the last one again. */
+static void loss_head(const xph_loss_args *args, int64_t row, int64_t rows, int64_t h)
 {
-    double mask = args->mask ? (double)args->mask[row] : 1.0;
-    double *losses = args->rows_loss + row * args->heads;
-    const real *x = (const real *)args->y + row * args->ldy;
-    real *dx = args->dy ? (real *)args->dy + row * args->lddy : NULL;
-    if (mask == 0.0) {
-        memset(losses, 0, (size_t)args->heads * sizeof *losses);
-        if (dx) memset(dx, 0, (size_t)args->logits * sizeof *dx);
-        return;
+    job j;
+    j.head = &args->head[h];
+    j.how = &args->loss[h];
+    real factor[VEC], counts[VEC];
+    double mask[VEC];
+    for (int r = 0; r < VEC; r++) {
+        int64_t at = row + int_min(r, rows - 1);
+        mask[r] = args->mask ? (double)args->mask[at] : 1.0;
+        factor[r] = (real)(args->scale * mask[r] * j.how->weight);
+        counts[r] = mask[r] == 0.0 ? R(0.0) : R(1.0);
+        j.x[r] = (const real *)args->y + at * args->ldy + j.head->first;
+        j.dx[r] = args->dy ? (real *)args->dy + at * args->lddy + j.head->first : NULL;
+        j.action[r] = args->actions[at * args->lda + h];
     }
-    for (int64_t h = 0; h < args->heads; h++) {
-        const xph_head *head = &args->head[h];
-        const xph_head_loss *how = &args->loss[h];
-        real factor = (real)(args->scale * mask * how->weight), *to = dx ? dx + head->first : NULL;
-        int32_t action = args->actions[row * args->lda + h];
-        double loss = head->kind == XPH_HEAD_BERNOULLI
-                          ? bernoulli(head, how, x + head->first, action, factor, to)
-                          : categorical(head, how, x + head->first, action, factor, to);
-        losses[h] = mask * loss;
-    }
+    j.factor = vec_load(factor);
+    j.counts = vec_load(counts);
+    if (j.head->kind == XPH_HEAD_BERNOULLI)
+        bernoulli(&j);
+    else
+        categorical(&j);
+    for (int r = 0; r < rows; r++)
+        args->rows_loss[(row + r) * args->heads + h] = mask[r] == 0.0 ? 0.0 : mask[r] * j.loss[r];
 }
 
 static void rows_run(const void *given, int64_t begin, int64_t end)
 {
     const xph_loss_args *args = given;
     int64_t block = block_rows(args), last = int_min(args->rows, end * block);
-    for (int64_t row = begin * block; row < last; row++) loss_row(args, row);
+    for (int64_t row = begin * block; row < last; row += VEC)
+        for (int64_t h = 0; h < args->heads; h++) loss_head(args, row, int_min(VEC, last - row), h);
 }
 
 static int64_t head_items(const void *given)
@@ -170,14 +242,24 @@ static int64_t head_items(const void *given)
     return ((const xph_loss_args *)given)->heads;
 }
 
+/* Row i belongs to lane i % SUMS. */
+static double sum_rows(const double *losses, int64_t rows, int64_t stride)
+{
+    double lane[SUMS] = {0};
+    int64_t row = 0;
+    for (; row + SUMS <= rows; row += SUMS)
+        for (int i = 0; i < SUMS; i++) lane[i] += losses[(row + i) * stride];
+    for (int i = 0; row + i < rows; i++) lane[i] += losses[(row + i) * stride];
+    for (int half = SUMS / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    return lane[0];
+}
+
 static void sums_run(const void *given, int64_t begin, int64_t end)
 {
     const xph_loss_args *args = given;
-    for (int64_t h = begin; h < end; h++) {
-        double total = 0.0;
-        for (int64_t row = 0; row < args->rows; row++) total += args->rows_loss[row * args->heads + h];
-        args->sums[h] = total;
-    }
+    for (int64_t h = begin; h < end; h++)
+        args->sums[h] = sum_rows(args->rows_loss + h, args->rows, args->heads);
 }
 
 const xph_candidate XPH_LIST(loss)[] = {
