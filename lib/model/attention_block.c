@@ -62,6 +62,8 @@ static void forward(xph_plan *plan, const xph_block *block, xph_saved *s)
     if (!step) return;
     xph_plan_scratch(plan, step, &step->args.attention.scratch);
     bind_attention(plan, block, s, &step->args.attention, true);
+    if (plan->time == 1)
+        xph_plan_bind(plan, &step->args.attention.lagging, (xph_ref){.space = XPH_SPACE_LAGGING});
     xph_emit_out_linear(plan, s, s->more[Y], first + OUT, first + OUT_BIAS);
 }
 

@@ -81,6 +81,7 @@ typedef struct xph_net_io {
     const void *state_in;
     void *state_out;
     int64_t ld_state;
+    int32_t lagging, reserved;          /* lagging: state_out already holds what was state_in one frame ago (T is 1) */
 } xph_net_io;
 
 exphil_status xph_net_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t flags, xph_net **net,

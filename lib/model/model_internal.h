@@ -155,6 +155,7 @@ enum {
     XPH_SPACE_STATE_IN,
     XPH_SPACE_STATE_OUT,
     XPH_SPACE_LD_STATE, /* not an address: the stride itself */
+    XPH_SPACE_LAGGING,  /* nor this: xph_net_io.lagging */
     XPH_SPACE_DLOGITS,
     XPH_SPACE_HOW,
     XPH_SPACE_NOISE,
@@ -230,6 +231,7 @@ struct xph_net {
     int64_t patch_count, patch_room;
     const void *base[XPH_SPACES];
     int64_t ld_state;
+    int32_t lagging, reserved;
     xph_embed_table table[EXPHIL_IDS_MAX];
     unsigned char *arena; /* device */
     size_t arena_bytes;

@@ -152,20 +152,26 @@ static bases bases_of(const void *weights, const void *packed, const xph_net_io 
 }
 
 /* Play gives the same addresses on every frame: then the arguments hold them already. */
-static void write_addresses(xph_net *net, const bases *b, int64_t ld_state)
+static void write_addresses(xph_net *net, const bases *b, const xph_net_io *io)
 {
-    if (net->patched && ld_state == net->ld_state && memcmp(net->base, b->at, sizeof net->base) == 0) return;
+    int64_t ld_state = io->ld_state;
+    if (net->patched && ld_state == net->ld_state && io->lagging == net->lagging &&
+        memcmp(net->base, b->at, sizeof net->base) == 0)
+        return;
     for (int64_t i = 0; i < net->patch_count; i++) {
         const xph_patch *patch = &net->patch[i];
         const unsigned char *base = b->at[patch->space];
         const void *address = base ? base + patch->at : NULL;
         if (patch->space == XPH_SPACE_LD_STATE)
             memcpy(patch->slot, &ld_state, sizeof ld_state);
+        else if (patch->space == XPH_SPACE_LAGGING)
+            memcpy(patch->slot, &io->lagging, sizeof io->lagging);
         else
             memcpy(patch->slot, &address, sizeof address);
     }
     memcpy(net->base, b->at, sizeof net->base);
     net->ld_state = ld_state;
+    net->lagging = io->lagging;
     net->patched = 1;
 }
 
@@ -189,7 +195,7 @@ exphil_status xph_net_pack(xph_net *net, const void *weights, void *packed)
 exphil_status xph_net_forward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io)
 {
     bases b = bases_of(weights, packed, io);
-    write_addresses(net, &b, io->ld_state);
+    write_addresses(net, &b, io);
     XPH_TRY(run(net, &net->blocks));
     return run(net, &net->heads);
 }
@@ -201,7 +207,7 @@ exphil_status xph_net_backward(xph_net *net, const void *weights, const void *pa
     bases b = bases_of(weights, packed, io);
     b.at[XPH_SPACE_DLOGITS] = dlogits;
     b.at[XPH_SPACE_GRADIENTS] = gradients;
-    write_addresses(net, &b, io->ld_state);
+    write_addresses(net, &b, io);
     return run(net, &net->backward);
 }
 
@@ -214,7 +220,7 @@ exphil_status xph_net_sample(xph_net *net, const void *weights, const void *pack
     b.at[XPH_SPACE_NOISE] = noise;
     b.at[XPH_SPACE_PREVIOUS] = previous;
     b.at[XPH_SPACE_DRAWN] = actions;
-    write_addresses(net, &b, io->ld_state);
+    write_addresses(net, &b, io);
     XPH_TRY(run(net, &net->blocks));
     return run(net, &net->draw);
 }

@@ -61,6 +61,7 @@ struct exphil_session {
     size_t memory_bytes;
     /* device memory, one block */
     unsigned char *state[2];            /* [streams, state_bytes]: before the step, and what the step makes of it */
+    bool lagging;                       /* state[1] is what state[0] was one frame ago: large states move on in it */
     float *d_floats, *d_noise;
     int32_t *d_ids, *d_past, *d_previous, *d_actions;
     uint8_t *d_reset;

@@ -314,6 +314,7 @@ static exphil_status copy_state(const exphil_session *from, exphil_session *to)
     memcpy(to->logits, from->logits, (size_t)(to->streams * to->shape->logits) * sizeof *to->logits);
     size_t bytes = (size_t)to->streams * to->state_bytes;
     if (bytes == 0) return EXPHIL_OK;
+    to->lagging = false;
     XPH_TRY(backend->stream_wait(xph_net_stream(from->net)));
     XPH_TRY(backend->copy(xph_net_stream(to->net), to->state[0], from->state[0], bytes));
     return backend->stream_wait(xph_net_stream(to->net));

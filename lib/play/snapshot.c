@@ -132,6 +132,7 @@ static exphil_status restore(exphil_session *session, int64_t stream, const unsi
     XPH_TRY(check_window(session, from));
     from += sizeof(snapshot_header);
     const unsigned char *state = from + session->host_bytes;
+    session->lagging = false;
     if (session->state_bytes) {
         exphil_status status = backend->upload(
             xph_net_stream(session->net), xph_play_recurrent(session, stream), state, session->state_bytes);
@@ -165,6 +166,7 @@ exphil_status xph_play_reset(exphil_session *session, int64_t i)
         for (int64_t h = 0; h < spec->head_count; h++)
             history[k * spec->head_count + h] = spec->heads[h].neutral;
     if (session->state_bytes == 0) return EXPHIL_OK;
+    session->lagging = false;
     return session->device->backend->zero(xph_net_stream(session->net), xph_play_recurrent(session, i),
                                           session->state_bytes);
 }

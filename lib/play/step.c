@@ -151,7 +151,8 @@ static exphil_status fetch_outputs(exphil_session *session)
     return EXPHIL_OK;
 }
 
-/* The new state goes to the second half: a step that fails has moved nothing. A window needs no state at all. */
+/* The new state goes to the second half: a step that fails has moved nothing, but spoilt that half. A window needs no
+ * state at all. */
 static exphil_status run_net(exphil_session *session)
 {
     bool carried = session->state_bytes != 0;
@@ -163,7 +164,9 @@ static exphil_status run_net(exphil_session *session)
         .state_in = carried ? session->state[0] : NULL,
         .state_out = carried ? session->state[1] : NULL,
         .ld_state = session->shape->state,
+        .lagging = session->lagging,
     };
+    session->lagging = false;
     XPH_TRY(send_inputs(session));
     XPH_TRY(xph_net_sample(session->net, xph_model_weights(session->model), session->packed, &io,
                            session->how, session->drawing ? session->d_noise : NULL, session->d_previous,
@@ -217,6 +220,7 @@ static void commit(exphil_session *session, bool own_noise)
     unsigned char *before = session->state[0];
     session->state[0] = session->state[1];
     session->state[1] = before;
+    session->lagging = true;
     memcpy(session->logits, session->fresh,
            (size_t)(session->streams * session->shape->logits) * sizeof(float));
     for (int64_t b = 0; b < session->streams; b++) commit_stream(session, b, own_noise);
