@@ -156,3 +156,44 @@ void print_report(const exphil_report *report, const exphil_spec *spec)
            "data.\n",
            copy ? "repeating the last action (copy)" : "always the commonest action (majority)");
 }
+
+/* ---- comparisons --------------------------------------------------------------------------------------- */
+
+const char *weights_word(int32_t type)
+{
+    static const char *const words[] = {"f32", "f64", "bf16", "int8"};
+    return type >= 0 && type < 4 ? words[type] : "?";
+}
+
+json_t *comparison_json(const exphil_comparison *c, const exphil_spec *spec)
+{
+    char reference[20], data[20];
+    json_t *heads = json_object();
+    snprintf(reference, sizeof reference, "%016" PRIx64, c->reference_hash);
+    snprintf(data, sizeof data, "%016" PRIx64, c->content_hash);
+    for (int64_t i = 0; i < c->heads; i++) {
+        const exphil_head_comparison *h = &c->head[i];
+        json_object_set_new(heads, spec->heads[i].name,
+                            json_pack("{s:f,s:f,s:f,s:f}", "max_error", h->max_error, "rms_error",
+                                      h->rms_error, "kl", h->kl, "agreement", h->agreement));
+    }
+    return json_pack("{s:s,s:s,s:I,s:f,s:f,s:f,s:f,s:o}", "reference", reference, "data", data, "frames",
+                     (json_int_t)c->frames, "max_error", c->max_error, "rms_error", c->rms_error, "kl", c->kl,
+                     "agreement", c->agreement, "heads", heads);
+}
+
+static void print_distance(const char *name, double agreement, double max_error, double rms_error, double kl)
+{
+    printf("%-12s %9.3f%% %10.5f %10.5f %10.6f\n", name, 100.0 * agreement, max_error, rms_error, kl);
+}
+
+void print_comparison(const exphil_comparison *c, const exphil_spec *spec)
+{
+    printf("against weights %016" PRIx64 " on %" PRId64 " frames (data %016" PRIx64 ")\n", c->reference_hash,
+           c->frames, c->content_hash);
+    printf("%-12s %10s %10s %10s %10s\n", "head", "agreement", "max error", "rms error", "kl, nats");
+    for (int64_t i = 0; i < c->heads; i++)
+        print_distance(spec->heads[i].name, c->head[i].agreement, c->head[i].max_error, c->head[i].rms_error,
+                       c->head[i].kl);
+    print_distance("all", c->agreement, c->max_error, c->rms_error, c->kl);
+}

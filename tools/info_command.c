@@ -35,17 +35,24 @@ static void print_tensors(const exphil_model *model, int64_t count)
 static void show_model(const exphil_model *model, const exphil_model_info *info, bool json)
 {
     static const char *const mode[] = {"carry", "window"}, *const heads[] = {"independent", "autoregressive"};
+    exphil_comparison calibration = EXPHIL_COMPARISON_INIT;
+    exphil_spec spec = EXPHIL_SPEC_INIT;
+    bool calibrated = info->calibrated && exphil_model_spec(model, &spec, NULL) >= 0 &&
+                      exphil_model_calibration_get(model, &calibration, NULL) >= 0;
     char hash[20];
     snprintf(hash, sizeof hash, "%016" PRIx64, info->weights_hash);
     if (json) {
-        print_json(json_pack(
-            "{s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:i,s:i,s:I,s:I,s:I,s:s,s:o}", "kind", "weights", "blocks",
-            info->blocks, "layout", info->layout, "codec", info->codec, "mode", mode[info->mode], "heads",
-            heads[info->heads], "hidden", (json_int_t)info->hidden, "parameters",
-            (json_int_t)info->parameter_count, "delay_frames", info->delay_frames, "action_slots",
-            info->action_slots, "state_bytes", (json_int_t)info->state_bytes, "trained_updates",
-            (json_int_t)info->trained_updates, "trained_frames", (json_int_t)info->trained_frames,
-            "weights_hash", hash, "tensors", tensors_json(model, info->tensor_count)));
+        json_t *object =
+            json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:i,s:i,s:I,s:I,s:I,s:s,s:s,s:o}", "kind", "weights",
+                      "blocks", info->blocks, "layout", info->layout, "codec", info->codec, "mode",
+                      mode[info->mode], "heads", heads[info->heads], "hidden", (json_int_t)info->hidden,
+                      "parameters", (json_int_t)info->parameter_count, "delay_frames", info->delay_frames,
+                      "action_slots", info->action_slots, "state_bytes", (json_int_t)info->state_bytes,
+                      "trained_updates", (json_int_t)info->trained_updates, "trained_frames",
+                      (json_int_t)info->trained_frames, "weights_hash", hash, "weights",
+                      weights_word(info->weights), "tensors", tensors_json(model, info->tensor_count));
+        if (calibrated) json_object_set_new(object, "calibration", comparison_json(&calibration, &spec));
+        print_json(object);
         return;
     }
     printf("policy of %" PRId64 " parameters: %s, hidden %" PRId64 ", %s heads\n", info->parameter_count,
@@ -55,6 +62,10 @@ static void show_model(const exphil_model *model, const exphil_model_info *info,
     printf("state of a stream %" PRIu64 " bytes; trained %" PRIu64 " updates on %" PRIu64
            " frames; weights %s\n",
            info->state_bytes, info->trained_updates, info->trained_frames, hash);
+    if (info->weights != info->type)
+        printf("matrices in %s%s\n", weights_word(info->weights),
+               calibrated ? ", compared" : ", not compared");
+    if (calibrated) print_comparison(&calibration, &spec);
     print_tensors(model, info->tensor_count);
 }
 

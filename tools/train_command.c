@@ -171,6 +171,8 @@ int train_command(int argc, char **argv)
          "recompute activations of every N blocks: same result, less memory (default 0: keep them)"},
         {"activations", OPTION_TEXT, &o.activations, "TYPE",
          "how they are kept for gradients: f32 (default), or bf16 in half the memory"},
+        {"fake-quantize", OPTION_TEXT, &o.fake_quantize, "TYPE",
+         "train for exphil quantize: forward with weights rounded to int8 or bf16 (default: not)"},
         {"rate", OPTION_NUMBER, &o.rate, "X", "learning rate (default 0.001)"},
         {"schedule", OPTION_TEXT, &o.schedule, "KIND", "of the rate: cosine (default), constant, restarts"},
         {"warmup", OPTION_INT, &o.warmup, "N", "updates of linear warm-up (default 0)"},

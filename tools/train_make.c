@@ -186,6 +186,11 @@ static bool make_trainer(train_state *r)
     if (!set_choice("activations", o->activations, "f32", "bf16", NULL, &config.activations)) return false;
     if (config.activations) config.activations = EXPHIL_TYPE_BF16;
     config.checkpoint_blocks = (int32_t)o->checkpoint_blocks;
+    if (o->fake_quantize) {
+        if (!set_choice("fake-quantize", o->fake_quantize, "bf16", "int8", NULL, &config.fake_quantize))
+            return false;
+        config.fake_quantize += EXPHIL_TYPE_BF16; /* and EXPHIL_TYPE_I8 behind it */
+    }
     if (exphil_trainer_create(r->model, r->optimizer, r->prefetcher, &config, &r->trainer, &error) < 0)
         return complain("trainer", &error) == 0;
     if (o->resume && exphil_trainer_resume(r->trainer, o->out, &error) < 0)

@@ -10,6 +10,7 @@
 typedef struct train_options {
     data_options data;
     const char *out, *log, *init, *split, *heads, *mode, *schedule, *device, *isa, *blocks, *activations;
+    const char *fake_quantize; /* NULL: not */
     int64_t updates, epochs, delay, seed, batch, time, segment, accumulate, warmup, restart, threads;
     int64_t checkpoint_blocks;
     int64_t log_every, eval_every, save_every, head_width, hidden, window, attention_window, stride;

@@ -436,9 +436,11 @@ typedef struct exphil_model_info {
     int32_t mode, heads, type, reserved;
     char layout[32], codec[32];
     char blocks[256];
+    int32_t weights;                    /* EXPHIL_TYPE_... that matrices are held in: type, unless quantised */
+    int32_t calibrated;                 /* 1: exphil_model_calibration_get has something to tell */
 } exphil_model_info;
 #define EXPHIL_MODEL_INFO_INIT \
-    { sizeof(exphil_model_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 } }
+    { sizeof(exphil_model_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, 0, 0 }
 
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *info,
                                                              exphil_error *error);
@@ -475,10 +477,46 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_to_dlpack_versione
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_from_dlpack(exphil_model *model, const char *name,
                                                                           const struct DLManagedTensor *tensor,
                                                                           exphil_error *error);
-/* A new model whose weights are stored as type (EXPHIL_TYPE_BF16, EXPHIL_TYPE_I8 with one scale per output row).
- * EXPHIL_E_UNSUPPORTED for a type this release has no kernels for. */
+/* A new model that computes with weights of fewer bits: EXPHIL_TYPE_BF16 (inputs of a matrix are rounded to it too), or
+ * EXPHIL_TYPE_I8: one scale per output row, inputs rounded to 255 levels of the largest of the frame, exact sums. It plays,
+ * saves (about half or a quarter of the file) and loads like any other. Rounded are the matrices of the blocks, recurrent ones
+ * too, and to BF16 in either case input.weight and heads.trunk.weight, on which the actions depend most. All else stays F32:
+ * biases, norms, convolutions, scans, tables of ids, heads.past, heads.logits, heads.embed. Tensors are told as F32, exactly as
+ * rounded. The weights do not change any more: setting tensors and quantising again are EXPHIL_E_STATE, training is
+ * EXPHIL_E_UNSUPPORTED; train the F32 model, with exphil_trainer_config.fake_quantize. EXPHIL_E_UNSUPPORTED for other types,
+ * for a model of EXPHIL_TYPE_F64, and where the device has no kernels for it; EXPHIL_E_NUMERIC names a weight that is too
+ * large for BF16. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_quantize(const exphil_model *model, int32_t type,
                                                                 exphil_model **quantized, exphil_error *error);
+
+/* How far the decisions of a model are from those of a reference, over the frames of a dataset (exphil_model_compare). */
+typedef struct exphil_head_comparison { /* fixed layout, never extended */
+    double max_error, rms_error;        /* of the head's logits */
+    double kl;                          /* mean Kullback-Leibler divergence from the reference, nats per frame (bits: sum) */
+    double agreement;                   /* share of frames with the same most likely value */
+} exphil_head_comparison;
+typedef struct exphil_comparison {
+    size_t struct_size;
+    uint64_t reference_hash;            /* exphil_model_info.weights_hash of the reference */
+    uint64_t content_hash;              /* of the dataset */
+    int64_t frames;                     /* compared */
+    double max_error, rms_error;        /* of all logits */
+    double kl;                          /* sum over heads */
+    double agreement;                   /* share of frames with the same most likely action, all heads */
+    int64_t heads;
+    exphil_head_comparison head[EXPHIL_HEADS_MAX];
+} exphil_comparison;
+#define EXPHIL_COMPARISON_INIT { sizeof(exphil_comparison), 0, 0, 0, 0, 0, 0, 0, 0, { { 0, 0, 0, 0 } } }
+
+/* Keeps a comparison with a quantised model, in place of an earlier one: exphil_model_save writes it to the file, a loaded
+ * model has it. set needs a model that nothing else uses yet, and a quantised one, else EXPHIL_E_STATE; EXPHIL_E_INVALID names
+ * a field that cannot be of this model. get is EXPHIL_E_STATE where there is none. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_calibration_set(exphil_model *model,
+                                                                       const exphil_comparison *comparison,
+                                                                       exphil_error *error);
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_calibration_get(const exphil_model *model,
+                                                                       exphil_comparison *comparison,
+                                                                       exphil_error *error);
 /* Writes the one-frame step with its state as inputs and outputs; opset 17. EXPHIL_E_UNSUPPORTED names a block this
  * release cannot express. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_export_onnx(const exphil_model *model, const char *path,
@@ -743,11 +781,12 @@ typedef struct exphil_trainer_config {
     int32_t precision;                  /* EXPHIL_PRECISION_...; EXPHIL_E_UNSUPPORTED where the device has it not */
     int32_t activations;                /* EXPHIL_TYPE_F32, or BF16: how they are kept for backward (half the memory;
                                            forward is as ever, gradients are near) */
-    int32_t fake_quantize;              /* EXPHIL_TYPE_I8 or BF16: forward with weights rounded as quantize would,
-                                           gradients straight through (Bengio et al. 2013); 0: not */
+    int32_t fake_quantize;              /* EXPHIL_TYPE_I8 or BF16: forward, and gradients of what lies below, with
+                                           weights rounded as quantize would; gradients go straight through to the
+                                           weights as they are (Bengio et al. 2013). Activations stay F32. 0: not */
     int32_t checkpoint_blocks;          /* recompute activations of every n blocks in backward (the same bits in less
                                            memory); 0 = keep all */
-} exphil_trainer_config;                /* this release: precision and fake_quantize 0, else EXPHIL_E_UNSUPPORTED */
+} exphil_trainer_config;                /* this release: precision 0, else EXPHIL_E_UNSUPPORTED */
 #define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Trains a copy of the model's weights: the model itself stays as it is and may be played meanwhile. prefetcher may be NULL
@@ -830,11 +869,19 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_evaluate(const exphil_model *mo
                                                           const exphil_dataset *frequencies,
                                                           const exphil_head_loss *losses, int64_t batch,
                                                           exphil_report *report, exphil_error *error);
-/* The same for the trainer's weights as they are now, with its losses. */
+/* The same for the trainer's weights as they are now, with its losses; with fake_quantize: for what they are rounded to. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_evaluate(const exphil_trainer *trainer, int32_t which,
                                                                   const exphil_dataset *dataset,
                                                                   const exphil_dataset *frequencies,
                                                                   exphil_report *report, exphil_error *error);
+
+/* Runs two models over every frame of a dataset as exphil_evaluate does (teacher-forced, state carried through episodes) and
+ * compares their logits and most likely values: of a Bernoulli head the bits above one half, of ties the lower class. batch as
+ * in exphil_evaluate. EXPHIL_E_MISMATCH names what differs between the models (spec, mode, delay, past actions, window; blocks
+ * and widths are free) or to the dataset; EXPHIL_E_NUMERIC a head whose logits are not finite. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_compare(const exphil_model *reference, const exphil_model *model,
+                                                               const exphil_dataset *dataset, int64_t batch,
+                                                               exphil_comparison *comparison, exphil_error *error);
 
 /* ---- 10 session (play) ------------------------------------------------------------------------------------------ */
 

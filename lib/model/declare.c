@@ -46,6 +46,7 @@ void xph_declare(xph_declaring *to, const char *name, int64_t rows, int64_t colu
     if (to->status >= 0) to->status = grow(model, to->error);
     if (to->status < 0) return;
     xph_tensor tensor = {.init = init, .scale = scale, .packs = (flags & XPH_PACKS) != 0};
+    tensor.keeps = flags & (XPH_KEEPS_HALF | XPH_KEEPS_ALL);
     tensor.param = (xph_param){.rank = columns ? 2 : 1,
                                .decays = (flags & XPH_DECAYS) != 0,
                                .dim = {rows, columns ? columns : 1, 1, 1},
@@ -106,13 +107,16 @@ static exphil_status place_packed(exphil_model *model, exphil_error *error)
     for (int64_t i = 0; i < model->tensor_count; i++) {
         xph_tensor *tensor = &model->tensor[i];
         if (!tensor->packs) continue;
-        xph_linear_pack_args args = {
-            .type = model->shape.type, .in = tensor->param.dim[1], .out = tensor->param.dim[0]};
+        xph_linear_pack_args args = {.type = model->shape.type,
+                                     .weights = xph_model_narrow(model, i),
+                                     .in = tensor->param.dim[1],
+                                     .out = tensor->param.dim[0]};
         xph_op_info info = {0};
         exphil_status status = model->device->backend->query(model->device, XPH_OP_LINEAR_PACK, &args, &info);
         if (status < 0)
-            return xph_fail(error, status, "exphil_model_config.type %d: the device %s cannot pack %s",
-                            (int)model->config.type, model->device->backend->name, tensor->param.name);
+            return xph_fail(error, status, "the device %s cannot pack %s for weights of type %s",
+                            model->device->backend->name, tensor->param.name,
+                            xph_type_word(args.weights ? args.weights : args.type));
         tensor->packed_at = *total;
         tensor->packed_bytes = info.packed_bytes;
         if (!xph_size_add(*total, info.packed_bytes, total) || !xph_size_align(*total, PACKED_ALIGN, total))

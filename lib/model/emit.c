@@ -5,6 +5,7 @@ void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xp
 {
     const xph_param *w = &plan->model->tensor[weight].param;
     const xph_linear_args args = {.type = plan->model->shape.type,
+                                  .weights = xph_model_narrow(plan->model, weight),
                                   .rows = plan->rows,
                                   .in = w->dim[1],
                                   .out = w->dim[0],

@@ -16,15 +16,18 @@ void xph_heads_declare(xph_declaring *to)
 {
     const exphil_model *model = to->model;
     int64_t width = model->config.head_width, logits = model->shape.logits;
-    xph_declare_linear(to, "heads.trunk", model->config.hidden, width, 1.0);
+    xph_declare(to, "heads.trunk.weight", width, model->config.hidden,
+                XPH_DECAYS | XPH_PACKS | XPH_KEEPS_HALF, XPH_INIT_UNIFORM,
+                1.0 / __builtin_sqrt((double)model->config.hidden));
+    xph_declare(to, "heads.trunk.bias", width, 0, 0, XPH_INIT_ZERO, 0.0);
     xph_declare(to, "heads.logits.weight", logits, width, XPH_DECAYS, XPH_INIT_UNIFORM,
                 1.0 / __builtin_sqrt((double)width));
     bool past = model->shape.slots > 0;
     xph_declare(to, "heads.logits.bias", logits, 0, 0, past ? XPH_INIT_BITS : XPH_INIT_ZERO,
                 REPEAT_SCALE / 2);
     if (past)
-        xph_declare(to, "heads.past.weight", logits, model->shape.slots * logits, XPH_PACKS, XPH_INIT_REPEAT,
-                    REPEAT_SCALE);
+        xph_declare(to, "heads.past.weight", logits, model->shape.slots * logits, XPH_PACKS | XPH_KEEPS_ALL,
+                    XPH_INIT_REPEAT, REPEAT_SCALE);
     if (model->config.heads == EXPHIL_HEADS_AUTOREGRESSIVE)
         xph_declare(to, "heads.embed", logits, width, XPH_DECAYS, XPH_INIT_UNIFORM, EMBED_SCALE);
 }

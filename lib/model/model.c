@@ -58,12 +58,13 @@ static void fill_heads(exphil_model *model)
     }
 }
 
-static void fill_shape(exphil_model *model)
+static void fill_shape(exphil_model *model, xph_type narrow)
 {
     const exphil_model_config *config = &model->config;
     const exphil_spec *spec = model->spec;
     model->shape = (xph_model_shape){
         .type = config->type == EXPHIL_TYPE_F64 ? XPH_F64 : XPH_F32,
+        .narrow = narrow,
         .mode = config->mode,
         .delay = config->delay_frames,
         .slots = config->delay_frames + !config->no_previous_action,
@@ -98,17 +99,17 @@ exphil_status xph_model_zero(exphil_model *model, exphil_error *error)
     return status < 0 ? xph_fail(error, status, "the device could not clear the weights") : EXPHIL_OK;
 }
 
-static exphil_status fill_model(exphil_model *model, exphil_error *error)
+static exphil_status fill_model(exphil_model *model, xph_type narrow, exphil_error *error)
 {
     XPH_TRY(take_spec(model, error));
     XPH_TRY(take_blocks(model, error));
     fill_heads(model);
-    fill_shape(model);
+    fill_shape(model, narrow);
     XPH_TRY(xph_model_declare(model, error));
     return xph_mutex_create(model->context, &model->packing, error);
 }
 
-exphil_status xph_model_outline(exphil_context *context, const exphil_model_config *config,
+exphil_status xph_model_outline(exphil_context *context, const exphil_model_config *config, xph_type narrow,
                                 exphil_model **model, exphil_error *error)
 {
     XPH_TRY(xph_context_check(context, error));
@@ -122,7 +123,7 @@ exphil_status xph_model_outline(exphil_context *context, const exphil_model_conf
     made->config = known;
     atomic_init(&made->references, 1);
     xph_fpu saved = xph_fpu_push();
-    exphil_status status = fill_model(made, error);
+    exphil_status status = fill_model(made, narrow, error);
     xph_fpu_pop(saved);
     if (status < 0) {
         free_model(made);
@@ -132,11 +133,11 @@ exphil_status xph_model_outline(exphil_context *context, const exphil_model_conf
     return EXPHIL_OK;
 }
 
-exphil_status xph_model_make(exphil_context *context, const exphil_model_config *config, exphil_model **model,
-                             exphil_error *error)
+exphil_status xph_model_make(exphil_context *context, const exphil_model_config *config, xph_type narrow,
+                             exphil_model **model, exphil_error *error)
 {
     exphil_model *made;
-    XPH_TRY(xph_model_outline(context, config, &made, error));
+    XPH_TRY(xph_model_outline(context, config, narrow, &made, error));
     exphil_status status = xph_model_zero(made, error);
     if (status < 0) {
         free_model(made);
@@ -152,7 +153,7 @@ exphil_status exphil_model_create(exphil_context *context, const exphil_model_co
     exphil_model *made;
     XPH_TRY(xph_context_check(context, error));
     if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
-    XPH_TRY(xph_model_make(context, config, &made, error));
+    XPH_TRY(xph_model_make(context, config, 0, &made, error));
     xph_fpu saved = xph_fpu_push();
     exphil_status status = xph_model_init(made, error);
     xph_fpu_pop(saved);
@@ -191,7 +192,7 @@ exphil_status xph_model_with_weights(const exphil_model *like, const void *weigh
                                      uint64_t frames, exphil_model **model, exphil_error *error)
 {
     exphil_model *made;
-    XPH_TRY(xph_model_make(like->context, &like->config, &made, error));
+    XPH_TRY(xph_model_make(like->context, &like->config, like->shape.narrow, &made, error));
     const xph_backend *backend = made->device->backend;
     xph_stream *stream;
     exphil_status status = backend->stream_create(made->device, 0, &stream);
@@ -250,6 +251,7 @@ exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, cons
         if (tensor->packed_bytes == 0) continue;
         size_t at = (size_t)tensor->param.offset * model->shape.real_bytes;
         xph_linear_pack_args args = {.type = model->shape.type,
+                                     .weights = xph_model_narrow(model, i),
                                      .in = tensor->param.dim[1],
                                      .out = tensor->param.dim[0],
                                      .w = (const unsigned char *)weights + at,

@@ -21,6 +21,7 @@ typedef struct xph_param {
 /* Dimensions that the other rooms need, fixed at creation. */
 typedef struct xph_model_shape {
     xph_type type;                      /* of arithmetic: F32 or F64 */
+    xph_type narrow;                    /* XPH_BF16 or XPH_I8: what xph_model_round rounds is rounded; 0: a plain model */
     int32_t mode, delay, slots;         /* slots: past actions that are inputs */
     int64_t window;                     /* frames, 0 in carry mode */
     int64_t floats, ids, heads, logits, hidden;
@@ -47,6 +48,12 @@ void xph_model_release(exphil_model *model);
 exphil_status xph_model_with_weights(const exphil_model *like, const void *weights, uint64_t updates, uint64_t frames,
                                      exphil_model **model, exphil_error *error);
 void xph_model_trained(const exphil_model *model, uint64_t *updates, uint64_t *frames);
+/* The matrices that have a packed form, as weights of fewer bits hold them (XPH_OP_ROUND); the rest as it is. from and to
+ * are arenas of the device and may be the same. Ask xph_model_can_round first: EXPHIL_E_UNSUPPORTED names what cannot be. */
+exphil_status xph_model_can_round(const exphil_model *model, xph_type narrow, exphil_error *error);
+exphil_status xph_model_round(const exphil_model *model, xph_stream *stream, xph_type narrow, const void *from, void *to);
+/* The same with an arena into the model's own, which may be the same; nobody else uses the model yet. */
+exphil_status xph_model_take_rounded(exphil_model *model, xph_type narrow, const void *from, exphil_error *error);
 /* Hash of configuration (not of weights): equal for models whose optimizer states fit each other. */
 uint64_t xph_model_config_hash(const exphil_model *model);
 /* Hash of configuration and weights. */

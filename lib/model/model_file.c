@@ -1,7 +1,8 @@
 /* Weights files: safetensors with the configuration among the metadata. A file is read whole, and
  * everything in it is checked before a model is given out. */
+#include "model/calibration.h"
 #include "model/model_text.h"
-#include "model/tensors.h"
+#include "model/stored.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,41 +13,64 @@
 #define UPDATES_KEY "exphil.trained_updates"
 #define FRAMES_KEY  "exphil.trained_frames"
 #define FORMAT      "1" /* another one when readers of this one would misunderstand */
-#define OWN_PAIRS   5
+#define REPORT_KEY  "exphil.calibration"
+#define REPORT_SUM  "exphil.calibration_xxh64"
+#define OWN_MOST    7
 #define LABEL       "weights"
-
-/* The numbers of EXPHIL_TYPE_F32 and _F64 come first. */
-static const int32_t dtype_of[] = {XPH_DTYPE_F32, XPH_DTYPE_F64};
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
-static void describe(const exphil_model *model, const void *host, xph_array *arrays)
+/* The pairs that are this library's own, and the texts they point to. */
+typedef struct own_pairs {
+    xph_pair pair[OWN_MOST];
+    int64_t count;
+    char updates[24], frames[24], sum[XPH_HEX_TEXT], report_sum[XPH_HEX_TEXT];
+    xph_json_out model, report;
+} own_pairs;
+
+static void add_pair(own_pairs *own, const char *key, const char *value)
 {
-    for (int64_t i = 0; i < model->tensor_count; i++) {
-        const xph_param *param = xph_model_param(model, i);
-        xph_array *array = &arrays[i];
-        *array = (xph_array){.name = param->name, .dtype = dtype_of[model->shape.type], .rank = param->rank};
-        for (int32_t d = 0; d < XPH_TENSORS_RANK; d++) array->dim[d] = d < param->rank ? param->dim[d] : 1;
-        array->data = (const char *)host + (size_t)param->offset * model->shape.real_bytes;
-        array->bytes = (size_t)param->count * model->shape.real_bytes;
-    }
+    own->pair[own->count++] = (xph_pair){key, value};
+}
+
+/* Texts of the model and of its calibration, each with its checksum. */
+static exphil_status make_own(const exphil_model *model, uint64_t updates, uint64_t frames, own_pairs *own,
+                              exphil_error *error)
+{
+    snprintf(own->updates, sizeof own->updates, "%" PRIu64, updates);
+    snprintf(own->frames, sizeof own->frames, "%" PRIu64, frames);
+    xph_json_begin(&own->report, model->context);
+    xph_json_begin(&own->model, model->context);
+    xph_model_text_write(model, &own->model);
+    XPH_TRY(xph_json_end(&own->model, error));
+    add_pair(own, FORMAT_KEY, FORMAT);
+    add_pair(own, MODEL_KEY, own->model.text);
+    add_pair(own, SUM_KEY, xph_hex_text(own->sum, xph_hash(own->model.text, own->model.bytes)));
+    add_pair(own, UPDATES_KEY, own->updates);
+    add_pair(own, FRAMES_KEY, own->frames);
+    if (!model->calibrated) return EXPHIL_OK;
+    xph_calibration_write(model, &own->report);
+    XPH_TRY(xph_json_end(&own->report, error));
+    add_pair(own, REPORT_KEY, own->report.text);
+    add_pair(own, REPORT_SUM, xph_hex_text(own->report_sum, xph_hash(own->report.text, own->report.bytes)));
+    return EXPHIL_OK;
 }
 
 /* Own pairs, then the caller's. */
-static exphil_status write_arrays(const exphil_model *model, const xph_array *arrays, const xph_pair *own,
+static exphil_status write_arrays(const exphil_model *model, const xph_stored *stored, const own_pairs *own,
                                   const xph_pair *extra, int64_t extra_count, const char *path,
                                   xph_file_writer *writer, exphil_error *error)
 {
     size_t bytes;
-    if (extra_count < 0 || !xph_size_mul((size_t)extra_count + OWN_PAIRS, sizeof *own, &bytes)) {
+    if (extra_count < 0 || !xph_size_mul((size_t)extra_count + OWN_MOST, sizeof(xph_pair), &bytes)) {
         return xph_fail(error, EXPHIL_E_INVALID, "extra_count is %" PRId64, extra_count);
     }
     xph_pair *pairs = xph_alloc(model->context, bytes);
     if (!pairs) return xph_no_memory(bytes, error);
-    memcpy(pairs, own, OWN_PAIRS * sizeof *own);
-    if (extra_count) memcpy(pairs + OWN_PAIRS, extra, (size_t)extra_count * sizeof *extra);
-    exphil_status status = xph_tensors_write(model->context, arrays, model->tensor_count, pairs,
-                                             extra_count + OWN_PAIRS, path, writer, error);
+    memcpy(pairs, own->pair, (size_t)own->count * sizeof *pairs);
+    if (extra_count) memcpy(pairs + own->count, extra, (size_t)extra_count * sizeof *extra);
+    exphil_status status = xph_tensors_write(model->context, stored->array, stored->count, pairs,
+                                             own->count + extra_count, path, writer, error);
     xph_free(model->context, pairs, bytes);
     return status;
 }
@@ -55,27 +79,16 @@ static exphil_status write_host(const exphil_model *model, const void *host, uin
                                 uint64_t frames, const xph_pair *extra, int64_t extra_count, const char *path,
                                 xph_file_writer *writer, exphil_error *error)
 {
-    char updates_text[24], frames_text[24], sum_text[XPH_HEX_TEXT];
-    snprintf(updates_text, sizeof updates_text, "%" PRIu64, updates);
-    snprintf(frames_text, sizeof frames_text, "%" PRIu64, frames);
-    xph_json_out text;
-    xph_json_begin(&text, model->context);
-    xph_model_text_write(model, &text);
-    XPH_TRY(xph_json_end(&text, error));
-    size_t bytes = (size_t)model->tensor_count * sizeof(xph_array);
-    xph_array *arrays = xph_alloc(model->context, bytes);
-    exphil_status status = arrays ? EXPHIL_OK : xph_no_memory(bytes, error);
-    if (arrays) {
-        const xph_pair own[OWN_PAIRS] = {{FORMAT_KEY, FORMAT},
-                                         {MODEL_KEY, text.text},
-                                         {SUM_KEY, xph_hex_text(sum_text, xph_hash(text.text, text.bytes))},
-                                         {UPDATES_KEY, updates_text},
-                                         {FRAMES_KEY, frames_text}};
-        describe(model, host, arrays);
-        status = write_arrays(model, arrays, own, extra, extra_count, path, writer, error);
+    own_pairs own = {.count = 0};
+    xph_stored stored;
+    exphil_status status = xph_stored_make(model, host, &stored, error);
+    if (status >= 0) {
+        status = make_own(model, updates, frames, &own, error);
+        if (status >= 0) status = write_arrays(model, &stored, &own, extra, extra_count, path, writer, error);
+        xph_json_drop(&own.model);
+        xph_json_drop(&own.report);
     }
-    xph_free(model->context, arrays, bytes);
-    xph_json_drop(&text);
+    xph_stored_free(&stored);
     return status;
 }
 
@@ -135,58 +148,68 @@ static exphil_status check_layout(const exphil_spec *spec, exphil_error *error)
                     spec->layout, spec->layout_hash, known.layout_hash);
 }
 
-static exphil_status check_array(const exphil_model *model, const xph_param *param, const xph_array *array,
-                                 exphil_error *error)
+/* XXH64 of a text, for what its grammar cannot show; absent in files made elsewhere. */
+static exphil_status check_text(const xph_tensors *file, const char *key, const char *sum_key,
+                                const char *text, exphil_error *error)
 {
-    if (!array) return xph_fail(error, EXPHIL_E_FORMAT, LABEL ": tensor \"%s\" is missing", param->name);
-    int32_t wanted = dtype_of[model->shape.type];
-    if (array->dtype != wanted) {
-        return xph_fail(error, EXPHIL_E_FORMAT, LABEL ": tensor \"%s\" is %s, the model is %s", param->name,
-                        xph_dtype_name(array->dtype), xph_dtype_name(wanted));
-    }
-    bool same = array->rank == param->rank;
-    for (int32_t d = 0; same && d < param->rank; d++) same = array->dim[d] == param->dim[d];
-    if (same) return EXPHIL_OK;
-    return xph_fail(error, EXPHIL_E_FORMAT,
-                    LABEL ": tensor \"%s\" has %d dimensions [%" PRId64 ",%" PRId64
-                          ",...], the model needs %d [%" PRId64 ",%" PRId64 ",...]",
-                    param->name, (int)array->rank, array->dim[0], array->dim[1], (int)param->rank,
-                    param->dim[0], param->rank > 1 ? param->dim[1] : 1);
+    uint64_t expected, found = xph_hash(text, strlen(text));
+    const char *sum = xph_tensors_metadata(file, sum_key);
+    if (!sum) return EXPHIL_OK;
+    if (xph_hex_value(sum, &expected) && xph_hash_equal(found, expected)) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_FORMAT, LABEL ": %s is damaged: checksum %016" PRIx64 ", %.16s expected",
+                    key, found, sum);
 }
 
-static exphil_status check_arrays(const exphil_model *model, const xph_tensors *file, exphil_error *error)
+/* Of a quantised model only: elsewhere the key is one of others. */
+static exphil_status read_calibration(exphil_model *model, const xph_tensors *file, exphil_error *error)
+{
+    const char *text = xph_tensors_metadata(file, REPORT_KEY);
+    xph_json *json;
+    if (!text || !model->shape.narrow) return EXPHIL_OK;
+    XPH_TRY(check_text(file, REPORT_KEY, REPORT_SUM, text, error));
+    XPH_TRY(xph_json_parse(model->context, text, strlen(text), LABEL ": " REPORT_KEY, 0, &json, error));
+    exphil_status status = xph_calibration_read(model, json, error);
+    xph_json_free(json);
+    return status == EXPHIL_E_INVALID ? xph_fail_within(error, EXPHIL_E_FORMAT, LABEL ": " REPORT_KEY)
+                                      : status;
+}
+
+/* Bytes of the largest tensor as reals: room for what a file holds in fewer bits. */
+static size_t largest_bytes(const exphil_model *model)
+{
+    int64_t most = 1;
+    for (int64_t i = 0; i < model->tensor_count; i++) {
+        int64_t count = xph_model_param(model, i)->count;
+        if (xph_model_narrow(model, i) && count > most) most = count;
+    }
+    return (size_t)most * model->shape.real_bytes;
+}
+
+static exphil_status push_all(exphil_model *model, const xph_tensors *file, void *room, exphil_error *error)
 {
     for (int64_t i = 0; i < model->tensor_count; i++) {
         const xph_param *param = xph_model_param(model, i);
-        const xph_array *array = xph_tensors_find(file, param->name);
-        XPH_TRY(check_array(model, param, array, error));
-        int64_t bad = xph_first_bad(model->shape.type, array->data, param->count);
-        if (bad >= 0) {
-            return xph_fail(error, EXPHIL_E_NUMERIC,
-                            LABEL ": tensor \"%s\" is not finite at element %" PRId64, param->name, bad);
-        }
-    }
-    for (int64_t i = 0; i < file->count; i++) {
-        if (xph_model_find(model, file->tensor[i].name) >= 0) continue;
-        return xph_fail(error, EXPHIL_E_FORMAT, LABEL ": tensor \"%s\" is not one of the model's",
-                        file->tensor[i].name);
+        if (xph_cancelled(model->context))
+            return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
+        const void *values = xph_stored_values(model, i, file, room);
+        XPH_TRY(xph_model_push(model, param->offset, param->count, values, error));
     }
     return EXPHIL_OK;
 }
 
 static exphil_status fill(exphil_model *model, const xph_tensors *file, exphil_error *error)
 {
-    XPH_TRY(check_arrays(model, file, error));
+    XPH_TRY(xph_stored_check(model, file, error));
     XPH_TRY(xph_model_zero(model, error));
-    for (int64_t i = 0; i < model->tensor_count; i++) {
-        const xph_param *param = xph_model_param(model, i);
-        if (xph_cancelled(model->context))
-            return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
-        XPH_TRY(xph_model_push(model, param->offset, param->count, xph_tensors_find(file, param->name)->data,
-                               error));
-    }
+    size_t bytes = largest_bytes(model);
+    void *room = xph_alloc(model->context, bytes);
+    if (!room) return xph_no_memory(bytes, error);
+    exphil_status status = push_all(model, file, room, error);
+    xph_free(model->context, room, bytes);
+    XPH_TRY(status);
     XPH_TRY(read_counter(file, UPDATES_KEY, &model->updates, error));
-    return read_counter(file, FRAMES_KEY, &model->frames, error);
+    XPH_TRY(read_counter(file, FRAMES_KEY, &model->frames, error));
+    return read_calibration(model, file, error);
 }
 
 static exphil_status build(exphil_context *context, const xph_tensors *file, const xph_json *json,
@@ -196,7 +219,7 @@ static exphil_status build(exphil_context *context, const xph_tensors *file, con
     exphil_model *made;
     XPH_TRY(xph_model_text_read(json, &text, error));
     XPH_TRY(check_layout(&text.spec, error));
-    exphil_status status = xph_model_outline(context, &text.config, &made, error);
+    exphil_status status = xph_model_outline(context, &text.config, text.narrow, &made, error);
     /* What would be a wrong argument from a caller is wrong content in a file. */
     if (status == EXPHIL_E_INVALID) return xph_fail_within(error, EXPHIL_E_FORMAT, LABEL ": " MODEL_KEY);
     if (status < 0) return status;
@@ -207,17 +230,6 @@ static exphil_status build(exphil_context *context, const xph_tensors *file, con
     }
     *model = made;
     return EXPHIL_OK;
-}
-
-/* XXH64 of the configuration's text, for what its grammar cannot show; absent in files made elsewhere. */
-static exphil_status check_text(const xph_tensors *file, const char *text, exphil_error *error)
-{
-    uint64_t expected, found = xph_hash(text, strlen(text));
-    const char *sum = xph_tensors_metadata(file, SUM_KEY);
-    if (!sum) return EXPHIL_OK;
-    if (xph_hex_value(sum, &expected) && xph_hash_equal(found, expected)) return EXPHIL_OK;
-    return xph_fail(error, EXPHIL_E_FORMAT,
-                    LABEL ": " MODEL_KEY " is damaged: checksum %016" PRIx64 ", %.16s expected", found, sum);
 }
 
 static exphil_status read_model(exphil_context *context, const xph_tensors *file, exphil_model **model,
@@ -234,7 +246,7 @@ static exphil_status read_model(exphil_context *context, const xph_tensors *file
         return xph_fail(error, EXPHIL_E_FORMAT,
                         LABEL ": " FORMAT_KEY " is \"%s\", this library reads \"" FORMAT "\"", format);
     }
-    XPH_TRY(check_text(file, text, error));
+    XPH_TRY(check_text(file, MODEL_KEY, SUM_KEY, text, error));
     xph_json *json;
     XPH_TRY(xph_json_parse(context, text, strlen(text), LABEL ": " MODEL_KEY, 0, &json, error));
     exphil_status status = build(context, file, json, model, error);

@@ -32,8 +32,8 @@ typedef struct xph_tensor {
     xph_param param;
     xph_init init;
     double scale;
-    int32_t packs; /* 1: has a packed form, of a matrix [out,in] */
-    int32_t reserved;
+    int32_t packs;                  /* 1: has a packed form, of a matrix [out,in] */
+    int32_t keeps;                  /* when weights are rounded: 0 or an XPH_KEEPS */
     size_t packed_at, packed_bytes; /* in the packed arena; 0 bytes: the device wants none */
 } xph_tensor;
 
@@ -78,7 +78,9 @@ struct exphil_model {
     xph_mutex *packing; /* guards packed */
     void *packed;       /* device; NULL until somebody wants it, and after a change */
     bool packed_valid;
-    uint64_t updates, frames; /* training that the weights have seen */
+    uint64_t updates, frames;      /* training that the weights have seen */
+    exphil_comparison calibration; /* of a quantised model, if calibrated */
+    bool calibrated;
 };
 
 /* Fills *known from given (NULL: all defaults) with every 0 replaced. spec stays as given, NULL included. */
@@ -89,12 +91,13 @@ exphil_status xph_model_config_resolve(const exphil_model_config *given, exphil_
 exphil_status xph_pattern_read(const char *text, xph_block_kind *kinds, int64_t *count, exphil_error *error);
 
 /* Everything but the weights, which have no memory yet: what a file is compared with before it costs any.
- * Then the memory, zero. make does both; init fills it by the seed. model is not NULL in outline. */
-exphil_status xph_model_outline(exphil_context *context, const exphil_model_config *config,
+ * Then the memory, zero. make does both; init fills it by the seed. model is not NULL in outline. narrow as in
+ * xph_model_shape; EXPHIL_E_UNSUPPORTED when the device cannot hold weights so. */
+exphil_status xph_model_outline(exphil_context *context, const exphil_model_config *config, xph_type narrow,
                                 exphil_model **model, exphil_error *error);
 exphil_status xph_model_zero(exphil_model *model, exphil_error *error);
-exphil_status xph_model_make(exphil_context *context, const exphil_model_config *config, exphil_model **model,
-                             exphil_error *error);
+exphil_status xph_model_make(exphil_context *context, const exphil_model_config *config, xph_type narrow,
+                             exphil_model **model, exphil_error *error);
 exphil_status xph_model_init(exphil_model *model, exphil_error *error);
 
 /* Fills the table of tensors, their places and the sizes in shape (declare.c). */
@@ -102,6 +105,17 @@ exphil_status xph_model_declare(exphil_model *model, exphil_error *error);
 /* All packed forms of an arena of weights. */
 exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, const void *weights,
                              void *packed);
+
+/* What a tensor is rounded to where weights are rounded to narrow (0: nowhere), and in this model; 0: it is not. */
+xph_type xph_tensor_narrow(const xph_tensor *tensor, xph_type narrow);
+xph_type xph_model_narrow(const exphil_model *model, int64_t index);
+/* EXPHIL_E_STATE about a model whose weights are rounded, else EXPHIL_OK. */
+exphil_status xph_model_check_plain(const exphil_model *model, const char *what, exphil_error *error);
+/* The name of an EXPHIL_TYPE, "?" for what is none. */
+const char *xph_type_word(int32_t type);
+/* A comparison that may stand with this model: EXPHIL_E_INVALID names the field. */
+exphil_status xph_calibration_check(const exphil_model *model, const exphil_comparison *comparison,
+                                    exphil_error *error);
 
 /* Index of a tensor, -1 for an unknown name. */
 int64_t xph_model_find(const exphil_model *model, const char *name);
@@ -124,7 +138,12 @@ typedef struct xph_declaring {
     char prefix[32];
 } xph_declaring;
 
-enum { XPH_DECAYS = 1, XPH_PACKS = 2 };
+enum {
+    XPH_DECAYS = 1,
+    XPH_PACKS = 2,
+    XPH_KEEPS_HALF = 4, /* packs, but never with less than a bfloat16 */
+    XPH_KEEPS_ALL = 8   /* packs, and is never rounded */
+};
 /* columns 0: a vector of rows elements. */
 void xph_declare(xph_declaring *to, const char *name, int64_t rows, int64_t columns, int32_t flags,
                  xph_init init, double scale);
@@ -260,14 +279,14 @@ typedef struct xph_plan {
     exphil_error *error;
     exphil_status status;
     bool train;
-    bool ends;                        /* the block being emitted need not give its output */
+    bool ends; /* the block being emitted need not give its output */
     xph_pass pass;
-    int64_t batch, time, rows;        /* rows of the steps being emitted */
-    size_t top, peak;                 /* of the arena: a stack */
-    size_t stored;                    /* bytes of the store */
-    size_t region;                    /* of the arena from here on every segment of blocks keeps its activations */
-    xph_ref x, dx;                    /* residual stream [rows,H] and its gradient */
-    xph_ref out;                      /* where the block being emitted gives its output; none: a new buffer */
+    int64_t batch, time, rows; /* rows of the steps being emitted */
+    size_t top, peak;          /* of the arena: a stack */
+    size_t stored;             /* bytes of the store */
+    size_t region;             /* of the arena from here on every segment of blocks keeps its activations */
+    xph_ref x, dx;             /* residual stream [rows,H] and its gradient */
+    xph_ref out;               /* where the block being emitted gives its output; none: a new buffer */
     xph_ref row, stats, u, z, logits; /* input row; final norm, its output, trunk */
     xph_saved saved[XPH_BLOCKS_MOST];
 } xph_plan;

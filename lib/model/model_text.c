@@ -21,13 +21,15 @@ static const struct {
     {"ffn_expand", offsetof(exphil_model_config, ffn_expand)},
     {"window_frames", offsetof(exphil_model_config, window_frames)},
 };
-#define COUNTS  ((int32_t)(sizeof counts / sizeof counts[0]))
-#define MEMBERS (COUNTS + 13) /* of the object: those, seven of the spec, six more of the configuration */
+#define COUNTS ((int32_t)(sizeof counts / sizeof counts[0]))
+#define MEMBERS                                                                                              \
+  (COUNTS + 13) /* of the object: those, seven of the spec, six more of the configuration; and weights */
 
 static const char *const kind_words[] = {"bernoulli", "categorical", NULL};
 static const char *const mode_words[] = {"carry", "window", NULL};
 static const char *const order_words[] = {"independent", "autoregressive", NULL};
 static const char *const type_words[] = {"F32", "F64", NULL};
+static const char *const weights_words[] = {"BF16", "I8", NULL}; /* from XPH_BF16 on */
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
@@ -81,6 +83,7 @@ void xph_model_text_write(const exphil_model *model, xph_json_out *out)
     xph_json_add_text(out, "mode", mode_words[config->mode]);
     xph_json_add_text(out, "head_order", order_words[config->heads]);
     xph_json_add_text(out, "type", type_words[config->type]);
+    if (model->shape.narrow) xph_json_add_text(out, "weights", weights_words[model->shape.narrow - XPH_BF16]);
     xph_json_close(out, '}');
 }
 
@@ -192,5 +195,10 @@ exphil_status xph_model_text_read(const xph_json *json, xph_model_text *text, ex
     XPH_TRY(read_word(json, 0, "mode", mode_words, &config->mode, error));
     XPH_TRY(read_word(json, 0, "head_order", order_words, &config->heads, error));
     XPH_TRY(read_word(json, 0, "type", type_words, &config->type, error));
-    return check_members(json, 0, MEMBERS, error);
+    if (xph_json_find(json, 0, "weights") < 0) return check_members(json, 0, MEMBERS, error);
+    XPH_TRY(read_word(json, 0, "weights", weights_words, &text->narrow, error));
+    text->narrow += XPH_BF16;
+    if (config->type != EXPHIL_TYPE_F32)
+        return xph_json_refuse(json, xph_json_find(json, 0, "weights"), "needs type F32", error);
+    return check_members(json, 0, MEMBERS + 1, error);
 }

@@ -64,6 +64,7 @@ static void forward(xph_plan *plan, const xph_block *block, xph_saved *s)
     s->more[GX] = xph_plan_buffer(plan, plan->rows, gates(block) * hidden);
     xph_emit_linear(plan, s->u, first + WEIGHT_IH, first + BIAS_IH, (xph_ref){0}, s->more[GX]);
     xph_rnn_args args = rnn_args(plan, block, s);
+    args.weights = xph_model_narrow(plan->model, first + WEIGHT_HH);
     xph_step *step = xph_plan_step(plan, XPH_OP_RNN, &args, sizeof args);
     if (!step) return;
     xph_plan_scratch(plan, step, &step->args.rnn.scratch);

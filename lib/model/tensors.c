@@ -87,6 +87,7 @@ exphil_status xph_param_set(exphil_model *model, const xph_param *param, const v
             error, EXPHIL_E_STATE,
             "the model is in use by a session, trainer or exported tensor: its tensors stay as they are");
     }
+    XPH_TRY(xph_model_check_plain(model, "its tensors stay as they are", error));
     int64_t bad = xph_first_bad(model->shape.type, data, param->count);
     if (bad >= 0) {
         return xph_fail(error, EXPHIL_E_NUMERIC, "tensor \"%s\" would not be finite at element %" PRId64,

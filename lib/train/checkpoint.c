@@ -263,7 +263,7 @@ static exphil_status install(checkpoint *c, const uint64_t counters[COUNTERS], e
         status = backend->upload(stream, device_arena(trainer, k), c->arena[k], trainer->arena_bytes);
     if (status >= 0 && trainer->feed.state_bytes)
         status = backend->upload(stream, trainer->feed.state[0], c->state, trainer->feed.state_bytes);
-    if (status >= 0) status = xph_net_pack(trainer->feed.net, trainer->weights, trainer->packed);
+    if (status >= 0) status = xph_trainer_refresh(trainer);
     if (status >= 0) status = backend->stream_wait(stream);
     if (status < 0) return xph_fail(error, status, "checkpoint: the device failed to take its memory");
     trainer->optimizer->updates = (int64_t)counters[0];

@@ -131,8 +131,7 @@ static void fill_report(const tally *t, const xph_losses *losses, exphil_report 
     }
 }
 
-/* Logits of the last forward as doubles in wide [rows*L]; narrow is room for them as floats. */
-static exphil_status fetch_logits(const xph_feed *feed, float *narrow, double *wide)
+exphil_status xph_feed_logits(const xph_feed *feed, float *narrow, double *wide)
 {
     const xph_model_shape *shape = xph_model_shape_of(feed->model);
     const xph_backend *backend = feed->device->backend;
@@ -144,6 +143,37 @@ static exphil_status fetch_logits(const xph_feed *feed, float *narrow, double *w
     if (shape->type != XPH_F64)
         for (size_t i = 0; i < count; i++) wide[i] = (double)narrow[i];
     return EXPHIL_OK;
+}
+
+static exphil_status check_spec(const exphil_model *model, const exphil_dataset *dataset, exphil_error *error)
+{
+    const exphil_spec *data = xph_dataset_spec_of(dataset), *own = xph_model_spec(model);
+    if (xph_dataset_context(dataset) != xph_model_context(model))
+        return xph_fail(error, EXPHIL_E_MISMATCH, "dataset and model are of different contexts");
+    if (xph_dataset_spec_hash(dataset) == xph_model_shape_of(model)->spec_hash) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_MISMATCH, "the dataset is %s/%s, the model wants %s/%s", data->layout,
+                    data->codec, own->layout, own->codec);
+}
+
+exphil_status xph_whole_sampler(const exphil_model *model, const exphil_dataset *dataset, int64_t batch,
+                                xph_sampler **sampler, exphil_batch *first, exphil_error *error)
+{
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    XPH_TRY(check_spec(model, dataset, error));
+    if (batch < 0 || batch > 4096) return xph_fail(error, EXPHIL_E_INVALID, "batch must lie in 0..4096");
+    XPH_TRY(exphil_dataset_query(dataset, &info, error));
+    if (info.frames == 0) return xph_fail(error, EXPHIL_E_INVALID, "dataset is empty");
+    exphil_sampling sampling = EXPHIL_SAMPLING_INIT;
+    XPH_TRY(exphil_model_sampling(model, &sampling, error));
+    bool window = sampling.mode == EXPHIL_MODE_WINDOW;
+    sampling.batch = batch ? batch : 16;
+    if (!window && sampling.batch > info.episodes) sampling.batch = info.episodes;
+    sampling.in_order = 1;
+    if (sampling.action_slots == 0) sampling.action_slots = 1; /* for the tally; the net takes none */
+    sampling.last_only = window;
+    sampling.segment_frames = window ? 0 : info.frames;
+    XPH_TRY(xph_sampler_create(dataset, &sampling, sampler, error));
+    return xph_sampler_batch(*sampler, 0, 0, first, error);
 }
 
 /* Everything an evaluation holds, so that one function frees it. */
@@ -169,21 +199,8 @@ static void evaluation_free(evaluation *e)
 static exphil_status evaluation_make(evaluation *e, const exphil_model *model, const exphil_dataset *dataset,
                                      const exphil_dataset *frequencies, int64_t batch, exphil_error *error)
 {
-    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
-    XPH_TRY(exphil_dataset_query(dataset, &info, error));
-    if (info.frames == 0) return xph_fail(error, EXPHIL_E_INVALID, "dataset is empty");
-    exphil_sampling sampling = EXPHIL_SAMPLING_INIT;
-    XPH_TRY(exphil_model_sampling(model, &sampling, error));
-    bool window = sampling.mode == EXPHIL_MODE_WINDOW;
-    sampling.batch = batch ? batch : 16;
-    if (!window && sampling.batch > info.episodes) sampling.batch = info.episodes;
-    sampling.in_order = 1;
-    if (sampling.action_slots == 0) sampling.action_slots = 1; /* for the tally; the net takes none */
-    sampling.last_only = window;
-    sampling.segment_frames = window ? 0 : info.frames;
-    XPH_TRY(xph_sampler_create(dataset, &sampling, &e->sampler, error));
     exphil_batch first = EXPHIL_BATCH_INIT;
-    XPH_TRY(xph_sampler_batch(e->sampler, 0, 0, &first, error));
+    XPH_TRY(xph_whole_sampler(model, dataset, batch, &e->sampler, &first, error));
     XPH_TRY(xph_feed_create(model, first.batch, first.time, 0, &e->feed, error));
     XPH_TRY(xph_baseline_make(frequencies ? frequencies : dataset, &e->baseline, error));
     size_t rows = (size_t)(first.batch * first.time), logits = (size_t)xph_model_shape_of(model)->logits;
@@ -205,7 +222,7 @@ static exphil_status evaluation_run(evaluation *e, const void *weights, const vo
             return xph_fail(error, EXPHIL_E_CANCELLED, "evaluation cancelled by the host");
         XPH_TRY(xph_sampler_batch(e->sampler, 0, i, &batch, error));
         exphil_status status = xph_feed_forward(&e->feed, weights, packed, losses, &batch, 0.0, false, sums);
-        if (status >= 0) status = fetch_logits(&e->feed, e->narrow, e->wide);
+        if (status >= 0) status = xph_feed_logits(&e->feed, e->narrow, e->wide);
         if (status < 0) return xph_fail(error, status, "evaluation: the device failed");
         xph_feed_swap(&e->feed);
         for (int64_t h = 0; h < t->spec->head_count; h++) {
@@ -220,16 +237,6 @@ static exphil_status evaluation_run(evaluation *e, const void *weights, const vo
     return EXPHIL_OK;
 }
 
-static exphil_status check_spec(const exphil_model *model, const exphil_dataset *dataset, exphil_error *error)
-{
-    const exphil_spec *data = xph_dataset_spec_of(dataset), *own = xph_model_spec(model);
-    if (xph_dataset_context(dataset) != xph_model_context(model))
-        return xph_fail(error, EXPHIL_E_MISMATCH, "dataset and model are of different contexts");
-    if (xph_dataset_spec_hash(dataset) == xph_model_shape_of(model)->spec_hash) return EXPHIL_OK;
-    return xph_fail(error, EXPHIL_E_MISMATCH, "the dataset is %s/%s, the model wants %s/%s", data->layout,
-                    data->codec, own->layout, own->codec);
-}
-
 exphil_status xph_evaluate(const exphil_model *model, const void *weights, const void *packed,
                            const exphil_dataset *dataset, const exphil_dataset *frequencies,
                            const xph_losses *losses, int64_t batch, exphil_report *report,
@@ -238,9 +245,7 @@ exphil_status xph_evaluate(const exphil_model *model, const void *weights, const
     exphil_report known = EXPHIL_REPORT_INIT, trial = EXPHIL_REPORT_INIT;
     trial.struct_size = report->struct_size; /* refused before the work, not after it */
     XPH_TRY(xph_config_give(&trial, &known, sizeof known, sizeof known, "exphil_report", error));
-    XPH_TRY(check_spec(model, dataset, error));
     if (frequencies) XPH_TRY(check_spec(model, frequencies, error));
-    if (batch < 0 || batch > 4096) return xph_fail(error, EXPHIL_E_INVALID, "batch must lie in 0..4096");
     evaluation e = {.context = xph_model_context(model)};
     exphil_status status = evaluation_make(&e, model, dataset, frequencies, batch, error);
     tally t = {.spec = xph_model_spec(model),
@@ -291,7 +296,10 @@ exphil_status exphil_trainer_evaluate(const exphil_trainer *trainer, int32_t whi
     const void *packed = NULL;
     XPH_TRY(exphil_trainer_model(trainer, which, &model, error));
     xph_fpu saved = xph_fpu_push();
-    exphil_status status = xph_model_packed(model, &packed, error);
+    exphil_status status = EXPHIL_OK;
+    if (trainer->fake_quantize)
+        status = xph_model_take_rounded(model, trainer->fake_quantize, xph_model_weights(model), error);
+    if (status >= 0) status = xph_model_packed(model, &packed, error);
     if (status >= 0)
         status = xph_evaluate(model, xph_model_weights(model), packed, dataset, frequencies, &trainer->losses,
                               0, report, error);

@@ -88,6 +88,10 @@ static exphil_status optimizer_create_checked(const exphil_model *model,
     fill_defaults(&known);
     XPH_TRY(check_config(&known, error));
     const xph_model_shape *shape = xph_model_shape_of(model);
+    if (shape->narrow)
+        return xph_fail(
+            error, EXPHIL_E_UNSUPPORTED,
+            "a quantised model is not trained: train the model it was made of, with fake_quantize");
     exphil_optimizer *made = xph_calloc(context, 1, sizeof *made);
     if (!made) return xph_no_memory(sizeof *made, error);
     made->context = xph_context_retain(context);

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum { HASH, WHOLE, NUMBER };
+enum { HASH, WHOLE, NUMBER, LATER = 16 }; /* LATER: absent in older checkpoints, where it was 0 */
 typedef struct setting {
     const char *name;
     int32_t kind;
@@ -100,10 +100,12 @@ static int64_t list_settings(const exphil_trainer *trainer, setting *to)
     int64_t count = model_settings(trainer, to);
     to[count++] = (setting){"losses", HASH, losses_hash(trainer)};
     to[count++] = (setting){"accumulate", WHOLE, (uint64_t)trainer->accumulate};
-    to[count++] = (setting){"activations", WHOLE, (uint64_t)trainer->activations};
+    to[count++] = (setting){"fake_quantize", WHOLE | LATER, (uint64_t)trainer->fake_quantize};
+    to[count++] = (setting){"activations", WHOLE | LATER, (uint64_t)trainer->activations};
     /* making activations again changes nothing where they were kept as they are */
     bool same = trainer->activations == EXPHIL_TYPE_F32;
-    to[count++] = (setting){"checkpoint_blocks", WHOLE, same ? 0 : (uint64_t)trainer->checkpoint_blocks};
+    to[count++] =
+        (setting){"checkpoint_blocks", WHOLE | LATER, same ? 0 : (uint64_t)trainer->checkpoint_blocks};
     to[count++] = (setting){"communicator.rank", WHOLE, (uint64_t)with->rank};
     to[count++] = (setting){"communicator.ranks", WHOLE, (uint64_t)with->ranks};
     count += optimizer_settings(&trainer->optimizer->config, to + count);
@@ -144,13 +146,14 @@ exphil_status xph_settings_check(const exphil_trainer *trainer, const xph_json *
         return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made %s a prefetcher, this trainer has %s",
                         fed ? "with" : "without", fed ? "none" : "one");
     for (int64_t i = 0; i < count; i++) {
-        uint64_t stored;
+        uint64_t stored = 0;
         char before[XPH_DOUBLE_TEXT], now[XPH_DOUBLE_TEXT];
-        XPH_TRY(xph_json_get_hex(json, object, settings[i].name, &stored, error));
+        bool absent = settings[i].kind & LATER && xph_json_find(json, object, settings[i].name) < 0;
+        if (!absent) XPH_TRY(xph_json_get_hex(json, object, settings[i].name, &stored, error));
         if (stored == settings[i].value) continue;
         return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made with %s %s, this run has %s",
-                        settings[i].name, show(before, settings[i].kind, stored),
-                        show(now, settings[i].kind, settings[i].value));
+                        settings[i].name, show(before, settings[i].kind & ~LATER, stored),
+                        show(now, settings[i].kind & ~LATER, settings[i].value));
     }
     return EXPHIL_OK;
 }

@@ -85,9 +85,11 @@ struct exphil_trainer {
     exphil_communicator communicator;   /* all_reduce NULL: alone */
     void *shared;                       /* host copy of the gradients for it */
     int64_t accumulate;
+    int32_t fake_quantize;              /* 0, EXPHIL_TYPE_BF16 or EXPHIL_TYPE_I8 */
     int32_t activations, checkpoint_blocks; /* EXPHIL_TYPE_F32 or BF16; 0: all activations are kept */
     xph_feed feed;                      /* feed.net NULL until the shape is known */
     void *weights, *packed, *gradients, *norm_scratch;
+    void *rounded;                      /* with fake_quantize: the weights that forward and backward see; else NULL */
     void *kept;                         /* carried state before an update of several batches; NULL for one */
     size_t arena_bytes, packed_bytes, norm_scratch_bytes;
     double *norm_out;                   /* device: norm */
@@ -103,6 +105,15 @@ struct exphil_trainer {
 exphil_status xph_comm_average(exphil_trainer *trainer, bool refused, exphil_error *error);
 exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t time, exphil_error *error);
 void xph_trainer_drop_shape(exphil_trainer *trainer);
+/* What forward and backward see of the weights; refresh makes it, and its packed form, from weights that have changed. */
+const void *xph_trainer_seen(const exphil_trainer *trainer);
+exphil_status xph_trainer_refresh(exphil_trainer *trainer);
+/* Whole episodes in order, as a model wants them: the sampler of an evaluation, and its first batch. EXPHIL_E_MISMATCH,
+ * EXPHIL_E_INVALID: dataset is not of the model's spec, is empty; batch is out of range. */
+exphil_status xph_whole_sampler(const exphil_model *model, const exphil_dataset *dataset, int64_t batch,
+                                xph_sampler **sampler, exphil_batch *first, exphil_error *error);
+/* Logits of the last forward as doubles in wide [rows*L]; narrow is room for them as floats. */
+exphil_status xph_feed_logits(const xph_feed *feed, float *narrow, double *wide);
 /* Evaluation of given weights; what exphil_evaluate and exphil_trainer_evaluate share. */
 exphil_status xph_evaluate(const exphil_model *model, const void *weights, const void *packed,
                            const exphil_dataset *dataset, const exphil_dataset *frequencies, const xph_losses *losses,

@@ -17,6 +17,7 @@ static void free_trainer(exphil_trainer *trainer)
     const xph_backend *backend = trainer->device->backend;
     xph_trainer_drop_shape(trainer);
     if (trainer->weights) backend->free(trainer->device, trainer->weights, trainer->arena_bytes);
+    if (trainer->rounded) backend->free(trainer->device, trainer->rounded, trainer->arena_bytes);
     if (trainer->gradients) backend->free(trainer->device, trainer->gradients, trainer->arena_bytes);
     if (trainer->packed) backend->free(trainer->device, trainer->packed, trainer->packed_bytes);
     if (trainer->norm_scratch)
@@ -91,13 +92,27 @@ static exphil_status check_config(const exphil_trainer_config *config, exphil_er
     if (config->activations != EXPHIL_TYPE_F32 && config->activations != EXPHIL_TYPE_BF16)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
                         "trainer config: activations must be EXPHIL_TYPE_F32 or EXPHIL_TYPE_BF16");
-    const char *missing = config->precision       ? "precision"
-                          : config->fake_quantize ? "fake_quantize"
-                                                  : NULL;
-    if (missing)
+    if (config->fake_quantize && config->fake_quantize != EXPHIL_TYPE_BF16 &&
+        config->fake_quantize != EXPHIL_TYPE_I8)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
-                        "trainer config: %s has no other value than 0 in this release", missing);
+                        "trainer config: fake_quantize must be 0, EXPHIL_TYPE_BF16 or EXPHIL_TYPE_I8");
+    if (config->precision)
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED,
+                        "trainer config: precision has no other value than 0 in this release");
     return EXPHIL_OK;
+}
+
+/* Rounded weights have lost what small updates add up to. */
+static exphil_status check_model(const exphil_model *model, const exphil_trainer_config *config,
+                                 exphil_error *error)
+{
+    if (xph_model_shape_of(model)->narrow)
+        return xph_fail(
+            error, EXPHIL_E_UNSUPPORTED,
+            "a quantised model is not trained: train the model it was made of, with fake_quantize");
+    if (!config->fake_quantize) return EXPHIL_OK;
+    exphil_status status = xph_model_can_round(model, config->fake_quantize, error);
+    return status < 0 ? xph_fail_within(error, status, "trainer config: fake_quantize") : EXPHIL_OK;
 }
 
 static exphil_status take_communicator(exphil_trainer *trainer, const exphil_communicator *given,
@@ -146,6 +161,8 @@ static exphil_status allocate(exphil_trainer *trainer, exphil_error *error)
     trainer->norm_scratch_bytes = info.scratch_bytes ? info.scratch_bytes : 1;
     void *block = NULL;
     XPH_TRY(device_block(trainer, trainer->arena_bytes, &trainer->weights, error));
+    if (trainer->fake_quantize)
+        XPH_TRY(device_block(trainer, trainer->arena_bytes, &trainer->rounded, error));
     XPH_TRY(device_block(trainer, trainer->arena_bytes, &trainer->gradients, error));
     XPH_TRY(device_block(trainer, trainer->packed_bytes, &trainer->packed, error));
     XPH_TRY(device_block(trainer, trainer->norm_scratch_bytes, &trainer->norm_scratch, error));
@@ -158,6 +175,19 @@ static exphil_status allocate(exphil_trainer *trainer, exphil_error *error)
     XPH_TRY(device_block(trainer, sizeof(int64_t), &block, error));
     trainer->bad_out = block;
     return copy_weights(trainer, error);
+}
+
+const void *xph_trainer_seen(const exphil_trainer *trainer)
+{
+    return trainer->rounded ? trainer->rounded : trainer->weights;
+}
+
+exphil_status xph_trainer_refresh(exphil_trainer *trainer)
+{
+    if (trainer->rounded)
+        XPH_TRY(xph_model_round(trainer->model, xph_net_stream(trainer->feed.net), trainer->fake_quantize,
+                                trainer->weights, trainer->rounded));
+    return xph_net_pack(trainer->feed.net, xph_trainer_seen(trainer), trainer->packed);
 }
 
 exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t time, exphil_error *error)
@@ -175,7 +205,7 @@ exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t 
     if (trainer->accumulate > 1 && trainer->feed.state_bytes)
         status = device_block(trainer, trainer->feed.bytes[6], &trainer->kept, error);
     if (status >= 0) {
-        status = xph_net_pack(trainer->feed.net, trainer->weights, trainer->packed);
+        status = xph_trainer_refresh(trainer);
         if (status < 0) xph_fail(error, status, "trainer: the device could not pack the weights");
     }
     if (status < 0) xph_trainer_drop_shape(trainer);
@@ -219,6 +249,7 @@ static exphil_status trainer_create_checked(const exphil_model *model, exphil_op
     exphil_trainer_config known = EXPHIL_TRAINER_CONFIG_INIT;
     XPH_TRY(xph_config_take(&known, sizeof known, config, sizeof known, "exphil_trainer_config", error));
     XPH_TRY(check_config(&known, error));
+    XPH_TRY(check_model(model, &known, error));
     XPH_TRY(check_optimizer(model, optimizer, error));
     if (prefetcher) XPH_TRY(check_data(model, prefetcher, error));
     exphil_trainer *made = xph_calloc(context, 1, sizeof *made);
@@ -227,6 +258,7 @@ static exphil_status trainer_create_checked(const exphil_model *model, exphil_op
     made->device = xph_context_backend(context);
     made->accumulate = known.accumulate ? known.accumulate : 1;
     made->activations = known.activations;
+    made->fake_quantize = known.fake_quantize;
     made->checkpoint_blocks =
         known.checkpoint_blocks < CHECKPOINT_MOST ? known.checkpoint_blocks : CHECKPOINT_MOST;
     exphil_status status = xph_losses_take(xph_model_spec(model), known.losses, &made->losses, error);

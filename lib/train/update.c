@@ -65,7 +65,7 @@ static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batc
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
     double weight = xph_mask_sum(batch), head[EXPHIL_HEADS_MAX] = {0};
     double scale = weight > 0.0 ? 1.0 / (weight * (double)parts) : 0.0;
-    exphil_status status = xph_feed_forward(&trainer->feed, trainer->weights, trainer->packed,
+    exphil_status status = xph_feed_forward(&trainer->feed, xph_trainer_seen(trainer), trainer->packed,
                                             &trainer->losses, batch, scale, true, head);
     if (status < 0) return xph_fail(error, status, "trainer: the device failed in the forward pass");
     for (int64_t i = 0; i < shape->heads; i++) {
@@ -74,7 +74,7 @@ static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batc
     }
     xph_net_io io;
     xph_feed_io(&trainer->feed, &io);
-    status = xph_net_backward(trainer->feed.net, trainer->weights, trainer->packed, &io,
+    status = xph_net_backward(trainer->feed.net, xph_trainer_seen(trainer), trainer->packed, &io,
                               trainer->feed.dlogits, trainer->gradients);
     if (status < 0) return xph_fail(error, status, "trainer: the device failed in the backward pass");
     xph_feed_swap(&trainer->feed);
@@ -138,7 +138,7 @@ static exphil_status finish(exphil_trainer *trainer, const gathered *sum, double
     XPH_TRY(check_gradients(trainer, sum, norm, error));
     exphil_status status = xph_optimizer_update(trainer->optimizer, xph_net_stream(trainer->feed.net),
                                                 trainer->weights, trainer->gradients, *norm);
-    if (status >= 0) status = xph_net_pack(trainer->feed.net, trainer->weights, trainer->packed);
+    if (status >= 0) status = xph_trainer_refresh(trainer);
     if (status < 0) return xph_fail(error, status, "trainer: the device failed in the update");
     trainer->frames += sum->frames;
     return EXPHIL_OK;

@@ -328,6 +328,22 @@ static void test_b_mlp(void **state)
 
 /* ---- C ------------------------------------------------------------------------------------------------------------ */
 
+/* How often the policy does the same with weights of fewer bits. */
+static double agreement(const exphil_model *model, const exphil_dataset *dataset, int32_t type)
+{
+    exphil_model *quantized = NULL;
+    exphil_comparison c = EXPHIL_COMPARISON_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    CHECK(exphil_model_quantize(model, type, &quantized, &error));
+    CHECK(exphil_model_compare(model, quantized, dataset, 0, &c, &error));
+    print_message("case C, %s: %.3f %% of %" PRId64
+                  " actions as in f32, kl %.6f, logits by %.4f at most, %.5f rms\n",
+                  type == EXPHIL_TYPE_I8 ? "int8" : "bf16", 100 * c.agreement, c.frames, c.kl, c.max_error,
+                  c.rms_error);
+    exphil_model_destroy(quantized);
+    return c.agreement;
+}
+
 static void test_c(void **state)
 {
     (void)state;
@@ -356,6 +372,8 @@ static void test_c(void **state)
         report.frequency_nll);
     assert_true(report.exact_accuracy >= report.exact_copy);
     assert_true(report.nll < report.frequency_nll);
+    assert_true(agreement(model, held, EXPHIL_TYPE_BF16) >= 0.999);
+    assert_true(agreement(model, held, EXPHIL_TYPE_I8) >= 0.995);
     exphil_model_destroy(model);
     exphil_dataset_destroy(held);
     exphil_dataset_destroy(kept);

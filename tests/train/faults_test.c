@@ -15,6 +15,7 @@ typedef struct bench {
     exphil_batch batch;
     float *floats;
     int32_t *ids, *actions;
+    exphil_model *quantized;
 } bench;
 
 enum { FRAMES = 30 };
@@ -42,11 +43,18 @@ static void bench_make(bench *b, int32_t mode)
     (void)train_steps(&b->run, 2);
     assert_ok(exphil_trainer_save(b->run.trainer, test_path("old"), NULL));
     assert_ok(exphil_model_save(b->run.model, test_path("model"), NULL));
+    exphil_comparison comparison = EXPHIL_COMPARISON_INIT;
+    comparison.frames = 1;
+    comparison.heads = 3;
+    assert_ok(exphil_model_quantize(b->run.model, EXPHIL_TYPE_I8, &b->quantized, NULL));
+    assert_ok(exphil_model_calibration_set(b->quantized, &comparison, NULL));
+    assert_ok(exphil_model_save(b->quantized, test_path("quantized"), NULL));
     assert_ok(exphil_dataset_save(b->run.dataset, test_path("corpus"), NULL));
 }
 
 static void bench_free(bench *b)
 {
+    exphil_model_destroy(b->quantized);
     train_end(&b->run);
     train_batch_free(&b->batch);
     free(b->floats);
@@ -210,6 +218,57 @@ static exphil_status save_model(bench *b, exphil_error *error)
     return exphil_model_save(b->run.model, test_path("new"), error);
 }
 
+static exphil_status quantize(bench *b, exphil_error *error)
+{
+    exphil_model *quantized = NULL;
+    exphil_status status = exphil_model_quantize(b->run.model, EXPHIL_TYPE_I8, &quantized, error);
+    assert_int_equal(quantized != NULL, status == EXPHIL_OK);
+    exphil_model_destroy(quantized);
+    return status;
+}
+
+/* With a model of its own, whose packed form is made on the way. */
+static exphil_status compare(bench *b, exphil_error *error)
+{
+    exphil_comparison comparison = EXPHIL_COMPARISON_INIT;
+    exphil_model *quantized = NULL;
+    exphil_status status = exphil_model_quantize(b->run.model, EXPHIL_TYPE_BF16, &quantized, error);
+    if (quantized)
+        status = exphil_model_compare(b->run.model, quantized, b->run.dataset, 0, &comparison, error);
+    assert_int_equal(comparison.frames > 0, status == EXPHIL_OK);
+    exphil_model_destroy(quantized);
+    return status;
+}
+
+static exphil_status create_fake_trainer(bench *b, exphil_error *error)
+{
+    exphil_optimizer *optimizer = NULL;
+    exphil_trainer *trainer = NULL;
+    exphil_trainer_config config = b->plan.trainer;
+    config.fake_quantize = EXPHIL_TYPE_I8;
+    exphil_status status = exphil_optimizer_create(b->run.model, &b->plan.adam, &optimizer, error);
+    if (status == EXPHIL_OK)
+        status = exphil_trainer_create(b->run.model, optimizer, NULL, &config, &trainer, error);
+    if (status == EXPHIL_OK) status = exphil_trainer_step_batch(trainer, &b->batch, NULL, error);
+    exphil_trainer_destroy(trainer);
+    exphil_optimizer_destroy(optimizer);
+    return status;
+}
+
+static exphil_status load_quantized(bench *b, exphil_error *error)
+{
+    exphil_model *model = NULL;
+    exphil_status status = exphil_model_load(b->run.context, test_path("quantized"), &model, error);
+    assert_int_equal(model != NULL, status == EXPHIL_OK);
+    exphil_model_destroy(model);
+    return status;
+}
+
+static exphil_status save_quantized(bench *b, exphil_error *error)
+{
+    return exphil_model_save(b->quantized, test_path("new"), error);
+}
+
 static exphil_status open_corpus(bench *b, exphil_error *error)
 {
     exphil_dataset *dataset = NULL;
@@ -242,6 +301,11 @@ static const struct {
     {"evaluate trainer", evaluate_trainer, false, false},
     {"save", save, true, true},
     {"resume", resume, true, false},
+    {"quantize", quantize, false, false},
+    {"compare", compare, false, false},
+    {"create fake trainer", create_fake_trainer, false, false},
+    {"load quantized", load_quantized, true, false},
+    {"save quantized", save_quantized, true, true},
     {"load model", load_model, true, false},
     {"save model", save_model, true, true},
     {"open corpus", open_corpus, true, false},

@@ -18,7 +18,8 @@ static struct world {
     train_plan plan;
     train_run run, hand; /* with a prefetcher, and by hand */
     exphil_context *elsewhere;
-    exphil_model *melee;
+    exphil_model *melee, *quantized;
+    exphil_comparison comparison;
     exphil_session *session, *live; /* of run.model, of melee */
     exphil_dataset *empty, *replays;
     exphil_slp_stream *stream;
@@ -44,6 +45,11 @@ static int make_world(void **state)
     exphil_model_config config = model_case_config("mlp", EXPHIL_TYPE_F32);
     config.spec = NULL;
     w.melee = model_case_create(w.run.context, &config);
+    assert_ok(exphil_model_quantize(w.run.model, EXPHIL_TYPE_I8, &w.quantized, NULL));
+    w.comparison = (exphil_comparison)EXPHIL_COMPARISON_INIT;
+    w.comparison.frames = 1;
+    w.comparison.heads = 3;
+    assert_ok(exphil_model_calibration_set(w.quantized, &w.comparison, NULL));
     w.session = play_session(w.run.model, NULL);
     w.live = play_session(w.melee, NULL);
     exphil_dataset_config data = EXPHIL_DATASET_CONFIG_INIT;
@@ -66,6 +72,7 @@ static int end_world(void **state)
     exphil_dataset_destroy(w.replays);
     exphil_session_destroy(w.session);
     exphil_session_destroy(w.live);
+    exphil_model_destroy(w.quantized);
     exphil_model_destroy(w.melee);
     exphil_context_destroy(w.elsewhere);
     train_end(&w.hand);
@@ -219,6 +226,11 @@ static exphil_status take_trainer(const void *given, exphil_error *e)
     return status;
 }
 
+static exphil_status take_comparison(const void *given, exphil_error *e)
+{
+    return exphil_model_calibration_set(w.quantized, given, e);
+}
+
 static exphil_status take_batch(const void *given, exphil_error *e)
 {
     return exphil_trainer_step_batch(w.hand.trainer, given, NULL, e);
@@ -324,6 +336,7 @@ static void sizes_of_inputs(void **state)
         {"exphil_sampling", take_sampling, &sampling, sizeof sampling},
         {"exphil_optimizer_config", take_optimizer, &optimizer, sizeof optimizer},
         {"exphil_trainer_config", take_trainer, &trainer, sizeof trainer},
+        {"exphil_comparison", take_comparison, &w.comparison, sizeof w.comparison},
         {"exphil_batch", take_batch, &w.batch, sizeof w.batch},
         {"exphil_session_config", take_session, &session, sizeof session},
         {"exphil_melee_frame", take_frame, &w.frame, sizeof w.frame},
@@ -358,6 +371,8 @@ GIVE(give_optimizer, exphil_optimizer_query(w.run.optimizer, to, e))
 GIVE(give_metrics, exphil_trainer_step(w.run.trainer, to, e))
 GIVE(give_metrics_by_hand, exphil_trainer_step_batch(w.hand.trainer, &w.batch, to, e))
 GIVE(give_report, exphil_evaluate(w.run.model, w.run.dataset, NULL, NULL, 0, to, e))
+GIVE(give_comparison, exphil_model_compare(w.run.model, w.quantized, w.run.dataset, 0, to, e))
+GIVE(give_calibration, exphil_model_calibration_get(w.quantized, to, e))
 GIVE(give_trainer_report, exphil_trainer_evaluate(w.run.trainer, EXPHIL_WEIGHTS, w.run.dataset, NULL, to, e))
 GIVE(give_session, exphil_session_query(w.session, to, e))
 
@@ -367,14 +382,14 @@ static void sizes_of_outputs(void **state)
     static const struct {
         const char *name;
         give_fn give;
-        size_t bytes;
+        size_t bytes, least; /* least: of the first release, if it was smaller */
     } cases[] = {
         {"exphil_device_info", give_device, sizeof(exphil_device_info)},
         {"exphil_device_info of a context", give_context_device, sizeof(exphil_device_info)},
         {"exphil_memory_info", give_memory, sizeof(exphil_memory_info)},
         {"exphil_spec of Melee", give_melee_spec, sizeof(exphil_spec)},
         {"exphil_melee_field", give_field, sizeof(exphil_melee_field)},
-        {"exphil_model_info", give_model, sizeof(exphil_model_info)},
+        {"exphil_model_info", give_model, sizeof(exphil_model_info), offsetof(exphil_model_info, weights)},
         {"exphil_spec of a model", give_model_spec, sizeof(exphil_spec)},
         {"exphil_tensor_info", give_tensor, sizeof(exphil_tensor_info)},
         {"exphil_sampling", give_sampling, sizeof(exphil_sampling)},
@@ -388,10 +403,13 @@ static void sizes_of_outputs(void **state)
         {"exphil_metrics by hand", give_metrics_by_hand, sizeof(exphil_metrics)},
         {"exphil_report", give_report, sizeof(exphil_report)},
         {"exphil_report of a trainer", give_trainer_report, sizeof(exphil_report)},
+        {"exphil_comparison", give_comparison, sizeof(exphil_comparison)},
+        {"exphil_comparison of a model", give_calibration, sizeof(exphil_comparison)},
         {"exphil_session_info", give_session, sizeof(exphil_session_info)},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const size_t wrong[] = {1, 7, cases[i].bytes - 1, (size_t)1 << 40};
+        const size_t least = cases[i].least ? cases[i].least : cases[i].bytes;
+        const size_t wrong[] = {1, 7, least - 1, (size_t)1 << 40};
         for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; k++) {
             exphil_error e = EXPHIL_ERROR_INIT;
             size_t bytes;
@@ -480,6 +498,10 @@ static void null_contexts_and_models(void **state)
     BAD(INVALID, "model", exphil_model_tensor_from_dlpack(NULL, "norm.bias", NULL, &e));
     BAD(INVALID, "model", exphil_model_export_onnx(NULL, "x", &e));
     BAD(INVALID, "path", exphil_model_export_onnx(m, NULL, &e));
+    BAD(INVALID, "model", exphil_model_calibration_set(NULL, &w.comparison, &e));
+    BAD(INVALID, "comparison", exphil_model_calibration_set(w.quantized, NULL, &e));
+    BAD(INVALID, "model", exphil_model_calibration_get(NULL, FILL(exphil_comparison), &e));
+    BAD(INVALID, "comparison", exphil_model_calibration_get(w.quantized, NULL, &e));
     BAD(INVALID, "model", exphil_model_sampling(NULL, FILL(exphil_sampling), &e));
     BAD(INVALID, "sampling", exphil_model_sampling(m, NULL, &e));
     assert_int_equal(exphil_spec_hash(NULL), 0);
@@ -563,6 +585,16 @@ static void null_training(void **state)
     config.checkpoint_blocks = -1;
     BAD(INVALID, "checkpoint_blocks",
         exphil_trainer_create(m, own, NULL, &config, OUT(exphil_trainer *), &e));
+    config.checkpoint_blocks = 0;
+    for (int32_t type = 1; type <= 9; type += type == 1 ? 3 : 5) { /* F64, F16, none */
+        config.fake_quantize = type;
+        BAD(UNSUPPORTED, "fake_quantize",
+            exphil_trainer_create(m, own, NULL, &config, OUT(exphil_trainer *), &e));
+    }
+    BAD(UNSUPPORTED, "fake_quantize",
+        exphil_trainer_create(w.quantized, own, NULL, NULL, OUT(exphil_trainer *), &e));
+    BAD(UNSUPPORTED, "fake_quantize",
+        exphil_optimizer_create(w.quantized, NULL, OUT(exphil_optimizer *), &e));
     exphil_optimizer_destroy(own);
     BAD(INVALID, "model", exphil_optimizer_create(NULL, NULL, OUT(exphil_optimizer *), &e));
     BAD(INVALID, "optimizer", exphil_optimizer_create(m, NULL, NULL, &e));
@@ -590,6 +622,15 @@ static void null_training(void **state)
     BAD(INVALID, "model", exphil_evaluate(NULL, w.run.dataset, NULL, NULL, 0, FILL(exphil_report), &e));
     BAD(INVALID, "dataset", exphil_evaluate(m, NULL, NULL, NULL, 0, FILL(exphil_report), &e));
     BAD(INVALID, "report", exphil_evaluate(m, w.run.dataset, NULL, NULL, 0, NULL, &e));
+    exphil_comparison *compared = FILL(exphil_comparison);
+    BAD(INVALID, "reference", exphil_model_compare(NULL, m, w.run.dataset, 0, compared, &e));
+    BAD(INVALID, "model", exphil_model_compare(m, NULL, w.run.dataset, 0, compared, &e));
+    BAD(INVALID, "dataset", exphil_model_compare(m, m, NULL, 0, compared, &e));
+    BAD(INVALID, "comparison", exphil_model_compare(m, m, w.run.dataset, 0, NULL, &e));
+    BAD(INVALID, "batch", exphil_model_compare(m, m, w.run.dataset, -1, compared, &e));
+    BAD(INVALID, "batch", exphil_model_compare(m, m, w.run.dataset, 4097, compared, &e));
+    BAD(INVALID, "empty", exphil_model_compare(m, m, w.empty, 0, compared, &e));
+    BAD(MISMATCH, "spec", exphil_model_compare(w.melee, m, w.run.dataset, 0, compared, &e));
     BAD(INVALID, "trainer", exphil_trainer_evaluate(NULL, 0, w.run.dataset, NULL, FILL(exphil_report), &e));
     BAD(INVALID, "dataset", exphil_trainer_evaluate(t, 0, NULL, NULL, FILL(exphil_report), &e));
     BAD(INVALID, "report", exphil_trainer_evaluate(t, 0, w.run.dataset, NULL, NULL, &e));
@@ -735,6 +776,15 @@ static void values_of_models(void **state)
     BAD(INVALID, "model", exphil_model_quantize(NULL, EXPHIL_TYPE_BF16, OUT(exphil_model *), &e));
     BAD(INVALID, "quantized", exphil_model_quantize(w.run.model, EXPHIL_TYPE_BF16, NULL, &e));
     BAD(INVALID, "type", exphil_model_quantize(w.run.model, 99, OUT(exphil_model *), &e));
+    BAD(INVALID, "type", exphil_model_quantize(w.run.model, -1, OUT(exphil_model *), &e));
+    BAD(UNSUPPORTED, "F64", exphil_model_quantize(w.run.model, EXPHIL_TYPE_F64, OUT(exphil_model *), &e));
+    BAD(STATE, "rounded", exphil_model_quantize(w.quantized, EXPHIL_TYPE_BF16, OUT(exphil_model *), &e));
+    BAD(STATE, "rounded", exphil_model_tensor_set(w.quantized, "norm.bias", some, 96, &e));
+    exphil_comparison comparison = w.comparison;
+    comparison.frames = 0;
+    BAD(INVALID, "frames", exphil_model_calibration_set(w.quantized, &comparison, &e));
+    BAD(STATE, "not quantised", exphil_model_calibration_set(w.run.model, &w.comparison, &e));
+    BAD(STATE, "calibrated", exphil_model_calibration_get(w.run.model, FILL(exphil_comparison), &e));
     BAD(FORMAT, "", exphil_model_load_memory(c, "x", 1, OUT(exphil_model *), &e));
     BAD(FORMAT, "", exphil_model_load_memory(c, "x", 0, OUT(exphil_model *), &e));
 }

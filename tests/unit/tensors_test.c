@@ -306,18 +306,12 @@ static void imports_are_checked(void **state)
 static void what_this_release_lacks(void **state)
 {
     (void)state;
-    exphil_model *model = make(EXPHIL_TYPE_F32), *quantized = NULL;
+    exphil_model *model = make(EXPHIL_TYPE_F32);
     exphil_error error = EXPHIL_ERROR_INIT;
-    assert_int_equal(exphil_model_quantize(model, EXPHIL_TYPE_I8, &quantized, &error), EXPHIL_E_UNSUPPORTED);
-    assert_string_equal(error.message, "this release has no kernels for weights stored as EXPHIL_TYPE_I8");
-    assert_int_equal(exphil_model_quantize(model, 5, &quantized, &error), EXPHIL_E_INVALID);
-    assert_int_equal(exphil_model_quantize(model, EXPHIL_TYPE_I8, NULL, &error), EXPHIL_E_INVALID);
-    assert_int_equal(exphil_model_quantize(NULL, EXPHIL_TYPE_I8, &quantized, &error), EXPHIL_E_INVALID);
     assert_int_equal(exphil_model_export_onnx(model, "x.onnx", &error), EXPHIL_E_UNSUPPORTED);
     assert_string_equal(error.message, "this release cannot express block 0 (mamba) in ONNX");
     assert_int_equal(exphil_model_export_onnx(model, "", &error), EXPHIL_E_INVALID);
     assert_int_equal(exphil_model_export_onnx(NULL, "x.onnx", &error), EXPHIL_E_INVALID);
-    assert_null(quantized);
     exphil_model_destroy(model);
 }
 
