@@ -1,5 +1,5 @@
 /* Over flat arrays: Euclidean norm and the first element that is not finite, and y = a x + b y. */
-#include "cpu/ref/real.h"
+#include "cpu/ref/lanes.h"
 
 enum { ITEM = 16384 };
 
@@ -51,9 +51,10 @@ static double scale_of(const real *x, int64_t count)
 }
 #endif
 
-XPH_INLINE double square(double x)
+/* Squares of floats are exact in double, so that the fused step rounds as two would. */
+XPH_INLINE double add_square(double x, double sum)
 {
-    return x * x;
+    return __builtin_fma(x, x, sum);
 }
 
 static double squares(const real *restrict x, int64_t count, double scale)
@@ -62,8 +63,8 @@ static double squares(const real *restrict x, int64_t count, double scale)
     const double factor = 1.0 / scale;
     int64_t at = 0;
     for (; at + XPH_LANES <= count; at += XPH_LANES)
-        for (int i = 0; i < XPH_LANES; i++) lane[i] += square((double)x[at + i] * factor);
-    for (int i = 0; at + i < count; i++) lane[i] += square((double)x[at + i] * factor);
+        for (int i = 0; i < XPH_LANES; i++) lane[i] = add_square((double)x[at + i] * factor, lane[i]);
+    for (int i = 0; at + i < count; i++) lane[i] = add_square((double)x[at + i] * factor, lane[i]);
     for (int i = 0; i < XPH_LANES; i++) total += lane[i];
     return total;
 }
@@ -126,13 +127,19 @@ static int64_t axpby_items(const void *args)
     return blocks_of(a->count, ITEM);
 }
 
+/* Written for registers: x and y may be the same, which keeps a compiler from it. */
 static void axpby_run(const void *args, int64_t begin, int64_t end)
 {
     const xph_axpby_args *p = args;
-    const real a = (real)p->a, b = (real)p->b, *x = p->x, *from = p->from ? p->from : p->y;
+    const vec a = vec_all((real)p->a), b = vec_all((real)p->b);
+    const real *x = p->x, *from = p->from ? p->from : p->y;
     real *y = p->y;
-    XPH_VECTOR
-    for (int64_t i = begin * ITEM; i < int_min(p->count, end * ITEM); i++) y[i] = FMA(x[i], a, from[i] * b);
+    int64_t at = begin * ITEM, last = int_min(p->count, end * ITEM);
+    for (; at + VEC <= last; at += VEC)
+        vec_store(y + at, vec_fma(vec_load(x + at), a, vec_load(from + at) * b));
+    if (at >= last) return;
+    vec rest = vec_load_part(from + at, last - at) * b;
+    vec_store_part(y + at, vec_fma(vec_load_part(x + at, last - at), a, rest), last - at);
 }
 
 const xph_candidate XPH_LIST(axpby)[] = {
