@@ -93,22 +93,22 @@ XPH_INLINE void gru_cell(const walk *w, int64_t r, int64_t u, const vec *gate, c
 
 /* ---- one frame, gates used where they are made ---- */
 
-/* What the strip after this one, perhaps of the next frame, will read and write. */
-static wishes wishes_of(const walk *now, int64_t r, int64_t u)
+/* What comes after a place, perhaps in the next frame, will read and write. */
+static wishes wishes_of(const walk *now, place at, int64_t rows)
 {
     wishes all = {.count = 0};
     walk w = *now;
-    if (r >= w.streams) r = 0, u += P;
-    if (u >= w.args->hidden) u = 0, w.t++;
+    at = next_place(w.args, w.streams, at, rows);
+    if (at.r >= w.streams) at = (place){0, 0}, w.t++;
     if (w.t == w.args->time) return all;
     const xph_rnn_args *args = w.args;
-    int64_t hidden = args->hidden, time = args->time, width = saved_width(args);
-    all.rows = strip_rows(w.streams - r);
+    int64_t hidden = args->hidden, time = args->time, width = saved_width(args), row = row_of(&w, at.r);
+    all.rows = strip_rows(w.streams - at.r);
     for (int64_t g = 0; g < gates_of(args); g += hidden)
-        wish_for(&all, input_of(&w, r) + g + u, time * args->ldgx);
-    wish_for(&all, (const real *)args->y + row_of(&w, r) * args->ldy + u, time * args->ldy);
+        wish_for(&all, input_of(&w, at.r) + g + at.u, time * args->ldgx);
+    wish_for(&all, (const real *)args->y + row * args->ldy + at.u, time * args->ldy);
     for (int64_t g = 0; g < width && args->saved; g += hidden)
-        wish_for(&all, (const real *)args->saved + row_of(&w, r) * width + g + u, time * width);
+        wish_for(&all, (const real *)args->saved + row * width + g + at.u, time * width);
     return all;
 }
 
@@ -192,7 +192,7 @@ XPH_INLINE bool few_streams(const walk *w, const int gates, int64_t rows, int64_
 XPH_INLINE void strip_of_cells(const walk *w, const int gates, int64_t rows, int64_t r, int64_t u)
 {
     real made[STRIP * MOST_GATES * P];
-    wishes soon = wishes_of(w, r + rows, u);
+    wishes soon = wishes_of(w, (place){r, u}, rows);
     if (!few_streams(w, gates, rows, r, u, made))
         for (int g = 0; g < gates; g++) gate_of_strip(w, gates, g, rows, r, u, made, &soon);
     for (int64_t i = 0; i < rows; i++)
@@ -208,14 +208,14 @@ XPH_INLINE void strip_of_cells(const walk *w, const int gates, int64_t rows, int
 
 static void fused_frame(const walk *w)
 {
-    for (int64_t u = 0; u < w->args->hidden; u += P)
-        for (int64_t r = 0, rows; r < w->streams; r += rows) {
-            rows = strip_rows(w->streams - r);
-            if (w->args->kind == XPH_RNN_LSTM)
-                strip_of_cells(w, 4, rows, r, u);
-            else
-                strip_of_cells(w, 3, rows, r, u);
-        }
+    for (place at = {0, 0}; at.r < w->streams;) {
+        int64_t rows = strip_rows(w->streams - at.r);
+        if (w->args->kind == XPH_RNN_LSTM)
+            strip_of_cells(w, 4, rows, at.r, at.u);
+        else
+            strip_of_cells(w, 3, rows, at.r, at.u);
+        at = next_place(w->args, w->streams, at, rows);
+    }
 }
 
 /* ---- one frame, product by linear ---- */

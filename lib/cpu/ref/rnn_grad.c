@@ -124,20 +124,26 @@ static void cell_back(const walk *w, int64_t r)
 
 /* ---- back through W ---- */
 
-/* What the frame before will read and write in these columns of a strip of streams. */
-static wishes wishes_of(const walk *w, int64_t rows, int64_t r, int64_t u)
+/* What the strip after this one will read and write in these columns: that of the same frame while the weights stay, else
+ * this one in the frame before. */
+static wishes wishes_of(const walk *now, int64_t rows, int64_t r, int64_t u)
 {
-    const xph_rnn_args *args = w->args;
-    wishes all = {.rows = rows};
-    if (w->t == 0 || u + P > args->hidden) return all;
-    int64_t hidden = args->hidden, time = args->time, row = row_of(w, r) - 1, width = saved_width(args);
-    const real *saved = (const real *)args->saved + row * width + u, *dgx = (const real *)w->grad->dgx + u;
+    const xph_rnn_args *args = now->args;
+    walk w = *now;
+    if (!weights_stay(args))
+        w.t--;
+    else if ((r += rows) >= w.streams)
+        r = 0, w.t--;
+    wishes all = {.rows = strip_rows(w.streams - r)};
+    if (w.t < 0 || u + P > args->hidden) return all;
+    int64_t hidden = args->hidden, time = args->time, row = row_of(&w, r), width = saved_width(args);
+    const real *saved = (const real *)args->saved + row * width + u, *dgx = (const real *)w.grad->dgx + u;
     for (int64_t g = 0; g < 4 * hidden; g += hidden) wish_for(&all, saved + g, time * width);
     for (int64_t g = 0; g < gates_of(args); g += hidden)
-        wish_for(&all, dgx + row * w->grad->lddgx + g, time * w->grad->lddgx);
-    wish_for(&all, (const real *)w->grad->dy + row * w->grad->lddy + u, time * w->grad->lddy);
-    wish_for(&all, w->before + row * hidden + u, time * hidden);
-    if (w->t == 1) return all;
+        wish_for(&all, dgx + row * w.grad->lddgx + g, time * w.grad->lddgx);
+    wish_for(&all, (const real *)w.grad->dy + row * w.grad->lddy + u, time * w.grad->lddy);
+    wish_for(&all, w.before + row * hidden + u, time * hidden);
+    if (w.t == 0) return all;
     wish_for(&all, (const real *)args->y + (row - 1) * args->ldy + u, time * args->ldy);
     if (args->kind == XPH_RNN_LSTM)
         wish_for(&all, saved - hidden, time * width); /* c of the frame before that */
@@ -174,12 +180,14 @@ static void frame_back(const walk *w)
 {
     int64_t hidden = w->args->hidden;
     size_t bytes = (size_t)hidden * sizeof(real);
-    for (int64_t r = 0; r < w->streams; r++) cell_back(w, r);
-    for (int64_t u = 0; u < hidden; u += P)
-        for (int64_t r = 0, rows; r < w->streams; r += rows) {
-            rows = strip_rows(w->streams - r);
-            back_strip(w, rows, r, u);
-        }
+    bool stay = weights_stay(w->args);
+    for (int64_t r = 0; r < w->streams && !stay; r++) cell_back(w, r);
+    for (place at = {0, 0}; at.r < w->streams;) {
+        int64_t rows = strip_rows(w->streams - at.r);
+        for (int64_t r = at.r; r < at.r + rows && stay && at.u == 0; r++) cell_back(w, r);
+        back_strip(w, rows, at.r, at.u);
+        at = next_place(w->args, w->streams, at, rows);
+    }
     for (int64_t r = 0; r < w->streams && w->args->reset; r++)
         if (w->args->reset[row_of(w, r)]) {
             memset(w->dh + r * hidden, 0, bytes);

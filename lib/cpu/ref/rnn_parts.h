@@ -37,6 +37,38 @@ XPH_INLINE int64_t next_streams(int64_t left)
     return blocks_of(left, blocks_of(left, MOST_STREAMS));
 }
 
+enum { STRIP = 6 }; /* rows of a strip at most */
+
+/* Rows of the next strip when so many are left, as even as they get. */
+XPH_INLINE int64_t strip_rows(int64_t left)
+{
+    return blocks_of(left, blocks_of(left, STRIP));
+}
+
+/* Strips of streams times panels of units, in the order in which they are taken: strip by strip while all weights stay
+ * in the second cache, which nothing that only passes through drives them out of then; else panel by panel, so that one
+ * panel of every gate stays. */
+typedef struct place {
+    int64_t r, u;
+} place;
+
+XPH_INLINE bool weights_stay(const xph_rnn_args *args)
+{
+    return gates_of(args) * args->hidden * (int64_t)sizeof(real) <= 1280 << 10;
+}
+
+/* The place after one with so many rows; r is `streams` when there is none in this frame. */
+XPH_INLINE place next_place(const xph_rnn_args *args, int64_t streams, place at, int64_t rows)
+{
+    if (weights_stay(args)) {
+        at.u += XPH_PANEL;
+        return at.u < args->hidden ? at : (place){at.r + rows, 0};
+    }
+    at.r += rows;
+    if (at.r < streams || at.u + XPH_PANEL >= args->hidden) return at;
+    return (place){0, at.u + XPH_PANEL};
+}
+
 /* ---- a register of units; count: how many of its lanes there are, VEC everywhere but at the end of a width that is
  * no multiple of it ---- */
 
@@ -92,7 +124,6 @@ XPH_INLINE void ask(wishes *all)
 /* ---- products ---- */
 
 enum {
-    STRIP = 6, /* rows at most */
     SUMS = VEC_BYTES == 64 ? 24 : 12,
     MOST_VECS = 4 /* registers of columns */
 };
@@ -196,12 +227,6 @@ static void strip_times_panel(int64_t rows, job j)
         j.start += done;
         if (j.add) j.add += done;
     }
-}
-
-/* Rows of the next strip when so many are left, as even as they get. */
-XPH_INLINE int64_t strip_rows(int64_t left)
-{
-    return blocks_of(left, blocks_of(left, STRIP));
 }
 
 #endif
