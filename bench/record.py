@@ -36,7 +36,8 @@ def bars_of(row):
     if "bar" in row:
         out.append("<= %s: %s (%.2f of it)" % (row["bar"], "met" if row["met"] else "**missed**", row["p50_ns"] / row["bar_ns"]))
     if "tail_bar" in row:
-        out.append("p99.9 <= %g x p50: %s (%.1f)" % (row["tail_bar"], "met" if row["tail_met"] else "**missed**", row["tail"]))
+        out.append("p99.9 <= %g x p50: %s (%.1f; of the floor %.1f)" % (
+            row["tail_bar"], "met" if row["tail_met"] else "**missed**", row["tail"], row.get("floor_tail", 0)))
     return "; ".join(out)
 
 

@@ -66,7 +66,7 @@ static bool tail_met(const bench_row *row)
 
 static void print_row(bench_report *report, const bench_row *row)
 {
-    char middle[24], low[24], high[24], tail[24], rate[32], share[64] = "", bar[128] = "";
+    char middle[24], low[24], high[24], tail[24], rate[32], share[64] = "", bar[160] = "";
     if (strcmp(report->last, row->subject) != 0) {
         printf("%s\n", row->subject);
         snprintf(report->last, sizeof report->last, "%s", row->subject);
@@ -79,6 +79,8 @@ static void print_row(bench_report *report, const bench_row *row)
     if (row->bar_tail > 0 && row->time.p50 > 0)
         snprintf(bar + strlen(bar), sizeof bar - strlen(bar), "  p99.9 <= %g x: %.1f, %s", row->bar_tail,
                  row->time.p999 / row->time.p50, tail_met(row) ? "met" : "MISSED");
+    if (row->floor_tail > 0)
+        snprintf(bar + strlen(bar), sizeof bar - strlen(bar), " (floor %.1f)", row->floor_tail);
     printf("  %-34s %-24s %11s [%s .. %s] p99.9 %s  %s  %s%s\n", row->what, row->how,
            in_units(middle, row->time.p50), in_units(low, row->time.p25), in_units(high, row->time.p75),
            in_units(tail, row->time.p999), rate, share, bar);
@@ -119,6 +121,7 @@ static json_t *row_json(const bench_row *row)
         json_object_set_new(json, "met", json_boolean(t->p50 <= row->bar_ns));
     }
     if (row->bar_tail > 0) {
+        if (row->floor_tail > 0) json_object_set_new(json, "floor_tail", number(row->floor_tail));
         json_object_set_new(json, "tail", number(t->p999 / t->p50));
         json_object_set_new(json, "tail_bar", number(row->bar_tail));
         json_object_set_new(json, "tail_met", json_boolean(tail_met(row)));

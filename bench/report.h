@@ -16,6 +16,7 @@ typedef struct bench_row {
     char floor_of[40]; /* "f32 multiply-adds", "reading 1.2 MB" */
     double bar_ns;     /* at most; 0: none */
     char bar[40];      /* "1.10 x floor", "2.5 us" */
+    double floor_tail; /* p99.9 / p50 of the floor, sampled call by call as well; 0: not so sampled */
     double bar_tail;   /* p99.9 at most so many times the median; 0: none */
     double items;      /* that one call works on; 0: does not apply */
     const char *item;  /* "flop", "byte", "frame", "element" */

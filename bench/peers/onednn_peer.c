@@ -62,8 +62,8 @@ static void reorder(const peer *p, dnnl_memory_t from, const_dnnl_memory_desc_t 
 }
 
 /* Floats of the case in the layout and type that a primitive asks for. */
-static dnnl_memory_t placed(const peer *p, float *data, int dims, const dnnl_dims_t dim, dnnl_format_tag_t tag,
-                            const_dnnl_memory_desc_t wanted)
+static dnnl_memory_t placed(const peer *p, float *data, int dims, const dnnl_dims_t dim,
+                            dnnl_format_tag_t tag, const_dnnl_memory_desc_t wanted)
 {
     dnnl_memory_desc_t plain = shape(dims, dim, dnnl_f32, tag);
     dnnl_memory_t from = memory(p, plain, data), to = memory(p, wanted, NULL);
@@ -121,19 +121,23 @@ static void recurrent(peer *p, int is_gru)
     step *s = &p->step[p->steps++];
     dnnl_dims_t layer = {1, 1, in}, iter = {1, 1, 1, h}, out = {1, 1, h}, bias = {1, 1, 4, h};
     dnnl_dims_t w_in = {1, 1, in, gates, h}, w_out = {1, 1, h, gates, h};
-    dnnl_memory_desc_t layer_md = shape(3, layer, p->type, dnnl_tnc), iter_md = shape(4, iter, p->type, dnnl_ldnc);
-    dnnl_memory_desc_t cell_md = shape(4, iter, dnnl_f32, dnnl_ldnc), out_md = shape(3, out, p->type, dnnl_tnc);
+    dnnl_memory_desc_t layer_md = shape(3, layer, p->type, dnnl_tnc),
+                       iter_md = shape(4, iter, p->type, dnnl_ldnc);
+    dnnl_memory_desc_t cell_md = shape(4, iter, dnnl_f32, dnnl_ldnc),
+                       out_md = shape(3, out, p->type, dnnl_tnc);
     dnnl_memory_desc_t in_md = shape(5, w_in, p->type, dnnl_format_tag_any);
     dnnl_memory_desc_t rec_md = shape(5, w_out, p->type, dnnl_format_tag_any);
     dnnl_memory_desc_t bias_md = shape(4, bias, dnnl_f32, dnnl_ldgo);
     if (is_gru)
         check(dnnl_lbr_gru_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference,
-                                                         dnnl_unidirectional_left2right, layer_md, iter_md, in_md, rec_md,
-                                                         bias_md, out_md, iter_md, 0, NULL), "gru");
+                                                         dnnl_unidirectional_left2right, layer_md, iter_md,
+                                                         in_md, rec_md, bias_md, out_md, iter_md, 0, NULL),
+              "gru");
     else
-        check(dnnl_lstm_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference,
-                                                      dnnl_unidirectional_left2right, layer_md, iter_md, cell_md, in_md,
-                                                      rec_md, NULL, NULL, bias_md, out_md, iter_md, cell_md, 0, NULL), "lstm");
+        check(dnnl_lstm_forward_primitive_desc_create(
+                  &pd, p->engine, dnnl_forward_inference, dnnl_unidirectional_left2right, layer_md, iter_md,
+                  cell_md, in_md, rec_md, NULL, NULL, bias_md, out_md, iter_md, cell_md, 0, NULL),
+              "lstm");
     check(dnnl_primitive_create(&s->primitive, pd), "recurrent primitive");
     float *w1 = load(p, "w_in", gates * h * in), *w2 = load(p, "w_out", gates * h * h);
     if (is_gru) {
@@ -165,14 +169,16 @@ static dnnl_memory_t product(peer *p, dnnl_memory_t x, int64_t in, const char *w
     step *s = &p->step[p->steps++];
     dnnl_dims_t src = {1, in}, weights = {h, in}, bias = {h}, dst = {1, h};
     dnnl_memory_desc_t dst_md = shape(2, dst, p->type, dnnl_nc);
-    check(dnnl_inner_product_forward_primitive_desc_create(
-              &pd, p->engine, dnnl_forward_inference, shape(2, src, p->type, dnnl_nc),
-              shape(2, weights, p->type, dnnl_format_tag_any), shape(1, bias, dnnl_f32, dnnl_x), dst_md, NULL),
+    check(dnnl_inner_product_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference,
+                                                           shape(2, src, p->type, dnnl_nc),
+                                                           shape(2, weights, p->type, dnnl_format_tag_any),
+                                                           shape(1, bias, dnnl_f32, dnnl_x), dst_md, NULL),
           "inner product");
     check(dnnl_primitive_create(&s->primitive, pd), "inner product");
     dnnl_memory_t y = memory(p, dst_md, NULL);
     give(s, DNNL_ARG_SRC, x);
-    give(s, DNNL_ARG_WEIGHTS, placed(p, load(p, w, h * in), 2, weights, dnnl_oi, wants(pd, DNNL_ARG_WEIGHTS)));
+    give(s, DNNL_ARG_WEIGHTS,
+         placed(p, load(p, w, h * in), 2, weights, dnnl_oi, wants(pd, DNNL_ARG_WEIGHTS)));
     give(s, DNNL_ARG_BIAS, memory(p, shape(1, bias, dnnl_f32, dnnl_x), load(p, b, h)));
     give(s, DNNL_ARG_DST, y);
     return y;
@@ -184,16 +190,19 @@ static void norm_and_swish(peer *p, dnnl_memory_t x)
     dnnl_dims_t dim = {1, p->hidden}, width = {p->hidden};
     dnnl_memory_desc_t md = shape(2, dim, p->type, dnnl_nc), vector = shape(1, width, dnnl_f32, dnnl_x);
     step *norm = &p->step[p->steps++];
-    check(dnnl_layer_normalization_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference, md, md, NULL, 1e-5f,
-                                                                 dnnl_use_scale | dnnl_use_shift, NULL), "layer norm");
+    check(dnnl_layer_normalization_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference, md,
+                                                                 md, NULL, 1e-5f,
+                                                                 dnnl_use_scale | dnnl_use_shift, NULL),
+          "layer norm");
     check(dnnl_primitive_create(&norm->primitive, pd), "layer norm");
     give(norm, DNNL_ARG_SRC, x);
     give(norm, DNNL_ARG_SCALE, memory(p, vector, load(p, "gain", p->hidden)));
     give(norm, DNNL_ARG_SHIFT, memory(p, vector, load(p, "shift", p->hidden)));
     give(norm, DNNL_ARG_DST, x);
     step *swish = &p->step[p->steps++];
-    check(dnnl_eltwise_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference, dnnl_eltwise_swish, md, md, 1, 0,
-                                                     NULL), "swish");
+    check(dnnl_eltwise_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference,
+                                                     dnnl_eltwise_swish, md, md, 1, 0, NULL),
+          "swish");
     check(dnnl_primitive_create(&swish->primitive, pd), "swish");
     give(swish, DNNL_ARG_SRC, x);
     give(swish, DNNL_ARG_DST, x);
@@ -214,7 +223,8 @@ static void run(void *arg)
 {
     peer *p = arg;
     for (int i = 0; i < p->steps; i++)
-        check(dnnl_primitive_execute(p->step[i].primitive, p->stream, p->step[i].args, p->step[i].arg), "execute");
+        check(dnnl_primitive_execute(p->step[i].primitive, p->stream, p->step[i].args, p->step[i].arg),
+              "execute");
     check(dnnl_stream_wait(p->stream), "wait");
 }
 

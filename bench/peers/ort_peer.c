@@ -17,8 +17,16 @@ typedef struct ort_base {
 
 /* Places in the table. */
 enum {
-    ERROR_MESSAGE = 2, CREATE_ENV = 3, CREATE_SESSION = 7, RUN = 9, CREATE_OPTIONS = 10, SET_OPTIMIZATION = 23,
-    SET_INTRA_THREADS = 24, SET_INTER_THREADS = 25, CREATE_TENSOR = 49, CREATE_MEMORY_INFO = 69
+    ERROR_MESSAGE = 2,
+    CREATE_ENV = 3,
+    CREATE_SESSION = 7,
+    RUN = 9,
+    CREATE_OPTIONS = 10,
+    SET_OPTIMIZATION = 23,
+    SET_INTRA_THREADS = 24,
+    SET_INTER_THREADS = 25,
+    CREATE_TENSOR = 49,
+    CREATE_MEMORY_INFO = 69
 };
 enum { LOG_ERROR = 3, OPTIMIZE_ALL = 99, FLOAT = 1, DEVICE_ALLOCATOR = 0, MEMORY_DEFAULT = 0 };
 
@@ -26,7 +34,7 @@ typedef struct tensor {
     char name[64], feeds[64];
     int64_t dim[4];
     size_t dims, count;
-    float *data[2];  /* outputs that are fed back: written and read in turn */
+    float *data[2]; /* outputs that are fed back: written and read in turn */
     void *value[2];
 } tensor;
 
@@ -53,8 +61,9 @@ static void check(const peer *p, void *status)
 static void run(void *arg)
 {
     peer *p = arg;
-    typedef void *(*run_fn)(void *session, const void *options, const char *const *in_names, const void *const *in,
-                            size_t ins, const char *const *out_names, size_t outs, void **out);
+    typedef void *(*run_fn)(void *session, const void *options, const char *const *in_names,
+                            const void *const *in, size_t ins, const char *const *out_names, size_t outs,
+                            void **out);
     run_fn go = (run_fn)(uintptr_t)p->api[RUN];
     check(p, go(p->session, NULL, p->in_name, p->in_value[p->turn], p->ins, p->out_name, p->outs,
                 p->out_value[p->turn]));
@@ -70,13 +79,14 @@ static void open_session(peer *p, const char *library, const char *graph)
     p->api = get_base()->get_api(13);
     if (!p->api) peer_fail("no interface of version 13");
     fprintf(stderr, "version %s\n", get_base()->version());
-    check(p, ((void *(*)(int, const char *, void **))(uintptr_t)p->api[CREATE_ENV])(LOG_ERROR, "bench", &env));
+    check(p,
+          ((void *(*)(int, const char *, void **))(uintptr_t)p->api[CREATE_ENV])(LOG_ERROR, "bench", &env));
     check(p, ((void *(*)(void **))(uintptr_t)p->api[CREATE_OPTIONS])(&options));
     check(p, ((void *(*)(void *, int))(uintptr_t)p->api[SET_OPTIMIZATION])(options, OPTIMIZE_ALL));
     check(p, ((void *(*)(void *, int))(uintptr_t)p->api[SET_INTRA_THREADS])(options, 1));
     check(p, ((void *(*)(void *, int))(uintptr_t)p->api[SET_INTER_THREADS])(options, 1));
-    check(p, ((void *(*)(const void *, const char *, const void *, void **))(uintptr_t)p->api[CREATE_SESSION])(
-                 env, graph, options, &p->session));
+    check(p, ((void *(*)(const void *, const char *, const void *, void **))(
+                  uintptr_t)p->api[CREATE_SESSION])(env, graph, options, &p->session));
 }
 
 static void parse(tensor *t, char *text)
@@ -95,10 +105,10 @@ static void parse(tensor *t, char *text)
 static void *make_value(const peer *p, void *info, const tensor *t, float *data)
 {
     void *value = NULL;
-    typedef void *(*make_fn)(const void *info, void *data, size_t bytes, const int64_t *shape, size_t dims, int type,
-                             void **value);
-    check(p, ((make_fn)(uintptr_t)p->api[CREATE_TENSOR])(info, data, t->count * sizeof *data, t->dim, t->dims, FLOAT,
-                                                         &value));
+    typedef void *(*make_fn)(const void *info, void *data, size_t bytes, const int64_t *shape, size_t dims,
+                             int type, void **value);
+    check(p, ((make_fn)(uintptr_t)p->api[CREATE_TENSOR])(info, data, t->count * sizeof *data, t->dim, t->dims,
+                                                         FLOAT, &value));
     return value;
 }
 
@@ -139,7 +149,8 @@ int main(int argc, char **argv)
         ++*count;
     }
     open_session(&p, argv[1], argv[2]);
-    check(&p, ((void *(*)(int, int, void **))(uintptr_t)p.api[CREATE_MEMORY_INFO])(DEVICE_ALLOCATOR, MEMORY_DEFAULT, &info));
+    check(&p, ((void *(*)(int, int, void **))(uintptr_t)p.api[CREATE_MEMORY_INFO])(DEVICE_ALLOCATOR,
+                                                                                   MEMORY_DEFAULT, &info));
     connect(&p, info, argv[3]);
     run(&p);
     for (size_t o = 0; o < p.outs; o++) {
