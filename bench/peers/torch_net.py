@@ -76,7 +76,8 @@ class Recurrent(nn.Module):
 class FeedForward(nn.Module):
     def __init__(self, w, name):
         super().__init__()
-        self.up, self.norm = linear(w[name + "up.weight"], w[name + "up.bias"]), norm(w[name + "up_norm.weight"], w[name + "up_norm.bias"])
+        self.up = linear(w[name + "up.weight"], w[name + "up.bias"])
+        self.norm = norm(w[name + "up_norm.weight"], w[name + "up_norm.bias"])
         self.down = linear(w[name + "down.weight"], w[name + "down.bias"])
 
     def forward(self, x):
