@@ -80,6 +80,29 @@ expect 1 "no .slp in empty" train --out v empty
 expect 2 "captain_falcon" train --character foxx --out v a.slp
 expect 1 "--split time holds out its end" train --held-out 0.2 --port 1 --out v a.slp
 
+# quantise: once, into another file, and only what is good enough
+expect 2 "--type wants int8 or bf16, not int4" quantize --type int4 --out q8 p
+expect 2 "--out FILE" quantize p
+expect 1 "is WEIGHTS itself" quantize --force --out p p
+expect 1 "--force replaces it" quantize --out t p
+expect 1 "that is no regular file" quantize --out both p
+expect 2 "0 to 1" quantize --least 99.5 --out q8 p packed
+expect 2 "no replays or corpus" quantize --least 0.5 --out q8 p
+expect 2 "--batch" quantize --batch -1 --out q8 p packed
+expect 0 "not calibrated" quantize --out q8 p
+expect 0 "matrices in int8, not compared" info q8
+expect 0 "agreement" quantize --force --out q8 p packed
+expect 0 "against weights" info q8
+expect 0 '"calibration":{"reference"' info q8 --json
+expect 0 '"weights":"f32"' info p --json
+expect 1 "quantise the model it was made of" quantize --out q88 q8
+expect 1 "train the model it was made of" train --init q8 --port 1 --updates 1 --out v a.slp
+expect 1 "this is a replay; quantize wants WEIGHTS first" quantize --out v a.slp p
+expect 1 "these are weights; WEIGHTS comes first" quantize --out v p p
+expect 1 "neither weights, corpus nor replay" quantize --out v nothing.slp
+expect 1 "--fake-quantize wants bf16, int8" train $small --fake-quantize int4 --updates 1 --out v a.slp
+[ -e v ] && complain "a refused quantize wrote a file"
+
 # play: who is there, and both agreements
 expect 1 "there is P1 fox human, P2 fox human" play p a.slp --port 3
 expect 1 "no player at --opponent 4" play p a.slp --opponent 4

@@ -57,6 +57,17 @@ object version stage
 json corpus --out drill.corpus --port 1 drill.slp
 json train --quiet --port 1 --blocks gru --hidden 16 --epochs 1 --time 30 --batch 4 --log log.jsonl --out policy.safetensors drill.corpus
 json info policy.safetensors
+json quantize --type int8 --out int8.safetensors policy.safetensors --port 1 drill.slp
+object weights type bytes bytes_before calibration
+json quantize --type bf16 --out bf16.safetensors policy.safetensors
+for file in int8.safetensors bf16.safetensors; do
+  json info $file
+  object weights tensors parameters
+  json eval $file --port 1 drill.corpus
+  json play $file drill.slp --port 1
+done
+[ "$(wc -c <int8.safetensors)" -lt "$(wc -c <policy.safetensors)" ] || complain "int8 weights are not smaller"
+json train --quiet --port 1 --init policy.safetensors --fake-quantize int8 --updates 2 --out tuned.safetensors drill.corpus
 json info drill.corpus
 json info drill.slp
 json eval policy.safetensors --port 1 drill.slp

@@ -316,6 +316,54 @@ static void play_is_near(void **state)
     }
 }
 
+/* A context that may use no more than this. */
+static exphil_context *limited(const char *isa, int32_t threads)
+{
+    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_context *made = NULL;
+    config.cpu_isa = isa;
+    config.threads = threads;
+    return exphil_context_create(&config, &made, NULL) == EXPHIL_OK ? made : NULL;
+}
+
+/* Rounded anew on every level: the same weights, and the same logits played with them. */
+static void bits_are_the_same_everywhere(void **state)
+{
+    (void)state;
+    static const char *const levels[] = {"ref", "avx2", "avx512", NULL};
+    for (int p = 0; p < PATTERNS; p++)
+        for (int t = 0; t < 2; t++) {
+            exphil_model *model = plain(patterns[p]), *quantized = rounded(model, types[t]);
+            play_frames *frames = play_frames_make(model, STREAMS, FRAMES, 7);
+            float *want = play(quantized, frames);
+            size_t bytes;
+            assert_ok(exphil_model_save(model, test_path("plain"), NULL));
+            char *file = test_read(test_path("plain"), &bytes);
+            for (int i = 0; i < 8; i++) {
+                exphil_context *there = limited(levels[i / 2], i % 2 ? 3 : 1);
+                exphil_model *same = NULL;
+                if (!there) {
+                    print_message("SKIPPED: this processor has no %s\n", levels[i / 2]);
+                    continue;
+                }
+                assert_ok(exphil_model_load_memory(there, file, bytes, &same, NULL));
+                exphil_model *again = rounded(same, types[t]);
+                assert_true(info_of(again).weights_hash == info_of(quantized).weights_hash);
+                float *got = play(again, frames);
+                assert_memory_equal(got, want, (size_t)(FRAMES * STREAMS * frames->logits) * sizeof *got);
+                free(got);
+                exphil_model_destroy(again);
+                exphil_model_destroy(same);
+                exphil_context_destroy(there);
+            }
+            free(file);
+            free(want);
+            play_frames_free(frames);
+            exphil_model_destroy(quantized);
+            exphil_model_destroy(model);
+        }
+}
+
 /* ---- files --------------------------------------------------------------------------------------------------- */
 
 static exphil_model *load(const char *path)
@@ -812,6 +860,7 @@ int main(void)
         cmocka_unit_test(too_large_to_round),
         cmocka_unit_test(weights_stay),
         cmocka_unit_test(play_is_near),
+        cmocka_unit_test(bits_are_the_same_everywhere),
         cmocka_unit_test(files_bring_back_the_same_bits),
         cmocka_unit_test(odd_rows_come_back),
         cmocka_unit_test(files_are_smaller),
