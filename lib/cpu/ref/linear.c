@@ -60,6 +60,31 @@ static void strip_times_panel(int64_t rows, int64_t columns, tile_job *job)
     }
 }
 
+#if VEC_BYTES == 64
+/* One row times two whole panels: their sums do not wait for each other. */
+static void row_times_pair(const tile_job *job)
+{
+    enum { VECS = P / VEC };
+    const real *b = job->b, *other = b + job->depth * P;
+    vec sum[2 * VECS];
+    XPH_UNROLL
+    for (int c = 0; c < 2 * VECS; c++) sum[c] = job->start ? vec_load(job->start + c * VEC) : vec_all(R(0.0));
+    for (int64_t k = 0; k < job->depth; k++, b += P, other += P) {
+        vec x = vec_all(job->a[k]);
+        XPH_UNROLL
+        for (int c = 0; c < VECS; c++) {
+            sum[c] = vec_fma(x, vec_load(b + c * VEC), sum[c]);
+            sum[VECS + c] = vec_fma(x, vec_load(other + c * VEC), sum[VECS + c]);
+        }
+    }
+    XPH_UNROLL
+    for (int c = 0; c < 2 * VECS; c++) {
+        if (job->add) sum[c] += vec_load(job->add + c * VEC);
+        vec_store(job->to + c * VEC, sum[c]);
+    }
+}
+#endif
+
 /* ---- packed ---- */
 
 typedef struct range {
@@ -80,6 +105,21 @@ static void job_at(const xph_linear_args *a, int64_t row, int64_t panel, tile_jo
     job->ld = a->ldy;
     job->add = residual ? residual + row * a->ldr + column : NULL;
     job->ld_add = a->ldr;
+}
+
+/* One row: panels two by two; returns how many are done. */
+static int64_t row_alone(const xph_linear_args *a, range r)
+{
+    int64_t panel = r.panel;
+    (void)a;
+#if VEC_BYTES == 64
+    for (; panel + 2 <= r.panel + r.panels && (panel + 2) * P <= a->out; panel += 2) {
+        tile_job job;
+        job_at(a, r.row, panel, &job);
+        row_times_pair(&job);
+    }
+#endif
+    return panel - r.panel;
 }
 
 /* All rows pass panel after panel; each strip asks for its share of the next one. */
@@ -122,11 +162,16 @@ static void rows_outside(const xph_linear_args *a, range r)
 static void packed_run(const xph_linear_args *a, range r)
 {
     int64_t most = int_max(1, GROUP_BYTES / int_max(1, P * a->in * (int64_t)sizeof(real)));
-    int64_t group = blocks_of(r.panels, blocks_of(r.panels, most));
+    if (r.rows == 1) {
+        int64_t done = row_alone(a, r);
+        r.panel += done;
+        r.panels -= done;
+    }
     if (a->rows <= FEW_ROWS) {
         panels_outside(a, r);
         return;
     }
+    int64_t group = blocks_of(r.panels, blocks_of(r.panels, most));
     for (int64_t done = 0; done < r.panels; done += group)
         rows_outside(a, (range){r.row, r.rows, r.panel + done, int_min(group, r.panels - done)});
 }
@@ -205,11 +250,13 @@ static void linear_run(const void *args, int64_t begin, int64_t end)
         turning_run(a, r);
 }
 
+/* clang-format off */
 const xph_candidate XPH_LIST(linear)[] = {
-    XPH_NARROW_LINEAR{
-        .name = XPH_LABEL("linear"), .accepts = linear_plain_accepts, .phase = {{linear_items, linear_run}}},
+    XPH_NARROW_LINEAR
+    {.name = XPH_LABEL("linear"), .accepts = linear_plain_accepts, .phase = {{linear_items, linear_run}}},
     XPH_LIST_END,
 };
+/* clang-format on */
 
 /* ---- packing ---- */
 
@@ -227,8 +274,10 @@ static void pack_run(const void *args, int64_t begin, int64_t end)
                      (real *)a->packed + panel * P * a->in);
 }
 
+/* clang-format off */
 const xph_candidate XPH_LIST(linear_pack)[] = {
-    XPH_NARROW_PACK{
-        .name = XPH_LABEL("linear_pack"), .accepts = pack_plain_accepts, .phase = {{pack_items, pack_run}}},
+    XPH_NARROW_PACK
+    {.name = XPH_LABEL("linear_pack"), .accepts = pack_plain_accepts, .phase = {{pack_items, pack_run}}},
     XPH_LIST_END,
 };
+/* clang-format on */

@@ -14,8 +14,11 @@
 enum {
     P = XPH_PANEL,
     SUM_ROWS = 512 / (int)sizeof(real),
-    CHUNK = 32 * STRIP, /* outputs packed together */
-    GROUP = 2,          /* panels of inputs of an item */
+    CHUNK = 48 * STRIP,                /* outputs packed together */
+    DIRECT = 2048 / (int)sizeof(real), /* rows of x not further apart need no copy */
+    DW_BYTES = 800 << 10,              /* of dw that stay in the second level cache while all rows pass */
+    GROUP = 2,                         /* panels of inputs of an item */
+    ITEMS = 8,                         /* at least, where there is so much */
     SPAN = SUM_ROWS / TILE_STEPS * LINE
 };
 
@@ -87,8 +90,10 @@ typedef struct cut {
 
 static cut cut_of(const xph_linear_grad_args *a)
 {
-    int64_t strips = blocks_of(a->out, STRIP), chunks = blocks_of(strips, CHUNK / STRIP);
-    cut c = {blocks_of(strips, int_max(1, chunks)), 0, blocks_of(a->in, GROUP * P)};
+    int64_t strips = blocks_of(a->out, STRIP), groups = blocks_of(a->in, GROUP * P), chunks;
+    chunks = int_max(blocks_of(strips, CHUNK / STRIP),
+                     int_min(blocks_of(strips, CHUNK / STRIP / 3), blocks_of(ITEMS, int_max(1, groups))));
+    cut c = {blocks_of(strips, int_max(1, chunks)), 0, groups};
     c.chunks = blocks_of(strips, int_max(1, c.strips));
     return c;
 }
@@ -206,10 +211,16 @@ static void chunk_times_panel(const walk *w, place at, const real *dy, real *pan
     int64_t rows = rows_of(w, at.row), column = at.panel * P, columns = int_min(P, a->in - column);
     int64_t output = at.chunk * w->cut.strips * STRIP, end = output + outputs_of(w, at.chunk);
     tile_job job = {.lda = CHUNK, .depth = rows, .ld = a->in, .ld_add = a->in};
-    panel_straight((const real *)a->x + at.row * a->ldx + column, a->ldx, rows, columns, panel);
+    const real *x = (const real *)a->x + at.row * a->ldx + column;
+    job.ldb = a->ldx;
+    if (columns < P || a->ldx > DIRECT) {
+        panel_straight(x, a->ldx, rows, columns, panel);
+        x = panel;
+        job.ldb = P;
+    }
     for (; output < end; output += STRIP, dy += STRIP) {
         job.a = dy;
-        job.b = panel;
+        job.b = x;
         job.to = (real *)a->dw + output * a->in + column;
         job.add = job.to;
         job.next = share_of(next);
@@ -217,7 +228,7 @@ static void chunk_times_panel(const walk *w, place at, const real *dy, real *pan
     }
 }
 
-static void dw_run(const xph_linear_grad_args *a, int64_t begin, int64_t end)
+static void dw_part(const xph_linear_grad_args *a, int64_t begin, int64_t end)
 {
     const walk w = {a, cut_of(a), begin, end};
     _Alignas(64) real dy[SUM_ROWS * CHUNK], panel[SUM_ROWS * P];
@@ -228,6 +239,17 @@ static void dw_run(const xph_linear_grad_args *a, int64_t begin, int64_t end)
             for (int64_t p = first_panel(&w, chunk); p < end_panel(&w, chunk); p++)
                 chunk_times_panel(&w, (place){row, chunk, p}, dy, panel, &next);
         }
+    }
+}
+
+/* So many chunks at a time that their dw stays in the second level cache. */
+static void dw_run(const xph_linear_grad_args *a, int64_t begin, int64_t end)
+{
+    cut c = cut_of(a);
+    int64_t bytes = c.strips * STRIP * a->in * (int64_t)sizeof(real), most = int_max(1, DW_BYTES / bytes);
+    for (int64_t next; begin < end; begin = next) {
+        next = int_min(end, (begin / c.groups + most) * c.groups);
+        dw_part(a, begin, next);
     }
 }
 

@@ -48,6 +48,7 @@ typedef struct tile_job {
     const real *add; /* NULL: nothing; may be `to` */
     int64_t ld_add;
     ahead next;
+    int64_t ldb; /* of b, for a turned: its rows may lie apart */
 } tile_job;
 
 typedef void (*tile_fn)(const tile_job *job);
@@ -65,21 +66,40 @@ typedef void (*tile_fn)(const tile_job *job);
 #  define TILE_FMA(sum, x, column) sum = vec_fma(x, column, sum)
 #endif
 
-/* One step of the depth. a: the rows 0 and 3. */
+/* One step of the depth: the fewer of rows and columns are held, the others pass. a: the rows 0 and 3. */
 XPH_INLINE void tile_step(const int rows, const int vecs, const bool turned, const real *const *a,
                           int64_t lda, int64_t k, const real *b, vec *sum)
 {
-    vec column[1 << (TILE_WIDTHS - 1)];
+    vec held[STRIP];
+    if (rows == 1) { /* every column is used once, where it is loaded */
+        held[0] = vec_all(turned ? a[0][k * lda] : a[0][k]);
+        XPH_UNROLL
+        for (int c = 0; c < vecs; c++) sum[c] = vec_fma(held[0], vec_load(b + c * VEC), sum[c]);
+        return;
+    }
+    if (rows < vecs) {
+        XPH_UNROLL
+        for (int r = 0; r < rows; r++)
+            held[r] = vec_all(turned ? a[0][k * lda + r] : a[r / 3][r % 3 * lda + k]);
+        XPH_UNROLL
+        for (int c = 0; c < vecs; c++) {
+            vec column = vec_load(b + c * VEC);
+            TILE_HOLD(column);
+            XPH_UNROLL
+            for (int r = 0; r < rows; r++) TILE_FMA(sum[r * vecs + c], held[r], column);
+        }
+        return;
+    }
     XPH_UNROLL
     for (int c = 0; c < vecs; c++) {
-        column[c] = vec_load(b + c * VEC);
-        TILE_HOLD(column[c]);
+        held[c] = vec_load(b + c * VEC);
+        TILE_HOLD(held[c]);
     }
     XPH_UNROLL
     for (int r = 0; r < rows; r++) {
         vec x = vec_all(turned ? a[0][k * lda + r] : a[r / 3][r % 3 * lda + k]);
         XPH_UNROLL
-        for (int c = 0; c < vecs; c++) TILE_FMA(sum[r * vecs + c], x, column[c]);
+        for (int c = 0; c < vecs; c++) TILE_FMA(sum[r * vecs + c], x, held[c]);
     }
 }
 
@@ -136,18 +156,24 @@ XPH_INLINE void tile_ask(const int rows, const int lines, const tile_job *job, i
 XPH_INLINE void tile(const int rows, const int vecs, const bool turned, const tile_job *job)
 {
     const int lines = (vecs * VEC + LINE - 1) / LINE;
-    const int64_t depth = job->depth, lda = job->lda;
+    const int64_t depth = job->depth, lda = job->lda, ldb = turned ? job->ldb : XPH_PANEL;
     const real *const a[2] = {job->a, job->a + (!turned && rows > 3 ? 3 * lda : 0)}, *b = job->b;
     vec sum[TILE_SUMS];
     int64_t k = 0;
     tile_start(rows, vecs, job, sum);
-    for (; k + TILE_STEPS <= depth; k += TILE_STEPS) {
-        tile_ask(rows, lines, job, k);
-        XPH_UNROLL
-        for (int step = 0; step < TILE_STEPS; step++, b += XPH_PANEL)
-            tile_step(rows, vecs, turned, a, lda, k + step, b, sum);
+    /* few rows wait for b alone: a short loop, which the processor reads ahead of */
+    for (; (rows > 3 || VEC_BYTES < 64) && k + TILE_STEPS <= depth; k += TILE_STEPS) {
+        if (rows > 3) tile_ask(rows, lines, job, k);
+        if (turned) { /* rows that lie apart have no addresses ready made */
+            for (int step = 0; step < TILE_STEPS; step++, b += ldb)
+                tile_step(rows, vecs, turned, a, lda, k + step, b, sum);
+        } else {
+            XPH_UNROLL
+            for (int step = 0; step < TILE_STEPS; step++, b += ldb)
+                tile_step(rows, vecs, turned, a, lda, k + step, b, sum);
+        }
     }
-    for (; k < depth; k++, b += XPH_PANEL) tile_step(rows, vecs, turned, a, lda, k, b, sum);
+    for (; k < depth; k++, b += ldb) tile_step(rows, vecs, turned, a, lda, k, b, sum);
     tile_end(rows, vecs, job, sum);
 }
 
@@ -162,7 +188,7 @@ XPH_INLINE int tile_width(int64_t rows, int64_t columns)
 /* Rows of the next tile when so many are left: as even as can be. */
 XPH_INLINE int64_t tile_rows(int64_t left)
 {
-    return blocks_of(left, blocks_of(left, STRIP));
+    return left <= STRIP ? left : blocks_of(left, blocks_of(left, STRIP));
 }
 
 /* A tile of which only `columns` exist. */
