@@ -79,7 +79,7 @@ typedef struct softmax {
 } softmax;
 
 /* Products become exponentials, 0 up to whole lanes; bias: of the first of the keys. */
-static void exponentials(real *s, int64_t count, real scale, const real *bias, real *most, real *sum)
+ATTENTION_APART void exponentials(real *s, int64_t count, real scale, const real *bias, real *most, real *sum)
 {
     int64_t all = whole_lanes(count);
     vec factor = vec_all(scale), large[LANE_VECS], total[LANE_VECS];
@@ -126,7 +126,7 @@ static void finish_softmax(const view *v, int64_t t, int64_t rows, softmax *of)
 /* ---- plain ---- */
 
 /* to[i] = a.k[i] for keys that lie evenly; to has room for whole lanes. */
-static void dots(const real *a, const real *k, int64_t stride, int64_t count, int64_t wide, real *to)
+ATTENTION_APART void dots(const real *a, const real *k, int64_t stride, int64_t count, int64_t wide, real *to)
 {
     int64_t i = 0;
     for (; i + KEYS <= count; i += KEYS) dots_of_group(a, k + i * stride, stride, KEYS - 1, wide, to + i);
@@ -278,24 +278,24 @@ static bool tiled_accepts(const void *given)
 }
 
 /* The keys of `d` begin with `oldest`; `next` is what comes after v. */
-XPH_INLINE void tile_forward(const view *v, const view *next, const int rows, const tile *a, const desk *d,
-                             int64_t oldest)
+static void tile_forward(const view *v, const view *next, const tile *a, const desk *d, int64_t oldest)
 {
     const xph_attention_args *args = v->args;
     const real *keys = d->k + (a->base - oldest) * v->wide, *values = d->v + (a->base - oldest) * v->wide;
     real *y = (real *)args->y + (v->stream * args->time + a->t) * args->ldy + v->head * args->dim;
     softmax of;
-    for (int r = 0; r < rows; r++) {
-        int64_t first = a->first[r], count = a->last + r - first + 1;
-        real *s = d->scores + r * d->ld + first;
+    for (int r = 0; r < a->rows; r++) {
         ask_for_frame(next, a->t + r);
-        row_to_lanes(v, query_at(v, a->t + r), d->q);
-        dots_dense(d->q, keys + first * v->wide, count, v->wide, s);
-        exponentials(s, count, v->scale, d->bias + bias_at(v, a->t + r, a->base + first), of.most + r,
-                     of.total + r);
+        row_to_lanes(v, query_at(v, a->t + r), d->q + r * v->wide);
     }
-    finish_softmax(v, a->t, rows, &of);
-    weigh_all(v, rows, a, (weights){d->scores, d->ld}, values, of.factor, y, args->ldy);
+    dots_of_tile(a, d->q, keys, v->wide, d->scores, d->ld);
+    for (int r = 0; r < a->rows; r++) {
+        int64_t first = a->first[r], bias = bias_at(v, a->t + r, a->base + first);
+        exponentials(d->scores + r * d->ld + first, a->last + r - first + 1, v->scale, d->bias + bias,
+                     of.most + r, of.total + r);
+    }
+    finish_softmax(v, a->t, a->rows, &of);
+    weigh_all(v, a, (weights){d->scores, d->ld}, values, of.factor, y, args->ldy);
 }
 
 static void tiled_run(const void *given, int64_t begin, int64_t end)
@@ -311,10 +311,7 @@ static void tiled_run(const void *given, int64_t begin, int64_t end)
             keys_to_lanes(&v, oldest, last, d.k, d.v);
             for (int64_t t = from; t < last;) {
                 tile a = tile_of(&v, t, last, &start);
-                if (a.rows == FRAMES)
-                    tile_forward(&v, &next, FRAMES, &a, &d, oldest);
-                else
-                    tile_forward(&v, &next, 1, &a, &d, oldest);
+                tile_forward(&v, &next, &a, &d, oldest);
                 t += a.rows;
             }
         }

@@ -71,8 +71,8 @@ XPH_INLINE real *dq_at(const xph_attention_grad_args *grad, const view *v, int64
 /* ---- one frame: p and ds of the keys it sees ---- */
 
 /* s: products with queries become p; ds: products of values with dy become scale times the gradient of the score. */
-static void frame_back(real *s, real *ds, int64_t count, real scale, real lse, real along, const real *bias,
-                       real *dbias)
+ATTENTION_APART void frame_back(real *s, real *ds, int64_t count, real scale, real lse, real along,
+                                const real *bias, real *dbias)
 {
     int64_t all = whole_lanes(count);
     vec factor = vec_all(scale), whole = vec_all(lse), straight = vec_all(along);
@@ -110,7 +110,10 @@ XPH_INLINE void spread(const int rows, const int vecs, const tile *a, weights p,
     int64_t i = 0, last = a->last;
     vec row[FRAMES * VECS];
     XPH_UNROLL
-    for (int n = 0; n < rows * vecs; n++) row[n] = vec_load(x + n / vecs * ld + n % vecs * VEC);
+    for (int r = 0; r < rows; r++) {
+        XPH_UNROLL
+        for (int c = 0; c < vecs; c++) row[r * vecs + c] = vec_load(x + r * ld + c * VEC);
+    }
     if (a->moves) {
         XPH_UNROLL
         for (int r = 0; r < rows - 1; r++) spread_key(0, r + 1, vecs, p, r, row, to + r * ld);
@@ -121,15 +124,26 @@ XPH_INLINE void spread(const int rows, const int vecs, const tile *a, weights p,
     for (int r = 1; r < rows; r++) spread_key(r, rows, vecs, p, last + r, row, to + (last + r) * ld);
 }
 
-XPH_INLINE void spread_all(const view *v, const int rows, const tile *a, weights p, const real *x, real *to)
+#define SPREAD(name, rows, vecs)                                                                             \
+  ATTENTION_APART void name(const tile *a, weights p, const real *x, real *to, int64_t ld)                   \
+  {                                                                                                          \
+    spread(rows, vecs, a, p, x, to, ld);                                                                     \
+  }
+SPREAD(spread_wide, FRAMES, VECS)
+SPREAD(spread_thin, FRAMES, 1)
+SPREAD(spread_wide_frame, 1, VECS)
+SPREAD(spread_thin_frame, 1, 1)
+
+static void spread_all(const view *v, const tile *a, weights p, const real *x, real *to)
 {
     int64_t column = 0;
     for (; column + VECS * VEC <= v->wide; column += VECS * VEC)
-        spread(rows, VECS, a, p, x + column, to + column, v->wide);
-    for (; column < v->wide; column += VEC) spread(rows, 1, a, p, x + column, to + column, v->wide);
+        (a->rows == 1 ? spread_wide_frame : spread_wide)(a, p, x + column, to + column, v->wide);
+    for (; column < v->wide; column += VEC)
+        (a->rows == 1 ? spread_thin_frame : spread_thin)(a, p, x + column, to + column, v->wide);
 }
 
-static void ask_for_back(const xph_attention_grad_args *grad, const view *v, int64_t t)
+XPH_INLINE void ask_for_back(const xph_attention_grad_args *grad, const view *v, int64_t t)
 {
     int64_t row = row_of(v, t), column = v->head * v->args->dim;
     ask_for_frame(v, t);
@@ -139,31 +153,34 @@ static void ask_for_back(const xph_attention_grad_args *grad, const view *v, int
 }
 
 /* What d keeps per key begins with `oldest`; `next` is what comes after v. */
-XPH_INLINE void tile_back(const xph_attention_grad_args *grad, const view *v, const view *next,
-                          const int rows, const tile *a, const desk *d, int64_t oldest)
+static void tile_back(const xph_attention_grad_args *grad, const view *v, const view *next, const tile *a,
+                      const desk *d, int64_t oldest)
 {
     const xph_attention_args *args = v->args;
     int64_t wide = v->wide, at = (a->base - oldest) * wide;
     const real one[FRAMES] = {R(1.0), R(1.0), R(1.0), R(1.0), R(1.0), R(1.0)};
-    for (int r = 0; r < rows; r++) {
-        int64_t first = a->first[r], count = a->last + r - first + 1, t = a->t + r, row = row_of(v, t);
-        int64_t bias = bias_at(v, t, a->base + first);
-        real *q = d->q + r * wide, *dy = d->dy + r * wide, *p = d->p + r * d->ld + first, along;
-        real *ds = d->ds + r * d->ld + first;
+    real along[FRAMES];
+    for (int r = 0; r < a->rows; r++) {
+        int64_t t = a->t + r, row = row_of(v, t);
+        real *q = d->q + r * wide, *dy = d->dy + r * wide;
         ask_for_back(grad, next, t);
         row_to_lanes(v, (const real *)args->y + row * args->ldy + v->head * args->dim, q);
         row_to_lanes(v, (const real *)grad->dy + row * grad->lddy + v->head * args->dim, dy);
-        along = lane_dot(q, dy, wide);
+        along[r] = lane_dot(q, dy, wide);
         row_to_lanes(v, query_at(v, t), q);
-        dots_dense(q, d->k + at + first * wide, count, wide, p);
-        dots_dense(dy, d->v + at + first * wide, count, wide, ds);
-        frame_back(p, ds, count, v->scale, ((const real *)args->saved)[row * args->heads + v->head], along,
+    }
+    dots_of_tile(a, d->q, d->k + at, wide, d->p, d->ld);
+    dots_of_tile(a, d->dy, d->v + at, wide, d->ds, d->ld);
+    for (int r = 0; r < a->rows; r++) {
+        int64_t first = a->first[r], t = a->t + r, bias = bias_at(v, t, a->base + first);
+        frame_back(d->p + r * d->ld + first, d->ds + r * d->ld + first, a->last + r - first + 1, v->scale,
+                   ((const real *)args->saved)[row_of(v, t) * args->heads + v->head], along[r],
                    d->bias + bias, d->dbias + bias);
     }
     const weights p = {d->p, d->ld}, ds = {d->ds, d->ld};
-    weigh_all(v, rows, a, ds, d->k + at, one, dq_at(grad, v, a->t), grad->lddqkv);
-    spread_all(v, rows, a, ds, d->q, d->dk + at);
-    spread_all(v, rows, a, p, d->dy, d->dv + at);
+    weigh_all(v, a, ds, d->k + at, one, dq_at(grad, v, a->t), grad->lddqkv);
+    spread_all(v, a, ds, d->q, d->dk + at);
+    spread_all(v, a, p, d->dy, d->dv + at);
 }
 
 /* ---- parts of the frames ---- */
@@ -200,10 +217,7 @@ static void part_back(const xph_attention_grad_args *grad, const view *v, const 
     take_gradients(grad, v, d, oldest, from, last);
     for (int64_t t = from; t < last;) {
         tile a = tile_of(v, t, last, start);
-        if (a.rows == FRAMES)
-            tile_back(grad, v, next, FRAMES, &a, d, oldest);
-        else
-            tile_back(grad, v, next, 1, &a, d, oldest);
+        tile_back(grad, v, next, &a, d, oldest);
         t += a.rows;
     }
     give_gradients(grad, v, d, oldest, last);

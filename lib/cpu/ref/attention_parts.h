@@ -17,9 +17,12 @@ enum {
     FRAMES = 6, /* of a tile: with VECS registers of columns they fill those there are */
     VECS = VEC_BYTES == 64 ? 4 : 2,
     KEYS = VEC_BYTES == 64 ? 16 : 8, /* whose products are made together */
-    PART = 64                        /* frames that share one copy of their keys, at least */
+    KEY_BLOCK = 64,
+    PART = 64 /* frames that share one copy of their keys, at least */
 };
-#define LANE_VECS (LANES / (int)VEC)
+/* Loops that need all registers are not to be merged with what surrounds them. */
+#define ATTENTION_APART static __attribute__((noinline))
+#define LANE_VECS       (LANES / (int)VEC)
 
 XPH_INLINE int64_t whole_lanes(int64_t count)
 {
@@ -327,7 +330,7 @@ XPH_INLINE void dots_of_group(const real *a, const real *k, int64_t stride, int6
 
 /* to[i] = a.k[i] for rows of whole lanes behind each other. There is room for whole lanes in `to`, and for KEYS rows more in
  * k: whatever stands there becomes numbers that nobody reads. */
-static void dots_dense(const real *a, const real *k, int64_t count, int64_t wide, real *to)
+ATTENTION_APART void dots_dense(const real *a, const real *k, int64_t count, int64_t wide, real *to)
 {
     for (int64_t i = 0; i < count; i += KEYS) {
         if (wide == 64)
@@ -372,6 +375,19 @@ typedef struct weights {
     int64_t ld;
 } weights;
 
+/* to[r][i] = x[r].k[i] for what frame r sees; x in whole lanes, room as in dots_dense. A block of keys stays in the first
+ * cache for all frames. */
+static void dots_of_tile(const tile *a, const real *x, const real *k, int64_t wide, real *to, int64_t ld)
+{
+    for (int64_t from = 0; from <= a->last; from += KEY_BLOCK)
+        for (int64_t r = 0; r < a->rows; r++) {
+            int64_t begin = a->first[r] + from, end = a->last + r + 1;
+            if (from + KEY_BLOCK <= a->last) end = int_min(end, begin + KEY_BLOCK);
+            if (begin < end)
+                dots_dense(x + r * wide, k + begin * wide, end - begin, wide, to + r * ld + begin);
+        }
+}
+
 XPH_INLINE void weigh_key(const int from, const int rows, const int vecs, weights p, int64_t i, const real *x,
                           vec *sum)
 {
@@ -410,36 +426,47 @@ XPH_INLINE void give_part(real *to, vec v, int64_t count)
         memcpy(to, &v, (size_t)count * sizeof(real));
 }
 
-/* to[r] = factor[r] times what weigh gives, dim columns, rows ld apart */
-XPH_INLINE void weigh_all(const view *v, const int rows, const tile *a, weights p, const real *x,
-                          const real *factor, real *to, int64_t ld)
+/* to[r] = factor[r] times what weigh gives, of `columns` columns; rows ld apart */
+XPH_INLINE void weigh_columns(const int rows, const int vecs, const tile *a, weights p, const real *x,
+                              int64_t stride, const real *factor, real *to, int64_t ld, int64_t columns)
+{
+    vec sum[FRAMES * VECS];
+    XPH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        XPH_UNROLL
+        for (int c = 0; c < vecs; c++) sum[r * vecs + c] = vec_all(R(0.0));
+    }
+    weigh(rows, vecs, a, p, x, stride, sum);
+    XPH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        XPH_UNROLL
+        for (int c = 0; c < vecs; c++)
+            give_part(to + r * ld + c * VEC, sum[r * vecs + c] * vec_all(factor[r]), columns - c * VEC);
+    }
+}
+
+#define WEIGH(name, rows, vecs)                                                                              \
+  ATTENTION_APART void name(const tile *a, weights p, const real *x, int64_t stride, const real *factor,     \
+                            real *to, int64_t ld, int64_t columns)                                           \
+  {                                                                                                          \
+    weigh_columns(rows, vecs, a, p, x, stride, factor, to, ld, columns);                                     \
+  }
+WEIGH(weigh_wide, FRAMES, VECS)
+WEIGH(weigh_thin, FRAMES, 1)
+WEIGH(weigh_wide_frame, 1, VECS)
+WEIGH(weigh_thin_frame, 1, 1)
+
+/* The same of dim columns. */
+static void weigh_all(const view *v, const tile *a, weights p, const real *x, const real *factor, real *to,
+                      int64_t ld)
 {
     int64_t dim = v->args->dim, column = 0;
-    for (; column + VECS * VEC <= v->wide; column += VECS * VEC) {
-        vec sum[FRAMES * VECS];
-        XPH_UNROLL
-        for (int r = 0; r < rows; r++) {
-            XPH_UNROLL
-            for (int c = 0; c < VECS; c++) sum[r * VECS + c] = vec_all(R(0.0));
-        }
-        weigh(rows, VECS, a, p, x + column, v->wide, sum);
-        XPH_UNROLL
-        for (int r = 0; r < rows; r++) {
-            XPH_UNROLL
-            for (int c = 0; c < VECS; c++)
-                give_part(to + r * ld + column + c * VEC, sum[r * VECS + c] * vec_all(factor[r]),
-                          dim - column - c * VEC);
-        }
-    }
-    for (; column < v->wide; column += VEC) {
-        vec sum[FRAMES];
-        XPH_UNROLL
-        for (int i = 0; i < rows; i++) sum[i] = vec_all(R(0.0));
-        weigh(rows, 1, a, p, x + column, v->wide, sum);
-        XPH_UNROLL
-        for (int r = 0; r < rows; r++)
-            give_part(to + r * ld + column, sum[r] * vec_all(factor[r]), dim - column);
-    }
+    for (; column + VECS * VEC <= v->wide; column += VECS * VEC)
+        (a->rows == 1 ? weigh_wide_frame : weigh_wide)(a, p, x + column, v->wide, factor, to + column, ld,
+                                                       dim - column);
+    for (; column < v->wide; column += VEC)
+        (a->rows == 1 ? weigh_thin_frame : weigh_thin)(a, p, x + column, v->wide, factor, to + column, ld,
+                                                       dim - column);
 }
 
 #endif

@@ -7,7 +7,7 @@
  * linear, one frame of a block of streams at a time. */
 #include "cpu/ref/rnn_parts.h"
 
-enum { P = XPH_PANEL, MOST_GATES = 4, FEW = VEC_BYTES == 64 ? 3 : 1 };
+enum { P = XPH_PANEL, MOST_GATES = 4, ALONE = VEC_BYTES == 64 ? MOST_GATES : 1 };
 
 /* A block of streams on its way. h, next: [streams, H] before and after the frame; c the same of an LSTM; product:
  * [streams, G*H] where it is written down. */
@@ -131,69 +131,46 @@ XPH_INLINE void gate_of_strip(const walk *w, const int gates, int g, int64_t row
                                   .soon = soon});
 }
 
-/* `some` gates from g on of a few streams: as many at once as there are registers for, since few sums would wait for
- * each other and for the second cache. */
-XPH_INLINE void gates_of_few(const walk *w, const int rows, const int some, int g, int64_t r, int64_t u,
-                             real *to)
+/* `some` gates from g on of one stream: as many at once as there are registers for. A few sums would wait for each other,
+ * and the second cache gives most when panels are read side by side. */
+XPH_INLINE void gates_alone(const walk *w, const int some, int g, int64_t r, int64_t u, real *to)
 {
     enum { EACH = P / VEC };
     int64_t hidden = w->args->hidden;
     const real *bias = (const real *)w->args->bias + g * hidden + u, *h = w->h + r * hidden;
     const real *b = (const real *)w->args->packed + (g * hidden + u) * hidden;
-    const int each = some * EACH;
-    vec sum[(int)SUMS > (int)EACH ? (int)SUMS : (int)EACH];
+    vec sum[ALONE * EACH];
     XPH_UNROLL
-    for (int i = 0; i < rows * each; i++) sum[i] = vec_load(bias + i % each / EACH * hidden + i % EACH * VEC);
+    for (int i = 0; i < some * EACH; i++) sum[i] = vec_load(bias + i / EACH * hidden + i % EACH * VEC);
     for (int64_t k = 0; k < hidden; k++, b += P) {
-        vec x[FEW];
+        vec x = vec_all(h[k]);
         XPH_UNROLL
-        for (int i = 0; i < rows; i++) x[i] = vec_all(h[i * hidden + k]);
-        XPH_UNROLL
-        for (int c = 0; c < each; c++) {
-            vec column = vec_load(b + c / EACH * hidden * hidden + c % EACH * VEC);
-            XPH_UNROLL
-            for (int i = 0; i < rows; i++) sum[i * each + c] = vec_fma(x[i], column, sum[i * each + c]);
-        }
+        for (int i = 0; i < some * EACH; i++)
+            sum[i] = vec_fma(x, vec_load(b + i / EACH * hidden * hidden + i % EACH * VEC), sum[i]);
     }
     XPH_UNROLL
-    for (int i = 0; i < rows * each; i++)
-        vec_store(to + (i / each * MOST_GATES + g) * P + i % each * VEC, sum[i]);
+    for (int i = 0; i < some * EACH; i++) vec_store(to + g * P + i * VEC, sum[i]);
 }
 
-/* Up to FEW streams; false: too many for this way. */
-XPH_INLINE bool few_streams(const walk *w, const int gates, int64_t rows, int64_t r, int64_t u, real *to)
+XPH_INLINE void strip_alone(const walk *w, const int gates, int64_t r, int64_t u, real *to)
 {
-    if (rows > FEW) return false;
-#if VEC_BYTES == 64
-    if (rows == 1) {
-        gates_of_few(w, 1, gates, 0, r, u, to);
-    } else {
-        for (int g = 0; g + 2 <= gates; g += 2) {
-            if (rows == 2)
-                gates_of_few(w, 2, 2, g, r, u, to);
-            else
-                gates_of_few(w, 3, 2, g, r, u, to);
-        }
-        if (gates == 3 && rows == 2) gates_of_few(w, 2, 1, 2, r, u, to);
-        if (gates == 3 && rows == 3) gates_of_few(w, 3, 1, 2, r, u, to);
-    }
-#else
-    for (int g = 0; g < gates; g++) gates_of_few(w, 1, 1, g, r, u, to);
-#endif
-    for (int64_t i = 0; i < rows; i++)
-        for (int g = 0; g < gates && (g < 2 || gates == 4); g++) {
-            real *gate = to + (i * MOST_GATES + g) * P;
-            const real *gx = input_of(w, r + i) + g * w->args->hidden + u;
-            for (int64_t k = 0; k < P; k += VEC) vec_store(gate + k, vec_load(gate + k) + vec_load(gx + k));
-        }
-    return true;
+    const real *gx = input_of(w, r) + u;
+    if (ALONE == 1)
+        for (int g = 0; g < gates; g++) gates_alone(w, 1, g, r, u, to);
+    else
+        gates_alone(w, gates, 0, r, u, to);
+    for (int g = 0; g < gates && (g < 2 || gates == 4); g++)
+        for (int64_t k = 0; k < P; k += VEC)
+            vec_store(to + g * P + k, vec_load(to + g * P + k) + vec_load(gx + g * w->args->hidden + k));
 }
 
 XPH_INLINE void strip_of_cells(const walk *w, const int gates, int64_t rows, int64_t r, int64_t u)
 {
     real made[STRIP * MOST_GATES * P];
     wishes soon = wishes_of(w, (place){r, u}, rows);
-    if (!few_streams(w, gates, rows, r, u, made))
+    if (rows == 1)
+        strip_alone(w, gates, r, u, made);
+    else
         for (int g = 0; g < gates; g++) gate_of_strip(w, gates, g, rows, r, u, made, &soon);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < P; k += VEC) {
