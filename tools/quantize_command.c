@@ -1,4 +1,5 @@
-/* `exphil quantize`: weights of fewer bits, and on given replays how far their decisions are from those before. */
+/* `exphil quantize`: weights of fewer bits, and on given replays how far their decisions are from those
+ * before. */
 #include "commands.h"
 #include "options.h"
 

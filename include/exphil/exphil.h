@@ -790,7 +790,8 @@ typedef struct exphil_trainer_config {
 #define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Trains a copy of the model's weights: the model itself stays as it is and may be played meanwhile. prefetcher may be NULL
- * if only exphil_trainer_step_batch is used. EXPHIL_E_MISMATCH: the data's spec, mode, delay or slots are not the model's. */
+ * if only exphil_trainer_step_batch is used. EXPHIL_E_MISMATCH: the data's spec, mode, delay or slots are not the model's.
+ * EXPHIL_E_UNSUPPORTED: the model is quantised (as in exphil_optimizer_create). */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer,
                                                                 exphil_prefetcher *prefetcher,
                                                                 const exphil_trainer_config *config,

@@ -1,4 +1,5 @@
-/* What a quantised model knows of its distance from the model it was made of, as text. Private to lib/model. */
+/* What a quantised model knows of its distance from the model it was made of, as text. Private to
+ * lib/model. */
 #ifndef XPH_MODEL_CALIBRATION_H
 #define XPH_MODEL_CALIBRATION_H
 

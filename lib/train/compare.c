@@ -1,5 +1,6 @@
-/* Two models beside each other on the same frames: how far apart are their logits, and how often would they act alike?
- * Teacher-forced as evaluation is, so that one differing action does not lead the two into different games. */
+/* Two models beside each other on the same frames: how far apart are their logits, and how often would they
+ * act alike? Teacher-forced as evaluation is, so that one differing action does not lead the two into
+ * different games. */
 #include "train/train.h"
 
 #include <math.h>
@@ -36,7 +37,8 @@ static double softplus(double x)
     return (x > 0.0 ? x : 0.0) + log1p(exp(x > 0.0 ? -x : x));
 }
 
-/* With p = sigmoid(a), q = sigmoid(b): p log(p/q) + (1-p) log((1-p)/(1-q)) = p (a-b) + softplus(b) - softplus(a). */
+/* With p = sigmoid(a), q = sigmoid(b): p log(p/q) + (1-p) log((1-p)/(1-q)) = p (a-b) + softplus(b) -
+ * softplus(a). */
 static double divergence_of_bits(const double *a, const double *b, int32_t count)
 {
     double sum = 0.0;

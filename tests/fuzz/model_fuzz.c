@@ -1,7 +1,8 @@
-/* Weights files. The first byte says what the rest is: 0 a whole file; 'c' the text of a calibration, 'b' and 'i' that of
- * the configuration of a model in bfloat16 and int8, 's' the numbers of a matrix in int8 and of its scale, else the text of
- * a configuration, put into a good file, so that the search need not find its way through lengths and offsets. What is
- * taken must come back the same after it was saved: save(load(save(x))) == save(x). */
+/* Weights files. The first byte says what the rest is: 0 a whole file; 'c' the text of a calibration, 'b'
+ * and 'i' that of the configuration of a model in bfloat16 and int8, 's' the numbers of a matrix in int8
+ * and of its scale, else the text of a configuration, put into a good file, so that the search need not
+ * find its way through lengths and offsets. What is taken must come back the same after it was saved:
+ * save(load(save(x))) == save(x). */
 #include "file/file.h"
 #include "memory_io.h"
 
@@ -116,7 +117,8 @@ static void load_parts(const xph_array *tensor, int64_t count, const char *text,
     free(file);
 }
 
-/* A good file with this text as its configuration, or as its calibration. Texts that are no UTF-8 cannot get that far. */
+/* A good file with this text as its configuration, or as its calibration. Texts that are no UTF-8 cannot
+ * get that far. */
 static void load_text(const good_file *file, bool calibration, const uint8_t *data, size_t bytes)
 {
     char *text = malloc(bytes + 1);

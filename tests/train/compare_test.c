@@ -1,5 +1,5 @@
-/* Two models beside each other: numbers worked out by hand where both always say the same, a model against itself and
- * its quantised forms, and everything that does not belong together. */
+/* Two models beside each other: numbers worked out by hand where both always say the same, a model against
+ * itself and its quantised forms, and everything that does not belong together. */
 #include "play_case.h"
 #include "train_case.h"
 
@@ -21,9 +21,10 @@ static exphil_comparison compare(const exphil_model *reference, const exphil_mod
     return c;
 }
 
-/* ---- by hand --------------------------------------------------------------------------------------------- */
+/* ---- by hand ------------------------------------------------------------------------------------------- */
 
-/* 3 bits, 5 and 4 classes. All weights zero but the biases of the logits: the model says this on every frame. */
+/* 3 bits, 5 and 4 classes. All weights zero but the biases of the logits: the model says this on every
+ * frame. */
 static exphil_model *says(exphil_context *context, const float logits[12])
 {
     exphil_model_config config = model_case_config("gru", EXPHIL_TYPE_F32);
@@ -124,7 +125,8 @@ static void a_model_is_itself(void **state)
     exphil_context_destroy(context);
 }
 
-/* The state of each model is its own and goes through whole episodes, so the number of lanes does not matter. */
+/* The state of each model is its own and goes through whole episodes, so the number of lanes does not
+ * matter. */
 static void lanes_do_not_matter(void **state)
 {
     (void)state;
@@ -149,7 +151,7 @@ static void lanes_do_not_matter(void **state)
     exphil_context_destroy(context);
 }
 
-/* ---- what does not belong together ----------------------------------------------------------------------- */
+/* ---- what does not belong together --------------------------------------------------------------------- */
 
 static exphil_status try(const exphil_model *reference, const exphil_model *model,
                          const exphil_dataset *dataset, exphil_status want, const char *text)
@@ -256,7 +258,7 @@ static void it_can_be_cancelled(void **state)
     exphil_context_destroy(context);
 }
 
-/* ---- quantised models ------------------------------------------------------------------------------------ */
+/* ---- quantised models ---------------------------------------------------------------------------------- */
 
 static exphil_model *rounded(const exphil_model *model, int32_t type)
 {

@@ -1,5 +1,5 @@
-/* Training with rounded weights in the forward pass: what is seen is what quantize makes, gradients are those of the
- * rounded weights and go to the weights as they are, runs go on to the last bit. */
+/* Training with rounded weights in the forward pass: what is seen is what quantize makes, gradients are
+ * those of the rounded weights and go to the weights as they are, runs go on to the last bit. */
 #include "train_case.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Models with weights of fewer bits: what is rounded and what is not, what they refuse, and that a file brings back the
- * same packed bits. A damaged file is refused by tensor and element. */
+/* Models with weights of fewer bits: what is rounded and what is not, what they refuse, and that a file
+ * brings back the same packed bits. A damaged file is refused by tensor and element. */
 #include "model_case.h"
 #include "play_case.h"
 
@@ -64,7 +64,7 @@ static float *values_of(const exphil_model *model, const char *name, exphil_tens
     return NULL;
 }
 
-/* ---- what is rounded ------------------------------------------------------------------------------------- */
+/* ---- what is rounded ----------------------------------------------------------------------------------- */
 
 /* By the words of the public header, not by what the layers declare. 0: not rounded. */
 static int32_t rounded_to(const char *name, int32_t type)
@@ -87,7 +87,8 @@ static float bf16_of(float value)
     return value;
 }
 
-/* As lib/backend.h says it, in another way of computing: 16 significant bits by frexp, the quotient in double. */
+/* As lib/backend.h says it, in another way of computing: 16 significant bits by frexp, the quotient in
+ * double. */
 static void i8_row(const float *from, int64_t count, float *to)
 {
     float largest = 0.0f;
@@ -180,7 +181,7 @@ static void counters_go_along(void **state)
     exphil_model_destroy(model);
 }
 
-/* ---- what is refused --------------------------------------------------------------------------------------- */
+/* ---- what is refused ----------------------------------------------------------------------------------- */
 
 static void refused(exphil_status got, exphil_status want, const exphil_error *error, const char *says)
 {
@@ -255,7 +256,7 @@ static void weights_stay(void **state)
     exphil_model_destroy(model);
 }
 
-/* ---- playing ----------------------------------------------------------------------------------------------- */
+/* ---- playing ------------------------------------------------------------------------------------------- */
 
 enum { STREAMS = 3, FRAMES = 20 };
 
@@ -288,8 +289,8 @@ static double distance(const float *a, const float *b, int64_t count)
     return sqrt(squares / scale);
 }
 
-/* Past actions are those overridden, the same for both; of drawn heads the noise decides alike but for a near tie, so the
- * first head's logits are looked at, which no draw of the frame comes before. */
+/* Past actions are those overridden, the same for both; of drawn heads the noise decides alike but for a
+ * near tie, so the first head's logits are looked at, which no draw of the frame comes before. */
 static void play_is_near(void **state)
 {
     (void)state;
@@ -364,7 +365,7 @@ static void bits_are_the_same_everywhere(void **state)
         }
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------------------------- */
 
 static exphil_model *load(const char *path)
 {
@@ -490,7 +491,7 @@ static void python_reads_them(void **state)
     }
 }
 
-/* ---- damage -------------------------------------------------------------------------------------------------- */
+/* ---- damage -------------------------------------------------------------------------------------------- */
 
 /* A small file taken apart; what is changed is put together again and loaded. */
 typedef struct parts {
@@ -685,7 +686,7 @@ static void words_and_tensors_must_agree(void **state)
     put_together(p, EXPHIL_E_FORMAT, "the whole has other fields than this version knows");
 }
 
-/* ---- calibration --------------------------------------------------------------------------------------------- */
+/* ---- calibration --------------------------------------------------------------------------------------- */
 
 static exphil_comparison some_comparison(void)
 {
@@ -805,7 +806,7 @@ static void damaged_reports_are_refused(void **state)
     put_together(p, EXPHIL_E_FORMAT, "weights: exphil.calibration is damaged: checksum ");
 }
 
-/* ---- every byte ------------------------------------------------------------------------------------------------ */
+/* ---- every byte ---------------------------------------------------------------------------------------- */
 
 static exphil_status load_copy(const char *file, size_t bytes, exphil_error *error)
 {
