@@ -192,6 +192,7 @@ void xph_hash_begin(xph_hasher *hasher);
 void xph_hash_add(xph_hasher *hasher, const void *data, size_t bytes);
 uint64_t xph_hash_end(const xph_hasher *hasher);
 uint32_t xph_crc32(uint32_t crc, const void *data, size_t bytes); /* zlib's; start with 0 */
+void xph_rng_floats(xph_rng *rng, float *to, int64_t count); /* the same numbers, many at a time */
 /* Verdict on a checksum; always true in fuzzing builds (FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION). */
 bool xph_hash_equal(uint64_t found, uint64_t expected);
 

@@ -248,6 +248,7 @@ struct xph_net {
         backward; /* input and blocks; heads of all rows; of the last rows; gradients */
     xph_patch *patch;
     int64_t patch_count, patch_room;
+    int64_t patch_states; /* the first of those of the states, which are the last */
     const void *base[XPH_SPACES];
     int64_t ld_state;
     int32_t lagging, reserved;

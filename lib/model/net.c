@@ -151,14 +151,22 @@ static bases bases_of(const void *weights, const void *packed, const xph_net_io 
                     [XPH_SPACE_STATE_OUT] = io->state_out}};
 }
 
-/* Play gives the same addresses on every frame: then the arguments hold them already. */
+/* The first patch that is not as it should be. Play gives the same addresses on every frame but those of the state,
+ * which change places: then the other arguments hold theirs already. */
+static int64_t first_stale(const xph_net *net, const bases *b, const xph_net_io *io)
+{
+    bases before = *b;
+    if (!net->patched || io->ld_state != net->ld_state || io->lagging != net->lagging) return 0;
+    if (memcmp(net->base, b->at, sizeof net->base) == 0) return net->patch_count;
+    before.at[XPH_SPACE_STATE_IN] = net->base[XPH_SPACE_STATE_IN];
+    before.at[XPH_SPACE_STATE_OUT] = net->base[XPH_SPACE_STATE_OUT];
+    return memcmp(net->base, before.at, sizeof net->base) == 0 ? net->patch_states : 0;
+}
+
 static void write_addresses(xph_net *net, const bases *b, const xph_net_io *io)
 {
     int64_t ld_state = io->ld_state;
-    if (net->patched && ld_state == net->ld_state && io->lagging == net->lagging &&
-        memcmp(net->base, b->at, sizeof net->base) == 0)
-        return;
-    for (int64_t i = 0; i < net->patch_count; i++) {
+    for (int64_t i = first_stale(net, b, io); i < net->patch_count; i++) {
         const xph_patch *patch = &net->patch[i];
         const unsigned char *base = b->at[patch->space];
         const void *address = base ? base + patch->at : NULL;

@@ -168,6 +168,24 @@ void xph_plan_scratch(xph_plan *plan, const xph_step *step, void *slot)
     xph_plan_bind(plan, slot, ref);
 }
 
+static bool moves_in_play(const xph_patch *patch)
+{
+    return patch->space == XPH_SPACE_STATE_IN || patch->space == XPH_SPACE_STATE_OUT;
+}
+
+/* What play writes on every frame stands behind what it does not. */
+static void states_last(xph_net *net)
+{
+    int64_t first = 0;
+    for (int64_t i = 0; i < net->patch_count; i++) {
+        const xph_patch patch = net->patch[i];
+        if (moves_in_play(&patch)) continue;
+        net->patch[i] = net->patch[first];
+        net->patch[first++] = patch;
+    }
+    net->patch_states = first;
+}
+
 /* Addresses in the arena are written now; the other patches move together. The store lies behind the rest. */
 exphil_status xph_plan_finish(xph_plan *plan)
 {
@@ -193,5 +211,6 @@ exphil_status xph_plan_finish(xph_plan *plan)
             net->patch[kept++] = patch;
     }
     net->patch_count = kept;
+    states_last(net);
     return EXPHIL_OK;
 }

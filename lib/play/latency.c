@@ -19,17 +19,18 @@ void xph_latency_init(xph_latency *latency, int64_t deadline_ns)
         latency->edge[i] = edge_of(i); /* the last: 64 * 2^32 ns, 275 s */
 }
 
+/* First bucket whose upper edge lies above ns: octave k from 64 ns on is buckets 2 k and 2 k + 1. */
+static int bucket_of(const xph_latency *latency, int64_t ns)
+{
+    if (ns < 64) return 0;
+    int even = 2 * (57 - __builtin_clzll((unsigned long long)ns));
+    if (even >= EXPHIL_LATENCY_BUCKETS) return EXPHIL_LATENCY_BUCKETS - 1;
+    return even + (ns >= latency->edge[even]);
+}
+
 void xph_latency_add(xph_latency *latency, int64_t ns)
 {
-    int low = 0, high = EXPHIL_LATENCY_BUCKETS - 1;
-    while (low < high) { /* first bucket whose upper edge lies above ns */
-        int middle = (low + high) / 2;
-        if (ns < latency->edge[middle])
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    latency->count[low]++;
+    latency->count[bucket_of(latency, ns)]++;
     latency->steps++;
     latency->missed += ns > latency->deadline_ns;
     latency->last_ns = ns;

@@ -46,11 +46,27 @@ static void cut_host(exphil_session *session, cutter *c)
     session->wide = shape->type == XPH_F64 ? cut(c, streams * (size_t)shape->logits, sizeof(double)) : NULL;
 }
 
+/* On the CPU the device reads what was staged where it stands. */
+static void share_staging(exphil_session *session)
+{
+    session->d_floats = session->floats;
+    session->d_noise = session->noise;
+    session->d_ids = session->ids;
+    session->d_past = session->past;
+    session->d_previous = session->previous;
+    session->d_actions = session->actions;
+    session->d_reset = session->reset;
+}
+
 static void cut_device(exphil_session *session, cutter *c)
 {
     const xph_model_shape *shape = session->shape;
     size_t rows = (size_t)session->rows, streams = (size_t)session->streams;
     for (int i = 0; i < 2; i++) session->state[i] = cut(c, streams, session->state_bytes);
+    if (session->device->backend == xph_cpu_backend()) {
+        share_staging(session);
+        return;
+    }
     session->d_floats = cut(c, rows * (size_t)shape->floats, sizeof(float));
     session->d_noise = cut(c, streams * (size_t)shape->logits, sizeof(float));
     session->d_ids = cut(c, rows * (size_t)shape->ids, sizeof(int32_t));
@@ -90,13 +106,15 @@ static exphil_status allocate(exphil_session *session, exphil_error *error)
     session->memory = xph_calloc(session->context, 1, host.at);
     if (!session->memory) return xph_no_memory(host.at, error);
     void *block = NULL;
-    if (backend->alloc(session->device, device.at, &block) < 0) return xph_no_memory(device.at, error);
+    if (device.at && backend->alloc(session->device, device.at, &block) < 0)
+        return xph_no_memory(device.at, error);
     session->d_memory = block;
     session->d_memory_bytes = device.at;
     host = (cutter){session->memory, 0, true};
     device = (cutter){session->d_memory, 0, true};
     cut_host(session, &host);
     cut_device(session, &device);
+    if (device.at == 0) return EXPHIL_OK; /* windows on the CPU carry nothing */
     exphil_status status = backend->zero(xph_net_stream(session->net), session->d_memory, device.at);
     if (status < 0) return xph_fail(error, status, "session: the device could not clear its state");
     return EXPHIL_OK;

@@ -24,18 +24,34 @@ unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i)
 
 /* ---- input rows ------------------------------------------------------------------------------------------------ */
 
+/* Whether all numbers are finite, without a branch for each: all are looked at, so that registers may. */
+static bool all_finite(const float *x, int64_t count)
+{
+    uint32_t bad = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bad |= (uint32_t)((bits & 0x7f800000u) == 0x7f800000u);
+    }
+    return bad == 0;
+}
+
+static exphil_status bad_float(const exphil_session *session, int64_t b, const float *row)
+{
+    int64_t i = 0;
+    while (all_finite(row + i, 1)) i++;
+    return xph_play_fail(session, EXPHIL_E_NUMERIC, "stream %lld: floats[%lld] is not finite", (long long)b,
+                         (long long)i);
+}
+
 static exphil_status check_rows(const exphil_session *session, const float *floats, const int32_t *ids)
 {
     const exphil_spec *spec = session->spec;
     if (spec->float_count && !floats) return xph_play_fail(session, EXPHIL_E_INVALID, "floats is NULL");
     if (spec->id_count && !ids) return xph_play_fail(session, EXPHIL_E_INVALID, "ids is NULL");
     for (int64_t b = 0; b < session->streams; b++) {
-        for (int64_t i = 0; i < spec->float_count; i++) {
-            float value = floats[b * spec->float_count + i];
-            if (!(value - value == 0.0f))
-                return xph_play_fail(session, EXPHIL_E_NUMERIC, "stream %lld: floats[%lld] is not finite",
-                                     (long long)b, (long long)i);
-        }
+        const float *row = spec->float_count ? floats + b * spec->float_count : NULL;
+        if (!all_finite(row, spec->float_count)) return bad_float(session, b, row);
         for (int64_t i = 0; i < spec->id_count; i++) {
             int32_t id = ids[b * spec->id_count + i];
             if (id < 0 || id >= spec->ids[i].entries)
@@ -47,14 +63,13 @@ static exphil_status check_rows(const exphil_session *session, const float *floa
     return EXPHIL_OK;
 }
 
-/* Moves the rows of a window one frame back and puts the newest last: width elements of 4 bytes per row. */
-static void push_row(void *window, int64_t frames, int64_t width, const void *row)
+/* The rows of a window one frame later, the newest last: width elements of 4 bytes per row. */
+static void next_window(void *to, const void *kept, int64_t frames, int64_t width, const void *row)
 {
-    unsigned char *to = window;
-    size_t bytes = (size_t)width * 4;
+    size_t bytes = (size_t)width * 4, rest = bytes * (size_t)(frames - 1);
     if (bytes == 0) return;
-    memmove(to, to + bytes, bytes * (size_t)(frames - 1));
-    memcpy(to + bytes * (size_t)(frames - 1), row, bytes);
+    memcpy(to, (const unsigned char *)kept + bytes, rest);
+    memcpy((unsigned char *)to + rest, row, bytes);
 }
 
 /* Window mode: the stream's rows so far, the episode's start marked, as the net's input. The window itself moves only
@@ -66,12 +81,9 @@ static void stage_window(exphil_session *session, int64_t b, const float *floats
     int64_t seen = xph_play_at(session, b)->seen;
     float *f = session->floats + first * spec->float_count;
     int32_t *d = session->ids + first * spec->id_count, *p = session->past + first * slots;
-    memcpy(f, part(session, b, session->floats_at), (size_t)(frames * spec->float_count) * sizeof *f);
-    memcpy(d, part(session, b, session->ids_at), (size_t)(frames * spec->id_count) * sizeof *d);
-    memcpy(p, part(session, b, session->past_at), (size_t)(frames * slots) * sizeof *p);
-    push_row(f, frames, spec->float_count, floats);
-    push_row(d, frames, spec->id_count, ids);
-    push_row(p, frames, slots, xph_play_history(session, b));
+    next_window(f, part(session, b, session->floats_at), frames, spec->float_count, floats);
+    next_window(d, part(session, b, session->ids_at), frames, spec->id_count, ids);
+    next_window(p, part(session, b, session->past_at), frames, slots, xph_play_history(session, b));
     memset(session->reset + first, 0, (size_t)frames);
     session->reset[first + frames - 1 - (seen < frames - 1 ? seen : frames - 1)] = 1;
 }
@@ -95,7 +107,10 @@ static void stage_draw(exphil_session *session, int64_t b, const float *noise)
     if (!session->drawing) return;
     float *to = session->noise + b * width;
     xph_rng rng = xph_play_at(session, b)->rng;
-    for (int64_t i = 0; i < width; i++) to[i] = noise ? noise[b * width + i] : xph_rng_float(&rng);
+    if (noise)
+        memcpy(to, noise + b * width, (size_t)width * sizeof *to);
+    else
+        xph_rng_floats(&rng, to, width);
 }
 
 static void stage(exphil_session *session, const float *floats, const int32_t *ids, const float *noise)
@@ -117,7 +132,7 @@ static void stage(exphil_session *session, const float *floats, const int32_t *i
 static exphil_status send(const exphil_session *session, void *to, const void *from, int64_t rows,
                           int64_t width)
 {
-    if (width == 0) return EXPHIL_OK;
+    if (width == 0 || to == from) return EXPHIL_OK;
     return session->device->backend->upload(xph_net_stream(session->net), to, from,
                                             (size_t)rows * (size_t)width * 4);
 }
@@ -131,7 +146,7 @@ static exphil_status send_inputs(const exphil_session *session)
     XPH_TRY(send(session, session->d_previous, session->previous, session->streams, shape->heads));
     if (session->drawing)
         XPH_TRY(send(session, session->d_noise, session->noise, session->streams, shape->logits));
-    if (!session->windowed) return EXPHIL_OK;
+    if (!session->windowed || session->d_reset == session->reset) return EXPHIL_OK;
     return session->device->backend->upload(xph_net_stream(session->net), session->d_reset, session->reset,
                                             (size_t)session->rows);
 }
@@ -143,8 +158,9 @@ static exphil_status fetch_outputs(exphil_session *session)
     xph_stream *stream = xph_net_stream(session->net);
     size_t count = (size_t)(session->streams * shape->logits);
     void *to = session->wide ? (void *)session->wide : (void *)session->fresh;
-    XPH_TRY(backend->download(stream, session->actions, session->d_actions,
-                              (size_t)(session->streams * shape->heads) * sizeof(int32_t)));
+    if (session->actions != session->d_actions)
+        XPH_TRY(backend->download(stream, session->actions, session->d_actions,
+                                  (size_t)(session->streams * shape->heads) * sizeof(int32_t)));
     XPH_TRY(backend->download(stream, to, xph_net_logits(session->net), count * shape->real_bytes));
     XPH_TRY(backend->stream_wait(stream));
     for (size_t i = 0; session->wide && i < count; i++) session->fresh[i] = (float)session->wide[i];
@@ -178,14 +194,11 @@ static exphil_status run_net(exphil_session *session)
 static exphil_status check_logits(exphil_session *session)
 {
     int64_t width = session->shape->logits, bad = -1;
-    for (int64_t b = 0; b < session->streams; b++)
-        for (int64_t i = 0; i < width; i++) {
-            float value = session->fresh[b * width + i];
-            if (value - value == 0.0f) continue;
-            XPH_TRY(xph_play_reset(session, b));
-            bad = b;
-            break;
-        }
+    for (int64_t b = 0; b < session->streams; b++) {
+        if (all_finite(session->fresh + b * width, width)) continue;
+        XPH_TRY(xph_play_reset(session, b));
+        bad = b;
+    }
     if (bad < 0) return EXPHIL_OK;
     return xph_play_fail(session, EXPHIL_E_NUMERIC, "stream %lld: the logits are not finite; it was reset",
                          (long long)bad);

@@ -91,6 +91,22 @@ static void reals_keep_their_bounds(void **state)
     assert_true(fabs(sum2 / n - 1.0 / 3) < 0.005);
 }
 
+/* Many at a time are the same numbers, wherever a block begins and beyond 2^32 blocks. */
+static void floats_are_the_same_numbers(void **state)
+{
+    (void)state;
+    for (uint64_t at = 0; at < 9; at++) {
+        for (int64_t count = 0; count < 80; count++) {
+            float many[80];
+            xph_rng one = {.seed = 7 + at, .stream = XPH_RNG_TEST, .position = ((uint64_t)1 << 34) - 5 + at},
+                    all = one;
+            xph_rng_floats(&all, many, count);
+            for (int64_t i = 0; i < count; i++) assert_true(many[i] == xph_rng_float(&one));
+            assert_int_equal(all.position, one.position);
+        }
+    }
+}
+
 /* The ends of xph_rng_float, by the same arithmetic on the extreme words. */
 static void float_ends_are_open(void **state)
 {
@@ -116,6 +132,7 @@ int main(void)
         cmocka_unit_test(streams_and_seeds_differ),
         cmocka_unit_test(below_has_no_bias),
         cmocka_unit_test(reals_keep_their_bounds),
+        cmocka_unit_test(floats_are_the_same_numbers),
         cmocka_unit_test(float_ends_are_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
