@@ -138,10 +138,20 @@ void xph_mutex_broadcast(xph_mutex *mutex);
 /* ---- CPU ------------------------------------------------------------------------------------------------- */
 
 typedef int32_t xph_isa;                  /* levels in ascending order */
-enum { XPH_ISA_REF = 0, XPH_ISA_AVX2 = 1, XPH_ISA_AVX512 = 2 };
-/* CPUID and XGETBV: AVX2 = AVX2+FMA+F16C, AVX512 = F+BW+DQ+VL, each only with the system's consent. */
+enum {
+    XPH_ISA_REF = 0,
+    XPH_ISA_AVX2 = 1,                     /* AVX2+FMA+F16C */
+    XPH_ISA_AVX2_VNNI = 2,                /* ... and int8 products (AVX-VNNI) */
+    XPH_ISA_AVX512 = 3,                   /* F+BW+DQ+VL; not all of them have AVX-VNNI */
+    XPH_ISA_AVX512_VNNI = 4,              /* ... and int8 products */
+    XPH_ISA_AVX512_BF16 = 5,              /* ... and bfloat16 products */
+    XPH_ISA_COUNT = 6
+};
+/* CPUID and XGETBV: what the processor has with the system's consent, and the level that is best on it. That is never
+ * XPH_ISA_AVX512_BF16 where its products are slower than fused multiply-adds (Intel's). */
+bool xph_cpu_has(xph_isa level);
 xph_isa xph_cpu_detect(void);
-const char *xph_isa_name(xph_isa isa);
+const char *xph_isa_name(xph_isa isa);    /* "avx512vnni" */
 void xph_cpu_name(char *name, size_t bytes);
 int32_t xph_cpu_count(void);              /* cores this process may use */
 xph_isa xph_context_isa(const exphil_context *context);
@@ -182,6 +192,7 @@ uint64_t xph_rng_u64(xph_rng *rng);
 uint64_t xph_rng_below(xph_rng *rng, uint64_t bound);  /* uniform in [0, bound), exactly; bound > 0 */
 double xph_rng_double(xph_rng *rng);                   /* uniform in [0, 1), 53 bits */
 float xph_rng_float(xph_rng *rng);                     /* uniform in (0, 1): never 0, never 1; 24 bits */
+void xph_rng_floats(xph_rng *rng, float *to, int64_t count); /* the same numbers, many at a time */
 
 /* ---- hashes ---------------------------------------------------------------------------------------------- */
 
@@ -192,7 +203,6 @@ void xph_hash_begin(xph_hasher *hasher);
 void xph_hash_add(xph_hasher *hasher, const void *data, size_t bytes);
 uint64_t xph_hash_end(const xph_hasher *hasher);
 uint32_t xph_crc32(uint32_t crc, const void *data, size_t bytes); /* zlib's; start with 0 */
-void xph_rng_floats(xph_rng *rng, float *to, int64_t count); /* the same numbers, many at a time */
 /* Verdict on a checksum; always true in fuzzing builds (FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION). */
 bool xph_hash_equal(uint64_t found, uint64_t expected);
 

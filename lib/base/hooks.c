@@ -93,9 +93,11 @@ static exphil_status take_executor(const exphil_executor *given, exphil_executor
     return EXPHIL_OK;
 }
 
+#define LEVELS "ref, avx2, avx2vnni, avx512, avx512vnni or avx512bf16"
+
 static bool isa_of(const char *name, xph_isa *isa)
 {
-    for (xph_isa level = XPH_ISA_REF; level <= XPH_ISA_AVX512; level++) {
+    for (xph_isa level = XPH_ISA_REF; level < XPH_ISA_COUNT; level++) {
         if (strcmp(name, xph_isa_name(level)) == 0) {
             *isa = level;
             return true;
@@ -109,9 +111,9 @@ static exphil_status take_isa(const char *asked, xph_isa *isa, exphil_error *err
 {
     xph_isa best = xph_cpu_detect(), level = best;
     if (asked && !isa_of(asked, &level)) {
-        return xph_fail(error, EXPHIL_E_INVALID, "cpu_isa is \"%s\", must be ref, avx2 or avx512", asked);
+        return xph_fail(error, EXPHIL_E_INVALID, "cpu_isa is \"%s\", must be " LEVELS, asked);
     }
-    if (level > best) {
+    if (!xph_cpu_has(level)) {
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
                         "cpu_isa is \"%s\", but this processor and system offer \"%s\"", asked,
                         xph_isa_name(best));
@@ -119,10 +121,11 @@ static exphil_status take_isa(const char *asked, xph_isa *isa, exphil_error *err
     const char *cap = secure_getenv("EXPHIL_CPU_ISA");
     xph_isa most = level;
     if (cap && *cap && !isa_of(cap, &most)) {
-        return xph_fail(error, EXPHIL_E_INVALID, "EXPHIL_CPU_ISA is \"%s\", must be ref, avx2 or avx512",
-                        cap);
+        return xph_fail(error, EXPHIL_E_INVALID, "EXPHIL_CPU_ISA is \"%s\", must be " LEVELS, cap);
     }
-    *isa = most < level ? most : level;
+    if (most < level) level = most;
+    while (!xph_cpu_has(level)) level--;
+    *isa = level;
     return EXPHIL_OK;
 }
 

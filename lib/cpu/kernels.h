@@ -37,12 +37,15 @@ typedef struct xph_kernel_set {
 
 extern const xph_kernel_set xph_kernels_f32_ref, xph_kernels_f64_ref;
 #ifdef XPH_HAVE_X86_SETS
-extern const xph_kernel_set xph_kernels_f32_avx2, xph_kernels_f32_avx512;
+extern const xph_kernel_set xph_kernels_f32_avx2, xph_kernels_f32_avx2vnni, xph_kernels_f32_avx512,
+    xph_kernels_f32_avx512vnni, xph_kernels_f32_avx512bf16;
 #endif
 
 /* Packed weights: panels of XPH_PANEL outputs, each [in][XPH_PANEL], so that one column of a panel lies
  * together; the last panel is filled up with zeros. All sets share the format. */
 enum { XPH_PANEL = 64 };
+/* Weights of fewer bits fill up so many (format: ref/linear_narrow.h). */
+enum { XPH_NARROW_PANEL = 16 };
 /* Bytes of packed for the operations that have it (linear, linear_pack, rnn), else 0. */
 size_t xph_kernels_packed_bytes(xph_op op, const void *args);
 

@@ -4,11 +4,10 @@
 
 /* Ascending levels within a type. */
 static const xph_kernel_set *const sets[] = {
-    &xph_kernels_f64_ref,
-    &xph_kernels_f32_ref,
+    &xph_kernels_f64_ref,        &xph_kernels_f32_ref,
 #ifdef XPH_HAVE_X86_SETS
-    &xph_kernels_f32_avx2,
-    &xph_kernels_f32_avx512,
+    &xph_kernels_f32_avx2,       &xph_kernels_f32_avx2vnni,   &xph_kernels_f32_avx512,
+    &xph_kernels_f32_avx512vnni, &xph_kernels_f32_avx512bf16,
 #endif
 };
 
@@ -28,10 +27,18 @@ const xph_candidate *xph_kernels_choose(const xph_kernel_set *set, xph_op op, co
     return NULL;
 }
 
-static size_t panels_bytes(xph_type type, int64_t in, int64_t out)
+static size_t whole(int64_t count, size_t unit)
 {
-    size_t panels = ((size_t)out + XPH_PANEL - 1) / XPH_PANEL;
-    return panels * XPH_PANEL * (size_t)in * (type == XPH_F64 ? sizeof(double) : sizeof(float));
+    return ((size_t)count + unit - 1) / unit * unit;
+}
+
+/* Reals; two bfloat16s or four int8s together, and of int8 a scale and a sum per column. */
+static size_t panels_bytes(xph_type type, xph_type weights, int64_t in, int64_t out)
+{
+    if (weights == XPH_BF16) return whole(out, XPH_NARROW_PANEL) * whole(in, 2) * sizeof(uint16_t);
+    if (weights == XPH_I8)
+        return whole(out, XPH_NARROW_PANEL) * (whole(in, 4) + sizeof(float) + sizeof(int32_t));
+    return whole(out, XPH_PANEL) * (size_t)in * (type == XPH_F64 ? sizeof(double) : sizeof(float));
 }
 
 static size_t decay_bytes(xph_type type, int64_t width, int64_t states)
@@ -46,10 +53,11 @@ size_t xph_kernels_packed_bytes(xph_op op, const void *args)
     const xph_rnn_args *rnn = args;
     const xph_scan_args *scan = args;
     const xph_scan_pack_args *scan_pack = args;
-    if (op == XPH_OP_LINEAR) return panels_bytes(linear->type, linear->in, linear->out);
-    if (op == XPH_OP_LINEAR_PACK) return panels_bytes(pack->type, pack->in, pack->out);
+    if (op == XPH_OP_LINEAR) return panels_bytes(linear->type, linear->weights, linear->in, linear->out);
+    if (op == XPH_OP_LINEAR_PACK) return panels_bytes(pack->type, pack->weights, pack->in, pack->out);
     if (op == XPH_OP_RNN)
-        return panels_bytes(rnn->type, rnn->hidden, (rnn->kind == XPH_RNN_LSTM ? 4 : 3) * rnn->hidden);
+        return panels_bytes(rnn->type, rnn->weights, rnn->hidden,
+                            (rnn->kind == XPH_RNN_LSTM ? 4 : 3) * rnn->hidden);
     if (op == XPH_OP_SCAN) return decay_bytes(scan->type, scan->width, scan->states);
     if (op == XPH_OP_SCAN_PACK) return decay_bytes(scan_pack->type, scan_pack->width, scan_pack->states);
     return 0;

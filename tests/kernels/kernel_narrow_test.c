@@ -34,8 +34,9 @@ static float number(int kind, int64_t i)
     case CANCEL:
         return (i / 2 % 2 ? -1.0f : 1.0f) * (1.0f + (float)(i / 4 % 7) * 0.0078125f) + x * 1e-6f;
     case TINY:
-        return case_below(5) ? ldexpf(x < 0 ? -1.0f : 1.0f, -51 + (int)case_below(3)) * (1.0f + 0.00390625f * x)
-                             : ldexpf(x, -130);
+        return case_below(5)
+                   ? ldexpf(x < 0 ? -1.0f : 1.0f, -51 + (int)case_below(3)) * (1.0f + 0.00390625f * x)
+                   : ldexpf(x, -130);
     case HUGE_ONES:
         return case_below(9) ? x : ldexpf(x, 126);
     default:
@@ -69,8 +70,8 @@ static float plain_scale(const float *w, int64_t count)
         largest = fmaxf(largest, fabsf(w[k]));
     }
     if (largest == 0.0f) return 1.0f;
-    double scale = (double)(largest / 127.0f), unit = ldexp(1.0, ilogb(scale) - 15);
-    return (float)fmin(fmax(ceil(scale / unit) * unit, 0x1p-100), 0x1p120);
+    double scale = fmax((double)(largest / 127.0f), 0x1p-100), unit = ldexp(1.0, ilogb(scale) - 15);
+    return (float)fmin(ceil(scale / unit) * unit, 0x1p120);
 }
 
 static int plain_level(float w, float scale)
@@ -85,10 +86,10 @@ static bool same_float(float a, float b)
 }
 
 #define EACH_SET(set)                                                                                        \
-    const xph_kernel_set *sets[8];                                                                           \
-    int set_count = case_sets(sets);                                                                         \
-    const xph_kernel_set *set = sets[0];                                                                     \
-    for (int s_ = 0; s_ < set_count && (set = sets[s_]) != NULL; s_++)
+  const xph_kernel_set *sets[8];                                                                             \
+  int set_count = case_sets(sets);                                                                           \
+  const xph_kernel_set *set = sets[0];                                                                       \
+  for (int s_ = 0; s_ < set_count && (set = sets[s_]) != NULL; s_++)
 
 typedef struct rounded {
     double *to;
@@ -96,14 +97,16 @@ typedef struct rounded {
     float *scale;
 } rounded;
 
-static rounded round_with(const xph_kernel_set *set, xph_type weights, const float *w, int64_t in, int64_t out)
+static rounded round_with(const xph_kernel_set *set, xph_type weights, const float *w, int64_t in,
+                          int64_t out)
 {
     rounded r = {case_alloc((size_t)(in * out) * sizeof(double)), case_alloc((size_t)(in * out) * 2),
                  case_alloc((size_t)out * sizeof(float))};
     double *wide = case_alloc((size_t)(in * out) * sizeof *wide);
     for (int64_t i = 0; i < in * out; i++) wide[i] = (double)w[i];
     void *given = case_give(set->type, wide, out, in, in);
-    xph_round_args args = {.type = set->type, .weights = weights, .in = in, .out = out, .w = given, .to = given};
+    xph_round_args args = {
+        .type = set->type, .weights = weights, .in = in, .out = out, .w = given, .to = given};
     args.q = r.q, args.scale = r.scale;
     const xph_candidate *c = xph_kernels_choose(set, XPH_OP_ROUND, &args);
     assert_non_null(c);
@@ -145,10 +148,12 @@ static void rounding_bf16(const xph_kernel_set *set, const float *w, int64_t in,
 static void rounding(void **state)
 {
     (void)state;
-    const float special[] = {0.0f, -0.0f, 1.0f, FLT_MAX, -FLT_MAX, FLT_MIN, 1e-45f, 0x1p-50f, 0x1.fffffep-51f,
-                             -0x1p-50f, 1.00390625f, 1.01171875f, 0x1p-100f, 3.0f, INFINITY, NAN, -INFINITY};
+    const float special[] = {
+        0.0f,      -0.0f,       1.0f,        FLT_MAX,   -FLT_MAX, FLT_MIN,  1e-45f, 0x1p-50f, 0x1.fffffep-51f,
+        -0x1p-50f, 1.00390625f, 1.01171875f, 0x1p-100f, 3.0f,     INFINITY, NAN,    -INFINITY};
     const int64_t count = (int64_t)(sizeof special / sizeof *special);
-    EACH_SET (set) {
+    EACH_SET(set)
+    {
         for (int kind = 0; kind < KINDS; kind++) {
             case_seed((uint64_t)kind);
             float *w = numbers(kind, 37 * 21);
@@ -167,7 +172,8 @@ static void rounding(void **state)
 static void casts(void **state)
 {
     (void)state;
-    EACH_SET (set) {
+    EACH_SET(set)
+    {
         uint16_t *narrow = case_alloc(65536 * 2), *back = case_alloc(65536 * 2);
         for (int i = 0; i < 65536; i++) narrow[i] = (uint16_t)i;
         void *wide = case_alloc(65536 * case_bytes(set->type));
@@ -264,8 +270,8 @@ static float *with_padding(const float *x, int64_t rows, int64_t width, int64_t 
     return to;
 }
 
-static void run_layer(const xph_kernel_set *set, const xph_candidate *c, const layer *l, xph_linear_args *args,
-                      int threads)
+static void run_layer(const xph_kernel_set *set, const xph_candidate *c, const layer *l,
+                      xph_linear_args *args, int threads)
 {
     const shape *s = &l->s;
     float *y = with_padding(l->residual, s->rows, s->out, args->ldy);
@@ -288,10 +294,12 @@ static void check_layer(const layer *l, xph_type weights)
 {
     const shape *s = &l->s;
     void *first = NULL;
-    EACH_SET (set) {
+    EACH_SET(set)
+    {
         size_t bytes;
         int ran = 0;
-        xph_linear_args args = {.type = set->type, .weights = weights, .rows = s->rows, .in = s->in, .out = s->out};
+        xph_linear_args args = {
+            .type = set->type, .weights = weights, .rows = s->rows, .in = s->in, .out = s->out};
         if (set->type != XPH_F32) continue;
         void *mark = NULL, *packed = pack_with(set, weights, l->w, s->in, s->out, &bytes);
         if (!first) first = packed;
@@ -394,14 +402,16 @@ static void rounded_packs_alike(void **state)
 {
     (void)state;
     enum { IN = 53, OUT = 70 };
-    EACH_SET (set) {
+    EACH_SET(set)
+    {
         if (set->type != XPH_F32) continue;
         for (int i = 0; i < 2 * KINDS; i++) {
             xph_type weights = i % 2 ? XPH_I8 : XPH_BF16;
             size_t bytes;
             case_seed((uint64_t)i);
             float *w = numbers(i / 2, IN * OUT), *to = case_alloc(sizeof *to * IN * OUT);
-            xph_round_args args = {.type = XPH_F32, .weights = weights, .in = IN, .out = OUT, .w = w, .to = to};
+            xph_round_args args = {
+                .type = XPH_F32, .weights = weights, .in = IN, .out = OUT, .w = w, .to = to};
             case_run(set->op[XPH_OP_ROUND], &args, 1);
             void *a = pack_with(set, weights, w, IN, OUT, &bytes);
             assert_memory_equal(a, pack_with(set, weights, to, IN, OUT, &bytes), bytes);
@@ -414,7 +424,8 @@ static void rounded_packs_alike(void **state)
 static void refused(void **state)
 {
     (void)state;
-    EACH_SET (set) {
+    EACH_SET(set)
+    {
         for (xph_type weights = 1; weights < 8; weights++) {
             bool known = set->type == XPH_F32 && (weights == XPH_BF16 || weights == XPH_I8);
             xph_linear_args linear = {.type = set->type, .weights = weights, .rows = 3, .in = 8, .out = 8};
@@ -454,9 +465,15 @@ static void sets_of_levels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rounding),      cmocka_unit_test(casts),         cmocka_unit_test(products_bf16),
-        cmocka_unit_test(products_i8),   cmocka_unit_test(nasty_numbers), cmocka_unit_test(bad_numbers),
-        cmocka_unit_test(largest_sums),  cmocka_unit_test(refused),       cmocka_unit_test(rounded_packs_alike),
+        cmocka_unit_test(rounding),
+        cmocka_unit_test(casts),
+        cmocka_unit_test(products_bf16),
+        cmocka_unit_test(products_i8),
+        cmocka_unit_test(nasty_numbers),
+        cmocka_unit_test(bad_numbers),
+        cmocka_unit_test(largest_sums),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(rounded_packs_alike),
         cmocka_unit_test(sets_of_levels),
     };
     return cmocka_run_group_tests_name("kernel_narrow", tests, NULL, NULL);

@@ -143,16 +143,18 @@ int case_sets(const xph_kernel_set *sets[8])
         &xph_kernels_f32_ref,
 #ifdef XPH_HAVE_X86_SETS
         &xph_kernels_f32_avx2,
+        &xph_kernels_f32_avx2vnni,
         &xph_kernels_f32_avx512,
+        &xph_kernels_f32_avx512vnni,
+        &xph_kernels_f32_avx512bf16,
 #endif
     };
     int count = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (all[i]->isa <= xph_cpu_detect())
+        if (xph_cpu_has(all[i]->isa))
             sets[count++] = all[i];
         else
-            print_message("SKIPPED: set %s, this processor has only %s\n", all[i]->name,
-                          xph_isa_name(xph_cpu_detect()));
+            print_message("SKIPPED: set %s, which this processor does not have\n", all[i]->name);
     }
     return count;
 }

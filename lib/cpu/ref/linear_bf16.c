@@ -12,72 +12,117 @@
 typedef float held, total;
 typedef uint32_t pair_bits __attribute__((vector_size(VEC_BYTES)));
 
-#  define NARROW_RUN XPH_FN(xph_linear_bf16_run)
-enum {
-    STEP = 2,
+#  define NARROW_ITEMS XPH_FN(xph_linear_bf16_items)
+#  define NARROW_RUN   XPH_FN(xph_linear_bf16_run)
+#  define LANE_BYTES   VEC_BYTES
 #  if VEC_BYTES == 64
-    MANY = 14,
-    MANY_PANELS = 2,
-    FEW = 8,
-    FEW_PANELS = 4,
-    LONE_PANELS = 8
+#    define MANY 12
 #  elif VEC_BYTES == 32
-    MANY = 6,
-    MANY_PANELS = 1,
-    FEW = 3,
-    FEW_PANELS = 2,
-    LONE_PANELS = 4
+#    define MANY 6
 #  else
-    MANY = 2,
-    MANY_PANELS = 1,
-    FEW = 0,
-    FEW_PANELS = 1,
-    LONE_PANELS = 4
+#    define MANY 2
 #  endif
-};
+enum { STEP = 2 };
 
 #  include "cpu/ref/linear_narrow.h"
+
+typedef vec loose_vec __attribute__((aligned(4), may_alias));
+typedef pair_bits loose_pairs __attribute__((aligned(4), may_alias));
 
 XPH_INLINE pair_bits pairs_at(narrow_weights w, int column)
 {
     enum { PER_PANEL = NARROW_PANEL_BYTES / VEC_BYTES };
     int panel = column / PER_PANEL;
-    pair_bits pairs;
-    memcpy(&pairs,
-           w.at + panel / NARROW_GROUP * w.group + panel % NARROW_GROUP * NARROW_PANEL_BYTES +
-               column % PER_PANEL * VEC_BYTES,
-           sizeof pairs);
+    const char *at = w.at + panel / NARROW_GROUP * w.group + panel % NARROW_GROUP * NARROW_PANEL_BYTES;
+    return *(const loose_pairs *)(at + column % PER_PANEL * VEC_BYTES);
+}
+
+/* Keeps pairs in their register: loaded a second time for the other half they would take longer than the halving. */
+XPH_INLINE pair_bits once(pair_bits pairs)
+{
+#  if VEC_BYTES > 16
+    __asm__("" : "+v"(pairs));
+#  endif
     return pairs;
 }
 
-XPH_INLINE void tile(const int rows, const int panels, const float *x, int64_t ldx, narrow_weights w,
-                     int64_t depth, float *sums)
+XPH_INLINE vec odd_of(pair_bits pairs)
+{
+    return (vec)(pairs & 0xffff0000u);
+}
+
+XPH_INLINE vec even_of(pair_bits pairs)
+{
+    return (vec)(pairs << 16);
+}
+
+/* One pair of inputs: of few rows column by column, so that halves of weights need no registers. */
+XPH_INLINE void add_columns(const int rows, const int columns, const float *x, int64_t ldx, narrow_weights w,
+                            vec *sum)
+{
+    vec odd[2], even[2];
+    TILE_UNROLL
+    for (int r = 0; r < rows; r++) odd[r] = vec_all(x[r * ldx + 1]), even[r] = vec_all(x[r * ldx]);
+    TILE_UNROLL
+    for (int c = 0; c < columns; c++) {
+        pair_bits pairs = once(pairs_at(w, c));
+        TILE_UNROLL
+        for (int r = 0; r < rows; r++)
+            sum[r * columns + c] = vec_fma(odd[r], odd_of(pairs), sum[r * columns + c]);
+        TILE_UNROLL
+        for (int r = 0; r < rows; r++)
+            sum[r * columns + c] = vec_fma(even[r], even_of(pairs), sum[r * columns + c]);
+    }
+}
+
+XPH_INLINE void add_rows(const int rows, const int columns, const float *x, int64_t ldx, narrow_weights w,
+                         vec *sum)
+{
+    pair_bits pairs[4];
+    vec half[4];
+    TILE_UNROLL
+    for (int c = 0; c < columns; c++) pairs[c] = once(pairs_at(w, c)), half[c] = odd_of(pairs[c]);
+    TILE_UNROLL
+    for (int r = 0; r < rows; r++) {
+        vec odd = vec_all(x[r * ldx + 1]);
+        TILE_UNROLL
+        for (int c = 0; c < columns; c++) sum[r * columns + c] = vec_fma(odd, half[c], sum[r * columns + c]);
+    }
+    TILE_UNROLL
+    for (int c = 0; c < columns; c++) half[c] = even_of(VEC_BYTES == 64 ? pairs[c] : pairs_at(w, c));
+    TILE_UNROLL
+    for (int r = 0; r < rows; r++) {
+        vec even = vec_all(x[r * ldx]);
+        TILE_UNROLL
+        for (int c = 0; c < columns; c++) sum[r * columns + c] = vec_fma(even, half[c], sum[r * columns + c]);
+    }
+}
+
+XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const panel_tile *t)
 {
     const int columns = panels * NARROW_PANEL_BYTES / VEC_BYTES;
-    vec sum[28], weight[8 * NARROW_PANEL_BYTES / VEC_BYTES];
-    XPH_UNROLL
-    for (int i = 0; i < rows * columns; i++) sum[i] = vec_load(sums + i / columns * BLOCK + i % columns * VEC);
-    for (int64_t k = 0; k < depth; k++, w.at += w.depth) {
-        XPH_UNROLL
-        for (int c = 0; c < columns; c++) weight[c] = (vec)(pairs_at(w, c) & 0xffff0000u);
-        XPH_UNROLL
-        for (int r = 0; r < rows; r++) {
-            vec odd = vec_all(x[r * ldx + 2 * k + 1]);
-            XPH_UNROLL
-            for (int c = 0; c < columns; c++) sum[r * columns + c] = vec_fma(odd, weight[c], sum[r * columns + c]);
-        }
-        XPH_UNROLL
-        for (int c = 0; c < columns; c++) weight[c] = (vec)(pairs_at(w, c) << 16);
-        XPH_UNROLL
-        for (int r = 0; r < rows; r++) {
-            vec even = vec_all(x[r * ldx + 2 * k]);
-            XPH_UNROLL
-            for (int c = 0; c < columns; c++)
-                sum[r * columns + c] = vec_fma(even, weight[c], sum[r * columns + c]);
-        }
+    const float *x = t->x;
+    narrow_weights w = t->w;
+    soon later = rows >= 8 ? *t->soon : (soon){0};
+    vec sum[TILE_SUMS];
+    TILE_UNROLL
+    for (int i = 0; i < rows * columns; i++) sum[i] = *(const loose_vec *)t->zeros;
+    if (t->more) {
+        TILE_UNROLL
+        for (int i = 0; i < rows * columns; i++)
+            sum[i] = *(const loose_vec *)(t->sums + i / columns * BLOCK + i % columns * VEC);
     }
-    XPH_UNROLL
-    for (int i = 0; i < rows * columns; i++) vec_store(sums + i / columns * BLOCK + i % columns * VEC, sum[i]);
+    for (int64_t k = t->depth; k > 0; k--, x += STEP, w.at += w.depth) {
+        if (rows >= 8 && (k & 3) == 0) ask(&later.x), ask(&later.y);
+        if (rows <= 2)
+            add_columns(rows, columns, x, ldx, w, sum);
+        else
+            add_rows(rows, columns, x, ldx, w, sum);
+    }
+    TILE_UNROLL
+    for (int i = 0; i < rows * columns; i++)
+        *(loose_vec *)(t->sums + i / columns * BLOCK + i % columns * VEC) = sum[i];
+    if (rows >= 8) *t->soon = later;
 }
 
 static void measure(const xph_linear_args *a, const item *i, float scales[ROWS])
@@ -85,15 +130,15 @@ static void measure(const xph_linear_args *a, const item *i, float scales[ROWS])
     (void)a, (void)i, (void)scales;
 }
 
-static void hold(const xph_linear_args *a, const item *i, const float scales[ROWS], int64_t from, int64_t count,
-                 float *x)
+static void hold(const xph_linear_args *a, const item *i, const float scales[ROWS], int64_t from,
+                 int64_t count, float *x, int64_t ldx)
 {
     int64_t there = int_min(count, a->in - from);
     (void)scales;
-    for (int64_t r = 0; r < i->rows; r++, x += count) {
+    for (int64_t r = 0; r < i->rows; r++, x += ldx) {
         const float *row = (const float *)a->x + (i->row + r) * a->ldx + from;
         XPH_VECTOR
-        for (int64_t k = 0; k < there; k++) x[k] = wide_bf16(narrow_bf16(row[k]));
+        for (int64_t k = 0; k < there; k++) x[k] = float_of_bits(narrow_bits(row[k]));
         for (int64_t k = there; k < count; k++) x[k] = 0.0f;
     }
 }
@@ -124,12 +169,6 @@ void XPH_FN(xph_linear_bf16_finish)(const xph_linear_args *a, int64_t row, int64
     }
 }
 
-int64_t XPH_FN(xph_narrow_items)(const void *args)
-{
-    const xph_linear_args *a = args;
-    return blocks_of(a->rows, ROWS) * blocks_of(a->out, BLOCK);
-}
-
 /* ---- packing: an item is a group ---- */
 
 int64_t XPH_FN(xph_narrow_pack_items)(const void *args)
@@ -141,7 +180,8 @@ int64_t XPH_FN(xph_narrow_pack_items)(const void *args)
 static void pack_group(const xph_linear_pack_args *a, int64_t group)
 {
     int64_t depth = blocks_of(a->in, STEP), first = group * NARROW_GROUP * XPH_NARROW_PANEL;
-    int64_t panels = int_min(NARROW_GROUP, blocks_of(a->out - first, XPH_NARROW_PANEL)), width = panels * XPH_NARROW_PANEL;
+    int64_t panels = int_min(NARROW_GROUP, blocks_of(a->out - first, XPH_NARROW_PANEL)),
+            width = panels * XPH_NARROW_PANEL;
     uint16_t *to = (uint16_t *)a->packed + first * depth * STEP;
     memset(to, 0, (size_t)(width * depth * STEP) * sizeof *to);
     for (int64_t c = 0; c < int_min(width, a->out - first); c++) {

@@ -13,43 +13,26 @@
 typedef uint8_t held;
 typedef int32_t total;
 
+#  define NARROW_ITEMS XPH_FN(xph_linear_i8_items)
+#  define NARROW_RUN   XPH_FN(xph_linear_i8_run)
 #  if defined(__AVX512VNNI__)
 #    define LANE_BYTES 64
+#    define MANY       14
 #    define OFFSET     128
 #  elif defined(__AVXVNNI__)
 #    define LANE_BYTES 32
+#    define MANY       6
 #    define OFFSET     128
 #  elif defined(__AVX2__)
 #    define LANE_BYTES 32
+#    define MANY       4
 #    define OFFSET     0
 #  else
 #    define LANE_BYTES 4
+#    define MANY       2
 #    define OFFSET     0
 #  endif
-
-#  define NARROW_RUN XPH_FN(xph_linear_i8_run)
-enum {
-    STEP = 4,
-#  if LANE_BYTES == 64
-    MANY = 14,
-    MANY_PANELS = 2,
-    FEW = 8,
-    FEW_PANELS = 4,
-    LONE_PANELS = 8
-#  elif LANE_BYTES == 32
-    MANY = 4,
-    MANY_PANELS = 1,
-    FEW = 3,
-    FEW_PANELS = 2,
-    LONE_PANELS = 4
-#  else
-    MANY = 1,
-    MANY_PANELS = 1,
-    FEW = 0,
-    FEW_PANELS = 1,
-    LONE_PANELS = 1
-#  endif
-};
+enum { STEP = 4 };
 
 #  include "cpu/ref/linear_narrow.h"
 
@@ -118,62 +101,157 @@ XPH_INLINE lanes add_products(lanes sum, inputs x, lanes w)
 }
 #  endif
 
+typedef lanes loose_lanes __attribute__((aligned(4), may_alias));
+
 XPH_INLINE lanes lanes_at(const void *from)
 {
-    lanes l;
-    memcpy(&l, from, sizeof l);
-    return l;
+    return *(const loose_lanes *)from;
 }
 
-XPH_INLINE void tile(const int rows, const int panels, const uint8_t *x, int64_t ldx, narrow_weights w,
-                     int64_t depth, int32_t *sums)
+XPH_INLINE void lanes_to(void *to, lanes l)
+{
+    *(loose_lanes *)to = l;
+}
+
+XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const panel_tile *t)
 {
     enum { PER_PANEL = NARROW_PANEL_BYTES / LANE_BYTES, COLUMNS = LANE_BYTES / 4 };
     const int columns = panels * PER_PANEL;
-    lanes sum[28], weight[8 * PER_PANEL];
-    XPH_UNROLL
-    for (int i = 0; i < rows * columns; i++) sum[i] = lanes_at(sums + i / columns * BLOCK + i % columns * COLUMNS);
-    for (int64_t k = 0; k < depth; k++, w.at += w.depth) {
-        XPH_UNROLL
+    const uint8_t *x = t->x;
+    int32_t *sums = t->sums;
+    narrow_weights w = t->w;
+    soon later = rows >= 8 ? *t->soon : (soon){0};
+    lanes sum[TILE_SUMS], weight[8 * PER_PANEL];
+    TILE_UNROLL
+    for (int i = 0; i < rows * columns; i++) sum[i] = lanes_at(t->zeros);
+    if (t->more) {
+        TILE_UNROLL
+        for (int i = 0; i < rows * columns; i++)
+            sum[i] = lanes_at(sums + i / columns * BLOCK + i % columns * COLUMNS);
+    }
+    for (int64_t k = t->depth; k > 0; k--, x += STEP, w.at += w.depth) {
+        if (rows >= 8 && (k & 0) == 0) ask(&later.x), ask(&later.y);
+        TILE_UNROLL
         for (int c = 0; c < columns; c++)
-            weight[c] = lanes_at(w.at + c / PER_PANEL / NARROW_GROUP * w.group +
-                                 c / PER_PANEL % NARROW_GROUP * NARROW_PANEL_BYTES + c % PER_PANEL * LANE_BYTES);
-        XPH_UNROLL
+            weight[c] =
+                lanes_at(w.at + c / PER_PANEL / NARROW_GROUP * w.group +
+                         c / PER_PANEL % NARROW_GROUP * NARROW_PANEL_BYTES + c % PER_PANEL * LANE_BYTES);
+        TILE_UNROLL
         for (int r = 0; r < rows; r++) {
-            inputs four = inputs_at(x + r * ldx + 4 * k);
-            XPH_UNROLL
+            inputs four = inputs_at(x + r * ldx);
+            TILE_UNROLL
             for (int c = 0; c < columns; c++)
                 sum[r * columns + c] = add_products(sum[r * columns + c], four, weight[c]);
         }
     }
-    XPH_UNROLL
+    TILE_UNROLL
     for (int i = 0; i < rows * columns; i++)
-        memcpy(sums + i / columns * BLOCK + i % columns * COLUMNS, &sum[i], sizeof sum[i]);
+        lanes_to(sums + i / columns * BLOCK + i % columns * COLUMNS, sum[i]);
+    if (rows >= 8) *t->soon = later;
 }
 
 /* ---- inputs: x = largest / 127 * level, level = nearest even integer of x * (127 / largest) ---- */
+
+/* What is done by registers of floats; returns how many numbers it was done for. */
+#  if VEC_BYTES == 64
+XPH_INLINE int64_t largest_of_vecs(const float *x, int64_t count, uint32_t *largest)
+{
+    __m512i most[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()}, size = _mm512_set1_epi32(0x7fffffff);
+    int64_t k = 0;
+    for (; k + 32 <= count; k += 32) {
+        most[0] = _mm512_max_epu32(most[0], _mm512_and_si512(size, _mm512_loadu_si512(x + k)));
+        most[1] = _mm512_max_epu32(most[1], _mm512_and_si512(size, _mm512_loadu_si512(x + k + 16)));
+    }
+    *largest = _mm512_reduce_max_epu32(_mm512_max_epu32(most[0], most[1]));
+    return k;
+}
+
+XPH_INLINE int64_t levels_of_vecs(const float *x, int64_t count, float inverse, uint8_t *levels)
+{
+    const __m512 rounder = _mm512_set1_ps(ROUND_TO_1), unit = _mm512_set1_ps(inverse);
+    int64_t k = 0;
+    for (; k + 16 <= count; k += 16) {
+        __m512 at = _mm512_fmadd_ps(_mm512_loadu_ps(x + k), unit, rounder);
+        __m128i bytes = _mm512_cvtepi32_epi8(_mm512_castps_si512(at));
+        _mm_storeu_si128((__m128i *)(void *)(levels + k), _mm_xor_si128(bytes, _mm_set1_epi8((char)OFFSET)));
+    }
+    return k;
+}
+#  elif VEC_BYTES == 32
+XPH_INLINE int64_t largest_of_vecs(const float *x, int64_t count, uint32_t *largest)
+{
+    __m256i most = _mm256_setzero_si256(), size = _mm256_set1_epi32(0x7fffffff);
+    uint32_t each[8];
+    int64_t k = 0;
+    for (; k + 8 <= count; k += 8) {
+        __m256i at = _mm256_loadu_si256((const __m256i *)(const void *)(x + k));
+        most = _mm256_max_epu32(most, _mm256_and_si256(size, at));
+    }
+    memcpy(each, &most, sizeof each);
+    *largest = 0;
+    for (int i = 0; i < 8; i++) *largest = each[i] > *largest ? each[i] : *largest;
+    return k;
+}
+
+XPH_INLINE __m256i levels_at(const float *x, __m256 unit)
+{
+    __m256 rounder = _mm256_set1_ps(ROUND_TO_1);
+    __m256i at = _mm256_castps_si256(_mm256_fmadd_ps(_mm256_loadu_ps(x), unit, rounder));
+    return _mm256_srai_epi32(_mm256_slli_epi32(at, 24), 24);
+}
+
+XPH_INLINE int64_t levels_of_vecs(const float *x, int64_t count, float inverse, uint8_t *levels)
+{
+    const __m256 unit = _mm256_set1_ps(inverse);
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    int64_t k = 0;
+    for (; k + 32 <= count; k += 32) {
+        __m256i low = _mm256_packs_epi32(levels_at(x + k, unit), levels_at(x + k + 8, unit));
+        __m256i high = _mm256_packs_epi32(levels_at(x + k + 16, unit), levels_at(x + k + 24, unit));
+        __m256i all = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
+        all = _mm256_xor_si256(all, _mm256_set1_epi8((char)OFFSET));
+        _mm256_storeu_si256((__m256i *)(void *)(levels + k), all);
+    }
+    return k;
+}
+#  else
+XPH_INLINE int64_t largest_of_vecs(const float *x, int64_t count, uint32_t *largest)
+{
+    (void)x, (void)count;
+    *largest = 0;
+    return 0;
+}
+
+XPH_INLINE int64_t levels_of_vecs(const float *x, int64_t count, float inverse, uint8_t *levels)
+{
+    (void)x, (void)count, (void)inverse, (void)levels;
+    return 0;
+}
+#  endif
 
 /* The largest size of each row: 0 if below 2^-100, NaN if one is not finite. */
 static void measure(const xph_linear_args *a, const item *i, float largest[ROWS])
 {
     for (int64_t r = 0; r < i->rows; r++) {
-        uint32_t bits = largest_size((const float *)a->x + (i->row + r) * a->ldx, a->in);
+        const float *row = (const float *)a->x + (i->row + r) * a->ldx;
+        uint32_t bits;
+        int64_t done = largest_of_vecs(row, a->in, &bits);
+        uint32_t rest = largest_size(row + done, a->in - done);
+        bits = rest > bits ? rest : bits;
         float size = float_of_bits(bits);
         largest[r] = bits >= 0x7f800000u ? __builtin_nanf("") : size < 0x1p-100f ? 0.0f : size;
     }
 }
 
-static void hold(const xph_linear_args *a, const item *i, const float largest[ROWS], int64_t from, int64_t count,
-                 uint8_t *x)
+static void hold(const xph_linear_args *a, const item *i, const float largest[ROWS], int64_t from,
+                 int64_t count, uint8_t *x, int64_t ldx)
 {
-    const float rounder = 12582912.0f; /* 1.5 * 2^23: of it and small numbers the last bit counts 1 */
     int64_t there = int_min(count, a->in - from);
-    for (int64_t r = 0; r < i->rows; r++, x += count) {
+    for (int64_t r = 0; r < i->rows; r++, x += ldx) {
         const float *row = (const float *)a->x + (i->row + r) * a->ldx + from;
         float inverse = largest[r] > 0.0f ? 127.0f / largest[r] : 0.0f;
-        XPH_VECTOR
-        for (int64_t k = 0; k < there; k++)
-            x[k] = (uint8_t)(bits_of_float(FMA(row[k], inverse, rounder)) ^ OFFSET);
+        for (int64_t k = levels_of_vecs(row, there, inverse, x); k < there; k++)
+            x[k] = (uint8_t)(bits_of_float(FMA(row[k], inverse, ROUND_TO_1)) ^ OFFSET);
         for (int64_t k = there; k < count; k++) x[k] = OFFSET;
     }
 }
@@ -195,7 +273,8 @@ static void finish(const xph_linear_args *a, const item *i, const float largest[
     for (int64_t r = 0; r < i->rows; r++, sums += BLOCK) {
         _Alignas(64) float sum[BLOCK];
         float *y = (float *)a->y + (i->row + r) * a->ldy + i->column, unit = largest[r] / 127.0f;
-        const float *more = a->residual ? (const float *)a->residual + (i->row + r) * a->ldr + i->column : NULL;
+        const float *more =
+            a->residual ? (const float *)a->residual + (i->row + r) * a->ldr + i->column : NULL;
         XPH_VECTOR
         for (int64_t c = 0; c < i->columns; c++) {
             uint32_t exact = (uint32_t)sums[c] - (OFFSET ? (uint32_t)offset[c] : 0u);
@@ -212,7 +291,8 @@ static void finish(const xph_linear_args *a, const item *i, const float largest[
 
 /* ---- packing: an item is a group ---- */
 
-static void pack_column(const float *from, int64_t in, int64_t width, int8_t *to, float *scale, int32_t *offset)
+static void pack_column(const float *from, int64_t in, int64_t width, int8_t *to, float *scale,
+                        int32_t *offset)
 {
     float unit = i8_scale(float_of_bits(largest_size(from, in)));
     int32_t sum = 0;
@@ -228,7 +308,8 @@ static void pack_column(const float *from, int64_t in, int64_t width, int8_t *to
 static void pack_group(const xph_linear_pack_args *a, int64_t group)
 {
     int64_t depth = blocks_of(a->in, STEP), first = group * NARROW_GROUP * XPH_NARROW_PANEL;
-    int64_t panels = int_min(NARROW_GROUP, blocks_of(a->out - first, XPH_NARROW_PANEL)), width = panels * XPH_NARROW_PANEL;
+    int64_t panels = int_min(NARROW_GROUP, blocks_of(a->out - first, XPH_NARROW_PANEL)),
+            width = panels * XPH_NARROW_PANEL;
     int8_t *to = (int8_t *)a->packed + first * depth * STEP;
     float *scale = (float *)((char *)a->packed + scales_offset(a->in, a->out));
     int32_t *offset = (int32_t *)(scale + blocks_of(a->out, XPH_NARROW_PANEL) * XPH_NARROW_PANEL);

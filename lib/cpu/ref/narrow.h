@@ -24,18 +24,29 @@ XPH_INLINE float wide_bf16(uint16_t bits)
     return float_of_bits((uint32_t)bits << 16);
 }
 
-/* Nearest even; a NaN becomes a quiet NaN. */
-XPH_INLINE uint16_t nearest_bf16(float x)
+/* Nearest even, with something behind the bfloat16; a NaN becomes a quiet NaN. */
+XPH_INLINE uint32_t nearest_bits(uint32_t bits)
 {
-    uint32_t bits = bits_of_float(x), rounded = bits + 0x7fffu + (bits >> 16 & 1u);
-    return (uint16_t)((x == x ? rounded : bits | 0x400000u) >> 16);
+    uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    return (bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : rounded;
 }
 
-/* The same, and what is below 2^-50 becomes 0. */
+XPH_INLINE uint16_t nearest_bf16(float x)
+{
+    return (uint16_t)(nearest_bits(bits_of_float(x)) >> 16);
+}
+
+/* The same, and what is below 2^-50 becomes 0; as a float. */
+XPH_INLINE uint32_t narrow_bits(float x)
+{
+    const uint32_t least = 0x26800000u; /* 2^-50 */
+    uint32_t bits = bits_of_float(x), rounded = nearest_bits(bits) & 0xffff0000u;
+    return (bits & 0x7fffffffu) < least ? 0u : rounded;
+}
+
 XPH_INLINE uint16_t narrow_bf16(float x)
 {
-    float size = __builtin_fabsf(x);
-    return nearest_bf16(size < 0x1p-50f ? 0.0f : x);
+    return (uint16_t)(narrow_bits(x) >> 16);
 }
 
 /* Smallest number of 16 significant bits not below largest / 127, so that its multiples up to 127 are exact; 1 for a
@@ -50,11 +61,13 @@ XPH_INLINE float i8_scale(float largest)
     return scale < 0x1p120f ? scale : 0x1p120f;
 }
 
+/* 1.5 * 2^23: of this and a small number the last bit counts 1, and the last byte is an int8. */
+#define ROUND_TO_1 12582912.0f
+
 /* Nearest even integer of a number within +-2^22, of a NaN 0. */
 XPH_INLINE int32_t nearest_integer(float x)
 {
-    const float rounder = 12582912.0f; /* 1.5 * 2^23: of it and small numbers the last bit counts 1 */
-    return x == x ? (int32_t)(bits_of_float(x + rounder) - bits_of_float(rounder)) : 0;
+    return x == x ? (int32_t)(bits_of_float(x + ROUND_TO_1) - bits_of_float(ROUND_TO_1)) : 0;
 }
 
 /* w / scale, within +-127. */
@@ -69,34 +82,20 @@ XPH_INLINE int8_t i8_of(float w, float scale)
 /* The largest |x|, as bits: these order as the numbers do, with infinity and then NaN above all. */
 XPH_INLINE uint32_t largest_size(const real *x, int64_t count)
 {
-    enum { LANES_OF_SIZE = 32 };
-    uint32_t lane[LANES_OF_SIZE] = {0}, largest = 0;
-    int64_t at = 0;
-    for (; at + LANES_OF_SIZE <= count; at += LANES_OF_SIZE) {
-        XPH_VECTOR
-        for (int i = 0; i < LANES_OF_SIZE; i++) {
-            uint32_t size = bits_of_float((float)x[at + i]) & 0x7fffffffu;
-            lane[i] = size > lane[i] ? size : lane[i];
-        }
+    uint32_t largest = 0;
+    XPH_VECTOR
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t size = bits_of_float((float)x[i]) & 0x7fffffffu;
+        largest = size > largest ? size : largest;
     }
-    for (; at < count; at++) {
-        uint32_t size = bits_of_float((float)x[at]) & 0x7fffffffu;
-        lane[0] = size > lane[0] ? size : lane[0];
-    }
-    for (int i = 0; i < LANES_OF_SIZE; i++) largest = lane[i] > largest ? lane[i] : largest;
     return largest;
 }
 
 /* ---- packed weights of fewer bits: see linear_narrow.h ---- */
 
 enum {
-    NARROW_GROUP = 4,        /* panels */
-    NARROW_PANEL_BYTES = 64, /* of a panel, two bfloat16s or four int8s of each column */
-#ifdef __AVX512F__
-    NARROW_ROWS = 14
-#else
-    NARROW_ROWS = 12
-#endif
+    NARROW_GROUP = 4,       /* panels */
+    NARROW_PANEL_BYTES = 64 /* of a panel, two bfloat16s or four int8s of each column */
 };
 
 /* Panel i lies at at + i/NARROW_GROUP*group + i%NARROW_GROUP*NARROW_PANEL_BYTES, its next inputs `depth` bytes on. */
@@ -138,7 +137,9 @@ XPH_INLINE bool pack_plain_accepts(const void *args)
     return a->weights == 0;
 }
 
-int64_t XPH_FN(xph_narrow_items)(const void *args);
+int64_t XPH_FN(xph_linear_bf16_items)(const void *args);
+int64_t XPH_FN(xph_linear_dp_items)(const void *args);
+int64_t XPH_FN(xph_linear_i8_items)(const void *args);
 int64_t XPH_FN(xph_narrow_pack_items)(const void *args);
 void XPH_FN(xph_linear_bf16_run)(const void *args, int64_t begin, int64_t end);
 void XPH_FN(xph_linear_dp_run)(const void *args, int64_t begin, int64_t end);
@@ -149,27 +150,33 @@ void XPH_FN(xph_pack_i8_run)(const void *args, int64_t begin, int64_t end);
 void XPH_FN(xph_linear_bf16_finish)(const xph_linear_args *a, int64_t row, int64_t rows, int64_t column,
                                     int64_t columns, const float *sums);
 
-/* clang-format off */
-#define NARROW_LINEAR(name_, accepts_, run_)                                                                 \
-    {.name = XPH_LABEL(name_), .accepts = accepts_, .phase = {{XPH_FN(xph_narrow_items), XPH_FN(run_)}}},
-#define NARROW_PACK(name_, accepts_, run_)                                                                   \
-    {.name = XPH_LABEL(name_), .accepts = accepts_, .phase = {{XPH_FN(xph_narrow_pack_items), XPH_FN(run_)}}},
+/* In front of the candidates that linear.c has itself. */
 #if defined(__AVX512BF16__)
-#  define NARROW_DP NARROW_LINEAR("linear_bf16_dp", linear_bf16_accepts, xph_linear_dp_run)
+#  define NARROW_DP                                                                                          \
+    {.name = XPH_LABEL("linear_bf16_dp"),                                                                    \
+     .accepts = linear_bf16_accepts,                                                                         \
+     .phase = {{XPH_FN(xph_linear_dp_items), XPH_FN(xph_linear_dp_run)}}},
 #else
 #  define NARROW_DP
 #endif
 #if defined(XPH_REAL_F32)
 #  define XPH_NARROW_LINEAR                                                                                  \
-    NARROW_DP NARROW_LINEAR("linear_bf16", linear_bf16_accepts, xph_linear_bf16_run)                         \
-    NARROW_LINEAR("linear_i8", linear_i8_accepts, xph_linear_i8_run)
+    NARROW_DP{.name = XPH_LABEL("linear_bf16"),                                                              \
+              .accepts = linear_bf16_accepts,                                                                \
+              .phase = {{XPH_FN(xph_linear_bf16_items), XPH_FN(xph_linear_bf16_run)}}},                      \
+        {.name = XPH_LABEL("linear_i8"),                                                                     \
+         .accepts = linear_i8_accepts,                                                                       \
+         .phase = {{XPH_FN(xph_linear_i8_items), XPH_FN(xph_linear_i8_run)}}},
 #  define XPH_NARROW_PACK                                                                                    \
-    NARROW_PACK("pack_bf16", pack_bf16_accepts, xph_pack_bf16_run)                                           \
-    NARROW_PACK("pack_i8", pack_i8_accepts, xph_pack_i8_run)
+    {.name = XPH_LABEL("pack_bf16"),                                                                         \
+     .accepts = pack_bf16_accepts,                                                                           \
+     .phase = {{XPH_FN(xph_narrow_pack_items), XPH_FN(xph_pack_bf16_run)}}},                                 \
+        {.name = XPH_LABEL("pack_i8"),                                                                       \
+         .accepts = pack_i8_accepts,                                                                         \
+         .phase = {{XPH_FN(xph_narrow_pack_items), XPH_FN(xph_pack_i8_run)}}},
 #else
 #  define XPH_NARROW_LINEAR
 #  define XPH_NARROW_PACK
 #endif
-/* clang-format on */
 
 #endif

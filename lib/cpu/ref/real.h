@@ -46,12 +46,13 @@ typedef double real;
  *   const xph_candidate XPH_LIST(norm)[] = {{.name = XPH_LABEL("norm"), ...}, XPH_LIST_END}; */
 #define XPH_LIST(op)         XPH_FN(xph_##op)
 #define XPH_LABEL(text)      text "_" XPH_TEXT(XPH_SET)
-/* Every list of the set, in the order of xph_op. */
+/* Every list of the set, in the order of xph_op. A set for products alone compiles those of `products` anew. */
 /* clang-format off */
 #define XPH_LIST_END {.name = NULL}
-#define XPH_ALL_LISTS(each)                                                                                  \
-    each(linear) each(linear_grad) each(linear_pack) each(norm) each(norm_grad) each(conv) each(conv_grad)   \
-    each(scan) each(scan_grad) each(attention) each(attention_grad) each(rnn) each(rnn_grad) each(embed)     \
+#define XPH_ALL_LISTS(each) XPH_SPLIT_LISTS(each, each)
+#define XPH_SPLIT_LISTS(products, each)                                                                                  \
+    products(linear) products(linear_grad) products(linear_pack) each(norm) each(norm_grad) each(conv) each(conv_grad)   \
+    each(scan) each(scan_grad) each(attention) each(attention_grad) products(rnn) products(rnn_grad) each(embed)     \
     each(embed_grad) each(heads) each(heads_grad) each(loss) each(sample) each(adam) each(norm2) each(axpby)   \
     each(round) each(cast) each(scan_pack)
 /* clang-format on */
