@@ -1,10 +1,11 @@
-/* Functions of one number for the kernels: exp, log, log1p, sigmoid, SiLU, tanh, softplus. Part of real.h; the
- * same for registers: vec_element.h.
+/* Functions of one number for the kernels: exp, log, log1p, sigmoid, SiLU, tanh, softplus. Part of real.h;
+ * the same for registers: vec_element.h.
  *
- * Single precision: own polynomials (Chebyshev fits made with 150 bits), no branches and no tables, one division
- * at most, so that loops over them vectorise and give the same bits at every width. Within a few ulp on the whole
- * range; NaN gives NaN; nothing overflows on the way. Denormals are slow on many processors, so an exponential
- * below 2^-125.5 is 0, and what is made of it too. Double precision is the reference and uses libm.
+ * Single precision: own polynomials (Chebyshev fits made with 150 bits), no branches and no tables, one
+ * division at most, so that loops over them vectorise and give the same bits at every width. Within a few
+ * ulp on the whole range; NaN gives NaN; nothing overflows on the way. Denormals are slow on many
+ * processors, so an exponential below 2^-125.5 is 0, and what is made of it too. Double precision is the
+ * reference and uses libm.
  */
 #ifndef XPH_CPU_REF_ELEMENT_H
 #define XPH_CPU_REF_ELEMENT_H
@@ -101,8 +102,8 @@ XPH_INLINE float power_of_two(float shifted)
     return float_from(float_bits(shifted) << 23);
 }
 
-/* e^c for c in [EXP_LOWEST, EXP_HIGHEST] or NaN: twice the polynomial, times 2^(n-1), which is a number up to n = 128
- * and 0 from n = -126 down: the product overflows where it should, and is never a denormal. */
+/* e^c for c in [EXP_LOWEST, EXP_HIGHEST] or NaN: twice the polynomial, times 2^(n-1), which is a number up
+ * to n = 128 and 0 from n = -126 down: the product overflows where it should, and is never a denormal. */
 XPH_INLINE float exp_within(float c)
 {
     float r, shifted = exp_reduce(c, 126.0f, &r);
@@ -120,8 +121,8 @@ XPH_INLINE real real_exp(real x)
     return exp_within(c < EXP_LOWEST ? EXP_LOWEST : c);
 }
 
-/* For x within [-87.5, 89] or NaN: e^-x = part * power, part = unit * e^-r, power = 2^(n + above - 127), -x = n ln2 - r.
- * ln2 in one piece: |n| 2^-29 is lost, which the quotients and sums below bear. */
+/* For x within [-87.5, 89] or NaN: e^-x = part * power, part = unit * e^-r, power = 2^(n + above - 127),
+ * -x = n ln2 - r. ln2 in one piece: |n| 2^-29 is lost, which the quotients and sums below bear. */
 #  define MINUS_LOWEST  (-87.5f)
 #  define MINUS_HIGHEST 89.0f
 XPH_INLINE float exp_minus(float x, float above, float unit, float *power)
@@ -151,8 +152,8 @@ XPH_INLINE real real_exp_down(real x)
     return part * power;
 }
 
-/* 1 + e^-x; a quarter of the part and four times the power, so that it is infinite from 2^125.5 on, and what is divided
- * by it no denormal. */
+/* 1 + e^-x; a quarter of the part and four times the power, so that it is infinite from 2^125.5 on, and
+ * what is divided by it no denormal. */
 XPH_INLINE float one_and_exp_minus(float x)
 {
     float power, part = exp_minus(minus_within(x, MINUS_LOWEST), 129.0f, 0.25f, &power);
@@ -210,17 +211,18 @@ XPH_INLINE real real_softplus(real x)
 #  define EXP2_4        0x1.5f0956p-10f
 #  define EXP2_5        0x1.441412p-13f
 
-/* 2^f = 1 + FALL_1 f + ... + FALL_5 f^5 for 0 <= f <= 1, exact at 0, within 1.8e-7, and 2.5e-8 above 0.9: a decay near 1
- * is remembered for long, so its errors count for more. There f comes rounded down, which FALL_1 to FALL_3 make up for:
- * on average a decay of 0.99 or more is off by less than 6e-9. */
+/* 2^f = 1 + FALL_1 f + ... + FALL_5 f^5 for 0 <= f <= 1, exact at 0, within 1.8e-7, and 2.5e-8 above 0.9:
+ * a decay near 1 is remembered for long, so its errors count for more. There f comes rounded down, which
+ * FALL_1 to FALL_3 make up for: on average a decay of 0.99 or more is off by less than 6e-9. */
 #  define FALL_1        0x1.62e530p-1f
 #  define FALL_2        0x1.ebc832p-3f
 #  define FALL_3        0x1.ca0f7ap-5f
 #  define FALL_4        0x1.22cd16p-7f
 #  define FALL_5        0x1.f92ee6p-10f
 
-/* 2^x for x <= 0, cheaper than exp: no infinity to reach, and below 2^-126 it stays there. f = x - floor(x), this
- * difference rounded down too, as vreduceps has it: where it is not exact, close to 1, the number before it. */
+/* 2^x for x <= 0, cheaper than exp: no infinity to reach, and below 2^-126 it stays there. f = x -
+ * floor(x), this difference rounded down too, as vreduceps has it: where it is not exact, close to 1, the
+ * number before it. */
 XPH_INLINE real real_exp2_falling(real x)
 {
     float c = x < -126.0f ? -126.0f : x;

@@ -1,5 +1,5 @@
-/* Selective scan (Mamba's S6): forward, one frame of it, and the rates prepared for both. See scan_block.h for
- * how the work lies in registers, scan_grad.c for the gradient.
+/* Selective scan (Mamba's S6): forward, one frame of it, and the rates prepared for both. See scan_block.h
+ * for how the work lies in registers, scan_grad.c for the gradient.
  */
 #include "cpu/ref/scan_block.h"
 
@@ -51,7 +51,8 @@ static void chunk_gate(const group *g, const chunk *k, int64_t t, int64_t frames
 
 /* The group's state and rates. */
 typedef struct carried {
-    real h[MOST_TURNED], rates[MOST_TURNED], limits[WIDE];
+    real h[MOST_TURNED], limits[WIDE], apart[11 * LANES],
+        rates[MOST_TURNED]; /* a page apart, loads of one would wait for stores to the other */
 } carried;
 
 /* Where the chunk after this one begins. */
@@ -93,7 +94,7 @@ static void chunk_column(const group *g, chunk *k, carried *s, int64_t t, int64_
         fetch_ahead(next, i, c);
         for (int64_t n = 0; resets(g, t + i) && n < g->states; n++)
             vec_store(s->h + at + n * LANES, vec_all(R(0.0)));
-        advance(&col, g->states, false);
+        advance(&col, g->states, SUMS);
     }
 }
 
@@ -129,8 +130,8 @@ static void scan_run(const void *args, int64_t begin, int64_t end)
 /* ---- one frame ---- */
 
 #if VEC_BYTES > 16
-/* Nothing is turned: the states of a channel lie in the lanes, as in memory, QUARTERS chains of four to a register;
- * only for the sums channels meet. The same operations on every number, so the same bits. */
+/* Nothing is turned: the states of a channel lie in the lanes, as in memory, QUARTERS chains of four to a
+ * register; only for the sums channels meet. The same operations on every number, so the same bits. */
 enum { QUARTERS = VEC / CHAINS, STEP_STATES = 16 };
 
 /* In place: [channel][quarter] to [quarter][channel], CHAINS lanes each. */

@@ -1,10 +1,11 @@
 /* What the selective scan and its gradient share: groups of channels and the recurrence itself.
  *
- * Work is done on groups of at most GROUP blocks of LANES channels of one stream; channels lie in the lanes of
- * registers. A matrix [channels][N] is turned to [block][N][LANES], N filled up with zeros to a multiple of
- * CHAINS; channels beyond the width compute on zeros. The decay exp(-delta A) with A = exp(a_log) is
- * 2^(-delta A log2(e)); the rates A log2(e) are made once per group, or came prepared. A sum over the states
- * runs in CHAINS chains, state n in chain n % CHAINS, which are then joined: (0 + 2) + (1 + 3).
+ * Work is done on groups of at most GROUP blocks of LANES channels of one stream; channels lie in the
+ * lanes of registers. A matrix [channels][N] is turned to [block][N][LANES], N filled up with zeros to a
+ * multiple of CHAINS; channels beyond the width compute on zeros. The decay exp(-delta A) with A =
+ * exp(a_log) is 2^(-delta A log2(e)); the rates A log2(e) are made once per group, or came prepared. A sum
+ * over the states runs in CHAINS chains, state n in chain n % CHAINS, which are then joined: (0 + 2) + (1
+ * + 3).
  */
 #ifndef XPH_CPU_REF_SCAN_BLOCK_H
 #define XPH_CPU_REF_SCAN_BLOCK_H
@@ -199,35 +200,51 @@ XPH_INLINE bool all_near(const real *delta, const real *limits)
 typedef struct column {
     const real *delta, *inflow, *rates, *limits, *b, *c;
     const real *before;
-    real *after, *decays, *sum; /* after may be before; decays NULL: not wanted */
+    real *after, *decays, *sum; /* after may be before */
 } column;
 
-XPH_INLINE void advance_all(const column *k, int64_t states, bool near, bool keep)
+/* What is wanted of a frame besides the state. */
+typedef enum { ONLY_STATES, SUMS, SUMS_AND_DECAYS } wish;
+
+/* State n: after = decay before + delta x b, sum += c after. */
+XPH_INLINE vec advance_state(const column *k, int64_t n, vec fall, vec inflow, vec sum, bool near,
+                             const wish wanted)
+{
+    const int64_t at = n * LANES;
+    vec x = fall * vec_load(k->rates + at), decay = near ? vec_exp2_falling_near(x) : vec_exp2_falling(x);
+    vec next = vec_fma(decay, vec_load(k->before + at), inflow * vec_all(k->b[n]));
+    if (wanted == SUMS_AND_DECAYS) vec_store(k->decays + at, decay);
+    vec_store(k->after + at, next);
+    return wanted == ONLY_STATES ? sum : vec_fma(vec_all(k->c[n]), next, sum);
+}
+
+/* Straight runs of STRAIGHT states: a loop's end that is mispredicted costs as much as some of them. */
+enum { STRAIGHT = 16 };
+XPH_INLINE void advance_all(const column *k, int64_t states, bool near, const wish wanted)
 {
     const vec fall = -vec_load(k->delta), inflow = vec_load(k->inflow);
     vec sum[CHAINS] = {{0}};
-    for (int64_t n = 0; n < states; n += CHAINS) {
+    int64_t n = 0;
+    for (; n + STRAIGHT <= states; n += STRAIGHT) {
         XPH_UNROLL
-        for (int64_t j = 0; j < CHAINS; j++) {
-            const int64_t at = (n + j) * LANES;
-            vec x = fall * vec_load(k->rates + at);
-            vec decay = near ? vec_exp2_falling_near(x) : vec_exp2_falling(x);
-            vec next = vec_fma(decay, vec_load(k->before + at), inflow * vec_all(k->b[n + j]));
-            if (keep) vec_store(k->decays + at, decay);
-            vec_store(k->after + at, next);
-            sum[j] = vec_fma(vec_all(k->c[n + j]), next, sum[j]);
-        }
+        for (int64_t j = 0; j < STRAIGHT; j++)
+            sum[j % CHAINS] = advance_state(k, n + j, fall, inflow, sum[j % CHAINS], near, wanted);
     }
-    vec_store(k->sum, (sum[0] + sum[2]) + (sum[1] + sum[3]));
+    for (; n < states; n += CHAINS) {
+        XPH_UNROLL
+        for (int64_t j = 0; j < CHAINS; j++)
+            sum[j] = advance_state(k, n + j, fall, inflow, sum[j], near, wanted);
+    }
+    if (wanted != ONLY_STATES) vec_store(k->sum, (sum[0] + sum[2]) + (sum[1] + sum[3]));
 }
 
 /* One frame: after = decay before + delta x b, sum = sum_n c[n] after[n]. */
-XPH_INLINE void advance(const column *k, int64_t states, bool keep)
+XPH_INLINE void advance(const column *k, int64_t states, const wish wanted)
 {
     if (all_near(k->delta, k->limits))
-        advance_all(k, states, true, keep);
+        advance_all(k, states, true, wanted);
     else
-        advance_all(k, states, false, keep);
+        advance_all(k, states, false, wanted);
 }
 
 /* b or c of a frame; where N must be filled up, in `room`. */

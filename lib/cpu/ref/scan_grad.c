@@ -1,462 +1,524 @@
-/* Selective scan (Mamba's S6) and its gradient.
- *
- * Work is done on blocks of LANES channels of one stream, whose state [N][LANES] stays at hand while time
- * runs; inner loops run over the channels of a block, sums over the states n run in order. Channels beyond
- * the width compute on zeros. The decay exp(-delta A) with A = exp(a_log) is 2^(-delta A log2(e)); A log2(e)
- * is made once per block.
- *
- * The gradient never holds [B,T,D,N]: a first run over time keeps the state at every CHUNK-th frame, then
- * each chunk, last first, is run again, keeping its states, and gone through backwards. See struct layout
- * for the memory.
+/* Gradient of the selective scan (scan.c). It never holds [B,T,D,N]: an item takes one group of channels
+ * of one stream through time, keeping the state before every STRETCH-th frame; from there the frames of a
+ * stretch, last first, are run again, with all states and decays in the first cache, and gone through
+ * backwards. Taking the exponentials twice is cheaper than writing them to the second cache. Of more
+ * frames than `keep` a first run keeps only the states where spans of so many begin. What is summed over
+ * channels (db, dc) or streams (da_log, dskip) is summed in later phases, in order.
  */
-#include "cpu/ref/vec.h"
+#include "cpu/ref/scan_block.h"
 
 enum {
-    LANES = 16,
-    VECS = LANES / VEC, /* registers of a block */
-    CHUNK = 16,         /* frames whose functions are taken together, beside the recurrence */
-    MOST_STATES = 256,  /* of the forward, whose state lies on the stack */
-    WORK_PER_STATE = 16
+    STRETCH = 2,
+    MOST_KEEP = 16 * CHUNK,
+    KEPT_BLOCKS =
+        64 * MOST_KEEP, /* frames times states times blocks of a span at most, if that is a chunk or more */
+    MOST_SLOTS = 32,    /* calls that can be under way, each with its own memory */
+    APART = 11 * LANES, /* arrays whole pages apart look the same to the loads and stores in flight */
+    JOIN_ROWS = 256,
+    JOIN_CHANNELS = 64
 };
 
-#define LOG2_E R(1.44269504088896340736)
-#define LN_2   R(0.69314718055994530942)
-
-/* A block: count <= LANES channels of one stream from `channel` on. */
-typedef struct place {
-    const xph_scan_args *a;
-    int64_t stream, channel, count;
-} place;
-
-static place place_at(const xph_scan_args *a, int64_t stream, int64_t channel)
-{
-    return (place){a, stream, channel, int_min(LANES, a->width - channel)};
-}
-
-static int64_t row_of(const place *p, int64_t t)
-{
-    return p->stream * p->a->time + t;
-}
-
-static bool resets(const place *p, int64_t t)
-{
-    return p->a->reset && p->a->reset[row_of(p, t)];
-}
-
-/* The block's part of a row of a [rows][ld] matrix, zeros behind it. */
-XPH_INLINE void lanes_load(real *restrict lanes, const void *matrix, int64_t ld, int64_t row, const place *p)
-{
-    const real *from = (const real *)matrix + row * ld + p->channel;
-    if (p->count == LANES) {
-        memcpy(lanes, from, LANES * sizeof(real));
-        return;
-    }
-    memset(lanes, 0, LANES * sizeof(real));
-    memcpy(lanes, from, (size_t)p->count * sizeof(real));
-}
-
-XPH_INLINE void lanes_store(void *matrix, int64_t ld, int64_t row, const place *p, const real *lanes)
-{
-    memcpy((real *)matrix + row * ld + p->channel, lanes, (size_t)p->count * sizeof(real));
-}
-
-/* The block's part of a [channels][N] matrix, turned to [N][LANES]; NULL: zeros. */
-static void turn_in(real *restrict turned, const real *matrix, const place *p)
-{
-    int64_t states = p->a->states;
-    memset(turned, 0, (size_t)states * LANES * sizeof(real));
-    for (int64_t c = 0; matrix && c < p->count; c++)
-        for (int64_t n = 0; n < states; n++) turned[n * LANES + c] = matrix[(p->channel + c) * states + n];
-}
-
-static void turn_out(real *matrix, const real *restrict turned, const place *p)
-{
-    int64_t states = p->a->states;
-    for (int64_t c = 0; matrix && c < p->count; c++)
-        for (int64_t n = 0; n < states; n++) matrix[(p->channel + c) * states + n] = turned[n * LANES + c];
-}
-
-static real *state_of(const place *p, const void *states)
-{
-    return states ? (real *)(uintptr_t)states + p->stream * p->a->ld_state : NULL;
-}
-
-/* A log2(e), [N][LANES]. */
-static void rates_of(real *restrict rates, const place *p)
-{
-    turn_in(rates, p->a->a_log, p);
-    XPH_VECTOR
-    for (int64_t i = 0; i < p->a->states * LANES; i++) rates[i] = real_exp(rates[i]) * LOG2_E;
-}
-
-/* What a frame brings to a block. */
-typedef struct frame {
-    real x[LANES], delta[LANES], inflow[LANES]; /* inflow = delta x */
-} frame;
-
-XPH_INLINE void frame_load(frame *f, const place *p, int64_t t)
-{
-    real dt[LANES];
-    lanes_load(dt, p->a->dt, p->a->lddt, row_of(p, t), p);
-    lanes_load(f->x, p->a->x, p->a->ldx, row_of(p, t), p);
-    XPH_VECTOR
-    for (int c = 0; c < LANES; c++) f->delta[c] = real_softplus(dt[c]);
-    for (int c = 0; c < LANES; c++) f->inflow[c] = f->delta[c] * f->x[c];
-}
-
-/* What a chunk of frames needs and gives besides states. */
-typedef struct chunk {
-    frame frame[CHUNK];
-    real sum[CHUNK][LANES]; /* sum_n c[n] h[n] */
-} chunk;
-
-static void chunk_load(chunk *k, const place *p, int64_t t, int64_t frames)
-{
-    for (int64_t i = 0; i < frames; i++) frame_load(&k->frame[i], p, t + i);
-}
-
-static void skip_load(real *skip, const place *p)
-{
-    memset(skip, 0, LANES * sizeof(real));
-    if (p->a->skip) memcpy(skip, (const real *)p->a->skip + p->channel, (size_t)p->count * sizeof(real));
-}
-
-/* One frame of the recurrence: after = decay before + delta x b, y = sum_n c[n] after[n]. before and after
- * may be the same; decays NULL: not wanted. All [N][LANES]. */
-XPH_INLINE void advance(const frame *f, const real *rates, const real *b, const real *c, int64_t states,
-                        const real *before, real *after, real *decays, real *y)
-{
-    vec fall[VECS], inflow[VECS], sum[VECS];
-    XPH_UNROLL
-    for (int v = 0; v < VECS; v++) {
-        fall[v] = -vec_load(f->delta + v * VEC);
-        inflow[v] = vec_load(f->inflow + v * VEC);
-        sum[v] = vec_all(R(0.0));
-    }
-    for (int64_t n = 0; n < states; n++) {
-        const vec bn = vec_all(b[n]), cn = vec_all(c[n]);
-        XPH_UNROLL
-        for (int v = 0; v < VECS; v++) {
-            const int64_t at = n * LANES + v * VEC;
-            vec decay = vec_exp2_falling(fall[v] * vec_load(rates + at));
-            vec next = vec_fma(decay, vec_load(before + at), inflow[v] * bn);
-            if (decays) vec_store(decays + at, decay);
-            vec_store(after + at, next);
-            sum[v] = vec_fma(cn, next, sum[v]);
-        }
-    }
-    XPH_UNROLL
-    for (int v = 0; v < VECS; v++) vec_store(y + v * VEC, sum[v]);
-}
-
-static const real *frame_b(const place *p, int64_t t)
-{
-    return (const real *)p->a->b + row_of(p, t) * p->a->ldb;
-}
-static const real *frame_c(const place *p, int64_t t)
-{
-    return (const real *)p->a->c + row_of(p, t) * p->a->ldc;
-}
-
-static bool scan_accepts(const void *args)
-{
-    const xph_scan_args *a = args;
-    return a->states >= 1 && a->states <= MOST_STATES;
-}
-
-/* ---- gradient ---- */
-
-enum {
-    GROUP = 8,      /* blocks whose terms of db and dc are added up before the lanes are joined */
-    MOST_SLOTS = 64 /* items that can be under way, each with its own memory */
-};
-
-/* Scratch, in reals. A slot belongs to an item, which takes its groups of channels one after the other:
- *   per group  rates, carry, dlog [GROUP][N][LANES], marks [T/CHUNK][GROUP][N][LANES]:
- *              the states where chunks begin
- *   per block  before [CHUNK+1][N][LANES] (the state before each frame), decay [CHUNK][N][LANES]
- *   per chunk  db, dc [CHUNK][N][LANES]
- * Behind the slots, what is summed in later phases: db and dc of each group [groups][M][N], da [B][D][N] and
- * dskip [B][D] of each stream. */
+/* Scratch, in reals. A slot holds for a group
+ *   rates, zeros, h, carry (gradient of the state), dlog [turned];  limits, dskip [WIDE]
+ *   marks [keep / STRETCH + 1][turned]: the state before each stretch;  states, decays
+ *   [STRETCH][turned]: after and in
+ *   each of its frames;  spans [spans][turned]: before each span
+ *   delta, inflow, slope (of softplus) [keep][WIDE];  ds, sum_inflow, sum_rate [STRETCH][WIDE];  db, dc
+ *   [N][LANES]
+ * Behind the slots, what is summed in later phases: db and dc of each group [groups][M][N], da [B][D][N]
+ * and dskip [B][D] of each stream. */
 typedef struct layout {
-    int64_t groups, pairs, slots, chunks, states_block; /* pairs: streams x groups; states_block: N*LANES */
-    int64_t rates, carry, dlog, marks, before, decay, db, dc, slot; /* offsets in a slot, and its size */
-    int64_t all_db, all_dc, all_da, all_dskip, total;               /* offsets in scratch, and its size */
+    int64_t groups, pairs, slots, keep, span_count,
+        turned;    /* pairs: streams x groups; turned: of a whole group */
+    int64_t frame; /* from one frame's turned matrix to the next */
+    int64_t rates, zeros, h, carry, dlog, limits, dskip, decays, marks, states, spans;
+    int64_t delta, inflow, slope, ds, sum_inflow, sum_rate, db, dc, slot;
+    int64_t all_db, all_dc, all_da, all_dskip, total;
 } layout;
+
+static int64_t frames_kept(const xph_scan_args *a)
+{
+    int64_t fit = KEPT_BLOCKS / (filled_states(a) * blocks_per_group(a)) / CHUNK * CHUNK;
+    return int_max(CHUNK, int_min(fit, MOST_KEEP));
+}
+
+static int64_t take(int64_t *at, int64_t count)
+{
+    int64_t here = *at;
+    *at += blocks_of(count, LANES) * LANES + APART;
+    return here;
+}
+
+static void layout_slot(layout *l, int64_t states)
+{
+    int64_t at = 0;
+    l->rates = take(&at, l->turned);
+    l->zeros = take(&at, l->turned);
+    l->h = take(&at, l->turned);
+    l->carry = take(&at, l->turned);
+    l->dlog = take(&at, l->turned);
+    l->limits = take(&at, WIDE);
+    l->dskip = take(&at, WIDE);
+    l->decays = take(&at, STRETCH * l->frame);
+    l->marks = take(&at, (l->keep / STRETCH + 1) * l->frame);
+    l->states = take(&at, STRETCH * l->frame);
+    l->spans = take(&at, l->span_count * l->frame);
+    l->delta = take(&at, l->keep * WIDE);
+    l->inflow = take(&at, l->keep * WIDE);
+    l->slope = take(&at, l->keep * WIDE);
+    l->ds = take(&at, STRETCH * WIDE);
+    l->sum_inflow = take(&at, STRETCH * WIDE);
+    l->sum_rate = take(&at, STRETCH * WIDE);
+    l->db = take(&at, states * LANES);
+    l->dc = take(&at, states * LANES);
+    l->slot = at;
+}
 
 static layout layout_of(const xph_scan_args *a)
 {
-    layout l = {.groups = blocks_of(a->width, GROUP * LANES), .states_block = a->states * LANES};
-    int64_t rows = a->batch * a->time, group = GROUP * l.states_block, kept = CHUNK * l.states_block;
+    layout l = {.groups = groups_of(a), .keep = frames_kept(a)};
+    int64_t rows = a->batch * a->time, states = filled_states(a);
     l.pairs = a->batch * l.groups;
-    l.slots = int_min(l.pairs, MOST_SLOTS);
-    l.chunks = blocks_of(a->time, CHUNK);
-    l.carry = l.rates + group;
-    l.dlog = l.carry + group;
-    l.before = l.dlog + group;
-    l.decay = l.before + kept + l.states_block;
-    l.db = l.decay + kept;
-    l.dc = l.db + kept;
-    l.marks = l.dc + kept;
-    l.slot = l.marks + l.chunks * group;
-    l.all_db = l.slots * l.slot;
-    l.all_dc = l.all_db + l.groups * rows * a->states;
-    l.all_da = l.all_dc + l.groups * rows * a->states;
-    l.all_dskip = l.all_da + a->batch * a->width * a->states;
-    l.total = l.all_dskip + a->batch * a->width;
+    l.slots = int_max(1, int_min(l.pairs, MOST_SLOTS));
+    l.span_count = int_max(1, blocks_of(a->time, l.keep));
+    l.turned = blocks_per_group(a) * states * LANES;
+    l.frame = l.turned + APART;
+    layout_slot(&l, states);
+    int64_t at = l.slots * l.slot;
+    l.all_db = take(&at, l.groups * rows * a->states);
+    l.all_dc = take(&at, l.groups * rows * a->states);
+    l.all_da = take(&at, a->batch * a->width * a->states);
+    l.all_dskip = take(&at, a->batch * a->width);
+    l.total = at;
     return l;
 }
 
 static size_t grad_scratch(const void *args)
 {
-    const xph_scan_grad_args *g = args;
-    return (size_t)layout_of(&g->fwd).total * sizeof(real);
+    return (size_t)layout_of(&((const xph_scan_grad_args *)args)->fwd).total * sizeof(real);
 }
 
 static bool grad_accepts(const void *args)
 {
-    return scan_accepts(&((const xph_scan_grad_args *)args)->fwd);
+    return scan_fits(&((const xph_scan_grad_args *)args)->fwd);
 }
 
 static int64_t grad_items(const void *args)
 {
-    const xph_scan_grad_args *g = args;
-    return layout_of(&g->fwd).slots;
+    const layout l = layout_of(&((const xph_scan_grad_args *)args)->fwd);
+    return int_min(l.pairs, l.slots);
 }
 
 /* One group of one stream at work. */
 typedef struct work {
-    const xph_scan_grad_args *g;
+    const xph_scan_grad_args *a;
     const layout *l;
     real *slot;
-    int64_t stream, first_channel, blocks, group;
+    group g, next;        /* and the one after it, or itself */
+    int64_t number, size; /* of the group in its stream; of a turned matrix */
 } work;
 
-static place work_place(const work *w, int64_t block)
+static real *frame_at(const work *w, int64_t array, int64_t i)
 {
-    return place_at(&w->g->fwd, w->stream, w->first_channel + block * LANES);
+    return w->slot + array + i * WIDE;
+}
+static real *turned_at(const work *w, int64_t array, int64_t i)
+{
+    return w->slot + array + i * w->l->frame;
 }
 
-static real *mark_at(const work *w, int64_t number, int64_t block)
-{
-    return w->slot + w->l->marks + (number * GROUP + block) * w->l->states_block;
-}
+/* ---- forward once more ---- */
 
-/* Rates, the first mark, and the gradient that arrives from after the last frame. */
-static void start_block(const work *w, int64_t block)
+/* What the functions give for frames [i, i + frames) of a span that begins at t. */
+static void functions_of(const work *w, int64_t t, int64_t i, int64_t frames)
 {
-    place p = work_place(w, block);
-    int64_t size = w->l->states_block;
-    rates_of(w->slot + w->l->rates + block * size, &p);
-    turn_in(w->slot + w->l->carry + block * size, state_of(&p, w->g->dstate_out), &p);
-    memset(w->slot + w->l->dlog + block * size, 0, (size_t)size * sizeof(real));
-    if (w->l->chunks) turn_in(mark_at(w, 0, block), state_of(&p, p.a->state_in), &p);
-}
-
-/* A chunk of the first run over time: from its mark to the next. */
-static void run_ahead(const work *w, int64_t block, int64_t first)
-{
-    const xph_scan_args *a = &w->g->fwd;
-    place p = work_place(w, block);
-    int64_t size = w->l->states_block;
-    const real *rates = w->slot + w->l->rates + block * size;
-    real *h = mark_at(w, first / CHUNK + 1, block);
-    chunk k;
-    memcpy(h, mark_at(w, first / CHUNK, block), (size_t)size * sizeof(real));
-    chunk_load(&k, &p, first, CHUNK);
-    for (int64_t i = 0; i < CHUNK; i++) {
-        int64_t t = first + i;
-        if (resets(&p, t)) memset(h, 0, (size_t)size * sizeof(real));
-        advance(&k.frame[i], rates, frame_b(&p, t), frame_c(&p, t), a->states, h, h, NULL, k.sum[i]);
-    }
-}
-
-/* The frames of a chunk once more from its mark, keeping states and decays. */
-static void run_again(const work *w, int64_t block, int64_t first, int64_t frames, chunk *k)
-{
-    const xph_scan_args *a = &w->g->fwd;
-    place p = work_place(w, block);
-    int64_t size = w->l->states_block;
-    const real *rates = w->slot + w->l->rates + block * size;
-    memcpy(w->slot + w->l->before, mark_at(w, first / CHUNK, block), (size_t)size * sizeof(real));
-    chunk_load(k, &p, first, frames);
-    for (int64_t i = 0; i < frames; i++) {
-        int64_t t = first + i;
-        real *before = w->slot + w->l->before + i * size, *decays = w->slot + w->l->decay + i * size;
-        if (resets(&p, t)) memset(before, 0, (size_t)size * sizeof(real));
-        advance(&k->frame[i], rates, frame_b(&p, t), frame_c(&p, t), a->states, before, before + size, decays,
-                k->sum[i]);
-    }
-}
-
-/* Through the gate: ds, the gradient of sum_n c h + skip x, and dz. */
-static void back_gate(const work *w, const place *p, int64_t t, const frame *f, const real *sum,
-                      const real *skip, real *restrict ds)
-{
-    const xph_scan_args *a = &w->g->fwd;
-    real dy[LANES], z[LANES], dz[LANES];
-    lanes_load(dy, w->g->dy, w->g->lddy, row_of(p, t), p);
-    memcpy(ds, dy, sizeof dy);
-    if (!a->z) return;
-    lanes_load(z, a->z, a->ldz, row_of(p, t), p);
-    XPH_VECTOR
-    for (int j = 0; j < LANES; j++) {
-        ds[j] = dy[j] * real_silu(z[j]);
-        dz[j] = dy[j] * FMA(skip[j], f->x[j], sum[j]) * real_silu_slope(z[j]);
-    }
-    lanes_store(w->g->dz, w->g->lddz, row_of(p, t), p, dz);
-}
-
-/* Gradients that meet in one frame, summed over the states. */
-typedef struct meeting {
-    real inflow[LANES]; /* of delta x */
-    real rate[LANES];   /* sum of dh decay before A log2(e) */
-} meeting;
-
-/* One frame of the recurrence backwards. carry: gradient of the state after the frame without this frame's
- * use of it, in; of the state before it, out. */
-XPH_INLINE void back_states(const work *w, int64_t block, int64_t i, const frame *f, const real *ds,
-                            const real *b, const real *c, meeting *m)
-{
-    int64_t size = w->l->states_block, states = w->g->fwd.states;
-    const real *before = w->slot + w->l->before + i * size, *decays = w->slot + w->l->decay + i * size;
-    const real *rates = w->slot + w->l->rates + block * size;
-    real *carry = w->slot + w->l->carry + block * size, *dlog = w->slot + w->l->dlog + block * size;
-    real *db = w->slot + w->l->db + i * size, *dc = w->slot + w->l->dc + i * size;
-    XPH_UNROLL
-    for (int v = 0; v < VECS; v++) {
-        const vec s = vec_load(ds + v * VEC), delta = vec_load(f->delta + v * VEC);
-        const vec inflow = vec_load(f->inflow + v * VEC);
-        vec sum_inflow = vec_all(R(0.0)), sum_rate = vec_all(R(0.0));
-        for (int64_t n = 0; n < states; n++) {
-            const vec bn = vec_all(b[n]), cn = vec_all(c[n]);
-            const int64_t at = n * LANES + v * VEC;
-            vec decay = vec_load(decays + at), decayed = decay * vec_load(before + at);
-            vec after = vec_fma(decay, vec_load(before + at), inflow * bn);
-            vec dh = vec_fma(s, cn, vec_load(carry + at)), through = dh * decayed;
-            vec_store(dc + at, vec_fma(s, after, vec_load(dc + at)));
-            vec_store(db + at, vec_fma(dh, inflow, vec_load(db + at)));
-            vec_store(dlog + at, vec_fma(through, delta, vec_load(dlog + at)));
-            vec_store(carry + at, dh * decay);
-            sum_inflow = vec_fma(dh, bn, sum_inflow);
-            sum_rate = vec_fma(through, vec_load(rates + at), sum_rate);
+    const group *g = &w->g;
+    const xph_scan_args *a = g->a;
+    for (int64_t last = i + frames; i < last; i++) {
+        int64_t row = row_of(g, t + i);
+        for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
+            vec slope, delta = vec_softplus_both(row_load(g, a->dt, a->lddt, row, c), &slope);
+            vec_store(frame_at(w, w->l->delta, i) + c, delta);
+            vec_store(frame_at(w, w->l->slope, i) + c, slope);
+            vec_store(frame_at(w, w->l->inflow, i) + c, delta * row_load(g, a->x, a->ldx, row, c));
         }
-        vec_store(m->inflow + v * VEC, sum_inflow);
-        vec_store(m->rate + v * VEC, sum_rate);
     }
 }
 
-/* From the frame's sums to the gradients of x and dt. */
-static void back_inputs(const work *w, const place *p, int64_t t, const frame *f, const real *skip,
-                        const real *ds, const meeting *m)
+/* A line of a row that will be wanted; rows lie pages apart, too far for the processor to see them coming.
+ * Into the second cache: the first is full. */
+XPH_INLINE void fetch(const group *g, const void *matrix, int64_t ld, int64_t t, int64_t c)
 {
-    const xph_scan_args *a = &w->g->fwd;
-    real dx[LANES], ddt[LANES], dt[LANES];
-    lanes_load(dt, a->dt, a->lddt, row_of(p, t), p);
-    XPH_VECTOR
-    for (int j = 0; j < LANES; j++) {
-        dx[j] = FMA(m->inflow[j], f->delta[j], ds[j] * skip[j]);
-        ddt[j] = FMA(m->inflow[j], f->x[j], -LN_2 * m->rate[j]) * real_sigmoid(dt[j]);
-    }
-    lanes_store(w->g->dx, w->g->lddx, row_of(p, t), p, dx);
-    lanes_store(w->g->ddt, w->g->ldddt, row_of(p, t), p, ddt);
+    if (matrix) __builtin_prefetch((const real *)matrix + row_of(g, t) * ld + g->channel + c, 0, 2);
 }
 
-static void back_chunk(const work *w, int64_t block, int64_t first, int64_t frames, const chunk *k)
+/* What functions_of will load for frame t of the group that comes next, if any. */
+XPH_INLINE void fetch_inputs(const group *g, int64_t t, int64_t c)
 {
-    place p = work_place(w, block);
-    int64_t size = w->l->states_block;
-    real skip[LANES], ds[CHUNK][LANES], dskip[LANES] = {0};
-    real *all_dskip = (real *)w->g->scratch + w->l->all_dskip + p.stream * p.a->width + p.channel;
-    meeting m[CHUNK];
-    skip_load(skip, &p);
-    for (int64_t i = 0; i < frames; i++) back_gate(w, &p, first + i, &k->frame[i], k->sum[i], skip, ds[i]);
-    for (int64_t i = frames - 1; i >= 0; i--) {
-        int64_t t = first + i;
-        back_states(w, block, i, &k->frame[i], ds[i], frame_b(&p, t), frame_c(&p, t), &m[i]);
-        if (resets(&p, t)) memset(w->slot + w->l->carry + block * size, 0, (size_t)size * sizeof(real));
+    if (t >= g->a->time) return;
+    fetch(g, g->a->x, g->a->ldx, t, c);
+    fetch(g, g->a->dt, g->a->lddt, t, c);
+}
+
+/* What going back through frame t will load and store. */
+XPH_INLINE void fetch_back(const work *w, int64_t t, int64_t c)
+{
+    const group *g = &w->g;
+    fetch(g, g->a->z, g->a->ldz, t, c);
+    fetch(g, w->a->dy, w->a->lddy, t, c);
+    fetch(g, w->a->dz, w->a->lddz, t, c);
+    fetch(g, w->a->dx, w->a->lddx, t, c);
+    fetch(g, w->a->ddt, w->a->ldddt, t, c);
+}
+
+/* While frame t is marked: what comes CHUNK frames later, which may be the first frames to go back
+ * through. */
+XPH_INLINE void fetch_marking(const work *w, int64_t t, int64_t c)
+{
+    const int64_t time = w->g.a->time, later = t + CHUNK;
+    if (later < time)
+        fetch_inputs(&w->g, later, c);
+    else if (2 * time - later > 0)
+        fetch_back(w, 2 * time - later - 1, c);
+}
+
+/* While frame t is run again before going back: frames before it, then those of the group that comes next. */
+XPH_INLINE void fetch_going_back(const work *w, int64_t t, int64_t c)
+{
+    if (t >= CHUNK)
+        fetch_back(w, t - CHUNK, c);
+    else
+        fetch_inputs(&w->next, CHUNK - 1 - t, c);
+}
+
+/* VEC channels through frames [i, i + frames), with a mark before every stretch; h holds the state in
+ * between. */
+static void keep_column(const work *w, int64_t t, int64_t i, int64_t frames, int64_t c)
+{
+    const group *g = &w->g;
+    const layout *l = w->l;
+    const xph_scan_args *a = g->a;
+    real room_b[MOST_STATES];
+    const int64_t at = c / LANES * g->states * LANES + c % LANES;
+    for (int64_t last = i + frames; i < last; i++) {
+        const real *before = i % STRETCH ? w->slot + l->h : turned_at(w, l->marks, i / STRETCH);
+        const column col = {
+            .delta = frame_at(w, l->delta, i) + c,
+            .inflow = frame_at(w, l->inflow, i) + c,
+            .rates = w->slot + l->rates + at,
+            .limits = w->slot + l->limits + c,
+            .b = frame_row(g, a->b, a->ldb, t + i, room_b),
+            .before = (resets(g, t + i) ? w->slot + l->zeros : before) + at,
+            .after = ((i + 1) % STRETCH ? w->slot + l->h : turned_at(w, l->marks, (i + 1) / STRETCH)) + at,
+            .decays = turned_at(w, l->decays, i) + at};
+        fetch_marking(w, t + i, c);
+        advance(&col, g->states, ONLY_STATES);
     }
+}
+
+/* A span from the state in `from`; where the last frame leaves the state. */
+static const real *run_span(const work *w, const real *from, int64_t t, int64_t frames)
+{
+    memcpy(turned_at(w, w->l->marks, 0), from, (size_t)w->size * sizeof(real));
+    for (int64_t i = 0; i < frames; i += CHUNK) {
+        int64_t now = int_min(CHUNK, frames - i);
+        functions_of(w, t, i, now);
+        for (int64_t c = 0; c < w->g.blocks * LANES; c += VEC) keep_column(w, t, i, now, c);
+    }
+    return frames % STRETCH ? w->slot + w->l->h : turned_at(w, w->l->marks, frames / STRETCH);
+}
+
+/* The state before frame first + i of a span, which a reset makes zeros. */
+static const real *before_frame(const work *w, int64_t t, int64_t first, int64_t i)
+{
+    if (resets(&w->g, t + first + i)) return w->slot + w->l->zeros;
+    return i ? turned_at(w, w->l->states, i - 1) : turned_at(w, w->l->marks, first / STRETCH);
+}
+
+/* A stretch of the span: frames [first, first + frames), with all states and their sums, which lie in ds. */
+static void stretch_column(const work *w, int64_t t, int64_t first, int64_t frames, int64_t c)
+{
+    const group *g = &w->g;
+    const layout *l = w->l;
+    const xph_scan_args *a = g->a;
+    real room_b[MOST_STATES], room_c[MOST_STATES];
+    const int64_t at = c / LANES * g->states * LANES + c % LANES;
     for (int64_t i = 0; i < frames; i++) {
-        back_inputs(w, &p, first + i, &k->frame[i], skip, ds[i], &m[i]);
-        for (int j = 0; j < LANES; j++) dskip[j] = FMA(ds[i][j], k->frame[i].x[j], dskip[j]);
+        const column col = {.delta = frame_at(w, l->delta, first + i) + c,
+                            .inflow = frame_at(w, l->inflow, first + i) + c,
+                            .rates = w->slot + l->rates + at,
+                            .limits = w->slot + l->limits + c,
+                            .b = frame_row(g, a->b, a->ldb, t + first + i, room_b),
+                            .c = frame_row(g, a->c, a->ldc, t + first + i, room_c),
+                            .before = before_frame(w, t, first, i) + at,
+                            .after = turned_at(w, l->states, i) + at,
+                            .decays = turned_at(w, l->decays, i) + at,
+                            .sum = frame_at(w, l->ds, i) + c};
+        fetch_going_back(w, t + first + i, c);
+        advance(&col, g->states, SUMS_AND_DECAYS);
     }
-    for (int64_t j = 0; j < p.count; j++) all_dskip[j] += dskip[j];
 }
 
-/* Joins the lanes of [rows][LANES] sums: to[row]. */
-static void join_lanes(real *restrict sums, int64_t rows, real *restrict to)
+/* Back through the gate: ds becomes the gradient of sum_n c h + skip x; dz. */
+static void back_gate(const work *w, int64_t t, int64_t first, int64_t frames)
 {
-    for (int width = LANES / 2; width > 0; width /= 2)
-        for (int64_t r = 0; r < rows; r++)
-            for (int j = 0; j < width; j++) sums[r * LANES + j] += sums[r * LANES + j + width];
-    for (int64_t r = 0; r < rows; r++) to[r] = sums[r * LANES];
+    const group *g = &w->g;
+    const xph_scan_args *a = g->a;
+    for (int64_t i = frames - 1; i >= 0; i--) {
+        int64_t row = row_of(g, t + first + i);
+        for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
+            real *ds = frame_at(w, w->l->ds, i) + c, *dskip = w->slot + w->l->dskip + c;
+            vec dy = row_load(g, w->a->dy, w->a->lddy, row, c), sum = vec_load(ds);
+            vec x = row_load(g, a->x, a->ldx, row, c);
+            if (a->skip) sum = vec_fma(row_load(g, a->skip, 0, 0, c), x, sum);
+            if (a->z) {
+                vec sigmoid, z = row_load(g, a->z, a->ldz, row, c), slope = vec_silu_parts(z, &sigmoid);
+                row_store(g, w->a->dz, w->a->lddz, row, c, dy * sum * slope);
+                dy *= z * sigmoid;
+            }
+            vec_store(ds, dy);
+            vec_store(dskip, vec_fma(dy, x, vec_load(dskip)));
+        }
+    }
 }
 
-static void join_chunk(const work *w, int64_t first, int64_t frames)
+/* ---- back ---- */
+
+/* VEC channels of each of some blocks in one frame. */
+typedef struct back {
+    const real *b, *c, *before, *after, *decays, *rates;
+    const real *delta, *inflow, *ds;
+    real *carry, *dlog; /* gradient of the state after the frame without this frame's use of it, in; of that
+                                       before it, out */
+    real *db, *dc;      /* [N][LANES]; `first`: nothing there yet */
+    real *sum_inflow, *sum_rate; /* gradient of delta x; sum_n of dh decay before A log2(e) */
+    bool first;
+} back;
+
+XPH_INLINE void back_blocks(const back *k, int64_t states, const int blocks)
 {
-    const xph_scan_args *a = &w->g->fwd;
-    real *scratch = w->g->scratch;
-    int64_t row = w->stream * a->time + first, at = (w->group * a->batch * a->time + row) * a->states;
-    join_lanes(w->slot + w->l->db, frames * a->states, scratch + w->l->all_db + at);
-    join_lanes(w->slot + w->l->dc, frames * a->states, scratch + w->l->all_dc + at);
+    vec s[GROUP], delta[GROUP], inflow[GROUP], sum_inflow[GROUP], sum_rate[GROUP];
+    XPH_UNROLL
+    for (int j = 0; j < blocks; j++) {
+        s[j] = vec_load(k->ds + j * LANES);
+        delta[j] = vec_load(k->delta + j * LANES);
+        inflow[j] = vec_load(k->inflow + j * LANES);
+        sum_inflow[j] = sum_rate[j] = vec_all(R(0.0));
+    }
+    for (int64_t n = 0; n < states; n++) {
+        const vec bn = vec_all(k->b[n]), cn = vec_all(k->c[n]);
+        vec db = vec_all(R(0.0)), dc = vec_all(R(0.0)), rate[GROUP];
+        if (!k->first) db = vec_load(k->db + n * LANES), dc = vec_load(k->dc + n * LANES);
+        XPH_UNROLL
+        for (int j = 0; j < blocks; j++) rate[j] = vec_load(k->rates + (j * states + n) * LANES);
+        XPH_UNROLL
+        for (int j = 0; j < blocks; j++) {
+            const int64_t at = (j * states + n) * LANES;
+            const vec dlog = vec_load(k->dlog + at), after = vec_load(k->after + at);
+            vec dh = vec_fma(s[j], cn, vec_load(k->carry + at));
+            vec carry = dh * vec_load(k->decays + at), through = carry * vec_load(k->before + at);
+            vec_store(k->carry + at, carry);
+            vec_store(k->dlog + at, vec_fma(through, delta[j], dlog));
+            dc = vec_fma(s[j], after, dc);
+            db = vec_fma(dh, inflow[j], db);
+            sum_inflow[j] = vec_fma(dh, bn, sum_inflow[j]);
+            sum_rate[j] = vec_fma(through, rate[j], sum_rate[j]);
+        }
+        vec_store(k->db + n * LANES, db);
+        vec_store(k->dc + n * LANES, dc);
+    }
+    XPH_UNROLL
+    for (int j = 0; j < blocks; j++) {
+        vec_store(k->sum_inflow + j * LANES, sum_inflow[j]);
+        vec_store(k->sum_rate + j * LANES, sum_rate[j]);
+    }
+}
+
+/* All channels of frame first + i. */
+static void back_frame(const work *w, int64_t t, int64_t first, int64_t i)
+{
+    const group *g = &w->g;
+    const layout *l = w->l;
+    const xph_scan_args *a = g->a;
+    real room_b[MOST_STATES], room_c[MOST_STATES];
+    const real *b = frame_row(g, a->b, a->ldb, t + first + i, room_b);
+    const real *c = frame_row(g, a->c, a->ldc, t + first + i, room_c);
+    const int64_t together = g->blocks == GROUP ? GROUP : 1;
+    for (int64_t block = 0; block < g->blocks; block += together) {
+        for (int64_t v = 0; v < LANES; v += VEC) {
+            const int64_t at = block * g->states * LANES + v, wide = block * LANES + v;
+            const back k = {.b = b,
+                            .c = c,
+                            .before = before_frame(w, t, first, i) + at,
+                            .after = turned_at(w, l->states, i) + at,
+                            .decays = turned_at(w, l->decays, i) + at,
+                            .rates = w->slot + l->rates + at,
+                            .delta = frame_at(w, l->delta, first + i) + wide,
+                            .inflow = frame_at(w, l->inflow, first + i) + wide,
+                            .ds = frame_at(w, l->ds, i) + wide,
+                            .carry = w->slot + l->carry + at,
+                            .dlog = w->slot + l->dlog + at,
+                            .db = w->slot + l->db + v,
+                            .dc = w->slot + l->dc + v,
+                            .sum_inflow = frame_at(w, l->sum_inflow, i) + wide,
+                            .sum_rate = frame_at(w, l->sum_rate, i) + wide,
+                            .first = block == 0};
+            if (together == GROUP)
+                back_blocks(&k, g->states, GROUP);
+            else
+                back_blocks(&k, g->states, 1);
+        }
+    }
+    if (resets(g, t + first + i)) memset(w->slot + l->carry, 0, (size_t)w->size * sizeof(real));
+}
+
+/* From the sums of the frames to the gradients of x and dt. */
+static void back_inputs(const work *w, int64_t t, int64_t first, int64_t frames)
+{
+    const group *g = &w->g;
+    const layout *l = w->l;
+    const xph_scan_args *a = g->a;
+    for (int64_t i = frames - 1; i >= 0; i--) {
+        int64_t row = row_of(g, t + first + i);
+        for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
+            vec delta = vec_load(frame_at(w, l->delta, first + i) + c),
+                ds = vec_load(frame_at(w, l->ds, i) + c);
+            vec inflow = vec_load(frame_at(w, l->sum_inflow, i) + c);
+            vec rate = vec_load(frame_at(w, l->sum_rate, i) + c) * vec_all(-LN_2), dx = vec_all(R(0.0));
+            if (a->skip) dx = ds * row_load(g, a->skip, 0, 0, c);
+            row_store(g, w->a->dx, w->a->lddx, row, c, vec_fma(inflow, delta, dx));
+            vec ddt = vec_fma(inflow, row_load(g, a->x, a->ldx, row, c), rate);
+            row_store(g, w->a->ddt, w->a->ldddt, row, c,
+                      ddt * vec_load(frame_at(w, l->slope, first + i) + c));
+        }
+    }
+}
+
+#if VEC_BYTES == 64
+/* a and b joined by halves: the halves of a, then those of b. */
+XPH_INLINE __m512 join_halves(__m512 a, __m512 b)
+{
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x4e), _mm512_mask_blend_ps(0xff00, a, b));
+}
+/* Both hold two rows by halves: four rows by quarters. */
+XPH_INLINE __m512 join_quarters(__m512 a, __m512 b)
+{
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+}
+
+/* join_lanes of LANES rows, in the same order of sums. */
+XPH_INLINE vec join_rows(const vec rows[LANES])
+{
+    __m512 four[4];
+    XPH_UNROLL
+    for (int i = 0; i < 4; i++)
+        four[i] = join_quarters(join_halves((__m512)rows[i], (__m512)rows[i + 4]),
+                                join_halves((__m512)rows[i + 8], (__m512)rows[i + 12]));
+    __m512 a = _mm512_add_ps(_mm512_unpacklo_ps(four[0], four[1]), _mm512_unpackhi_ps(four[0], four[1]));
+    __m512 b = _mm512_add_ps(_mm512_unpacklo_ps(four[2], four[3]), _mm512_unpackhi_ps(four[2], four[3]));
+    return (vec)_mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
+}
+#endif
+
+/* The lanes of [N][LANES] sums joined. */
+static void join_states(const real *sums, real *to, int64_t states)
+{
+    int64_t n = 0;
+#if VEC_BYTES == 64
+    for (; n + LANES <= states; n += LANES) {
+        vec rows[LANES];
+        XPH_UNROLL
+        for (int i = 0; i < LANES; i++) rows[i] = vec_load(sums + (n + i) * LANES);
+        vec_store(to + n, join_rows(rows));
+    }
+#endif
+    for (; n < states; n++) {
+        vec row[LANE_VECS];
+        XPH_UNROLL
+        for (int i = 0; i < LANE_VECS; i++) row[i] = vec_load(sums + n * LANES + i * VEC);
+        to[n] = join_lanes(row);
+    }
+}
+
+static void back_stretch(const work *w, int64_t t, int64_t first, int64_t frames)
+{
+    const group *g = &w->g;
+    const layout *l = w->l;
+    const xph_scan_args *a = g->a;
+    real *scratch = w->a->scratch;
+    for (int64_t c = 0; c < g->blocks * LANES; c += VEC) stretch_column(w, t, first, frames, c);
+    back_gate(w, t, first, frames);
+    for (int64_t i = frames - 1; i >= 0; i--) {
+        int64_t at = (w->number * a->batch * a->time + row_of(g, t + first + i)) * a->states;
+        back_frame(w, t, first, i);
+        join_states(w->slot + l->db, scratch + l->all_db + at, a->states);
+        join_states(w->slot + l->dc, scratch + l->all_dc + at, a->states);
+    }
+    back_inputs(w, t, first, frames);
+}
+
+static void start(const work *w)
+{
+    const group *g = &w->g;
+    const layout *l = w->l;
+    rates_of(g, w->slot + l->rates);
+    limits_of(g, w->slot + l->rates, w->slot + l->limits);
+    turn_in(g, w->slot + l->carry, state_of(g, w->a->dstate_out));
+    turn_in(g, w->slot + l->spans, state_of(g, g->a->state_in));
+    memset(w->slot + l->zeros, 0, (size_t)w->size * sizeof(real));
+    memset(w->slot + l->dlog, 0, (size_t)w->size * sizeof(real));
+    memset(w->slot + l->dskip, 0, WIDE * sizeof(real));
 }
 
 /* d a_log = -A delta dh decay before, summed over time. */
-static void end_block(const work *w, int64_t block)
+static void finish(const work *w)
 {
-    place p = work_place(w, block);
-    int64_t size = w->l->states_block;
-    const real *restrict rates = w->slot + w->l->rates + block * size;
-    real *restrict dlog = w->slot + w->l->dlog + block * size;
-    XPH_VECTOR
-    for (int64_t i = 0; i < size; i++) dlog[i] *= -LN_2 * rates[i];
-    real *all_da = (real *)w->g->scratch + w->l->all_da + p.stream * p.a->width * p.a->states;
-    turn_out(all_da, dlog, &p);
-    turn_out(state_of(&p, w->g->dstate_in), w->slot + w->l->carry + block * size, &p);
+    const group *g = &w->g;
+    const layout *l = w->l;
+    const xph_scan_args *a = g->a;
+    real *scratch = w->a->scratch, *dlog = w->slot + l->dlog, *rates = w->slot + l->rates;
+    for (int64_t i = 0; i < w->size; i += VEC)
+        vec_store(dlog + i, vec_load(dlog + i) * (vec_load(rates + i) * vec_all(-LN_2)));
+    turn_out(g, scratch + l->all_da + g->stream * a->width * a->states, dlog);
+    memcpy(scratch + l->all_dskip + g->stream * a->width + g->channel, w->slot + l->dskip,
+           (size_t)g->count * sizeof(real));
+    turn_out(g, state_of(g, w->a->dstate_in), w->slot + l->carry);
 }
 
 static void grad_pair(const work *w)
 {
-    const xph_scan_args *a = &w->g->fwd;
-    real *all_dskip = (real *)w->g->scratch + w->l->all_dskip + w->stream * a->width + w->first_channel;
-    int64_t width = int_min(a->width - w->first_channel, GROUP * LANES);
-    memset(all_dskip, 0, (size_t)width * sizeof(real));
-    for (int64_t block = 0; block < w->blocks; block++) start_block(w, block);
-    for (int64_t first = 0; first + CHUNK < a->time; first += CHUNK)
-        for (int64_t block = 0; block < w->blocks; block++) run_ahead(w, block, first);
-    for (int64_t first = (w->l->chunks - 1) * CHUNK; first >= 0; first -= CHUNK) {
-        int64_t frames = int_min(CHUNK, a->time - first);
-        memset(w->slot + w->l->db, 0, (size_t)(w->l->marks - w->l->db) * sizeof(real));
-        for (int64_t block = 0; block < w->blocks; block++) {
-            chunk k;
-            run_again(w, block, first, frames, &k);
-            back_chunk(w, block, first, frames, &k);
-        }
-        join_chunk(w, first, frames);
+    const int64_t time = w->g.a->time, keep = w->l->keep, count = blocks_of(time, keep);
+    start(w);
+    for (int64_t span = 0; span < count - 1; span++)
+        memcpy(turned_at(w, w->l->spans, span + 1),
+               run_span(w, turned_at(w, w->l->spans, span), span * keep, keep),
+               (size_t)w->size * sizeof(real));
+    for (int64_t span = count - 1; span >= 0; span--) {
+        int64_t t = span * keep, frames = int_min(keep, time - t);
+        run_span(w, turned_at(w, w->l->spans, span), t, frames);
+        for (int64_t first = (frames - 1) / STRETCH * STRETCH; first >= 0; first -= STRETCH)
+            back_stretch(w, t, first, int_min(STRETCH, frames - first));
     }
-    for (int64_t block = 0; block < w->blocks; block++) end_block(w, block);
+    finish(w);
 }
 
+/* The slot of the first item serves all of this call: its memory stays in the cache. */
 static void grad_run(const void *args, int64_t begin, int64_t end)
 {
-    const xph_scan_grad_args *g = args;
-    layout l = layout_of(&g->fwd);
-    int64_t blocks = blocks_of(g->fwd.width, LANES);
-    for (int64_t item = begin; item < end; item++) {
-        work w = {.g = g, .l = &l, .slot = (real *)g->scratch + item * l.slot};
-        for (int64_t pair = item * l.pairs / l.slots; pair < (item + 1) * l.pairs / l.slots; pair++) {
-            w.stream = pair / l.groups;
-            w.group = pair % l.groups;
-            w.first_channel = w.group * GROUP * LANES;
-            w.blocks = int_min(GROUP, blocks - w.group * GROUP);
-            grad_pair(&w);
-        }
+    const xph_scan_grad_args *a = args;
+    const layout l = layout_of(&a->fwd);
+    const int64_t last = end * l.pairs / l.slots - 1;
+    for (int64_t pair = begin * l.pairs / l.slots; pair <= last; pair++) {
+        const int64_t next = int_min(pair + 1, last);
+        work w = {.a = a, .l = &l, .slot = (real *)a->scratch + begin * l.slot, .number = pair % l.groups};
+        w.g = group_at(&a->fwd, pair / l.groups, w.number);
+        w.next = group_at(&a->fwd, next / l.groups, next % l.groups);
+        w.size = turned_size(&w.g);
+        grad_pair(&w);
     }
 }
 
-/* ---- gradient, later phases: sums over groups and over streams, in order ---- */
-
-enum { JOIN_ROWS = 256, JOIN_CHANNELS = 64 };
+/* ---- later phases: sums over groups and over streams, in order ---- */
 
 static int64_t rows_items(const void *args)
 {
@@ -464,12 +526,13 @@ static int64_t rows_items(const void *args)
     return blocks_of(a->batch * a->time, JOIN_ROWS);
 }
 
-static void join_groups(const real *all, int64_t groups, int64_t rows, int64_t states, int64_t row, real *to)
+/* to = sum over the groups of all[group][i], i < states */
+static void join_groups(const real *all, int64_t groups, int64_t stride, int64_t states, real *to)
 {
-    for (int64_t n = 0; n < states; n++) {
-        real sum = 0;
-        for (int64_t g = 0; g < groups; g++) sum += all[(g * rows + row) * states + n];
-        to[n] = sum;
+    for (int64_t n = 0; n < states; n += VEC) {
+        vec sum = vec_all(R(0.0));
+        for (int64_t g = 0; g < groups; g++) sum += vec_load_part(all + g * stride + n, states - n);
+        vec_store_part(to + n, sum, states - n);
     }
 }
 
@@ -477,12 +540,12 @@ static void rows_run(const void *args, int64_t begin, int64_t end)
 {
     const xph_scan_grad_args *g = args;
     const xph_scan_args *a = &g->fwd;
-    layout l = layout_of(a);
+    const layout l = layout_of(a);
     const real *scratch = g->scratch;
-    int64_t rows = a->batch * a->time;
+    int64_t rows = a->batch * a->time, n = a->states;
     for (int64_t r = begin * JOIN_ROWS; r < int_min(rows, end * JOIN_ROWS); r++) {
-        join_groups(scratch + l.all_db, l.groups, rows, a->states, r, (real *)g->db + r * g->lddb);
-        join_groups(scratch + l.all_dc, l.groups, rows, a->states, r, (real *)g->dc + r * g->lddc);
+        join_groups(scratch + l.all_db + r * n, l.groups, rows * n, n, (real *)g->db + r * g->lddb);
+        join_groups(scratch + l.all_dc + r * n, l.groups, rows * n, n, (real *)g->dc + r * g->lddc);
     }
 }
 
@@ -492,13 +555,13 @@ static int64_t channels_items(const void *args)
     return blocks_of(a->width, JOIN_CHANNELS);
 }
 
-/* to[i] += sum over the streams of all[stream][i]. */
+/* to[i] += sum over the streams of all[stream][i]; to NULL: nothing. */
 static void join_streams(const real *all, int64_t streams, int64_t size, int64_t begin, int64_t end, real *to)
 {
-    for (int64_t i = begin; to && i < end; i++) {
-        real sum = 0;
-        for (int64_t s = 0; s < streams; s++) sum += all[s * size + i];
-        to[i] += sum;
+    for (int64_t i = begin; to && i < end; i += VEC) {
+        vec sum = vec_all(R(0.0));
+        for (int64_t s = 0; s < streams; s++) sum += vec_load_part(all + s * size + i, end - i);
+        vec_store_part(to + i, vec_load_part(to + i, end - i) + sum, end - i);
     }
 }
 
@@ -506,7 +569,7 @@ static void channels_run(const void *args, int64_t begin, int64_t end)
 {
     const xph_scan_grad_args *g = args;
     const xph_scan_args *a = &g->fwd;
-    layout l = layout_of(a);
+    const layout l = layout_of(a);
     const real *scratch = g->scratch;
     int64_t from = begin * JOIN_CHANNELS, to = int_min(a->width, end * JOIN_CHANNELS), n = a->states;
     join_streams(scratch + l.all_da, a->batch, a->width * n, from * n, to * n, g->da_log);

@@ -117,6 +117,25 @@ XPH_INLINE vec vec_softplus(vec x)
     return vec_softplus_of(x, vec_exp_down(x));
 }
 
+/* Where x has a sign, else. */
+XPH_INLINE vec vec_where_minus(vec x, vec minus, vec plus)
+{
+#  if VEC_BYTES == 64
+    return (vec)_mm512_mask_mov_ps((__m512)plus, _mm512_movepi32_mask((__m512i)x), (__m512)minus);
+#  else
+    return (vec)_mm256_blendv_ps((__m256)plus, (__m256)minus, (__m256)x);
+#  endif
+}
+
+/* softplus(x) and its slope sigmoid(x), from one exponential. */
+XPH_INLINE vec vec_softplus_both(vec x, vec *slope)
+{
+    const vec one = vec_all(1.0f);
+    vec u = vec_exp_down(x);
+    *slope = vec_where_minus(x, u, one) / (one + u);
+    return vec_softplus_of(x, u);
+}
+
 XPH_INLINE vec vec_log1p_unit(vec x)
 {
     vec s = x / (vec_all(2.0f) + x), w = s * s;
@@ -162,9 +181,14 @@ XPH_INLINE vec vec_silu_parts(vec x, vec *sigmoid)
     *sigmoid = vec_sigmoid(x);
     return vec_silu_slope(x);
 }
-XPH_INLINE vec vec_softplus_of(vec x, vec u)
+XPH_INLINE vec vec_softplus_both(vec x, vec *slope)
 {
-    (void)u;
+    vec s = x;
+    for (int i = 0; i < VEC; i++) {
+        real u = real_exp_down(x[i]);
+        s[i] = (x[i] < R(0.0) ? u : R(1.0)) / (R(1.0) + u);
+    }
+    *slope = s;
     return vec_softplus(x);
 }
 
