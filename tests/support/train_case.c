@@ -79,6 +79,7 @@ static exphil_context *context_of(const train_plan *plan)
     if (plan->memory) config.allocator = &plan->memory->hook;
     if (plan->io) config.io = &plan->io->hook;
     config.threads = plan->threads;
+    config.cpu_isa = plan->isa;
     config.cancel = plan->cancel;
     config.cancel_user = plan->cancel_user;
     CHECK(exphil_context_create(&config, &context, &error));

@@ -14,6 +14,7 @@ typedef struct train_plan {
     exphil_trainer_config trainer;
     int64_t episodes;
     int32_t threads;
+    const char *isa; /* NULL: the best there is */
     bool by_hand; /* no prefetcher: batches are given */
     test_memory *memory;
     test_io *io;
