@@ -229,6 +229,32 @@ static void gradient_in_single_is_that_in_double(void **state)
     }
 }
 
+/* A bad number in any input reaches what it goes into, on both ways, and no other row or logit. */
+static void bad_numbers_come_out(void **state)
+{
+    (void)state;
+    static const shape s = {11, 70, 0, 4, true, 1};
+    const double bad[] = {NAN, INFINITY, -INFINITY};
+    const xph_kernel_set *sets[8];
+    int count = case_sets(sets);
+    for (int i = 0; i < count * 3; i++) {
+        case_seed(5);
+        heads a = heads_make(&s);
+        a.z[4 * s.width + 69] = bad[i % 3];
+        a.base[6 * a.logits + 3] = bad[i % 3];
+        a.dy[2 * a.logits + 20] = bad[i % 3];
+        heads_run(&a, sets[i / 3], 1);
+        grad_run(&a, sets[i / 3], 1);
+        for (int64_t k = 0; k < s.rows * a.logits; k++)
+            assert_int_equal(!isfinite(a.y[k]), k / a.logits == 4 || k == 6 * a.logits + 3);
+        for (int64_t k = 0; k < s.rows * s.width; k++)
+            assert_int_equal(!isfinite(a.dz[k]), k / s.width == 2 || k == 4 * s.width + 69);
+        for (int64_t k = 0; k < s.width; k++) assert_false(isfinite(a.dv[20 * s.width + k]));
+        assert_false(isfinite(a.dbias[20]));
+        case_release();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +262,7 @@ int main(void)
         cmocka_unit_test(bits_do_not_depend_on_set_threads_or_rows),
         cmocka_unit_test(gradient_is_the_derivative),
         cmocka_unit_test(gradient_in_single_is_that_in_double),
+        cmocka_unit_test(bad_numbers_come_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

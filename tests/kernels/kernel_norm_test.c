@@ -9,9 +9,10 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {1, 1, 0, XPH_ACT_NONE},   {0, 7, 0, XPH_ACT_SILU},   {3, 2, 1, XPH_ACT_SILU},  {5, 31, 2, XPH_ACT_NONE},
-    {4, 32, 0, XPH_ACT_SILU},  {7, 33, 3, XPH_ACT_SILU},  {2, 64, 0, XPH_ACT_NONE}, {300, 5, 1, XPH_ACT_SILU},
-    {9, 287, 1, XPH_ACT_SILU}, {40, 129, 0, XPH_ACT_NONE}};
+    {1, 1, 0, XPH_ACT_NONE},    {0, 7, 0, XPH_ACT_SILU},   {3, 2, 1, XPH_ACT_SILU},
+    {5, 31, 2, XPH_ACT_NONE},   {4, 32, 0, XPH_ACT_SILU},  {7, 33, 3, XPH_ACT_SILU},
+    {2, 64, 0, XPH_ACT_NONE},   {300, 5, 1, XPH_ACT_SILU}, {9, 287, 1, XPH_ACT_SILU},
+    {40, 129, 0, XPH_ACT_NONE}, {3, 16, 0, XPH_ACT_SILU},  {2, 47, 1, XPH_ACT_SILU}};
 
 typedef struct layer {
     shape s;
@@ -188,9 +189,58 @@ static void bad_numbers(void **state)
     case_release();
 }
 
+/* On the way back: a bad number in dy, or statistics of a bad row, make that row and the sums bad. */
+static void bad_gradients(void **state)
+{
+    (void)state;
+    const double bad[] = {NAN, INFINITY, -INFINITY};
+    const shape s = {140, 37, 1, XPH_ACT_SILU};
+    const xph_kernel_set *sets[8];
+    int count = case_sets(sets);
+    for (int k = 0; k < count * 3; k++) {
+        case_seed(12);
+        layer l = layer_make(&s);
+        layer_forward(&l);
+        l.dy[3 * s.width + 36] = bad[k % 3];
+        l.x[130 * s.width + 1] = bad[k % 3];
+        l.saved[2 * 130] = l.saved[2 * 130 + 1] = NAN;
+        const kt_tensor tensors[] = {
+            KT_FIELD(xph_norm_grad_args, fwd.x, fwd.ldx, s.rows, s.width, KT_IN, l.x, NULL),
+            KT_FLAT(xph_norm_grad_args, fwd.gain, 1, s.width, KT_IN, l.gain, NULL),
+            KT_FLAT(xph_norm_grad_args, fwd.shift, 1, s.width, KT_IN, l.shift, NULL),
+            KT_FLAT(xph_norm_grad_args, fwd.saved, s.rows, 2, KT_IN, l.saved, NULL),
+            KT_FIELD(xph_norm_grad_args, dy, lddy, s.rows, s.width, KT_IN, l.dy, NULL),
+            KT_FIELD(xph_norm_grad_args, dx, lddx, s.rows, s.width, KT_OUT, NULL, NULL),
+            KT_FLAT(xph_norm_grad_args, dgain, 1, s.width, KT_ADD, case_zeros(s.width), NULL),
+            KT_FLAT(xph_norm_grad_args, dshift, 1, s.width, KT_ADD, case_zeros(s.width), NULL),
+        };
+        const xph_norm_grad_args args = {
+            .fwd = {.act = s.act, .rows = s.rows, .width = s.width, .epsilon = 1e-5}};
+        const kt_case c = {"norm_grad",
+                           XPH_OP_NORM_GRAD,
+                           &args,
+                           sizeof args,
+                           offsetof(xph_norm_grad_args, scratch),
+                           tensors,
+                           8,
+                           s.pad,
+                           0,
+                           0,
+                           NULL,
+                           NULL};
+        double *result[KT_MOST];
+        kt_run(&c, sets[k / 3], sets[k / 3]->op[XPH_OP_NORM_GRAD], 1, result);
+        for (int64_t i = 0; i < s.rows * s.width; i++)
+            assert_int_equal(!isfinite(result[5][i]), i / s.width == 3 || i / s.width == 130);
+        for (int64_t i = 0; i < s.width; i++) assert_true(isnan(result[6][i]) && isnan(result[7][i]));
+        case_release();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(forward), cmocka_unit_test(rows_alone),
-                                       cmocka_unit_test(gradient), cmocka_unit_test(bad_numbers)};
+                                       cmocka_unit_test(gradient), cmocka_unit_test(bad_numbers),
+                                       cmocka_unit_test(bad_gradients)};
     return cmocka_run_group_tests_name("kernel_norm", tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SiLU and its slope of a register: x / (1 + e^-x), one division and no absolute value, cheaper than by way of
- * real_sigmoid. Single precision: within a few ulp down to -88, below that within 1e-38 |x| of 0. NaN stays;
- * infinity gives infinity or NaN. Same bits at every width. */
-#ifndef XPH_CPU_REF_EXP2_H
-#define XPH_CPU_REF_EXP2_H
+ * real_sigmoid. Single precision: within 3 units of the last place, below 0, where SiLU fades, of 3 - x / 4, below -88
+ * within 1e-38 |x| of 0. NaN stays; infinity gives infinity or NaN. Same bits at every width. */
+#ifndef XPH_CPU_REF_SILU_H
+#define XPH_CPU_REF_SILU_H
 
 #include "cpu/ref/vec.h"
 
