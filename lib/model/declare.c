@@ -45,7 +45,10 @@ void xph_declare(xph_declaring *to, const char *name, int64_t rows, int64_t colu
     exphil_model *model = to->model;
     if (to->status >= 0) to->status = grow(model, to->error);
     if (to->status < 0) return;
-    xph_tensor tensor = {.init = init, .scale = scale, .packs = (flags & XPH_PACKS) != 0};
+    xph_tensor tensor = {.init = init,
+                         .scale = scale,
+                         .packs = (flags & XPH_PACKS) != 0,
+                         .prepares = (flags & XPH_PREPARES) != 0};
     tensor.keeps = flags & (XPH_KEEPS_HALF | XPH_KEEPS_ALL);
     tensor.param = (xph_param){.rank = columns ? 2 : 1,
                                .decays = (flags & XPH_DECAYS) != 0,
@@ -101,25 +104,44 @@ static int64_t place(exphil_model *model, int32_t decays, int64_t at)
     return at;
 }
 
+static exphil_status matrix_bytes(const exphil_model *model, int64_t index, size_t *bytes,
+                                  exphil_error *error)
+{
+    const xph_tensor *tensor = &model->tensor[index];
+    xph_linear_pack_args args = {.type = model->shape.type,
+                                 .weights = xph_model_narrow(model, index),
+                                 .in = tensor->param.dim[1],
+                                 .out = tensor->param.dim[0]};
+    xph_op_info info = {0};
+    exphil_status status = model->device->backend->query(model->device, XPH_OP_LINEAR_PACK, &args, &info);
+    if (status < 0)
+        return xph_fail(error, status, "the device %s cannot pack %s for weights of type %s",
+                        model->device->backend->name, tensor->param.name,
+                        xph_type_word(args.weights ? args.weights : args.type));
+    *bytes = info.packed_bytes;
+    return EXPHIL_OK;
+}
+
+/* 0 where the device does not prepare it: the scan then makes it anew. */
+static size_t decay_bytes(const exphil_model *model, const xph_tensor *tensor)
+{
+    xph_scan_pack_args args = {
+        .type = model->shape.type, .width = tensor->param.dim[0], .states = tensor->param.dim[1]};
+    xph_op_info info = {0};
+    exphil_status status = model->device->backend->query(model->device, XPH_OP_SCAN_PACK, &args, &info);
+    return status < 0 ? 0 : info.packed_bytes;
+}
+
 static exphil_status place_packed(exphil_model *model, exphil_error *error)
 {
     size_t *total = &model->shape.packed_bytes;
     for (int64_t i = 0; i < model->tensor_count; i++) {
         xph_tensor *tensor = &model->tensor[i];
-        if (!tensor->packs) continue;
-        xph_linear_pack_args args = {.type = model->shape.type,
-                                     .weights = xph_model_narrow(model, i),
-                                     .in = tensor->param.dim[1],
-                                     .out = tensor->param.dim[0]};
-        xph_op_info info = {0};
-        exphil_status status = model->device->backend->query(model->device, XPH_OP_LINEAR_PACK, &args, &info);
-        if (status < 0)
-            return xph_fail(error, status, "the device %s cannot pack %s for weights of type %s",
-                            model->device->backend->name, tensor->param.name,
-                            xph_type_word(args.weights ? args.weights : args.type));
+        if (tensor->packs) XPH_TRY(matrix_bytes(model, i, &tensor->packed_bytes, error));
+        if (tensor->prepares) tensor->packed_bytes = decay_bytes(model, tensor);
         tensor->packed_at = *total;
-        tensor->packed_bytes = info.packed_bytes;
-        if (!xph_size_add(*total, info.packed_bytes, total) || !xph_size_align(*total, PACKED_ALIGN, total))
+        if (!xph_size_add(*total, tensor->packed_bytes, total) ||
+            !xph_size_align(*total, PACKED_ALIGN, total))
             return xph_no_memory(SIZE_MAX, error);
     }
     return EXPHIL_OK;

@@ -25,7 +25,7 @@ static void declare(xph_declaring *to, xph_block *block)
     xph_declare(to, "dt_proj.weight", width, rank, XPH_DECAYS | XPH_PACKS, XPH_INIT_UNIFORM,
                 1.0 / __builtin_sqrt((double)rank));
     xph_declare(to, "dt_proj.bias", width, 0, 0, XPH_INIT_DT, 0.0);
-    xph_declare(to, "A_log", width, states, 0, XPH_INIT_STATES, 0.0);
+    xph_declare(to, "A_log", width, states, XPH_PREPARES, XPH_INIT_STATES, 0.0);
     xph_declare(to, "D", width, 0, 0, XPH_INIT_ONE, 0.0);
     xph_declare_linear(to, "out_proj", width, c->hidden, xph_residual_scale(to->model));
     block->state = (taps - 1) * width + width * states;
@@ -104,6 +104,7 @@ static void bind_scan(xph_plan *plan, const xph_block *block, const xph_saved *s
     xph_plan_bind(plan, &a->x, s->more[XC]);
     xph_plan_bind(plan, &a->dt, s->more[STEP]);
     xph_plan_bind(plan, &a->a_log, xph_weight(plan, block->first + A_LOG));
+    xph_plan_bind(plan, &a->decay, xph_packed(plan, block->first + A_LOG));
     xph_plan_bind(plan, &a->b, b);
     xph_plan_bind(plan, &a->c, xph_columns(plan, b, c->mamba_states));
     xph_plan_bind(plan, &a->skip, xph_weight(plan, block->first + SKIP));

@@ -244,19 +244,36 @@ exphil_status xph_model_push(exphil_model *model, int64_t first, int64_t count, 
     return status < 0 ? xph_fail(error, status, "the device could not take the weights") : EXPHIL_OK;
 }
 
+static exphil_status pack_tensor(const exphil_model *model, xph_stream *stream, int64_t index,
+                                 const void *from, void *to)
+{
+    const xph_backend *backend = model->device->backend;
+    const xph_tensor *tensor = &model->tensor[index];
+    if (tensor->prepares) {
+        xph_scan_pack_args args = {.type = model->shape.type,
+                                   .width = tensor->param.dim[0],
+                                   .states = tensor->param.dim[1],
+                                   .a_log = from,
+                                   .decay = to};
+        return backend->run(stream, XPH_OP_SCAN_PACK, &args);
+    }
+    xph_linear_pack_args args = {.type = model->shape.type,
+                                 .weights = xph_model_narrow(model, index),
+                                 .in = tensor->param.dim[1],
+                                 .out = tensor->param.dim[0],
+                                 .w = from,
+                                 .packed = to};
+    return backend->run(stream, XPH_OP_LINEAR_PACK, &args);
+}
+
 exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, const void *weights, void *packed)
 {
     for (int64_t i = 0; i < model->tensor_count; i++) {
         const xph_tensor *tensor = &model->tensor[i];
         if (tensor->packed_bytes == 0) continue;
         size_t at = (size_t)tensor->param.offset * model->shape.real_bytes;
-        xph_linear_pack_args args = {.type = model->shape.type,
-                                     .weights = xph_model_narrow(model, i),
-                                     .in = tensor->param.dim[1],
-                                     .out = tensor->param.dim[0],
-                                     .w = (const unsigned char *)weights + at,
-                                     .packed = (unsigned char *)packed + tensor->packed_at};
-        XPH_TRY(model->device->backend->run(stream, XPH_OP_LINEAR_PACK, &args));
+        XPH_TRY(pack_tensor(model, stream, i, (const unsigned char *)weights + at,
+                            (unsigned char *)packed + tensor->packed_at));
     }
     return EXPHIL_OK;
 }

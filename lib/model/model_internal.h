@@ -33,6 +33,7 @@ typedef struct xph_tensor {
     xph_init init;
     double scale;
     int32_t packs;                  /* 1: has a packed form, of a matrix [out,in] */
+    int32_t prepares;               /* 1: has a prepared form instead, the decay of a scan [width,states] */
     int32_t keeps;                  /* when weights are rounded: 0 or an XPH_KEEPS */
     size_t packed_at, packed_bytes; /* in the packed arena; 0 bytes: the device wants none */
 } xph_tensor;
@@ -142,7 +143,8 @@ enum {
     XPH_DECAYS = 1,
     XPH_PACKS = 2,
     XPH_KEEPS_HALF = 4, /* packs, but never with less than a bfloat16 */
-    XPH_KEEPS_ALL = 8   /* packs, and is never rounded */
+    XPH_KEEPS_ALL = 8,  /* packs, and is never rounded */
+    XPH_PREPARES = 16   /* is the a_log of a scan, which the device may prepare (scan_pack) */
 };
 /* columns 0: a vector of rows elements. */
 void xph_declare(xph_declaring *to, const char *name, int64_t rows, int64_t columns, int32_t flags,

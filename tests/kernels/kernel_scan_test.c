@@ -16,7 +16,8 @@ static const shape shapes[] = {
     {2, 0, 5, 4, 1, true, false, true, 2},   {3, 7, 67, 3, 2, true, true, false, 4},
     {1, 2, 130, 2, 0, true, true, true, 0},  {2, 17, 17, 5, 0, false, true, true, 2},
     {1, 33, 9, 7, 3, true, false, true, 1},  {1, 48, 5, 3, 1, true, true, true, 9},
-    {2, 20, 15, 1, 0, true, true, true, 6},
+    {2, 20, 15, 1, 0, true, true, true, 6},  {2, 1, 37, 16, 1, true, true, true, 0},
+    {1, 1, 5, 32, 0, true, false, true, 2},  {1, 19, 80, 16, 0, true, true, true, 7},
 };
 
 typedef struct layer {
@@ -67,7 +68,7 @@ static void layer_forward(layer *l)
     }
 }
 
-enum { Y = 7, STATE_OUT = 8 }; /* places in the table below */
+enum { Y = 7, STATE_OUT = 8, DX = 10 }; /* places in the tables below */
 
 static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_scan_args *args)
 {
@@ -177,9 +178,26 @@ static double objective(void *context)
     return l->dout ? sum + case_dot(l->out, l->dout, l->s.batch * l->state) : sum;
 }
 
+enum { MANY_FRAMES = 100 };
+
+/* NULL for many frames: too many differences, see along. */
 static double *differences(layer *l, double *x, int64_t count, const double *before)
 {
-    return x ? kt_differences(objective, l, x, count, before) : NULL;
+    return x && l->s.time <= MANY_FRAMES ? kt_differences(objective, l, x, count, before) : NULL;
+}
+
+/* gradient - before, along a direction, against the difference of the objective along it. */
+static void along(layer *l, const char *what, double *x, int64_t count, const double *gradient,
+                  const double *before)
+{
+    double *to = case_random(count, -1, 1), step = 1e-6, slope = 0, difference = 0;
+    for (int64_t i = 0; i < count; i++) slope += to[i] * (gradient[i] - (before ? before[i] : 0));
+    for (int sign = -1; sign <= 1; sign += 2) {
+        for (int64_t i = 0; i < count; i++) x[i] += sign * step * to[i];
+        difference += sign * objective(l) / (2 * step);
+        for (int64_t i = 0; i < count; i++) x[i] -= sign * step * to[i];
+    }
+    case_close(what, &slope, &difference, 1, 1e-6);
 }
 
 static void gradient_shape(const shape *s)
@@ -234,6 +252,16 @@ static void gradient_shape(const shape *s)
                        NULL,
                        NULL};
     kt_check(&c);
+    if (s->time > MANY_FRAMES) {
+        double *got[KT_MOST];
+        kt_reference(&c, got);
+        along(&l, "dx along", l.x, rows * width, got[DX], NULL);
+        along(&l, "ddt along", l.dt, rows * width, got[DX + 1], NULL);
+        along(&l, "db along", l.b, rows * states, got[DX + 2], NULL);
+        along(&l, "dc along", l.c, rows * states, got[DX + 3], NULL);
+        along(&l, "da_log along", l.a_log, l.state, got[DX + 5], da);
+        along(&l, "dstate_in along", l.in, s->batch * l.state, got[DX + 7], NULL);
+    }
     case_release();
 }
 
@@ -247,6 +275,13 @@ static void gradient(void **state)
     /* More streams and groups of channels than slots of scratch. */
     case_seed(70);
     gradient_shape(&(shape){70, 2, 2, 2, 0, true, true, true, 3});
+    /* More frames than a span, once with a reset in it, and states without room for a second block of channels. */
+    case_seed(71);
+    gradient_shape(&(shape){1, 300, 18, 16, 0, true, true, true, 0});
+    case_seed(72);
+    gradient_shape(&(shape){1, 270, 70, 16, 1, true, true, true, 200});
+    case_seed(73);
+    gradient_shape(&(shape){1, 130, 18, 130, 0, true, true, true, 60});
 }
 
 /* What is bad stays bad until a reset; a strong decay forgets everything, and nothing overflows. */
@@ -286,6 +321,62 @@ static void bad_numbers(void **state)
     case_release();
 }
 
+/* Runs set's scan_pack for every scan: args->decay stands in a scratch of the case. */
+static void prepare_decay(const kt_case *c, const xph_kernel_set *set, void *given)
+{
+    xph_scan_args *args = given;
+    (void)c;
+    size_t real = set->type == XPH_F64 ? sizeof(double) : sizeof(float);
+    void *decay = case_alloc((size_t)(args->width * args->states) * real);
+    const xph_scan_pack_args pack = {set->type, args->width, args->states, args->a_log, decay};
+    const xph_phase *phase = set->op[XPH_OP_SCAN_PACK]->phase;
+    phase->run(&pack, 0, phase->items(&pack));
+    args->decay = decay;
+}
+
+/* A decay prepared by scan_pack gives the bits of one made anew, for every candidate. */
+static void prepared(void **state)
+{
+    (void)state;
+    const xph_kernel_set *sets[8];
+    int count = case_sets(sets);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        for (int k = 0; k < count; k++) {
+            for (const xph_candidate *one = sets[k]->op[XPH_OP_SCAN]; one->name; one++) {
+                double *anew[KT_MOST], *given[KT_MOST];
+                kt_tensor tensors[KT_MOST];
+                xph_scan_args args;
+                case_seed(i);
+                layer l = layer_make(&shapes[i]);
+                kt_case c = forward_case(&l, tensors, &args);
+                if (kt_run(&c, sets[k], one, 1, anew)) {
+                    c.prepare = prepare_decay;
+                    kt_run(&c, sets[k], one, 1, given);
+                    case_same("y", given[Y], anew[Y], l.rows * l.s.width);
+                    case_same("state", given[STATE_OUT], anew[STATE_OUT], l.s.batch * l.state);
+                }
+                case_release();
+            }
+        }
+    }
+}
+
+/* Many chunks of frames, some steps beyond the range of the exponential. */
+static void long_time(void **state)
+{
+    (void)state;
+    case_seed(90);
+    const shape s = {1, 300, 18, 16, 0, true, true, true, 50};
+    layer l = layer_make(&s);
+    for (int64_t i = 0; i < l.rows * s.width; i += 97) l.dt[i] = 60;
+    layer_forward(&l);
+    kt_tensor tensors[KT_MOST];
+    xph_scan_args args;
+    kt_case c = forward_case(&l, tensors, &args);
+    kt_check(&c);
+    case_release();
+}
+
 /* States beyond the limit of the CPU are not accepted. */
 static void most_states(void **state)
 {
@@ -301,8 +392,9 @@ static void most_states(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(forward), cmocka_unit_test(frames),
-                                       cmocka_unit_test(gradient), cmocka_unit_test(bad_numbers),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(forward),    cmocka_unit_test(frames),
+                                       cmocka_unit_test(gradient),   cmocka_unit_test(bad_numbers),
+                                       cmocka_unit_test(prepared),   cmocka_unit_test(long_time),
                                        cmocka_unit_test(most_states)};
     return cmocka_run_group_tests_name("kernel_scan", tests, NULL, NULL);
 }
