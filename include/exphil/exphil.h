@@ -173,7 +173,8 @@ typedef struct exphil_context_config {
     exphil_cancel_fn cancel;            /* NULL: never */
     void *cancel_user;
     const char *device;                 /* NULL, "cpu", "cuda", "cuda:0"; NULL is "cpu", "auto" tries CUDA first */
-    const char *cpu_isa;                /* NULL = best there is; "ref", "avx2", "avx512" cap it. Same bits in all */
+    const char *cpu_isa;                /* NULL = best there is; "ref", "avx2", "avx512" cap it ("avx2vnni", "avx512vnni",
+                                           "avx512bf16": with products of int8, of bfloat16). Same bits in all */
     const char *backend_path;           /* folder of libexphil_cuda.so; NULL: beside this library, then libdir */
     size_t memory_limit_bytes;          /* device memory at most; 0 = no limit */
     int32_t threads;                    /* own pool: 0 = one per core this process may use; 1 = caller only */
@@ -196,7 +197,7 @@ typedef struct exphil_device_info {
     int32_t workers;                    /* CPU: threads that would be used; else 0 */
     char id[32];                        /* "cpu", "cuda:0": what exphil_context_config.device takes */
     char name[128];                     /* as the processor or driver calls it */
-    char isa[32];                       /* "avx512", "sm_90" */
+    char isa[32];                       /* "avx512vnni", "sm_90" */
 } exphil_device_info;
 #define EXPHIL_DEVICE_INFO_INIT { sizeof(exphil_device_info), 0, 0, 0, { 0 }, { 0 }, { 0 } }
 

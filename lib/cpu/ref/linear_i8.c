@@ -224,8 +224,9 @@ XPH_INLINE int64_t largest_of_vecs(const float *x, int64_t count, uint32_t *larg
 
 XPH_INLINE int64_t levels_of_vecs(const float *x, int64_t count, float inverse, uint8_t *levels)
 {
-    (void)x, (void)count, (void)inverse, (void)levels;
-    return 0;
+    for (int64_t k = 0; k < count; k++)
+        levels[k] = (uint8_t)(bits_of_float(FMA(x[k], inverse, ROUND_TO_1)) ^ OFFSET);
+    return count;
 }
 #  endif
 
@@ -243,6 +244,16 @@ static void measure(const xph_linear_args *a, const item *i, float largest[ROWS]
     }
 }
 
+/* Fewer numbers than levels_of_vecs takes at once. */
+static void last_levels(const float *x, int64_t count, float inverse, uint8_t *levels)
+{
+    float filled[32] = {0};
+    uint8_t all[32];
+    memcpy(filled, x, (size_t)count * sizeof *x);
+    levels_of_vecs(filled, 32, inverse, all);
+    memcpy(levels, all, (size_t)count);
+}
+
 static void hold(const xph_linear_args *a, const item *i, const float largest[ROWS], int64_t from,
                  int64_t count, uint8_t *x, int64_t ldx)
 {
@@ -250,8 +261,8 @@ static void hold(const xph_linear_args *a, const item *i, const float largest[RO
     for (int64_t r = 0; r < i->rows; r++, x += ldx) {
         const float *row = (const float *)a->x + (i->row + r) * a->ldx + from;
         float inverse = largest[r] > 0.0f ? 127.0f / largest[r] : 0.0f;
-        for (int64_t k = levels_of_vecs(row, there, inverse, x); k < there; k++)
-            x[k] = (uint8_t)(bits_of_float(FMA(row[k], inverse, ROUND_TO_1)) ^ OFFSET);
+        int64_t done = levels_of_vecs(row, there, inverse, x);
+        if (done < there) last_levels(row + done, there - done, inverse, x + done);
         for (int64_t k = there; k < count; k++) x[k] = OFFSET;
     }
 }
@@ -275,10 +286,14 @@ static void finish(const xph_linear_args *a, const item *i, const float largest[
         float *y = (float *)a->y + (i->row + r) * a->ldy + i->column, unit = largest[r] / 127.0f;
         const float *more =
             a->residual ? (const float *)a->residual + (i->row + r) * a->ldr + i->column : NULL;
+        if (bias)
+            memcpy(sum, bias, (size_t)i->columns * sizeof *sum);
+        else
+            memset(sum, 0, (size_t)i->columns * sizeof *sum);
         XPH_VECTOR
         for (int64_t c = 0; c < i->columns; c++) {
             uint32_t exact = (uint32_t)sums[c] - (OFFSET ? (uint32_t)offset[c] : 0u);
-            sum[c] = FMA(unit * scale[c], (float)(int32_t)exact, bias ? bias[c] : 0.0f);
+            sum[c] = FMA(unit * scale[c], (float)(int32_t)exact, sum[c]);
         }
         if (more) {
             XPH_VECTOR
