@@ -26,10 +26,12 @@ enum { XPH_F32 = 0, XPH_F64 = 1, XPH_BF16 = 2, XPH_I8 = 3 };
 /* Weights of a matrix in fewer bits (linear, linear_pack, rnn: args.weights; 0 is the type of the arithmetic). The
  * arithmetic stays XPH_F32 around them, and every device and instruction set rounds alike:
  *   XPH_BF16  w and x are rounded to nearest even, below 2^-50 to 0; sums in float from 0, two products at a time
- *             (odd column first, then even, each a fused multiply-add); bias and residual are added last
+ *             (odd column first, then even, each a fused multiply-add); then the bias is added, then the residual
  *   XPH_I8    w[o][k] = scale[o] q[o][k], |q| <= 127, scale = max|w[o]| / 127 rounded up to 16 significant bits, so that
  *             scale * q is exact and rounding what is rounded changes nothing; x is rounded per row to 255 levels,
- *             x = sx u, sx = max|x| / 127; sums are exact in int32 (in <= 131072); y = (sx scale[o]) sum + bias + residual */
+ *             x = sx u, sx = max|x| / 127, u = nearest even of x * (127 / max|x|), 0 in a row below 2^-100; sums are
+ *             exact in int32 (in <= 131072); y = fma(sx scale[o], sum, bias) + residual. A row of w or x with a NaN or
+ *             an infinity gives NaN */
 
 typedef struct xph_device xph_device;   /* opened by the backend */
 typedef struct xph_stream xph_stream;   /* ordered work of one device */

@@ -290,8 +290,8 @@ static void pieces_have_the_bits_of_the_whole(void **state)
     }
 }
 
-/* Single frames between two states, the older of which lags one frame behind: the bits of whole copies, wherever a frame
- * starts an episode. */
+/* Single frames between two states, the older of which lags one frame behind: the bits of whole copies,
+ * wherever a frame starts an episode. */
 static void lagging_states_are_whole(void **state)
 {
     (void)state;

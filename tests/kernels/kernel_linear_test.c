@@ -346,7 +346,7 @@ static void bad_in_gradient(void **state)
     case_release();
 }
 
-/* Numbers below the normal range of float are multiplied and added like all others: here every sum is exact. */
+/* Numbers below the normal range are multiplied and added like all others: here every sum is exact. */
 static void denormals(void **state)
 {
     (void)state;

@@ -3,8 +3,8 @@
  * Ring: every frame is written to slot `next`, which then moves on round the window; a reset only sets
  * `filled` to zero before its frame is written. What lies in the slots that are not filled is never used.
  *
- * plain: frame by frame, keys and values read where they lie. tiled: tiles of FRAMES frames against a copy of all keys
- * they see. The same sums in the same order (attention_parts.h), so the same bits. */
+ * plain: frame by frame, keys and values read where they lie. tiled: tiles of FRAMES frames against a copy
+ * of all keys they see. The same sums in the same order (attention_parts.h), so the same bits. */
 #include "cpu/ref/attention_parts.h"
 
 /* ---- ring ---- */
@@ -168,8 +168,8 @@ XPH_INLINE void weigh_runs(const int vecs, const run *runs, int count, int64_t c
     for (int c = 0; c < vecs; c++) vec_store(y + column + c * VEC, sum[c] * vec_all(factor));
 }
 
-/* Scratch of one item: the bias turned, one row of scores, query, y, keys and values in whole lanes where dim is
- * not. */
+/* Scratch of one item: the bias turned, one row of scores, query, y, keys and values in whole lanes where
+ * dim is not. */
 static int64_t plain_reals(const xph_attention_args *args)
 {
     int64_t wide = whole_lanes(args->dim), copies = wide == args->dim ? 0 : 2 * args->window + 2;
@@ -236,8 +236,8 @@ XPH_INLINE int64_t frames_of_part(const xph_attention_args *args)
     return int_min(args->time, int_max(PART, args->window));
 }
 
-/* Scratch of one item: keys and values [window + part + KEYS, wide], queries [FRAMES, wide], scores [FRAMES, ld], the bias
- * turned. */
+/* Scratch of one item: keys and values [window + part + KEYS, wide], queries [FRAMES, wide], scores
+ * [FRAMES, ld], the bias turned. */
 typedef struct desk {
     real *k, *v, *q, *scores, *bias;
     int64_t ld;

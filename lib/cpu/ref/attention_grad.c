@@ -1,5 +1,6 @@
-/* Causal sliding-window attention, backward, of one head of one stream at a time. Probabilities are made again from the
- * saved log-sum-exp (Dao et al. 2022), tile of frames by tile of frames against a copy of all keys they see:
+/* Causal sliding-window attention, backward, of one head of one stream at a time. Probabilities are made
+ * again from the saved log-sum-exp (Dao et al. 2022), tile of frames by tile of frames against a copy of
+ * all keys they see:
  *   p = exp(score - log-sum-exp)   ds = p (v.dy - y.dy)   dbias += ds
  *   dq = scale sum ds k            dk += scale ds q       dv += p dy       frames one after the other
  * Nothing flows into the keys and values of the ring. */
@@ -16,8 +17,9 @@ XPH_INLINE int64_t row_ld(const xph_attention_args *args)
     return whole_lanes(args->window + FRAMES + 2 * LANES);
 }
 
-/* Scratch of one item: keys, values and their gradients [window + part + KEYS, wide], queries and dy [FRAMES, wide], p and ds
- * [FRAMES, ld], the bias and its gradient turned. Before all items: gradients of the bias [batch, heads, window]. */
+/* Scratch of one item: keys, values and their gradients [window + part + KEYS, wide], queries and dy
+ * [FRAMES, wide], p and ds [FRAMES, ld], the bias and its gradient turned. Before all items: gradients of
+ * the bias [batch, heads, window]. */
 typedef struct desk {
     real *k, *v, *dk, *dv, *q, *dy, *p, *ds, *bias, *dbias;
     int64_t ld;
@@ -70,7 +72,8 @@ XPH_INLINE real *dq_at(const xph_attention_grad_args *grad, const view *v, int64
 
 /* ---- one frame: p and ds of the keys it sees ---- */
 
-/* s: products with queries become p; ds: products of values with dy become scale times the gradient of the score. */
+/* s: products with queries become p; ds: products of values with dy become scale times the gradient of the
+ * score. */
 ATTENTION_APART void frame_back(real *s, real *ds, int64_t count, real scale, real lse, real along,
                                 const real *bias, real *dbias)
 {
@@ -158,8 +161,7 @@ static void tile_back(const xph_attention_grad_args *grad, const view *v, const 
 {
     const xph_attention_args *args = v->args;
     int64_t wide = v->wide, at = (a->base - oldest) * wide;
-    const real one[FRAMES] = {R(1.0), R(1.0), R(1.0), R(1.0), R(1.0), R(1.0)};
-    real along[FRAMES];
+    real along[FRAMES], one[FRAMES];
     for (int r = 0; r < a->rows; r++) {
         int64_t t = a->t + r, row = row_of(v, t);
         real *q = d->q + r * wide, *dy = d->dy + r * wide;
@@ -167,6 +169,7 @@ static void tile_back(const xph_attention_grad_args *grad, const view *v, const 
         row_to_lanes(v, (const real *)args->y + row * args->ldy + v->head * args->dim, q);
         row_to_lanes(v, (const real *)grad->dy + row * grad->lddy + v->head * args->dim, dy);
         along[r] = lane_dot(q, dy, wide);
+        one[r] = R(1.0);
         row_to_lanes(v, query_at(v, t), q);
     }
     dots_of_tile(a, d->q, d->k + at, wide, d->p, d->ld);

@@ -1,9 +1,9 @@
-/* What forward (attention.c) and backward (attention_grad.c) of attention share: one head of one stream, its keys, and
- * the sums over them.
+/* What forward (attention.c) and backward (attention_grad.c) of attention share: one head of one stream,
+ * its keys, and the sums over them.
  *
- * Keys are counted along the stream: 0..time-1 are the chunk's own, -1 is the newest of the ring, -2 the one before. A
- * frame sees an unbroken run of them, oldest first. All sums have one order, whatever the method, the cut of frames
- * into chunks, or the width of a register:
+ * Keys are counted along the stream: 0..time-1 are the chunk's own, -1 is the newest of the ring, -2 the
+ * one before. A frame sees an unbroken run of them, oldest first. All sums have one order, whatever the
+ * method, the cut of frames into chunks, or the width of a register:
  *   q.k      LANES lanes of columns, then halves joined (i with i + 8, + 4, + 2, + 1)
  *   softmax  the largest first; then the sum of exponentials in LANES lanes counted from the oldest key
  *   values   key after key, oldest first, every column alone */
@@ -14,8 +14,10 @@
 
 enum {
     LANES = 16,
-    FRAMES = 6, /* of a tile: with VECS registers of columns they fill those there are */
-    VECS = VEC_BYTES == 64 ? 4 : 2,
+    FRAMES = VEC_BYTES > 16 ? 6 : 2, /* of a tile: with VECS registers of columns they fill those there are */
+    VECS = VEC_BYTES == 64   ? 4
+           : VEC_BYTES == 32 ? 2
+                             : 1,
     KEYS = VEC_BYTES == 64 ? 16 : 8, /* whose products are made together */
     KEY_BLOCK = 64,
     PART = 64 /* frames that share one copy of their keys, at least */
@@ -140,7 +142,8 @@ static void keys_to_lanes(const view *v, int64_t first, int64_t end, real *k, re
     }
 }
 
-/* The bias from the far end to the near one, so that it runs along the keys; room for whole lanes behind it. */
+/* The bias from the far end to the near one, so that it runs along the keys; room for whole lanes behind
+ * it. */
 static void turn_bias(const view *v, real *to)
 {
     int64_t window = v->args->window;
@@ -328,8 +331,8 @@ XPH_INLINE void dots_of_group(const real *a, const real *k, int64_t stride, int6
 }
 #endif
 
-/* to[i] = a.k[i] for rows of whole lanes behind each other. There is room for whole lanes in `to`, and for KEYS rows more in
- * k: whatever stands there becomes numbers that nobody reads. */
+/* to[i] = a.k[i] for rows of whole lanes behind each other. There is room for whole lanes in `to`, and for
+ * KEYS rows more in k: whatever stands there becomes numbers that nobody reads. */
 ATTENTION_APART void dots_dense(const real *a, const real *k, int64_t count, int64_t wide, real *to)
 {
     for (int64_t i = 0; i < count; i += KEYS) {
@@ -342,8 +345,9 @@ ATTENTION_APART void dots_dense(const real *a, const real *k, int64_t count, int
 
 /* ---- frames of a tile ---- */
 
-/* Frames t..t+rows-1. Column i of what is kept per key is key base + i: frame r sees the columns first[r]..last + r,
- * `last` being its first frame itself. Regular: all first are 0, or first[r] is r and the window has moved on. */
+/* Frames t..t+rows-1. Column i of what is kept per key is key base + i: frame r sees the columns
+ * first[r]..last + r, `last` being its first frame itself. Regular: all first are 0, or first[r] is r and
+ * the window has moved on. */
 typedef struct tile {
     int64_t t, base, last, rows, first[FRAMES];
     bool moves;
@@ -375,8 +379,8 @@ typedef struct weights {
     int64_t ld;
 } weights;
 
-/* to[r][i] = x[r].k[i] for what frame r sees; x in whole lanes, room as in dots_dense. A block of keys stays in the first
- * cache for all frames. */
+/* to[r][i] = x[r].k[i] for what frame r sees; x in whole lanes, room as in dots_dense. A block of keys
+ * stays in the first cache for all frames. */
 static void dots_of_tile(const tile *a, const real *x, const real *k, int64_t wide, real *to, int64_t ld)
 {
     for (int64_t from = 0; from <= a->last; from += KEY_BLOCK)

@@ -5,10 +5,11 @@
  * between. The gradient has blocks of channels as items and takes the streams in order: per stream dw and
  * dbias are summed from 0 over time, and these sums added in order to what is there.
  */
-#include "cpu/ref/real.h"
+#include "cpu/ref/lanes.h"
+#include "cpu/ref/vec_element.h"
 
 /* Taps times channels of a block stay below MOST_TAPS (the stack). */
-enum { CHANNELS = 64, MOST_TAPS = 1024 };
+enum { CHANNELS = 64, MOST_TAPS = 1024, COMMON_TAPS = 4 };
 
 static bool conv_accepts(const void *args)
 {
@@ -69,15 +70,35 @@ static void turn_weights(const place *p, real *turned)
             turned[j * p->channels + c] = w[(p->channel + c) * p->a->taps + j];
 }
 
-/* sum = bias + sum over the taps, oldest first. */
-static void before_activation(const place *p, int64_t t, const real *restrict turned, real *restrict sum)
+/* Whole registers go by plain loads and stores: a load cannot take its number from a masked store under
+ * way. */
+XPH_INLINE vec some_load(const real *from, int64_t count)
 {
-    const real *bias = p->a->bias;
-    memcpy(sum, bias + p->channel, (size_t)p->channels * sizeof(real));
-    for (int64_t j = 0; j < p->a->taps; j++) {
-        const real *restrict x = input_at(p, t, p->a->taps - 1 - j), *restrict w = turned + j * p->channels;
-        for (int64_t c = 0; c < p->channels; c++) sum[c] = FMA(w[c], x[c], sum[c]);
-    }
+    return count >= VEC ? vec_load(from) : vec_load_part(from, count);
+}
+XPH_INLINE void some_store(real *to, vec v, int64_t count)
+{
+    if (count >= VEC)
+        vec_store(to, v);
+    else
+        vec_store_part(to, v, count);
+}
+
+/* Columns c.. of the block before the activation: bias + sum over the taps, oldest first. `inputs` are the
+ * rows of input_at, oldest first. */
+XPH_INLINE vec before_activation(const place *p, const real *const *inputs, const real *turned, int64_t c)
+{
+    const int64_t left = p->channels - c;
+    vec sum = some_load((const real *)p->a->bias + p->channel + c, left);
+    for (int64_t j = 0; j < p->a->taps; j++)
+        sum = vec_fma(some_load(turned + j * p->channels + c, left), some_load(inputs[j] + c, left), sum);
+    return sum;
+}
+
+/* The inputs of frame t, oldest first. */
+static void inputs_of(const place *p, int64_t t, const real **inputs)
+{
+    for (int64_t j = 0; j < p->a->taps; j++) inputs[j] = input_at(p, t, p->a->taps - 1 - j);
 }
 
 /* Oldest row first, so that state_out may be state_in: a row moves towards the old end, and is read before
@@ -98,17 +119,95 @@ static int64_t conv_items(const void *args)
     return a->batch * blocks_of(a->width, block_width(a));
 }
 
+/* ---- COMMON_TAPS taps: VEC channels through all frames, what was seen in registers ---- */
+
+enum { OLDER = COMMON_TAPS - 1 };
+
+typedef struct strip {
+    vec w[COMMON_TAPS], bias;
+    vec seen[OLDER]; /* inputs before the frame, oldest first */
+} strip;
+
+XPH_INLINE strip strip_at(const place *p, const real *turned, int64_t c)
+{
+    const int64_t left = p->channels - c;
+    strip s = {.bias = some_load((const real *)p->a->bias + p->channel + c, left)};
+    XPH_UNROLL
+    for (int64_t j = 0; j < COMMON_TAPS; j++) s.w[j] = some_load(turned + j * p->channels + c, left);
+    XPH_UNROLL
+    for (int64_t j = 0; j < OLDER; j++)
+        s.seen[j] = p->a->state_in ? some_load((const real *)p->a->state_in + state_at(p, j) + c, left)
+                                   : vec_all(R(0.0));
+    return s;
+}
+
+/* Sum before the activation of a frame with input x. */
+XPH_INLINE vec strip_sum(const strip *s, vec x)
+{
+    vec sum = s->bias;
+    XPH_UNROLL
+    for (int64_t j = 0; j < OLDER; j++) sum = vec_fma(s->w[j], s->seen[j], sum);
+    return vec_fma(s->w[OLDER], x, sum);
+}
+
+XPH_INLINE void strip_shift(strip *s, vec x)
+{
+    XPH_UNROLL
+    for (int64_t j = 0; j + 1 < OLDER; j++) s->seen[j] = s->seen[j + 1];
+    s->seen[OLDER - 1] = x;
+}
+
+XPH_INLINE void strip_forget(strip *s)
+{
+    XPH_UNROLL
+    for (int64_t j = 0; j < OLDER; j++) s->seen[j] = vec_all(R(0.0));
+}
+
+/* Rows lie pages apart: the next strip's lines are asked for while this one's are at work. */
+XPH_INLINE void fetch_beside(const real *here)
+{
+    __builtin_prefetch(here + VEC);
+}
+
+static void conv_strip(const place *p, const real *turned, int64_t c)
+{
+    const xph_conv_args *a = p->a;
+    const int64_t left = p->channels - c, row = p->stream * a->time;
+    const real *x = (const real *)a->x + row * a->ldx + p->channel + c;
+    real *y = (real *)a->y + row * a->ldy + p->channel + c;
+    strip s = strip_at(p, turned, c);
+    for (int64_t t = 0; t < a->time; t++, x += a->ldx, y += a->ldy) {
+        vec now = some_load(x, left);
+        if (left > VEC) fetch_beside(x), fetch_beside(y);
+        if (a->reset && a->reset[row + t]) strip_forget(&s);
+        some_store(y, vec_silu(strip_sum(&s, now)), left);
+        strip_shift(&s, now);
+    }
+}
+
+static void conv_frames(place *p, const real *turned)
+{
+    const xph_conv_args *a = p->a;
+    const real *inputs[MOST_TAPS];
+    for (int64_t t = 0; t < a->time; t++) {
+        real *y = (real *)a->y + (p->stream * a->time + t) * a->ldy + p->channel;
+        enter_frame(p, t);
+        inputs_of(p, t, inputs);
+        for (int64_t c = 0; c < p->channels; c += VEC)
+            some_store(y + c, vec_silu(before_activation(p, inputs, turned, c)), p->channels - c);
+    }
+}
+
 static void conv_place(const xph_conv_args *a, int64_t stream, int64_t channel)
 {
-    real turned[MOST_TAPS], sum[CHANNELS];
+    real turned[MOST_TAPS];
     place p = place_at(a, stream, channel);
     turn_weights(&p, turned);
-    for (int64_t t = 0; t < a->time; t++) {
-        real *restrict y = (real *)a->y + (stream * a->time + t) * a->ldy + channel;
-        enter_frame(&p, t);
-        before_activation(&p, t, turned, sum);
-        XPH_VECTOR
-        for (int64_t c = 0; c < p.channels; c++) y[c] = real_silu(sum[c]);
+    if (a->taps == COMMON_TAPS) {
+        for (int64_t c = 0; c < p.channels; c += VEC) conv_strip(&p, turned, c);
+        for (int64_t t = 0; t < a->time; t++) enter_frame(&p, t);
+    } else {
+        conv_frames(&p, turned);
     }
     save_state(&p);
 }
@@ -137,19 +236,25 @@ static real *input_grad_at(const place *p, const xph_conv_grad_args *g, int64_t 
     return dstate ? dstate + state_at(p, a->taps - 1 + t - lag) : NULL;
 }
 
-/* Frame t: gradients of its inputs and weights from dp, the gradient before the activation. The input of the
- * frame itself meets its first term here, older ones are added to. */
-static void spread_frame(const place *p, const xph_conv_grad_args *g, int64_t t, const real *restrict turned,
-                         const real *restrict dp, real *restrict dw)
+/* Frame t: dp, the gradient before the activation, and from it the gradients of bias, weights and inputs.
+ * The input of the frame itself meets its first term here, older ones are added to. `dx` are the rows of
+ * input_grad_at, oldest first. */
+XPH_INLINE void back_frame(const place *p, const real *const *inputs, real *const *dx, const real *turned,
+                           int64_t taps, const real *dy, real *dw, real *dbias)
 {
-    int64_t taps = p->a->taps;
-    for (int64_t lag = 0; lag < taps; lag++) {
-        int64_t j = taps - 1 - lag;
-        const real *restrict x = input_at(p, t, lag), *restrict w = turned + j * p->channels;
-        real *restrict dx = input_grad_at(p, g, t, lag), *restrict dwj = dw + j * p->channels;
-        for (int64_t c = 0; c < p->channels; c++) dwj[c] = FMA(dp[c], x[c], dwj[c]);
-        if (!dx) continue;
-        for (int64_t c = 0; c < p->channels; c++) dx[c] = lag ? FMA(dp[c], w[c], dx[c]) : dp[c] * w[c];
+    for (int64_t c = 0; c < p->channels; c += VEC) {
+        const int64_t left = p->channels - c;
+        vec slope = vec_silu_slope(before_activation(p, inputs, turned, c));
+        vec dp = some_load(dy + c, left) * slope;
+        some_store(dbias + c, some_load(dbias + c, left) + dp, left);
+        for (int64_t j = 0; j < taps; j++) {
+            real *dwj = dw + j * p->channels + c;
+            some_store(dwj, vec_fma(dp, some_load(inputs[j] + c, left), some_load(dwj, left)), left);
+            if (!dx[j]) continue;
+            vec w = some_load(turned + j * p->channels + c, left);
+            vec to = j + 1 < taps ? vec_fma(dp, w, some_load(dx[j] + c, left)) : dp * w;
+            some_store(dx[j] + c, to, left);
+        }
     }
 }
 
@@ -182,21 +287,99 @@ static void add_weight_grads(const place *p, const xph_conv_grad_args *g, const 
     }
 }
 
+/* Gradients of the inputs before a frame, oldest first, and where they go when they are whole; NULL:
+ * nowhere. */
+typedef struct owed {
+    vec dx[OLDER];
+    real *to[OLDER];
+} owed;
+
+XPH_INLINE owed owed_at(const place *p, const xph_conv_grad_args *g, int64_t c)
+{
+    owed o;
+    real *dstate = g->dstate_in;
+    for (int64_t j = 0; j < OLDER; j++) {
+        o.dx[j] = vec_all(R(0.0));
+        o.to[j] = p->a->state_in && dstate ? dstate + state_at(p, j) + c : NULL;
+    }
+    return o;
+}
+
+/* All that is owed is whole: nothing later has seen it. */
+XPH_INLINE void owed_pay(owed *o, int64_t left)
+{
+    for (int64_t j = 0; j < OLDER; j++) {
+        if (o->to[j]) some_store(o->to[j], o->dx[j], left);
+        o->to[j] = NULL;
+    }
+}
+
+/* A frame with dp, the gradient before the activation, whose own input's gradient goes to `to`. */
+XPH_INLINE void owed_add(owed *o, const strip *s, vec dp, real *to, int64_t left)
+{
+    XPH_UNROLL
+    for (int64_t j = 0; j < OLDER; j++) o->dx[j] = vec_fma(dp, s->w[j], o->dx[j]);
+    if (o->to[0]) some_store(o->to[0], o->dx[0], left);
+    XPH_UNROLL
+    for (int64_t j = 0; j + 1 < OLDER; j++) o->dx[j] = o->dx[j + 1], o->to[j] = o->to[j + 1];
+    o->dx[OLDER - 1] = dp * s->w[OLDER];
+    o->to[OLDER - 1] = to;
+}
+
+static void grad_strip(const place *p, const xph_conv_grad_args *g, const real *turned, int64_t c, real *dw,
+                       real *dbias)
+{
+    const xph_conv_args *a = p->a;
+    const int64_t left = p->channels - c, row = p->stream * a->time;
+    const real *x = (const real *)a->x + row * a->ldx + p->channel + c;
+    const real *dy = (const real *)g->dy + row * g->lddy + p->channel + c;
+    real *dx = (real *)g->dx + row * g->lddx + p->channel + c;
+    strip s = strip_at(p, turned, c);
+    owed o = owed_at(p, g, c);
+    vec sum = vec_all(R(0.0)), sums[COMMON_TAPS] = {{0}};
+    for (int64_t t = 0; t < a->time; t++, x += a->ldx, dy += g->lddy, dx += g->lddx) {
+        vec now = some_load(x, left), up = some_load(dy, left);
+        if (left > VEC) fetch_beside(x), fetch_beside(dy), fetch_beside(dx);
+        if (a->reset && a->reset[row + t]) strip_forget(&s), owed_pay(&o, left);
+        vec dp = up * vec_silu_slope(strip_sum(&s, now));
+        sum += dp;
+        XPH_UNROLL
+        for (int64_t j = 0; j < OLDER; j++) sums[j] = vec_fma(dp, s.seen[j], sums[j]);
+        sums[OLDER] = vec_fma(dp, now, sums[OLDER]);
+        owed_add(&o, &s, dp, dx, left);
+        strip_shift(&s, now);
+    }
+    owed_pay(&o, left);
+    some_store(dbias + c, sum, left);
+    for (int64_t j = 0; j < COMMON_TAPS; j++) some_store(dw + j * p->channels + c, sums[j], left);
+}
+
+static void grad_frames(place *p, const xph_conv_grad_args *g, const real *turned, real *dw, real *dbias)
+{
+    const xph_conv_args *a = p->a;
+    const real *inputs[MOST_TAPS];
+    real *dx[MOST_TAPS];
+    for (int64_t t = 0; t < a->time; t++) {
+        const real *dy = (const real *)g->dy + (p->stream * a->time + t) * g->lddy + p->channel;
+        enter_frame(p, t);
+        inputs_of(p, t, inputs);
+        for (int64_t j = 0; j < a->taps; j++) dx[j] = input_grad_at(p, g, t, a->taps - 1 - j);
+        back_frame(p, inputs, dx, turned, a->taps, dy, dw, dbias);
+    }
+}
+
 static void grad_place(const xph_conv_grad_args *g, int64_t stream, int64_t channel)
 {
     const xph_conv_args *a = &g->fwd;
-    real turned[MOST_TAPS], dw[MOST_TAPS] = {0}, dbias[CHANNELS] = {0}, sum[CHANNELS], dp[CHANNELS];
+    real turned[MOST_TAPS], dw[MOST_TAPS] = {0}, dbias[CHANNELS] = {0};
     place p = place_at(a, stream, channel);
     turn_weights(&p, turned);
     clear_state_grad(&p, g);
-    for (int64_t t = 0; t < a->time; t++) {
-        const real *restrict dy = (const real *)g->dy + (stream * a->time + t) * g->lddy + channel;
-        enter_frame(&p, t);
-        before_activation(&p, t, turned, sum);
-        XPH_VECTOR
-        for (int64_t c = 0; c < p.channels; c++) dp[c] = dy[c] * real_silu_slope(sum[c]);
-        for (int64_t c = 0; c < p.channels; c++) dbias[c] += dp[c];
-        spread_frame(&p, g, t, turned, dp, dw);
+    if (a->taps == COMMON_TAPS) {
+        for (int64_t c = 0; c < p.channels; c += VEC) grad_strip(&p, g, turned, c, dw, dbias);
+        for (int64_t t = 0; t < a->time; t++) enter_frame(&p, t);
+    } else {
+        grad_frames(&p, g, turned, dw, dbias);
     }
     spread_state(&p, g);
     add_weight_grads(&p, g, dw, dbias);

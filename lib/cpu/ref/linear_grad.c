@@ -1,12 +1,12 @@
 /* Gradients of y = x W^T + bias.
  *
- *   dx     a product as forward, dy times W packed the other way round; the sum starts from 0 over the outputs
+ *   dx     a product as forward, of dy and W packed the other way round; a sum starts from 0
  *   dw     every SUM_ROWS rows are summed from 0 in order, and these sums added in order to what is there
  *   dbias  likewise
  *
- * dw is dy^T times x: of every SUM_ROWS rows the x of a panel of inputs and the dy of a chunk of outputs are copied
- * to the stack, where rows do not lie whole pages apart, the dy once for all panels; the rows that follow are asked
- * for meanwhile.
+ * dw is dy^T times x: of every SUM_ROWS rows the dy of a chunk of outputs is copied to the stack, once for
+ * all panels of inputs, and the x of a panel too where its rows lie so far apart that they would share few places
+ * of a cache; the rows that follow are asked for meanwhile.
  */
 #include "cpu/ref/tile.h"
 #include "cpu/ref/turn.h"
@@ -141,7 +141,7 @@ static void pack_chunk(const walk *w, int64_t row, int64_t chunk, real *to)
     }
 }
 
-/* What the tiles of one block of rows ask for of the next: its x, then its dy, a span of each row at a time. */
+/* What the tiles of one block of rows ask for of the next: its x, then its dy, a span of a row at a time. */
 typedef struct coming {
     const real *at, *row_end;
     int64_t width, ld, rows;

@@ -1,16 +1,17 @@
-/* LSTM and GRU, forward: what recurs. The input parts of the gates are made before, by one linear over all frames.
+/* LSTM and GRU, forward: what recurs. The input parts of the gates are made before, by one linear over all
+ * frames.
  *
- * Every gate starts from its bias and takes h[0], h[1], ... in order, then joins the input part, gate = gx +
- * (bias + W h). Streams go through the frames in blocks. Where the width is a multiple of a panel, the gates of
- * XPH_PANEL units of a strip of streams are made and used at once: they never leave the first cache, and what the
- * next strip reads and writes is asked for meanwhile. Else, and for weights of fewer bits, the product is that of
- * linear, one frame of a block of streams at a time. */
+ * Every gate starts from its bias and takes h[0], h[1], ... in order, then joins the input part, gate = gx
+ * + (bias + W h). Streams go through the frames in blocks. Where the width is a multiple of a panel, the
+ * gates of XPH_PANEL units of a strip of streams are made and used at once: they never leave the first
+ * cache, and what the next strip reads and writes is asked for meanwhile. Else, and for weights of fewer
+ * bits, the product is that of linear, one frame of a block of streams at a time. */
 #include "cpu/ref/rnn_parts.h"
 
 enum { P = XPH_PANEL, MOST_GATES = 4, ALONE = VEC_BYTES == 64 ? MOST_GATES : 1 };
 
-/* A block of streams on its way. h, next: [streams, H] before and after the frame; c the same of an LSTM; product:
- * [streams, G*H] where it is written down. */
+/* A block of streams on its way. h, next: [streams, H] before and after the frame; c the same of an LSTM;
+ * product: [streams, G*H] where it is written down. */
 typedef struct walk {
     const xph_rnn_args *args;
     int64_t first, streams, t;
@@ -112,7 +113,8 @@ static wishes wishes_of(const walk *now, place at, int64_t rows)
     return all;
 }
 
-/* Gate g of P units from u on of `rows` streams into to [rows][G*P]; the third of a GRU without its input part. */
+/* Gate g of P units from u on of `rows` streams into to [rows][G*P]; the third of a GRU without its input
+ * part. */
 XPH_INLINE void gate_of_strip(const walk *w, const int gates, int g, int64_t rows, int64_t r, int64_t u,
                               real *to, wishes *soon)
 {
@@ -131,8 +133,8 @@ XPH_INLINE void gate_of_strip(const walk *w, const int gates, int g, int64_t row
                                   .soon = soon});
 }
 
-/* `some` gates from g on of one stream: as many at once as there are registers for. A few sums would wait for each other,
- * and the second cache gives most when panels are read side by side. */
+/* `some` gates from g on of one stream: as many at once as there are registers for. A few sums would wait
+ * for each other, and the second cache gives most when panels are read side by side. */
 XPH_INLINE void gates_alone(const walk *w, const int some, int g, int64_t r, int64_t u, real *to)
 {
     enum { EACH = P / VEC };

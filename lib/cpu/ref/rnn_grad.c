@@ -1,10 +1,10 @@
-/* LSTM and GRU, backward. W is packed the other way round; then every block of streams goes back through its
- * frames, leaving the gradients of the gates and the h before each frame; then dw and dbias are those of a linear
- * layer over all rows.
+/* LSTM and GRU, backward. W is packed the other way round; then every block of streams goes back through
+ * its frames, leaving the gradients of the gates and the h before each frame; then dw and dbias are those
+ * of a linear layer over all rows.
  *
- * What comes back to h through W starts from what comes straight (GRU: dh z, LSTM: 0) and takes the gates in
- * order. The gradient of the recurrent part of the gates is that of the whole, but for the third gate of a GRU,
- * which the reset gate has scaled: that one has a place of its own. */
+ * What comes back to h through W starts from what comes straight (GRU: dh z, LSTM: 0) and takes the gates
+ * in order. The gradient of the recurrent part of the gates is that of the whole, but for the third gate
+ * of a GRU, which the reset gate has scaled: that one has a place of its own. */
 #include "cpu/ref/rnn_parts.h"
 #include "cpu/ref/turn.h"
 
@@ -62,8 +62,8 @@ XPH_INLINE const real *state_before(const walk *w, int64_t r, int part)
 
 /* ---- cells ---- */
 
-/* Units from u on of one row. dh, dc: gradient from the next frame; dc is taken back one frame, dh is left for the
- * product with W. */
+/* Units from u on of one row. dh, dc: gradient from the next frame; dc is taken back one frame, dh is left
+ * for the product with W. */
 XPH_INLINE void lstm_units(const walk *w, int64_t r, const real *before, int64_t u, const int64_t count)
 {
     int64_t hidden = w->args->hidden, row = row_of(w, r), at = r * hidden + u;
@@ -124,8 +124,8 @@ static void cell_back(const walk *w, int64_t r)
 
 /* ---- back through W ---- */
 
-/* What the strip after this one will read and write in these columns: that of the same frame while the weights stay, else
- * this one in the frame before. */
+/* What the strip after this one will read and write in these columns: that of the same frame while the
+ * weights stay, else this one in the frame before. */
 static wishes wishes_of(const walk *now, int64_t rows, int64_t r, int64_t u)
 {
     const xph_rnn_args *args = now->args;
@@ -246,8 +246,8 @@ static void back_run(const void *given, int64_t begin, int64_t end)
     }
 }
 
-/* dw and dbias are those of a linear layer with the states before as inputs: part 0 the gates whose gradients are
- * in dgx, part 1 the third of a GRU. */
+/* dw and dbias are those of a linear layer with the states before as inputs: part 0 the gates whose
+ * gradients are in dgx, part 1 the third of a GRU. */
 static xph_linear_grad_args weights_of(const xph_rnn_grad_args *grad, int part)
 {
     const xph_rnn_args *args = &grad->fwd;

@@ -1,5 +1,5 @@
-/* What forward (rnn.c) and backward (rnn_grad.c) of LSTM and GRU share: sizes, how streams are cut into items, a
- * register of units, and one strip of streams times one panel of weights.
+/* What forward (rnn.c) and backward (rnn_grad.c) of LSTM and GRU share: sizes, how streams are cut into
+ * items, a register of units, and one strip of streams times one panel of weights.
  *
  * Streams are cut by shape alone and sum alone, so neither the cut nor who runs it shows in a result. */
 #ifndef XPH_CPU_REF_RNN_PARTS_H
@@ -37,7 +37,7 @@ XPH_INLINE int64_t next_streams(int64_t left)
     return blocks_of(left, blocks_of(left, MOST_STREAMS));
 }
 
-enum { STRIP = 6 }; /* rows of a strip at most */
+enum { STRIP = VEC_BYTES > 16 ? 6 : 2 }; /* rows of a strip at most */
 
 /* Rows of the next strip when so many are left, as even as they get. */
 XPH_INLINE int64_t strip_rows(int64_t left)
@@ -45,9 +45,9 @@ XPH_INLINE int64_t strip_rows(int64_t left)
     return blocks_of(left, blocks_of(left, STRIP));
 }
 
-/* Strips of streams times panels of units, in the order in which they are taken: strip by strip while all weights stay
- * in the second cache, which nothing that only passes through drives them out of then; else panel by panel, so that one
- * panel of every gate stays. */
+/* Strips of streams times panels of units, in the order in which they are taken: strip by strip while all
+ * weights stay in the second cache, which nothing that only passes through drives them out of then; else
+ * panel by panel, so that one panel of every gate stays. */
 typedef struct place {
     int64_t r, u;
 } place;
@@ -69,8 +69,9 @@ XPH_INLINE place next_place(const xph_rnn_args *args, int64_t streams, place at,
     return (place){0, at.u + XPH_PANEL};
 }
 
-/* ---- a register of units; count: how many of its lanes there are, VEC everywhere but at the end of a width that is
- * no multiple of it ---- */
+/* ---- a register of units ---- */
+
+/* count: how many of its lanes there are, VEC everywhere but at the end of a width that is no multiple of it. */
 
 XPH_INLINE vec take(const real *from, const int64_t count)
 {
@@ -87,8 +88,8 @@ XPH_INLINE void give(real *to, vec v, const int64_t count)
 
 /* ---- memory that is needed soon ---- */
 
-/* Blocks of `rows` rows of XPH_PANEL reals, `ld` apart. They are asked for line by line while a product runs: a burst
- * would fill the line buffers through which the weights come out of the second cache. */
+/* Blocks of `rows` rows of XPH_PANEL reals, `ld` apart. They are asked for line by line while a product
+ * runs: a burst would fill the line buffers through which the weights come out of the second cache. */
 typedef struct wish {
     const real *at;
     int64_t ld;
@@ -124,12 +125,14 @@ XPH_INLINE void ask(wishes *all)
 /* ---- products ---- */
 
 enum {
-    SUMS = VEC_BYTES == 64 ? 24 : 12,
+    SUMS = VEC_BYTES == 64   ? 24
+           : VEC_BYTES == 32 ? 12
+                             : 4,
     MOST_VECS = 4 /* registers of columns */
 };
 
-/* to[r][c] = start[r][c] + sum over k of a[r][k] b[k][c], k = 0, 1, ... in order, each fused; + add[r][c]. c: VEC
- * columns of a panel and more, up to `columns`. ld_start 0: the same for all rows. */
+/* to[r][c] = start[r][c] + sum over k of a[r][k] b[k][c], k = 0, 1, ... in order, each fused; + add[r][c].
+ * c: VEC columns of a panel and more, up to `columns`. ld_start 0: the same for all rows. */
 typedef struct job {
     const real *a, *b, *start, *add;
     int64_t lda, ld_start, ld_add, depth, columns, ld;
@@ -207,16 +210,27 @@ XPH_INLINE int vecs_of(const int rows)
   }
 RNN_TILE(1)
 RNN_TILE(2)
+#if VEC_BYTES > 16
 RNN_TILE(3)
 RNN_TILE(4)
 RNN_TILE(5)
 RNN_TILE(6)
+#  define EACH_TILE(name)                                                                                    \
+    {                                                                                                        \
+      name##1, name##2, name##3, name##4, name##5, name##6                                                   \
+    }
+#else
+#  define EACH_TILE(name)                                                                                    \
+    {                                                                                                        \
+      name##1, name##2                                                                                       \
+    }
+#endif
 
 /* rows (at most STRIP) times one panel. */
 static void strip_times_panel(int64_t rows, job j)
 {
-    static void (*const wide[])(const job *) = {tile_1, tile_2, tile_3, tile_4, tile_5, tile_6};
-    static void (*const thin[])(const job *) = {thin_1, thin_2, thin_3, thin_4, thin_5, thin_6};
+    static void (*const wide[])(const job *) = EACH_TILE(tile_);
+    static void (*const thin[])(const job *) = EACH_TILE(thin_);
     while (j.columns > 0) {
         bool whole = j.columns >= vecs_of((int)rows) * VEC;
         int64_t done = whole ? vecs_of((int)rows) * VEC : VEC;

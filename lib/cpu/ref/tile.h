@@ -53,8 +53,15 @@ typedef struct tile_job {
 
 typedef void (*tile_fn)(const tile_job *job);
 
-/* Two registers multiplied into a third, and a load that is done once. Written out, because compilers load a column
- * anew for every row, or turn the sums round between registers until there are none left. */
+/* Under sanitizers one tile for all shapes: one for each, checked access by access, takes clang minutes. */
+#if defined(EXPHIL_SANITIZE)
+#  define TILE_INLINE static __attribute__((noinline, unused))
+#else
+#  define TILE_INLINE XPH_INLINE
+#endif
+
+/* Two registers multiplied into a third, and a load that is done once. Written out, because compilers load a
+ * column anew for every row, or turn the sums round between registers until there are none left. */
 #if VEC_BYTES == 64
 #  define TILE_HOLD(x)             __asm__("" : "+v"(x))
 #  define TILE_FMA(sum, x, column) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(column))
@@ -153,7 +160,7 @@ XPH_INLINE void tile_ask(const int rows, const int lines, const tile_job *job, i
 }
 
 /* rows, vecs (registers of columns) and turned are constants at every call. */
-XPH_INLINE void tile(const int rows, const int vecs, const bool turned, const tile_job *job)
+TILE_INLINE void tile(const int rows, const int vecs, const bool turned, const tile_job *job)
 {
     const int lines = (vecs * VEC + LINE - 1) / LINE;
     const int64_t depth = job->depth, lda = job->lda, ldb = turned ? job->ldb : XPH_PANEL;
@@ -161,8 +168,8 @@ XPH_INLINE void tile(const int rows, const int vecs, const bool turned, const ti
     vec sum[TILE_SUMS];
     int64_t k = 0;
     tile_start(rows, vecs, job, sum);
-    /* few rows wait for b alone: a short loop, which the processor reads ahead of */
-    for (; (rows > 3 || VEC_BYTES < 64) && k + TILE_STEPS <= depth; k += TILE_STEPS) {
+    /* few rows wait for b alone: a short loop, which the processor reads ahead of; small registers, none */
+    for (; VEC_BYTES > 16 && (rows > 3 || VEC_BYTES < 64) && k + TILE_STEPS <= depth; k += TILE_STEPS) {
         if (rows > 3) tile_ask(rows, lines, job, k);
         if (turned) { /* rows that lie apart have no addresses ready made */
             for (int step = 0; step < TILE_STEPS; step++, b += ldb)
