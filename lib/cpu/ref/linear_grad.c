@@ -5,8 +5,8 @@
  *   dbias  likewise
  *
  * dw is dy^T times x: of every SUM_ROWS rows the dy of a chunk of outputs is copied to the stack, once for
- * all panels of inputs, and the x of a panel too where its rows lie so far apart that they would share few places
- * of a cache; the rows that follow are asked for meanwhile.
+ * all panels of inputs, and the x of a panel too where its rows lie so far apart that they would share few
+ * places of a cache; the rows that follow are asked for meanwhile.
  */
 #include "cpu/ref/tile.h"
 #include "cpu/ref/turn.h"
