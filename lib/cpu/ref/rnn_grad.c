@@ -10,6 +10,12 @@
 
 enum { P = XPH_PANEL };
 
+/* Columns of the gates whose gradients are those in dgx. */
+static int64_t first_gates(const xph_rnn_args *args)
+{
+    return args->kind == XPH_RNN_LSTM ? 4 * args->hidden : 2 * args->hidden;
+}
+
 /* A block of streams on its way back. packed: [panels of H][G*H][P]; dh, dc: [streams, H] from the next
  * frame; before: [M, H] h before every row; third: [M, H] gradient of W_n h + bias_n of a GRU. */
 typedef struct walk {
@@ -155,7 +161,7 @@ static void back_strip(const walk *w, int64_t rows, int64_t r, int64_t u)
 {
     const xph_rnn_args *args = w->args;
     int64_t hidden = args->hidden, gates = gates_of(args), row = row_of(w, r);
-    int64_t ready = args->kind == XPH_RNN_LSTM ? gates : gates - hidden;
+    int64_t ready = first_gates(args);
     wishes soon = wishes_of(w, rows, r, u);
     job j = {.a = (const real *)w->grad->dgx + row * w->grad->lddgx,
              .lda = args->time * w->grad->lddgx,
@@ -248,22 +254,26 @@ static void back_run(const void *given, int64_t begin, int64_t end)
 
 /* dw and dbias are those of a linear layer with the states before as inputs: part 0 the gates whose
  * gradients are in dgx, part 1 the third of a GRU. */
-static xph_linear_grad_args weights_of(const xph_rnn_grad_args *grad, int part)
+static xph_linear_grad_args weights_shape(const xph_rnn_grad_args *grad, int part)
 {
     const xph_rnn_args *args = &grad->fwd;
+    return (xph_linear_grad_args){.type = args->type,
+                                  .rows = args->batch * args->time,
+                                  .in = args->hidden,
+                                  .out = part ? args->hidden : first_gates(args),
+                                  .ldx = args->hidden,
+                                  .lddy = part ? args->hidden : grad->lddgx};
+}
+
+static xph_linear_grad_args weights_of(const xph_rnn_grad_args *grad, int part)
+{
+    xph_linear_grad_args linear = weights_shape(grad, part);
     walk w = walk_of(grad, 0, 0);
-    int64_t hidden = args->hidden, whole = args->kind == XPH_RNN_LSTM ? 4 * hidden : 2 * hidden;
-    xph_linear_grad_args linear = {.type = args->type,
-                                   .rows = args->batch * args->time,
-                                   .in = hidden,
-                                   .out = part ? hidden : whole,
-                                   .x = w.before,
-                                   .ldx = hidden,
-                                   .w = (const real *)args->w + part * whole * hidden,
-                                   .dy = part ? w.third : grad->dgx,
-                                   .lddy = part ? hidden : grad->lddgx,
-                                   .dw = grad->dw ? (real *)grad->dw + part * whole * hidden : NULL,
-                                   .dbias = grad->dbias ? (real *)grad->dbias + part * whole : NULL};
+    int64_t first = part * first_gates(&grad->fwd);
+    linear.x = w.before;
+    linear.dy = part ? w.third : grad->dgx;
+    linear.dw = grad->dw ? (real *)grad->dw + first * linear.in : NULL;
+    linear.dbias = grad->dbias ? (real *)grad->dbias + first : NULL;
     return linear;
 }
 
@@ -281,7 +291,7 @@ static int parts_of(const xph_rnn_grad_args *grad)
 
 static size_t linear_scratch(const xph_rnn_grad_args *grad, int part)
 {
-    xph_linear_grad_args linear = weights_of(grad, part);
+    xph_linear_grad_args linear = weights_shape(grad, part);
     const xph_candidate *c = linear_for(&linear);
     return c->scratch_bytes ? (c->scratch_bytes(&linear) + 63) & ~(size_t)63 : 0;
 }
