@@ -9,7 +9,7 @@ bool bench_report_begin(bench_report *report, const char *subject, bool quiet, c
 {
     *report = (bench_report){.quiet = quiet};
     report->rows = json_array();
-    report->root = json_pack("{s:s,s:i,s:o,s:O,s:{},s:[]}", "bench", subject, "format", 1, "machine",
+    report->root = json_pack("{s:s,s:i,s:o,s:o,s:{},s:[]}", "bench", subject, "format", 1, "machine",
                              bench_machine(place), "rows", report->rows, "facts", "notes");
     return report->root != NULL;
 }

@@ -124,8 +124,8 @@ int bench_command(int argc, char **argv)
         .about = "Measures this machine: the median of interleaved rounds, with its quartiles and tail, "
                  "beside the\n"
                  "floor that the processor or its memory sets, measured in the same run.\n"
-                 "SUBJECT is floors or kernels. With WORDs only rows\n"
-                 "are measured whose name holds one of them.",
+                 "SUBJECT is step, train, data, kernels or floors. With WORDs only\n"
+                 "rows are measured whose name holds one of them.",
         .entry = entries};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;

@@ -204,6 +204,7 @@ static exphil_status move_bytes(xph_stream *stream, void *to, const void *from, 
     static const xph_phase phase = {move_items, move_run};
     const move_args args = {to, from, bytes};
     const unsigned char *first = to, *source = from;
+    if (!bytes) return EXPHIL_OK;
     bool apart = first + bytes <= source || source + bytes <= first;
     if (apart)
         run_phase((const cpu_stream *)stream, &phase, &args);

@@ -113,14 +113,16 @@ ATTENTION_APART void exponentials(real *s, int64_t count, real scale, const real
 static void finish_softmax(const view *v, int64_t t, int64_t rows, softmax *of)
 {
     const xph_attention_args *args = v->args;
-    real *saved = (real *)args->saved + (v->stream * args->time + t) * args->heads + v->head;
     for (int64_t r = rows; r < LANES; r++) of->most[r] = of->total[r] = R(1.0);
     XPH_VECTOR
     for (int r = 0; r < LANES; r++) {
         of->factor[r] = R(1.0) / of->total[r];
         of->most[r] += real_log(of->total[r]);
     }
-    for (int64_t r = 0; r < rows && args->saved; r++) saved[r * args->heads] = of->most[r];
+    if (args->saved) {
+        real *saved = (real *)args->saved + (v->stream * args->time + t) * args->heads + v->head;
+        for (int64_t r = 0; r < rows; r++) saved[r * args->heads] = of->most[r];
+    }
 }
 
 /* ---- plain ---- */

@@ -97,7 +97,7 @@ static void job_at(const xph_linear_args *a, int64_t row, int64_t panel, tile_jo
     const real *bias = a->bias, *residual = a->residual;
     job->a = (const real *)a->x + row * a->ldx;
     job->lda = a->ldx;
-    job->b = (const real *)a->packed + column * a->in;
+    job->b = a->packed ? (const real *)a->packed + column * a->in : NULL;
     job->depth = a->in;
     job->start = bias ? bias + column : NULL;
     job->ld_start = 0;

@@ -148,7 +148,7 @@ XPH_INLINE void tile_end(const int rows, const int vecs, const tile_job *job, ve
 XPH_INLINE void tile_ask(const int rows, const int lines, const tile_job *job, int64_t k)
 {
     int64_t r = int_min(k / TILE_STEPS, rows - 1);
-    const real *to = job->to + r * job->ld, *at = job->next.at + k * job->next.step;
+    const real *to = job->to + r * job->ld;
     XPH_UNROLL
     for (int i = 0; i < lines; i++) __builtin_prefetch(to + i * LINE, 1, 3);
     if (job->add && job->add != job->to) {
@@ -156,7 +156,10 @@ XPH_INLINE void tile_ask(const int rows, const int lines, const tile_job *job, i
         XPH_UNROLL
         for (int i = 0; i < lines; i++) __builtin_prefetch(add + i * LINE, 0, 3);
     }
-    for (int64_t i = 0; i < job->next.each; i++, at += job->next.apart) __builtin_prefetch(at, 0, 2);
+    if (job->next.each) {
+        const real *at = job->next.at + k * job->next.step;
+        for (int64_t i = 0; i < job->next.each; i++) __builtin_prefetch(at + i * job->next.apart, 0, 2);
+    }
 }
 
 /* rows, vecs (registers of columns) and turned are constants at every call. */

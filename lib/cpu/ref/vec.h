@@ -22,9 +22,9 @@
 typedef real vec __attribute__((vector_size(VEC_BYTES)));
 enum { VEC = VEC_BYTES / sizeof(real) };
 
-/* Without wide registers there is nothing to keep in them, and a compiler that must unroll such loops lane by lane,
- * with a sanitizer's checks in each, needs minutes for a file. */
-#if VEC_BYTES == 16
+/* Without wide registers there is nothing to keep in them, and a compiler that must unroll such loops, with a
+ * sanitizer's checks in each turn, needs minutes for a file. */
+#if VEC_BYTES == 16 || defined(EXPHIL_SANITIZE)
 #  define XPH_UNROLL
 #elif defined(__clang__)
 #  define XPH_UNROLL _Pragma("clang loop unroll(full)")
