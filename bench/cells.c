@@ -95,6 +95,7 @@ static bool connect(bench_cell *c)
         return false;
     c->first.packed = c->packed_in;
     c->second.packed = c->rnn.packed = c->packed_out;
+    if (c->rows == 1 && c->kind != CELL_MLP) c->rnn.input = c->first;
     return scratch(c, XPH_OP_LINEAR, &c->first, &c->scratch_in) &&
            (c->kind == CELL_MLP ? scratch(c, XPH_OP_LINEAR, &c->second, &c->scratch_out)
                                 : scratch(c, XPH_OP_RNN, &c->rnn, &c->rnn.scratch));
@@ -115,11 +116,12 @@ bool bench_cell_make(bench_cell *cell, int kind, int64_t in, int64_t hidden, int
 
 void bench_cell_step(void *arg, int64_t calls)
 {
-    const bench_cell *c = arg;
+    bench_cell *c = arg;
     xph_stream *s = c->stream;
     exphil_status (*run)(xph_stream * stream, xph_op op, const void *args) = backend_of(c)->run;
     for (int64_t i = 0; i < calls; i++) {
-        (void)run(s, XPH_OP_LINEAR, &c->first);
+        c->first.back = c->second.back = c->rnn.input.back = c->rnn.back = !c->rnn.back; /* as sessions do */
+        if (!c->rnn.input.rows) (void)run(s, XPH_OP_LINEAR, &c->first);
         if (c->kind == CELL_MLP) {
             (void)run(s, XPH_OP_NORM, &c->norm);
             (void)run(s, XPH_OP_LINEAR, &c->second);

@@ -65,6 +65,7 @@ typedef struct xph_linear_args {
     const void *bias;                   /* [out] or NULL */
     const void *residual; int64_t ldr;  /* or NULL */
     void *y; int64_t ldy;
+    int32_t back, reserved;             /* back nonzero: better read packed from its end. The same bits */
 } xph_linear_args;
 typedef struct xph_linear_grad_args {
     xph_type type;
@@ -196,7 +197,7 @@ typedef struct xph_attention_grad_args {
 enum { XPH_RNN_LSTM = 0, XPH_RNN_GRU = 1 };
 typedef struct xph_rnn_args {
     xph_type type, weights;             /* weights as in linear: of w */
-    int32_t kind, reserved;
+    int32_t kind, back;                 /* back as in linear */
     int64_t batch, time, hidden;
     const void *gx; int64_t ldgx;       /* [M, G*H]: input part of the gates, its bias added; G = 4 or 3 */
     const void *w, *packed;             /* [G*H, H] recurrent, and packed by linear_pack (in H, out G*H) */
@@ -206,6 +207,8 @@ typedef struct xph_rnn_args {
     void *y; int64_t ldy;               /* [M,H] */
     void *saved;                        /* [M, 5H] LSTM i,f,g,o,c or [M, 4H] GRU r,z,n,W_n h + bias_n; NULL in play */
     void *scratch;
+    xph_linear_args input;              /* input.rows 1, only with one stream and one frame: this product makes gx (its
+                                         * y) and is run here, before that of w or, with back, after it */
 } xph_rnn_args;
 typedef struct xph_rnn_grad_args {
     xph_rnn_args fwd;                   /* y is read; gx and state_out are not */

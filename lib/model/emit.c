@@ -1,27 +1,38 @@
 /* Operations that several layers share: one function makes one step, shapes taken from the tensors. */
 #include "model/model_internal.h"
 
-void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual, xph_ref y)
+xph_linear_args xph_linear_shape(const xph_plan *plan, xph_ref x, int64_t weight, xph_ref y)
 {
     const xph_param *w = &plan->model->tensor[weight].param;
-    const xph_linear_args args = {.type = plan->model->shape.type,
-                                  .weights = xph_model_narrow(plan->model, weight),
-                                  .rows = plan->rows,
-                                  .in = w->dim[1],
-                                  .out = w->dim[0],
-                                  .ldx = x.ld,
-                                  .ldr = residual.ld,
-                                  .ldy = y.ld};
-    xph_step *step = xph_plan_step(plan, XPH_OP_LINEAR, &args, sizeof args);
-    if (!step) return;
-    xph_linear_args *a = &step->args.linear;
-    xph_plan_scratch(plan, step, NULL);
+    return (xph_linear_args){.type = plan->model->shape.type,
+                             .weights = xph_model_narrow(plan->model, weight),
+                             .rows = plan->rows,
+                             .in = w->dim[1],
+                             .out = w->dim[0],
+                             .ldx = x.ld,
+                             .ldy = y.ld};
+}
+
+void xph_bind_linear(xph_plan *plan, xph_linear_args *a, xph_ref x, int64_t weight, int64_t bias,
+                     xph_ref residual, xph_ref y)
+{
     xph_plan_bind(plan, &a->x, x);
     xph_plan_bind(plan, &a->w, xph_weight(plan, weight));
     xph_plan_bind(plan, &a->packed, xph_packed(plan, weight));
     xph_plan_bind(plan, &a->bias, xph_weight(plan, bias));
     xph_plan_bind(plan, &a->residual, residual);
     xph_plan_bind(plan, &a->y, y);
+    xph_plan_bind(plan, &a->back, (xph_ref){.space = XPH_SPACE_BACK});
+}
+
+void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual, xph_ref y)
+{
+    xph_linear_args args = xph_linear_shape(plan, x, weight, y);
+    args.ldr = residual.ld;
+    xph_step *step = xph_plan_step(plan, XPH_OP_LINEAR, &args, sizeof args);
+    if (!step) return;
+    xph_plan_scratch(plan, step, NULL);
+    xph_bind_linear(plan, &step->args.linear, x, weight, bias, residual, y);
 }
 
 void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy, xph_ref dx,

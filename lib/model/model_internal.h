@@ -177,6 +177,7 @@ enum {
     XPH_SPACE_STATE_OUT,
     XPH_SPACE_LD_STATE, /* not an address: the stride itself */
     XPH_SPACE_LAGGING,  /* nor this: xph_net_io.lagging */
+    XPH_SPACE_BACK,     /* nor this: xph_net_io.back */
     XPH_SPACE_DLOGITS,
     XPH_SPACE_HOW,
     XPH_SPACE_NOISE,
@@ -253,7 +254,7 @@ struct xph_net {
     int64_t patch_states; /* the first of those of the states, which are the last */
     const void *base[XPH_SPACES];
     int64_t ld_state;
-    int32_t lagging, reserved;
+    int32_t lagging, back;
     xph_embed_table table[EXPHIL_IDS_MAX];
     unsigned char *arena; /* device */
     size_t arena_bytes;
@@ -323,6 +324,10 @@ exphil_status xph_plan_finish(xph_plan *plan);
 
 /* ---- operations that several layers share (emit.c) ----------------------------------------------------- */
 
+/* A product within another operation: its shape, and its addresses. */
+xph_linear_args xph_linear_shape(const xph_plan *plan, xph_ref x, int64_t weight, xph_ref y);
+void xph_bind_linear(xph_plan *plan, xph_linear_args *a, xph_ref x, int64_t weight, int64_t bias,
+                     xph_ref residual, xph_ref y);
 /* y = x W^T + bias + residual; weight and bias are indices of tensors, bias -1: none. */
 void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual, xph_ref y);
 /* dx none: not wanted; add: dx +=. */

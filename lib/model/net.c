@@ -152,12 +152,12 @@ static bases bases_of(const void *weights, const void *packed, const xph_net_io 
 }
 
 /* The first patch that is not as it should be. Play gives the same addresses on every frame but those of the state,
- * which change places: then the other arguments hold theirs already. */
+ * which change places, and turns the order of reading: then the other arguments hold theirs already. */
 static int64_t first_stale(const xph_net *net, const bases *b, const xph_net_io *io)
 {
     bases before = *b;
     if (!net->patched || io->ld_state != net->ld_state || io->lagging != net->lagging) return 0;
-    if (memcmp(net->base, b->at, sizeof net->base) == 0) return net->patch_count;
+    if (memcmp(net->base, b->at, sizeof net->base) == 0 && io->back == net->back) return net->patch_count;
     before.at[XPH_SPACE_STATE_IN] = net->base[XPH_SPACE_STATE_IN];
     before.at[XPH_SPACE_STATE_OUT] = net->base[XPH_SPACE_STATE_OUT];
     return memcmp(net->base, before.at, sizeof net->base) == 0 ? net->patch_states : 0;
@@ -174,12 +174,15 @@ static void write_addresses(xph_net *net, const bases *b, const xph_net_io *io)
             memcpy(patch->slot, &ld_state, sizeof ld_state);
         else if (patch->space == XPH_SPACE_LAGGING)
             memcpy(patch->slot, &io->lagging, sizeof io->lagging);
+        else if (patch->space == XPH_SPACE_BACK)
+            memcpy(patch->slot, &io->back, sizeof io->back);
         else
             memcpy(patch->slot, &address, sizeof address);
     }
     memcpy(net->base, b->at, sizeof net->base);
     net->ld_state = ld_state;
     net->lagging = io->lagging;
+    net->back = io->back;
     net->patched = 1;
 }
 

@@ -170,7 +170,8 @@ void xph_plan_scratch(xph_plan *plan, const xph_step *step, void *slot)
 
 static bool moves_in_play(const xph_patch *patch)
 {
-    return patch->space == XPH_SPACE_STATE_IN || patch->space == XPH_SPACE_STATE_OUT;
+    return patch->space == XPH_SPACE_STATE_IN || patch->space == XPH_SPACE_STATE_OUT ||
+           patch->space == XPH_SPACE_BACK;
 }
 
 /* What play writes on every frame stands behind what it does not. */

@@ -44,6 +44,7 @@ static void bind_rnn(xph_plan *plan, const xph_block *block, const xph_saved *s,
                      bool forward)
 {
     if (forward) xph_plan_bind(plan, &a->gx, s->more[GX]);
+    if (forward) xph_plan_bind(plan, &a->back, (xph_ref){.space = XPH_SPACE_BACK});
     xph_plan_bind(plan, &a->w, xph_weight(plan, block->first + WEIGHT_HH));
     xph_plan_bind(plan, &a->packed, xph_packed(plan, block->first + WEIGHT_HH));
     xph_plan_bind(plan, &a->bias, xph_weight(plan, block->first + BIAS_HH));
@@ -62,13 +63,18 @@ static void forward(xph_plan *plan, const xph_block *block, xph_saved *s)
     if (plan->pass == XPH_PASS_RESTORE) return;
     size_t mark = plan->top;
     s->more[GX] = xph_plan_buffer(plan, plan->rows, gates(block) * hidden);
-    xph_emit_linear(plan, s->u, first + WEIGHT_IH, first + BIAS_IH, (xph_ref){0}, s->more[GX]);
+    bool alone = !plan->train && plan->rows == 1;
+    if (!alone) xph_emit_linear(plan, s->u, first + WEIGHT_IH, first + BIAS_IH, (xph_ref){0}, s->more[GX]);
     xph_rnn_args args = rnn_args(plan, block, s);
     args.weights = xph_model_narrow(plan->model, first + WEIGHT_HH);
+    if (alone) args.input = xph_linear_shape(plan, s->u, first + WEIGHT_IH, s->more[GX]);
     xph_step *step = xph_plan_step(plan, XPH_OP_RNN, &args, sizeof args);
     if (!step) return;
     xph_plan_scratch(plan, step, &step->args.rnn.scratch);
     bind_rnn(plan, block, s, &step->args.rnn, true);
+    if (alone)
+        xph_bind_linear(plan, &step->args.rnn.input, s->u, first + WEIGHT_IH, first + BIAS_IH, (xph_ref){0},
+                        s->more[GX]);
     plan->top = mark; /* backward does not read the input part of the gates */
     xph_emit_out(plan, s, s->more[Y]);
 }

@@ -62,6 +62,7 @@ struct exphil_session {
     /* device memory, one block */
     unsigned char *state[2];            /* [streams, state_bytes]: before the step, and what the step makes of it */
     bool lagging;                       /* state[1] is what state[0] was one frame ago: large states move on in it */
+    bool back;                          /* weights are read from their end: every other frame (xph_net_io) */
     float *d_floats, *d_noise;
     int32_t *d_ids, *d_past, *d_previous, *d_actions;
     uint8_t *d_reset;

@@ -181,8 +181,10 @@ static exphil_status run_net(exphil_session *session)
         .state_out = carried ? session->state[1] : NULL,
         .ld_state = session->shape->state,
         .lagging = session->lagging,
+        .back = session->back,
     };
     session->lagging = false;
+    session->back = !session->back;
     XPH_TRY(send_inputs(session));
     XPH_TRY(xph_net_sample(session->net, xph_model_weights(session->model), session->packed, &io,
                            session->how, session->drawing ? session->d_noise : NULL, session->d_previous,

@@ -84,8 +84,10 @@ static void prepare(const kt_case *c, const xph_kernel_set *set, void *given)
     }
 }
 
+/* Each time the other way round. */
 static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_linear_args *args)
 {
+    static int32_t back;
     const shape *s = &l->s;
     const kt_tensor list[] = {
         KT_FIELD(xph_linear_args, x, ldx, s->rows, s->in, KT_IN, l->x, NULL),
@@ -94,7 +96,7 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_line
         KT_FIELD(xph_linear_args, y, ldy, s->rows, s->out, KT_ADD, l->residual, l->y),
     };
     memcpy(tensors, list, sizeof list);
-    *args = (xph_linear_args){.rows = s->rows, .in = s->in, .out = s->out};
+    *args = (xph_linear_args){.rows = s->rows, .in = s->in, .out = s->out, .back = back = !back};
     return (kt_case){"linear", XPH_OP_LINEAR, args,  sizeof *args, KT_DENSE, tensors,
                      4,        s->pad,        1e-13, 3e-6,         prepare,  l};
 }

@@ -277,6 +277,7 @@ static void run_layer(const xph_kernel_set *set, const xph_candidate *c, const l
     float *y = with_padding(l->residual, s->rows, s->out, args->ldy);
     args->y = y;
     args->residual = l->residual ? y : NULL;
+    args->back = !args->back;
     case_run(c, args, threads);
     for (int64_t m = 0; m < s->rows; m++) {
         for (int64_t n = 0; n < s->out; n++) {

@@ -60,12 +60,15 @@ static void *pack(const xph_kernel_set *set, const rnn *a, const void *w)
     return args.packed;
 }
 
+/* Each time the other way round. */
 static xph_rnn_args rnn_args(const rnn *a, const xph_kernel_set *set)
 {
+    static int32_t back;
     xph_type type = set->type;
     int64_t rows = a->s.batch * a->s.time;
     xph_rnn_args args = {.type = type,
                          .kind = a->s.kind,
+                         .back = back = !back,
                          .batch = a->s.batch,
                          .time = a->s.time,
                          .hidden = a->s.hidden,
@@ -229,8 +232,21 @@ static void bits_do_not_depend_on_set_or_threads(void **state)
     }
 }
 
-/* One stream, frame by frame, its state in place, without what backward needs: the bits of the batch at
- * once. */
+/* A product of gx and the unit matrix that makes gx. */
+static xph_linear_args input_of(const rnn *a, const xph_kernel_set *set, const void *gx)
+{
+    double *unit = case_zeros(a->gates * a->gates);
+    for (int64_t i = 0; i < a->gates; i++) unit[i * a->gates + i] = 1.0;
+    xph_linear_args args = {.type = set->type, .rows = 1, .in = a->gates, .out = a->gates, .ldx = a->gates};
+    args.x = gx;
+    args.w = case_give(set->type, unit, a->gates, a->gates, a->gates);
+    args.ldy = a->gates;
+    args.y = case_give(set->type, case_zeros(a->gates), 1, a->gates, a->gates);
+    return args;
+}
+
+/* One stream, frame by frame, its state in place, without what backward needs, the input part given or made
+ * there: the bits of the batch at once. */
 static void steps_have_the_bits_of_the_whole(void **state)
 {
     (void)state;
@@ -254,6 +270,8 @@ static void steps_have_the_bits_of_the_whole(void **state)
                 xph_rnn_args args = rnn_args(&one, sets[s]);
                 args.state_in = args.state_out = carried;
                 args.saved = NULL;
+                if (t % 2) args.input = input_of(&a, sets[s], args.gx);
+                if (t % 2) args.gx = args.input.y, args.ldgx = a.gates, args.input.back = args.back;
                 const xph_candidate *c = xph_kernels_choose(sets[s], XPH_OP_RNN, &args);
                 args.scratch = case_scratch(c, &args);
                 case_run(c, &args, 1);

@@ -107,30 +107,16 @@ static void job_at(const xph_linear_args *a, int64_t row, int64_t panel, tile_jo
     job->ld_add = a->ldr;
 }
 
-/* One row: panels two by two; returns how many are done. */
-static int64_t row_alone(const xph_linear_args *a, range r)
-{
-    int64_t panel = r.panel;
-    (void)a;
-#if VEC_BYTES == 64
-    for (; panel + 2 <= r.panel + r.panels && (panel + 2) * P <= a->out; panel += 2) {
-        tile_job job;
-        job_at(a, r.row, panel, &job);
-        row_times_pair(&job);
-    }
-#endif
-    return panel - r.panel;
-}
-
 /* All rows pass panel after panel; each strip asks for its share of the next one. */
 static void panels_outside(const xph_linear_args *a, range r)
 {
     int64_t strips = blocks_of(r.rows, STRIP), share = blocks_of(P * TILE_STEPS / LINE, strips);
     tile_job job;
-    for (int64_t panel = r.panel; panel < r.panel + r.panels; panel++) {
-        bool ask =
-            strips > 2 && a->in * a->out * (int64_t)sizeof(real) > 3 << 19 && panel + 1 < r.panel + r.panels;
-        job.next = (ahead){(const real *)a->packed + (panel + 1) * P * a->in, P, LINE, ask ? share : 0};
+    for (int64_t i = 0; i < r.panels; i++) {
+        int64_t panel = r.panel + (a->back ? r.panels - 1 - i : i), next = panel + (a->back ? -1 : 1);
+        bool ask = strips > 2 && a->in * a->out * (int64_t)sizeof(real) > 3 << 19 && i + 1 < r.panels;
+        job.next =
+            (ahead){(const real *)a->packed + (ask ? next : panel) * P * a->in, P, LINE, ask ? share : 0};
         for (int64_t done = 0, rows; done < r.rows; done += rows) {
             rows = tile_rows(r.rows - done);
             job_at(a, r.row + done, panel, &job);
@@ -138,6 +124,25 @@ static void panels_outside(const xph_linear_args *a, range r)
             job.next.at += share * LINE;
         }
     }
+}
+
+/* One row: whole panels two by two. */
+static void row_alone(const xph_linear_args *a, range r)
+{
+    int64_t pairs = 0;
+#if VEC_BYTES == 64
+    pairs = int_min(r.panels, a->out / P - r.panel) / 2;
+#endif
+    const range rest = {r.row, 1, r.panel + 2 * pairs, r.panels - 2 * pairs};
+    if (a->back) panels_outside(a, rest);
+    for (int64_t i = 0; i < pairs; i++) {
+#if VEC_BYTES == 64
+        tile_job job;
+        job_at(a, r.row, r.panel + 2 * (a->back ? pairs - 1 - i : i), &job);
+        row_times_pair(&job);
+#endif
+    }
+    if (!a->back) panels_outside(a, rest);
 }
 
 /* All panels pass strip after strip; each panel asks for its share of the next strip. */
@@ -162,10 +167,9 @@ static void rows_outside(const xph_linear_args *a, range r)
 static void packed_run(const xph_linear_args *a, range r)
 {
     int64_t most = int_max(1, GROUP_BYTES / int_max(1, P * a->in * (int64_t)sizeof(real)));
-    if (r.rows == 1) {
-        int64_t done = row_alone(a, r);
-        r.panel += done;
-        r.panels -= done;
+    if (a->rows == 1) {
+        row_alone(a, r);
+        return;
     }
     if (a->rows <= FEW_ROWS) {
         panels_outside(a, r);

@@ -153,6 +153,7 @@ static int64_t depth_of(const xph_linear_args *a)
 static item item_of(const xph_linear_args *a, int64_t number)
 {
     int64_t per_column = blocks_of(a->rows, ROWS);
+    if (a->back) number = NARROW_ITEMS(a) - 1 - number;
     item i = {.row = number % per_column * ROWS, .column = number / per_column * BLOCK};
     i.rows = int_min(ROWS, a->rows - i.row);
     i.columns = int_min(BLOCK, a->out - i.column);

@@ -4,8 +4,11 @@
  * Every gate starts from its bias and takes h[0], h[1], ... in order, then joins the input part, gate = gx
  * + (bias + W h). Streams go through the frames in blocks. Where the width is a multiple of a panel, the
  * gates of XPH_PANEL units of a strip of streams are made and used at once: they never leave the first
- * cache, and what the next strip reads and writes is asked for meanwhile. Else, and for weights of fewer
- * bits, the product is that of linear, one frame of a block of streams at a time. */
+ * cache, and what the next strip reads and writes is asked for meanwhile. Else, for weights of fewer bits,
+ * and for one frame of one stream, the product is that of linear, one frame of a block of streams at a time.
+ *
+ * One frame alone also makes the input part: that way both weights are read once forward and, on the next
+ * frame, once backward, and begin with what the last frame left in the cache. */
 #include "cpu/ref/rnn_parts.h"
 
 enum { P = XPH_PANEL, MOST_GATES = 4, ALONE = VEC_BYTES == 64 ? MOST_GATES : 1 };
@@ -94,6 +97,12 @@ XPH_INLINE void gru_cell(const walk *w, int64_t r, int64_t u, const vec *gate, c
 
 /* ---- one frame, gates used where they are made ---- */
 
+/* The units of a place, as far from the first ones as asked: panels may be taken from the last to the first. */
+XPH_INLINE int64_t units_at(const xph_rnn_args *args, int64_t u)
+{
+    return args->back ? args->hidden - P - u : u;
+}
+
 /* What comes after a place, perhaps in the next frame, will read and write. */
 static wishes wishes_of(const walk *now, place at, int64_t rows)
 {
@@ -104,6 +113,7 @@ static wishes wishes_of(const walk *now, place at, int64_t rows)
     if (w.t == w.args->time) return all;
     const xph_rnn_args *args = w.args;
     int64_t hidden = args->hidden, time = args->time, width = saved_width(args), row = row_of(&w, at.r);
+    at.u = units_at(args, at.u);
     all.rows = strip_rows(w.streams - at.r);
     for (int64_t g = 0; g < gates_of(args); g += hidden)
         wish_for(&all, input_of(&w, at.r) + g + at.u, time * args->ldgx);
@@ -166,10 +176,11 @@ XPH_INLINE void strip_alone(const walk *w, const int gates, int64_t r, int64_t u
             vec_store(to + g * P + k, vec_load(to + g * P + k) + vec_load(gx + g * w->args->hidden + k));
 }
 
-XPH_INLINE void strip_of_cells(const walk *w, const int gates, int64_t rows, int64_t r, int64_t u)
+XPH_INLINE void strip_of_cells(const walk *w, const int gates, int64_t rows, place at)
 {
     real made[STRIP * MOST_GATES * P];
-    wishes soon = wishes_of(w, (place){r, u}, rows);
+    int64_t r = at.r, u = units_at(w->args, at.u);
+    wishes soon = wishes_of(w, at, rows);
     if (rows == 1)
         strip_alone(w, gates, r, u, made);
     else
@@ -190,9 +201,9 @@ static void fused_frame(const walk *w)
     for (place at = {0, 0}; at.r < w->streams;) {
         int64_t rows = strip_rows(w->streams - at.r);
         if (w->args->kind == XPH_RNN_LSTM)
-            strip_of_cells(w, 4, rows, at.r, at.u);
+            strip_of_cells(w, 4, rows, at);
         else
-            strip_of_cells(w, 3, rows, at.r, at.u);
+            strip_of_cells(w, 3, rows, at);
         at = next_place(w->args, w->streams, at, rows);
     }
 }
@@ -213,7 +224,8 @@ static xph_linear_args product_of(const walk *w)
                              .packed = args->packed,
                              .bias = args->bias,
                              .y = w->product,
-                             .ldy = gates_of(args)};
+                             .ldy = gates_of(args),
+                             .back = args->back};
 }
 
 static const xph_candidate *linear_for(const xph_linear_args *linear)
@@ -245,12 +257,19 @@ XPH_INLINE void stream_of_cells(const walk *w, const int gates, int64_t r)
     if (whole < hidden) cells(w, gates, r, whole, hidden - whole);
 }
 
+static void multiply(const xph_linear_args *product)
+{
+    const xph_candidate *linear = linear_for(product);
+    for (int i = 0; i < XPH_PHASES && linear->phase[i].run; i++)
+        linear->phase[i].run(product, 0, linear->phase[i].items(product));
+}
+
 static void plain_frame(const walk *w)
 {
-    xph_linear_args product = product_of(w);
-    const xph_candidate *linear = linear_for(&product);
-    for (int i = 0; i < XPH_PHASES && linear->phase[i].run; i++)
-        linear->phase[i].run(&product, 0, linear->phase[i].items(&product));
+    const xph_linear_args product = product_of(w), *input = &w->args->input;
+    if (input->rows && !w->args->back) multiply(input);
+    multiply(&product);
+    if (input->rows && w->args->back) multiply(input);
     for (int64_t r = 0; r < w->streams; r++) {
         if (w->args->kind == XPH_RNN_LSTM)
             stream_of_cells(w, 4, r);
@@ -338,15 +357,16 @@ static void plain_run(const void *given, int64_t begin, int64_t end)
 static bool fused_accepts(const void *given)
 {
     const xph_rnn_args *args = given;
-    return args->weights == 0 && args->hidden % P == 0;
+    return args->weights == 0 && args->hidden % P == 0 && !args->input.rows;
 }
 
 /* Weights that some candidate of linear takes. */
 static bool plain_accepts(const void *given)
 {
-    walk w = {.args = given, .streams = ((const xph_rnn_args *)given)->batch};
+    const xph_rnn_args *args = given;
+    walk w = {.args = args, .streams = args->batch};
     xph_linear_args product = product_of(&w);
-    return linear_for(&product) != NULL;
+    return linear_for(&product) != NULL && (!args->input.rows || linear_for(&args->input) != NULL);
 }
 
 const xph_candidate XPH_LIST(rnn)[] = {
