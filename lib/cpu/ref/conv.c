@@ -5,6 +5,7 @@
  * between. The gradient has blocks of channels as items and takes the streams in order: per stream dw and
  * dbias are summed from 0 over time, and these sums added in order to what is there.
  */
+#include "cpu/ref/columns.h"
 #include "cpu/ref/lanes.h"
 #include "cpu/ref/vec_element.h"
 
@@ -128,12 +129,23 @@ typedef struct strip {
     vec seen[OLDER]; /* inputs before the frame, oldest first */
 } strip;
 
-XPH_INLINE strip strip_at(const place *p, const real *turned, int64_t c)
+/* Weights of the strip, a register per tap. */
+XPH_INLINE void strip_weights(const place *p, int64_t c, vec w[COMMON_TAPS])
+{
+    real column[COMMON_TAPS * VEC];
+    const real *row[VEC];
+    for (int64_t r = 0; r < VEC; r++) /* of channels that are not there, those of the last */
+        row[r] = (const real *)p->a->w + (p->channel + int_min(c + r, p->channels - 1)) * COMMON_TAPS;
+    columns_in(row, 0, COMMON_TAPS, column);
+    XPH_UNROLL
+    for (int64_t j = 0; j < COMMON_TAPS; j++) w[j] = vec_load(column + j * VEC);
+}
+
+XPH_INLINE strip strip_at(const place *p, int64_t c)
 {
     const int64_t left = p->channels - c;
     strip s = {.bias = some_load((const real *)p->a->bias + p->channel + c, left)};
-    XPH_UNROLL
-    for (int64_t j = 0; j < COMMON_TAPS; j++) s.w[j] = some_load(turned + j * p->channels + c, left);
+    strip_weights(p, c, s.w);
     XPH_UNROLL
     for (int64_t j = 0; j < OLDER; j++)
         s.seen[j] = p->a->state_in ? some_load((const real *)p->a->state_in + state_at(p, j) + c, left)
@@ -169,13 +181,22 @@ XPH_INLINE void fetch_beside(const real *here)
     __builtin_prefetch(here + VEC);
 }
 
-static void conv_strip(const place *p, const real *turned, int64_t c)
+/* What was seen at last is the state. */
+XPH_INLINE void strip_save(const place *p, const strip *s, int64_t c)
+{
+    real *state = p->a->state_out;
+    XPH_UNROLL
+    for (int64_t j = 0; state && j < OLDER; j++)
+        some_store(state + state_at(p, j) + c, s->seen[j], p->channels - c);
+}
+
+static void conv_strip(const place *p, int64_t c)
 {
     const xph_conv_args *a = p->a;
     const int64_t left = p->channels - c, row = p->stream * a->time;
     const real *x = (const real *)a->x + row * a->ldx + p->channel + c;
     real *y = (real *)a->y + row * a->ldy + p->channel + c;
-    strip s = strip_at(p, turned, c);
+    strip s = strip_at(p, c);
     for (int64_t t = 0; t < a->time; t++, x += a->ldx, y += a->ldy) {
         vec now = some_load(x, left);
         if (left > VEC) fetch_beside(x), fetch_beside(y);
@@ -183,12 +204,15 @@ static void conv_strip(const place *p, const real *turned, int64_t c)
         some_store(y, vec_silu(strip_sum(&s, now)), left);
         strip_shift(&s, now);
     }
+    strip_save(p, &s, c);
 }
 
-static void conv_frames(place *p, const real *turned)
+static void conv_frames(place *p)
 {
     const xph_conv_args *a = p->a;
+    real turned[MOST_TAPS];
     const real *inputs[MOST_TAPS];
+    turn_weights(p, turned);
     for (int64_t t = 0; t < a->time; t++) {
         real *y = (real *)a->y + (p->stream * a->time + t) * a->ldy + p->channel;
         enter_frame(p, t);
@@ -200,16 +224,13 @@ static void conv_frames(place *p, const real *turned)
 
 static void conv_place(const xph_conv_args *a, int64_t stream, int64_t channel)
 {
-    real turned[MOST_TAPS];
     place p = place_at(a, stream, channel);
-    turn_weights(&p, turned);
     if (a->taps == COMMON_TAPS) {
-        for (int64_t c = 0; c < p.channels; c += VEC) conv_strip(&p, turned, c);
-        for (int64_t t = 0; t < a->time; t++) enter_frame(&p, t);
+        for (int64_t c = 0; c < p.channels; c += VEC) conv_strip(&p, c);
     } else {
-        conv_frames(&p, turned);
+        conv_frames(&p);
+        save_state(&p);
     }
-    save_state(&p);
 }
 
 static void conv_run(const void *args, int64_t begin, int64_t end)
@@ -326,15 +347,14 @@ XPH_INLINE void owed_add(owed *o, const strip *s, vec dp, real *to, int64_t left
     o->to[OLDER - 1] = to;
 }
 
-static void grad_strip(const place *p, const xph_conv_grad_args *g, const real *turned, int64_t c, real *dw,
-                       real *dbias)
+static void grad_strip(const place *p, const xph_conv_grad_args *g, int64_t c, real *dw, real *dbias)
 {
     const xph_conv_args *a = p->a;
     const int64_t left = p->channels - c, row = p->stream * a->time;
     const real *x = (const real *)a->x + row * a->ldx + p->channel + c;
     const real *dy = (const real *)g->dy + row * g->lddy + p->channel + c;
     real *dx = (real *)g->dx + row * g->lddx + p->channel + c;
-    strip s = strip_at(p, turned, c);
+    strip s = strip_at(p, c);
     owed o = owed_at(p, g, c);
     vec sum = vec_all(R(0.0)), sums[COMMON_TAPS] = {{0}};
     for (int64_t t = 0; t < a->time; t++, x += a->ldx, dy += g->lddy, dx += g->lddx) {
@@ -354,11 +374,12 @@ static void grad_strip(const place *p, const xph_conv_grad_args *g, const real *
     for (int64_t j = 0; j < COMMON_TAPS; j++) some_store(dw + j * p->channels + c, sums[j], left);
 }
 
-static void grad_frames(place *p, const xph_conv_grad_args *g, const real *turned, real *dw, real *dbias)
+static void grad_frames(place *p, const xph_conv_grad_args *g, real *dw, real *dbias)
 {
     const xph_conv_args *a = p->a;
+    real turned[MOST_TAPS], *dx[MOST_TAPS];
     const real *inputs[MOST_TAPS];
-    real *dx[MOST_TAPS];
+    turn_weights(p, turned);
     for (int64_t t = 0; t < a->time; t++) {
         const real *dy = (const real *)g->dy + (p->stream * a->time + t) * g->lddy + p->channel;
         enter_frame(p, t);
@@ -371,15 +392,14 @@ static void grad_frames(place *p, const xph_conv_grad_args *g, const real *turne
 static void grad_place(const xph_conv_grad_args *g, int64_t stream, int64_t channel)
 {
     const xph_conv_args *a = &g->fwd;
-    real turned[MOST_TAPS], dw[MOST_TAPS] = {0}, dbias[CHANNELS] = {0};
+    real dw[MOST_TAPS] = {0}, dbias[CHANNELS] = {0};
     place p = place_at(a, stream, channel);
-    turn_weights(&p, turned);
     clear_state_grad(&p, g);
     if (a->taps == COMMON_TAPS) {
-        for (int64_t c = 0; c < p.channels; c += VEC) grad_strip(&p, g, turned, c, dw, dbias);
+        for (int64_t c = 0; c < p.channels; c += VEC) grad_strip(&p, g, c, dw, dbias);
         for (int64_t t = 0; t < a->time; t++) enter_frame(&p, t);
     } else {
-        grad_frames(&p, g, turned, dw, dbias);
+        grad_frames(&p, g, dw, dbias);
     }
     spread_state(&p, g);
     add_weight_grads(&p, g, dw, dbias);

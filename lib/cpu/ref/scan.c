@@ -181,43 +181,47 @@ XPH_INLINE vec join_chains(const vec s[CHAINS])
 #  undef PAIR
 }
 
-/* VEC channels of one frame. */
+/* The channels of a group in one frame. Softplus and SiLU are taken for all of them together: alone each would
+ * wait for itself. */
 typedef struct step_place {
     const group *g;
-    int64_t channel; /* of the group */
-    const real *in;  /* states of the first of them */
+    const real *in;  /* states of the first of VEC channels */
     real *out;       /* or NULL */
     int64_t ld_in;   /* 0: in is one channel of zeros */
-    real delta[VEC], inflow[VEC];
+    const real *rates;
+    real fall[WIDE], inflow[WIDE], sum[WIDE]; /* -delta, delta x, sum_n c[n] h[n] */
 } step_place;
 
-/* VEC of the states of channel k: from n on. */
-XPH_INLINE vec step_states(const step_place *p, const real *rates, int64_t k, int64_t n)
+/* VEC of the states of channel c + k: from n on. */
+XPH_INLINE vec step_states(const step_place *p, const int64_t states, const bool given, int64_t c, int64_t k,
+                           int64_t n)
 {
     const xph_scan_args *a = p->g->a;
-    const int64_t states = a->states;
     const real *b = (const real *)a->b + p->g->stream * a->ldb;
-    vec rate = vec_load(rates + k * states + n);
-    if (!a->decay) rate = rate_of(rate);
-    vec decay = vec_exp2_falling(vec_all(-p->delta[k]) * rate);
-    vec next = vec_fma(decay, vec_load(p->in + k * p->ld_in + n), vec_all(p->inflow[k]) * vec_load(b + n));
-    if (p->out) vec_store(p->out + k * states + n, next);
+    vec rate = vec_load(p->rates + (c + k) * states + n);
+    if (!given && !a->decay) rate = rate_of(rate);
+    vec decay = vec_exp2_falling(vec_all(p->fall[c + k]) * rate);
+    vec next = vec_fma(decay, vec_load(p->in + (c + k) * p->ld_in + n),
+                       vec_all(p->inflow[c + k]) * vec_load(b + n));
+    if (given || p->out) vec_store(p->out + (c + k) * states + n, next);
     return next;
 }
 
-/* sum_n c[n] h[n] of VEC channels, of which `count` are there. */
-XPH_INLINE vec step_sums(const step_place *p, const real *rates, int64_t count)
+/* sum_n c[n] h[n] of VEC channels, of which `count` are there. states, given (rates prepared, new states
+ * wanted) and, where it is VEC, count are constants of a caller in a hurry. */
+XPH_INLINE vec step_sums(const step_place *p, const int64_t states, const bool given, int64_t at,
+                         const int64_t count)
 {
     const xph_scan_args *a = p->g->a;
     const real *c = (const real *)a->c + p->g->stream * a->ldc;
     vec sum[CHAINS] = {{0}};
     for (int64_t i = 0; i < CHAINS; i++) {
-        for (int64_t n = 0; n < a->states; n += VEC) {
+        for (int64_t n = 0; n < states; n += VEC) {
             vec q[QUARTERS];
             XPH_UNROLL
             for (int64_t l = 0; l < QUARTERS; l++) {
                 int64_t k = CHAINS * l + i;
-                q[l] = k < count ? step_states(p, rates, k, n) : vec_all(0.0f);
+                q[l] = k < count ? step_states(p, states, given, at, k, n) : vec_all(0.0f);
             }
             turn_quarters(q);
             XPH_UNROLL
@@ -228,25 +232,49 @@ XPH_INLINE vec step_sums(const step_place *p, const real *rates, int64_t count)
     return join_chains(sum);
 }
 
-static void step_channels(const group *g, int64_t c)
+static void step_enter(step_place *p)
 {
     static const real zeros[MOST_STATES] = {0};
+    const group *g = p->g;
     const xph_scan_args *a = g->a;
-    const int64_t states = a->states, row = g->stream, count = int_min(VEC, g->count - c);
     const real *in = resets(g, 0) ? NULL : state_of(g, a->state_in);
     real *out = state_of(g, a->state_out);
-    step_place p = {.g = g, .channel = c, .in = zeros};
-    const int64_t first = (g->channel + c) * states;
-    if (in) p.in = in + first, p.ld_in = states;
-    if (out) p.out = out + first;
-    const real *rates = (const real *)(a->decay ? a->decay : a->a_log) + first;
-    vec delta = vec_softplus(row_load(g, a->dt, a->lddt, row, c)), x = row_load(g, a->x, a->ldx, row, c);
-    vec_store(p.delta, delta);
-    vec_store(p.inflow, delta * x);
-    vec y = count == VEC ? step_sums(&p, rates, VEC) : step_sums(&p, rates, count);
-    if (a->skip) y = vec_fma(row_load(g, a->skip, 0, 0, c), x, y);
-    if (a->z) y *= vec_silu(row_load(g, a->z, a->ldz, row, c));
-    row_store(g, a->y, a->ldy, row, c, y);
+    const int64_t first = g->channel * a->states;
+    p->in = in ? in + first : zeros;
+    p->ld_in = in ? a->states : 0;
+    p->out = out ? out + first : NULL;
+    p->rates = (const real *)(a->decay ? a->decay : a->a_log) + first;
+    for (int64_t c = 0; c < g->count; c += VEC) {
+        vec delta = vec_softplus(row_load(g, a->dt, a->lddt, g->stream, c));
+        vec_store(p->fall + c, -delta);
+        vec_store(p->inflow + c, delta * row_load(g, a->x, a->ldx, g->stream, c));
+    }
+}
+
+static void step_leave(const step_place *p)
+{
+    const group *g = p->g;
+    const xph_scan_args *a = g->a;
+    for (int64_t c = 0; c < g->count; c += VEC) {
+        vec y = vec_load(p->sum + c);
+        if (a->skip) y = vec_fma(row_load(g, a->skip, 0, 0, c), row_load(g, a->x, a->ldx, g->stream, c), y);
+        if (a->z) y *= vec_silu(row_load(g, a->z, a->ldz, g->stream, c));
+        row_store(g, a->y, a->ldy, g->stream, c, y);
+    }
+}
+
+static void step_group(const group *g)
+{
+    const xph_scan_args *a = g->a;
+    step_place p = {.g = g};
+    step_enter(&p);
+    bool given = a->decay && p.out && a->states == STEP_STATES;
+    for (int64_t c = 0; c < g->count; c += VEC) {
+        int64_t count = int_min(VEC, g->count - c);
+        vec_store(p.sum + c, given && count == VEC ? step_sums(&p, STEP_STATES, true, c, VEC)
+                                                   : step_sums(&p, a->states, false, c, count));
+    }
+    step_leave(&p);
 }
 
 static bool step_accepts(const void *args)
@@ -261,7 +289,7 @@ static void step_run(const void *args, int64_t begin, int64_t end)
     int64_t groups = groups_of(a);
     for (int64_t i = begin; i < end; i++) {
         group g = group_at(a, i / groups, i % groups);
-        for (int64_t c = 0; c < g.count; c += VEC) step_channels(&g, c);
+        step_group(&g);
     }
 }
 #endif
