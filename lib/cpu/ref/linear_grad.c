@@ -2,7 +2,7 @@
  *
  *   dx     a product as forward, of dy and W packed the other way round; a sum starts from 0
  *   dw     every SUM_ROWS rows are summed from 0 in order, and these sums added in order to what is there
- *   dbias  likewise
+ *   dbias  likewise, taken while dy is copied for dw
  *
  * dw is dy^T times x: of every SUM_ROWS rows the dy of a chunk of outputs is copied to the stack, once for
  * all panels of inputs, and the x of a panel too where its rows lie so far apart that they would share few
@@ -129,16 +129,35 @@ static int64_t outputs_of(const walk *w, int64_t chunk)
     return int_min(w->cut.strips * STRIP, w->a->out - chunk * w->cut.strips * STRIP);
 }
 
-/* dy of a chunk, [rows][CHUNK]; outputs that do not exist are 0. */
-static void pack_chunk(const walk *w, int64_t row, int64_t chunk, real *to)
+/* dy of a chunk, [rows][CHUNK]; outputs that do not exist are 0. sums: those of the rows, [outputs], or NULL. */
+XPH_INLINE void pack_chunk(const walk *w, int64_t row, int64_t chunk, real *to, real *sums)
 {
     int64_t rows = rows_of(w, row), outputs = outputs_of(w, chunk), vecs = outputs / VEC;
     const real *from = (const real *)w->a->dy + row * w->a->lddy + chunk * w->cut.strips * STRIP;
     for (int64_t m = 0; m < rows; m++, from += w->a->lddy, to += CHUNK) {
-        for (int64_t v = 0; v < vecs; v++) vec_store(to + v * VEC, vec_load(from + v * VEC));
-        for (int64_t i = vecs * VEC; i < outputs; i++) to[i] = from[i];
+        for (int64_t v = 0; v < vecs; v++) {
+            vec dy = vec_load(from + v * VEC);
+            vec_store(to + v * VEC, dy);
+            if (sums) vec_store(sums + v * VEC, vec_load(sums + v * VEC) + dy);
+        }
+        for (int64_t i = vecs * VEC; i < outputs; i++) {
+            to[i] = from[i];
+            if (sums) sums[i] += from[i];
+        }
         for (int64_t i = outputs; i % STRIP; i++) to[i] = R(0.0);
     }
+}
+
+/* The same, and its rows summed into dbias by whoever has the first panels. */
+static void take_chunk(const walk *w, int64_t row, int64_t chunk, real *to)
+{
+    real sums[CHUNK] = {0}, *dbias = w->a->dbias;
+    if (!dbias || first_panel(w, chunk) > 0) {
+        pack_chunk(w, row, chunk, to, NULL);
+        return;
+    }
+    pack_chunk(w, row, chunk, to, sums);
+    for (int64_t i = 0; i < outputs_of(w, chunk); i++) dbias[chunk * w->cut.strips * STRIP + i] += sums[i];
 }
 
 /* What the tiles of one block of rows ask for of the next: its x, then its dy, a span of a row at a time. */
@@ -235,7 +254,7 @@ static void dw_part(const xph_linear_grad_args *a, int64_t begin, int64_t end)
     for (int64_t row = 0; row < a->rows; row += SUM_ROWS) {
         plan next = plan_of(&w, row + SUM_ROWS);
         for (int64_t chunk = begin / w.cut.groups; chunk <= (end - 1) / w.cut.groups; chunk++) {
-            pack_chunk(&w, row, chunk, dy);
+            take_chunk(&w, row, chunk, dy);
             for (int64_t p = first_panel(&w, chunk); p < end_panel(&w, chunk); p++)
                 chunk_times_panel(&w, (place){row, chunk, p}, dy, panel, &next);
         }
@@ -253,6 +272,12 @@ static void dw_run(const xph_linear_grad_args *a, int64_t begin, int64_t end)
     }
 }
 
+static int64_t dw_items(const xph_linear_grad_args *a)
+{
+    cut c = cut_of(a);
+    return a->dw && a->rows ? c.chunks * c.groups : 0;
+}
+
 /* ---- dx and dw, which do not need each other ---- */
 
 static int64_t dx_items(const xph_linear_grad_args *a)
@@ -263,9 +288,7 @@ static int64_t dx_items(const xph_linear_grad_args *a)
 
 static int64_t product_items(const void *args)
 {
-    const xph_linear_grad_args *a = args;
-    cut c = cut_of(a);
-    return dx_items(a) + (a->dw && a->rows ? c.chunks * c.groups : 0);
+    return dx_items(args) + dw_items(args);
 }
 
 static void product_run(const void *args, int64_t begin, int64_t end)
@@ -279,12 +302,12 @@ static void product_run(const void *args, int64_t begin, int64_t end)
     if (end > first && begin < end) dw_run(a, int_max(begin, first) - first, end - first);
 }
 
-/* ---- dbias ---- */
+/* ---- dbias where there is no dw ---- */
 
 static int64_t dbias_items(const void *args)
 {
     const xph_linear_grad_args *a = args;
-    return a->dbias ? blocks_of(a->out, P) : 0;
+    return a->dbias && !dw_items(a) ? blocks_of(a->out, P) : 0;
 }
 
 static void dbias_run(const void *args, int64_t begin, int64_t end)
