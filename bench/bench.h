@@ -8,6 +8,7 @@ typedef struct bench_options {
     const char *isa;     /* at most; NULL: the best */
     const char *replays; /* folder of .slp; NULL: none */
     const char *folder;  /* for files made on the way; NULL: the system's */
+    const char *weights; /* step: file of a policy; NULL: drawn ones of usual shapes */
     int64_t threads;     /* of training and kernels; 0: one after the other 1 and 2 for training, else 1 */
     double effort;       /* 1: as documented; less: shorter */
     bool quick;          /* everything once, for a look whether it works */

@@ -67,25 +67,35 @@ static bool count_weights(bench_player *p, exphil_error *error)
     return true;
 }
 
-/* The model drawn in float, then turned to the type. */
-static exphil_status make_model(bench_player *p, const bench_policy *policy, exphil_error *error)
+static exphil_status draw_model(const bench_player *p, const bench_policy *policy, exphil_model **drawn,
+                                exphil_error *error)
 {
     exphil_model_config config = EXPHIL_MODEL_CONFIG_INIT;
     exphil_spec spec = EXPHIL_SPEC_INIT;
-    exphil_model *drawn = NULL;
     exphil_status status = exphil_melee_spec("exphil288", NULL, &spec, error);
     if (status < 0) return status;
     config.spec = &spec;
     config.blocks = policy->blocks;
     config.hidden = policy->hidden;
     config.seed = 1;
-    status = exphil_model_create(p->context, &config, &drawn, error);
-    if (status < 0 || p->type == EXPHIL_TYPE_F32) {
-        p->model = drawn;
+    return exphil_model_create(p->context, &config, drawn, error);
+}
+
+/* The model in float, drawn or from a file, then turned to the type. A file of fewer bits has that type alone. */
+static exphil_status make_model(bench_player *p, const bench_policy *policy, exphil_error *error)
+{
+    exphil_model *first = NULL;
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    exphil_status status = policy->file ? exphil_model_load(p->context, policy->file, &first, error)
+                                        : draw_model(p, policy, &first, error);
+    if (status >= 0) status = exphil_model_query(first, &info, error);
+    if (status < 0 || info.weights == p->type) {
+        p->model = first;
         return status;
     }
-    status = exphil_model_quantize(drawn, p->type, &p->model, error);
-    exphil_model_destroy(drawn);
+    status = info.weights == EXPHIL_TYPE_F32 ? exphil_model_quantize(first, p->type, &p->model, error)
+                                             : EXPHIL_E_UNSUPPORTED;
+    exphil_model_destroy(first);
     return status;
 }
 

@@ -59,6 +59,9 @@ static void rate_text(char text[32], const bench_row *row)
     snprintf(text, 32, "%.1f %s%s%s/s", rate, scale[s], strlen(item) > 4 ? " " : "", item);
 }
 
+/* A tail of fewer samples says nothing. */
+enum { TAIL_SAMPLES = 100 };
+
 static bool tail_met(const bench_row *row)
 {
     return row->time.p999 <= row->bar_tail * row->time.p50;
@@ -76,14 +79,15 @@ static void print_row(bench_report *report, const bench_row *row)
         snprintf(share, sizeof share, "%5.1f %% of %s", 100 * row->floor_ns / row->time.p50, row->floor_of);
     if (row->bar_ns > 0)
         snprintf(bar, sizeof bar, "  <= %s: %s", row->bar, row->time.p50 <= row->bar_ns ? "met" : "MISSED");
-    if (row->bar_tail > 0 && row->time.p50 > 0)
+    bool tailed = row->time.samples >= TAIL_SAMPLES;
+    if (row->bar_tail > 0 && row->time.p50 > 0 && tailed)
         snprintf(bar + strlen(bar), sizeof bar - strlen(bar), "  p99.9 <= %g x: %.1f, %s", row->bar_tail,
                  row->time.p999 / row->time.p50, tail_met(row) ? "met" : "MISSED");
-    if (row->floor_tail > 0)
-        snprintf(bar + strlen(bar), sizeof bar - strlen(bar), " (floor %.1f)", row->floor_tail);
+    if (row->floor_tail > 0 && tailed)
+        snprintf(bar + strlen(bar), sizeof bar - strlen(bar), " (floor's %.1f)", row->floor_tail);
     printf("  %-34s %-24s %11s [%s .. %s] p99.9 %s  %s  %s%s\n", row->what, row->how,
            in_units(middle, row->time.p50), in_units(low, row->time.p25), in_units(high, row->time.p75),
-           in_units(tail, row->time.p999), rate, share, bar);
+           tailed ? in_units(tail, row->time.p999) : "-", rate, share, bar);
     fflush(stdout);
 }
 
@@ -120,7 +124,7 @@ static json_t *row_json(const bench_row *row)
         json_object_set_new(json, "bar", json_string(row->bar));
         json_object_set_new(json, "met", json_boolean(t->p50 <= row->bar_ns));
     }
-    if (row->bar_tail > 0) {
+    if (row->bar_tail > 0 && t->samples >= TAIL_SAMPLES) {
         if (row->floor_tail > 0) json_object_set_new(json, "floor_tail", number(row->floor_tail));
         json_object_set_new(json, "tail", number(t->p999 / t->p50));
         json_object_set_new(json, "tail_bar", number(row->bar_tail));
@@ -137,7 +141,7 @@ void bench_report_row(bench_report *report, const bench_row *row)
         report->met += row->time.p50 <= row->bar_ns;
         report->missed += row->time.p50 > row->bar_ns;
     }
-    if (row->bar_tail > 0) {
+    if (row->bar_tail > 0 && row->time.samples >= TAIL_SAMPLES) {
         report->met += tail_met(row);
         report->missed += !tail_met(row);
     }

@@ -13,6 +13,7 @@ typedef struct bench_policy {
     double int8_bar;        /* int8: at most so many times f32 */
     double f32_us, int8_us; /* at most; 0: none */
     double paced_f32_us, paced_int8_us;
+    const char *file; /* weights to load instead of drawing blocks; NULL: none */
 } bench_policy;
 
 enum { STEP_FRAMES = 64, STEP_BLOCKS = 4096 };

@@ -51,7 +51,7 @@ static bool give(bench_report *report, const output *to)
     if (to->json)
         print_json(json_incref(report->root));
     else if (report->met + report->missed)
-        printf("%d of %d bars met\n", (int)report->met, (int)(report->met + report->missed));
+        printf("%d of %d goals met\n", (int)report->met, (int)(report->met + report->missed));
     return good;
 }
 
@@ -77,6 +77,10 @@ static int bench(const subject *s, bench_options *options, const output *to)
     bench_floors_measure(&options->floors, threads_of(s, options), options->quick ? 1e6 : 60e6);
     bench_report_floors(&report, &options->floors);
     bool good = s->run(&report, options);
+    if (good && options->filters && report.count == 0) {
+        fprintf(stderr, "exphil: bench %s: no row's name holds a word that was given\n", s->name);
+        good = false;
+    }
     good = give(&report, to) && good;
     json_decref(report.root);
     return good ? 0 : 1;
@@ -102,7 +106,9 @@ int bench_command(int argc, char **argv)
     output to = {0};
     const option_entry entries[] = {
         {"isa", OPTION_TEXT, &o.isa, "NAME",
-         "instruction set at most: ref, avx2, avx512 (default: the best)"},
+         "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16 (default: the best)"},
+        {"weights", OPTION_TEXT, &o.weights, "FILE",
+         "step: of this policy (default: drawn ones of usual shapes)"},
         {"threads", OPTION_INT, &o.threads, "N",
          "kernels: on so many threads (default 1); train: these only"},
         {"candidates", OPTION_FLAG, &o.candidates, NULL,
@@ -110,7 +116,7 @@ int bench_command(int argc, char **argv)
         {"replays", OPTION_TEXT, &o.replays, "FOLDER",
          "data: replays to read (default: none, that part is left out)"},
         {"folder", OPTION_TEXT, &o.folder, "FOLDER",
-         "data: where to put a corpus for a while (default: /tmp); serve: the case"},
+         "data: where to put a corpus for a while (default: /tmp)"},
         {"effort", OPTION_NUMBER, &o.effort, "X", "so many times the usual time for each row (default 1)"},
         {"quick", OPTION_FLAG, &o.quick, NULL, "everything once and small: does it run?"},
         {"plain", OPTION_FLAG, &to.plain, NULL, "neither pinned to a core nor with real-time priority"},
@@ -121,11 +127,15 @@ int bench_command(int argc, char **argv)
     };
     const option_command command = {
         .usage = "bench [OPTIONS] SUBJECT [WORD]...",
-        .about = "Measures this machine: the median of interleaved rounds, with its quartiles and tail, "
-                 "beside the\n"
-                 "floor that the processor or its memory sets, measured in the same run.\n"
-                 "SUBJECT is step, train, data, kernels or floors. With WORDs only\n"
-                 "rows are measured whose name holds one of them.",
+        .about =
+            "Measures this machine: the median of interleaved rounds, with its quartiles and tail, "
+            "beside the\n"
+            "floor that the processor or its memory sets, measured in the same run.\n"
+            "SUBJECT is step, train, data, kernels or floors. With WORDs only\n"
+            "rows are measured whose name holds one of them.\n"
+            "\"<= 60 us: met\" compares with a goal that the library sets itself; a goal that a machine\n"
+            "misses is no fault of the installation. \"(floor's 3.1)\" is the tail of a bare loop that was\n"
+            "measured in turns with the row: what the machine does to anything that long.",
         .entry = entries};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
