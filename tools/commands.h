@@ -9,6 +9,8 @@
 #include <stdbool.h>
 
 enum { STOPPED = 130 };
+#define ISA_HELP                                                                                             \
+  "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16 (default: the best)"
 
 int train_command(int argc, char **argv);
 int eval_command(int argc, char **argv);
@@ -27,6 +29,7 @@ typedef struct data_options {
     const char *layout, *codec, *character;
     int64_t port, opponent, first, last;
     const char *if_weights; /* what to say when weights stand where data should */
+    bool quiet;             /* say only what is left out, and what is wrong */
 } data_options;
 
 /* A context for the command line; prints why not and returns false. cancel may be NULL. */
@@ -36,8 +39,8 @@ bool open_context(int64_t threads, const char *device, const char *isa, exphil_c
 bool load_weights(exphil_context *context, const char *path, const char *hint, exphil_model **model);
 /* Ports, frames and the character's name; names the option that is wrong. */
 bool check_data_options(const data_options *options);
-/* Files may be .slp replays, folders of them (searched through), or one corpus. Unreadable replays in folders are
- * named on stderr and passed over; those named one by one fail. */
+/* Files may be .slp replays, folders of them (searched through), or one corpus. Replays in folders that
+ * cannot be read or have no such player are named on stderr and left out; those named one by one fail. */
 bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_options *options, int count,
                   char **paths, exphil_dataset **dataset);
 /* Is all the data one corpus, which has a spec of its own? */
@@ -52,6 +55,8 @@ int complain(const char *what, const exphil_error *error);
 void print_json(json_t *object);
 json_t *report_json(const exphil_report *report, const exphil_spec *spec);
 void print_report(const exphil_report *report, const exphil_spec *spec);
+/* "latency of a step: ..." without a line end: quantiles are upper edges of buckets. */
+void print_latency(const exphil_session_info *info);
 /* What matrices are held in: "f32", "f64", "bf16", "int8". */
 const char *weights_word(int32_t type);
 json_t *comparison_json(const exphil_comparison *comparison, const exphil_spec *spec);

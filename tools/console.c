@@ -157,6 +157,18 @@ void print_report(const exphil_report *report, const exphil_spec *spec)
            copy ? "repeating the last action (copy)" : "always the commonest action (majority)");
 }
 
+/* Tenths of microseconds, rounded up: what was measured lies below. */
+static double at_most_us(int64_t ns)
+{
+    return (double)((ns + 99) / 100) / 10.0;
+}
+
+void print_latency(const exphil_session_info *info)
+{
+    printf("latency of a step: p50 <= %.1f us, p99 <= %.1f us", at_most_us(info->p50_ns),
+           at_most_us(info->p99_ns));
+}
+
 /* ---- comparisons --------------------------------------------------------------------------------------- */
 
 const char *weights_word(int32_t type)

@@ -105,7 +105,24 @@ typedef struct loading {
     const data_options *options;
     exphil_dataset *dataset;
     int64_t replays; /* tried */
+    int64_t left_out;
 } loading;
+
+/* What is wrong with it, without the name that the message may begin with. */
+static const char *reason(const exphil_error *error, const char *path)
+{
+    const char *text = error->message;
+    size_t length = strlen(path);
+    bool named = text[0] == '"' && strncmp(text + 1, path, length) == 0;
+    return named && strncmp(text + 1 + length, "\": ", 3) == 0 ? text + length + 4 : text;
+}
+
+static bool leave_out(loading *l, const char *path, const exphil_error *error)
+{
+    l->left_out++;
+    fprintf(stderr, "left out: %s: %s\n", path, reason(error, path));
+    return true;
+}
 
 /* A replay that was named must be readable; one that a folder holds may be passed over. */
 static bool add_replay(loading *l, const char *path, bool must)
@@ -120,9 +137,11 @@ static bool add_replay(loading *l, const char *path, bool must)
     config.last_frame = (int32_t)l->options->last;
     l->replays++;
     if (exphil_dataset_add_replay(l->dataset, path, &config, &result, &error) < 0) {
-        complain(path, &error);
-        return !must && error.status != EXPHIL_E_MEMORY && error.status != EXPHIL_E_CANCELLED;
+        if (must || error.status == EXPHIL_E_MEMORY || error.status == EXPHIL_E_CANCELLED)
+            return complain(path, &error) == 0;
+        return leave_out(l, path, &error);
     }
+    if (l->options->quiet) return true;
     fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episode%s%s\n", path, result.frames,
             result.episodes, result.episodes == 1 ? "" : "s",
             result.truncated ? " (the replay ends early)" : "");
@@ -199,12 +218,12 @@ static void warn_of_choices(const data_options *o)
                 choices[i].name);
 }
 
-static bool open_corpus(exphil_context *context, const char *path, exphil_dataset **dataset)
+static bool open_corpus(exphil_context *context, const char *path, bool quiet, exphil_dataset **dataset)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     if (exphil_dataset_open(context, path, dataset, &error) < 0) return complain(path, &error) == 0;
-    if (exphil_dataset_query(*dataset, &info, &error) >= 0)
+    if (exphil_dataset_query(*dataset, &info, &error) >= 0 && !(quiet && !info.recovered))
         fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episodes%s\n", path, info.frames,
                 info.episodes, info.recovered ? " (torn tail: the whole episodes were kept)" : "");
     return true;
@@ -224,6 +243,15 @@ static bool check_paths(const data_options *options, int count, char **paths)
     return true;
 }
 
+static void say_total(const loading *l, const exphil_dataset_info *info)
+{
+    if (l->replays < 2 || (l->options->quiet && l->left_out == 0)) return;
+    fprintf(stderr, "altogether %" PRId64 " frames in %" PRId64 " episode%s of %" PRId64 " replays",
+            info->frames, info->episodes, info->episodes == 1 ? "" : "s", l->replays - l->left_out);
+    if (l->left_out) fprintf(stderr, "; %" PRId64 " left out", l->left_out);
+    fprintf(stderr, "\n");
+}
+
 bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_options *options, int count,
                   char **paths, exphil_dataset **dataset)
 {
@@ -234,7 +262,7 @@ bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_o
     if (!check_paths(options, count, paths)) return false;
     if (is_one_corpus(count, paths)) {
         warn_of_choices(options);
-        return open_corpus(context, paths[0], dataset);
+        return open_corpus(context, paths[0], options->quiet, dataset);
     }
     config.spec = spec;
     if (exphil_dataset_create(context, &config, &l.dataset, &error) < 0)
@@ -242,6 +270,7 @@ bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_o
     bool fine = true;
     for (int i = 0; fine && i < count; i++) fine = add_path(&l, paths[i]);
     if (fine && exphil_dataset_query(l.dataset, &info, &error) >= 0 && info.frames > 0) {
+        say_total(&l, &info);
         *dataset = l.dataset;
         return true;
     }

@@ -1,6 +1,7 @@
 /* `exphil drill`: the scripted drill as a replay to learn from, or as a world for a policy to play in. */
 #include "commands.h"
 #include "drill_world.h"
+#include "files.h"
 #include "options.h"
 
 #include <inttypes.h>
@@ -69,8 +70,8 @@ static void show(const outcome *out, bool json)
     printf("%" PRId64 " frames alone at the controller: %.3f %% as the teacher would have pressed; %" PRId64
            " hits (the teacher: %" PRId64 ")\n",
            out->frames, 100 * same, out->hits, out->teacher_hits);
-    printf("latency of a step: p50 %.1f us, p99 %.1f us; deadlines missed: %" PRIu64 "\n",
-           (double)out->info.p50_ns / 1e3, (double)out->info.p99_ns / 1e3, out->info.missed);
+    print_latency(&out->info);
+    printf("; deadlines missed: %" PRIu64 "\n", out->info.missed);
 }
 
 static int play(const char *weights, uint64_t seed, int64_t frames, bool json)
@@ -101,9 +102,10 @@ int drill_command(int argc, char **argv)
 {
     const char *out = NULL;
     int64_t seed = 1, frames = 3600;
-    bool json = false;
+    bool json = false, force = false;
     const option_entry entries[] = {
         {"out", OPTION_TEXT, &out, "FILE", "write the teacher's play as this replay (default: play WEIGHTS)"},
+        {"force", OPTION_FLAG, &force, NULL, "replace OUT if it is there (default: refuse)"},
         {"seed", OPTION_INT, &seed, "N", "another course of events (default 1)"},
         {"frames", OPTION_INT, &frames, "N", "frames from 0 on (default 3600, a minute)"},
         {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: text)"},
@@ -126,6 +128,7 @@ int drill_command(int argc, char **argv)
         return 2;
     }
     if (count == 1) return play(argv[1], (uint64_t)seed, frames, json);
+    if (!output_free("out", out, force)) return 1;
     if (!drill_write_replay(out, (uint64_t)seed, frames)) {
         perror(out);
         return 1;

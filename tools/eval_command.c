@@ -1,5 +1,6 @@
 /* `exphil eval` and `exphil corpus`: score a policy on recorded play; pack replays into one file. */
 #include "commands.h"
+#include "files.h"
 #include "options.h"
 
 #include <inttypes.h>
@@ -46,16 +47,19 @@ int eval_command(int argc, char **argv)
         {"batch", OPTION_INT, &batch, "N", "sequences at a time (default 16)"},
         {"threads", OPTION_INT, &threads, "N", "processor threads (default 0: one per core)"},
         {"device", OPTION_TEXT, &device, "NAME", "cpu (default), cuda:0, auto"},
-        {"isa", OPTION_TEXT, &isa, "NAME", "instruction set at most: ref, avx2, avx512 (default: the best)"},
+        {"isa", OPTION_TEXT, &isa, "NAME", ISA_HELP},
         {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: text)"},
         {NULL, 0, NULL, NULL, NULL},
     };
     const option_command command = {.usage = "eval [OPTIONS] WEIGHTS FILE...",
-                                    .about = "Scores a policy on recorded play, teacher-forced (its past "
-                                             "actions are the recorded ones), with two\n"
-                                             "baselines beside it: majority, always the commonest action, "
-                                             "and copy, always the last one again.\n"
-                                             "FILE: .slp replays, folders of them, or one corpus.",
+                                    .about =
+                                        "Scores a policy on recorded play, teacher-forced (its past "
+                                        "actions are the recorded ones), with two\n"
+                                        "baselines beside it: majority, always the commonest action, "
+                                        "and copy, always the last one again.\n"
+                                        "nll is summed over heads and bits; the training objective takes "
+                                        "the mean over a head's bits.\n"
+                                        "FILE: .slp replays, folders of them, or one corpus.",
                                     .entry = entries};
     int count, status;
     exphil_context *context;
@@ -97,9 +101,10 @@ int corpus_command(int argc, char **argv)
 {
     data_options data = {.if_weights = "a corpus is made of replays"};
     const char *out = NULL;
-    bool json = false;
+    bool json = false, force = false;
     const option_entry entries[] = {
         {"out", OPTION_TEXT, &out, "FILE", "the corpus to write (no default)"},
+        {"force", OPTION_FLAG, &force, NULL, "replace OUT if it is there (default: refuse)"},
         {"layout", OPTION_TEXT, &data.layout, "NAME", "melee2 (default) or exphil288"},
         {"codec", OPTION_TEXT, &data.codec, "NAME", "exphil81 (default) or exphil81-floor"},
         {"port", OPTION_INT, &data.port, "N", "take this port (default: every human player)"},
@@ -122,6 +127,7 @@ int corpus_command(int argc, char **argv)
         return 2;
     }
     if (!check_data_options(&data)) return 2;
+    if (!output_free("out", out, force)) return 1;
     if (!open_context(1, NULL, NULL, NULL, &context)) return 1;
     status = pack(context, &data, out, count, argv + 1, json);
     exphil_context_destroy(context);

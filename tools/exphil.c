@@ -31,9 +31,24 @@ static void show_help(FILE *to)
     fprintf(to, "usage: exphil COMMAND [OPTIONS] ...\n\n");
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].about);
-    fprintf(to, "\n  --version  version of the library\n\nexphil COMMAND --help tells its options. With "
+    fprintf(to, "\n  --version  version of the library, instruction set in use\n\nexphil COMMAND --help "
+                "tells its options. With "
                 "--json a command "
                 "prints one JSON object.\n");
+}
+
+/* With the instruction set that a context gets here, as EXPHIL_CPU_ISA caps it. */
+static int show_version(void)
+{
+    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_device_info device = EXPHIL_DEVICE_INFO_INIT;
+    exphil_context *context = NULL;
+    config.threads = 1;
+    bool known = exphil_context_create(&config, &context, NULL) >= 0 &&
+                 exphil_context_device(context, &device, NULL) >= 0;
+    printf("exphil %s%s%s\n", exphil_version_string(), known ? ", here " : "", known ? device.isa : "");
+    exphil_context_destroy(context);
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -43,10 +58,7 @@ int main(int argc, char **argv)
         show_help(stdout);
         return 0;
     }
-    if (argc >= 2 && strcmp(argv[1], "--version") == 0) {
-        printf("exphil %s\n", exphil_version_string());
-        return 0;
-    }
+    if (argc >= 2 && strcmp(argv[1], "--version") == 0) return show_version();
     for (size_t i = 0; argc >= 2 && i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
     if (argc >= 2) fprintf(stderr, "exphil: unknown command %s\n", argv[1]);

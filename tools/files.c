@@ -1,11 +1,14 @@
-/* Telling replays, weights and corpora apart: each begins with bytes that the others cannot begin with. */
+/* Telling replays, weights and corpora apart: each begins with bytes that the others cannot begin with. Then: what may be
+ * written where. */
 #include "files.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { LOOK = 16 };
 
@@ -60,5 +63,46 @@ bool file_wanted(const char *path, file_kind wanted, const char *hint)
     file_kind kind = file_kind_of(path);
     if (kind == wanted) return true;
     file_refuse(path, kind, hint);
+    return false;
+}
+
+/* ---- outputs ------------------------------------------------------------------------------------------- */
+
+/* May files be made in the folder of this path? */
+static bool check_folder(const char *option, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+    struct stat facts;
+    bool fine = false;
+    if (!folder) return false;
+    if (stat(folder, &facts) != 0)
+        fprintf(stderr, "exphil: --%s %s: folder %s: %s\n", option, path, folder, strerror(errno));
+    else if (!S_ISDIR(facts.st_mode))
+        fprintf(stderr, "exphil: --%s %s: %s is no folder\n", option, path, folder);
+    else if (access(folder, W_OK | X_OK) != 0)
+        fprintf(stderr, "exphil: --%s %s: folder %s: %s\n", option, path, folder, strerror(errno));
+    else
+        fine = true;
+    free(folder);
+    return fine;
+}
+
+bool output_possible(const char *option, const char *path, bool *there)
+{
+    struct stat facts;
+    *there = stat(path, &facts) == 0;
+    if (!*there || S_ISREG(facts.st_mode)) return check_folder(option, path);
+    fprintf(stderr, "exphil: --%s %s: that is %s\n", option, path,
+            S_ISDIR(facts.st_mode) ? "a folder; name a file in it" : "no regular file");
+    return false;
+}
+
+bool output_free(const char *option, const char *path, bool force)
+{
+    bool there;
+    if (!output_possible(option, path, &there)) return false;
+    if (!there || force) return true;
+    fprintf(stderr, "exphil: %s is there already: --force replaces it\n", path);
     return false;
 }

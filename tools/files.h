@@ -1,4 +1,4 @@
-/* What a file is, by its first bytes and not by its name. */
+/* What a file is, by its first bytes and not by its name; and which files may be written. */
 #ifndef EXPHIL_TOOLS_FILES_H
 #define EXPHIL_TOOLS_FILES_H
 
@@ -18,5 +18,11 @@ file_kind file_kind_of(const char *path);
 bool file_wanted(const char *path, file_kind wanted, const char *hint);
 /* Says on stderr why a file of this kind is of no use. */
 void file_refuse(const char *path, file_kind kind, const char *hint);
+
+/* May this file be made: is it absent or a regular file, in a folder that takes files? *there: it exists. Says on
+ * stderr why not, naming the option. */
+bool output_possible(const char *option, const char *path, bool *there);
+/* The same, and what is there already is replaced only by force. */
+bool output_free(const char *option, const char *path, bool force);
 
 #endif

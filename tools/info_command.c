@@ -32,6 +32,27 @@ static void print_tensors(const exphil_model *model, int64_t count)
     }
 }
 
+/* What one stream of a session takes to save; 0: no session can be made. */
+static size_t snapshot_bytes(const exphil_model *model)
+{
+    exphil_session *session = NULL;
+    size_t bytes = 0;
+    if (exphil_session_create(model, NULL, &session, NULL) >= 0) bytes = exphil_session_state_size(session);
+    exphil_session_destroy(session);
+    return bytes;
+}
+
+/* In window mode no state is carried: a session keeps the frames of the window instead. */
+static void print_state(const exphil_model *model, const exphil_model_info *info)
+{
+    printf("a stream's snapshot %zu bytes", snapshot_bytes(model));
+    if (info->mode == EXPHIL_MODE_CARRY)
+        printf(", of which recurrent state %" PRIu64 "\n", info->state_bytes);
+    else
+        printf(": the frames of a window; state inside a window %" PRIu64 ", never kept\n",
+               info->state_bytes);
+}
+
 static void show_model(const exphil_model *model, const exphil_model_info *info, bool json)
 {
     static const char *const mode[] = {"carry", "window"}, *const heads[] = {"independent", "autoregressive"};
@@ -51,6 +72,7 @@ static void show_model(const exphil_model *model, const exphil_model_info *info,
                       "trained_updates", (json_int_t)info->trained_updates, "trained_frames",
                       (json_int_t)info->trained_frames, "weights_hash", hash, "weights",
                       weights_word(info->weights), "tensors", tensors_json(model, info->tensor_count));
+        json_object_set_new(object, "snapshot_bytes", json_integer((json_int_t)snapshot_bytes(model)));
         if (calibrated) json_object_set_new(object, "calibration", comparison_json(&calibration, &spec));
         print_json(object);
         return;
@@ -59,9 +81,9 @@ static void show_model(const exphil_model *model, const exphil_model_info *info,
            info->blocks, info->hidden, heads[info->heads]);
     printf("observes %s, acts in %s, mode %s, delay %d, %d past actions as input\n", info->layout,
            info->codec, mode[info->mode], info->delay_frames, info->action_slots);
-    printf("state of a stream %" PRIu64 " bytes; trained %" PRIu64 " updates on %" PRIu64
-           " frames; weights %s\n",
-           info->state_bytes, info->trained_updates, info->trained_frames, hash);
+    print_state(model, info);
+    printf("trained %" PRIu64 " updates on %" PRIu64 " frames; weights %s\n", info->trained_updates,
+           info->trained_frames, hash);
     if (info->weights != info->type)
         printf("matrices in %s%s\n", weights_word(info->weights),
                calibrated ? ", compared" : ", not compared");
@@ -130,7 +152,10 @@ int info_command(int argc, char **argv)
         {NULL, 0, NULL, NULL, NULL}};
     const option_command command = {
         .usage = "info [--json] FILE",
-        .about = "What a file holds: weights, a corpus or a replay, told apart by their content.",
+        .about =
+            "What a file holds: weights, a corpus or a replay, told apart by their content.\n"
+            "A policy's snapshot is what exphil_session_state_size tells: all that one stream needs to go "
+            "on.",
         .entry = entries};
     int count, status;
     exphil_context *context;

@@ -188,6 +188,14 @@ static void print_agreement(const player *p, int s, const char *what)
         printf("  %10s\n", "-");
 }
 
+/* A policy that has learnt to repeat its past actions is lost when they are its own. */
+static void warn_of_copying(const player *p)
+{
+    if (p->info.action_slots <= p->info.delay_frames || 2 * p->exact[ALONE] >= p->exact[FORCED]) return;
+    printf("Left to its own past actions it agrees on less than half as many frames: it has learnt to repeat "
+           "itself.\nTrain with --no-previous-action: then it decides by what it sees of the game.\n");
+}
+
 /* Latency is that of the session that plays as live. */
 static int print_result(const player *p)
 {
@@ -209,8 +217,9 @@ static int print_result(const player *p)
     printf("%-46s %10s  %10s\n", "agreement with what was pressed", "all frames", "changes");
     print_agreement(p, FORCED, "past actions as recorded (teacher-forced)");
     print_agreement(p, ALONE, "past actions its own (as in a live game)");
-    printf("latency of a step: p50 %.1f us, p99 %.1f us, max %.1f us; deadlines missed: %" PRIu64 "\n",
-           (double)info.p50_ns / 1e3, (double)info.p99_ns / 1e3, (double)info.max_ns / 1e3, info.missed);
+    print_latency(&info);
+    printf("; max %.1f us; deadlines missed: %" PRIu64 "\n", (double)info.max_ns / 1e3, info.missed);
+    warn_of_copying(p);
     return 0;
 }
 
@@ -264,8 +273,7 @@ int play_command(int argc, char **argv)
         {"seed", OPTION_INT, &o.seed, "N", "of the drawing (default 0)"},
         {"show", OPTION_INT, &o.show, "N", "print the first N frames, teacher-forced (default 0)"},
         {"device", OPTION_TEXT, &o.device, "NAME", "cpu (default), cuda:0, auto"},
-        {"isa", OPTION_TEXT, &o.isa, "NAME",
-         "instruction set at most: ref, avx2, avx512 (default: the best)"},
+        {"isa", OPTION_TEXT, &o.isa, "NAME", ISA_HELP},
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: text)"},
         {NULL, 0, NULL, NULL, NULL},
     };

@@ -1,5 +1,6 @@
 /* `exphil plot`: training logs to one SVG picture, or with --text to a picture in letters. */
 #include "commands.h"
+#include "files.h"
 #include "options.h"
 #include "plot.h"
 
@@ -9,13 +10,24 @@
 typedef struct plot_options {
     const char *out, *field;
     int64_t smooth;
-    bool text, linear, json;
+    bool text, linear, json, force;
 } plot_options;
 
 /* Losses and rates spread over powers of ten, shares do not. */
 static bool wants_logarithm(const plot_options *o)
 {
     return !o->linear && !strstr(o->field, "accuracy") && strncmp(o->field, "exact_", 6) != 0;
+}
+
+/* A picture is drawn anew as its log grows; what is none stays unless asked. */
+static bool may_write(const plot_options *o, const char *path)
+{
+    char begin[4] = {0};
+    FILE *file = fopen(path, "rb");
+    bool drawing =
+        file && fread(begin, 1, sizeof begin, file) == sizeof begin && memcmp(begin, "<svg", 4) == 0;
+    if (file) fclose(file);
+    return output_free("out", path, o->force || drawing);
 }
 
 static bool draw(picture *p, const plot_options *o, int count, char **paths)
@@ -41,11 +53,12 @@ static bool draw(picture *p, const plot_options *o, int count, char **paths)
         return true;
     }
     (void)snprintf(name, sizeof name, "%s.svg", paths[0]);
-    if (!plot_svg(p, o->out ? o->out : name)) return false;
+    const char *out = o->out ? o->out : name;
+    if (!may_write(o, out) || !plot_svg(p, out)) return false;
     if (o->json)
-        print_json(json_pack("{s:s}", "svg", o->out ? o->out : name));
+        print_json(json_pack("{s:s}", "svg", out));
     else
-        printf("%s\n", o->out ? o->out : name);
+        printf("%s\n", out);
     return true;
 }
 
@@ -54,6 +67,7 @@ int plot_command(int argc, char **argv)
     plot_options o = {.field = "loss", .smooth = -1};
     const option_entry entries[] = {
         {"out", OPTION_TEXT, &o.out, "FILE", "the SVG to write (default: the first log's name + .svg)"},
+        {"force", OPTION_FLAG, &o.force, NULL, "replace OUT if it is no picture (default: refuse)"},
         {"field", OPTION_TEXT, &o.field, "NAME",
          "loss (default), gradient_norm, rate, frames_per_second, nll, exact_accuracy, ..."},
         {"smooth", OPTION_INT, &o.smooth, "N", "mean over 2N+1 updates (default: 1/100 of the run)"},

@@ -1,6 +1,7 @@
 /* `exphil quantize`: weights of fewer bits, and on given replays how far their decisions are from those
  * before. */
 #include "commands.h"
+#include "files.h"
 #include "options.h"
 
 #include <inttypes.h>
@@ -38,16 +39,10 @@ static bool read_type(const char *word, int32_t *type)
 static bool check_output(const quantize_options *o)
 {
     struct stat in, out;
-    if (stat(o->out, &out) != 0) return true;
-    if (stat(o->weights, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-        fprintf(stderr, "exphil: --out %s is WEIGHTS itself, which is needed again: name another file\n",
-                o->out);
-    else if (!S_ISREG(out.st_mode))
-        fprintf(stderr, "exphil: --out %s: that is no regular file\n", o->out);
-    else if (!o->force)
-        fprintf(stderr, "exphil: %s is there already: --force replaces it\n", o->out);
-    else
-        return true;
+    bool same = stat(o->out, &out) == 0 && stat(o->weights, &in) == 0 && in.st_dev == out.st_dev &&
+                in.st_ino == out.st_ino;
+    if (!same) return output_free("out", o->out, o->force);
+    fprintf(stderr, "exphil: --out %s is WEIGHTS itself, which is needed again: name another file\n", o->out);
     return false;
 }
 
@@ -161,8 +156,7 @@ int quantize_command(int argc, char **argv)
         {"batch", OPTION_INT, &o.batch, "N", "sequences at a time (default 16)"},
         {"threads", OPTION_INT, &o.threads, "N", "processor threads (default 0: one per core)"},
         {"device", OPTION_TEXT, &o.device, "NAME", "cpu (default), cuda:0, auto"},
-        {"isa", OPTION_TEXT, &o.isa, "NAME",
-         "instruction set at most: ref, avx2, avx512 (default: the best)"},
+        {"isa", OPTION_TEXT, &o.isa, "NAME", ISA_HELP},
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: a table)"},
         {NULL, 0, NULL, NULL, NULL},
     };

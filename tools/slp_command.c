@@ -1,6 +1,7 @@
 /* `exphil slp info|dump|verify`: what a replay says, its canonical bytes, and comparison with a manifest. */
 #include "slp_command.h"
 
+#include "files.h"
 #include "slp_manifest.h"
 #include "slp_report.h"
 
@@ -11,13 +12,14 @@
 static const char usage_text[] =
     "usage: exphil slp info FILE... [--json]\n"
     "       exphil slp dump FILE --what state|input|aux|items [--slot P1] [--rollback last|first|all] [--out "
-    "FILE]\n"
+    "FILE [--force]]\n"
     "       exphil slp verify MANIFEST.tsv\n"
     "\n"
     "info    what each replay is: version, stage, ports, frames, how it ends, what is odd about it.\n"
     "        With --json one JSON object a file, one a line. Names and codes of players are never shown.\n"
     "dump    canonical little-endian bytes (include/exphil/slp.h, section 5) to stdout or a file.\n"
     "        Slots are P1..P4, and P1n..P4n for Nana; items need none. Without --out: stdout.\n"
+    "        A file that is there already is replaced only with --force.\n"
     "        --rollback chooses among the simulations of a frame (default last).\n"
     "verify  reads each file of a manifest and compares; ends with 'N passed, N failed'.\n"
     "        The files lie beside the manifest; its sha256 column is checked as well.\n"
@@ -28,7 +30,7 @@ struct options {
     const char *what, *slot, *out, *rollback;
     const char **files;
     size_t file_count;
-    int json, help;
+    int json, help, force;
 };
 
 static int usage(const char *complaint, const char *about)
@@ -53,6 +55,8 @@ static int parse(int argc, char **argv, struct options *options)
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             options->json = 1;
+        } else if (strcmp(argv[i], "--force") == 0) {
+            options->force = 1;
         } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             options->help = 1;
         } else if (argv[i][0] == '-' && argv[i][1]) {
@@ -75,6 +79,15 @@ static int fail(const exphil_error *error)
     return 1;
 }
 
+static bool open_replay(exphil_context *context, const char *path, exphil_slp **slp, exphil_error *error)
+{
+    if (file_kind_of(path) != FILE_FOLDER) return exphil_slp_open(context, path, NULL, slp, error) >= 0;
+    error->status = EXPHIL_E_INVALID;
+    (void)snprintf(error->message, sizeof error->message,
+                   "\"%.150s\": this is a folder; name the replays in it, as FOLDER/*.slp does", path);
+    return false;
+}
+
 static int info_command(exphil_context *context, const struct options *options)
 {
     int refused = 0;
@@ -82,7 +95,7 @@ static int info_command(exphil_context *context, const struct options *options)
     for (size_t i = 0; i < options->file_count; i++) {
         exphil_slp *slp = NULL;
         exphil_error error = EXPHIL_ERROR_INIT;
-        if (exphil_slp_open(context, options->files[i], NULL, &slp, &error) < 0) refused = 1;
+        if (!open_replay(context, options->files[i], &slp, &error)) refused = 1;
         if (options->json)
             slp_report_json(stdout, options->files[i], slp, &error);
         else if (slp)
@@ -111,6 +124,15 @@ static int index_of(const char *name, const char *const *names, int count)
     for (int i = 0; name && i < count; i++)
         if (strcmp(name, names[i]) == 0) return i;
     return -1;
+}
+
+/* Pipes and devices take bytes as they come. */
+static bool may_write(const struct options *options)
+{
+    const char *out = options->out;
+    file_kind kind = out && strcmp(out, "-") != 0 ? file_kind_of(out) : FILE_UNREADABLE;
+    return kind == FILE_UNREADABLE || strncmp(out, "/dev/", 5) == 0 ||
+           output_free("out", out, options->force != 0);
 }
 
 static int write_bytes(const char *path, const void *data, size_t bytes)
@@ -156,6 +178,7 @@ static int dump_command(exphil_context *context, const struct options *options)
     if (kind < 0) return usage("--what must be state, input, aux or items", "");
     config.rollback = options->rollback ? index_of(options->rollback, rollbacks, 3) : 0;
     if (config.rollback < 0) return usage("--rollback must be last, first or all", "");
+    if (!may_write(options)) return 1;
     if (exphil_slp_open(context, options->files[0], &config, &slp, &error) < 0) return fail(&error);
     int result = dump_slp(slp, kind, options);
     exphil_slp_destroy(slp);

@@ -1,60 +1,26 @@
 /* `exphil train`: its options, and what can be refused before any data is read. */
+#include "files.h"
 #include "options.h"
 #include "train_run.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { ENTRIES_MOST = 96 };
 
 /* ---- the output ---------------------------------------------------------------------------------------- */
 
-/* May files be made in the folder of this path? */
-static bool check_folder(const char *option, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *folder = slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
-    struct stat facts;
-    bool fine = false;
-    if (!folder) return false;
-    if (stat(folder, &facts) != 0)
-        fprintf(stderr, "exphil: --%s %s: folder %s: %s\n", option, path, folder, strerror(errno));
-    else if (!S_ISDIR(facts.st_mode))
-        fprintf(stderr, "exphil: --%s %s: %s is no folder\n", option, path, folder);
-    else if (access(folder, W_OK | X_OK) != 0)
-        fprintf(stderr, "exphil: --%s %s: folder %s: %s\n", option, path, folder, strerror(errno));
-    else
-        fine = true;
-    free(folder);
-    return fine;
-}
-
-/* Absent, or a regular file. */
-static bool check_target(const char *option, const char *path, bool *there)
-{
-    struct stat facts;
-    *there = stat(path, &facts) == 0;
-    if (!*there || S_ISREG(facts.st_mode)) return check_folder(option, path);
-    fprintf(stderr, "exphil: --%s %s: that is %s\n", option, path,
-            S_ISDIR(facts.st_mode) ? "a folder; name a file in it" : "no regular file");
-    return false;
-}
-
 /* What earlier runs left is gone on with, or replaced, only when asked. */
 static bool check_output(const train_options *o)
 {
     char checkpoint[4096];
-    bool weights, earlier, log;
+    bool weights, earlier;
     if (snprintf(checkpoint, sizeof checkpoint, "%s.optimizer", o->out) >= (int)sizeof checkpoint) {
         fprintf(stderr, "exphil: --out: the path is too long\n");
         return false;
     }
-    if (!check_target("out", o->out, &weights) || !check_target("out", checkpoint, &earlier)) return false;
-    if (o->log && strcmp(o->log, "/dev/stderr") != 0 && !check_target("log", o->log, &log)) return false;
+    if (!output_possible("out", o->out, &weights) || !output_possible("out", checkpoint, &earlier))
+        return false;
     if (o->resume && !earlier)
         fprintf(stderr, "exphil: --resume: there is no checkpoint %s\n", checkpoint);
     else if ((weights || earlier) && !o->resume && !o->force)
@@ -62,7 +28,8 @@ static bool check_output(const train_options *o)
                 "exphil: %s is there already: --resume goes on from its checkpoint, --force replaces it\n",
                 weights ? o->out : checkpoint);
     else
-        return true;
+        return !o->log || strcmp(o->log, "/dev/stderr") == 0 ||
+               output_free("log", o->log, o->force || o->resume);
     return false;
 }
 
@@ -115,6 +82,58 @@ static bool check_counts(const option_command *command, const train_options *o)
     return false;
 }
 
+/* Words that stand for a number: names[i] is values[i]. */
+typedef struct choice {
+    const char *option, *text;
+    int32_t *value;
+    const char *names[3];
+    int32_t values[3];
+} choice;
+
+static bool read_choice(const choice *c)
+{
+    int count = c->names[2] ? 3 : 2;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(c->text, c->names[i]) != 0) continue;
+        *c->value = c->values[i];
+        return true;
+    }
+    fprintf(stderr, "exphil: --%s wants %s%s%s or %s, not %s\n", c->option, c->names[0],
+            count == 3 ? ", " : "", count == 3 ? c->names[1] : "", c->names[count - 1], c->text);
+    return false;
+}
+
+static bool read_choices(train_options *o)
+{
+    const choice choices[] = {
+        {"split", o->split, &o->chosen.split, {"game", "time"}, {EXPHIL_SPLIT_GAME, EXPHIL_SPLIT_TIME}},
+        {"heads",
+         o->heads,
+         &o->chosen.heads,
+         {"independent", "autoregressive"},
+         {EXPHIL_HEADS_INDEPENDENT, EXPHIL_HEADS_AUTOREGRESSIVE}},
+        {"mode", o->mode, &o->chosen.mode, {"carry", "window"}, {EXPHIL_MODE_CARRY, EXPHIL_MODE_WINDOW}},
+        {"schedule",
+         o->schedule,
+         &o->chosen.schedule,
+         {"constant", "cosine", "restarts"},
+         {EXPHIL_SCHEDULE_CONSTANT, EXPHIL_SCHEDULE_COSINE, EXPHIL_SCHEDULE_RESTARTS}},
+        {"activations",
+         o->activations,
+         &o->chosen.activations,
+         {"f32", "bf16"},
+         {EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16}},
+        {"fake-quantize",
+         o->fake_quantize,
+         &o->chosen.fake_quantize,
+         {"int8", "bf16"},
+         {EXPHIL_TYPE_I8, EXPHIL_TYPE_BF16}},
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
+        if (choices[i].text && !read_choice(&choices[i])) return false;
+    return true;
+}
+
 int train_command(int argc, char **argv)
 {
     train_options o = {.out = "policy.safetensors",
@@ -136,7 +155,8 @@ int train_command(int argc, char **argv)
         {"codec", OPTION_TEXT, &o.data.codec, "NAME", "exphil81 (default) or exphil81-floor"},
         {"port", OPTION_INT, &o.data.port, "N", "imitate this port (default: every human player)"},
         {"opponent", OPTION_INT, &o.data.opponent, "N", "the other port (default: the first other player)"},
-        {"character", OPTION_TEXT, &o.data.character, "NAME", "imitate only this character (default: any)"},
+        {"character", OPTION_TEXT, &o.data.character, "NAME",
+         "imitate only this character, each human who plays it (default: any)"},
         {"first", OPTION_INT, &o.data.first, "FRAME", "first game frame to use (default 0)"},
         {"last", OPTION_INT, &o.data.last, "FRAME", "last game frame to use (default: all)"},
         {"held-out", OPTION_NUMBER, &o.held_out, "SHARE", "part kept for evaluation (default 0: none)"},
@@ -168,7 +188,8 @@ int train_command(int argc, char **argv)
          "window mode: loss on the last frame only (default: on all)"},
         {"accumulate", OPTION_INT, &o.accumulate, "N", "batches per update (default 1)"},
         {"checkpoint-blocks", OPTION_INT, &o.checkpoint_blocks, "N",
-         "recompute activations of every N blocks: same result, less memory (default 0: keep them)"},
+         "recompute activations N blocks at a time, same result: 1 saves most memory, all of them none "
+         "(default 0: keep them)"},
         {"activations", OPTION_TEXT, &o.activations, "TYPE",
          "how they are kept for gradients: f32 (default), or bf16 in half the memory"},
         {"fake-quantize", OPTION_TEXT, &o.fake_quantize, "TYPE",
@@ -190,17 +211,18 @@ int train_command(int argc, char **argv)
         {"out", OPTION_TEXT, &o.out, "FILE",
          "weights (default policy.safetensors); FILE.optimizer: the checkpoint"},
         {"resume", OPTION_FLAG, &o.resume, NULL, "go on from OUT.optimizer (default: begin anew)"},
-        {"force", OPTION_FLAG, &o.force, NULL, "replace OUT if it is there (default: refuse)"},
-        {"log", OPTION_TEXT, &o.log, "FILE", "one JSON object per line, for exphil plot (default: none)"},
+        {"force", OPTION_FLAG, &o.force, NULL, "replace OUT and LOG if they are there (default: refuse)"},
+        {"log", OPTION_TEXT, &o.log, "FILE",
+         "one JSON object per line, for exphil plot; --resume adds to it (default: none)"},
         {"log-every", OPTION_INT, &o.log_every, "N", "updates between lines (default 1)"},
         {"eval-every", OPTION_INT, &o.eval_every, "N",
          "updates between held-out scores (default 0: at the end)"},
         {"save-every", OPTION_INT, &o.save_every, "N", "updates between checkpoints (default 0: at the end)"},
         {"threads", OPTION_INT, &o.threads, "N", "processor threads (default 0: one per core)"},
         {"device", OPTION_TEXT, &o.device, "NAME", "cpu (default), cuda:0, auto"},
-        {"isa", OPTION_TEXT, &o.isa, "NAME",
-         "instruction set at most: ref, avx2, avx512 (default: the best)"},
-        {"quiet", OPTION_FLAG, &o.quiet, NULL, "no progress (default: shown, unless --json)"},
+        {"isa", OPTION_TEXT, &o.isa, "NAME", ISA_HELP},
+        {"quiet", OPTION_FLAG, &o.quiet, NULL,
+         "no progress, no lines about the data (default: shown; --json: no progress)"},
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object at the end (default: a table)"},
         {NULL, 0, NULL, NULL, NULL},
     };
@@ -208,8 +230,12 @@ int train_command(int argc, char **argv)
     bool given[ENTRIES_MOST] = {false};
     const option_command command = {
         .usage = "train [OPTIONS] FILE...",
-        .about = "Trains a policy by behaviour cloning. FILE: .slp replays, folders of them, or one corpus.\n"
-                 "Ctrl-C saves a checkpoint and ends with status 130; --resume goes on to the last bit.",
+        .about =
+            "Trains a policy by behaviour cloning. FILE: .slp replays, folders of them, or one corpus.\n"
+            "Ctrl-C saves a checkpoint and ends with status 130; --resume goes on to the last bit.\n"
+            "At the end it scores: nll is the plain loss, summed over heads and bits; the training objective "
+            "is what\nwas minimised: the mean over a head's bits, with --smoothing, --focal and "
+            "--button-weight.",
         .entry = entries,
         .given = given};
     int count, status;
@@ -218,7 +244,10 @@ int train_command(int argc, char **argv)
         fprintf(stderr, "exphil: train wants files; see exphil train --help\n");
         return 2;
     }
-    if (!check_counts(&command, &o) || !check_data_options(&o.data) || !check_init(&command, &o)) return 2;
+    if (!check_counts(&command, &o) || !read_choices(&o) || !check_data_options(&o.data) ||
+        !check_init(&command, &o))
+        return 2;
     if (!check_output(&o)) return 1;
+    o.data.quiet = o.quiet;
     return train_run(&o, count, argv + 1);
 }

@@ -4,24 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static int32_t choose(const char *text, const char *const *names, int32_t count)
-{
-    for (int32_t i = 0; i < count; i++)
-        if (strcmp(text, names[i]) == 0) return i;
-    return -1;
-}
-
-static bool set_choice(const char *option, const char *text, const char *a, const char *b, const char *c,
-                       int32_t *value)
-{
-    const char *const names[] = {a, b, c ? c : a};
-    *value = choose(text, names, 3);
-    if (*value >= 0) return true;
-    fprintf(stderr, "exphil: --%s wants %s, %s%s%s, not %s\n", option, a, b, c ? ", " : "", c ? c : "", text);
-    return false;
-}
-
-static bool fill_model_config(train_state *r, exphil_model_config *config)
+static void fill_model_config(const train_state *r, exphil_model_config *config)
 {
     const train_options *o = r->options;
     *config = (exphil_model_config)EXPHIL_MODEL_CONFIG_INIT;
@@ -34,8 +17,8 @@ static bool fill_model_config(train_state *r, exphil_model_config *config)
     config->window_frames = o->window;
     config->delay_frames = (int32_t)o->delay;
     config->no_previous_action = o->no_previous;
-    return set_choice("mode", o->mode, "carry", "window", NULL, &config->mode) &&
-           set_choice("heads", o->heads, "independent", "autoregressive", NULL, &config->heads);
+    config->mode = o->chosen.mode;
+    config->heads = o->chosen.heads;
 }
 
 static bool make_model(train_state *r)
@@ -43,7 +26,7 @@ static bool make_model(train_state *r)
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_model_config config;
     if (r->model) return true;
-    if (!fill_model_config(r, &config)) return false;
+    fill_model_config(r, &config);
     if (exphil_model_create(r->context, &config, &r->model, &error) >= 0) return true;
     return complain("model", &error) == 0;
 }
@@ -89,9 +72,8 @@ static bool split_data(train_state *r)
     }
     config.held_out = r->options->held_out;
     config.seed = (uint64_t)r->options->seed;
-    if (!set_choice("split", r->options->split, "game", "time", NULL, &config.by) ||
-        !check_games(r, config.by))
-        return false;
+    config.by = r->options->chosen.split;
+    if (!check_games(r, config.by)) return false;
     if (exphil_dataset_split(r->all, &config, &r->train, &r->held, &error) >= 0) return true;
     return complain("split", &error) == 0;
 }
@@ -163,10 +145,33 @@ static bool make_optimizer(train_state *r)
     config.warmup_updates = o->warmup;
     config.total_updates = r->updates;
     config.restart_updates = o->restart;
-    if (!set_choice("schedule", o->schedule, "constant", "cosine", "restarts", &config.schedule))
-        return false;
+    config.schedule = o->chosen.schedule;
     if (exphil_optimizer_create(r->model, &config, &r->optimizer, &error) >= 0) return true;
     return complain("optimizer", &error) == 0;
+}
+
+/* What the library's words about a checkpoint mean for the command line. Types are numbers there. */
+static bool explain_resume(const train_state *r, const exphil_error *error)
+{
+    static const char *const typed[][2] = {{"fake_quantize", "fake-quantize"},
+                                           {"activations", "activations"}};
+    int before, now;
+    for (int i = 0; i < 2; i++) {
+        const char *at = strstr(error->message, typed[i][0]);
+        if (!at || sscanf(at, "%*s %d, this run has %d", &before, &now) != 2) continue;
+        const char *none = i == 0 ? "off" : "f32";
+        fprintf(stderr, "exphil: --%s: the checkpoint was made with it %s, here it is %s\n", typed[i][1],
+                before ? weights_word(before) : none, now ? weights_word(now) : none);
+        return false;
+    }
+    complain(r->options->out, error);
+    if (error->status == EXPHIL_E_MISMATCH)
+        fprintf(
+            stderr,
+            "exphil: --resume goes on with the run as it was planned; --init %s --out OTHER starts a new one "
+            "from its weights\n",
+            r->options->out);
+    return false;
 }
 
 static bool make_trainer(train_state *r)
@@ -183,27 +188,31 @@ static bool make_trainer(train_state *r)
     }
     config.losses = r->losses;
     config.accumulate = o->accumulate;
-    if (!set_choice("activations", o->activations, "f32", "bf16", NULL, &config.activations)) return false;
-    if (config.activations) config.activations = EXPHIL_TYPE_BF16;
+    config.activations = o->chosen.activations;
+    config.fake_quantize = o->chosen.fake_quantize;
     config.checkpoint_blocks = (int32_t)o->checkpoint_blocks;
-    if (o->fake_quantize) {
-        if (!set_choice("fake-quantize", o->fake_quantize, "bf16", "int8", NULL, &config.fake_quantize))
-            return false;
-        config.fake_quantize += EXPHIL_TYPE_BF16; /* and EXPHIL_TYPE_I8 behind it */
-    }
     if (exphil_trainer_create(r->model, r->optimizer, r->prefetcher, &config, &r->trainer, &error) < 0)
         return complain("trainer", &error) == 0;
-    if (o->resume && exphil_trainer_resume(r->trainer, o->out, &error) < 0)
-        return complain(o->out, &error) == 0;
+    if (o->resume && exphil_trainer_resume(r->trainer, o->out, &error) < 0) return explain_resume(r, &error);
     exphil_optimizer_info info = EXPHIL_OPTIMIZER_INFO_INIT;
     if (exphil_optimizer_query(r->optimizer, &info, &error) < 0) return complain("optimizer", &error) == 0;
     r->done = info.updates;
     return true;
 }
 
+uint64_t train_memory(const train_state *r)
+{
+    exphil_memory_info info = EXPHIL_MEMORY_INFO_INIT;
+    if (exphil_context_memory(r->context, &info, NULL) < 0) return 0;
+    return info.host_used_bytes + info.device_used_bytes;
+}
+
 bool train_make(train_state *r, int count, char **paths, exphil_cancel_fn cancel)
 {
     const train_options *o = r->options;
-    return open_context(o->threads, o->device, o->isa, cancel, &r->context) && load_data(r, count, paths) &&
-           split_data(r) && make_model(r) && make_prefetcher(r) && make_optimizer(r) && make_trainer(r);
+    if (!open_context(o->threads, o->device, o->isa, cancel, &r->context) || !load_data(r, count, paths) ||
+        !split_data(r) || !make_model(r))
+        return false;
+    r->memory = train_memory(r);
+    return make_prefetcher(r) && make_optimizer(r) && make_trainer(r);
 }

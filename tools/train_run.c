@@ -158,6 +158,7 @@ static bool loop(train_state *r)
             return false;
         }
     }
+    r->memory = train_memory(r) - r->memory;
     if (!save(r)) return false;
     if (interrupted)
         fprintf(stderr,
@@ -182,12 +183,16 @@ static bool finish(train_state *r)
                                    info.blocks, "parameters", (json_int_t)info.parameter_count, "updates",
                                    (json_int_t)r->done, "loss", r->loss, "frames_per_second",
                                    r->frames_per_second, "train", report_json(&train, &r->spec));
+        json_object_set_new(object, "trainer_bytes", json_integer((json_int_t)r->memory));
         if (r->held) json_object_set_new(object, "held_out", report_json(&held, &r->spec));
         print_json(object);
         return true;
     }
-    printf("%s: %s, %" PRId64 " parameters, %" PRId64 " updates\n\non the training data\n", r->options->out,
-           info.blocks, info.parameter_count, r->done);
+    printf("%s: %s, %" PRId64 " parameters, %" PRId64 " updates\n", r->options->out, info.blocks,
+           info.parameter_count, r->done);
+    printf("the trainer took %.1f MB: weights, moments, gradients, activations, batches\n\non the training "
+           "data\n",
+           (double)r->memory / 1e6);
     print_report(&train, &r->spec);
     if (r->held) printf("\nheld out\n");
     if (r->held) print_report(&held, &r->spec);

@@ -16,6 +16,9 @@ typedef struct train_options {
     int64_t log_every, eval_every, save_every, head_width, hidden, window, attention_window, stride;
     double rate, decay, clip, ema, low_ratio, held_out, smoothing, focal, button_weight;
     bool json, resume, force, no_previous, last_only, quiet;
+    struct {
+        int32_t split, heads, mode, schedule, activations, fake_quantize;
+    } chosen; /* what the words above stand for: EXPHIL_..., read_choices */
 } train_options;
 
 /* Everything a run holds. */
@@ -33,11 +36,14 @@ typedef struct train_state {
     float positive[32];
     int64_t updates, done, frames, batch;
     double loss, frames_per_second;
+    uint64_t memory; /* of the context before the trainer and its batches were made; then: what they took */
     FILE *log;
 } train_state;
 
 /* Data, model, optimizer and trainer (train_make.c); says why not and returns false. */
 bool train_make(train_state *r, int count, char **paths, exphil_cancel_fn cancel);
+/* Bytes that the context's objects take now, on host and device. */
+uint64_t train_memory(const train_state *r);
 /* Returns the exit status. */
 int train_run(const train_options *options, int count, char **paths);
 

@@ -35,6 +35,13 @@ expect 1 "that is a folder" train $small --out both a.slp
 expect 1 "there is no checkpoint" train $small --resume --out p a.slp
 grep -q "frames in" err && complain "the data were read before the output was looked at"
 
+# words that are no choice are refused before anything is looked at, as usage
+for option in "--activations fp8" "--fake-quantize int4" "--mode x" "--heads x" "--schedule x" "--split x"; do
+  expect 2 "not ${option#* }" train $small $option --updates 1 --out none/x none.slp
+done
+expect 2 "--fake-quantize wants int8 or bf16, not int4" train $small --fake-quantize int4 --out v a.slp
+expect 2 "--schedule wants constant, cosine or restarts" train $small --schedule x --out v a.slp
+
 # little data: at least 300 updates, as many lanes as the data fill
 expect 0 "300 updates, 300.0 passes over 300 frames, 5 sequences" train $small --out p --log log a.slp
 expect 0 "do not fill a batch" train $small --updates 1 --batch 16 --out q a.slp
@@ -47,7 +54,40 @@ expect 1 "--force replaces it" train $small --updates 1 --out p a.slp
 grep -q -- --resume err || complain "--resume is not named"
 cmp -s p before || complain "weights were replaced unasked"
 expect 0 "1 updates" train $small --updates 1 --force --out q a.slp
+cp log before
+expect 1 "log is there already" train $small --updates 1 --out r --log log a.slp
+expect 1 "a.slp is there already: --force replaces it" drill --out a.slp --frames 300
+expect 1 "p is there already: --force replaces it" corpus --port 1 --out p a.slp
+expect 1 "p is there already: --force replaces it" plot log --out p
+expect 1 "p is there already: --force replaces it" slp dump a.slp --what state --slot P1 --out p
+cmp -s log before || complain "a log was replaced unasked"
+cp a.slp there.slp
+expect 0 "423 frames" drill --force --out there.slp --frames 300 --seed 7
+cmp -s a.slp there.slp && complain "drill --force replaced nothing"
+expect 0 "300 frames" corpus --force --port 1 --out there.slp a.slp
+"$exphil" slp dump a.slp --what state --slot P1 --out there.slp --force || complain "slp dump --force failed"
+expect 0 "there.svg" plot log --out there.svg
+expect 0 "there.svg" plot log --out there.svg
 expect 2 "go on, or begin anew" train $small --resume --force --out q a.slp
+
+# what a checkpoint does not allow is said in the words of the options, with a way on
+expect 0 "the trainer took" train $small --updates 4 --out run a.slp
+expect 1 "--init run --out OTHER" train $small --updates 6 --resume --out run a.slp
+expect 1 "--fake-quantize: the checkpoint was made with it off, here it is int8" \
+  train $small --updates 4 --fake-quantize int8 --resume --out run a.slp
+expect 1 "--activations: the checkpoint was made with it f32, here it is bf16" \
+  train $small --updates 4 --activations bf16 --resume --out run a.slp
+expect 0 "on: gru" train --port 1 --init run --updates 2 --out on a.slp
+expect 0 '"trainer_bytes":' train --port 1 --init run --updates 2 --force --json --out on a.slp
+
+# the fewer blocks at a time, the less memory; as many as there are save nothing
+took() {
+  "$exphil" train --port 1 --blocks "gru*4" --hidden 8 --updates 1 --force --json --quiet --checkpoint-blocks $1 --out took a.slp |
+    sed 's/.*"trainer_bytes":\([0-9]*\).*/\1/'
+}
+all=$(took 0) one=$(took 1) two=$(took 2) four=$(took 4)
+[ "$one" -lt "$two" ] && [ "$two" -lt "$all" ] && [ "$four" -eq "$all" ] ||
+  complain "--checkpoint-blocks 1, 2, 4 and none took $one, $two, $four, $all bytes"
 
 # weights to start from say what the model and the data are
 for option in "--hidden 8" "--blocks gru" "--heads independent" "--delay 0" "--mode carry" "--window 60" \
@@ -76,6 +116,21 @@ expect 1 "these are weights" train --out v p
 expect 1 "neither weights, corpus nor replay" train --out v nothing.slp
 expect 1 "neither weights, corpus nor replay" info nothing.slp
 expect 1 "the weights are p" info p.optimizer
+mkdir mixed
+cp a.slp mixed/1.slp
+cp a.slp mixed/3.slp
+echo nothing >mixed/2.slp
+expect 0 "altogether 600 frames in 2 episodes of 2 replays; 1 left out" train $small --updates 1 --out mix mixed
+grep -qE '^left out: mixed/2.slp: not a replay' err || complain "who is left out, and why?"
+expect 1 "left out: mixed/1.slp: no human player fits port 3" train --port 3 --out v mixed
+grep -q EXPHIL_E err && complain "what is left out looks like an error"
+expect 0 "not better" train $small --updates 1 --quiet --force --out mix mixed
+[ "$(cat err)" = "left out: mixed/2.slp: not a replay: byte 0x6e at offset 0, expected 0x7b
+altogether 600 frames in 2 episodes of 2 replays; 1 left out" ] || complain "--quiet says: $(cat err)"
+expect 0 "not better" train $small --updates 1 --quiet --force --out mix both
+[ -s err ] && complain "--quiet says: $(cat err)"
+expect 1 "this is a folder; name the replays in it" slp info mixed
+expect 1 '"readable":false' slp info mixed --json
 expect 1 "no .slp in empty" train --out v empty
 expect 2 "captain_falcon" train --character foxx --out v a.slp
 expect 1 "--split time holds out its end" train --held-out 0.2 --port 1 --out v a.slp
@@ -85,7 +140,7 @@ expect 2 "--type wants int8 or bf16, not int4" quantize --type int4 --out q8 p
 expect 2 "--out FILE" quantize p
 expect 1 "is WEIGHTS itself" quantize --force --out p p
 expect 1 "--force replaces it" quantize --out t p
-expect 1 "that is no regular file" quantize --out both p
+expect 1 "that is a folder; name a file in it" quantize --out both p
 expect 2 "0 to 1" quantize --least 99.5 --out q8 p packed
 expect 2 "no replays or corpus" quantize --least 0.5 --out q8 p
 expect 2 "--batch" quantize --batch -1 --out q8 p packed
@@ -100,7 +155,6 @@ expect 1 "train the model it was made of" train --init q8 --port 1 --updates 1 -
 expect 1 "this is a replay; quantize wants WEIGHTS first" quantize --out v a.slp p
 expect 1 "these are weights; WEIGHTS comes first" quantize --out v p p
 expect 1 "neither weights, corpus nor replay" quantize --out v nothing.slp
-expect 1 "--fake-quantize wants bf16, int8" train $small --fake-quantize int4 --updates 1 --out v a.slp
 [ -e v ] && complain "a refused quantize wrote a file"
 
 # play: who is there, and both agreements
@@ -109,6 +163,21 @@ expect 1 "no player at --opponent 4" play p a.slp --opponent 4
 expect 0 "past actions its own" play p a.slp
 grep -q "past actions as recorded" out || complain "play does not tell the teacher-forced agreement"
 expect 0 '"alone_exact_agreement":' play p a.slp --json
+expect 0 "latency of a step: p50 <= " play p a.slp
+expect 0 "latency of a step: p50 <= " drill p --frames 60
+
+# a policy that repeats its past actions is told from one that decides: three updates teach the first, if anything
+expect 0 "" train --port 1 --blocks "attention*2" --hidden 64 --updates 3 --out copies a.slp
+expect 0 "Train with --no-previous-action" play copies a.slp
+expect 0 "" train --port 1 --blocks "attention*2" --hidden 64 --updates 3 --no-previous-action --out decides a.slp
+expect 0 "deadlines missed" play decides a.slp
+grep -q "no-previous-action" out && complain "a policy without past actions is said to repeat them"
+
+# what a stream takes: the state is part of a snapshot, and in window mode there is none
+expect 0 "of which recurrent state 32" info p
+expect 0 '"snapshot_bytes":' info p --json
+expect 0 "" train --port 1 --blocks attention --hidden 8 --mode window --window 9 --updates 1 --out windows a.slp
+expect 0 "never kept" info windows
 
 # plot: flat curves, shares, unknown fields
 for i in 1 2 3; do echo "{\"kind\":\"held_out\",\"update\":$i,\"exact_accuracy\":1,\"loss\":2.5,\"nought\":0}"; done >flat

@@ -38,6 +38,14 @@ commands=$("$exphil" --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p')
 [ "$(echo "$commands" | wc -w)" -ge 8 ] || complain "--help names only: $commands"
 expect 0 "$exphil" --version
 grep -qE '^exphil [0-9]+\.[0-9]+\.[0-9]+' out || complain "--version says $(cat out)"
+here=$(sed -n 's/.*, here \([a-z0-9]*\)$/\1/p' out)
+[ -n "$here" ] || complain "--version does not tell the instruction set in use: $(cat out)"
+expect 0 env EXPHIL_CPU_ISA=ref "$exphil" --version
+grep -q ', here ref$' out || complain "--version says $(cat out)"
+for command in train eval play quantize; do
+  expect 0 "$exphil" $command --help
+  for isa in ref avx2 avx2vnni avx512 avx512vnni avx512bf16; do grep -q "$isa" out || complain "$command --help lacks $isa"; done
+done
 expect 2 "$exphil"
 expect 2 "$exphil" nonsense
 for command in $commands; do
