@@ -430,7 +430,9 @@ typedef struct exphil_model_info {
     int64_t float_count, id_count, head_count, logit_count;
     int64_t hidden;
     int64_t window_frames;              /* 0 in EXPHIL_MODE_CARRY */
-    uint64_t state_bytes;               /* recurrent state of one stream */
+    uint64_t state_bytes;               /* CARRY: recurrent state of one stream, as training and play carry it. WINDOW:
+                                           state inside one window, which nobody keeps. A stream's snapshot, which holds
+                                           the state or the window's frames, is exphil_session_state_size */
     uint64_t trained_updates, trained_frames; /* how much training the weights have seen */
     int32_t delay_frames;
     int32_t action_slots;               /* past actions that are inputs: d or d + 1 */
@@ -480,7 +482,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_from_dlpack(exphil
                                                                           exphil_error *error);
 /* A new model that computes with weights of fewer bits: EXPHIL_TYPE_BF16 (inputs of a matrix are rounded to it too), or
  * EXPHIL_TYPE_I8: one scale per output row, inputs rounded to 255 levels of the largest of the frame, exact sums. It plays,
- * saves (about half or a quarter of the file) and loads like any other. Rounded are the matrices of the blocks, recurrent ones
+ * saves (about half, or a quarter to a third, of the file) and loads like any other. Rounded are the matrices of the blocks, recurrent ones
  * too, and to BF16 in either case input.weight and heads.trunk.weight, on which the actions depend most. All else stays F32:
  * biases, norms, convolutions, scans, tables of ids, heads.past, heads.logits, heads.embed. Tensors are told as F32, exactly as
  * rounded. The weights do not change any more: setting tensors and quantising again are EXPHIL_E_STATE, training is
@@ -785,8 +787,9 @@ typedef struct exphil_trainer_config {
     int32_t fake_quantize;              /* EXPHIL_TYPE_I8 or BF16: forward, and gradients of what lies below, with
                                            weights rounded as quantize would; gradients go straight through to the
                                            weights as they are (Bengio et al. 2013). Activations stay F32. 0: not */
-    int32_t checkpoint_blocks;          /* recompute activations of every n blocks in backward (the same bits in less
-                                           memory); 0 = keep all */
+    int32_t checkpoint_blocks;          /* recompute activations in backward, n blocks at a time (the same bits in less
+                                           memory): 1 takes the least, larger n more, the number of blocks or more saves
+                                           nothing; 0 = keep all */
 } exphil_trainer_config;                /* this release: precision 0, else EXPHIL_E_UNSUPPORTED */
 #define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0 }
 
@@ -941,8 +944,9 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_reset(exphil_session *s
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_override(exphil_session *session, int64_t stream,
                                                                   const int32_t *action);
 
-/* All that a step depends on, of one stream, as one flat block: recurrent state, queue, random stream. Good for any
- * session on the same weights and configuration, in any process of this library version, else EXPHIL_E_MISMATCH. */
+/* All that a step depends on, of one stream, as one flat block: recurrent state (WINDOW: the frames of the window), queue,
+ * random stream, latest logits. Good for any session on the same weights and configuration, in any process of this library
+ * version, else EXPHIL_E_MISMATCH. */
 EXPHIL_API size_t exphil_session_state_size(const exphil_session *session);
 /* Hot. size_bytes must be exphil_session_state_size. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_state_save(const exphil_session *session, int64_t stream,
@@ -956,10 +960,11 @@ typedef struct exphil_session_info {
     uint64_t steps;
     uint64_t missed;                    /* steps over deadline_ns */
     uint64_t latency[EXPHIL_LATENCY_BUCKETS]; /* steps with 2^(i/2) <= nanoseconds / 64 < 2^((i+1)/2); ends collect the rest */
-    int64_t last_ns, max_ns, p50_ns, p99_ns; /* p*: upper edge of the bucket */
+    int64_t last_ns, max_ns, p50_ns, p99_ns; /* last, max: exact. p*: upper edge of the bucket, an upper bound that lies
+                                           within a factor of sqrt(2) */
     int64_t streams;
     int64_t float_count, id_count, head_count, logit_count;
-    uint64_t state_bytes;
+    uint64_t state_bytes;               /* exphil_session_state_size */
 } exphil_session_info;
 #define EXPHIL_SESSION_INFO_INIT { sizeof(exphil_session_info), 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_query(const exphil_session *session, exphil_session_info *info,
