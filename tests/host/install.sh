@@ -45,6 +45,15 @@ for file in include/exphil/exphil.h include/exphil/slp.h '*/libexphil.a' '*/libe
   '*/pkgconfig/exphil.pc' '*/cmake/exphil/exphilConfig.cmake' '*/cmake/exphil/exphilConfigVersion.cmake' '*/LICENSE'; do
   find "$prefix" -path "$prefix/$file" | grep -q . || { echo "$file is not installed"; exit 1; }
 done
+# Links between what is installed as documentation hold; the headers lie elsewhere.
+share=$(dirname "$(find "$prefix" -name README.md)")
+for file in "$share"/*.md "$share"/doc/*.md; do
+  sed -n 's/](/\n](/gp' "$file" | sed -n 's/^](\([^)#]*\).*/\1/p' | grep -vE '^(https?:|include/)' >"$work/links" || true
+  while read -r link; do
+    [ -e "$(dirname "$file")/$link" ] || { echo "$file: $link is not installed"; exit 1; }
+  done <"$work/links"
+done
+[ -e "$share/examples/minimal.c" ] || { echo "the example is not installed"; exit 1; }
 if [ -e "$build/bin/exphil" ]; then
   "$prefix/bin/exphil" --version
   "$prefix/bin/exphil" slp --help >"$work/help"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The example in README.md is examples/minimal.c, has the promised size, compiles as it stands and runs on weights that
-# the program has trained. usage: readme.sh source-dir build-dir compiler
+# the program has trained. Every command and option that it names is one. usage: readme.sh source-dir build-dir compiler
 set -eu
 source=$1 build=$2 cc=$3
 folder=$(mktemp -d)
@@ -16,4 +16,17 @@ lines=$(sed -n '/^int main/,$p' "$folder/readme.c" | grep -vc '^[{}]$')
 [ "$(grep -c buttons "$folder/out")" -eq 60 ]
 "$folder/minimal" "$folder/none.safetensors" 2>"$folder/error" && exit 1
 grep -q EXPHIL_E_IO "$folder/error"
+# Lines and spans that begin with a command of the program: "exphil train --out ...", `quantize --type bf16`.
+commands=$("$build/bin/exphil" --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' | paste -sd '|')
+{
+  grep -E '^    exphil ' "$source/README.md" | sed 's/^ *exphil //; s/   .*//'
+  sed '/^```/,/^```/d' "$source/README.md" | tr '\n' ' ' | grep -oE '`[^`]+`' | tr -d '`' | sed 's/^exphil //' | grep -E "^($commands) "
+} >"$folder/named"
+[ "$(wc -l <"$folder/named")" -ge 10 ]
+while read -r command rest; do
+  "$build/bin/exphil" "$command" --help >"$folder/help"
+  for word in $rest; do
+    case $word in --*) grep -q -- " $word\b" "$folder/help" || { echo "README: exphil $command has no $word"; exit 1; } ;; esac
+  done
+done <"$folder/named"
 echo "the README's example: $lines lines, runs"
