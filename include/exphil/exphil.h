@@ -539,15 +539,17 @@ typedef struct exphil_dataset_config {
  * frame t acts (the end of frame t-1) and the action that acts in frame t: with a delay too, the library shifts. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_create(exphil_context *context, const exphil_dataset_config *config,
                                                                 exphil_dataset **dataset, exphil_error *error);
-/* Opens a corpus file that exphil_dataset_save wrote; it is mapped, and stays so while any dataset uses it: do not
- * shorten it meanwhile. A torn tail costs the episodes that are not whole: see exphil_dataset_info.recovered. Opening
+/* Opens a corpus file that exphil_dataset_save wrote; it is mapped, and stays so while any dataset uses it. Nobody may
+ * write to it meanwhile (a save to the same path is no write: it puts a new file there): shortened, the process ends at
+ * the next look; changed after the check, rows are used as they are then, and EXPHIL_E_FORMAT where ids or actions do not
+ * exist. A torn tail costs the episodes that are not whole: see exphil_dataset_info.recovered. Opening
  * reads little: rows are checked in pieces when they are first used, and damage found then is EXPHIL_E_FORMAT with the
  * byte offset from exphil_dataset_frame, exphil_prefetcher_next or whatever needed them. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_open(exphil_context *context, const char *path,
                                                               exphil_dataset **dataset, exphil_error *error);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_save(const exphil_dataset *dataset, const char *path,
                                                               exphil_error *error);
-/* Checks all rows now, on all workers. EXPHIL_E_FORMAT names the first damaged place. */
+/* Checks all rows now, on all workers. EXPHIL_E_FORMAT names the first damaged place; EXPHIL_E_CANCELLED by the hook. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_verify(const exphil_dataset *dataset, exphil_error *error);
 EXPHIL_API void exphil_dataset_destroy(exphil_dataset *dataset);
 

@@ -161,6 +161,13 @@ xph_isa xph_context_isa(const exphil_context *context);
 typedef uint32_t xph_fpu;
 xph_fpu xph_fpu_push(void);
 void xph_fpu_pop(xph_fpu saved);
+static inline void xph_fpu_leave(const xph_fpu *saved)
+{
+    xph_fpu_pop(*saved);
+}
+/* First in a function: the library's mode until it returns, however it does. Numbers of files and hosts are looked at and
+ * converted there, and a signalling NaN must raise nothing where the host has unmasked an exception. */
+#define XPH_OWN_FPU __attribute__((cleanup(xph_fpu_leave), unused)) xph_fpu xph_fpu_saved = xph_fpu_push()
 
 int64_t xph_clock_ns(void);               /* monotonic */
 

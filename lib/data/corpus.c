@@ -411,6 +411,7 @@ exphil_status xph_corpus_open(exphil_context *context, xph_file_data *file, cons
 exphil_status exphil_dataset_open(exphil_context *context, const char *path, exphil_dataset **dataset,
                                   exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_context_check(context, error));
     if (!dataset) return xph_fail(error, EXPHIL_E_INVALID, "dataset is NULL");
     xph_file_data file = {.context = context};

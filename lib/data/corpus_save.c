@@ -180,9 +180,10 @@ static exphil_status save(const exphil_dataset *dataset, const char *path, exphi
 
 exphil_status exphil_dataset_save(const exphil_dataset *dataset, const char *path, exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_dataset_enter(dataset, error));
     exphil_status status = xph_dataset_verify(dataset, error);
-    xph_dataset_look((exphil_dataset *)(uintptr_t)dataset);
+    if (status == EXPHIL_OK) status = xph_dataset_look((exphil_dataset *)(uintptr_t)dataset, error);
     if (status == EXPHIL_OK) status = save(dataset, path, error);
     xph_dataset_leave(dataset);
     return status;

@@ -38,6 +38,7 @@ exphil_status xph_dataset_new(exphil_context *context, const exphil_spec *spec, 
     if (!made) return xph_no_memory(sizeof *made, error);
     made->context = xph_context_retain(context);
     made->references = 1;
+    made->salt = (uint64_t)(uintptr_t)made ^ (uint64_t)xph_clock_ns() << 20;
     exphil_status status = xph_spec_copy(context, spec, &made->spec, error);
     if (status == EXPHIL_OK)
         status = xph_columns_create(context, made->spec->float_count, &made->columns, error);
@@ -116,11 +117,20 @@ void xph_dataset_leave(const exphil_dataset *dataset)
 
 /* ---- appending --------------------------------------------------------------------------------------- */
 
-/* Where a game stands in the ascending list, or would stand. */
-/* Distinct games are an open-addressing table; no game has the number 0 in it (xph_game_key). Where a game is or would be. */
-static int64_t game_place(const uint64_t *games, int64_t room, uint64_t key)
+/* Where the search for a game begins: mixed (the end of MurmurHash3, Appleby) with where this dataset happens to lie and
+ * when it was made, which nobody who writes files knows: their games cannot all begin in one place. */
+static uint64_t game_mix(const exphil_dataset *dataset, uint64_t key)
 {
-    uint64_t mask = (uint64_t)room - 1, at = (key ^ key >> 32) * 0x9E3779B97F4A7C15u >> 20 & mask;
+    key ^= dataset->salt;
+    key = (key ^ key >> 33) * 0xFF51AFD7ED558CCDu;
+    key = (key ^ key >> 33) * 0xC4CEB9FE1A85EC53u;
+    return key ^ key >> 33;
+}
+
+/* Distinct games are an open-addressing table; no game has the number 0 in it (xph_game_key). Where a game is or would be. */
+static int64_t game_place(const exphil_dataset *dataset, const uint64_t *games, int64_t room, uint64_t key)
+{
+    uint64_t mask = (uint64_t)room - 1, at = game_mix(dataset, key) & mask;
     while (games[at] && games[at] != key) at = (at + 1) & mask;
     return (int64_t)at;
 }
@@ -128,7 +138,7 @@ static int64_t game_place(const uint64_t *games, int64_t room, uint64_t key)
 static void add_game(exphil_dataset *dataset, uint64_t game)
 {
     uint64_t key = xph_game_key(game);
-    int64_t at = game_place(dataset->games, dataset->game_room, key);
+    int64_t at = game_place(dataset, dataset->games, dataset->game_room, key);
     if (dataset->games[at]) return;
     dataset->games[at] = key;
     dataset->game_count++;
@@ -144,7 +154,7 @@ static exphil_status make_game_room(exphil_dataset *dataset, int64_t count, exph
     if (!games) return xph_no_memory((size_t)room * sizeof *games, error);
     for (int64_t i = 0; i < dataset->game_room; i++) {
         uint64_t key = dataset->games[i];
-        if (key) games[game_place(games, room, key)] = key;
+        if (key) games[game_place(dataset, games, room, key)] = key;
     }
     xph_free(dataset->context, dataset->games, (size_t)dataset->game_room * sizeof *games);
     dataset->games = games;
@@ -294,6 +304,7 @@ exphil_status exphil_dataset_add_rows(exphil_dataset *dataset, uint64_t game, in
                                       const float *floats, const int32_t *ids, const int32_t *actions,
                                       exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_dataset_enter(dataset, error));
     exphil_status status = check_pointers(&dataset->shape, floats, ids, actions, error);
     if (status == EXPHIL_OK && (frames < 1 || frames > XPH_FRAMES_MAX)) {
@@ -314,49 +325,74 @@ static int64_t constant_floats(const xph_columns *columns)
     return constant;
 }
 
-void xph_dataset_look(exphil_dataset *dataset)
+exphil_status xph_dataset_look(exphil_dataset *dataset, exphil_error *error)
 {
     for (; dataset->columns_of < dataset->episode_count; dataset->columns_of++) {
         const xph_episode *episode = &dataset->episodes[dataset->columns_of];
+        XPH_TRY(xph_rows_verify(&dataset->shape, episode->block, episode->offset, episode->frames, error));
         const float *rows = episode->block->floats + episode->offset * dataset->shape.floats;
         xph_columns_add(&dataset->columns, rows, episode->frames);
     }
+    return EXPHIL_OK;
 }
 
-/* Each episode has a verdict of its own. */
+/* Some frames of the dataset, and those that a worker takes at once: a look at the cancel hook between the former. */
+enum { VERIFY_SHARE = 16 * XPH_PIECE, VERIFY_SHARES = 64 };
+
 typedef struct verifying {
     const exphil_dataset *dataset;
-    exphil_status *status;
+    int64_t first; /* frame of the dataset */
+    exphil_status status[VERIFY_SHARES];
 } verifying;
 
-static void verify_episode(void *arg, int64_t i, int32_t worker)
+/* The gate for frames [first, end) of the dataset, episode by episode. */
+static exphil_status verify_frames(const exphil_dataset *dataset, int64_t first, int64_t end,
+                                   exphil_error *error)
 {
-    const verifying *v = arg;
-    const xph_episode *episode = &v->dataset->episodes[i];
+    while (first < end) {
+        const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, first)];
+        int64_t at = first - episode->first, frames = episode->frames - at;
+        if (frames > end - first) frames = end - first;
+        XPH_TRY(xph_rows_verify(&dataset->shape, episode->block, episode->offset + at, frames, error));
+        first += frames;
+    }
+    return EXPHIL_OK;
+}
+
+static int64_t share_end(const exphil_dataset *dataset, int64_t first)
+{
+    return dataset->frames - first < VERIFY_SHARE ? dataset->frames : first + VERIFY_SHARE;
+}
+
+static void verify_share(void *arg, int64_t i, int32_t worker)
+{
+    verifying *v = arg;
+    int64_t first = v->first + i * VERIFY_SHARE;
     (void)worker;
-    v->status[i] =
-        xph_rows_verify(&v->dataset->shape, episode->block, episode->offset, episode->frames, NULL);
+    v->status[i] = verify_frames(v->dataset, first, share_end(v->dataset, first), NULL);
 }
 
 exphil_status xph_dataset_verify(const exphil_dataset *dataset, exphil_error *error)
 {
-    size_t count = (size_t)dataset->episode_count;
-    verifying v = {dataset, xph_calloc(dataset->context, count, sizeof *v.status)};
-    if (count && !v.status) return xph_no_memory(count * sizeof *v.status, error);
-    xph_parallel(dataset->context, verify_episode, &v, dataset->episode_count);
-    exphil_status status = EXPHIL_OK;
-    for (int64_t i = 0; i < dataset->episode_count && status == EXPHIL_OK; i++) {
-        const xph_episode *episode = &dataset->episodes[i];
-        if (v.status[i] < 0) /* again, for the message */
-            status =
-                xph_rows_verify(&dataset->shape, episode->block, episode->offset, episode->frames, error);
+    verifying v = {.dataset = dataset};
+    for (; v.first < dataset->frames; v.first += VERIFY_SHARES * VERIFY_SHARE) {
+        int64_t shares = (dataset->frames - v.first + VERIFY_SHARE - 1) / VERIFY_SHARE;
+        if (shares > VERIFY_SHARES) shares = VERIFY_SHARES;
+        if (xph_cancelled(dataset->context))
+            return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
+        xph_parallel(dataset->context, verify_share, &v, shares);
+        for (int64_t i = 0; i < shares; i++) {
+            int64_t first = v.first + i * VERIFY_SHARE;
+            if (v.status[i] < 0) /* again, for the message */
+                XPH_TRY(verify_frames(dataset, first, share_end(dataset, first), error));
+        }
     }
-    xph_free(dataset->context, v.status, count * sizeof *v.status);
-    return status;
+    return EXPHIL_OK;
 }
 
 exphil_status exphil_dataset_verify(const exphil_dataset *dataset, exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_dataset_enter(dataset, error));
     exphil_status status = xph_dataset_verify(dataset, error);
     xph_dataset_leave(dataset);
@@ -366,8 +402,13 @@ exphil_status exphil_dataset_verify(const exphil_dataset *dataset, exphil_error 
 exphil_status exphil_dataset_query(const exphil_dataset *dataset, exphil_dataset_info *info,
                                    exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_dataset_enter(dataset, error));
-    xph_dataset_look((exphil_dataset *)(uintptr_t)dataset);
+    exphil_status status = xph_dataset_look((exphil_dataset *)(uintptr_t)dataset, error);
+    if (status < 0) {
+        xph_dataset_leave(dataset);
+        return status;
+    }
     exphil_dataset_info now = {.struct_size = sizeof now,
                                .spec_hash = dataset->spec_hash,
                                .content_hash = xph_dataset_content_hash(dataset),
@@ -395,6 +436,7 @@ exphil_status exphil_dataset_spec(const exphil_dataset *dataset, exphil_spec *sp
 exphil_status exphil_dataset_episode(const exphil_dataset *dataset, int64_t index, exphil_episode_info *info,
                                      exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_dataset_enter(dataset, error));
     if (index < 0 || index >= dataset->episode_count) {
         exphil_status status = xph_fail(error, EXPHIL_E_INVALID, "index is %lld; there are %lld episodes",
@@ -437,6 +479,7 @@ static exphil_status read_frame(const exphil_dataset *dataset, int64_t index, fl
 exphil_status exphil_dataset_frame(const exphil_dataset *dataset, int64_t index, float *floats, int32_t *ids,
                                    int32_t *action, exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_dataset_enter(dataset, error));
     exphil_status status = EXPHIL_OK;
     if (index < 0 || index >= dataset->frames) {

@@ -94,6 +94,12 @@ uint64_t xph_rows_hash(const xph_row_shape *shape, const xph_block *block, int64
 exphil_status xph_rows_verify(const xph_row_shape *shape, const xph_block *block, int64_t first,
                               int64_t frames, exphil_error *error);
 
+/* Rows copied from a corpus, and actions [action_rows, heads]: a file that another program writes to may have changed
+ * after the gate, and these would index tables. EXPHIL_E_FORMAT. Rows in memory pass. */
+exphil_status xph_rows_recheck(const xph_row_shape *shape, const xph_block *block, const int32_t *ids,
+                               int64_t rows, const int32_t *actions, int64_t action_rows,
+                               exphil_error *error);
+
 /* The first value that must not be in a dataset. */
 enum { XPH_FLAW_NONE = 0, XPH_FLAW_FLOAT = 1, XPH_FLAW_ID = 2, XPH_FLAW_ACTION = 3 };
 typedef struct xph_flaw {
@@ -146,6 +152,7 @@ struct exphil_dataset {
     int64_t page_room;
     uint64_t *games; /* distinct, as a table of game_room places; 0: empty */
     int64_t game_count, game_room;
+    uint64_t salt; /* of that table's order, which nothing shows */
     int64_t frames;
     xph_columns columns; /* of the first columns_of episodes; exphil_dataset_query looks at the rest */
     int64_t columns_of;
@@ -176,8 +183,8 @@ exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset
                                    exphil_error *error);
 /* The gate for all rows, by all workers; the first bad piece in the order of the episodes is told. Under the flag. */
 exphil_status xph_dataset_verify(const exphil_dataset *dataset, exphil_error *error);
-/* Columns up to the last episode. Under the flag. */
-void xph_dataset_look(exphil_dataset *dataset);
+/* Columns up to the last episode, whose rows pass the gate. Under the flag. */
+exphil_status xph_dataset_look(exphil_dataset *dataset, exphil_error *error);
 /* Enters the busy flag of a dataset that the caller may read; the flag is no part of its value. */
 exphil_status xph_dataset_enter(const exphil_dataset *dataset, exphil_error *error);
 void xph_dataset_leave(const exphil_dataset *dataset);

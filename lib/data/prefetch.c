@@ -112,6 +112,7 @@ static exphil_status make(exphil_prefetcher *p, const exphil_dataset *dataset,
 exphil_status exphil_prefetcher_create(const exphil_dataset *dataset, const exphil_sampling *sampling,
                                        exphil_prefetcher **prefetcher, exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!dataset || !prefetcher)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", dataset ? "prefetcher" : "dataset");
     exphil_context *context = xph_dataset_context(dataset);
@@ -208,6 +209,7 @@ static exphil_status next(exphil_prefetcher *p, exphil_batch *batch, exphil_erro
 
 exphil_status exphil_prefetcher_next(exphil_prefetcher *prefetcher, exphil_batch *batch, exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(enter(prefetcher, error));
     exphil_status status = next(prefetcher, batch, error);
     xph_busy_leave(&prefetcher->busy);
@@ -217,6 +219,7 @@ exphil_status exphil_prefetcher_next(exphil_prefetcher *prefetcher, exphil_batch
 exphil_status exphil_prefetcher_seek(exphil_prefetcher *prefetcher, int64_t epoch, int64_t index,
                                      exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(enter(prefetcher, error));
     exphil_status status = xph_sampler_place(prefetcher->sampler, epoch, index, error);
     if (status == EXPHIL_OK) {

@@ -172,41 +172,75 @@ static int64_t find_not_finite(const float *values, int64_t count)
     return -1;
 }
 
-static xph_flaw find_bad_id(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t end)
+static const xph_flaw no_flaw = {XPH_FLAW_NONE, 0, 0, 0};
+
+/* ids [rows, ids]; rows count from `first` in what is told. */
+static xph_flaw find_bad_id(const xph_row_shape *shape, const int32_t *ids, int64_t first, int64_t rows)
 {
-    for (int64_t t = first; t < end; t++) {
-        const int32_t *ids = block->ids + t * shape->ids;
+    for (int64_t t = 0; t < rows; t++, ids += shape->ids) {
         for (int64_t k = 0; k < shape->ids; k++) {
             if (ids[k] < 0 || ids[k] >= shape->spec->ids[k].entries)
-                return (xph_flaw){XPH_FLAW_ID, ids[k], t, k};
+                return (xph_flaw){XPH_FLAW_ID, ids[k], first + t, k};
         }
     }
-    return (xph_flaw){XPH_FLAW_NONE, 0, 0, 0};
+    return no_flaw;
+}
+
+typedef struct limits {
+    int64_t of[EXPHIL_HEADS_MAX]; /* actions are below */
+} limits;
+
+static limits limits_of(const xph_row_shape *shape)
+{
+    limits limit = {{0}};
+    for (int64_t a = 0; a < shape->heads; a++) {
+        const exphil_head_spec *head = &shape->spec->heads[a];
+        limit.of[a] = head->kind == EXPHIL_BERNOULLI ? (int64_t)1 << head->count : head->count;
+    }
+    return limit;
+}
+
+/* The head whose action is none of its own, or -1. */
+static int64_t bad_head(const xph_row_shape *shape, const limits *limit, const int32_t *action)
+{
+    for (int64_t a = 0; a < shape->heads; a++)
+        if (action[a] < 0 || action[a] >= limit->of[a]) return a;
+    return -1;
 }
 
 static xph_flaw find_bad_action(const xph_row_shape *shape, const xph_block *block, int64_t first,
                                 int64_t end)
 {
-    int64_t limit[EXPHIL_HEADS_MAX];
-    for (int64_t a = 0; a < shape->heads; a++) {
-        const exphil_head_spec *head = &shape->spec->heads[a];
-        limit[a] = head->kind == EXPHIL_BERNOULLI ? (int64_t)1 << head->count : head->count;
-    }
+    const limits limit = limits_of(shape);
     for (int64_t t = first; t < end; t++) {
         int32_t action[EXPHIL_HEADS_MAX];
         xph_action_unpack(shape, block->actions + t * shape->action_bytes, action);
-        for (int64_t a = 0; a < shape->heads; a++) {
-            if (action[a] < 0 || action[a] >= limit[a]) return (xph_flaw){XPH_FLAW_ACTION, action[a], t, a};
-        }
+        int64_t a = bad_head(shape, &limit, action);
+        if (a >= 0) return (xph_flaw){XPH_FLAW_ACTION, action[a], t, a};
     }
-    return (xph_flaw){XPH_FLAW_NONE, 0, 0, 0};
+    return no_flaw;
+}
+
+exphil_status xph_rows_recheck(const xph_row_shape *shape, const xph_block *block, const int32_t *ids,
+                               int64_t rows, const int32_t *actions, int64_t action_rows, exphil_error *error)
+{
+    if (!block->checked) return EXPHIL_OK;
+    const limits limit = limits_of(shape);
+    bool good = find_bad_id(shape, ids, 0, rows).kind == XPH_FLAW_NONE;
+    for (int64_t i = 0; i < action_rows && good; i++)
+        good = bad_head(shape, &limit, actions + i * shape->heads) < 0;
+    return good ? EXPHIL_OK
+                : xph_fail(error, EXPHIL_E_FORMAT,
+                           "\"%s\" was changed while it was open: its rows were checked, and "
+                           "now hold ids or actions that do not exist",
+                           block->corpus->name);
 }
 
 xph_flaw xph_rows_flaw(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames)
 {
     int64_t at = find_not_finite(block->floats + first * shape->floats, frames * shape->floats);
     if (at >= 0) return (xph_flaw){XPH_FLAW_FLOAT, 0, first + at / shape->floats, at % shape->floats};
-    xph_flaw flaw = find_bad_id(shape, block, first, first + frames);
+    xph_flaw flaw = find_bad_id(shape, block->ids + first * shape->ids, first, frames);
     return flaw.kind == XPH_FLAW_NONE ? find_bad_action(shape, block, first, first + frames) : flaw;
 }
 

@@ -193,6 +193,11 @@ static exphil_status copy_rows(const xph_sampler *sampler, int64_t frame, int64_
     memcpy(room->ids + row * shape->ids, episode->block->ids + from * shape->ids,
            (size_t)(count * shape->ids) * sizeof(int32_t));
     copy_actions(sampler, episode, t, count, row, room);
+    int64_t slots = sampler->sampling.action_slots;
+    XPH_TRY(xph_rows_recheck(shape, episode->block, room->ids + row * shape->ids, count,
+                             room->actions + row * shape->heads, count, error));
+    XPH_TRY(xph_rows_recheck(shape, episode->block, NULL, 0, room->past + row * slots * shape->heads,
+                             count * slots, error));
     bool last_only = sampler->sampling.last_only;
     for (int64_t i = 0; i < count; i++) {
         bool counts = !last_only || i == count - 1;

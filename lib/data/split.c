@@ -19,7 +19,10 @@ static exphil_status add_part(split *made, int side, const xph_episode *episode,
     xph_episode part = *episode;
     part.offset += skip;
     part.frames = frames;
-    if (frames != episode->frames) part.hash = xph_rows_hash(shape, part.block, part.offset, frames);
+    if (frames != episode->frames) {
+        XPH_TRY(xph_rows_verify(shape, part.block, part.offset, frames, error));
+        part.hash = xph_rows_hash(shape, part.block, part.offset, frames);
+    }
     return xph_dataset_append(made->side[side], &part, 1, error);
 }
 

@@ -123,6 +123,7 @@ uint64_t xph_melee_layout_hash(const xph_melee_layout *layout)
 
 exphil_status exphil_melee_spec(const char *layout, const char *codec, exphil_spec *spec, exphil_error *error)
 {
+    XPH_OWN_FPU;
     const xph_melee_layout *rows = xph_melee_layout_find(layout);
     const xph_melee_codec *actions = xph_melee_codec_find(codec);
     if (!rows) {

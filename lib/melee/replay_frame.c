@@ -3,6 +3,7 @@
 
 int64_t exphil_slp_position(const exphil_slp *slp, int32_t frame)
 {
+    XPH_OWN_FPU;
     int64_t count = exphil_slp_frame_count(slp), low = 0, high = count;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
@@ -38,6 +39,7 @@ static exphil_status check_place(const exphil_slp *slp, int64_t position, exphil
 exphil_status exphil_slp_melee_frame(const exphil_slp *slp, int64_t position, int32_t own_port,
                                      int32_t opponent_port, exphil_melee_frame *frame, exphil_error *error)
 {
+    XPH_OWN_FPU;
     exphil_melee_frame made = {.struct_size = sizeof made};
     if (!frame) return xph_fail(error, EXPHIL_E_INVALID, "frame is NULL");
     XPH_TRY(check_place(slp, position, error));
@@ -52,6 +54,7 @@ exphil_status exphil_slp_stream_melee_frame(exphil_slp_stream *stream, int32_t o
                                             int32_t opponent_port, exphil_melee_frame *frame,
                                             exphil_error *error)
 {
+    XPH_OWN_FPU;
     exphil_melee_frame made = {.struct_size = sizeof made};
     if (!stream || !frame)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", stream ? "frame" : "stream");
@@ -65,6 +68,7 @@ exphil_status exphil_slp_stream_melee_frame(exphil_slp_stream *stream, int32_t o
 exphil_status exphil_slp_melee_pad(const exphil_slp *slp, int64_t position, int32_t port, exphil_pad *pad,
                                    exphil_error *error)
 {
+    XPH_OWN_FPU;
     exphil_pad made;
     if (!pad) return xph_fail(error, EXPHIL_E_INVALID, "pad is NULL");
     XPH_TRY(check_place(slp, position, error));

@@ -123,6 +123,7 @@ static size_t item_dump_bytes(const exphil_slp *slp)
 
 size_t exphil_slp_dump_bytes(const exphil_slp *slp, int32_t kind, int32_t slot)
 {
+    XPH_OWN_FPU;
     if (kind == EXPHIL_SLP_DUMP_ITEMS) return item_dump_bytes(slp);
     const exphil_slp_slot *one = exphil_slp_slot_at(slp, slot);
     if (kind < 0 || kind > EXPHIL_SLP_DUMP_ITEMS || !one) return 0;
@@ -143,6 +144,7 @@ static void put_records(const exphil_slp_slot *slot, const struct kind *kind, ui
 exphil_status exphil_slp_dump(const exphil_slp *slp, int32_t kind, int32_t slot, void *buffer,
                               size_t buffer_bytes, exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!slp) return xph_fail(error, EXPHIL_E_INVALID, "slp is NULL");
     if (kind < 0 || kind > EXPHIL_SLP_DUMP_ITEMS)
         return xph_fail(error, EXPHIL_E_INVALID, "kind is %d, not one of EXPHIL_SLP_DUMP_*", (int)kind);

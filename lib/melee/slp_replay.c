@@ -330,6 +330,7 @@ static exphil_status read_bytes(exphil_context *context, const uint8_t *data, si
 exphil_status exphil_slp_read(exphil_context *context, const void *data, size_t size_bytes,
                               const exphil_slp_config *config, exphil_slp **slp, exphil_error *error)
 {
+    XPH_OWN_FPU;
     exphil_slp_config known = EXPHIL_SLP_CONFIG_INIT;
     XPH_TRY(xph_context_check(context, error));
     if (!data && size_bytes) return xph_fail(error, EXPHIL_E_INVALID, "data is NULL");
@@ -344,6 +345,7 @@ exphil_status exphil_slp_read(exphil_context *context, const void *data, size_t 
 exphil_status exphil_slp_open(exphil_context *context, const char *path, const exphil_slp_config *config,
                               exphil_slp **slp, exphil_error *error)
 {
+    XPH_OWN_FPU;
     exphil_slp_config known = EXPHIL_SLP_CONFIG_INIT;
     xph_file_data file;
     XPH_TRY(xph_context_check(context, error));

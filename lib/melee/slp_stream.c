@@ -248,6 +248,7 @@ void exphil_slp_stream_destroy(exphil_slp_stream *stream)
 exphil_status exphil_slp_stream_push(exphil_slp_stream *stream, const void *data, size_t size_bytes,
                                      size_t *used_bytes, exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!stream) return xph_fail(error, EXPHIL_E_INVALID, "stream is NULL");
     if (!used_bytes) return xph_fail(error, EXPHIL_E_INVALID, "used_bytes is NULL");
     if (!data && size_bytes) return xph_fail(error, EXPHIL_E_INVALID, "data is NULL");

@@ -80,6 +80,7 @@ exphil_status exphil_model_calibration_set(exphil_model *model, const exphil_com
 exphil_status exphil_model_calibration_get(const exphil_model *model, exphil_comparison *comparison,
                                            exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
     XPH_TRY(xph_context_check(model->context, error));
     if (!comparison) return xph_fail(error, EXPHIL_E_INVALID, "comparison is NULL");

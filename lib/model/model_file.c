@@ -109,6 +109,7 @@ exphil_status xph_model_write(const exphil_model *model, const void *weights, ui
 
 exphil_status exphil_model_save(const exphil_model *model, const char *path, exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
     XPH_TRY(xph_context_check(model->context, error));
     xph_file_writer writer = {.context = model->context};
@@ -267,6 +268,7 @@ static exphil_status load(exphil_context *context, const void *data, size_t byte
 exphil_status exphil_model_load_memory(exphil_context *context, const void *data, size_t size_bytes,
                                        exphil_model **model, exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_context_check(context, error));
     if (!data) return xph_fail(error, EXPHIL_E_INVALID, "data is NULL");
     if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
@@ -277,6 +279,7 @@ exphil_status exphil_model_load_memory(exphil_context *context, const void *data
 exphil_status exphil_model_load(exphil_context *context, const char *path, exphil_model **model,
                                 exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_context_check(context, error));
     if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
     xph_file_data file;

@@ -124,6 +124,7 @@ static int64_t parameters(const exphil_model *model)
 
 exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *info, exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(check_model(model, error));
     const xph_model_shape *shape = &model->shape;
     exphil_model_info known = EXPHIL_MODEL_INFO_INIT;

@@ -3,6 +3,7 @@
 
 exphil_status exphil_model_sampling(const exphil_model *model, exphil_sampling *sampling, exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!model || !sampling)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", model ? "sampling" : "model");
     XPH_TRY(xph_context_check(model->context, error));

@@ -73,6 +73,7 @@ static exphil_status check_size(const exphil_model *model, const xph_param *para
 exphil_status exphil_model_tensor_get(const exphil_model *model, const char *name, void *data,
                                       size_t size_bytes, exphil_error *error)
 {
+    XPH_OWN_FPU;
     const xph_param *param = NULL;
     XPH_TRY(xph_named_param(model, name, &param, error));
     XPH_TRY(check_size(model, param, data, size_bytes, error));
@@ -99,6 +100,7 @@ exphil_status xph_param_set(exphil_model *model, const xph_param *param, const v
 exphil_status exphil_model_tensor_set(exphil_model *model, const char *name, const void *data,
                                       size_t size_bytes, exphil_error *error)
 {
+    XPH_OWN_FPU;
     const xph_param *param = NULL;
     XPH_TRY(xph_named_param(model, name, &param, error));
     XPH_TRY(check_size(model, param, data, size_bytes, error));

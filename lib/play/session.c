@@ -340,6 +340,7 @@ static exphil_status copy_state(const exphil_session *from, exphil_session *to)
 
 exphil_status exphil_session_clone(const exphil_session *session, exphil_session **clone, exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!clone) return xph_fail(error, EXPHIL_E_INVALID, "clone is NULL");
     XPH_TRY(enter(session, error));
     exphil_head_play heads[EXPHIL_HEADS_MAX];
@@ -386,6 +387,7 @@ static void fill_info(const exphil_session *session, exphil_session_info *info)
 exphil_status exphil_session_query(const exphil_session *session, exphil_session_info *info,
                                    exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(enter(session, error));
     exphil_session_info known = EXPHIL_SESSION_INFO_INIT;
     fill_info(session, &known);

@@ -147,6 +147,7 @@ static exphil_status restore(exphil_session *session, int64_t stream, const unsi
 exphil_status exphil_session_state_restore(exphil_session *session, int64_t stream, const void *state,
                                            size_t size_bytes)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_play_enter(session));
     exphil_status status = check_block(session, stream, state, size_bytes);
     if (status >= 0) status = restore(session, stream, state);
@@ -173,6 +174,7 @@ exphil_status xph_play_reset(exphil_session *session, int64_t i)
 
 exphil_status exphil_session_reset(exphil_session *session, int64_t stream)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_play_enter(session));
     exphil_status status = stream == -1 ? EXPHIL_OK : check_stream(session, stream);
     int64_t first = stream == -1 ? 0 : stream, end = stream == -1 ? session->streams : stream + 1;
@@ -186,6 +188,7 @@ exphil_status exphil_session_reset(exphil_session *session, int64_t stream)
 
 exphil_status exphil_session_override(exphil_session *session, int64_t stream, const int32_t *action)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_play_enter(session));
     exphil_status status = check_stream(session, stream);
     if (status >= 0 && !action) status = xph_play_fail(session, EXPHIL_E_INVALID, "action is NULL");

@@ -178,6 +178,7 @@ static exphil_status write_weights(const exphil_trainer *trainer, const char *pa
 
 exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path, exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!trainer || !path)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
     if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
@@ -379,6 +380,7 @@ static exphil_status resume(exphil_trainer *trainer, const char *path, exphil_er
 
 exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path, exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!trainer || !path)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
     if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");

@@ -286,6 +286,7 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
 exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which, exphil_model **model,
                                    exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!trainer || !model)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "model" : "trainer");
     if (which != EXPHIL_WEIGHTS && which != EXPHIL_WEIGHTS_AVERAGED)

@@ -272,9 +272,81 @@ static void test_pieces(void **state)
     assert_int_equal(exphil_prefetcher_next(prefetcher, &batch, NULL), EXPHIL_OK);
     assert_int_equal(batch.index, 8);
     exphil_prefetcher_destroy(prefetcher);
+    exphil_split_config by_time = EXPHIL_SPLIT_CONFIG_INIT;
+    exphil_dataset *kept = NULL, *held = NULL;
+    by_time.by = EXPHIL_SPLIT_TIME;
+    by_time.held_out = 0.5;
+    assert_int_equal(exphil_dataset_split(back, &by_time, &kept, &held, &error), EXPHIL_E_FORMAT);
+    assert_non_null(strstr(error.message, "rows 256 to 511"));
+    assert_true(!kept && !held);
     exphil_dataset_destroy(back);
     exphil_dataset_destroy(dataset);
     free(data);
+    exphil_context_destroy(context);
+}
+
+static int32_t asked(void *user)
+{
+    return *(bool *)user;
+}
+
+static void test_verify_can_be_cancelled(void **state)
+{
+    (void)state;
+    exphil_context *context = test_context(NULL, NULL, 1), *other = NULL;
+    exphil_dataset *dataset = data_make(context, (const int64_t[]){9}, 1), *back = NULL;
+    save_at(dataset, test_path("nine"));
+    back = open_at(context, test_path("nine"));
+    assert_int_equal(exphil_dataset_verify(back, NULL), EXPHIL_OK);
+    exphil_dataset_destroy(back);
+    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    bool cancelled = false;
+    config.cancel = asked;
+    config.cancel_user = &cancelled;
+    assert_int_equal(exphil_context_create(&config, &other, NULL), EXPHIL_OK);
+    back = open_at(other, test_path("nine"));
+    cancelled = true;
+    assert_int_equal(exphil_dataset_verify(back, NULL), EXPHIL_E_CANCELLED);
+    cancelled = false;
+    assert_int_equal(exphil_dataset_verify(back, NULL), EXPHIL_OK);
+    exphil_dataset_destroy(back);
+    exphil_context_destroy(other);
+    exphil_dataset_destroy(dataset);
+    exphil_context_destroy(context);
+}
+
+/* Another program writes to the file after its rows were checked: ids and actions index tables. */
+static void test_changed_after_the_check(void **state)
+{
+    (void)state;
+    exphil_context *context = test_context(NULL, NULL, 1);
+    exphil_dataset *dataset = data_make(context, (const int64_t[]){40}, 1), *back = NULL;
+    for (int what = 0; what < 2; what++) {
+        save_at(dataset, test_path("changed"));
+        back = open_at(context, test_path("changed"));
+        assert_int_equal(exphil_dataset_verify(back, NULL), EXPHIL_OK);
+        xph_corpus_header header;
+        FILE *file = fopen(test_path("changed"), "r+b");
+        assert_non_null(file);
+        assert_int_equal(fread(&header, sizeof header, 1, file), 1);
+        size_t rows = sizeof header + (size_t)header.spec_bytes + ROWS_AT, ids = rows + 40 * DATA_FLOATS * 4;
+        size_t actions = ids + 40 * DATA_IDS * 4;
+        assert_int_equal(fseek(file, (long)(what ? actions : ids), SEEK_SET), 0);
+        for (int i = 0; i < 40 * 7; i++) (void)fputc(0x7f, file);
+        assert_int_equal(fclose(file), 0);
+        exphil_sampling how = EXPHIL_SAMPLING_INIT;
+        how.batch = 1;
+        how.time = 8;
+        exphil_prefetcher *prefetcher = NULL;
+        exphil_batch batch = EXPHIL_BATCH_INIT;
+        exphil_error error = EXPHIL_ERROR_INIT;
+        assert_int_equal(exphil_prefetcher_create(back, &how, &prefetcher, NULL), EXPHIL_OK);
+        assert_int_equal(exphil_prefetcher_next(prefetcher, &batch, &error), EXPHIL_E_FORMAT);
+        assert_non_null(strstr(error.message, "changed while it was open"));
+        exphil_prefetcher_destroy(prefetcher);
+        exphil_dataset_destroy(back);
+    }
+    exphil_dataset_destroy(dataset);
     exphil_context_destroy(context);
 }
 
@@ -583,6 +655,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_zeroed_tail, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_every_bit, set_up, tear_down),
         cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_verify_can_be_cancelled),
+        cmocka_unit_test(test_changed_after_the_check),
         cmocka_unit_test_setup_teardown(test_trailing_bytes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_rows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_records, set_up, tear_down),
