@@ -1,5 +1,6 @@
 /* `exphil bench`: how fast this machine steps, trains, reads, and what of that the machine itself would allow. */
 #include "commands.h"
+#include "files.h"
 #include "options.h"
 
 #include "bench.h"
@@ -30,7 +31,7 @@ static const subject subjects[] = {
 
 typedef struct output {
     const char *out, *plot;
-    bool json, plain;
+    bool json, plain, force;
 } output;
 
 static const subject *subject_of(const char *name)
@@ -86,18 +87,39 @@ static int bench(const subject *s, bench_options *options, const output *to)
     return good ? 0 : 1;
 }
 
-static bool check(const bench_options *o, const output *to)
+/* An instruction set that there is, asked of the one who knows. */
+static bool isa_known(const char *isa)
+{
+    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_context *context = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    config.threads = 1;
+    config.cpu_isa = isa;
+    if (exphil_context_create(&config, &context, &error) < 0) {
+        fprintf(stderr, "exphil: --isa: %s\n", error.message);
+        return false;
+    }
+    exphil_context_destroy(context);
+    return true;
+}
+
+static bool check(const bench_options *o)
 {
     if (o->threads < 0 || o->threads > 64) {
         fprintf(stderr, "exphil: --threads wants 1 to 64\n");
         return false;
     }
-    if (o->effort <= 0 || o->effort > 100) {
+    if (!(o->effort > 0 && o->effort <= 100)) {
         fprintf(stderr, "exphil: --effort wants a number above 0, at most 100\n");
         return false;
     }
-    (void)to;
-    return true;
+    return isa_known(o->isa);
+}
+
+static bool outputs_free(const output *to)
+{
+    return (!to->out || output_free("out", to->out, to->force)) &&
+           (!to->plot || output_free("plot", to->plot, to->force));
 }
 
 int bench_command(int argc, char **argv)
@@ -122,6 +144,7 @@ int bench_command(int argc, char **argv)
         {"plain", OPTION_FLAG, &to.plain, NULL, "neither pinned to a core nor with real-time priority"},
         {"out", OPTION_TEXT, &to.out, "FILE", "also write the result as JSON"},
         {"plot", OPTION_TEXT, &to.plot, "FILE.svg", "also draw the shares of the floors"},
+        {"force", OPTION_FLAG, &to.force, NULL, "replace these files if they are there (default: refuse)"},
         {"json", OPTION_FLAG, &to.json, NULL, "print one JSON object (default: a table while it runs)"},
         {NULL, 0, NULL, NULL, NULL},
     };
@@ -152,5 +175,6 @@ int bench_command(int argc, char **argv)
     }
     o.filters = count - 1;
     o.filter = argv + 2;
-    return check(&o, &to) ? bench(s, &o, &to) : 2;
+    if (!check(&o)) return 2;
+    return outputs_free(&to) ? bench(s, &o, &to) : 1;
 }
