@@ -5,6 +5,7 @@
 #ifndef XPH_CPU_REF_RNN_PARTS_H
 #define XPH_CPU_REF_RNN_PARTS_H
 
+#include "cpu/ref/hold.h"
 #include "cpu/ref/vec_element.h"
 
 enum { MOST_STREAMS = 96 }; /* that go through time together: their state stays in the second cache */
@@ -145,12 +146,15 @@ XPH_INLINE void step(const int rows, const int vecs, const real *const *a, int64
 {
     vec w[MOST_VECS];
     XPH_UNROLL
-    for (int c = 0; c < vecs; c++) w[c] = vec_load(b + c * VEC);
+    for (int c = 0; c < vecs; c++) {
+        w[c] = vec_load(b + c * VEC);
+        TILE_HOLD(w[c]);
+    }
     XPH_UNROLL
     for (int r = 0; r < rows; r++) {
         vec x = vec_all(a[r / 3][r % 3 * lda + k]);
         XPH_UNROLL
-        for (int c = 0; c < vecs; c++) sum[r * vecs + c] = vec_fma(x, w[c], sum[r * vecs + c]);
+        for (int c = 0; c < vecs; c++) TILE_FMA(sum[r * vecs + c], x, w[c]);
     }
 }
 
@@ -182,9 +186,10 @@ XPH_INLINE void tile(const int rows, const int vecs, const job *j, const int64_t
         for (int c = 0; c < vecs; c++)
             sum[r * vecs + c] = take(j->start + r * j->ld_start + c * VEC, c == vecs - 1 ? count : VEC);
     }
-    while (k + ASK_STEPS <= depth) {
+    for (; k + ASK_STEPS <= depth; k += ASK_STEPS) {
         ask(j->soon);
-        for (int64_t end = k + ASK_STEPS; k < end; k++, b += XPH_PANEL) step(rows, vecs, a, lda, k, b, sum);
+        XPH_UNROLL
+        for (int i = 0; i < ASK_STEPS; i++, b += XPH_PANEL) step(rows, vecs, a, lda, k + i, b, sum);
     }
     for (; k < depth; k++, b += XPH_PANEL) step(rows, vecs, a, lda, k, b, sum);
     if (j->add)

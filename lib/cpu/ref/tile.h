@@ -15,7 +15,7 @@
 #ifndef XPH_CPU_REF_TILE_H
 #define XPH_CPU_REF_TILE_H
 
-#include "cpu/ref/vec.h"
+#include "cpu/ref/hold.h"
 
 /* Sums in registers; the widest tile of STRIP rows has all of them. */
 #if VEC_BYTES == 64
@@ -58,19 +58,6 @@ typedef void (*tile_fn)(const tile_job *job);
 #  define TILE_INLINE static __attribute__((noinline, unused))
 #else
 #  define TILE_INLINE XPH_INLINE
-#endif
-
-/* Two registers multiplied into a third, and a load that is done once. Written out, because compilers load a
- * column anew for every row, or turn the sums round between registers until there are none left. */
-#if VEC_BYTES == 64
-#  define TILE_HOLD(x)             __asm__("" : "+v"(x))
-#  define TILE_FMA(sum, x, column) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(column))
-#elif VEC_BYTES == 32
-#  define TILE_HOLD(x)             __asm__("" : "+x"(x))
-#  define TILE_FMA(sum, x, column) __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(x), "x"(column))
-#else
-#  define TILE_HOLD(x)             (void)(x)
-#  define TILE_FMA(sum, x, column) sum = vec_fma(x, column, sum)
 #endif
 
 /* One step of the depth: the fewer of rows and columns are held, the others pass. a: the rows 0 and 3. */
