@@ -175,7 +175,8 @@ static bool add_folder(loading *l, const char *path, int depth)
         size_t length = strlen(path) + strlen(name) + 2;
         char *full = name[0] == '.' ? NULL : malloc(length);
         if (full) {
-            snprintf(full, length, "%s/%s", path, name);
+            bool slash = path[0] && path[strlen(path) - 1] == '/';
+            snprintf(full, length, slash ? "%s%s" : "%s/%s", path, name);
             fine = fine && add_entry(l, full, depth + 1);
         }
         free(full);
@@ -246,8 +247,9 @@ static bool check_paths(const data_options *options, int count, char **paths)
 static void say_total(const loading *l, const exphil_dataset_info *info)
 {
     if (l->replays < 2 || (l->options->quiet && l->left_out == 0)) return;
-    fprintf(stderr, "altogether %" PRId64 " frames in %" PRId64 " episode%s of %" PRId64 " replays",
-            info->frames, info->episodes, info->episodes == 1 ? "" : "s", l->replays - l->left_out);
+    fprintf(stderr, "altogether %" PRId64 " frames in %" PRId64 " episode%s of %" PRId64 " replay%s",
+            info->frames, info->episodes, info->episodes == 1 ? "" : "s", l->replays - l->left_out,
+            l->replays - l->left_out == 1 ? "" : "s");
     if (l->left_out) fprintf(stderr, "; %" PRId64 " left out", l->left_out);
     fprintf(stderr, "\n");
 }

@@ -191,9 +191,9 @@ static void print_agreement(const player *p, int s, const char *what)
 /* A policy that has learnt to repeat its past actions is lost when they are its own. */
 static void warn_of_copying(const player *p)
 {
-    if (p->info.action_slots <= p->info.delay_frames || 2 * p->exact[ALONE] >= p->exact[FORCED]) return;
-    printf("Left to its own past actions it agrees on less than half as many frames: it has learnt to repeat "
-           "itself.\nTrain with --no-previous-action: then it decides by what it sees of the game.\n");
+    if (p->info.action_slots <= p->info.delay_frames || 5 * p->exact[ALONE] >= 4 * p->exact[FORCED]) return;
+    printf("With its own past actions it agrees far less often: it has learnt to repeat itself.\nTrain with "
+           "--no-previous-action: then it decides by what it sees of the game.\n");
 }
 
 /* Latency is that of the session that plays as live. */
