@@ -162,8 +162,7 @@ int quantize_command(int argc, char **argv)
     };
     const option_command command = {
         .usage = "quantize [OPTIONS] --out FILE.safetensors WEIGHTS [FILE...]",
-        .about = "Rounds the matrices of a policy to fewer bits: a half (bf16) or a quarter (int8) of the "
-                 "size, and\n"
+        .about = "Rounds the matrices of a policy to fewer bits: 16 (bf16) or 8 (int8) for 32, smaller and\n"
                  "faster to play. FILE: .slp replays, folders of them, or one corpus, on which both policies "
                  "are run\n"
                  "(past actions as recorded) and compared; the result is printed and kept in the file.",
