@@ -287,15 +287,34 @@ typedef struct part {
     real *slope, *ds;        /* [BLOCK, COLUMNS] of the head at hand; gradient of what the next head sees */
 } part;
 
+/* The item's columns of one row, filled up with zeros; and back. The lengths that a compiler knows are registers. */
+XPH_INLINE void columns_in(const part *p, const real *from, real *to)
+{
+    if (p->columns == COLUMNS) {
+        XPH_UNROLL
+        for (int k = 0; k < COLUMNS; k += VEC) vec_store(to + k, vec_load(from + k));
+        return;
+    }
+    memset(to, 0, COLUMNS * sizeof(real));
+    memcpy(to, from, (size_t)p->columns * sizeof(real));
+}
+
+XPH_INLINE void columns_out(const part *p, const real *from, real *to)
+{
+    if (p->columns < COLUMNS) {
+        memcpy(to, from, (size_t)p->columns * sizeof(real));
+        return;
+    }
+    XPH_UNROLL
+    for (int k = 0; k < COLUMNS; k += VEC) vec_store(to + k, vec_load(from + k));
+}
+
 static real *panel_in(const part *p, const void *from, real *panel)
 {
     const xph_heads_args *args = &p->grad->fwd;
     if (!from) return NULL;
-    for (int64_t l = 0; l < args->logits; l++) {
-        memset(panel + l * COLUMNS, 0, COLUMNS * sizeof(real));
-        memcpy(panel + l * COLUMNS, (const real *)from + l * args->width + p->column,
-               (size_t)p->columns * sizeof(real));
-    }
+    for (int64_t l = 0; l < args->logits; l++)
+        columns_in(p, (const real *)from + l * args->width + p->column, panel + l * COLUMNS);
     return panel;
 }
 
@@ -303,8 +322,7 @@ static void panel_out(const part *p, const real *panel, void *to)
 {
     const xph_heads_args *args = &p->grad->fwd;
     for (int64_t l = 0; panel && l < args->logits; l++)
-        memcpy((real *)to + l * args->width + p->column, panel + l * COLUMNS,
-               (size_t)p->columns * sizeof(real));
+        columns_out(p, panel + l * COLUMNS, (real *)to + l * args->width + p->column);
 }
 
 static part part_make(const xph_heads_grad_args *grad, int64_t item)
@@ -342,15 +360,14 @@ static void part_fetch(const part *p, int64_t r)
 static void part_again(const part *p)
 {
     const xph_heads_args *args = &p->grad->fwd;
-    memset(p->ds, 0, BLOCK * COLUMNS * sizeof(real));
+    for (int64_t i = 0; i < BLOCK * COLUMNS; i += VEC) vec_store(p->ds + i, vec_all(R(0.0)));
     trunk_rows taken;
     for (int64_t r = 0; r < p->rows; r++) {
         const int32_t *actions = args->e ? args->actions + (p->row + r) * args->lda : NULL;
         const real *z = (const real *)args->z + (p->row + r) * args->ldz + p->column;
         real *s = p->s + r * COLUMNS;
         part_fetch(p, r);
-        memset(s, 0, COLUMNS * sizeof(real));
-        memcpy(s, z, (size_t)p->columns * sizeof(real));
+        columns_in(p, z, s);
         for (int64_t h = 0; h + 1 < args->heads; h++) {
             real *next = s + BLOCK * COLUMNS;
             taken.count = 0;
@@ -457,8 +474,7 @@ static void grad_part(const xph_heads_grad_args *grad, int64_t item)
         part_again(&p);
         for (int64_t h = args->heads; h-- > 0;) part_head(&p, h);
         for (int64_t r = 0; grad->dz && r < p.rows; r++)
-            memcpy((real *)grad->dz + (p.row + r) * grad->lddz + p.column, p.ds + r * COLUMNS,
-                   (size_t)p.columns * sizeof(real));
+            columns_out(&p, p.ds + r * COLUMNS, (real *)grad->dz + (p.row + r) * grad->lddz + p.column);
     }
     panel_out(&p, p.dv, grad->dv);
     panel_out(&p, p.de, grad->de);
