@@ -8,13 +8,15 @@
  * all panels of inputs, and the x of a panel too where its rows lie so far apart that they would share few
  * places of a cache; the rows that follow are asked for meanwhile.
  */
+#include "cpu/ref/lanes.h"
 #include "cpu/ref/tile.h"
 #include "cpu/ref/turn.h"
 
 enum {
     P = XPH_PANEL,
     SUM_ROWS = 512 / (int)sizeof(real),
-    CHUNK = 48 * STRIP,                /* outputs packed together */
+    CHUNK = 48 * STRIP,                /* outputs packed together, whole registers */
+    PACK_VECS = 4,                     /* registers of a row copied together */
     DIRECT = 2048 / (int)sizeof(real), /* rows of x not further apart need no copy */
     DW_BYTES = 800 << 10,              /* of dw that stay in the second level cache while all rows pass */
     GROUP = 2,                         /* panels of inputs of an item */
@@ -129,34 +131,44 @@ static int64_t outputs_of(const walk *w, int64_t chunk)
     return int_min(w->cut.strips * STRIP, w->a->out - chunk * w->cut.strips * STRIP);
 }
 
-/* dy of a chunk, [rows][CHUNK]; outputs that do not exist are 0. sums: those of the rows, [outputs], or NULL. */
-XPH_INLINE void pack_chunk(const walk *w, int64_t row, int64_t chunk, real *to, real *sums)
+/* Some registers of columns, copied and summed: vecs whole ones, or one of which `count` columns are there. */
+XPH_INLINE void pack_columns(const int vecs, int64_t count, const real *from, int64_t ld, int64_t rows,
+                             real *to, real *sums)
 {
-    int64_t rows = rows_of(w, row), outputs = outputs_of(w, chunk), vecs = outputs / VEC;
-    const real *from = (const real *)w->a->dy + row * w->a->lddy + chunk * w->cut.strips * STRIP;
-    for (int64_t m = 0; m < rows; m++, from += w->a->lddy, to += CHUNK) {
-        for (int64_t v = 0; v < vecs; v++) {
-            vec dy = vec_load(from + v * VEC);
+    vec sum[PACK_VECS], zero = {0};
+    XPH_UNROLL
+    for (int v = 0; v < vecs; v++) sum[v] = zero;
+    for (int64_t m = 0; m < rows; m++, from += ld, to += CHUNK) {
+        XPH_UNROLL
+        for (int v = 0; v < vecs; v++) {
+            vec dy = count == VEC ? vec_load(from + v * VEC) : vec_load_part(from, count);
             vec_store(to + v * VEC, dy);
-            if (sums) vec_store(sums + v * VEC, vec_load(sums + v * VEC) + dy);
+            sum[v] += dy;
         }
-        for (int64_t i = vecs * VEC; i < outputs; i++) {
-            to[i] = from[i];
-            if (sums) sums[i] += from[i];
-        }
-        for (int64_t i = outputs; i % STRIP; i++) to[i] = R(0.0);
     }
+    XPH_UNROLL
+    for (int v = 0; v < vecs; v++) vec_store(sums + v * VEC, sum[v]);
+}
+
+/* dy of a chunk, [rows][CHUNK]; outputs that do not exist are 0. sums: those of the rows. */
+static void pack_chunk(const walk *w, int64_t row, int64_t chunk, real *to, real *sums)
+{
+    int64_t rows = rows_of(w, row), outputs = outputs_of(w, chunk), ld = w->a->lddy, at = 0;
+    const real *from = (const real *)w->a->dy + row * ld + chunk * w->cut.strips * STRIP;
+    for (; at + PACK_VECS * VEC <= outputs; at += PACK_VECS * VEC)
+        pack_columns(PACK_VECS, VEC, from + at, ld, rows, to + at, sums + at);
+    for (; at + VEC <= outputs; at += VEC) pack_columns(1, VEC, from + at, ld, rows, to + at, sums + at);
+    if (at < outputs) pack_columns(1, outputs - at, from + at, ld, rows, to + at, sums + at);
+    for (int64_t i = outputs; i % STRIP; i++)
+        for (int64_t m = 0; m < rows; m++) to[m * CHUNK + i] = R(0.0);
 }
 
 /* The same, and its rows summed into dbias by whoever has the first panels. */
 static void take_chunk(const walk *w, int64_t row, int64_t chunk, real *to)
 {
-    real sums[CHUNK] = {0}, *dbias = w->a->dbias;
-    if (!dbias || first_panel(w, chunk) > 0) {
-        pack_chunk(w, row, chunk, to, NULL);
-        return;
-    }
+    real sums[CHUNK], *dbias = w->a->dbias;
     pack_chunk(w, row, chunk, to, sums);
+    if (!dbias || first_panel(w, chunk) > 0) return;
     for (int64_t i = 0; i < outputs_of(w, chunk); i++) dbias[chunk * w->cut.strips * STRIP + i] += sums[i];
 }
 
