@@ -29,7 +29,10 @@ typedef struct data_options {
     const char *layout, *codec, *character;
     int64_t port, opponent, first, last;
     const char *if_weights; /* what to say when weights stand where data should */
-    bool quiet;             /* say only what is left out, and what is wrong */
+    struct {
+        const char *option, *path; /* both NULL: none */
+    } outputs[3];                  /* what the command will write: never one of the files that it reads */
+    bool quiet;                    /* say only what is left out, and what is wrong */
 } data_options;
 
 /* A context for the command line; prints why not and returns false. cancel may be NULL. */
@@ -37,7 +40,7 @@ bool open_context(int64_t threads, const char *device, const char *isa, exphil_c
                   exphil_context **context);
 /* Weights, recognised by content; hint is what to say when they are something else. */
 bool load_weights(exphil_context *context, const char *path, const char *hint, exphil_model **model);
-/* Ports, frames and the character's name; names the option that is wrong. */
+/* Ports and frames that contradict each other, and the character's name; names the option that is wrong. */
 bool check_data_options(const data_options *options);
 /* Files may be .slp replays, folders of them (searched through), or one corpus. Replays in folders that
  * cannot be read or have no such player are named on stderr and left out; those named one by one fail. */

@@ -87,10 +87,7 @@ static bool check_character(const char *name)
 
 bool check_data_options(const data_options *o)
 {
-    if (o->port < 0 || o->port > 4 || o->opponent < 0 || o->opponent > 4)
-        fprintf(stderr, "exphil: --%s wants a port, 1 to 4\n",
-                o->port < 0 || o->port > 4 ? "port" : "opponent");
-    else if (o->port && o->port == o->opponent)
+    if (o->port && o->port == o->opponent)
         fprintf(stderr, "exphil: --port and --opponent are both %d\n", (int)o->port);
     else if (o->last && o->last < o->first)
         fprintf(stderr, "exphil: --last %" PRId64 " is before --first %" PRId64 "\n", o->last, o->first);
@@ -124,12 +121,21 @@ static bool leave_out(loading *l, const char *path, const exphil_error *error)
     return true;
 }
 
+/* What is about to be written over is not read: a folder may hold it. */
+static bool spared(const data_options *o, const char *path)
+{
+    for (size_t i = 0; i < sizeof o->outputs / sizeof o->outputs[0]; i++)
+        if (!output_spares(o->outputs[i].option, o->outputs[i].path, path)) return false;
+    return true;
+}
+
 /* A replay that was named must be readable; one that a folder holds may be passed over. */
 static bool add_replay(loading *l, const char *path, bool must)
 {
     exphil_replay_config config = EXPHIL_REPLAY_CONFIG_INIT;
     exphil_replay_result result = EXPHIL_REPLAY_RESULT_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
+    if (!spared(l->options, path)) return false;
     config.character = l->options->character;
     config.port = (int32_t)l->options->port;
     config.opponent_port = (int32_t)l->options->opponent;
@@ -237,6 +243,7 @@ static bool check_paths(const data_options *options, int count, char **paths)
 {
     for (int i = 0; i < count; i++) {
         file_kind kind = file_kind_of(paths[i]);
+        if (!spared(options, paths[i])) return false;
         if (kind == FILE_REPLAY || kind == FILE_FOLDER || (kind == FILE_CORPUS && count == 1)) continue;
         file_refuse(paths[i], kind, kind == FILE_CORPUS ? "it must be the only file" : options->if_weights);
         return false;

@@ -119,8 +119,7 @@ int drill_command(int argc, char **argv)
         .entry = entries};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
-    const char *wrong = frames < 1 || frames > 200000 ? "--frames of 1 to 200000"
-                        : out && count                ? "--out FILE or WEIGHTS, not both"
+    const char *wrong = out && count         ? "--out FILE or WEIGHTS, not both"
                         : !out && count != 1 ? "--out FILE to write a replay, or WEIGHTS to play, one of them"
                                              : NULL;
     if (wrong) {

@@ -127,6 +127,8 @@ int corpus_command(int argc, char **argv)
         return 2;
     }
     if (!check_data_options(&data)) return 2;
+    data.outputs[0].option = "out";
+    data.outputs[0].path = out;
     if (!output_free("out", out, force)) return 1;
     if (!open_context(1, NULL, NULL, NULL, &context)) return 1;
     status = pack(context, &data, out, count, argv + 1, json);

@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "slp_command.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,7 +52,7 @@ static int show_version(void)
     return 0;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     if (argc >= 2 &&
         (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
@@ -64,4 +65,22 @@ int main(int argc, char **argv)
     if (argc >= 2) fprintf(stderr, "exphil: unknown command %s\n", argv[1]);
     show_help(stderr);
     return 2;
+}
+
+/* Files that are opened later must not get the numbers of closed standard streams: results would go into them. What
+ * stands there instead refuses as a closed stream does. */
+static void hold_streams(void)
+{
+    for (int stream = 0; stream <= 2; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
+/* Results that did not arrive, on a full disk say, are no success. */
+int main(int argc, char **argv)
+{
+    hold_streams();
+    int status = run(argc, argv);
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    fprintf(stderr, "exphil: the output could not be written in full\n");
+    return status ? status : 1;
 }

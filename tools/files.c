@@ -3,6 +3,7 @@
 #include "files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,14 +30,41 @@ static bool is_weights(const uint8_t *data, size_t bytes)
     return bytes > 8 && data[8] == '{' && header >= 2 && header <= 100000000;
 }
 
-file_kind file_kind_of(const char *path)
+/* O_NONBLOCK: opening a pipe that nobody writes to must not hang. *kind is FILE_OTHER when there is a file. */
+static FILE *open_regular(const char *path, file_kind *kind)
 {
     struct stat facts;
+    FILE *file = NULL;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    *kind = FILE_UNREADABLE;
+    if (descriptor < 0) return NULL;
+    bool known = fstat(descriptor, &facts) == 0;
+    if (known && S_ISREG(facts.st_mode))
+        file = fdopen(descriptor, "rb");
+    else if (known)
+        *kind = S_ISDIR(facts.st_mode) ? FILE_FOLDER : FILE_DEVICE;
+    if (!file) {
+        close(descriptor);
+        return NULL;
+    }
+    *kind = FILE_OTHER;
+    return file;
+}
+
+FILE *file_open(const char *path)
+{
+    file_kind kind;
+    FILE *file = open_regular(path, &kind);
+    if (!file) file_refuse(path, kind, "name a file in it");
+    return file;
+}
+
+file_kind file_kind_of(const char *path)
+{
     uint8_t data[LOOK];
-    if (stat(path, &facts) != 0) return FILE_UNREADABLE;
-    if (S_ISDIR(facts.st_mode)) return FILE_FOLDER;
-    FILE *file = fopen(path, "rb");
-    if (!file) return FILE_UNREADABLE;
+    file_kind kind;
+    FILE *file = open_regular(path, &kind);
+    if (!file) return kind;
     size_t bytes = fread(data, 1, sizeof data, file);
     fclose(file);
     if (is_replay(data, bytes)) return FILE_REPLAY;
@@ -52,6 +80,8 @@ void file_refuse(const char *path, file_kind kind, const char *hint)
                                         [FILE_CORPUS] = "this is a corpus"};
     if (kind == FILE_UNREADABLE)
         fprintf(stderr, "exphil: %s: %s\n", path, strerror(errno));
+    else if (kind == FILE_DEVICE)
+        fprintf(stderr, "exphil: %s: this is neither a regular file nor a folder\n", path);
     else if (kind == FILE_OTHER)
         fprintf(stderr, "exphil: %s: this is neither weights, corpus nor replay\n", path);
     else
@@ -68,11 +98,16 @@ bool file_wanted(const char *path, file_kind wanted, const char *hint)
 
 /* ---- outputs ------------------------------------------------------------------------------------------- */
 
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+}
+
 /* May files be made in the folder of this path? */
 static bool check_folder(const char *option, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+    char *folder = folder_of(path);
     struct stat facts;
     bool fine = false;
     if (!folder) return false;
@@ -104,5 +139,32 @@ bool output_free(const char *option, const char *path, bool force)
     if (!output_possible(option, path, &there)) return false;
     if (!there || force) return true;
     fprintf(stderr, "exphil: %s is there already: --force replaces it\n", path);
+    return false;
+}
+
+static bool same_inode(const char *a, const char *b)
+{
+    struct stat one, two;
+    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
+/* One file under two names; or one name, in one folder, of a file that is yet to be made. */
+static bool same_file(const char *a, const char *b)
+{
+    const char *name_a = strrchr(a, '/'), *name_b = strrchr(b, '/');
+    if (same_inode(a, b)) return true;
+    if (strcmp(name_a ? name_a + 1 : a, name_b ? name_b + 1 : b) != 0) return false;
+    char *folder_a = folder_of(a), *folder_b = folder_of(b);
+    bool same = folder_a && folder_b && same_inode(folder_a, folder_b);
+    free(folder_a);
+    free(folder_b);
+    return same;
+}
+
+bool output_spares(const char *option, const char *path, const char *kept)
+{
+    if (!path || !kept || !same_file(path, kept)) return true;
+    fprintf(stderr, "exphil: --%s %s would write over %s, which is needed: name another file\n", option, path,
+            kept);
     return false;
 }

@@ -3,10 +3,12 @@
 #define EXPHIL_TOOLS_FILES_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 typedef enum file_kind {
     FILE_UNREADABLE, /* absent, or not allowed: errno says why */
     FILE_FOLDER,
+    FILE_DEVICE, /* a pipe, a terminal, ...: never read, as the library does */
     FILE_REPLAY,
     FILE_WEIGHTS, /* any safetensors file */
     FILE_CORPUS,
@@ -16,6 +18,8 @@ typedef enum file_kind {
 file_kind file_kind_of(const char *path);
 /* Is it of the wanted kind? If not, says on stderr what it is, and the hint. */
 bool file_wanted(const char *path, file_kind wanted, const char *hint);
+/* A regular file to read, at once whatever stands there; NULL: said on stderr why not. */
+FILE *file_open(const char *path);
 /* Says on stderr why a file of this kind is of no use. */
 void file_refuse(const char *path, file_kind kind, const char *hint);
 
@@ -24,5 +28,8 @@ void file_refuse(const char *path, file_kind kind, const char *hint);
 bool output_possible(const char *option, const char *path, bool *there);
 /* The same, and what is there already is replaced only by force. */
 bool output_free(const char *option, const char *path, bool force);
+/* Are these two files, so that writing path leaves kept alone? If not, says so on stderr: force is no excuse. Without
+ * one of them (NULL) they are. */
+bool output_spares(const char *option, const char *path, const char *kept);
 
 #endif

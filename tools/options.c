@@ -29,6 +29,74 @@ static const option_entry *find(const option_command *command, const char *name,
     return NULL;
 }
 
+/* What numbers may be: an option means the same in every command. Limits are the library's where it has one, else what
+ * nobody needs more of. Whole numbers that are not here go into 32 bits. */
+typedef struct number_range {
+    const char *name;
+    double least, most;
+    bool below; /* most itself is too much */
+} number_range;
+
+#define COUNT_MOST 1e9
+static const number_range ranges[] = {
+    {"port", 1, 4, false},
+    {"opponent", 1, 4, false},
+    {"held-out", 0, 1, true},
+    {"hidden", 1, 8192, false},
+    {"head-width", 1, 8192, false},
+    {"attention-window", 1, 4096, false},
+    {"delay", 0, 64, false},
+    {"window", 1, 4096, false},
+    {"epochs", 1, COUNT_MOST, false},
+    {"updates", 1, COUNT_MOST, false},
+    {"batch", 1, 4096, false},
+    {"time", 1, 65536, false},
+    {"segment", 0, COUNT_MOST, false},
+    {"stride", 1, COUNT_MOST, false},
+    {"accumulate", 1, 1000000, false},
+    {"checkpoint-blocks", 0, 1000, false},
+    {"rate", 1e-12, 1000000, true},
+    {"warmup", 0, COUNT_MOST, false},
+    {"restart", 1, COUNT_MOST, false},
+    {"low-ratio", 0, 1, false},
+    {"decay", 0, 1000000, true},
+    {"clip", -COUNT_MOST, COUNT_MOST, false},
+    {"ema", 0, 1, true},
+    {"smoothing", 0, 1, true},
+    {"focal", 0, 100, false},
+    {"button-weight", 1e-6, 1000000, false},
+    {"log-every", 0, COUNT_MOST, false},
+    {"eval-every", 0, COUNT_MOST, false},
+    {"save-every", 0, COUNT_MOST, false},
+    {"threads", 0, 1024, false},
+    {"least", 0, 1, false},
+    {"frames", 1, 200000, false},
+    {"show", 0, COUNT_MOST, false},
+    {"smooth", 0, 1000000, false},
+    {"seed", -0x1p63, 0x1p63, false},
+};
+
+/* Says on stderr what is allowed; a number that is none (NaN) is not. */
+static bool in_range(const option_entry *entry, double value, const char *text)
+{
+    number_range whole = {entry->name, INT32_MIN, INT32_MAX, false},
+                 any = {entry->name, -1e300, 1e300, false};
+    const number_range *range = entry->kind == OPTION_INT ? &whole : &any;
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (strcmp(ranges[i].name, entry->name) == 0) range = &ranges[i];
+    if (value >= range->least && (range->below ? value < range->most : value <= range->most)) return true;
+    fprintf(stderr, "exphil: --%s wants %.10g %s %.10g, not %s\n", entry->name, range->least,
+            range->below ? "or more, below" : "to", range->most, text);
+    return false;
+}
+
+static bool number_of(const option_entry *entry, double *value)
+{
+    if (entry->kind == OPTION_INT) *value = (double)*(const int64_t *)entry->value;
+    if (entry->kind == OPTION_NUMBER) *value = *(const double *)entry->value;
+    return entry->kind == OPTION_INT || entry->kind == OPTION_NUMBER;
+}
+
 static bool store(const option_entry *entry, const char *text)
 {
     char *end;
@@ -63,7 +131,8 @@ static bool read_one(const option_command *command, int argc, char **argv, int *
         return !text;
     }
     if (!text && *i + 1 < argc) text = argv[++*i];
-    if (text && store(entry, text)) return true;
+    double value;
+    if (text && store(entry, text)) return !number_of(entry, &value) || in_range(entry, value, text);
     fprintf(stderr, "exphil: --%s wants %s%s%s\n", entry->name, entry->argument, text ? ", not " : "",
             text ? text : "");
     return false;

@@ -7,7 +7,8 @@
 
 typedef enum option_kind { OPTION_FLAG, OPTION_INT, OPTION_NUMBER, OPTION_TEXT } option_kind;
 
-/* value points to bool, int64_t, double or const char *. An entry without name is a heading; one without help
+/* value points to bool, int64_t, double or const char *; a number must lie in the range that options.c has for its
+ * name. An entry without name is a heading; one without help
  * ends. */
 typedef struct option_entry {
     const char *name; /* without the dashes */

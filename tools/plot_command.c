@@ -23,7 +23,8 @@ static bool wants_logarithm(const plot_options *o)
 static bool may_write(const plot_options *o, const char *path)
 {
     char begin[4] = {0};
-    FILE *file = fopen(path, "rb");
+    if (file_kind_of(path) != FILE_OTHER) return output_free("out", path, o->force);
+    FILE *file = file_open(path);
     bool drawing =
         file && fread(begin, 1, sizeof begin, file) == sizeof begin && memcmp(begin, "<svg", 4) == 0;
     if (file) fclose(file);
@@ -54,6 +55,8 @@ static bool draw(picture *p, const plot_options *o, int count, char **paths)
     }
     (void)snprintf(name, sizeof name, "%s.svg", paths[0]);
     const char *out = o->out ? o->out : name;
+    for (int i = 0; i < count; i++)
+        if (!output_spares("out", out, paths[i])) return false;
     if (!may_write(o, out) || !plot_svg(p, out)) return false;
     if (o->json)
         print_json(json_pack("{s:s}", "svg", out));

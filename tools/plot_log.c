@@ -1,6 +1,8 @@
 /* Reading of training logs, one JSON object a line, and the axes that their curves need. */
 #include "plot.h"
 
+#include "files.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,13 +48,12 @@ static bool read_line(const char *line, const char *field, curve *curves)
 bool plot_read(picture *p, const char *path)
 {
     static const char *const labels[PLOT_KINDS] = {"", " held out", " on the training data"};
-    FILE *file = fopen(path, "r");
+    FILE *file = file_open(path);
     char *line = NULL;
     size_t room = 0;
     long number = 0;
     bool fine = file != NULL;
     curve *curves = &p->curves[p->count];
-    if (!file) perror(path);
     for (int k = 0; k < PLOT_KINDS; k++) {
         (void)snprintf(curves[k].label, sizeof curves[k].label, "%.80s%s", path, labels[k]);
         curves[k].dots = k != PLOT_TRAIN;
@@ -71,7 +72,7 @@ bool plot_read(picture *p, const char *path)
 
 void plot_list_fields(const char *path)
 {
-    FILE *file = fopen(path, "r");
+    FILE *file = file_open(path);
     char *line = NULL;
     size_t room = 0;
     json_t *names = json_object();

@@ -96,7 +96,8 @@ bool plot_svg(const picture *p, const char *path)
     for (size_t c = 0, shown = 0; c < p->count; c++)
         if (p->curves[c].count) draw_curve(f, p, &p->curves[c], shown++);
     fprintf(f, "</svg>\n");
-    if (fclose(f) == 0) return true;
+    bool fine = !ferror(f);
+    if (fclose(f) == 0 && fine) return true;
     perror(path);
     return false;
 }

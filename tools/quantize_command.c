@@ -35,17 +35,6 @@ static bool read_type(const char *word, int32_t *type)
     return false;
 }
 
-/* The weights that are read are worth keeping; what else is there stays there unless asked. */
-static bool check_output(const quantize_options *o)
-{
-    struct stat in, out;
-    bool same = stat(o->out, &out) == 0 && stat(o->weights, &in) == 0 && in.st_dev == out.st_dev &&
-                in.st_ino == out.st_ino;
-    if (!same) return output_free("out", o->out, o->force);
-    fprintf(stderr, "exphil: --out %s is WEIGHTS itself, which is needed again: name another file\n", o->out);
-    return false;
-}
-
 /* Both models over all frames; the result stays with the new one. */
 static bool calibrate(quantize_state *s, int count, char **paths)
 {
@@ -129,14 +118,8 @@ static int run(const quantize_options *o, int32_t type, int count, char **paths)
 static bool check_options(const quantize_options *o, int count)
 {
     if (!check_data_options(&o->data)) return false;
-    if (!(o->least >= 0.0 && o->least <= 1.0))
-        fprintf(stderr, "exphil: --least wants a share, 0 to 1\n");
-    else if (o->least > 0.0 && count == 0)
-        fprintf(stderr, "exphil: --least: no replays or corpus to measure it on\n");
-    else if (o->batch < 0 || o->batch > 4096)
-        fprintf(stderr, "exphil: --batch wants 0 to 4096\n");
-    else
-        return true;
+    if (o->least <= 0.0 || count > 0) return true;
+    fprintf(stderr, "exphil: --least: no replays or corpus to measure it on\n");
     return false;
 }
 
@@ -177,6 +160,8 @@ int quantize_command(int argc, char **argv)
     }
     o.weights = argv[1];
     if (!read_type(o.type, &type) || !check_options(&o, count - 1)) return 2;
-    if (!check_output(&o)) return 1;
+    o.data.outputs[0].option = "out";
+    o.data.outputs[0].path = o.out;
+    if (!output_spares("out", o.out, o.weights) || !output_free("out", o.out, o.force)) return 1;
     return run(&o, type, count - 1, argv + 2);
 }

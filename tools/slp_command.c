@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char usage_text[] =
     "usage: exphil slp info FILE... [--json]\n"
@@ -130,9 +131,10 @@ static int index_of(const char *name, const char *const *names, int count)
 static bool may_write(const struct options *options)
 {
     const char *out = options->out;
-    file_kind kind = out && strcmp(out, "-") != 0 ? file_kind_of(out) : FILE_UNREADABLE;
-    return kind == FILE_UNREADABLE || strncmp(out, "/dev/", 5) == 0 ||
-           output_free("out", out, options->force != 0);
+    struct stat facts;
+    if (!out || strcmp(out, "-") == 0 || strncmp(out, "/dev/", 5) == 0) return true;
+    if (stat(out, &facts) == 0 && S_ISFIFO(facts.st_mode)) return true;
+    return output_spares("out", out, options->files[0]) && output_free("out", out, options->force != 0);
 }
 
 static int write_bytes(const char *path, const void *data, size_t bytes)

@@ -3,6 +3,7 @@
 #include "slp_manifest.h"
 
 #include "digest.h"
+#include "files.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -27,7 +28,7 @@ const char *slp_stop_name(int32_t stop)
 
 unsigned char *slp_file_read(const char *path, size_t *bytes)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = file_open(path);
     unsigned char *data = NULL;
     if (!file) return NULL;
     if (fseek(file, 0, SEEK_END) == 0) {

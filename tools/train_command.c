@@ -13,24 +13,37 @@ enum { ENTRIES_MOST = 96 };
 /* What earlier runs left is gone on with, or replaced, only when asked. */
 static bool check_output(const train_options *o)
 {
-    char checkpoint[4096];
     bool weights, earlier;
-    if (snprintf(checkpoint, sizeof checkpoint, "%s.optimizer", o->out) >= (int)sizeof checkpoint) {
-        fprintf(stderr, "exphil: --out: the path is too long\n");
-        return false;
-    }
-    if (!output_possible("out", o->out, &weights) || !output_possible("out", checkpoint, &earlier))
+    if (!output_possible("out", o->out, &weights) || !output_possible("out", o->checkpoint, &earlier))
         return false;
     if (o->resume && !earlier)
-        fprintf(stderr, "exphil: --resume: there is no checkpoint %s\n", checkpoint);
+        fprintf(stderr, "exphil: --resume: there is no checkpoint %s\n", o->checkpoint);
     else if ((weights || earlier) && !o->resume && !o->force)
         fprintf(stderr,
                 "exphil: %s is there already: --resume goes on from its checkpoint, --force replaces it\n",
-                weights ? o->out : checkpoint);
+                weights ? o->out : o->checkpoint);
     else
         return !o->log || strcmp(o->log, "/dev/stderr") == 0 ||
                output_free("log", o->log, o->force || o->resume);
     return false;
+}
+
+/* The files that are written are no inputs, and are not each other; data are compared when they are loaded. */
+static bool name_outputs(train_options *o)
+{
+    int length = snprintf(o->checkpoint, sizeof o->checkpoint, "%s.optimizer", o->out);
+    if (length >= (int)sizeof o->checkpoint) {
+        fprintf(stderr, "exphil: --out: the path is too long\n");
+        return false;
+    }
+    const char *const written[][2] = {{"out", o->out}, {"out", o->checkpoint}, {"log", o->log}};
+    for (size_t i = 0; i < sizeof written / sizeof written[0]; i++) {
+        o->data.outputs[i].option = written[i][0];
+        o->data.outputs[i].path = written[i][1];
+    }
+    return output_spares("log", o->log, o->out) && output_spares("log", o->log, o->checkpoint) &&
+           output_spares("log", o->log, o->init) && output_spares("out", o->out, o->init) &&
+           output_spares("out", o->checkpoint, o->init);
 }
 
 /* ---- options that do not go together ------------------------------------------------------------------- */
@@ -57,26 +70,16 @@ static bool check_init(const option_command *command, const train_options *o)
     return true;
 }
 
-static bool check_counts(const option_command *command, const train_options *o)
+static bool check_together(const option_command *command, const train_options *o)
 {
-    const struct {
-        const char *name;
-        int64_t value;
-    } counts[] = {{"epochs", o->epochs}, {"updates", o->updates},       {"batch", o->batch},
-                  {"time", o->time},     {"accumulate", o->accumulate}, {"stride", o->stride}};
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        if (!options_given(command, counts[i].name) || counts[i].value >= 1) continue;
-        fprintf(stderr, "exphil: --%s wants 1 or more\n", counts[i].name);
-        return false;
-    }
-    if (o->checkpoint_blocks < 0 || o->checkpoint_blocks > 1000)
-        fprintf(stderr, "exphil: --checkpoint-blocks wants 0 to 1000\n");
-    else if (options_given(command, "epochs") && options_given(command, "updates"))
+    if (options_given(command, "epochs") && options_given(command, "updates"))
         fprintf(stderr, "exphil: --epochs and --updates: give one of them\n");
     else if (o->resume && o->force)
         fprintf(stderr, "exphil: --resume and --force: go on, or begin anew?\n");
-    else if (o->held_out < 0.0 || o->held_out >= 1.0)
-        fprintf(stderr, "exphil: --held-out wants a share of 0 or more and below 1\n");
+    else if (o->rate * o->decay > 1.0)
+        fprintf(stderr, "exphil: --rate times --decay is above 1: weights would change their sign\n");
+    else if (o->chosen.schedule == EXPHIL_SCHEDULE_RESTARTS && !o->restart)
+        fprintf(stderr, "exphil: --schedule restarts wants --restart N, updates between restarts\n");
     else
         return true;
     return false;
@@ -244,10 +247,10 @@ int train_command(int argc, char **argv)
         fprintf(stderr, "exphil: train wants files; see exphil train --help\n");
         return 2;
     }
-    if (!check_counts(&command, &o) || !read_choices(&o) || !check_data_options(&o.data) ||
+    if (!read_choices(&o) || !check_together(&command, &o) || !check_data_options(&o.data) ||
         !check_init(&command, &o))
         return 2;
-    if (!check_output(&o)) return 1;
+    if (!name_outputs(&o) || !check_output(&o)) return 1;
     o.data.quiet = o.quiet;
     return train_run(&o, count, argv + 1);
 }

@@ -199,6 +199,16 @@ static bool finish(train_state *r)
     return true;
 }
 
+/* Lines that did not arrive, on a full disk say, are told. */
+static bool close_log(train_state *r)
+{
+    if (!r->log) return true;
+    bool fine = !ferror(r->log);
+    if (fclose(r->log) == 0 && fine) return true;
+    fprintf(stderr, "exphil: --log %s could not be written in full\n", r->options->log);
+    return false;
+}
+
 static void close_run(train_state *r)
 {
     exphil_trainer_destroy(r->trainer);
@@ -209,7 +219,6 @@ static void close_run(train_state *r)
     exphil_dataset_destroy(r->all);
     exphil_model_destroy(r->model);
     exphil_context_destroy(r->context);
-    if (r->log) fclose(r->log);
 }
 
 int train_run(const train_options *options, int count, char **paths)
@@ -223,6 +232,7 @@ int train_run(const train_options *options, int count, char **paths)
     if (trained && !stopped && interrupted)
         fprintf(stderr, "\nexphil: stopped while scoring; the weights are in %s\n", options->out);
     close_run(&r);
+    fine = close_log(&r) && fine;
     if (interrupted && (trained || !ready)) return STOPPED;
     return fine ? 0 : 1;
 }

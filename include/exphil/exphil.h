@@ -717,8 +717,8 @@ typedef struct exphil_optimizer exphil_optimizer;
  * running over periods of restart_updates, each restart_factor times the last. low = rate * low_ratio. */
 enum { EXPHIL_SCHEDULE_CONSTANT = 0, EXPHIL_SCHEDULE_COSINE = 1, EXPHIL_SCHEDULE_RESTARTS = 2 };
 
-/* AdamW (Loshchilov & Hutter 2019): decoupled decay on matrices only (not on biases, norms, A_log, D, relative_bias, heads.past), bias correction,
- * epsilon outside the root. Gradients are clipped to a global norm. */
+/* AdamW (Loshchilov & Hutter 2019): decoupled decay on matrices only (not on biases, norms, A_log, D, relative_bias,
+ * heads.past), bias correction, epsilon outside the root. Gradients are clipped to a global norm. */
 typedef struct exphil_optimizer_config {
     size_t struct_size;
     double rate;                        /* 0 = 1e-3 */

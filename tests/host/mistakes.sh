@@ -42,6 +42,26 @@ done
 expect 2 "--fake-quantize wants int8 or bf16, not int4" train $small --fake-quantize int4 --out v a.slp
 expect 2 "--schedule wants constant, cosine or restarts" train $small --schedule x --out v a.slp
 
+# numbers out of range too, all of them: none is cut to 32 bits
+for option in "--rate nan" "--rate 0" "--batch 4097" "--batch 0" "--segment -5" "--log-every -1" "--eval-every -1" \
+  "--save-every -1" "--delay 4294967297" "--delay -4294967295" "--threads 4294967297" "--hidden 4294967297" \
+  "--port 4294967297" "--opponent 5" "--first 4294967297" "--last -4294967295" "--time 65537" "--held-out 1" \
+  "--ema nan" "--decay nan" "--clip inf" "--smoothing 1" "--focal -1" "--low-ratio 2" "--button-weight 0" \
+  "--checkpoint-blocks 1001" "--accumulate 1000001" "--updates 0" "--epochs 0" "--stride 0" "--warmup -1" \
+  "--restart 0" "--window 0" "--head-width 0" "--attention-window 0"; do
+  expect 2 "${option% *} wants " train $option --out none/x none.slp
+  grep -q " wants -*[0-9].*, not ${option#* }$" err || complain "train $option: the range is not told: $(cat err)"
+done
+for command in quantize eval; do
+  expect 2 "--threads wants 0 to 1024, not 4294967297" $command --threads 4294967297 --out none/x none
+done
+expect 2 "--batch wants 1 to 4096, not 4097" eval --batch 4097 none none.slp
+expect 2 "--port wants 1 to 4, not 4294967297" play --port 4294967297 none none.slp
+expect 2 "--opponent wants 1 to 4, not -1" play --opponent -1 none none.slp
+expect 2 "--smooth wants 0 to 1000000, not -5" plot --smooth -5 none
+expect 2 "--rate times --decay is above 1" train --rate 2 --decay 1 --out none/x none.slp
+expect 2 "wants --restart N" train --schedule restarts --out none/x none.slp
+
 # little data: at least 300 updates, as many lanes as the data fill
 expect 0 "300 updates, 300.0 passes over 300 frames, 5 sequences" train $small --out p --log log a.slp
 expect 0 "do not fill a batch" train $small --updates 1 --batch 16 --out q a.slp
@@ -69,6 +89,68 @@ expect 0 "300 frames" corpus --force --port 1 --out there.slp a.slp
 expect 0 "there.svg" plot log --out there.svg
 expect 0 "there.svg" plot log --out there.svg
 expect 2 "go on, or begin anew" train $small --resume --force --out q a.slp
+
+# nothing that is read is written over, by whatever name it goes, nor one output over the other: force is no excuse
+expect 0 "300 frames" corpus --port 1 --out needed a.slp
+mkdir needs
+cp a.slp needs/1.slp
+cp p weights.optimizer
+ln -s needed soft
+ln needed hard
+cp needed before
+for name in needed ./needed soft hard; do
+  expect 1 "would write over needed" train $small --updates 1 --force --out $name needed
+  expect 1 "would write over needed" train $small --updates 1 --force --log $name --out v needed
+  expect 1 "would write over needed" quantize --force --out $name p needed
+done
+cmp -s needed before || complain "a corpus that was read was written over"
+expect 1 "would write over a.slp" corpus --force --out a.slp a.slp
+expect 1 "would write over needs/1.slp" corpus --force --out ./needs/1.slp needs
+expect 1 "would write over a.slp" slp dump a.slp --what state --slot P1 --force --out ./a.slp
+expect 1 "would write over log" plot --force --out log log
+expect 1 "would write over p" train --init p --updates 1 --force --out p a.slp
+expect 1 "would write over p" train --init p --updates 1 --force --log p --out v a.slp
+expect 1 "would write over weights.optimizer" train --init weights.optimizer --updates 1 --force --out weights a.slp
+expect 1 "would write over v" train $small --updates 1 --log ./v --out v a.slp
+expect 1 "would write over v.optimizer" train $small --updates 1 --log v.optimizer --out v a.slp
+[ -e v ] && complain "a refused command wrote a file"
+"$exphil" drill --out there.slp --frames 300 --force >out
+cmp -s a.slp there.slp && cmp -s a.slp needs/1.slp || complain "a replay that was read was written over"
+
+# pipes and devices are refused, and never waited for
+mkfifo pipe
+for file in pipe /dev/null; do
+  for command in "info $file" "eval $file a.slp" "eval p $file" "play $file a.slp" "play p $file" "plot $file" \
+    "train --out v $file" "train --init $file --out v a.slp" "corpus --out v $file" "drill $file" \
+    "quantize --out v $file" "quantize --out v p $file" "slp verify $file"; do
+    expect 1 "neither a regular file nor a folder" $command
+  done
+  expect 1 "could not size up" slp info $file
+  expect 1 "no regular file" train --out $file a.slp
+  expect 1 "no regular file" plot log --out $file
+done
+
+# what does not arrive is no success
+if [ -e /dev/full ]; then
+  for command in --version --help "info p" "slp info a.slp" "quantize --json --out full p" "eval p a.slp" "play p a.slp" \
+    "plot log --text" "drill p --frames 60" "train $small --updates 1 --quiet --out full --force a.slp"; do
+    checks=$((checks + 1))
+    "$exphil" $command >/dev/full 2>err </dev/null
+    got=$?
+    [ "$got" -eq 1 ] || complain "$command with a full stdout ended with $got"
+    grep -q "the output could not be written in full" err || complain "$command with a full stdout says: $(cat err)"
+  done
+  "$exphil" info p --nonsense >/dev/full 2>err
+  [ $? -eq 2 ] || complain "a full stdout changes the status of wrong usage"
+  "$exphil" train $small --updates 1 --quiet --out full --force --log /dev/stderr a.slp >out 2>/dev/full
+  [ $? -eq 1 ] || complain "a full log goes unnoticed"
+fi
+
+# nor is what goes nowhere; and the results do not go into a file that took the place of a closed stdout
+checks=$((checks + 1))
+"$exphil" train $small --updates 1 --quiet --out full --force --log closed a.slp >&- 2>err
+[ $? -eq 1 ] || complain "a closed stdout goes unnoticed"
+grep -qv '^{.*}$' closed && complain "results went into the log: $(grep -v '^{' closed)"
 
 # what a checkpoint does not allow is said in the words of the options, with a way on
 expect 0 "the trainer took" train $small --updates 4 --out run a.slp
@@ -138,7 +220,7 @@ expect 1 "--split time holds out its end" train --held-out 0.2 --port 1 --out v 
 # quantise: once, into another file, and only what is good enough
 expect 2 "--type wants int8 or bf16, not int4" quantize --type int4 --out q8 p
 expect 2 "--out FILE" quantize p
-expect 1 "is WEIGHTS itself" quantize --force --out p p
+expect 1 "would write over p" quantize --force --out p p
 expect 1 "--force replaces it" quantize --out t p
 expect 1 "that is a folder; name a file in it" quantize --out both p
 expect 2 "0 to 1" quantize --least 99.5 --out q8 p packed

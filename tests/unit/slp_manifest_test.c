@@ -10,6 +10,7 @@
 
 /* The program's own code is under test here. */
 #include "../../tools/digest.c"
+#include "../../tools/files.c"
 #include "../../tools/slp_manifest.c"
 
 static exphil_context *context;
