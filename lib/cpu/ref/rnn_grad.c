@@ -149,6 +149,7 @@ static wishes wishes_of(const walk *now, int64_t rows, int64_t r, int64_t u)
         wish_for(&all, dgx + row * w.grad->lddgx + g, time * w.grad->lddgx);
     wish_for(&all, (const real *)w.grad->dy + row * w.grad->lddy + u, time * w.grad->lddy);
     wish_for(&all, w.before + row * hidden + u, time * hidden);
+    if (args->kind == XPH_RNN_GRU) wish_for(&all, w.third + row * hidden + u, time * hidden);
     if (w.t == 0) return all;
     wish_for(&all, (const real *)args->y + (row - 1) * args->ldy + u, time * args->ldy);
     if (args->kind == XPH_RNN_LSTM)
