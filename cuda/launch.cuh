@@ -1,0 +1,39 @@
+/* What kernels of this folder use of CUDA, for two compilers: nvcc makes them run on a GPU, any C++17 compiler with
+ * tests/cuda/emu in its search path on the emulated one. Three things are written differently from plain CUDA:
+ *   XPH_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...)   for kernel<<<...>>>(...); a kernel with
+ *                                                       template arguments stands in parentheses
+ *   XPH_SHARED(type, name, [a][b])                      for __shared__ type name[a][b]
+ *   XPH_SHARED_DYNAMIC(type, name)                      for extern __shared__, aligned to 16 bytes
+ * All float arithmetic that matters is written as fmaf; nvcc must be given -fmad=false, so that two kernels that write
+ * the same operations compute the same bits.
+ */
+#ifndef XPH_CUDA_LAUNCH_CUH
+#define XPH_CUDA_LAUNCH_CUH
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#  include <cuda_bf16.h>
+#  include <cuda_fp16.h>
+#  include <cuda_runtime.h>
+#  define XPH_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                         \
+    kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
+#  define XPH_SHARED(type, name, dims) __shared__ type name dims
+#  define XPH_SHARED_DYNAMIC(type, name)                                                                     \
+    extern __shared__ __align__(16) unsigned char xph_dynamic_shared[];                                      \
+    type *const name = reinterpret_cast<type *>(xph_dynamic_shared)
+#else
+#  include "emu.h"
+#  define XPH_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                         \
+    emu::launch(#kernel, grid, block, shared_bytes, stream, [&] { kernel(__VA_ARGS__); })
+#  define XPH_SHARED(type, name, dims)                                                                       \
+    using name##_shared = type dims;                                                                         \
+    static emu::shared_array name##_memory;                                                                  \
+    name##_shared &name = *static_cast<name##_shared *>(emu::shared(&name##_memory, sizeof(name##_shared)))
+#  define XPH_SHARED_DYNAMIC(type, name) type *const name = static_cast<type *>(emu::dynamic_shared())
+#endif
+
+constexpr unsigned ALL_LANES = 0xffffffffu;
+constexpr int WARP = 32;
+
+#endif
