@@ -169,6 +169,8 @@ static inline void xph_fpu_leave(const xph_fpu *saved)
  * converted there, and a signalling NaN must raise nothing where the host has unmasked an exception. */
 #define XPH_OWN_FPU __attribute__((cleanup(xph_fpu_leave), unused)) xph_fpu xph_fpu_saved = xph_fpu_push()
 
+int64_t xph_find_not_finite(const float *values, int64_t count); /* index of the first infinity or NaN, or -1 */
+
 int64_t xph_clock_ns(void);               /* monotonic */
 
 int64_t xph_memory_total(void);           /* of the machine, bytes; 0: not known */

@@ -151,27 +151,6 @@ static uint32_t bits_of(float value)
     return bits;
 }
 
-/* Exponent all ones: infinity or NaN. By bits, so that no compiler flag can remove it. */
-static bool not_finite(float value)
-{
-    return (bits_of(value) & 0x7F800000u) == 0x7F800000u;
-}
-
-/* Looks at pieces without a branch first: rows are nearly always fine, and this way they pass at memory
- * speed. */
-static int64_t find_not_finite(const float *values, int64_t count)
-{
-    for (int64_t from = 0; from < count; from += 1024) {
-        int64_t to = from + 1024 < count ? from + 1024 : count;
-        uint32_t bad = 0;
-        for (int64_t i = from; i < to; i++) bad |= not_finite(values[i]) ? ~0u : 0u;
-        for (int64_t i = from; bad && i < to; i++) {
-            if (not_finite(values[i])) return i;
-        }
-    }
-    return -1;
-}
-
 static const xph_flaw no_flaw = {XPH_FLAW_NONE, 0, 0, 0};
 
 /* ids [rows, ids]; rows count from `first` in what is told. */
@@ -238,7 +217,7 @@ exphil_status xph_rows_recheck(const xph_row_shape *shape, const xph_block *bloc
 
 xph_flaw xph_rows_flaw(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames)
 {
-    int64_t at = find_not_finite(block->floats + first * shape->floats, frames * shape->floats);
+    int64_t at = xph_find_not_finite(block->floats + first * shape->floats, frames * shape->floats);
     if (at >= 0) return (xph_flaw){XPH_FLAW_FLOAT, 0, first + at / shape->floats, at % shape->floats};
     xph_flaw flaw = find_bad_id(shape, block->ids + first * shape->ids, first, frames);
     return flaw.kind == XPH_FLAW_NONE ? find_bad_action(shape, block, first, first + frames) : flaw;

@@ -24,22 +24,8 @@ unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i)
 
 /* ---- input rows ------------------------------------------------------------------------------------------------ */
 
-/* Whether all numbers are finite, without a branch for each: all are looked at, so that registers may. */
-static bool all_finite(const float *x, int64_t count)
+static exphil_status bad_float(const exphil_session *session, int64_t b, int64_t i)
 {
-    uint32_t bad = 0;
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        bad |= (uint32_t)((bits & 0x7f800000u) == 0x7f800000u);
-    }
-    return bad == 0;
-}
-
-static exphil_status bad_float(const exphil_session *session, int64_t b, const float *row)
-{
-    int64_t i = 0;
-    while (all_finite(row + i, 1)) i++;
     return xph_play_fail(session, EXPHIL_E_NUMERIC, "stream %lld: floats[%lld] is not finite", (long long)b,
                          (long long)i);
 }
@@ -51,7 +37,8 @@ static exphil_status check_rows(const exphil_session *session, const float *floa
     if (spec->id_count && !ids) return xph_play_fail(session, EXPHIL_E_INVALID, "ids is NULL");
     for (int64_t b = 0; b < session->streams; b++) {
         const float *row = spec->float_count ? floats + b * spec->float_count : NULL;
-        if (!all_finite(row, spec->float_count)) return bad_float(session, b, row);
+        int64_t bad = xph_find_not_finite(row, spec->float_count);
+        if (bad >= 0) return bad_float(session, b, bad);
         for (int64_t i = 0; i < spec->id_count; i++) {
             int32_t id = ids[b * spec->id_count + i];
             if (id < 0 || id >= spec->ids[i].entries)
@@ -197,7 +184,7 @@ static exphil_status check_logits(exphil_session *session)
 {
     int64_t width = session->shape->logits, bad = -1;
     for (int64_t b = 0; b < session->streams; b++) {
-        if (all_finite(session->fresh + b * width, width)) continue;
+        if (xph_find_not_finite(session->fresh + b * width, width) < 0) continue;
         XPH_TRY(xph_play_reset(session, b));
         bad = b;
     }

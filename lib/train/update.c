@@ -35,13 +35,11 @@ static exphil_status check_values(const exphil_trainer *trainer, const exphil_ba
 {
     const exphil_spec *spec = xph_model_spec(trainer->model);
     int64_t rows = batch->batch * batch->time, slots = xph_model_shape_of(trainer->model)->slots;
+    int64_t bad = xph_find_not_finite(batch->floats, rows * spec->float_count);
+    if (bad >= 0)
+        return xph_fail(error, EXPHIL_E_NUMERIC, "batch: floats[%lld][%lld] is not finite",
+                        (long long)(bad / spec->float_count), (long long)(bad % spec->float_count));
     for (int64_t r = 0; r < rows; r++) {
-        for (int64_t i = 0; i < spec->float_count; i++) {
-            float value = batch->floats[r * spec->float_count + i];
-            if (!(value - value == 0.0f))
-                return xph_fail(error, EXPHIL_E_NUMERIC, "batch: floats[%lld][%lld] is not finite",
-                                (long long)r, (long long)i);
-        }
         for (int64_t i = 0; i < spec->id_count; i++) {
             int32_t id = batch->ids[r * spec->id_count + i];
             if (id < 0 || id >= spec->ids[i].entries)

@@ -1,0 +1,25 @@
+/* Numbers of files and hosts that are no numbers: infinities and NaN, told by their bits, so that no compiler flag can
+ * remove the look and no signalling NaN raises anything. */
+#include "base/base.h"
+
+/* Exponent all ones. */
+static bool not_finite(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (bits & 0x7F800000u) == 0x7F800000u;
+}
+
+/* Pieces are looked at without a branch first: rows are nearly always fine, and this way they pass at memory speed. */
+int64_t xph_find_not_finite(const float *values, int64_t count)
+{
+    for (int64_t from = 0; from < count; from += 1024) {
+        int64_t to = from + 1024 < count ? from + 1024 : count;
+        uint32_t bad = 0;
+        for (int64_t i = from; i < to; i++) bad |= not_finite(values[i]) ? ~0u : 0u;
+        for (int64_t i = from; bad && i < to; i++) {
+            if (not_finite(values[i])) return i;
+        }
+    }
+    return -1;
+}
