@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Joins the reports of one run of tools/bench into bench/results/<machine>-<date>.json and a table .md, and puts the pictures
-beside them.
+beside them. The figures in doc/performance.md and doc/kernels.md, between their marks, are taken from the same run.
 
-Usage: record.py FOLDER_OF_REPORTS RESULTS
+Usage: record.py FOLDER_OF_REPORTS RESULTS [DOC]
 """
 import glob
 import json
@@ -84,6 +84,100 @@ def heading(machine, floors):
     return lines
 
 
+# ---- figures in the documents --------------------------------------------------------------------------------
+
+FRAME_NS = 1e9 / 60
+
+
+def of(report, subject):
+    return [row for row in report["rows"] if row["subject"] == subject]
+
+
+def play_figures(report):
+    """One line per policy and type: warm, and at 60 Hz beside a busy neighbour with its share of a frame."""
+    lines = ["| policy | weights | back to back | at 60 Hz, busy neighbour | of a frame |", "| --- | --- | --- | --- | --- |"]
+    paced = {(row["what"], row["how"]): row for row in of(report, "decision at 60 Hz, busy neighbour")}
+    for row in of(report, "decision, warm"):
+        game = paced.get((row["what"], row["how"]))
+        if game:
+            lines.append("| `%s` | %s | %s | %s | %.2f %% |" % (
+                row["what"], row["how"], unit_of(row["p50_ns"]), unit_of(game["p50_ns"]), 100 * game["p50_ns"] / FRAME_NS))
+    return lines
+
+
+def player_figures(report):
+    """Time per player of the policies that are measured for many."""
+    found = {}
+    for row in of(report, "decisions of many players"):
+        policy, count = re.match(r"(.*), (\d+) players", row["what"]).groups()
+        found.setdefault((policy, row["how"]), {})[int(count)] = row["p50_ns"] / int(count)
+    counts = sorted({count for times in found.values() for count in times})
+    lines = ["| policy | weights | %s |" % " | ".join("%d players" % c if c > 1 else "1 player" for c in counts),
+             "| --- | --- |" + " --- |" * len(counts)]
+    for (policy, how), times in found.items():
+        lines.append("| `%s` | %s | %s |" % (policy, how, " | ".join(unit_of(times[c]) if c in times else "" for c in counts)))
+    return lines
+
+
+def training_figures(report):
+    lines = ["| update | threads | time | share of its floor |", "| --- | --- | --- | --- |"]
+    for row in report["rows"]:
+        if "share_of_floor" in row:
+            lines.append("| %s: %s | %s | %s | %.0f %% of %s |" % (row["subject"], row["what"], row["how"], unit_of(row["p50_ns"]),
+                                                              100 * row["share_of_floor"], row["floor_of"]))
+    return lines
+
+
+def kernel_figures(report):
+    lines = ["| operation | shape | time | rate | share of its floor |", "| --- | --- | --- | --- | --- |"]
+    for row in report["rows"]:
+        if "share_of_floor" in row:
+            lines.append("| %s | %s | %s | %s | %.0f %% of %s |" % (row["subject"], row["what"], unit_of(row["p50_ns"]), rate_of(row),
+                                                               100 * row["share_of_floor"], row["floor_of"]))
+    return lines
+
+
+def peer_figures(report):
+    names = [n for n in ("onnxruntime", "onednn", "torch") if any(p["who"] == n for r in report["rows"] for p in r["parties"])]
+    lines = ["| case | libexphil | %s |" % " | ".join(names), "| --- | --- |" + " --- |" * len(names)]
+    for row in report["rows"]:
+        times = {party["who"]: party["p50_ns"] for party in row["parties"]}
+        ours = row["parties"][0]["p50_ns"]
+        cells = ["%s (%.2f x)" % (unit_of(times[n]), times[n] / ours) if n in times else "" for n in names]
+        lines.append("| %s | %s | %s |" % (row["case"], unit_of(ours), " | ".join(cells)))
+    return lines
+
+
+def fill(path, figures, source):
+    """Puts tables between the marks '<!-- figures: NAME -->' and '<!-- end -->'."""
+    with open(path) as file:
+        text = file.read()
+    for name, lines in figures.items():
+        mark = "<!-- figures: %s -->" % name
+        before, found, after = text.partition(mark)
+        if not found or "<!-- end -->" not in after:
+            continue
+        after = after[after.index("<!-- end -->"):]
+        text = before + mark + "\n" + "\n".join(lines + ["", "From `%s`." % source]) + "\n\n" + after
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def fill_documents(doc, reports, source):
+    figures = {}
+    if "step" in reports:
+        figures["play"] = play_figures(reports["step"])
+        figures["players"] = player_figures(reports["step"])
+    if "train" in reports:
+        figures["training"] = training_figures(reports["train"])
+    if "kernels" in reports:
+        figures["kernels"] = kernel_figures(reports["kernels"])
+    if "peers" in reports:
+        figures["peers"] = peer_figures(reports["peers"])
+    for name in ("performance.md", "kernels.md"):
+        fill(os.path.join(doc, name), figures, source)
+
+
 def main():
     folder, results = sys.argv[1:3]
     reports = {}
@@ -112,6 +206,8 @@ def main():
     with open(os.path.join(results, name + ".md"), "w") as file:
         file.write("\n".join(lines) + "\n")
     print("recorded: %s" % os.path.join(results, name + ".md"))
+    if len(sys.argv) > 3:
+        fill_documents(sys.argv[3], reports, "bench/results/%s.md" % name)
 
 
 if __name__ == "__main__":
