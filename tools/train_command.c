@@ -80,9 +80,29 @@ static bool check_together(const option_command *command, const train_options *o
         fprintf(stderr, "exphil: --rate times --decay is above 1: weights would change their sign\n");
     else if (o->chosen.schedule == EXPHIL_SCHEDULE_RESTARTS && !o->restart)
         fprintf(stderr, "exphil: --schedule restarts wants --restart N, updates between restarts\n");
+    else if (o->chosen.schedule == EXPHIL_SCHEDULE_COSINE && o->updates && o->warmup >= o->updates)
+        fprintf(stderr, "exphil: --warmup wants fewer updates than --updates, or --schedule constant\n");
+    else if (options_given(command, "clip") && o->clip == 0.0)
+        fprintf(stderr, "exphil: --clip wants a norm above 0, or a negative number for none, not 0\n");
     else
         return true;
     return false;
+}
+
+/* What belongs to the other mode; with --init the weights say which it is, and the library looks. */
+static bool check_mode(const option_command *command, const train_options *o)
+{
+    static const char *const window[] = {"window", "stride", "last-only"}, *const carry[] = {"time",
+                                                                                             "segment"};
+    bool carries = o->chosen.mode == EXPHIL_MODE_CARRY;
+    const char *const *others = carries ? window : carry;
+    size_t count = carries ? sizeof window / sizeof window[0] : sizeof carry / sizeof carry[0];
+    for (size_t i = 0; !o->init && i < count; i++) {
+        if (!options_given(command, others[i])) continue;
+        fprintf(stderr, "exphil: --%s is for --mode %s\n", others[i], carries ? "window" : "carry");
+        return false;
+    }
+    return true;
 }
 
 /* Words that stand for a number: names[i] is values[i]. */
@@ -247,8 +267,8 @@ int train_command(int argc, char **argv)
         fprintf(stderr, "exphil: train wants files; see exphil train --help\n");
         return 2;
     }
-    if (!read_choices(&o) || !check_together(&command, &o) || !check_data_options(&o.data) ||
-        !check_init(&command, &o))
+    if (!read_choices(&o) || !check_together(&command, &o) || !check_mode(&command, &o) ||
+        !check_data_options(&o.data) || !check_init(&command, &o))
         return 2;
     if (!name_outputs(&o) || !check_output(&o)) return 1;
     o.data.quiet = o.quiet;

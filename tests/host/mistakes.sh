@@ -60,6 +60,14 @@ expect 2 "--port wants 1 to 4, not 4294967297" play --port 4294967297 none none.
 expect 2 "--opponent wants 1 to 4, not -1" play --opponent -1 none none.slp
 expect 2 "--smooth wants 0 to 1000000, not -5" plot --smooth -5 none
 expect 2 "--rate times --decay is above 1" train --rate 2 --decay 1 --out none/x none.slp
+expect 2 "--clip wants a norm above 0" train --clip 0 --out none/x none.slp
+expect 2 "--warmup wants fewer" train --updates 5 --warmup 5 --out none/x none.slp
+for option in "--stride 2" --last-only "--window 9"; do
+  expect 2 "${option% *} is for --mode window" train $option --out none/x none.slp
+done
+for option in "--segment 60" "--time 9"; do
+  expect 2 "${option% *} is for --mode carry" train --mode window $option --out none/x none.slp
+done
 expect 2 "wants --restart N" train --schedule restarts --out none/x none.slp
 
 # little data: at least 300 updates, as many lanes as the data fill
