@@ -116,9 +116,10 @@ static bool check(const bench_options *o)
     return isa_known(o->isa);
 }
 
-static bool outputs_free(const output *to)
+static bool outputs_free(const output *to, const char *weights)
 {
-    return (!to->out || output_free("out", to->out, to->force)) &&
+    return output_spares("out", to->out, weights) && output_spares("plot", to->plot, weights) &&
+           output_spares("plot", to->plot, to->out) && (!to->out || output_free("out", to->out, to->force)) &&
            (!to->plot || output_free("plot", to->plot, to->force));
 }
 
@@ -176,5 +177,5 @@ int bench_command(int argc, char **argv)
     o.filters = count - 1;
     o.filter = argv + 2;
     if (!check(&o)) return 2;
-    return outputs_free(&to) ? bench(s, &o, &to) : 1;
+    return outputs_free(&to, o.weights) ? bench(s, &o, &to) : 1;
 }

@@ -367,9 +367,9 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_dump(const exphil_slp *slp,
 
 /* ---- 6 for policies ---------------------------------------------------------------------------------- */
 
-/* Ports are 1..4 from here on. What a policy that plays own_port knows after the frame at this position: the observation for the action of the next
- * frame. opponent_port 0: the first other player, of another team in team games. EXPHIL_E_INVALID when own_port has no
- * record there. */
+/* Ports are 1..4 from here on. What a policy that plays own_port knows after the frame at this position: the observation for
+ * the action of the next frame. opponent_port 0: the first other player, of another team in team games. EXPHIL_E_INVALID when
+ * own_port has no record there. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_melee_frame(const exphil_slp *slp, int64_t position,
                                                                  int32_t own_port, int32_t opponent_port,
                                                                  exphil_melee_frame *frame, exphil_error *error);
