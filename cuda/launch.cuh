@@ -1,9 +1,10 @@
 /* What kernels of this folder use of CUDA, for two compilers: nvcc makes them run on a GPU, any C++17 compiler with
- * tests/cuda/emu in its search path on the emulated one. Three things are written differently from plain CUDA:
+ * tests/cuda/emu in its search path on the emulated one. Four things are written differently from plain CUDA:
  *   XPH_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...)   for kernel<<<...>>>(...); a kernel with
  *                                                       template arguments stands in parentheses
  *   XPH_SHARED(type, name, [a][b])                      for __shared__ type name[a][b]
  *   XPH_SHARED_DYNAMIC(type, name)                      for extern __shared__, aligned to 16 bytes
+ *   XPH_UNROLL                                          for #pragma unroll
  * All float arithmetic that matters is written as fmaf; nvcc must be given -fmad=false, so that two kernels that write
  * the same operations compute the same bits.
  */
@@ -18,6 +19,7 @@
 #  include <cuda_runtime.h>
 #  define XPH_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                         \
     kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
+#  define XPH_UNROLL                   _Pragma("unroll")
 #  define XPH_SHARED(type, name, dims) __shared__ type name dims
 #  define XPH_SHARED_DYNAMIC(type, name)                                                                     \
     extern __shared__ __align__(16) unsigned char xph_dynamic_shared[];                                      \
@@ -26,6 +28,7 @@
 #  include "emu.h"
 #  define XPH_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                         \
     emu::launch(#kernel, grid, block, shared_bytes, stream, [&] { kernel(__VA_ARGS__); })
+#  define XPH_UNROLL
 #  define XPH_SHARED(type, name, dims)                                                                       \
     using name##_shared = type dims;                                                                         \
     static emu::shared_array name##_memory;                                                                  \

@@ -34,6 +34,12 @@ typedef CUstream_st *cudaStream_t;
 typedef int cudaError_t;
 enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorLaunchFailure = 719 };
 
+/* Stays until emu_clear. */
+inline cudaError_t cudaGetLastError()
+{
+    return emu_fault() ? cudaErrorLaunchFailure : cudaSuccess;
+}
+
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}

@@ -1,0 +1,66 @@
+/* Numbers of a kernel: how they are stored, and the functions of one of them. */
+#ifndef XPH_CUDA_ELEMENT_CUH
+#define XPH_CUDA_ELEMENT_CUH
+
+#include "launch.cuh"
+
+constexpr float LOG2_E = 1.44269504088896340736f, LN_2 = 0.69314718055994530942f;
+
+__device__ inline float load(const float *from)
+{
+    return __ldg(from);
+}
+__device__ inline float load(const __nv_bfloat16 *from)
+{
+    return __bfloat162float(*from);
+}
+__device__ inline void store(float *to, float x)
+{
+    *to = x;
+}
+__device__ inline void store(__nv_bfloat16 *to, float x)
+{
+    *to = __float2bfloat16(x);
+}
+
+/* 2^x, to 2 units of the last place; below 2^-126 it is 0. */
+__device__ inline float exp2_fast(float x)
+{
+#ifdef __CUDACC__
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return exp2f(x);
+#endif
+}
+
+__device__ inline float sigmoid(float x)
+{
+    return __fdividef(1.0f, 1.0f + __expf(-x));
+}
+__device__ inline float silu(float x)
+{
+    return x * sigmoid(x);
+}
+/* Derivative of silu, its sigmoid given. */
+__device__ inline float silu_slope(float x, float s)
+{
+    return s * fmaf(x, 1.0f - s, 1.0f);
+}
+/* Above 20 the rest is less than half a unit. */
+__device__ inline float softplus(float x)
+{
+    return x > 20.0f ? x : log1pf(expf(x));
+}
+
+__host__ __device__ constexpr int64_t blocks_of(int64_t count, int64_t size)
+{
+    return (count + size - 1) / size;
+}
+inline unsigned as_grid(int64_t count)
+{
+    return static_cast<unsigned>(count);
+}
+
+#endif

@@ -1,0 +1,65 @@
+/* Sums in a fixed order: over the lanes of a warp, and over rows of partial sums that blocks have left. */
+#ifndef XPH_CUDA_FOLD_CUH
+#define XPH_CUDA_FOLD_CUH
+
+#include "element.cuh"
+
+/* COUNT sums over the lanes that differ in the bits LEAST..16, halved as often as there are bits or sums left: in each
+ * round a lane gives away one half and takes in the other. Returns which of the sums v[0] is then, the next ones follow
+ * in v[1]...; fold_left says how many. */
+template <int COUNT, int LEAST, int BIT = WARP / 2, int ROOM>
+__device__ inline int fold_lanes(float (&v)[ROOM], int lane)
+{
+    if constexpr (BIT < LEAST) {
+        return 0;
+    } else if constexpr (COUNT == 1) {
+        v[0] += __shfl_xor_sync(ALL_LANES, v[0], BIT);
+        return fold_lanes<1, LEAST, BIT / 2>(v, lane);
+    } else {
+        constexpr int HALF = COUNT / 2;
+        const bool upper = lane & BIT;
+        XPH_UNROLL
+        for (int i = 0; i < HALF; i++) {
+            const float give = upper ? v[i] : v[i + HALF], keep = upper ? v[i + HALF] : v[i];
+            v[i] = keep + __shfl_xor_sync(ALL_LANES, give, BIT);
+        }
+        return (upper ? HALF : 0) + fold_lanes<HALF, LEAST, BIT / 2>(v, lane);
+    }
+}
+__host__ __device__ constexpr int fold_left(int count, int least)
+{
+    return count / (WARP / least) > 1 ? count / (WARP / least) : 1;
+}
+/* Bits in which lanes differ that hold the same sums. */
+__host__ __device__ constexpr int fold_twins(int count, int least)
+{
+    return count < WARP / least ? (WARP / least / count - 1) * least : 0;
+}
+
+constexpr int FOLD_COLUMNS = WARP, FOLD_STRANDS = 8;
+
+/* sum[i] += part[0][i] + part[1][i] + ... (rows of them): strand s takes the rows s, s + 8, ..., then 0 + 1 + ... + 7. */
+template <class Unused = void>
+__global__ void __launch_bounds__(FOLD_COLUMNS *FOLD_STRANDS)
+    fold_rows(const float *part, float *sum, int64_t rows, int64_t count)
+{
+    XPH_SHARED(float, strands, [FOLD_STRANDS][FOLD_COLUMNS]);
+    const int64_t i = int64_t(blockIdx.x) * FOLD_COLUMNS + threadIdx.x;
+    float s = 0.0f;
+    for (int64_t r = threadIdx.y; i < count && r < rows; r += FOLD_STRANDS) s += part[r * count + i];
+    strands[threadIdx.y][threadIdx.x] = s;
+    __syncthreads();
+    if (threadIdx.y || i >= count) return;
+    s = 0.0f;
+    for (int k = 0; k < FOLD_STRANDS; k++) s += strands[k][threadIdx.x];
+    sum[i] += s;
+}
+
+inline void fold(const float *part, float *sum, int64_t rows, int64_t count, cudaStream_t stream)
+{
+    if (!rows || !count) return;
+    XPH_LAUNCH((fold_rows<>), dim3(as_grid(blocks_of(count, FOLD_COLUMNS))), dim3(FOLD_COLUMNS, FOLD_STRANDS),
+               0, stream, part, sum, rows, count);
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* The kernels of the CUDA backend, as its C part and the tests call them. For every operation of table A
+ * (lib/backend.h) there is an ordered list of candidates, ended by one without name; the first that accepts runs. All
+ * candidates of a list give the same bits, whatever the device: sums run in one fixed order that depends on shapes
+ * alone, and there are no atomics on floats.
+ *
+ * args.type is XPH_F32 or XPH_BF16: that of the matrices with one row per frame. Parameters, states, what is saved for
+ * the backward pass, and the gradients of parameters and states are float for both, and so is all arithmetic.
+ */
+#ifndef XPH_CUDA_KERNELS_H
+#define XPH_CUDA_KERNELS_H
+
+#include "backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#else
+#  include <stdbool.h>
+#endif
+
+struct CUstream_st; /* cudaStream_t points to one */
+
+typedef struct xph_cuda_candidate {
+    const char *name;
+    bool (*accepts)(const void *args);
+    size_t (*scratch_bytes)(const void *args);                   /* NULL: none */
+    int (*launch)(const void *args, struct CUstream_st *stream); /* a cudaError_t */
+} xph_cuda_candidate;
+
+extern const xph_cuda_candidate xph_cuda_scan[], xph_cuda_scan_pack[], xph_cuda_scan_grad[];
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,78 @@
+/* What the selective scan and its gradient share. N states are filled up to PADDED = 8, 16, 32 or 64 of them; those
+ * beyond N have rate, b and c zero, so they stay zero and add zero.
+ *
+ * Every state is h' = fma(2^(delta rate), h, (delta x) b) with rate = -exp(a_log) log2(e), in every kernel: forward, one
+ * frame and the recomputation in the gradient hold the same bits. The sum over the states runs in four chains of
+ * PADDED / 4 neighbours each, joined (0 + 1) + (2 + 3): one lane, two or four per channel make the same sum.
+ */
+#ifndef XPH_CUDA_SCAN_CUH
+#define XPH_CUDA_SCAN_CUH
+
+#include "element.cuh"
+#include "kernels.h"
+
+constexpr int CHAINS = 4;
+constexpr int MOST_STATES = 64;
+
+/* Where a frame starts an episode, what was carried counts as zero. */
+__device__ inline float scan_next(float decay, float before, bool cut, float inflow_b)
+{
+    return fmaf(decay, cut ? 0.0f : before, inflow_b);
+}
+
+__device__ inline float scan_rate_of(float a_log)
+{
+    return -expf(a_log) * LOG2_E;
+}
+
+__device__ inline float scan_rate(const xph_scan_args &a, int64_t channel, int n)
+{
+    if (n >= a.states) return 0.0f;
+    const int64_t at = channel * a.states + n;
+    if (a.decay) return load(static_cast<const float *>(a.decay) + at);
+    return scan_rate_of(load(static_cast<const float *>(a.a_log) + at));
+}
+
+/* b (c) of a frame, state n. */
+template <class Stored>
+__device__ inline float scan_row(const xph_scan_args &a, const void *matrix, int64_t ld, int64_t row, int n)
+{
+    return n < a.states ? load(static_cast<const Stored *>(matrix) + row * ld + n) : 0.0f;
+}
+
+inline bool scan_fits(const xph_scan_args *a)
+{
+    return (a->type == XPH_F32 || a->type == XPH_BF16) && a->states >= 1 && a->states <= MOST_STATES &&
+           a->batch < (int64_t(1) << 31);
+}
+
+inline int scan_padded(const xph_scan_args *a)
+{
+    int padded = 8;
+    while (padded < a->states) padded *= 2;
+    return padded;
+}
+
+/* Runs Do<Stored, PADDED>::run for the type and the number of states of a. */
+template <template <class, int> class Do, class Stored, class... More>
+int scan_by_states(const xph_scan_args *a, More... more)
+{
+    switch (scan_padded(a)) {
+    case 8:
+        return Do<Stored, 8>::run(more...);
+    case 16:
+        return Do<Stored, 16>::run(more...);
+    case 32:
+        return Do<Stored, 32>::run(more...);
+    default:
+        return Do<Stored, 64>::run(more...);
+    }
+}
+template <template <class, int> class Do, class... More>
+int scan_by_type(const xph_scan_args *a, More... more)
+{
+    if (a->type == XPH_BF16) return scan_by_states<Do, __nv_bfloat16>(a, more...);
+    return scan_by_states<Do, float>(a, more...);
+}
+
+#endif

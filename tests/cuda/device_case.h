@@ -1,0 +1,25 @@
+/* A case of kernel_test.h on the emulated GPU: every candidate of a CUDA list that accepts it runs under all schedules,
+ * in guarded memory of the device; results must be those of the CPU's double kernels within a tolerance (as case_close
+ * means it), and the same bits for all candidates and schedules. */
+#ifndef EXPHIL_DEVICE_CASE_H
+#define EXPHIL_DEVICE_CASE_H
+
+#include "kernel_test.h"
+#include "kernels.h"
+
+/* type: XPH_F32, or XPH_BF16, for which the tensors with rows per frame are rounded first (states, and what has no ld,
+ * stay float: cuda/kernels.h). reset_at: offset of the pointer to resets in args, or KT_DENSE; of `rows` frames.
+ * results: what the first run gave, or NULL. */
+typedef struct device_case {
+    const kt_case *test;
+    const xph_cuda_candidate *list;
+    xph_type type;
+    double tolerance;
+    size_t reset_at;
+    int64_t rows;
+} device_case;
+void device_check(const device_case *d, double *results[KT_MOST]);
+/* The first candidate that accepts, under the first schedule. */
+void device_run(const device_case *d, double *results[KT_MOST]);
+
+#endif
