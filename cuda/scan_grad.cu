@@ -17,18 +17,20 @@ namespace
 
 constexpr int OWN = 4, CHUNK = 8;
 
+/* Blocks so that 12 warps with 168 registers each fit on a multiprocessor. */
+__host__ __device__ constexpr int threads_of(int padded)
+{
+    return padded == 8 ? 128 : 192;
+}
+__host__ __device__ constexpr int channels_of(int padded)
+{
+    return threads_of(padded) / (padded / OWN);
+}
+
 template <int PADDED> struct shape {
-    static constexpr int LANES = PADDED / OWN, THREADS = PADDED == 8 ? 128 : 256, CHANNELS = THREADS / LANES,
-                         WARPS = THREADS / WARP, ROW = 2 * PADDED;
+    static constexpr int LANES = PADDED / OWN, THREADS = threads_of(PADDED), CHANNELS = channels_of(PADDED),
+                         WARPS = THREADS / WARP, ROW = 2 * PADDED, BLOCKS = 12 / WARPS;
 };
-constexpr int channels_of(int padded)
-{
-    return (padded == 8 ? 128 : 256) / (padded / OWN);
-}
-constexpr int threads_of(int padded)
-{
-    return padded == 8 ? 128 : 256;
-}
 
 /* Where the parts lie in scratch, in floats. */
 struct layout {
@@ -328,7 +330,7 @@ template <class Stored, int PADDED> struct scan_back {
 };
 
 template <class Stored, int PADDED>
-__global__ void __launch_bounds__(shape<PADDED>::THREADS)
+__global__ void __launch_bounds__(shape<PADDED>::THREADS, shape<PADDED>::BLOCKS)
     scan_grad(const xph_scan_grad_args g, const layout at)
 {
     using work = scan_back<Stored, PADDED>;
