@@ -27,6 +27,7 @@ typedef struct xph_cuda_candidate {
 } xph_cuda_candidate;
 
 extern const xph_cuda_candidate xph_cuda_scan[], xph_cuda_scan_pack[], xph_cuda_scan_grad[];
+extern const xph_cuda_candidate xph_cuda_conv[], xph_cuda_conv_grad[];
 
 #ifdef __cplusplus
 }
