@@ -14,6 +14,15 @@ __device__ inline float load(const __nv_bfloat16 *from)
 {
     return __bfloat162float(*from);
 }
+/* Of what this kernel also writes. */
+__device__ inline float load_changing(const float *from)
+{
+    return *from;
+}
+__device__ inline float load_changing(const __nv_bfloat16 *from)
+{
+    return __bfloat162float(*from);
+}
 __device__ inline void store(float *to, float x)
 {
     *to = x;

@@ -36,17 +36,26 @@ __host__ __device__ constexpr int fold_twins(int count, int least)
     return count < WARP / least ? (WARP / least / count - 1) * least : 0;
 }
 
-constexpr int FOLD_COLUMNS = WARP, FOLD_STRANDS = 8;
+/* In every lane. */
+template <class Number> __device__ inline Number sum_of_warp(Number x)
+{
+    XPH_UNROLL
+    for (int bit = WARP / 2; bit; bit /= 2) x += __shfl_xor_sync(ALL_LANES, x, bit);
+    return x;
+}
 
-/* sum[i] += part[0][i] + part[1][i] + ... (rows of them): strand s takes the rows s, s + 8, ..., then 0 + 1 + ... + 7. */
+constexpr int FOLD_COLUMNS = WARP, FOLD_STRANDS = 32;
+
+/* sum[i] += part[0][i] + part[1][i] + ... (rows of them, `apart` numbers apart): strand s takes the rows s, s + 32, ...,
+ * then 0 + 1 + ... + 31. */
 template <class Unused = void>
 __global__ void __launch_bounds__(FOLD_COLUMNS *FOLD_STRANDS)
-    fold_rows(const float *part, float *sum, int64_t rows, int64_t count)
+    fold_rows(const float *part, float *sum, int64_t rows, int64_t count, int64_t apart)
 {
     XPH_SHARED(float, strands, [FOLD_STRANDS][FOLD_COLUMNS]);
     const int64_t i = int64_t(blockIdx.x) * FOLD_COLUMNS + threadIdx.x;
     float s = 0.0f;
-    for (int64_t r = threadIdx.y; i < count && r < rows; r += FOLD_STRANDS) s += part[r * count + i];
+    for (int64_t r = threadIdx.y; i < count && r < rows; r += FOLD_STRANDS) s += part[r * apart + i];
     strands[threadIdx.y][threadIdx.x] = s;
     __syncthreads();
     if (threadIdx.y || i >= count) return;
@@ -55,11 +64,17 @@ __global__ void __launch_bounds__(FOLD_COLUMNS *FOLD_STRANDS)
     sum[i] += s;
 }
 
-inline void fold(const float *part, float *sum, int64_t rows, int64_t count, cudaStream_t stream)
+inline void fold_apart(const float *part, float *sum, int64_t rows, int64_t count, int64_t apart,
+                       cudaStream_t stream)
 {
     if (!rows || !count) return;
     XPH_LAUNCH((fold_rows<>), dim3(as_grid(blocks_of(count, FOLD_COLUMNS))), dim3(FOLD_COLUMNS, FOLD_STRANDS),
-               0, stream, part, sum, rows, count);
+               0, stream, part, sum, rows, count, apart);
+}
+
+inline void fold(const float *part, float *sum, int64_t rows, int64_t count, cudaStream_t stream)
+{
+    fold_apart(part, sum, rows, count, count, stream);
 }
 
 #endif

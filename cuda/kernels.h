@@ -28,6 +28,12 @@ typedef struct xph_cuda_candidate {
 
 extern const xph_cuda_candidate xph_cuda_scan[], xph_cuda_scan_pack[], xph_cuda_scan_grad[];
 extern const xph_cuda_candidate xph_cuda_conv[], xph_cuda_conv_grad[];
+extern const xph_cuda_candidate xph_cuda_norm[], xph_cuda_norm_grad[];
+extern const xph_cuda_candidate xph_cuda_linear[], xph_cuda_linear_grad[];
+extern const xph_cuda_candidate xph_cuda_embed[], xph_cuda_embed_grad[], xph_cuda_loss[];
+extern const xph_cuda_candidate xph_cuda_heads[], xph_cuda_heads_grad[];
+/* norm2: norm and first_bad are addresses that the device can write, as host memory mapped for it. */
+extern const xph_cuda_candidate xph_cuda_adam[], xph_cuda_norm2[], xph_cuda_axpby[], xph_cuda_cast[];
 
 #ifdef __cplusplus
 }

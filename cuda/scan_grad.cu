@@ -61,7 +61,7 @@ template <int PADDED> struct tile {
     int cut[CHUNK];
 };
 
-/* One launch for one chunk of one block: where. */
+/* Where the chunk of a block lies. */
 struct place {
     int64_t stream, first, row; /* channel and row that come first */
     int frames;

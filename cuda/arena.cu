@@ -1,0 +1,220 @@
+/* Over whole arenas: AdamW with a running average, the Euclidean norm and the first element that is not finite, y = a x +
+ * b y, and casts between float and bfloat16. Every element on its own but for the norm, whose squares are summed in
+ * double: in a thread, over the threads of a block, over blocks, each in one order that the count alone decides.
+ */
+#include "fold.cuh"
+#include "kernels.h"
+
+namespace
+{
+
+constexpr int THREADS = 256, EACH = 4; /* elements of a thread, a block apart */
+constexpr int64_t ITEM = THREADS * EACH;
+
+/* f(i) for the elements of the thread. */
+template <class Each> __device__ inline void each_element(int64_t count, Each f)
+{
+    const int64_t first = blockIdx.x * ITEM + threadIdx.x;
+    XPH_UNROLL
+    for (int k = 0; k < EACH; k++)
+        if (first + k * THREADS < count) f(first + k * THREADS);
+}
+
+dim3 blocks_over(int64_t count)
+{
+    return dim3(as_grid(blocks_of(count, ITEM)));
+}
+
+/* ---- adam: v and m in place, then p, then its average ---- */
+
+/* take: 1 - beta. */
+struct rates {
+    float keep1, keep2, take1, take2, scale, unbias1, unbias2, epsilon, rate, decay, keep_ema, take_ema;
+};
+
+rates rates_of(const xph_adam_args *a)
+{
+    const auto narrow = [](double x) { return static_cast<float>(x); };
+    return {narrow(a->beta1),
+            narrow(a->beta2),
+            narrow(1.0 - a->beta1),
+            narrow(1.0 - a->beta2),
+            narrow(a->grad_scale),
+            narrow(1.0 / a->correction1),
+            narrow(1.0 / a->correction2),
+            narrow(a->epsilon),
+            narrow(a->rate),
+            narrow(a->decay),
+            narrow(a->ema_decay),
+            narrow(1.0 - a->ema_decay)};
+}
+
+struct arenas {
+    const float *grad;
+    float *p, *m, *v, *ema;
+    int64_t count, decay_count;
+};
+
+__global__ void __launch_bounds__(THREADS) adam(const arenas a, const rates k)
+{
+    each_element(a.count, [&](int64_t i) {
+        const float g = load(a.grad + i) * k.scale, p = a.p[i], decay = i < a.decay_count ? k.decay : 0.0f;
+        const float m = fmaf(k.take1, g, k.keep1 * a.m[i]), v = fmaf(k.take2 * g, g, k.keep2 * a.v[i]);
+        const float step = m * k.unbias1 / (sqrtf(v * k.unbias2) + k.epsilon);
+        const float next = fmaf(-k.rate, fmaf(decay, p, step), p);
+        a.m[i] = m;
+        a.v[i] = v;
+        a.p[i] = next;
+        if (a.ema) a.ema[i] = fmaf(k.take_ema, next, k.keep_ema * a.ema[i]);
+    });
+}
+
+int adam_launch(const void *args, cudaStream_t stream)
+{
+    const xph_adam_args *a = static_cast<const xph_adam_args *>(args);
+    const arenas all = {static_cast<const float *>(a->grad),
+                        static_cast<float *>(a->p),
+                        static_cast<float *>(a->m),
+                        static_cast<float *>(a->v),
+                        static_cast<float *>(a->ema),
+                        a->count,
+                        a->decay_count};
+    if (!a->count) return cudaSuccess;
+    XPH_LAUNCH(adam, blocks_over(a->count), dim3(THREADS), 0, stream, all, rates_of(a));
+    return cudaGetLastError();
+}
+
+/* ---- norm2 ---- */
+
+constexpr int64_t NONE = INT64_MAX, NORM_ITEM = 4096;
+
+struct partial {
+    double sum;
+    int64_t bad; /* the first that is not finite, or NONE */
+};
+
+__device__ inline partial both(partial a, partial b)
+{
+    return {a.sum + b.sum, a.bad < b.bad ? a.bad : b.bad};
+}
+
+/* In thread 0. */
+__device__ inline partial sum_of_block(partial mine, partial *room)
+{
+    const int thread = static_cast<int>(threadIdx.x);
+    room[thread] = mine;
+    for (int half = THREADS / 2; half; half /= 2) {
+        __syncthreads();
+        if (thread < half) room[thread] = both(room[thread], room[thread + half]);
+    }
+    return room[thread];
+}
+
+__global__ void __launch_bounds__(THREADS) norm_parts(const float *x, int64_t count, partial *parts)
+{
+    XPH_SHARED(partial, room, [THREADS]);
+    const int64_t begin = blockIdx.x * NORM_ITEM, end = begin + NORM_ITEM < count ? begin + NORM_ITEM : count;
+    partial mine = {0.0, NONE};
+    for (int64_t i = begin + threadIdx.x; i < end; i += THREADS) {
+        const float number = load(x + i);
+        const bool bad = number - number != 0.0f;
+        mine = both(mine, {static_cast<double>(number) * number, bad ? i : NONE});
+    }
+    const partial all = sum_of_block(mine, room);
+    if (threadIdx.x == 0) parts[blockIdx.x] = all;
+}
+
+__global__ void __launch_bounds__(THREADS)
+    norm_join(const partial *parts, int64_t count, double *norm, int64_t *first_bad)
+{
+    XPH_SHARED(partial, room, [THREADS]);
+    partial mine = {0.0, NONE};
+    for (int64_t i = threadIdx.x; i < count; i += THREADS) mine = both(mine, parts[i]);
+    const partial all = sum_of_block(mine, room);
+    if (threadIdx.x) return;
+    *norm = sqrt(all.sum);
+    *first_bad = all.bad == NONE ? -1 : all.bad;
+}
+
+size_t norm_scratch(const void *args)
+{
+    const xph_norm2_args *a = static_cast<const xph_norm2_args *>(args);
+    return static_cast<size_t>(blocks_of(a->count, NORM_ITEM)) * sizeof(partial);
+}
+
+int norm_launch(const void *args, cudaStream_t stream)
+{
+    const xph_norm2_args *a = static_cast<const xph_norm2_args *>(args);
+    const int64_t blocks = blocks_of(a->count, NORM_ITEM);
+    partial *parts = static_cast<partial *>(a->scratch);
+    if (blocks)
+        XPH_LAUNCH(norm_parts, dim3(as_grid(blocks)), dim3(THREADS), 0, stream,
+                   static_cast<const float *>(a->x), a->count, parts);
+    XPH_LAUNCH(norm_join, dim3(1), dim3(THREADS), 0, stream, parts, blocks, a->norm, a->first_bad);
+    return cudaGetLastError();
+}
+
+/* ---- axpby; x, y and from may be the same ---- */
+
+__global__ void __launch_bounds__(THREADS)
+    axpby(const float *x, const float *from, float *y, int64_t count, float a, float b)
+{
+    each_element(count, [&](int64_t i) { y[i] = fmaf(x[i], a, from[i] * b); });
+}
+
+int axpby_launch(const void *args, cudaStream_t stream)
+{
+    const xph_axpby_args *a = static_cast<const xph_axpby_args *>(args);
+    float *y = static_cast<float *>(a->y);
+    const float *from = a->from ? static_cast<const float *>(a->from) : y;
+    if (!a->count) return cudaSuccess;
+    XPH_LAUNCH(axpby, blocks_over(a->count), dim3(THREADS), 0, stream, static_cast<const float *>(a->x), from,
+               y, a->count, static_cast<float>(a->a), static_cast<float>(a->b));
+    return cudaGetLastError();
+}
+
+/* ---- cast ---- */
+
+template <class From, class To>
+__global__ void __launch_bounds__(THREADS) cast(const From *x, To *y, int64_t count)
+{
+    each_element(count, [&](int64_t i) { store(y + i, load(x + i)); });
+}
+
+int cast_launch(const void *args, cudaStream_t stream)
+{
+    const xph_cast_args *a = static_cast<const xph_cast_args *>(args);
+    if (!a->count) return cudaSuccess;
+    if (a->narrow)
+        XPH_LAUNCH((cast<float, __nv_bfloat16>), blocks_over(a->count), dim3(THREADS), 0, stream,
+                   static_cast<const float *>(a->x), static_cast<__nv_bfloat16 *>(a->y), a->count);
+    else
+        XPH_LAUNCH((cast<__nv_bfloat16, float>), blocks_over(a->count), dim3(THREADS), 0, stream,
+                   static_cast<const __nv_bfloat16 *>(a->x), static_cast<float *>(a->y), a->count);
+    return cudaGetLastError();
+}
+
+/* type is the first member of all args. */
+bool is_float(const void *args)
+{
+    return *static_cast<const xph_type *>(args) == XPH_F32;
+}
+
+}  // namespace
+
+const xph_cuda_candidate xph_cuda_adam[] = {
+    {"adam", is_float, nullptr, adam_launch},
+    {nullptr, nullptr, nullptr, nullptr},
+};
+const xph_cuda_candidate xph_cuda_norm2[] = {
+    {"norm2", is_float, norm_scratch, norm_launch},
+    {nullptr, nullptr, nullptr, nullptr},
+};
+const xph_cuda_candidate xph_cuda_axpby[] = {
+    {"axpby", is_float, nullptr, axpby_launch},
+    {nullptr, nullptr, nullptr, nullptr},
+};
+const xph_cuda_candidate xph_cuda_cast[] = {
+    {"cast", is_float, nullptr, cast_launch},
+    {nullptr, nullptr, nullptr, nullptr},
+};

@@ -1,0 +1,179 @@
+/* The CUDA kernels over whole arenas on the emulated GPU: AdamW and y = a x + b y against the CPU's in double, the norm
+ * against its formula, casts against every bfloat16. */
+#include "device_case.h"
+
+#include "emu_control.h"
+
+#include <math.h>
+#include <string.h>
+
+static device_case on_device(const kt_case *c, const xph_cuda_candidate *list)
+{
+    return (device_case){c, list, XPH_F32, 1e-6, KT_DENSE, 0};
+}
+
+static void adam_shape(int64_t count, int64_t decay_count, bool averaged)
+{
+    double *p = case_random(count, -1, 1), *grad = case_random(count, -1, 1), *m = case_random(count, -1, 1);
+    double *v = case_random(count, 0, 1), *ema = averaged ? case_random(count, -1, 1) : NULL;
+    const kt_tensor tensors[] = {
+        KT_FLAT(xph_adam_args, p, 1, count, KT_ADD, p, NULL),
+        KT_FLAT(xph_adam_args, grad, 1, count, KT_IN, grad, NULL),
+        KT_FLAT(xph_adam_args, m, 1, count, KT_ADD, m, NULL),
+        KT_FLAT(xph_adam_args, v, 1, count, KT_ADD, v, NULL),
+        KT_FLAT(xph_adam_args, ema, 1, count, averaged ? KT_ADD : KT_IN, ema, NULL),
+    };
+    const xph_adam_args a = {.count = count,
+                             .decay_count = decay_count,
+                             .rate = 1e-2,
+                             .beta1 = 0.9,
+                             .beta2 = 0.95,
+                             .epsilon = 1e-8,
+                             .decay = 0.1,
+                             .correction1 = 1 - 0.9 * 0.9,
+                             .correction2 = 1 - 0.95 * 0.95,
+                             .grad_scale = 0.37,
+                             .ema_decay = 0.99};
+    const kt_case c = {.name = "adam",
+                       .op = XPH_OP_ADAM,
+                       .args = &a,
+                       .args_bytes = sizeof a,
+                       .scratch_at = KT_DENSE,
+                       .tensors = tensors,
+                       .count = 5};
+    const device_case d = on_device(&c, xph_cuda_adam);
+    device_check(&d, NULL);
+    case_release();
+}
+
+static void adam(void **state)
+{
+    (void)state;
+    case_seed(1);
+    adam_shape(0, 0, true);
+    adam_shape(1, 1, true);
+    adam_shape(37, 13, true);
+    adam_shape(1024, 0, false);
+    adam_shape(5001, 2390, true);
+    adam_shape(3000, 40000, false);
+}
+
+static void axpby(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {0, 1, 33, 1024, 4001};
+    for (int i = 0; i < 10; i++) {
+        int64_t count = counts[i / 2];
+        case_seed((uint64_t)i);
+        double *x = case_random(count, -1, 1), *y = case_random(count, -1, 1);
+        double *from = i % 2 ? case_random(count, -1, 1) : NULL;
+        const kt_tensor tensors[] = {KT_FLAT(xph_axpby_args, x, 1, count, KT_IN, x, NULL),
+                                     KT_FLAT(xph_axpby_args, y, 1, count, KT_ADD, y, NULL),
+                                     KT_FLAT(xph_axpby_args, from, 1, count, KT_IN, from, NULL)};
+        const xph_axpby_args args = {.count = count, .a = 0.75, .b = -1.5};
+        const kt_case c = {.name = "axpby",
+                           .op = XPH_OP_AXPBY,
+                           .args = &args,
+                           .args_bytes = sizeof args,
+                           .scratch_at = KT_DENSE,
+                           .tensors = tensors,
+                           .count = 3};
+        const device_case d = on_device(&c, xph_cuda_axpby);
+        device_check(&d, NULL);
+        case_release();
+    }
+}
+
+typedef struct norm {
+    double norm;
+    int64_t bad;
+} norm;
+
+static norm norm_of(const double *x, int64_t count, int schedule)
+{
+    emu_schedule(schedule);
+    float *numbers = emu_alloc((size_t)count * sizeof(float), sizeof(float));
+    norm *out = emu_alloc(sizeof(norm), sizeof(double));
+    for (int64_t i = 0; i < count; i++) numbers[i] = (float)x[i];
+    xph_norm2_args args = {.count = count, .x = numbers, .norm = &out->norm, .first_bad = &out->bad};
+    args.scratch = emu_alloc(xph_cuda_norm2->scratch_bytes(&args), sizeof(double));
+    assert_int_equal(xph_cuda_norm2->launch(&args, NULL), 0);
+    norm n = *out;
+    emu_free(numbers);
+    emu_free(out);
+    emu_free(args.scratch);
+    return n;
+}
+
+static void norm2_shape(int64_t count, double low, double high)
+{
+    double *x = case_random(count, low, high), sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += x[i] * x[i];
+    norm first = norm_of(x, count, 0);
+    assert_true(fabs(first.norm - sqrt(sum)) <= 1e-12 * sqrt(sum) && first.bad == -1);
+    for (int s = 1; s < EMU_SCHEDULES; s++) {
+        norm n = norm_of(x, count, s);
+        assert_true(n.norm == first.norm && n.bad == -1);
+    }
+    case_release();
+}
+
+static void norm2(void **state)
+{
+    (void)state;
+    case_seed(2);
+    norm2_shape(0, 0, 1);
+    norm2_shape(1, -3, -3);
+    norm2_shape(31, -1, 1);
+    norm2_shape(4097, -1, 1);
+    norm2_shape(100003, -1e-3, 1e-3);
+    norm2_shape(5000, -3e38, 3e38);
+}
+
+static void norm2_names_the_first_bad(void **state)
+{
+    (void)state;
+    static const double bad[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 9; i++) {
+        double *x = case_zeros(20000);
+        x[10001 + 4096 * (i / 3)] = NAN;
+        x[10001] = bad[i % 3];
+        norm n = norm_of(x, 20000, i / 3);
+        assert_true(n.bad == 10001 && !isfinite(n.norm));
+        case_release();
+    }
+}
+
+static void casts_are_exact_back_and_nearest_there(void **state)
+{
+    (void)state;
+    enum { COUNT = 0x10000 };
+    uint16_t *narrow = emu_alloc(COUNT * sizeof *narrow, 2), *again = emu_alloc(COUNT * sizeof *again, 2);
+    float *wide = emu_alloc(COUNT * sizeof *wide, 4);
+    for (int i = 0; i < COUNT; i++) narrow[i] = (uint16_t)i;
+    const xph_cast_args back = {.count = COUNT, .x = narrow, .y = wide};
+    const xph_cast_args there = {.narrow = 1, .count = COUNT, .x = wide, .y = again};
+    assert_int_equal(xph_cuda_cast->launch(&back, NULL), 0);
+    assert_int_equal(xph_cuda_cast->launch(&there, NULL), 0);
+    for (int i = 0; i < COUNT; i++) {
+        uint32_t bits;
+        memcpy(&bits, &wide[i], sizeof bits);
+        assert_int_equal(bits, (uint32_t)i << 16);
+        if (isnan(wide[i]))
+            assert_true((again[i] & 0x7fff) > 0x7f80);
+        else
+            assert_int_equal(again[i], i);
+    }
+    emu_free(narrow);
+    emu_free(again);
+    emu_free(wide);
+    assert_int_equal(emu_allocated(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(adam), cmocka_unit_test(axpby),
+                                       cmocka_unit_test(norm2), cmocka_unit_test(norm2_names_the_first_bad),
+                                       cmocka_unit_test(casts_are_exact_back_and_nearest_there)};
+    return cmocka_run_group_tests_name("cuda_arena", tests, NULL, NULL);
+}

@@ -1,0 +1,210 @@
+/* The CUDA kernels that build input rows, on the emulated GPU: parts in their order, one-hot of bits and classes, the
+ * tables' gradients, two ids that share a table. */
+#include "device_case.h"
+
+#include "emu_control.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct shape {
+    int64_t rows, floats, ids, slots;
+} shape;
+
+static const shape shapes[] = {{0, 3, 2, 1}, {1, 0, 0, 0}, {1, 5, 0, 0},    {7, 0, 3, 0},
+                               {5, 2, 1, 3}, {3, 0, 0, 2}, {100, 17, 3, 1}, {33, 96, 2, 4}};
+
+enum { HEADS = 4, LOGITS = 8 + 17 + 2 + 31, TABLES = 3 };
+static const xph_head heads[HEADS] = {{XPH_HEAD_BERNOULLI, 8, 0},
+                                      {XPH_HEAD_CATEGORICAL, 17, 8},
+                                      {XPH_HEAD_CATEGORICAL, 2, 25},
+                                      {XPH_HEAD_BERNOULLI, 31, 27}};
+static const int64_t entries[TABLES] = {5, 33, 5},
+                     widths[TABLES] = {3, 37, 3}; /* the third is the first again */
+
+typedef struct embed {
+    shape s;
+    int64_t width, ldy;
+    xph_type type;
+    float *x, *table[2], *dtable[2];
+    int32_t *id, *actions;
+    void *y, *dy;
+    xph_embed_table tables[TABLES];
+} embed;
+
+static float narrowed(xph_type type, double x)
+{
+    uint32_t bits;
+    float to = (float)x;
+    if (type == XPH_F32) return to;
+    memcpy(&bits, &to, sizeof bits);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
+    memcpy(&to, &bits, sizeof to);
+    return to;
+}
+
+static void put(const embed *a, void *to, int64_t i, float x)
+{
+    if (a->type == XPH_F32)
+        ((float *)to)[i] = x;
+    else
+        memcpy((uint16_t *)to + i, (const char *)&x + 2, 2);
+}
+
+static float get(const embed *a, const void *from, int64_t i)
+{
+    float x = 0;
+    if (a->type == XPH_F32)
+        x = ((const float *)from)[i];
+    else
+        memcpy((char *)&x + 2, (const uint16_t *)from + i, 2);
+    return x;
+}
+
+static void *taken(size_t bytes, size_t alignment)
+{
+    void *memory = emu_alloc(bytes, alignment);
+    assert_non_null(memory);
+    return memory;
+}
+
+static embed embed_make(const shape *s, xph_type type)
+{
+    embed a = {.s = *s, .width = s->floats + s->slots * LOGITS, .type = type};
+    size_t size = type == XPH_F32 ? sizeof(float) : sizeof(uint16_t), rows = (size_t)s->rows;
+    for (int64_t i = 0; i < s->ids; i++) a.width += widths[i];
+    a.ldy = a.width + 3;
+    a.x = taken(rows * (size_t)s->floats * sizeof(float), 4);
+    a.id = taken(rows * (size_t)s->ids * sizeof(int32_t), 4);
+    a.actions = taken(rows * (size_t)(s->slots * HEADS) * sizeof(int32_t), 4);
+    a.y = taken(rows * (size_t)a.ldy * size, size);
+    a.dy = taken(rows * (size_t)a.ldy * size, size);
+    for (int64_t i = 0; i < s->rows * s->floats; i++) a.x[i] = (float)case_uniform(-2, 2);
+    for (int64_t i = 0; i < s->rows * s->ids; i++) a.id[i] = (int32_t)case_below(entries[i % s->ids]);
+    for (int64_t i = 0; i < s->rows * s->slots * HEADS; i++) {
+        const xph_head *h = &heads[i % HEADS];
+        a.actions[i] = (int32_t)case_below(h->kind == XPH_HEAD_BERNOULLI ? (int64_t)1 << h->count : h->count);
+    }
+    for (int64_t i = 0; i < s->rows * a.ldy; i++) put(&a, a.dy, i, narrowed(type, case_uniform(-1, 1)));
+    for (int i = 0; i < 2; i++) {
+        a.table[i] = taken((size_t)(entries[i] * widths[i]) * sizeof(float), 4);
+        a.dtable[i] = taken((size_t)(entries[i] * widths[i]) * sizeof(float), 4);
+        for (int64_t k = 0; k < entries[i] * widths[i]; k++) a.table[i][k] = (float)case_uniform(-1, 1);
+        for (int64_t k = 0; k < entries[i] * widths[i]; k++) a.dtable[i][k] = 0.5f;
+    }
+    for (int i = 0; i < TABLES; i++)
+        a.tables[i] = (xph_embed_table){a.table[i % 2], a.dtable[i % 2], entries[i], widths[i]};
+    return a;
+}
+
+static void embed_free(embed *a)
+{
+    void *all[] = {a->x,        a->id,       a->actions,   a->y,        a->dy,
+                   a->table[0], a->table[1], a->dtable[0], a->dtable[1]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) emu_free(all[i]);
+    assert_int_equal(emu_allocated(), 0);
+}
+
+/* ---- reference: one number after the other ---- */
+
+static void check_row(const embed *a, int64_t row)
+{
+    int64_t at = row * a->ldy;
+    for (int64_t i = 0; i < a->s.floats; i++)
+        assert_true(get(a, a->y, at++) == narrowed(a->type, (double)a->x[row * a->s.floats + i]));
+    for (int64_t i = 0; i < a->s.ids; i++)
+        for (int64_t k = 0; k < widths[i]; k++) {
+            int64_t entry = a->id[row * a->s.ids + i];
+            assert_true(get(a, a->y, at++) ==
+                        narrowed(a->type, (double)a->table[i % 2][entry * widths[i] + k]));
+        }
+    for (int64_t s = 0; s < a->s.slots; s++) {
+        for (int h = 0; h < HEADS; h++) {
+            int32_t action = a->actions[(row * a->s.slots + s) * HEADS + h];
+            for (int32_t i = 0; i < heads[h].count; i++) {
+                int want = heads[h].kind == XPH_HEAD_BERNOULLI ? action >> i & 1 : action == i;
+                assert_true(get(a, a->y, at++) == (float)want);
+            }
+        }
+    }
+    for (; at < (row + 1) * a->ldy; at++) assert_true(isnan(get(a, a->y, at)));
+}
+
+static void check_tables(const embed *a)
+{
+    for (int t = 0; t < 2; t++) {
+        int64_t count = entries[t] * widths[t];
+        double *want = case_zeros(count), *got = case_zeros(count);
+        for (int64_t k = 0; k < count; k++) want[k] = 0.5, got[k] = (double)a->dtable[t][k];
+        for (int64_t row = 0; row < a->s.rows; row++) {
+            int64_t at = row * a->ldy + a->s.floats;
+            for (int64_t i = 0; i < a->s.ids; at += widths[i], i++)
+                for (int64_t k = 0; i % 2 == t && k < widths[i]; k++)
+                    want[a->id[row * a->s.ids + i] * widths[i] + k] += (double)get(a, a->dy, at + k);
+        }
+        case_close("dtable", got, want, count, 2e-6);
+    }
+}
+
+static void run(const shape *s, xph_type type, int schedule, double *tables[2])
+{
+    emu_schedule(schedule);
+    embed a = embed_make(s, type);
+    xph_embed_args args = {.type = type,
+                           .rows = s->rows,
+                           .floats = s->floats,
+                           .ids = s->ids,
+                           .slots = s->slots,
+                           .heads = HEADS,
+                           .logits = LOGITS,
+                           .x = a.x,
+                           .ldx = s->floats,
+                           .id = a.id,
+                           .ldid = s->ids,
+                           .tables = a.tables,
+                           .actions = a.actions,
+                           .lda = s->slots * HEADS,
+                           .head = heads,
+                           .y = a.y,
+                           .ldy = a.ldy};
+    const xph_embed_grad_args grad = {args, a.dy, a.ldy};
+    assert_true(xph_cuda_embed->accepts(&args) && xph_cuda_embed_grad->accepts(&grad));
+    assert_int_equal(xph_cuda_embed->launch(&args, NULL), 0);
+    assert_int_equal(xph_cuda_embed_grad->launch(&grad, NULL), 0);
+    for (int64_t row = 0; row < s->rows; row++) check_row(&a, row);
+    check_tables(&a);
+    for (int t = 0; t < 2; t++) {
+        tables[t] = case_zeros(entries[t] * widths[t]);
+        for (int64_t k = 0; k < entries[t] * widths[t]; k++) tables[t][k] = (double)a.dtable[t][k];
+    }
+    embed_free(&a);
+}
+
+static void rows_and_gradients(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+        double *first[2], *next[2];
+        for (int s = 0; s < EMU_SCHEDULES; s++) {
+            case_seed(i);
+            run(&shapes[i / 2], i % 2 ? XPH_BF16 : XPH_F32, s, s ? next : first);
+            for (int t = 0; s && t < 2; t++) case_same("dtable", next[t], first[t], entries[t] * widths[t]);
+        }
+        case_release();
+    }
+}
+
+static void too_many_ids_are_not_accepted(void **state)
+{
+    (void)state;
+    const xph_embed_grad_args args = {.fwd = {.rows = 1, .ids = 33}};
+    assert_false(xph_cuda_embed->accepts(&args.fwd));
+    assert_false(xph_cuda_embed_grad->accepts(&args));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_and_gradients),
+                                       cmocka_unit_test(too_many_ids_are_not_accepted)};
+    return cmocka_run_group_tests_name("cuda_embed", tests, NULL, NULL);
+}
