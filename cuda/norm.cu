@@ -6,7 +6,8 @@
  *
  * The gradients of gain and shift are sums over rows: warp w of all takes rows w, w + W, ... in registers, the warps of a
  * block are added in order, the blocks by fold. How many blocks there are depends on the rows alone. With HELD 0 a
- * kernel of its own takes these sums in that order, a thread per column.
+ * kernel of its own takes these sums in that order, a thread per column; of more than 512 columns it always does, they
+ * would not fit the registers.
  */
 #include "fold.cuh"
 #include "kernels.h"
@@ -72,7 +73,8 @@ __device__ inline float parameter(const void *of, int64_t c)
 
 /* ---- forward ---- */
 
-template <class Stored, int HELD> __global__ void __launch_bounds__(THREADS) norm_rows(const xph_norm_args a)
+template <class Stored, int HELD>
+__global__ void __launch_bounds__(THREADS, HELD > 16 ? 1 : 2) norm_rows(const xph_norm_args a)
 {
     const int lane = static_cast<int>(threadIdx.x) % WARP;
     const int64_t at = int64_t(blockIdx.x) * WARPS + threadIdx.x / WARP;
@@ -303,7 +305,6 @@ const xph_cuda_candidate xph_cuda_norm[] = {
 const xph_cuda_candidate xph_cuda_norm_grad[] = {
     {"norm_grad_256", grad_accepts<8>, grad_scratch, grad_launch<8>},
     {"norm_grad_512", grad_accepts<16>, grad_scratch, grad_launch<16>},
-    {"norm_grad_1024", grad_accepts<32>, grad_scratch, grad_launch<32>},
     {"norm_grad", grad_accepts<0>, grad_scratch, grad_launch<0>},
     {nullptr, nullptr, nullptr, nullptr},
 };

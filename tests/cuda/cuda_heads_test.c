@@ -12,10 +12,10 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {{0, 4, 0, 5, true, true},     {1, 1, 3, 1, false, false},
-                               {1, 256, 0, 5, true, true},   {9, 300, 0, 5, true, false},
+                               {1, 256, 0, 4, true, true},   {9, 300, 0, 2, true, false},
                                {5, 37, 1, 3, false, true},   {70, 64, 0, 2, true, true},
-                               {3, 513, 2, 2, true, true},   {2, 31, 0, 5, true, false},
-                               {2, 1024, 0, 2, false, true}, {35, 33, 1, 5, true, true}};
+                               {3, 513, 2, 1, true, true},   {2, 31, 0, 5, true, false},
+                               {2, 1024, 0, 1, false, true}, {35, 33, 1, 5, true, true}};
 
 enum { MOST = 5 };
 static const xph_head heads[MOST] = {{XPH_HEAD_BERNOULLI, 8, 0},
