@@ -12,6 +12,7 @@ enum {
     P = XPH_PANEL,
     BLOCK = 8 * STRIP,       /* rows handled together */
     FEW_ROWS = 4 * BLOCK,    /* up to here cut by panels */
+    SOME_ROWS = 16 * BLOCK,  /* up to here cut finer, so that several threads have as much each */
     GROUP_BYTES = 640 << 10, /* of packed weights that stay in the cache, with room for x, y */
     PIECE = 64,              /* depth of a piece turned on the stack */
     ITEM_WORK = 1 << 20      /* multiply-adds of an item */
@@ -221,8 +222,9 @@ static void turning_run(const xph_linear_args *a, range r)
 /* Rows of an item (0: the items are panels), or panels. */
 static int64_t rows_per_cut(const xph_linear_args *a)
 {
+    int64_t block = a->rows <= SOME_ROWS ? BLOCK / 2 : BLOCK;
     if (a->rows <= FEW_ROWS) return 0;
-    return BLOCK * int_max(1, ITEM_WORK / int_max(1, BLOCK * a->in * a->out));
+    return block * int_max(1, ITEM_WORK / int_max(1, block * a->in * a->out));
 }
 
 static int64_t panels_per_cut(const xph_linear_args *a)

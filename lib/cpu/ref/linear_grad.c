@@ -69,6 +69,19 @@ static const xph_phase *forward_phase(void)
     return list->phase;
 }
 
+static int64_t dx_items(const void *args)
+{
+    const xph_linear_grad_args *a = args;
+    xph_linear_args forward = as_forward(a);
+    return a->dx ? forward_phase()->items(&forward) : 0;
+}
+
+static void dx_run(const void *args, int64_t begin, int64_t end)
+{
+    xph_linear_args forward = as_forward(args);
+    if (begin < end) forward_phase()->run(&forward, begin, end);
+}
+
 /* ---- dw ---- */
 
 #define TURNED_TILE(vecs)                                                                                    \
@@ -274,44 +287,23 @@ static void dw_part(const xph_linear_grad_args *a, int64_t begin, int64_t end)
 }
 
 /* So many chunks at a time that their dw stays in the second level cache. */
-static void dw_run(const xph_linear_grad_args *a, int64_t begin, int64_t end)
+static void dw_run(const void *args, int64_t begin, int64_t end)
 {
+    const xph_linear_grad_args *a = args;
     cut c = cut_of(a);
-    int64_t bytes = c.strips * STRIP * a->in * (int64_t)sizeof(real), most = int_max(1, DW_BYTES / bytes);
+    int64_t bytes = c.strips * STRIP * a->in * (int64_t)sizeof(real),
+            most = int_max(1, DW_BYTES / int_max(1, bytes));
     for (int64_t next; begin < end; begin = next) {
         next = int_min(end, (begin / c.groups + most) * c.groups);
         dw_part(a, begin, next);
     }
 }
 
-static int64_t dw_items(const xph_linear_grad_args *a)
-{
-    cut c = cut_of(a);
-    return a->dw && a->rows ? c.chunks * c.groups : 0;
-}
-
-/* ---- dx and dw, which do not need each other ---- */
-
-static int64_t dx_items(const xph_linear_grad_args *a)
-{
-    xph_linear_args forward = as_forward(a);
-    return a->dx ? forward_phase()->items(&forward) : 0;
-}
-
-static int64_t product_items(const void *args)
-{
-    return dx_items(args) + dw_items(args);
-}
-
-static void product_run(const void *args, int64_t begin, int64_t end)
+static int64_t dw_items(const void *args)
 {
     const xph_linear_grad_args *a = args;
-    int64_t first = dx_items(a);
-    if (begin < first && begin < end) {
-        xph_linear_args forward = as_forward(a);
-        forward_phase()->run(&forward, begin, int_min(first, end));
-    }
-    if (end > first && begin < end) dw_run(a, int_max(begin, first) - first, end - first);
+    cut c = cut_of(a);
+    return a->dw && a->rows ? c.chunks * c.groups : 0;
 }
 
 /* ---- dbias where there is no dw ---- */
@@ -341,6 +333,6 @@ static void dbias_run(const void *args, int64_t begin, int64_t end)
 const xph_candidate XPH_LIST(linear_grad)[] = {
     {.name = XPH_LABEL("linear_grad"),
      .scratch_bytes = grad_scratch,
-     .phase = {{pack_items, pack_run}, {product_items, product_run}, {dbias_items, dbias_run}}},
+     .phase = {{pack_items, pack_run}, {dx_items, dx_run}, {dw_items, dw_run}, {dbias_items, dbias_run}}},
     XPH_LIST_END,
 };
