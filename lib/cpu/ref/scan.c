@@ -185,9 +185,9 @@ XPH_INLINE vec join_chains(const vec s[CHAINS])
  * wait for itself. */
 typedef struct step_place {
     const group *g;
-    const real *in;  /* states of the first of VEC channels */
-    real *out;       /* or NULL */
-    int64_t ld_in;   /* 0: in is one channel of zeros */
+    const real *in; /* states of the first of VEC channels */
+    real *out;      /* or NULL */
+    int64_t ld_in;  /* 0: in is one channel of zeros */
     const real *rates;
     real fall[WIDE], inflow[WIDE], sum[WIDE]; /* -delta, delta x, sum_n c[n] h[n] */
 } step_place;
@@ -201,8 +201,8 @@ XPH_INLINE vec step_states(const step_place *p, const int64_t states, const bool
     vec rate = vec_load(p->rates + (c + k) * states + n);
     if (!given && !a->decay) rate = rate_of(rate);
     vec decay = vec_exp2_falling(vec_all(p->fall[c + k]) * rate);
-    vec next = vec_fma(decay, vec_load(p->in + (c + k) * p->ld_in + n),
-                       vec_all(p->inflow[c + k]) * vec_load(b + n));
+    vec next =
+        vec_fma(decay, vec_load(p->in + (c + k) * p->ld_in + n), vec_all(p->inflow[c + k]) * vec_load(b + n));
     if (given || p->out) vec_store(p->out + (c + k) * states + n, next);
     return next;
 }
