@@ -3,7 +3,7 @@
  * candidates of a list give the same bits, whatever the device: sums run in one fixed order that depends on shapes
  * alone, and there are no atomics on floats.
  *
- * args.type is XPH_F32 or XPH_BF16: that of the matrices with one row per frame. Parameters, states, what is saved for
+ * args.type is XPH_F32, XPH_BF16 or XPH_F16: that of the matrices with one row per frame. Parameters, states, what is saved for
  * the backward pass, and the gradients of parameters and states are float for both, and so is all arithmetic.
  */
 #ifndef XPH_CUDA_KERNELS_H
@@ -26,10 +26,21 @@ typedef struct xph_cuda_candidate {
     int (*launch)(const void *args, struct CUstream_st *stream); /* a cudaError_t */
 } xph_cuda_candidate;
 
+/* Runs the first that accepts: for a kernel made of others, as a product in a recurrent layer. cudaErrorInvalidValue (1)
+ * when none does. */
+static inline int xph_cuda_run(const xph_cuda_candidate *list, const void *args, struct CUstream_st *stream)
+{
+    for (; list->name; list++)
+        if (list->accepts(args)) return list->launch(args, stream);
+    return 1;
+}
+
 extern const xph_cuda_candidate xph_cuda_scan[], xph_cuda_scan_pack[], xph_cuda_scan_grad[];
 extern const xph_cuda_candidate xph_cuda_conv[], xph_cuda_conv_grad[];
 extern const xph_cuda_candidate xph_cuda_norm[], xph_cuda_norm_grad[];
 extern const xph_cuda_candidate xph_cuda_linear[], xph_cuda_linear_grad[];
+extern const xph_cuda_candidate xph_cuda_attention[], xph_cuda_attention_grad[];
+extern const xph_cuda_candidate xph_cuda_rnn[], xph_cuda_rnn_grad[], xph_cuda_sample[], xph_cuda_round[];
 extern const xph_cuda_candidate xph_cuda_embed[], xph_cuda_embed_grad[], xph_cuda_loss[];
 extern const xph_cuda_candidate xph_cuda_heads[], xph_cuda_heads_grad[];
 /* norm2: norm and first_bad are addresses that the device can write, as host memory mapped for it. */

@@ -22,7 +22,7 @@
 #define XPH_BACKEND_ABI 1u
 
 typedef int32_t xph_type;
-enum { XPH_F32 = 0, XPH_F64 = 1, XPH_BF16 = 2, XPH_I8 = 3 };
+enum { XPH_F32 = 0, XPH_F64 = 1, XPH_BF16 = 2, XPH_I8 = 3, XPH_F16 = 4 };
 /* Weights of a matrix in fewer bits (linear, linear_pack, rnn: args.weights; 0 is the type of the arithmetic). The
  * arithmetic stays XPH_F32 around them, and every device and instruction set rounds alike:
  *   XPH_BF16  w and x are rounded to nearest even, below 2^-50 to 0; sums in float from 0, two products at a time
@@ -55,6 +55,10 @@ typedef struct xph_host {
     size_t memory_limit_bytes;          /* of the device's own memory; 0: none. alloc keeps it for the CPU */
 } xph_host;
 
+/* How a device may multiply floats: XPH_MATH_TF32 allows matrix units that read 10 bits of a float's 23 (sums stay in
+ * float). A device without them, and the CPU, does XPH_MATH_F32. */
+enum { XPH_MATH_F32 = 0, XPH_MATH_TF32 = 1 };
+
 /* y = x W^T + bias + residual; x [rows,in], W [out,in], y [rows,out]. residual may be y itself. */
 typedef struct xph_linear_args {
     xph_type type, weights;             /* weights XPH_BF16, XPH_I8: packed is needed and w is not read */
@@ -65,7 +69,8 @@ typedef struct xph_linear_args {
     const void *bias;                   /* [out] or NULL */
     const void *residual; int64_t ldr;  /* or NULL */
     void *y; int64_t ldy;
-    int32_t back, reserved;             /* back nonzero: better read packed from its end. The same bits */
+    int32_t back;                       /* nonzero: better read packed from its end. The same bits */
+    int32_t math;
 } xph_linear_args;
 typedef struct xph_linear_grad_args {
     xph_type type;
@@ -75,6 +80,7 @@ typedef struct xph_linear_grad_args {
     const void *dy; int64_t lddy;
     void *dx; int64_t lddx;             /* NULL: not wanted */
     int32_t dx_add;                     /* nonzero: dx += */
+    int32_t math;
     void *dw, *dbias;                   /* +=, or NULL */
     void *scratch;
 } xph_linear_grad_args;
@@ -171,7 +177,7 @@ enum { XPH_ATTENTION_AUTO = 0, XPH_ATTENTION_PLAIN = 1, XPH_ATTENTION_CHUNKED = 
 typedef struct xph_attention_args {
     xph_type type;
     int32_t method;                     /* a test or the model may force one */
-    int32_t lagging, reserved;          /* lagging: state_out already holds what was state_in one frame ago (time is 1), so
+    int32_t lagging, math;              /* lagging: state_out already holds what was state_in one frame ago (time is 1), so
                                            only the slot that state_in wrote last is copied to it */
     int64_t batch, time, heads, dim, window;
     const void *qkv; int64_t ldqkv;     /* [M, 3*A*dim]: q | k | v */
@@ -198,6 +204,7 @@ enum { XPH_RNN_LSTM = 0, XPH_RNN_GRU = 1 };
 typedef struct xph_rnn_args {
     xph_type type, weights;             /* weights as in linear: of w */
     int32_t kind, back;                 /* back as in linear */
+    int32_t math, reserved;
     int64_t batch, time, hidden;
     const void *gx; int64_t ldgx;       /* [M, G*H]: input part of the gates, its bias added; G = 4 or 3 */
     const void *w, *packed;             /* [G*H, H] recurrent, and packed by linear_pack (in H, out G*H) */
