@@ -1,9 +1,11 @@
-/* Over whole arenas: AdamW with a running average, the Euclidean norm and the first element that is not finite, y = a x +
- * b y, and casts between float and bfloat16. Every element on its own but for the norm, whose squares are summed in
+/* Over whole arenas: AdamW with a running average, the Euclidean norm and the first element that is not finite, what
+ * follows from them (lib/settle.h), y = a x + b y, and casts between float and bfloat16. Every element on its own but for the norm, whose squares are summed in
  * double: in a thread, over the threads of a block, over blocks, each in one order that the count alone decides.
  */
+#define XPH_ON_DEVICE __host__ __device__
 #include "fold.cuh"
 #include "kernels.h"
+#include "settle.h"
 
 namespace
 {
@@ -32,21 +34,27 @@ struct rates {
     float keep1, keep2, take1, take2, scale, unbias1, unbias2, epsilon, rate, decay, keep_ema, take_ema;
 };
 
-rates rates_of(const xph_adam_args *a)
+/* The numbers of an update that the host has not fixed. */
+struct live {
+    xph_rates rates;
+    double grad_scale;
+};
+
+__device__ inline rates rates_of(const xph_adam_args &a, const live &now)
 {
     const auto narrow = [](double x) { return static_cast<float>(x); };
-    return {narrow(a->beta1),
-            narrow(a->beta2),
-            narrow(1.0 - a->beta1),
-            narrow(1.0 - a->beta2),
-            narrow(a->grad_scale),
-            narrow(1.0 / a->correction1),
-            narrow(1.0 / a->correction2),
-            narrow(a->epsilon),
-            narrow(a->rate),
-            narrow(a->decay),
-            narrow(a->ema_decay),
-            narrow(1.0 - a->ema_decay)};
+    return {narrow(a.beta1),
+            narrow(a.beta2),
+            narrow(1.0 - a.beta1),
+            narrow(1.0 - a.beta2),
+            narrow(now.grad_scale),
+            narrow(1.0 / now.rates.correction1),
+            narrow(1.0 / now.rates.correction2),
+            narrow(a.epsilon),
+            narrow(now.rates.rate),
+            narrow(a.decay),
+            narrow(now.rates.ema_decay),
+            narrow(1.0 - now.rates.ema_decay)};
 }
 
 struct arenas {
@@ -55,8 +63,19 @@ struct arenas {
     int64_t count, decay_count;
 };
 
-__global__ void __launch_bounds__(THREADS) adam(const arenas a, const rates k)
+/* The first thread makes the rates: divisions of doubles are dear. */
+__global__ void __launch_bounds__(THREADS) adam(const arenas a, const xph_adam_args given)
 {
+    XPH_SHARED(rates, room, [1]);
+    const xph_control *control = given.control;
+    if (control && control->verdict != XPH_UPDATE_DONE) return; /* all of the block */
+    if (threadIdx.x == 0) {
+        live now = {{given.rate, given.correction1, given.correction2, given.ema_decay}, given.grad_scale};
+        if (control) now = {control->rates[xph_control_rates(control)], control->grad_scale};
+        room[0] = rates_of(given, now);
+    }
+    __syncthreads();
+    const rates k = room[0];
     each_element(a.count, [&](int64_t i) {
         const float g = load(a.grad + i) * k.scale, p = a.p[i], decay = i < a.decay_count ? k.decay : 0.0f;
         const float m = fmaf(k.take1, g, k.keep1 * a.m[i]), v = fmaf(k.take2 * g, g, k.keep2 * a.v[i]);
@@ -80,7 +99,7 @@ int adam_launch(const void *args, cudaStream_t stream)
                         a->count,
                         a->decay_count};
     if (!a->count) return cudaSuccess;
-    XPH_LAUNCH(adam, blocks_over(a->count), dim3(THREADS), 0, stream, all, rates_of(a));
+    XPH_LAUNCH(adam, blocks_over(a->count), dim3(THREADS), 0, stream, all, *a);
     return cudaGetLastError();
 }
 
@@ -154,23 +173,65 @@ int norm_launch(const void *args, cudaStream_t stream)
     return cudaGetLastError();
 }
 
+/* ---- settle and clear ---- */
+
+__global__ void settle(const xph_settle_args a)
+{
+    xph_settle(&a);
+}
+
+int settle_launch(const void *args, cudaStream_t stream)
+{
+    XPH_LAUNCH(settle, dim3(1), dim3(1), 0, stream, *static_cast<const xph_settle_args *>(args));
+    return cudaGetLastError();
+}
+
+__global__ void __launch_bounds__(THREADS) clear(const xph_control *control, float *x, int64_t count)
+{
+    if (control->verdict == XPH_UPDATE_DONE) return;
+    each_element(count, [&](int64_t i) { x[i] = 0.0f; });
+}
+
+int clear_launch(const void *args, cudaStream_t stream)
+{
+    const xph_clear_args *a = static_cast<const xph_clear_args *>(args);
+    if (!a->count) return cudaSuccess;
+    XPH_LAUNCH(clear, blocks_over(a->count), dim3(THREADS), 0, stream, a->control, static_cast<float *>(a->x),
+               a->count);
+    return cudaGetLastError();
+}
+
 /* ---- axpby; x, y and from may be the same ---- */
 
+template <class Stored>
 __global__ void __launch_bounds__(THREADS)
-    axpby(const float *x, const float *from, float *y, int64_t count, float a, float b)
+    axpby(const Stored *x, const Stored *from, Stored *y, int64_t count, float a, float b)
 {
-    each_element(count, [&](int64_t i) { y[i] = fmaf(x[i], a, from[i] * b); });
+    each_element(
+        count, [&](int64_t i) { store(y + i, fmaf(load_changing(x + i), a, load_changing(from + i) * b)); });
+}
+
+template <class Stored> int axpby_of(const xph_axpby_args *a, cudaStream_t stream)
+{
+    Stored *y = static_cast<Stored *>(a->y);
+    const Stored *from = a->from ? static_cast<const Stored *>(a->from) : y;
+    if (!a->count) return cudaSuccess;
+    XPH_LAUNCH((axpby<Stored>), blocks_over(a->count), dim3(THREADS), 0, stream,
+               static_cast<const Stored *>(a->x), from, y, a->count, static_cast<float>(a->a),
+               static_cast<float>(a->b));
+    return cudaGetLastError();
 }
 
 int axpby_launch(const void *args, cudaStream_t stream)
 {
     const xph_axpby_args *a = static_cast<const xph_axpby_args *>(args);
-    float *y = static_cast<float *>(a->y);
-    const float *from = a->from ? static_cast<const float *>(a->from) : y;
-    if (!a->count) return cudaSuccess;
-    XPH_LAUNCH(axpby, blocks_over(a->count), dim3(THREADS), 0, stream, static_cast<const float *>(a->x), from,
-               y, a->count, static_cast<float>(a->a), static_cast<float>(a->b));
-    return cudaGetLastError();
+    return a->type == XPH_BF16 ? axpby_of<__nv_bfloat16>(a, stream) : axpby_of<float>(a, stream);
+}
+
+bool axpby_accepts(const void *args)
+{
+    const xph_axpby_args *a = static_cast<const xph_axpby_args *>(args);
+    return a->type == XPH_F32 || a->type == XPH_BF16;
 }
 
 /* ---- cast ---- */
@@ -211,7 +272,15 @@ const xph_cuda_candidate xph_cuda_norm2[] = {
     {nullptr, nullptr, nullptr, nullptr},
 };
 const xph_cuda_candidate xph_cuda_axpby[] = {
-    {"axpby", is_float, nullptr, axpby_launch},
+    {"axpby", axpby_accepts, nullptr, axpby_launch},
+    {nullptr, nullptr, nullptr, nullptr},
+};
+const xph_cuda_candidate xph_cuda_settle[] = {
+    {"settle", is_float, nullptr, settle_launch},
+    {nullptr, nullptr, nullptr, nullptr},
+};
+const xph_cuda_candidate xph_cuda_clear[] = {
+    {"clear", is_float, nullptr, clear_launch},
     {nullptr, nullptr, nullptr, nullptr},
 };
 const xph_cuda_candidate xph_cuda_cast[] = {

@@ -43,8 +43,8 @@ extern const xph_cuda_candidate xph_cuda_attention[], xph_cuda_attention_grad[];
 extern const xph_cuda_candidate xph_cuda_rnn[], xph_cuda_rnn_grad[], xph_cuda_sample[], xph_cuda_round[];
 extern const xph_cuda_candidate xph_cuda_embed[], xph_cuda_embed_grad[], xph_cuda_loss[];
 extern const xph_cuda_candidate xph_cuda_heads[], xph_cuda_heads_grad[];
-/* norm2: norm and first_bad are addresses that the device can write, as host memory mapped for it. */
 extern const xph_cuda_candidate xph_cuda_adam[], xph_cuda_norm2[], xph_cuda_axpby[], xph_cuda_cast[];
+extern const xph_cuda_candidate xph_cuda_settle[], xph_cuda_clear[];
 
 #ifdef __cplusplus
 }

@@ -76,7 +76,7 @@ typedef struct xph_linear_grad_args {
     xph_type type;
     int64_t rows, in, out;
     const void *x; int64_t ldx;
-    const void *w;
+    const void *w, *packed;             /* as in linear */
     const void *dy; int64_t lddy;
     void *dx; int64_t lddx;             /* NULL: not wanted */
     int32_t dx_add;                     /* nonzero: dx += */
@@ -226,6 +226,40 @@ typedef struct xph_rnn_grad_args {
     void *scratch;
 } xph_rnn_grad_args;
 
+/* What an update of the weights needs to know that differs from update to update, and what it found out: in the device's
+ * memory, so that a whole update can be recorded once and the host be one update ahead of the device. */
+typedef struct xph_rates { double rate, correction1, correction2, ema_decay; } xph_rates;
+enum { XPH_UPDATE_DONE = 0, XPH_UPDATE_BAD_GRADIENT = 1, XPH_UPDATE_BAD_LOSS = 2, XPH_UPDATE_TOO_LARGE = 3,
+       XPH_UPDATE_OVERFLOW = 4 };       /* of a scaled gradient in float16: skipped, and the loss scale halved */
+typedef struct xph_control {
+    /* written by the host before every batch */
+    int64_t update;                     /* number of this update, from 1, if none before it is refused */
+    double scale;                       /* of this batch's loss: 1 / (sum of its mask * batches of the update) */
+    xph_rates rates[2];                 /* of this update; and of the number before: the last one was refused */
+    /* carried from update to update */
+    int64_t done;                       /* updates that were made */
+    int64_t good;                       /* of them since the loss scale last changed */
+    double loss_scale;                  /* the gradient is so much too large: 1 but for float16 */
+    /* of this update */
+    double head[EXPHIL_HEADS_MAX];      /* sum over batches of scale * sums of the loss */
+    double norm;                        /* of the gradient */
+    int64_t first_bad;                  /* element of it, or -1 */
+    double grad_scale;                  /* clipping and the loss scale undone */
+    int64_t verdict;                    /* XPH_UPDATE_... */
+} xph_control;
+/* Between norm2 of the gradient and adam: verdict, grad_scale, the next loss_scale (dynamic loss scaling: Micikevicius et
+ * al. 2018). clip 0: never. largest: a norm above it is refused unless it is clipped. growth: updates without overflow
+ * after which loss_scale doubles, 0: it stays 1. */
+typedef struct xph_settle_args {
+    xph_type type;
+    int32_t heads;
+    xph_control *control;
+    double clip, largest, loss_scale_least, loss_scale_most;
+    int64_t growth;
+} xph_settle_args;
+/* Zeros where the update was refused: carried state that may hold what is not finite. */
+typedef struct xph_clear_args { xph_type type; int64_t count; const xph_control *control; void *x; } xph_clear_args;
+
 /* One head of an action. bits: independent Bernoulli bits in an int32 (bit i = class logit first+i);
  * categorical: one of count classes. */
 enum { XPH_HEAD_BERNOULLI = 0, XPH_HEAD_CATEGORICAL = 1 };
@@ -286,6 +320,7 @@ typedef struct xph_loss_args {
     const int32_t *actions; int64_t lda; /* targets [rows,heads] */
     const float *mask;                  /* [rows] or NULL: all 1 */
     double scale;                       /* dy = scale * mask * weight * gradient */
+    xph_control *control;               /* device, or NULL: scale is control's times its loss_scale, and head grows */
     void *dy; int64_t lddy;             /* or NULL */
     double *sums;                       /* [heads] sum of mask * head loss, unweighted by head; overwritten */
     double *rows_loss;                  /* [rows, heads] scratch */
@@ -311,9 +346,10 @@ typedef struct xph_adam_args {
     int64_t count, decay_count;
     void *p; const void *grad; void *m, *v, *ema;
     double rate, beta1, beta2, epsilon, decay, correction1, correction2, grad_scale, ema_decay;
+    const xph_control *control;         /* device, or NULL: rates and grad_scale are control's, and only an update that
+                                         * is not refused is made */
 } xph_adam_args;
-/* Euclidean norm without overflow, and the first element that is not finite (-1: none). Results on the host after
- * stream_wait. */
+/* Euclidean norm without overflow, and the first element that is not finite (-1: none). Results in device memory. */
 typedef struct xph_norm2_args { xph_type type; int64_t count; const void *x; double *norm; int64_t *first_bad;
                                 void *scratch; } xph_norm2_args;
 /* y = x * a + from * b over count elements (any may be the same); from NULL: y. */
@@ -325,7 +361,7 @@ enum {
     XPH_OP_LINEAR, XPH_OP_LINEAR_GRAD, XPH_OP_LINEAR_PACK, XPH_OP_NORM, XPH_OP_NORM_GRAD, XPH_OP_CONV, XPH_OP_CONV_GRAD,
     XPH_OP_SCAN, XPH_OP_SCAN_GRAD, XPH_OP_ATTENTION, XPH_OP_ATTENTION_GRAD, XPH_OP_RNN, XPH_OP_RNN_GRAD, XPH_OP_EMBED,
     XPH_OP_EMBED_GRAD, XPH_OP_HEADS, XPH_OP_HEADS_GRAD, XPH_OP_LOSS, XPH_OP_SAMPLE, XPH_OP_ADAM, XPH_OP_NORM2,
-    XPH_OP_AXPBY, XPH_OP_ROUND, XPH_OP_CAST, XPH_OP_SCAN_PACK, XPH_OP_COUNT
+    XPH_OP_AXPBY, XPH_OP_ROUND, XPH_OP_CAST, XPH_OP_SCAN_PACK, XPH_OP_SETTLE, XPH_OP_CLEAR, XPH_OP_COUNT
 };
 /* What an operation needs for given shapes (pointers in args are not looked at). */
 typedef struct xph_op_info {
@@ -341,8 +377,9 @@ typedef struct xph_backend {
     size_t struct_size;
     uint32_t abi, core_version;
     const char *name, *build_id;
-    int32_t host_memory;                /* nonzero: the device works in the host's memory, which need not be uploaded */
-    int32_t reserved;
+    int32_t host_memory;                /* nonzero: the device works in the host's memory, which need not be uploaded,
+                                         * and work is done when a call returns: there are no events and no graphs */
+    uint32_t precisions;                /* bit per EXPHIL_PRECISION_... that training may ask for */
     /* devices, memory, order */
     int32_t (*device_count)(void);
     exphil_status (*device_info)(int32_t ordinal, exphil_device_info *info);
@@ -350,6 +387,10 @@ typedef struct xph_backend {
     void (*device_close)(xph_device *device);
     exphil_status (*alloc)(xph_device *device, size_t bytes, void **address);  /* 64-byte aligned, content arbitrary */
     void (*free)(xph_device *device, void *address, size_t bytes);
+    /* Host memory that copies to and from the device need not stage; until a copy is done it must stay as it is. */
+    exphil_status (*host_alloc)(xph_device *device, size_t bytes, void **address);
+    void (*host_free)(xph_device *device, void *address, size_t bytes);
+    void (*memory_info)(xph_device *device, exphil_memory_info *info);        /* fills device_... */
     exphil_status (*stream_create)(xph_device *device, uint32_t flags, xph_stream **stream);
     void (*stream_destroy)(xph_stream *stream);
     exphil_status (*upload)(xph_stream *stream, void *device_to, const void *host_from, size_t bytes);
@@ -357,9 +398,18 @@ typedef struct xph_backend {
     exphil_status (*copy)(xph_stream *stream, void *to, const void *from, size_t bytes);
     exphil_status (*zero)(xph_stream *stream, void *to, size_t bytes);
     exphil_status (*stream_wait)(xph_stream *stream);
-    exphil_status (*record_begin)(xph_stream *stream);                    /* NULL where there is none */
+    /* An event is the work that its stream had when it was last marked; one never marked is done. */
+    exphil_status (*event_create)(xph_device *device, xph_event **event);
+    void (*event_destroy)(xph_event *event);
+    exphil_status (*event_mark)(xph_event *event, xph_stream *stream);
+    exphil_status (*event_wait)(xph_event *event);                        /* the host waits */
+    exphil_status (*stream_follow)(xph_stream *stream, xph_event *event); /* later work of stream waits */
+    /* Between begin and end work is recorded and not done, with the numbers in its arguments as they are now. end also
+     * ends a recording that failed, and gives no graph then. */
+    exphil_status (*record_begin)(xph_stream *stream);
     exphil_status (*record_end)(xph_stream *stream, xph_graph **graph);
     exphil_status (*replay)(xph_stream *stream, xph_graph *graph);
+    void (*graph_destroy)(xph_graph *graph);
     /* operations: args is the struct of that op; EXPHIL_E_UNSUPPORTED only ever from query */
     exphil_status (*query)(xph_device *device, xph_op op, const void *args, xph_op_info *info);
     exphil_status (*run)(xph_stream *stream, xph_op op, const void *args);

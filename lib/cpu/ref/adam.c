@@ -4,6 +4,7 @@
  * Step: m unbias1 / (sqrt(v unbias2) + epsilon). In single precision the quotient is made of multiplications: the
  * unit that divides also takes the roots, and both take ten times as long as anything else here. */
 #include "cpu/ref/lanes.h"
+#include "settle.h"
 
 /* FAR: elements whose four arrays no longer fit the last cache; AHEAD: bytes. */
 enum { ITEM = 16384, FAR = 1 << 21, AHEAD = 4096 };
@@ -50,17 +51,24 @@ typedef struct rates {
     real keep1, keep2, take1, take2, scale, unbias1, unbias2, epsilon, rate, decay;
 } rates;
 
+static xph_rates live(const xph_adam_args *a)
+{
+    if (a->control) return a->control->rates[xph_control_rates(a->control)];
+    return (xph_rates){a->rate, a->correction1, a->correction2, a->ema_decay};
+}
+
 static rates rates_of(const xph_adam_args *a)
 {
+    const xph_rates r = live(a);
     return (rates){(real)a->beta1,
                    (real)a->beta2,
                    (real)(1.0 - a->beta1),
                    (real)(1.0 - a->beta2),
-                   (real)a->grad_scale,
-                   (real)(1.0 / a->correction1),
-                   (real)(1.0 / a->correction2),
+                   (real)(a->control ? a->control->grad_scale : a->grad_scale),
+                   (real)(1.0 / r.correction1),
+                   (real)(1.0 / r.correction2),
                    (real)a->epsilon,
-                   (real)a->rate,
+                   (real)r.rate,
                    (real)a->decay};
 }
 
@@ -110,7 +118,8 @@ static void ema_range(const xph_adam_args *a, int64_t begin, int64_t end)
 {
     const real *restrict p = a->p;
     real *restrict ema = a->ema;
-    const real keep = (real)a->ema_decay, take = (real)(1.0 - a->ema_decay);
+    const double decay = live(a).ema_decay;
+    const real keep = (real)decay, take = (real)(1.0 - decay);
     XPH_VECTOR
     for (int64_t i = begin; i < end; i++) ema[i] = FMA(take, p[i], keep * ema[i]);
 }
@@ -119,6 +128,7 @@ static void adam_run(const void *args, int64_t begin, int64_t end)
 {
     const xph_adam_args *a = args;
     int64_t from = begin * ITEM, to = int_min(a->count, end * ITEM);
+    if (a->control && a->control->verdict != XPH_UPDATE_DONE) return;
     for (; from < to; from += ITEM) {
         int64_t stop = int_min(to, from + ITEM), middle = int_min(stop, int_max(from, a->decay_count));
         adam_range(a, from, middle, (real)a->decay);

@@ -202,6 +202,11 @@ static void categorical(job *j)
 
 /* ---- rows ---- */
 
+static double scale_of(const xph_loss_args *args)
+{
+    return args->control ? args->control->scale * args->control->loss_scale : args->scale;
+}
+
 /* Head h of the rows from `row` on, of which `rows` are there; the others are the last one again. */
 static void loss_head(const xph_loss_args *args, int64_t row, int64_t rows, int64_t h)
 {
@@ -213,7 +218,7 @@ static void loss_head(const xph_loss_args *args, int64_t row, int64_t rows, int6
     for (int r = 0; r < VEC; r++) {
         int64_t at = row + int_min(r, rows - 1);
         mask[r] = args->mask ? (double)args->mask[at] : 1.0;
-        factor[r] = (real)(args->scale * mask[r] * j.how->weight);
+        factor[r] = (real)(scale_of(args) * mask[r] * j.how->weight);
         counts[r] = mask[r] == 0.0 ? R(0.0) : R(1.0);
         j.x[r] = (const real *)args->y + at * args->ldy + j.head->first;
         j.dx[r] = args->dy ? (real *)args->dy + at * args->lddy + j.head->first : NULL;
@@ -258,8 +263,12 @@ static double sum_rows(const double *losses, int64_t rows, int64_t stride)
 static void sums_run(const void *given, int64_t begin, int64_t end)
 {
     const xph_loss_args *args = given;
-    for (int64_t h = begin; h < end; h++)
-        args->sums[h] = sum_rows(args->rows_loss + h, args->rows, args->heads);
+    xph_control *control = args->control;
+    for (int64_t h = begin; h < end; h++) {
+        double sum = sum_rows(args->rows_loss + h, args->rows, args->heads);
+        args->sums[h] = sum;
+        if (control) control->head[h] += sum * control->scale;
+    }
 }
 
 const xph_candidate XPH_LIST(loss)[] = {
