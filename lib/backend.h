@@ -94,8 +94,8 @@ typedef struct xph_round_args {
     void *to, *q;
     float *scale;
 } xph_round_args;
-/* count numbers, narrow nonzero: of type to bfloat16 (nearest even), else back. */
-typedef struct xph_cast_args { xph_type type; int32_t narrow; int64_t count; const void *x; void *y; } xph_cast_args;
+/* count numbers: narrow nonzero of type to as, XPH_BF16 or XPH_F16 (nearest even), else back. */
+typedef struct xph_cast_args { xph_type type, as; int32_t narrow, reserved; int64_t count; const void *x; void *y; } xph_cast_args;
 
 /* y = act((x - mean) * rstd * gain + shift), LayerNorm over the width (Ba et al. 2016), two passes. */
 enum { XPH_ACT_NONE = 0, XPH_ACT_SILU = 1 };

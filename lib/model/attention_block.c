@@ -26,7 +26,8 @@ static xph_attention_args attention_args(const xph_plan *plan, const xph_saved *
 {
     const exphil_model_config *c = &plan->model->config;
     bool plain = (plan->net->flags & XPH_NET_PLAIN) != 0;
-    return (xph_attention_args){.type = plan->model->shape.type,
+    return (xph_attention_args){.type = plan->type,
+                                .math = plan->math,
                                 .method = plain ? XPH_ATTENTION_PLAIN : XPH_ATTENTION_AUTO,
                                 .batch = plan->batch,
                                 .time = plan->time,

@@ -4,7 +4,8 @@
 xph_linear_args xph_linear_shape(const xph_plan *plan, xph_ref x, int64_t weight, xph_ref y)
 {
     const xph_param *w = &plan->model->tensor[weight].param;
-    return (xph_linear_args){.type = plan->model->shape.type,
+    return (xph_linear_args){.type = plan->type,
+                             .math = plan->math,
                              .weights = xph_model_narrow(plan->model, weight),
                              .rows = plan->rows,
                              .in = w->dim[1],
@@ -39,7 +40,8 @@ void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bia
                           bool add)
 {
     const xph_param *w = &plan->model->tensor[weight].param;
-    const xph_linear_grad_args args = {.type = plan->model->shape.type,
+    const xph_linear_grad_args args = {.type = plan->type,
+                                       .math = plan->math,
                                        .rows = plan->rows,
                                        .in = w->dim[1],
                                        .out = w->dim[0],
@@ -53,6 +55,7 @@ void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bia
     xph_plan_scratch(plan, step, &a->scratch);
     xph_plan_bind(plan, &a->x, x);
     xph_plan_bind(plan, &a->w, xph_weight(plan, weight));
+    xph_plan_bind(plan, &a->packed, xph_packed(plan, weight));
     xph_plan_bind(plan, &a->dy, dy);
     xph_plan_bind(plan, &a->dx, dx);
     xph_plan_bind(plan, &a->dw, xph_gradient(plan, weight));
@@ -61,7 +64,7 @@ void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bia
 
 static xph_norm_args norm_args(const xph_plan *plan, int64_t gain, int32_t act)
 {
-    return (xph_norm_args){.type = plan->model->shape.type,
+    return (xph_norm_args){.type = plan->type,
                            .act = act,
                            .rows = plan->rows,
                            .width = plan->model->tensor[gain].param.dim[0],
@@ -105,14 +108,30 @@ void xph_emit_norm_grad(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xp
     xph_plan_bind(plan, &a->dshift, xph_gradient(plan, gain + 1));
 }
 
-void xph_emit_cast(xph_plan *plan, bool narrow, int64_t count, xph_ref from, xph_ref to)
+void xph_emit_cast(xph_plan *plan, xph_type as, bool narrow, int64_t count, xph_ref from, xph_ref to)
 {
-    const xph_cast_args args = {.type = plan->model->shape.type, .narrow = narrow, .count = count};
+    const xph_cast_args args = {.type = plan->model->shape.type, .as = as, .narrow = narrow, .count = count};
     xph_step *step = xph_plan_step(plan, XPH_OP_CAST, &args, sizeof args);
     if (!step) return;
     xph_plan_scratch(plan, step, NULL);
     xph_plan_bind(plan, &step->args.cast.x, from);
     xph_plan_bind(plan, &step->args.cast.y, to);
+}
+
+xph_ref xph_emit_reals(xph_plan *plan, xph_ref from, int64_t rows)
+{
+    if (plan->type == plan->model->shape.type || !from.space) return from;
+    xph_ref to = xph_plan_reals(plan, rows, from.ld);
+    xph_emit_cast(plan, plan->type, false, rows * from.ld, from, to);
+    return to;
+}
+
+xph_ref xph_emit_typed(xph_plan *plan, xph_ref from, int64_t rows)
+{
+    if (plan->type == plan->model->shape.type) return from;
+    xph_ref to = xph_plan_buffer(plan, rows, from.ld);
+    xph_emit_cast(plan, plan->type, true, rows * from.ld, from, to);
+    return to;
 }
 
 void xph_emit_copy(xph_plan *plan, size_t bytes, xph_ref from, xph_ref to)
@@ -143,7 +162,7 @@ void xph_emit_out(xph_plan *plan, const xph_saved *s, xph_ref y)
     int64_t count = plan->rows * shape->hidden;
     if (plan->ends) return;
     plan->x = xph_plan_next(plan);
-    const xph_axpby_args args = {.type = shape->type, .count = count, .a = 1.0, .b = 1.0};
+    const xph_axpby_args args = {.type = plan->type, .count = count, .a = 1.0, .b = 1.0};
     xph_step *step = xph_plan_step(plan, XPH_OP_AXPBY, &args, sizeof args);
     if (!step) return;
     xph_plan_scratch(plan, step, NULL);

@@ -44,7 +44,7 @@ static int64_t tensor(const xph_plan *plan, int64_t role)
 static xph_ref past_columns(const xph_plan *plan)
 {
     const xph_model_shape *shape = &plan->model->shape;
-    return xph_columns(plan, plan->row, plan->model->row - shape->slots * shape->logits);
+    return xph_columns(plan->row, plan->model->row - shape->slots * shape->logits);
 }
 
 /* What the logits of plan->rows rows start from; nothing without past actions. */
@@ -53,7 +53,7 @@ static xph_ref emit_base(xph_plan *plan, xph_ref past)
     if (!plan->model->shape.slots) return (xph_ref){0};
     xph_ref base = xph_plan_buffer(plan, plan->rows, plan->model->shape.logits);
     xph_emit_linear(plan, past, tensor(plan, PAST), -1, (xph_ref){0}, base);
-    return base;
+    return xph_emit_reals(plan, base, plan->rows);
 }
 
 static xph_heads_args heads_args(const xph_plan *plan, xph_ref z, xph_ref base)
@@ -92,6 +92,7 @@ void xph_heads_forward(xph_plan *plan)
     plan->u = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
     plan->z = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
     emit_trunk(plan, plan->x, plan->stats, plan->u, plan->z);
+    plan->z = xph_emit_reals(plan, plan->z, plan->rows);
     xph_ref base = emit_base(plan, past_columns(plan));
     xph_heads_args args = heads_args(plan, plan->z, base);
     xph_step *step = xph_plan_step(plan, XPH_OP_HEADS, &args, sizeof args);
@@ -106,7 +107,7 @@ void xph_heads_forward(xph_plan *plan)
 void xph_heads_backward(xph_plan *plan)
 {
     int64_t hidden = plan->model->shape.hidden;
-    xph_ref dz = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
+    xph_ref dz = xph_plan_reals(plan, plan->rows, plan->model->config.head_width);
     xph_ref du = xph_plan_buffer(plan, plan->rows, hidden);
     xph_heads_grad_args args = {
         .fwd = heads_args(plan, plan->z, (xph_ref){0}), .lddy = plan->model->shape.logits, .lddz = dz.ld};
@@ -123,8 +124,10 @@ void xph_heads_backward(xph_plan *plan)
     xph_plan_bind(plan, &a->de, xph_gradient(plan, tensor(plan, EMBED)));
     const xph_ref dlogits = {.space = XPH_SPACE_DLOGITS, .ld = plan->model->shape.logits};
     if (plan->model->shape.slots)
-        xph_emit_linear_grad(plan, past_columns(plan), tensor(plan, PAST), -1, dlogits, (xph_ref){0}, false);
-    xph_emit_linear_grad(plan, plan->u, tensor(plan, TRUNK), tensor(plan, TRUNK_BIAS), dz, du, false);
+        xph_emit_linear_grad(plan, past_columns(plan), tensor(plan, PAST), -1,
+                             xph_emit_typed(plan, dlogits, plan->rows), (xph_ref){0}, false);
+    xph_emit_linear_grad(plan, plan->u, tensor(plan, TRUNK), tensor(plan, TRUNK_BIAS),
+                         xph_emit_typed(plan, dz, plan->rows), du, false);
     xph_emit_norm_grad(plan, plan->x, plan->model->norm_first, XPH_ACT_NONE, plan->stats, du, plan->dx,
                        false);
 }
@@ -132,14 +135,15 @@ void xph_heads_backward(xph_plan *plan)
 void xph_heads_draw(xph_plan *plan)
 {
     const xph_model_shape *shape = &plan->model->shape;
-    xph_ref last = xph_columns(plan, plan->x, (plan->time - 1) * shape->hidden);
+    xph_ref last = xph_columns(plan->x, (plan->time - 1) * shape->hidden);
     last.ld = plan->time * shape->hidden;
     plan->rows = plan->batch;
     xph_ref u = xph_plan_buffer(plan, plan->rows, shape->hidden);
     xph_ref z = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
     emit_trunk(plan, last, (xph_ref){0}, u, z);
+    z = xph_emit_reals(plan, z, plan->rows);
     xph_ref past = past_columns(plan);
-    past = xph_columns(plan, past, (plan->time - 1) * plan->row.ld);
+    past = xph_columns(past, (plan->time - 1) * plan->row.ld);
     past.ld = plan->time * plan->row.ld;
     xph_ref base = emit_base(plan, past);
     const xph_sample_args args = {

@@ -28,7 +28,7 @@ void xph_input_declare(xph_declaring *to)
 static xph_embed_args embed_args(const xph_plan *plan)
 {
     const xph_model_shape *shape = &plan->model->shape;
-    return (xph_embed_args){.type = shape->type,
+    return (xph_embed_args){.type = plan->type,
                             .rows = plan->rows,
                             .floats = shape->floats,
                             .ids = shape->ids,

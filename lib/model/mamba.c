@@ -35,7 +35,7 @@ static void declare(xph_declaring *to, xph_block *block)
 
 static xph_conv_args conv_args(const xph_plan *plan, const xph_saved *s)
 {
-    return (xph_conv_args){.type = plan->model->shape.type,
+    return (xph_conv_args){.type = plan->type,
                            .batch = plan->batch,
                            .time = plan->time,
                            .width = inner(plan->model),
@@ -83,7 +83,7 @@ static void conv_backward(xph_plan *plan, const xph_block *block, const xph_save
 
 static xph_scan_args scan_args(const xph_plan *plan, const xph_saved *s)
 {
-    return (xph_scan_args){.type = plan->model->shape.type,
+    return (xph_scan_args){.type = plan->type,
                            .batch = plan->batch,
                            .time = plan->time,
                            .width = inner(plan->model),
@@ -100,15 +100,15 @@ static void bind_scan(xph_plan *plan, const xph_block *block, const xph_saved *s
                       bool forward)
 {
     const exphil_model_config *c = &plan->model->config;
-    xph_ref b = xph_columns(plan, s->more[PROJ], c->mamba_rank);
+    xph_ref b = xph_columns(s->more[PROJ], c->mamba_rank);
     xph_plan_bind(plan, &a->x, s->more[XC]);
     xph_plan_bind(plan, &a->dt, s->more[STEP]);
     xph_plan_bind(plan, &a->a_log, xph_weight(plan, block->first + A_LOG));
     xph_plan_bind(plan, &a->decay, xph_packed(plan, block->first + A_LOG));
     xph_plan_bind(plan, &a->b, b);
-    xph_plan_bind(plan, &a->c, xph_columns(plan, b, c->mamba_states));
+    xph_plan_bind(plan, &a->c, xph_columns(b, c->mamba_states));
     xph_plan_bind(plan, &a->skip, xph_weight(plan, block->first + SKIP));
-    xph_plan_bind(plan, &a->z, xph_columns(plan, s->more[XZ], inner(plan->model)));
+    xph_plan_bind(plan, &a->z, xph_columns(s->more[XZ], inner(plan->model)));
     xph_plan_bind(plan, &a->reset, (xph_ref){.space = XPH_SPACE_RESET});
     int64_t conv_state = (c->mamba_taps - 1) * inner(plan->model);
     xph_plan_bind_state(plan, block, conv_state, &a->state_in, forward ? &a->state_out : NULL, &a->ld_state);
@@ -140,13 +140,13 @@ static void scan_backward(xph_plan *plan, const xph_block *block, const xph_save
     xph_scan_grad_args *a = &step->args.scan_grad;
     xph_plan_scratch(plan, step, &a->scratch);
     bind_scan(plan, block, s, &a->fwd, false);
-    xph_ref db = xph_columns(plan, d->more[PROJ], c->mamba_rank);
+    xph_ref db = xph_columns(d->more[PROJ], c->mamba_rank);
     xph_plan_bind(plan, &a->dy, dy);
     xph_plan_bind(plan, &a->dx, d->more[XC]);
     xph_plan_bind(plan, &a->ddt, d->more[STEP]);
     xph_plan_bind(plan, &a->db, db);
-    xph_plan_bind(plan, &a->dc, xph_columns(plan, db, c->mamba_states));
-    xph_plan_bind(plan, &a->dz, xph_columns(plan, d->more[XZ], inner(plan->model)));
+    xph_plan_bind(plan, &a->dc, xph_columns(db, c->mamba_states));
+    xph_plan_bind(plan, &a->dz, xph_columns(d->more[XZ], inner(plan->model)));
     xph_plan_bind(plan, &a->da_log, xph_gradient(plan, block->first + A_LOG));
     xph_plan_bind(plan, &a->dskip, xph_gradient(plan, block->first + SKIP));
 }

@@ -244,7 +244,7 @@ exphil_status xph_model_push(exphil_model *model, int64_t first, int64_t count, 
     return status < 0 ? xph_fail(error, status, "the device could not take the weights") : EXPHIL_OK;
 }
 
-static exphil_status pack_tensor(const exphil_model *model, xph_stream *stream, int64_t index,
+static exphil_status pack_tensor(const exphil_model *model, xph_stream *stream, xph_type type, int64_t index,
                                  const void *from, void *to)
 {
     const xph_backend *backend = model->device->backend;
@@ -257,7 +257,7 @@ static exphil_status pack_tensor(const exphil_model *model, xph_stream *stream, 
                                    .decay = to};
         return backend->run(stream, XPH_OP_SCAN_PACK, &args);
     }
-    xph_linear_pack_args args = {.type = model->shape.type,
+    xph_linear_pack_args args = {.type = type,
                                  .weights = xph_model_narrow(model, index),
                                  .in = tensor->param.dim[1],
                                  .out = tensor->param.dim[0],
@@ -266,13 +266,14 @@ static exphil_status pack_tensor(const exphil_model *model, xph_stream *stream, 
     return backend->run(stream, XPH_OP_LINEAR_PACK, &args);
 }
 
-exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, const void *weights, void *packed)
+exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, xph_type type,
+                             const void *weights, void *packed)
 {
     for (int64_t i = 0; i < model->tensor_count; i++) {
         const xph_tensor *tensor = &model->tensor[i];
         if (tensor->packed_bytes == 0) continue;
         size_t at = (size_t)tensor->param.offset * model->shape.real_bytes;
-        XPH_TRY(pack_tensor(model, stream, i, (const unsigned char *)weights + at,
+        XPH_TRY(pack_tensor(model, stream, type, i, (const unsigned char *)weights + at,
                             (unsigned char *)packed + tensor->packed_at));
     }
     return EXPHIL_OK;
@@ -288,7 +289,7 @@ static exphil_status pack_own(exphil_model *model, exphil_error *error)
     xph_stream *stream;
     status = backend->stream_create(model->device, 0, &stream);
     if (status >= 0) {
-        status = xph_model_pack(model, stream, model->weights, model->packed);
+        status = xph_model_pack(model, stream, model->shape.type, model->weights, model->packed);
         if (status >= 0) status = backend->stream_wait(stream);
         backend->stream_destroy(stream);
     }

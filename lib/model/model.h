@@ -77,6 +77,9 @@ enum { XPH_NET_TRAIN = 1,               /* keeps what backward needs */
 /* Training: activations of every n blocks (0: of none) are dropped after forward and made again in backward from the input
  * of the first of them; gradients are the same to the last bit. In flags. */
 #define XPH_NET_CHECKPOINT(n) ((uint32_t)(n) << 16)
+/* EXPHIL_PRECISION_... that the device offers; in flags. Weights, states, logits and gradients are floats in all. */
+#define XPH_NET_PRECISION(p)          ((uint32_t)(p) << 8)
+#define XPH_NET_PRECISION_OF(flags)   ((flags) >> 8 & 0xffu)
 
 /* Device addresses; M = B*T rows. state_in/state_out [B, state] stride ld_state, may be the same when not training. */
 typedef struct xph_net_io {

@@ -104,8 +104,8 @@ exphil_status xph_model_init(exphil_model *model, exphil_error *error);
 /* Fills the table of tensors, their places and the sizes in shape (declare.c). */
 exphil_status xph_model_declare(exphil_model *model, exphil_error *error);
 /* All packed forms of an arena of weights. */
-exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, const void *weights,
-                             void *packed);
+exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, xph_type type,
+                             const void *weights, void *packed);
 
 /* What a tensor is rounded to where weights are rounded to narrow (0: nowhere), and in this model; 0: it is not. */
 xph_type xph_tensor_narrow(const xph_tensor *tensor, xph_type narrow);
@@ -189,7 +189,7 @@ enum {
 /* A matrix somewhere: offset in bytes, ld in elements. {0} is "none" and becomes NULL. */
 typedef struct xph_ref {
     xph_space space;
-    int32_t reserved;
+    uint32_t element; /* bytes, of a buffer */
     int64_t at, ld;
 } xph_ref;
 
@@ -246,6 +246,7 @@ struct xph_net {
     xph_stream *stream;
     int64_t batch, time;
     uint32_t flags;
+    xph_type type;   /* of rows */
     int32_t patched; /* 1: the slots hold base */
     xph_program blocks, heads, draw,
         backward; /* input and blocks; heads of all rows; of the last rows; gradients */
@@ -285,6 +286,9 @@ typedef struct xph_plan {
     bool train;
     bool ends; /* the block being emitted need not give its output */
     xph_pass pass;
+    xph_type type;             /* of what has a row per frame */
+    int32_t math;              /* XPH_MATH_... of products */
+    uint32_t element;          /* bytes of type */
     int64_t batch, time, rows; /* rows of the steps being emitted */
     size_t top, peak;          /* of the arena: a stack */
     size_t stored;             /* bytes of the store */
@@ -295,11 +299,12 @@ typedef struct xph_plan {
     xph_saved saved[XPH_BLOCKS_MOST];
 } xph_plan;
 
-/* A buffer [rows,width] of reals on top of the arena. */
+/* A buffer [rows,width] of plan->type on top of the arena, or of the model's reals. */
 xph_ref xph_plan_buffer(xph_plan *plan, int64_t rows, int64_t width);
+xph_ref xph_plan_reals(xph_plan *plan, int64_t rows, int64_t width);
 /* Columns from `first` on. */
-xph_ref xph_columns(const xph_plan *plan, xph_ref matrix, int64_t first);
-/* A buffer that only backward reads: none outside training. */
+xph_ref xph_columns(xph_ref matrix, int64_t first);
+/* Reals that only backward reads (args.saved of table A): none outside training. */
 xph_ref xph_plan_kept(xph_plan *plan, int64_t rows, int64_t width);
 /* Where a block writes x + f(x): plan->out or a new buffer in training, x itself otherwise. */
 xph_ref xph_plan_next(xph_plan *plan);
@@ -337,8 +342,11 @@ void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bia
 void xph_emit_norm(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref y);
 void xph_emit_norm_grad(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref dy,
                         xph_ref dx, bool add);
-/* count numbers from bfloat16 or, narrow, to it. */
-void xph_emit_cast(xph_plan *plan, bool narrow, int64_t count, xph_ref from, xph_ref to);
+/* count reals from as (XPH_BF16, XPH_F16) or, narrow, to it. */
+void xph_emit_cast(xph_plan *plan, xph_type as, bool narrow, int64_t count, xph_ref from, xph_ref to);
+/* A dense buffer of plan->type as reals, and one of reals as plan->type: itself where they are the same. */
+xph_ref xph_emit_reals(xph_plan *plan, xph_ref from, int64_t rows);
+xph_ref xph_emit_typed(xph_plan *plan, xph_ref from, int64_t rows);
 void xph_emit_copy(xph_plan *plan, size_t bytes, xph_ref from, xph_ref to);
 /* What every block begins with: s->x, s->stats, s->u = LayerNorm(x); gain as in xph_emit_norm. And its
  * gradient: dx += that of x. */

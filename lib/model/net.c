@@ -41,6 +41,18 @@ static void plan_backward(xph_plan *plan)
     xph_input_backward(plan);
 }
 
+static void take_precision(xph_plan *plan)
+{
+    uint32_t precision = XPH_NET_PRECISION_OF(plan->net->flags);
+    plan->type = precision == EXPHIL_PRECISION_BF16  ? XPH_BF16
+                 : precision == EXPHIL_PRECISION_F16 ? XPH_F16
+                                                     : plan->model->shape.type;
+    plan->math = precision == EXPHIL_PRECISION_F32 ? XPH_MATH_F32 : XPH_MATH_TF32;
+    bool narrow = plan->type != plan->model->shape.type;
+    plan->net->type = plan->type;
+    plan->element = narrow ? (uint32_t)sizeof(uint16_t) : (uint32_t)plan->model->shape.real_bytes;
+}
+
 static exphil_status plan_net(xph_net *net, exphil_error *error)
 {
     exphil_context *context = net->model->context;
@@ -50,10 +62,11 @@ static exphil_status plan_net(xph_net *net, exphil_error *error)
     plan->model = net->model;
     plan->error = error;
     plan->train = (net->flags & XPH_NET_TRAIN) != 0;
+    take_precision(plan);
     plan->batch = net->batch;
     plan->time = net->time;
     plan->rows = net->batch * net->time;
-    plan->logits = xph_plan_buffer(plan, plan->rows, net->model->shape.logits);
+    plan->logits = xph_plan_reals(plan, plan->rows, net->model->shape.logits);
     net->logits_at = (size_t)plan->logits.at;
     plan_blocks(plan);
     plan_heads(plan);
@@ -200,7 +213,7 @@ static exphil_status run(const xph_net *net, const xph_program *program)
 
 exphil_status xph_net_pack(xph_net *net, const void *weights, void *packed)
 {
-    return xph_model_pack(net->model, net->stream, weights, packed);
+    return xph_model_pack(net->model, net->stream, net->type, weights, packed);
 }
 
 exphil_status xph_net_forward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io)

@@ -25,27 +25,37 @@ static size_t reach(xph_plan *plan, size_t bytes, size_t *end)
     return first;
 }
 
-xph_ref xph_plan_buffer(xph_plan *plan, int64_t rows, int64_t width)
+static xph_ref buffer_of(xph_plan *plan, int64_t rows, int64_t width, uint32_t element)
 {
     size_t bytes = 0;
     if (plan->status < 0) return (xph_ref){0};
-    if (!xph_size_mul((size_t)rows, (size_t)width, &bytes) ||
-        !xph_size_mul(bytes, plan->model->shape.real_bytes, &bytes) || bytes > (size_t)PTRDIFF_MAX)
+    if (!xph_size_mul((size_t)rows, (size_t)width, &bytes) || !xph_size_mul(bytes, element, &bytes) ||
+        bytes > (size_t)PTRDIFF_MAX)
         plan->status = too_large(plan);
     if (plan->status < 0) return (xph_ref){0};
-    xph_ref ref = {.space = XPH_SPACE_ARENA, .ld = width};
+    xph_ref ref = {.space = XPH_SPACE_ARENA, .element = element, .ld = width};
     ref.at = (int64_t)reach(plan, bytes, &plan->top);
     return ref;
 }
 
-xph_ref xph_plan_kept(xph_plan *plan, int64_t rows, int64_t width)
+xph_ref xph_plan_buffer(xph_plan *plan, int64_t rows, int64_t width)
 {
-    return plan->train ? xph_plan_buffer(plan, rows, width) : (xph_ref){0};
+    return buffer_of(plan, rows, width, plan->element);
 }
 
-xph_ref xph_columns(const xph_plan *plan, xph_ref matrix, int64_t first)
+xph_ref xph_plan_reals(xph_plan *plan, int64_t rows, int64_t width)
 {
-    matrix.at += first * (int64_t)plan->model->shape.real_bytes;
+    return buffer_of(plan, rows, width, (uint32_t)plan->model->shape.real_bytes);
+}
+
+xph_ref xph_plan_kept(xph_plan *plan, int64_t rows, int64_t width)
+{
+    return plan->train ? xph_plan_reals(plan, rows, width) : (xph_ref){0};
+}
+
+xph_ref xph_columns(xph_ref matrix, int64_t first)
+{
+    matrix.at += first * (int64_t)matrix.element;
     return matrix;
 }
 
@@ -65,7 +75,7 @@ xph_ref xph_plan_store(xph_plan *plan, int64_t count, size_t element)
         plan->status = too_large(plan);
         return (xph_ref){0};
     }
-    xph_ref ref = {.space = XPH_SPACE_STORE, .at = (int64_t)plan->stored};
+    xph_ref ref = {.space = XPH_SPACE_STORE, .element = (uint32_t)element, .at = (int64_t)plan->stored};
     plan->stored = end;
     return ref;
 }

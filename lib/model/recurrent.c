@@ -31,7 +31,8 @@ static void declare(xph_declaring *to, xph_block *block)
 
 static xph_rnn_args rnn_args(const xph_plan *plan, const xph_block *block, const xph_saved *s)
 {
-    return (xph_rnn_args){.type = plan->model->shape.type,
+    return (xph_rnn_args){.type = plan->type,
+                          .math = plan->math,
                           .kind = block->kind == XPH_BLOCK_LSTM ? XPH_RNN_LSTM : XPH_RNN_GRU,
                           .batch = plan->batch,
                           .time = plan->time,

@@ -39,34 +39,44 @@ static int64_t elements(const xph_plan *plan, xph_ref dense)
     return plan->rows * dense.ld;
 }
 
+/* Numbers that are narrow already wait as they are. */
+static void put_away(xph_plan *plan, xph_ref from, xph_ref to)
+{
+    size_t bytes = (size_t)elements(plan, from) * from.element;
+    if (from.element == to.element)
+        xph_emit_copy(plan, bytes, from, to);
+    else
+        xph_emit_cast(plan, XPH_BF16, true, elements(plan, from), from, to);
+}
+
+static void take_back(xph_plan *plan, xph_ref from, xph_ref to)
+{
+    size_t bytes = (size_t)elements(plan, to) * to.element;
+    if (from.element == to.element)
+        xph_emit_copy(plan, bytes, from, to);
+    else
+        xph_emit_cast(plan, XPH_BF16, false, elements(plan, to), from, to);
+}
+
 /* ---- the store ------------------------------------------------------------------------------------------ */
 
 /* What forward left of the one block of a segment, while it is there. */
 static void store_activations(xph_plan *plan, const xph_layer *layer, xph_saved *s)
 {
-    size_t element = plan->model->shape.real_bytes;
     for (int m = 0; m < XPH_SAVED_MORE; m++) {
-        int64_t count = elements(plan, s->more[m]);
-        if (layer->bf16 >> m & 1) {
-            s->stored[m] = xph_plan_store(plan, count, sizeof(uint16_t));
-            xph_emit_cast(plan, true, count, s->more[m], s->stored[m]);
-        } else if (layer->exact >> m & 1) {
-            s->stored[m] = xph_plan_store(plan, count, element);
-            xph_emit_copy(plan, (size_t)count * element, s->more[m], s->stored[m]);
-        }
+        bool narrow = layer->bf16 >> m & 1;
+        if (!narrow && !(layer->exact >> m & 1)) continue;
+        s->stored[m] =
+            xph_plan_store(plan, elements(plan, s->more[m]), narrow ? sizeof(uint16_t) : s->more[m].element);
+        put_away(plan, s->more[m], s->stored[m]);
     }
 }
 
 /* Back to where they were: the stack gives the same places when forward is emitted again from the same mark. */
 static void restore_activations(xph_plan *plan, const xph_layer *layer, const xph_saved *s)
 {
-    for (int m = 0; m < XPH_SAVED_MORE; m++) {
-        int64_t count = elements(plan, s->more[m]);
-        if (layer->bf16 >> m & 1)
-            xph_emit_cast(plan, false, count, s->stored[m], s->more[m]);
-        else if (layer->exact >> m & 1)
-            xph_emit_copy(plan, (size_t)count * plan->model->shape.real_bytes, s->stored[m], s->more[m]);
-    }
+    for (int m = 0; m < XPH_SAVED_MORE; m++)
+        if ((layer->bf16 | layer->exact) >> m & 1) take_back(plan, s->stored[m], s->more[m]);
 }
 
 /* ---- forward -------------------------------------------------------------------------------------------- */
@@ -89,7 +99,7 @@ static void emit_blocks(xph_plan *plan, int64_t first, int64_t end, xph_ref out)
 static xph_ref segment_output(xph_plan *plan, const xph_ref turns[2], int64_t number)
 {
     if (rounds(plan)) return turns[number % 2];
-    xph_ref out = xph_plan_store(plan, elements(plan, plan->x), plan->model->shape.real_bytes);
+    xph_ref out = xph_plan_store(plan, elements(plan, plan->x), plan->element);
     out.ld = plan->x.ld;
     return out;
 }
@@ -110,7 +120,7 @@ static void forward_segments(xph_plan *plan)
         plan->top = plan->region;
         if (rounds(plan) && !last) {
             s->stored_x = xph_plan_store(plan, elements(plan, plan->x), sizeof(uint16_t));
-            xph_emit_cast(plan, true, elements(plan, plan->x), plan->x, s->stored_x);
+            put_away(plan, plan->x, s->stored_x);
         }
         emit_blocks(plan, first, end, last ? (xph_ref){0} : segment_output(plan, turns, number));
         if (rounds(plan) && !checkpoint(plan) && !last)
@@ -144,7 +154,7 @@ static void make_again(xph_plan *plan, int64_t first, int64_t end)
     plan->top = plan->region;
     plan->x = s->x;
     plan->pass = rounds(plan) && !checkpoint(plan) ? XPH_PASS_RESTORE : XPH_PASS_AGAIN;
-    if (rounds(plan)) xph_emit_cast(plan, false, elements(plan, s->x), s->stored_x, s->x);
+    if (rounds(plan)) take_back(plan, s->stored_x, s->x);
     if (plan->pass == XPH_PASS_RESTORE)
         restore_activations(plan, xph_layer_of(plan->model->block[first].kind), s);
     emit_blocks(plan, first, end, (xph_ref){0});

@@ -151,8 +151,8 @@ static void casts_are_exact_back_and_nearest_there(void **state)
     uint16_t *narrow = emu_alloc(COUNT * sizeof *narrow, 2), *again = emu_alloc(COUNT * sizeof *again, 2);
     float *wide = emu_alloc(COUNT * sizeof *wide, 4);
     for (int i = 0; i < COUNT; i++) narrow[i] = (uint16_t)i;
-    const xph_cast_args back = {.count = COUNT, .x = narrow, .y = wide};
-    const xph_cast_args there = {.narrow = 1, .count = COUNT, .x = wide, .y = again};
+    const xph_cast_args back = {.as = XPH_BF16, .count = COUNT, .x = narrow, .y = wide};
+    const xph_cast_args there = {.as = XPH_BF16, .narrow = 1, .count = COUNT, .x = wide, .y = again};
     assert_int_equal(xph_cuda_cast->launch(&back, NULL), 0);
     assert_int_equal(xph_cuda_cast->launch(&there, NULL), 0);
     for (int i = 0; i < COUNT; i++) {

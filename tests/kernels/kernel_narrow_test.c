@@ -177,9 +177,9 @@ static void casts(void **state)
         uint16_t *narrow = case_alloc(65536 * 2), *back = case_alloc(65536 * 2);
         for (int i = 0; i < 65536; i++) narrow[i] = (uint16_t)i;
         void *wide = case_alloc(65536 * case_bytes(set->type));
-        xph_cast_args args = {set->type, 0, 65536, narrow, wide};
+        xph_cast_args args = {set->type, XPH_BF16, 0, 0, 65536, narrow, wide};
         case_run(set->op[XPH_OP_CAST], &args, 3);
-        args = (xph_cast_args){set->type, 1, 65536, wide, back};
+        args = (xph_cast_args){set->type, XPH_BF16, 1, 0, 65536, wide, back};
         case_run(set->op[XPH_OP_CAST], &args, 2);
         double *values = case_take(set->type, wide, 1, 65536, 65536);
         for (int i = 0; i < 65536; i++)
@@ -188,7 +188,7 @@ static void casts(void **state)
         float *x = numbers(SIZES, 999);
         double *given = case_zeros(999);
         for (int i = 0; i < 999; i++) given[i] = (double)x[i];
-        args = (xph_cast_args){set->type, 1, 999, case_give(set->type, given, 1, 999, 999), back};
+        args = (xph_cast_args){set->type, XPH_BF16, 1, 0, 999, case_give(set->type, given, 1, 999, 999), back};
         case_run(set->op[XPH_OP_CAST], &args, 1);
         for (int i = 0; i < 999; i++) assert_true((float)values[back[i]] == plain_bf16(x[i], false));
         case_release();

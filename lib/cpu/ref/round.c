@@ -70,6 +70,11 @@ const xph_candidate XPH_LIST(round)[] = {
 
 enum { CAST_ITEM = 16384 };
 
+static bool cast_accepts(const void *args)
+{
+    return ((const xph_cast_args *)args)->as == XPH_BF16;
+}
+
 static int64_t cast_items(const void *args)
 {
     const xph_cast_args *a = args;
@@ -94,6 +99,6 @@ static void cast_run(const void *args, int64_t begin, int64_t end)
 }
 
 const xph_candidate XPH_LIST(cast)[] = {
-    {.name = XPH_LABEL("cast"), .phase = {{cast_items, cast_run}}},
+    {.name = XPH_LABEL("cast"), .accepts = cast_accepts, .phase = {{cast_items, cast_run}}},
     XPH_LIST_END,
 };
