@@ -10,6 +10,10 @@
 
 #define PATH_BYTES 1024
 
+#ifdef XPH_CUDA_BUILTIN
+const xph_backend *xph_cuda_backend_query(uint32_t abi, const xph_host *host); /* cuda/backend.c */
+#endif
+
 typedef struct plugin_search {
     const char *kind;
     const xph_host *host;
@@ -82,6 +86,17 @@ static void try_folder(plugin_search *search, const char *folder)
     fits(search, path, query(XPH_BACKEND_ABI, search->host));
 }
 
+/* The CUDA backend that was built into this library (EXPHIL_CUDA=BUILTIN), if it was. */
+static void try_builtin(plugin_search *search)
+{
+#ifdef XPH_CUDA_BUILTIN
+    if (!search->found && strcmp(search->kind, "cuda") == 0)
+        fits(search, "the built-in one", xph_cuda_backend_query(XPH_BACKEND_ABI, search->host));
+#else
+    (void)search;
+#endif
+}
+
 /* Folder of the file that holds this code; false when it is only known by a relative name (a program that has the
  * library inside), which would mean the current folder. */
 static bool own_folder(char *folder, size_t bytes)
@@ -103,6 +118,7 @@ exphil_status xph_plugin_load(const char *kind, const char *folder, const xph_ho
     } else {
         char own[PATH_BYTES];
         try_folder(&search, secure_getenv("EXPHIL_BACKEND_DIR"));
+        try_builtin(&search);
         if (own_folder(own, sizeof own)) try_folder(&search, own);
         try_folder(&search, XPH_LIBDIR);
     }
