@@ -1,0 +1,292 @@
+/* Causal sliding-window attention, forward:
+ *   step    one frame: a block takes heads of a stream, and moves their ring on itself
+ *   plain   any shape: a warp takes a frame, its lanes 32 keys, then the columns
+ * Both give the same bits (attention.cuh says why). After a chunk the ring is written by kernels of their own, when
+ * nobody reads it any more: it may be the one that was read.
+ */
+#include "attention.cuh"
+
+namespace
+{
+
+/* ---- ring ---- */
+
+constexpr int RING_THREADS = 256;
+
+/* Frame whose keys slot holds after the chunk, or -1: what it held before. */
+__device__ inline int frame_of_slot(const head_view &v, int slot)
+{
+    const int off = slot < v.next ? slot - v.next + v.window : slot - v.next;
+    return off < v.time ? off + (v.time - 1 - off) / v.window * v.window : -1;
+}
+
+/* A stream is blockIdx.x, numbers of its ring are dealt out over blockIdx.y. */
+template <class Stored> __global__ void __launch_bounds__(RING_THREADS) ring_write(const xph_attention_args a)
+{
+    const int64_t stream = blockIdx.x, half = a.window * a.heads * a.dim,
+                  apart = int64_t(gridDim.y) * RING_THREADS;
+    const head_view v = view_of(a, stream, 0);
+    float *out = static_cast<float *>(a.state_out) + stream * a.ld_state;
+    for (int64_t i = int64_t(blockIdx.y) * RING_THREADS + threadIdx.x; i < 2 * half; i += apart) {
+        const int part = i < half ? 1 : 2; /* keys, values */
+        const int64_t at = i < half ? i : i - half, column = at % v.span;
+        const int t = frame_of_slot(v, static_cast<int>(at / v.span));
+        if (t >= 0)
+            out[i] = load(query_at<Stored>(a, v, t) + part * v.span + column);
+        else if (a.state_in != a.state_out)
+            out[i] = v.ring ? v.ring[i] : 0.0f;
+    }
+}
+
+__device__ inline void leave_counters(const xph_attention_args &a, const head_view &v, int64_t stream,
+                                      int filled)
+{
+    float *counters = static_cast<float *>(a.state_out) + stream * a.ld_state + 2 * a.window * v.span;
+    counters[0] = static_cast<float>((int64_t(v.next) + v.time) % v.window);
+    counters[1] = static_cast<float>(filled < v.window ? filled : v.window);
+}
+
+/* A warp per stream. A reset more than a window ago counts as none: either way the ring is full. */
+template <class Unused = void> __global__ void __launch_bounds__(WARP) ring_count(const xph_attention_args a)
+{
+    const int64_t stream = blockIdx.x;
+    const head_view v = view_of(a, stream, 0);
+    int start = -v.filled;
+    if (a.reset)
+        start = last_reset(a.reset + v.row, v.time - 1, v.time - 1 - v.window, start,
+                           static_cast<int>(threadIdx.x));
+    __syncwarp(); /* all have read the counters */
+    if (threadIdx.x == 0) leave_counters(a, v, stream, v.time - start);
+}
+
+template <class Stored> void move_ring(const xph_attention_args *a, cudaStream_t stream)
+{
+    if (!a->state_out) return;
+    const int64_t blocks = blocks_of(2 * a->window * a->heads * a->dim, 8 * RING_THREADS);
+    const dim3 grid(as_grid(a->batch), as_grid(blocks < 1024 ? blocks : 1024));
+    XPH_LAUNCH((ring_write<Stored>), grid, dim3(RING_THREADS), 0, stream, *a);
+    XPH_LAUNCH((ring_count<>), dim3(as_grid(a->batch)), dim3(WARP), 0, stream, *a);
+}
+
+/* ---- one frame ---- */
+
+constexpr int STEP_THREADS = 256, STEP_WARPS = STEP_THREADS / WARP;
+constexpr int64_t STEP_SCORES = 4096; /* that shared memory has room for, as a heads * window */
+
+/* Score of the key `distance` frames ago. */
+template <class Stored>
+__device__ inline float score_at(const xph_attention_args &a, const head_view &v, int t, int distance)
+{
+    const Stored *q = query_at<Stored>(a, v, t);
+    const int j = t - distance;
+    const float dot =
+        j < 0 ? chain(q, ring_key(v, j), v.dim) : chain(q, query_at<Stored>(a, v, j) + v.span, v.dim);
+    return fmaf(dot, v.scale2, bias_at(a, v, distance));
+}
+
+/* What a warp keeps of a softmax as it goes through groups of 32 keys, oldest group first; the lane is the distance in
+ * the group. total: of the classes, in the first CLASSES lanes. */
+struct running {
+    float base = UNSEEN, total = 0.0f;
+
+    /* 2^score of the lane, and what sums so far are to be scaled by. */
+    __device__ float take(float score, float *factor)
+    {
+        const float next = fmaxf(base, to_whole(largest_of_warp(score)));
+        const float e = exp2_from(score, next), older = __shfl_down_sync(ALL_LANES, e, CLASSES);
+        *factor = power_of_two(base - next);
+        total = (total * *factor + older) + e;
+        base = next;
+        return e;
+    }
+    /* In every lane. */
+    __device__ float sum() const { return __shfl_sync(ALL_LANES, sum_of_classes(total), 0); }
+};
+
+/* Scores of a head become exponentials; their sum in *total. Returns the base. */
+__device__ inline float step_softmax(float *score, int count, int lane, float *total)
+{
+    running r;
+    float most = UNSEEN, factor;
+    for (int i = lane; i < count; i += WARP) most = fmaxf(most, score[i]);
+    r.base = to_whole(largest_of_warp(most));
+    for (int group = (count - 1) / WARP; group >= 0; group--) {
+        const int i = group * WARP + lane;
+        const float e = r.take(i < count ? score[i] : UNSEEN, &factor);
+        if (i < count) score[i] = e;
+    }
+    *total = r.sum();
+    return r.base;
+}
+
+/* The ring where only the frame's own slot, and what state_out has not yet, change. Columns begin..end-1. */
+template <class Stored>
+__device__ inline void step_ring(const xph_attention_args &a, const head_view &v, int64_t stream,
+                                 int64_t begin, int64_t end)
+{
+    float *out = static_cast<float *>(a.state_out) + stream * a.ld_state;
+    const Stored *row = query_at<Stored>(a, v, 0);
+    const int newest = v.next ? v.next - 1 : v.window - 1;
+    const bool apart = a.state_in != a.state_out, whole = apart && !(v.ring && a.lagging);
+    for (int part = 0; part < 2; part++)
+        for (int64_t c = begin + threadIdx.x; c < end; c += STEP_THREADS) {
+            const int64_t at = part * v.window * v.span + c;
+            for (int s = 0; whole && s < v.window; s++)
+                out[at + s * v.span] = v.ring ? v.ring[at + s * v.span] : 0.0f;
+            if (apart && !whole) out[at + newest * v.span] = v.ring[at + newest * v.span];
+            out[at + v.next * v.span] = load(row + (1 + part) * v.span + c);
+        }
+}
+
+/* blockIdx.x: stream; its heads in equal shares over blockIdx.y. The counters move here if one block has all heads. */
+template <class Stored>
+__global__ void __launch_bounds__(STEP_THREADS) attention_step(const xph_attention_args a)
+{
+    XPH_SHARED_DYNAMIC(float, score); /* [heads][window], then 1 / sum [heads] */
+    const int tid = static_cast<int>(threadIdx.x), heads = static_cast<int>(a.heads / gridDim.y);
+    const int64_t stream = blockIdx.x;
+    const int head = static_cast<int>(blockIdx.y) * heads;
+    const head_view v = view_of(a, stream, 0);
+    const bool cut = a.reset && a.reset[stream];
+    const int seen = (cut ? 0 : v.filled) + 1, count = seen < v.window ? seen : v.window;
+    float *quotient = score + heads * v.window;
+    for (int i = tid; i < heads * count; i += STEP_THREADS)
+        score[i / count * v.window + i % count] =
+            score_at<Stored>(a, with_head(v, head + i / count), 0, i % count);
+    __syncthreads();
+    for (int h = tid / WARP; h < heads; h += STEP_WARPS) {
+        float total;
+        const float base = step_softmax(score + h * v.window, count, tid % WARP, &total);
+        if (tid % WARP) continue;
+        quotient[h] = 1.0f / total;
+        if (a.saved) static_cast<float *>(a.saved)[stream * a.heads + head + h] = log_of(base, total);
+    }
+    __syncthreads();
+    const int64_t begin = int64_t(head) * v.dim, end = begin + int64_t(heads) * v.dim;
+    for (int64_t c = begin + tid; c < end; c += STEP_THREADS) {
+        const int h = static_cast<int>((c - begin) / v.dim);
+        const float *p = score + h * v.window;
+        float y = 0.0f;
+        for (int distance = count - 1; distance > 0; distance--)
+            y = fmaf(p[distance], ring_value(v, -distance)[c], y);
+        y = fmaf(p[0], load(query_at<Stored>(a, v, 0) + 2 * v.span + c), y);
+        store(static_cast<Stored *>(a.y) + stream * a.ldy + c, y * quotient[h]);
+    }
+    if (!a.state_out) return;
+    step_ring<Stored>(a, v, stream, begin, end);
+    if (gridDim.y == 1 && tid == 0) leave_counters(a, v, stream, seen);
+}
+
+/* Blocks of a stream: one where it is quickly done, else one per head. */
+int64_t step_shares(const xph_attention_args *a)
+{
+    return a->heads * a->window <= STEP_SCORES && a->heads * a->dim <= 1024 ? 1 : a->heads;
+}
+
+template <class Stored> int step(const xph_attention_args *a, cudaStream_t stream)
+{
+    const int64_t shares = step_shares(a), heads = a->heads / shares;
+    const dim3 grid(as_grid(a->batch), as_grid(shares));
+    const size_t shared = static_cast<size_t>(heads * (a->window + 1)) * sizeof(float);
+    XPH_LAUNCH((attention_step<Stored>), grid, dim3(STEP_THREADS), shared, stream, *a);
+    if (shares > 1 && a->state_out)
+        XPH_LAUNCH((ring_count<>), dim3(as_grid(a->batch)), dim3(WARP), 0, stream, *a);
+    return cudaGetLastError();
+}
+
+bool step_accepts(const void *args)
+{
+    const xph_attention_args *a = static_cast<const xph_attention_args *>(args);
+    return attention_fits(a) && a->time == 1 && a->heads < (1 << 16) &&
+           a->heads / step_shares(a) * (a->window + 1) * static_cast<int64_t>(sizeof(float)) <= 48 * 1024;
+}
+
+int step_launch(const void *args, cudaStream_t stream)
+{
+    const xph_attention_args *a = static_cast<const xph_attention_args *>(args);
+    if (!a->batch) return cudaSuccess;
+    return a->type == XPH_BF16 ? step<__nv_bfloat16>(a, stream) : step<float>(a, stream);
+}
+
+/* ---- any shape ---- */
+
+constexpr int PLAIN_THREADS = 128, PLAIN_COLUMNS = 4; /* that a lane sums at once */
+
+/* Columns from..from + PLAIN_COLUMNS * WARP - 1 of frame t; the softmax is made again for each such part. */
+template <class Stored>
+__device__ inline void plain_part(const xph_attention_args &a, const head_view &v, int t, int count, int from,
+                                  int lane)
+{
+    running r;
+    float sum[PLAIN_COLUMNS] = {}, factor;
+    for (int group = (count - 1) / WARP; group >= 0; group--) {
+        const int near = group * WARP;
+        const float e =
+            r.take(near + lane < count ? score_at<Stored>(a, v, t, near + lane) : UNSEEN, &factor);
+        XPH_UNROLL
+        for (int i = 0; i < PLAIN_COLUMNS; i++) sum[i] *= factor;
+        for (int k = WARP - 1; k >= 0; k--) {
+            const float p = __shfl_sync(ALL_LANES, e, k);
+            const int j = t - near - k;
+            if (near + k >= count) continue;
+            XPH_UNROLL
+            for (int i = 0; i < PLAIN_COLUMNS; i++) {
+                const int d = from + i * WARP + lane;
+                if (d >= v.dim) continue;
+                sum[i] =
+                    fmaf(p, j < 0 ? ring_value(v, j)[d] : load(query_at<Stored>(a, v, j) + 2 * v.span + d),
+                         sum[i]);
+            }
+        }
+    }
+    const float total = r.sum(), quotient = 1.0f / total;
+    Stored *y = static_cast<Stored *>(a.y) + (v.row + t) * a.ldy + int64_t(v.head) * v.dim;
+    XPH_UNROLL
+    for (int i = 0; i < PLAIN_COLUMNS; i++)
+        if (from + i * WARP + lane < v.dim) store(y + from + i * WARP + lane, sum[i] * quotient);
+    if (a.saved && !from && !lane)
+        static_cast<float *>(a.saved)[(v.row + t) * a.heads + v.head] = log_of(r.base, total);
+}
+
+template <class Stored>
+__global__ void __launch_bounds__(PLAIN_THREADS) attention_plain(const xph_attention_args a)
+{
+    XPH_SHARED(int, first, [TILE]);
+    const int lane = static_cast<int>(threadIdx.x) % WARP, warp = static_cast<int>(threadIdx.x) / WARP;
+    const tile_place p = place_of(a);
+    const head_view v = view_of(a, p.stream, p.head);
+    find_first(a, v, p.t0, first);
+    __syncthreads();
+    for (int r = warp; r < TILE && p.t0 + r < v.time; r += PLAIN_THREADS / WARP)
+        for (int from = 0; from < v.dim; from += PLAIN_COLUMNS * WARP)
+            plain_part<Stored>(a, v, p.t0 + r, p.t0 + r - first[r] + 1, from, lane);
+}
+
+template <class Stored> int plain(const xph_attention_args *a, cudaStream_t stream)
+{
+    const int64_t blocks = a->batch * a->heads * blocks_of(a->time, TILE);
+    if (blocks)
+        XPH_LAUNCH((attention_plain<Stored>), dim3(as_grid(blocks)), dim3(PLAIN_THREADS), 0, stream, *a);
+    move_ring<Stored>(a, stream);
+    return cudaGetLastError();
+}
+
+bool plain_accepts(const void *args)
+{
+    return attention_fits(static_cast<const xph_attention_args *>(args));
+}
+
+int plain_launch(const void *args, cudaStream_t stream)
+{
+    const xph_attention_args *a = static_cast<const xph_attention_args *>(args);
+    if (!a->batch) return cudaSuccess;
+    return a->type == XPH_BF16 ? plain<__nv_bfloat16>(a, stream) : plain<float>(a, stream);
+}
+
+}  // namespace
+
+const xph_cuda_candidate xph_cuda_attention[] = {
+    {"attention_step", step_accepts, nullptr, step_launch},
+    {"attention_plain", plain_accepts, nullptr, plain_launch},
+    {nullptr, nullptr, nullptr, nullptr},
+};

@@ -1,0 +1,220 @@
+/* Gradient of attention. Probabilities are made again from the saved log-sum-exp (Dao et al. 2022):
+ *   p = 2^(score - log-sum-exp)   ds = p (v.dy - y.dy)   dbias += ds
+ *   dq = scale sum ds k           dk = scale sum ds q    dv = sum p dy
+ * dq is summed over the keys, oldest first, by who has the frame; dk and dv over the frames, oldest first, by who has the
+ * key: no sum is shared. dbias: over the frames of a tile, oldest first, for each distance; then over tiles and streams by
+ * fold. The products are chains of fmaf over the columns; y.dy runs in CLASSES chains, joined as in sum_of_classes.
+ *
+ * Scratch: y.dy [B*T][A] (along), then what tiles leave of dbias [B][tiles][A][window].
+ */
+#include "attention.cuh"
+#include "fold.cuh"
+
+namespace
+{
+
+struct layout {
+    int64_t tiles, part, total; /* part: where dbias of the tiles begins */
+};
+__host__ __device__ inline layout layout_of(const xph_attention_args *a)
+{
+    layout at;
+    at.tiles = blocks_of(a->time, TILE);
+    at.part = a->batch * a->time * a->heads;
+    at.total = at.part + a->batch * at.tiles * a->heads * a->window;
+    return at;
+}
+
+/* What a block knows of its gradient. */
+struct back_view {
+    head_view v;
+    const float
+        *saved; /* of the stream's first frame and the head; along likewise: frames lie `heads` apart */
+    float *along, *dbias;
+};
+__device__ inline back_view back_of(const xph_attention_grad_args &g, const tile_place &p)
+{
+    const layout at = layout_of(&g.fwd);
+    back_view b;
+    b.v = view_of(g.fwd, p.stream, p.head);
+    b.saved = static_cast<const float *>(g.fwd.saved) + b.v.row * g.fwd.heads + p.head;
+    b.along = static_cast<float *>(g.scratch) + b.v.row * g.fwd.heads + p.head;
+    b.dbias = static_cast<float *>(g.scratch) + at.part +
+              ((p.stream * at.tiles + p.tile) * g.fwd.heads + p.head) * g.fwd.window;
+    return b;
+}
+
+template <class Stored>
+__device__ inline const Stored *dy_at(const xph_attention_grad_args &g, const head_view &v, int t)
+{
+    return static_cast<const Stored *>(g.dy) + (v.row + t) * g.lddy + int64_t(v.head) * v.dim;
+}
+template <class Stored>
+__device__ inline Stored *dq_at(const xph_attention_grad_args &g, const head_view &v, int t)
+{
+    return static_cast<Stored *>(g.dqkv) + (v.row + t) * g.lddqkv + int64_t(v.head) * v.dim;
+}
+
+/* y.dy of frame t in the 16 lanes that ask for it; frames beyond the chunk give 0. */
+template <class Stored>
+__device__ inline float along_of(const xph_attention_grad_args &g, const head_view &v, int t, int lane)
+{
+    float s = 0.0f;
+    if (t < v.time) {
+        const Stored *y =
+            static_cast<const Stored *>(g.fwd.y) + (v.row + t) * g.fwd.ldy + int64_t(v.head) * v.dim;
+        const Stored *dy = dy_at<Stored>(g, v, t);
+        for (int d = lane; d < v.dim; d += CLASSES) s = fmaf(load(y + d), load(dy + d), s);
+    }
+    return sum_of_classes(s);
+}
+
+/* ---- any shape ---- */
+
+constexpr int THREADS = 128;
+constexpr int64_t MOST_WINDOW = 4096; /* of which shared memory holds a row */
+
+/* p and ds of frame t and key j. */
+struct pair {
+    float p, ds;
+};
+template <class Stored>
+__device__ inline pair pair_of(const xph_attention_grad_args &g, const back_view &b, int t, int j)
+{
+    const head_view &v = b.v;
+    const Stored *q = query_at<Stored>(g.fwd, v, t), *dy = dy_at<Stored>(g, v, t);
+    const float dot =
+        j < 0 ? chain(q, ring_key(v, j), v.dim) : chain(q, query_at<Stored>(g.fwd, v, j) + v.span, v.dim);
+    const float dp = j < 0 ? chain(dy, ring_value(v, j), v.dim)
+                           : chain(dy, query_at<Stored>(g.fwd, v, j) + 2 * v.span, v.dim);
+    const float score = fmaf(dot, v.scale2, bias_at(g.fwd, v, t - j)),
+                lse = b.saved[t * g.fwd.heads] * LOG2_E;
+    pair of;
+    of.p = exp2_fast(score - lse);
+    of.ds = of.p * (dp - b.along[t * g.fwd.heads]);
+    return of;
+}
+
+/* A tile of frames, one after the other: a thread has its distances, then its columns. */
+template <class Stored>
+__global__ void __launch_bounds__(THREADS) attention_grad_frames(const xph_attention_grad_args g)
+{
+    XPH_SHARED(int, first, [TILE]);
+    XPH_SHARED_DYNAMIC(float, ds); /* [window] */
+    const int tid = static_cast<int>(threadIdx.x);
+    const tile_place p = place_of(g.fwd);
+    const back_view b = back_of(g, p);
+    const head_view &v = b.v;
+    find_first(g.fwd, v, p.t0, first);
+    for (int r = tid / CLASSES; r < TILE; r += THREADS / CLASSES) {
+        const float along = along_of<Stored>(g, v, p.t0 + r, tid % CLASSES);
+        if (tid % CLASSES == 0 && p.t0 + r < v.time) b.along[(p.t0 + r) * g.fwd.heads] = along;
+    }
+    for (int i = tid; i < v.window; i += THREADS) b.dbias[i] = 0.0f;
+    __syncthreads();
+    for (int r = 0; r < TILE && p.t0 + r < v.time; r++) {
+        const int t = p.t0 + r, count = t - first[r] + 1;
+        for (int i = tid; i < count; i += THREADS) {
+            ds[i] = pair_of<Stored>(g, b, t, t - i).ds;
+            b.dbias[i] += ds[i];
+        }
+        __syncthreads();
+        for (int d = tid; d < v.dim; d += THREADS) {
+            float sum = 0.0f;
+            for (int i = count - 1; i >= 0; i--)
+                sum =
+                    fmaf(ds[i],
+                         t < i ? ring_key(v, t - i)[d] : load(query_at<Stored>(g.fwd, v, t - i) + v.span + d),
+                         sum);
+            store(dq_at<Stored>(g, v, t) + d, sum * v.scale);
+        }
+        __syncthreads();
+    }
+}
+
+/* A tile of keys, one after the other: a thread has its frames, then its columns. */
+template <class Stored>
+__global__ void __launch_bounds__(THREADS) attention_grad_keys(const xph_attention_grad_args g)
+{
+    XPH_SHARED(int, first, [TILE]);
+    XPH_SHARED_DYNAMIC(float, of_frames); /* p [window], ds [window] */
+    const int tid = static_cast<int>(threadIdx.x);
+    const tile_place place = place_of(g.fwd);
+    const back_view b = back_of(g, place);
+    const head_view &v = b.v;
+    float *p = of_frames, *ds = of_frames + v.window;
+    for (int r = 0; r < TILE && place.t0 + r < v.time; r++) {
+        const int j = place.t0 + r;
+        int count = 0;
+        for (bool open = true;
+             open && j + count < v.time;) { /* frames that see j, a tile of them at a time */
+            const int t0 = j + count;
+            __syncthreads();
+            find_first(g.fwd, v, t0, first);
+            __syncthreads();
+            for (int i = 0; open && i < TILE && t0 + i < v.time; i++) {
+                open = first[i] <= j;
+                count += open;
+            }
+        }
+        for (int i = tid; i < count; i += THREADS) {
+            const pair of = pair_of<Stored>(g, b, j + i, j);
+            p[i] = of.p, ds[i] = of.ds;
+        }
+        __syncthreads();
+        for (int d = tid; d < v.dim; d += THREADS) {
+            float dk = 0.0f, dv = 0.0f;
+            for (int i = 0; i < count; i++) {
+                dk = fmaf(ds[i], load(query_at<Stored>(g.fwd, v, j + i) + d), dk);
+                dv = fmaf(p[i], load(dy_at<Stored>(g, v, j + i) + d), dv);
+            }
+            store(dq_at<Stored>(g, v, j) + v.span + d, dk * v.scale);
+            store(dq_at<Stored>(g, v, j) + 2 * v.span + d, dv);
+        }
+        __syncthreads();
+    }
+}
+
+void fold_bias(const xph_attention_grad_args *g, cudaStream_t stream)
+{
+    const layout at = layout_of(&g->fwd);
+    if (g->dbias)
+        fold(static_cast<const float *>(g->scratch) + at.part, static_cast<float *>(g->dbias),
+             g->fwd.batch * at.tiles, g->fwd.heads * g->fwd.window, stream);
+}
+
+template <class Stored> int plain(const xph_attention_grad_args *g, cudaStream_t stream)
+{
+    const unsigned blocks = as_grid(g->fwd.batch * g->fwd.heads * layout_of(&g->fwd).tiles);
+    const size_t row = static_cast<size_t>(g->fwd.window) * sizeof(float);
+    XPH_LAUNCH((attention_grad_frames<Stored>), dim3(blocks), dim3(THREADS), row, stream, *g);
+    XPH_LAUNCH((attention_grad_keys<Stored>), dim3(blocks), dim3(THREADS), 2 * row, stream, *g);
+    fold_bias(g, stream);
+    return cudaGetLastError();
+}
+
+bool plain_accepts(const void *args)
+{
+    const xph_attention_args *a = &static_cast<const xph_attention_grad_args *>(args)->fwd;
+    return attention_fits(a) && a->window <= MOST_WINDOW;
+}
+
+size_t scratch_bytes(const void *args)
+{
+    const layout at = layout_of(&static_cast<const xph_attention_grad_args *>(args)->fwd);
+    return static_cast<size_t>(at.total) * sizeof(float);
+}
+
+int plain_launch(const void *args, cudaStream_t stream)
+{
+    const xph_attention_grad_args *g = static_cast<const xph_attention_grad_args *>(args);
+    if (!g->fwd.batch || !g->fwd.time) return cudaSuccess;
+    return g->fwd.type == XPH_BF16 ? plain<__nv_bfloat16>(g, stream) : plain<float>(g, stream);
+}
+
+}  // namespace
+
+const xph_cuda_candidate xph_cuda_attention_grad[] = {
+    {"attention_grad_plain", plain_accepts, scratch_bytes, plain_launch},
+    {nullptr, nullptr, nullptr, nullptr},
+};

@@ -1,0 +1,388 @@
+/* The CUDA kernels of attention on the emulated GPU: against the CPU's in double, frames against chunks, the ring,
+ * resets, windows shorter and longer than a tile, widths that fill no tile. */
+#include "device_case.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct shape {
+    int64_t batch, time, heads, dim, window;
+    int ring;   /* -1: no state_in; else slots filled */
+    int resets; /* one frame in so many; 0: none */
+    int64_t pad;
+} shape;
+
+static const shape shapes[] = {
+    {1, 1, 1, 1, 1, -1, 0, 0},    {1, 7, 1, 3, 1, 1, 0, 1},        {2, 5, 3, 2, 9, -1, 3, 0},
+    {3, 17, 2, 5, 4, 3, 5, 2},    {1, 70, 2, 64, 33, 33, 0, 0},    {2, 67, 1, 13, 64, 20, 11, 3},
+    {2, 1, 4, 64, 31, 31, 0, 0},  {1, 96, 1, 70, 200, 150, 40, 0}, {2, 40, 2, 8, 13, 13, 1, 0},
+    {0, 4, 2, 3, 5, -1, 0, 0},    {2, 0, 2, 3, 5, 2, 0, 0},        {2, 33, 1, 128, 32, 0, 7, 4},
+    {1, 60, 2, 64, 60, 60, 0, 0}, {1, 200, 1, 32, 30, 10, 17, 0},  {1, 150, 1, 16, 90, 90, 60, 1},
+    {3, 1, 2, 20, 7, 5, 2, 3},    {1, 64, 1, 31, 128, 65, 0, 1},   {1, 129, 1, 36, 65, -1, 0, 4},
+    {1, 9, 1, 300, 12, 4, 0, 0},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+typedef struct layer {
+    shape s;
+    int64_t rows, span, state; /* heads * dim; numbers of one state */
+    double *qkv, *bias, *in, *dy;
+    uint8_t *reset;
+} layer;
+
+static layer layer_make(const shape *s)
+{
+    layer l = {.s = *s, .rows = s->batch * s->time, .span = s->heads * s->dim};
+    l.state = 2 * s->window * l.span + 2;
+    l.qkv = case_random(l.rows * 3 * l.span, -1.5, 1.5);
+    l.bias = case_random(s->heads * s->window, -1, 1);
+    l.dy = case_random(l.rows * l.span, -1, 1);
+    if (s->ring >= 0) l.in = case_random(s->batch * l.state, -1.5, 1.5);
+    for (int64_t b = 0; b < s->batch && l.in; b++) {
+        l.in[(b + 1) * l.state - 2] = (double)case_below(s->window);
+        l.in[(b + 1) * l.state - 1] = (double)s->ring;
+    }
+    l.reset = kt_resets(l.rows, s->resets);
+    return l;
+}
+
+enum { Y = 2, SAVED, STATE_OUT, STATE_IN, FORWARD_TENSORS }; /* places in the table below */
+
+static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_attention_args *args)
+{
+    const shape *s = &l->s;
+    const kt_tensor list[] = {
+        KT_FIELD(xph_attention_args, qkv, ldqkv, l->rows, 3 * l->span, KT_IN, l->qkv, NULL),
+        KT_FLAT(xph_attention_args, bias, s->heads, s->window, KT_IN, l->bias, NULL),
+        KT_FIELD(xph_attention_args, y, ldy, l->rows, l->span, KT_OUT, NULL, NULL),
+        KT_FLAT(xph_attention_args, saved, l->rows, s->heads, KT_OUT, NULL, NULL),
+        KT_FIELD(xph_attention_args, state_out, ld_state, s->batch, l->state, KT_OUT, NULL, NULL),
+        KT_FIELD(xph_attention_args, state_in, ld_state, s->batch, l->state, KT_IN, l->in, NULL),
+    };
+    memcpy(tensors, list, sizeof list);
+    *args = (xph_attention_args){.batch = s->batch,
+                                 .time = s->time,
+                                 .heads = s->heads,
+                                 .dim = s->dim,
+                                 .window = s->window,
+                                 .reset = l->reset};
+    return (kt_case){.name = "attention",
+                     .op = XPH_OP_ATTENTION,
+                     .args = args,
+                     .args_bytes = sizeof *args,
+                     .scratch_at = offsetof(xph_attention_args, scratch),
+                     .tensors = tensors,
+                     .count = FORWARD_TENSORS,
+                     .pad = s->pad};
+}
+
+static device_case on_device(const kt_case *c, xph_type type, int64_t rows)
+{
+    return (device_case){.test = c,
+                         .list = xph_cuda_attention,
+                         .type = type,
+                         .tolerance = type == XPH_F32 ? 5e-6 : 2e-2,
+                         .reset_at = offsetof(xph_attention_args, reset),
+                         .rows = rows};
+}
+
+static void forward(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * SHAPES; i++) {
+        kt_tensor tensors[KT_MOST];
+        xph_attention_args args;
+        case_seed(i / 2);
+        layer l = layer_make(&shapes[i / 2]);
+        kt_case c = forward_case(&l, tensors, &args);
+        device_case d = on_device(&c, i % 2 ? XPH_BF16 : XPH_F32, l.rows);
+        device_check(&d, NULL);
+        case_release();
+    }
+}
+
+/* Without a state that goes out, and without saved: as in training and in play. */
+static void what_is_not_asked_for(void **state)
+{
+    (void)state;
+    double *all[KT_MOST], *result[KT_MOST];
+    kt_tensor tensors[KT_MOST];
+    xph_attention_args args;
+    for (size_t i = 3; i < SHAPES; i += 3) {
+        case_seed(i);
+        layer l = layer_make(&shapes[i]);
+        kt_case c = forward_case(&l, tensors, &args);
+        device_case d = on_device(&c, XPH_F32, l.rows);
+        device_run(&d, all);
+        tensors[SAVED].role = tensors[STATE_OUT].role = KT_IN;
+        device_run(&d, result);
+        case_same("y", result[Y], all[Y], l.rows * l.span);
+        case_release();
+    }
+}
+
+/* ---- frame by frame ---- */
+
+static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
+{
+    xph_attention_args *args = given;
+    (void)c, (void)set;
+    args->state_in = args->state_out;
+}
+
+static layer frames_of(const layer *all, int64_t row, int64_t frames)
+{
+    layer some = *all;
+    some.s.batch = 1;
+    some.s.time = some.rows = frames;
+    some.qkv += row * 3 * all->span;
+    if (some.reset) some.reset += row;
+    return some;
+}
+
+/* Stream b of all in pieces of so many frames, its state in place. */
+static void one_stream(const layer *all, xph_type type, int64_t b, int64_t frames, double *const *together)
+{
+    double *carried = kt_copy(all->in ? all->in + b * all->state : case_zeros(all->state), all->state);
+    for (int64_t t = 0; t < all->s.time; t += frames) {
+        double *result[KT_MOST];
+        kt_tensor tensors[KT_MOST];
+        xph_attention_args args;
+        int64_t row = b * all->s.time + t, left = all->s.time - t;
+        layer some = frames_of(all, row, left < frames ? left : frames);
+        kt_case c = forward_case(&some, tensors, &args);
+        tensors[STATE_OUT].role = KT_ADD;
+        tensors[STATE_OUT].x = carried;
+        c.count = STATE_IN;
+        c.prepare = in_place;
+        device_case d = on_device(&c, type, some.rows);
+        device_run(&d, result);
+        case_same("y of a piece", result[Y], together[Y] + row * all->span, some.rows * all->span);
+        case_same("saved of a piece", result[SAVED], together[SAVED] + row * all->s.heads,
+                  some.rows * all->s.heads);
+        carried = result[STATE_OUT];
+    }
+    case_same("state", carried, together[STATE_OUT] + b * all->state, all->state);
+}
+
+static void frames_have_the_bits_of_a_chunk(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SHAPES; i++) {
+        double *together[KT_MOST];
+        kt_tensor tensors[KT_MOST];
+        xph_attention_args args;
+        case_seed(i);
+        layer all = layer_make(&shapes[i]);
+        kt_case c = forward_case(&all, tensors, &args);
+        device_case d = on_device(&c, XPH_F32, all.rows);
+        device_run(&d, together);
+        for (int64_t b = 0; b < all.s.batch; b++)
+            for (int64_t frames = 1; frames < 40; frames += 18)
+                one_stream(&all, XPH_F32, b, frames, together);
+        case_release();
+    }
+}
+
+static int32_t lagging; /* for the next call */
+
+static void set_lagging(const kt_case *c, const xph_kernel_set *set, void *given)
+{
+    (void)c, (void)set;
+    ((xph_attention_args *)given)->lagging = lagging;
+}
+
+/* Single frames between two states, the older of which lags one frame behind: the bits of whole copies. */
+static void lagging_states_are_whole(void **state)
+{
+    (void)state;
+    static const shape list[] = {{2, 1, 2, 6, 5, 2, 0, 3},
+                                 {1, 1, 1, 3, 1, 0, 0, 0},
+                                 {2, 1, 1, 4, 2, 2, 0, 0},
+                                 {1, 1, 2, 1030, 3, 3, 0, 1}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        case_seed(i);
+        layer l = layer_make(&list[i]);
+        int64_t numbers = l.s.batch * l.state;
+        double *now = l.in, *other = case_random(numbers, 0, 1);
+        for (int t = 0; t < 20; t++) {
+            double *whole[KT_MOST], *lag[KT_MOST];
+            kt_tensor tensors[KT_MOST];
+            xph_attention_args args;
+            l.qkv = case_random(l.rows * 3 * l.span, -1.5, 1.5);
+            l.reset = kt_resets(l.rows, 7);
+            l.in = now;
+            kt_case c = forward_case(&l, tensors, &args);
+            device_case d = on_device(&c, XPH_F32, l.rows);
+            device_run(&d, whole);
+            tensors[STATE_OUT].role = KT_ADD;
+            tensors[STATE_OUT].x = other;
+            c.prepare = set_lagging;
+            lagging = t > 0;
+            device_run(&d, lag);
+            case_same("y", lag[Y], whole[Y], l.rows * l.span);
+            case_same("state", lag[STATE_OUT], whole[STATE_OUT], numbers);
+            other = now;
+            now = lag[STATE_OUT];
+        }
+        case_release();
+    }
+}
+
+/* ---- gradient ---- */
+
+static void gradient_shape(const shape *s, xph_type type, int32_t math, double tolerance)
+{
+    layer l = layer_make(s);
+    double *results[KT_MOST], *dbias = case_random(s->heads * s->window, -1, 1);
+    kt_tensor forward_tensors[KT_MOST];
+    xph_attention_args forward_args;
+    kt_case f = forward_case(&l, forward_tensors, &forward_args);
+    kt_reference(&f, results);
+    const kt_tensor tensors[] = {
+        KT_FIELD(xph_attention_grad_args, fwd.qkv, fwd.ldqkv, l.rows, 3 * l.span, KT_IN, l.qkv, NULL),
+        KT_FLAT(xph_attention_grad_args, fwd.bias, s->heads, s->window, KT_IN, l.bias, NULL),
+        KT_FIELD(xph_attention_grad_args, fwd.y, fwd.ldy, l.rows, l.span, KT_IN, results[Y], NULL),
+        KT_FLAT(xph_attention_grad_args, fwd.saved, l.rows, s->heads, KT_IN, results[SAVED], NULL),
+        KT_FIELD(xph_attention_grad_args, fwd.state_in, fwd.ld_state, s->batch, l.state, KT_IN, l.in, NULL),
+        KT_FIELD(xph_attention_grad_args, dy, lddy, l.rows, l.span, KT_IN, l.dy, NULL),
+        KT_FIELD(xph_attention_grad_args, dqkv, lddqkv, l.rows, 3 * l.span, KT_OUT, NULL, NULL),
+        KT_FLAT(xph_attention_grad_args, dbias, s->heads, s->window, KT_ADD, dbias, NULL),
+    };
+    xph_attention_grad_args args = {.fwd = forward_args};
+    args.fwd.math = math;
+    const kt_case c = {.name = "attention_grad",
+                       .op = XPH_OP_ATTENTION_GRAD,
+                       .args = &args,
+                       .args_bytes = sizeof args,
+                       .scratch_at = offsetof(xph_attention_grad_args, scratch),
+                       .tensors = tensors,
+                       .count = sizeof tensors / sizeof *tensors,
+                       .pad = s->pad};
+    const device_case d = {.test = &c,
+                           .list = xph_cuda_attention_grad,
+                           .type = type,
+                           .tolerance = tolerance,
+                           .reset_at = offsetof(xph_attention_grad_args, fwd.reset),
+                           .rows = l.rows};
+    device_check(&d, NULL);
+    case_release();
+}
+
+static void gradient(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * SHAPES; i++) {
+        case_seed(50 + i / 2);
+        gradient_shape(&shapes[i / 2], i % 2 ? XPH_BF16 : XPH_F32, XPH_MATH_F32, i % 2 ? 2e-2 : 5e-6);
+    }
+}
+
+/* ---- what is wrong ---- */
+
+/* What must not be seen (before a reset, beyond the window, empty slots) may hold anything; what is seen shows. */
+static void hidden_frames_do_not_leak(void **state)
+{
+    (void)state;
+    static const shape s = {1, 50, 1, 6, 12, 5, 0, 0};
+    for (const xph_cuda_candidate *k = xph_cuda_attention; k->name; k++) {
+        double *result[KT_MOST];
+        kt_tensor tensors[KT_MOST];
+        xph_attention_args args;
+        case_seed(6);
+        layer l = layer_make(&s);
+        int64_t next = (int64_t)l.in[l.state - 2];
+        for (int64_t j = -s.window; j < -s.ring; j++) {
+            int64_t slot = (next + j + 2 * s.window) % s.window;
+            for (int64_t d = 0; d < s.dim; d++) l.in[slot * s.dim + d] = NAN;
+            for (int64_t d = 0; d < s.dim; d++) l.in[(s.window + slot) * s.dim + d] = INFINITY;
+        }
+        l.reset = case_alloc((size_t)s.time);
+        for (int64_t t = 0; t < s.time; t++) l.reset[t] = t == 30;
+        for (int64_t d = 0; d < 3 * s.dim; d++) l.qkv[2 * 3 * s.dim + d] = d % 2 ? NAN : INFINITY;
+        for (int64_t d = 0; d < 3 * s.dim; d++) l.qkv[29 * 3 * s.dim + d] = d % 2 ? NAN : INFINITY;
+        kt_case c = forward_case(&l, tensors, &args);
+        device_case d = on_device(&c, XPH_F32, l.rows);
+        d.list = k;
+        if (strcmp(k->name, "attention_step") == 0) continue;
+        device_run(&d, result);
+        for (int64_t i = 0; i < s.time * s.dim; i++) {
+            int64_t t = i / s.dim;
+            assert_int_equal(!isfinite(result[Y][i]), (t >= 2 && t < 14) || t == 29);
+        }
+        case_release();
+    }
+}
+
+/* A hidden value alone, in a tile that other frames see. */
+static void hidden_values_do_not_leak(void **state)
+{
+    (void)state;
+    static const shape s = {1, 60, 1, 16, 20, -1, 0, 0};
+    double *result[KT_MOST];
+    kt_tensor tensors[KT_MOST];
+    xph_attention_args args;
+    case_seed(7);
+    layer l = layer_make(&s);
+    l.qkv[10 * 3 * s.dim + 2 * s.dim + 3] = NAN;
+    kt_case c = forward_case(&l, tensors, &args);
+    device_case d = on_device(&c, XPH_F32, l.rows);
+    device_run(&d, result);
+    for (int64_t t = 0; t < s.time; t++)
+        assert_int_equal(kt_any_bad(result[Y] + t * s.dim, s.dim), t >= 10 && t < 30);
+    case_release();
+}
+
+/* Counters that point out of the ring are taken for an empty one. */
+static void broken_counters_stay_inside(void **state)
+{
+    (void)state;
+    static const double counters[][2] = {{-1, 3}, {1e9, 3}, {2, 1e30}, {2, -5}, {NAN, NAN}, {2.5, 3.5}};
+    for (size_t i = 0; i < 2 * sizeof counters / sizeof *counters; i++) {
+        const shape s = {1, i % 2 ? 3 : 1, 1, 4, 7, 3, 0, 0};
+        double *result[KT_MOST];
+        kt_tensor tensors[KT_MOST];
+        xph_attention_args args;
+        case_seed(i);
+        layer l = layer_make(&s);
+        memcpy(l.in + l.state - 2, counters[i / 2], sizeof *counters);
+        kt_case c = forward_case(&l, tensors, &args);
+        device_case d = on_device(&c, XPH_F32, l.rows);
+        device_run(&d, result);
+        assert_false(kt_any_bad(result[Y], l.rows * l.span));
+        case_release();
+    }
+}
+
+/* Scores far apart: the largest decides, nothing overflows. */
+static void large_scores(void **state)
+{
+    (void)state;
+    static const shape s = {1, 70, 1, 4, 70, -1, 0, 0};
+    kt_tensor tensors[KT_MOST];
+    xph_attention_args args;
+    case_seed(8);
+    layer l = layer_make(&s);
+    for (int64_t i = 0; i < l.rows * 3 * l.span; i++)
+        if (i % (3 * s.dim) < 2 * s.dim) l.qkv[i] *= 20;
+    for (int64_t i = 0; i < s.window; i++) l.bias[i] *= 100;
+    kt_case c = forward_case(&l, tensors, &args);
+    device_case d = on_device(&c, XPH_F32, l.rows);
+    d.tolerance = 1e-4; /* scores near 500 are exact to 3e-5 */
+    device_check(&d, NULL);
+    case_release();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(forward),
+                                       cmocka_unit_test(what_is_not_asked_for),
+                                       cmocka_unit_test(frames_have_the_bits_of_a_chunk),
+                                       cmocka_unit_test(lagging_states_are_whole),
+                                       cmocka_unit_test(gradient),
+                                       cmocka_unit_test(hidden_frames_do_not_leak),
+                                       cmocka_unit_test(hidden_values_do_not_leak),
+                                       cmocka_unit_test(broken_counters_stay_inside),
+                                       cmocka_unit_test(large_scores)};
+    return cmocka_run_group_tests_name("cuda_attention", tests, NULL, NULL);
+}
