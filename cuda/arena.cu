@@ -67,11 +67,11 @@ struct arenas {
 __global__ void __launch_bounds__(THREADS) adam(const arenas a, const xph_adam_args given)
 {
     XPH_SHARED(rates, room, [1]);
-    const xph_control *control = given.control;
+    const xph_control *control = given.given ? given.control : nullptr;
     if (control && control->verdict != XPH_UPDATE_DONE) return; /* all of the block */
     if (threadIdx.x == 0) {
         live now = {{given.rate, given.correction1, given.correction2, given.ema_decay}, given.grad_scale};
-        if (control) now = {control->rates[xph_control_rates(control)], control->grad_scale};
+        if (control) now = {xph_live_rates(given.given, control), control->grad_scale};
         room[0] = rates_of(given, now);
     }
     __syncthreads();

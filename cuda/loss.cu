@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(THREADS) loss_rows(const xph_loss_args a, cons
     j.x = static_cast<const Stored *>(a.y) + row * a.ldy + head.first;
     j.dx = a.dy ? static_cast<Stored *>(a.dy) + row * a.lddy + head.first : nullptr;
     j.action = a.actions[row * a.lda + h];
-    const double scale = a.control ? a.control->scale * a.control->loss_scale : a.scale;
+    const double scale = a.given ? a.given->scale * a.control->loss_scale : a.scale;
     j.factor = static_cast<float>(scale * mask * head.weight);
     j.counts = mask != 0.0;
     j.lane = static_cast<int>(threadIdx.x) % WARP;
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(THREADS) loss_sums(const xph_loss_args a)
     }
     if (thread) return;
     a.sums[blockIdx.x] = room[0];
-    if (a.control) a.control->head[blockIdx.x] += room[0] * a.control->scale;
+    if (a.given) a.control->head[blockIdx.x] += room[0] * a.given->scale;
 }
 
 bool accepts(const void *args)

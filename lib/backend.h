@@ -226,22 +226,24 @@ typedef struct xph_rnn_grad_args {
     void *scratch;
 } xph_rnn_grad_args;
 
-/* What an update of the weights needs to know that differs from update to update, and what it found out: in the device's
+/* What an update of the weights needs to know that differs from update to update, and what it finds out: in the device's
  * memory, so that a whole update can be recorded once and the host be one update ahead of the device. */
 typedef struct xph_rates { double rate, correction1, correction2, ema_decay; } xph_rates;
+/* Comes with every batch. */
+typedef struct xph_given {
+    int64_t update;                     /* number of this update, from 1, if none before it is refused */
+    double scale;                       /* of this batch's loss: 1 / (sum of its mask * batches of the update) */
+    xph_rates rates[2];                 /* of this update; and of the number before, when the last one was refused */
+} xph_given;
 enum { XPH_UPDATE_DONE = 0, XPH_UPDATE_BAD_GRADIENT = 1, XPH_UPDATE_BAD_LOSS = 2, XPH_UPDATE_TOO_LARGE = 3,
        XPH_UPDATE_OVERFLOW = 4 };       /* of a scaled gradient in float16: skipped, and the loss scale halved */
 typedef struct xph_control {
-    /* written by the host before every batch */
-    int64_t update;                     /* number of this update, from 1, if none before it is refused */
-    double scale;                       /* of this batch's loss: 1 / (sum of its mask * batches of the update) */
-    xph_rates rates[2];                 /* of this update; and of the number before: the last one was refused */
     /* carried from update to update */
     int64_t done;                       /* updates that were made */
     int64_t good;                       /* of them since the loss scale last changed */
     double loss_scale;                  /* the gradient is so much too large: 1 but for float16 */
     /* of this update */
-    double head[EXPHIL_HEADS_MAX];      /* sum over batches of scale * sums of the loss */
+    double head[EXPHIL_HEADS_MAX];      /* sum over its batches of scale * sums of the loss */
     double norm;                        /* of the gradient */
     int64_t first_bad;                  /* element of it, or -1 */
     double grad_scale;                  /* clipping and the loss scale undone */
@@ -320,7 +322,8 @@ typedef struct xph_loss_args {
     const int32_t *actions; int64_t lda; /* targets [rows,heads] */
     const float *mask;                  /* [rows] or NULL: all 1 */
     double scale;                       /* dy = scale * mask * weight * gradient */
-    xph_control *control;               /* device, or NULL: scale is control's times its loss_scale, and head grows */
+    const xph_given *given;             /* device, or NULL: */
+    xph_control *control;               /* with given: scale is given's times control's loss_scale, and its head grows */
     void *dy; int64_t lddy;             /* or NULL */
     double *sums;                       /* [heads] sum of mask * head loss, unweighted by head; overwritten */
     double *rows_loss;                  /* [rows, heads] scratch */
@@ -346,8 +349,9 @@ typedef struct xph_adam_args {
     int64_t count, decay_count;
     void *p; const void *grad; void *m, *v, *ema;
     double rate, beta1, beta2, epsilon, decay, correction1, correction2, grad_scale, ema_decay;
-    const xph_control *control;         /* device, or NULL: rates and grad_scale are control's, and only an update that
-                                         * is not refused is made */
+    const xph_given *given;             /* device, or NULL: */
+    const xph_control *control;         /* with given: rates are given's, grad_scale is control's, and only an update
+                                         * that is not refused is made */
 } xph_adam_args;
 /* Euclidean norm without overflow, and the first element that is not finite (-1: none). Results in device memory. */
 typedef struct xph_norm2_args { xph_type type; int64_t count; const void *x; double *norm; int64_t *first_bad;
@@ -378,7 +382,7 @@ typedef struct xph_backend {
     uint32_t abi, core_version;
     const char *name, *build_id;
     int32_t host_memory;                /* nonzero: the device works in the host's memory, which need not be uploaded,
-                                         * and work is done when a call returns: there are no events and no graphs */
+                                         * and work is done when a call returns */
     uint32_t precisions;                /* bit per EXPHIL_PRECISION_... that training may ask for */
     /* devices, memory, order */
     int32_t (*device_count)(void);
@@ -406,7 +410,7 @@ typedef struct xph_backend {
     exphil_status (*stream_follow)(xph_stream *stream, xph_event *event); /* later work of stream waits */
     /* Between begin and end work is recorded and not done, with the numbers in its arguments as they are now. end also
      * ends a recording that failed, and gives no graph then. */
-    exphil_status (*record_begin)(xph_stream *stream);
+    exphil_status (*record_begin)(xph_stream *stream);                    /* NULL: recording would save nothing */
     exphil_status (*record_end)(xph_stream *stream, xph_graph **graph);
     exphil_status (*replay)(xph_stream *stream, xph_graph *graph);
     void (*graph_destroy)(xph_graph *graph);

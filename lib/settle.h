@@ -9,10 +9,10 @@
 #  define XPH_ON_DEVICE
 #endif
 
-/* Index of the rates that hold: 1 when the update before this one was refused after the host had counted it. */
-XPH_ON_DEVICE static inline int xph_control_rates(const xph_control *c)
+/* After xph_settle has counted this update: the second when the one before was refused and the host did not know it. */
+XPH_ON_DEVICE static inline xph_rates xph_live_rates(const xph_given *given, const xph_control *control)
 {
-    return c->update > c->done ? 1 : 0;
+    return given->rates[given->update > control->done ? 1 : 0];
 }
 
 XPH_ON_DEVICE static inline int64_t xph_verdict(const xph_settle_args *a, double norm)

@@ -90,6 +90,46 @@ static void memory_free(xph_device *device, void *address, size_t bytes)
     if (address) host->free(host->context, address, bytes);
 }
 
+static void memory_info(xph_device *device, exphil_memory_info *info)
+{
+    (void)device, (void)info; /* host memory, which the context counts */
+}
+
+/* All work is done when it was asked for: an event has nothing to wait for. */
+struct xph_event { xph_device *device; };
+
+static exphil_status event_create(xph_device *device, xph_event **event)
+{
+    void *memory = NULL;
+    XPH_TRY(memory_alloc(device, sizeof(xph_event), &memory));
+    *event = memory;
+    (*event)->device = device;
+    return EXPHIL_OK;
+}
+
+static void event_destroy(xph_event *event)
+{
+    if (event) memory_free(event->device, event, sizeof *event);
+}
+
+static exphil_status event_mark(xph_event *event, xph_stream *stream)
+{
+    (void)event, (void)stream;
+    return EXPHIL_OK;
+}
+
+static exphil_status event_wait(xph_event *event)
+{
+    (void)event;
+    return EXPHIL_OK;
+}
+
+static exphil_status stream_follow(xph_stream *stream, xph_event *event)
+{
+    (void)stream, (void)event;
+    return EXPHIL_OK;
+}
+
 static exphil_status stream_create(xph_device *device, uint32_t flags, xph_stream **stream)
 {
     void *memory = NULL;
@@ -239,12 +279,16 @@ const xph_backend *xph_cpu_backend(void)
         .name = "cpu",
         .build_id = XPH_BUILD_ID,
         .host_memory = 1,
+        .precisions = 1u << EXPHIL_PRECISION_F32,
         .device_count = device_count,
         .device_info = device_info,
         .device_open = device_open,
         .device_close = device_close,
         .alloc = memory_alloc,
         .free = memory_free,
+        .host_alloc = memory_alloc,
+        .host_free = memory_free,
+        .memory_info = memory_info,
         .stream_create = stream_create,
         .stream_destroy = stream_destroy,
         .upload = move_bytes,
@@ -252,6 +296,11 @@ const xph_backend *xph_cpu_backend(void)
         .copy = move_bytes,
         .zero = zero_bytes,
         .stream_wait = stream_wait,
+        .event_create = event_create,
+        .event_destroy = event_destroy,
+        .event_mark = event_mark,
+        .event_wait = event_wait,
+        .stream_follow = stream_follow,
         .query = query,
         .run = run,
     };

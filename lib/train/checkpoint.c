@@ -118,6 +118,18 @@ static void list_counters(const exphil_trainer *trainer, field to[COUNTERS])
     to[6] = (field){"base_frames", trainer->base_frames};
 }
 
+/* All updates are settled: the last result is what the device carries. */
+static void write_scale(const exphil_trainer *trainer, xph_json_out *out)
+{
+    const xph_control *last = trainer->pending[!trainer->pending_turn].result;
+    uint64_t bits;
+    memcpy(&bits, &last->loss_scale, sizeof bits);
+    xph_json_open(out, "loss_scale", '{');
+    xph_json_add_hex(out, "value", bits);
+    xph_json_add_hex(out, "good", (uint64_t)last->good);
+    xph_json_close(out, '}');
+}
+
 static exphil_status write_json(const exphil_trainer *trainer, xph_json_out *out, exphil_error *error)
 {
     field counters[COUNTERS];
@@ -131,6 +143,7 @@ static exphil_status write_json(const exphil_trainer *trainer, xph_json_out *out
     xph_json_open(out, "counters", '{');
     for (int i = 0; i < COUNTERS; i++) xph_json_add_hex(out, counters[i].name, counters[i].value);
     xph_json_close(out, '}');
+    if (trainer->precision == EXPHIL_PRECISION_F16) write_scale(trainer, out);
     xph_json_close(out, '}');
     return xph_json_end(out, error);
 }
@@ -190,6 +203,7 @@ exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *pat
                                ? checkpoint_make(&c, own, path, error)
                                : xph_fail(error, EXPHIL_E_STATE, "trainer has not seen a batch yet");
     if (own->feed.net) {
+        if (status >= 0) status = xph_trainer_settle(own, error);
         if (status >= 0) status = list_arrays(&c, error);
         if (status >= 0) status = fetch(&c, error);
         if (status >= 0) status = write_optimizer(&c, error);
@@ -253,8 +267,28 @@ static exphil_status take_arrays(checkpoint *c, const xph_tensors *file, exphil_
     return EXPHIL_OK;
 }
 
+typedef struct loss_scale {
+    double value;
+    int64_t good;
+} loss_scale;
+
+static exphil_status read_scale(const xph_json *json, loss_scale *scale, exphil_error *error)
+{
+    int32_t object;
+    uint64_t bits, good;
+    XPH_TRY(xph_json_get(json, 0, "loss_scale", XPH_JSON_OBJECT, &object, error));
+    XPH_TRY(xph_json_get_hex(json, object, "value", &bits, error));
+    XPH_TRY(xph_json_get_hex(json, object, "good", &good, error));
+    memcpy(&scale->value, &bits, sizeof bits);
+    scale->good = (int64_t)(good & 0xffffffffu);
+    if (!(scale->value >= 1.0 && scale->value <= 0x1p24))
+        return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: loss_scale.value is out of range");
+    return EXPHIL_OK;
+}
+
 /* From here on only the device can fail. */
-static exphil_status install(checkpoint *c, const uint64_t counters[COUNTERS], exphil_error *error)
+static exphil_status install(checkpoint *c, const uint64_t counters[COUNTERS], const loss_scale *scale,
+                             exphil_error *error)
 {
     exphil_trainer *trainer = c->trainer;
     const xph_backend *backend = trainer->device->backend;
@@ -274,7 +308,9 @@ static exphil_status install(checkpoint *c, const uint64_t counters[COUNTERS], e
     trainer->index = (int64_t)counters[4];
     trainer->base_updates = counters[5];
     trainer->base_frames = counters[6];
-    return EXPHIL_OK;
+    trainer->metrics = (exphil_metrics)EXPHIL_METRICS_INIT;
+    trainer->late = (exphil_error)EXPHIL_ERROR_INIT;
+    return xph_control_begin(trainer, scale->value, scale->good, error);
 }
 
 static exphil_status seek(const exphil_trainer *trainer, const uint64_t counters[COUNTERS],
@@ -299,11 +335,13 @@ static exphil_status resume_from(checkpoint *c, const xph_tensors *file, const x
                                  exphil_error *error)
 {
     uint64_t counters[COUNTERS];
+    loss_scale scale = {1.0, 0};
     XPH_TRY(read_counters(json, counters, error));
+    if (c->trainer->precision == EXPHIL_PRECISION_F16) XPH_TRY(read_scale(json, &scale, error));
     XPH_TRY(list_arrays(c, error));
     XPH_TRY(take_arrays(c, file, error));
     XPH_TRY(seek(c->trainer, counters, error));
-    return install(c, counters, error);
+    return install(c, counters, &scale, error);
 }
 
 /* Without a prefetcher the first batch would tell the shape; here the file does. */
@@ -386,7 +424,8 @@ exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path, e
     if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
     XPH_TRY(xph_context_check(trainer->context, error));
     if (!xph_busy_enter(&trainer->busy)) return xph_busy_error("trainer", error);
-    exphil_status status = resume(trainer, path, error);
+    exphil_status status = xph_trainer_settle(trainer, error);
+    if (status >= 0) status = resume(trainer, path, error);
     xph_busy_leave(&trainer->busy);
     return status;
 }

@@ -21,15 +21,30 @@ static void spoil(void *data, xph_type type)
         ((float *)data)[0] = __builtin_inff();
 }
 
-exphil_status xph_comm_average(exphil_trainer *trainer, bool refused, exphil_error *error)
+/* Head losses of the update, which has not been settled, as the device has them. */
+static exphil_status losses_bad(const exphil_trainer *trainer, bool *bad)
 {
+    double head[EXPHIL_HEADS_MAX];
+    const xph_backend *backend = trainer->device->backend;
+    xph_stream *stream = xph_net_stream(trainer->feed.net);
+    XPH_TRY(backend->download(stream, head, trainer->control->head, sizeof head));
+    XPH_TRY(backend->stream_wait(stream));
+    *bad = false;
+    for (int64_t i = 0; i < xph_model_shape_of(trainer->model)->heads; i++) *bad |= !xph_finite(head[i]);
+    return EXPHIL_OK;
+}
+
+exphil_status xph_comm_average(exphil_trainer *trainer, exphil_error *error)
+{
+    bool refused = false;
     const exphil_communicator *with = &trainer->communicator;
     const xph_backend *backend = trainer->device->backend;
     const exphil_optimizer *optimizer = trainer->optimizer;
     xph_stream *stream = xph_net_stream(trainer->feed.net);
     if (!with->all_reduce) return EXPHIL_OK;
-    exphil_status status =
-        backend->download(stream, trainer->shared, trainer->gradients, trainer->arena_bytes);
+    exphil_status status = losses_bad(trainer, &refused);
+    if (status >= 0)
+        status = backend->download(stream, trainer->shared, trainer->gradients, trainer->arena_bytes);
     if (status >= 0) status = backend->stream_wait(stream);
     if (status < 0) return xph_fail(error, status, "trainer: the device failed to give its gradients");
     if (refused) spoil(trainer->shared, optimizer->type);
@@ -40,6 +55,8 @@ exphil_status xph_comm_average(exphil_trainer *trainer, bool refused, exphil_err
                         with->rank);
     scale(trainer->shared, optimizer->weights, optimizer->type, 1.0 / (double)with->ranks);
     status = backend->upload(stream, trainer->gradients, trainer->shared, trainer->arena_bytes);
+    if (status >= 0) status = xph_trainer_run(trainer, XPH_PART_LAST);
+    if (status >= 0) status = backend->event_mark(trainer->feed.turns[!trainer->feed.turn].read, stream);
     if (status < 0) return xph_fail(error, status, "trainer: the device failed to take its gradients");
     return EXPHIL_OK;
 }

@@ -155,10 +155,10 @@ static exphil_status side_run(side *s, const xph_losses *losses, const exphil_ba
 {
     double sums[EXPHIL_HEADS_MAX];
     exphil_status status =
-        xph_feed_forward(&s->feed, xph_model_weights(s->model), s->packed, losses, batch, 0.0, false, sums);
+        xph_feed_measure(&s->feed, xph_model_weights(s->model), s->packed, losses, batch, sums);
     if (status >= 0) status = xph_feed_logits(&s->feed, s->narrow, s->wide);
+    if (status >= 0) status = xph_feed_swap(&s->feed);
     if (status < 0) return xph_fail(error, status, "comparison: the device failed on the %s", s->name);
-    xph_feed_swap(&s->feed);
     return EXPHIL_OK;
 }
 

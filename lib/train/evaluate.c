@@ -221,10 +221,10 @@ static exphil_status evaluation_run(evaluation *e, const void *weights, const vo
         if (xph_cancelled(e->context))
             return xph_fail(error, EXPHIL_E_CANCELLED, "evaluation cancelled by the host");
         XPH_TRY(xph_sampler_batch(e->sampler, 0, i, &batch, error));
-        exphil_status status = xph_feed_forward(&e->feed, weights, packed, losses, &batch, 0.0, false, sums);
+        exphil_status status = xph_feed_measure(&e->feed, weights, packed, losses, &batch, sums);
         if (status >= 0) status = xph_feed_logits(&e->feed, e->narrow, e->wide);
+        if (status >= 0) status = xph_feed_swap(&e->feed);
         if (status < 0) return xph_fail(error, status, "evaluation: the device failed");
-        xph_feed_swap(&e->feed);
         for (int64_t h = 0; h < t->spec->head_count; h++) {
             if (!(sums[h] - sums[h] == 0.0))
                 return xph_fail(error, EXPHIL_E_NUMERIC,

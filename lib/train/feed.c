@@ -1,12 +1,12 @@
-/* A feed carries batches to the device and runs forward and loss on them: the part that training and evaluation share. */
+/* A feed carries batches to the device and runs forward and loss on them: the part that training and evaluation share.
+ *
+ * Where the device has memory of its own there are two places for a batch, which take turns: while the device works on one,
+ * a second stream fills the other. A batch may be changed by its owner once it has been uploaded. */
 #include "train/train.h"
 
 /* Device blocks of a feed, in the order of feed->bytes. */
-typedef struct feed_block {
-    void **address;
-    size_t bytes;
-} feed_block;
-enum { FEED_INPUTS = 6, FEED_BLOCKS = 11 };
+enum { STATE_IN = XPH_FEED_INPUTS, STATE_OUT, DLOGITS, SUMS, ROWS_LOSS };
+_Static_assert(ROWS_LOSS + 1 == XPH_FEED_BLOCKS, "every block has its size in xph_feed.bytes");
 
 static bool block_bytes(int64_t a, int64_t b, int64_t c, size_t element, size_t *bytes)
 {
@@ -17,7 +17,7 @@ static bool block_bytes(int64_t a, int64_t b, int64_t c, size_t element, size_t 
     return true;
 }
 
-static bool size_blocks(const xph_feed *feed, size_t bytes[FEED_BLOCKS])
+static bool size_blocks(const xph_feed *feed, size_t bytes[XPH_FEED_BLOCKS])
 {
     const xph_model_shape *shape = xph_model_shape_of(feed->model);
     int64_t rows = feed->batch * feed->time;
@@ -27,62 +27,86 @@ static bool size_blocks(const xph_feed *feed, size_t bytes[FEED_BLOCKS])
            block_bytes(rows, shape->slots, shape->heads, sizeof(int32_t), &bytes[3]) &&
            block_bytes(rows, shape->heads, 1, sizeof(int32_t), &bytes[4]) &&
            block_bytes(rows, 1, 1, sizeof(uint8_t), &bytes[5]) &&
-           block_bytes(feed->batch, shape->state, 1, shape->real_bytes, &bytes[6]) &&
-           block_bytes(feed->batch, shape->state, 1, shape->real_bytes, &bytes[7]) &&
-           block_bytes(rows, shape->logits, 1, shape->real_bytes, &bytes[8]) &&
-           block_bytes(shape->heads, 1, 1, sizeof(double), &bytes[9]) &&
-           block_bytes(rows, shape->heads, 1, sizeof(double), &bytes[10]);
+           block_bytes(1, 1, 1, sizeof(xph_given), &bytes[6]) &&
+           block_bytes(feed->batch, shape->state, 1, shape->real_bytes, &bytes[STATE_IN]) &&
+           block_bytes(feed->batch, shape->state, 1, shape->real_bytes, &bytes[STATE_OUT]) &&
+           block_bytes(rows, shape->logits, 1, shape->real_bytes, &bytes[DLOGITS]) &&
+           block_bytes(shape->heads, 1, 1, sizeof(double), &bytes[SUMS]) &&
+           block_bytes(rows, shape->heads, 1, sizeof(double), &bytes[ROWS_LOSS]);
 }
 
-static void list_blocks(xph_feed *feed, void **address[FEED_BLOCKS])
+/* ---- making and freeing ----------------------------------------------------------------------------------------- */
+
+static void free_turn(const xph_feed *feed, const xph_feed_turn *turn)
 {
-    for (int i = 0; i < FEED_INPUTS; i++) address[i] = &feed->own[i];
-    address[6] = &feed->state[0];
-    address[7] = &feed->state[1];
-    address[8] = &feed->dlogits;
-    address[9] = (void **)&feed->sums;
-    address[10] = (void **)&feed->rows_loss;
+    const xph_backend *backend = feed->device->backend;
+    for (int i = 0; i < XPH_FEED_INPUTS; i++)
+        if (turn->own[i]) backend->free(feed->device, turn->own[i], feed->bytes[i]);
+    if (turn->given) backend->host_free(feed->device, turn->given, sizeof *turn->given);
+    if (turn->uploaded) backend->event_destroy(turn->uploaded);
+    if (turn->read) backend->event_destroy(turn->read);
 }
 
 void xph_feed_destroy(xph_feed *feed)
 {
     if (!feed->device) return;
-    void **address[FEED_BLOCKS];
-    list_blocks(feed, address);
-    for (int i = 0; i < FEED_BLOCKS; i++)
-        if (*address[i]) feed->device->backend->free(feed->device, *address[i], feed->bytes[i]);
+    const xph_backend *backend = feed->device->backend;
+    void *const block[] = {feed->state[0], feed->state[1], feed->dlogits, feed->sums, feed->rows_loss};
+    if (feed->uploads) backend->stream_wait(feed->uploads);
+    if (feed->net) backend->stream_wait(xph_net_stream(feed->net));
+    for (int i = 0; i < 2; i++) free_turn(feed, &feed->turns[i]);
+    for (int i = STATE_IN; i < XPH_FEED_BLOCKS; i++)
+        if (block[i - STATE_IN]) backend->free(feed->device, block[i - STATE_IN], feed->bytes[i]);
+    if (feed->uploads) backend->stream_destroy(feed->uploads);
     xph_net_destroy(feed->net);
     memset(feed, 0, sizeof *feed);
 }
 
-static exphil_status allocate_blocks(xph_feed *feed, exphil_error *error)
+static exphil_status make_turn(const xph_feed *feed, xph_feed_turn *turn, exphil_error *error)
 {
-    void **address[FEED_BLOCKS];
-    list_blocks(feed, address);
+    const xph_backend *backend = feed->device->backend;
+    void *given = NULL;
+    exphil_status status = backend->event_create(feed->device, &turn->uploaded);
+    if (status >= 0) status = backend->event_create(feed->device, &turn->read);
+    if (status < 0) return xph_fail(error, status, "the device made no event");
+    if (backend->host_alloc(feed->device, sizeof *turn->given, &given) < 0)
+        return xph_no_memory(sizeof *turn->given, error);
+    turn->given = given;
+    for (int i = 0; !backend->host_memory && i < XPH_FEED_INPUTS; i++)
+        if (backend->alloc(feed->device, feed->bytes[i], &turn->own[i]) < 0)
+            return xph_no_memory(feed->bytes[i], error);
+    return EXPHIL_OK;
+}
+
+static exphil_status make_blocks(xph_feed *feed, exphil_error *error)
+{
+    const xph_backend *backend = feed->device->backend;
+    void **const block[] = {&feed->state[0], &feed->state[1], &feed->dlogits, (void **)&feed->sums,
+                            (void **)&feed->rows_loss};
     if (!size_blocks(feed, feed->bytes))
         return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld frames is too large",
                         (long long)feed->batch, (long long)feed->time);
-    for (int i = feed->device->backend->host_memory ? FEED_INPUTS : 0; i < FEED_BLOCKS; i++)
-        if (feed->device->backend->alloc(feed->device, feed->bytes[i], address[i]) < 0)
+    for (int i = STATE_IN; i < XPH_FEED_BLOCKS; i++)
+        if (backend->alloc(feed->device, feed->bytes[i], block[i - STATE_IN]) < 0)
             return xph_no_memory(feed->bytes[i], error);
-    return EXPHIL_OK;
+    for (int i = 0; i < 2; i++) XPH_TRY(make_turn(feed, &feed->turns[i], error));
+    exphil_status status = backend->stream_create(feed->device, 0, &feed->uploads);
+    if (status < 0) return xph_fail(error, status, "the device made no stream");
+    xph_stream *stream = xph_net_stream(feed->net);
+    status = backend->zero(stream, feed->state[0], feed->bytes[STATE_IN]);
+    if (status >= 0) status = backend->zero(stream, feed->state[1], feed->bytes[STATE_OUT]);
+    return status < 0 ? xph_fail(error, status, "the device could not clear its state") : EXPHIL_OK;
 }
 
 exphil_status xph_feed_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t net_flags,
                               xph_feed *feed, exphil_error *error)
 {
+    const xph_model_shape *shape = xph_model_shape_of(model);
     xph_feed made = {.model = model, .batch = batch, .time = time};
     made.device = xph_context_backend(xph_model_context(model));
+    made.state_bytes = (size_t)batch * (size_t)shape->state * shape->real_bytes;
     exphil_status status = xph_net_create(model, batch, time, net_flags, &made.net, error);
-    if (status >= 0) status = allocate_blocks(&made, error);
-    if (status >= 0) {
-        made.state_bytes =
-            (size_t)batch * (size_t)xph_model_shape_of(model)->state * xph_model_shape_of(model)->real_bytes;
-        xph_stream *stream = xph_net_stream(made.net);
-        status = made.device->backend->zero(stream, made.state[0], made.bytes[6]);
-        if (status >= 0) status = made.device->backend->zero(stream, made.state[1], made.bytes[7]);
-        if (status < 0) xph_fail(error, status, "the device could not clear its state");
-    }
+    if (status >= 0) status = make_blocks(&made, error);
     if (status < 0) {
         xph_feed_destroy(&made);
         return status;
@@ -91,33 +115,64 @@ exphil_status xph_feed_create(const exphil_model *model, int64_t batch, int64_t 
     return EXPHIL_OK;
 }
 
-/* Where the device reads part i of a batch: a copy of its own, or the host's. An absent or empty part is not read. */
-static exphil_status take_input(const xph_feed *feed, int i, const void *from, int64_t width, size_t element,
-                                const void **at)
-{
-    *at = feed->own[i] ? feed->own[i] : from;
-    if (width == 0 || !feed->own[i]) return EXPHIL_OK;
-    return feed->device->backend->upload(xph_net_stream(feed->net), feed->own[i], from,
-                                         (size_t)(feed->batch * feed->time * width) * element);
-}
+/* ---- a batch to the device -------------------------------------------------------------------------------------- */
 
-static exphil_status take_batch(xph_feed *feed, const exphil_batch *batch)
+typedef struct feed_part {
+    const void *from;
+    size_t bytes; /* 0: is not read */
+} feed_part;
+
+static void list_parts(const xph_feed *feed, const exphil_batch *batch, const xph_given *given,
+                       feed_part part[XPH_FEED_INPUTS])
 {
     const xph_model_shape *shape = xph_model_shape_of(feed->model);
-    const void *at[FEED_INPUTS];
-    XPH_TRY(take_input(feed, 0, batch->floats, shape->floats, sizeof(float), &at[0]));
-    XPH_TRY(take_input(feed, 1, batch->mask, 1, sizeof(float), &at[1]));
-    XPH_TRY(take_input(feed, 2, batch->ids, shape->ids, sizeof(int32_t), &at[2]));
-    XPH_TRY(take_input(feed, 3, batch->past, shape->slots * shape->heads, sizeof(int32_t), &at[3]));
-    XPH_TRY(take_input(feed, 4, batch->actions, shape->heads, sizeof(int32_t), &at[4]));
-    XPH_TRY(take_input(feed, 5, batch->reset, 1, sizeof(uint8_t), &at[5]));
+    size_t cells = (size_t)(feed->batch * feed->time) * 4;
+    part[0] = (feed_part){batch->floats, cells * (size_t)shape->floats};
+    part[1] = (feed_part){batch->mask, cells};
+    part[2] = (feed_part){batch->ids, cells * (size_t)shape->ids};
+    part[3] = (feed_part){batch->past, cells * (size_t)(shape->slots * shape->heads)};
+    part[4] = (feed_part){batch->actions, cells * (size_t)shape->heads};
+    part[5] = (feed_part){batch->reset, cells / 4};
+    part[6] = (feed_part){given, sizeof *given};
+}
+
+static exphil_status upload(const xph_feed *feed, const xph_feed_turn *turn,
+                            const feed_part part[XPH_FEED_INPUTS])
+{
+    const xph_backend *backend = feed->device->backend;
+    XPH_TRY(backend->stream_follow(feed->uploads, turn->read));
+    for (int i = 0; i < XPH_FEED_INPUTS; i++)
+        if (turn->own[i] && part[i].bytes)
+            XPH_TRY(backend->upload(feed->uploads, turn->own[i], part[i].from, part[i].bytes));
+    XPH_TRY(backend->event_mark(turn->uploaded, feed->uploads));
+    return backend->stream_follow(xph_net_stream(feed->net), turn->uploaded);
+}
+
+exphil_status xph_feed_take(xph_feed *feed, const exphil_batch *batch, const xph_given *given)
+{
+    xph_feed_turn *turn = &feed->turns[feed->turn];
+    feed_part part[XPH_FEED_INPUTS];
+    const void *at[XPH_FEED_INPUTS];
+    XPH_TRY(feed->device->backend->event_wait(turn->uploaded)); /* what was given then has left its place */
+    *turn->given = *given;
+    list_parts(feed, batch, turn->given, part);
+    XPH_TRY(upload(feed, turn, part));
+    for (int i = 0; i < XPH_FEED_INPUTS; i++) at[i] = turn->own[i] ? turn->own[i] : part[i].from;
     feed->floats = at[0];
     feed->mask = at[1];
     feed->ids = at[2];
     feed->past = at[3];
     feed->actions = at[4];
     feed->reset = at[5];
+    feed->given = at[6];
     return EXPHIL_OK;
+}
+
+exphil_status xph_feed_uploaded(const xph_feed *feed)
+{
+    const xph_backend *backend = feed->device->backend;
+    XPH_TRY(backend->event_wait(feed->turns[0].uploaded));
+    return backend->event_wait(feed->turns[1].uploaded);
 }
 
 void xph_feed_io(const xph_feed *feed, xph_net_io *io)
@@ -132,11 +187,13 @@ void xph_feed_io(const xph_feed *feed, xph_net_io *io)
                        .ld_state = xph_model_shape_of(feed->model)->state};
 }
 
-void xph_feed_swap(xph_feed *feed)
+exphil_status xph_feed_swap(xph_feed *feed)
 {
     void *in = feed->state[0];
     feed->state[0] = feed->state[1];
     feed->state[1] = in;
+    feed->turn = !feed->turn;
+    return feed->device->backend->event_mark(feed->turns[!feed->turn].read, xph_net_stream(feed->net));
 }
 
 double xph_mask_sum(const exphil_batch *batch)
@@ -146,15 +203,13 @@ double xph_mask_sum(const exphil_batch *batch)
     return sum;
 }
 
+/* ---- forward and loss ------------------------------------------------------------------------------------------- */
+
 exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *packed,
-                               const xph_losses *losses, const exphil_batch *batch, double scale,
-                               bool gradients, double *head_sums)
+                               const xph_losses *losses, xph_control *control)
 {
     const xph_model_shape *shape = xph_model_shape_of(feed->model);
-    const xph_backend *backend = feed->device->backend;
-    xph_stream *stream = xph_net_stream(feed->net);
     xph_net_io io;
-    XPH_TRY(take_batch(feed, batch));
     xph_feed_io(feed, &io);
     XPH_TRY(xph_net_forward(feed->net, weights, packed, &io));
     xph_loss_args args = {
@@ -169,14 +224,26 @@ exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *
         .actions = feed->actions,
         .lda = shape->heads,
         .mask = feed->mask,
-        .scale = scale,
-        .dy = gradients ? feed->dlogits : NULL,
+        .given = control ? feed->given : NULL,
+        .control = control,
+        .dy = control ? feed->dlogits : NULL,
         .lddy = shape->logits,
         .sums = feed->sums,
         .rows_loss = feed->rows_loss,
     };
-    XPH_TRY(backend->run(stream, XPH_OP_LOSS, &args));
-    XPH_TRY(backend->download(stream, head_sums, feed->sums, (size_t)shape->heads * sizeof(double)));
+    return feed->device->backend->run(xph_net_stream(feed->net), XPH_OP_LOSS, &args);
+}
+
+exphil_status xph_feed_measure(xph_feed *feed, const void *weights, const void *packed,
+                               const xph_losses *losses, const exphil_batch *batch, double *head_sums)
+{
+    const xph_backend *backend = feed->device->backend;
+    xph_stream *stream = xph_net_stream(feed->net);
+    const xph_given nothing = {0};
+    XPH_TRY(xph_feed_take(feed, batch, &nothing));
+    XPH_TRY(xph_feed_forward(feed, weights, packed, losses, NULL));
+    XPH_TRY(backend->download(stream, head_sums, feed->sums,
+                              (size_t)xph_model_shape_of(feed->model)->heads * sizeof(double)));
     return backend->stream_wait(stream);
 }
 

@@ -160,12 +160,19 @@ static double average_decay(const exphil_optimizer_config *config, int64_t updat
     return early < config->ema_decay ? early : config->ema_decay;
 }
 
-exphil_status xph_optimizer_update(exphil_optimizer *optimizer, xph_stream *stream, void *weights,
-                                   const void *gradients, double norm)
+xph_rates xph_optimizer_rates(const exphil_optimizer *optimizer, int64_t number)
 {
     const exphil_optimizer_config *config = &optimizer->config;
-    int64_t next = optimizer->updates + 1;
-    bool clipped = config->clip_norm > 0.0 && norm > config->clip_norm;
+    return (xph_rates){.rate = xph_schedule_rate(config, number - 1),
+                       .correction1 = 1.0 - xph_power(config->beta1, number),
+                       .correction2 = 1.0 - xph_power(config->beta2, number),
+                       .ema_decay = average_decay(config, number - 1)};
+}
+
+exphil_status xph_optimizer_update(const exphil_optimizer *optimizer, xph_stream *stream, void *weights,
+                                   const void *gradients, const xph_given *given, const xph_control *control)
+{
+    const exphil_optimizer_config *config = &optimizer->config;
     xph_adam_args args = {
         .type = optimizer->type,
         .count = optimizer->weights,
@@ -175,17 +182,12 @@ exphil_status xph_optimizer_update(exphil_optimizer *optimizer, xph_stream *stre
         .m = optimizer->m,
         .v = optimizer->v,
         .ema = optimizer->average,
-        .rate = xph_schedule_rate(config, optimizer->updates),
         .beta1 = config->beta1,
         .beta2 = config->beta2,
         .epsilon = config->epsilon,
         .decay = config->decay,
-        .correction1 = 1.0 - xph_power(config->beta1, next),
-        .correction2 = 1.0 - xph_power(config->beta2, next),
-        .grad_scale = clipped ? config->clip_norm / norm : 1.0,
-        .ema_decay = average_decay(config, optimizer->updates),
+        .given = given,
+        .control = control,
     };
-    exphil_status status = optimizer->device->backend->run(stream, XPH_OP_ADAM, &args);
-    if (status >= 0) optimizer->updates = next;
-    return status;
+    return optimizer->device->backend->run(stream, XPH_OP_ADAM, &args);
 }

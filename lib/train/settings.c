@@ -101,6 +101,7 @@ static int64_t list_settings(const exphil_trainer *trainer, setting *to)
     to[count++] = (setting){"losses", HASH, losses_hash(trainer)};
     to[count++] = (setting){"accumulate", WHOLE, (uint64_t)trainer->accumulate};
     to[count++] = (setting){"fake_quantize", WHOLE | LATER, (uint64_t)trainer->fake_quantize};
+    to[count++] = (setting){"precision", WHOLE | LATER, (uint64_t)trainer->precision};
     to[count++] = (setting){"activations", WHOLE | LATER, (uint64_t)trainer->activations};
     /* making activations again changes nothing where they were kept as they are */
     bool same = trainer->activations == EXPHIL_TYPE_F32;

@@ -33,9 +33,11 @@ struct exphil_optimizer {
 
 exphil_optimizer *xph_optimizer_retain(exphil_optimizer *optimizer);
 void xph_optimizer_release(exphil_optimizer *optimizer);
-/* One AdamW update of weights with gradients of the given norm (clipping happens here). */
-exphil_status xph_optimizer_update(exphil_optimizer *optimizer, xph_stream *stream, void *weights, const void *gradients,
-                                   double norm);
+/* Numbers of update `number` (from 1). */
+xph_rates xph_optimizer_rates(const exphil_optimizer *optimizer, int64_t number);
+/* One AdamW update of weights on the device, with rates from given, clipping and verdict from control. */
+exphil_status xph_optimizer_update(const exphil_optimizer *optimizer, xph_stream *stream, void *weights,
+                                   const void *gradients, const xph_given *given, const xph_control *control);
 
 /* ---- trainer -------------------------------------------------------------------------------------------------- */
 
@@ -47,32 +49,65 @@ typedef struct xph_losses {
 exphil_status xph_losses_take(const exphil_spec *spec, const exphil_head_loss *given, xph_losses *losses,
                               exphil_error *error);
 
-/* Device copies of a batch and what the loss needs, for one shape. Shared by training and evaluation. */
+enum { XPH_FEED_INPUTS = 7, XPH_FEED_BLOCKS = 12 };
+
+/* One of the two places for a batch. */
+typedef struct xph_feed_turn {
+    void *own[XPH_FEED_INPUTS];         /* on the device: floats, mask, ids, past, actions, reset, given; all NULL where
+                                         * the device works in the host's memory */
+    xph_given *given;                   /* host, pinned */
+    xph_event *uploaded, *read;         /* the batch has left the host; the device has no more use for it */
+} xph_feed_turn;
+
+/* Batches on the device and what the loss needs, for one shape. Shared by training and evaluation. */
 typedef struct xph_feed {
     const exphil_model *model;
     xph_device *device;
     xph_net *net;
+    xph_stream *uploads;
     int64_t batch, time;
     const float *floats, *mask;         /* the batch as the device reads it: in own, or where it was given */
     const int32_t *ids, *past, *actions;
     const uint8_t *reset;
-    void *own[6];                       /* memory for that; NULL where the device works in the host's memory */
+    const xph_given *given;
+    xph_feed_turn turns[2];
+    int32_t turn;                       /* that is next to be filled, or is being worked on */
+    int32_t reserved;
     void *state[2], *dlogits;           /* state: in and out, swapped after every batch */
     double *sums, *rows_loss;
-    size_t bytes[11];                   /* of the device blocks above, in order */
+    size_t bytes[XPH_FEED_BLOCKS];      /* of the device blocks above, in order */
     size_t state_bytes;
 } xph_feed;
 
 exphil_status xph_feed_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t net_flags, xph_feed *feed,
                               exphil_error *error);
 void xph_feed_destroy(xph_feed *feed);
-/* Uploads the batch, or reads it where it is: it must stay until backward is done. Runs forward and loss; head_sums [heads] on the host afterwards. scale: see xph_loss_args; with
- * gradients wanted feed->dlogits is filled. Moves the carried state. */
+/* Begins to upload the batch, or has it read where it is: then it must stay until the work on it is done, else until
+ * xph_feed_uploaded returns. */
+exphil_status xph_feed_take(xph_feed *feed, const exphil_batch *batch, const xph_given *given);
+exphil_status xph_feed_uploaded(const xph_feed *feed);
+/* Forward and loss of the batch that was taken. With control (device) its head losses grow and feed->dlogits is filled. */
 exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *packed, const xph_losses *losses,
-                               const exphil_batch *batch, double scale, bool gradients, double *head_sums);
+                               xph_control *control);
+/* Takes a batch and waits for its losses: head_sums [heads]. Moves the carried state, as forward does. */
+exphil_status xph_feed_measure(xph_feed *feed, const void *weights, const void *packed, const xph_losses *losses,
+                               const exphil_batch *batch, double *head_sums);
 void xph_feed_io(const xph_feed *feed, xph_net_io *io);
-void xph_feed_swap(xph_feed *feed);
+/* The batch is done: the next one goes to the other place and finds the state that this one left. */
+exphil_status xph_feed_swap(xph_feed *feed);
 double xph_mask_sum(const exphil_batch *batch);
+
+/* An update that the device may still work on, and what the host knows of it. */
+typedef struct xph_pending {
+    xph_control *result;                /* host, pinned; valid after settled */
+    xph_event *settled;
+    int64_t frames, epoch;
+    double rate;
+    int32_t live, reserved;
+} xph_pending;
+
+/* Programs of an update, as bits: the first batch clears the gradient, the last is followed by the update itself. */
+enum { XPH_PART_FIRST = 1, XPH_PART_BATCH = 2, XPH_PART_LAST = 4, XPH_PARTS = 8 };
 
 struct exphil_trainer {
     exphil_context *context;
@@ -87,22 +122,39 @@ struct exphil_trainer {
     int64_t accumulate;
     int32_t fake_quantize;              /* 0, EXPHIL_TYPE_BF16 or EXPHIL_TYPE_I8 */
     int32_t activations, checkpoint_blocks; /* EXPHIL_TYPE_F32 or BF16; 0: all activations are kept */
+    int32_t precision;
+    double loss_scale;                  /* the first */
     xph_feed feed;                      /* feed.net NULL until the shape is known */
     void *weights, *packed, *gradients, *norm_scratch;
     void *rounded;                      /* with fake_quantize: the weights that forward and backward see; else NULL */
     void *kept;                         /* carried state before an update of several batches; NULL for one */
     size_t arena_bytes, packed_bytes, norm_scratch_bytes;
-    double *norm_out;                   /* device: norm */
-    int64_t *bad_out;                   /* device: first bad element */
+    xph_control *control;               /* device */
+    xph_graph *recorded[2][XPH_PARTS];  /* by the feed's turn and the program; NULL: not yet */
+    xph_pending pending[2];             /* in turns: the device may be one update behind */
+    int32_t pending_turn;               /* of the next update */
+    int32_t ahead;                      /* updates that the host may be ahead: 0 or 1 */
+    exphil_error late;                  /* what an update came to that nobody waited for; status OK: nothing */
     int64_t frames, skipped;
+    exphil_metrics metrics;             /* of the last update whose result is known */
     int64_t epoch, index;               /* of the batch that comes next */
     uint64_t base_updates, base_frames; /* training that the model had seen before */
 };
 
+/* Tells the device where the optimizer stands: after creation and resume. good: updates since the loss scale changed. */
+exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int64_t good, exphil_error *error);
+/* Runs a program (XPH_PART_...) on the batch that was taken, recorded where the device can. */
+exphil_status xph_trainer_run(exphil_trainer *trainer, uint32_t parts);
+void xph_trainer_forget(exphil_trainer *trainer); /* all recordings */
+/* Waits for all updates under way and counts them; what went wrong with them waits in late. */
+exphil_status xph_trainer_settle(exphil_trainer *trainer, exphil_error *error);
+/* Counts one update that is under way: EXPHIL_E_NUMERIC when the device refused it. */
+exphil_status xph_pending_settle(exphil_trainer *trainer, xph_pending *pending, exphil_error *error);
+exphil_status xph_pending_create(exphil_trainer *trainer, exphil_error *error);
+void xph_pending_destroy(exphil_trainer *trainer);
 /* Makes the feed on the first call; later ones must ask for the same shape. drop makes it as if never called. */
-/* Replaces the gradients by their mean over the ranks of the communicator, if there is one. refused: this rank's numbers are
- * not finite. */
-exphil_status xph_comm_average(exphil_trainer *trainer, bool refused, exphil_error *error);
+/* With a communicator: replaces the gradients by their mean over its ranks, then runs the update. */
+exphil_status xph_comm_average(exphil_trainer *trainer, exphil_error *error);
 exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t time, exphil_error *error);
 void xph_trainer_drop_shape(exphil_trainer *trainer);
 /* What forward and backward see of the weights; refresh makes it, and its packed form, from weights that have changed. */

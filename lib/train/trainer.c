@@ -6,7 +6,10 @@
 
 void xph_trainer_drop_shape(exphil_trainer *trainer)
 {
-    if (trainer->kept) trainer->device->backend->free(trainer->device, trainer->kept, trainer->feed.bytes[6]);
+    if (trainer->feed.net) trainer->device->backend->stream_wait(xph_net_stream(trainer->feed.net));
+    xph_trainer_forget(trainer);
+    if (trainer->kept)
+        trainer->device->backend->free(trainer->device, trainer->kept, trainer->feed.state_bytes);
     trainer->kept = NULL;
     xph_feed_destroy(&trainer->feed);
 }
@@ -22,8 +25,8 @@ static void free_trainer(exphil_trainer *trainer)
     if (trainer->packed) backend->free(trainer->device, trainer->packed, trainer->packed_bytes);
     if (trainer->norm_scratch)
         backend->free(trainer->device, trainer->norm_scratch, trainer->norm_scratch_bytes);
-    if (trainer->norm_out) backend->free(trainer->device, trainer->norm_out, sizeof *trainer->norm_out);
-    if (trainer->bad_out) backend->free(trainer->device, trainer->bad_out, sizeof *trainer->bad_out);
+    if (trainer->control) backend->free(trainer->device, trainer->control, sizeof *trainer->control);
+    xph_pending_destroy(trainer);
     if (trainer->shared) xph_free(context, trainer->shared, trainer->arena_bytes);
     if (trainer->prefetcher) xph_prefetcher_release(trainer->prefetcher);
     if (trainer->optimizer) {
@@ -96,9 +99,26 @@ static exphil_status check_config(const exphil_trainer_config *config, exphil_er
         config->fake_quantize != EXPHIL_TYPE_I8)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
                         "trainer config: fake_quantize must be 0, EXPHIL_TYPE_BF16 or EXPHIL_TYPE_I8");
-    if (config->precision)
+    return EXPHIL_OK;
+}
+
+static exphil_status check_precision(const exphil_model *model, const exphil_trainer_config *config,
+                                     exphil_error *error)
+{
+    const xph_backend *backend = xph_context_backend(xph_model_context(model))->backend;
+    const int32_t precision = config->precision;
+    if (precision < EXPHIL_PRECISION_F32 || precision > EXPHIL_PRECISION_F16)
+        return xph_fail(error, EXPHIL_E_INVALID, "trainer config: precision is %d, not EXPHIL_PRECISION_...",
+                        precision);
+    if (!(backend->precisions >> precision & 1u))
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "trainer config: device %s does not have precision %d",
+                        backend->name, precision);
+    if (precision && xph_model_shape_of(model)->type != XPH_F32)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
-                        "trainer config: precision has no other value than 0 in this release");
+                        "trainer config: a model of doubles has no other precision than 0");
+    if (!(config->loss_scale == 0.0 || (config->loss_scale >= 1.0 && config->loss_scale <= 0x1p24)))
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "trainer config: loss_scale must be 0 or lie in 1..16777216");
     return EXPHIL_OK;
 }
 
@@ -170,10 +190,10 @@ static exphil_status allocate(exphil_trainer *trainer, exphil_error *error)
         trainer->shared = xph_alloc(trainer->context, trainer->arena_bytes);
         if (!trainer->shared) return xph_no_memory(trainer->arena_bytes, error);
     }
-    XPH_TRY(device_block(trainer, sizeof(double), &block, error));
-    trainer->norm_out = block;
-    XPH_TRY(device_block(trainer, sizeof(int64_t), &block, error));
-    trainer->bad_out = block;
+    XPH_TRY(device_block(trainer, sizeof *trainer->control, &block, error));
+    trainer->control = block;
+    XPH_TRY(xph_pending_create(trainer, error));
+    XPH_TRY(xph_control_begin(trainer, trainer->loss_scale, 0, error));
     return copy_weights(trainer, error);
 }
 
@@ -199,11 +219,12 @@ exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t 
                         (long long)trainer->feed.time);
     }
     uint32_t flags = XPH_NET_TRAIN | XPH_NET_CHECKPOINT(trainer->checkpoint_blocks);
+    flags |= XPH_NET_PRECISION(trainer->precision);
     if (trainer->activations == EXPHIL_TYPE_BF16) flags |= XPH_NET_BF16;
     XPH_TRY(xph_feed_create(trainer->model, batch, time, flags, &trainer->feed, error));
     exphil_status status = EXPHIL_OK;
     if (trainer->accumulate > 1 && trainer->feed.state_bytes)
-        status = device_block(trainer, trainer->feed.bytes[6], &trainer->kept, error);
+        status = device_block(trainer, trainer->feed.state_bytes, &trainer->kept, error);
     if (status >= 0) {
         status = xph_trainer_refresh(trainer);
         if (status < 0) xph_fail(error, status, "trainer: the device could not pack the weights");
@@ -249,6 +270,7 @@ static exphil_status trainer_create_checked(const exphil_model *model, exphil_op
     exphil_trainer_config known = EXPHIL_TRAINER_CONFIG_INIT;
     XPH_TRY(xph_config_take(&known, sizeof known, config, sizeof known, "exphil_trainer_config", error));
     XPH_TRY(check_config(&known, error));
+    XPH_TRY(check_precision(model, &known, error));
     XPH_TRY(check_model(model, &known, error));
     XPH_TRY(check_optimizer(model, optimizer, error));
     if (prefetcher) XPH_TRY(check_data(model, prefetcher, error));
@@ -258,6 +280,11 @@ static exphil_status trainer_create_checked(const exphil_model *model, exphil_op
     made->device = xph_context_backend(context);
     made->accumulate = known.accumulate ? known.accumulate : 1;
     made->activations = known.activations;
+    made->precision = known.precision;
+    made->loss_scale = known.precision != EXPHIL_PRECISION_F16 ? 1.0
+                       : known.loss_scale > 0.0                ? known.loss_scale
+                                                               : 65536.0;
+    made->late = (exphil_error)EXPHIL_ERROR_INIT;
     made->fake_quantize = known.fake_quantize;
     made->checkpoint_blocks =
         known.checkpoint_blocks < CHECKPOINT_MOST ? known.checkpoint_blocks : CHECKPOINT_MOST;
@@ -297,9 +324,11 @@ exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which,
     xph_busy *busy = &((exphil_trainer *)(uintptr_t)trainer)->busy;
     if (!xph_busy_enter(busy)) return xph_busy_error("trainer", error);
     const void *weights = which == EXPHIL_WEIGHTS ? trainer->weights : trainer->optimizer->average;
-    exphil_status status = xph_model_with_weights(
-        trainer->model, weights, trainer->base_updates + (uint64_t)trainer->optimizer->updates,
-        trainer->base_frames + (uint64_t)trainer->frames, model, error);
+    exphil_status status = xph_trainer_settle((exphil_trainer *)(uintptr_t)trainer, error);
+    if (status >= 0)
+        status = xph_model_with_weights(trainer->model, weights,
+                                        trainer->base_updates + (uint64_t)trainer->optimizer->updates,
+                                        trainer->base_frames + (uint64_t)trainer->frames, model, error);
     xph_busy_leave(busy);
     return status;
 }

@@ -3,7 +3,6 @@
 
 /* What one update gathers over its batches. */
 typedef struct gathered {
-    double loss, head[EXPHIL_HEADS_MAX];
     int64_t frames, epoch, waited_ns;
     int64_t taken, first_epoch, first_index; /* batches from the prefetcher, and which was the first */
 } gathered;
@@ -56,115 +55,76 @@ static exphil_status check_values(const exphil_trainer *trainer, const exphil_ba
     return EXPHIL_OK;
 }
 
-/* Forward and backward of one batch; its share of the objective is added to sum. */
-static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batch, int64_t parts,
-                               gathered *sum, exphil_error *error)
+static xph_given given_of(const exphil_trainer *trainer, const exphil_batch *batch, int64_t parts)
 {
-    const xph_model_shape *shape = xph_model_shape_of(trainer->model);
-    double weight = xph_mask_sum(batch), head[EXPHIL_HEADS_MAX] = {0};
-    double scale = weight > 0.0 ? 1.0 / (weight * (double)parts) : 0.0;
-    exphil_status status = xph_feed_forward(&trainer->feed, xph_trainer_seen(trainer), trainer->packed,
-                                            &trainer->losses, batch, scale, true, head);
-    if (status < 0) return xph_fail(error, status, "trainer: the device failed in the forward pass");
-    for (int64_t i = 0; i < shape->heads; i++) {
-        sum->head[i] += head[i] * scale;
-        sum->loss += head[i] * scale * trainer->losses.head[i].weight;
-    }
-    xph_net_io io;
-    xph_feed_io(&trainer->feed, &io);
-    status = xph_net_backward(trainer->feed.net, xph_trainer_seen(trainer), trainer->packed, &io,
-                              trainer->feed.dlogits, trainer->gradients);
-    if (status < 0) return xph_fail(error, status, "trainer: the device failed in the backward pass");
-    xph_feed_swap(&trainer->feed);
+    const exphil_optimizer *optimizer = trainer->optimizer;
+    int64_t number = optimizer->updates + 1;
+    for (int i = 0; i < 2; i++) number += trainer->pending[i].live;
+    double weight = xph_mask_sum(batch);
+    return (xph_given){.update = number,
+                       .scale = weight > 0.0 ? 1.0 / (weight * (double)parts) : 0.0,
+                       .rates = {xph_optimizer_rates(optimizer, number),
+                                 xph_optimizer_rates(optimizer, number > 1 ? number - 1 : 1)}};
+}
+
+/* Forward and backward of batch `part` of so many, and after the last one the update, if no other rank is waited for. */
+static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batch, int64_t part,
+                               int64_t parts, gathered *sum, exphil_error *error)
+{
+    bool finishes = part + 1 == parts && !trainer->communicator.all_reduce;
+    uint32_t program = XPH_PART_BATCH | (part ? 0 : XPH_PART_FIRST) | (finishes ? XPH_PART_LAST : 0);
+    const xph_given given = given_of(trainer, batch, parts);
+    exphil_status status = xph_feed_take(&trainer->feed, batch, &given);
+    if (status < 0) return xph_fail(error, status, "trainer: the device failed to take a batch");
+    status = xph_trainer_run(trainer, program);
+    if (status >= 0) status = xph_feed_swap(&trainer->feed);
+    if (status < 0) return xph_fail(error, status, "trainer: the device failed in a batch");
     for (int64_t row = 0; row < batch->batch * batch->time; row++) sum->frames += batch->mask[row] > 0.0f;
     sum->epoch = batch->epoch;
     return EXPHIL_OK;
 }
 
-static exphil_status measure(exphil_trainer *trainer, const void *x, int64_t count, double *norm,
-                             int64_t *bad)
+/* The numbers of this update are on their way to the host. */
+static exphil_status send_result(exphil_trainer *trainer, const gathered *sum, exphil_error *error)
 {
     const xph_backend *backend = trainer->device->backend;
     xph_stream *stream = xph_net_stream(trainer->feed.net);
-    xph_norm2_args args = {.type = xph_model_shape_of(trainer->model)->type,
-                           .count = count,
-                           .x = x,
-                           .norm = trainer->norm_out,
-                           .first_bad = trainer->bad_out,
-                           .scratch = trainer->norm_scratch};
-    XPH_TRY(backend->run(stream, XPH_OP_NORM2, &args));
-    XPH_TRY(backend->download(stream, norm, trainer->norm_out, sizeof *norm));
-    XPH_TRY(backend->download(stream, bad, trainer->bad_out, sizeof *bad));
-    return backend->stream_wait(stream);
-}
-
-/* After numbers went wrong the carried state may hold them: all lanes start again from zero. */
-static exphil_status refuse(exphil_trainer *trainer)
-{
-    trainer->skipped++;
-    return trainer->device->backend->zero(xph_net_stream(trainer->feed.net), trainer->feed.state[0],
-                                          trainer->feed.bytes[6]);
-}
-
-static exphil_status check_gradients(exphil_trainer *trainer, const gathered *sum, double *norm,
-                                     exphil_error *error)
-{
-    /* 1e18: beyond it the square of a gradient leaves the range of a float in the second moment. */
-    const double largest = trainer->optimizer->type == XPH_F32 ? 1e18 : 1e150;
-    int64_t bad = -1;
-    exphil_status status = measure(trainer, trainer->gradients, trainer->optimizer->weights, norm, &bad);
-    if (status < 0) return xph_fail(error, status, "trainer: the device failed to measure the gradient");
-    double clip = trainer->optimizer->config.clip_norm;
-    bool loss_bad = !xph_finite(sum->loss), large = *norm > largest && clip <= 0.0;
-    if (bad < 0 && !loss_bad && !large) return EXPHIL_OK;
-    XPH_TRY(refuse(trainer));
-    int64_t tensor = bad < 0 ? -1 : xph_model_param_at(trainer->model, bad);
-    if (tensor >= 0) {
-        const xph_param *param = xph_model_param(trainer->model, tensor);
-        return xph_fail(error, EXPHIL_E_NUMERIC,
-                        "update %lld refused: gradient of %s is not finite at element %lld%s",
-                        (long long)trainer->optimizer->updates + 1, param->name,
-                        (long long)(bad - param->offset), loss_bad ? ", nor is the loss" : "");
-    }
-    return xph_fail(error, EXPHIL_E_NUMERIC, "update %lld refused: %s",
-                    (long long)trainer->optimizer->updates + 1,
-                    loss_bad ? "the loss is not finite" : "the gradient is too large to square");
-}
-
-static exphil_status finish(exphil_trainer *trainer, const gathered *sum, double *norm, exphil_error *error)
-{
-    XPH_TRY(check_gradients(trainer, sum, norm, error));
-    exphil_status status = xph_optimizer_update(trainer->optimizer, xph_net_stream(trainer->feed.net),
-                                                trainer->weights, trainer->gradients, *norm);
-    if (status >= 0) status = xph_trainer_refresh(trainer);
+    xph_pending *pending = &trainer->pending[trainer->pending_turn];
+    int64_t number = trainer->optimizer->updates + trainer->pending[!trainer->pending_turn].live;
+    pending->frames = sum->frames;
+    pending->epoch = sum->epoch;
+    pending->rate = xph_schedule_rate(&trainer->optimizer->config, number);
+    exphil_status status =
+        backend->download(stream, pending->result, trainer->control, sizeof *pending->result);
+    if (status >= 0) status = backend->event_mark(pending->settled, stream);
     if (status < 0) return xph_fail(error, status, "trainer: the device failed in the update");
-    trainer->frames += sum->frames;
+    pending->live = 1;
+    trainer->pending_turn = !trainer->pending_turn;
     return EXPHIL_OK;
 }
 
-static exphil_status give_metrics(const exphil_trainer *trainer, const gathered *sum, double norm,
-                                  int64_t began, double rate, exphil_metrics *metrics, exphil_error *error)
+static exphil_status give_metrics(const exphil_trainer *trainer, const gathered *sum, int64_t began,
+                                  exphil_metrics *metrics, exphil_error *error)
 {
     if (!metrics) return EXPHIL_OK;
-    exphil_metrics known = EXPHIL_METRICS_INIT;
-    known.update = trainer->optimizer->updates;
-    known.epoch = sum->epoch;
-    known.frames = trainer->frames;
-    known.loss = sum->loss;
-    memcpy(known.head_loss, sum->head, sizeof known.head_loss);
-    known.gradient_norm = norm;
-    known.rate = rate;
-    known.loss_scale = 1.0;
+    exphil_metrics known = trainer->metrics;
     known.time_ns = xph_clock_ns() - began;
     known.waited_ns = sum->waited_ns;
-    known.skipped = trainer->skipped;
     return xph_config_give(metrics, &known, sizeof known, sizeof known, "exphil_metrics", error);
+}
+
+/* Taking the next batch frees the place of the last one. */
+static exphil_status uploaded(const exphil_trainer *trainer, exphil_error *error)
+{
+    exphil_status status = xph_feed_uploaded(&trainer->feed);
+    return status < 0 ? xph_fail(error, status, "trainer: the device failed to take a batch") : EXPHIL_OK;
 }
 
 /* The next batch; the end of an epoch leads on to the next one. */
 static exphil_status next_batch(exphil_trainer *trainer, exphil_batch *batch, gathered *sum,
                                 exphil_error *error)
 {
+    XPH_TRY(uploaded(trainer, error));
     int64_t began = xph_clock_ns();
     exphil_status status = exphil_prefetcher_next(trainer->prefetcher, batch, error);
     if (status == EXPHIL_END) status = exphil_prefetcher_next(trainer->prefetcher, batch, error);
@@ -180,37 +140,40 @@ static exphil_status next_batch(exphil_trainer *trainer, exphil_batch *batch, ga
     return EXPHIL_OK;
 }
 
+static exphil_status keep_state(const exphil_trainer *trainer, exphil_error *error)
+{
+    if (!trainer->kept) return EXPHIL_OK;
+    exphil_status status = trainer->device->backend->copy(xph_net_stream(trainer->feed.net), trainer->kept,
+                                                          trainer->feed.state[0], trainer->feed.state_bytes);
+    return status < 0 ? xph_fail(error, status, "trainer: the device could not keep its state") : EXPHIL_OK;
+}
+
 static exphil_status gather(exphil_trainer *trainer, const exphil_batch *given, gathered *sum,
                             exphil_error *error)
 {
     int64_t parts = given ? 1 : trainer->accumulate;
-    const xph_backend *backend = trainer->device->backend;
-    xph_stream *stream = xph_net_stream(trainer->feed.net);
-    exphil_status status = backend->zero(stream, trainer->gradients, trainer->arena_bytes);
-    if (status >= 0 && trainer->kept)
-        status = backend->copy(stream, trainer->kept, trainer->feed.state[0], trainer->feed.bytes[6]);
-    if (status < 0) return xph_fail(error, status, "trainer: the device could not clear the gradient");
+    XPH_TRY(keep_state(trainer, error));
     for (int64_t part = 0; part < parts; part++) {
         exphil_batch batch = EXPHIL_BATCH_INIT;
         if (given)
             batch = *given;
         else
             XPH_TRY(next_batch(trainer, &batch, sum, error));
-        XPH_TRY(run_batch(trainer, &batch, parts, sum, error));
+        XPH_TRY(run_batch(trainer, &batch, part, parts, sum, error));
     }
-    return EXPHIL_OK;
+    return given ? uploaded(trainer, error) : EXPHIL_OK;
 }
 
 /* An update that ended early (cancelled between two batches, or the communicator failed) takes its batches again. */
 static void give_back(exphil_trainer *trainer, const gathered *sum)
 {
-    if (sum->taken == 0) return;
+    if (sum->taken == 0 || uploaded(trainer, NULL) < 0) return;
     if (exphil_prefetcher_seek(trainer->prefetcher, sum->first_epoch, sum->first_index, NULL) < 0) return;
     trainer->epoch = sum->first_epoch;
     trainer->index = sum->first_index;
     if (trainer->kept)
         (void)trainer->device->backend->copy(xph_net_stream(trainer->feed.net), trainer->feed.state[0],
-                                             trainer->kept, trainer->feed.bytes[6]);
+                                             trainer->kept, trainer->feed.state_bytes);
 }
 
 /* Refused before anything is done, so that a bad output costs no update. */
@@ -227,18 +190,27 @@ static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, 
 {
     int64_t began = xph_clock_ns();
     gathered sum = {0};
-    double norm = 0.0, rate = xph_schedule_rate(&trainer->optimizer->config, trainer->optimizer->updates);
     XPH_TRY(check_metrics(metrics, error));
     if (xph_cancelled(trainer->context))
         return xph_fail(error, EXPHIL_E_CANCELLED, "update cancelled by the host");
+    if (trainer->late.status < 0) {
+        exphil_error late = trainer->late;
+        trainer->late = (exphil_error)EXPHIL_ERROR_INIT;
+        return xph_fail(error, late.status, "%s", late.message);
+    }
     exphil_status status = gather(trainer, given, &sum, error);
-    if (status >= 0) status = xph_comm_average(trainer, !xph_finite(sum.loss), error);
+    if (status >= 0) status = xph_comm_average(trainer, error);
     if (status < 0) {
         give_back(trainer, &sum);
         return status;
     }
-    XPH_TRY(finish(trainer, &sum, &norm, error));
-    return give_metrics(trainer, &sum, norm, began, rate, metrics, error);
+    XPH_TRY(send_result(trainer, &sum, error));
+    /* The first update is waited for, so that there are numbers to give. */
+    bool waits = !trainer->ahead || trainer->metrics.update == 0;
+    status = xph_pending_settle(trainer, &trainer->pending[trainer->pending_turn], error);
+    if (status >= 0 && waits)
+        status = xph_pending_settle(trainer, &trainer->pending[!trainer->pending_turn], error);
+    return status < 0 ? status : give_metrics(trainer, &sum, began, metrics, error);
 }
 
 static exphil_status enter(exphil_trainer *trainer, exphil_error *error)

@@ -577,8 +577,13 @@ static void null_training(void **state)
     BAD(INVALID, "rank 1 of 1", exphil_trainer_create(m, own, NULL, &config, OUT(exphil_trainer *), &e));
     config.communicator = NULL;
     config.precision = 9;
+    BAD(INVALID, "precision", exphil_trainer_create(m, own, NULL, &config, OUT(exphil_trainer *), &e));
+    config.precision = EXPHIL_PRECISION_TF32; /* the CPU has none but floats */
     BAD(UNSUPPORTED, "precision", exphil_trainer_create(m, own, NULL, &config, OUT(exphil_trainer *), &e));
     config.precision = 0;
+    config.loss_scale = 0.5;
+    BAD(INVALID, "loss_scale", exphil_trainer_create(m, own, NULL, &config, OUT(exphil_trainer *), &e));
+    config.loss_scale = 0.0;
     config.activations = 77;
     BAD(UNSUPPORTED, "activations", exphil_trainer_create(m, own, NULL, &config, OUT(exphil_trainer *), &e));
     config.activations = 0;

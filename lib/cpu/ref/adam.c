@@ -53,7 +53,7 @@ typedef struct rates {
 
 static xph_rates live(const xph_adam_args *a)
 {
-    if (a->control) return a->control->rates[xph_control_rates(a->control)];
+    if (a->given) return xph_live_rates(a->given, a->control);
     return (xph_rates){a->rate, a->correction1, a->correction2, a->ema_decay};
 }
 
@@ -64,7 +64,7 @@ static rates rates_of(const xph_adam_args *a)
                    (real)a->beta2,
                    (real)(1.0 - a->beta1),
                    (real)(1.0 - a->beta2),
-                   (real)(a->control ? a->control->grad_scale : a->grad_scale),
+                   (real)(a->given ? a->control->grad_scale : a->grad_scale),
                    (real)(1.0 / r.correction1),
                    (real)(1.0 / r.correction2),
                    (real)a->epsilon,
@@ -128,7 +128,7 @@ static void adam_run(const void *args, int64_t begin, int64_t end)
 {
     const xph_adam_args *a = args;
     int64_t from = begin * ITEM, to = int_min(a->count, end * ITEM);
-    if (a->control && a->control->verdict != XPH_UPDATE_DONE) return;
+    if (a->given && a->control->verdict != XPH_UPDATE_DONE) return;
     for (; from < to; from += ITEM) {
         int64_t stop = int_min(to, from + ITEM), middle = int_min(stop, int_max(from, a->decay_count));
         adam_range(a, from, middle, (real)a->decay);

@@ -204,7 +204,7 @@ static void categorical(job *j)
 
 static double scale_of(const xph_loss_args *args)
 {
-    return args->control ? args->control->scale * args->control->loss_scale : args->scale;
+    return args->given ? args->given->scale * args->control->loss_scale : args->scale;
 }
 
 /* Head h of the rows from `row` on, of which `rows` are there; the others are the last one again. */
@@ -263,11 +263,10 @@ static double sum_rows(const double *losses, int64_t rows, int64_t stride)
 static void sums_run(const void *given, int64_t begin, int64_t end)
 {
     const xph_loss_args *args = given;
-    xph_control *control = args->control;
     for (int64_t h = begin; h < end; h++) {
         double sum = sum_rows(args->rows_loss + h, args->rows, args->heads);
         args->sums[h] = sum;
-        if (control) control->head[h] += sum * control->scale;
+        if (args->given) args->control->head[h] += sum * args->given->scale;
     }
 }
 

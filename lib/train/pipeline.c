@@ -1,0 +1,224 @@
+/* The part of an update that is the device's: programs of work that are recorded where the device can, what an update
+ * finds out (lib/settle.h), and when the host learns of it. A device with memory of its own may be one update behind the
+ * host: it is given the next one before the result of the last is looked at. */
+#include "train/train.h"
+
+/* 1e18: beyond it the square of a gradient leaves the range of a float in the second moment. */
+#define LARGEST_F32 1e18
+#define LARGEST_F64 1e150
+/* Dynamic loss scaling of float16 (Micikevicius et al. 2018): doubled after so many good updates, halved by overflow. */
+enum { GROWTH = 2000 };
+#define LOSS_SCALE_LEAST 1.0
+#define LOSS_SCALE_MOST  0x1p24
+
+static xph_stream *stream_of(const exphil_trainer *trainer)
+{
+    return xph_net_stream(trainer->feed.net);
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+static exphil_status run_first(exphil_trainer *trainer)
+{
+    const xph_backend *backend = trainer->device->backend;
+    XPH_TRY(backend->zero(stream_of(trainer), trainer->gradients, trainer->arena_bytes));
+    return backend->zero(stream_of(trainer), trainer->control->head, sizeof trainer->control->head);
+}
+
+static exphil_status run_batch(exphil_trainer *trainer)
+{
+    xph_feed *feed = &trainer->feed;
+    xph_net_io io;
+    XPH_TRY(xph_feed_forward(feed, xph_trainer_seen(trainer), trainer->packed, &trainer->losses,
+                             trainer->control));
+    xph_feed_io(feed, &io);
+    return xph_net_backward(feed->net, xph_trainer_seen(trainer), trainer->packed, &io, feed->dlogits,
+                            trainer->gradients);
+}
+
+static exphil_status run_settle(const exphil_trainer *trainer)
+{
+    const exphil_optimizer *optimizer = trainer->optimizer;
+    bool scaled = trainer->precision == EXPHIL_PRECISION_F16;
+    xph_norm2_args norm = {.type = optimizer->type,
+                           .count = optimizer->weights,
+                           .x = trainer->gradients,
+                           .norm = &trainer->control->norm,
+                           .first_bad = &trainer->control->first_bad,
+                           .scratch = trainer->norm_scratch};
+    xph_settle_args settle = {.type = optimizer->type,
+                              .heads = (int32_t)xph_model_shape_of(trainer->model)->heads,
+                              .control = trainer->control,
+                              .clip = optimizer->config.clip_norm > 0.0 ? optimizer->config.clip_norm : 0.0,
+                              .largest = optimizer->type == XPH_F32 ? LARGEST_F32 : LARGEST_F64,
+                              .loss_scale_least = LOSS_SCALE_LEAST,
+                              .loss_scale_most = LOSS_SCALE_MOST,
+                              .growth = scaled ? GROWTH : 0};
+    XPH_TRY(trainer->device->backend->run(stream_of(trainer), XPH_OP_NORM2, &norm));
+    return trainer->device->backend->run(stream_of(trainer), XPH_OP_SETTLE, &settle);
+}
+
+/* After numbers went wrong the carried state may hold them: all lanes start again from zero. With a batch in the same
+ * program the state that it leaves is not yet swapped. */
+static exphil_status run_last(exphil_trainer *trainer, bool swapped)
+{
+    const xph_model_shape *shape = xph_model_shape_of(trainer->model);
+    XPH_TRY(run_settle(trainer));
+    XPH_TRY(xph_optimizer_update(trainer->optimizer, stream_of(trainer), trainer->weights, trainer->gradients,
+                                 trainer->feed.given, trainer->control));
+    xph_clear_args clear = {.type = shape->type,
+                            .count = trainer->feed.batch * shape->state,
+                            .control = trainer->control,
+                            .x = trainer->feed.state[swapped ? 0 : 1]};
+    XPH_TRY(trainer->device->backend->run(stream_of(trainer), XPH_OP_CLEAR, &clear));
+    return xph_trainer_refresh(trainer);
+}
+
+static exphil_status run_parts(exphil_trainer *trainer, uint32_t parts)
+{
+    if (parts & XPH_PART_FIRST) XPH_TRY(run_first(trainer));
+    if (parts & XPH_PART_BATCH) XPH_TRY(run_batch(trainer));
+    return parts & XPH_PART_LAST ? run_last(trainer, !(parts & XPH_PART_BATCH)) : EXPHIL_OK;
+}
+
+/* Addresses in a program depend on the feed's turn alone. */
+exphil_status xph_trainer_run(exphil_trainer *trainer, uint32_t parts)
+{
+    const xph_backend *backend = trainer->device->backend;
+    if (!backend->record_begin) return run_parts(trainer, parts);
+    xph_graph **graph = &trainer->recorded[trainer->feed.turn][parts];
+    if (!*graph) {
+        XPH_TRY(backend->record_begin(stream_of(trainer)));
+        exphil_status status = run_parts(trainer, parts),
+                      ended = backend->record_end(stream_of(trainer), graph);
+        XPH_TRY(status);
+        XPH_TRY(ended);
+    }
+    return backend->replay(stream_of(trainer), *graph);
+}
+
+void xph_trainer_forget(exphil_trainer *trainer)
+{
+    for (int turn = 0; turn < 2; turn++)
+        for (int parts = 0; parts < XPH_PARTS; parts++) {
+            xph_graph *graph = trainer->recorded[turn][parts];
+            if (graph) trainer->device->backend->graph_destroy(graph);
+            trainer->recorded[turn][parts] = NULL;
+        }
+}
+
+/* ---- control ------------------------------------------------------------------------------------------------------ */
+
+exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int64_t good, exphil_error *error)
+{
+    const xph_backend *backend = trainer->device->backend;
+    const xph_control control = {
+        .done = trainer->optimizer->updates, .good = good, .loss_scale = loss_scale, .first_bad = -1};
+    xph_stream *stream;
+    exphil_status status = backend->stream_create(trainer->device, 0, &stream);
+    if (status >= 0) {
+        status = backend->upload(stream, trainer->control, &control, sizeof control);
+        if (status >= 0) status = backend->stream_wait(stream);
+        backend->stream_destroy(stream);
+    }
+    *trainer->pending[0].result = *trainer->pending[1].result = control;
+    return status < 0 ? xph_fail(error, status, "trainer: the device could not take its control block")
+                      : EXPHIL_OK;
+}
+
+/* ---- results ------------------------------------------------------------------------------------------------------ */
+
+exphil_status xph_pending_create(exphil_trainer *trainer, exphil_error *error)
+{
+    const xph_backend *backend = trainer->device->backend;
+    trainer->ahead = backend->host_memory ? 0 : 1;
+    for (int i = 0; i < 2; i++) {
+        void *result = NULL;
+        if (backend->host_alloc(trainer->device, sizeof(xph_control), &result) < 0)
+            return xph_no_memory(sizeof(xph_control), error);
+        trainer->pending[i].result = result;
+        exphil_status status = backend->event_create(trainer->device, &trainer->pending[i].settled);
+        if (status < 0) return xph_fail(error, status, "trainer: the device made no event");
+    }
+    return EXPHIL_OK;
+}
+
+void xph_pending_destroy(exphil_trainer *trainer)
+{
+    const xph_backend *backend = trainer->device->backend;
+    for (int i = 0; i < 2; i++) {
+        xph_pending *pending = &trainer->pending[i];
+        if (pending->live) backend->event_wait(pending->settled);
+        if (pending->settled) backend->event_destroy(pending->settled);
+        if (pending->result) backend->host_free(trainer->device, pending->result, sizeof(xph_control));
+        *pending = (xph_pending){.live = 0};
+    }
+}
+
+static exphil_status refused(const exphil_trainer *trainer, const xph_control *result, bool loss_bad,
+                             exphil_error *error)
+{
+    int64_t bad = result->first_bad, tensor = bad < 0 ? -1 : xph_model_param_at(trainer->model, bad);
+    long long number = (long long)trainer->optimizer->updates + 1;
+    if (tensor >= 0) {
+        const xph_param *param = xph_model_param(trainer->model, tensor);
+        return xph_fail(error, EXPHIL_E_NUMERIC,
+                        "update %lld refused: gradient of %s is not finite at element %lld%s", number,
+                        param->name, (long long)(bad - param->offset), loss_bad ? ", nor is the loss" : "");
+    }
+    return xph_fail(error, EXPHIL_E_NUMERIC, "update %lld refused: %s", number,
+                    loss_bad ? "the loss is not finite" : "the gradient is too large to square");
+}
+
+static void note_metrics(exphil_trainer *trainer, const xph_pending *pending)
+{
+    const xph_control *result = pending->result;
+    exphil_metrics *known = &trainer->metrics;
+    *known = (exphil_metrics)EXPHIL_METRICS_INIT;
+    known->update = trainer->optimizer->updates;
+    known->epoch = pending->epoch;
+    known->frames = trainer->frames;
+    for (int64_t i = 0; i < xph_model_shape_of(trainer->model)->heads; i++) {
+        known->head_loss[i] = result->head[i];
+        known->loss += result->head[i] * trainer->losses.head[i].weight;
+    }
+    known->gradient_norm = result->norm;
+    known->rate = pending->rate;
+    known->loss_scale = result->loss_scale;
+    known->skipped = trainer->skipped;
+}
+
+exphil_status xph_pending_settle(exphil_trainer *trainer, xph_pending *pending, exphil_error *error)
+{
+    const xph_control *result = pending->result;
+    bool loss_bad = false;
+    if (!pending->live) return EXPHIL_OK;
+    pending->live = 0;
+    exphil_status status = trainer->device->backend->event_wait(pending->settled);
+    if (status < 0) return xph_fail(error, status, "trainer: the device failed in an update");
+    for (int64_t i = 0; i < xph_model_shape_of(trainer->model)->heads; i++)
+        loss_bad |= !xph_finite(result->head[i]);
+    if (result->verdict == XPH_UPDATE_DONE) {
+        trainer->optimizer->updates = result->done;
+        trainer->frames += pending->frames;
+    } else {
+        trainer->skipped++;
+    }
+    note_metrics(trainer, pending);
+    if (result->verdict == XPH_UPDATE_DONE || result->verdict == XPH_UPDATE_OVERFLOW) return EXPHIL_OK;
+    return refused(trainer, result, loss_bad, error);
+}
+
+exphil_status xph_trainer_settle(exphil_trainer *trainer, exphil_error *error)
+{
+    for (int i = 0; i < 2; i++) {
+        exphil_error why = EXPHIL_ERROR_INIT;
+        exphil_status status =
+            xph_pending_settle(trainer, &trainer->pending[(trainer->pending_turn + i) % 2], &why);
+        if (status == EXPHIL_E_NUMERIC)
+            trainer->late = why;
+        else if (status < 0)
+            return xph_fail(error, status, "%s", why.message);
+    }
+    return EXPHIL_OK;
+}
