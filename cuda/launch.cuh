@@ -27,7 +27,7 @@
 #else
 #  include "emu.h"
 #  define XPH_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                         \
-    emu::launch(#kernel, grid, block, shared_bytes, stream, [&] { kernel(__VA_ARGS__); })
+    emu::launch(#kernel, grid, block, shared_bytes, stream, kernel, __VA_ARGS__)
 #  define XPH_UNROLL
 #  define XPH_SHARED(type, name, dims)                                                                       \
     using name##_shared = type dims;                                                                         \

@@ -1,27 +1,17 @@
-/* The emulated GPU (emu.h). One block at a time lives in `block`; its threads are fibers on stacks that are kept from
+/* Kernels on the emulated GPU (emu.h). One block at a time lives in `block`; its threads are fibers on stacks that are kept from
  * launch to launch. The scheduler runs on the stack of the caller: it resumes a lane, which runs until it ends, waits
  * or fails, and so comes back. What is wrong is seen when no lane can go on, or by the handler of SIGSEGV.
  */
-#include "emu.h"
+#include "device.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
-#include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#  define EMU_ASAN 1
-#elif defined(__has_feature)
-#  if __has_feature(address_sanitizer)
-#    define EMU_ASAN 1
-#  endif
-#endif
 #ifdef EMU_ASAN
-#  include <sanitizer/asan_interface.h>
 #  include <sanitizer/common_interface_defs.h>
 #endif
 #if !defined(__x86_64__) && !defined(__aarch64__) && !defined(EMU_UCONTEXT)
@@ -31,14 +21,24 @@
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 
+pthread_mutex_t emu::lock = PTHREAD_MUTEX_INITIALIZER;
+bool emu::failed;
+int emu::schedule;
+
 namespace
 {
+
+using emu::add_to_fault;
+using emu::failed;
+using emu::page_bytes;
+using emu::schedule;
 
 enum {
     MOST_THREADS = 1024,
     WARP = 32,
     MOST_WARPS = MOST_THREADS / WARP,
-    MOST_SHARED = 48 * 1024, /* of a block, static and dynamic */
+    MOST_SHARED = 48 * 1024,   /* of a block, static and dynamic */
+    MOST_ALLOWED = 227 * 1024, /* where the kernel was allowed more */
     STACK_BYTES = 256 * 1024
 };
 
@@ -68,14 +68,15 @@ struct block_state {
     warp warps[MOST_WARPS];
     unsigned threads, warp_count, ended, in_barrier;
     uint64_t serial;
-    size_t shared_bytes;
-    void (*body)(void *);
-    void *context;
+    size_t shared_bytes, most_shared;
+    void (*body)(const void *);
+    const void *closure;
     const char *kernel;
 };
 
 block_state block;
-fiber *running; /* NULL: the scheduler */
+fiber *running;              /* NULL: the scheduler */
+thread_local bool on_device; /* this thread of the host runs a kernel */
 #ifdef EMU_UCONTEXT
 ucontext_t scheduler_context;
 #else
@@ -84,11 +85,15 @@ void *scheduler_stack_pointer;
 char *stacks;
 emu::shared_array dynamic, *all_shared;
 size_t dynamic_bytes;
-int schedule;
 uint64_t chance = 1;
 char fault[4096];
-bool failed;
-pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
+
+struct allowance {
+    allowance *next;
+    const void *kernel;
+    size_t bytes;
+};
+allowance *allowances;
 
 uint64_t draw()
 {
@@ -112,16 +117,6 @@ unsigned least(unsigned a, unsigned b)
 
 /* ---- faults ---- */
 
-/* The first one counts; the rest may be what it led to. */
-__attribute__((format(printf, 1, 2))) void add_to_fault(const char *format, ...)
-{
-    size_t used = strlen(fault);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(fault + used, sizeof fault - used, format, list);
-    va_end(list);
-}
-
 bool begin_fault(const char *what)
 {
     if (failed) return false;
@@ -133,13 +128,6 @@ bool begin_fault(const char *what)
 }
 
 /* ---- fibers ---- */
-
-size_t page_bytes()
-{
-    static size_t bytes;
-    if (!bytes) bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    return bytes;
-}
 
 size_t stack_stride()
 {
@@ -239,7 +227,7 @@ void begin_fiber()
 #ifdef EMU_ASAN
     __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_stack_bytes);
 #endif
-    block.body(block.context);
+    block.body(block.closure);
     end_fiber();
 }
 
@@ -281,73 +269,6 @@ void resume(fiber *f)
     running = nullptr;
 }
 
-/* ---- memory between pages that cannot be touched ---- */
-
-struct guarded {
-    char *map, *data;
-    size_t map_bytes;
-};
-
-guarded guarded_map(size_t bytes, size_t alignment)
-{
-    size_t page = page_bytes(), room = (bytes + page - 1) / page * page, all = room + 2 * page;
-    void *map = mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED) return {nullptr, nullptr, 0};
-    char *base = static_cast<char *>(map);
-    mprotect(base, page, PROT_NONE);
-    mprotect(base + page + room, page, PROT_NONE);
-    size_t padded = (bytes + alignment - 1) / alignment * alignment;
-    return {base, base + page + (schedule == EMU_REVERSE ? 0 : room - padded), all};
-}
-
-/* NaN in the data, and what lies on its pages beside it out of bounds. */
-void guarded_fill(const guarded *g, size_t bytes)
-{
-    size_t page = page_bytes();
-    memset(g->map + page, 0xff, g->map_bytes - 2 * page);
-#ifdef EMU_ASAN
-    ASAN_POISON_MEMORY_REGION(g->map + page, g->map_bytes - 2 * page);
-    ASAN_UNPOISON_MEMORY_REGION(g->data, bytes);
-#else
-    (void)bytes;
-#endif
-}
-
-void guarded_unmap(void *map, size_t bytes)
-{
-#ifdef EMU_ASAN
-    ASAN_UNPOISON_MEMORY_REGION(map, bytes);
-#endif
-    munmap(map, bytes);
-}
-
-struct piece {
-    piece *next;
-    guarded memory;
-    size_t bytes;
-};
-piece *pieces;
-
-/* What an address that could not be touched is near to. */
-void add_neighbour(const char *address)
-{
-    for (const piece *p = pieces; p; p = p->next) {
-        const char *begin = p->memory.map;
-        if (address < begin || address >= begin + p->memory.map_bytes) continue;
-        ptrdiff_t offset = address - p->memory.data;
-        add_to_fault(", byte %td of device memory of %zu", offset, p->bytes);
-        return;
-    }
-    for (const emu::shared_array *a = all_shared; a; a = a->next) {
-        const char *begin = static_cast<const char *>(a->map);
-        if (address < begin || address >= begin + a->map_bytes) continue;
-        add_to_fault(", byte %td of a shared array of %zu", address - static_cast<const char *>(a->data),
-                     a->bytes);
-        return;
-    }
-    add_to_fault(", no memory of the device");
-}
-
 /* ---- addresses that cannot be touched ---- */
 
 /* Where a lane goes on that did. */
@@ -357,6 +278,19 @@ void add_neighbour(const char *address)
     __asan_handle_no_return();
 #endif
     end_fiber();
+}
+
+/* What an address that could not be touched is near to. */
+void add_neighbour(const char *address)
+{
+    for (const emu::shared_array *a = all_shared; a; a = a->next) {
+        const char *begin = static_cast<const char *>(a->map);
+        if (address < begin || address >= begin + a->map_bytes) continue;
+        add_to_fault(", byte %td of a shared array of %zu", address - static_cast<const char *>(a->data),
+                     a->bytes);
+        return;
+    }
+    emu::add_place(address);
 }
 
 void report_trap(const siginfo_t *info)
@@ -373,7 +307,7 @@ void report_trap(const siginfo_t *info)
 void on_trap(int number, siginfo_t *info, void *context)
 {
     ucontext_t *at = static_cast<ucontext_t *>(context);
-    if (!running) {
+    if (!on_device || !running) {
         signal(number, SIG_DFL);
         return;
     }
@@ -603,45 +537,90 @@ void run_grid()
     }
 }
 
-bool launch_fits(dim3 grid, dim3 threads, size_t shared_bytes)
+bool launch_fits(dim3 grid, dim3 threads, size_t shared_bytes, size_t most)
 {
     bool grid_fits =
         grid.x && grid.y && grid.z && grid.x < 1u << 31 && grid.y < 1u << 16 && grid.z < 1u << 16;
     bool block_fits = threads.x && threads.y && threads.z && threads.x <= MOST_THREADS &&
                       threads.y <= MOST_THREADS && threads.z <= 64 &&
                       uint64_t(threads.x) * threads.y * threads.z <= MOST_THREADS;
-    return grid_fits && block_fits && shared_bytes <= MOST_SHARED;
+    return grid_fits && block_fits && shared_bytes <= most;
+}
+
+size_t most_shared_of(const void *kernel)
+{
+    for (const allowance *a = allowances; a; a = a->next)
+        if (a->kernel == kernel) return a->bytes;
+    return MOST_SHARED;
 }
 
 }  // namespace
 
+/* ---- faults ---- */
+
+void emu::add_to_fault(const char *format, ...)
+{
+    size_t used = strlen(fault);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(fault + used, sizeof fault - used, format, list);
+    va_end(list);
+}
+
+void emu::fail(const char *format, ...)
+{
+    if (failed) return;
+    failed = true;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(fault, sizeof fault, format, list);
+    va_end(list);
+}
+
 /* ---- what kernels and launches call ---- */
 
-void emu::launch(const char *name, dim3 grid, dim3 threads, size_t shared_bytes, void (*body)(void *),
-                 void *context)
+bool emu::fits(const launch_shape &shape)
 {
-    pthread_mutex_lock(&device);
-    block.kernel = name;
-    blockIdx = {0, 0, 0};
-    if (!launch_fits(grid, threads, shared_bytes)) begin_fault("a launch of this size is refused");
-    if (!failed) {
-        make_stacks();
-        gridDim = grid;
-        blockDim = threads;
-        block.body = body;
-        block.context = context;
-        block.threads = threads.x * threads.y * threads.z;
-        block.warp_count = (block.threads + WARP - 1) / WARP;
-        dynamic_bytes = shared_bytes;
-        catch_traps();
-        run_grid();
-        release_traps();
-#ifdef EMU_ASAN /* what lanes left on their stacks that were never to go on */
-        if (failed) ASAN_UNPOISON_MEMORY_REGION(stacks, MOST_THREADS * stack_stride());
-#endif
+    return launch_fits(shape.grid, shape.block, shape.shared_bytes, most_shared_of(shape.kernel));
+}
+
+bool emu::allow_shared(const void *kernel, int bytes)
+{
+    allowance *a = allowances;
+    while (a && a->kernel != kernel) a = a->next;
+    if (bytes < 0 || bytes > MOST_ALLOWED) return false;
+    if (!a) {
+        a = static_cast<allowance *>(malloc(sizeof *a));
+        if (!a) return false;
+        *a = {allowances, kernel, 0};
+        allowances = a;
     }
+    a->bytes = static_cast<size_t>(bytes > MOST_SHARED ? bytes : static_cast<int>(MOST_SHARED));
+    return true;
+}
+
+void emu::run(const launch_shape &shape, const void *closure)
+{
+    make_stacks();
+    blockIdx = {0, 0, 0};
+    gridDim = shape.grid;
+    blockDim = shape.block;
+    block.kernel = shape.name;
+    block.body = shape.body;
+    block.closure = closure;
+    block.threads = shape.block.x * shape.block.y * shape.block.z;
+    block.warp_count = (block.threads + WARP - 1) / WARP;
+    block.most_shared = most_shared_of(shape.kernel) > MOST_SHARED ? MOST_ALLOWED : MOST_SHARED;
+    dynamic_bytes = shape.shared_bytes;
+    on_device = true;
+    catch_traps();
+    run_grid();
+    release_traps();
+    on_device = false;
+#ifdef EMU_ASAN /* what lanes left on their stacks that were never to go on */
+    if (failed) ASAN_UNPOISON_MEMORY_REGION(stacks, MOST_THREADS * stack_stride());
+#endif
     block.kernel = nullptr;
-    pthread_mutex_unlock(&device);
 }
 
 /* Placed anew only where it would lie otherwise, filled for every block. */
@@ -662,7 +641,7 @@ void *emu::shared(shared_array *array, size_t bytes)
     memset(array->data, 0xff, bytes);
     array->block = block.serial;
     block.shared_bytes += bytes;
-    if (block.shared_bytes > MOST_SHARED && begin_fault("too much shared memory"))
+    if (block.shared_bytes > block.most_shared && begin_fault("too much shared memory"))
         add_to_fault(", %zu bytes", block.shared_bytes);
     return array->data;
 }
@@ -710,51 +689,9 @@ void emu_schedule(int which)
     chance = 0x9e3779b97f4a7c15u;
 }
 
-void *emu_alloc(size_t bytes, size_t alignment)
-{
-    pthread_mutex_lock(&device);
-    piece *p = static_cast<piece *>(malloc(sizeof *p));
-    guarded memory = p ? guarded_map(bytes, alignment) : guarded{nullptr, nullptr, 0};
-    if (memory.map) {
-        guarded_fill(&memory, bytes);
-        *p = {pieces, memory, bytes};
-        pieces = p;
-    } else {
-        free(p);
-    }
-    pthread_mutex_unlock(&device);
-    return memory.data;
-}
-
-void emu_free(void *address)
-{
-    pthread_mutex_lock(&device);
-    for (piece **at = &pieces; *at; at = &(*at)->next) {
-        piece *p = *at;
-        if (p->memory.data != address) continue;
-        *at = p->next;
-        guarded_unmap(p->memory.map, p->memory.map_bytes);
-        free(p);
-        break;
-    }
-    pthread_mutex_unlock(&device);
-}
-
-size_t emu_allocated(void)
-{
-    size_t bytes = 0;
-    for (const piece *p = pieces; p; p = p->next) bytes += p->bytes;
-    return bytes;
-}
-
 const char *emu_fault(void)
 {
     return failed ? fault : nullptr;
-}
-
-void emu_clear(void)
-{
-    failed = false;
 }
 
 /* ---- narrow numbers ---- */

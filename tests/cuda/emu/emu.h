@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "cuda_runtime_api.h"
 #include "emu_control.h"
 
 #define __global__
@@ -28,17 +29,6 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-
-struct CUstream_st;
-typedef CUstream_st *cudaStream_t;
-typedef int cudaError_t;
-enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorLaunchFailure = 719 };
-
-/* Stays until emu_clear. */
-inline cudaError_t cudaGetLastError()
-{
-    return emu_fault() ? cudaErrorLaunchFailure : cudaSuccess;
-}
 
 struct dim3 {
     unsigned x, y, z;
@@ -72,15 +62,53 @@ namespace emu
 
 /* ---- launches and shared memory ---- */
 
-void launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes, void (*body)(void *),
-            void *context);
+struct launch_shape {
+    const char *name;
+    dim3 grid, block;
+    size_t shared_bytes;
+    const void *kernel;
+    void (*body)(const void *closure); /* one thread */
+};
+void enqueue_launch(const launch_shape &shape, const void *closure, size_t bytes, cudaStream_t stream);
+bool allow_shared(const void *kernel, int bytes);
 
-template <class Body>
-void launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t, const Body &body)
+/* Arguments of a kernel as it declares them, held until it runs. */
+template <class... P> struct values;
+template <> struct values<> {
+    static values of() { return {}; }
+    template <class Kernel, class... Before> void give(Kernel kernel, const Before &...before) const
+    {
+        kernel(before...);
+    }
+};
+template <class First, class... Rest> struct values<First, Rest...> {
+    static_assert(__is_trivially_copyable(First), "arguments of kernels are copied as bytes");
+    First first;
+    values<Rest...> rest;
+    static values of(First first, Rest... rest) { return {first, values<Rest...>::of(rest...)}; }
+    template <class Kernel, class... Before> void give(Kernel kernel, const Before &...before) const
+    {
+        rest.give(kernel, before..., first);
+    }
+};
+
+template <class... P> struct closure {
+    void (*kernel)(P...);
+    values<P...> arguments;
+    static void run(const void *context)
+    {
+        const closure *c = static_cast<const closure *>(context);
+        c->arguments.give(c->kernel);
+    }
+};
+
+template <class... P, class... A>
+void launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+            void (*kernel)(P...), const A &...arguments)
 {
-    launch(
-        name, grid, block, shared_bytes, [](void *context) { (*static_cast<const Body *>(context))(); },
-        const_cast<Body *>(&body));
+    closure<P...> c = {kernel, values<P...>::of(arguments...)};
+    enqueue_launch({name, grid, block, shared_bytes, reinterpret_cast<const void *>(kernel), c.run}, &c,
+                   sizeof c, stream);
 }
 
 /* One per declaration (and instance of its template). */
@@ -117,6 +145,12 @@ template <class T> T shuffle(unsigned mask, T value, unsigned source, bool own, 
 }
 
 }  // namespace emu
+
+template <class... P>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute attribute, int value)
+{
+    return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute, value);
+}
 
 #define EMU_CALLER const char *file = __builtin_FILE(), int line = __builtin_LINE()
 

@@ -3,6 +3,7 @@
 #define EXPHIL_EMU_CONTROL_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -12,15 +13,47 @@ extern "C" {
 enum { EMU_FORWARD, EMU_REVERSE, EMU_RANDOM, EMU_SCHEDULES };
 void emu_schedule(int schedule);
 
+/* When work of streams runs: at once; as late as the host's waits allow, branches of graphs last first; or whenever
+ * chance has it, streams and branches mixed as their events allow. All finish what is enqueued before the change. */
+enum { EMU_EAGER, EMU_LAZY, EMU_SHUFFLED, EMU_TIMINGS };
+void emu_timing(int timing, uint64_t seed);
+
+/* On: the host that touches device memory is stopped by a signal, also while work is enqueued that has not run. */
+void emu_protect(int on);
+
 /* Device memory filled with NaN. It ends at a page that cannot be touched (up to alignment, and 16 bytes at most), in
  * the reverse schedule it begins after one. NULL where there is none left. */
 void *emu_alloc(size_t bytes, size_t alignment);
 void emu_free(void *address);
-size_t emu_allocated(void); /* bytes not freed yet */
+size_t emu_allocated(void); /* bytes not freed yet, of cudaMalloc too */
 
-/* What went wrong first since emu_clear, in words, or NULL. */
+/* What went wrong first since emu_clear, in words, or NULL. A fault throws away what streams still hold. */
 const char *emu_fault(void);
 void emu_clear(void);
+
+/* ---- machines that are not as one would wish ---- */
+
+/* error (35 old driver, 100 none): what every call answers, and no device is counted. 1, 0 at the start. */
+void emu_devices(int count, int error);
+void emu_memory(size_t bytes); /* that cudaMalloc can give altogether; 0: 4 GiB, as at the start */
+/* The n-th from now fails, 1 the next; 0: none. An allocation (of the device, or pinned) for want of memory; an operation
+ * of a stream with a fault. */
+void emu_fail_allocation(int64_t n);
+void emu_fail_operation(int64_t n);
+
+/* ---- what was asked of it since emu_counts_clear ---- */
+
+typedef struct emu_counts {
+    int64_t mallocs, frees, pinned; /* calls of cudaMalloc(Async), of cudaFree(Async), of cudaHostAlloc */
+    int64_t launches, copies, sets; /* by the host, or recorded by it */
+    int64_t graph_launches;
+    int64_t operations;              /* that ran, also in graphs */
+    int64_t synchronisations, waits; /* calls that wait; those that had to */
+    int64_t null_streams;            /* calls with the null stream */
+    int64_t objects;                 /* streams, events, graphs and pinned blocks that live now */
+} emu_counts;
+emu_counts emu_count(void);
+void emu_counts_clear(void);
 
 #ifdef __cplusplus
 }

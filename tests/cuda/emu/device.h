@@ -1,0 +1,76 @@
+/* What the parts of the emulated GPU know of each other: emu.cpp runs kernels, memory.cpp has its memory, runtime.cpp is
+ * the API. All of it is used under the lock alone. */
+#ifndef EXPHIL_EMU_DEVICE_H
+#define EXPHIL_EMU_DEVICE_H
+
+#include "emu.h"
+
+#include <pthread.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#  define EMU_ASAN 1
+#elif defined(__has_feature)
+#  if __has_feature(address_sanitizer)
+#    define EMU_ASAN 1
+#  endif
+#endif
+#ifdef EMU_ASAN
+#  include <sanitizer/asan_interface.h>
+#endif
+
+namespace emu
+{
+
+/* ---- emu.cpp ---- */
+
+extern pthread_mutex_t lock;
+struct guard {
+    guard() { pthread_mutex_lock(&lock); }
+    ~guard() { pthread_mutex_unlock(&lock); }
+    guard(const guard &) = delete;
+    guard &operator=(const guard &) = delete;
+};
+
+extern bool failed;  /* nothing runs any more */
+extern int schedule; /* EMU_FORWARD.. */
+
+/* The first fault counts; the rest may be what it led to. */
+__attribute__((format(printf, 1, 2))) void add_to_fault(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void fail(const char *format, ...);
+
+bool fits(const launch_shape &shape);
+void run(const launch_shape &shape, const void *closure);
+
+/* ---- memory.cpp ---- */
+
+size_t page_bytes();
+
+/* Between pages that cannot be touched. */
+struct guarded {
+    char *map, *data;
+    size_t map_bytes;
+};
+guarded guarded_map(size_t bytes, size_t alignment);
+void guarded_fill(const guarded *g, size_t bytes);
+void guarded_unmap(void *map, size_t bytes);
+
+void *take_memory(size_t bytes, size_t alignment); /* NULL: none left */
+bool give_memory(void *address);                   /* false: it was not taken */
+void *take_pinned(size_t bytes);
+bool give_pinned(void *address);
+size_t memory_taken();
+int64_t pinned_blocks();
+
+enum address_kind { PAGEABLE, PINNED, DEVICE, BROKEN };
+address_kind kind_of(const void *address, size_t bytes);
+void add_place(const void *address); /* to the fault: which memory it is, or is near to */
+bool is_of_device(const void *address);
+
+/* Whether device memory can be touched now; does nothing where it is not protected. */
+void expose();
+void hide();
+void protect(bool on);
+
+}  // namespace emu
+
+#endif

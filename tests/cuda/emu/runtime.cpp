@@ -1,0 +1,1280 @@
+/* The CUDA runtime of the emulated GPU. A stream is a queue of operations; whoever waits runs them, under the lock, or
+ * chance does whenever something is enqueued (emu_timing). Events and graphs order them as in CUDA: a wait stands in its
+ * queue until the record that it saw has run; a captured stream puts its operations into a graph, whose branches keep to
+ * the order of their own and of their waits alone.
+ */
+#include "device.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+namespace
+{
+
+/* ---- objects ---- */
+
+enum object_kind : uint8_t { STREAM, EVENT, GRAPH, EXEC };
+struct object {
+    object *next;
+    object_kind kind;
+};
+
+/* A record of an event: who waits for it holds it. */
+struct mark {
+    int refs;
+    bool done;
+    CUstream_st *by;
+    uint64_t capture; /* serial of the graph, or 0 */
+    int node;         /* after which it stands there, -1: at the start of its branch */
+    double at;        /* milliseconds, once done */
+};
+
+enum operation_kind : uint8_t { LAUNCH, COPY, SET, HOST, RECORD, WAIT, REPLAY, FREE };
+
+/* With room behind it for the arguments of a kernel, or what a copy took from the host. */
+struct alignas(16) operation {
+    operation *next;
+    operation_kind kind;
+    int before, other; /* nodes of its graph that must have run, or -1 */
+    emu::launch_shape shape;
+    void *to;
+    const void *from;
+    size_t bytes;
+    int value;
+    cudaHostFn_t function;
+    mark *event;
+    CUgraph_st *graph;
+    void *room() { return this + 1; }
+    const void *room() const { return this + 1; }
+};
+
+}  // namespace
+
+struct CUstream_st {
+    object head;
+    operation *first, *last;
+    int device;
+    bool blocking, destroyed;
+    CUgraph_st *capture;
+    int tail,
+        joined; /* its last node of the graph being captured, and the last that another stream waits for */
+};
+
+struct CUevent_st {
+    object head;
+    bool timed;
+    mark *last;
+};
+
+struct CUgraph_st {
+    object head;
+    int refs;
+    bool destroyed;    /* but not by those who launch it */
+    operation **nodes; /* in the order in which they were captured */
+    int count, room;
+    bool branches, invalid;
+    uint64_t serial;
+    CUstream_st *origin;
+    cudaStreamCaptureMode mode;
+    pthread_t thread;
+};
+
+struct CUgraphExec_st {
+    object head;
+    CUgraph_st *graph;
+};
+
+namespace
+{
+
+object *objects;
+CUstream_st *null_stream; /* one of the objects, once it was used */
+int timing;
+uint64_t chance = 1, captures;
+int device_count = 1;
+cudaError_t device_error;
+size_t memory_limit;
+int64_t failing_allocation, failing_operation;
+emu_counts counts;
+thread_local cudaError_t last_error;
+thread_local int current_device;
+thread_local bool in_host_function;
+
+uint64_t draw()
+{
+    chance ^= chance << 13;
+    chance ^= chance >> 7;
+    return chance ^= chance << 17;
+}
+
+void *zeroed(size_t bytes)
+{
+    void *room = calloc(1, bytes);
+    if (!room) abort();
+    return room;
+}
+
+template <class Object> Object *make_object(object_kind kind)
+{
+    Object *o = static_cast<Object *>(zeroed(sizeof *o));
+    o->head = {objects, kind};
+    objects = &o->head;
+    return o;
+}
+
+template <class Object> bool is_object(const Object *handle, object_kind kind)
+{
+    for (const object *o = objects; o; o = o->next)
+        if (static_cast<const void *>(o) == handle) return o->kind == kind;
+    return false;
+}
+
+void forget(object *gone)
+{
+    object **at = &objects;
+    while (*at != gone) at = &(*at)->next;
+    *at = gone->next;
+    free(gone);
+}
+
+CUstream_st *as_stream(object *o)
+{
+    return reinterpret_cast<CUstream_st *>(o);
+}
+
+/* fn of every stream until it says true. It may free what it is given. */
+template <class Body> bool any_stream(Body fn)
+{
+    for (object *o = objects, *next; o; o = next) {
+        next = o->next;
+        if (o->kind == STREAM && fn(as_stream(o))) return true;
+    }
+    return false;
+}
+
+void release(mark *m)
+{
+    if (m && !--m->refs) free(m);
+}
+
+operation *make_operation(operation_kind kind, size_t room)
+{
+    operation *o = static_cast<operation *>(zeroed(sizeof *o + room));
+    o->kind = kind;
+    o->before = o->other = -1;
+    return o;
+}
+
+void release(CUgraph_st *graph);
+
+void drop(operation *o)
+{
+    release(o->event);
+    if (o->graph) release(o->graph);
+    free(o);
+}
+
+/* The handle and every graph that can still be launched, and launch that has not run, hold one. */
+void release(CUgraph_st *graph)
+{
+    if (--graph->refs) return;
+    for (int i = 0; i < graph->count; i++) drop(graph->nodes[i]);
+    free(graph->nodes);
+    forget(&graph->head);
+}
+
+/* ---- operations ---- */
+
+double now()
+{
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+}
+
+bool reaches(const char *what, const void *address, size_t bytes)
+{
+    if (emu::kind_of(address, bytes) != emu::BROKEN) return true;
+    emu::fail("%s of %zu bytes does not lie in one block of memory", what, bytes);
+    emu::add_place(address);
+    return false;
+}
+
+void copy(const operation *o)
+{
+    bool staged = o->from == o->room();
+    if (!reaches("target of a copy", o->to, o->bytes) ||
+        (!staged && !reaches("source of a copy", o->from, o->bytes)))
+        return;
+    const char *to = static_cast<const char *>(o->to), *from = static_cast<const char *>(o->from);
+    if (to < from + o->bytes && from < to + o->bytes)
+        emu::fail("source and target of a copy overlap");
+    else
+        memcpy(o->to, o->from, o->bytes);
+}
+
+void call_host(const operation *o)
+{
+    emu::hide();
+    in_host_function = true;
+    o->function(o->to);
+    in_host_function = false;
+}
+
+void replay(const CUgraph_st *graph);
+
+void perform(operation *o)
+{
+    bool counted = o->kind != RECORD && o->kind != WAIT && o->kind != REPLAY;
+    counts.operations += counted;
+    if (counted && failing_operation && !--failing_operation) emu::fail("an operation fails as it was told");
+    if (emu::failed) return;
+    if (o->kind == HOST) return call_host(o);
+    emu::expose();
+    if (o->kind == LAUNCH) emu::run(o->shape, o->room());
+    if (o->kind == COPY) copy(o);
+    if (o->kind == SET && reaches("memory to set", o->to, o->bytes)) memset(o->to, o->value, o->bytes);
+    if (o->kind == RECORD) o->event->done = true, o->event->at = now();
+    if (o->kind == REPLAY) replay(o->graph);
+    if (o->kind == FREE && !emu::give_memory(o->to)) emu::fail("memory is freed that is none of the device");
+}
+
+bool can_run(const CUgraph_st *graph, const char *done, int i)
+{
+    const operation *o = graph->nodes[i];
+    return !done[i] && (o->before < 0 || done[o->before]) && (o->other < 0 || done[o->other]);
+}
+
+/* Lazy: the branch that began last goes first. */
+int next_node(const CUgraph_st *graph, const char *done)
+{
+    int count = graph->count, first = static_cast<int>(draw() % static_cast<uint64_t>(count));
+    for (int i = 0; i < count; i++) {
+        int at = timing == EMU_LAZY ? count - 1 - i : (first + i) % count;
+        if (can_run(graph, done, at)) return at;
+    }
+    abort();
+}
+
+void replay(const CUgraph_st *graph)
+{
+    bool in_order = timing == EMU_EAGER || !graph->branches;
+    char *done = static_cast<char *>(zeroed(static_cast<size_t>(graph->count) + 1));
+    for (int i = 0; i < graph->count && !emu::failed; i++) {
+        int at = in_order ? i : next_node(graph, done);
+        done[at] = 1;
+        if (graph->nodes[at]->kind != WAIT) perform(graph->nodes[at]);
+    }
+    free(done);
+}
+
+/* ---- when they run ---- */
+
+bool waits(const CUstream_st *s)
+{
+    return s->first->kind == WAIT && !s->first->event->done;
+}
+
+void run_first(CUstream_st *s)
+{
+    operation *o = s->first;
+    s->first = o->next;
+    if (!s->first) s->last = nullptr;
+    perform(o);
+    drop(o);
+    if (s->destroyed && !s->first) forget(&s->head);
+}
+
+/* One operation nearer to the end of the stream. A wait came after its record, so this ends. */
+void step(CUstream_st *s)
+{
+    while (waits(s)) s = s->first->event->by;
+    run_first(s);
+}
+
+/* Of some stream; false: there is none. */
+bool run_any()
+{
+    uint64_t ready = 0;
+    any_stream([&](CUstream_st *s) {
+        ready += s->first && !waits(s);
+        return false;
+    });
+    uint64_t chosen = ready ? draw() % ready : 0;
+    return ready && any_stream([&](CUstream_st *s) {
+               if (!s->first || waits(s) || chosen--) return false;
+               run_first(s);
+               return true;
+           });
+}
+
+void advance(CUstream_st *s)
+{
+    if (timing == EMU_SHUFFLED)
+        run_any();
+    else
+        step(s);
+}
+
+/* What runs though nobody waits. */
+void idle()
+{
+    while (!emu::failed && (timing == EMU_EAGER || (timing == EMU_SHUFFLED && draw() % 4)) && run_any())
+        continue;
+}
+
+void finish(CUstream_st *s)
+{
+    counts.waits += s->first != nullptr;
+    while (s->first && !emu::failed) advance(s);
+}
+
+void finish(const mark *m)
+{
+    counts.waits += !m->done;
+    while (!m->done && !emu::failed) advance(m->by);
+}
+
+bool finish_all()
+{
+    bool any = false;
+    while (!emu::failed && run_any()) any = true;
+    counts.waits += any;
+    return any;
+}
+
+/* After a fault. */
+void discard_all()
+{
+    any_stream([](CUstream_st *s) {
+        while (operation *o = s->first) {
+            s->first = o->next;
+            if (o->kind == RECORD) o->event->done = true;
+            drop(o);
+        }
+        s->last = nullptr;
+        if (s->destroyed) forget(&s->head);
+        return false;
+    });
+}
+
+/* ---- captures ---- */
+
+cudaError_t invalidate(CUgraph_st *graph, cudaError_t error)
+{
+    graph->invalid = true;
+    return error;
+}
+
+/* What may wait, while a capture forbids it. */
+cudaError_t no_capture()
+{
+    cudaError_t error = cudaSuccess;
+    any_stream([&](CUstream_st *s) {
+        CUgraph_st *g = s->capture;
+        bool forbids =
+            g && (g->mode == cudaStreamCaptureModeGlobal ||
+                  (g->mode == cudaStreamCaptureModeThreadLocal && pthread_equal(g->thread, pthread_self())));
+        if (forbids) error = invalidate(g, cudaErrorStreamCaptureUnsupported);
+        return false;
+    });
+    return error;
+}
+
+CUgraph_st *capture_of(uint64_t serial)
+{
+    CUgraph_st *found = nullptr;
+    any_stream([&](CUstream_st *s) {
+        if (s->capture && s->capture->serial == serial) found = s->capture;
+        return found != nullptr;
+    });
+    return found;
+}
+
+cudaError_t add_node(CUstream_st *s, operation *o)
+{
+    CUgraph_st *g = s->capture;
+    if (g->invalid) {
+        drop(o);
+        return cudaErrorStreamCaptureInvalidated;
+    }
+    if (g->count == g->room) {
+        g->room = g->room ? 2 * g->room : 64;
+        g->nodes =
+            static_cast<operation **>(realloc(g->nodes, sizeof *g->nodes * static_cast<size_t>(g->room)));
+        if (!g->nodes) abort();
+    }
+    o->before = s->tail;
+    s->tail = g->count;
+    g->nodes[g->count++] = o;
+    return cudaSuccess;
+}
+
+cudaError_t enqueue(CUstream_st *s, operation *o)
+{
+    if (s->capture) return add_node(s, o);
+    if (s->last)
+        s->last->next = o;
+    else
+        s->first = o;
+    s->last = o;
+    idle();
+    return cudaSuccess;
+}
+
+/* ---- calls ---- */
+
+cudaError_t refusal()
+{
+    if (device_error) return device_error;
+    return emu::failed ? cudaErrorLaunchFailure : cudaSuccess;
+}
+
+enum when { IF_WELL, ALWAYS }; /* ALWAYS: handles are given back after a fault, too */
+
+template <class Body> cudaError_t call(when how, Body body)
+{
+    if (in_host_function) {
+        emu::fail("a host function calls CUDA");
+        return last_error = cudaErrorNotPermitted;
+    }
+    emu::guard held;
+    cudaError_t error = refusal();
+    if (!error || how == ALWAYS) {
+        cudaError_t own = body();
+        if (!error) error = own;
+    }
+    emu::hide();
+    if (emu::failed) discard_all();
+    if (emu::failed && !error) error = cudaErrorLaunchFailure;
+    if (error) last_error = error;
+    return error;
+}
+
+template <class Body> cudaError_t call(Body body)
+{
+    return call(IF_WELL, body);
+}
+
+cudaError_t strange(const char *what)
+{
+    emu::fail("no such %s: it was never made, or it is gone", what);
+    return cudaErrorInvalidResourceHandle;
+}
+
+cudaError_t implicit_wait()
+{
+    cudaError_t error = cudaSuccess;
+    counts.null_streams++;
+    any_stream([&](CUstream_st *s) {
+        if (s->capture && s->capture->origin->blocking)
+            error = invalidate(s->capture, cudaErrorStreamCaptureImplicit);
+        return false;
+    });
+    return error;
+}
+
+/* body(the stream of a handle). */
+template <class Body> cudaError_t with_stream(cudaStream_t handle, Body body)
+{
+    return call([&]() -> cudaError_t {
+        if (!handle) {
+            if (!null_stream) null_stream = make_object<CUstream_st>(STREAM);
+            cudaError_t error = implicit_wait();
+            return error ? error : body(null_stream);
+        }
+        if (!is_object(handle, STREAM) || handle->destroyed) return strange("stream");
+        return body(handle);
+    });
+}
+
+template <class Body> cudaError_t with_event(cudaEvent_t event, Body body)
+{
+    return call([&]() -> cudaError_t { return is_object(event, EVENT) ? body() : strange("event"); });
+}
+
+bool allocation_fails()
+{
+    return failing_allocation && !--failing_allocation;
+}
+
+cudaError_t allocate(void **address, size_t bytes)
+{
+    size_t limit = memory_limit ? memory_limit : size_t(1) << 32;
+    counts.mallocs++;
+    *address = nullptr;
+    if (allocation_fails()) return cudaErrorMemoryAllocation;
+    if (!bytes) return cudaSuccess;
+    if (bytes <= limit && emu::memory_taken() <= limit - bytes) *address = emu::take_memory(bytes, 256);
+    return *address ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+bool right_kind(cudaMemcpyKind kind, bool to_device, bool from_device)
+{
+    switch (kind) {
+    case cudaMemcpyHostToHost:
+        return !to_device && !from_device;
+    case cudaMemcpyHostToDevice:
+        return to_device && !from_device;
+    case cudaMemcpyDeviceToHost:
+        return !to_device && from_device;
+    case cudaMemcpyDeviceToDevice:
+        return to_device && from_device;
+    case cudaMemcpyDefault:
+        return true;
+    }
+    return false;
+}
+
+cudaError_t enqueue_copy(CUstream_st *s, void *to, const void *from, size_t bytes, bool staged)
+{
+    operation *o = make_operation(COPY, staged ? bytes : 0);
+    if (staged) memcpy(o->room(), from, bytes);
+    o->to = to;
+    o->from = staged ? o->room() : from;
+    o->bytes = bytes;
+    counts.copies++;
+    return enqueue(s, o);
+}
+
+cudaError_t join(CUstream_st *s, const mark *m)
+{
+    CUgraph_st *g = capture_of(m->capture);
+    if (!g) return cudaErrorCapturedEvent;
+    if (s->capture && s->capture != g) {
+        invalidate(g, cudaErrorStreamCaptureMerge);
+        return invalidate(s->capture, cudaErrorStreamCaptureMerge);
+    }
+    if (!s->capture) {
+        s->capture = g;
+        s->tail = s->joined = -1;
+        g->branches = true;
+    }
+    if (m->by != s) m->by->joined = m->node;
+    operation *o = make_operation(WAIT, 0);
+    o->other = m->node;
+    return add_node(s, o);
+}
+
+cudaError_t wait_for(CUstream_st *s, mark *m)
+{
+    if (!m) return s->capture ? invalidate(s->capture, cudaErrorStreamCaptureIsolation) : cudaSuccess;
+    if (m->capture) return join(s, m);
+    if (s->capture) return invalidate(s->capture, cudaErrorStreamCaptureIsolation);
+    if (m->done) return cudaSuccess;
+    operation *o = make_operation(WAIT, 0);
+    o->event = m;
+    m->refs++;
+    return enqueue(s, o);
+}
+
+cudaError_t record(CUevent_st *event, CUstream_st *s)
+{
+    release(event->last);
+    mark *m = event->last = static_cast<mark *>(zeroed(sizeof *m));
+    m->refs = 1;
+    m->by = s;
+    if (s->capture) {
+        m->capture = s->capture->serial;
+        m->node = s->tail;
+        return s->capture->invalid ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+    }
+    m->refs++;
+    operation *o = make_operation(RECORD, 0);
+    o->event = m;
+    return enqueue(s, o);
+}
+
+/* Its record must be one that can be waited for. */
+cudaError_t may_wait(const mark *m)
+{
+    if (m && m->capture) {
+        CUgraph_st *g = capture_of(m->capture);
+        return g ? invalidate(g, cudaErrorCapturedEvent) : cudaErrorCapturedEvent;
+    }
+    return no_capture();
+}
+
+cudaError_t end_capture(CUstream_st *s, cudaGraph_t *graph)
+{
+    CUgraph_st *g = s->capture;
+    cudaError_t error = g->invalid ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+    any_stream([&](CUstream_st *other) {
+        if (other->capture != g) return false;
+        if (!error && other != s && other->joined != other->tail) error = cudaErrorStreamCaptureUnjoined;
+        other->capture = nullptr;
+        return false;
+    });
+    if (error)
+        release(g);
+    else
+        *graph = g;
+    return error;
+}
+
+const struct {
+    cudaError_t error;
+    const char *name, *words;
+} error_names[] = {
+#define NAMED(name, words)                                                                                   \
+  {                                                                                                          \
+    name, #name, words                                                                                       \
+  }
+    NAMED(cudaSuccess, "no error"),
+    NAMED(cudaErrorInvalidValue, "invalid argument"),
+    NAMED(cudaErrorMemoryAllocation, "out of memory"),
+    NAMED(cudaErrorInvalidConfiguration, "invalid configuration argument"),
+    NAMED(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version"),
+    NAMED(cudaErrorNoDevice, "no CUDA-capable device is detected"),
+    NAMED(cudaErrorInvalidDevice, "invalid device ordinal"),
+    NAMED(cudaErrorInvalidResourceHandle, "invalid resource handle"),
+    NAMED(cudaErrorNotReady, "device not ready"),
+    NAMED(cudaErrorLaunchFailure, "unspecified launch failure"),
+    NAMED(cudaErrorNotPermitted, "operation not permitted"),
+    NAMED(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
+    NAMED(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"),
+    NAMED(cudaErrorStreamCaptureMerge, "operation would result in a merge of separate capture sequences"),
+    NAMED(cudaErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began"),
+    NAMED(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
+    NAMED(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream"),
+    NAMED(cudaErrorStreamCaptureImplicit,
+          "operation would make the legacy stream depend on a capturing stream"),
+    NAMED(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream"),
+    NAMED(cudaErrorStreamCaptureWrongThread, "attempt to terminate a capture from another thread"),
+#undef NAMED
+};
+
+}  // namespace
+
+/* ---- errors ---- */
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    for (const auto &e : error_names)
+        if (e.error == error) return e.name;
+    return "unrecognized error code";
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    for (const auto &e : error_names)
+        if (e.error == error) return e.words;
+    return "unrecognized error code";
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+    return emu::failed ? cudaErrorLaunchFailure : last_error;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t error = cudaPeekAtLastError();
+    last_error = cudaSuccess;
+    return error;
+}
+
+/* ---- devices ---- */
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = 0;
+    return call([&]() -> cudaError_t {
+        *count = device_count;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    return call([&]() -> cudaError_t {
+        *device = current_device;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    return call([&]() -> cudaError_t {
+        if (device < 0 || device >= device_count) return cudaErrorInvalidDevice;
+        current_device = device;
+        return cudaSuccess;
+    });
+}
+
+/* As one of compute capability 9.0, but small. */
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
+{
+    return call([&]() -> cudaError_t {
+        if (device < 0 || device >= device_count) return cudaErrorInvalidDevice;
+        cudaDeviceProp p = {};
+        memcpy(p.name, "Emulated GPU", sizeof "Emulated GPU");
+        p.totalGlobalMem = memory_limit ? memory_limit : size_t(1) << 32;
+        p.sharedMemPerBlock = 48 * 1024;
+        p.sharedMemPerBlockOptin = 227 * 1024;
+        p.sharedMemPerMultiprocessor = 228 * 1024;
+        p.totalConstMem = 64 * 1024;
+        p.major = 9;
+        p.multiProcessorCount = 4;
+        p.warpSize = 32;
+        p.regsPerBlock = p.regsPerMultiprocessor = 65536;
+        p.maxThreadsPerBlock = p.maxThreadsDim[0] = p.maxThreadsDim[1] = 1024;
+        p.maxThreadsDim[2] = 64;
+        p.maxGridSize[0] = 0x7fffffff;
+        p.maxGridSize[1] = p.maxGridSize[2] = 0xffff;
+        p.maxThreadsPerMultiProcessor = 2048;
+        p.maxBlocksPerMultiProcessor = 32;
+        p.l2CacheSize = 50 << 20;
+        p.memoryBusWidth = 5120;
+        p.asyncEngineCount = p.concurrentKernels = p.canMapHostMemory = p.unifiedAddressing = 1;
+        p.streamPrioritiesSupported = p.memoryPoolsSupported = 1;
+        p.pciBusID = 1 + device;
+        *properties = p;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+    cudaDeviceProp p;
+    cudaError_t error = cudaGetDeviceProperties(&p, device);
+    if (error) return error;
+    switch (attribute) {
+    case cudaDevAttrMaxThreadsPerBlock:
+        return *value = p.maxThreadsPerBlock, cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+        return *value = static_cast<int>(p.sharedMemPerBlock), cudaSuccess;
+    case cudaDevAttrWarpSize:
+        return *value = p.warpSize, cudaSuccess;
+    case cudaDevAttrClockRate:
+        return *value = 1000000, cudaSuccess;
+    case cudaDevAttrMultiProcessorCount:
+        return *value = p.multiProcessorCount, cudaSuccess;
+    case cudaDevAttrL2CacheSize:
+        return *value = p.l2CacheSize, cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+        return *value = p.major, cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+        return *value = p.minor, cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+        return *value = static_cast<int>(p.sharedMemPerBlockOptin), cudaSuccess;
+    }
+    return last_error = cudaErrorInvalidValue;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -5;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = device_error == cudaErrorInsufficientDriver ? 11040 : CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *unused, size_t *total)
+{
+    return call([&]() -> cudaError_t {
+        *total = memory_limit ? memory_limit : size_t(1) << 32;
+        *unused = emu::memory_taken() < *total ? *total - emu::memory_taken() : 0;
+        return cudaSuccess;
+    });
+}
+
+/* ---- memory ---- */
+
+cudaError_t cudaMalloc(void **address, size_t bytes)
+{
+    return call([&]() -> cudaError_t {
+        cudaError_t error = no_capture();
+        return error ? error : allocate(address, bytes);
+    });
+}
+
+cudaError_t cudaFree(void *address)
+{
+    return call(ALWAYS, [&]() -> cudaError_t {
+        cudaError_t error = no_capture();
+        if (error || !address) return error;
+        finish_all();
+        counts.frees++;
+        if (emu::give_memory(address)) return cudaSuccess;
+        emu::fail("memory is freed that is none of the device");
+        return cudaErrorInvalidValue;
+    });
+}
+
+/* Its addresses are taken at once. */
+cudaError_t cudaMallocAsync(void **address, size_t bytes, cudaStream_t stream)
+{
+    return with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
+        if (s->capture) return invalidate(s->capture, cudaErrorStreamCaptureUnsupported);
+        return allocate(address, bytes);
+    });
+}
+
+cudaError_t cudaFreeAsync(void *address, cudaStream_t stream)
+{
+    return with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
+        if (s->capture) return invalidate(s->capture, cudaErrorStreamCaptureUnsupported);
+        if (!address) return cudaSuccess;
+        operation *o = make_operation(FREE, 0);
+        o->to = address;
+        counts.frees++;
+        return enqueue(s, o);
+    });
+}
+
+cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned flags)
+{
+    return call([&]() -> cudaError_t {
+        cudaError_t error = no_capture();
+        if (error) return error;
+        *address = nullptr;
+        if (flags & ~(cudaHostAllocPortable | cudaHostAllocMapped)) return cudaErrorInvalidValue;
+        counts.pinned++;
+        if (allocation_fails()) return cudaErrorMemoryAllocation;
+        if (bytes) *address = emu::take_pinned(bytes);
+        return !bytes || *address ? cudaSuccess : cudaErrorMemoryAllocation;
+    });
+}
+
+cudaError_t cudaFreeHost(void *address)
+{
+    return call(ALWAYS, [&]() -> cudaError_t {
+        cudaError_t error = no_capture();
+        if (error || !address) return error;
+        finish_all();
+        if (emu::give_pinned(address)) return cudaSuccess;
+        emu::fail("memory is freed that is not pinned");
+        return cudaErrorInvalidValue;
+    });
+}
+
+cudaError_t cudaHostGetDevicePointer(void **address, void *host, unsigned flags)
+{
+    return call([&]() -> cudaError_t {
+        if (flags || emu::kind_of(host, 1) != emu::PINNED) return cudaErrorInvalidValue;
+        *address = host;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *address)
+{
+    return call([&]() -> cudaError_t {
+        emu::address_kind kind = emu::kind_of(address, 1);
+        void *known = const_cast<void *>(address);
+        if (kind == emu::DEVICE)
+            *attributes = {cudaMemoryTypeDevice, 0, known, nullptr};
+        else if (kind == emu::PINNED)
+            *attributes = {cudaMemoryTypeHost, 0, known, known};
+        else
+            *attributes = {cudaMemoryTypeUnregistered, -2, nullptr, known};
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    return with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
+        if (!bytes) return cudaSuccess;
+        if (!reaches("target of a copy", to, bytes) || !reaches("source of a copy", from, bytes))
+            return cudaErrorInvalidValue;
+        emu::address_kind target = emu::kind_of(to, bytes), source = emu::kind_of(from, bytes);
+        if (!right_kind(kind, target == emu::DEVICE, source == emu::DEVICE)) {
+            emu::fail("a copy of the wrong kind, %d", static_cast<int>(kind));
+            return cudaErrorInvalidValue;
+        }
+        bool pageable = target == emu::PAGEABLE || source == emu::PAGEABLE;
+        if (pageable && s->capture) return invalidate(s->capture, cudaErrorStreamCaptureUnsupported);
+        cudaError_t error = enqueue_copy(s, to, from, bytes, source == emu::PAGEABLE);
+        if (!error && target == emu::PAGEABLE) finish(s);
+        return error;
+    });
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    return with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
+        if (!bytes) return cudaSuccess;
+        if (!reaches("memory to set", to, bytes)) return cudaErrorInvalidValue;
+        if (emu::kind_of(to, bytes) == emu::PAGEABLE) {
+            emu::fail("memory to set is the host's");
+            return cudaErrorInvalidValue;
+        }
+        operation *o = make_operation(SET, 0);
+        o->to = to;
+        o->value = value;
+        o->bytes = bytes;
+        counts.sets++;
+        return enqueue(s, o);
+    });
+}
+
+/* ---- streams ---- */
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int)
+{
+    return call([&]() -> cudaError_t {
+        if (flags > cudaStreamNonBlocking) return cudaErrorInvalidValue;
+        CUstream_st *s = make_object<CUstream_st>(STREAM);
+        s->device = current_device;
+        s->blocking = !flags;
+        s->tail = s->joined = -1;
+        *stream = s;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    return call(ALWAYS, [&]() -> cudaError_t {
+        if (!is_object(stream, STREAM) || stream->destroyed) return strange("stream");
+        if (stream->capture) {
+            emu::fail("a stream is destroyed while it is captured");
+            return cudaErrorInvalidResourceHandle;
+        }
+        stream->destroyed = true;
+        if (!stream->first) forget(&stream->head);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    return with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
+        counts.synchronisations++;
+        if (s->capture) return invalidate(s->capture, cudaErrorStreamCaptureUnsupported);
+        finish(s);
+        return cudaSuccess;
+    });
+}
+
+/* A host that asks often enough comes to the end. */
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    return with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
+        if (s->capture) return invalidate(s->capture, cudaErrorStreamCaptureUnsupported);
+        if (!s->first) return cudaSuccess;
+        advance(s);
+        return cudaErrorNotReady;
+    });
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+    return with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
+        return is_object(event, EVENT) ? wait_for(s, event->last) : strange("event");
+    });
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
+{
+    return with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
+        operation *o = make_operation(HOST, 0);
+        o->function = function;
+        o->to = data;
+        return enqueue(s, o);
+    });
+}
+
+/* ---- events ---- */
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    return call([&]() -> cudaError_t {
+        if (flags > (cudaEventBlockingSync | cudaEventDisableTiming)) return cudaErrorInvalidValue;
+        *event = make_object<CUevent_st>(EVENT);
+        (*event)->timed = !(flags & cudaEventDisableTiming);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    return call(ALWAYS, [&]() -> cudaError_t {
+        if (!is_object(event, EVENT)) return strange("event");
+        release(event->last);
+        forget(&event->head);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    return with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
+        return is_object(event, EVENT) ? record(event, s) : strange("event");
+    });
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    return with_event(event, [&]() -> cudaError_t {
+        counts.synchronisations++;
+        cudaError_t error = may_wait(event->last);
+        if (!error && event->last) finish(event->last);
+        return error;
+    });
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    return with_event(event, [&]() -> cudaError_t {
+        cudaError_t error = may_wait(event->last);
+        if (error || !event->last || event->last->done) return error;
+        advance(event->last->by);
+        return cudaErrorNotReady;
+    });
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end)
+{
+    return call([&]() -> cudaError_t {
+        if (!is_object(start, EVENT) || !is_object(end, EVENT)) return strange("event");
+        if (!start->timed || !end->timed || !start->last || !end->last) return cudaErrorInvalidResourceHandle;
+        if (start->last->capture || end->last->capture) return cudaErrorInvalidResourceHandle;
+        if (!start->last->done || !end->last->done) return cudaErrorNotReady;
+        *milliseconds = static_cast<float>(end->last->at - start->last->at);
+        return cudaSuccess;
+    });
+}
+
+/* ---- graphs ---- */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+    return with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
+        if (s == null_stream) return cudaErrorStreamCaptureUnsupported;
+        if (s->capture) return cudaErrorInvalidValue;
+        CUgraph_st *g = s->capture = make_object<CUgraph_st>(GRAPH);
+        g->refs = 1;
+        g->serial = ++captures;
+        g->origin = s;
+        g->mode = mode;
+        g->thread = pthread_self();
+        s->tail = s->joined = -1;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    *graph = nullptr;
+    return call(ALWAYS, [&]() -> cudaError_t {
+        if (!is_object(stream, STREAM) || stream->destroyed) return strange("stream");
+        CUgraph_st *g = stream->capture;
+        if (!g) return cudaErrorInvalidValue;
+        if (g->origin != stream) return invalidate(g, cudaErrorStreamCaptureUnmatched);
+        if (g->mode != cudaStreamCaptureModeRelaxed && !pthread_equal(g->thread, pthread_self()))
+            return cudaErrorStreamCaptureWrongThread;
+        return end_capture(stream, graph);
+    });
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+{
+    return with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
+        *status = !s->capture           ? cudaStreamCaptureStatusNone
+                  : s->capture->invalid ? cudaStreamCaptureStatusInvalidated
+                                        : cudaStreamCaptureStatusActive;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
+{
+    return call([&]() -> cudaError_t {
+        if (!is_object(graph, GRAPH) || graph->destroyed) return strange("graph");
+        *exec = make_object<CUgraphExec_st>(EXEC);
+        (*exec)->graph = graph;
+        graph->refs++;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    return with_stream(stream,
+                       [&](CUstream_st *) { return is_object(exec, EXEC) ? cudaSuccess : strange("graph"); });
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    return with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
+        if (!is_object(exec, EXEC)) return strange("graph");
+        operation *o = make_operation(REPLAY, 0);
+        o->graph = exec->graph;
+        o->graph->refs++;
+        counts.graph_launches++;
+        return enqueue(s, o);
+    });
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
+{
+    return call([&]() -> cudaError_t {
+        if (!is_object(graph, GRAPH) || graph->destroyed) return strange("graph");
+        size_t found = 0, room = *count;
+        for (int i = 0; i < graph->count; i++) {
+            if (graph->nodes[i]->kind == WAIT) continue;
+            if (nodes && found < room) nodes[found] = reinterpret_cast<cudaGraphNode_t>(graph->nodes[i]);
+            found++;
+        }
+        *count = found;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    return call(ALWAYS, [&]() -> cudaError_t {
+        if (!is_object(graph, GRAPH) || graph->destroyed) return strange("graph");
+        graph->destroyed = true;
+        release(graph);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    return call(ALWAYS, [&]() -> cudaError_t {
+        if (!is_object(exec, EXEC)) return strange("graph");
+        release(exec->graph);
+        forget(&exec->head);
+        return cudaSuccess;
+    });
+}
+
+/* ---- kernels ---- */
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
+{
+    return call([&]() -> cudaError_t {
+        if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+        return emu::allow_shared(kernel, value) ? cudaSuccess : cudaErrorInvalidValue;
+    });
+}
+
+void emu::enqueue_launch(const launch_shape &shape, const void *closure, size_t bytes, cudaStream_t stream)
+{
+    with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
+        if (s != null_stream && s->device != current_device) return cudaErrorInvalidResourceHandle;
+        if (!fits(shape)) {
+            fail("%s: a launch of this size is refused", shape.name);
+            return cudaErrorInvalidConfiguration;
+        }
+        operation *o = make_operation(LAUNCH, bytes);
+        o->shape = shape;
+        memcpy(o->room(), closure, bytes);
+        counts.launches++;
+        return enqueue(s, o);
+    });
+}
+
+/* ---- control ---- */
+
+void emu_timing(int how, uint64_t seed)
+{
+    call(ALWAYS, [&]() -> cudaError_t {
+        finish_all();
+        timing = how;
+        chance = seed * 2 + 1;
+        return cudaSuccess;
+    });
+}
+
+void emu_protect(int on)
+{
+    emu::guard held;
+    emu::protect(on != 0);
+}
+
+void *emu_alloc(size_t bytes, size_t alignment)
+{
+    emu::guard held;
+    return emu::take_memory(bytes, alignment);
+}
+
+void emu_free(void *address)
+{
+    if (!address) return;
+    emu::guard held;
+    finish_all();
+    emu::give_memory(address);
+    emu::hide();
+}
+
+size_t emu_allocated(void)
+{
+    emu::guard held;
+    return emu::memory_taken();
+}
+
+void emu_clear(void)
+{
+    emu::guard held;
+    discard_all();
+    emu::failed = false;
+    last_error = cudaSuccess;
+}
+
+void emu_devices(int count, int error)
+{
+    emu::guard held;
+    device_count = count;
+    device_error = static_cast<cudaError_t>(error);
+}
+
+void emu_memory(size_t bytes)
+{
+    emu::guard held;
+    memory_limit = bytes;
+}
+
+void emu_fail_allocation(int64_t n)
+{
+    emu::guard held;
+    failing_allocation = n;
+}
+
+void emu_fail_operation(int64_t n)
+{
+    emu::guard held;
+    failing_operation = n;
+}
+
+emu_counts emu_count(void)
+{
+    emu::guard held;
+    emu_counts now = counts;
+    now.objects = emu::pinned_blocks() - (null_stream != nullptr);
+    for (const object *o = objects; o; o = o->next) now.objects++;
+    return now;
+}
+
+void emu_counts_clear(void)
+{
+    emu::guard held;
+    counts = {};
+}
