@@ -50,7 +50,7 @@ enum { KT_MOST = 24 };
 bool kt_run(const kt_case *c, const xph_kernel_set *set, const xph_candidate *candidate, int threads,
             double *results[KT_MOST]);
 void kt_check(const kt_case *c);
-/* Results of the first candidate of the double set. */
+/* Results of the double set's candidate that would be chosen. */
 void kt_reference(const kt_case *c, double *results[KT_MOST]);
 
 /* before[i] + central difference of objective by x[i]; before NULL: 0. */

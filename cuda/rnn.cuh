@@ -1,0 +1,91 @@
+/* What forward (rnn.cu) and backward (rnn_grad.cu) of LSTM and GRU share: sizes, numbers on their way into shared
+ * memory, the order of sums. Kernels know the kind by its number of gates: 4 an LSTM, 3 a GRU.
+ *
+ * A product with recurrent weights is summed in strands: of S strands number s takes the inner numbers k with
+ * k / 4 % S = s, in order, by fused multiply-adds from 0; then strands are added whose numbers differ in the highest bit,
+ * in the next lower one, and so on. A strand is a group of neighbouring lanes.
+ */
+#ifndef XPH_CUDA_RNN_CUH
+#define XPH_CUDA_RNN_CUH
+
+#include "fold.cuh"
+#include "kernels.h"
+
+constexpr int RNN_THREADS = 256, LSTM = 4, GRU = 3, QUAD = 4;
+
+inline int64_t round_up(int64_t count, int64_t to)
+{
+    return blocks_of(count, to) * to;
+}
+inline int64_t gates_of(const xph_rnn_args *a)
+{
+    return (a->kind == XPH_RNN_LSTM ? LSTM : GRU) * a->hidden;
+}
+/* h, and c of an LSTM behind it. */
+inline int64_t state_width(const xph_rnn_args *a)
+{
+    return (a->kind == XPH_RNN_LSTM ? 2 : 1) * a->hidden;
+}
+inline bool rnn_fits(const xph_rnn_args *a)
+{
+    return (a->type == XPH_F32 || a->type == XPH_BF16) && !a->weights &&
+           (a->kind == XPH_RNN_LSTM || a->kind == XPH_RNN_GRU) && a->hidden <= 8192 &&
+           a->batch < int64_t(1) << 20;
+}
+
+/* Whether rows of `count` numbers, ld apart, can be read four numbers at a time. */
+inline bool in_quads(const void *at, int64_t ld)
+{
+    return reinterpret_cast<uintptr_t>(at) % sizeof(float4) == 0 && ld % QUAD == 0;
+}
+
+/* Four numbers from from[k] on, zeros from `count` on. */
+__device__ inline float4 quad_of(const float *from, int64_t k, int64_t count, bool quads)
+{
+    if (quads && k + QUAD <= count) return *reinterpret_cast<const float4 *>(from + k);
+    return {k < count ? from[k] : 0.0f, k + 1 < count ? from[k + 1] : 0.0f,
+            k + 2 < count ? from[k + 2] : 0.0f, k + 3 < count ? from[k + 3] : 0.0f};
+}
+
+/* A thread's share of ROWS rows, DEPTH numbers of each at a time, on their way into shared memory, where they are
+ * ROOM quads apart. */
+template <int ROWS, int DEPTH, int ROOM> struct share {
+    static constexpr int QUADS = DEPTH / QUAD, ALL = ROWS * QUADS;
+    static constexpr int COUNT = static_cast<int>(blocks_of(ALL, RNN_THREADS));
+    const float *row[COUNT]; /* NULL: zeros */
+    float4 held[COUNT];
+
+    __device__ static int index(int i) { return i * RNN_THREADS + static_cast<int>(threadIdx.x); }
+    /* row_of(r): where row r begins, or NULL. */
+    template <class Row> __device__ explicit share(Row row_of)
+    {
+        XPH_UNROLL
+        for (int i = 0; i < COUNT; i++) row[i] = index(i) < ALL ? row_of(index(i) / QUADS) : nullptr;
+    }
+    __device__ void take(int64_t k, int64_t count, bool quads)
+    {
+        XPH_UNROLL
+        for (int i = 0; i < COUNT; i++) {
+            held[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+            if (row[i]) held[i] = quad_of(row[i], k + index(i) % QUADS * QUAD, count, quads);
+        }
+    }
+    __device__ void put(float4 (*to)[ROOM]) const
+    {
+        XPH_UNROLL
+        for (int i = 0; i < COUNT; i++)
+            if (index(i) < ALL) to[index(i) / QUADS][index(i) % QUADS] = held[i];
+    }
+};
+
+__device__ inline float add_quad(const float4 &a, const float4 &b, float sum)
+{
+    return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
+}
+
+__device__ inline bool is_fresh(const xph_rnn_args &a, int64_t stream, int64_t t)
+{
+    return a.reset && a.reset[stream * a.time + t];
+}
+
+#endif

@@ -1,0 +1,438 @@
+/* LSTM and GRU, backward (XPH_OP_RNN_GRAD). A frame is a launch, from the last to the first: what the next frame's gates
+ * pass on to h through W (a product of UNITS columns for ROWS streams), then the gates of this frame, whose gradients go
+ * to dgx and, as float, to where the launch before this frame reads them. One launch more makes the gradient of state_in.
+ *
+ * On the way h before every frame is written down, so that dw and dbias are those of one linear layer over all rows. The
+ * recurrent gradient of a gate is that of the whole, but for the third of a GRU, which the reset gate has scaled: that
+ * one has a place of its own and is a layer of its own.
+ */
+#include "rnn.cuh"
+
+#include <math.h>
+
+namespace
+{
+
+constexpr int STRANDS = 8, WARP_ROWS = 4, LANE_ROWS = 2, TU = 4, UNITS = 16;
+constexpr int LEAST = WARP / STRANDS; /* lanes of a strand */
+
+/* A block has 4 x 2 warps, a warp for every strand 2 x 2 threads of TR streams and TU units. Rows in shared memory are
+ * ROOM quads apart, so that what half a warp reads at once lies in different banks. */
+template <int TR_, int DEPTH_> struct tile {
+    static constexpr int TR = TR_, DEPTH = DEPTH_, ROOM = DEPTH / QUAD + 2;
+    static constexpr int ROWS = WARP_ROWS * LANE_ROWS * TR, SUMS = TR * TU, LEFT = fold_left(SUMS, LEAST);
+};
+using wide_tile = tile<4, 64>;
+using few_tile = tile<1, 128>;
+constexpr int64_t FEW_STREAMS = 64;
+
+/* t -1: nothing but the gradient of state_in. */
+struct frame {
+    xph_rnn_grad_args g;
+    int64_t t;
+    const float *from; /* recurrent gradients of the gates of frame t + 1, [batch][ld]; NULL: there is none */
+    float *to;         /* of frame t */
+    int64_t ld;
+    float *aside;         /* [batch][H] what passes W by: dc of an LSTM, dh z of a GRU */
+    void *before, *third; /* [M][H] h before a frame; gradient of W_n h + bias_n of a GRU */
+    bool quads_w;
+};
+
+/* The thread's place: rows and units of the block's that it has sums for. Neighbours read the same gates, lanes that
+ * differ in bit 1 the same weights: either goes in half the time. */
+template <class Tile> struct place {
+    int lane, strand, warp_row, warp_unit;
+
+    __device__ place()
+    {
+        const int warp = static_cast<int>(threadIdx.x) / WARP;
+        lane = static_cast<int>(threadIdx.x) % WARP;
+        strand = lane / LEAST;
+        warp_row = warp % WARP_ROWS;
+        warp_unit = warp / WARP_ROWS;
+    }
+    __device__ int row(int i) const
+    {
+        return warp_row * LANE_ROWS * Tile::TR + i / 2 * 4 + (lane & 2) / 2 * (Tile::TR > 1 ? 2 : 1) + i % 2;
+    }
+    /* Where unit j lies in shared memory, and which one it is: units lie there as u % 4, u / 4. */
+    __device__ int unit_row(int j) const { return warp_unit * 8 + j / 2 * 4 + (lane & 1) * 2 + j % 2; }
+    __device__ int unit(int j) const
+    {
+        const int r = unit_row(j);
+        return r % 4 * 4 + r / 4;
+    }
+};
+
+/* Columns of W, UNITS of them, on their way to rows of shared memory. */
+template <class Tile> struct columns {
+    static constexpr int ACROSS = UNITS / QUAD, ALL = Tile::DEPTH * ACROSS;
+    static constexpr int COUNT = static_cast<int>(blocks_of(ALL, RNN_THREADS));
+    float4 held[COUNT];
+
+    __device__ static int index(int i) { return i * RNN_THREADS + static_cast<int>(threadIdx.x); }
+    __device__ void take(const float *w, int64_t unit0, int64_t k0, int64_t depth, int64_t hidden, bool quads)
+    {
+        XPH_UNROLL
+        for (int i = 0; i < COUNT; i++) {
+            const int64_t k = k0 + index(i) / ACROSS;
+            held[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+            if (index(i) < ALL && k < depth)
+                held[i] = quad_of(w + k * hidden, unit0 + index(i) % ACROSS * QUAD, hidden, quads);
+        }
+    }
+    __device__ void put(float4 (*to)[Tile::ROOM]) const
+    {
+        XPH_UNROLL
+        for (int i = 0; i < COUNT; i++) {
+            const int across = index(i) % ACROSS, k = index(i) / ACROSS;
+            if (index(i) >= ALL) continue;
+            float *column = reinterpret_cast<float *>(to[across]) + k;
+            constexpr int APART = ACROSS * Tile::ROOM * QUAD;
+            column[0] = held[i].x;
+            column[APART] = held[i].y;
+            column[2 * APART] = held[i].z;
+            column[3 * APART] = held[i].w;
+        }
+    }
+};
+
+template <class Tile>
+__device__ inline void add_tile(const place<Tile> &p, const float4 (*d)[Tile::ROOM],
+                                const float4 (*w)[Tile::ROOM], float (&sum)[Tile::SUMS])
+{
+    XPH_UNROLL
+    for (int k = 0; k < Tile::DEPTH / QUAD; k += STRANDS) {
+        const int q = k + p.strand;
+        float4 x[Tile::TR];
+        XPH_UNROLL
+        for (int i = 0; i < Tile::TR; i++) x[i] = d[p.row(i)][q];
+        XPH_UNROLL
+        for (int j = 0; j < TU; j++) {
+            const float4 y = w[p.unit_row(j)][q];
+            XPH_UNROLL
+            for (int i = 0; i < Tile::TR; i++) sum[i * TU + j] = add_quad(x[i], y, sum[i * TU + j]);
+        }
+    }
+}
+
+/* sum[i TU + j], of one strand: what the gates of frame t + 1 pass on. */
+template <int G, class Tile>
+__device__ inline void product(const frame &f, const place<Tile> &p, int64_t stream0, int64_t unit0,
+                               float (&sum)[Tile::SUMS])
+{
+    XPH_SHARED(float4, d, [2][Tile::ROWS][Tile::ROOM]);
+    XPH_SHARED(float4, w, [2][UNITS][Tile::ROOM]);
+    const xph_rnn_args &a = f.g.fwd;
+    const float *weights = static_cast<const float *>(a.w);
+    const int64_t depth = G * a.hidden;
+    share<Tile::ROWS, Tile::DEPTH, Tile::ROOM> left([&](int r) -> const float * {
+        return stream0 + r < a.batch ? f.from + (stream0 + r) * f.ld : nullptr;
+    });
+    columns<Tile> right;
+    left.take(0, depth, true);
+    right.take(weights, unit0, 0, depth, a.hidden, f.quads_w);
+    for (int64_t k = 0, at = 0; k < depth; k += Tile::DEPTH, at ^= 1) {
+        left.put(d[at]);
+        right.put(w[at]);
+        __syncthreads(); /* and whoever writes here next has been behind the next one */
+        if (k + Tile::DEPTH < depth) {
+            left.take(k + Tile::DEPTH, depth, true);
+            right.take(weights, unit0, k + Tile::DEPTH, depth, a.hidden, f.quads_w);
+        }
+        add_tile<Tile>(p, d[at], w[at], sum);
+    }
+}
+
+/* ---- cells ---- */
+
+/* One unit of one stream at frame t, as it was forward. */
+template <int G> struct cell {
+    float saved[G + 1], dy, h, c; /* h, c: before */
+    bool fresh;
+};
+
+template <class Stored, int G> __device__ inline cell<G> cell_of(const frame &f, int64_t stream, int64_t unit)
+{
+    const xph_rnn_args &a = f.g.fwd;
+    const int64_t row = stream * a.time + f.t;
+    const float *saved = static_cast<const float *>(a.saved) + row * (G + 1) * a.hidden + unit;
+    cell<G> to;
+    XPH_UNROLL
+    for (int g = 0; g < G + 1; g++) to.saved[g] = load(saved + g * a.hidden);
+    to.dy = load(static_cast<const Stored *>(f.g.dy) + row * f.g.lddy + unit);
+    to.fresh = is_fresh(a, stream, f.t);
+    to.h = to.c = 0.0f;
+    if (to.fresh) return to;
+    if (f.t > 0) {
+        to.h = load(static_cast<const Stored *>(a.y) + (row - 1) * a.ldy + unit);
+        if (G == LSTM) to.c = load(saved - a.hidden); /* the last of the frame before */
+    } else if (a.state_in) {
+        const float *state = static_cast<const float *>(a.state_in) + stream * a.ld_state + unit;
+        to.h = load(state);
+        if (G == LSTM) to.c = load(state + a.hidden);
+    } else {
+        to.fresh = true;
+    }
+    return to;
+}
+
+/* Gradients of the gates: whole, and what of them is W's; dh comes in, and dc of an LSTM, which goes on. */
+template <int G> struct gates {
+    float whole[G], recurrent[G], aside;
+};
+
+template <int G> __device__ inline gates<G> back(const cell<G> &v, float dh, float dc)
+{
+    gates<G> d;
+    dh += v.dy;
+    if constexpr (G == LSTM) {
+        const float i = v.saved[0], f = v.saved[1], g = v.saved[2], o = v.saved[3],
+                    tanh_c = tanhf(v.saved[4]);
+        dc = fmaf(dh * o, fmaf(-tanh_c, tanh_c, 1.0f), dc);
+        d.whole[0] = dc * g * i * (1.0f - i);
+        d.whole[1] = v.fresh ? 0.0f : dc * v.c * f * (1.0f - f);
+        d.whole[2] = dc * i * fmaf(-g, g, 1.0f);
+        d.whole[3] = dh * tanh_c * o * (1.0f - o);
+        d.aside = dc * f;
+    } else {
+        const float r = v.saved[0], z = v.saved[1], n = v.saved[2], m = v.saved[3];
+        const float dn = dh * (1.0f - z) * fmaf(-n, n, 1.0f);
+        d.whole[0] = dn * m * r * (1.0f - r);
+        d.whole[1] = dh * (v.h - n) * z * (1.0f - z);
+        d.whole[2] = dn;
+        d.aside = dh * z;
+    }
+    XPH_UNROLL
+    for (int g = 0; g < G; g++) d.recurrent[g] = d.whole[g];
+    if (G == GRU) d.recurrent[2] *= v.saved[0];
+    return d;
+}
+
+template <class Stored, int G>
+__device__ inline void give(const frame &f, int64_t stream, int64_t unit, const cell<G> &v, const gates<G> &d)
+{
+    const int64_t hidden = f.g.fwd.hidden, row = stream * f.g.fwd.time + f.t;
+    Stored *dgx = static_cast<Stored *>(f.g.dgx) + row * f.g.lddgx + unit;
+    float *to = f.to + stream * f.ld + unit;
+    XPH_UNROLL
+    for (int g = 0; g < G; g++) {
+        store(dgx + g * hidden, d.whole[g]);
+        to[g * hidden] = d.recurrent[g];
+    }
+    f.aside[stream * hidden + unit] = d.aside;
+    store(static_cast<Stored *>(f.before) + row * hidden + unit, v.h);
+    if (G == GRU) store(static_cast<Stored *>(f.third) + row * hidden + unit, d.recurrent[2]);
+}
+
+/* Gradients of h and c behind frame t but for dy, and but for what W adds to that of h if it passes anything. */
+struct carried {
+    float h, c;
+    bool passes;
+};
+
+template <int G> __device__ inline carried carried_to(const frame &f, int64_t stream, int64_t unit)
+{
+    const xph_rnn_args &a = f.g.fwd;
+    if (f.from) {
+        const float aside = f.aside[stream * a.hidden + unit];
+        if (is_fresh(a, stream, f.t + 1)) return {0.0f, 0.0f, false};
+        return {G == LSTM ? 0.0f : aside, G == LSTM ? aside : 0.0f, true};
+    }
+    if (!f.g.dstate_out) return {0.0f, 0.0f, false};
+    const float *d = static_cast<const float *>(f.g.dstate_out) + stream * a.ld_state + unit;
+    return {load_changing(d), G == LSTM ? load_changing(d + a.hidden) : 0.0f, false};
+}
+
+/* ---- a frame ---- */
+
+template <class Stored, int G, class Tile>
+__global__ void __launch_bounds__(RNN_THREADS, 1) rnn_frame_back(const frame f)
+{
+    const xph_rnn_args &a = f.g.fwd;
+    const int64_t stream0 = int64_t(blockIdx.x) * Tile::ROWS, unit0 = int64_t(blockIdx.y) * UNITS;
+    const place<Tile> p;
+    const int first = p.strand * Tile::SUMS / STRANDS; /* of the sums that this lane ends with */
+    const bool twin = p.lane & fold_twins(Tile::SUMS, LEAST);
+    float sum[Tile::SUMS];
+    cell<G> cells[Tile::LEFT] = {};
+    carried d[Tile::LEFT] = {};
+    const auto each = [&](auto act) { /* act(e, stream, unit) for those of them that there are */
+                                      XPH_UNROLL
+                                      for (int e = 0; e < Tile::LEFT; e++) {
+                                          const int64_t stream = stream0 + p.row((first + e) / TU),
+                                                        unit = unit0 + p.unit((first + e) % TU);
+                                          if (!twin && stream < a.batch && unit < a.hidden)
+                                              act(e, stream, unit);
+                                      }
+    };
+    each([&](int e, int64_t stream, int64_t unit) { /* under way while W is multiplied */
+                                                    d[e] = carried_to<G>(f, stream, unit);
+                                                    if (f.t >= 0)
+                                                        cells[e] = cell_of<Stored, G>(f, stream, unit);
+    });
+    XPH_UNROLL
+    for (int n = 0; n < Tile::SUMS; n++) sum[n] = 0.0f;
+    if (f.from) product<G, Tile>(f, p, stream0, unit0, sum);
+    fold_lanes<Tile::SUMS, LEAST>(sum, p.lane);
+    each([&](int e, int64_t stream, int64_t unit) {
+        const float dh = d[e].passes ? d[e].h + sum[e] : d[e].h;
+        if (f.t >= 0) {
+            give<Stored, G>(f, stream, unit, cells[e], back<G>(cells[e], dh, d[e].c));
+        } else {
+            float *to = static_cast<float *>(f.g.dstate_in) + stream * a.ld_state + unit;
+            to[0] = dh;
+            if (G == LSTM) to[a.hidden] = d[e].c;
+        }
+    });
+}
+
+/* ---- gradients of the weights ---- */
+
+/* Gates whose gradients are those in dgx. */
+int64_t first_gates(const xph_rnn_args *a)
+{
+    return (a->kind == XPH_RNN_LSTM ? 4 : 2) * a->hidden;
+}
+
+/* What scratch holds, each from a multiple of ROUND bytes on. */
+constexpr int64_t ROUND = 256;
+struct room {
+    int64_t ld, gates, aside, rows; /* bytes, gates twice and rows up to twice */
+    size_t kept;
+
+    explicit room(const xph_rnn_grad_args *g)
+    {
+        const xph_rnn_args *a = &g->fwd;
+        const int64_t real = sizeof(float), stored = a->type == XPH_F32 ? 4 : 2;
+        ld = round_up(gates_of(a), QUAD);
+        gates = round_up(a->batch * ld * real, ROUND);
+        aside = round_up(a->batch * a->hidden * real, ROUND);
+        rows = round_up(a->batch * a->time * a->hidden * stored, ROUND);
+        kept = static_cast<size_t>(2 * gates + aside + (a->kind == XPH_RNN_LSTM ? 1 : 2) * rows);
+    }
+};
+
+/* Part 0: the gates whose gradients are in dgx, part 1 the third of a GRU. Addresses are those of scratch. */
+xph_linear_grad_args weights_of(const xph_rnn_grad_args *g, int part)
+{
+    const xph_rnn_args *a = &g->fwd;
+    const room r(g);
+    char *scratch = static_cast<char *>(g->scratch);
+    const int64_t first = part * first_gates(a);
+    xph_linear_grad_args l = {};
+    l.type = a->type;
+    l.math = a->math;
+    l.rows = a->batch * a->time;
+    l.in = l.ldx = a->hidden;
+    l.out = part ? a->hidden : first_gates(a);
+    l.lddy = part ? a->hidden : g->lddgx;
+    if (!scratch) return l;
+    l.x = scratch + 2 * r.gates + r.aside;
+    l.dy = part ? scratch + 2 * r.gates + r.aside + r.rows : g->dgx;
+    l.dw = g->dw ? static_cast<float *>(g->dw) + first * a->hidden : nullptr;
+    l.dbias = g->dbias ? static_cast<float *>(g->dbias) + first : nullptr;
+    l.scratch = scratch + r.kept;
+    return l;
+}
+
+int parts_of(const xph_rnn_grad_args *g)
+{
+    return g->fwd.kind == XPH_RNN_LSTM ? 1 : 2;
+}
+
+const xph_cuda_candidate *linear_for(const xph_linear_grad_args *l)
+{
+    for (const xph_cuda_candidate *c = xph_cuda_linear_grad; c->name; c++)
+        if (c->accepts(l)) return c;
+    return nullptr;
+}
+
+int weights(const xph_rnn_grad_args *g, cudaStream_t stream)
+{
+    int error = cudaSuccess;
+    for (int part = 0; part < parts_of(g) && !error && (g->dw || g->dbias); part++) {
+        const xph_linear_grad_args l = weights_of(g, part);
+        error = xph_cuda_run(xph_cuda_linear_grad, &l, stream);
+    }
+    return error;
+}
+
+/* ---- candidates ---- */
+
+bool accepts(const void *args)
+{
+    const xph_rnn_grad_args *g = static_cast<const xph_rnn_grad_args *>(args);
+    if (!rnn_fits(&g->fwd)) return false;
+    for (int part = 0; part < parts_of(g); part++) {
+        const xph_linear_grad_args l = weights_of(g, part);
+        if (!linear_for(&l)) return false;
+    }
+    return true;
+}
+
+bool few_accepts(const void *args)
+{
+    return static_cast<const xph_rnn_grad_args *>(args)->fwd.batch <= FEW_STREAMS && accepts(args);
+}
+
+size_t scratch(const void *args)
+{
+    const xph_rnn_grad_args *g = static_cast<const xph_rnn_grad_args *>(args);
+    size_t most = 0;
+    for (int part = 0; part < parts_of(g); part++) {
+        const xph_linear_grad_args l = weights_of(g, part);
+        const xph_cuda_candidate *c = linear_for(&l);
+        const size_t bytes = c && c->scratch_bytes ? c->scratch_bytes(&l) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return room(g).kept + most;
+}
+
+template <class Stored, int G, class Tile> void frames(const xph_rnn_grad_args *g, cudaStream_t stream)
+{
+    const xph_rnn_args *a = &g->fwd;
+    const dim3 grid(as_grid(blocks_of(a->batch, Tile::ROWS)), as_grid(blocks_of(a->hidden, UNITS)));
+    const room r(g);
+    char *const scratch = static_cast<char *>(g->scratch);
+    frame f = {};
+    f.g = *g;
+    f.ld = r.ld;
+    f.aside = reinterpret_cast<float *>(scratch + 2 * r.gates);
+    f.before = scratch + 2 * r.gates + r.aside;
+    f.third = scratch + 2 * r.gates + r.aside + r.rows;
+    f.quads_w = in_quads(a->w, a->hidden);
+    for (f.t = a->time - 1; f.t >= (g->dstate_in ? -1 : 0); f.t--) {
+        f.to = reinterpret_cast<float *>(scratch + (f.t & 1) * r.gates);
+        XPH_LAUNCH((rnn_frame_back<Stored, G, Tile>), grid, dim3(RNN_THREADS), 0, stream, f);
+        f.from = f.to;
+    }
+}
+
+template <class Stored, class Tile> void frames_of_kind(const xph_rnn_grad_args *g, cudaStream_t stream)
+{
+    if (g->fwd.kind == XPH_RNN_LSTM)
+        frames<Stored, LSTM, Tile>(g, stream);
+    else
+        frames<Stored, GRU, Tile>(g, stream);
+}
+
+template <class Tile> int launch(const void *args, cudaStream_t stream)
+{
+    const xph_rnn_grad_args *g = static_cast<const xph_rnn_grad_args *>(args);
+    if (!g->fwd.batch || !g->fwd.hidden) return cudaSuccess;
+    if (g->fwd.type == XPH_BF16)
+        frames_of_kind<__nv_bfloat16, Tile>(g, stream);
+    else
+        frames_of_kind<float, Tile>(g, stream);
+    const int error = weights(g, stream);
+    return error ? error : cudaGetLastError();
+}
+
+}  // namespace
+
+const xph_cuda_candidate xph_cuda_rnn_grad[] = {
+    {"rnn_grad_few", few_accepts, scratch, launch<few_tile>},
+    {"rnn_grad", accepts, scratch, launch<wide_tile>},
+    {nullptr, nullptr, nullptr, nullptr},
+};

@@ -1,0 +1,298 @@
+/* The CUDA kernels of LSTM and GRU on the emulated GPU: against the CPU's in double, both directions, with resets and
+ * carried state, units that no tile divides; frames alone against chunks, in place; saturated gates. */
+#include "device_case.h"
+
+#include "emu_control.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct shape {
+    int32_t kind;
+    int64_t batch, time, hidden, pad;
+    int resets; /* one frame in so many; 0: none */
+    bool carried;
+} shape;
+
+static const shape shapes[] = {
+    {XPH_RNN_LSTM, 1, 1, 1, 0, 0, false},  {XPH_RNN_GRU, 1, 1, 1, 0, 0, false},
+    {XPH_RNN_LSTM, 2, 5, 7, 1, 3, true},   {XPH_RNN_GRU, 2, 5, 7, 2, 3, true},
+    {XPH_RNN_LSTM, 33, 3, 33, 0, 2, true}, {XPH_RNN_GRU, 35, 4, 41, 3, 5, true},
+    {XPH_RNN_LSTM, 3, 9, 64, 4, 4, false}, {XPH_RNN_GRU, 1, 30, 16, 0, 0, true},
+    {XPH_RNN_LSTM, 0, 3, 4, 0, 0, true},   {XPH_RNN_GRU, 2, 0, 5, 0, 0, true},
+    {XPH_RNN_LSTM, 2, 0, 5, 1, 0, true},   {XPH_RNN_GRU, 3, 5, 100, 0, 1, false},
+    {XPH_RNN_LSTM, 9, 2, 136, 0, 3, true}, {XPH_RNN_GRU, 70, 2, 20, 4, 3, true},
+    {XPH_RNN_LSTM, 66, 3, 12, 0, 3, true}, {XPH_RNN_GRU, 1, 2, 260, 0, 0, true},
+};
+
+typedef struct layer {
+    shape s;
+    int64_t gates, state, saved;
+    double *gx, *w, *bias, *state_in, *dy, *dstate_out;
+    uint8_t *reset;
+    void *packed; /* for the CPU */
+} layer;
+
+static void *pack(const layer *l)
+{
+    const xph_kernel_set *set = &xph_kernels_f64_ref;
+    xph_linear_pack_args args = {set->type, 0, l->s.hidden, l->gates, l->w, NULL};
+    args.packed = case_alloc(xph_kernels_packed_bytes(XPH_OP_LINEAR_PACK, &args));
+    case_run(xph_kernels_choose(set, XPH_OP_LINEAR_PACK, &args), &args, 1);
+    return args.packed;
+}
+
+static layer layer_make(const shape *s)
+{
+    bool lstm = s->kind == XPH_RNN_LSTM;
+    int64_t rows = s->batch * s->time;
+    double size = 1.5 / sqrt((double)s->hidden);
+    layer l = {.s = *s, .gates = (lstm ? 4 : 3) * s->hidden, .state = (lstm ? 2 : 1) * s->hidden};
+    l.saved = (lstm ? 5 : 4) * s->hidden;
+    l.gx = case_random(rows * l.gates, -2, 2);
+    l.w = case_random(l.gates * s->hidden, -size, size);
+    l.bias = case_random(l.gates, -0.5, 0.5);
+    l.dy = case_random(rows * s->hidden, -1, 1);
+    l.state_in = s->carried ? case_random(s->batch * l.state, -1, 1) : NULL;
+    l.dstate_out = s->carried ? case_random(s->batch * l.state, -1, 1) : NULL;
+    l.reset = kt_resets(rows, s->resets);
+    l.packed = pack(&l);
+    return l;
+}
+
+static xph_rnn_args args_of(const layer *l)
+{
+    return (xph_rnn_args){.kind = l->s.kind,
+                          .batch = l->s.batch,
+                          .time = l->s.time,
+                          .hidden = l->s.hidden,
+                          .packed = l->packed,
+                          .reset = l->reset};
+}
+
+enum { Y = 4, SAVED = 5, STATE_OUT = 6 }; /* places in the table below */
+
+static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_rnn_args *args)
+{
+    const shape *s = &l->s;
+    int64_t rows = s->batch * s->time;
+    const kt_tensor list[] = {
+        KT_FIELD(xph_rnn_args, gx, ldgx, rows, l->gates, KT_IN, l->gx, NULL),
+        KT_FLAT(xph_rnn_args, w, l->gates, s->hidden, KT_IN, l->w, NULL),
+        KT_FLAT(xph_rnn_args, bias, 1, l->gates, KT_IN, l->bias, NULL),
+        KT_FIELD(xph_rnn_args, state_in, ld_state, s->batch, l->state, KT_IN, l->state_in, NULL),
+        KT_FIELD(xph_rnn_args, y, ldy, rows, s->hidden, KT_OUT, NULL, NULL),
+        KT_FLAT(xph_rnn_args, saved, rows, l->saved, KT_OUT, NULL, NULL),
+        KT_FIELD(xph_rnn_args, state_out, ld_state, s->batch, l->state, KT_OUT, NULL, NULL),
+    };
+    memcpy(tensors, list, sizeof list);
+    *args = args_of(l);
+    return (kt_case){.name = "rnn",
+                     .op = XPH_OP_RNN,
+                     .args = args,
+                     .args_bytes = sizeof *args,
+                     .scratch_at = offsetof(xph_rnn_args, scratch),
+                     .tensors = tensors,
+                     .count = 7,
+                     .pad = s->pad};
+}
+
+static device_case on_device(const kt_case *c, const xph_cuda_candidate *list, const layer *l, xph_type type,
+                             size_t reset_at)
+{
+    return (device_case){c,
+                         list,
+                         type,
+                         type == XPH_BF16 ? 2e-2 : 5e-6,
+                         l->reset ? reset_at : KT_DENSE,
+                         l->s.batch * l->s.time};
+}
+
+static void forward(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+        kt_tensor tensors[KT_MOST];
+        xph_rnn_args args;
+        case_seed(i / 2);
+        layer l = layer_make(&shapes[i / 2]);
+        kt_case c = forward_case(&l, tensors, &args);
+        device_case d =
+            on_device(&c, xph_cuda_rnn, &l, i % 2 ? XPH_BF16 : XPH_F32, offsetof(xph_rnn_args, reset));
+        device_check(&d, NULL);
+        case_release();
+    }
+}
+
+/* What forward saves, in double. */
+static void run_forward(const layer *l, double *results[KT_MOST])
+{
+    kt_tensor tensors[KT_MOST];
+    xph_rnn_args args;
+    kt_case c = forward_case(l, tensors, &args);
+    kt_reference(&c, results);
+}
+
+static void gradient_shape(const shape *s, xph_type type, bool weights)
+{
+    double *after[KT_MOST];
+    layer l = layer_make(s);
+    int64_t rows = s->batch * s->time;
+    run_forward(&l, after);
+    double *dw = weights ? case_random(l.gates * s->hidden, -1, 1) : NULL;
+    double *dbias = weights ? case_random(l.gates, -1, 1) : NULL;
+    const int32_t adds = weights ? KT_ADD : KT_IN, carries = s->carried ? KT_OUT : KT_IN;
+    const kt_tensor tensors[] = {
+        KT_FLAT(xph_rnn_grad_args, fwd.w, l.gates, s->hidden, KT_IN, l.w, NULL),
+        KT_FLAT(xph_rnn_grad_args, fwd.bias, 1, l.gates, KT_IN, l.bias, NULL),
+        KT_FIELD(xph_rnn_grad_args, fwd.state_in, fwd.ld_state, s->batch, l.state, KT_IN, l.state_in, NULL),
+        KT_FIELD(xph_rnn_grad_args, fwd.y, fwd.ldy, rows, s->hidden, KT_IN, after[Y], NULL),
+        KT_FLAT(xph_rnn_grad_args, fwd.saved, rows, l.saved, KT_IN, after[SAVED], NULL),
+        KT_FIELD(xph_rnn_grad_args, dy, lddy, rows, s->hidden, KT_IN, l.dy, NULL),
+        KT_FIELD(xph_rnn_grad_args, dstate_out, fwd.ld_state, s->batch, l.state, KT_IN, l.dstate_out, NULL),
+        KT_FIELD(xph_rnn_grad_args, dgx, lddgx, rows, l.gates, KT_OUT, NULL, NULL),
+        KT_FLAT(xph_rnn_grad_args, dw, l.gates, s->hidden, adds, dw, NULL),
+        KT_FLAT(xph_rnn_grad_args, dbias, 1, l.gates, adds, dbias, NULL),
+        KT_FIELD(xph_rnn_grad_args, dstate_in, fwd.ld_state, s->batch, l.state, carries, NULL, NULL),
+    };
+    const xph_rnn_grad_args args = {.fwd = args_of(&l)};
+    const kt_case c = {.name = "rnn_grad",
+                       .op = XPH_OP_RNN_GRAD,
+                       .args = &args,
+                       .args_bytes = sizeof args,
+                       .scratch_at = offsetof(xph_rnn_grad_args, scratch),
+                       .tensors = tensors,
+                       .count = 11,
+                       .pad = s->pad};
+    const device_case d = on_device(&c, xph_cuda_rnn_grad, &l, type, offsetof(xph_rnn_grad_args, fwd.reset));
+    device_check(&d, NULL);
+    case_release();
+}
+
+static void gradient(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+        case_seed(50 + i / 2);
+        /* Of many weights the gradients are those of linear, which others test. */
+        gradient_shape(&shapes[i / 2], i % 2 ? XPH_BF16 : XPH_F32, shapes[i / 2].hidden < 42);
+    }
+}
+
+static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
+{
+    xph_rnn_args *args = given;
+    (void)c, (void)set;
+    args->state_in = args->state_out;
+}
+
+/* gx made by a product with the unit matrix, from numbers and into a place in the host's memory. */
+static xph_linear_args input_of(const layer *l, xph_type type)
+{
+    float *x = case_alloc((size_t)l->gates * sizeof *x),
+          *w = case_alloc((size_t)(l->gates * l->gates) * sizeof *w);
+    for (int64_t i = 0; i < l->gates; i++) x[i] = (float)l->gx[i];
+    for (int64_t i = 0; i < l->gates * l->gates; i++) w[i] = i % (l->gates + 1) ? 0.0f : 1.0f;
+    xph_linear_args args = {.type = type, .rows = 1, .in = l->gates, .out = l->gates};
+    args.x = x;
+    args.w = w;
+    args.y = case_alloc((size_t)l->gates * sizeof *x);
+    args.ldx = args.ldy = l->gates;
+    return args;
+}
+
+static void input_here(const kt_case *c, const xph_kernel_set *set, void *given)
+{
+    xph_rnn_args *args = given;
+    in_place(c, set, args);
+    args->input = input_of(c->context, args->type);
+    args->gx = args->input.y;
+    args->ldgx = args->input.ldy;
+}
+
+/* One stream, frame by frame, its state in place, without what backward needs, the input part given or made there: the
+ * bits of the batch at once. */
+static void frames_of_shape(const shape *s)
+{
+    double *whole[KT_MOST], *result[KT_MOST];
+    kt_tensor tensors[KT_MOST];
+    xph_rnn_args args;
+    layer l = layer_make(s);
+    kt_case c = forward_case(&l, tensors, &args);
+    device_case d = on_device(&c, xph_cuda_rnn, &l, XPH_F32, offsetof(xph_rnn_args, reset));
+    device_run(&d, whole);
+    int64_t b = s->batch - 1, gates = l.gates;
+    double *carried = kt_copy(l.state_in + b * l.state, l.state);
+    for (int64_t t = 0; t < s->time; t++) {
+        layer one = l;
+        int64_t row = b * s->time + t;
+        one.s.batch = one.s.time = 1;
+        one.gx = l.gx + row * gates;
+        if (one.reset) one.reset += row;
+        c = forward_case(&one, tensors, &args);
+        tensors[STATE_OUT].role = KT_ADD;
+        tensors[STATE_OUT].x = carried;
+        tensors[SAVED].role = KT_IN; /* NULL */
+        c.prepare = t % 2 ? input_here : in_place;
+        c.context = &one;
+        d = on_device(&c, xph_cuda_rnn, &one, XPH_F32, offsetof(xph_rnn_args, reset));
+        device_run(&d, result);
+        case_same("y of a frame", result[Y], whole[Y] + row * s->hidden, s->hidden);
+        carried = result[STATE_OUT];
+    }
+    case_same("state", carried, whole[STATE_OUT] + b * l.state, l.state);
+    case_release();
+}
+
+static void frames_have_the_bits_of_a_chunk(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        if (!shapes[i].carried || !shapes[i].batch) continue;
+        case_seed(i + 120);
+        frames_of_shape(&shapes[i]);
+    }
+}
+
+/* Saturated gates: 1e4 and infinities of either sign give the limits, not NaN; a NaN is seen. */
+static void extremes_saturate(void **state)
+{
+    (void)state;
+    for (int kind = XPH_RNN_LSTM; kind <= XPH_RNN_GRU; kind++) {
+        const shape s = {kind, 2, 2, 3, 0, 0, false};
+        double *result[KT_MOST];
+        kt_tensor tensors[KT_MOST];
+        xph_rnn_args args;
+        case_seed(1);
+        layer l = layer_make(&s);
+        for (int64_t k = 0; k < 4 * l.gates; k++) l.gx[k] = (k % 2 ? -1 : 1) * (k % 3 ? 1e4 : INFINITY);
+        kt_case c = forward_case(&l, tensors, &args);
+        device_case d = on_device(&c, xph_cuda_rnn, &l, XPH_F32, offsetof(xph_rnn_args, reset));
+        device_run(&d, result);
+        for (int64_t k = 0; k < 4 * s.hidden; k++) assert_true(fabs(result[Y][k]) <= 1);
+        l.gx[0] = NAN;
+        device_run(&d, result);
+        for (int64_t k = 0; k < 4 * s.hidden; k++) /* the whole stream from its second frame on */
+            assert_int_equal(isnan(result[Y][k]), k == 0 || k / s.hidden == 1);
+        case_release();
+    }
+}
+
+static void narrow_weights_are_not_trained(void **state)
+{
+    (void)state;
+    const xph_rnn_grad_args args = {.fwd = {.weights = XPH_I8, .batch = 1, .time = 1, .hidden = 8}};
+    for (const xph_cuda_candidate *k = xph_cuda_rnn_grad; k->name; k++) assert_false(k->accepts(&args));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forward),
+        cmocka_unit_test(gradient),
+        cmocka_unit_test(frames_have_the_bits_of_a_chunk),
+        cmocka_unit_test(extremes_saturate),
+        cmocka_unit_test(narrow_weights_are_not_trained),
+    };
+    return cmocka_run_group_tests_name("cuda_rnn", tests, NULL, NULL);
+}
