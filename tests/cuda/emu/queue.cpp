@@ -1,0 +1,399 @@
+/* See queue.h. */
+#include "queue.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+namespace emu
+{
+
+object *objects;
+emu_counts counts;
+int timing;
+int64_t failing_operation;
+thread_local bool in_host_function;
+
+static uint64_t chance = 1, captures;
+
+uint64_t draw()
+{
+    chance ^= chance << 13;
+    chance ^= chance >> 7;
+    return chance ^= chance << 17;
+}
+
+void seed(uint64_t value)
+{
+    chance = value * 2 + 1; /* never 0 */
+}
+
+void *zeroed(size_t bytes)
+{
+    void *room = calloc(1, bytes);
+    if (!room) abort();
+    return room;
+}
+
+void forget(object *gone)
+{
+    object **at = &objects;
+    while (*at != gone) at = &(*at)->next;
+    *at = gone->next;
+    free(gone);
+}
+
+void release(mark *m)
+{
+    if (m && !--m->refs) free(m);
+}
+
+operation *make_operation(operation_kind kind, size_t room)
+{
+    operation *o = static_cast<operation *>(zeroed(sizeof *o + room));
+    o->kind = kind;
+    o->before = o->other = -1;
+    return o;
+}
+
+static void drop(operation *o)
+{
+    release(o->event);
+    if (o->graph) release(o->graph);
+    free(o);
+}
+
+/* The handle and every graph that can still be launched, and launch that has not run, hold one. */
+void release(CUgraph_st *graph)
+{
+    if (--graph->refs) return;
+    for (int i = 0; i < graph->count; i++) drop(graph->nodes[i]);
+    free(graph->nodes);
+    forget(&graph->head);
+}
+
+/* ---- operations ---- */
+
+static double now()
+{
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+}
+
+bool reaches(const char *what, const void *address, size_t bytes)
+{
+    if (kind_of(address, bytes) != BROKEN) return true;
+    fail("%s of %zu bytes does not lie in one block of memory", what, bytes);
+    add_place(address);
+    return false;
+}
+
+static void copy(const operation *o)
+{
+    bool staged = o->from == o->room();
+    if (!reaches("target of a copy", o->to, o->bytes) ||
+        (!staged && !reaches("source of a copy", o->from, o->bytes)))
+        return;
+    const char *to = static_cast<const char *>(o->to), *from = static_cast<const char *>(o->from);
+    if (to < from + o->bytes && from < to + o->bytes)
+        fail("source and target of a copy overlap");
+    else
+        memcpy(o->to, o->from, o->bytes);
+}
+
+static void call_host(const operation *o)
+{
+    hide();
+    in_host_function = true;
+    o->function(o->to);
+    in_host_function = false;
+}
+
+static void replay(const CUgraph_st *graph);
+
+static void perform(operation *o)
+{
+    bool counted = o->kind != RECORD && o->kind != WAIT && o->kind != REPLAY;
+    counts.operations += counted;
+    if (counted && failing_operation && !--failing_operation) fail("an operation fails as it was told");
+    if (failed) return;
+    if (o->kind == HOST) return call_host(o);
+    expose();
+    if (o->kind == LAUNCH) run(o->shape, o->room());
+    if (o->kind == COPY) copy(o);
+    if (o->kind == SET && reaches("memory to set", o->to, o->bytes)) memset(o->to, o->value, o->bytes);
+    if (o->kind == RECORD) o->event->done = true, o->event->at = now();
+    if (o->kind == REPLAY) replay(o->graph);
+    if (o->kind == FREE && !give_memory(o->to)) fail("memory is freed that is none of the device");
+}
+
+static bool can_run(const CUgraph_st *graph, const char *done, int i)
+{
+    const operation *o = graph->nodes[i];
+    return !done[i] && (o->before < 0 || done[o->before]) && (o->other < 0 || done[o->other]);
+}
+
+/* Lazy: the branch that began last goes first. */
+static int next_node(const CUgraph_st *graph, const char *done)
+{
+    int count = graph->count, first = static_cast<int>(draw() % static_cast<uint64_t>(count));
+    for (int i = 0; i < count; i++) {
+        int at = timing == EMU_LAZY ? count - 1 - i : (first + i) % count;
+        if (can_run(graph, done, at)) return at;
+    }
+    abort();
+}
+
+static void replay(const CUgraph_st *graph)
+{
+    bool in_order = timing == EMU_EAGER || !graph->branches;
+    char *done = static_cast<char *>(zeroed(static_cast<size_t>(graph->count) + 1));
+    for (int i = 0; i < graph->count && !failed; i++) {
+        int at = in_order ? i : next_node(graph, done);
+        done[at] = 1;
+        if (graph->nodes[at]->kind != WAIT) perform(graph->nodes[at]);
+    }
+    free(done);
+}
+
+/* ---- when they run ---- */
+
+static bool waits(const CUstream_st *s)
+{
+    return s->first->kind == WAIT && !s->first->event->done;
+}
+
+static void run_first(CUstream_st *s)
+{
+    operation *o = s->first;
+    s->first = o->next;
+    if (!s->first) s->last = nullptr;
+    perform(o);
+    drop(o);
+    if (s->destroyed && !s->first) forget(&s->head);
+}
+
+/* One operation nearer to the end of the stream. A wait came after its record, so this ends. */
+static void step(CUstream_st *s)
+{
+    while (waits(s)) s = s->first->event->by;
+    run_first(s);
+}
+
+/* Of some stream; false: there is none. */
+static bool run_any()
+{
+    uint64_t ready = 0;
+    any_stream([&](CUstream_st *s) {
+        ready += s->first && !waits(s);
+        return false;
+    });
+    uint64_t chosen = ready ? draw() % ready : 0;
+    return ready && any_stream([&](CUstream_st *s) {
+               if (!s->first || waits(s) || chosen--) return false;
+               run_first(s);
+               return true;
+           });
+}
+
+void advance(CUstream_st *s)
+{
+    if (timing == EMU_SHUFFLED)
+        run_any();
+    else
+        step(s);
+}
+
+/* What runs though nobody waits: by chance less than what comes. */
+static void idle()
+{
+    while (!failed && (timing == EMU_EAGER || (timing == EMU_SHUFFLED && draw() % 5 < 2)) && run_any())
+        continue;
+}
+
+void finish(CUstream_st *s)
+{
+    counts.waits += s->first != nullptr;
+    while (s->first && !failed) advance(s);
+}
+
+void finish(const mark *m)
+{
+    counts.waits += !m->done;
+    while (!m->done && !failed) advance(m->by);
+}
+
+void finish_all()
+{
+    bool any = false;
+    while (!failed && run_any()) any = true;
+    counts.waits += any;
+}
+
+/* After a fault. */
+void discard_all()
+{
+    any_stream([](CUstream_st *s) {
+        while (operation *o = s->first) {
+            s->first = o->next;
+            if (o->kind == RECORD) o->event->done = true;
+            drop(o);
+        }
+        s->last = nullptr;
+        if (s->destroyed) forget(&s->head);
+        return false;
+    });
+}
+
+/* ---- captures ---- */
+
+cudaError_t invalidate(CUgraph_st *graph, cudaError_t error)
+{
+    graph->invalid = true;
+    return error;
+}
+
+/* What may wait, while a capture forbids it. */
+cudaError_t no_capture()
+{
+    cudaError_t error = cudaSuccess;
+    any_stream([&](CUstream_st *s) {
+        CUgraph_st *g = s->capture;
+        bool forbids =
+            g && (g->mode == cudaStreamCaptureModeGlobal ||
+                  (g->mode == cudaStreamCaptureModeThreadLocal && pthread_equal(g->thread, pthread_self())));
+        if (forbids) error = invalidate(g, cudaErrorStreamCaptureUnsupported);
+        return false;
+    });
+    return error;
+}
+
+static CUgraph_st *capture_of(uint64_t serial)
+{
+    CUgraph_st *found = nullptr;
+    any_stream([&](CUstream_st *s) {
+        if (s->capture && s->capture->serial == serial) found = s->capture;
+        return found != nullptr;
+    });
+    return found;
+}
+
+static cudaError_t add_node(CUstream_st *s, operation *o)
+{
+    CUgraph_st *g = s->capture;
+    if (g->invalid) {
+        drop(o);
+        return cudaErrorStreamCaptureInvalidated;
+    }
+    if (g->count == g->room) {
+        g->room = g->room ? 2 * g->room : 64;
+        g->nodes =
+            static_cast<operation **>(realloc(g->nodes, sizeof *g->nodes * static_cast<size_t>(g->room)));
+        if (!g->nodes) abort();
+    }
+    o->before = s->tail;
+    s->tail = g->count;
+    g->nodes[g->count++] = o;
+    return cudaSuccess;
+}
+
+cudaError_t enqueue(CUstream_st *s, operation *o)
+{
+    if (s->capture) return add_node(s, o);
+    if (s->last)
+        s->last->next = o;
+    else
+        s->first = o;
+    s->last = o;
+    idle();
+    return cudaSuccess;
+}
+
+static cudaError_t join(CUstream_st *s, const mark *m)
+{
+    CUgraph_st *g = capture_of(m->capture);
+    if (!g) return cudaErrorCapturedEvent;
+    if (s->capture && s->capture != g) {
+        invalidate(g, cudaErrorStreamCaptureMerge);
+        return invalidate(s->capture, cudaErrorStreamCaptureMerge);
+    }
+    if (!s->capture) {
+        s->capture = g;
+        s->tail = s->joined = -1;
+        g->branches = true;
+    }
+    if (m->by != s) m->by->joined = m->node;
+    operation *o = make_operation(WAIT, 0);
+    o->other = m->node;
+    return add_node(s, o);
+}
+
+cudaError_t wait_for(CUstream_st *s, mark *m)
+{
+    if (!m) return s->capture ? invalidate(s->capture, cudaErrorStreamCaptureIsolation) : cudaSuccess;
+    if (m->capture) return join(s, m);
+    if (s->capture) return invalidate(s->capture, cudaErrorStreamCaptureIsolation);
+    if (m->done) return cudaSuccess;
+    operation *o = make_operation(WAIT, 0);
+    o->event = m;
+    m->refs++;
+    return enqueue(s, o);
+}
+
+cudaError_t record(CUevent_st *event, CUstream_st *s)
+{
+    release(event->last);
+    mark *m = event->last = static_cast<mark *>(zeroed(sizeof *m));
+    m->refs = 1;
+    m->by = s;
+    if (s->capture) {
+        m->capture = s->capture->serial;
+        m->node = s->tail;
+        return s->capture->invalid ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+    }
+    m->refs++;
+    operation *o = make_operation(RECORD, 0);
+    o->event = m;
+    return enqueue(s, o);
+}
+
+/* Its record must be one that can be waited for. */
+cudaError_t may_wait(const mark *m)
+{
+    if (m && m->capture) {
+        CUgraph_st *g = capture_of(m->capture);
+        return g ? invalidate(g, cudaErrorCapturedEvent) : cudaErrorCapturedEvent;
+    }
+    return no_capture();
+}
+
+void begin_capture(CUstream_st *s, cudaStreamCaptureMode mode)
+{
+    CUgraph_st *g = s->capture = make_object<CUgraph_st>(GRAPH);
+    g->refs = 1;
+    g->serial = ++captures;
+    g->origin = s;
+    g->mode = mode;
+    g->thread = pthread_self();
+    s->tail = s->joined = -1;
+}
+
+/* The origin's. Every branch must have been waited for where it ends. */
+cudaError_t end_capture(CUstream_st *s, cudaGraph_t *graph)
+{
+    CUgraph_st *g = s->capture;
+    cudaError_t error = g->invalid ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+    any_stream([&](CUstream_st *other) {
+        if (other->capture != g) return false;
+        if (!error && other != s && other->joined != other->tail) error = cudaErrorStreamCaptureUnjoined;
+        other->capture = nullptr;
+        return false;
+    });
+    if (error)
+        release(g);
+    else
+        *graph = g;
+    return error;
+}
+
+}  // namespace emu

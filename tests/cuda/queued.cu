@@ -1,0 +1,41 @@
+/* See queued.h. */
+#include "launch.cuh"
+
+#include "queued.h"
+
+namespace
+{
+
+constexpr int THREADS = 64;
+
+__global__ void queued(queued_args a)
+{
+    const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+    if (i < a.count) a.to[i] = fmaf(a.from[i], a.scale, a.shift);
+}
+
+__global__ void queued_shared(float *to, int bytes)
+{
+    XPH_SHARED_DYNAMIC(unsigned char, room);
+    room[bytes - 1] = 1;
+    *to += static_cast<float>(room[bytes - 1]);
+}
+
+}  // namespace
+
+cudaError_t queued_launch(const queued_args *a, cudaStream_t stream)
+{
+    const unsigned blocks = static_cast<unsigned>((a->count + THREADS - 1) / THREADS);
+    XPH_LAUNCH(queued, dim3(blocks), dim3(THREADS), 0, stream, *a);
+    return cudaGetLastError();
+}
+
+cudaError_t queued_shared_launch(float *to, int bytes, int allowed, cudaStream_t stream)
+{
+    cudaError_t error = cudaSuccess;
+    if (allowed)
+        error = cudaFuncSetAttribute(queued_shared, cudaFuncAttributeMaxDynamicSharedMemorySize, allowed);
+    if (error) return error;
+    XPH_LAUNCH(queued_shared, dim3(1), dim3(1), static_cast<size_t>(bytes), stream, to, bytes);
+    return cudaGetLastError();
+}
