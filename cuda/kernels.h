@@ -26,6 +26,16 @@ typedef struct xph_cuda_candidate {
     int (*launch)(const void *args, struct CUstream_st *stream); /* a cudaError_t */
 } xph_cuda_candidate;
 
+/* Bytes of args.packed: a narrow copy of the weights, or what linear_pack and scan_pack make; 0 for operations that have
+ * none. */
+size_t xph_cuda_packed_bytes(xph_op op, const void *args);
+
+/* cuBLASLt, in front of own products (blaslt.c): accepts where a device was opened with it. */
+bool xph_blaslt_accepts(const void *args);
+int xph_blaslt_linear(const void *args, struct CUstream_st *stream);
+bool xph_blaslt_accepts_grad(const void *args);
+int xph_blaslt_linear_grad(const void *args, struct CUstream_st *stream);
+
 /* Runs the first that accepts: for a kernel made of others, as a product in a recurrent layer. cudaErrorInvalidValue (1)
  * when none does. */
 static inline int xph_cuda_run(const xph_cuda_candidate *list, const void *args, struct CUstream_st *stream)
@@ -38,7 +48,7 @@ static inline int xph_cuda_run(const xph_cuda_candidate *list, const void *args,
 extern const xph_cuda_candidate xph_cuda_scan[], xph_cuda_scan_pack[], xph_cuda_scan_grad[];
 extern const xph_cuda_candidate xph_cuda_conv[], xph_cuda_conv_grad[];
 extern const xph_cuda_candidate xph_cuda_norm[], xph_cuda_norm_grad[];
-extern const xph_cuda_candidate xph_cuda_linear[], xph_cuda_linear_grad[];
+extern const xph_cuda_candidate xph_cuda_linear[], xph_cuda_linear_grad[], xph_cuda_linear_pack[];
 extern const xph_cuda_candidate xph_cuda_attention[], xph_cuda_attention_grad[];
 extern const xph_cuda_candidate xph_cuda_rnn[], xph_cuda_rnn_grad[], xph_cuda_sample[], xph_cuda_round[];
 extern const xph_cuda_candidate xph_cuda_embed[], xph_cuda_embed_grad[], xph_cuda_loss[];

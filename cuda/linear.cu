@@ -242,11 +242,13 @@ int grad_launch(const void *args, cudaStream_t stream)
 }  // namespace
 
 const xph_cuda_candidate xph_cuda_linear[] = {
+    {"linear_cublaslt", xph_blaslt_accepts, nullptr, xph_blaslt_linear},
     {"linear_few", few_accepts, nullptr, launch<SIDE>},
     {"linear", accepts, nullptr, launch<WIDE>},
     {nullptr, nullptr, nullptr, nullptr},
 };
 const xph_cuda_candidate xph_cuda_linear_grad[] = {
+    {"linear_grad_cublaslt", xph_blaslt_accepts_grad, grad_scratch, xph_blaslt_linear_grad},
     {"linear_grad", grad_accepts, grad_scratch, grad_launch},
     {nullptr, nullptr, nullptr, nullptr},
 };

@@ -86,38 +86,32 @@ static void cpu_info(exphil_device_info *info, xph_isa isa, int32_t workers)
     snprintf(info->isa, sizeof info->isa, "%s", xph_isa_name(isa));
 }
 
-/* owner is taken over on success. */
-static exphil_status open_on(opened *owner, int32_t ordinal, const exphil_device_info *info,
-                             exphil_error *error)
-{
-    XPH_TRY(owner->backend->device_open(&owner->host, ordinal, &owner->device, error));
-    xph_context_set_device(owner->context, owner->device, info, owner, close_device);
-    return EXPHIL_OK;
-}
-
+/* owner is taken over on success, also by open_plugin. */
 static exphil_status open_cpu(opened *owner, size_t limit, exphil_error *error)
 {
     exphil_device_info info;
     cpu_info(&info, xph_context_isa(owner->context), xph_workers(owner->context));
     owner->backend = xph_cpu_backend();
     owner->limit = limit;
-    return open_on(owner, 0, &info, error);
+    XPH_TRY(owner->backend->device_open(&owner->host, 0, &owner->device, error));
+    xph_context_set_device(owner->context, owner->device, &info, owner, close_device);
+    return EXPHIL_OK;
 }
 
 static exphil_status open_plugin(opened *owner, const exphil_context_config *config, int32_t ordinal,
                                  exphil_error *error)
 {
     XPH_TRY(xph_plugin_load(CUDA, config->backend_path, &owner->host, &owner->backend, error));
-    int32_t count = owner->backend->device_count();
-    if (ordinal >= count) {
-        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "device is \"cuda:%d\", but there are %d CUDA devices",
-                        (int)ordinal, (int)count);
-    }
+    XPH_TRY(owner->backend->device_open(&owner->host, ordinal, &owner->device, error));
     exphil_device_info info = EXPHIL_DEVICE_INFO_INIT;
     exphil_status status = owner->backend->device_info(ordinal, &info);
-    if (status < 0) return xph_fail(error, status, "CUDA device %d does not answer", (int)ordinal);
+    if (status < 0) {
+        owner->backend->device_close(owner->device);
+        return xph_fail(error, status, "CUDA device %d does not answer", (int)ordinal);
+    }
     info.index = ordinal + 1; /* in the list of exphil_device_get */
-    return open_on(owner, ordinal, &info, error);
+    xph_context_set_device(owner->context, owner->device, &info, owner, close_device);
+    return EXPHIL_OK;
 }
 
 /* "cuda" or "cuda:<number>" with at most three digits. */
@@ -196,7 +190,8 @@ void exphil_context_destroy(exphil_context *context)
 
 /* ---- questions ------------------------------------------------------------------------------------------- */
 
-/* Plugin for listing only: it gets no context, and must not start its driver for device_count and device_info. */
+/* Plugin for listing only: it gets no context, and must not start its driver for device_count and device_info: a plugin
+ * may count none before one of its devices was opened. */
 static const xph_backend *listing_plugin(void)
 {
     static const xph_host nobody = {
@@ -248,5 +243,6 @@ exphil_status exphil_context_memory(const exphil_context *context, exphil_memory
     XPH_TRY(xph_context_check(context, error));
     exphil_memory_info known = EXPHIL_MEMORY_INFO_INIT;
     xph_context_host_memory(context, &known);
+    xph_context_backend(context)->backend->memory_info(xph_context_backend(context), &known);
     return xph_config_give(info, &known, sizeof known, sizeof known, "exphil_memory_info", error);
 }

@@ -6,6 +6,8 @@
  * them depends on them. So every batch has rows to learn from. */
 #include "data/sampler.h"
 
+#include "backend.h"
+
 #define BATCH_MOST   4096
 #define TIME_MOST    65536
 #define DELAY_MOST   64
@@ -99,8 +101,10 @@ exphil_status xph_batch_room_create(const xph_sampler *sampler, xph_batch_room *
         return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld rows is too large",
                         (long long)how->batch, (long long)how->time);
     }
-    uint8_t *memory = xph_alloc(sampler->context, bytes);
-    if (!memory) return xph_no_memory(bytes, error);
+    xph_device *device = xph_context_backend(sampler->context);
+    void *block = NULL;
+    if (device->backend->host_alloc(device, bytes, &block) < 0) return xph_no_memory(bytes, error);
+    uint8_t *memory = block;
     *room = (xph_batch_room){.memory = memory,
                              .bytes = bytes,
                              .floats = (float *)(void *)(memory + floats),
@@ -114,7 +118,8 @@ exphil_status xph_batch_room_create(const xph_sampler *sampler, xph_batch_room *
 
 void xph_batch_room_free(const xph_sampler *sampler, xph_batch_room *room)
 {
-    xph_free(sampler->context, room->memory, room->bytes);
+    xph_device *device = xph_context_backend(sampler->context);
+    if (room->memory) device->backend->host_free(device, room->memory, room->bytes);
     *room = (xph_batch_room){.memory = NULL};
 }
 

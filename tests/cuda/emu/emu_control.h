@@ -8,6 +8,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default) /* tests find them in the plugin */
 
 /* Order of blocks, of warps in a block and of lanes in a warp between two places where they meet. */
 enum { EMU_FORWARD, EMU_REVERSE, EMU_RANDOM, EMU_SCHEDULES };
@@ -54,6 +55,8 @@ typedef struct emu_counts {
 } emu_counts;
 emu_counts emu_count(void);
 void emu_counts_clear(void);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

@@ -34,6 +34,12 @@ static void device_close(xph_device *device)
     host.free(host.context, fake, sizeof *fake);
 }
 
+static void memory_info(xph_device *device, exphil_memory_info *info)
+{
+    (void)device;
+    info->device_used_bytes = sizeof(fake_device);
+}
+
 static const xph_backend backend = {
     .struct_size = sizeof backend,
     .abi = XPH_BACKEND_ABI,
@@ -48,12 +54,20 @@ static const xph_backend backend = {
     .device_info = device_info,
     .device_open = device_open,
     .device_close = device_close,
+    .memory_info = memory_info,
 };
 
 static exphil_status device_open(const xph_host *host, int32_t ordinal, xph_device **device,
                                  exphil_error *error)
 {
-    (void)ordinal;
+    if (ordinal >= 2) {
+        if (error) {
+            error->status = EXPHIL_E_UNSUPPORTED;
+            snprintf(error->message, sizeof error->message, "cuda:%d is not one of 2 CUDA devices",
+                     (int)ordinal);
+        }
+        return EXPHIL_E_UNSUPPORTED;
+    }
     fake_device *fake = host->alloc(host->context, sizeof *fake);
     if (!fake) {
         if (error) {

@@ -1,0 +1,282 @@
+/* Table A on CUDA. Operations are the candidates of kernels.h; nothing but the one query function is seen from outside, and
+ * nothing here is asked of libexphil but through the host table. The driver is not started before a device is opened. */
+#include "device.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#if defined(XPH_NVTX)
+#  include <nvtx3/nvToolsExt.h>
+#  define RANGE_BEGIN(name) nvtxRangePushA(name)
+#  define RANGE_END()       nvtxRangePop()
+#else
+#  define RANGE_BEGIN(name) ((void)(name))
+#  define RANGE_END()       ((void)0)
+#endif
+
+enum { COMPUTE_LEAST = 80 };
+
+static atomic_bool driver_runs;
+
+/* ---- what CUDA says ---- */
+
+xph_cuda_scope xph_cuda_enter(const xph_device *device)
+{
+    xph_cuda_scope scope = {0, 0};
+    int wanted = ((const xph_cuda_device *)device)->ordinal;
+    if (cudaGetDevice(&scope.before) == cudaSuccess && scope.before != wanted)
+        scope.changed = cudaSetDevice(wanted) == cudaSuccess;
+    return scope;
+}
+
+void xph_cuda_leave(const xph_cuda_scope *scope)
+{
+    if (scope->changed) cudaSetDevice(scope->before);
+}
+
+exphil_status xph_cuda_check(const xph_device *device, cudaError_t code, const char *what)
+{
+    char text[256];
+    const xph_host *host = &((const xph_cuda_device *)device)->host;
+    if (!code) return EXPHIL_OK;
+    cudaGetLastError(); /* or the host's next call of CUDA would find it */
+    snprintf(text, sizeof text, "cuda:%d: %s: %s (%s)", ((const xph_cuda_device *)device)->ordinal, what,
+             cudaGetErrorName(code), cudaGetErrorString(code));
+    host->log(host->context, EXPHIL_LOG_ERROR, text);
+    return code == cudaErrorMemoryAllocation ? EXPHIL_E_MEMORY : EXPHIL_E_DEVICE;
+}
+
+exphil_status xph_cuda_fail(exphil_error *error, exphil_status status, int native, const char *format, ...)
+{
+    va_list list;
+    if (!error) return status;
+    error->status = status;
+    error->native_code = native;
+    va_start(list, format);
+    vsnprintf(error->message, sizeof error->message, format, list);
+    va_end(list);
+    return status;
+}
+
+/* ---- devices ---- */
+
+/* Before one is opened as far as can be told without the driver. */
+static int32_t device_count(void)
+{
+    char name[128];
+    int count = 0;
+    if (!atomic_load(&driver_runs)) return xph_cuda_list(name);
+    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+static cudaError_t describe(int32_t ordinal, exphil_device_info *info, int32_t *compute, int32_t *ordered)
+{
+    struct cudaDeviceProp properties;
+    cudaError_t code = cudaGetDeviceProperties(&properties, ordinal);
+    if (code) return code;
+    size_t size = info->struct_size;
+    *info = (exphil_device_info){.struct_size = size, .memory_bytes = (int64_t)properties.totalGlobalMem};
+    snprintf(info->id, sizeof info->id, "cuda:%d", (int)ordinal);
+    snprintf(info->name, sizeof info->name, "%.*s", (int)sizeof info->name - 1, properties.name);
+    snprintf(info->isa, sizeof info->isa, "sm_%d%d", properties.major, properties.minor);
+    *compute = 10 * properties.major + properties.minor;
+    *ordered = properties.memoryPoolsSupported;
+    return cudaSuccess;
+}
+
+static exphil_status device_info(int32_t ordinal, exphil_device_info *info)
+{
+    int32_t compute, ordered;
+    if (ordinal < 0 || ordinal >= device_count()) return EXPHIL_E_INVALID;
+    if (atomic_load(&driver_runs))
+        return describe(ordinal, info, &compute, &ordered) ? EXPHIL_E_DEVICE : EXPHIL_OK;
+    *info = (exphil_device_info){.struct_size = info->struct_size};
+    snprintf(info->id, sizeof info->id, "cuda:%d", (int)ordinal);
+    xph_cuda_list(info->name);
+    return EXPHIL_OK;
+}
+
+static exphil_status find_device(xph_cuda_device *device, exphil_error *error)
+{
+    int count = 0, driver = 0;
+    cudaError_t code = cudaGetDeviceCount(&count);
+    if (code) {
+        cudaGetLastError();
+        cudaDriverGetVersion(&driver);
+        return xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, (int)code,
+                             "cuda: no device: %s (%s); the driver is of CUDA %d.%d, built for %d.%d",
+                             cudaGetErrorName(code), cudaGetErrorString(code), driver / 1000,
+                             driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    }
+    if (device->ordinal >= count)
+        return xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, 0,
+                             "device is \"cuda:%d\", but there are %d CUDA devices", device->ordinal, count);
+    atomic_store(&driver_runs, true);
+    device->info.struct_size = sizeof device->info;
+    code = describe(device->ordinal, &device->info, &device->compute, &device->memory.ordered);
+    if (code)
+        return xph_cuda_fail(error, EXPHIL_E_DEVICE, (int)code, "cuda:%d does not answer: %s",
+                             device->ordinal, cudaGetErrorName(code));
+    if (device->compute < COMPUTE_LEAST)
+        return xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, 0, "cuda:%d is %s (%s), at least sm_%d is needed",
+                             device->ordinal, device->info.name, device->info.isa, COMPUTE_LEAST);
+    return EXPHIL_OK;
+}
+
+static exphil_status device_open(const xph_host *host, int32_t ordinal, xph_device **device,
+                                 exphil_error *error);
+
+static void device_close(xph_device *base)
+{
+    xph_cuda_device *device = (xph_cuda_device *)base;
+    if (!device) return;
+    {
+        XPH_ON(base);
+        xph_blaslt_close(device);
+        xph_cuda_memory_close(device);
+    }
+    xph_host host = device->host;
+    host.free(host.context, device, sizeof *device);
+}
+
+/* ---- operations ---- */
+
+static const xph_cuda_candidate *const lists[XPH_OP_COUNT] = {
+    [XPH_OP_LINEAR] = xph_cuda_linear,
+    [XPH_OP_LINEAR_GRAD] = xph_cuda_linear_grad,
+    [XPH_OP_LINEAR_PACK] = xph_cuda_linear_pack,
+    [XPH_OP_NORM] = xph_cuda_norm,
+    [XPH_OP_NORM_GRAD] = xph_cuda_norm_grad,
+    [XPH_OP_CONV] = xph_cuda_conv,
+    [XPH_OP_CONV_GRAD] = xph_cuda_conv_grad,
+    [XPH_OP_SCAN] = xph_cuda_scan,
+    [XPH_OP_SCAN_GRAD] = xph_cuda_scan_grad,
+    [XPH_OP_ATTENTION] = xph_cuda_attention,
+    [XPH_OP_ATTENTION_GRAD] = xph_cuda_attention_grad,
+    [XPH_OP_RNN] = xph_cuda_rnn,
+    [XPH_OP_RNN_GRAD] = xph_cuda_rnn_grad,
+    [XPH_OP_EMBED] = xph_cuda_embed,
+    [XPH_OP_EMBED_GRAD] = xph_cuda_embed_grad,
+    [XPH_OP_HEADS] = xph_cuda_heads,
+    [XPH_OP_HEADS_GRAD] = xph_cuda_heads_grad,
+    [XPH_OP_LOSS] = xph_cuda_loss,
+    [XPH_OP_SAMPLE] = xph_cuda_sample,
+    [XPH_OP_ADAM] = xph_cuda_adam,
+    [XPH_OP_NORM2] = xph_cuda_norm2,
+    [XPH_OP_AXPBY] = xph_cuda_axpby,
+    [XPH_OP_ROUND] = xph_cuda_round,
+    [XPH_OP_CAST] = xph_cuda_cast,
+    [XPH_OP_SCAN_PACK] = xph_cuda_scan_pack,
+    [XPH_OP_SETTLE] = xph_cuda_settle,
+    [XPH_OP_CLEAR] = xph_cuda_clear,
+};
+
+static const xph_cuda_candidate *choose(xph_op op, const void *args)
+{
+    if (op < 0 || op >= XPH_OP_COUNT) return NULL;
+    for (const xph_cuda_candidate *k = lists[op]; k->name; k++)
+        if (k->accepts(args)) return k;
+    return NULL;
+}
+
+static exphil_status query(xph_device *device, xph_op op, const void *args, xph_op_info *info)
+{
+    XPH_ON(device);
+    const xph_cuda_candidate *candidate = choose(op, args);
+    if (!candidate) return EXPHIL_E_UNSUPPORTED;
+    *info = (xph_op_info){.kernel = candidate->name, .packed_bytes = xph_cuda_packed_bytes(op, args)};
+    if (candidate->scratch_bytes) info->scratch_bytes = candidate->scratch_bytes(args);
+    return EXPHIL_OK;
+}
+
+static exphil_status run(xph_stream *stream, xph_op op, const void *args)
+{
+    XPH_ON(stream->device);
+    const xph_cuda_candidate *candidate = choose(op, args);
+    if (!candidate) return EXPHIL_E_INTERNAL;
+    bool multiplies =
+        op == XPH_OP_LINEAR || op == XPH_OP_LINEAR_GRAD || op == XPH_OP_RNN || op == XPH_OP_RNN_GRAD;
+    exphil_status status = multiplies ? xph_blaslt_prepare((xph_cuda_stream *)stream) : EXPHIL_OK;
+    if (status < 0) return status;
+    RANGE_BEGIN(candidate->name);
+    cudaError_t code = (cudaError_t)candidate->launch(args, ((xph_cuda_stream *)stream)->stream);
+    RANGE_END();
+    return xph_cuda_check(stream->device, code, candidate->name);
+}
+
+/* ---- the table ---- */
+
+static const xph_backend backend = {
+    .struct_size = sizeof(xph_backend),
+    .abi = XPH_BACKEND_ABI,
+    .core_version = EXPHIL_VERSION,
+    .name = "cuda",
+    .build_id = XPH_BUILD_ID,
+    .precisions = 1u << EXPHIL_PRECISION_F32 | 1u << EXPHIL_PRECISION_TF32 | 1u << EXPHIL_PRECISION_BF16 |
+                  1u << EXPHIL_PRECISION_F16,
+    .device_count = device_count,
+    .device_info = device_info,
+    .device_open = device_open,
+    .device_close = device_close,
+    .alloc = xph_cuda_alloc,
+    .free = xph_cuda_free,
+    .host_alloc = xph_cuda_host_alloc,
+    .host_free = xph_cuda_host_free,
+    .memory_info = xph_cuda_memory_info,
+    .stream_create = xph_cuda_stream_create,
+    .stream_destroy = xph_cuda_stream_destroy,
+    .upload = xph_cuda_move,
+    .download = xph_cuda_move,
+    .copy = xph_cuda_move,
+    .zero = xph_cuda_zero,
+    .stream_wait = xph_cuda_stream_wait,
+    .event_create = xph_cuda_event_create,
+    .event_destroy = xph_cuda_event_destroy,
+    .event_mark = xph_cuda_event_mark,
+    .event_wait = xph_cuda_event_wait,
+    .stream_follow = xph_cuda_stream_follow,
+    .record_begin = xph_cuda_record_begin,
+    .record_end = xph_cuda_record_end,
+    .replay = xph_cuda_replay,
+    .graph_destroy = xph_cuda_graph_destroy,
+    .query = query,
+    .run = run,
+};
+
+static exphil_status device_open(const xph_host *host, int32_t ordinal, xph_device **device,
+                                 exphil_error *error)
+{
+    if (host->abi != XPH_BACKEND_ABI || host->struct_size < sizeof *host)
+        return xph_cuda_fail(error, EXPHIL_E_VERSION, 0,
+                             "cuda: host table of version %u, this backend has %u", (unsigned)host->abi,
+                             XPH_BACKEND_ABI);
+    xph_cuda_device *made = host->alloc(host->context, sizeof *made);
+    if (!made) return xph_cuda_fail(error, EXPHIL_E_MEMORY, 0, "cuda: could not get %zu bytes", sizeof *made);
+    memset(made, 0, sizeof *made);
+    made->base.backend = &backend;
+    made->host = *host;
+    made->ordinal = ordinal;
+    exphil_status status = find_device(made, error);
+    if (status >= 0) {
+        XPH_ON(&made->base);
+        status = xph_cuda_memory_open(made);
+        if (status < 0) xph_cuda_fail(error, status, 0, "cuda:%d gave no stream", ordinal);
+        if (status >= 0) made->blaslt = xph_blaslt_open(made);
+    }
+    if (status < 0) {
+        host->free(host->context, made, sizeof *made);
+        return status;
+    }
+    *device = &made->base;
+    return EXPHIL_OK;
+}
+
+/* The one name that a plugin shows; inside libexphil, where the build names it otherwise, nobody outside sees it. */
+__attribute__((visibility("default"))) const xph_backend *xph_backend_query(uint32_t abi,
+                                                                            const xph_host *host)
+{
+    (void)host;
+    return abi == XPH_BACKEND_ABI ? &backend : NULL;
+}

@@ -1,0 +1,438 @@
+/* Products by NVIDIA's cuBLASLt, where the machine has it: opened by name when a device is opened, never linked. Its matrices
+ * are column-major, so ours are their own transposes there: y' = W x' with W = (memory of w)'. For every shape the library is
+ * asked once for an algorithm, which is then kept: the same bits in every run on the same card. Reductions that add to the
+ * output in any order are not taken.
+ *
+ * Rows of float16 or bfloat16 are multiplied with the copy of the weights that linear_pack made; without it, and for what
+ * the library refuses, the next candidate of the list runs.
+ */
+#include "cublaslt.h"
+#include "device.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORKSPACE ((size_t)32 << 20)
+
+enum { DEVICES = 64, FORWARD = 0, INPUT_GRAD = 1, WEIGHT_GRAD = 2, ALIGNMENTS = 4 };
+
+/* A product d = op(a) op(b) + beta c, all as cuBLASLt sees them. */
+typedef struct shape {
+    int32_t transpose_a, transpose_b, type_ab, type_cd, compute, bias; /* bias: type of it, or -1 */
+    int32_t align[ALIGNMENTS], reserved[2];                            /* of a, b, c, d: bytes */
+    int64_t m, n, k, lda, ldb, ldc, ldd;
+} shape;
+
+typedef struct plan {
+    struct plan *next;
+    shape key;
+    lt_desc desc;
+    lt_layout a, b, c, d;
+    lt_found found;
+    int refused; /* the library has no algorithm */
+} plan;
+
+typedef struct workspace {
+    cudaStream_t stream;
+    void *address;
+} workspace;
+
+struct xph_blaslt {
+    pthread_mutex_t lock;
+    lt_handle handle;
+    plan *plans;
+    workspace *workspaces;
+    int64_t workspace_count, workspace_room;
+    int64_t users; /* devices of this ordinal that are open */
+};
+
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static lt_library library; /* loaded once, stays */
+static int loaded;         /* 1: it is there; -1: it is not */
+static xph_blaslt of_ordinal[DEVICES];
+
+/* ---- the library ---- */
+
+static bool find_functions(void *at)
+{
+#define FIND(name)                                                                                           \
+  do {                                                                                                       \
+    *(void **)(&library.name) = dlsym(at, #name);                                                            \
+    if (!library.name) return false;                                                                         \
+  } while (0)
+    FIND(cublasLtCreate);
+    FIND(cublasLtDestroy);
+    FIND(cublasLtGetVersion);
+    FIND(cublasLtMatmulDescCreate);
+    FIND(cublasLtMatmulDescSetAttribute);
+    FIND(cublasLtMatmulDescDestroy);
+    FIND(cublasLtMatrixLayoutCreate);
+    FIND(cublasLtMatrixLayoutDestroy);
+    FIND(cublasLtMatmulPreferenceCreate);
+    FIND(cublasLtMatmulPreferenceSetAttribute);
+    FIND(cublasLtMatmulPreferenceDestroy);
+    FIND(cublasLtMatmulAlgoGetHeuristic);
+    FIND(cublasLtMatmul);
+#undef FIND
+    return true;
+}
+
+/* EXPHIL_CUBLASLT: a path to use instead, or "none". */
+static void load(const xph_cuda_device *device)
+{
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"};
+    const char *asked = secure_getenv("EXPHIL_CUBLASLT");
+    char text[512];
+    void *at = NULL;
+    if (loaded) return;
+    loaded = -1;
+    if (asked && *asked) {
+        if (strcmp(asked, "none") != 0) at = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
+    } else {
+        for (size_t i = 0; !at && i < sizeof names / sizeof *names; i++)
+            at = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    }
+    const char *why = at ? "it lacks functions" : dlerror();
+    if (at && find_functions(at)) {
+        loaded = 1;
+        snprintf(text, sizeof text, "cuda: products by cuBLASLt %zu", library.cublasLtGetVersion());
+        device->host.log(device->host.context, EXPHIL_LOG_INFO, text);
+        return;
+    }
+    snprintf(text, sizeof text, "cuda: no cuBLASLt, products by own kernels: %s", why ? why : "not wanted");
+    device->host.log(device->host.context, EXPHIL_LOG_WARNING, text);
+}
+
+xph_blaslt *xph_blaslt_open(xph_cuda_device *device)
+{
+    xph_blaslt *lt = NULL;
+    if (device->ordinal >= DEVICES) return NULL;
+    pthread_mutex_lock(&opening);
+    load(device);
+    if (loaded == 1) {
+        lt = &of_ordinal[device->ordinal];
+        if (lt->users == 0) {
+            memset(lt, 0, sizeof *lt);
+            if (pthread_mutex_init(&lt->lock, NULL) != 0) {
+                lt = NULL;
+            } else if (library.cublasLtCreate(&lt->handle) != 0) {
+                device->host.log(device->host.context, EXPHIL_LOG_WARNING,
+                                 "cuda: cuBLASLt does not start, products by own kernels");
+                pthread_mutex_destroy(&lt->lock);
+                lt = NULL;
+            }
+        }
+        if (lt) lt->users++;
+    }
+    pthread_mutex_unlock(&opening);
+    return lt;
+}
+
+static void free_plan(plan *p)
+{
+    if (p->a) library.cublasLtMatrixLayoutDestroy(p->a);
+    if (p->b) library.cublasLtMatrixLayoutDestroy(p->b);
+    if (p->c) library.cublasLtMatrixLayoutDestroy(p->c);
+    if (p->d) library.cublasLtMatrixLayoutDestroy(p->d);
+    if (p->desc) library.cublasLtMatmulDescDestroy(p->desc);
+    free(p);
+}
+
+void xph_blaslt_close(xph_cuda_device *device)
+{
+    xph_blaslt *lt = device->blaslt;
+    if (!lt) return;
+    pthread_mutex_lock(&opening);
+    if (--lt->users == 0) {
+        while (lt->plans) {
+            plan *next = lt->plans->next;
+            free_plan(lt->plans);
+            lt->plans = next;
+        }
+        free(lt->workspaces);
+        library.cublasLtDestroy(lt->handle);
+        pthread_mutex_destroy(&lt->lock);
+    }
+    pthread_mutex_unlock(&opening);
+}
+
+/* ---- workspaces ---- */
+
+exphil_status xph_blaslt_prepare(xph_cuda_stream *stream)
+{
+    xph_cuda_device *device = (xph_cuda_device *)stream->base.device;
+    xph_blaslt *lt = device->blaslt;
+    if (!lt || stream->workspace) return EXPHIL_OK;
+    exphil_status status = xph_cuda_alloc(&device->base, WORKSPACE, &stream->workspace);
+    if (status < 0) return status;
+    pthread_mutex_lock(&lt->lock);
+    if (lt->workspace_count == lt->workspace_room) {
+        int64_t room = lt->workspace_room ? 2 * lt->workspace_room : 16;
+        workspace *more = realloc(lt->workspaces, (size_t)room * sizeof *more);
+        if (more) {
+            lt->workspaces = more;
+            lt->workspace_room = room;
+        }
+    }
+    bool noted = lt->workspace_count < lt->workspace_room;
+    if (noted) lt->workspaces[lt->workspace_count++] = (workspace){stream->stream, stream->workspace};
+    pthread_mutex_unlock(&lt->lock);
+    return noted ? EXPHIL_OK : EXPHIL_E_MEMORY;
+}
+
+void xph_blaslt_forget(xph_cuda_stream *stream)
+{
+    xph_cuda_device *device = (xph_cuda_device *)stream->base.device;
+    xph_blaslt *lt = device->blaslt;
+    if (!lt || !stream->workspace) return;
+    pthread_mutex_lock(&lt->lock);
+    for (int64_t i = 0; i < lt->workspace_count; i++)
+        if (lt->workspaces[i].stream == stream->stream)
+            lt->workspaces[i--] = lt->workspaces[--lt->workspace_count];
+    pthread_mutex_unlock(&lt->lock);
+    xph_cuda_free(&device->base, stream->workspace, WORKSPACE);
+    stream->workspace = NULL;
+}
+
+static void *workspace_of(const xph_blaslt *lt, cudaStream_t stream)
+{
+    for (int64_t i = 0; i < lt->workspace_count; i++)
+        if (lt->workspaces[i].stream == stream) return lt->workspaces[i].address;
+    return NULL;
+}
+
+/* ---- plans ---- */
+
+static int set_desc(plan *p)
+{
+    const shape *s = &p->key;
+    const int32_t bias = LT_EPILOGUE_BIAS;
+    int code = library.cublasLtMatmulDescCreate(&p->desc, s->compute, LT_R_32F);
+    if (!code)
+        code = library.cublasLtMatmulDescSetAttribute(p->desc, LT_DESC_TRANSA, &s->transpose_a,
+                                                      sizeof s->transpose_a);
+    if (!code)
+        code = library.cublasLtMatmulDescSetAttribute(p->desc, LT_DESC_TRANSB, &s->transpose_b,
+                                                      sizeof s->transpose_b);
+    if (!code && s->bias >= 0) {
+        code = library.cublasLtMatmulDescSetAttribute(p->desc, LT_DESC_EPILOGUE, &bias, sizeof bias);
+        if (!code)
+            code = library.cublasLtMatmulDescSetAttribute(p->desc, LT_DESC_BIAS_DATA_TYPE, &s->bias,
+                                                          sizeof s->bias);
+    }
+    return code;
+}
+
+static int set_layouts(plan *p)
+{
+    const shape *s = &p->key;
+    uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
+    bool ta = s->transpose_a == LT_OP_T, tb = s->transpose_b == LT_OP_T;
+    int code = library.cublasLtMatrixLayoutCreate(&p->a, s->type_ab, ta ? k : m, ta ? m : k, s->lda);
+    if (!code) code = library.cublasLtMatrixLayoutCreate(&p->b, s->type_ab, tb ? n : k, tb ? k : n, s->ldb);
+    if (!code) code = library.cublasLtMatrixLayoutCreate(&p->c, s->type_cd, m, n, s->ldc);
+    if (!code) code = library.cublasLtMatrixLayoutCreate(&p->d, s->type_cd, m, n, s->ldd);
+    return code;
+}
+
+static int ask(const xph_blaslt *lt, plan *p)
+{
+    const uint64_t most = WORKSPACE;
+    const uint32_t schemes = LT_REDUCTION_COMPUTE_TYPE | LT_REDUCTION_OUTPUT_TYPE;
+    lt_pref pref = NULL;
+    int count = 0;
+    int code = library.cublasLtMatmulPreferenceCreate(&pref);
+    if (code) return code;
+    code =
+        library.cublasLtMatmulPreferenceSetAttribute(pref, LT_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most);
+    if (!code)
+        code = library.cublasLtMatmulPreferenceSetAttribute(pref, LT_PREF_REDUCTION_SCHEME_MASK, &schemes,
+                                                            sizeof schemes);
+    for (int i = 0; !code && i < ALIGNMENTS; i++) {
+        const uint32_t align = (uint32_t)p->key.align[i];
+        code = library.cublasLtMatmulPreferenceSetAttribute(pref, LT_PREF_MIN_ALIGNMENT_A_BYTES + i, &align,
+                                                            sizeof align);
+    }
+    if (!code)
+        code = library.cublasLtMatmulAlgoGetHeuristic(lt->handle, p->desc, p->a, p->b, p->c, p->d, pref, 1,
+                                                      &p->found, &count);
+    library.cublasLtMatmulPreferenceDestroy(pref);
+    return code ? code : count < 1 || p->found.state != 0;
+}
+
+/* Under the lock. NULL: no memory. */
+static plan *plan_of(xph_blaslt *lt, const shape *key)
+{
+    plan *p = lt->plans;
+    while (p && memcmp(&p->key, key, sizeof *key) != 0) p = p->next;
+    if (p) return p;
+    p = calloc(1, sizeof *p);
+    if (!p) return NULL;
+    p->key = *key;
+    p->refused = set_desc(p) || set_layouts(p) || ask(lt, p);
+    p->next = lt->plans;
+    lt->plans = p;
+    return p;
+}
+
+/* ---- products ---- */
+
+typedef struct product {
+    shape shape;
+    const void *a, *b, *c, *bias;
+    void *d;
+    float beta;
+} product;
+
+static int32_t alignment(const void *address)
+{
+    uintptr_t low = (uintptr_t)address & -(uintptr_t)address;
+    return low == 0 || low > 256 ? 256 : (int32_t)low;
+}
+
+static xph_blaslt *current(void)
+{
+    int ordinal = -1;
+    if (loaded != 1 || cudaGetDevice(&ordinal) != cudaSuccess || ordinal < 0 || ordinal >= DEVICES)
+        return NULL;
+    return of_ordinal[ordinal].users ? &of_ordinal[ordinal] : NULL;
+}
+
+/* False: the library cannot, nothing was done. */
+static bool multiply(product *p, cudaStream_t stream, int *code)
+{
+    const float one = 1.0f;
+    xph_blaslt *lt = current();
+    const void *address[ALIGNMENTS] = {p->a, p->b, p->c ? p->c : p->d, p->d};
+    if (!lt) return false;
+    for (int i = 0; i < ALIGNMENTS; i++) p->shape.align[i] = alignment(address[i]);
+    pthread_mutex_lock(&lt->lock);
+    plan *made = plan_of(lt, &p->shape);
+    void *room = workspace_of(lt, stream);
+    bool can = made && !made->refused && (room || made->found.workspace_bytes == 0);
+    if (can && p->shape.bias >= 0)
+        can = library.cublasLtMatmulDescSetAttribute(made->desc, LT_DESC_BIAS_POINTER, &p->bias,
+                                                     sizeof p->bias) == 0;
+    if (can) {
+        int answer = library.cublasLtMatmul(lt->handle, made->desc, &one, p->a, made->a, p->b, made->b,
+                                            &p->beta, address[2], made->c, p->d, made->d, &made->found.algo,
+                                            room, room ? WORKSPACE : 0, stream);
+        *code = answer ? (int)cudaErrorLaunchFailure : (int)cudaSuccess;
+    }
+    pthread_mutex_unlock(&lt->lock);
+    return can;
+}
+
+static int32_t type_of(xph_type type)
+{
+    return type == XPH_BF16 ? LT_R_16BF : type == XPH_F16 ? LT_R_16F : LT_R_32F;
+}
+
+static int32_t compute_of(xph_type type, int32_t math)
+{
+    return type == XPH_F32 && math == XPH_MATH_TF32 ? LT_COMPUTE_32F_FAST_TF32 : LT_COMPUTE_32F;
+}
+
+static bool known(xph_type type)
+{
+    return type == XPH_F32 || type == XPH_BF16 || type == XPH_F16;
+}
+
+bool xph_blaslt_accepts(const void *args)
+{
+    const xph_linear_args *a = args;
+    return current() && known(a->type) && !a->weights && a->rows && a->in && a->out;
+}
+
+int xph_blaslt_linear(const void *args, cudaStream_t stream)
+{
+    const xph_linear_args *a = args;
+    product p = {.shape = {LT_OP_T,
+                           LT_OP_N,
+                           type_of(a->type),
+                           type_of(a->type),
+                           compute_of(a->type, a->math),
+                           a->bias ? LT_R_32F : -1,
+                           {0},
+                           {0},
+                           a->out,
+                           a->rows,
+                           a->in,
+                           a->in,
+                           a->ldx,
+                           a->residual ? a->ldr : a->ldy,
+                           a->ldy},
+                 .a = a->type == XPH_F32 ? a->w : a->packed,
+                 .b = a->x,
+                 .c = a->residual,
+                 .bias = a->bias,
+                 .d = a->y,
+                 .beta = a->residual ? 1.0f : 0.0f};
+    int code = 0;
+    if (p.a && multiply(&p, stream, &code)) return code;
+    return xph_cuda_run(xph_cuda_linear + 1, args, stream);
+}
+
+bool xph_blaslt_accepts_grad(const void *args)
+{
+    const xph_linear_grad_args *g = args;
+    return current() && known(g->type) && g->rows && g->in && g->out;
+}
+
+/* What the library does not do - the gradient of the bias, always - is left to the next candidate. */
+int xph_blaslt_linear_grad(const void *args, cudaStream_t stream)
+{
+    const xph_linear_grad_args *g = args;
+    const int32_t type = type_of(g->type), compute = compute_of(g->type, g->math);
+    xph_linear_grad_args rest = *g;
+    product dw = {.shape = {LT_OP_N,
+                            LT_OP_T,
+                            type,
+                            LT_R_32F,
+                            compute,
+                            -1,
+                            {0},
+                            {0},
+                            g->in,
+                            g->out,
+                            g->rows,
+                            g->ldx,
+                            g->lddy,
+                            g->in,
+                            g->in},
+                  .a = g->x,
+                  .b = g->dy,
+                  .c = g->dw,
+                  .d = g->dw,
+                  .beta = 1.0f};
+    product dx = {.shape = {LT_OP_N,
+                            LT_OP_N,
+                            type,
+                            type,
+                            compute,
+                            -1,
+                            {0},
+                            {0},
+                            g->in,
+                            g->rows,
+                            g->out,
+                            g->in,
+                            g->lddy,
+                            g->lddx,
+                            g->lddx},
+                  .a = g->type == XPH_F32 ? g->w : g->packed,
+                  .b = g->dy,
+                  .c = g->dx,
+                  .d = g->dx,
+                  .beta = g->dx_add ? 1.0f : 0.0f};
+    int code = 0;
+    if (g->dw && multiply(&dw, stream, &code)) rest.dw = NULL;
+    rest.dx = NULL; /* last: it may lie where x does */
+    if (!code && (rest.dw || rest.dbias)) code = xph_cuda_run(xph_cuda_linear_grad + 1, &rest, stream);
+    if (code || !g->dx || (dx.a && multiply(&dx, stream, &code))) return code;
+    rest = *g;
+    rest.dw = rest.dbias = NULL;
+    return xph_cuda_run(xph_cuda_linear_grad + 1, &rest, stream);
+}

@@ -1,0 +1,96 @@
+/* What the C files of this folder share: a device, its streams, its memory, its library for products. */
+#ifndef XPH_CUDA_DEVICE_H
+#define XPH_CUDA_DEVICE_H
+
+#include "backend.h"
+#include "kernels.h"
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+
+typedef struct xph_blaslt xph_blaslt;
+
+/* A block of device memory that was asked of the driver and is kept until the device is closed or memory is short. */
+typedef struct xph_block_kept {
+    void *address;
+    size_t bytes;
+} xph_block_kept;
+
+/* Device memory by rounded size. Whoever frees has waited for the streams that used it (as table A wants), so a block can
+ * be given out again at once. */
+typedef struct xph_cuda_memory {
+    pthread_mutex_t lock;
+    cudaStream_t stream; /* allocations are ordered in it */
+    size_t limit;        /* bytes in use; 0: none */
+    size_t used, peak;   /* as rounded */
+    uint64_t requests, reused;
+    xph_block_kept *kept;
+    int64_t count, room;
+    int32_t ordered; /* the driver allocates in streams */
+} xph_cuda_memory;
+
+typedef struct xph_cuda_device {
+    xph_device base;
+    xph_host host;
+    int ordinal;
+    int32_t compute; /* 90 for sm_90 */
+    xph_cuda_memory memory;
+    xph_blaslt *blaslt; /* NULL: own products */
+    exphil_device_info info;
+} xph_cuda_device;
+
+typedef struct xph_cuda_stream {
+    xph_stream base;
+    cudaStream_t stream;
+    void *workspace; /* of cuBLASLt, once there was a product */
+} xph_cuda_stream;
+
+/* The caller's current device comes back when the scope ends: its thread may use CUDA itself. */
+typedef struct xph_cuda_scope {
+    int before, changed;
+} xph_cuda_scope;
+xph_cuda_scope xph_cuda_enter(const xph_device *device);
+void xph_cuda_leave(const xph_cuda_scope *scope);
+#define XPH_ON(device)                                                                                       \
+  __attribute__((cleanup(xph_cuda_leave))) xph_cuda_scope xph_scope = xph_cuda_enter(device);                \
+  (void)xph_scope
+
+/* A status for what CUDA says; anything but success is logged as "cuda: <what>: <name> (<text>)". */
+exphil_status xph_cuda_check(const xph_device *device, cudaError_t code, const char *what);
+exphil_status xph_cuda_fail(exphil_error *error, exphil_status status, int native, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* GPUs of this machine and what they are called, without starting the driver. */
+int32_t xph_cuda_list(char name[128]);
+
+exphil_status xph_cuda_memory_open(xph_cuda_device *device);
+void xph_cuda_memory_close(xph_cuda_device *device);
+exphil_status xph_cuda_alloc(xph_device *device, size_t bytes, void **address);
+void xph_cuda_free(xph_device *device, void *address, size_t bytes);
+exphil_status xph_cuda_host_alloc(xph_device *device, size_t bytes, void **address);
+void xph_cuda_host_free(xph_device *device, void *address, size_t bytes);
+void xph_cuda_memory_info(xph_device *device, exphil_memory_info *info);
+
+exphil_status xph_cuda_stream_create(xph_device *device, uint32_t flags, xph_stream **stream);
+void xph_cuda_stream_destroy(xph_stream *stream);
+exphil_status xph_cuda_move(xph_stream *stream, void *to, const void *from, size_t bytes);
+exphil_status xph_cuda_zero(xph_stream *stream, void *to, size_t bytes);
+exphil_status xph_cuda_stream_wait(xph_stream *stream);
+exphil_status xph_cuda_event_create(xph_device *device, xph_event **event);
+void xph_cuda_event_destroy(xph_event *event);
+exphil_status xph_cuda_event_mark(xph_event *event, xph_stream *stream);
+exphil_status xph_cuda_event_wait(xph_event *event);
+exphil_status xph_cuda_stream_follow(xph_stream *stream, xph_event *event);
+exphil_status xph_cuda_record_begin(xph_stream *stream);
+exphil_status xph_cuda_record_end(xph_stream *stream, xph_graph **graph);
+exphil_status xph_cuda_replay(xph_stream *stream, xph_graph *graph);
+void xph_cuda_graph_destroy(xph_graph *graph);
+
+/* cuBLASLt, where the machine has it: opened by name, for products in candidates of kernels.h. NULL: why not is logged. */
+xph_blaslt *xph_blaslt_open(xph_cuda_device *device);
+void xph_blaslt_close(xph_cuda_device *device);
+/* Before a stream's first product: its workspace, which a recording could not get. And the end of it. */
+exphil_status xph_blaslt_prepare(xph_cuda_stream *stream);
+void xph_blaslt_forget(xph_cuda_stream *stream);
+
+#endif

@@ -1,0 +1,71 @@
+/* Packed forms of weights for matrix units: a narrow copy of a matrix, made once per update, for rows of float16 or
+ * bfloat16. Rows of floats are multiplied with the weights themselves. */
+#include "element.cuh"
+#include "kernels.h"
+
+namespace
+{
+
+constexpr int THREADS = 256;
+
+template <class Stored> __global__ void __launch_bounds__(THREADS) pack(const float *w, Stored *to, int64_t count)
+{
+    const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (i < count) store(to + i, load(w + i));
+}
+
+bool accepts(const void *args)
+{
+    const xph_linear_pack_args *a = static_cast<const xph_linear_pack_args *>(args);
+    return !a->weights && (a->type == XPH_F32 || a->type == XPH_BF16 || a->type == XPH_F16);
+}
+
+int launch(const void *args, cudaStream_t stream)
+{
+    const xph_linear_pack_args *a = static_cast<const xph_linear_pack_args *>(args);
+    const int64_t count = a->in * a->out;
+    const dim3 grid(as_grid(blocks_of(count, THREADS)));
+    const float *w = static_cast<const float *>(a->w);
+    if (!count) return cudaSuccess;
+    if (a->type == XPH_BF16)
+        XPH_LAUNCH((pack<__nv_bfloat16>), grid, dim3(THREADS), 0, stream, w, static_cast<__nv_bfloat16 *>(a->packed),
+                   count);
+    return cudaGetLastError();
+}
+
+size_t matrix_bytes(int64_t in, int64_t out)
+{
+    return static_cast<size_t>(in) * static_cast<size_t>(out) * sizeof(__nv_bfloat16);
+}
+
+size_t decay_bytes(int64_t width, int64_t states)
+{
+    return static_cast<size_t>(width) * static_cast<size_t>(states) * sizeof(float);
+}
+
+}  // namespace
+
+size_t xph_cuda_packed_bytes(xph_op op, const void *args)
+{
+    const xph_linear_args *linear = static_cast<const xph_linear_args *>(args);
+    const xph_linear_pack_args *made = static_cast<const xph_linear_pack_args *>(args);
+    const xph_rnn_args *rnn = static_cast<const xph_rnn_args *>(args);
+    const xph_scan_args *scan = static_cast<const xph_scan_args *>(args);
+    const xph_scan_pack_args *decay = static_cast<const xph_scan_pack_args *>(args);
+    switch (op) {
+    case XPH_OP_LINEAR: return matrix_bytes(linear->in, linear->out);
+    case XPH_OP_LINEAR_PACK: return matrix_bytes(made->in, made->out);
+    case XPH_OP_RNN: return matrix_bytes(rnn->hidden, (rnn->kind == XPH_RNN_LSTM ? 4 : 3) * rnn->hidden);
+    case XPH_OP_SCAN: return decay_bytes(scan->width, scan->states);
+    case XPH_OP_SCAN_PACK: return decay_bytes(decay->width, decay->states);
+    default: return 0;
+    }
+}
+
+const xph_cuda_candidate xph_cuda_linear_pack[] = {
+    {"linear_pack", accepts, nullptr, launch},
+    {nullptr, nullptr, nullptr, nullptr},
+};
+const xph_cuda_candidate xph_cuda_round[] = {
+    {nullptr, nullptr, nullptr, nullptr},
+};

@@ -1,0 +1,173 @@
+/* Order of work on a device: streams, copies, events, and recorded work. */
+#include "device.h"
+
+#include <string.h>
+
+struct xph_event {
+    xph_device *device;
+    cudaEvent_t event;
+};
+
+struct xph_graph {
+    xph_device *device;
+    cudaGraphExec_t exec;
+};
+
+static cudaStream_t of(const xph_stream *stream)
+{
+    return ((const xph_cuda_stream *)stream)->stream;
+}
+
+static void *host_alloc(xph_device *device, size_t bytes)
+{
+    const xph_host *host = &((xph_cuda_device *)device)->host;
+    return host->alloc(host->context, bytes);
+}
+
+static void host_free(xph_device *device, void *pointer, size_t bytes)
+{
+    const xph_host *host = &((xph_cuda_device *)device)->host;
+    host->free(host->context, pointer, bytes);
+}
+
+/* ---- streams and copies ---- */
+
+exphil_status xph_cuda_stream_create(xph_device *device, uint32_t flags, xph_stream **stream)
+{
+    (void)flags; /* nothing here fans out to the host's threads */
+    xph_cuda_stream *made = host_alloc(device, sizeof *made);
+    if (!made) return EXPHIL_E_MEMORY;
+    *made = (xph_cuda_stream){.base = {device}};
+    XPH_ON(device);
+    exphil_status status = xph_cuda_check(
+        device, cudaStreamCreateWithFlags(&made->stream, cudaStreamNonBlocking), "a new stream");
+    if (status < 0) {
+        host_free(device, made, sizeof *made);
+        return status;
+    }
+    *stream = &made->base;
+    return EXPHIL_OK;
+}
+
+void xph_cuda_stream_destroy(xph_stream *stream)
+{
+    xph_device *device = stream->device;
+    XPH_ON(device);
+    cudaStreamSynchronize(of(stream));
+    xph_blaslt_forget((xph_cuda_stream *)stream);
+    cudaStreamDestroy(of(stream));
+    host_free(device, stream, sizeof(xph_cuda_stream));
+}
+
+exphil_status xph_cuda_move(xph_stream *stream, void *to, const void *from, size_t bytes)
+{
+    if (!bytes) return EXPHIL_OK;
+    XPH_ON(stream->device);
+    return xph_cuda_check(stream->device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, of(stream)),
+                          "a copy");
+}
+
+exphil_status xph_cuda_zero(xph_stream *stream, void *to, size_t bytes)
+{
+    if (!bytes) return EXPHIL_OK;
+    XPH_ON(stream->device);
+    return xph_cuda_check(stream->device, cudaMemsetAsync(to, 0, bytes, of(stream)), "zeros");
+}
+
+exphil_status xph_cuda_stream_wait(xph_stream *stream)
+{
+    XPH_ON(stream->device);
+    return xph_cuda_check(stream->device, cudaStreamSynchronize(of(stream)), "waiting for a stream");
+}
+
+/* ---- events ---- */
+
+exphil_status xph_cuda_event_create(xph_device *device, xph_event **event)
+{
+    xph_event *made = host_alloc(device, sizeof *made);
+    if (!made) return EXPHIL_E_MEMORY;
+    made->device = device;
+    XPH_ON(device);
+    exphil_status status =
+        xph_cuda_check(device, cudaEventCreateWithFlags(&made->event, cudaEventDisableTiming), "a new event");
+    if (status < 0) {
+        host_free(device, made, sizeof *made);
+        return status;
+    }
+    *event = made;
+    return EXPHIL_OK;
+}
+
+void xph_cuda_event_destroy(xph_event *event)
+{
+    XPH_ON(event->device);
+    cudaEventDestroy(event->event);
+    host_free(event->device, event, sizeof *event);
+}
+
+exphil_status xph_cuda_event_mark(xph_event *event, xph_stream *stream)
+{
+    XPH_ON(event->device);
+    return xph_cuda_check(event->device, cudaEventRecord(event->event, of(stream)), "marking an event");
+}
+
+exphil_status xph_cuda_event_wait(xph_event *event)
+{
+    XPH_ON(event->device);
+    return xph_cuda_check(event->device, cudaEventSynchronize(event->event), "waiting for an event");
+}
+
+exphil_status xph_cuda_stream_follow(xph_stream *stream, xph_event *event)
+{
+    XPH_ON(event->device);
+    return xph_cuda_check(event->device, cudaStreamWaitEvent(of(stream), event->event, 0),
+                          "following an event");
+}
+
+/* ---- recorded work ---- */
+
+exphil_status xph_cuda_record_begin(xph_stream *stream)
+{
+    XPH_ON(stream->device);
+    exphil_status status = xph_blaslt_prepare((xph_cuda_stream *)stream);
+    if (status < 0) return status;
+    /* Thread local: what other threads of the host do with CUDA meanwhile is none of our concern, nor ours of theirs. */
+    cudaError_t code = cudaStreamBeginCapture(of(stream), cudaStreamCaptureModeThreadLocal);
+    return xph_cuda_check(stream->device, code, "beginning to record");
+}
+
+static cudaError_t instantiate(cudaGraph_t graph, xph_graph **made, xph_device *device)
+{
+    xph_graph *got = host_alloc(device, sizeof *got);
+    if (!got) return cudaErrorMemoryAllocation;
+    got->device = device;
+    cudaError_t code = cudaGraphInstantiate(&got->exec, graph, 0);
+    if (code)
+        host_free(device, got, sizeof *got);
+    else
+        *made = got;
+    return code;
+}
+
+exphil_status xph_cuda_record_end(xph_stream *stream, xph_graph **graph)
+{
+    cudaGraph_t recorded = NULL;
+    XPH_ON(stream->device);
+    cudaError_t code = cudaStreamEndCapture(of(stream), &recorded);
+    if (!code) code = instantiate(recorded, graph, stream->device);
+    if (recorded) cudaGraphDestroy(recorded);
+    return xph_cuda_check(stream->device, code, "recording");
+}
+
+exphil_status xph_cuda_replay(xph_stream *stream, xph_graph *graph)
+{
+    XPH_ON(stream->device);
+    return xph_cuda_check(stream->device, cudaGraphLaunch(graph->exec, of(stream)), "replaying");
+}
+
+void xph_cuda_graph_destroy(xph_graph *graph)
+{
+    XPH_ON(graph->device);
+    cudaGraphExecDestroy(graph->exec);
+    host_free(graph->device, graph, sizeof *graph);
+}
