@@ -66,6 +66,3 @@ const xph_cuda_candidate xph_cuda_linear_pack[] = {
     {"linear_pack", accepts, nullptr, launch},
     {nullptr, nullptr, nullptr, nullptr},
 };
-const xph_cuda_candidate xph_cuda_round[] = {
-    {nullptr, nullptr, nullptr, nullptr},
-};
