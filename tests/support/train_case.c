@@ -80,6 +80,8 @@ static exphil_context *context_of(const train_plan *plan)
     if (plan->io) config.io = &plan->io->hook;
     config.threads = plan->threads;
     config.cpu_isa = plan->isa;
+    config.device = plan->device;
+    config.backend_path = plan->backend_path;
     config.cancel = plan->cancel;
     config.cancel_user = plan->cancel_user;
     CHECK(exphil_context_create(&config, &context, &error));

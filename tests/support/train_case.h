@@ -15,6 +15,7 @@ typedef struct train_plan {
     int64_t episodes;
     int32_t threads;
     const char *isa; /* NULL: the best there is */
+    const char *device, *backend_path; /* NULL: the CPU */
     bool by_hand; /* no prefetcher: batches are given */
     test_memory *memory;
     test_io *io;

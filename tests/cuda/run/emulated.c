@@ -1,0 +1,51 @@
+/* Finds the functions of emu_control.h in the plugin. */
+#include "emulated.h"
+
+#include <dlfcn.h>
+
+static void *find(void *library, const char *name)
+{
+    void *at = dlsym(library, name);
+    if (!at) fail_msg("the plugin lacks %s", name);
+    return at;
+}
+
+const emulated *emulated_gpu(void)
+{
+    static emulated gpu;
+    if (gpu.timing) return &gpu;
+    void *library = dlopen(EMULATED_FOLDER "/libexphil_cuda.so", RTLD_NOW | RTLD_LOCAL);
+    if (!library) fail_msg("%s", dlerror());
+    *(void **)(&gpu.schedule) = find(library, "emu_schedule");
+    *(void **)(&gpu.protect) = find(library, "emu_protect");
+    *(void **)(&gpu.allocated) = find(library, "emu_allocated");
+    *(void **)(&gpu.fault) = find(library, "emu_fault");
+    *(void **)(&gpu.clear) = find(library, "emu_clear");
+    *(void **)(&gpu.devices) = find(library, "emu_devices");
+    *(void **)(&gpu.memory) = find(library, "emu_memory");
+    *(void **)(&gpu.fail_allocation) = find(library, "emu_fail_allocation");
+    *(void **)(&gpu.fail_operation) = find(library, "emu_fail_operation");
+    *(void **)(&gpu.count) = find(library, "emu_count");
+    *(void **)(&gpu.counts_clear) = find(library, "emu_counts_clear");
+    *(void **)(&gpu.timing) = find(library, "emu_timing");
+    return &gpu;
+}
+
+void emulated_clean(void)
+{
+    const char *fault = emulated_gpu()->fault();
+    if (fault) fail_msg("the emulated GPU says: %s", fault);
+    assert_int_equal(emulated_gpu()->allocated(), 0);
+    assert_int_equal(emulated_gpu()->count().objects, 0);
+}
+
+exphil_context *emulated_context(void)
+{
+    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_context *context = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    config.device = "cuda:0";
+    config.backend_path = EMULATED_FOLDER;
+    if (exphil_context_create(&config, &context, &error) < 0) fail_msg("%s", error.message);
+    return context;
+}

@@ -1,0 +1,32 @@
+/* The emulated GPU behind the plugin, for tests that open it as device "cuda:0". */
+#ifndef EXPHIL_EMULATED_H
+#define EXPHIL_EMULATED_H
+
+#include "emu_control.h"
+#include "test.h"
+
+#define EMULATED_FOLDER EXPHIL_BINARY_DIR "/tests/plugin-emulated"
+
+/* What of emu_control.h the tests use, found in the plugin that is loaded. */
+typedef struct emulated {
+    void (*schedule)(int schedule);
+    void (*timing)(int timing, uint64_t seed);
+    void (*protect)(int on);
+    size_t (*allocated)(void);
+    const char *(*fault)(void);
+    void (*clear)(void);
+    void (*devices)(int count, int error);
+    void (*memory)(size_t bytes);
+    void (*fail_allocation)(int64_t n);
+    void (*fail_operation)(int64_t n);
+    emu_counts (*count)(void);
+    void (*counts_clear)(void);
+} emulated;
+const emulated *emulated_gpu(void);
+
+/* Nothing went wrong and nothing is left. */
+void emulated_clean(void);
+
+exphil_context *emulated_context(void);
+
+#endif
