@@ -58,7 +58,7 @@ function(exphil_cuda_objects variable folder)
     file(RELATIVE_PATH shown ${PROJECT_SOURCE_DIR} ${source})
     add_custom_command(OUTPUT ${folder}/${name}.o
       COMMAND ${EXPHIL_CUDA_LAUNCHER} ${EXPHIL_NVCC} ${exphil_cuda_code} ${exphil_cuda_flags}
-        -I${PROJECT_SOURCE_DIR}/cuda -I${PROJECT_SOURCE_DIR}/lib -I${PROJECT_SOURCE_DIR}/include
+        -I${PROJECT_SOURCE_DIR}/cuda -I${PROJECT_SOURCE_DIR}/tests/cuda -I${PROJECT_SOURCE_DIR}/lib -I${PROJECT_SOURCE_DIR}/include
         -MD -MF ${folder}/${name}.d -MT ${folder}/${name}.o -c ${source} -o ${folder}/${name}.o
       DEPENDS ${source} DEPFILE ${folder}/${name}.d COMMENT "nvcc ${shown}" VERBATIM)
     list(APPEND objects ${folder}/${name}.o)
