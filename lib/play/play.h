@@ -50,9 +50,12 @@ struct exphil_session {
     /* host memory, one block */
     unsigned char *host;                /* streams x host_bytes: xph_play_stream, history, window rows */
     size_t host_bytes, history_at, floats_at, ids_at, past_at;
-    float *floats, *noise;              /* staging [rows,F], [streams,L] */
-    int32_t *ids, *past, *previous, *actions; /* [rows,K], [rows,slots*A], [streams,A], [streams,A] */
+    unsigned char *staged;              /* what the device takes for a step, in one piece: */
+    size_t staged_bytes;
+    float *floats, *noise;              /* [rows,F], [streams,L] */
+    int32_t *ids, *past, *previous;     /* [rows,K], [rows,slots*A], [streams,A] */
     uint8_t *reset;                     /* [rows] */
+    int32_t *actions;                   /* [streams,A] what it gives */
     float *melee_floats;                /* [streams,F] rows that the encoder fills */
     int32_t *melee_ids, *decided;       /* [streams,K], [streams,A] */
     float *logits, *fresh;              /* [streams,L] of the last step that went well, and of the one under way */
@@ -63,11 +66,12 @@ struct exphil_session {
     unsigned char *state[2];            /* [streams, state_bytes]: before the step, and what the step makes of it */
     bool lagging;                       /* state[1] is what state[0] was one frame ago: large states move on in it */
     bool back;                          /* weights are read from their end: every other frame (xph_net_io) */
-    float *d_floats, *d_noise;
-    int32_t *d_ids, *d_past, *d_previous, *d_actions;
-    uint8_t *d_reset;
+    unsigned char *d_staged;            /* staged there, or itself where the device works in the host's memory */
+    int32_t *d_actions;
     unsigned char *d_memory;
     size_t d_memory_bytes;
+    int32_t turn, reserved;             /* which of the two halves state[0] is */
+    xph_graph *recorded[2][2];          /* a step, by turn and lagging; NULL where the device records nothing */
     xph_latency latency;
     exphil_error error;                 /* of the last call that failed */
 };
@@ -77,6 +81,9 @@ xph_play_stream *xph_play_at(const exphil_session *session, int64_t i);
 int32_t *xph_play_history(const exphil_session *session, int64_t i); /* [history, A], newest first */
 unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i); /* device */
 exphil_status xph_play_reset(exphil_session *session, int64_t i);
+/* Records all forms of a step where the device can, at creation, so that a step makes nothing. */
+exphil_status xph_play_record(exphil_session *session);
+void xph_play_forget(exphil_session *session);
 
 /* Every call on a session begins and ends with these: NULL, a forked child and a second thread are refused. const: the
  * flag and the text of the last failure are no part of a session's value. */

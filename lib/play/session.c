@@ -25,19 +25,40 @@ static void *cut(cutter *c, size_t count, size_t element)
     return address;
 }
 
+/* The same cuts of the host's and of the device's memory. */
+static void cut_staged(exphil_session *session, cutter *c, bool host)
+{
+    const xph_model_shape *shape = session->shape;
+    size_t rows = (size_t)session->rows, streams = (size_t)session->streams, first = c->at,
+           slots = (size_t)(shape->slots * shape->heads);
+    unsigned char *base = c->base ? c->base + first : NULL;
+    float *floats = cut(c, rows * (size_t)shape->floats, sizeof(float)),
+          *noise = cut(c, streams * (size_t)shape->logits, sizeof(float));
+    int32_t *ids = cut(c, rows * (size_t)shape->ids, sizeof(int32_t)),
+            *past = cut(c, rows * slots, sizeof(int32_t)),
+            *previous = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
+    uint8_t *reset = cut(c, rows, 1);
+    session->staged_bytes = c->at - first;
+    if (!host) {
+        session->d_staged = base;
+        return;
+    }
+    session->staged = base;
+    session->floats = floats;
+    session->noise = noise;
+    session->ids = ids;
+    session->past = past;
+    session->previous = previous;
+    session->reset = reset;
+}
+
 static void cut_host(exphil_session *session, cutter *c)
 {
     const xph_model_shape *shape = session->shape;
-    size_t rows = (size_t)session->rows, streams = (size_t)session->streams,
-           slots = (size_t)(shape->slots * shape->heads);
+    size_t streams = (size_t)session->streams;
     session->host = cut(c, streams, session->host_bytes);
-    session->floats = cut(c, rows * (size_t)shape->floats, sizeof(float));
-    session->noise = cut(c, streams * (size_t)shape->logits, sizeof(float));
-    session->ids = cut(c, rows * (size_t)shape->ids, sizeof(int32_t));
-    session->past = cut(c, rows * slots, sizeof(int32_t));
-    session->previous = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
+    cut_staged(session, c, true);
     session->actions = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
-    session->reset = cut(c, rows, 1);
     session->melee_floats = cut(c, streams * (size_t)shape->floats, sizeof(float));
     session->melee_ids = cut(c, streams * (size_t)shape->ids, sizeof(int32_t));
     session->decided = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
@@ -46,34 +67,18 @@ static void cut_host(exphil_session *session, cutter *c)
     session->wide = shape->type == XPH_F64 ? cut(c, streams * (size_t)shape->logits, sizeof(double)) : NULL;
 }
 
-/* On the CPU the device reads what was staged where it stands. */
-static void share_staging(exphil_session *session)
-{
-    session->d_floats = session->floats;
-    session->d_noise = session->noise;
-    session->d_ids = session->ids;
-    session->d_past = session->past;
-    session->d_previous = session->previous;
-    session->d_actions = session->actions;
-    session->d_reset = session->reset;
-}
-
+/* A device that works in the host's memory reads what was staged where it stands. */
 static void cut_device(exphil_session *session, cutter *c)
 {
-    const xph_model_shape *shape = session->shape;
-    size_t rows = (size_t)session->rows, streams = (size_t)session->streams;
+    size_t streams = (size_t)session->streams;
     for (int i = 0; i < 2; i++) session->state[i] = cut(c, streams, session->state_bytes);
-    if (session->device->backend == xph_cpu_backend()) {
-        share_staging(session);
+    if (session->device->backend->host_memory) {
+        session->d_staged = session->staged;
+        session->d_actions = session->actions;
         return;
     }
-    session->d_floats = cut(c, rows * (size_t)shape->floats, sizeof(float));
-    session->d_noise = cut(c, streams * (size_t)shape->logits, sizeof(float));
-    session->d_ids = cut(c, rows * (size_t)shape->ids, sizeof(int32_t));
-    session->d_past = cut(c, rows * (size_t)(shape->slots * shape->heads), sizeof(int32_t));
-    session->d_previous = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
-    session->d_actions = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
-    session->d_reset = cut(c, rows, 1);
+    cut_staged(session, c, false);
+    session->d_actions = cut(c, streams * (size_t)session->shape->heads, sizeof(int32_t));
 }
 
 /* Offsets inside the host part of one stream. */
@@ -103,9 +108,10 @@ static exphil_status allocate(exphil_session *session, exphil_error *error)
     cut_device(session, &device);
     if (!host.fits || !device.fits) return xph_fail(error, EXPHIL_E_INVALID, "session: streams is too large");
     session->memory_bytes = host.at;
-    session->memory = xph_calloc(session->context, 1, host.at);
-    if (!session->memory) return xph_no_memory(host.at, error);
     void *block = NULL;
+    if (backend->host_alloc(session->device, host.at, &block) < 0) return xph_no_memory(host.at, error);
+    session->memory = memset(block, 0, host.at);
+    block = NULL;
     if (device.at && backend->alloc(session->device, device.at, &block) < 0)
         return xph_no_memory(device.at, error);
     session->d_memory = block;
@@ -123,9 +129,10 @@ static exphil_status allocate(exphil_session *session, exphil_error *error)
 static void free_session(exphil_session *session)
 {
     exphil_context *context = session->context;
-    if (session->d_memory)
-        session->device->backend->free(session->device, session->d_memory, session->d_memory_bytes);
-    if (session->memory) xph_free(context, session->memory, session->memory_bytes);
+    const xph_backend *backend = session->device->backend;
+    xph_play_forget(session);
+    if (session->d_memory) backend->free(session->device, session->d_memory, session->d_memory_bytes);
+    if (session->memory) backend->host_free(session->device, session->memory, session->memory_bytes);
     xph_net_destroy(session->net);
     if (session->model) xph_model_release(session->model);
     xph_free(context, session, sizeof *session);
@@ -265,7 +272,8 @@ static exphil_status build(exphil_session *session, const exphil_model *model, e
         exphil_status status = xph_play_reset(session, b);
         if (status < 0) return xph_fail(error, status, "session: the device could not clear its state");
     }
-    return EXPHIL_OK;
+    exphil_status status = xph_play_record(session);
+    return status < 0 ? xph_fail(error, status, "session: the device could not record a step") : EXPHIL_OK;
 }
 
 static exphil_status create(const exphil_model *model, const exphil_session_config *known,

@@ -116,29 +116,13 @@ static void stage(exphil_session *session, const float *floats, const int32_t *i
 
 /* ---- the net ---------------------------------------------------------------------------------------------------- */
 
-static exphil_status send(const exphil_session *session, void *to, const void *from, int64_t rows,
-                          int64_t width)
+/* Where the device reads a part of what was staged. */
+static const void *there(const exphil_session *session, const void *staged)
 {
-    if (width == 0 || to == from) return EXPHIL_OK;
-    return session->device->backend->upload(xph_net_stream(session->net), to, from,
-                                            (size_t)rows * (size_t)width * 4);
+    return session->d_staged + ((const unsigned char *)staged - session->staged);
 }
 
-static exphil_status send_inputs(const exphil_session *session)
-{
-    const xph_model_shape *shape = session->shape;
-    XPH_TRY(send(session, session->d_floats, session->floats, session->rows, shape->floats));
-    XPH_TRY(send(session, session->d_ids, session->ids, session->rows, shape->ids));
-    XPH_TRY(send(session, session->d_past, session->past, session->rows, shape->slots * shape->heads));
-    XPH_TRY(send(session, session->d_previous, session->previous, session->streams, shape->heads));
-    if (session->drawing)
-        XPH_TRY(send(session, session->d_noise, session->noise, session->streams, shape->logits));
-    if (!session->windowed || session->d_reset == session->reset) return EXPHIL_OK;
-    return session->device->backend->upload(xph_net_stream(session->net), session->d_reset, session->reset,
-                                            (size_t)session->rows);
-}
-
-static exphil_status fetch_outputs(exphil_session *session)
+static exphil_status fetch_outputs(const exphil_session *session)
 {
     const xph_model_shape *shape = session->shape;
     const xph_backend *backend = session->device->backend;
@@ -148,35 +132,79 @@ static exphil_status fetch_outputs(exphil_session *session)
     if (session->actions != session->d_actions)
         XPH_TRY(backend->download(stream, session->actions, session->d_actions,
                                   (size_t)(session->streams * shape->heads) * sizeof(int32_t)));
-    XPH_TRY(backend->download(stream, to, xph_net_logits(session->net), count * shape->real_bytes));
-    XPH_TRY(backend->stream_wait(stream));
-    for (size_t i = 0; session->wide && i < count; i++) session->fresh[i] = (float)session->wide[i];
-    return EXPHIL_OK;
+    return backend->download(stream, to, xph_net_logits(session->net), count * shape->real_bytes);
 }
 
 /* The new state goes to the second half: a step that fails has moved nothing, but spoilt that half. A window needs no
  * state at all. */
-static exphil_status run_net(exphil_session *session)
+static exphil_status enqueue(const exphil_session *session, bool lagging)
 {
     bool carried = session->state_bytes != 0;
+    xph_stream *stream = xph_net_stream(session->net);
     const xph_net_io io = {
-        .floats = session->d_floats,
-        .ids = session->d_ids,
-        .past = session->d_past,
-        .reset = session->windowed ? session->d_reset : NULL,
+        .floats = there(session, session->floats),
+        .ids = there(session, session->ids),
+        .past = there(session, session->past),
+        .reset = session->windowed ? there(session, session->reset) : NULL,
         .state_in = carried ? session->state[0] : NULL,
         .state_out = carried ? session->state[1] : NULL,
         .ld_state = session->shape->state,
-        .lagging = session->lagging,
+        .lagging = lagging,
         .back = session->back,
     };
-    session->lagging = false;
-    session->back = !session->back;
-    XPH_TRY(send_inputs(session));
+    if (session->d_staged != session->staged)
+        XPH_TRY(session->device->backend->upload(stream, session->d_staged, session->staged,
+                                                 session->staged_bytes));
     XPH_TRY(xph_net_sample(session->net, xph_model_weights(session->model), session->packed, &io,
-                           session->how, session->drawing ? session->d_noise : NULL, session->d_previous,
-                           session->d_actions));
+                           session->how, session->drawing ? there(session, session->noise) : NULL,
+                           there(session, session->previous), session->d_actions));
     return fetch_outputs(session);
+}
+
+exphil_status xph_play_record(exphil_session *session)
+{
+    const xph_backend *backend = session->device->backend;
+    xph_stream *stream = xph_net_stream(session->net);
+    unsigned char *const halves[2] = {session->state[0], session->state[1]};
+    exphil_status status = EXPHIL_OK;
+    if (!backend->record_begin) return EXPHIL_OK;
+    for (int form = 0; status >= 0 && form < 4; form++) {
+        int turn = form / 2, lagging = form % 2;
+        session->state[0] = halves[turn];
+        session->state[1] = halves[!turn];
+        XPH_TRY(backend->record_begin(stream));
+        status = enqueue(session, lagging);
+        exphil_status ended = backend->record_end(stream, &session->recorded[turn][lagging]);
+        if (status >= 0) status = ended;
+    }
+    session->state[0] = halves[0];
+    session->state[1] = halves[1];
+    return status;
+}
+
+void xph_play_forget(exphil_session *session)
+{
+    for (int form = 0; form < 4; form++) {
+        xph_graph *graph = session->recorded[form / 2][form % 2];
+        if (graph) session->device->backend->graph_destroy(graph);
+        session->recorded[form / 2][form % 2] = NULL;
+    }
+}
+
+static exphil_status run_net(exphil_session *session)
+{
+    const xph_backend *backend = session->device->backend;
+    xph_stream *stream = xph_net_stream(session->net);
+    size_t count = (size_t)(session->streams * session->shape->logits);
+    bool lagging = session->lagging;
+    xph_graph *recorded = session->recorded[session->turn][lagging];
+    session->lagging = false;
+    exphil_status status = recorded ? backend->replay(stream, recorded) : enqueue(session, lagging);
+    session->back = !session->back;
+    XPH_TRY(status);
+    XPH_TRY(backend->stream_wait(stream));
+    for (size_t i = 0; session->wide && i < count; i++) session->fresh[i] = (float)session->wide[i];
+    return EXPHIL_OK;
 }
 
 /* Finite weights and inputs can still overflow; such streams start again. */
@@ -222,6 +250,7 @@ static void commit(exphil_session *session, bool own_noise)
     unsigned char *before = session->state[0];
     session->state[0] = session->state[1];
     session->state[1] = before;
+    session->turn = !session->turn;
     session->lagging = true;
     memcpy(session->logits, session->fresh,
            (size_t)(session->streams * session->shape->logits) * sizeof(float));
