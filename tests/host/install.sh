@@ -45,6 +45,9 @@ for file in include/exphil/exphil.h include/exphil/slp.h '*/libexphil.a' '*/libe
   '*/pkgconfig/exphil.pc' '*/cmake/exphil/exphilConfig.cmake' '*/cmake/exphil/exphilConfigVersion.cmake' '*/LICENSE'; do
   find "$prefix" -path "$prefix/$file" | grep -q . || { echo "$file is not installed"; exit 1; }
 done
+if [ -e "$build/libexphil_cuda.so" ]; then
+  [ -e "$libdir/libexphil_cuda.so" ] || { echo "the plugin is not installed beside the library"; exit 1; }
+fi
 # Links between what is installed as documentation hold; the headers lie elsewhere.
 share=$(dirname "$(find "$prefix" -name README.md)")
 for file in "$share"/*.md "$share"/doc/*.md; do
