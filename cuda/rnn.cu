@@ -53,6 +53,7 @@ template <class Tile> struct place {
 template <int G> struct cell {
     float gx[G], h, c; /* input parts, the state before */
     float saved[G + 1];
+    bool fresh; /* nothing was before */
 
     /* gate: bias + W h */
     __device__ void step(const float (&gate)[G])
@@ -86,11 +87,11 @@ __device__ inline cell<G> cell_before(const frame &f, int64_t stream, int64_t un
     cell<G> to;
     const Stored *gx = static_cast<const Stored *>(a.gx) + (stream * a.time + f.t) * a.ldgx + unit;
     const float *state = f.before + stream * f.ld_before + unit;
-    const bool none = !f.before || is_fresh(a, stream, f.t);
+    to.fresh = !f.before || is_fresh(a, stream, f.t);
     XPH_UNROLL
     for (int g = 0; g < G; g++) to.gx[g] = load(gx + g * a.hidden);
-    to.h = none || G == LSTM ? 0.0f : state[0];
-    to.c = none || G == GRU ? 0.0f : state[a.hidden];
+    to.h = to.fresh || G == LSTM ? 0.0f : state[0];
+    to.c = to.fresh || G == GRU ? 0.0f : state[a.hidden];
     return to;
 }
 
@@ -159,24 +160,24 @@ __global__ void __launch_bounds__(RNN_THREADS, Tile::BLOCKS) rnn_frame(const fra
     XPH_SHARED(float4, w, [2][COLUMNS][Tile::ROOM]);
     const xph_rnn_args &a = f.a;
     const int64_t first = int64_t(blockIdx.x) * Tile::ROWS, unit0 = int64_t(blockIdx.y) * Tile::UNITS;
+    const int hidden = static_cast<int>(a.hidden);
     const place<Tile> p;
     const int own = Tile::TR == STRANDS ? p.strand : 0;
     const int64_t stream = first + p.row + LANE_ROWS * own;
     const bool works = stream < a.batch && (Tile::TR == STRANDS || p.strand == 0);
-    share<Tile::ROWS, Tile::DEPTH, Tile::ROOM> left([&](int r) -> const float * {
-        const int64_t s = first + r;
-        if (!f.before || s >= a.batch || is_fresh(a, s, f.t)) return nullptr;
-        return f.before + s * f.ld_before;
-    });
-    share<COLUMNS, Tile::DEPTH, Tile::ROOM> right([&](int r) -> const float * {
+    /* Nobody looks at sums of streams and units that are not there: they get others' numbers. */
+    share<Tile::ROWS, Tile::DEPTH, Tile::ROOM> left(
+        [&](int r) { return f.before + (first + r < a.batch ? first + r : first) * f.ld_before; });
+    share<COLUMNS, Tile::DEPTH, Tile::ROOM> right([&](int r) {
         const int64_t unit = unit0 + r % Tile::UNITS;
-        if (unit >= a.hidden) return nullptr;
-        return static_cast<const float *>(a.w) + (r / Tile::UNITS * a.hidden + unit) * a.hidden;
+        return static_cast<const float *>(a.w) +
+               (r / Tile::UNITS * a.hidden + (unit < hidden ? unit : unit0)) * a.hidden;
     });
     cell<G> cells[Tile::TU] = {};
     float sum[SUMS];
-    left.take(0, a.hidden, f.quads_before);
-    right.take(0, a.hidden, f.quads_w);
+    const int depth = f.before ? hidden : 0;
+    if (depth) left.take(0, depth, f.quads_before);
+    if (depth) right.take(0, depth, f.quads_w);
     XPH_UNROLL
     for (int j = 0; j < Tile::TU; j++) {
         const int64_t unit = unit0 + p.unit + LANE_UNITS * j;
@@ -184,13 +185,13 @@ __global__ void __launch_bounds__(RNN_THREADS, Tile::BLOCKS) rnn_frame(const fra
     }
     XPH_UNROLL
     for (int n = 0; n < SUMS; n++) sum[n] = 0.0f;
-    for (int64_t k = 0, at = 0; k < a.hidden; k += Tile::DEPTH, at ^= 1) {
+    for (int k = 0, at = 0; k < depth; k += Tile::DEPTH, at ^= 1) {
         left.put(h[at]);
         right.put(w[at]);
         __syncthreads(); /* and whoever writes here next has been behind the next one */
-        if (k + Tile::DEPTH < a.hidden) {
-            left.take(k + Tile::DEPTH, a.hidden, f.quads_before);
-            right.take(k + Tile::DEPTH, a.hidden, f.quads_w);
+        if (k + Tile::DEPTH < depth) {
+            left.take(k + Tile::DEPTH, depth, f.quads_before);
+            right.take(k + Tile::DEPTH, depth, f.quads_w);
         }
         add_tile<G, Tile>(p, h[at], w[at], sum);
     }
@@ -202,7 +203,8 @@ __global__ void __launch_bounds__(RNN_THREADS, Tile::BLOCKS) rnn_frame(const fra
         float gate[G];
         XPH_UNROLL
         for (int g = 0; g < G; g++)
-            gate[g] = load(static_cast<const float *>(a.bias) + g * a.hidden + unit) + sum[j * G + g];
+            gate[g] = load(static_cast<const float *>(a.bias) + g * a.hidden + unit) +
+                      (cells[j].fresh ? 0.0f : sum[j * G + g]);
         cells[j].step(gate);
         cell_after<Stored, G>(f, stream, unit, cells[j]);
     }
@@ -268,12 +270,12 @@ template <class Stored, int G, class Tile> void frames(const xph_rnn_args *a, cu
         f.before = states;
         f.ld_before = room;
     }
-    f.quads_w = in_quads(a->w, a->hidden);
+    f.quads_w = in_quads(a->w, a->hidden, a->hidden);
     for (f.t = 0; f.t < a->time; f.t++) {
         const bool ends = f.t + 1 == a->time;
         f.after = ends ? last : states + f.t % 2 * a->batch * room;
         f.ld_after = ends ? a->ld_state : room;
-        f.quads_before = in_quads(f.before, f.ld_before);
+        f.quads_before = in_quads(f.before, f.ld_before, a->hidden);
         XPH_LAUNCH((rnn_frame<Stored, G, Tile>), grid, dim3(RNN_THREADS), 0, stream, f);
         f.before = f.after;
         f.ld_before = f.ld_after;

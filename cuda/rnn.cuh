@@ -33,14 +33,14 @@ inline bool rnn_fits(const xph_rnn_args *a)
            a->batch < int64_t(1) << 20;
 }
 
-/* Whether rows of `count` numbers, ld apart, can be read four numbers at a time. */
-inline bool in_quads(const void *at, int64_t ld)
+/* Whether rows of `count` numbers, ld apart, are read four numbers at a time. */
+inline bool in_quads(const void *at, int64_t ld, int64_t count)
 {
-    return reinterpret_cast<uintptr_t>(at) % sizeof(float4) == 0 && ld % QUAD == 0;
+    return reinterpret_cast<uintptr_t>(at) % sizeof(float4) == 0 && ld % QUAD == 0 && count % QUAD == 0;
 }
 
 /* Four numbers from from[k] on, zeros from `count` on. */
-__device__ inline float4 quad_of(const float *from, int64_t k, int64_t count, bool quads)
+__device__ inline float4 quad_of(const float *from, int k, int count, bool quads)
 {
     if (quads && k + QUAD <= count) return *reinterpret_cast<const float4 *>(from + k);
     return {k < count ? from[k] : 0.0f, k + 1 < count ? from[k + 1] : 0.0f,
@@ -50,31 +50,43 @@ __device__ inline float4 quad_of(const float *from, int64_t k, int64_t count, bo
 /* A thread's share of ROWS rows, DEPTH numbers of each at a time, on their way into shared memory, where they are
  * ROOM quads apart. */
 template <int ROWS, int DEPTH, int ROOM> struct share {
-    static constexpr int QUADS = DEPTH / QUAD, ALL = ROWS * QUADS;
-    static constexpr int COUNT = static_cast<int>(blocks_of(ALL, RNN_THREADS));
-    const float *row[COUNT]; /* NULL: zeros */
+    static constexpr int QUADS = DEPTH / QUAD, APART = RNN_THREADS / QUADS;
+    static constexpr int COUNT = (ROWS + APART - 1) / APART;
+    static_assert(RNN_THREADS % QUADS == 0, "a thread has the same quad of all its rows");
+    const float *row[COUNT];
     float4 held[COUNT];
+    int first, quad; /* row and quad */
 
-    __device__ static int index(int i) { return i * RNN_THREADS + static_cast<int>(threadIdx.x); }
-    /* row_of(r): where row r begins, or NULL. */
+    /* row_of(r): where row r begins, which is read for any r below ROWS. */
     template <class Row> __device__ explicit share(Row row_of)
     {
-        XPH_UNROLL
-        for (int i = 0; i < COUNT; i++) row[i] = index(i) < ALL ? row_of(index(i) / QUADS) : nullptr;
-    }
-    __device__ void take(int64_t k, int64_t count, bool quads)
-    {
+        first = static_cast<int>(threadIdx.x) / QUADS;
+        quad = static_cast<int>(threadIdx.x) % QUADS;
         XPH_UNROLL
         for (int i = 0; i < COUNT; i++) {
-            held[i] = {0.0f, 0.0f, 0.0f, 0.0f};
-            if (row[i]) held[i] = quad_of(row[i], k + index(i) % QUADS * QUAD, count, quads);
+            const int r = first + i * APART;
+            row[i] = row_of(r < ROWS ? r : first % ROWS);
+        }
+    }
+    /* Numbers from k on, zeros from `count` on. */
+    __device__ void take(int k, int count, bool quads)
+    {
+        k += quad * QUAD;
+        XPH_UNROLL
+        for (int i = 0; i < COUNT; i++) held[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+        if (!quads) {
+            XPH_UNROLL
+            for (int i = 0; i < COUNT; i++) held[i] = quad_of(row[i], k, count, false);
+        } else if (k + QUAD <= count) {
+            XPH_UNROLL
+            for (int i = 0; i < COUNT; i++) held[i] = *reinterpret_cast<const float4 *>(row[i] + k);
         }
     }
     __device__ void put(float4 (*to)[ROOM]) const
     {
         XPH_UNROLL
         for (int i = 0; i < COUNT; i++)
-            if (index(i) < ALL) to[index(i) / QUADS][index(i) % QUADS] = held[i];
+            if (ROWS % APART == 0 || first + i * APART < ROWS) to[first + i * APART][quad] = held[i];
     }
 };
 

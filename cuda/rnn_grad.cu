@@ -35,7 +35,7 @@ struct frame {
     int64_t ld;
     float *aside;         /* [batch][H] what passes W by: dc of an LSTM, dh z of a GRU */
     void *before, *third; /* [M][H] h before a frame; gradient of W_n h + bias_n of a GRU */
-    bool quads_w;
+    bool quads_w, quads_from;
 };
 
 /* The thread's place: rows and units of the block's that it has sums for. Neighbours read the same gates, lanes that
@@ -64,35 +64,41 @@ template <class Tile> struct place {
     }
 };
 
-/* Columns of W, UNITS of them, on their way to rows of shared memory. */
+/* A thread's share of UNITS columns of W, DEPTH rows at a time, on their way to rows of shared memory. */
 template <class Tile> struct columns {
-    static constexpr int ACROSS = UNITS / QUAD, ALL = Tile::DEPTH * ACROSS;
-    static constexpr int COUNT = static_cast<int>(blocks_of(ALL, RNN_THREADS));
+    static constexpr int ACROSS = UNITS / QUAD, APART = RNN_THREADS / ACROSS;
+    static constexpr int COUNT = Tile::DEPTH / APART;
+    static_assert(Tile::DEPTH % APART == 0, "all threads have as many quads");
+    const float *w;
     float4 held[COUNT];
+    int row, across, hidden, unit; /* unit: the first of the thread's quad */
 
-    __device__ static int index(int i) { return i * RNN_THREADS + static_cast<int>(threadIdx.x); }
-    __device__ void take(const float *w, int64_t unit0, int64_t k0, int64_t depth, int64_t hidden, bool quads)
+    __device__ columns(const float *w_, int unit0, int hidden_) : w(w_), hidden(hidden_)
+    {
+        row = static_cast<int>(threadIdx.x) / ACROSS;
+        across = static_cast<int>(threadIdx.x) % ACROSS;
+        unit = unit0 + across * QUAD;
+    }
+    /* Rows from k on, zeros from `depth` on. */
+    __device__ void take(int k, int depth, bool quads)
     {
         XPH_UNROLL
         for (int i = 0; i < COUNT; i++) {
-            const int64_t k = k0 + index(i) / ACROSS;
+            const int r = k + row + i * APART;
             held[i] = {0.0f, 0.0f, 0.0f, 0.0f};
-            if (index(i) < ALL && k < depth)
-                held[i] = quad_of(w + k * hidden, unit0 + index(i) % ACROSS * QUAD, hidden, quads);
+            if (r < depth) held[i] = quad_of(w + r * hidden, unit, hidden, quads);
         }
     }
     __device__ void put(float4 (*to)[Tile::ROOM]) const
     {
+        constexpr int NEXT = ACROSS * Tile::ROOM * QUAD;
+        float *column = reinterpret_cast<float *>(to[across]) + row;
         XPH_UNROLL
-        for (int i = 0; i < COUNT; i++) {
-            const int across = index(i) % ACROSS, k = index(i) / ACROSS;
-            if (index(i) >= ALL) continue;
-            float *column = reinterpret_cast<float *>(to[across]) + k;
-            constexpr int APART = ACROSS * Tile::ROOM * QUAD;
+        for (int i = 0; i < COUNT; i++, column += APART) {
             column[0] = held[i].x;
-            column[APART] = held[i].y;
-            column[2 * APART] = held[i].z;
-            column[3 * APART] = held[i].w;
+            column[NEXT] = held[i].y;
+            column[2 * NEXT] = held[i].z;
+            column[3 * NEXT] = held[i].w;
         }
     }
 };
@@ -124,21 +130,19 @@ __device__ inline void product(const frame &f, const place<Tile> &p, int64_t str
     XPH_SHARED(float4, d, [2][Tile::ROWS][Tile::ROOM]);
     XPH_SHARED(float4, w, [2][UNITS][Tile::ROOM]);
     const xph_rnn_args &a = f.g.fwd;
-    const float *weights = static_cast<const float *>(a.w);
-    const int64_t depth = G * a.hidden;
-    share<Tile::ROWS, Tile::DEPTH, Tile::ROOM> left([&](int r) -> const float * {
-        return stream0 + r < a.batch ? f.from + (stream0 + r) * f.ld : nullptr;
-    });
-    columns<Tile> right;
-    left.take(0, depth, true);
-    right.take(weights, unit0, 0, depth, a.hidden, f.quads_w);
-    for (int64_t k = 0, at = 0; k < depth; k += Tile::DEPTH, at ^= 1) {
+    const int hidden = static_cast<int>(a.hidden), depth = G * hidden;
+    share<Tile::ROWS, Tile::DEPTH, Tile::ROOM> left(
+        [&](int r) { return f.from + (stream0 + r < a.batch ? stream0 + r : stream0) * f.ld; });
+    columns<Tile> right(static_cast<const float *>(a.w), static_cast<int>(unit0), hidden);
+    left.take(0, depth, f.quads_from);
+    right.take(0, depth, f.quads_w);
+    for (int k = 0, at = 0; k < depth; k += Tile::DEPTH, at ^= 1) {
         left.put(d[at]);
         right.put(w[at]);
         __syncthreads(); /* and whoever writes here next has been behind the next one */
         if (k + Tile::DEPTH < depth) {
-            left.take(k + Tile::DEPTH, depth, true);
-            right.take(weights, unit0, k + Tile::DEPTH, depth, a.hidden, f.quads_w);
+            left.take(k + Tile::DEPTH, depth, f.quads_from);
+            right.take(k + Tile::DEPTH, depth, f.quads_w);
         }
         add_tile<Tile>(p, d[at], w[at], sum);
     }
@@ -401,7 +405,8 @@ template <class Stored, int G, class Tile> void frames(const xph_rnn_grad_args *
     f.aside = reinterpret_cast<float *>(scratch + 2 * r.gates);
     f.before = scratch + 2 * r.gates + r.aside;
     f.third = scratch + 2 * r.gates + r.aside + r.rows;
-    f.quads_w = in_quads(a->w, a->hidden);
+    f.quads_w = in_quads(a->w, a->hidden, a->hidden);
+    f.quads_from = in_quads(g->scratch, r.ld, gates_of(a));
     for (f.t = a->time - 1; f.t >= (g->dstate_in ? -1 : 0); f.t--) {
         f.to = reinterpret_cast<float *>(scratch + (f.t & 1) * r.gates);
         XPH_LAUNCH((rnn_frame_back<Stored, G, Tile>), grid, dim3(RNN_THREADS), 0, stream, f);
