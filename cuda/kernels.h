@@ -36,6 +36,13 @@ int xph_blaslt_linear(const void *args, struct CUstream_st *stream);
 bool xph_blaslt_accepts_grad(const void *args);
 int xph_blaslt_linear_grad(const void *args, struct CUstream_st *stream);
 
+/* Products with weights of fewer bits, and their packing (linear_narrow.cu): behind cuBLASLt in the lists of both. */
+size_t xph_narrow_bytes(xph_type weights, int64_t in, int64_t out);
+bool xph_narrow_accepts(const void *args);
+int xph_narrow_linear(const void *args, struct CUstream_st *stream);
+bool xph_narrow_accepts_pack(const void *args);
+int xph_narrow_pack(const void *args, struct CUstream_st *stream);
+
 /* Runs the first that accepts: for a kernel made of others, as a product in a recurrent layer. cudaErrorInvalidValue (1)
  * when none does. */
 static inline int xph_cuda_run(const xph_cuda_candidate *list, const void *args, struct CUstream_st *stream)

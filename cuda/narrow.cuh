@@ -6,7 +6,7 @@
 
 /* 1.5 * 2^23: of this and a small number the last bit counts 1, and the last byte is an int8. */
 constexpr float ROUND_TO_1 = 12582912.0f, LEAST_ROW = 0x1p-100f, LEVELS = 127.0f;
-constexpr unsigned SIZE_BITS = 0x7fffffffu, INFINITY_BITS = 0x7f800000u;
+constexpr unsigned SIZE_BITS = 0x7fffffffu, INFINITY_BITS = 0x7f800000u, NAN_BITS = 0x7fc00000u;
 
 /* The nearest bfloat16, even of two, as the float it is; what is below 2^-50 is 0, a NaN a quiet one. */
 __device__ inline unsigned narrow_bits(float x)
@@ -27,7 +27,7 @@ __device__ inline unsigned size_bits(float x)
 __device__ inline float i8_scale(unsigned largest_bits)
 {
     const float largest = __uint_as_float(largest_bits);
-    if (largest_bits >= INFINITY_BITS) return __uint_as_float(0x7fc00000u);
+    if (largest_bits >= INFINITY_BITS) return __uint_as_float(NAN_BITS);
     if (largest <= LEVELS * LEAST_ROW) return largest > 0.0f ? LEAST_ROW : 1.0f;
     const unsigned bits = __float_as_uint(largest / LEVELS);
     const float scale = __uint_as_float((bits + 0xffu) & ~0xffu);
@@ -43,15 +43,33 @@ __device__ inline int i8_of(float w, float scale)
     return q == q ? static_cast<int>(__float_as_uint(q + ROUND_TO_1) - __float_as_uint(ROUND_TO_1)) : 0;
 }
 
-/* The largest of all THREADS threads' numbers, in every one of them. */
-template <int THREADS> __device__ inline unsigned largest_of_block(unsigned mine)
+/* sum + the products of four int8s each. */
+__device__ inline int add_four(int a, int b, int sum)
 {
-    XPH_SHARED(unsigned, each, [THREADS / WARP]);
+#ifdef __CUDACC__
+    return __dp4a(a, b, sum);
+#else
+    for (int i = 0; i < 32; i += 8)
+        sum += static_cast<int8_t>(a >> i & 0xff) * static_cast<int8_t>(b >> i & 0xff);
+    return sum;
+#endif
+}
+
+__device__ inline unsigned largest_of_warp(unsigned mine)
+{
     XPH_UNROLL
     for (int bit = WARP / 2; bit; bit /= 2) {
         const unsigned other = __shfl_xor_sync(ALL_LANES, mine, bit);
         mine = other > mine ? other : mine;
     }
+    return mine;
+}
+
+/* The largest of all THREADS threads' numbers, in every one of them. */
+template <int THREADS> __device__ inline unsigned largest_of_block(unsigned mine)
+{
+    XPH_SHARED(unsigned, each, [THREADS / WARP]);
+    mine = largest_of_warp(mine);
     if (threadIdx.x % WARP == 0) each[threadIdx.x / WARP] = mine;
     __syncthreads();
     XPH_UNROLL

@@ -8,7 +8,8 @@ namespace
 
 constexpr int THREADS = 256;
 
-template <class Stored> __global__ void __launch_bounds__(THREADS) pack(const float *w, Stored *to, int64_t count)
+template <class Stored>
+__global__ void __launch_bounds__(THREADS) pack(const float *w, Stored *to, int64_t count)
 {
     const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     if (i < count) store(to + i, load(w + i));
@@ -28,13 +29,14 @@ int launch(const void *args, cudaStream_t stream)
     const float *w = static_cast<const float *>(a->w);
     if (!count) return cudaSuccess;
     if (a->type == XPH_BF16)
-        XPH_LAUNCH((pack<__nv_bfloat16>), grid, dim3(THREADS), 0, stream, w, static_cast<__nv_bfloat16 *>(a->packed),
-                   count);
+        XPH_LAUNCH((pack<__nv_bfloat16>), grid, dim3(THREADS), 0, stream, w,
+                   static_cast<__nv_bfloat16 *>(a->packed), count);
     return cudaGetLastError();
 }
 
-size_t matrix_bytes(int64_t in, int64_t out)
+size_t matrix_bytes(xph_type weights, int64_t in, int64_t out)
 {
+    if (weights) return xph_narrow_bytes(weights, in, out);
     return static_cast<size_t>(in) * static_cast<size_t>(out) * sizeof(__nv_bfloat16);
 }
 
@@ -53,16 +55,23 @@ size_t xph_cuda_packed_bytes(xph_op op, const void *args)
     const xph_scan_args *scan = static_cast<const xph_scan_args *>(args);
     const xph_scan_pack_args *decay = static_cast<const xph_scan_pack_args *>(args);
     switch (op) {
-    case XPH_OP_LINEAR: return matrix_bytes(linear->in, linear->out);
-    case XPH_OP_LINEAR_PACK: return matrix_bytes(made->in, made->out);
-    case XPH_OP_RNN: return matrix_bytes(rnn->hidden, (rnn->kind == XPH_RNN_LSTM ? 4 : 3) * rnn->hidden);
-    case XPH_OP_SCAN: return decay_bytes(scan->width, scan->states);
-    case XPH_OP_SCAN_PACK: return decay_bytes(decay->width, decay->states);
-    default: return 0;
+    case XPH_OP_LINEAR:
+        return matrix_bytes(linear->weights, linear->in, linear->out);
+    case XPH_OP_LINEAR_PACK:
+        return matrix_bytes(made->weights, made->in, made->out);
+    case XPH_OP_RNN:
+        return matrix_bytes(rnn->weights, rnn->hidden, (rnn->kind == XPH_RNN_LSTM ? 4 : 3) * rnn->hidden);
+    case XPH_OP_SCAN:
+        return decay_bytes(scan->width, scan->states);
+    case XPH_OP_SCAN_PACK:
+        return decay_bytes(decay->width, decay->states);
+    default:
+        return 0;
     }
 }
 
 const xph_cuda_candidate xph_cuda_linear_pack[] = {
     {"linear_pack", accepts, nullptr, launch},
+    {"linear_pack_narrow", xph_narrow_accepts_pack, nullptr, xph_narrow_pack},
     {nullptr, nullptr, nullptr, nullptr},
 };
