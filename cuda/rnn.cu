@@ -210,13 +210,32 @@ __global__ void __launch_bounds__(RNN_THREADS, Tile::BLOCKS) rnn_frame(const fra
     }
 }
 
-/* State from one place to another, zeros from nowhere. */
-__global__ void __launch_bounds__(RNN_THREADS)
-    rnn_carry(const float *from, int64_t ld_from, float *to, int64_t ld_to, int64_t streams, int64_t width)
+/* Gates of a frame whose recurrent products, bias added, another kernel has made: [batch][G H]. What the product of the
+ * next frame reads is zero where that one is fresh. */
+template <int G> __global__ void __launch_bounds__(RNN_THREADS) rnn_cells(const frame f, const float *product)
 {
-    const int64_t i = int64_t(blockIdx.x) * RNN_THREADS + threadIdx.x;
-    if (i >= streams * width) return;
-    to[i / width * ld_to + i % width] = from ? from[i / width * ld_from + i % width] : 0.0f;
+    const xph_rnn_args &a = f.a;
+    const int64_t i = int64_t(blockIdx.x) * RNN_THREADS + threadIdx.x, stream = i / a.hidden,
+                  unit = i % a.hidden;
+    if (stream >= a.batch) return;
+    cell<G> c = cell_before<float, G>(f, stream, unit);
+    float gate[G];
+    XPH_UNROLL
+    for (int g = 0; g < G; g++) gate[g] = load(product + (stream * G + g) * a.hidden + unit);
+    c.step(gate);
+    cell_after<float, G>(f, stream, unit, c);
+    if (f.t + 1 < a.time && is_fresh(a, stream, f.t + 1)) f.after[stream * f.ld_after + unit] = 0.0f;
+}
+
+/* State from one place to another; zeros from nowhere, and for streams that a reset begins with. */
+__global__ void __launch_bounds__(RNN_THREADS)
+    rnn_carry(const xph_rnn_args a, float *to, int64_t ld, int64_t width, bool resets)
+{
+    const int64_t i = int64_t(blockIdx.x) * RNN_THREADS + threadIdx.x, stream = i / width, at = i % width;
+    if (stream >= a.batch) return;
+    const float *from = static_cast<const float *>(a.state_in);
+    const bool none = !from || (resets && is_fresh(a, stream, 0));
+    to[stream * ld + at] = none ? 0.0f : from[stream * a.ld_state + at];
 }
 
 /* ---- candidates ---- */
@@ -251,12 +270,11 @@ bool overlap(const xph_rnn_args *a)
     return a->state_in && a->state_out && in < out + bytes && out < in + bytes;
 }
 
-void carry(const xph_rnn_args *a, float *to, int64_t ld, cudaStream_t stream)
+void carry(const xph_rnn_args *a, float *to, int64_t ld, bool resets, cudaStream_t stream)
 {
     const int64_t width = state_width(a);
     const dim3 grid(as_grid(blocks_of(a->batch * width, RNN_THREADS)));
-    XPH_LAUNCH(rnn_carry, grid, dim3(RNN_THREADS), 0, stream, static_cast<const float *>(a->state_in),
-               a->ld_state, to, ld, a->batch, width);
+    XPH_LAUNCH(rnn_carry, grid, dim3(RNN_THREADS), 0, stream, *a, to, ld, width, resets);
 }
 
 template <class Stored, int G, class Tile> void frames(const xph_rnn_args *a, cudaStream_t stream)
@@ -266,7 +284,7 @@ template <class Stored, int G, class Tile> void frames(const xph_rnn_args *a, cu
     float *const states = static_cast<float *>(a->scratch), *const last = static_cast<float *>(a->state_out);
     frame f = {*a, 0, static_cast<const float *>(a->state_in), nullptr, a->ld_state, 0, false, false};
     if (a->time == 1 && overlap(a)) {
-        carry(a, states, room, stream);
+        carry(a, states, room, false, stream);
         f.before = states;
         f.ld_before = room;
     }
@@ -290,12 +308,19 @@ template <class Stored, class Tile> void frames_of_kind(const xph_rnn_args *a, c
         frames<Stored, GRU, Tile>(a, stream);
 }
 
+/* What comes before frames: the input product; state through no frames at all. An error. */
+int begin(const xph_rnn_args *a, cudaStream_t stream)
+{
+    if (!a->time && a->batch && a->hidden && a->state_out)
+        carry(a, static_cast<float *>(a->state_out), a->ld_state, false, stream);
+    return a->input.rows ? xph_cuda_run(xph_cuda_linear, &a->input, stream) : cudaSuccess;
+}
+
 template <class Tile> int launch(const void *args, cudaStream_t stream)
 {
     const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
-    const int error = a->input.rows ? xph_cuda_run(xph_cuda_linear, &a->input, stream) : cudaSuccess;
+    const int error = begin(a, stream);
     if (error || !a->batch || !a->hidden) return error;
-    if (!a->time && a->state_out) carry(a, static_cast<float *>(a->state_out), a->ld_state, stream);
     if (a->type == XPH_BF16)
         frames_of_kind<__nv_bfloat16, Tile>(a, stream);
     else
@@ -303,9 +328,71 @@ template <class Tile> int launch(const void *args, cudaStream_t stream)
     return cudaGetLastError();
 }
 
+/* ---- weights of fewer bits: the product of a frame is that of linear ---- */
+
+xph_linear_args product_of(const xph_rnn_args *a)
+{
+    xph_linear_args l = {};
+    l.type = a->type;
+    l.weights = a->weights;
+    l.rows = a->batch;
+    l.in = a->hidden;
+    l.out = l.ldy = gates_of(a);
+    l.packed = a->packed;
+    l.bias = a->bias;
+    l.math = a->math;
+    return l;
+}
+
+bool narrow_accepts(const void *args)
+{
+    const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
+    const xph_linear_args l = product_of(a);
+    return a->weights && is_rnn(a) && xph_narrow_accepts(&l);
+}
+
+/* The state of two frames, and a product. */
+size_t narrow_scratch(const void *args)
+{
+    const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
+    return static_cast<size_t>(a->batch * (2 * room_of(a) + gates_of(a))) * sizeof(float);
+}
+
+template <int G> int narrow_frames(const xph_rnn_args *a, cudaStream_t stream)
+{
+    const dim3 grid(as_grid(blocks_of(a->batch * a->hidden, RNN_THREADS)));
+    const int64_t room = room_of(a);
+    float *const states = static_cast<float *>(a->scratch), *const product = states + 2 * a->batch * room;
+    frame f = {*a, 0, states + a->batch * room, nullptr, room, room, false, false};
+    xph_linear_args l = product_of(a);
+    l.y = product;
+    l.ldx = room;
+    carry(a, states + a->batch * room, room, true, stream);
+    for (f.t = 0; f.t < a->time; f.t++) {
+        const bool ends = f.t + 1 == a->time;
+        f.after = ends ? static_cast<float *>(a->state_out) : states + f.t % 2 * a->batch * room;
+        f.ld_after = ends ? a->ld_state : room;
+        l.x = f.before;
+        const int error = xph_narrow_linear(&l, stream);
+        if (error) return error;
+        XPH_LAUNCH((rnn_cells<G>), grid, dim3(RNN_THREADS), 0, stream, f, product);
+        f.before = f.after;
+    }
+    return cudaGetLastError();
+}
+
+int narrow_launch(const void *args, cudaStream_t stream)
+{
+    const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
+    const int error = begin(a, stream);
+    if (error || !a->batch || !a->hidden || !a->time) return error;
+    return a->kind == XPH_RNN_LSTM ? narrow_frames<LSTM>(a, stream) : narrow_frames<GRU>(a, stream);
+}
+
 }  // namespace
 
 const xph_cuda_candidate xph_cuda_rnn[] = {
+    {"rnn_narrow", narrow_accepts, narrow_scratch, narrow_launch},
     {"rnn_few", few_accepts, scratch, launch<few_tile>},
     {"rnn", accepts, scratch, launch<wide_tile>},
     {nullptr, nullptr, nullptr, nullptr},

@@ -26,11 +26,14 @@ inline int64_t state_width(const xph_rnn_args *a)
 {
     return (a->kind == XPH_RNN_LSTM ? 2 : 1) * a->hidden;
 }
+inline bool is_rnn(const xph_rnn_args *a)
+{
+    return (a->kind == XPH_RNN_LSTM || a->kind == XPH_RNN_GRU) && a->hidden <= 8192 &&
+           a->batch < int64_t(1) << 20;
+}
 inline bool rnn_fits(const xph_rnn_args *a)
 {
-    return (a->type == XPH_F32 || a->type == XPH_BF16) && !a->weights &&
-           (a->kind == XPH_RNN_LSTM || a->kind == XPH_RNN_GRU) && a->hidden <= 8192 &&
-           a->batch < int64_t(1) << 20;
+    return (a->type == XPH_F32 || a->type == XPH_BF16) && !a->weights && is_rnn(a);
 }
 
 /* Whether rows of `count` numbers, ld apart, are read four numbers at a time. */

@@ -278,6 +278,55 @@ static void extremes_saturate(void **state)
     }
 }
 
+/* Packed for the set or, without one, in memory of the device. */
+static void *pack_narrow(const layer *l, const xph_kernel_set *set, xph_type weights)
+{
+    int64_t count = l->gates * l->s.hidden;
+    float *w = set ? case_alloc((size_t)count * sizeof *w) : emu_alloc((size_t)count * sizeof *w, sizeof *w);
+    for (int64_t i = 0; i < count; i++) w[i] = (float)l->w[i];
+    xph_linear_pack_args args = {XPH_F32, weights, l->s.hidden, l->gates, w, NULL};
+    if (set) {
+        args.packed = case_alloc(xph_kernels_packed_bytes(XPH_OP_LINEAR_PACK, &args));
+        case_run(xph_kernels_choose(set, XPH_OP_LINEAR_PACK, &args), &args, 1);
+    } else {
+        args.packed = emu_alloc(xph_cuda_packed_bytes(XPH_OP_LINEAR_PACK, &args), sizeof(float));
+        assert_int_equal(xph_cuda_run(xph_cuda_linear_pack, &args, NULL), 0);
+        emu_free(w);
+    }
+    return args.packed;
+}
+
+static void narrow_shape(const shape *s, xph_type weights)
+{
+    const xph_kernel_set *set = &xph_kernels_f32_ref;
+    double *want[KT_MOST], *got[KT_MOST];
+    kt_tensor tensors[KT_MOST];
+    xph_rnn_args args;
+    layer l = layer_make(s);
+    kt_case c = forward_case(&l, tensors, &args);
+    args.weights = weights;
+    args.packed = pack_narrow(&l, set, weights);
+    assert_true(kt_run(&c, set, NULL, 1, want));
+    void *packed = pack_narrow(&l, NULL, weights);
+    args.packed = packed;
+    device_case d = on_device(&c, xph_cuda_rnn, &l, XPH_F32, offsetof(xph_rnn_args, reset));
+    device_run(&d, got);
+    for (int i = Y; i <= STATE_OUT; i++)
+        case_close(tensors[i].name, got[i], want[i], tensors[i].rows * tensors[i].width, 2e-2);
+    emu_free(packed);
+    case_release();
+}
+
+/* Near the CPU's: where a number lies between two levels, its last bit may tell to which it goes. */
+static void narrow_weights(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+        case_seed(i / 2 + 200);
+        narrow_shape(&shapes[i / 2], i % 2 ? XPH_I8 : XPH_BF16);
+    }
+}
+
 static void narrow_weights_are_not_trained(void **state)
 {
     (void)state;
@@ -292,6 +341,7 @@ int main(void)
         cmocka_unit_test(gradient),
         cmocka_unit_test(frames_have_the_bits_of_a_chunk),
         cmocka_unit_test(extremes_saturate),
+        cmocka_unit_test(narrow_weights),
         cmocka_unit_test(narrow_weights_are_not_trained),
     };
     return cmocka_run_group_tests_name("cuda_rnn", tests, NULL, NULL);
