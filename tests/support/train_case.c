@@ -162,17 +162,26 @@ void train_batch_free(exphil_batch *batch)
 
 /* ---- what there is to compare ------------------------------------------------------------------------------------ */
 
+static void fetch(const exphil_trainer *trainer, void *to, const void *from, size_t bytes)
+{
+    const xph_backend *backend = trainer->device->backend;
+    xph_stream *stream = xph_net_stream(trainer->feed.net);
+    if (!from || !bytes) return;
+    assert_int_equal(backend->download(stream, to, from, bytes), EXPHIL_OK);
+    assert_int_equal(backend->stream_wait(stream), EXPHIL_OK);
+}
+
 unsigned char *train_snapshot(const exphil_trainer *trainer, size_t *bytes)
 {
     const exphil_optimizer *optimizer = trainer->optimizer;
+    assert_int_equal(xph_trainer_settle((exphil_trainer *)(uintptr_t)trainer, NULL), EXPHIL_OK);
     const void *const arenas[] = {trainer->weights, optimizer->m, optimizer->v, optimizer->average};
     const int64_t counters[] = {optimizer->updates, trainer->frames, trainer->epoch, trainer->index};
     size_t arena = trainer->arena_bytes;
     *bytes = 4 * arena + trainer->feed.state_bytes + sizeof counters;
     unsigned char *all = calloc(1, *bytes);
-    for (int i = 0; i < 4; i++)
-        if (arenas[i]) memcpy(all + (size_t)i * arena, arenas[i], arena);
-    if (trainer->feed.state_bytes) memcpy(all + 4 * arena, trainer->feed.state[0], trainer->feed.state_bytes);
+    for (int i = 0; i < 4; i++) fetch(trainer, all + (size_t)i * arena, arenas[i], arena);
+    fetch(trainer, all + 4 * arena, trainer->feed.state[0], trainer->feed.state_bytes);
     memcpy(all + *bytes - sizeof counters, counters, sizeof counters);
     return all;
 }

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { UPDATES = 50 };
@@ -25,7 +26,8 @@ static void losses_of(const train_plan *plan, double losses[UPDATES + 1])
     for (int i = 0; i <= UPDATES; i++) losses[i] = -1.0;
     for (int i = 0; i <= UPDATES; i++) {
         exphil_error error = EXPHIL_ERROR_INIT;
-        if (exphil_trainer_step(run.trainer, &metrics, &error) < 0) fail_msg("update %d: %s", i, error.message);
+        if (exphil_trainer_step(run.trainer, &metrics, &error) < 0)
+            fail_msg("update %d: %s", i, error.message);
         if (metrics.update <= UPDATES) losses[metrics.update] = metrics.loss;
     }
     train_end(&run);
@@ -44,9 +46,10 @@ static void compare(train_plan plan, double tolerance)
         double off = fabs(gpu[i] - cpu[i]) / cpu[i];
         worst = off > worst ? off : worst;
     }
-    print_message("%-28s loss %.6f -> %.6f, worst relative difference %.2e\n", plan.model.blocks, cpu[1], cpu[UPDATES],
-                  worst);
-    if (!(worst <= tolerance)) fail_msg("%s: losses differ by %g, at most %g is allowed", plan.model.blocks, worst, tolerance);
+    print_message("%-28s loss %.6f -> %.6f, worst relative difference %.2e\n", plan.model.blocks, cpu[1],
+                  cpu[UPDATES], worst);
+    if (!(worst <= tolerance))
+        fail_msg("%s: losses differ by %g, at most %g is allowed", plan.model.blocks, worst, tolerance);
     assert_true(cpu[UPDATES] < cpu[1]);
 }
 
@@ -72,11 +75,203 @@ static void windows_train_alike(void **state)
     compare(train_plan_of("mamba attention", EXPHIL_MODE_WINDOW), 1e-4);
 }
 
+/* Averaged weights, several batches an update, dropped activations, rounded weights: all that changes what an update is. */
+static void every_setting_trains_alike(void **state)
+{
+    (void)state;
+    late();
+    train_plan plan = train_plan_of("mamba mlp lstm", EXPHIL_MODE_CARRY);
+    plan.trainer.accumulate = 3;
+    plan.trainer.checkpoint_blocks = 1;
+    plan.adam.ema_decay = 0.99;
+    plan.adam.clip_norm = 0.5;
+    plan.adam.decay = 0.01;
+    compare(plan, 1e-4);
+    plan = train_plan_of("gru attention", EXPHIL_MODE_CARRY);
+    plan.trainer.fake_quantize = EXPHIL_TYPE_I8;
+    compare(plan, 2e-3); /* a weight that rounds the other way moves the loss */
+}
+
+/* Losses near those of floats, and the logits that come of them; the weights stay floats. */
+static void narrow_rows_train(void **state)
+{
+    static const int32_t precisions[] = {EXPHIL_PRECISION_TF32, EXPHIL_PRECISION_BF16};
+    (void)state;
+    late();
+    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {
+        train_plan plan = train_plan_of("mamba attention lstm", EXPHIL_MODE_CARRY);
+        plan.trainer.precision = precisions[i];
+        print_message("precision %d: ", precisions[i]);
+        compare(plan, 3e-2);
+    }
+}
+
+static unsigned char *weights_after(const train_plan *plan, int64_t updates, size_t *bytes)
+{
+    train_run run = train_begin(plan);
+    train_steps(&run, updates);
+    unsigned char *all = train_snapshot(run.trainer, bytes);
+    train_end(&run);
+    return all;
+}
+
+/* However streams interleave, whatever runs first in a kernel: one run, one result. */
+static void every_order_gives_the_same_bits(void **state)
+{
+    (void)state;
+    const train_plan plan = on_gpu(train_plan_of("mamba attention gru", EXPHIL_MODE_CARRY));
+    unsigned char *first = NULL;
+    size_t bytes = 0, other = 0;
+    emulated_gpu()->protect(0);
+    for (int i = 0; i < 6; i++) {
+        emulated_gpu()->timing(i % EMU_TIMINGS, (uint64_t)i);
+        emulated_gpu()->schedule(i / 2);
+        unsigned char *all = weights_after(&plan, 6, &other);
+        if (first) {
+            assert_int_equal(other, bytes);
+            assert_memory_equal(all, first, bytes);
+            free(all);
+        } else {
+            first = all;
+            bytes = other;
+        }
+    }
+    free(first);
+    emulated_gpu()->schedule(EMU_FORWARD);
+    emulated_clean();
+}
+
+/* After the first updates have been recorded an update is one graph, one copy back and the batch's copies, and asks the
+ * driver for no memory; the host is an update ahead of the device. */
+static void an_update_is_one_graph(void **state)
+{
+    (void)state;
+    late();
+    const train_plan plan = on_gpu(train_plan_of("mamba", EXPHIL_MODE_CARRY));
+    train_run run = train_begin(&plan);
+    exphil_memory_info before = EXPHIL_MEMORY_INFO_INIT, after = EXPHIL_MEMORY_INFO_INIT;
+    exphil_metrics metrics = train_steps(&run, 3);
+    assert_int_equal(exphil_context_memory(run.context, &before, NULL), EXPHIL_OK);
+    assert_true(before.device_used_bytes > 0 && before.device_peak_bytes >= before.device_used_bytes);
+    for (int64_t i = 4; i <= 20; i++) {
+        emulated_gpu()->counts_clear();
+        metrics = train_steps(&run, 1);
+        const emu_counts counts = emulated_gpu()->count();
+        assert_int_equal(metrics.update, i - 1);
+        assert_int_equal(counts.graph_launches, 1);
+        assert_int_equal(counts.launches + counts.sets + counts.mallocs + counts.pinned, 0);
+        assert_true(counts.copies <= 8);
+    }
+    assert_int_equal(exphil_context_memory(run.context, &after, NULL), EXPHIL_OK);
+    assert_int_equal(after.device_requests, before.device_requests);
+    train_end(&run);
+    emulated_clean();
+}
+
+/* What trainers leave behind is used again: nothing new is asked of the driver. */
+static void memory_is_used_again(void **state)
+{
+    (void)state;
+    late();
+    exphil_context *context = emulated_context();
+    const exphil_model_config config = model_case_config("lstm", EXPHIL_TYPE_F32);
+    exphil_memory_info info = EXPHIL_MEMORY_INFO_INIT;
+    for (int i = 0; i < 60; i++) {
+        exphil_model *model = NULL;
+        exphil_session *session = NULL;
+        assert_int_equal(exphil_model_create(context, &config, &model, NULL), EXPHIL_OK);
+        assert_int_equal(exphil_session_create(model, NULL, &session, NULL), EXPHIL_OK);
+        exphil_session_destroy(session);
+        exphil_model_destroy(model);
+    }
+    assert_int_equal(exphil_context_memory(context, &info, NULL), EXPHIL_OK);
+    print_message("%llu of %llu requests met from the pool\n", (unsigned long long)info.device_reused,
+                  (unsigned long long)info.device_requests);
+    assert_true((double)info.device_reused >= 0.98 * (double)info.device_requests);
+    assert_int_equal(info.device_used_bytes, 0);
+    exphil_context_destroy(context);
+    emulated_clean();
+}
+
+/* Saved on the device and resumed there, or begun on the CPU and gone on with on the device. */
+static void runs_go_on_where_they_were_saved(void **state)
+{
+    (void)state;
+    late();
+    char path[4096];
+    size_t bytes, other;
+    snprintf(path, sizeof path, "%s/run", test_folder());
+    train_plan plan = train_plan_of("mamba lstm", EXPHIL_MODE_CARRY);
+    const train_plan there = on_gpu(plan);
+    unsigned char *straight = weights_after(&there, 9, &bytes);
+    train_run run = train_begin(&there);
+    train_steps(&run, 5);
+    assert_int_equal(exphil_trainer_save(run.trainer, path, NULL), EXPHIL_OK);
+    train_end(&run);
+    run = train_begin(&there);
+    assert_int_equal(exphil_trainer_resume(run.trainer, path, NULL), EXPHIL_OK);
+    train_steps(&run, 4);
+    unsigned char *resumed = train_snapshot(run.trainer, &other);
+    train_end(&run);
+    assert_int_equal(bytes, other);
+    assert_memory_equal(straight, resumed, bytes);
+    run = train_begin(&plan);
+    assert_int_equal(exphil_trainer_resume(run.trainer, path, NULL), EXPHIL_OK);
+    const exphil_metrics metrics = train_steps(&run, 4);
+    assert_int_equal(metrics.update, 9);
+    train_end(&run);
+    free(straight);
+    free(resumed);
+    emulated_clean();
+}
+
+/* Input so large that the first product overflows: told one update later, with nothing moved, and the run goes on. */
+static void overflow_is_refused(void **state)
+{
+    (void)state;
+    late();
+    train_plan plan = on_gpu(train_plan_of("lstm", EXPHIL_MODE_CARRY));
+    plan.by_hand = true;
+    train_run run = train_begin(&plan);
+    exphil_batch good = train_batch(run.model, 3, 7, 0), bad = train_batch(run.model, 3, 7, 2);
+    exphil_metrics metrics = EXPHIL_METRICS_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    size_t bytes, other;
+    for (int i = 0; i < 3; i++) assert_ok(exphil_trainer_step_batch(run.trainer, &good, &metrics, &error));
+    unsigned char *before = train_snapshot(run.trainer, &bytes);
+    for (int64_t i = 0; i < 3 * 7 * 13; i++) ((float *)(uintptr_t)bad.floats)[i] *= 3e38f;
+    assert_ok(exphil_trainer_step_batch(run.trainer, &bad, &metrics, &error));
+    unsigned char *after = train_snapshot(run.trainer, &other);
+    const size_t state_bytes = run.trainer->feed.state_bytes,
+                 kept = bytes - state_bytes - 4 * sizeof(int64_t);
+    assert_int_equal(bytes, other);
+    assert_memory_equal(before, after, kept);
+    for (size_t i = 0; i < state_bytes; i++) assert_int_equal(after[kept + i], 0);
+    assert_int_equal(exphil_trainer_step_batch(run.trainer, &good, &metrics, &error), EXPHIL_E_NUMERIC);
+    assert_non_null(strstr(error.message, "update 4 refused"));
+    for (int i = 0; i < 3; i++) assert_ok(exphil_trainer_step_batch(run.trainer, &good, &metrics, &error));
+    assert_int_equal(metrics.skipped, 1);
+    assert_int_equal(metrics.update, 5);
+    free(before);
+    free(after);
+    train_batch_free(&good);
+    train_batch_free(&bad);
+    train_end(&run);
+    emulated_clean();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_block_trains_alike),
         cmocka_unit_test(windows_train_alike),
+        cmocka_unit_test(every_setting_trains_alike),
+        cmocka_unit_test(narrow_rows_train),
+        cmocka_unit_test(every_order_gives_the_same_bits),
+        cmocka_unit_test(an_update_is_one_graph),
+        cmocka_unit_test(memory_is_used_again),
+        cmocka_unit_test(runs_go_on_where_they_were_saved),
+        cmocka_unit_test(overflow_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
