@@ -1,6 +1,6 @@
 /* Over whole arenas: AdamW with a running average, the Euclidean norm and the first element that is not finite, what
- * follows from them (lib/settle.h), y = a x + b y, and casts between float and bfloat16. Every element on its own but for the norm, whose squares are summed in
- * double: in a thread, over the threads of a block, over blocks, each in one order that the count alone decides.
+ * follows from them (lib/settle.h), y = a x + b y, and casts between float and the types of rows. Every element on its
+ * own but for the norm, whose squares are summed in double: in a thread, over the threads of a block, over blocks, each in one order that the count alone decides.
  */
 #define XPH_ON_DEVICE __host__ __device__
 #include "fold.cuh"
@@ -225,13 +225,12 @@ template <class Stored> int axpby_of(const xph_axpby_args *a, cudaStream_t strea
 int axpby_launch(const void *args, cudaStream_t stream)
 {
     const xph_axpby_args *a = static_cast<const xph_axpby_args *>(args);
-    return a->type == XPH_BF16 ? axpby_of<__nv_bfloat16>(a, stream) : axpby_of<float>(a, stream);
+    return with_stored(a->type, [&](auto zero) { return axpby_of<decltype(zero)>(a, stream); });
 }
 
 bool axpby_accepts(const void *args)
 {
-    const xph_axpby_args *a = static_cast<const xph_axpby_args *>(args);
-    return a->type == XPH_F32 || a->type == XPH_BF16;
+    return is_stored(static_cast<const xph_axpby_args *>(args)->type);
 }
 
 /* ---- cast ---- */
@@ -242,17 +241,28 @@ __global__ void __launch_bounds__(THREADS) cast(const From *x, To *y, int64_t co
     each_element(count, [&](int64_t i) { store(y + i, load(x + i)); });
 }
 
+template <class Stored> int cast_of(const xph_cast_args *a, cudaStream_t stream)
+{
+    if (a->narrow)
+        XPH_LAUNCH((cast<float, Stored>), blocks_over(a->count), dim3(THREADS), 0, stream,
+                   static_cast<const float *>(a->x), static_cast<Stored *>(a->y), a->count);
+    else
+        XPH_LAUNCH((cast<Stored, float>), blocks_over(a->count), dim3(THREADS), 0, stream,
+                   static_cast<const Stored *>(a->x), static_cast<float *>(a->y), a->count);
+    return cudaGetLastError();
+}
+
 int cast_launch(const void *args, cudaStream_t stream)
 {
     const xph_cast_args *a = static_cast<const xph_cast_args *>(args);
     if (!a->count) return cudaSuccess;
-    if (a->narrow)
-        XPH_LAUNCH((cast<float, __nv_bfloat16>), blocks_over(a->count), dim3(THREADS), 0, stream,
-                   static_cast<const float *>(a->x), static_cast<__nv_bfloat16 *>(a->y), a->count);
-    else
-        XPH_LAUNCH((cast<__nv_bfloat16, float>), blocks_over(a->count), dim3(THREADS), 0, stream,
-                   static_cast<const __nv_bfloat16 *>(a->x), static_cast<float *>(a->y), a->count);
-    return cudaGetLastError();
+    return with_stored(a->as, [&](auto zero) { return cast_of<decltype(zero)>(a, stream); });
+}
+
+bool cast_accepts(const void *args)
+{
+    const xph_cast_args *a = static_cast<const xph_cast_args *>(args);
+    return a->type == XPH_F32 && a->as != XPH_F32 && is_stored(a->as);
 }
 
 /* type is the first member of all args. */
@@ -284,6 +294,6 @@ const xph_cuda_candidate xph_cuda_clear[] = {
     {nullptr, nullptr, nullptr, nullptr},
 };
 const xph_cuda_candidate xph_cuda_cast[] = {
-    {"cast", is_float, nullptr, cast_launch},
+    {"cast", cast_accepts, nullptr, cast_launch},
     {nullptr, nullptr, nullptr, nullptr},
 };

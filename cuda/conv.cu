@@ -260,8 +260,7 @@ __global__ void __launch_bounds__(THREADS) conv_grad(const xph_conv_grad_args g)
 
 bool fits(const xph_conv_args *a)
 {
-    return (a->type == XPH_F32 || a->type == XPH_BF16) && a->taps >= 1 && a->taps <= MOST_TAPS &&
-           a->batch < (int64_t(1) << 31);
+    return is_stored(a->type) && a->taps >= 1 && a->taps <= MOST_TAPS && a->batch < (int64_t(1) << 31);
 }
 
 /* Of a state that changes in place no span may read what another has written. */
@@ -330,7 +329,7 @@ int launch(const void *args, cudaStream_t stream)
 {
     const xph_conv_args *a = static_cast<const xph_conv_args *>(args);
     if (!a->batch || !a->width) return cudaSuccess;
-    return a->type == XPH_BF16 ? forward_of<__nv_bfloat16>(a, stream) : forward_of<float>(a, stream);
+    return with_stored(a->type, [&](auto zero) { return forward_of<decltype(zero)>(a, stream); });
 }
 
 bool grad_accepts(const void *args)
@@ -349,7 +348,7 @@ int grad_launch(const void *args, cudaStream_t stream)
 {
     const xph_conv_grad_args *g = static_cast<const xph_conv_grad_args *>(args);
     if (!g->fwd.batch || !g->fwd.width) return cudaSuccess;
-    return g->fwd.type == XPH_BF16 ? gradient_of<__nv_bfloat16>(g, stream) : gradient_of<float>(g, stream);
+    return with_stored(g->fwd.type, [&](auto zero) { return gradient_of<decltype(zero)>(g, stream); });
 }
 
 }  // namespace

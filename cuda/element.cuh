@@ -2,9 +2,22 @@
 #ifndef XPH_CUDA_ELEMENT_CUH
 #define XPH_CUDA_ELEMENT_CUH
 
+#include "backend.h"
 #include "launch.cuh"
 
 constexpr float LOG2_E = 1.44269504088896340736f, LN_2 = 0.69314718055994530942f;
+
+/* The types of rows, in which kernels store them as a template argument: f(a zero of it). */
+inline bool is_stored(xph_type type)
+{
+    return type == XPH_F32 || type == XPH_BF16 || type == XPH_F16;
+}
+template <class Each> auto with_stored(xph_type type, Each f)
+{
+    if (type == XPH_BF16) return f(__nv_bfloat16());
+    if (type == XPH_F16) return f(__half());
+    return f(0.0f);
+}
 
 __device__ inline float load(const float *from)
 {
@@ -13,6 +26,10 @@ __device__ inline float load(const float *from)
 __device__ inline float load(const __nv_bfloat16 *from)
 {
     return __bfloat162float(*from);
+}
+__device__ inline float load(const __half *from)
+{
+    return __half2float(*from);
 }
 /* Of what this kernel also writes. */
 __device__ inline float load_changing(const float *from)
@@ -23,6 +40,10 @@ __device__ inline float load_changing(const __nv_bfloat16 *from)
 {
     return __bfloat162float(*from);
 }
+__device__ inline float load_changing(const __half *from)
+{
+    return __half2float(*from);
+}
 __device__ inline void store(float *to, float x)
 {
     *to = x;
@@ -30,6 +51,10 @@ __device__ inline void store(float *to, float x)
 __device__ inline void store(__nv_bfloat16 *to, float x)
 {
     *to = __float2bfloat16(x);
+}
+__device__ inline void store(__half *to, float x)
+{
+    *to = __float2half_rn(x);
 }
 
 /* 2^x, to 2 units of the last place; below 2^-126 it is 0. */

@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(WARP *STRANDS)
 
 bool fits(const xph_embed_args *a)
 {
-    return (a->type == XPH_F32 || a->type == XPH_BF16) && a->ids <= MOST_TABLES && a->heads <= MOST_HEADS;
+    return is_stored(a->type) && a->ids <= MOST_TABLES && a->heads <= MOST_HEADS;
 }
 
 on_host host_of(const xph_embed_args *a)
@@ -133,10 +133,9 @@ int launch(const void *args, cudaStream_t stream)
     for (int64_t i = 0; i < a->ids; i++) width += a->tables[i].width;
     const dim3 grid(as_grid(blocks_of(a->rows, ROWS)), as_grid(blocks_of(width, THREADS)));
     if (!a->rows || !width) return cudaSuccess;
-    if (a->type == XPH_BF16)
-        XPH_LAUNCH((embed<__nv_bfloat16>), grid, dim3(THREADS), 0, stream, *a, host_of(a), width);
-    else
-        XPH_LAUNCH((embed<float>), grid, dim3(THREADS), 0, stream, *a, host_of(a), width);
+    with_stored(a->type, [&](auto zero) {
+        XPH_LAUNCH((embed<decltype(zero)>), grid, dim3(THREADS), 0, stream, *a, host_of(a), width);
+    });
     return cudaGetLastError();
 }
 
@@ -160,10 +159,9 @@ int grad_launch(const void *args, cudaStream_t stream)
         const xph_embed_table *t = &a->tables[id];
         if (!t->dtable || !t->entries || !t->width || seen_before(a, id)) continue;
         const dim3 grid(as_grid(t->entries), as_grid(blocks_of(t->width, WARP))), block(WARP, STRANDS);
-        if (a->type == XPH_BF16)
-            XPH_LAUNCH((embed_grad<__nv_bfloat16>), grid, block, 0, stream, *g, host_of(a), id);
-        else
-            XPH_LAUNCH((embed_grad<float>), grid, block, 0, stream, *g, host_of(a), id);
+        with_stored(a->type, [&](auto zero) {
+            XPH_LAUNCH((embed_grad<decltype(zero)>), grid, block, 0, stream, *g, host_of(a), id);
+        });
     }
     return cudaGetLastError();
 }

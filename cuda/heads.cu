@@ -191,7 +191,7 @@ all_heads heads_of(const xph_heads_args *a)
 
 template <int HELD> bool fits(const xph_heads_args *a)
 {
-    return (a->type == XPH_F32 || a->type == XPH_BF16) && a->heads <= MOST_HEADS && a->width <= HELD * WARP &&
+    return is_stored(a->type) && a->heads <= MOST_HEADS && a->width <= HELD * WARP &&
            a->rows < int64_t(1) << 31;
 }
 template <int HELD> bool accepts(const void *args)
@@ -208,10 +208,9 @@ template <int HELD> int launch(const void *args, cudaStream_t stream)
     const xph_heads_args *a = static_cast<const xph_heads_args *>(args);
     const dim3 grid(as_grid(blocks_of(a->rows, WARPS)));
     if (!a->rows || !a->logits) return cudaSuccess;
-    if (a->type == XPH_BF16)
-        XPH_LAUNCH((heads_rows<__nv_bfloat16, HELD>), grid, dim3(THREADS), 0, stream, *a, heads_of(a));
-    else
-        XPH_LAUNCH((heads_rows<float, HELD>), grid, dim3(THREADS), 0, stream, *a, heads_of(a));
+    with_stored(a->type, [&](auto zero) {
+        XPH_LAUNCH((heads_rows<decltype(zero), HELD>), grid, dim3(THREADS), 0, stream, *a, heads_of(a));
+    });
     return cudaGetLastError();
 }
 
@@ -242,10 +241,7 @@ template <int HELD> int grad_launch(const void *args, cudaStream_t stream)
 {
     const xph_heads_grad_args *g = static_cast<const xph_heads_grad_args *>(args);
     if (!g->fwd.rows || !g->fwd.logits || !g->fwd.width) return cudaSuccess;
-    if (g->fwd.type == XPH_BF16)
-        back<__nv_bfloat16, HELD>(g, stream);
-    else
-        back<float, HELD>(g, stream);
+    with_stored(g->fwd.type, [&](auto zero) { back<decltype(zero), HELD>(g, stream); });
     return cudaGetLastError();
 }
 

@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(THREADS, 2) linear(const xph_linear_args a)
 
 bool fits(const xph_linear_args *a)
 {
-    return (a->type == XPH_F32 || a->type == XPH_BF16) && !a->weights && a->rows < int64_t(1) << 31;
+    return is_stored(a->type) && !a->weights && a->rows < int64_t(1) << 31;
 }
 
 bool accepts(const void *args)
@@ -133,10 +133,9 @@ template <int TALL> int launch(const void *args, cudaStream_t stream)
     const xph_linear_args *a = static_cast<const xph_linear_args *>(args);
     const dim3 grid(as_grid(blocks_of(a->rows, TALL)), as_grid(blocks_of(a->out, WIDE)));
     if (!a->rows || !a->out) return cudaSuccess;
-    if (a->type == XPH_BF16)
-        XPH_LAUNCH((linear<__nv_bfloat16, TALL>), grid, dim3(THREADS), 0, stream, *a);
-    else
-        XPH_LAUNCH((linear<float, TALL>), grid, dim3(THREADS), 0, stream, *a);
+    with_stored(a->type, [&](auto zero) {
+        XPH_LAUNCH((linear<decltype(zero), TALL>), grid, dim3(THREADS), 0, stream, *a);
+    });
     return cudaGetLastError();
 }
 
@@ -219,7 +218,7 @@ template <class Stored> void gradients(const xph_linear_grad_args *g, cudaStream
 bool grad_accepts(const void *args)
 {
     const xph_linear_grad_args *g = static_cast<const xph_linear_grad_args *>(args);
-    return (g->type == XPH_F32 || g->type == XPH_BF16) && g->rows < int64_t(1) << 31;
+    return is_stored(g->type) && g->rows < int64_t(1) << 31;
 }
 
 size_t grad_scratch(const void *args)
@@ -232,10 +231,7 @@ int grad_launch(const void *args, cudaStream_t stream)
 {
     const xph_linear_grad_args *g = static_cast<const xph_linear_grad_args *>(args);
     if (!g->rows || !g->in || !g->out) return cudaSuccess;
-    if (g->type == XPH_BF16)
-        gradients<__nv_bfloat16>(g, stream);
-    else
-        gradients<float>(g, stream);
+    with_stored(g->type, [&](auto zero) { gradients<decltype(zero)>(g, stream); });
     return cudaGetLastError();
 }
 
@@ -243,6 +239,7 @@ int grad_launch(const void *args, cudaStream_t stream)
 
 const xph_cuda_candidate xph_cuda_linear[] = {
     {"linear_cublaslt", xph_blaslt_accepts, nullptr, xph_blaslt_linear},
+    {"linear_narrow", xph_narrow_accepts, nullptr, xph_narrow_linear},
     {"linear_few", few_accepts, nullptr, launch<SIDE>},
     {"linear", accepts, nullptr, launch<WIDE>},
     {nullptr, nullptr, nullptr, nullptr},

@@ -174,7 +174,7 @@ bool accepts(const void *args)
 {
     const xph_loss_args *a = static_cast<const xph_loss_args *>(args);
     heads_of_loss heads;
-    return (a->type == XPH_F32 || a->type == XPH_BF16) && a->rows < int64_t(1) << 31 && heads_of(a, &heads);
+    return is_stored(a->type) && a->rows < int64_t(1) << 31 && heads_of(a, &heads);
 }
 
 int launch(const void *args, cudaStream_t stream)
@@ -184,10 +184,9 @@ int launch(const void *args, cudaStream_t stream)
     heads_of(a, &heads);
     if (!a->heads) return cudaSuccess;
     const dim3 grid(as_grid(blocks_of(a->rows * a->heads, WARPS)));
-    if (a->rows && a->type == XPH_BF16)
-        XPH_LAUNCH((loss_rows<__nv_bfloat16>), grid, dim3(THREADS), 0, stream, *a, heads);
-    else if (a->rows)
-        XPH_LAUNCH((loss_rows<float>), grid, dim3(THREADS), 0, stream, *a, heads);
+    with_stored(a->type, [&](auto zero) {
+        if (a->rows) XPH_LAUNCH((loss_rows<decltype(zero)>), grid, dim3(THREADS), 0, stream, *a, heads);
+    });
     XPH_LAUNCH(loss_sums, dim3(as_grid(a->heads)), dim3(THREADS), 0, stream, *a);
     return cudaGetLastError();
 }

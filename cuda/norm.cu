@@ -230,8 +230,7 @@ int64_t blocks_for(const xph_norm_args *a)
 
 template <int HELD> bool fits(const xph_norm_args *a)
 {
-    return (a->type == XPH_F32 || a->type == XPH_BF16) && a->rows < int64_t(1) << 31 &&
-           (!HELD || a->width <= HELD * WARP);
+    return is_stored(a->type) && a->rows < int64_t(1) << 31 && (!HELD || a->width <= HELD * WARP);
 }
 
 template <int HELD> bool accepts(const void *args)
@@ -250,7 +249,7 @@ template <int HELD> int launch(const void *args, cudaStream_t stream)
 {
     const xph_norm_args *a = static_cast<const xph_norm_args *>(args);
     if (!a->rows || !a->width) return cudaSuccess;
-    return a->type == XPH_BF16 ? forward<__nv_bfloat16, HELD>(a, stream) : forward<float, HELD>(a, stream);
+    return with_stored(a->type, [&](auto zero) { return forward<decltype(zero), HELD>(a, stream); });
 }
 
 template <int HELD> bool grad_accepts(const void *args)
@@ -284,10 +283,7 @@ template <int HELD> int grad_launch(const void *args, cudaStream_t stream)
     const int64_t width = g->fwd.width, blocks = blocks_for(&g->fwd);
     const float *part = static_cast<const float *>(g->scratch);
     if (!g->fwd.rows || !width) return cudaSuccess;
-    if (g->fwd.type == XPH_BF16)
-        rows_back<__nv_bfloat16, HELD>(g, stream);
-    else
-        rows_back<float, HELD>(g, stream);
+    with_stored(g->fwd.type, [&](auto zero) { rows_back<decltype(zero), HELD>(g, stream); });
     fold_apart(part, static_cast<float *>(g->dgain), blocks, width, 2 * width, stream);
     fold_apart(part + width, static_cast<float *>(g->dshift), blocks, width, 2 * width, stream);
     return cudaGetLastError();

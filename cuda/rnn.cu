@@ -86,12 +86,14 @@ __device__ inline cell<G> cell_before(const frame &f, int64_t stream, int64_t un
     const xph_rnn_args &a = f.a;
     cell<G> to;
     const Stored *gx = static_cast<const Stored *>(a.gx) + (stream * a.time + f.t) * a.ldgx + unit;
-    const float *state = f.before + stream * f.ld_before + unit;
     to.fresh = !f.before || is_fresh(a, stream, f.t);
     XPH_UNROLL
     for (int g = 0; g < G; g++) to.gx[g] = load(gx + g * a.hidden);
-    to.h = to.fresh || G == LSTM ? 0.0f : state[0];
-    to.c = to.fresh || G == GRU ? 0.0f : state[a.hidden];
+    to.h = to.c = 0.0f;
+    if (to.fresh) return to;
+    const float *state = f.before + stream * f.ld_before + unit;
+    if (G == GRU) to.h = state[0];
+    if (G == LSTM) to.c = state[a.hidden];
     return to;
 }
 
@@ -160,14 +162,15 @@ __global__ void __launch_bounds__(RNN_THREADS, Tile::BLOCKS) rnn_frame(const fra
     XPH_SHARED(float4, w, [2][COLUMNS][Tile::ROOM]);
     const xph_rnn_args &a = f.a;
     const int64_t first = int64_t(blockIdx.x) * Tile::ROWS, unit0 = int64_t(blockIdx.y) * Tile::UNITS;
-    const int hidden = static_cast<int>(a.hidden);
+    const int hidden = static_cast<int>(a.hidden), depth = f.before ? hidden : 0;
     const place<Tile> p;
     const int own = Tile::TR == STRANDS ? p.strand : 0;
     const int64_t stream = first + p.row + LANE_ROWS * own;
     const bool works = stream < a.batch && (Tile::TR == STRANDS || p.strand == 0);
     /* Nobody looks at sums of streams and units that are not there: they get others' numbers. */
-    share<Tile::ROWS, Tile::DEPTH, Tile::ROOM> left(
-        [&](int r) { return f.before + (first + r < a.batch ? first + r : first) * f.ld_before; });
+    share<Tile::ROWS, Tile::DEPTH, Tile::ROOM> left([&](int r) {
+        return depth ? f.before + (first + r < a.batch ? first + r : first) * f.ld_before : nullptr;
+    });
     share<COLUMNS, Tile::DEPTH, Tile::ROOM> right([&](int r) {
         const int64_t unit = unit0 + r % Tile::UNITS;
         return static_cast<const float *>(a.w) +
@@ -175,7 +178,6 @@ __global__ void __launch_bounds__(RNN_THREADS, Tile::BLOCKS) rnn_frame(const fra
     });
     cell<G> cells[Tile::TU] = {};
     float sum[SUMS];
-    const int depth = f.before ? hidden : 0;
     if (depth) left.take(0, depth, f.quads_before);
     if (depth) right.take(0, depth, f.quads_w);
     XPH_UNROLL

@@ -42,8 +42,7 @@ __device__ inline float scan_row(const xph_scan_args &a, const void *matrix, int
 
 inline bool scan_fits(const xph_scan_args *a)
 {
-    return (a->type == XPH_F32 || a->type == XPH_BF16) && a->states >= 1 && a->states <= MOST_STATES &&
-           a->batch < (int64_t(1) << 31);
+    return is_stored(a->type) && a->states >= 1 && a->states <= MOST_STATES && a->batch < (int64_t(1) << 31);
 }
 
 inline int scan_padded(const xph_scan_args *a)
@@ -71,8 +70,7 @@ int scan_by_states(const xph_scan_args *a, More... more)
 template <template <class, int> class Do, class... More>
 int scan_by_type(const xph_scan_args *a, More... more)
 {
-    if (a->type == XPH_BF16) return scan_by_states<Do, __nv_bfloat16>(a, more...);
-    return scan_by_states<Do, float>(a, more...);
+    return with_stored(a->type, [&](auto zero) { return scan_by_states<Do, decltype(zero)>(a, more...); });
 }
 
 #endif
