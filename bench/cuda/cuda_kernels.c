@@ -1,0 +1,324 @@
+/* How long the operations of a device take, beside what a copy on it moves in that time. Each is recorded so often that a
+ * replay takes milliseconds, on several sets of arguments in turn, which together are larger than any cache; what comes out
+ * is the median over replays. Operations are those of table A as the library calls them, so the candidate that is timed is
+ * the one that runs.
+ *
+ *   cuda_kernels [--device cuda:0] [--backend FOLDER] [--out FILE.json] [--smoke] [SUBJECT]...
+ *
+ * --smoke: small shapes, once each; for a look whether it runs, also on the emulated GPU. Exit status 77: no such device. */
+#include "cuda_kernels.h"
+
+#include "base/base.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { REPLAYS = 15, MOST_SETS = 16, ASIDE = 77 };
+static const double REPLAY_SECONDS = 4e-3, SETS_BYTES = 256e6; /* four times the largest cache of today */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void must(const char *what, exphil_status status)
+{
+    if (status >= 0) return;
+    fprintf(stderr, "cuda_kernels: %s: %s\n", what, exphil_status_name(status));
+    exit(1);
+}
+
+/* ---- memory of a case ---- */
+
+size_t card_size(xph_type type)
+{
+    return type == XPH_F32 ? 4 : 2;
+}
+
+static void *room(card *c, size_t bytes)
+{
+    if (c->blocks == CARD_BLOCKS) must("blocks", EXPHIL_E_INTERNAL);
+    void *at = NULL;
+    must("memory of the device", c->backend->alloc(c->device, bytes ? bytes : 1, &at));
+    c->block[c->blocks].at = at;
+    c->block[c->blocks++].bytes = bytes ? bytes : 1;
+    c->set_bytes += (double)bytes;
+    return at;
+}
+
+static void give_back(card *c)
+{
+    must("waiting", c->backend->stream_wait(c->stream));
+    while (c->blocks) {
+        c->blocks--;
+        c->backend->free(c->device, c->block[c->blocks].at, c->block[c->blocks].bytes);
+    }
+    c->set_bytes = 0;
+}
+
+void *card_zeros(card *c, size_t bytes)
+{
+    void *at = room(c, bytes);
+    must("zeros", c->backend->zero(c->stream, at, bytes));
+    return at;
+}
+
+void *card_bytes(card *c, const void *from, size_t bytes)
+{
+    void *at = room(c, bytes);
+    must("upload", c->backend->upload(c->stream, at, from, bytes));
+    must("waiting", c->backend->stream_wait(c->stream));
+    return at;
+}
+
+static uint16_t bf16_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)(bits >> 16);
+}
+
+/* The first numbers by the host, the others copies of them by the device. */
+void *card_numbers(card *c, xph_type type, int64_t count, double scale)
+{
+    enum { DRAWN = 1 << 16 };
+    static float wide[DRAWN];
+    static uint16_t narrow[DRAWN];
+    const size_t size = card_size(type), drawn = count < DRAWN ? (size_t)count : DRAWN;
+    char *at = room(c, (size_t)count * size);
+    for (size_t i = 0; i < drawn; i++) {
+        c->random = c->random * 1664525u + 1013904223u;
+        wide[i] = (float)(scale * ((double)(c->random >> 8) / 8388608.0 - 1.0));
+        narrow[i] = bf16_bits(wide[i]);
+    }
+    must("upload",
+         c->backend->upload(c->stream, at, size == 4 ? (void *)wide : (void *)narrow, drawn * size));
+    must("waiting", c->backend->stream_wait(c->stream));
+    for (size_t have = drawn; have < (size_t)count;) {
+        const size_t more = have < (size_t)count - have ? have : (size_t)count - have;
+        must("copy", c->backend->copy(c->stream, at + have * size, at, more * size));
+        have += more;
+    }
+    return at;
+}
+
+/* ---- timing ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+typedef struct task {
+    xph_op op; /* XPH_OP_COUNT: a copy of bytes */
+    char *args;
+    size_t args_bytes, bytes;
+    void *to, *from;
+    int sets;
+} task;
+
+static void run_once(card *c, const task *t, int i)
+{
+    if (t->op == XPH_OP_COUNT)
+        must("copy", c->backend->copy(c->stream, t->to, t->from, t->bytes));
+    else
+        must("run", c->backend->run(c->stream, t->op, t->args + (size_t)(i % t->sets) * t->args_bytes));
+}
+
+static double many(card *c, const task *t, int runs, xph_graph *graph)
+{
+    const double begin = now();
+    if (graph)
+        must("replay", c->backend->replay(c->stream, graph));
+    else
+        for (int i = 0; i < runs; i++) run_once(c, t, i);
+    must("waiting", c->backend->stream_wait(c->stream));
+    return (now() - begin) / runs;
+}
+
+/* Seconds of one run, the median; spread: from the first to the third quarter. */
+static double seconds_of(card *c, const task *t, double *spread)
+{
+    double sample[REPLAYS];
+    xph_graph *graph = NULL;
+    many(c, t, t->sets, NULL); /* kernels are loaded when they first run */
+    const double first = many(c, t, t->sets, NULL);
+    int runs = first > 0 ? (int)(REPLAY_SECONDS / first) + 1 : 1, replays = c->smoke ? 1 : REPLAYS;
+    if (runs > 2000 || c->smoke) runs = c->smoke ? 1 : 2000;
+    runs = (runs + t->sets - 1) / t->sets * t->sets;
+    if (c->backend->record_begin && c->backend->record_begin(c->stream) >= 0) {
+        for (int i = 0; i < runs; i++) run_once(c, t, i);
+        must("recording", c->backend->record_end(c->stream, &graph));
+    }
+    many(c, t, runs, graph);
+    for (int i = 0; i < replays; i++) sample[i] = many(c, t, runs, graph);
+    if (graph) c->backend->graph_destroy(graph);
+    qsort(sample, (size_t)replays, sizeof *sample, ascending);
+    *spread = sample[replays * 3 / 4] - sample[replays / 4];
+    return sample[replays / 2];
+}
+
+static double copy_rate(card *c)
+{
+    double spread;
+    task t = {.op = XPH_OP_COUNT, .bytes = c->smoke ? 4096 : (size_t)1 << 30, .sets = 1};
+    t.to = card_zeros(c, t.bytes);
+    t.from = card_zeros(c, t.bytes);
+    const double rate = 2.0 * (double)t.bytes / seconds_of(c, &t, &spread);
+    give_back(c);
+    return rate;
+}
+
+/* ---- cases ---- */
+
+static const char *type_name(const shape *s)
+{
+    return s->type == XPH_BF16 ? "bf16" : s->math == XPH_MATH_TF32 ? "tf32" : "f32";
+}
+
+static json_t *row_of(const card *c, const card_case *k, const shape *s, const char *kernel, double bytes,
+                      double seconds, double spread)
+{
+    const double us = seconds * 1e6, share = bytes / seconds / c->copy;
+    json_t *row = json_pack("{s:s, s:[I,I,I,I], s:s, s:s, s:f, s:f, s:f, s:f}", "subject", k->subject,
+                            "shape", (json_int_t)s->batch, (json_int_t)s->time, (json_int_t)s->width,
+                            (json_int_t)s->states, "type", type_name(s), "kernel", kernel, "us", us,
+                            "spread_us", spread * 1e6, "bytes", bytes, "share_of_copy", share);
+    if (k->flop > 0) json_object_set_new(row, "tflops", json_real(k->flop / seconds * 1e-12));
+    if (k->bar_us > 0) json_object_set_new(row, "bar_us", json_real(k->bar_us));
+    if (k->bar_share > 0) json_object_set_new(row, "bar_share", json_real(k->bar_share));
+    if (!c->smoke && (k->bar_us > 0 || k->bar_share > 0))
+        json_object_set_new(row, "met",
+                            json_boolean((k->bar_us <= 0 || us <= k->bar_us) &&
+                                         (k->bar_share <= 0 || share >= k->bar_share)));
+    printf("%-15s %4d x %4d x %5d x %2d  %-5s %10.1f us %6.1f %% of a copy  %s%s\n", k->subject,
+           (int)s->batch, (int)s->time, (int)s->width, (int)s->states, type_name(s), us, 100.0 * share,
+           kernel, json_is_false(json_object_get(row, "met")) ? "  MISSED" : "");
+    fflush(stdout);
+    return row;
+}
+
+/* Arguments of all sets and their common scratch; false: not on this device. */
+static bool prepare(card *c, const card_case *k, const shape *s, task *t, xph_op_info *info, double *bytes)
+{
+    void *scratch = NULL;
+    t->op = k->op;
+    t->args_bytes = k->args_bytes;
+    t->sets = 1;
+    t->args = calloc(MOST_SETS, k->args_bytes);
+    if (!t->args) must("memory", EXPHIL_E_MEMORY);
+    *bytes = k->give(c, s, t->args);
+    if (c->backend->query(c->device, k->op, t->args, info) < 0) return false;
+    const int wanted = c->smoke ? 2 : (int)(SETS_BYTES / c->set_bytes) + 1;
+    for (; t->sets < wanted && t->sets < MOST_SETS; t->sets++)
+        k->give(c, s, t->args + (size_t)t->sets * k->args_bytes);
+    if (k->scratch_at != SIZE_MAX) scratch = room(c, info->scratch_bytes);
+    for (int i = 0; k->scratch_at != SIZE_MAX && i < t->sets; i++)
+        memcpy(t->args + (size_t)i * k->args_bytes + k->scratch_at, &scratch, sizeof scratch);
+    return true;
+}
+
+static void time_case(card *c, const card_case *k, json_t *rows)
+{
+    const shape s = c->smoke ? card_small(k) : k->shape;
+    xph_op_info info = {0};
+    task t = {0};
+    double bytes = 0, spread = 0;
+    if (prepare(c, k, &s, &t, &info, &bytes)) {
+        const double seconds = seconds_of(c, &t, &spread);
+        json_array_append_new(rows, row_of(c, k, &s, info.kernel, bytes, seconds, spread));
+    } else {
+        printf("SKIPPED: %s in %s has no kernel\n", k->subject, type_name(&s));
+    }
+    give_back(c);
+    free(t.args);
+}
+
+/* ---- the program ---- */
+
+typedef struct options {
+    const char *device, *backend, *out;
+    char **subjects;
+    int count;
+    bool smoke;
+} options;
+
+static options options_of(int count, char **words)
+{
+    options o = {.device = "cuda:0"};
+    for (int i = 1; i < count; i++) {
+        const char **to = strcmp(words[i], "--device") == 0    ? &o.device
+                          : strcmp(words[i], "--backend") == 0 ? &o.backend
+                          : strcmp(words[i], "--out") == 0     ? &o.out
+                                                               : NULL;
+        if (to && i + 1 < count) {
+            *to = words[++i];
+        } else if (strcmp(words[i], "--smoke") == 0) {
+            o.smoke = true;
+        } else if (words[i][0] == '-') {
+            fprintf(stderr, "cuda_kernels: unknown option %s\n", words[i]);
+            exit(2);
+        } else {
+            o.subjects = words + i;
+            o.count = count - i;
+            break;
+        }
+    }
+    return o;
+}
+
+static bool asked_for(const options *o, const char *subject)
+{
+    for (int i = 0; i < o->count; i++)
+        if (strcmp(o->subjects[i], subject) == 0) return true;
+    return o->count == 0;
+}
+
+static void say(void *user, exphil_log_level level, const char *message)
+{
+    (void)user, (void)level;
+    fprintf(stderr, "cuda_kernels: %s\n", message);
+}
+
+static exphil_context *open_device(const options *o)
+{
+    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_context *context = NULL;
+    config.device = o->device;
+    config.backend_path = o->backend;
+    config.threads = 1;
+    config.log = say;
+    if (exphil_context_create(&config, &context, &error) >= 0) return context;
+    printf("SKIPPED: %s\n", error.message);
+    exit(ASIDE);
+}
+
+int main(int count, char **words)
+{
+    const options o = options_of(count, words);
+    exphil_context *context = open_device(&o);
+    exphil_device_info info = EXPHIL_DEVICE_INFO_INIT;
+    card c = {.device = xph_context_backend(context), .smoke = o.smoke, .random = 1};
+    must("device", exphil_context_device(context, &info, NULL));
+    c.backend = c.device->backend;
+    must("stream", c.backend->stream_create(c.device, 0, &c.stream));
+    c.copy = copy_rate(&c);
+    printf("%s, %s: a copy moves %.0f GB/s\n", info.name, info.isa, c.copy * 1e-9);
+    json_t *rows = json_array();
+    for (const card_case *k = card_cases; k->subject; k++)
+        if (asked_for(&o, k->subject)) time_case(&c, k, rows);
+    json_t *all = json_pack("{s:s, s:s, s:f, s:b, s:o}", "device", info.name, "isa", info.isa, "copy_gb_s",
+                            c.copy * 1e-9, "smoke", (int)o.smoke, "kernels", rows);
+    const bool written = !o.out || json_dump_file(all, o.out, JSON_INDENT(1) | JSON_REAL_PRECISION(8)) == 0;
+    json_decref(all);
+    c.backend->stream_destroy(c.stream);
+    exphil_context_destroy(context);
+    return written ? 0 : 1;
+}
