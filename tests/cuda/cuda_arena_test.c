@@ -1,5 +1,5 @@
 /* The CUDA kernels over whole arenas on the emulated GPU: AdamW and y = a x + b y against the CPU's in double, the norm
- * against its formula, casts against every bfloat16. */
+ * against its formula, casts against every number of 16 bits. */
 #include "device_case.h"
 
 #include "emu_control.h"
@@ -144,23 +144,22 @@ static void norm2_names_the_first_bad(void **state)
     }
 }
 
-static void casts_are_exact_back_and_nearest_there(void **state)
+static void casts_of(xph_type type, uint16_t infinity)
 {
-    (void)state;
     enum { COUNT = 0x10000 };
     uint16_t *narrow = emu_alloc(COUNT * sizeof *narrow, 2), *again = emu_alloc(COUNT * sizeof *again, 2);
     float *wide = emu_alloc(COUNT * sizeof *wide, 4);
     for (int i = 0; i < COUNT; i++) narrow[i] = (uint16_t)i;
-    const xph_cast_args back = {.as = XPH_BF16, .count = COUNT, .x = narrow, .y = wide};
-    const xph_cast_args there = {.as = XPH_BF16, .narrow = 1, .count = COUNT, .x = wide, .y = again};
+    const xph_cast_args back = {.as = type, .count = COUNT, .x = narrow, .y = wide};
+    const xph_cast_args there = {.as = type, .narrow = 1, .count = COUNT, .x = wide, .y = again};
+    assert_true(xph_cuda_cast->accepts(&back));
     assert_int_equal(xph_cuda_cast->launch(&back, NULL), 0);
     assert_int_equal(xph_cuda_cast->launch(&there, NULL), 0);
     for (int i = 0; i < COUNT; i++) {
-        uint32_t bits;
-        memcpy(&bits, &wide[i], sizeof bits);
-        assert_int_equal(bits, (uint32_t)i << 16);
-        if (isnan(wide[i]))
-            assert_true((again[i] & 0x7fff) > 0x7f80);
+        double want = device_get(type, narrow, i);
+        assert_true(isnan(want) ? isnan(wide[i]) : (double)wide[i] == want);
+        if (isnan(want))
+            assert_true((again[i] & 0x7fff) > infinity);
         else
             assert_int_equal(again[i], i);
     }
@@ -170,10 +169,50 @@ static void casts_are_exact_back_and_nearest_there(void **state)
     assert_int_equal(emu_allocated(), 0);
 }
 
+static void casts_are_exact_back_and_nearest_there(void **state)
+{
+    (void)state;
+    casts_of(XPH_BF16, 0x7f80);
+    casts_of(XPH_F16, 0x7c00);
+    const xph_cast_args same = {.as = XPH_F32}, bytes = {.as = XPH_I8};
+    assert_false(xph_cuda_cast->accepts(&same));
+    assert_false(xph_cuda_cast->accepts(&bytes));
+}
+
+/* y += a x in rows as they are stored: in float, rounded once. */
+static void axpby_of_rows(void **state)
+{
+    (void)state;
+    enum { COUNT = 1999 };
+    const float by = 0.75f, before = -1.5f;
+    for (int k = 0; k < DEVICE_TYPES; k++) {
+        xph_type type = device_types[k];
+        void *x = emu_alloc(COUNT * device_bytes(type), 4), *y = emu_alloc(COUNT * device_bytes(type), 4);
+        float want[COUNT];
+        case_seed(3);
+        for (int i = 0; i < COUNT; i++) {
+            device_put(type, x, i, case_uniform(-1, 1));
+            device_put(type, y, i, case_uniform(-1, 1));
+            want[i] = fmaf((float)device_get(type, x, i), by, (float)device_get(type, y, i) * before);
+        }
+        const xph_axpby_args args = {
+            .type = type, .count = COUNT, .x = x, .y = y, .a = (double)by, .b = (double)before};
+        assert_true(xph_cuda_axpby->accepts(&args));
+        assert_int_equal(xph_cuda_axpby->launch(&args, NULL), 0);
+        for (int i = 0; i < COUNT; i++)
+            assert_true(device_get(type, y, i) == device_rounded(type, (double)want[i]));
+        emu_free(x);
+        emu_free(y);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(adam), cmocka_unit_test(axpby),
-                                       cmocka_unit_test(norm2), cmocka_unit_test(norm2_names_the_first_bad),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(adam),
+                                       cmocka_unit_test(axpby),
+                                       cmocka_unit_test(axpby_of_rows),
+                                       cmocka_unit_test(norm2),
+                                       cmocka_unit_test(norm2_names_the_first_bad),
                                        cmocka_unit_test(casts_are_exact_back_and_nearest_there)};
     return cmocka_run_group_tests_name("cuda_arena", tests, NULL, NULL);
 }

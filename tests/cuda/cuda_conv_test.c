@@ -68,20 +68,20 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_conv
 
 static device_case on_device(const kt_case *c, xph_type type, int64_t rows)
 {
-    return (device_case){
-        c, xph_cuda_conv, type, type == XPH_BF16 ? 2e-2 : 5e-6, offsetof(xph_conv_args, reset), rows};
+    return (device_case){c,   xph_cuda_conv, type, device_tolerance(type), offsetof(xph_conv_args, reset),
+                         rows};
 }
 
 static void forward(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+    for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_conv_args args;
-        case_seed(i / 2);
-        layer l = layer_make(&shapes[i / 2]);
+        case_seed(i / DEVICE_TYPES);
+        layer l = layer_make(&shapes[i / DEVICE_TYPES]);
         kt_case c = forward_case(&l, tensors, &args);
-        device_case d = on_device(&c, i % 2 ? XPH_BF16 : XPH_F32, l.rows);
+        device_case d = on_device(&c, device_types[i % DEVICE_TYPES], l.rows);
         device_check(&d, NULL);
         case_release();
     }
@@ -179,12 +179,8 @@ static void gradient_shape(const shape *s, xph_type type)
                        .tensors = tensors,
                        .count = l.in ? 10 : 9,
                        .pad = s->pad};
-    const device_case d = {&c,
-                           xph_cuda_conv_grad,
-                           type,
-                           type == XPH_BF16 ? 2e-2 : 5e-6,
-                           offsetof(xph_conv_grad_args, fwd.reset),
-                           rows};
+    const device_case d = {
+        &c, xph_cuda_conv_grad, type, device_tolerance(type), offsetof(xph_conv_grad_args, fwd.reset), rows};
     device_check(&d, NULL);
     case_release();
 }
@@ -192,9 +188,9 @@ static void gradient_shape(const shape *s, xph_type type)
 static void gradient(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
-        case_seed(50 + i / 2);
-        gradient_shape(&shapes[i / 2], i % 2 ? XPH_BF16 : XPH_F32);
+    for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
+        case_seed(50 + i / DEVICE_TYPES);
+        gradient_shape(&shapes[i / DEVICE_TYPES], device_types[i % DEVICE_TYPES]);
     }
     case_seed(90);
     gradient_shape(&(shape){19, 4, 9, 4, 0, true, 3}, XPH_F32);

@@ -32,35 +32,6 @@ typedef struct embed {
     xph_embed_table tables[TABLES];
 } embed;
 
-static float narrowed(xph_type type, double x)
-{
-    uint32_t bits;
-    float to = (float)x;
-    if (type == XPH_F32) return to;
-    memcpy(&bits, &to, sizeof bits);
-    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
-    memcpy(&to, &bits, sizeof to);
-    return to;
-}
-
-static void put(const embed *a, void *to, int64_t i, float x)
-{
-    if (a->type == XPH_F32)
-        ((float *)to)[i] = x;
-    else
-        memcpy((uint16_t *)to + i, (const char *)&x + 2, 2);
-}
-
-static float get(const embed *a, const void *from, int64_t i)
-{
-    float x = 0;
-    if (a->type == XPH_F32)
-        x = ((const float *)from)[i];
-    else
-        memcpy((char *)&x + 2, (const uint16_t *)from + i, 2);
-    return x;
-}
-
 static void *taken(size_t bytes, size_t alignment)
 {
     void *memory = emu_alloc(bytes, alignment);
@@ -71,7 +42,7 @@ static void *taken(size_t bytes, size_t alignment)
 static embed embed_make(const shape *s, xph_type type)
 {
     embed a = {.s = *s, .width = s->floats + s->slots * LOGITS, .type = type};
-    size_t size = type == XPH_F32 ? sizeof(float) : sizeof(uint16_t), rows = (size_t)s->rows;
+    size_t size = device_bytes(type), rows = (size_t)s->rows;
     for (int64_t i = 0; i < s->ids; i++) a.width += widths[i];
     a.ldy = a.width + 3;
     a.x = taken(rows * (size_t)s->floats * sizeof(float), 4);
@@ -85,7 +56,7 @@ static embed embed_make(const shape *s, xph_type type)
         const xph_head *h = &heads[i % HEADS];
         a.actions[i] = (int32_t)case_below(h->kind == XPH_HEAD_BERNOULLI ? (int64_t)1 << h->count : h->count);
     }
-    for (int64_t i = 0; i < s->rows * a.ldy; i++) put(&a, a.dy, i, narrowed(type, case_uniform(-1, 1)));
+    for (int64_t i = 0; i < s->rows * a.ldy; i++) device_put(type, a.dy, i, case_uniform(-1, 1));
     for (int i = 0; i < 2; i++) {
         a.table[i] = taken((size_t)(entries[i] * widths[i]) * sizeof(float), 4);
         a.dtable[i] = taken((size_t)(entries[i] * widths[i]) * sizeof(float), 4);
@@ -111,23 +82,24 @@ static void check_row(const embed *a, int64_t row)
 {
     int64_t at = row * a->ldy;
     for (int64_t i = 0; i < a->s.floats; i++)
-        assert_true(get(a, a->y, at++) == narrowed(a->type, (double)a->x[row * a->s.floats + i]));
+        assert_true(device_get(a->type, a->y, at++) ==
+                    device_rounded(a->type, (double)a->x[row * a->s.floats + i]));
     for (int64_t i = 0; i < a->s.ids; i++)
         for (int64_t k = 0; k < widths[i]; k++) {
             int64_t entry = a->id[row * a->s.ids + i];
-            assert_true(get(a, a->y, at++) ==
-                        narrowed(a->type, (double)a->table[i % 2][entry * widths[i] + k]));
+            assert_true(device_get(a->type, a->y, at++) ==
+                        device_rounded(a->type, (double)a->table[i % 2][entry * widths[i] + k]));
         }
     for (int64_t s = 0; s < a->s.slots; s++) {
         for (int h = 0; h < HEADS; h++) {
             int32_t action = a->actions[(row * a->s.slots + s) * HEADS + h];
             for (int32_t i = 0; i < heads[h].count; i++) {
                 int want = heads[h].kind == XPH_HEAD_BERNOULLI ? action >> i & 1 : action == i;
-                assert_true(get(a, a->y, at++) == (float)want);
+                assert_true(device_get(a->type, a->y, at++) == (double)want);
             }
         }
     }
-    for (; at < (row + 1) * a->ldy; at++) assert_true(isnan(get(a, a->y, at)));
+    for (; at < (row + 1) * a->ldy; at++) assert_true(isnan(device_get(a->type, a->y, at)));
 }
 
 static void check_tables(const embed *a)
@@ -140,7 +112,7 @@ static void check_tables(const embed *a)
             int64_t at = row * a->ldy + a->s.floats;
             for (int64_t i = 0; i < a->s.ids; at += widths[i], i++)
                 for (int64_t k = 0; i % 2 == t && k < widths[i]; k++)
-                    want[a->id[row * a->s.ids + i] * widths[i] + k] += (double)get(a, a->dy, at + k);
+                    want[a->id[row * a->s.ids + i] * widths[i] + k] += device_get(a->type, a->dy, at + k);
         }
         case_close("dtable", got, want, count, 2e-6);
     }
@@ -183,11 +155,11 @@ static void run(const shape *s, xph_type type, int schedule, double *tables[2])
 static void rows_and_gradients(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+    for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         double *first[2], *next[2];
         for (int s = 0; s < EMU_SCHEDULES; s++) {
             case_seed(i);
-            run(&shapes[i / 2], i % 2 ? XPH_BF16 : XPH_F32, s, s ? next : first);
+            run(&shapes[i / DEVICE_TYPES], device_types[i % DEVICE_TYPES], s, s ? next : first);
             for (int t = 0; s && t < 2; t++) case_same("dtable", next[t], first[t], entries[t] * widths[t]);
         }
         case_release();

@@ -71,7 +71,7 @@ static void loss_make(loss *a, int64_t rows, const xph_head_loss *how, bool mask
 
 static device_case on_device(const kt_case *c, xph_type type)
 {
-    return (device_case){c, xph_cuda_loss, type, type == XPH_BF16 ? 2e-2 : 5e-6, KT_DENSE, 0};
+    return (device_case){c, xph_cuda_loss, type, device_tolerance(type), KT_DENSE, 0};
 }
 
 static void check(loss *a, xph_type type)
@@ -92,11 +92,11 @@ static void sums_and_gradient(void **state)
 {
     (void)state;
     static const int64_t rows[] = {0, 1, 7, 64, 203};
-    for (size_t i = 0; i < 30; i++) {
+    for (size_t i = 0; i < 15 * DEVICE_TYPES; i++) {
         loss a;
         case_seed(i);
         loss_make(&a, rows[i % 5], losses[i / 5 % 3], i % 2, 32);
-        check(&a, i / 15 ? XPH_BF16 : XPH_F32);
+        check(&a, device_types[i / 15]);
         case_release();
     }
 }

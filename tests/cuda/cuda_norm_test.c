@@ -59,19 +59,19 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_norm
 
 static device_case on_device(const kt_case *c, const xph_cuda_candidate *list, xph_type type)
 {
-    return (device_case){c, list, type, type == XPH_BF16 ? 2e-2 : 5e-6, KT_DENSE, 0};
+    return (device_case){c, list, type, device_tolerance(type), KT_DENSE, 0};
 }
 
 static void forward(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+    for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_norm_args args;
-        case_seed(i / 2);
-        layer l = layer_make(&shapes[i / 2]);
+        case_seed(i / DEVICE_TYPES);
+        layer l = layer_make(&shapes[i / DEVICE_TYPES]);
         kt_case c = forward_case(&l, tensors, &args);
-        device_case d = on_device(&c, xph_cuda_norm, i % 2 ? XPH_BF16 : XPH_F32);
+        device_case d = on_device(&c, xph_cuda_norm, device_types[i % DEVICE_TYPES]);
         device_check(&d, NULL);
         case_release();
     }
@@ -147,10 +147,11 @@ static void gradient_shape(const shape *s, xph_type type, bool dx_add)
 static void gradient(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+    for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         /* Of one or two numbers the gradient is zero but for epsilon: it is seen on top of something. */
-        case_seed(50 + i / 2);
-        gradient_shape(&shapes[i / 2], i % 2 ? XPH_BF16 : XPH_F32, i / 2 % 2 || shapes[i / 2].width < 3);
+        case_seed(50 + i / DEVICE_TYPES);
+        gradient_shape(&shapes[i / DEVICE_TYPES], device_types[i % DEVICE_TYPES],
+                       i / DEVICE_TYPES % 2 || shapes[i / DEVICE_TYPES].width < 3);
     }
 }
 

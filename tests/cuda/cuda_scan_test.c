@@ -78,20 +78,20 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_scan
 
 static device_case on_device(const kt_case *c, xph_type type, int64_t rows)
 {
-    return (device_case){
-        c, xph_cuda_scan, type, type == XPH_BF16 ? 2e-2 : 5e-6, offsetof(xph_scan_args, reset), rows};
+    return (device_case){c,   xph_cuda_scan, type, device_tolerance(type), offsetof(xph_scan_args, reset),
+                         rows};
 }
 
 static void forward(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+    for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_scan_args args;
-        case_seed(i / 2);
-        layer l = layer_make(&shapes[i / 2]);
+        case_seed(i / DEVICE_TYPES);
+        layer l = layer_make(&shapes[i / DEVICE_TYPES]);
         kt_case c = forward_case(&l, tensors, &args);
-        device_case d = on_device(&c, i % 2 ? XPH_BF16 : XPH_F32, l.rows);
+        device_case d = on_device(&c, device_types[i % DEVICE_TYPES], l.rows);
         device_check(&d, NULL);
         case_release();
     }
@@ -161,13 +161,13 @@ static void one_stream(const layer *all, xph_type type, int64_t b, double *const
 static void frames_have_the_bits_of_a_chunk(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+    for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         double *together[KT_MOST];
         kt_tensor tensors[KT_MOST];
         xph_scan_args args;
-        xph_type type = i % 2 ? XPH_BF16 : XPH_F32;
-        case_seed(i / 2);
-        layer all = layer_make(&shapes[i / 2]);
+        xph_type type = device_types[i % DEVICE_TYPES];
+        case_seed(i / DEVICE_TYPES);
+        layer all = layer_make(&shapes[i / DEVICE_TYPES]);
         kt_case c = forward_case(&all, tensors, &args);
         device_case d = on_device(&c, type, all.rows);
         device_run(&d, together);
@@ -247,12 +247,8 @@ static void gradient_shape(const shape *s, xph_type type)
                        .tensors = tensors,
                        .count = sizeof tensors / sizeof *tensors,
                        .pad = s->pad};
-    const device_case d = {&c,
-                           xph_cuda_scan_grad,
-                           type,
-                           type == XPH_BF16 ? 2e-2 : 5e-6,
-                           offsetof(xph_scan_grad_args, fwd.reset),
-                           rows};
+    const device_case d = {
+        &c, xph_cuda_scan_grad, type, device_tolerance(type), offsetof(xph_scan_grad_args, fwd.reset), rows};
     device_check(&d, NULL);
     case_release();
 }
@@ -261,9 +257,9 @@ static void gradient(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        for (xph_type type = XPH_F32; type <= XPH_BF16; type += XPH_BF16 - XPH_F32) {
+        for (int k = 0; k < DEVICE_TYPES; k++) {
             case_seed(50 + i);
-            gradient_shape(&shapes[i], type);
+            gradient_shape(&shapes[i], device_types[k]);
         }
     }
 }

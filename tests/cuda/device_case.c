@@ -1,6 +1,7 @@
 #include "device_case.h"
 
 #include "emu_control.h"
+#include "faulty.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,42 +10,44 @@
 
 /* ---- numbers as they are stored ---- */
 
-static float bf16_to_float(uint16_t narrow)
+const xph_type device_types[DEVICE_TYPES] = {XPH_F32, XPH_BF16, XPH_F16};
+
+/* Sums of some hundred numbers, each rounded where it is stored. */
+double device_tolerance(xph_type type)
 {
-    uint32_t bits = (uint32_t)narrow << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return type == XPH_F32 ? 5e-6 : type == XPH_F16 ? 3e-3 : 2e-2;
 }
 
-static uint16_t bf16_of_float(float x)
+size_t device_bytes(xph_type type)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    return type == XPH_F32 ? sizeof(float) : sizeof(uint16_t);
 }
 
-static bool is_narrow(const device_case *d, const kt_tensor *t)
+void device_put(xph_type type, void *to, int64_t i, double x)
 {
-    return d->type == XPH_BF16 && t->ld_at != KT_DENSE && !strstr(t->name, "state");
-}
-
-static size_t size_of(bool narrow)
-{
-    return narrow ? sizeof(uint16_t) : sizeof(float);
-}
-
-static void put_number(void *to, bool narrow, int64_t i, double x)
-{
-    if (narrow)
-        ((uint16_t *)to)[i] = bf16_of_float((float)x);
-    else
+    if (type == XPH_F32)
         ((float *)to)[i] = (float)x;
+    else
+        ((uint16_t *)to)[i] = type == XPH_F16 ? half_of((float)x) : bf16_of((float)x);
 }
 
-static double get_number(const void *from, bool narrow, int64_t i)
+double device_get(xph_type type, const void *from, int64_t i)
 {
-    return narrow ? (double)bf16_to_float(((const uint16_t *)from)[i]) : (double)((const float *)from)[i];
+    if (type == XPH_F32) return (double)((const float *)from)[i];
+    uint16_t narrow = ((const uint16_t *)from)[i];
+    return (double)(type == XPH_F16 ? of_half(narrow) : of_bf16(narrow));
+}
+
+double device_rounded(xph_type type, double x)
+{
+    float room;
+    device_put(type, &room, 0, x);
+    return device_get(type, &room, 0);
+}
+
+static xph_type type_of(const device_case *d, const kt_tensor *t)
+{
+    return t->ld_at != KT_DENSE && !strstr(t->name, "state") ? d->type : XPH_F32;
 }
 
 /* ---- one run ---- */
@@ -61,25 +64,25 @@ static void put(void *args, size_t at, const void *value, size_t bytes)
 
 static void *give(const device_case *d, const kt_tensor *t)
 {
-    bool narrow = is_narrow(d, t);
+    xph_type type = type_of(d, t);
     int64_t ld = ld_of(d->test, t), room = t->rows > 0 ? (t->rows - 1) * ld + t->width : 0;
-    void *to = emu_alloc((size_t)room * size_of(narrow), size_of(narrow));
+    void *to = emu_alloc((size_t)room * device_bytes(type), device_bytes(type));
     assert_non_null(to);
     for (int64_t i = 0; t->x && i < t->rows * t->width; i++)
-        put_number(to, narrow, i / t->width * ld + i % t->width, t->x[i]);
+        device_put(type, to, i / t->width * ld + i % t->width, t->x[i]);
     return to;
 }
 
 /* Back as doubles; what lies between the rows must be what emu_alloc put there. */
 static double *take(const device_case *d, const kt_tensor *t, const void *from)
 {
-    bool narrow = is_narrow(d, t);
+    xph_type type = type_of(d, t);
     int64_t ld = ld_of(d->test, t);
     double *x = case_zeros(t->rows * t->width);
     for (int64_t r = 0; r < t->rows; r++) {
-        for (int64_t i = 0; i < t->width; i++) x[r * t->width + i] = get_number(from, narrow, r * ld + i);
+        for (int64_t i = 0; i < t->width; i++) x[r * t->width + i] = device_get(type, from, r * ld + i);
         for (int64_t i = t->width; r + 1 < t->rows && i < ld; i++)
-            if (!isnan(get_number(from, narrow, r * ld + i))) fail_msg("%s: written between rows", t->name);
+            if (!isnan(device_get(type, from, r * ld + i))) fail_msg("%s: written between rows", t->name);
     }
     return x;
 }
@@ -148,10 +151,9 @@ static kt_case rounded(const device_case *d, kt_tensor tensors[KT_MOST])
     c.tensors = tensors;
     for (int i = 0; i < c.count; i++) {
         kt_tensor *t = &tensors[i];
-        if (!t->x || !is_narrow(d, t)) continue;
+        if (!t->x) continue;
         double *x = kt_copy(t->x, t->rows * t->width);
-        for (int64_t k = 0; k < t->rows * t->width; k++)
-            x[k] = (double)bf16_to_float(bf16_of_float((float)x[k]));
+        for (int64_t k = 0; k < t->rows * t->width; k++) x[k] = device_rounded(type_of(d, t), x[k]);
         t->x = x;
     }
     return c;

@@ -7,7 +7,17 @@
 #include "kernel_test.h"
 #include "kernels.h"
 
-/* type: XPH_F32, or XPH_BF16, for which the tensors with rows per frame are rounded first (states, and what has no ld,
+/* The types of rows. */
+enum { DEVICE_TYPES = 3 };
+extern const xph_type device_types[DEVICE_TYPES];
+double device_tolerance(xph_type type); /* of results against those in double */
+/* Numbers as they lie in memory, rounded to nearest even. */
+size_t device_bytes(xph_type type);
+void device_put(xph_type type, void *to, int64_t i, double x);
+double device_get(xph_type type, const void *from, int64_t i);
+double device_rounded(xph_type type, double x);
+
+/* type: for XPH_BF16 and XPH_F16 the tensors with rows per frame are rounded first (states, and what has no ld,
  * stay float: cuda/kernels.h). reset_at: offset of the pointer to resets in args, or KT_DENSE; of `rows` frames.
  * results: what the first run gave, or NULL. */
 typedef struct device_case {

@@ -280,6 +280,10 @@ struct __half {
 __nv_bfloat16 __float2bfloat16(float x);
 float __bfloat162float(__nv_bfloat16 x);
 __half __float2half(float x);
+inline __half __float2half_rn(float x)
+{
+    return __float2half(x);
+}
 float __half2float(__half x);
 
 #endif
