@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(THREADS) pack(const float *w, Stored *to, int6
 bool accepts(const void *args)
 {
     const xph_linear_pack_args *a = static_cast<const xph_linear_pack_args *>(args);
-    return !a->weights && (a->type == XPH_F32 || a->type == XPH_BF16 || a->type == XPH_F16);
+    return !a->weights && is_stored(a->type);
 }
 
 int launch(const void *args, cudaStream_t stream)
@@ -28,9 +28,12 @@ int launch(const void *args, cudaStream_t stream)
     const dim3 grid(as_grid(blocks_of(count, THREADS)));
     const float *w = static_cast<const float *>(a->w);
     if (!count) return cudaSuccess;
-    if (a->type == XPH_BF16)
-        XPH_LAUNCH((pack<__nv_bfloat16>), grid, dim3(THREADS), 0, stream, w,
-                   static_cast<__nv_bfloat16 *>(a->packed), count);
+    if (a->type == XPH_F32) return cudaSuccess;
+    with_stored(a->type, [&](auto zero) {
+        using Stored = decltype(zero);
+        XPH_LAUNCH((pack<Stored>), grid, dim3(THREADS), 0, stream, w, static_cast<Stored *>(a->packed),
+                   count);
+    });
     return cudaGetLastError();
 }
 

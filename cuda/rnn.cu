@@ -323,10 +323,7 @@ template <class Tile> int launch(const void *args, cudaStream_t stream)
     const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
     const int error = begin(a, stream);
     if (error || !a->batch || !a->hidden) return error;
-    if (a->type == XPH_BF16)
-        frames_of_kind<__nv_bfloat16, Tile>(a, stream);
-    else
-        frames_of_kind<float, Tile>(a, stream);
+    with_stored(a->type, [&](auto zero) { frames_of_kind<decltype(zero), Tile>(a, stream); });
     return cudaGetLastError();
 }
 

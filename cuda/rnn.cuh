@@ -33,7 +33,7 @@ inline bool is_rnn(const xph_rnn_args *a)
 }
 inline bool rnn_fits(const xph_rnn_args *a)
 {
-    return (a->type == XPH_F32 || a->type == XPH_BF16) && !a->weights && is_rnn(a);
+    return is_stored(a->type) && !a->weights && is_rnn(a);
 }
 
 /* Whether rows of `count` numbers, ld apart, are read four numbers at a time. */

@@ -426,10 +426,7 @@ template <class Tile> int launch(const void *args, cudaStream_t stream)
 {
     const xph_rnn_grad_args *g = static_cast<const xph_rnn_grad_args *>(args);
     if (!g->fwd.batch || !g->fwd.hidden) return cudaSuccess;
-    if (g->fwd.type == XPH_BF16)
-        frames_of_kind<__nv_bfloat16, Tile>(g, stream);
-    else
-        frames_of_kind<float, Tile>(g, stream);
+    with_stored(g->fwd.type, [&](auto zero) { frames_of_kind<decltype(zero), Tile>(g, stream); });
     const int error = weights(g, stream);
     return error ? error : cudaGetLastError();
 }

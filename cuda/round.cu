@@ -41,8 +41,8 @@ __global__ void __launch_bounds__(THREADS) round_i8(const xph_round_args a)
 bool accepts(const void *args)
 {
     const xph_round_args *a = static_cast<const xph_round_args *>(args);
-    return (a->type == XPH_F32 || a->type == XPH_BF16 || a->type == XPH_F16) &&
-           (a->weights == XPH_BF16 || a->weights == XPH_I8) && a->out < int64_t(1) << 31;
+    return is_stored(a->type) && (a->weights == XPH_BF16 || a->weights == XPH_I8) &&
+           a->out < int64_t(1) << 31;
 }
 
 int launch(const void *args, cudaStream_t stream)

@@ -207,7 +207,7 @@ all_rules rules_of(const xph_sample_args *a)
 template <int HELD> bool accepts(const void *args)
 {
     const xph_heads_args *a = &static_cast<const xph_sample_args *>(args)->heads;
-    return (a->type == XPH_F32 || a->type == XPH_BF16) && a->heads <= MOST_HEADS && a->width <= HELD * WARP &&
+    return is_stored(a->type) && a->heads <= MOST_HEADS && a->width <= HELD * WARP &&
            a->rows < int64_t(1) << 31;
 }
 
@@ -217,10 +217,10 @@ template <int HELD> int launch(const void *args, cudaStream_t stream)
     const dim3 grid(as_grid(a->heads.rows));
     const bool ahead = a->heads.rows <= FEW_ROWS;
     if (!a->heads.rows || !a->heads.heads) return cudaSuccess;
-    if (a->heads.type == XPH_BF16)
-        XPH_LAUNCH((sample_row<__nv_bfloat16, HELD>), grid, dim3(THREADS), 0, stream, *a, rules_of(a), ahead);
-    else
-        XPH_LAUNCH((sample_row<float, HELD>), grid, dim3(THREADS), 0, stream, *a, rules_of(a), ahead);
+    with_stored(a->heads.type, [&](auto zero) {
+        XPH_LAUNCH((sample_row<decltype(zero), HELD>), grid, dim3(THREADS), 0, stream, *a, rules_of(a),
+                   ahead);
+    });
     return cudaGetLastError();
 }
 

@@ -100,25 +100,21 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_rnn_
 static device_case on_device(const kt_case *c, const xph_cuda_candidate *list, const layer *l, xph_type type,
                              size_t reset_at)
 {
-    return (device_case){c,
-                         list,
-                         type,
-                         type == XPH_BF16 ? 2e-2 : 5e-6,
-                         l->reset ? reset_at : KT_DENSE,
-                         l->s.batch * l->s.time};
+    return (device_case){
+        c, list, type, device_tolerance(type), l->reset ? reset_at : KT_DENSE, l->s.batch * l->s.time};
 }
 
 static void forward(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+    for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_rnn_args args;
-        case_seed(i / 2);
-        layer l = layer_make(&shapes[i / 2]);
+        case_seed(i / DEVICE_TYPES);
+        layer l = layer_make(&shapes[i / DEVICE_TYPES]);
         kt_case c = forward_case(&l, tensors, &args);
         device_case d =
-            on_device(&c, xph_cuda_rnn, &l, i % 2 ? XPH_BF16 : XPH_F32, offsetof(xph_rnn_args, reset));
+            on_device(&c, xph_cuda_rnn, &l, device_types[i % DEVICE_TYPES], offsetof(xph_rnn_args, reset));
         device_check(&d, NULL);
         case_release();
     }
@@ -172,10 +168,11 @@ static void gradient_shape(const shape *s, xph_type type, bool weights)
 static void gradient(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
-        case_seed(50 + i / 2);
+    for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
+        case_seed(50 + i / DEVICE_TYPES);
         /* Of many weights the gradients are those of linear, which others test. */
-        gradient_shape(&shapes[i / 2], i % 2 ? XPH_BF16 : XPH_F32, shapes[i / 2].hidden < 42);
+        gradient_shape(&shapes[i / DEVICE_TYPES], device_types[i % DEVICE_TYPES],
+                       shapes[i / DEVICE_TYPES].hidden < 42);
     }
 }
 

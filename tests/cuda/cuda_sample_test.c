@@ -111,7 +111,7 @@ static kt_case sample_case(const layer *l, kt_tensor tensors[KT_MOST], xph_sampl
 
 static device_case on_device(const kt_case *c, xph_type type)
 {
-    return (device_case){c, xph_cuda_sample, type, type == XPH_BF16 ? 2e-2 : 5e-6, KT_DENSE, 0};
+    return (device_case){c, xph_cuda_sample, type, device_tolerance(type), KT_DENSE, 0};
 }
 
 /* One run of the first candidate that accepts. */
@@ -146,14 +146,14 @@ static void check_actions(const drawn *d)
 static void draws(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+    for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_sample_args args;
         drawn d;
-        case_seed(i / 2);
-        layer l = layer_make(&shapes[i / 2]);
+        case_seed(i / DEVICE_TYPES);
+        layer l = layer_make(&shapes[i / DEVICE_TYPES]);
         const kt_case c = sample_case(&l, tensors, &args, &d);
-        const device_case on = on_device(&c, i % 2 ? XPH_BF16 : XPH_F32);
+        const device_case on = on_device(&c, device_types[i % DEVICE_TYPES]);
         device_check(&on, NULL);
         check_actions(&d);
         case_release();
