@@ -6,9 +6,7 @@
  *
  * State goes from frame to frame through scratch, h | c of a stream side by side as in state_in.
  */
-#include "rnn.cuh"
-
-#include <math.h>
+#include "rnn_cell.cuh"
 
 namespace
 {
@@ -25,15 +23,6 @@ using wide_tile = tile<4, 2, 32, 1>;
 using few_tile = tile<1, 1, 128, 2>;
 constexpr int64_t FEW_STREAMS = 64;
 
-struct frame {
-    xph_rnn_args a;
-    int64_t t;
-    const float *before; /* h | c of every stream, or NULL: zeros */
-    float *after;        /* or NULL */
-    int64_t ld_before, ld_after;
-    bool quads_before, quads_w;
-};
-
 /* The thread's place: rows row + 2 i and units unit + 4 j of the block's. */
 template <class Tile> struct place {
     int strand, row, unit;
@@ -47,72 +36,6 @@ template <class Tile> struct place {
         unit = warp / WARP_ROWS * LANE_UNITS * Tile::TU + (lane >> 1 & 2) + (lane & 1);
     }
 };
-
-/* ---- cells ---- */
-
-template <int G> struct cell {
-    float gx[G], h, c; /* input parts, the state before */
-    float saved[G + 1];
-    bool fresh; /* nothing was before */
-
-    /* gate: bias + W h */
-    __device__ void step(const float (&gate)[G])
-    {
-        if constexpr (G == LSTM) {
-            const float i = sigmoid(gx[0] + gate[0]), f = sigmoid(gx[1] + gate[1]);
-            const float g = tanhf(gx[2] + gate[2]), o = sigmoid(gx[3] + gate[3]);
-            c = fmaf(f, c, i * g);
-            h = o * tanhf(c);
-            saved[0] = i;
-            saved[1] = f;
-            saved[2] = g;
-            saved[3] = o;
-            saved[4] = c;
-        } else {
-            const float r = sigmoid(gx[0] + gate[0]), z = sigmoid(gx[1] + gate[1]);
-            const float n = tanhf(fmaf(r, gate[2], gx[2]));
-            h = fmaf(z, h - n, n);
-            saved[0] = r;
-            saved[1] = z;
-            saved[2] = n;
-            saved[3] = gate[2];
-        }
-    }
-};
-
-template <class Stored, int G>
-__device__ inline cell<G> cell_before(const frame &f, int64_t stream, int64_t unit)
-{
-    const xph_rnn_args &a = f.a;
-    cell<G> to;
-    const Stored *gx = static_cast<const Stored *>(a.gx) + (stream * a.time + f.t) * a.ldgx + unit;
-    to.fresh = !f.before || is_fresh(a, stream, f.t);
-    XPH_UNROLL
-    for (int g = 0; g < G; g++) to.gx[g] = load(gx + g * a.hidden);
-    to.h = to.c = 0.0f;
-    if (to.fresh) return to;
-    const float *state = f.before + stream * f.ld_before + unit;
-    if (G == GRU) to.h = state[0];
-    if (G == LSTM) to.c = state[a.hidden];
-    return to;
-}
-
-template <class Stored, int G>
-__device__ inline void cell_after(const frame &f, int64_t stream, int64_t unit, const cell<G> &from)
-{
-    const xph_rnn_args &a = f.a;
-    const int64_t row = stream * a.time + f.t;
-    store(static_cast<Stored *>(a.y) + row * a.ldy + unit, from.h);
-    if (f.after) {
-        float *state = f.after + stream * f.ld_after + unit;
-        state[0] = from.h;
-        if (G == LSTM) state[a.hidden] = from.c;
-    }
-    if (!a.saved) return;
-    float *saved = static_cast<float *>(a.saved) + row * (G + 1) * a.hidden + unit;
-    XPH_UNROLL
-    for (int g = 0; g < G + 1; g++) saved[g * a.hidden] = from.saved[g];
-}
 
 /* ---- a frame ---- */
 
@@ -229,17 +152,6 @@ template <int G> __global__ void __launch_bounds__(RNN_THREADS) rnn_cells(const 
     if (f.t + 1 < a.time && is_fresh(a, stream, f.t + 1)) f.after[stream * f.ld_after + unit] = 0.0f;
 }
 
-/* State from one place to another; zeros from nowhere, and for streams that a reset begins with. */
-__global__ void __launch_bounds__(RNN_THREADS)
-    rnn_carry(const xph_rnn_args a, float *to, int64_t ld, int64_t width, bool resets)
-{
-    const int64_t i = int64_t(blockIdx.x) * RNN_THREADS + threadIdx.x, stream = i / width, at = i % width;
-    if (stream >= a.batch) return;
-    const float *from = static_cast<const float *>(a.state_in);
-    const bool none = !from || (resets && is_fresh(a, stream, 0));
-    to[stream * ld + at] = none ? 0.0f : from[stream * a.ld_state + at];
-}
-
 /* ---- candidates ---- */
 
 int64_t room_of(const xph_rnn_args *a)
@@ -249,7 +161,8 @@ int64_t room_of(const xph_rnn_args *a)
 
 bool accepts(const void *args)
 {
-    return rnn_fits(static_cast<const xph_rnn_args *>(args));
+    const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
+    return rnn_fits(a) && !rnn_tensor_fits(a); /* whose bits are others */
 }
 
 bool few_accepts(const void *args)
@@ -270,13 +183,6 @@ bool overlap(const xph_rnn_args *a)
                     out = reinterpret_cast<uintptr_t>(a->state_out);
     const uintptr_t bytes = static_cast<uintptr_t>(a->batch * a->ld_state) * sizeof(float);
     return a->state_in && a->state_out && in < out + bytes && out < in + bytes;
-}
-
-void carry(const xph_rnn_args *a, float *to, int64_t ld, bool resets, cudaStream_t stream)
-{
-    const int64_t width = state_width(a);
-    const dim3 grid(as_grid(blocks_of(a->batch * width, RNN_THREADS)));
-    XPH_LAUNCH(rnn_carry, grid, dim3(RNN_THREADS), 0, stream, *a, to, ld, width, resets);
 }
 
 template <class Stored, int G, class Tile> void frames(const xph_rnn_args *a, cudaStream_t stream)
@@ -325,6 +231,27 @@ template <class Tile> int launch(const void *args, cudaStream_t stream)
     if (error || !a->batch || !a->hidden) return error;
     with_stored(a->type, [&](auto zero) { frames_of_kind<decltype(zero), Tile>(a, stream); });
     return cudaGetLastError();
+}
+
+/* ---- matrix units ---- */
+
+bool tensor_accepts(const void *args)
+{
+    return rnn_tensor_fits(static_cast<const xph_rnn_args *>(args));
+}
+
+size_t tensor_scratch(const void *args)
+{
+    const size_t own = rnn_tensor_scratch(static_cast<const xph_rnn_args *>(args)), other = scratch(args);
+    return own > other ? own : other;
+}
+
+int tensor_launch(const void *args, cudaStream_t stream)
+{
+    const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
+    if (!rnn_tensor_ready(a)) return launch<wide_tile>(args, stream);
+    const int error = begin(a, stream);
+    return error || !a->batch || !a->time ? error : rnn_tensor_frames(a, stream);
 }
 
 /* ---- weights of fewer bits: the product of a frame is that of linear ---- */
@@ -392,6 +319,7 @@ int narrow_launch(const void *args, cudaStream_t stream)
 
 const xph_cuda_candidate xph_cuda_rnn[] = {
     {"rnn_narrow", narrow_accepts, narrow_scratch, narrow_launch},
+    {"rnn_tensor", tensor_accepts, tensor_scratch, tensor_launch},
     {"rnn_few", few_accepts, scratch, launch<few_tile>},
     {"rnn", accepts, scratch, launch<wide_tile>},
     {nullptr, nullptr, nullptr, nullptr},

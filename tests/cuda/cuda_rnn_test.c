@@ -23,6 +23,8 @@ static const shape shapes[] = {
     {XPH_RNN_LSTM, 2, 0, 5, 1, 0, true},   {XPH_RNN_GRU, 3, 5, 100, 0, 1, false},
     {XPH_RNN_LSTM, 9, 2, 136, 0, 3, true}, {XPH_RNN_GRU, 70, 2, 20, 4, 3, true},
     {XPH_RNN_LSTM, 66, 3, 12, 0, 3, true}, {XPH_RNN_GRU, 1, 2, 260, 0, 0, true},
+    {XPH_RNN_LSTM, 37, 3, 32, 0, 3, true}, {XPH_RNN_GRU, 33, 4, 32, 1, 3, true},
+    {XPH_RNN_LSTM, 2, 2, 160, 0, 0, true}, {XPH_RNN_GRU, 5, 2, 96, 2, 2, false},
 };
 
 typedef struct layer {
@@ -70,6 +72,21 @@ static xph_rnn_args args_of(const layer *l)
                           .reset = l->reset};
 }
 
+/* Weights as matrix units read them, which rows of floats do without. */
+static void pack_here(const kt_case *c, const xph_kernel_set *set, void *given)
+{
+    const layer *l = c->context;
+    xph_rnn_args *args = given;
+    int64_t count = l->gates * l->s.hidden;
+    (void)set;
+    if (args->type == XPH_F32 || args->weights) return;
+    float *w = case_alloc((size_t)count * sizeof *w);
+    for (int64_t i = 0; i < count; i++) w[i] = (float)l->w[i];
+    xph_linear_pack_args pack = {args->type, 0, l->s.hidden, l->gates, w, NULL};
+    args->packed = pack.packed = case_alloc(xph_cuda_packed_bytes(XPH_OP_LINEAR_PACK, &pack));
+    assert_int_equal(xph_cuda_run(xph_cuda_linear_pack, &pack, NULL), 0);
+}
+
 enum { Y = 4, SAVED = 5, STATE_OUT = 6 }; /* places in the table below */
 
 static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_rnn_args *args)
@@ -94,7 +111,9 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_rnn_
                      .scratch_at = offsetof(xph_rnn_args, scratch),
                      .tensors = tensors,
                      .count = 7,
-                     .pad = s->pad};
+                     .pad = s->pad,
+                     .prepare = pack_here,
+                     .context = l};
 }
 
 static device_case on_device(const kt_case *c, const xph_cuda_candidate *list, const layer *l, xph_type type,
@@ -120,12 +139,54 @@ static void forward(void **state)
     }
 }
 
+/* Floats of which matrix units read ten bits of the fraction, and weights that do not lie as they need them. */
+static void tf32(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        kt_tensor tensors[KT_MOST];
+        xph_rnn_args args;
+        if (shapes[i].hidden % 32) continue; /* no work for matrix units */
+        case_seed(i + 150);
+        layer l = layer_make(&shapes[i]);
+        kt_case c = forward_case(&l, tensors, &args);
+        args.math = XPH_MATH_TF32;
+        device_case d = on_device(&c, xph_cuda_rnn, &l, XPH_F32, offsetof(xph_rnn_args, reset));
+        d.tolerance = 3e-3;
+        device_check(&d, NULL);
+        case_release();
+    }
+}
+
+static void forget_packed(const kt_case *c, const xph_kernel_set *set, void *given)
+{
+    (void)c, (void)set;
+    ((xph_rnn_args *)given)->packed = NULL;
+}
+
+/* Rows of bfloat16 without packed weights: the numbers of the other kernels. */
+static void without_packed_weights(void **state)
+{
+    (void)state;
+    const shape s = {XPH_RNN_LSTM, 3, 4, 32, 0, 3, true};
+    kt_tensor tensors[KT_MOST];
+    xph_rnn_args args;
+    case_seed(170);
+    layer l = layer_make(&s);
+    kt_case c = forward_case(&l, tensors, &args);
+    c.prepare = forget_packed;
+    device_case d = on_device(&c, xph_cuda_rnn, &l, XPH_BF16, offsetof(xph_rnn_args, reset));
+    device_check(&d, NULL);
+    case_release();
+}
+
 /* What forward saves, in double. */
 static void run_forward(const layer *l, double *results[KT_MOST])
 {
     kt_tensor tensors[KT_MOST];
     xph_rnn_args args;
     kt_case c = forward_case(l, tensors, &args);
+    c.prepare = NULL; /* it packs for the device */
     kt_reference(&c, results);
 }
 
@@ -179,7 +240,7 @@ static void gradient(void **state)
 static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
 {
     xph_rnn_args *args = given;
-    (void)c, (void)set;
+    pack_here(c, set, args);
     args->state_in = args->state_out;
 }
 
@@ -209,14 +270,14 @@ static void input_here(const kt_case *c, const xph_kernel_set *set, void *given)
 
 /* One stream, frame by frame, its state in place, without what backward needs, the input part given or made there: the
  * bits of the batch at once. */
-static void frames_of_shape(const shape *s)
+static void frames_of_shape(const shape *s, xph_type type)
 {
     double *whole[KT_MOST], *result[KT_MOST];
     kt_tensor tensors[KT_MOST];
     xph_rnn_args args;
     layer l = layer_make(s);
     kt_case c = forward_case(&l, tensors, &args);
-    device_case d = on_device(&c, xph_cuda_rnn, &l, XPH_F32, offsetof(xph_rnn_args, reset));
+    device_case d = on_device(&c, xph_cuda_rnn, &l, type, offsetof(xph_rnn_args, reset));
     device_run(&d, whole);
     int64_t b = s->batch - 1, gates = l.gates;
     double *carried = kt_copy(l.state_in + b * l.state, l.state);
@@ -230,9 +291,9 @@ static void frames_of_shape(const shape *s)
         tensors[STATE_OUT].role = KT_ADD;
         tensors[STATE_OUT].x = carried;
         tensors[SAVED].role = KT_IN; /* NULL */
-        c.prepare = t % 2 ? input_here : in_place;
+        c.prepare = t % 2 && type == XPH_F32 ? input_here : in_place;
         c.context = &one;
-        d = on_device(&c, xph_cuda_rnn, &one, XPH_F32, offsetof(xph_rnn_args, reset));
+        d = on_device(&c, xph_cuda_rnn, &one, type, offsetof(xph_rnn_args, reset));
         device_run(&d, result);
         case_same("y of a frame", result[Y], whole[Y] + row * s->hidden, s->hidden);
         carried = result[STATE_OUT];
@@ -244,10 +305,10 @@ static void frames_of_shape(const shape *s)
 static void frames_have_the_bits_of_a_chunk(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        if (!shapes[i].carried || !shapes[i].batch) continue;
-        case_seed(i + 120);
-        frames_of_shape(&shapes[i]);
+    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+        if (!shapes[i / 2].carried || !shapes[i / 2].batch) continue;
+        case_seed(i / 2 + 120);
+        frames_of_shape(&shapes[i / 2], i % 2 ? XPH_BF16 : XPH_F32);
     }
 }
 
@@ -335,6 +396,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward),
+        cmocka_unit_test(tf32),
+        cmocka_unit_test(without_packed_weights),
         cmocka_unit_test(gradient),
         cmocka_unit_test(frames_have_the_bits_of_a_chunk),
         cmocka_unit_test(extremes_saturate),
