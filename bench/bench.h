@@ -4,6 +4,8 @@
 
 #include "report.h"
 
+#include <exphil/exphil.h>
+
 typedef struct bench_options {
     const char *isa;     /* at most; NULL: the best */
     const char *replays; /* folder of .slp; NULL: none */
@@ -12,8 +14,12 @@ typedef struct bench_options {
     int64_t threads;     /* of training and kernels; 0: one after the other 1 and 2 for training, else 1 */
     double effort;       /* 1: as documented; less: shorter */
     bool quick;          /* everything once, for a look whether it works */
-    bool candidates;     /* kernels: all that accept, not only the one that is chosen */
-    int filters;         /* only rows whose subject, what or how holds one of these */
+    const char *device;  /* train: of a context; NULL: the CPU */
+    int64_t precision;   /* train: EXPHIL_PRECISION_... */
+    bool roofline;       /* train: every operation of an update */
+    void (*opened)(exphil_context *context); /* train: called with every context that is made; or NULL */
+    bool candidates;                         /* kernels: all that accept, not only the one that is chosen */
+    int filters;                             /* only rows whose subject, what or how holds one of these */
     char **filter;
     bench_floors floors;
 } bench_options;
@@ -26,6 +32,7 @@ bench_effort bench_effort_of(const bench_options *options);
 bool bench_kernels(bench_report *report, const bench_options *options);
 bool bench_step(bench_report *report, const bench_options *options);
 bool bench_train(bench_report *report, const bench_options *options);
+bool bench_roofline(bench_report *report, const bench_options *options);
 bool bench_data(bench_report *report, const bench_options *options);
 
 #endif

@@ -164,7 +164,7 @@ static bool serve_update(served *s, char **words)
     }
     int threads = atoi(words[1]);
     if (threads > 1) bench_roam();
-    if (!bench_trainer_make(t, w, threads, s->options->isa)) return false;
+    if (!bench_trainer_make(t, w, threads, s->options)) return false;
     snprintf(path, sizeof path, "%s/model.safetensors", s->folder);
     if (exphil_model_save(t->model, path, NULL) < 0) return false;
     int64_t rows = w->batch * w->time;

@@ -32,18 +32,22 @@ static exphil_status make_spec(exphil_spec *spec, exphil_error *error)
     return EXPHIL_OK;
 }
 
-static exphil_status make_all(bench_trainer *t, const bench_workload *w, int threads, const char *isa,
+static exphil_status make_all(bench_trainer *t, const bench_workload *w, int threads, const bench_options *o,
                               exphil_error *error)
 {
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_model_config model = EXPHIL_MODEL_CONFIG_INIT;
     exphil_optimizer_config optimizer = EXPHIL_OPTIMIZER_CONFIG_INIT;
+    exphil_trainer_config trainer = EXPHIL_TRAINER_CONFIG_INIT;
     exphil_spec spec;
     config.threads = threads;
-    config.cpu_isa = isa;
+    config.cpu_isa = o->isa;
+    config.device = o->device;
+    trainer.precision = (int32_t)o->precision;
     optimizer.rate = 1e-4;
     optimizer.decay = 0.01;
     exphil_status status = exphil_context_create(&config, &t->context, error);
+    if (status >= 0 && o->opened) o->opened(t->context);
     if (status >= 0) status = make_spec(&spec, error);
     model.spec = &spec;
     model.blocks = w->blocks;
@@ -52,7 +56,8 @@ static exphil_status make_all(bench_trainer *t, const bench_workload *w, int thr
     model.no_previous_action = 1;
     if (status >= 0) status = exphil_model_create(t->context, &model, &t->model, error);
     if (status >= 0) status = exphil_optimizer_create(t->model, &optimizer, &t->optimizer, error);
-    if (status >= 0) status = exphil_trainer_create(t->model, t->optimizer, NULL, NULL, &t->trainer, error);
+    if (status >= 0)
+        status = exphil_trainer_create(t->model, t->optimizer, NULL, &trainer, &t->trainer, error);
     t->heads = spec.head_count;
     return status;
 }
@@ -101,11 +106,11 @@ static void make_batch(bench_trainer *t, const bench_workload *w)
     t->batch.reset = reset;
 }
 
-bool bench_trainer_make(bench_trainer *t, const bench_workload *w, int threads, const char *isa)
+bool bench_trainer_make(bench_trainer *t, const bench_workload *w, int threads, const bench_options *options)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     *t = (bench_trainer){0};
-    if (make_all(t, w, threads, isa, &error) < 0) {
+    if (make_all(t, w, threads, options, &error) < 0) {
         fprintf(stderr, "exphil: bench: %s: %s\n", w->name, error.message);
         bench_trainer_end(t);
         return false;
@@ -175,7 +180,7 @@ static bool workload(bench_report *report, const bench_options *o, const bench_w
     for (int i = 0; i < count && good; i++) {
         /* the first keeps its core; the threads of a second one inherit what this thread may use */
         if (threads[i] > 1) bench_roam();
-        good = bench_trainer_make(&trainer[i], w, threads[i], o->isa);
+        good = bench_trainer_make(&trainer[i], w, threads[i], o);
         works[i] = (bench_work){.run = bench_trainer_update, .arg = &trainer[i], .calls = 1};
         if (!good) count = i;
     }
@@ -194,6 +199,7 @@ bool bench_train(bench_report *report, const bench_options *options)
 {
     int threads[2] = {1, 2}, count = bench_cores() > 1 ? 2 : 1;
     bool good = true;
+    if (options->device) return bench_roofline(report, options);
     if (options->threads) {
         threads[0] = (int)options->threads;
         count = 1;

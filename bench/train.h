@@ -28,7 +28,8 @@ typedef struct bench_trainer {
 } bench_trainer;
 
 /* Memory of the batch is the harness's. False with a message. */
-bool bench_trainer_make(bench_trainer *trainer, const bench_workload *workload, int threads, const char *isa);
+bool bench_trainer_make(bench_trainer *trainer, const bench_workload *workload, int threads,
+                        const bench_options *options);
 void bench_trainer_end(bench_trainer *trainer);
 void bench_trainer_update(void *trainer, int64_t calls);
 

@@ -237,6 +237,7 @@ static const xph_backend backend = {
     .event_mark = xph_cuda_event_mark,
     .event_wait = xph_cuda_event_wait,
     .stream_follow = xph_cuda_stream_follow,
+    .event_elapsed = xph_cuda_event_elapsed,
     .record_begin = xph_cuda_record_begin,
     .record_end = xph_cuda_record_end,
     .replay = xph_cuda_replay,

@@ -82,14 +82,17 @@ exphil_status xph_cuda_stream_wait(xph_stream *stream)
 
 /* ---- events ---- */
 
-exphil_status xph_cuda_event_create(xph_device *device, xph_event **event)
+exphil_status xph_cuda_event_create(xph_device *device, uint32_t flags, xph_event **event)
 {
     xph_event *made = host_alloc(device, sizeof *made);
     if (!made) return EXPHIL_E_MEMORY;
     made->device = device;
     XPH_ON(device);
     exphil_status status =
-        xph_cuda_check(device, cudaEventCreateWithFlags(&made->event, cudaEventDisableTiming), "a new event");
+        xph_cuda_check(device,
+                       cudaEventCreateWithFlags(
+                           &made->event, flags & XPH_EVENT_TIMED ? cudaEventDefault : cudaEventDisableTiming),
+                       "a new event");
     if (status < 0) {
         host_free(device, made, sizeof *made);
         return status;
@@ -122,6 +125,15 @@ exphil_status xph_cuda_stream_follow(xph_stream *stream, xph_event *event)
     XPH_ON(event->device);
     return xph_cuda_check(event->device, cudaStreamWaitEvent(of(stream), event->event, 0),
                           "following an event");
+}
+
+exphil_status xph_cuda_event_elapsed(xph_event *from, xph_event *to, double *ns)
+{
+    float milliseconds = 0.0f;
+    XPH_ON(from->device);
+    cudaError_t code = cudaEventElapsedTime(&milliseconds, from->event, to->event);
+    *ns = (double)milliseconds * 1e6;
+    return xph_cuda_check(from->device, code, "the time between events");
 }
 
 /* ---- recorded work ---- */

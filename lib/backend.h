@@ -375,6 +375,7 @@ typedef struct xph_op_info {
 } xph_op_info;
 
 enum { XPH_STREAM_INLINE = 1 };         /* never fans out to other threads: play */
+enum { XPH_EVENT_TIMED = 1 };           /* for event_elapsed */
 
 typedef struct xph_backend {
     /* frozen head */
@@ -403,11 +404,12 @@ typedef struct xph_backend {
     exphil_status (*zero)(xph_stream *stream, void *to, size_t bytes);
     exphil_status (*stream_wait)(xph_stream *stream);
     /* An event is the work that its stream had when it was last marked; one never marked is done. */
-    exphil_status (*event_create)(xph_device *device, xph_event **event);
+    exphil_status (*event_create)(xph_device *device, uint32_t flags, xph_event **event);
     void (*event_destroy)(xph_event *event);
     exphil_status (*event_mark)(xph_event *event, xph_stream *stream);
     exphil_status (*event_wait)(xph_event *event);                        /* the host waits */
     exphil_status (*stream_follow)(xph_stream *stream, xph_event *event); /* later work of stream waits */
+    exphil_status (*event_elapsed)(xph_event *from, xph_event *to, double *ns); /* both timed, marked and done */
     /* Between begin and end work is recorded and not done, with the numbers in its arguments as they are now. end also
      * ends a recording that failed, and gives no graph then. */
     exphil_status (*record_begin)(xph_stream *stream);                    /* NULL: recording would save nothing */

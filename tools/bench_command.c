@@ -113,6 +113,10 @@ static bool check(const bench_options *o)
         fprintf(stderr, "exphil: --effort wants a number above 0, at most 100\n");
         return false;
     }
+    if (o->roofline && !o->device) {
+        fprintf(stderr, "exphil: --roofline wants --device, the processor has `exphil bench kernels`\n");
+        return false;
+    }
     return isa_known(o->isa);
 }
 
@@ -127,6 +131,7 @@ int bench_command(int argc, char **argv)
 {
     bench_options o = {.effort = 1};
     output to = {0};
+    const char *precision = NULL;
     const option_entry entries[] = {
         {"isa", OPTION_TEXT, &o.isa, "NAME",
          "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16 (default: the best)"},
@@ -134,6 +139,12 @@ int bench_command(int argc, char **argv)
          "step: of this policy (default: drawn ones of usual shapes)"},
         {"threads", OPTION_INT, &o.threads, "N",
          "kernels: on so many threads (default 1); train: these only"},
+        {"device", OPTION_TEXT, &o.device, "NAME",
+         "train: on this device, as cuda:0 (default: the processor)"},
+        {"precision", OPTION_TEXT, &precision, "NAME",
+         "train: f32, tf32, bf16 or f16, as the device has them (default: f32)"},
+        {"roofline", OPTION_FLAG, &o.roofline, NULL,
+         "train: time, bytes and bound of every operation of an update"},
         {"candidates", OPTION_FLAG, &o.candidates, NULL,
          "kernels: every way of computing it, not only the chosen"},
         {"replays", OPTION_TEXT, &o.replays, "FOLDER",
@@ -176,6 +187,8 @@ int bench_command(int argc, char **argv)
     }
     o.filters = count - 1;
     o.filter = argv + 2;
-    if (!check(&o)) return 2;
+    int32_t chosen = 0;
+    if (!precision_of(precision, &chosen) || !check(&o)) return 2;
+    o.precision = chosen;
     return outputs_free(&to, o.weights) ? bench(s, &o, &to) : 1;
 }

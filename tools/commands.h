@@ -49,6 +49,8 @@ bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_o
 /* Is all the data one corpus, which has a spec of its own? */
 bool is_one_corpus(int count, char **paths);
 /* The preset that options ask for. */
+/* f32, tf32, bf16 or f16 as EXPHIL_PRECISION_...; NULL is f32. False with a message. */
+bool precision_of(const char *name, int32_t *precision);
 bool preset_spec(const data_options *options, exphil_spec *spec);
 
 /* "exphil: <what>: <status name>: <message>" on stderr; returns 1, the exit status. What Ctrl-C stopped needs no

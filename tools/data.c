@@ -28,9 +28,21 @@ bool open_context(int64_t threads, const char *device, const char *isa, exphil_c
     if (exphil_context_create(&config, context, &error) >= 0) return true;
     complain("context", &error);
     if (device && strncmp(device, "cuda", 4) == 0)
-        fprintf(stderr,
-                "exphil: this release brings no CUDA plugin; leave --device out to use the processor\n");
+        fprintf(stderr, "exphil: leave --device out to use the processor\n");
     return false;
+}
+
+bool precision_of(const char *name, int32_t *precision)
+{
+    static const char *const names[] = {"f32", "tf32", "bf16", "f16"};
+    *precision = EXPHIL_PRECISION_F32;
+    for (int32_t i = 0; name && i < 4; i++) {
+        if (strcmp(name, names[i]) != 0) continue;
+        *precision = i; /* EXPHIL_PRECISION_F32 and so on */
+        return true;
+    }
+    if (name) fprintf(stderr, "exphil: --precision wants f32, tf32, bf16 or f16, not %s\n", name);
+    return !name;
 }
 
 bool preset_spec(const data_options *options, exphil_spec *spec)

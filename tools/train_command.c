@@ -154,7 +154,7 @@ static bool read_choices(train_options *o)
     };
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
         if (choices[i].text && !read_choice(&choices[i])) return false;
-    return true;
+    return precision_of(o->precision, &o->chosen.precision);
 }
 
 int train_command(int argc, char **argv)
@@ -215,6 +215,8 @@ int train_command(int argc, char **argv)
          "(default 0: keep them)"},
         {"activations", OPTION_TEXT, &o.activations, "TYPE",
          "how they are kept for gradients: f32 (default), or bf16 in half the memory"},
+        {"precision", OPTION_TEXT, &o.precision, "NAME",
+         "of the arithmetic on a GPU: f32 (default), tf32, bf16 or f16; weights stay f32"},
         {"fake-quantize", OPTION_TEXT, &o.fake_quantize, "TYPE",
          "train for exphil quantize: forward with weights rounded to int8 or bf16 (default: not)"},
         {"rate", OPTION_NUMBER, &o.rate, "X", "learning rate (default 0.001)"},

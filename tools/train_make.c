@@ -189,6 +189,7 @@ static bool make_trainer(train_state *r)
     config.losses = r->losses;
     config.accumulate = o->accumulate;
     config.activations = o->chosen.activations;
+    config.precision = o->chosen.precision;
     config.fake_quantize = o->chosen.fake_quantize;
     config.checkpoint_blocks = (int32_t)o->checkpoint_blocks;
     if (exphil_trainer_create(r->model, r->optimizer, r->prefetcher, &config, &r->trainer, &error) < 0)

@@ -10,7 +10,7 @@
 typedef struct train_options {
     data_options data;
     const char *out, *log, *init, *split, *heads, *mode, *schedule, *device, *isa, *blocks, *activations;
-    const char *fake_quantize; /* NULL: not */
+    const char *fake_quantize, *precision; /* NULL: not; f32 */
     int64_t updates, epochs, delay, seed, batch, time, segment, accumulate, warmup, restart, threads;
     int64_t checkpoint_blocks;
     int64_t log_every, eval_every, save_every, head_width, hidden, window, attention_window, stride;
@@ -18,7 +18,7 @@ typedef struct train_options {
     char checkpoint[4096]; /* OUT.optimizer */
     bool json, resume, force, no_previous, last_only, quiet;
     struct {
-        int32_t split, heads, mode, schedule, activations, fake_quantize;
+        int32_t split, heads, mode, schedule, activations, fake_quantize, precision;
     } chosen; /* what the words above stand for: EXPHIL_..., read_choices */
 } train_options;
 

@@ -96,10 +96,14 @@ static void memory_info(xph_device *device, exphil_memory_info *info)
 }
 
 /* All work is done when it was asked for: an event has nothing to wait for. */
-struct xph_event { xph_device *device; };
+struct xph_event {
+    xph_device *device;
+    int64_t at; /* ns */
+};
 
-static exphil_status event_create(xph_device *device, xph_event **event)
+static exphil_status event_create(xph_device *device, uint32_t flags, xph_event **event)
 {
+    (void)flags;
     void *memory = NULL;
     XPH_TRY(memory_alloc(device, sizeof(xph_event), &memory));
     *event = memory;
@@ -114,7 +118,8 @@ static void event_destroy(xph_event *event)
 
 static exphil_status event_mark(xph_event *event, xph_stream *stream)
 {
-    (void)event, (void)stream;
+    (void)stream;
+    event->at = xph_clock_ns();
     return EXPHIL_OK;
 }
 
@@ -127,6 +132,12 @@ static exphil_status event_wait(xph_event *event)
 static exphil_status stream_follow(xph_stream *stream, xph_event *event)
 {
     (void)stream, (void)event;
+    return EXPHIL_OK;
+}
+
+static exphil_status event_elapsed(xph_event *from, xph_event *to, double *ns)
+{
+    *ns = (double)(to->at - from->at);
     return EXPHIL_OK;
 }
 
@@ -301,6 +312,7 @@ const xph_backend *xph_cpu_backend(void)
         .event_mark = event_mark,
         .event_wait = event_wait,
         .stream_follow = stream_follow,
+        .event_elapsed = event_elapsed,
         .query = query,
         .run = run,
     };

@@ -66,8 +66,8 @@ static exphil_status make_turn(const xph_feed *feed, xph_feed_turn *turn, exphil
 {
     const xph_backend *backend = feed->device->backend;
     void *given = NULL;
-    exphil_status status = backend->event_create(feed->device, &turn->uploaded);
-    if (status >= 0) status = backend->event_create(feed->device, &turn->read);
+    exphil_status status = backend->event_create(feed->device, 0, &turn->uploaded);
+    if (status >= 0) status = backend->event_create(feed->device, 0, &turn->read);
     if (status < 0) return xph_fail(error, status, "the device made no event");
     if (backend->host_alloc(feed->device, sizeof *turn->given, &given) < 0)
         return xph_no_memory(sizeof *turn->given, error);

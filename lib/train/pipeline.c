@@ -137,7 +137,7 @@ exphil_status xph_pending_create(exphil_trainer *trainer, exphil_error *error)
         if (backend->host_alloc(trainer->device, sizeof(xph_control), &result) < 0)
             return xph_no_memory(sizeof(xph_control), error);
         trainer->pending[i].result = result;
-        exphil_status status = backend->event_create(trainer->device, &trainer->pending[i].settled);
+        exphil_status status = backend->event_create(trainer->device, 0, &trainer->pending[i].settled);
         if (status < 0) return xph_fail(error, status, "trainer: the device made no event");
     }
     return EXPHIL_OK;
