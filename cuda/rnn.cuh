@@ -103,4 +103,10 @@ __device__ inline bool is_fresh(const xph_rnn_args &a, int64_t stream, int64_t t
     return a.reset && a.reset[stream * a.time + t];
 }
 
+/* Frames by matrix units (rnn_tensor.cu); ready: the weights are there, and lie so that they can be read. */
+bool rnn_tensor_fits(const xph_rnn_args *a);
+bool rnn_tensor_ready(const xph_rnn_args *a);
+size_t rnn_tensor_scratch(const xph_rnn_args *a);
+int rnn_tensor_frames(const xph_rnn_args *a, cudaStream_t stream);
+
 #endif

@@ -99,10 +99,4 @@ inline void carry(const xph_rnn_args *a, float *to, int64_t ld, bool resets, cud
     XPH_LAUNCH((rnn_carry<>), grid, dim3(RNN_THREADS), 0, stream, *a, to, ld, width, resets);
 }
 
-/* Frames by matrix units (rnn_tensor.cu); ready: the weights are there, and lie so that they can be read. */
-bool rnn_tensor_fits(const xph_rnn_args *a);
-bool rnn_tensor_ready(const xph_rnn_args *a);
-size_t rnn_tensor_scratch(const xph_rnn_args *a);
-int rnn_tensor_frames(const xph_rnn_args *a, cudaStream_t stream);
-
 #endif

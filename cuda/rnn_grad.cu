@@ -7,6 +7,7 @@
  * one has a place of its own and is a layer of its own.
  */
 #include "rnn.cuh"
+#include "tensor.cuh"
 
 #include <math.h>
 
@@ -30,8 +31,8 @@ constexpr int64_t FEW_STREAMS = 64;
 struct frame {
     xph_rnn_grad_args g;
     int64_t t;
-    const float *from; /* recurrent gradients of the gates of frame t + 1, [batch][ld]; NULL: there is none */
-    float *to;         /* of frame t */
+    const void *from; /* recurrent gradients of the gates of frame t + 1, [batch][ld]; NULL: there is none */
+    void *to;         /* of frame t */
     int64_t ld;
     float *aside;         /* [batch][H] what passes W by: dc of an LSTM, dh z of a GRU */
     void *before, *third; /* [M][H] h before a frame; gradient of W_n h + bias_n of a GRU */
@@ -131,8 +132,9 @@ __device__ inline void product(const frame &f, const place<Tile> &p, int64_t str
     XPH_SHARED(float4, w, [2][UNITS][Tile::ROOM]);
     const xph_rnn_args &a = f.g.fwd;
     const int hidden = static_cast<int>(a.hidden), depth = G * hidden;
-    share<Tile::ROWS, Tile::DEPTH, Tile::ROOM> left(
-        [&](int r) { return f.from + (stream0 + r < a.batch ? stream0 + r : stream0) * f.ld; });
+    share<Tile::ROWS, Tile::DEPTH, Tile::ROOM> left([&](int r) {
+        return static_cast<const float *>(f.from) + (stream0 + r < a.batch ? stream0 + r : stream0) * f.ld;
+    });
     columns<Tile> right(static_cast<const float *>(a.w), static_cast<int>(unit0), hidden);
     left.take(0, depth, f.quads_from);
     right.take(0, depth, f.quads_w);
@@ -213,16 +215,16 @@ template <int G> __device__ inline gates<G> back(const cell<G> &v, float dh, flo
     return d;
 }
 
-template <class Stored, int G>
+template <class Stored, class Number, int G>
 __device__ inline void give(const frame &f, int64_t stream, int64_t unit, const cell<G> &v, const gates<G> &d)
 {
     const int64_t hidden = f.g.fwd.hidden, row = stream * f.g.fwd.time + f.t;
     Stored *dgx = static_cast<Stored *>(f.g.dgx) + row * f.g.lddgx + unit;
-    float *to = f.to + stream * f.ld + unit;
+    Number *to = static_cast<Number *>(f.to) + stream * f.ld + unit;
     XPH_UNROLL
     for (int g = 0; g < G; g++) {
         store(dgx + g * hidden, d.whole[g]);
-        to[g * hidden] = d.recurrent[g];
+        store(to + g * hidden, d.recurrent[g]);
     }
     f.aside[stream * hidden + unit] = d.aside;
     store(static_cast<Stored *>(f.before) + row * hidden + unit, v.h);
@@ -250,6 +252,30 @@ template <int G> __device__ inline carried carried_to(const frame &f, int64_t st
 
 /* ---- a frame ---- */
 
+/* One unit of one stream: what does not wait for the product, and the rest. */
+template <class Stored, class Number, int G> struct task {
+    cell<G> before;
+    carried d;
+
+    __device__ void begin(const frame &f, int64_t stream, int64_t unit)
+    {
+        d = carried_to<G>(f, stream, unit);
+        if (f.t >= 0) before = cell_of<Stored, G>(f, stream, unit);
+    }
+    __device__ void end(const frame &f, int64_t stream, int64_t unit, float passed) const
+    {
+        const xph_rnn_args &a = f.g.fwd;
+        const float dh = d.passes ? d.h + passed : d.h;
+        if (f.t >= 0) {
+            give<Stored, Number, G>(f, stream, unit, before, back<G>(before, dh, d.c));
+        } else {
+            float *to = static_cast<float *>(f.g.dstate_in) + stream * a.ld_state + unit;
+            to[0] = dh;
+            if (G == LSTM) to[a.hidden] = d.c;
+        }
+    }
+};
+
 template <class Stored, int G, class Tile>
 __global__ void __launch_bounds__(RNN_THREADS, 1) rnn_frame_back(const frame f)
 {
@@ -259,8 +285,7 @@ __global__ void __launch_bounds__(RNN_THREADS, 1) rnn_frame_back(const frame f)
     const int first = p.strand * Tile::SUMS / STRANDS; /* of the sums that this lane ends with */
     const bool twin = p.lane & fold_twins(Tile::SUMS, LEAST);
     float sum[Tile::SUMS];
-    cell<G> cells[Tile::LEFT] = {};
-    carried d[Tile::LEFT] = {};
+    task<Stored, float, G> tasks[Tile::LEFT] = {};
     const auto each = [&](auto act) { /* act(e, stream, unit) for those of them that there are */
                                       XPH_UNROLL
                                       for (int e = 0; e < Tile::LEFT; e++) {
@@ -270,24 +295,77 @@ __global__ void __launch_bounds__(RNN_THREADS, 1) rnn_frame_back(const frame f)
                                               act(e, stream, unit);
                                       }
     };
-    each([&](int e, int64_t stream, int64_t unit) { /* under way while W is multiplied */
-                                                    d[e] = carried_to<G>(f, stream, unit);
-                                                    if (f.t >= 0)
-                                                        cells[e] = cell_of<Stored, G>(f, stream, unit);
-    });
+    each([&](int e, int64_t stream, int64_t unit) { tasks[e].begin(f, stream, unit); });
     XPH_UNROLL
     for (int n = 0; n < Tile::SUMS; n++) sum[n] = 0.0f;
     if (f.from) product<G, Tile>(f, p, stream0, unit0, sum);
     fold_lanes<Tile::SUMS, LEAST>(sum, p.lane);
-    each([&](int e, int64_t stream, int64_t unit) {
-        const float dh = d[e].passes ? d[e].h + sum[e] : d[e].h;
-        if (f.t >= 0) {
-            give<Stored, G>(f, stream, unit, cells[e], back<G>(cells[e], dh, d[e].c));
-        } else {
-            float *to = static_cast<float *>(f.g.dstate_in) + stream * a.ld_state + unit;
-            to[0] = dh;
-            if (G == LSTM) to[a.hidden] = d[e].c;
+    each([&](int e, int64_t stream, int64_t unit) { tasks[e].end(f, stream, unit, sum[e]); });
+}
+
+/* ---- a frame by matrix units ---- */
+
+constexpr int TENSOR_ROWS = 32, TURN = 32, TURN_ROWS = 8;
+
+/* to[unit][gate] = w[gate][unit] */
+template <class Number>
+__global__ void __launch_bounds__(TURN *TURN_ROWS)
+    rnn_turn(const float *w, Number *to, int64_t gates, int64_t hidden)
+{
+    XPH_SHARED(float, tile, [TURN][TURN + 1]);
+    const int64_t gate0 = int64_t(blockIdx.x) * TURN, unit0 = int64_t(blockIdx.y) * TURN;
+    for (int r = static_cast<int>(threadIdx.y); r < TURN; r += TURN_ROWS)
+        tile[r][threadIdx.x] = load(w + (gate0 + r) * hidden + unit0 + threadIdx.x);
+    __syncthreads();
+    for (int r = static_cast<int>(threadIdx.y); r < TURN; r += TURN_ROWS)
+        store(to + (unit0 + r) * gates + gate0 + threadIdx.x, tile[threadIdx.x][r]);
+}
+
+/* UNITS units of 32 streams: a warp for one gate's part of the sums of 16 streams. turned: W with a row of words for every
+ * unit; groups: of words of one gate. */
+template <class Stored, class Kind, int G>
+__global__ void __launch_bounds__(2 * G * WARP, 1)
+    rnn_frame_back_tensor(const frame f, const float *turned, int groups)
+{
+    constexpr int THREADS = 2 * G * WARP, ALL = TENSOR_ROWS * UNITS, EACH = (ALL + THREADS - 1) / THREADS;
+    XPH_SHARED(float, parts, [G][TENSOR_ROWS][UNITS + 1]);
+    const xph_rnn_args &a = f.g.fwd;
+    const int thread = static_cast<int>(threadIdx.x), lane = thread % WARP, g = lane / 4, t = lane % 4;
+    const int gate = thread / WARP / 2, row0 = thread / WARP % 2 * (TENSOR_ROWS / 2);
+    const int64_t stream0 = int64_t(blockIdx.x) * TENSOR_ROWS, unit0 = int64_t(blockIdx.y) * UNITS;
+    const int64_t words = int64_t(groups) * GROUP, at = gate * words + t * QUAD;
+    task<Stored, typename Kind::Number, G> tasks[EACH] = {};
+    const auto each = [&](auto act) { /* act(e, row, unit) for those of the block that are the thread's */
+                                      XPH_UNROLL
+                                      for (int e = 0; e < EACH; e++) {
+                                          const int i = thread + e * THREADS;
+                                          if (i < ALL && stream0 + i / UNITS < a.batch)
+                                              act(e, i / UNITS, i % UNITS);
+                                      }
+    };
+    each([&](int e, int row, int unit) { tasks[e].begin(f, stream0 + row, unit0 + unit); });
+    if (f.from) {
+        const float *w[2], *d[2];
+        products p = {};
+        XPH_UNROLL
+        for (int i = 0; i < 2; i++) {
+            const int64_t stream = stream0 + row0 + g + 8 * i;
+            w[i] = turned + (unit0 + g + 8 * i) * G * words + at;
+            d[i] =
+                static_cast<const float *>(f.from) + (stream < a.batch ? stream : stream0) * G * words + at;
         }
+        multiply<Kind>(w, d, groups, &p);
+        XPH_UNROLL
+        for (int i = 0; i < 8; i++)
+            parts[gate][row0 + g + i / 2 % 2 * 8][i / 4 * 8 + 2 * t + i % 2] =
+                p.sum[i / 4][0][i % 4] + p.sum[i / 4][1][i % 4];
+    }
+    __syncthreads();
+    each([&](int e, int row, int unit) {
+        float sum = 0.0f;
+        XPH_UNROLL
+        for (int k = 0; k < G; k++) sum += parts[k][row][unit];
+        tasks[e].end(f, stream0 + row, unit0 + unit, sum);
     });
 }
 
@@ -302,7 +380,7 @@ int64_t first_gates(const xph_rnn_args *a)
 /* What scratch holds, each from a multiple of ROUND bytes on. */
 constexpr int64_t ROUND = 256;
 struct room {
-    int64_t ld, gates, aside, rows; /* bytes, gates twice and rows up to twice */
+    int64_t ld, gates, aside, rows, turned; /* bytes, gates twice and rows up to twice */
     size_t kept;
 
     explicit room(const xph_rnn_grad_args *g)
@@ -313,7 +391,8 @@ struct room {
         gates = round_up(a->batch * ld * real, ROUND);
         aside = round_up(a->batch * a->hidden * real, ROUND);
         rows = round_up(a->batch * a->time * a->hidden * stored, ROUND);
-        kept = static_cast<size_t>(2 * gates + aside + (a->kind == XPH_RNN_LSTM ? 1 : 2) * rows);
+        turned = rnn_tensor_fits(a) ? round_up(gates_of(a) * a->hidden * real, ROUND) : 0;
+        kept = static_cast<size_t>(2 * gates + aside + (a->kind == XPH_RNN_LSTM ? 1 : 2) * rows + turned);
     }
 };
 
@@ -364,15 +443,26 @@ int weights(const xph_rnn_grad_args *g, cudaStream_t stream)
 
 /* ---- candidates ---- */
 
-bool accepts(const void *args)
+bool fits(const xph_rnn_grad_args *g)
 {
-    const xph_rnn_grad_args *g = static_cast<const xph_rnn_grad_args *>(args);
     if (!rnn_fits(&g->fwd)) return false;
     for (int part = 0; part < parts_of(g); part++) {
         const xph_linear_grad_args l = weights_of(g, part);
         if (!linear_for(&l)) return false;
     }
     return true;
+}
+
+bool tensor_accepts(const void *args)
+{
+    const xph_rnn_grad_args *g = static_cast<const xph_rnn_grad_args *>(args);
+    return fits(g) && rnn_tensor_fits(&g->fwd);
+}
+
+bool accepts(const void *args)
+{
+    const xph_rnn_grad_args *g = static_cast<const xph_rnn_grad_args *>(args);
+    return fits(g) && !rnn_tensor_fits(&g->fwd); /* whose bits are others */
 }
 
 bool few_accepts(const void *args)
@@ -393,10 +483,10 @@ size_t scratch(const void *args)
     return room(g).kept + most;
 }
 
-template <class Stored, int G, class Tile> void frames(const xph_rnn_grad_args *g, cudaStream_t stream)
+/* The frames from the last on, by one(f) each. */
+template <class One> void frames(const xph_rnn_grad_args *g, One one)
 {
     const xph_rnn_args *a = &g->fwd;
-    const dim3 grid(as_grid(blocks_of(a->batch, Tile::ROWS)), as_grid(blocks_of(a->hidden, UNITS)));
     const room r(g);
     char *const scratch = static_cast<char *>(g->scratch);
     frame f = {};
@@ -408,25 +498,64 @@ template <class Stored, int G, class Tile> void frames(const xph_rnn_grad_args *
     f.quads_w = in_quads(a->w, a->hidden, a->hidden);
     f.quads_from = in_quads(g->scratch, r.ld, gates_of(a));
     for (f.t = a->time - 1; f.t >= (g->dstate_in ? -1 : 0); f.t--) {
-        f.to = reinterpret_cast<float *>(scratch + (f.t & 1) * r.gates);
-        XPH_LAUNCH((rnn_frame_back<Stored, G, Tile>), grid, dim3(RNN_THREADS), 0, stream, f);
+        f.to = scratch + (f.t & 1) * r.gates;
+        one(f);
         f.from = f.to;
     }
 }
 
-template <class Stored, class Tile> void frames_of_kind(const xph_rnn_grad_args *g, cudaStream_t stream)
-{
-    if (g->fwd.kind == XPH_RNN_LSTM)
-        frames<Stored, LSTM, Tile>(g, stream);
-    else
-        frames<Stored, GRU, Tile>(g, stream);
-}
+/* Kernels with shared memory and floats alone. */
+template <class Tile> struct by_tiles {
+    template <class Stored, int G> static void run(const xph_rnn_grad_args *g, cudaStream_t stream)
+    {
+        const xph_rnn_args *a = &g->fwd;
+        const dim3 grid(as_grid(blocks_of(a->batch, Tile::ROWS)), as_grid(blocks_of(a->hidden, UNITS)));
+        frames(g, [&](const frame &f) {
+            XPH_LAUNCH((rnn_frame_back<Stored, G, Tile>), grid, dim3(RNN_THREADS), 0, stream, f);
+        });
+    }
+};
 
-template <class Tile> int launch(const void *args, cudaStream_t stream)
+template <class Stored> struct kind_of {
+    using type = by_tf32;
+};
+template <> struct kind_of<__nv_bfloat16> {
+    using type = by_bf16;
+};
+template <> struct kind_of<__half> {
+    using type = by_f16;
+};
+
+struct by_units {
+    template <class Stored, int G> static void run(const xph_rnn_grad_args *g, cudaStream_t stream)
+    {
+        using Kind = typename kind_of<Stored>::type;
+        using Number = typename Kind::Number;
+        const xph_rnn_args *a = &g->fwd;
+        const dim3 grid(as_grid(blocks_of(a->batch, TENSOR_ROWS)), as_grid(blocks_of(a->hidden, UNITS)));
+        const dim3 tiles(as_grid(G * a->hidden / TURN), as_grid(a->hidden / TURN));
+        const room r(g);
+        const int groups = static_cast<int>(a->hidden / (GROUP * Kind::PER_WORD));
+        Number *turned = reinterpret_cast<Number *>(static_cast<char *>(g->scratch) + r.kept - r.turned);
+        XPH_LAUNCH((rnn_turn<Number>), tiles, dim3(TURN, TURN_ROWS), 0, stream,
+                   static_cast<const float *>(a->w), turned, G * a->hidden, a->hidden);
+        frames(g, [&](const frame &f) {
+            XPH_LAUNCH((rnn_frame_back_tensor<Stored, Kind, G>), grid, dim3(2 * G * WARP), 0, stream, f,
+                       reinterpret_cast<const float *>(turned), groups);
+        });
+    }
+};
+
+template <class By> int launch(const void *args, cudaStream_t stream)
 {
     const xph_rnn_grad_args *g = static_cast<const xph_rnn_grad_args *>(args);
     if (!g->fwd.batch || !g->fwd.hidden) return cudaSuccess;
-    with_stored(g->fwd.type, [&](auto zero) { frames_of_kind<decltype(zero), Tile>(g, stream); });
+    with_stored(g->fwd.type, [&](auto zero) {
+        if (g->fwd.kind == XPH_RNN_LSTM)
+            By::template run<decltype(zero), LSTM>(g, stream);
+        else
+            By::template run<decltype(zero), GRU>(g, stream);
+    });
     const int error = weights(g, stream);
     return error ? error : cudaGetLastError();
 }
@@ -434,7 +563,8 @@ template <class Tile> int launch(const void *args, cudaStream_t stream)
 }  // namespace
 
 const xph_cuda_candidate xph_cuda_rnn_grad[] = {
-    {"rnn_grad_few", few_accepts, scratch, launch<few_tile>},
-    {"rnn_grad", accepts, scratch, launch<wide_tile>},
+    {"rnn_grad_tensor", tensor_accepts, scratch, launch<by_units>},
+    {"rnn_grad_few", few_accepts, scratch, launch<by_tiles<few_tile>>},
+    {"rnn_grad", accepts, scratch, launch<by_tiles<wide_tile>>},
     {nullptr, nullptr, nullptr, nullptr},
 };

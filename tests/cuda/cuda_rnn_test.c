@@ -190,8 +190,9 @@ static void run_forward(const layer *l, double *results[KT_MOST])
     kt_reference(&c, results);
 }
 
-static void gradient_shape(const shape *s, xph_type type, bool weights)
+static void gradient_shape(const shape *s, xph_type type, int32_t math)
 {
+    const bool weights = s->hidden < 42; /* of many the gradients are those of linear, which others test */
     double *after[KT_MOST];
     layer l = layer_make(s);
     int64_t rows = s->batch * s->time;
@@ -212,7 +213,8 @@ static void gradient_shape(const shape *s, xph_type type, bool weights)
         KT_FLAT(xph_rnn_grad_args, dbias, 1, l.gates, adds, dbias, NULL),
         KT_FIELD(xph_rnn_grad_args, dstate_in, fwd.ld_state, s->batch, l.state, carries, NULL, NULL),
     };
-    const xph_rnn_grad_args args = {.fwd = args_of(&l)};
+    xph_rnn_grad_args args = {.fwd = args_of(&l)};
+    args.fwd.math = math;
     const kt_case c = {.name = "rnn_grad",
                        .op = XPH_OP_RNN_GRAD,
                        .args = &args,
@@ -221,7 +223,8 @@ static void gradient_shape(const shape *s, xph_type type, bool weights)
                        .tensors = tensors,
                        .count = 11,
                        .pad = s->pad};
-    const device_case d = on_device(&c, xph_cuda_rnn_grad, &l, type, offsetof(xph_rnn_grad_args, fwd.reset));
+    device_case d = on_device(&c, xph_cuda_rnn_grad, &l, type, offsetof(xph_rnn_grad_args, fwd.reset));
+    if (math == XPH_MATH_TF32) d.tolerance = 3e-3;
     device_check(&d, NULL);
     case_release();
 }
@@ -231,9 +234,17 @@ static void gradient(void **state)
     (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         case_seed(50 + i / DEVICE_TYPES);
-        /* Of many weights the gradients are those of linear, which others test. */
-        gradient_shape(&shapes[i / DEVICE_TYPES], device_types[i % DEVICE_TYPES],
-                       shapes[i / DEVICE_TYPES].hidden < 42);
+        gradient_shape(&shapes[i / DEVICE_TYPES], device_types[i % DEVICE_TYPES], XPH_MATH_F32);
+    }
+}
+
+static void gradient_tf32(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        if (shapes[i].hidden % 32) continue;
+        case_seed(i + 180);
+        gradient_shape(&shapes[i], XPH_F32, XPH_MATH_TF32);
     }
 }
 
@@ -399,6 +410,7 @@ int main(void)
         cmocka_unit_test(tf32),
         cmocka_unit_test(without_packed_weights),
         cmocka_unit_test(gradient),
+        cmocka_unit_test(gradient_tf32),
         cmocka_unit_test(frames_have_the_bits_of_a_chunk),
         cmocka_unit_test(extremes_saturate),
         cmocka_unit_test(narrow_weights),
