@@ -254,6 +254,23 @@ int tensor_launch(const void *args, cudaStream_t stream)
     return error || !a->batch || !a->time ? error : rnn_tensor_frames(a, stream);
 }
 
+/* ---- all frames at once ---- */
+
+bool stay_accepts(const void *args)
+{
+    return accepts(args) && rnn_stay_fits(static_cast<const xph_rnn_args *>(args));
+}
+
+int stay_launch(const void *args, cudaStream_t stream)
+{
+    const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
+    const int error = begin(a, stream);
+    if (error || !a->batch || !a->hidden) return error;
+    if (rnn_stay_run(a, stream)) return cudaGetLastError();
+    cudaGetLastError(); /* that it was too much is forgotten */
+    return launch<wide_tile>(args, stream);
+}
+
 /* ---- weights of fewer bits: the product of a frame is that of linear ---- */
 
 xph_linear_args product_of(const xph_rnn_args *a)
@@ -320,6 +337,7 @@ int narrow_launch(const void *args, cudaStream_t stream)
 const xph_cuda_candidate xph_cuda_rnn[] = {
     {"rnn_narrow", narrow_accepts, narrow_scratch, narrow_launch},
     {"rnn_tensor", tensor_accepts, tensor_scratch, tensor_launch},
+    {"rnn_stay", stay_accepts, scratch, stay_launch},
     {"rnn_few", few_accepts, scratch, launch<few_tile>},
     {"rnn", accepts, scratch, launch<wide_tile>},
     {nullptr, nullptr, nullptr, nullptr},

@@ -109,4 +109,8 @@ bool rnn_tensor_ready(const xph_rnn_args *a);
 size_t rnn_tensor_scratch(const xph_rnn_args *a);
 int rnn_tensor_frames(const xph_rnn_args *a, cudaStream_t stream);
 
+/* All frames in one launch (rnn_stay.cu); run is false where the device has not the room for it. */
+bool rnn_stay_fits(const xph_rnn_args *a);
+bool rnn_stay_run(const xph_rnn_args *a, cudaStream_t stream);
+
 #endif
