@@ -4,7 +4,7 @@
  * Both give the same bits (attention.cuh says why). After a chunk the ring is written by kernels of their own, when
  * nobody reads it any more: it may be the one that was read.
  */
-#include "attention.cuh"
+#include "attention_frame.cuh"
 
 namespace
 {
@@ -61,7 +61,6 @@ template <class Unused = void> __global__ void __launch_bounds__(WARP) ring_coun
 
 template <class Stored> void move_ring(const xph_attention_args *a, cudaStream_t stream)
 {
-    if (!a->state_out) return;
     const int64_t blocks = blocks_of(2 * a->window * a->heads * a->dim, 8 * RING_THREADS);
     const dim3 grid(as_grid(a->batch), as_grid(blocks < 1024 ? blocks : 1024));
     XPH_LAUNCH((ring_write<Stored>), grid, dim3(RING_THREADS), 0, stream, *a);
@@ -72,36 +71,6 @@ template <class Stored> void move_ring(const xph_attention_args *a, cudaStream_t
 
 constexpr int STEP_THREADS = 256, STEP_WARPS = STEP_THREADS / WARP;
 constexpr int64_t STEP_SCORES = 4096; /* that shared memory has room for, as a heads * window */
-
-/* Score of the key `distance` frames ago. */
-template <class Stored>
-__device__ inline float score_at(const xph_attention_args &a, const head_view &v, int t, int distance)
-{
-    const Stored *q = query_at<Stored>(a, v, t);
-    const int j = t - distance;
-    const float dot =
-        j < 0 ? chain(q, ring_key(v, j), v.dim) : chain(q, query_at<Stored>(a, v, j) + v.span, v.dim);
-    return fmaf(dot, v.scale2, bias_at(a, v, distance));
-}
-
-/* What a warp keeps of a softmax as it goes through groups of 32 keys, oldest group first; the lane is the distance in
- * the group. total: of the classes, in the first CLASSES lanes. */
-struct running {
-    float base = UNSEEN, total = 0.0f;
-
-    /* 2^score of the lane, and what sums so far are to be scaled by. */
-    __device__ float take(float score, float *factor)
-    {
-        const float next = fmaxf(base, to_whole(largest_of_warp(score)));
-        const float e = exp2_from(score, next), older = __shfl_down_sync(ALL_LANES, e, CLASSES);
-        *factor = power_of_two(base - next);
-        total = (total * *factor + older) + e;
-        base = next;
-        return e;
-    }
-    /* In every lane. */
-    __device__ float sum() const { return __shfl_sync(ALL_LANES, sum_of_classes(total), 0); }
-};
 
 /* Scores of a head become exponentials; their sum in *total. Returns the base. */
 __device__ inline float step_softmax(float *score, int count, int lane, float *total)
@@ -158,7 +127,7 @@ __global__ void __launch_bounds__(STEP_THREADS) attention_step(const xph_attenti
         float total;
         const float base = step_softmax(score + h * v.window, count, tid % WARP, &total);
         if (tid % WARP) continue;
-        quotient[h] = 1.0f / total;
+        quotient[h] = __fdividef(1.0f, total);
         if (a.saved) static_cast<float *>(a.saved)[stream * a.heads + head + h] = log_of(base, total);
     }
     __syncthreads();
@@ -205,48 +174,12 @@ int step_launch(const void *args, cudaStream_t stream)
 {
     const xph_attention_args *a = static_cast<const xph_attention_args *>(args);
     if (!a->batch) return cudaSuccess;
-    return a->type == XPH_BF16 ? step<__nv_bfloat16>(a, stream) : step<float>(a, stream);
+    return with_stored(a->type, [=](auto zero) { return step<decltype(zero)>(a, stream); });
 }
 
 /* ---- any shape ---- */
 
-constexpr int PLAIN_THREADS = 128, PLAIN_COLUMNS = 4; /* that a lane sums at once */
-
-/* Columns from..from + PLAIN_COLUMNS * WARP - 1 of frame t; the softmax is made again for each such part. */
-template <class Stored>
-__device__ inline void plain_part(const xph_attention_args &a, const head_view &v, int t, int count, int from,
-                                  int lane)
-{
-    running r;
-    float sum[PLAIN_COLUMNS] = {}, factor;
-    for (int group = (count - 1) / WARP; group >= 0; group--) {
-        const int near = group * WARP;
-        const float e =
-            r.take(near + lane < count ? score_at<Stored>(a, v, t, near + lane) : UNSEEN, &factor);
-        XPH_UNROLL
-        for (int i = 0; i < PLAIN_COLUMNS; i++) sum[i] *= factor;
-        for (int k = WARP - 1; k >= 0; k--) {
-            const float p = __shfl_sync(ALL_LANES, e, k);
-            const int j = t - near - k;
-            if (near + k >= count) continue;
-            XPH_UNROLL
-            for (int i = 0; i < PLAIN_COLUMNS; i++) {
-                const int d = from + i * WARP + lane;
-                if (d >= v.dim) continue;
-                sum[i] =
-                    fmaf(p, j < 0 ? ring_value(v, j)[d] : load(query_at<Stored>(a, v, j) + 2 * v.span + d),
-                         sum[i]);
-            }
-        }
-    }
-    const float total = r.sum(), quotient = 1.0f / total;
-    Stored *y = static_cast<Stored *>(a.y) + (v.row + t) * a.ldy + int64_t(v.head) * v.dim;
-    XPH_UNROLL
-    for (int i = 0; i < PLAIN_COLUMNS; i++)
-        if (from + i * WARP + lane < v.dim) store(y + from + i * WARP + lane, sum[i] * quotient);
-    if (a.saved && !from && !lane)
-        static_cast<float *>(a.saved)[(v.row + t) * a.heads + v.head] = log_of(r.base, total);
-}
+constexpr int PLAIN_THREADS = 128;
 
 template <class Stored>
 __global__ void __launch_bounds__(PLAIN_THREADS) attention_plain(const xph_attention_args a)
@@ -258,8 +191,7 @@ __global__ void __launch_bounds__(PLAIN_THREADS) attention_plain(const xph_atten
     find_first(a, v, p.t0, first);
     __syncthreads();
     for (int r = warp; r < TILE && p.t0 + r < v.time; r += PLAIN_THREADS / WARP)
-        for (int from = 0; from < v.dim; from += PLAIN_COLUMNS * WARP)
-            plain_part<Stored>(a, v, p.t0 + r, p.t0 + r - first[r] + 1, from, lane);
+        attention_frame<Stored>(a, v, p.t0 + r, p.t0 + r - first[r] + 1, lane);
 }
 
 template <class Stored> int plain(const xph_attention_args *a, cudaStream_t stream)
@@ -267,7 +199,7 @@ template <class Stored> int plain(const xph_attention_args *a, cudaStream_t stre
     const int64_t blocks = a->batch * a->heads * blocks_of(a->time, TILE);
     if (blocks)
         XPH_LAUNCH((attention_plain<Stored>), dim3(as_grid(blocks)), dim3(PLAIN_THREADS), 0, stream, *a);
-    move_ring<Stored>(a, stream);
+    attention_move_ring(a, stream);
     return cudaGetLastError();
 }
 
@@ -280,13 +212,32 @@ int plain_launch(const void *args, cudaStream_t stream)
 {
     const xph_attention_args *a = static_cast<const xph_attention_args *>(args);
     if (!a->batch) return cudaSuccess;
-    return a->type == XPH_BF16 ? plain<__nv_bfloat16>(a, stream) : plain<float>(a, stream);
+    return with_stored(a->type, [=](auto zero) { return plain<decltype(zero)>(a, stream); });
+}
+
+/* ---- tiles ---- */
+
+template <attention_unit UNIT> bool tile_accepts(const void *args)
+{
+    return attention_tile_accepts(static_cast<const xph_attention_args *>(args), UNIT);
+}
+template <attention_unit UNIT> int tile_launch(const void *args, cudaStream_t stream)
+{
+    const xph_attention_args *a = static_cast<const xph_attention_args *>(args);
+    return a->batch ? attention_tile_launch(a, UNIT, stream) : static_cast<int>(cudaSuccess);
 }
 
 }  // namespace
 
+void attention_move_ring(const xph_attention_args *a, cudaStream_t stream)
+{
+    if (a->state_out) with_stored(a->type, [=](auto zero) { move_ring<decltype(zero)>(a, stream); });
+}
+
 const xph_cuda_candidate xph_cuda_attention[] = {
     {"attention_step", step_accepts, nullptr, step_launch},
+    {"attention_matrices", tile_accepts<ATTENTION_MATRICES>, nullptr, tile_launch<ATTENTION_MATRICES>},
+    {"attention_tile", tile_accepts<ATTENTION_CHAINS>, nullptr, tile_launch<ATTENTION_CHAINS>},
     {"attention_plain", plain_accepts, nullptr, plain_launch},
     {nullptr, nullptr, nullptr, nullptr},
 };

@@ -13,10 +13,9 @@
 #ifndef XPH_CUDA_ATTENTION_CUH
 #define XPH_CUDA_ATTENTION_CUH
 
-#include "element.cuh"
 #include "kernels.h"
+#include "tile.cuh"
 
-constexpr int TILE = 64; /* frames, and keys, that a block takes together */
 constexpr int CLASSES = 16;
 constexpr float UNSEEN = -1e30f; /* score of a key that a frame does not see: gives exactly 0 */
 
@@ -119,11 +118,12 @@ struct tile_place {
 /* Tiles of one head lie side by side: they read the same keys. */
 __device__ inline tile_place place_of(const xph_attention_args &a)
 {
-    const int64_t tiles = blocks_of(a.time, TILE), item = int64_t(blockIdx.x) / tiles;
+    const unsigned tiles = static_cast<unsigned>(blocks_of(a.time, TILE)), item = blockIdx.x / tiles;
+    const unsigned heads = static_cast<unsigned>(a.heads);
     tile_place p;
-    p.tile = int64_t(blockIdx.x) % tiles;
-    p.stream = item / a.heads;
-    p.head = static_cast<int>(item % a.heads);
+    p.tile = blockIdx.x % tiles;
+    p.stream = item / heads;
+    p.head = static_cast<int>(item % heads);
     p.t0 = static_cast<int>(p.tile) * TILE;
     return p;
 }
@@ -185,6 +185,22 @@ template <class A, class B> __device__ inline float chain(const A *a, const B *b
     for (int d = 0; d < count; d++) s = fmaf(load(a + d), load(b + d), s);
     return s;
 }
+/* x . the head's part of key j: 1 its key, 2 its value. */
+__device__ inline float dot_with(const xph_attention_args &a, const head_view &v, const float *x, int part,
+                                 int j)
+{
+    const float *row = j >= 0      ? query_at<float>(a, v, j) + part * v.span
+                       : part == 1 ? ring_key(v, j)
+                                   : ring_value(v, j);
+    return chain(x, row, v.dim);
+}
+template <class Narrow>
+__device__ inline float dot_with(const xph_attention_args &a, const head_view &v, const Narrow *x, int part,
+                                 int j)
+{
+    if (j < 0) return chain(x, part == 1 ? ring_key(v, j) : ring_value(v, j), v.dim);
+    return chain(x, query_at<Narrow>(a, v, j) + part * v.span, v.dim);
+}
 /* The classes' tree, over the lanes that differ in the lowest bits. */
 __device__ inline float sum_of_classes(float x)
 {
@@ -205,9 +221,20 @@ __device__ inline float largest_of_warp(float x)
 inline bool attention_fits(const xph_attention_args *a)
 {
     const int64_t most = int64_t(1) << 30, tiles = blocks_of(a->time, TILE);
-    return (a->type == XPH_F32 || a->type == XPH_BF16) && a->time < most && a->window >= 1 &&
-           a->window < most && a->dim >= 1 && a->heads >= 1 && a->heads * a->dim < most && a->batch < most &&
-           a->batch * a->heads < most && a->batch * a->heads * (tiles ? tiles : 1) < most;
+    return is_stored(a->type) && a->time < most && a->window >= 1 && a->window < most && a->dim >= 1 &&
+           a->heads >= 1 && a->heads * a->dim < most && a->batch < most && a->batch * a->heads < most &&
+           a->batch * a->heads * (tiles ? tiles : 1) < most;
 }
+
+/* Tiles of 64 frames and 64 keys, by a unit of tile.cuh: for up to 128 columns. Which of them: chains of fmaf, or matrix
+ * units where args allow them. */
+enum attention_unit { ATTENTION_CHAINS, ATTENTION_MATRICES };
+bool attention_tile_accepts(const xph_attention_args *a, attention_unit unit);
+int attention_tile_launch(const xph_attention_args *a, attention_unit unit, cudaStream_t stream);
+bool attention_tile_grad_accepts(const xph_attention_grad_args *g, attention_unit unit);
+int attention_tile_grad_launch(const xph_attention_grad_args *g, attention_unit unit, cudaStream_t stream);
+
+/* Writes state_out, if there is one, when all that reads state_in is done. */
+void attention_move_ring(const xph_attention_args *a, cudaStream_t stream);
 
 #endif

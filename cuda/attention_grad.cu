@@ -4,70 +4,12 @@
  * dq is summed over the keys, oldest first, by who has the frame; dk and dv over the frames, oldest first, by who has the
  * key: no sum is shared. dbias: over the frames of a tile, oldest first, for each distance; then over tiles and streams by
  * fold. The products are chains of fmaf over the columns; y.dy runs in CLASSES chains, joined as in sum_of_classes.
- *
- * Scratch: y.dy [B*T][A] (along), then what tiles leave of dbias [B][tiles][A][window].
  */
-#include "attention.cuh"
+#include "attention_grad.cuh"
 #include "fold.cuh"
 
 namespace
 {
-
-struct layout {
-    int64_t tiles, part, total; /* part: where dbias of the tiles begins */
-};
-__host__ __device__ inline layout layout_of(const xph_attention_args *a)
-{
-    layout at;
-    at.tiles = blocks_of(a->time, TILE);
-    at.part = a->batch * a->time * a->heads;
-    at.total = at.part + a->batch * at.tiles * a->heads * a->window;
-    return at;
-}
-
-/* What a block knows of its gradient. */
-struct back_view {
-    head_view v;
-    const float
-        *saved; /* of the stream's first frame and the head; along likewise: frames lie `heads` apart */
-    float *along, *dbias;
-};
-__device__ inline back_view back_of(const xph_attention_grad_args &g, const tile_place &p)
-{
-    const layout at = layout_of(&g.fwd);
-    back_view b;
-    b.v = view_of(g.fwd, p.stream, p.head);
-    b.saved = static_cast<const float *>(g.fwd.saved) + b.v.row * g.fwd.heads + p.head;
-    b.along = static_cast<float *>(g.scratch) + b.v.row * g.fwd.heads + p.head;
-    b.dbias = static_cast<float *>(g.scratch) + at.part +
-              ((p.stream * at.tiles + p.tile) * g.fwd.heads + p.head) * g.fwd.window;
-    return b;
-}
-
-template <class Stored>
-__device__ inline const Stored *dy_at(const xph_attention_grad_args &g, const head_view &v, int t)
-{
-    return static_cast<const Stored *>(g.dy) + (v.row + t) * g.lddy + int64_t(v.head) * v.dim;
-}
-template <class Stored>
-__device__ inline Stored *dq_at(const xph_attention_grad_args &g, const head_view &v, int t)
-{
-    return static_cast<Stored *>(g.dqkv) + (v.row + t) * g.lddqkv + int64_t(v.head) * v.dim;
-}
-
-/* y.dy of frame t in the 16 lanes that ask for it; frames beyond the chunk give 0. */
-template <class Stored>
-__device__ inline float along_of(const xph_attention_grad_args &g, const head_view &v, int t, int lane)
-{
-    float s = 0.0f;
-    if (t < v.time) {
-        const Stored *y =
-            static_cast<const Stored *>(g.fwd.y) + (v.row + t) * g.fwd.ldy + int64_t(v.head) * v.dim;
-        const Stored *dy = dy_at<Stored>(g, v, t);
-        for (int d = lane; d < v.dim; d += CLASSES) s = fmaf(load(y + d), load(dy + d), s);
-    }
-    return sum_of_classes(s);
-}
 
 /* ---- any shape ---- */
 
@@ -83,10 +25,7 @@ __device__ inline pair pair_of(const xph_attention_grad_args &g, const back_view
 {
     const head_view &v = b.v;
     const Stored *q = query_at<Stored>(g.fwd, v, t), *dy = dy_at<Stored>(g, v, t);
-    const float dot =
-        j < 0 ? chain(q, ring_key(v, j), v.dim) : chain(q, query_at<Stored>(g.fwd, v, j) + v.span, v.dim);
-    const float dp = j < 0 ? chain(dy, ring_value(v, j), v.dim)
-                           : chain(dy, query_at<Stored>(g.fwd, v, j) + 2 * v.span, v.dim);
+    const float dot = dot_with(g.fwd, v, q, 1, j), dp = dot_with(g.fwd, v, dy, 2, j);
     const float score = fmaf(dot, v.scale2, bias_at(g.fwd, v, t - j)),
                 lse = b.saved[t * g.fwd.heads] * LOG2_E;
     pair of;
@@ -175,21 +114,13 @@ __global__ void __launch_bounds__(THREADS) attention_grad_keys(const xph_attenti
     }
 }
 
-void fold_bias(const xph_attention_grad_args *g, cudaStream_t stream)
-{
-    const layout at = layout_of(&g->fwd);
-    if (g->dbias)
-        fold(static_cast<const float *>(g->scratch) + at.part, static_cast<float *>(g->dbias),
-             g->fwd.batch * at.tiles, g->fwd.heads * g->fwd.window, stream);
-}
-
 template <class Stored> int plain(const xph_attention_grad_args *g, cudaStream_t stream)
 {
-    const unsigned blocks = as_grid(g->fwd.batch * g->fwd.heads * layout_of(&g->fwd).tiles);
+    const unsigned blocks = as_grid(g->fwd.batch * g->fwd.heads * grad_layout_of(&g->fwd).tiles);
     const size_t row = static_cast<size_t>(g->fwd.window) * sizeof(float);
     XPH_LAUNCH((attention_grad_frames<Stored>), dim3(blocks), dim3(THREADS), row, stream, *g);
     XPH_LAUNCH((attention_grad_keys<Stored>), dim3(blocks), dim3(THREADS), 2 * row, stream, *g);
-    fold_bias(g, stream);
+    attention_fold_bias(g, stream);
     return cudaGetLastError();
 }
 
@@ -201,7 +132,7 @@ bool plain_accepts(const void *args)
 
 size_t scratch_bytes(const void *args)
 {
-    const layout at = layout_of(&static_cast<const xph_attention_grad_args *>(args)->fwd);
+    const grad_layout at = grad_layout_of(&static_cast<const xph_attention_grad_args *>(args)->fwd);
     return static_cast<size_t>(at.total) * sizeof(float);
 }
 
@@ -209,12 +140,36 @@ int plain_launch(const void *args, cudaStream_t stream)
 {
     const xph_attention_grad_args *g = static_cast<const xph_attention_grad_args *>(args);
     if (!g->fwd.batch || !g->fwd.time) return cudaSuccess;
-    return g->fwd.type == XPH_BF16 ? plain<__nv_bfloat16>(g, stream) : plain<float>(g, stream);
+    return with_stored(g->fwd.type, [=](auto zero) { return plain<decltype(zero)>(g, stream); });
+}
+
+/* ---- tiles ---- */
+
+template <attention_unit UNIT> bool tile_accepts(const void *args)
+{
+    return attention_tile_grad_accepts(static_cast<const xph_attention_grad_args *>(args), UNIT);
+}
+template <attention_unit UNIT> int tile_launch(const void *args, cudaStream_t stream)
+{
+    const xph_attention_grad_args *g = static_cast<const xph_attention_grad_args *>(args);
+    if (!g->fwd.batch || !g->fwd.time) return cudaSuccess;
+    return attention_tile_grad_launch(g, UNIT, stream);
 }
 
 }  // namespace
 
+void attention_fold_bias(const xph_attention_grad_args *g, cudaStream_t stream)
+{
+    const grad_layout at = grad_layout_of(&g->fwd);
+    if (g->dbias)
+        fold(static_cast<const float *>(g->scratch) + at.part, static_cast<float *>(g->dbias),
+             g->fwd.batch * at.tiles, g->fwd.heads * g->fwd.window, stream);
+}
+
 const xph_cuda_candidate xph_cuda_attention_grad[] = {
+    {"attention_grad_matrices", tile_accepts<ATTENTION_MATRICES>, scratch_bytes,
+     tile_launch<ATTENTION_MATRICES>},
+    {"attention_grad_tile", tile_accepts<ATTENTION_CHAINS>, scratch_bytes, tile_launch<ATTENTION_CHAINS>},
     {"attention_grad_plain", plain_accepts, scratch_bytes, plain_launch},
     {nullptr, nullptr, nullptr, nullptr},
 };

@@ -81,21 +81,41 @@ static device_case on_device(const kt_case *c, xph_type type, int64_t rows)
     return (device_case){.test = c,
                          .list = xph_cuda_attention,
                          .type = type,
-                         .tolerance = type == XPH_F32 ? 5e-6 : 2e-2,
+                         .tolerance = device_tolerance(type),
                          .reset_at = offsetof(xph_attention_args, reset),
-                         .rows = rows};
+                         .rows = rows,
+                         .candidates_differ = type != XPH_F32};
 }
 
 static void forward(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2 * SHAPES; i++) {
+    for (size_t i = 0; i < DEVICE_TYPES * SHAPES; i++) {
         kt_tensor tensors[KT_MOST];
         xph_attention_args args;
-        case_seed(i / 2);
-        layer l = layer_make(&shapes[i / 2]);
+        case_seed(i / DEVICE_TYPES);
+        layer l = layer_make(&shapes[i / DEVICE_TYPES]);
         kt_case c = forward_case(&l, tensors, &args);
-        device_case d = on_device(&c, i % 2 ? XPH_BF16 : XPH_F32, l.rows);
+        device_case d = on_device(&c, device_types[i % DEVICE_TYPES], l.rows);
+        device_check(&d, NULL);
+        case_release();
+    }
+}
+
+/* On matrix units that read 10 bits of a float's fraction. */
+static void forward_on_matrix_units(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SHAPES; i++) {
+        kt_tensor tensors[KT_MOST];
+        xph_attention_args args;
+        case_seed(i);
+        layer l = layer_make(&shapes[i]);
+        kt_case c = forward_case(&l, tensors, &args);
+        args.math = XPH_MATH_TF32;
+        device_case d = on_device(&c, XPH_F32, l.rows);
+        d.tolerance = 2e-3;
+        d.candidates_differ = true;
         device_check(&d, NULL);
         case_release();
     }
@@ -264,7 +284,8 @@ static void gradient_shape(const shape *s, xph_type type, int32_t math, double t
                            .type = type,
                            .tolerance = tolerance,
                            .reset_at = offsetof(xph_attention_grad_args, fwd.reset),
-                           .rows = l.rows};
+                           .rows = l.rows,
+                           .candidates_differ = type != XPH_F32 || math != XPH_MATH_F32};
     device_check(&d, NULL);
     case_release();
 }
@@ -272,9 +293,19 @@ static void gradient_shape(const shape *s, xph_type type, int32_t math, double t
 static void gradient(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2 * SHAPES; i++) {
-        case_seed(50 + i / 2);
-        gradient_shape(&shapes[i / 2], i % 2 ? XPH_BF16 : XPH_F32, XPH_MATH_F32, i % 2 ? 2e-2 : 5e-6);
+    for (size_t i = 0; i < DEVICE_TYPES * SHAPES; i++) {
+        xph_type type = device_types[i % DEVICE_TYPES];
+        case_seed(50 + i / DEVICE_TYPES);
+        gradient_shape(&shapes[i / DEVICE_TYPES], type, XPH_MATH_F32, device_tolerance(type));
+    }
+}
+
+static void gradient_on_matrix_units(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SHAPES; i++) {
+        case_seed(50 + i);
+        gradient_shape(&shapes[i], XPH_F32, XPH_MATH_TF32, 5e-3);
     }
 }
 
@@ -376,10 +407,12 @@ static void large_scores(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(forward),
+                                       cmocka_unit_test(forward_on_matrix_units),
                                        cmocka_unit_test(what_is_not_asked_for),
                                        cmocka_unit_test(frames_have_the_bits_of_a_chunk),
                                        cmocka_unit_test(lagging_states_are_whole),
                                        cmocka_unit_test(gradient),
+                                       cmocka_unit_test(gradient_on_matrix_units),
                                        cmocka_unit_test(hidden_frames_do_not_leak),
                                        cmocka_unit_test(hidden_values_do_not_leak),
                                        cmocka_unit_test(broken_counters_stay_inside),

@@ -186,16 +186,20 @@ static void same(const device_case *d, const char *by, int schedule, double *con
 
 void device_check(const device_case *d, double *results[KT_MOST])
 {
-    double *first[KT_MOST], *next[KT_MOST];
+    double *first[KT_MOST], *own[KT_MOST], *next[KT_MOST];
     bool have = false;
     for (const xph_cuda_candidate *k = d->list; k->name; k++) {
+        bool begun = have && !d->candidates_differ;
+        if (begun) memcpy(own, first, sizeof own);
         for (int s = 0; s < EMU_SCHEDULES; s++) {
             emu_schedule(s);
-            if (!run(d, k, have ? next : first)) continue;
-            if (have)
-                same(d, k->name, s, next, first);
+            if (!run(d, k, begun ? next : own)) continue;
+            if (begun)
+                same(d, k->name, s, next, own);
             else
-                compare(d, first);
+                compare(d, own);
+            begun = true;
+            if (!have) memcpy(first, own, sizeof first);
             have = true;
         }
     }

@@ -19,6 +19,8 @@ double device_rounded(xph_type type, double x);
 
 /* type: for XPH_BF16 and XPH_F16 the tensors with rows per frame are rounded first (states, and what has no ld,
  * stay float: cuda/kernels.h). reset_at: offset of the pointer to resets in args, or KT_DENSE; of `rows` frames.
+ * candidates_differ: some multiply on matrix units, which read fewer bits and sum as they like: every candidate is
+ * compared with the double kernels, and only its own schedules must agree bit for bit.
  * results: what the first run gave, or NULL. */
 typedef struct device_case {
     const kt_case *test;
@@ -27,6 +29,7 @@ typedef struct device_case {
     double tolerance;
     size_t reset_at;
     int64_t rows;
+    bool candidates_differ;
 } device_case;
 void device_check(const device_case *d, double *results[KT_MOST]);
 /* The first candidate that accepts, under the first schedule. */
