@@ -44,7 +44,7 @@ template <class Number> __device__ inline Number sum_of_warp(Number x)
     return x;
 }
 
-constexpr int FOLD_COLUMNS = WARP, FOLD_STRANDS = 32;
+constexpr int FOLD_COLUMNS = WARP, FOLD_STRANDS = 32, FOLD_THREADS = 256;
 
 /* sum[i] += part[0][i] + part[1][i] + ... (rows of them, `apart` numbers apart): strand s takes the rows s, s + 32, ...,
  * then 0 + 1 + ... + 31. */
@@ -64,12 +64,35 @@ __global__ void __launch_bounds__(FOLD_COLUMNS *FOLD_STRANDS)
     sum[i] += s;
 }
 
+/* The same bits where no strand has more than one row: a thread adds them in their order, eight loads ahead. What is added
+ * for rows that are not there changes nothing, for a sum that began at 0 is never -0. */
+template <class Unused = void>
+__global__ void __launch_bounds__(FOLD_THREADS)
+    fold_few(const float *part, float *sum, int rows, int64_t count, int64_t apart)
+{
+    const int64_t i = int64_t(blockIdx.x) * FOLD_THREADS + threadIdx.x;
+    if (i >= count) return;
+    float s = 0.0f;
+    for (int first = 0; first < rows; first += 8) {
+        float x[8];
+        XPH_UNROLL
+        for (int k = 0; k < 8; k++) x[k] = first + k < rows ? part[(first + k) * apart + i] : 0.0f;
+        XPH_UNROLL
+        for (int k = 0; k < 8; k++) s += x[k];
+    }
+    sum[i] += s;
+}
+
 inline void fold_apart(const float *part, float *sum, int64_t rows, int64_t count, int64_t apart,
                        cudaStream_t stream)
 {
     if (!rows || !count) return;
-    XPH_LAUNCH((fold_rows<>), dim3(as_grid(blocks_of(count, FOLD_COLUMNS))), dim3(FOLD_COLUMNS, FOLD_STRANDS),
-               0, stream, part, sum, rows, count, apart);
+    if (rows <= FOLD_STRANDS)
+        XPH_LAUNCH((fold_few<>), dim3(as_grid(blocks_of(count, FOLD_THREADS))), dim3(FOLD_THREADS), 0, stream,
+                   part, sum, static_cast<int>(rows), count, apart);
+    else
+        XPH_LAUNCH((fold_rows<>), dim3(as_grid(blocks_of(count, FOLD_COLUMNS))),
+                   dim3(FOLD_COLUMNS, FOLD_STRANDS), 0, stream, part, sum, rows, count, apart);
 }
 
 inline void fold(const float *part, float *sum, int64_t rows, int64_t count, cudaStream_t stream)

@@ -67,6 +67,7 @@ struct block_state {
     fiber lanes[MOST_THREADS];
     warp warps[MOST_WARPS];
     unsigned threads, warp_count, ended, in_barrier;
+    unsigned made; /* fibers that wait for a block */
     uint64_t serial;
     size_t shared_bytes, most_shared;
     void (*body)(const void *);
@@ -203,8 +204,7 @@ void give_way()
 {
     fiber *me = running;
 #ifdef EMU_ASAN
-    __sanitizer_start_switch_fiber(me->state == ENDED ? nullptr : &me->fake_stack, scheduler_stack,
-                                   scheduler_stack_bytes);
+    __sanitizer_start_switch_fiber(&me->fake_stack, scheduler_stack, scheduler_stack_bytes);
 #endif
 #ifdef EMU_UCONTEXT
     swapcontext(&me->context, &scheduler_context);
@@ -212,10 +212,11 @@ void give_way()
     emu_switch(&me->stack_pointer, scheduler_stack_pointer);
 #endif
 #ifdef EMU_ASAN
-    __sanitizer_finish_switch_fiber(me->fake_stack, nullptr, nullptr);
+    __sanitizer_finish_switch_fiber(me->fake_stack, &scheduler_stack, &scheduler_stack_bytes);
 #endif
 }
 
+/* Of a lane that a fault ended. */
 [[noreturn]] void end_fiber()
 {
     running->state = ENDED;
@@ -223,13 +224,17 @@ void give_way()
     abort();
 }
 
+/* A fiber runs its thread of one block after another. */
 void begin_fiber()
 {
 #ifdef EMU_ASAN
     __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_stack_bytes);
 #endif
-    block.body(block.closure);
-    end_fiber();
+    for (;;) {
+        block.body(block.closure);
+        running->state = ENDED;
+        give_way();
+    }
 }
 
 #ifndef EMU_UCONTEXT
@@ -481,6 +486,19 @@ bool run_warp(unsigned index)
     return moved;
 }
 
+/* Fibers are kept from launch to launch, unless a fault left some of them in the middle. */
+void make_lanes()
+{
+    for (unsigned i = 0; i < block.threads; i++) {
+        fiber *f = &block.lanes[i];
+        f->index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / (blockDim.x * blockDim.y)};
+        f->lane = i % WARP;
+        f->warp = i / WARP;
+        f->at = {"", "", 0};
+    }
+    for (; block.made < block.threads; block.made++) make_fiber(block.made);
+}
+
 void enter_block()
 {
     block.serial++;
@@ -491,14 +509,8 @@ void enter_block()
         block.warps[i] = {count == WARP ? ~0u : (1u << count) - 1, 0};
     }
     for (unsigned i = 0; i < block.threads; i++) {
-        fiber *f = &block.lanes[i];
-        f->index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / (blockDim.x * blockDim.y)};
-        f->lane = i % WARP;
-        f->warp = i / WARP;
-        f->state = READY;
-        f->mask = 0;
-        f->at = {"", "", 0};
-        make_fiber(i);
+        block.lanes[i].state = READY;
+        block.lanes[i].mask = 0;
     }
 }
 
@@ -621,11 +633,13 @@ void emu::run(const launch_shape &shape, const void *closure)
     block.warp_count = (block.threads + WARP - 1) / WARP;
     block.most_shared = most_shared_of(shape.kernel) > MOST_SHARED ? MOST_ALLOWED : MOST_SHARED;
     dynamic_bytes = shape.shared_bytes;
+    make_lanes();
     on_device = true;
     catch_traps();
     run_grid();
     release_traps();
     on_device = false;
+    if (failed) block.made = 0;
 #ifdef EMU_ASAN /* what lanes left on their stacks that were never to go on */
     if (failed) ASAN_UNPOISON_MEMORY_REGION(stacks, MOST_THREADS * stack_stride());
 #endif
