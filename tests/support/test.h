@@ -45,7 +45,8 @@ void test_io_init(test_io *io);
 
 /* ---- contexts ------------------------------------------------------------------------------------------------ */
 
-/* Any of memory and io may be NULL. threads as in the configuration. Fails the test when it cannot be had. */
+/* Any of memory and io may be NULL. threads as in the configuration. On $EXPHIL_TEST_DEVICE (a context's device) of the
+ * plugin in $EXPHIL_TEST_BACKEND, where those are set. Fails the test when it cannot be had. */
 exphil_context *test_context(test_memory *memory, test_io *io, int32_t threads);
 
 /* ---- folders and files ------------------------------------------------------------------------------------- */

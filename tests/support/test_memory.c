@@ -60,6 +60,8 @@ exphil_context *test_context(test_memory *memory, test_io *io, int32_t threads)
     if (memory) config.allocator = &memory->hook;
     if (io) config.io = &io->hook;
     config.threads = threads;
+    config.device = getenv("EXPHIL_TEST_DEVICE");
+    config.backend_path = getenv("EXPHIL_TEST_BACKEND");
     if (exphil_context_create(&config, &context, &error) != EXPHIL_OK) fail_msg("%s", error.message);
     return context;
 }

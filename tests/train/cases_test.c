@@ -381,7 +381,8 @@ static void test_c(void **state)
     exphil_context_destroy(context);
 }
 
-int main(void)
+/* All cases, or those whose name fits argv[1]. */
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_mamba),     cmocka_unit_test(test_a_lstm),      cmocka_unit_test(test_a_gru),
@@ -389,5 +390,6 @@ int main(void)
         cmocka_unit_test(test_b_gru),       cmocka_unit_test(test_b_attention), cmocka_unit_test(test_b_mlp),
         cmocka_unit_test(test_c),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
