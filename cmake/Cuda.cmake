@@ -4,7 +4,9 @@
 #   EXPHIL_CUDA_ARCHITECTURES   list of 80, 90, ... (code), 120-ptx, ... (PTX); empty: code for every generation from sm_80
 #                               on that this toolkit knows, and PTX of the newest, from which drivers make code for later ones
 #   EXPHIL_CUDA_LAUNCHER        put before nvcc, as ccache
+#   EXPHIL_CUDA_NVTX            operations have names in profilers
 set(EXPHIL_CUDA_ARCHITECTURES "" CACHE STRING "Processors to make CUDA code for; empty: all that the toolkit knows")
+option(EXPHIL_CUDA_NVTX "Name CUDA operations for profilers (NVTX)" OFF)
 set(EXPHIL_CUDA_LAUNCHER "" CACHE STRING "Program put before nvcc, as ccache")
 find_program(EXPHIL_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES bin)
 if(NOT EXPHIL_NVCC)
