@@ -58,7 +58,7 @@ struct CUstream_st {
     int device;
     bool blocking, destroyed;
     CUgraph_st *capture; /* the graph that it is recorded into, or NULL */
-    int tail, joined; /* its last node there, and the last that another stream waits for */
+    int tail, joined;    /* its last node there, and the last that another stream waits for */
 };
 
 struct CUevent_st {
