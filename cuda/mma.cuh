@@ -2,8 +2,8 @@
  * (sections on mma.m16n8k8 for tf32, mma.m16n8k16 for bfloat16, ldmatrix); with lane = 4 g + q:
  *   C, D       c[0], c[1]: row g, columns 2 q and 2 q + 1; c[2], c[3]: row g + 8
  *   tf32       a[0..3]: (g, q), (g + 8, q), (g, q + 4), (g + 8, q + 4) as (row, k); b[0], b[1]: k = q, q + 4 of column g
- *   bfloat16   registers hold two neighbours in k, the lower one in the lower half; k = 2 q + {0, 1} stands for q above,
- *              and + 8 for + 4
+ *   bfloat16   (and float16) registers hold two neighbours in k, the lower one in the lower half; k = 2 q + {0, 1} stands
+ *              for q above, and + 8 for + 4
  * On the emulated GPU every lane computes its four numbers in float, which the hardware may do in another order and with
  * less care for the last bits: of these kernels only what is within a tolerance can be compared.
  */
@@ -52,6 +52,15 @@ __device__ inline void mma_bf16(float &c0, float &c1, float &c2, float &c3, cons
                                 unsigned b0, unsigned b1)
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+__device__ inline void mma_f16(float &c0, float &c1, float &c2, float &c3, const unsigned (&a)[4],
+                               unsigned b0, unsigned b1)
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
         "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -119,24 +128,41 @@ inline void mma_tf32(float &c0, float &c1, float &c2, float &c3, const unsigned 
             });
 }
 
-inline float emu_half_of(unsigned both, unsigned upper)
+inline float emu_bf16_of(unsigned both, unsigned upper)
 {
     return __uint_as_float(upper ? both & 0xffff0000u : both << 16);
 }
+inline float emu_f16_of(unsigned both, unsigned upper)
+{
+    return __half2float(__half{static_cast<uint16_t>(upper ? both >> 16 : both & 0xffffu)});
+}
 
-inline void mma_bf16(float &c0, float &c1, float &c2, float &c3, const unsigned (&a)[4], unsigned b0,
-                     unsigned b1)
+/* of: one number of a register. */
+template <float of(unsigned, unsigned)>
+inline void emu_mma_halves(float &c0, float &c1, float &c2, float &c3, const unsigned (&a)[4], unsigned b0,
+                           unsigned b1)
 {
     emu_mma(c0, c1, c2, c3, emu_shown(a, b0, b1),
             [](const emu_fragments &f, unsigned g, unsigned upper, unsigned column) {
                 float s = 0.0f;
                 for (unsigned k = 0; k < 16; k++) {
                     const unsigned lane = k % 8 / 2;
-                    const float x = emu_half_of(f.a[4 * g + lane][upper + k / 8 * 2], k % 2);
-                    s += x * emu_half_of(f.b[4 * column + lane][k / 8], k % 2);
+                    const float x = of(f.a[4 * g + lane][upper + k / 8 * 2], k % 2);
+                    s += x * of(f.b[4 * column + lane][k / 8], k % 2);
                 }
                 return s;
             });
+}
+
+inline void mma_bf16(float &c0, float &c1, float &c2, float &c3, const unsigned (&a)[4], unsigned b0,
+                     unsigned b1)
+{
+    emu_mma_halves<emu_bf16_of>(c0, c1, c2, c3, a, b0, b1);
+}
+inline void mma_f16(float &c0, float &c1, float &c2, float &c3, const unsigned (&a)[4], unsigned b0,
+                    unsigned b1)
+{
+    emu_mma_halves<emu_f16_of>(c0, c1, c2, c3, a, b0, b1);
 }
 
 inline const unsigned char *emu_row(const void *row, unsigned lane)

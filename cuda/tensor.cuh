@@ -1,12 +1,12 @@
-/* Matrix units: one warp's product of 16 rows and 8 columns, summed in float. Operands are words of 4 bytes along the inner
- * dimension, 8 of them: two bfloat16s or float16s, or one float of which 10 bits of the fraction count (TF32). Lane 4 g + t
- * has the words t and t + 4 of the rows g and g + 8 and of the column g, and the sums of these rows and the columns 2 t and
- * 2 t + 1 (PTX ISA, "Matrix Fragments for mma.m16n8k8 and m16n8k16").
+/* Products of a warp by matrix units (mma.cuh), for the three types of rows. Operands are words of 4 bytes along the inner
+ * dimension, 8 of them a step: two bfloat16s or float16s, or one float of which 10 bits of the fraction count (TF32). Lane
+ * 4 g + t has the words t and t + 4 of the rows g and g + 8 and of the column g, and the sums of these rows and the columns
+ * 2 t and 2 t + 1.
  */
 #ifndef XPH_CUDA_TENSOR_CUH
 #define XPH_CUDA_TENSOR_CUH
 
-#include "element.cuh"
+#include "mma.cuh"
 
 /* How numbers of a type are multiplied: `Number` as they lie in memory, PER_WORD of them a word. */
 struct by_bf16 {
@@ -24,66 +24,23 @@ struct by_tf32 {
     static constexpr int PER_WORD = 1;
 };
 
-/* A word as the units take it: TF32 is rounded to nearest, away from zero in the middle; else as it is. */
+/* A word as the units take it: TF32 is rounded, the others are already. */
 template <class Kind> __device__ inline unsigned operand(float word)
 {
-    if constexpr (Kind::PER_WORD > 1) return __float_as_uint(word);
-#ifdef __CUDACC__
-    unsigned rounded;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(word));
-    return rounded;
-#else
-    return (__float_as_uint(word) + 0x1000u) & 0xffffe000u;
-#endif
+    return __float_as_uint(Kind::PER_WORD > 1 ? word : to_tf32(word));
 }
-
-#ifdef __CUDACC__
-#  define XPH_MMA(shape)                                                                                     \
-    asm("mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"         \
-        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])                                             \
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
-#else
-inline float part_of(by_bf16, unsigned word, int i)
-{
-    return __uint_as_float(i ? word & 0xffff0000u : word << 16);
-}
-inline float part_of(by_f16, unsigned word, int i)
-{
-    return __half2float(__half{static_cast<uint16_t>(i ? word >> 16 : word & 0xffffu)});
-}
-inline float part_of(by_tf32, unsigned word, int)
-{
-    return __uint_as_float(word);
-}
-#endif
 
 /* sum += a b. a: row g word t, row g + 8 word t, row g word t + 4, row g + 8 word t + 4; b: words t and t + 4 of column g;
  * sum: row g columns 2 t and 2 t + 1, then those of row g + 8. All lanes together. */
 template <class Kind>
 __device__ inline void add_product(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2])
 {
-#ifdef __CUDACC__
     if constexpr (Kind::PER_WORD == 1)
-        XPH_MMA("m16n8k8.row.col.f32.tf32.tf32.f32");
+        mma_tf32(sum[0], sum[1], sum[2], sum[3], a, b[0], b[1]);
     else if constexpr (Kind::BFLOAT)
-        XPH_MMA("m16n8k16.row.col.f32.bf16.bf16.f32");
+        mma_bf16(sum[0], sum[1], sum[2], sum[3], a, b[0], b[1]);
     else
-        XPH_MMA("m16n8k16.row.col.f32.f16.f16.f32");
-#else
-    const int lane = static_cast<int>(threadIdx.x) % WARP, g = lane / 4, t = lane % 4;
-    for (int k = 0; k < 8; k++) {
-        unsigned row[2], column[2];
-        for (int i = 0; i < 2; i++) {
-            row[i] = __shfl_sync(ALL_LANES, a[i + k / 4 * 2], g * 4 + k % 4);
-            column[i] = __shfl_sync(ALL_LANES, b[k / 4], (2 * t + i) * 4 + k % 4);
-        }
-        for (int i = 0; i < 4 * Kind::PER_WORD; i++) {
-            const int to = i / Kind::PER_WORD, half = i % Kind::PER_WORD;
-            sum[to] =
-                fmaf(part_of(Kind(), row[to / 2], half), part_of(Kind(), column[to % 2], half), sum[to]);
-        }
-    }
-#endif
+        mma_f16(sum[0], sum[1], sum[2], sum[3], a, b[0], b[1]);
 }
 
 /* ---- two products of a warp, from memory ---- */

@@ -119,8 +119,12 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_rnn_
 static device_case on_device(const kt_case *c, const xph_cuda_candidate *list, const layer *l, xph_type type,
                              size_t reset_at)
 {
-    return (device_case){
-        c, list, type, device_tolerance(type), l->reset ? reset_at : KT_DENSE, l->s.batch * l->s.time};
+    return (device_case){.test = c,
+                         .list = list,
+                         .type = type,
+                         .tolerance = device_tolerance(type),
+                         .reset_at = l->reset ? reset_at : KT_DENSE,
+                         .rows = l->s.batch * l->s.time};
 }
 
 static void forward(void **state)

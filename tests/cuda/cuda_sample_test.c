@@ -111,7 +111,7 @@ static kt_case sample_case(const layer *l, kt_tensor tensors[KT_MOST], xph_sampl
 
 static device_case on_device(const kt_case *c, xph_type type)
 {
-    return (device_case){c, xph_cuda_sample, type, device_tolerance(type), KT_DENSE, 0};
+    return (device_case){c, xph_cuda_sample, type, device_tolerance(type), KT_DENSE, 0, false};
 }
 
 /* One run of the first candidate that accepts. */
@@ -180,7 +180,7 @@ static void logits_are_those_of_the_heads(void **state)
         c.prepare = NULL;
         c.scratch_at = KT_DENSE;
         c.args_bytes = sizeof args.heads; /* the first member */
-        const device_case on = {&c, xph_cuda_heads, XPH_F32, 5e-6, KT_DENSE, 0};
+        const device_case on = {&c, xph_cuda_heads, XPH_F32, 5e-6, KT_DENSE, 0, false};
         device_run(&on, results);
         case_same("logits", y, results[Y], some[i].rows * l.logits);
         case_release();
