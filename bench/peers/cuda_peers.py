@@ -145,7 +145,8 @@ class Table:
                 torch.cuda.empty_cache()
             torch.compiler.reset()
         self.rows.append(row)
-        print(f"{subject:16} {shape:28} {kind:5} {how:22} " + (f"{row['us']:12.1f} us" if "us" in row else row["failed"]), flush=True)
+        figure = f"{row['us']:12.1f} us" if "us" in row else row["failed"]
+        print(f"{subject:16} {shape:28} {kind:5} {how:22} {figure}", flush=True)
 
 
 def tf32(on):
@@ -164,7 +165,8 @@ def step_maker(kind, how, batch, frames):
         tf32(kind == "tf32")
         net = Policy().to(DEVICE)
         forward = torch.compile(net, mode="max-autotune-no-cudagraphs") if how.startswith("compile") else net
-        optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, weight_decay=0.01, fused=DEVICE == "cuda", capturable="graph" in how)
+        on_card = {"fused": DEVICE == "cuda", "capturable": "graph" in how}
+        optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, weight_decay=0.01, **on_card)
         x = torch.randn(batch, frames, 288, device=DEVICE)
         bits = torch.randint(0, 2, (batch * frames, 8), device=DEVICE).float()
         classes = [torch.randint(0, n, (batch * frames,), device=DEVICE) for n in Policy.HEADS[1:]]
@@ -251,7 +253,9 @@ def attention(table):
                         return (lambda: flex(q, k, v, block_mask=mask)), (q, k, v)
                     far = torch.arange(t, device=DEVICE)
                     far = far[:, None] - far[None, :]
-                    mask = None if window >= t else torch.zeros(t, t, device=DEVICE, dtype=dtype).masked_fill((far < 0) | (far >= window), float("-inf"))
+                    hidden = (far < 0) | (far >= window)
+                    zeros = torch.zeros(t, t, device=DEVICE, dtype=dtype)
+                    mask = None if window >= t else zeros.masked_fill(hidden, float("-inf"))
 
                     def run():
                         with sdpa_kernel(backend):
