@@ -23,7 +23,8 @@ template <class Unit, class Stored, int DIM> struct forward_tile {
         float base[ROWS], total[ROWS];
     };
 
-    /* Scores become 2^(score - base); sums so far follow the base. */
+    /* Scores become 2^(score - base), where units differ in any case without the care of exp2_from; sums so far follow the
+     * base. A frame that has seen no key yet counts what it does not see as 1: its first key scales that by 0. */
     static __device__ void weigh(const head_view &v, int t0, int k0, bool masked, const int *first,
                                  const float *bias, float (&s)[ROWS][Unit::SCORES], softmax *of,
                                  float (&sum)[ROWS][COLUMNS])
@@ -46,7 +47,7 @@ template <class Unit, class Stored, int DIM> struct forward_tile {
             of->total[i] *= factor;
             XPH_UNROLL
             for (int j = 0; j < Unit::SCORES; j++) {
-                s[i][j] = exp2_from(s[i][j], next);
+                s[i][j] = Unit::THROUGH_ROOM ? exp2_from(s[i][j], next) : exp2_fast(s[i][j] - next);
                 of->total[i] += s[i][j];
             }
             XPH_UNROLL
