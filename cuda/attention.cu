@@ -1,7 +1,8 @@
 /* Causal sliding-window attention, forward:
  *   step    one frame: a block takes heads of a stream, and moves their ring on itself
  *   plain   any shape: a warp takes a frame, its lanes 32 keys, then the columns
- * Both give the same bits (attention.cuh says why). After a chunk the ring is written by kernels of their own, when
+ *   tiles   chunks of up to 128 columns: attention_tile.cu, by chains of fmaf or by matrix units
+ * All but matrix units give the same bits (attention.cuh says why). After a chunk the ring is written by kernels of their own, when
  * nobody reads it any more: it may be the one that was read.
  */
 #include "attention_frame.cuh"
