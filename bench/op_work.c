@@ -195,8 +195,6 @@ op_work op_work_of(xph_op op, const void *args)
         return flat(6.0 * (double)cast->count, 0, "cast");
     case XPH_OP_SCAN_PACK:
         return flat(8 * cells(decay->width, decay->states), 0, "scan pack");
-    case XPH_OP_SETTLE:
-        return flat(512, 0, "settle");
     case XPH_OP_CLEAR:
         return flat(8, 0, "clear"); /* an update that is made clears nothing */
     default:

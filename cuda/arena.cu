@@ -129,9 +129,9 @@ __device__ inline partial sum_of_block(partial mine, partial *room)
     return room[thread];
 }
 
-__global__ void __launch_bounds__(THREADS) norm_parts(const float *x, int64_t count, partial *parts)
+/* What the block finds in its elements, in thread 0. */
+__device__ inline partial part_of_block(const float *x, int64_t count, partial *room)
 {
-    XPH_SHARED(partial, room, [THREADS]);
     const int64_t begin = blockIdx.x * NORM_ITEM, end = begin + NORM_ITEM < count ? begin + NORM_ITEM : count;
     partial mine = {0.0, NONE};
     for (int64_t i = begin + threadIdx.x; i < end; i += THREADS) {
@@ -139,7 +139,21 @@ __global__ void __launch_bounds__(THREADS) norm_parts(const float *x, int64_t co
         const bool bad = number - number != 0.0f;
         mine = both(mine, {static_cast<double>(number) * number, bad ? i : NONE});
     }
-    const partial all = sum_of_block(mine, room);
+    return sum_of_block(mine, room);
+}
+
+/* All parts in one order, whichever block adds them. In thread 0. */
+__device__ inline partial join_parts(const volatile partial *parts, int64_t count, partial *room)
+{
+    partial mine = {0.0, NONE};
+    for (int64_t i = threadIdx.x; i < count; i += THREADS) mine = both(mine, {parts[i].sum, parts[i].bad});
+    return sum_of_block(mine, room);
+}
+
+__global__ void __launch_bounds__(THREADS) norm_parts(const float *x, int64_t count, partial *parts)
+{
+    XPH_SHARED(partial, room, [THREADS]);
+    const partial all = part_of_block(x, count, room);
     if (threadIdx.x == 0) parts[blockIdx.x] = all;
 }
 
@@ -147,12 +161,33 @@ __global__ void __launch_bounds__(THREADS)
     norm_join(const partial *parts, int64_t count, double *norm, int64_t *first_bad)
 {
     XPH_SHARED(partial, room, [THREADS]);
-    partial mine = {0.0, NONE};
-    for (int64_t i = threadIdx.x; i < count; i += THREADS) mine = both(mine, parts[i]);
-    const partial all = sum_of_block(mine, room);
+    const partial all = join_parts(parts, count, room);
     if (threadIdx.x) return;
     *norm = sqrt(all.sum);
     *first_bad = all.bad == NONE ? -1 : all.bad;
+}
+
+/* The block that comes last joins the parts and settles the update: one launch for all of it. */
+__global__ void __launch_bounds__(THREADS)
+    norm_settle(const float *x, int64_t count, partial *parts, const xph_settle_args settle)
+{
+    XPH_SHARED(partial, room, [THREADS]);
+    XPH_SHARED(int, last, [1]);
+    const partial own = part_of_block(x, count, room);
+    if (threadIdx.x == 0) {
+        parts[blockIdx.x] = own;
+        __threadfence();
+        last[0] = atomicAdd(&settle.control->arrived, 1u) + 1u == gridDim.x;
+    }
+    __syncthreads();
+    if (!last[0]) return;
+    __threadfence();
+    const partial all = join_parts(parts, gridDim.x, room);
+    if (threadIdx.x) return;
+    settle.control->norm = sqrt(all.sum);
+    settle.control->first_bad = all.bad == NONE ? -1 : all.bad;
+    settle.control->arrived = 0;
+    xph_settle(&settle);
 }
 
 size_t norm_scratch(const void *args)
@@ -166,6 +201,11 @@ int norm_launch(const void *args, cudaStream_t stream)
     const xph_norm2_args *a = static_cast<const xph_norm2_args *>(args);
     const int64_t blocks = blocks_of(a->count, NORM_ITEM);
     partial *parts = static_cast<partial *>(a->scratch);
+    if (a->settle && blocks) {
+        XPH_LAUNCH(norm_settle, dim3(as_grid(blocks)), dim3(THREADS), 0, stream,
+                   static_cast<const float *>(a->x), a->count, parts, *a->settle);
+        return cudaGetLastError();
+    }
     if (blocks)
         XPH_LAUNCH(norm_parts, dim3(as_grid(blocks)), dim3(THREADS), 0, stream,
                    static_cast<const float *>(a->x), a->count, parts);
@@ -173,18 +213,7 @@ int norm_launch(const void *args, cudaStream_t stream)
     return cudaGetLastError();
 }
 
-/* ---- settle and clear ---- */
-
-__global__ void settle(const xph_settle_args a)
-{
-    xph_settle(&a);
-}
-
-int settle_launch(const void *args, cudaStream_t stream)
-{
-    XPH_LAUNCH(settle, dim3(1), dim3(1), 0, stream, *static_cast<const xph_settle_args *>(args));
-    return cudaGetLastError();
-}
+/* ---- clear ---- */
 
 __global__ void __launch_bounds__(THREADS) clear(const xph_control *control, float *x, int64_t count)
 {
@@ -283,10 +312,6 @@ const xph_cuda_candidate xph_cuda_norm2[] = {
 };
 const xph_cuda_candidate xph_cuda_axpby[] = {
     {"axpby", axpby_accepts, nullptr, axpby_launch},
-    {nullptr, nullptr, nullptr, nullptr},
-};
-const xph_cuda_candidate xph_cuda_settle[] = {
-    {"settle", is_float, nullptr, settle_launch},
     {nullptr, nullptr, nullptr, nullptr},
 };
 const xph_cuda_candidate xph_cuda_clear[] = {

@@ -169,7 +169,6 @@ static const xph_cuda_candidate *const lists[XPH_OP_COUNT] = {
     [XPH_OP_ROUND] = xph_cuda_round,
     [XPH_OP_CAST] = xph_cuda_cast,
     [XPH_OP_SCAN_PACK] = xph_cuda_scan_pack,
-    [XPH_OP_SETTLE] = xph_cuda_settle,
     [XPH_OP_CLEAR] = xph_cuda_clear,
 };
 

@@ -61,7 +61,7 @@ extern const xph_cuda_candidate xph_cuda_rnn[], xph_cuda_rnn_grad[], xph_cuda_sa
 extern const xph_cuda_candidate xph_cuda_embed[], xph_cuda_embed_grad[], xph_cuda_loss[];
 extern const xph_cuda_candidate xph_cuda_heads[], xph_cuda_heads_grad[];
 extern const xph_cuda_candidate xph_cuda_adam[], xph_cuda_norm2[], xph_cuda_axpby[], xph_cuda_cast[];
-extern const xph_cuda_candidate xph_cuda_settle[], xph_cuda_clear[];
+extern const xph_cuda_candidate xph_cuda_clear[];
 
 #ifdef __cplusplus
 }

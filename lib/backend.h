@@ -248,13 +248,13 @@ typedef struct xph_control {
     int64_t first_bad;                  /* element of it, or -1 */
     double grad_scale;                  /* clipping and the loss scale undone */
     int64_t verdict;                    /* XPH_UPDATE_... */
+    uint32_t arrived, reserved;         /* the device's own: 0 between operations */
 } xph_control;
-/* Between norm2 of the gradient and adam: verdict, grad_scale, the next loss_scale (dynamic loss scaling: Micikevicius et
+/* After norm2 of the gradient, before adam: verdict, grad_scale, the next loss_scale (dynamic loss scaling: Micikevicius et
  * al. 2018). clip 0: never. largest: a norm above it is refused unless it is clipped. growth: updates without overflow
  * after which loss_scale doubles, 0: it stays 1. */
 typedef struct xph_settle_args {
-    xph_type type;
-    int32_t heads;
+    int32_t heads, reserved;
     xph_control *control;
     double clip, largest, loss_scale_least, loss_scale_most;
     int64_t growth;
@@ -354,8 +354,15 @@ typedef struct xph_adam_args {
                                          * that is not refused is made */
 } xph_adam_args;
 /* Euclidean norm without overflow, and the first element that is not finite (-1: none). Results in device memory. */
-typedef struct xph_norm2_args { xph_type type; int64_t count; const void *x; double *norm; int64_t *first_bad;
-                                void *scratch; } xph_norm2_args;
+typedef struct xph_norm2_args {
+    xph_type type;
+    int64_t count;
+    const void *x;
+    double *norm;
+    int64_t *first_bad;
+    const xph_settle_args *settle;      /* host, or NULL: then done at once, norm and first_bad being its control's */
+    void *scratch;
+} xph_norm2_args;
 /* y = x * a + from * b over count elements (any may be the same); from NULL: y. */
 typedef struct xph_axpby_args { xph_type type; int64_t count; const void *x; void *y; double a, b;
                                 const void *from; } xph_axpby_args;
@@ -365,7 +372,7 @@ enum {
     XPH_OP_LINEAR, XPH_OP_LINEAR_GRAD, XPH_OP_LINEAR_PACK, XPH_OP_NORM, XPH_OP_NORM_GRAD, XPH_OP_CONV, XPH_OP_CONV_GRAD,
     XPH_OP_SCAN, XPH_OP_SCAN_GRAD, XPH_OP_ATTENTION, XPH_OP_ATTENTION_GRAD, XPH_OP_RNN, XPH_OP_RNN_GRAD, XPH_OP_EMBED,
     XPH_OP_EMBED_GRAD, XPH_OP_HEADS, XPH_OP_HEADS_GRAD, XPH_OP_LOSS, XPH_OP_SAMPLE, XPH_OP_ADAM, XPH_OP_NORM2,
-    XPH_OP_AXPBY, XPH_OP_ROUND, XPH_OP_CAST, XPH_OP_SCAN_PACK, XPH_OP_SETTLE, XPH_OP_CLEAR, XPH_OP_COUNT
+    XPH_OP_AXPBY, XPH_OP_ROUND, XPH_OP_CAST, XPH_OP_SCAN_PACK, XPH_OP_CLEAR, XPH_OP_COUNT
 };
 /* What an operation needs for given shapes (pointers in args are not looked at). */
 typedef struct xph_op_info {

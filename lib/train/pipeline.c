@@ -40,22 +40,22 @@ static exphil_status run_settle(const exphil_trainer *trainer)
 {
     const exphil_optimizer *optimizer = trainer->optimizer;
     bool scaled = trainer->precision == EXPHIL_PRECISION_F16;
-    xph_norm2_args norm = {.type = optimizer->type,
-                           .count = optimizer->weights,
-                           .x = trainer->gradients,
-                           .norm = &trainer->control->norm,
-                           .first_bad = &trainer->control->first_bad,
-                           .scratch = trainer->norm_scratch};
-    xph_settle_args settle = {.type = optimizer->type,
-                              .heads = (int32_t)xph_model_shape_of(trainer->model)->heads,
-                              .control = trainer->control,
-                              .clip = optimizer->config.clip_norm > 0.0 ? optimizer->config.clip_norm : 0.0,
-                              .largest = optimizer->type == XPH_F32 ? LARGEST_F32 : LARGEST_F64,
-                              .loss_scale_least = LOSS_SCALE_LEAST,
-                              .loss_scale_most = LOSS_SCALE_MOST,
-                              .growth = scaled ? GROWTH : 0};
-    XPH_TRY(trainer->device->backend->run(stream_of(trainer), XPH_OP_NORM2, &norm));
-    return trainer->device->backend->run(stream_of(trainer), XPH_OP_SETTLE, &settle);
+    const xph_settle_args settle = {.heads = (int32_t)xph_model_shape_of(trainer->model)->heads,
+                                    .control = trainer->control,
+                                    .clip =
+                                        optimizer->config.clip_norm > 0.0 ? optimizer->config.clip_norm : 0.0,
+                                    .largest = optimizer->type == XPH_F32 ? LARGEST_F32 : LARGEST_F64,
+                                    .loss_scale_least = LOSS_SCALE_LEAST,
+                                    .loss_scale_most = LOSS_SCALE_MOST,
+                                    .growth = scaled ? GROWTH : 0};
+    const xph_norm2_args norm = {.type = optimizer->type,
+                                 .count = optimizer->weights,
+                                 .x = trainer->gradients,
+                                 .norm = &trainer->control->norm,
+                                 .first_bad = &trainer->control->first_bad,
+                                 .settle = &settle,
+                                 .scratch = trainer->norm_scratch};
+    return trainer->device->backend->run(stream_of(trainer), XPH_OP_NORM2, &norm);
 }
 
 /* After numbers went wrong the carried state may hold them: all lanes start again from zero. With a batch in the same

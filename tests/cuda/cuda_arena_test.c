@@ -9,7 +9,7 @@
 
 static device_case on_device(const kt_case *c, const xph_cuda_candidate *list)
 {
-    return (device_case){c, list, XPH_F32, 1e-6, KT_DENSE, 0};
+    return (device_case){c, list, XPH_F32, 1e-6, KT_DENSE, 0, false};
 }
 
 static void adam_shape(int64_t count, int64_t decay_count, bool averaged)

@@ -68,8 +68,8 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_conv
 
 static device_case on_device(const kt_case *c, xph_type type, int64_t rows)
 {
-    return (device_case){c,   xph_cuda_conv, type, device_tolerance(type), offsetof(xph_conv_args, reset),
-                         rows};
+    return (device_case){c,    xph_cuda_conv, type, device_tolerance(type), offsetof(xph_conv_args, reset),
+                         rows, false};
 }
 
 static void forward(void **state)
@@ -180,7 +180,8 @@ static void gradient_shape(const shape *s, xph_type type)
                        .count = l.in ? 10 : 9,
                        .pad = s->pad};
     const device_case d = {
-        &c, xph_cuda_conv_grad, type, device_tolerance(type), offsetof(xph_conv_grad_args, fwd.reset), rows};
+        &c,   xph_cuda_conv_grad, type, device_tolerance(type), offsetof(xph_conv_grad_args, fwd.reset), rows,
+        false};
     device_check(&d, NULL);
     case_release();
 }

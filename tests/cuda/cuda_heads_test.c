@@ -86,7 +86,7 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_head
 
 static device_case on_device(const kt_case *c, const xph_cuda_candidate *list, xph_type type)
 {
-    return (device_case){c, list, type, device_tolerance(type), KT_DENSE, 0};
+    return (device_case){c, list, type, device_tolerance(type), KT_DENSE, 0, false};
 }
 
 static void forward(void **state)

@@ -71,7 +71,7 @@ static void loss_make(loss *a, int64_t rows, const xph_head_loss *how, bool mask
 
 static device_case on_device(const kt_case *c, xph_type type)
 {
-    return (device_case){c, xph_cuda_loss, type, device_tolerance(type), KT_DENSE, 0};
+    return (device_case){c, xph_cuda_loss, type, device_tolerance(type), KT_DENSE, 0, false};
 }
 
 static void check(loss *a, xph_type type)

@@ -17,7 +17,7 @@ failed = []
 def text_of(test):
     """The source of a test program: tests/<folder>/<name>.c, host.load is tests/host/host_load.c."""
     folder, name = test.split(".")
-    for file in (f"{name}.c", f"{folder}_{name}.c"):
+    for file in (f"{name}.c", f"{folder}_{name}.c", f"run/{name}.c"):
         path = os.path.join(source, "tests", folder, file)
         if os.path.exists(path):
             return open(path).read()

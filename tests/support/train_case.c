@@ -165,10 +165,12 @@ void train_batch_free(exphil_batch *batch)
 static void fetch(const exphil_trainer *trainer, void *to, const void *from, size_t bytes)
 {
     const xph_backend *backend = trainer->device->backend;
-    xph_stream *stream = xph_net_stream(trainer->feed.net);
+    xph_stream *stream = NULL;
     if (!from || !bytes) return;
+    assert_int_equal(backend->stream_create(trainer->device, 0, &stream), EXPHIL_OK);
     assert_int_equal(backend->download(stream, to, from, bytes), EXPHIL_OK);
     assert_int_equal(backend->stream_wait(stream), EXPHIL_OK);
+    backend->stream_destroy(stream);
 }
 
 unsigned char *train_snapshot(const exphil_trainer *trainer, size_t *bytes)

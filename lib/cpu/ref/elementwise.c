@@ -1,5 +1,6 @@
 /* Over flat arrays: Euclidean norm and the first element that is not finite, and y = a x + b y. */
 #include "cpu/ref/lanes.h"
+#include "settle.h"
 
 enum { ITEM = 16384 };
 
@@ -110,6 +111,7 @@ static void norm2_join(const void *args, int64_t begin, int64_t end)
     }
     *a->norm = scale * __builtin_sqrt(total);
     *a->first_bad = bad;
+    if (a->settle) xph_settle(a->settle);
 }
 
 const xph_candidate XPH_LIST(norm2)[] = {

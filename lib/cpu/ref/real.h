@@ -54,7 +54,7 @@ typedef double real;
     products(linear) products(linear_grad) products(linear_pack) each(norm) each(norm_grad) each(conv) each(conv_grad)   \
     each(scan) each(scan_grad) each(attention) each(attention_grad) products(rnn) products(rnn_grad) each(embed)     \
     each(embed_grad) each(heads) each(heads_grad) each(loss) each(sample) each(adam) each(norm2) each(axpby)   \
-    each(round) each(cast) each(scan_pack) each(settle) each(clear)
+    each(round) each(cast) each(scan_pack) each(clear)
 /* clang-format on */
 #define XPH_DECLARE_LIST(op) extern const xph_candidate XPH_LIST(op)[];
 XPH_ALL_LISTS(XPH_DECLARE_LIST)

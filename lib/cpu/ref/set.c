@@ -31,4 +31,4 @@ const xph_kernel_set XPH_FN(xph_kernels) = {
     {XPH_SPLIT_LISTS(ENTRY, BASE_ENTRY)},
 };
 
-_Static_assert(XPH_OP_COUNT == 27, "XPH_ALL_LISTS follows xph_op");
+_Static_assert(XPH_OP_COUNT == 26, "XPH_ALL_LISTS follows xph_op");

@@ -95,7 +95,7 @@ static void every_setting_trains_alike(void **state)
 /* Losses near those of floats, and the logits that come of them; the weights stay floats. */
 static void narrow_rows_train(void **state)
 {
-    static const int32_t precisions[] = {EXPHIL_PRECISION_TF32, EXPHIL_PRECISION_BF16};
+    static const int32_t precisions[] = {EXPHIL_PRECISION_TF32, EXPHIL_PRECISION_BF16, EXPHIL_PRECISION_F16};
     (void)state;
     late();
     for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {

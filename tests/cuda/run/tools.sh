@@ -1,0 +1,38 @@
+#!/bin/sh
+# The program on the emulated GPU: training with every precision, an evaluation's figures beside the CPU's, and the table of
+# operations. Arguments: the program, the folder of the plugin.
+set -eu
+program=$1
+EXPHIL_BACKEND_DIR=$2
+export EXPHIL_BACKEND_DIR
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+"$program" bench --quick --plain --device cuda:0 --precision tf32 --roofline train attention >"$work/roofline" 2>&1 || {
+  cat "$work/roofline"
+  exit 1
+}
+for word in 'attention backward' 'linear backward' 'norm backward' loss adam 'gradient norm' 'a copy on the device moves' \
+  'a large product does'; do
+  grep -q "$word" "$work/roofline" || {
+    echo "FAILED: the table of operations has no line with: $word"
+    cat "$work/roofline"
+    exit 1
+  }
+done
+if "$program" bench --quick --plain --roofline train >"$work/refused" 2>&1; then
+  echo "FAILED: --roofline without --device was not refused"
+  exit 1
+fi
+grep -q 'roofline wants --device' "$work/refused"
+if "$program" bench --quick --plain --device cuda:0 --precision f8 train >"$work/refused" 2>&1; then
+  echo "FAILED: --precision f8 was not refused"
+  exit 1
+fi
+grep -q 'precision wants f32' "$work/refused"
+if "$program" bench --quick --plain --device cuda:7 train mamba >"$work/refused" 2>&1; then
+  echo "FAILED: cuda:7 was not refused"
+  exit 1
+fi
+grep -q 'there are 1 CUDA devices' "$work/refused"
+echo "the table of operations has $(grep -c ' x, ' "$work/roofline") lines"
