@@ -15,6 +15,9 @@
 #include <string.h>
 
 #define WORKSPACE ((size_t)32 << 20)
+#ifndef XPH_CUBLASLT_NAMES /* an emulated GPU has none: the real one would look for a driver */
+#  define XPH_CUBLASLT_NAMES "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"
+#endif
 
 enum { DEVICES = 64, FORWARD = 0, INPUT_GRAD = 1, WEIGHT_GRAD = 2, ALIGNMENTS = 4 };
 
@@ -82,7 +85,7 @@ static bool find_functions(void *at)
 /* EXPHIL_CUBLASLT: a path to use instead, or "none". */
 static void load(const xph_cuda_device *device)
 {
-    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"};
+    static const char *const names[] = {XPH_CUBLASLT_NAMES};
     const char *asked = secure_getenv("EXPHIL_CUBLASLT");
     char text[512];
     void *at = NULL;
