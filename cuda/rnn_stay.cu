@@ -8,8 +8,7 @@
 namespace
 {
 
-constexpr int ROWS = 2, STRANDS = 4, LANE_UNITS = WARP / STRANDS, MOST_UNITS = 128,
-              MOST_THREADS = MOST_UNITS * STRANDS;
+constexpr int ROWS = 2, STRANDS = 4, LANE_UNITS = WARP / STRANDS, MOST_UNITS = 128;
 constexpr int64_t SHARED_BYTES = 227 * 1024, LEAST_FRAMES = 3;
 
 /* Quads of a row in shared memory: as many for every strand, and rows one quad apart in banks. */
@@ -54,7 +53,7 @@ __device__ inline void bring(const xph_rnn_args &a, float4 *w, int64_t count, in
 }
 
 template <class Stored, int G>
-__global__ void __launch_bounds__(MOST_THREADS, 1)
+__global__ void __launch_bounds__(MOST_UNITS *STRANDS, 1)
     rnn_stay(const xph_rnn_args a, const int room, const bool quads)
 {
     XPH_SHARED_DYNAMIC(float4, w);

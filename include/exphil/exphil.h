@@ -794,7 +794,7 @@ typedef struct exphil_trainer_config {
     int32_t checkpoint_blocks;          /* recompute activations in backward, n blocks at a time (the same bits in less
                                            memory): 1 takes the least, larger n more, the number of blocks or more saves
                                            nothing; 0 = keep all */
-} exphil_trainer_config;                /* this release: precision 0, else EXPHIL_E_UNSUPPORTED */
+} exphil_trainer_config;
 #define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Trains a copy of the model's weights: the model itself stays as it is and may be played meanwhile. prefetcher may be NULL
@@ -822,7 +822,9 @@ typedef struct exphil_metrics {
 #define EXPHIL_METRICS_INIT { sizeof(exphil_metrics), 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0 }
 
 /* One update from the prefetcher (a new epoch begins by itself). metrics may be NULL. EXPHIL_E_NUMERIC names the tensor whose
- * gradient is not finite (or the loss); weights, moments and schedule are then as before, and the batch is passed over. */
+ * gradient is not finite (or the loss); weights, moments and schedule are then as before, and the batch is passed over.
+ * A GPU works on while the host goes on: metrics and EXPHIL_E_NUMERIC are then those of the update before (metrics.update
+ * says which; the first is waited for), and all other calls wait for what is under way. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_step(exphil_trainer *trainer, exphil_metrics *metrics,
                                                               exphil_error *error);
 /* The same from one batch of the host's own (accumulate does not apply), every value checked; all batches of a trainer have

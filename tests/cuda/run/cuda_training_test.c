@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(EXPHIL_SANITIZE) /* five times as slow, and about other mistakes */
+enum { UPDATES = 8 };
+#else
 enum { UPDATES = 50 };
+#endif
 
 static train_plan on_gpu(train_plan plan)
 {
@@ -50,7 +54,7 @@ static void compare(train_plan plan, double tolerance)
                   cpu[UPDATES], worst);
     if (!(worst <= tolerance))
         fail_msg("%s: losses differ by %g, at most %g is allowed", plan.model.blocks, worst, tolerance);
-    assert_true(cpu[UPDATES] < cpu[1]);
+    if (UPDATES >= 50) assert_true(cpu[UPDATES] < cpu[1]);
 }
 
 static void late(void)
