@@ -18,20 +18,26 @@ constexpr int fewest_lanes(int padded)
     return padded <= 16 ? 1 : padded / 16;
 }
 
-/* The states of a lane one frame on; returns the channel's sum of c h, in all its lanes. */
+/* The states of a lane one frame on; returns the channel's sum of c h, in all its lanes. cut is the same for all lanes of
+ * a warp, and rare: a branch clears the states, or every frame would choose each of them. */
 template <int PADDED, int LANES>
 __device__ inline float advance(float (&h)[PADDED / LANES], const float (&rate)[PADDED / LANES], float delta,
                                 float inflow, bool cut, const float *b, const float *c)
 {
     constexpr int CHAIN = PADDED / CHAINS, OWN = CHAINS / LANES;
     float sum[OWN];
+    if (cut) {
+        XPH_BRANCH;
+        XPH_UNROLL
+        for (int n = 0; n < PADDED / LANES; n++) h[n] = 0.0f;
+    }
     XPH_UNROLL
     for (int k = 0; k < OWN; k++) {
         sum[k] = 0.0f;
         XPH_UNROLL
         for (int i = 0; i < CHAIN; i++) {
             const int n = k * CHAIN + i;
-            h[n] = scan_next(exp2_fast(delta * rate[n]), h[n], cut, inflow * b[n]);
+            h[n] = scan_next(exp2_fast(delta * rate[n]), h[n], false, inflow * b[n]);
             sum[k] = fmaf(c[n], h[n], sum[k]);
         }
     }
@@ -63,38 +69,104 @@ __device__ inline float skip_of(const xph_scan_args &a, int64_t channel)
 /* ---- over frames ---- */
 
 template <int PADDED> struct stage {
-    float row[STAGE][2 * PADDED]; /* b | c */
-    int cut[STAGE];
+    alignas(16) float row[STAGE][2 * PADDED]; /* b | c */
+    unsigned cuts;                            /* bit per frame */
 };
 
-template <class Stored, int PADDED>
-__device__ inline void fill(stage<PADDED> *s, const xph_scan_args &a, int64_t stream, int64_t t0)
-{
-    const int thread = static_cast<int>(threadIdx.x);
-    for (int i = thread; i < STAGE * 2 * PADDED; i += THREADS) {
-        const int j = i / (2 * PADDED), n = i % (2 * PADDED);
-        const bool there = t0 + j < a.time;
-        const int64_t row = stream * a.time + t0 + j;
-        const float b = there && n < PADDED ? scan_row<Stored>(a, a.b, a.ldb, row, n) : 0.0f;
-        s->row[j][n] = there && n >= PADDED ? scan_row<Stored>(a, a.c, a.ldc, row, n - PADDED) : b;
-    }
-    if (thread < STAGE)
-        s->cut[thread] = a.reset && t0 + thread < a.time && a.reset[stream * a.time + t0 + thread];
-}
+/* What a thread stages: one column of b or c, of every EVERY-th frame. Addresses of a stage are one pointer and multiples
+ * of a stride of 32 bits, which are one instruction each. */
+template <class Stored, int PADDED> struct filler {
+    static constexpr int EVERY = THREADS / (2 * PADDED);
+    const Stored *from; /* of frame t0 + first */
+    const uint8_t *reset;
+    int ld, column, first;
+    bool there;
 
-/* Inputs of a channel in the frames of a stage, asked for together. */
-template <class Stored> struct inputs {
-    float x[STAGE], dt[STAGE], z[STAGE];
-
-    __device__ void read(const xph_scan_args &a, int64_t row, int64_t channel, int frames)
+    __device__ filler(const xph_scan_args &a, int64_t stream)
     {
+        const int thread = static_cast<int>(threadIdx.x);
+        column = thread % (2 * PADDED);
+        first = thread / (2 * PADDED);
+        const bool of_c = column >= PADDED;
+        const int n = column % PADDED;
+        const void *matrix = of_c ? a.c : a.b;
+        const int64_t stride = of_c ? a.ldc : a.ldb;
+        there = n < a.states;
+        ld = static_cast<int>(stride);
+        from = static_cast<const Stored *>(matrix) + (stream * a.time + first) * stride + (there ? n : 0);
+        reset = a.reset ? a.reset + stream * a.time + thread : nullptr;
+    }
+
+    /* The next stage, of which so many frames are there. */
+    __device__ void fill(stage<PADDED> *s, int frames)
+    {
+        const int thread = static_cast<int>(threadIdx.x);
+        XPH_UNROLL
+        for (int j = 0; j < STAGE; j += EVERY)
+            if (first + j < STAGE)
+                s->row[first + j][column] = there && first + j < frames ? load(from + j * ld) : 0.0f;
+        if (thread < WARP) {
+            const unsigned cuts = __ballot_sync(ALL_LANES, reset && thread < frames && *reset);
+            if (thread == 0) s->cuts = cuts;
+        }
+        from += int64_t(STAGE) * ld;
+        if (reset) reset += STAGE;
+    }
+};
+
+/* The numbers of a channel, walked through a stage at a time. */
+template <class Stored> struct channel_walk {
+    const Stored *x, *dt, *z;
+    Stored *y;
+    int ldx, lddt, ldz, ldy;
+    float skip;
+    bool gated, writes;
+
+    __device__ channel_walk(const xph_scan_args &a, int64_t stream, int64_t channel, bool writes_)
+    {
+        const int64_t row = stream * a.time;
+        ldx = static_cast<int>(a.ldx);
+        lddt = static_cast<int>(a.lddt);
+        ldz = a.z ? static_cast<int>(a.ldz) : 0;
+        ldy = static_cast<int>(a.ldy);
+        gated = a.z;
+        writes = writes_;
+        skip = skip_of(a, channel);
+        x = static_cast<const Stored *>(a.x) + row * a.ldx + channel;
+        dt = static_cast<const Stored *>(a.dt) + row * a.lddt + channel;
+        z = gated ? static_cast<const Stored *>(a.z) + row * a.ldz + channel : x;
+        y = static_cast<Stored *>(a.y) + row * a.ldy + channel;
+    }
+
+    /* One stage; FULL: all its frames are there. Inputs are asked for together. */
+    template <int PADDED, int LANES, bool FULL>
+    __device__ void run(float (&h)[PADDED / LANES], const float (&rate)[PADDED / LANES],
+                        const stage<PADDED> &s, int part, int frames)
+    {
+        float in[STAGE], step[STAGE], gate[STAGE];
         XPH_UNROLL
         for (int j = 0; j < STAGE; j++) {
-            if (j >= frames) continue;
-            x[j] = load(static_cast<const Stored *>(a.x) + (row + j) * a.ldx + channel);
-            dt[j] = load(static_cast<const Stored *>(a.dt) + (row + j) * a.lddt + channel);
-            z[j] = a.z ? load(static_cast<const Stored *>(a.z) + (row + j) * a.ldz + channel) : 0.0f;
+            if (!FULL && j >= frames) continue;
+            in[j] = load(x + j * ldx);
+            step[j] = load(dt + j * lddt);
+            gate[j] = gated ? load(z + j * ldz) : 0.0f;
         }
+        const unsigned cuts = s.cuts;
+        XPH_UNROLL
+        for (int j = 0; j < STAGE; j++) {
+            if (!FULL && j >= frames) continue;
+            const float *b = s.row[j] + part * (PADDED / LANES);
+            const float delta = softplus(step[j]);
+            const float sum =
+                advance<PADDED, LANES>(h, rate, delta, delta * in[j], cuts >> j & 1u, b, b + PADDED);
+            float out = fmaf(skip, in[j], sum);
+            if (gated) out *= silu(gate[j]);
+            if (writes) store(y + j * ldy, out);
+        }
+        x += int64_t(STAGE) * ldx;
+        dt += int64_t(STAGE) * lddt;
+        z += int64_t(STAGE) * ldz;
+        y += int64_t(STAGE) * ldy;
     }
 };
 
@@ -111,7 +183,6 @@ __global__ void __launch_bounds__(THREADS, 4) scan_frames(const xph_scan_args a)
     const int64_t state = stream * a.ld_state + mine * a.states;
     const float *in = static_cast<const float *>(a.state_in);
     float *out = static_cast<float *>(a.state_out);
-    const float skip = skip_of(a, mine);
     float h[OWN], rate[OWN];
     XPH_UNROLL
     for (int i = 0; i < OWN; i++) {
@@ -119,24 +190,17 @@ __global__ void __launch_bounds__(THREADS, 4) scan_frames(const xph_scan_args a)
         rate[i] = scan_rate(a, mine, n);
         h[i] = in && n < a.states ? in[state + n] : 0.0f;
     }
-    fill<Stored>(&staged[0], a, stream, 0);
-    int buffer = 0;
-    for (int64_t t0 = 0; t0 < a.time; t0 += STAGE, buffer ^= 1) {
-        const int frames = static_cast<int>(t0 + STAGE < a.time ? STAGE : a.time - t0);
-        const int64_t row = stream * a.time + t0;
+    filler<Stored, PADDED> fill(a, stream);
+    channel_walk<Stored> walk(a, stream, mine, there && part == 0);
+    int left = static_cast<int>(a.time), buffer = 0;
+    fill.fill(&staged[0], left);
+    for (; left > 0; left -= STAGE, buffer ^= 1) {
         __syncthreads();
-        if (t0 + STAGE < a.time) fill<Stored>(&staged[buffer ^ 1], a, stream, t0 + STAGE);
-        inputs<Stored> input;
-        input.read(a, row, mine, frames);
-        XPH_UNROLL
-        for (int j = 0; j < STAGE; j++) {
-            if (j >= frames) continue;
-            const float *b = staged[buffer].row[j] + part * OWN;
-            const float delta = softplus(input.dt[j]);
-            const float sum = advance<PADDED, LANES>(h, rate, delta, delta * input.x[j],
-                                                     staged[buffer].cut[j], b, b + PADDED);
-            if (there && part == 0) leave<Stored>(a, row + j, channel, sum, skip, input.x[j], input.z[j]);
-        }
+        if (left > STAGE) fill.fill(&staged[buffer ^ 1], left - STAGE);
+        if (left >= STAGE)
+            walk.template run<PADDED, LANES, true>(h, rate, staged[buffer], part, STAGE);
+        else
+            walk.template run<PADDED, LANES, false>(h, rate, staged[buffer], part, left);
     }
     if (!out || !there) return;
     XPH_UNROLL
@@ -221,13 +285,13 @@ __global__ void __launch_bounds__(THREADS, 4) scan_step(const xph_scan_args a, b
         h[i] = 0.0f;
     }
     if (a.state_in) read_states(h, static_cast<const float *>(a.state_in) + state, fours, count);
-    inputs<Stored> input;
-    input.read(a, stream, mine, 1);
-    const float delta = softplus(input.dt[0]);
+    const float x = load(static_cast<const Stored *>(a.x) + stream * a.ldx + mine);
+    const float z = a.z ? load(static_cast<const Stored *>(a.z) + stream * a.ldz + mine) : 0.0f;
+    const float delta = softplus(load(static_cast<const Stored *>(a.dt) + stream * a.lddt + mine));
     const bool cut = a.reset && a.reset[stream];
-    const float sum = advance<PADDED, CHAINS>(h, rate, delta, delta * input.x[0], cut, b, c);
+    const float sum = advance<PADDED, CHAINS>(h, rate, delta, delta * x, cut, b, c);
     if (!there) return;
-    if (part == 0) leave<Stored>(a, stream, channel, sum, skip_of(a, channel), input.x[0], input.z[0]);
+    if (part == 0) leave<Stored>(a, stream, channel, sum, skip_of(a, channel), x, z);
     if (a.state_out) write_states(h, static_cast<float *>(a.state_out) + state, fours, count);
 }
 

@@ -11,6 +11,9 @@
 #include "element.cuh"
 #include "kernels.h"
 
+/* In a branch: it stays one, and the compiler makes no choice of values of it. */
+#define XPH_BRANCH asm volatile("")
+
 constexpr int CHAINS = 4;
 constexpr int MOST_STATES = 64;
 
@@ -40,9 +43,13 @@ __device__ inline float scan_row(const xph_scan_args &a, const void *matrix, int
     return n < a.states ? load(static_cast<const Stored *>(matrix) + row * ld + n) : 0.0f;
 }
 
+/* Frames of a stage lie within 31 bits of each other. */
 inline bool scan_fits(const xph_scan_args *a)
 {
-    return is_stored(a->type) && a->states >= 1 && a->states <= MOST_STATES && a->batch < (int64_t(1) << 31);
+    const int64_t far = int64_t(1) << 27;
+    return is_stored(a->type) && a->states >= 1 && a->states <= MOST_STATES &&
+           a->batch < (int64_t(1) << 31) && a->time < (int64_t(1) << 31) && a->ldx < far && a->lddt < far &&
+           a->ldb < far && a->ldc < far && a->ldz < far && a->ldy < far;
 }
 
 inline int scan_padded(const xph_scan_args *a)

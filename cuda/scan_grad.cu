@@ -57,7 +57,7 @@ template <int PADDED> struct tile {
     float x[CHUNK][CHANNELS], delta[CHUNK][CHANNELS], slope[CHUNK][CHANNELS]; /* slope: of softplus */
     float gy[CHUNK][CHANNELS], gz[CHUNK][CHANNELS]; /* dy times what y and SiLU(z) have for factors */
     float dx[CHUNK][CHANNELS], ddt[CHUNK][CHANNELS], dz[CHUNK][CHANNELS];
-    float row[CHUNK][2 * PADDED]; /* b | c */
+    alignas(16) float row[CHUNK][2 * PADDED]; /* b | c */
     int cut[CHUNK];
 };
 
@@ -259,9 +259,14 @@ template <class Stored, int PADDED> struct scan_back {
             XPH_UNROLL
             for (int j = 0; j < CHUNK; j++) {
                 const float delta = s->delta[j][l->d], inflow = delta * s->x[j][l->d];
+                if (s->cut[j]) { /* of all lanes, and rare */
+                    XPH_BRANCH;
+                    XPH_UNROLL
+                    for (int n = 0; n < OWN; n++) l->h[n] = 0.0f;
+                }
                 XPH_UNROLL
                 for (int n = 0; n < OWN; n++)
-                    l->h[n] = scan_next(exp2_fast(delta * l->rate[n]), l->h[n], s->cut[j],
+                    l->h[n] = scan_next(exp2_fast(delta * l->rate[n]), l->h[n], false,
                                         inflow * s->row[j][l->part * OWN + n]);
             }
         }
