@@ -130,6 +130,7 @@ static void free_session(exphil_session *session)
 {
     exphil_context *context = session->context;
     const xph_backend *backend = session->device->backend;
+    if (session->net) backend->stream_wait(xph_net_stream(session->net)); /* before its memory is another's */
     xph_play_forget(session);
     if (session->d_memory) backend->free(session->device, session->d_memory, session->d_memory_bytes);
     if (session->memory) backend->host_free(session->device, session->memory, session->memory_bytes);

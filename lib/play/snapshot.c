@@ -134,8 +134,10 @@ static exphil_status restore(exphil_session *session, int64_t stream, const unsi
     const unsigned char *state = from + session->host_bytes;
     session->lagging = false;
     if (session->state_bytes) {
-        exphil_status status = backend->upload(
-            xph_net_stream(session->net), xph_play_recurrent(session, stream), state, session->state_bytes);
+        xph_stream *order = xph_net_stream(session->net);
+        exphil_status status =
+            backend->upload(order, xph_play_recurrent(session, stream), state, session->state_bytes);
+        if (status >= 0) status = backend->stream_wait(order); /* the block is the caller's again */
         if (status < 0) return xph_play_fail(session, status, "the device failed to take its state");
     }
     memcpy(xph_play_at(session, stream), from, session->host_bytes);

@@ -2,6 +2,8 @@
 #include "emulated.h"
 #include "play_case.h"
 
+#include "play/play.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,6 +129,40 @@ static void states_come_back(void **state)
     emulated_clean();
 }
 
+/* A block in pinned memory, which copies are made from as late as may be, may be written to as soon as restore is back. */
+static void a_restored_block_is_the_callers_again(void **state)
+{
+    (void)state;
+    late();
+    const exphil_model_config config = config_of("lstm", EXPHIL_MODE_CARRY);
+    exphil_context *gpu = emulated_context();
+    exphil_model *model = play_model(gpu, &config, 0.1);
+    exphil_session *session = open_session(model, 1);
+    play_frames *frames = play_frames_make(model, 1, FRAMES, 8);
+    const xph_backend *backend = session->device->backend;
+    const size_t bytes = exphil_session_state_size(session);
+    float first[64], again[64];
+    int32_t actions[8];
+    void *block = NULL;
+    assert_true(frames->logits <= 64 && frames->heads <= 8);
+    assert_int_equal(backend->host_alloc(session->device, bytes, &block), EXPHIL_OK);
+    for (int64_t t = 0; t < 5; t++) play_step(session, frames, t, true, actions);
+    assert_int_equal(exphil_session_state_save(session, 0, block, bytes), EXPHIL_OK);
+    play_step(session, frames, 5, true, actions);
+    play_logits(session, frames, first);
+    assert_int_equal(exphil_session_state_restore(session, 0, block, bytes), EXPHIL_OK);
+    memset(block, 0x3f, bytes);
+    play_step(session, frames, 5, true, actions);
+    play_logits(session, frames, again);
+    assert_memory_equal(first, again, (size_t)frames->logits * sizeof(float));
+    backend->host_free(session->device, block, bytes);
+    play_frames_free(frames);
+    exphil_session_destroy(session);
+    exphil_model_destroy(model);
+    exphil_context_destroy(gpu);
+    emulated_clean();
+}
+
 /* The device gives up in the middle: a status, and everything can still be taken down. */
 static void a_lost_device_is_told(void **state)
 {
@@ -156,6 +192,7 @@ int main(void)
         cmocka_unit_test(each_block_plays_as_the_cpu),
         cmocka_unit_test(windows_play_as_the_cpu),
         cmocka_unit_test(states_come_back),
+        cmocka_unit_test(a_restored_block_is_the_callers_again),
         cmocka_unit_test(a_lost_device_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
