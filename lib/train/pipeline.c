@@ -91,6 +91,10 @@ exphil_status xph_trainer_run(exphil_trainer *trainer, uint32_t parts)
         XPH_TRY(backend->record_begin(stream_of(trainer)));
         exphil_status status = run_parts(trainer, parts),
                       ended = backend->record_end(stream_of(trainer), graph);
+        if (status < 0 && *graph) { /* half a program is none */
+            backend->graph_destroy(*graph);
+            *graph = NULL;
+        }
         XPH_TRY(status);
         XPH_TRY(ended);
     }

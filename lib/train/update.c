@@ -164,10 +164,11 @@ static exphil_status gather(exphil_trainer *trainer, const exphil_batch *given, 
     return given ? uploaded(trainer, error) : EXPHIL_OK;
 }
 
-/* An update that ended early (cancelled between two batches, or the communicator failed) takes its batches again. */
+/* An update that ended early (cancelled between two batches, or the communicator failed) takes its batches again. A batch
+ * of the host's own may be freed by it now. */
 static void give_back(exphil_trainer *trainer, const gathered *sum)
 {
-    if (sum->taken == 0 || uploaded(trainer, NULL) < 0) return;
+    if (uploaded(trainer, NULL) < 0 || sum->taken == 0) return;
     if (exphil_prefetcher_seek(trainer->prefetcher, sum->first_epoch, sum->first_index, NULL) < 0) return;
     trainer->epoch = sum->first_epoch;
     trainer->index = sum->first_index;
