@@ -10,6 +10,7 @@
 #include "device.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ struct xph_blaslt {
     plan *plans;
     workspace *workspaces;
     int64_t workspace_count, workspace_room;
-    int64_t users; /* devices of this ordinal that are open */
+    atomic_int users; /* devices of this ordinal that are open; counted under opening, read without it */
 };
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
@@ -97,7 +98,8 @@ static void load(const xph_cuda_device *device)
         for (size_t i = 0; !at && i < sizeof names / sizeof *names; i++)
             at = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     }
-    const char *why = at ? "it lacks functions" : dlerror();
+    bool wanted = !asked || strcmp(asked, "none") != 0;
+    const char *why = at ? "it lacks functions" : wanted ? dlerror() : NULL;
     if (at && find_functions(at)) {
         loaded = 1;
         snprintf(text, sizeof text, "cuda: products by cuBLASLt %zu", library.cublasLtGetVersion());
@@ -117,7 +119,9 @@ xph_blaslt *xph_blaslt_open(xph_cuda_device *device)
     if (loaded == 1) {
         lt = &of_ordinal[device->ordinal];
         if (lt->users == 0) {
-            memset(lt, 0, sizeof *lt);
+            lt->plans = NULL;
+            lt->workspaces = NULL;
+            lt->workspace_count = lt->workspace_room = 0;
             if (pthread_mutex_init(&lt->lock, NULL) != 0) {
                 lt = NULL;
             } else if (library.cublasLtCreate(&lt->handle) != 0) {
