@@ -294,7 +294,9 @@ static bool whole_update(bench_report *report, const bench_options *o, const ben
         row.item = "flop";
         snprintf(row.subject, sizeof row.subject, "update");
         snprintf(row.what, sizeof row.what, "%s, B=%d T=%d", w->name, (int)w->batch, (int)w->time);
-        snprintf(row.how, sizeof row.how, "%s", o->device);
+        exphil_device_info info = EXPHIL_DEVICE_INFO_INIT;
+        good = exphil_context_device(t.context, &info, NULL) >= 0;
+        snprintf(row.how, sizeof row.how, "%s", info.id); /* not what was asked for: that may be auto */
         bench_report_row(report, &row);
     }
     bench_work_free(&work);

@@ -105,10 +105,16 @@ static exphil_status find_device(xph_cuda_device *device, exphil_error *error)
     if (code) {
         cudaGetLastError();
         cudaDriverGetVersion(&driver);
-        return xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, (int)code,
-                             "cuda: no device: %s (%s); the driver is of CUDA %d.%d, built for %d.%d",
-                             cudaGetErrorName(code), cudaGetErrorString(code), driver / 1000,
-                             driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        if (code == cudaErrorInsufficientDriver && driver == 0)
+            return xph_cuda_fail(
+                error, EXPHIL_E_UNSUPPORTED, (int)code,
+                "cuda: no device: %s: there is no NVIDIA driver; one for CUDA %d.%d or newer is needed",
+                cudaGetErrorName(code), CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        return xph_cuda_fail(
+            error, EXPHIL_E_UNSUPPORTED, (int)code,
+            "cuda: no device: %s (%s); the driver is for CUDA %d.%d, %d.%d or newer is needed",
+            cudaGetErrorName(code), cudaGetErrorString(code), driver / 1000, driver % 1000 / 10,
+            CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     }
     if (device->ordinal >= count)
         return xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, 0,

@@ -103,8 +103,22 @@ static bool isa_known(const char *isa)
     return true;
 }
 
-static bool check(const bench_options *o)
+/* Refused before anything is measured. */
+static bool device_known(const char *device)
 {
+    exphil_context *context = NULL;
+    if (!open_context(1, device, NULL, NULL, &context)) return false;
+    exphil_context_destroy(context);
+    return true;
+}
+
+static bool check(const bench_options *o, bool trains)
+{
+    if (o->device && !trains) {
+        fprintf(stderr, "exphil: --device is for `exphil bench train`; the others measure the processor\n");
+        return false;
+    }
+    if (o->device && !device_known(o->device)) return false;
     if (o->threads < 0 || o->threads > 64) {
         fprintf(stderr, "exphil: --threads wants 1 to 64\n");
         return false;
@@ -188,7 +202,7 @@ int bench_command(int argc, char **argv)
     o.filters = count - 1;
     o.filter = argv + 2;
     int32_t chosen = 0;
-    if (!precision_of(precision, &chosen) || !check(&o)) return 2;
+    if (!precision_of(precision, &chosen) || !check(&o, s->run == bench_train)) return 2;
     o.precision = chosen;
     return outputs_free(&to, o.weights) ? bench(s, &o, &to) : 1;
 }

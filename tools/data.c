@@ -28,7 +28,8 @@ bool open_context(int64_t threads, const char *device, const char *isa, exphil_c
     if (exphil_context_create(&config, context, &error) >= 0) return true;
     complain("context", &error);
     if (device && strncmp(device, "cuda", 4) == 0)
-        fprintf(stderr, "exphil: leave --device out to use the processor\n");
+        fprintf(stderr,
+                "exphil: leave --device out to use the processor, --device auto takes what there is\n");
     return false;
 }
 

@@ -244,7 +244,7 @@ int train_command(int argc, char **argv)
          "updates between held-out scores (default 0: at the end)"},
         {"save-every", OPTION_INT, &o.save_every, "N", "updates between checkpoints (default 0: at the end)"},
         {"threads", OPTION_INT, &o.threads, "N", "processor threads (default 0: one per core)"},
-        {"device", OPTION_TEXT, &o.device, "NAME", "cpu (default), cuda:0, auto"},
+        {"device", OPTION_TEXT, &o.device, "NAME", "cpu (default), cuda, cuda:1, auto: a GPU if there is one"},
         {"isa", OPTION_TEXT, &o.isa, "NAME", ISA_HELP},
         {"quiet", OPTION_FLAG, &o.quiet, NULL,
          "no progress, no lines about the data (default: shown; --json: no progress)"},

@@ -175,7 +175,8 @@ typedef struct exphil_context_config {
     const char *device;                 /* NULL, "cpu", "cuda", "cuda:0"; NULL is "cpu", "auto" tries CUDA first */
     const char *cpu_isa;                /* NULL = best there is; "ref", "avx2", "avx512" cap it ("avx2vnni", "avx512vnni",
                                            "avx512bf16": with products of int8, of bfloat16). Same bits in all */
-    const char *backend_path;           /* folder of libexphil_cuda.so; NULL: beside this library, then libdir */
+    const char *backend_path;           /* folder of libexphil_cuda.so; NULL: $EXPHIL_BACKEND_DIR, inside or beside this
+                                           library, libdir */
     size_t memory_limit_bytes;          /* device memory at most; 0 = no limit */
     int32_t threads;                    /* own pool: 0 = one per core this process may use; 1 = caller only */
     exphil_log_level log_level;         /* 0 = EXPHIL_LOG_WARNING */
@@ -184,7 +185,7 @@ typedef struct exphil_context_config {
 
 /* config may be NULL. The hook structs are copied. EXPHIL_E_INVALID names the bad field; EXPHIL_E_UNSUPPORTED when the
  * asked device or instruction set cannot be had, with every path tried. Reads the environment variables
- * EXPHIL_CPU_ISA and EXPHIL_BACKEND_DIR once, here. */
+ * EXPHIL_CPU_ISA and EXPHIL_BACKEND_DIR (the CUDA plugin: EXPHIL_CUBLASLT) once, here. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_context_create(const exphil_context_config *config,
                                                                 exphil_context **context, exphil_error *error);
 EXPHIL_API void exphil_context_destroy(exphil_context *context);
@@ -923,7 +924,8 @@ typedef struct exphil_session_config {
 #define EXPHIL_SESSION_CONFIG_INIT { sizeof(exphil_session_config), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* config may be NULL. After creation the calls marked "hot" allocate nothing, take no lock, call the system never, and
- * cost the same on every frame. They return a status only; exphil_session_error has the text. */
+ * cost the same on every frame; on a GPU they ask its driver for one recorded launch and wait for it. They return a status
+ * only; exphil_session_error has the text. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_create(const exphil_model *model,
                                                                 const exphil_session_config *config,
                                                                 exphil_session **session, exphil_error *error);

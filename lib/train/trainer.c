@@ -106,13 +106,15 @@ static exphil_status check_precision(const exphil_model *model, const exphil_tra
                                      exphil_error *error)
 {
     const xph_backend *backend = xph_context_backend(xph_model_context(model))->backend;
+    static const char *const names[] = {"f32", "tf32", "bf16", "f16"};
     const int32_t precision = config->precision;
     if (precision < EXPHIL_PRECISION_F32 || precision > EXPHIL_PRECISION_F16)
         return xph_fail(error, EXPHIL_E_INVALID, "trainer config: precision is %d, not EXPHIL_PRECISION_...",
                         precision);
     if (!(backend->precisions >> precision & 1u))
-        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "trainer config: device %s does not have precision %d",
-                        backend->name, precision);
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED,
+                        "trainer config: precision %s is for CUDA devices, this one is %s", names[precision],
+                        backend->name);
     if (precision && xph_model_shape_of(model)->type != XPH_F32)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
                         "trainer config: a model of doubles has no other precision than 0");
