@@ -4,10 +4,10 @@
 
 #include "base/base.h"
 
-#define LEVEL_f64_ref    XPH_ISA_REF
-#define LEVEL_f32_ref    XPH_ISA_REF
-#define LEVEL_f32_avx2   XPH_ISA_AVX2
-#define LEVEL_f32_avx512 XPH_ISA_AVX512
+#define LEVEL_f64_ref        XPH_ISA_REF
+#define LEVEL_f32_ref        XPH_ISA_REF
+#define LEVEL_f32_avx2       XPH_ISA_AVX2
+#define LEVEL_f32_avx512     XPH_ISA_AVX512
 /* These have instructions for products of narrow numbers only; all else is that of XPH_BASE_SET. */
 #define LEVEL_f32_avx2vnni   XPH_ISA_AVX2_VNNI
 #define LEVEL_f32_avx512vnni XPH_ISA_AVX512_VNNI
