@@ -1,0 +1,92 @@
+#!/bin/sh
+# The gate of the binary interface closes: a library whose field moved, whose function got a parameter, lost its symbol or
+# whose constant changed is refused, by name. Each is made from copies of the sources; what lies below is compiled anew.
+#   gate.sh <source folder> <build folder, with debug information> <C compiler>
+set -eu
+source=$1 build=$2 cc=$3
+command -v abidiff >/dev/null || { echo "SKIPPED: no abidiff (Debian: abigail-tools)"; exit 0; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+objects=$build/CMakeFiles/exphil_core.dir/lib
+failed=0
+
+# refused NAME WANTED COMMAND...: the command must fail and its output must say WANTED.
+refused() {
+  name=$1 wanted=$2
+  shift 2
+  if "$@" >"$work/out" 2>&1; then
+    echo "FAILED: $name: nothing noticed"
+    failed=1
+  elif ! grep -q -- "$wanted" "$work/out"; then
+    echo "FAILED: $name: refused without a word of $wanted:"
+    tail -n 5 "$work/out"
+    failed=1
+  else
+    echo "$name: $(grep -m 1 -- "$wanted" "$work/out" | sed 's/.*error: //' | cut -c 1-140)"
+  fi
+}
+
+# fresh: an unchanged copy of what is compiled.
+fresh() {
+  rm -rf "$work/tree"
+  mkdir -p "$work/tree"
+  cp -r "$source/include" "$source/lib" "$work/tree/"
+}
+
+changed() {
+  ! cmp -s "$source/$1" "$work/tree/$1" || { echo "FAILED: the change of $1 changed nothing"; exit 1; }
+}
+
+compile() {
+  "$cc" -std=c11 -g -O0 -ffile-prefix-map="$work/tree/"= -fPIC -fvisibility=hidden -DEXPHIL_BUILDING -DXPH_LIBDIR='""' -DXPH_BUILD_ID='""' -I"$work/tree/include" \
+    -I"$work/tree/lib" -c "$work/tree/lib/$1" -o "$2"
+}
+
+# library FILE: the library of the build with this file of lib/ compiled anew from the copy.
+library() {
+  compile "$1" "$work/new.o"
+  find "$objects" -name '*.o' ! -path "$objects/$1.o" >"$work/list"
+  find "$build"/CMakeFiles -path '*exphil_set_*' -name '*.o' >>"$work/list"
+  # shellcheck disable=SC2046
+  "$cc" -shared -Wl,-soname,libexphil.so.0 -o "$work/libexphil.so" "$work/new.o" $(cat "$work/list") -Wl,--version-script="$work/tree/lib/exphil.map" -lm -pthread -ldl
+}
+
+fresh
+library play/session.c
+"$source/tools/abi" check "$work/libexphil.so" "$work/tree/include"
+
+fresh # two fields of one size change places
+sed -i 's/^    int64_t streams; .*/    int64_t xph_held;/; s/^    int64_t deadline_ns; .*/    int64_t streams;/; s/xph_held/deadline_ns/' "$work/tree/include/exphil/exphil.h"
+changed include/exphil/exphil.h
+refused "field reordered (compiler)" 'exphil_session_config.*deadline_ns.*released' compile released.c "$work/released.o"
+library play/session.c
+refused "field reordered (abidiff)" 'deadline_ns' "$source/tools/abi" check "$work/libexphil.so" "$work/tree/include"
+
+fresh
+sed -i 's/exphil_session_state_size(const exphil_session \*session)/exphil_session_state_size(const exphil_session *session, int64_t stream)/' \
+  "$work/tree/include/exphil/exphil.h" "$work/tree/lib/play/snapshot.c"
+changed include/exphil/exphil.h
+changed lib/play/snapshot.c
+refused "parameter added (compiler)" 'exphil_session_state_size.*released' compile released.c "$work/released.o"
+sed -i 's/exphil_session_state_size(session)/exphil_session_state_size(session, 0)/' "$work/tree/lib/play/snapshot.c"
+library play/snapshot.c
+refused "parameter added (abidiff)" 'exphil_session_state_size' "$source/tools/abi" check "$work/libexphil.so" "$work/tree/include"
+
+fresh
+sed -i '/exphil_session_clone;/d' "$work/tree/lib/exphil.map"
+changed lib/exphil.map
+library play/session.c
+refused "symbol removed (abidiff)" 'exphil_session_clone' "$source/tools/abi" check "$work/libexphil.so" "$work/tree/include"
+refused "symbol removed (names)" 'exphil_session_clone' "$source/tools/symbols" "$work/libexphil.so"
+
+fresh # no function has it as a type: abidiff does not see it, the compiler does
+sed -i 's/EXPHIL_TYPE_BF16 = 2, EXPHIL_TYPE_I8 = 3/EXPHIL_TYPE_BF16 = 3, EXPHIL_TYPE_I8 = 2/' "$work/tree/include/exphil/exphil.h"
+changed include/exphil/exphil.h
+refused "enumerator renumbered (compiler)" 'EXPHIL_TYPE_BF16.*released' compile released.c "$work/released.o"
+
+fresh
+sed -i 's/^    int32_t deliver; .*/&\n    int64_t later;/' "$work/tree/include/exphil/exphil.h"
+changed include/exphil/exphil.h
+compile released.c "$work/released.o"
+echo "field appended: allowed by the compiler's assertions"
+exit "$failed"
