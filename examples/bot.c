@@ -72,7 +72,7 @@ static exphil_status play(struct bot *b, int64_t t, int64_t known)
     unsigned char *state = b->states + (size_t)(t % RING) * b->state_bytes;
     exphil_status status = exphil_session_state_save(b->session, 0, state, b->state_bytes);
     struct world *w = &b->world;
-    float remote = (t < known ? t : known) / 5 % 3 ? 0.5f : -1.0f;
+    float remote = (t < known ? t : known) % 7 > 2 ? 0.5f : -1.0f;
     b->worlds[t % RING] = *w;
     b->pads[t] = (exphil_pad){0, 0, 0, 0, 0, 0};
     if (status >= 0 && observe(b, t, known, &frame))

@@ -1,0 +1,153 @@
+#!/bin/sh
+# The plain C host: the examples and the trace are compiled as a user would, against the installed library by pkg-config,
+# shared and static, and as C++; then replays are made, trained on and played. The environment is that of every host suite.
+#   c.sh | c.sh bench
+set -eu
+here=$EXPHIL_SOURCE
+exphil=$EXPHIL_PREFIX/bin/exphil
+strict="-O2 -Wall -Wextra -Werror"
+
+fail() { echo "c: $*" >&2; exit 1; }
+
+# compile NAME shared|static SOURCE [MORE...]
+compile()
+{
+    name=$1 how=$2 source=$3
+    shift 3
+    if [ "$how" = static ]; then
+        # Only the library itself: the C library stays shared.
+        libs=$(pkg-config --static --libs exphil | sed 's/-lexphil/-l:libexphil.a/')
+    else
+        libs=$(pkg-config --libs exphil)
+    fi
+    # shellcheck disable=SC2046,SC2086
+    ${CC:-cc} -std=c11 $strict $(pkg-config --cflags exphil) -o "$name" "$source" "$@" $libs
+}
+
+if [ "${1:-}" = bench ]; then
+    compile trace_bench shared "$here/tests/hosts/trace.c"
+    exec ./trace_bench bench "$EXPHIL_TRACE/small.safetensors"
+fi
+
+for how in shared static; do
+    for program in minimal bot train; do compile "${program}_$how" $how "$here/examples/$program.c"; done
+    compile "trace_$how" $how "$here/tests/hosts/trace.c"
+done
+if command -v readelf >/dev/null && readelf -d bot_static | grep -q libexphil; then fail "bot_static needs libexphil.so"; fi
+
+# The library's headers as C++: a host's own classes, the library's structs in them.
+if command -v c++ >/dev/null; then
+    cat >host.cpp <<'END'
+#include <cstdio>
+#include <exphil/exphil.h>
+#include <exphil/slp.h>
+#include <stdexcept>
+
+class Policy {
+  public:
+    explicit Policy(const char *path)
+    {
+        exphil_error error = EXPHIL_ERROR_INIT;
+        if (exphil_context_create(nullptr, &context, &error) < 0 || exphil_model_load(context, path, &model, &error) < 0 ||
+            exphil_session_create(model, nullptr, &session, &error) < 0)
+            throw std::runtime_error(error.message);
+    }
+    ~Policy()
+    {
+        exphil_context_destroy(context);             // in any order
+        exphil_model_destroy(model);
+        exphil_session_destroy(session);
+    }
+    exphil_pad step(const exphil_melee_frame &frame)
+    {
+        exphil_pad pad{};
+        if (exphil_session_step(session, &frame, &pad) < 0) throw std::runtime_error("step");
+        return pad;
+    }
+
+  private:
+    exphil_context *context = nullptr;
+    exphil_model *model = nullptr;
+    exphil_session *session = nullptr;
+};
+
+int main(int, char **argv)
+{
+    try {
+        Policy("no such file");
+        return 2;
+    } catch (const std::exception &e) {
+        std::printf("%s\n", e.what());
+    }
+    Policy policy(argv[1]);
+    exphil_melee_frame frame = EXPHIL_MELEE_FRAME_INIT;
+    exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
+    frame.own_port = 1;
+    frame.player[0].present = 1;
+    return policy.step(frame).trigger > 1 || info.struct_size != sizeof info;
+}
+END
+    # shellcheck disable=SC2046,SC2086
+    c++ -std=c++11 $strict $(pkg-config --cflags exphil) -o host_cpp host.cpp $(pkg-config --libs exphil)
+else
+    echo "SKIPPED: no C++ compiler"
+fi
+
+# Replays of the drill in a folder and beside it, one of them damaged: training goes on without it.
+mkdir -p drills
+for seed in 1 2 3; do "$exphil" drill --force --seed $seed --frames 1200 --out drills/$seed.slp >/dev/null; done
+"$exphil" drill --force --seed 4 --frames 600 --out fourth.slp >/dev/null
+head -c 100 drills/1.slp >drills/cut.slp
+./train_shared -n 120 policy.safetensors drills fourth.slp >train.log 2>train.err
+./train_static -n 120 again.safetensors drills fourth.slp >again.log 2>/dev/null
+grep -q '^wrote policy.safetensors$' train.log || fail "train did not write"
+grep -q 'cut.slp: EXPHIL_E_FORMAT' train.err || fail "train does not tell of the damaged replay"
+cmp policy.safetensors again.safetensors || fail "the same replays gave other weights"
+./train_shared -n 1 none.safetensors drills/cut.slp >/dev/null 2>&1 && fail "train made weights of nothing"
+[ ! -e none.safetensors ] || fail "train wrote weights of nothing"
+
+for how in shared static; do
+    [ "$(./minimal_$how policy.safetensors | wc -l)" = 60 ] || fail "minimal_$how did not play 60 frames"
+    for game in "" fourth.slp; do
+        # shellcheck disable=SC2086
+        {
+            ./bot_$how --fast -n 1830 policy.safetensors $game >late.log || fail "bot_$how $game"
+            ./bot_$how --fast -n 1830 --straight policy.safetensors $game >straight.log || fail "bot_$how $game --straight"
+        }
+        [ "$(cut -d' ' -f2 late.log | head -1)" = "$(cut -d' ' -f2 straight.log | head -1)" ] ||
+            fail "bot_$how $game: rollback gives other actions than a straight run"
+    done
+done
+./bot_shared -n 90 policy.safetensors >paced.log || fail "bot at 60 Hz"
+./bot_shared nothing.safetensors 2>bot.err && fail "bot played a file that is not there"
+grep -q 'EXPHIL_E_IO: .*nothing.safetensors' bot.err || fail "bot does not say what is missing"
+[ ! -e host_cpp ] || ./host_cpp policy.safetensors >/dev/null || fail "the C++ host"
+
+# Independent of the library's own counter: ten times the frames, the same number of allocations in the whole process.
+cat >count.c <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+static _Atomic unsigned long count;
+void *__real_malloc(size_t);
+void *__real_calloc(size_t, size_t);
+void *__real_realloc(void *, size_t);
+void *__real_aligned_alloc(size_t, size_t);
+int __real_posix_memalign(void **, size_t, size_t);
+void *__wrap_malloc(size_t n) { return count++, __real_malloc(n); }
+void *__wrap_calloc(size_t n, size_t m) { return count++, __real_calloc(n, m); }
+void *__wrap_realloc(void *p, size_t n) { return count++, __real_realloc(p, n); }
+void *__wrap_aligned_alloc(size_t a, size_t n) { return count++, __real_aligned_alloc(a, n); }
+int __wrap_posix_memalign(void **p, size_t a, size_t n) { return count++, __real_posix_memalign(p, a, n); }
+__attribute__((destructor)) static void tell(void) { fprintf(stderr, "allocations %lu\n", count); }
+END
+strict="-O2 -w"
+compile bot_count static "$here/examples/bot.c" count.c -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
+    -Wl,--wrap=aligned_alloc,--wrap=posix_memalign
+./bot_count --fast -n 300 policy.safetensors 2>few.log >/dev/null
+./bot_count --fast -n 3000 policy.safetensors 2>many.log >/dev/null
+grep -q 'allocations [1-9]' few.log || fail "allocations are not counted"
+cmp few.log many.log || fail "the loop of bot allocates"
+
+for how in shared static; do
+    ./trace_$how check "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace"
+done
