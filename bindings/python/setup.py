@@ -1,0 +1,18 @@
+"""Builds the package; everything that does not change is in pyproject.toml.
+
+The version is that of the installed header, so that no number stands here. The extension uses the limited API of
+Python 3.8: one wheel serves every later Python.
+"""
+import os
+import sys
+
+from setuptools import setup
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cut_header  # noqa: E402
+
+setup(
+    version=cut_header.version(cut_header.read("exphil.h")),
+    cffi_modules=["build_native.py:builder"],
+    options={"bdist_wheel": {"py_limited_api": "cp38"}},
+)
