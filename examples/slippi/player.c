@@ -25,7 +25,7 @@ struct player {
 
 static size_t place(int32_t frame, int32_t of)
 {
-    return (size_t)((frame + 1024 * of) % of);
+    return (size_t)((frame % of + of) % of);
 }
 
 static exphil_status complain(exphil_error *error, exphil_status status, const char *format, int32_t a,
@@ -92,47 +92,66 @@ static exphil_status step(player *p, size_t at, exphil_pad *decided)
     return status < 0 ? status : exphil_session_step(p->session, &p->known[at], decided);
 }
 
+/* As it was decided then. A frame with values that are not finite is passed over, as it would have been the first time. */
+static exphil_status step_again(player *p, size_t at)
+{
+    exphil_pad decided;
+    exphil_status status = step(p, at, &decided);
+    if (status >= 0) status = exphil_session_override(p->session, 0, p->action[at]);
+    p->stats.corrections++;
+    if (status != EXPHIL_E_NUMERIC) return status;
+    p->frame[at] = NO_FRAME;
+    return EXPHIL_OK;
+}
+
 /* Corrections wait for the next new frame, which needs them: then the session goes back to before the first of them. */
 static exphil_status correct(player *p)
 {
     exphil_status status = EXPHIL_OK;
-    exphil_pad decided;
-    if (p->corrected > p->newest) return status;
     for (int32_t frame = p->corrected; frame <= p->newest && status >= 0; frame++) {
         size_t at = place(frame, PLAYER_PAST);
         uint8_t *state = p->states + at * p->state_bytes;
         if (p->frame[at] != frame) continue; /* the player was not in the game */
         if (frame == p->corrected)
             status = exphil_session_state_restore(p->session, 0, state, p->state_bytes);
-        if (status >= 0) status = step(p, at, &decided);
-        if (status >= 0) status = exphil_session_override(p->session, 0, p->action[at]);
-        p->stats.corrections++;
+        if (status >= 0) status = step_again(p, at);
     }
     p->corrected = INT32_MAX;
     return status;
 }
 
-int player_frame(player *p, const exphil_melee_frame *frame, exphil_pad *pad)
+static exphil_status play(player *p, size_t at, const exphil_melee_frame *frame, exphil_pad *pad)
 {
     exphil_pad decided;
-    size_t at = place(frame->frame, PLAYER_PAST);
-    if (frame->frame < FIRST_FRAME) return 0;
-    if (frame->frame <= p->newest) {
-        if (p->frame[at] != frame->frame) return p->stats.lost++, 0;
-        p->known[at] = *frame;
-        if (frame->frame < p->corrected) p->corrected = frame->frame;
-        return 0;
-    }
     exphil_status status = correct(p);
     p->known[at] = *frame;
     if (status >= 0) status = step(p, at, &decided);
     if (status >= 0) status = exphil_melee_pad_encode(p->codec, &decided, p->action[at], NULL);
     if (status < 0) return status;
-    p->frame[at] = p->newest = frame->frame;
+    p->frame[at] = frame->frame;
     p->held[place(frame->frame, HELD_MAX + 1)] = decided;
     p->stats.frames++;
     *pad = p->held[place(frame->frame - p->hold, HELD_MAX + 1)];
-    return 1;
+    return EXPHIL_OK;
+}
+
+int player_frame(player *p, const exphil_melee_frame *frame, exphil_pad *pad)
+{
+    size_t at = place(frame->frame, PLAYER_PAST);
+    exphil_status status = EXPHIL_OK;
+    if (frame->frame > p->newest) {
+        if (frame->frame < FIRST_FRAME)
+            *pad = (exphil_pad){0, 0, 0, 0, 0, 0};
+        else
+            status = play(p, at, frame, pad);
+        p->newest = frame->frame;
+        return status < 0 ? status : 1;
+    }
+    if (frame->frame < FIRST_FRAME) return 0;
+    if (p->frame[at] != frame->frame) return p->stats.lost++, 0;
+    p->known[at] = *frame;
+    if (frame->frame < p->corrected) p->corrected = frame->frame;
+    return 0;
 }
 
 const exphil_session *player_session(const player *p)

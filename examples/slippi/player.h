@@ -32,7 +32,7 @@ exphil_status player_create(const exphil_model *model, const exphil_session_conf
 void player_destroy(player *p);
 /* A game begins. */
 exphil_status player_reset(player *p);
-/* One frame. 1: *pad is what to hold from now on. 0: a correction, or a frame before anything counts; *pad is untouched.
+/* One frame. 1: a new one, *pad is what to hold from now on. 0: one that came again; *pad is untouched.
  * Negative: the exphil_status that the session gave, whose words exphil_session_error(player_session(p)) has. */
 int player_frame(player *p, const exphil_melee_frame *frame, exphil_pad *pad);
 const exphil_session *player_session(const player *p);

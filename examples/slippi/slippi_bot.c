@@ -130,7 +130,8 @@ static int read_options(struct options *o, int argc, char **argv)
             o->quiet = 1;
         else {
             int taken = take_option(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
-            if (taken <= 0) return taken < 0 && fputs(usage, stderr), 0;
+            if (taken < 0) fputs(usage, stderr);
+            if (taken <= 0) return 0;
             i++;
         }
     }
@@ -200,7 +201,7 @@ static int play_frame(struct bot *b)
             return fprintf(stderr, "slippi_bot: %s\n", exphil_status_name(new_frame)), 0;
         say(b, "a frame is passed over", error.message);
     }
-    if (!new_frame && frame.frame >= 0) return 1; /* a correction */
+    if (!new_frame) return 1; /* a correction: nothing to press */
     if (!send_pad(b)) return 0;
     int64_t took = now_ns() - start;
     b->total_ns += took;
