@@ -1,0 +1,10 @@
+#!/bin/sh
+# Writes the declarations of the installed headers as Rust: generate.sh OUTPUT [more options of bindgen]. Whoever changes
+# the headers runs it for src/bindings.rs and commits that, so that nobody else needs bindgen. Made with Debian 12's 0.60.1.
+set -eu
+output=$1
+shift
+include=$(pkg-config --variable=includedir exphil)
+bindgen "$include/exphil/slp.h" --allowlist-function 'exphil_.*' --allowlist-type 'exphil_.*' \
+  --allowlist-var 'EXPHIL_.*' --size_t-is-usize --default-macro-constant-type signed --no-prepend-enum-name \
+  --no-doc-comments --with-derive-default "$@" -o "$output" -- -I"$include"

@@ -1,0 +1,118 @@
+//! Hooks: messages arrive, long calls are stopped, panics go on where the call returns, closures live long enough.
+
+mod pong;
+
+use exphil::*;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A rate that makes the loss infinite at once, which the library warns of or refuses.
+fn talkative() -> (Context, Arc<Mutex<Vec<String>>>) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let kept = heard.clone();
+    let log = move |level, text: &str| kept.lock().unwrap().push(format!("{:?} {}", level, text));
+    (Context::builder().threads(1).log(LogLevel::Debug, log).build().unwrap(), heard)
+}
+
+#[test]
+fn messages_arrive() {
+    let (context, heard) = talkative();
+    pong::trainer(&context).updates(2).for_each(|metrics| drop(metrics.unwrap()));
+    assert!(!heard.lock().unwrap().is_empty());
+}
+
+#[test]
+fn long_calls_are_stopped() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = stop.clone();
+    let context = Context::builder().threads(1).cancel(move || asked.load(Ordering::Relaxed)).build().unwrap();
+    let mut trainer = pong::trainer(&context);
+    trainer.step().unwrap();
+    stop.store(true, Ordering::Relaxed);
+    assert_eq!(trainer.step().unwrap_err().status(), Status::Cancelled);
+    stop.store(false, Ordering::Relaxed);
+    assert_eq!(trainer.step().unwrap().update, 2);
+}
+
+#[test]
+fn a_panic_of_cancel_goes_on() {
+    let armed = Arc::new(AtomicBool::new(false));
+    let asked = armed.clone();
+    let cancel = move || {
+        assert!(!asked.load(Ordering::Relaxed), "the hook breaks");
+        false
+    };
+    let context = Context::builder().threads(1).cancel(cancel).build().unwrap();
+    let mut trainer = pong::trainer(&context);
+    armed.store(true, Ordering::Relaxed);
+    let panic = catch_unwind(AssertUnwindSafe(|| trainer.step())).unwrap_err();
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"the hook breaks"));
+    armed.store(false, Ordering::Relaxed);
+    assert_eq!(trainer.step().unwrap().update, 1);
+}
+
+#[test]
+fn a_panic_of_log_goes_on() {
+    let log = |_, _: &str| panic!("cannot write");
+    let made = catch_unwind(|| {
+        let context = Context::builder().threads(1).log(LogLevel::Debug, log).build().unwrap();
+        pong::trainer(&context).step().unwrap();
+    });
+    assert!(made.is_err());
+    pong::trainer(&pong::context()).step().unwrap();
+}
+
+#[test]
+fn a_panic_of_a_communicator_goes_on() {
+    struct Broken;
+    impl Communicator for Broken {
+        fn rank(&self) -> i32 {
+            0
+        }
+        fn ranks(&self) -> i32 {
+            2
+        }
+        fn all_reduce(&mut self, _: Numbers<'_>) -> std::result::Result<(), i32> {
+            panic!("the line is cut")
+        }
+    }
+    let context = pong::context();
+    let model = pong::model(&context);
+    let optimizer = Optimizer::new(&model, &OptimizerConfig::default()).unwrap();
+    let source = pong::prefetcher(&model, &pong::dataset(&context));
+    let config = TrainerConfig::default();
+    let mut trainer = Trainer::with_communicator(&model, &optimizer, Some(source), &config, Broken).unwrap();
+    assert!(catch_unwind(AssertUnwindSafe(|| trainer.step())).is_err());
+    assert_eq!(optimizer.info().unwrap().updates, 0);
+}
+
+/// Counts itself as dropped.
+struct Token(Arc<AtomicUsize>);
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn closures_live_as_long_as_the_last_child() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let token = Token(dropped.clone());
+    let cancel = move || {
+        let _ = &token;
+        false
+    };
+    let context = Context::builder().threads(1).cancel(cancel).build().unwrap();
+    let mut trainer = pong::trainer(&context);
+    drop(context);
+    trainer.step().unwrap();
+    let model = trainer.model(Weights::Latest).unwrap();
+    drop(trainer);
+    let session = Session::new(&model, &SessionConfig::default()).unwrap();
+    drop(model);
+    assert_eq!(dropped.load(Ordering::Relaxed), 0);
+    drop(session);
+    assert_eq!(dropped.load(Ordering::Relaxed), 1);
+}

@@ -1,0 +1,53 @@
+//! A step allocates nothing in Rust either. An allocator that counts, so this test has a program of its own.
+
+mod pong;
+
+use exphil::{Session, SessionConfig};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counting;
+
+thread_local! {
+    static CALLS: Cell<usize> = Cell::new(0);
+}
+
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        CALLS.with(|calls| calls.set(calls.get() + 1));
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn calls() -> usize {
+    CALLS.with(|calls| calls.get())
+}
+
+#[test]
+fn hot_calls_allocate_nothing() {
+    let model = pong::model(&pong::context());
+    let mut session = Session::new(&model, &SessionConfig::default()).unwrap();
+    let (mut actions, mut logits) = ([0; 2], [0.0; 5]);
+    let mut state = vec![0; session.state_size()];
+    let before = calls();
+    assert!(before > 0);
+    for t in 0..1000 {
+        let (floats, ids, _) = pong::row(t);
+        session.step_row(&floats, &ids, &mut actions).unwrap();
+        session.step_row_with(&floats, &ids, &[0.5; 5], &mut actions).unwrap();
+        session.logits(0, &mut logits).unwrap();
+        session.save_state(0, &mut state).unwrap();
+        session.restore_state(0, &state).unwrap();
+        session.override_action(0, &actions).unwrap();
+        session.reset(0).unwrap();
+    }
+    assert_eq!(calls(), before);
+    assert!(session.step_row(&[], &[], &mut actions).is_err());
+    assert!(calls() > before, "a failure's sentence is allocated, so the counter works");
+}

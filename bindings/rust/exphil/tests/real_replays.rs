@@ -1,0 +1,108 @@
+//! Real replays of the folder $EXPHIL_REPLAYS: whole files and streams agree, and become training data. Does nothing
+//! without the folder; the script that runs the tests says so.
+
+mod pong;
+
+use exphil::melee::{self, Encoder};
+use exphil::*;
+use std::path::PathBuf;
+
+fn replays() -> Vec<PathBuf> {
+    let folder = match std::env::var_os("EXPHIL_REPLAYS") {
+        Some(folder) => PathBuf::from(folder).join("training"),
+        None => return Vec::new(),
+    };
+    let mut found: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    found.retain(|path| path.extension().map_or(false, |extension| extension == "slp"));
+    found.sort();
+    found
+}
+
+#[test]
+fn streams_give_what_files_give() {
+    let context = pong::context();
+    for path in replays() {
+        let replay = Replay::open(&context, &path, Rollback::Last).unwrap();
+        assert_eq!(replay.len() as i64, replay.info().unwrap().frame_count);
+        assert_eq!(replay.frames().len(), replay.len());
+        assert_eq!(replay.frame(0).unwrap().frame, -123);
+        assert_eq!(replay.position(-123), Some(0));
+        assert!(replay.frame(replay.len()).is_none());
+        let bytes = std::fs::read(&path).unwrap();
+        let (mut stream, mut rest, mut frames) = (SlpStream::new(&context).unwrap(), &bytes[..], 0);
+        while let Push::Frame(used) = stream.push(rest).unwrap() {
+            rest = &rest[used..];
+            frames += 1;
+            let frame = stream.frame().unwrap();
+            let place = replay.position(frame.frame).unwrap();
+            for port in 1..=4 {
+                if replay.player(place, port, false).is_none() || frame.frame < 0 {
+                    continue;
+                }
+                let (live, kept) = (stream.melee_frame(port, 0).unwrap(), replay.melee_frame(place, port, 0).unwrap());
+                assert_eq!(live.player[0].x.to_bits(), kept.player[0].x.to_bits());
+                assert_eq!(stream.player(port, false).unwrap().buttons, replay.player(place, port, false).unwrap().buttons);
+            }
+            assert_eq!(frame.items().len(), frame.item_count as usize);
+        }
+        assert!(frames >= replay.len(), "{} {}", frames, replay.len());
+    }
+}
+
+#[test]
+fn controllers_survive_the_codec() {
+    let context = pong::context();
+    let encoder = Encoder::new(None, None).unwrap();
+    let spec = melee::spec(None, None).unwrap();
+    let fields = melee::fields(None).unwrap();
+    assert_eq!(fields.iter().filter(|field| field.is_id).count(), spec.ids.len());
+    let (mut floats, mut ids) = (vec![0.0; spec.float_count], vec![0; spec.ids.len()]);
+    let mut action = vec![0; spec.heads.len()];
+    for path in replays() {
+        let replay = Replay::open(&context, &path, Rollback::Last).unwrap();
+        let port = (1..=4).find(|&port| replay.player(200, port, false).is_some()).unwrap();
+        encoder.frame(&replay.melee_frame(200, port, 0).unwrap(), &mut floats, &mut ids).unwrap();
+        assert!(floats.iter().any(|&value| value != 0.0));
+        encoder.pad(&replay.melee_pad(200, port).unwrap(), &mut action).unwrap();
+        let said = encoder.decode(&action).unwrap();
+        let mut again = vec![0; action.len()];
+        encoder.pad(&said, &mut again).unwrap();
+        assert_eq!(again, action);
+    }
+    assert!(encoder.decode(&[0; 1]).is_err());
+    assert_eq!(melee::character_name(2).as_deref(), Some("fox"));
+    assert_eq!(melee::stage_name(31).as_deref(), Some("battlefield"));
+    assert_eq!(melee::character_name(-1), None);
+    assert!(melee::fields(Some("none")).is_err());
+}
+
+#[test]
+fn policies_learn_from_replays_and_play() {
+    let context = pong::context();
+    let mut dataset = Dataset::new(&context, None).unwrap();
+    let config = ReplayConfig { last_frame: 600, ..Default::default() };
+    for path in replays() {
+        assert!(dataset.add_replay(&path, &config).unwrap().frames > 0);
+        let wrong = ReplayConfig { character: Some("nobody".into()), ..Default::default() };
+        assert!(dataset.add_replay(&path, &wrong).is_err());
+    }
+    if dataset.info().unwrap().frames == 0 {
+        return;
+    }
+    let config = ModelConfig { blocks: Some("gru".into()), hidden: 16, head_width: 16, ..Default::default() };
+    let model = Model::create(&context, &config).unwrap();
+    let optimizer = Optimizer::new(&model, &OptimizerConfig::default()).unwrap();
+    let source = Prefetcher::new(&dataset, &Sampling { batch: 4, ..model.sampling().unwrap() }).unwrap();
+    let mut trainer = Trainer::new(&model, &optimizer, Some(source), &TrainerConfig::default()).unwrap();
+    let losses: Vec<f64> = trainer.updates(8).map(|metrics| metrics.unwrap().loss).collect();
+    assert!(losses[7] < losses[0]);
+    let mut session = Session::new(&trainer.model(Weights::Latest).unwrap(), &SessionConfig::default()).unwrap();
+    let replay = Replay::open(&context, &replays()[0], Rollback::Last).unwrap();
+    let port = (1..=4).find(|&port| replay.player(200, port, false).is_some()).unwrap();
+    let mut pads = [melee::Pad::default()];
+    for place in 200..260 {
+        session.step(&[replay.melee_frame(place, port, 0).unwrap()], &mut pads).unwrap();
+        assert!(pads[0].main_x.abs() <= 1.0);
+    }
+    assert_eq!(session.step(&[melee::Frame::default()], &mut pads).unwrap_err().status(), Status::Invalid);
+}
