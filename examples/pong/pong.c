@@ -108,7 +108,7 @@ static void move_ball_across(void)
     uint8_t before = pong.ball_x, x = (uint8_t)(before + pong.speed_x);
     if (before > PONG_LEFT && x <= PONG_LEFT && strike(0)) x = PONG_LEFT;
     if (before < PONG_RIGHT - PONG_BALL && x >= PONG_RIGHT - PONG_BALL && strike(1))
-        x = PONG_RIGHT - PONG_BALL;
+        x = (uint8_t)(PONG_RIGHT - PONG_BALL);
     pong.ball_x = x;
     if (x < 3) point(1);
     if (x > PONG_WIDTH - PONG_BALL - 3) point(0);

@@ -1,0 +1,139 @@
+/* What the parts of the plugin share. libretro has no handles: one loaded core is one game, so there is one struct plugin.
+ *
+ *   plugin.c         the 25 functions of a core          plugin_host.c    the frontend: messages, options, files
+ *   plugin_frame.c   what happens around one frame       plugin_state.c   save states
+ *   plugin_player.c  the policy, the teacher             plugin_record.c  episodes -> corpus, steps -> trace */
+#ifndef EXPHIL_PLUGIN_H
+#define EXPHIL_PLUGIN_H
+
+#include "core_library.h"
+#include "core_memory.h"
+#include "game_map.h"
+
+#include <exphil/exphil.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define PLUGIN_MESSAGE 1024
+#define PLUGIN_PATH    4096
+#define PLUGIN_TIMES   65536 /* latest frames whose cost is kept */
+
+enum plugin_mode { MODE_OFF, MODE_RECORD, MODE_PLAY };
+
+/* A scripted player: fills action [heads] for the bytes that the map calls state, player from 1. Anything but 0: it leaves
+ * this frame to the person at the pad. */
+typedef int32_t (*plugin_teacher_fn)(const uint8_t *state, uint32_t bytes, int32_t player, int32_t *action);
+
+struct plugin_player {
+    exphil_context *context;
+    exphil_model *model;
+    exphil_session *session;
+    exphil_session_info info;
+    uint64_t weights; /* hash */
+    int64_t rows;     /* that the session has stepped since the game was loaded */
+    int failed;       /* a step failed: it has been told, the person plays */
+    void *teacher_library;
+    plugin_teacher_fn teacher;
+    FILE *trace;
+    int64_t trace_rows, trace_most;
+};
+
+struct plugin_record {
+    exphil_context *context;
+    exphil_dataset *dataset; /* what the file held, and finished episodes */
+    char path[PLUGIN_PATH];
+    float *floats; /* [room,F] of the episode under way */
+    int32_t *ids, *actions;
+    int64_t frames, room, unsaved, total, most;
+    uint64_t games;
+};
+
+/* Where the game stands: part of a save state. */
+struct plugin_game {
+    int32_t running; /* an episode is under way */
+    int32_t reserved;
+    double episode; /* value of the map's episode field in the frame before */
+    double points[2];
+    int64_t score[2];
+};
+
+struct plugin {
+    struct core_library core;
+    int core_tried;
+    char core_message[PLUGIN_MESSAGE];
+    retro_environment_t environment;
+    retro_input_state_t input;
+    retro_log_printf_t log;
+    int bitmasks, options_told, options_changed, foreign_told, memory_told;
+
+    char game_path[PLUGIN_PATH]; /* "": not known */
+    struct core_memory memory;
+    struct game_map map;
+    int has_map;
+    unsigned port; /* that we play, from 0 */
+    enum plugin_mode mode;
+    struct plugin_player player;
+    struct plugin_record record;
+    struct plugin_game game;
+
+    /* Of this frame. */
+    double values[GAME_MAP_FIELDS];
+    float *floats;
+    int32_t *ids;
+    int32_t action[EXPHIL_HEADS_MAX];
+    float *logits;
+    int pressing, begun; /* the press below is ours; an episode began */
+    struct game_press press;
+    uint16_t owned_buttons;
+    uint8_t owned_axes;
+
+    int64_t frames;
+    int32_t decision_ns[PLUGIN_TIMES], step_ns[PLUGIN_TIMES]; /* ring, [player.rows % PLUGIN_TIMES] */
+};
+
+extern struct plugin plugin;
+
+/* plugin_host.c */
+void plugin_say(enum retro_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void plugin_tell(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));             /* an error: to the log and the screen */
+bool plugin_environment(unsigned command, void *data); /* what the core is given */
+void plugin_send_options(void);                        /* unless the core's brought ours along */
+void plugin_poll_options(void);
+/* The environment variable, else the core option, else NULL. */
+const char *plugin_setting(const char *variable, const char *option);
+int plugin_open_core(void); /* 0: it is there. Its path: EXPHIL_CORE, or from this file's own name */
+/* The environment variable, else the game's path with this ending if there is such a file or any is 1; -1: neither. */
+int plugin_path(const char *variable, const char *ending, int any, char *path);
+int64_t plugin_now(void); /* nanoseconds of a clock that only goes forward */
+
+/* plugin_frame.c */
+void plugin_begin_game(const char *path); /* of the game; may be NULL */
+void plugin_end_game(void);
+void plugin_before_frame(void);
+void plugin_after_frame(void);
+void plugin_new_start(void); /* the console was reset, or a state without our part was loaded */
+int16_t plugin_input(unsigned port, unsigned device, unsigned index, unsigned id);
+
+/* plugin_player.c */
+int plugin_player_open(const char *model_path);
+int plugin_player_step(void); /* -1: told, and the player has failed */
+void plugin_player_close(void);
+void plugin_teacher_open(void);
+int plugin_teacher_act(void); /* 0: action is filled */
+void plugin_trace_end(const char *why);
+
+/* plugin_record.c */
+int plugin_record_open(void);
+void plugin_record_frame(void);
+void plugin_record_end_episode(void);
+void plugin_record_close(void);
+
+/* plugin_state.c */
+size_t plugin_state_bytes(void); /* that a state has more than the core's; fixed while a game is loaded */
+void plugin_state_save(void *part);
+size_t plugin_state_find(const void *state,
+                         size_t bytes); /* how many at its end are a part of ours; 0: it has none */
+void plugin_state_restore(const void *part, size_t bytes); /* 0 bytes: the state is from elsewhere */
+
+#endif

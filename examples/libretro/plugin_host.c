@@ -1,0 +1,191 @@
+/* The frontend's side: messages, core options, where files are, and what the core is told in the frontend's name. */
+#define _GNU_SOURCE /* dladdr */
+#include "plugin.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef EXPHIL_CORE_FOLDERS
+#  define EXPHIL_CORE_FOLDERS                                                                                \
+    "/usr/lib/x86_64-linux-gnu/libretro:/usr/lib/aarch64-linux-gnu/libretro:/usr/lib/libretro"
+#endif
+#define OPTIONS_MOST 512
+
+static const struct retro_variable own_options[] = {
+    {"exphil_mode", "Policy: what it does; auto|play|record|off"},
+    {"exphil_port", "Policy: controller port (when the game is loaded); auto|1|2|3|4|5|6|7|8"},
+    {"exphil_choice", "Policy: choice of actions (when the game is loaded); sampled|likeliest"},
+};
+#define OWN_OPTIONS (sizeof own_options / sizeof *own_options)
+
+/* ---- messages ---- */
+
+static void log_line(enum retro_log_level level, const char *text)
+{
+    if (plugin.log)
+        plugin.log(level, "exphil: %s\n", text);
+    else if (level >= RETRO_LOG_INFO)
+        fprintf(stderr, "exphil: %s\n", text);
+}
+
+void plugin_say(enum retro_log_level level, const char *format, ...)
+{
+    char text[PLUGIN_MESSAGE];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    log_line(level, text);
+}
+
+void plugin_tell(const char *format, ...)
+{
+    char text[PLUGIN_MESSAGE];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    log_line(RETRO_LOG_ERROR, text);
+    struct retro_message message = {text, 300};
+    if (plugin.environment) plugin.environment(RETRO_ENVIRONMENT_SET_MESSAGE, &message);
+}
+
+int64_t plugin_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* ---- options ---- */
+
+/* The frontend keeps one list of options: ours stand before the core's. */
+static bool send_with_own(const struct retro_variable *theirs)
+{
+    static struct retro_variable all[OPTIONS_MOST];
+    size_t count = OWN_OPTIONS;
+    memcpy(all, own_options, sizeof own_options);
+    while (theirs && theirs->key && count + 1 < OPTIONS_MOST) all[count++] = *theirs++;
+    all[count] = (struct retro_variable){NULL, NULL};
+    plugin.options_told = 1;
+    return plugin.environment(RETRO_ENVIRONMENT_SET_VARIABLES, all);
+}
+
+void plugin_send_options(void)
+{
+    if (!plugin.options_told) send_with_own(NULL);
+}
+
+const char *plugin_setting(const char *variable, const char *option)
+{
+    struct retro_variable asked = {option, NULL};
+    const char *value = getenv(variable);
+    if (value && *value && strcmp(value, "auto") != 0) return value;
+    if (!option || !plugin.environment || !plugin.environment(RETRO_ENVIRONMENT_GET_VARIABLE, &asked))
+        return NULL;
+    return asked.value && strcmp(asked.value, "auto") != 0 ? asked.value : NULL;
+}
+
+/* The frontend says once that options have changed; the core must hear it too. */
+void plugin_poll_options(void)
+{
+    bool changed = false;
+    if (plugin.environment(RETRO_ENVIRONMENT_GET_VARIABLE_UPDATE, &changed) && changed)
+        plugin.options_changed = 3;
+}
+
+/* ---- what the core is told ---- */
+
+bool plugin_environment(unsigned command, void *data)
+{
+    switch (command) {
+    case RETRO_ENVIRONMENT_GET_CORE_OPTIONS_VERSION: /* the plain form, into which ours can be put */
+        *(unsigned *)data = 0;
+        return true;
+    case RETRO_ENVIRONMENT_SET_VARIABLES:
+        return send_with_own(data);
+    case RETRO_ENVIRONMENT_GET_VARIABLE_UPDATE:
+        plugin_poll_options();
+        *(bool *)data = (plugin.options_changed & 1) != 0;
+        plugin.options_changed &= ~1;
+        return true;
+    case RETRO_ENVIRONMENT_SET_MEMORY_MAPS:
+        core_memory_set_bus(&plugin.memory, data);
+        plugin.environment(command, data);
+        return true;
+    default:
+        return plugin.environment(command, data);
+    }
+}
+
+/* ---- files ---- */
+
+/* exphil_NAME_libretro.so plays on NAME_libretro.so: beside it, or where systems keep their cores. */
+static int core_beside(const char *folder, size_t folder_length, const char *name, char *path)
+{
+    int length = snprintf(path, PLUGIN_PATH, "%.*s/%s", (int)folder_length, folder, name);
+    return length > 0 && length < PLUGIN_PATH && access(path, R_OK) == 0 ? 0 : -1;
+}
+
+static int core_from_name(char *path, char *message, size_t message_bytes)
+{
+    Dl_info own;
+    const char *slash = NULL;
+    if (dladdr((void *)&plugin, &own) && own.dli_fname) slash = strrchr(own.dli_fname, '/');
+    const char *name = slash ? slash + 1 : "";
+    if (strncmp(name, "exphil_", 7) != 0 || !strcmp(name, "exphil_libretro.so")) {
+        snprintf(message, message_bytes,
+                 "which core? Set EXPHIL_CORE to the path of one, or name a copy of this file "
+                 "after it: exphil_nestopia_libretro.so plays on nestopia_libretro.so");
+        return -1;
+    }
+    if (!core_beside(own.dli_fname, (size_t)(slash - own.dli_fname), name + 7, path)) return 0;
+    for (const char *folder = EXPHIL_CORE_FOLDERS; *folder;) {
+        size_t length = strcspn(folder, ":");
+        if (!core_beside(folder, length, name + 7, path)) return 0;
+        folder += length + (folder[length] != 0);
+    }
+    snprintf(message, message_bytes, "no %s beside %s nor in %s", name + 7, own.dli_fname,
+             EXPHIL_CORE_FOLDERS);
+    return -1;
+}
+
+int plugin_open_core(void)
+{
+    char path[PLUGIN_PATH];
+    const char *given = getenv("EXPHIL_CORE");
+    if (plugin.core_tried) return plugin.core.handle ? 0 : -1;
+    plugin.core_tried = 1;
+    if (given && *given)
+        snprintf(path, sizeof path, "%s", given);
+    else if (core_from_name(path, plugin.core_message, sizeof plugin.core_message))
+        return -1;
+    if (core_library_open(&plugin.core, path, plugin.core_message, sizeof plugin.core_message)) return -1;
+    if (plugin.core.retro_run != retro_run) {
+        plugin.memory.core = &plugin.core;
+        return 0;
+    }
+    snprintf(plugin.core_message, sizeof plugin.core_message, "EXPHIL_CORE is this plugin itself: %.500s",
+             path);
+    core_library_close(&plugin.core);
+    return -1;
+}
+
+int plugin_path(const char *variable, const char *ending, int any, char *path)
+{
+    const char *given = plugin_setting(variable, NULL), *game = plugin.game_path;
+    int length;
+    if (given) {
+        length = snprintf(path, PLUGIN_PATH, "%s", given);
+        return length < PLUGIN_PATH ? 0 : -1;
+    }
+    if (!*game) return -1;
+    const char *slash = strrchr(game, '/'), *dot = strrchr(game, '.');
+    size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - game) : strlen(game);
+    length = snprintf(path, PLUGIN_PATH, "%.*s%s", (int)stem, game, ending);
+    return length > 0 && length < PLUGIN_PATH && (any || access(path, R_OK) == 0) ? 0 : -1;
+}

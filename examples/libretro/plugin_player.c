@@ -1,0 +1,181 @@
+/* Who decides: the policy's session, or the teacher. Also the trace of what the session was given and what it answered, in
+ * the form that every host of the library replays (tests/hosts/trace.h in its sources). */
+#include "plugin.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the trace ---- */
+
+struct trace_start {
+    char magic[8];
+    int32_t floats, ids, heads, logits, deterministic, reserved;
+    uint64_t seed;
+    int64_t frames;
+};
+
+static void write_trace_start(uint64_t seed, int32_t deterministic)
+{
+    struct trace_start start = {.magic = {'e', 'x', 'p', 'h', 't', 'r', 'c', '1'},
+                                .frames = plugin.player.trace_rows};
+    start.floats = plugin.map.floats;
+    start.ids = plugin.map.ids;
+    start.heads = plugin.map.heads;
+    start.logits = (int32_t)plugin.player.info.logit_count;
+    start.seed = seed;
+    start.deterministic = deterministic;
+    fwrite(&start, sizeof start, 1, plugin.player.trace);
+}
+
+static void open_trace(uint64_t seed, int32_t deterministic)
+{
+    const char *path = getenv("EXPHIL_TRACE_FILE"), *most = getenv("EXPHIL_TRACE_FRAMES");
+    if (!path || !*path) return;
+    plugin.player.trace = fopen(path, "wb");
+    if (!plugin.player.trace) {
+        plugin_tell("%s: %s: no trace", path, strerror(errno));
+        return;
+    }
+    plugin.player.trace_most = most ? atoll(most) : INT64_MAX;
+    write_trace_start(seed, deterministic);
+}
+
+void plugin_trace_end(const char *why)
+{
+    FILE *file = plugin.player.trace;
+    if (!file) return;
+    int64_t frames = plugin.player.trace_rows;
+    fseek(file, (long)offsetof(struct trace_start, frames), SEEK_SET);
+    fwrite(&frames, sizeof frames, 1, file);
+    int failed = ferror(file);
+    if (fclose(file) || failed) plugin_tell("the trace could not be written: %s", strerror(errno));
+    plugin.player.trace = NULL;
+    plugin_say(RETRO_LOG_INFO, "trace of %lld frames, ended by %s", (long long)frames, why);
+}
+
+static void trace_row(void)
+{
+    FILE *file = plugin.player.trace;
+    int32_t reset = plugin.begun;
+    int64_t logits = plugin.player.info.logit_count;
+    if (!file) return;
+    if (exphil_session_logits(plugin.player.session, 0, plugin.logits, logits) < 0) {
+        plugin_trace_end("logits that cannot be had");
+        return;
+    }
+    fwrite(&reset, sizeof reset, 1, file);
+    fwrite(plugin.floats, sizeof(float), (size_t)plugin.map.floats, file);
+    fwrite(plugin.ids, sizeof(int32_t), (size_t)plugin.map.ids, file);
+    fwrite(plugin.action, sizeof(int32_t), (size_t)plugin.map.heads, file);
+    fwrite(plugin.logits, sizeof(float), (size_t)logits, file);
+    if (++plugin.player.trace_rows == plugin.player.trace_most) plugin_trace_end("EXPHIL_TRACE_FRAMES");
+}
+
+/* ---- the policy ---- */
+
+static int open_session(const char *path, exphil_session_config *config, exphil_error *error)
+{
+    struct plugin_player *player = &plugin.player;
+    exphil_context_config context = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    context.threads = 1; /* a frame's step is small; the frontend's thread does it */
+    player->info.struct_size = sizeof player->info;
+    if (exphil_context_create(&context, &player->context, error) < 0 ||
+        exphil_model_load(player->context, path, &player->model, error) < 0 ||
+        exphil_model_query(player->model, &info, error) < 0 ||
+        exphil_session_create(player->model, config, &player->session, error) < 0 ||
+        exphil_session_query(player->session, &player->info, error) < 0)
+        return -1;
+    player->weights = info.weights_hash;
+    return 0;
+}
+
+int plugin_player_open(const char *path)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+    const char *seed = getenv("EXPHIL_SEED"), *choice = plugin_setting("EXPHIL_CHOICE", "exphil_choice");
+    config.spec = &plugin.map.spec;
+    config.seed = seed ? strtoull(seed, NULL, 10) : 1;
+    config.deterministic = choice && !strcmp(choice, "likeliest");
+    if (open_session(path, &config, &error)) {
+        plugin_tell("%s: %s", path, error.message);
+        plugin_player_close();
+        return -1;
+    }
+    plugin.logits = calloc((size_t)plugin.player.info.logit_count + 1, sizeof(float));
+    if (!plugin.logits) {
+        plugin_tell("no memory");
+        plugin_player_close();
+        return -1;
+    }
+    open_trace(config.seed, config.deterministic);
+    plugin_say(RETRO_LOG_INFO, "%s plays port %u, %s actions", path, plugin.port + 1,
+               config.deterministic ? "likeliest" : "sampled");
+    return 0;
+}
+
+int plugin_player_step(void)
+{
+    struct plugin_player *player = &plugin.player;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    int64_t start = plugin_now();
+    if ((plugin.begun && exphil_session_reset(player->session, -1) < 0) ||
+        exphil_session_step_row(player->session, plugin.floats, plugin.ids, NULL, plugin.action) < 0) {
+        exphil_session_error(player->session, &error);
+        plugin_tell("the policy stops: %s", error.message);
+        player->failed = 1;
+        return -1;
+    }
+    plugin.step_ns[player->rows % PLUGIN_TIMES] = (int32_t)(plugin_now() - start);
+    trace_row();
+    return 0;
+}
+
+void plugin_player_close(void)
+{
+    plugin_trace_end("the end of the game");
+    exphil_session_destroy(plugin.player.session);
+    exphil_model_destroy(plugin.player.model);
+    exphil_context_destroy(plugin.player.context);
+    free(plugin.logits);
+    plugin.logits = NULL;
+    if (plugin.player.teacher_library) dlclose(plugin.player.teacher_library);
+    memset(&plugin.player, 0, sizeof plugin.player);
+}
+
+/* ---- the teacher ---- */
+
+void plugin_teacher_open(void)
+{
+    const char *path = getenv("EXPHIL_TEACHER");
+    if (!path || !*path) return;
+    plugin.player.teacher_library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!plugin.player.teacher_library) {
+        plugin_tell("no teacher: %s", dlerror());
+        return;
+    }
+    *(void **)&plugin.player.teacher = dlsym(plugin.player.teacher_library, "exphil_teacher");
+    if (!plugin.player.teacher) plugin_tell("%s has no function exphil_teacher", path);
+    if (!plugin.map.state_bytes) plugin_tell("the map has no line 'state ADDRESS BYTES' for the teacher");
+}
+
+int plugin_teacher_act(void)
+{
+    const struct game_map *map = &plugin.map;
+    if (!plugin.player.teacher || !map->state_bytes) return -1;
+    const uint8_t *state = core_memory_at(&plugin.memory, map->state_address, map->state_bytes);
+    if (!state || plugin.player.teacher(state, map->state_bytes, map->player, plugin.action)) return -1;
+    for (int h = 0; h < map->heads; h++) {
+        const struct game_head *head = &map->head[h];
+        int64_t most = head->kind == EXPHIL_BERNOULLI ? ((int64_t)1 << head->count) - 1 : head->count - 1;
+        if (plugin.action[h] >= 0 && plugin.action[h] <= most) continue;
+        plugin_tell("the teacher stops: its action %d is none of head '%s'", (int)plugin.action[h],
+                    head->name);
+        plugin.player.teacher = NULL;
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,133 @@
+/* Recording: rows and actions of a person or a teacher become episodes of a corpus file, which `exphil train` reads. A file
+ * that is there is added to. It is written when an episode ends and two minutes have passed, and when the game ends. */
+#include "plugin.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SAVE_FRAMES  7200
+#define LEAST_FRAMES 30 /* a shorter episode is none */
+
+static int fail(const char *what, const exphil_error *error)
+{
+    plugin_tell("recording stops: %s: %s", what, error->message);
+    plugin.mode = MODE_OFF;
+    return -1;
+}
+
+static int open_dataset(struct plugin_record *record, exphil_error *error)
+{
+    exphil_context_config context = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    config.spec = &plugin.map.spec;
+    context.threads = 1;
+    if (exphil_context_create(&context, &record->context, error) < 0) return -1;
+    if (access(record->path, F_OK) != 0)
+        return exphil_dataset_create(record->context, &config, &record->dataset, error) < 0 ? -1 : 0;
+    if (exphil_dataset_open(record->context, record->path, &record->dataset, error) < 0 ||
+        exphil_dataset_query(record->dataset, &info, error) < 0)
+        return -1;
+    record->games = (uint64_t)info.games;
+    if (info.spec_hash == exphil_spec_hash(&plugin.map.spec)) return 0;
+    snprintf(error->message, sizeof error->message,
+             "the file was recorded with another map (%s / %s); choose another file", info.layout,
+             info.codec);
+    return -1;
+}
+
+int plugin_record_open(void)
+{
+    struct plugin_record *record = &plugin.record;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    const char *most = getenv("EXPHIL_RECORD_FRAMES");
+    memset(record, 0, sizeof *record);
+    if (plugin_path("EXPHIL_RECORD", ".corpus", 1, record->path)) {
+        snprintf(error.message, sizeof error.message, "set EXPHIL_RECORD to a file");
+        return fail("where to?", &error);
+    }
+    if (open_dataset(record, &error)) {
+        fail(record->path, &error);
+        plugin_record_close();
+        return -1;
+    }
+    record->most = most ? atoll(most) : INT64_MAX;
+    plugin_say(RETRO_LOG_INFO, "recording port %u to %s", plugin.port + 1, record->path);
+    return 0;
+}
+
+/* Room for half as many again. */
+static int grow(struct plugin_record *record)
+{
+    int64_t room = record->room + record->room / 2 + 4096;
+    float *floats = realloc(record->floats, (size_t)(room * plugin.map.floats + 1) * sizeof(float));
+    if (floats) record->floats = floats;
+    int32_t *ids = realloc(record->ids, (size_t)(room * plugin.map.ids + 1) * sizeof(int32_t));
+    if (ids) record->ids = ids;
+    int32_t *actions = realloc(record->actions, (size_t)(room * plugin.map.heads) * sizeof(int32_t));
+    if (actions) record->actions = actions;
+    if (!floats || !ids || !actions) return -1;
+    record->room = room;
+    return 0;
+}
+
+void plugin_record_frame(void)
+{
+    struct plugin_record *record = &plugin.record;
+    if (!record->dataset || record->total >= record->most) return;
+    if (record->frames == record->room && grow(record)) {
+        plugin_tell("recording stops: no memory");
+        record->most = 0;
+        return;
+    }
+    memcpy(record->floats + record->frames * plugin.map.floats, plugin.floats,
+           (size_t)plugin.map.floats * sizeof(float));
+    memcpy(record->ids + record->frames * plugin.map.ids, plugin.ids,
+           (size_t)plugin.map.ids * sizeof(int32_t));
+    memcpy(record->actions + record->frames * plugin.map.heads, plugin.action,
+           (size_t)plugin.map.heads * sizeof(int32_t));
+    record->frames++;
+    if (++record->total == record->most) plugin_record_end_episode();
+}
+
+static int save(struct plugin_record *record)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (!record->unsaved) return 0;
+    if (exphil_dataset_save(record->dataset, record->path, &error) < 0) return fail(record->path, &error);
+    plugin_say(RETRO_LOG_INFO, "%lld frames added to %s", (long long)record->unsaved, record->path);
+    record->unsaved = 0;
+    return 0;
+}
+
+void plugin_record_end_episode(void)
+{
+    struct plugin_record *record = &plugin.record;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    int64_t frames = record->frames;
+    record->frames = 0;
+    if (!record->dataset || frames < LEAST_FRAMES) return;
+    if (exphil_dataset_add_rows(record->dataset, record->games++, frames, record->floats, record->ids,
+                                record->actions, &error) < 0) {
+        fail("an episode", &error);
+        return;
+    }
+    record->unsaved += frames;
+    if (record->unsaved >= SAVE_FRAMES) save(record);
+}
+
+void plugin_record_close(void)
+{
+    struct plugin_record *record = &plugin.record;
+    if (record->dataset) {
+        plugin_record_end_episode();
+        save(record);
+    }
+    exphil_dataset_destroy(record->dataset);
+    exphil_context_destroy(record->context);
+    free(record->floats);
+    free(record->ids);
+    free(record->actions);
+    memset(record, 0, sizeof *record);
+}

@@ -1,0 +1,307 @@
+/* exphil-libretro-run: a game without a screen, for tests and demos. Loads a core (or the plugin around one), plays other
+ * seats by script, counts points and costs, takes a moving picture, and tries save states. */
+#define _POSIX_C_SOURCE 200809L
+#include "run_host.h"
+#include "run_picture.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SEATS        4
+#define FRAME_NS     16666667.0
+#define DRILL_FRAMES 120
+
+typedef int32_t (*teacher_fn)(const uint8_t *state, uint32_t bytes, int32_t player, int32_t *action);
+
+/* A player whom the runner plays: by a teacher's library, or at random. */
+struct seat {
+    struct game_map map;
+    teacher_fn teacher;
+    uint64_t random;
+};
+
+static struct {
+    const char *core, *rom, *score, *picture;
+    long frames, drill, picture_from, picture_frames;
+    int realtime;
+    struct seat seat[SEATS];
+    int seats;
+    struct game_map map; /* for the score */
+    struct run_picture *out;
+    double points[2];
+    long scored[2];
+} run = {.frames = 600, .picture_frames = 1200};
+
+static const char usage[] = "usage: exphil-libretro-run --core FILE --rom FILE [OPTIONS]\n"
+                            "  --frames N            how many (default 600)\n"
+                            "  --seat MAP WHO        plays the map's player: WHO is a teacher's library, or "
+                            "random (may be given 4 times)\n"
+                            "  --score MAP           counts points as the map says; its player stands first\n"
+                            "  --option NAME=VALUE   a core option (may be given 16 times)\n"
+                            "  --picture FILE.gif    takes a picture of every third frame ...\n"
+                            "  --picture-from N      ... from this one on (default 0) ...\n"
+                            "  --picture-frames N    ... for so many frames (default 1200)\n"
+                            "  --drill N             then N times: save, 120 frames, load, the same 120 "
+                            "frames; demands the same memory in each\n"
+                            "  --realtime            60 frames a second instead of as fast as it goes\n"
+                            "  --verbose             what core and plugin say\n";
+
+static int64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* ---- command line ---- */
+
+static int load_map(struct game_map *map, const char *path)
+{
+    char message[1024];
+    if (!game_map_load(map, path, message, sizeof message)) return 0;
+    return fprintf(stderr, "exphil-libretro-run: %s\n", message), -1;
+}
+
+static int add_seat(const char *map, const char *who)
+{
+    struct seat *seat = &run.seat[run.seats];
+    if (run.seats == SEATS) return fprintf(stderr, "exphil-libretro-run: more than %d seats\n", SEATS), -1;
+    if (load_map(&seat->map, map)) return -1;
+    seat->random = 88172645463325252u + (uint64_t)run.seats++;
+    if (!strcmp(who, "random")) return 0;
+    void *library = dlopen(who, RTLD_NOW | RTLD_LOCAL);
+    if (library) *(void **)&seat->teacher = dlsym(library, "exphil_teacher");
+    if (!seat->teacher) return fprintf(stderr, "exphil-libretro-run: no teacher: %s\n", dlerror()), -1;
+    return 0;
+}
+
+static int add_option(char *text)
+{
+    char *value = strchr(text, '=');
+    if (!value || host.options == RUN_OPTIONS)
+        return fprintf(stderr, "exphil-libretro-run: --option %s\n", text), -1;
+    *value = 0;
+    host.option_name[host.options] = text;
+    host.option_value[host.options++] = value + 1;
+    return 0;
+}
+
+static int take_flag(const char *name)
+{
+    if (!strcmp(name, "--realtime")) return run.realtime = 1, 0;
+    if (!strcmp(name, "--verbose")) return host.verbose = 1, 0;
+    return -1;
+}
+
+static int take_value(const char *name, char *value)
+{
+    const struct {
+        const char *name, **text;
+        long *number;
+    } table[] = {{"--core", &run.core, NULL},     {"--rom", &run.rom, NULL},
+                 {"--score", &run.score, NULL},   {"--picture", &run.picture, NULL},
+                 {"--frames", NULL, &run.frames}, {"--picture-from", NULL, &run.picture_from},
+                 {"--drill", NULL, &run.drill},   {"--picture-frames", NULL, &run.picture_frames}};
+    if (!strcmp(name, "--option")) return add_option(value);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (strcmp(name, table[i].name)) continue;
+        if (table[i].text)
+            *table[i].text = value;
+        else
+            *table[i].number = strtol(value, NULL, 10);
+        return 0;
+    }
+    fprintf(stderr, "exphil-libretro-run: what is %s?\n%s", name, usage);
+    return -1;
+}
+
+static int take_options(int argc, char **argv)
+{
+    for (int i = 1; i < argc;) {
+        if (!take_flag(argv[i])) {
+            i++;
+        } else if (!strcmp(argv[i], "--seat") && i + 2 < argc) {
+            if (add_seat(argv[i + 1], argv[i + 2])) return -1;
+            i += 3;
+        } else if (i + 1 < argc) {
+            if (take_value(argv[i], argv[i + 1])) return -1;
+            i += 2;
+        } else {
+            return fputs(usage, stderr), -1;
+        }
+    }
+    if (!run.core || !run.rom) return fputs(usage, stderr), -1;
+    return run.score ? load_map(&run.map, run.score) : 0;
+}
+
+/* ---- players ---- */
+
+/* xorshift64 (Marsaglia 2003). */
+static uint32_t draw(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return (uint32_t)(*state >> 32);
+}
+
+/* -1: the game does not run yet. */
+static int read_game(struct game_map *map, double *values)
+{
+    int missing;
+    host.memory.id = map->memory;
+    if (game_map_read(map, core_memory_at, &host.memory, values, &missing)) return -1;
+    return game_map_ready(map, core_memory_at, &host.memory, values) ? 0 : -1;
+}
+
+static void play_seat(struct seat *seat)
+{
+    double values[GAME_MAP_FIELDS];
+    int32_t action[EXPHIL_HEADS_MAX] = {0};
+    struct game_press press, *pad = &host.pad[seat->map.port - 1];
+    if (read_game(&seat->map, values)) return;
+    if (seat->teacher) {
+        const uint8_t *state = core_memory_at(&host.memory, seat->map.state_address, seat->map.state_bytes);
+        if (!state || seat->teacher(state, seat->map.state_bytes, seat->map.player, action)) return;
+    } else {
+        for (int h = 0; h < seat->map.heads; h++) {
+            const struct game_head *head = &seat->map.head[h];
+            uint32_t most = head->kind == EXPHIL_BERNOULLI ? 1u << head->count : (uint32_t)head->count;
+            action[h] = (int32_t)(draw(&seat->random) % most);
+        }
+    }
+    game_map_press(&seat->map, action, &press);
+    pad->buttons |= press.buttons;
+    for (int i = 0; i < GAME_MAP_AXES; i++)
+        if (press.given & 1u << i) pad->axis[i] = press.axis[i];
+}
+
+static void count_points(void)
+{
+    double values[GAME_MAP_FIELDS];
+    if (!run.score || run.map.score[0] < 0 || read_game(&run.map, values)) return;
+    for (int side = 0; side < 2; side++) {
+        double value = values[run.map.score[side]], before = run.points[side];
+        run.scored[side] += (long)(value >= before ? value - before : value);
+        run.points[side] = value;
+    }
+}
+
+static void one_frame(void)
+{
+    memset(host.pad, 0, sizeof host.pad);
+    for (int i = 0; i < run.seats; i++) play_seat(&run.seat[i]);
+    host.core.retro_run();
+}
+
+/* ---- picture ---- */
+
+static int picture_of(long frame)
+{
+    if (!run.picture || frame < run.picture_from || frame >= run.picture_from + run.picture_frames) return 0;
+    if ((frame - run.picture_from) % 3 || !host.width) return 0;
+    if (!run.out) run.out = run_picture_open(run.picture, host.width, host.height);
+    if (!run.out) return perror(run.picture), -1;
+    run_picture_add(run.out, host.points, 5);
+    return 0;
+}
+
+/* ---- what it cost ---- */
+
+static int compare(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_times(const char *name, const int32_t *times, int64_t count)
+{
+    int32_t *sorted = malloc((size_t)count * sizeof *sorted);
+    if (!sorted) return;
+    memcpy(sorted, times, (size_t)count * sizeof *sorted);
+    qsort(sorted, (size_t)count, sizeof *sorted, compare);
+    double half = sorted[count / 2], most = sorted[count - 1], late = sorted[(count - 1) * 99 / 100];
+    printf("%-9s p50 %.1f us, p99 %.1f us, max %.1f us: %.3f %%, %.3f %%, %.3f %% of a frame\n", name,
+           half / 1e3, late / 1e3, most / 1e3, 100 * half / FRAME_NS, 100 * late / FRAME_NS,
+           100 * most / FRAME_NS);
+    free(sorted);
+}
+
+static void print_costs(void)
+{
+    int64_t (*times)(const int32_t **, const int32_t **);
+    const int32_t *decision, *step;
+    *(void **)&times = dlsym(host.core.handle, "exphil_plugin_times");
+    int64_t count = times ? times(&decision, &step) : 0;
+    if (count <= 0) return;
+    print_times("decision", decision, count);
+    print_times("of it step", step, count);
+}
+
+/* ---- save states ---- */
+
+static uint64_t hash_of_frames(void)
+{
+    uint64_t hash = 0;
+    for (int i = 0; i < DRILL_FRAMES; i++) {
+        one_frame();
+        hash = run_host_hash(hash);
+    }
+    return hash;
+}
+
+/* Memory holds what the game read from the pads, so equal memory in every frame is equal presses in every frame. */
+static int drill(void)
+{
+    struct seat seats[SEATS];
+    size_t size = host.core.retro_serialize_size();
+    void *state = malloc(size + 1);
+    long same = 0;
+    for (long i = 0; state && size && i < run.drill; i++) {
+        memcpy(seats, run.seat, sizeof seats);
+        if (!host.core.retro_serialize(state, size)) break;
+        uint64_t first = hash_of_frames();
+        memcpy(run.seat, seats, sizeof seats);
+        if (!host.core.retro_unserialize(state, size)) break;
+        same += hash_of_frames() == first;
+    }
+    free(state);
+    printf("save states: %ld of %ld the same (%zu bytes)\n", same, run.drill, size);
+    return same == run.drill ? 0 : -1;
+}
+
+/* ---- all of it ---- */
+
+static int play(void)
+{
+    int64_t start = now();
+    for (long frame = 0; frame < run.frames; frame++) {
+        one_frame();
+        count_points();
+        if (picture_of(frame)) return -1;
+        if (!run.realtime) continue;
+        int64_t due = start + (int64_t)((double)(frame + 1) * FRAME_NS) - now();
+        struct timespec wait = {0, due > 0 ? (long)(due % 1000000000) : 0};
+        nanosleep(&wait, NULL);
+    }
+    double seconds = (double)(now() - start) / 1e9;
+    printf("%ld frames, %.0f a second\n", run.frames, (double)run.frames / seconds);
+    if (run.score) printf("score %ld:%ld\n", run.scored[0], run.scored[1]);
+    print_costs();
+    printf("memory %016llx\n", (unsigned long long)run_host_hash(0));
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (take_options(argc, argv)) return 2;
+    if (run_host_open(run.core, run.rom)) return 1;
+    int failed = play() != 0;
+    if (run.out && run_picture_close(run.out)) perror(run.picture), failed = 1;
+    if (!failed && run.drill) failed = drill() != 0;
+    run_host_close();
+    return failed;
+}
