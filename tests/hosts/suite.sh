@@ -7,6 +7,7 @@ source=$1 build=$2 host=$3
 shift 3
 hosts=$build/hosts
 EXPHIL_SOURCE=$source
+EXPHIL_BUILD=$build
 EXPHIL_PREFIX=$hosts/prefix
 EXPHIL_TRACE=$hosts/trace
 EXPHIL_REPLAYS=${EXPHIL_REPLAYS:-$source/../shared/replays}
@@ -14,7 +15,7 @@ libdir=$(find "$EXPHIL_PREFIX" -name 'libexphil.so' -printf '%h\n' 2>/dev/null |
 PKG_CONFIG_PATH=$libdir/pkgconfig
 LD_LIBRARY_PATH=$libdir
 PATH=$EXPHIL_PREFIX/bin:$PATH
-export EXPHIL_SOURCE EXPHIL_PREFIX EXPHIL_TRACE EXPHIL_REPLAYS PKG_CONFIG_PATH LD_LIBRARY_PATH PATH
+export EXPHIL_SOURCE EXPHIL_BUILD EXPHIL_PREFIX EXPHIL_TRACE EXPHIL_REPLAYS PKG_CONFIG_PATH LD_LIBRARY_PATH PATH
 if [ "$host" = install ]; then
   rm -rf "$hosts"
   mkdir -p "$EXPHIL_TRACE"

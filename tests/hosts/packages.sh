@@ -1,0 +1,61 @@
+#!/bin/sh
+# The packages: Debian's are without errors for lintian, each has what its name says, a program builds and runs from what they
+# unpack; the archive works from any folder; every package of every host has the version of the header.
+set -eu
+source=$EXPHIL_SOURCE
+version=$(sed -n 's/^#define EXPHIL_VERSION_\(MAJOR\|MINOR\|PATCH\) \([0-9]*\)$/\2/p' "$source/include/exphil/exphil.h" | paste -sd .)
+for tool in cpack dpkg-deb dpkg-shlibdeps lintian; do
+  command -v "$tool" >/dev/null || { echo "SKIPPED: no $tool"; exit 0; }
+done
+# An empty set of variables of the suite: what is unpacked must do without them.
+unset PKG_CONFIG_PATH LD_LIBRARY_PATH
+
+cpack --config "$EXPHIL_BUILD/CPackConfig.cmake" -B "$PWD" >cpack.log 2>&1 || { cat cpack.log; exit 1; }
+lintian --fail-on error --tag-display-limit 0 ./*.deb >lintian.log 2>&1 || { cat lintian.log; exit 1; }
+echo "lintian: no errors in $(ls ./*.deb | wc -l) packages, $(grep -c '^W:' lintian.log || true) warnings"
+
+wanted="exphil-tools libexphil-dev libexphil0"
+[ ! -e "$EXPHIL_BUILD/libexphil_cuda.so" ] || wanted="exphil-cuda $wanted"
+for package in $wanted; do
+  deb=$(ls "$package"_*.deb)
+  [ "$(dpkg-deb -f "$deb" Version)" = "$version-1" ] || { echo "$deb is not of version $version"; exit 1; }
+  dpkg-deb -x "$deb" root
+done
+[ "$(ls ./*.deb | wc -l)" -eq "$(echo "$wanted" | wc -w)" ] || { echo "other packages than $wanted: $(ls ./*.deb)"; exit 1; }
+for file in usr/include/exphil/exphil.h usr/include/exphil/slp.h usr/bin/exphil usr/share/man/man1/exphil.1.gz \
+  usr/share/doc/exphil/README.md usr/share/doc/libexphil0/copyright; do
+  [ -e "root/$file" ] || { echo "no package has $file"; exit 1; }
+done
+dpkg-deb -f libexphil-dev_*.deb Depends | grep -qF "libexphil0 (= $version-1)" || { echo "libexphil-dev fits any library"; exit 1; }
+dpkg-deb -f exphil-tools_*.deb Depends | grep -qF jansson || { echo "exphil-tools has no dependencies"; exit 1; }
+
+# run_from FOLDER: a program is built against what lies there and plays.
+run_from() {
+  pc=$(find "$1" -name exphil.pc)
+  libdir=$(cd "$(dirname "$pc")/.." && pwd)
+  [ "$(PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --modversion exphil)" = "$version" ] || { echo "$pc has another version"; exit 1; }
+  # shellcheck disable=SC2046
+  cc "$source/tests/hosts/trace.c" -o "$1.trace" $(PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --cflags --libs exphil)
+  LD_LIBRARY_PATH=$libdir "./$1.trace" check "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace" >"$1.said"
+  program=$(find "$1" -path '*bin/exphil')
+  "$program" --version | grep -qF "$version" || { echo "$program has another version"; exit 1; }
+}
+run_from root
+mkdir archive
+tar -xzf exphil-"$version"-*.tar.gz -C archive
+run_from archive
+sha256sum --check --quiet ./*.sha256
+if find root -name 'libexphil.so.0.*' -exec readelf -S {} \; | grep -q debug_info; then echo "the library is not stripped"; exit 1; fi
+
+# One source of the version: what must carry a number of its own has the header's.
+failed=0
+agree() {
+  [ "$2" = "$version" ] || { echo "$1 has version '$2', the header $version"; failed=1; }
+}
+agree "CHANGELOG.md" "$(sed -n 's/^## \([0-9.]*\).*/\1/p' "$source/CHANGELOG.md" | head -n 1)"
+for crate in "$source"/bindings/rust/*/Cargo.toml; do
+  agree "${crate#"$source"/}" "$(sed -n 's/^version = "\(.*\)"/\1/p' "$crate" | head -n 1)"
+done
+agree bindings/node/package.json "$(sed -n 's/^ *"version": "\(.*\)",*/\1/p' "$source/bindings/node/package.json" | head -n 1)"
+[ "$failed" -eq 0 ] || exit 1
+echo "packages: $wanted, and an archive, of $version"
