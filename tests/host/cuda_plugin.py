@@ -65,7 +65,7 @@ def load(libexphil, plugin):
 
 
 def main():
-    libexphil, plugin = sys.argv[1:3]
+    libexphil, plugin = (sys.argv[1:3] + [""])[:2]  # CMake drops an empty word
     if not plugin:
         print("SKIPPED: EXPHIL_CUDA is not PLUGIN")
         return

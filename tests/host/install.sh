@@ -49,13 +49,14 @@ if [ -e "$build/libexphil_cuda.so" ]; then
   [ -e "$libdir/libexphil_cuda.so" ] || { echo "the plugin is not installed beside the library"; exit 1; }
 fi
 # Links between what is installed as documentation hold; the headers lie elsewhere.
-share=$(dirname "$(find "$prefix" -name README.md)")
-for file in "$share"/*.md "$share"/doc/*.md; do
+share=$(dirname "$(find "$prefix" -path '*/doc/exphil/README.md')")
+find "$share" -name '*.md' >"$work/pages"
+while read -r file; do
   sed -n 's/](/\n](/gp' "$file" | sed -n 's/^](\([^)#]*\).*/\1/p' | grep -vE '^(https?:|include/)' >"$work/links" || true
   while read -r link; do
     [ -e "$(dirname "$file")/$link" ] || { echo "$file: $link is not installed"; exit 1; }
   done <"$work/links"
-done
+done <"$work/pages"
 [ -e "$share/examples/minimal.c" ] || { echo "the example is not installed"; exit 1; }
 if [ -e "$build/bin/exphil" ]; then
   "$prefix/bin/exphil" --version
