@@ -66,7 +66,8 @@ def take(value: Any, dtype: Any, shape: Sequence[Optional[int]], name: str) -> A
     if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape)):
         wanted = ", ".join("any" if want is None else str(want) for want in shape)
         raise ValueError(f"{name} has shape {array.shape}, must be ({wanted})")
-    return np.ascontiguousarray(array, kind).reshape(array.shape)
+    with np.errstate(over="ignore"):  # too large becomes infinite, which the library refuses
+        return np.ascontiguousarray(array, kind).reshape(array.shape)
 
 
 def pointer(kind: str, array: Array) -> Any:

@@ -194,5 +194,5 @@ def code(kind: Type[IntEnum], value: Code) -> int:
     member = kind.__members__.get(value.upper())
     if member is None:
         names = ", ".join(f'"{name.lower()}"' for name in kind.__members__)
-        raise ValueError(f'{kind.__name__} is "{value}", must be one of {names}')
+        raise ValueError(f'"{value}" is no {kind.__name__}, must be one of {names}')
     return int(member)

@@ -59,7 +59,7 @@ class Context(Handle):
             cancel=ffi.addressof(lib, "exphil_py_cancelled"),
             cancel_user=self._core.hooks,
         )
-        self._handle = self._core.create(lib.exphil_context_create, config.struct)
+        self._handle = self._core.create(lib.exphil_context_create, config)
 
     @property
     def device(self) -> DeviceInfo:

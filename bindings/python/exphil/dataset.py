@@ -24,7 +24,7 @@ class Dataset(Handle):
     def __init__(self, spec: Optional[Spec] = None, *, context: Optional[Context] = None) -> None:
         config = Config("exphil_dataset_config")
         config.set(spec=spec_pointer(config, spec))
-        self._make(context, lib.exphil_dataset_create, config.struct)
+        self._make(context, lib.exphil_dataset_create, config)
 
     def _make(self, context: Optional[Context], function: Any, *arguments: Any) -> None:
         parent = context_or_default(context)
@@ -96,7 +96,7 @@ class Dataset(Handle):
         config = Config("exphil_replay_config").set(character=character)
         config.set(**dict(zip(("port", "opponent_port", "first_frame", "last_frame"), numbers)))
         result = empty(ReplayResult)
-        self._core.call(function, self._handle, *source, config.struct, result)
+        self._core.call(function, self._handle, *source, config, result)
         return read(ReplayResult, result)
 
     def add_rows(self, floats: Any, ids: Any, actions: Any, *, game: int = 0) -> None:
@@ -170,7 +170,7 @@ class Dataset(Handle):
         """Two datasets that share the rows: what is kept, and the share that is held out."""
         config = Config("exphil_split_config").set(held_out=held_out, seed=seed, by=code(Split, by))
         kept, rest = ffi.new("exphil_dataset **"), ffi.new("exphil_dataset **")
-        self._core.call(lib.exphil_dataset_split, self._handle, config.struct, kept, rest)
+        self._core.call(lib.exphil_dataset_split, self._handle, config, kept, rest)
         return self._child(kept[0]), self._child(rest[0])
 
     def _child(self, native: Any) -> "Dataset":

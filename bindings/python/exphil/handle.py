@@ -84,14 +84,14 @@ class Core:
     def call(self, function: Any, *arguments: Any) -> int:
         """Calls a function of the library that ends with an exphil_error."""
         error = new_error()
-        return self.after(function(*arguments, error), error)
+        return self.after(function(*_native(arguments), error), error)
 
     def create(self, function: Any, *arguments: Any) -> Any:
         """Calls a function whose last result is a new object, and gives its handle."""
         error = new_error()
         kind = _OUTPUT[function]
         made = ffi.new(f"{kind} **")
-        status = function(*arguments, made, error)
+        status = function(*_native(arguments), made, error)
         handle = own(kind, made[0]) if status >= 0 else None
         self.after(status, error)
         return handle
@@ -198,8 +198,13 @@ def c_text(value: Union[str, bytes], name: str) -> bytes:
     return data
 
 
+def _native(arguments: Tuple[Any, ...]) -> Tuple[Any, ...]:
+    """Arguments with their structs; the caller's tuple keeps what those point to until the call is over."""
+    return tuple(one.struct if isinstance(one, Config) else one for one in arguments)
+
+
 class Config:
-    """A configuration struct and the memory that it points to."""
+    """A configuration struct and the memory that it points to. Calls are given the object, so that it lives as long."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind

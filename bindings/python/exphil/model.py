@@ -79,7 +79,7 @@ class Model(Handle):
             type=code(DataType, type),
         )
         config.set(spec=spec_pointer(config, spec))
-        self._make(context, lib.exphil_model_create, config.struct)
+        self._make(context, lib.exphil_model_create, config)
 
     def _make(self, context: Optional[Context], function: Any, *arguments: Any) -> None:
         parent = context_or_default(context)
@@ -227,7 +227,7 @@ class Model(Handle):
     def sampling(self) -> Dict[str, int]:
         """Settings that a Prefetcher needs to feed a trainer of this model: mode, window, delay and slots."""
         config = Config("exphil_sampling")
-        self._core.call(lib.exphil_model_sampling, self._handle, config.struct)
+        self._core.call(lib.exphil_model_sampling, self._handle, config)
         return {name: getattr(config.struct, name) for name in SAMPLING}
 
     def export_onnx(self, path: Path) -> None:

@@ -47,7 +47,7 @@ def sampling_config(
     """A native exphil_sampling; what is None comes from the model, or is the library's default without one."""
     config = Config("exphil_sampling")
     if model is not None:
-        model._core.call(lib.exphil_model_sampling, model._handle, config.struct)
+        model._core.call(lib.exphil_model_sampling, model._handle, config)
     # A window's length comes from the model too: 0 may not overwrite it.
     config.set(**{name: int(value) for name, value in rest.items() if value})
     return config.set(
@@ -96,14 +96,14 @@ class Prefetcher(Handle):
             buffers=buffers,
         )
         self._core = dataset._core
-        self._handle = self._core.create(lib.exphil_prefetcher_create, dataset._handle, config.struct)
+        self._handle = self._core.create(lib.exphil_prefetcher_create, dataset._handle, config)
         self._shape: Tuple[int, ...] = (*dataset._sizes, config.struct.action_slots)
 
     def next(self) -> Optional[Batch]:
         """Waits for the next batch. None after the last of an epoch; the call after that begins the next epoch."""
         handle = self._handle
         config = Config("exphil_batch")
-        if self._core.call(lib.exphil_prefetcher_next, handle, config.struct) == lib.EXPHIL_END:
+        if self._core.call(lib.exphil_prefetcher_next, handle, config) == lib.EXPHIL_END:
             return None
         batch = config.struct
         floats, ids, heads, slots = self._shape

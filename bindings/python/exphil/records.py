@@ -376,7 +376,7 @@ def empty(record: type) -> Any:
 def _value(kind: Any, value: Any) -> Any:
     if kind.kind == "array":
         return text(value) if kind.item.cname == "char" else tuple(_value(kind.item, one) for one in value)
-    return read(STRUCTS[kind.cname], value) if kind.kind == "struct" else value
+    return read(STRUCTS[kind.cname.replace("struct ", "")], value) if kind.kind == "struct" else value
 
 
 def read(record: Type[Record], struct: Any, heads: int = -1) -> Record:

@@ -86,7 +86,7 @@ class Session(Handle):
             deliver=code(Deliver, deliver),
         )
         self._core = model._core
-        self._adopt(self._core.create(lib.exphil_session_create, model._handle, config.struct))
+        self._adopt(self._core.create(lib.exphil_session_create, model._handle, config))
 
     def _adopt(self, handle: Any) -> None:
         self._handle = handle

@@ -17,6 +17,9 @@ from .context import Context, context_or_default
 from .handle import Config, Handle, Path, path_bytes
 from .records import SlpInfo, empty, read
 
+FIRST_FRAME = int(lib.EXPHIL_SLP_FIRST_FRAME)
+FIRST_PLAYABLE = int(lib.EXPHIL_SLP_FIRST_PLAYABLE)
+
 FRAME = record("exphil_slp_frame")
 PLAYER = record("exphil_slp_player")
 ITEM = record("exphil_slp_item")
@@ -60,7 +63,7 @@ class Replay(Handle):
         parent = context_or_default(context)
         config = Config("exphil_slp_config").set(rollback=code(Rollback, rollback), limit_bytes=limit_bytes)
         self._core = parent._core
-        self._handle = self._core.create(function, parent._handle, *source, config.struct)
+        self._handle = self._core.create(function, parent._handle, *source, config)
 
     @property
     def info(self) -> SlpInfo:

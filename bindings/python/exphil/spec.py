@@ -31,6 +31,9 @@ class HeadSpec:
     count: int
     neutral: int = 0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", code(HeadKind, self.kind))
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -50,7 +53,8 @@ class Spec:
     @property
     def hash(self) -> int:
         """Equal if and only if rows and actions mean the same; 0 for an invalid spec."""
-        return int(lib.exphil_spec_hash(self._config().struct))
+        config = self._config()
+        return int(lib.exphil_spec_hash(config.struct))
 
     @property
     def logit_count(self) -> int:
@@ -66,7 +70,7 @@ class Spec:
         heads = config.keep(ffi.new("exphil_head_spec[]", max(len(self.heads), 1)))
         for to, head in zip(heads, self.heads):
             to.name = config.keep(ffi.new("char[]", c_text(head.name, "name of a head")))
-            to.kind, to.count, to.neutral = code(HeadKind, head.kind), head.count, head.neutral
+            to.kind, to.count, to.neutral = head.kind, head.count, head.neutral
         return config.set(
             layout=self.layout,
             codec=self.codec,
@@ -88,7 +92,7 @@ def read_spec(struct: Any) -> Spec:
     """A Spec from the library's, copied."""
     ids = tuple(IdSpec(text(one.name), one.entries, one.width) for one in struct.ids[0 : struct.id_count])
     heads = tuple(
-        HeadSpec(text(one.name), HeadKind(one.kind), one.count, one.neutral)
+        HeadSpec(text(one.name), one.kind, one.count, one.neutral)
         for one in struct.heads[0 : struct.head_count]
     )
     return Spec(text(struct.layout), text(struct.codec), struct.float_count, heads, ids, struct.layout_hash)

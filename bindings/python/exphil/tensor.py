@@ -67,8 +67,8 @@ class Tensor:
 
     def __dlpack_device__(self) -> Tuple[int, int]:
         """DLPack's device type (1 the CPU, 2 CUDA) and its number."""
-        tensor = self._owned().tensor
-        return int(tensor.device_type), int(tensor.device_id)
+        owner = self._owned()
+        return int(owner.tensor.device_type), int(owner.tensor.device_id)
 
     def __dlpack__(
         self,

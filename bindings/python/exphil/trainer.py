@@ -150,12 +150,12 @@ class Trainer(Handle):
         core = self._core
         self._prefetcher: Any = ffi.NULL
         if dataset is not None:
-            self._prefetcher = core.create(lib.exphil_prefetcher_create, dataset._handle, sampling.struct)
-        self._optimizer: Any = core.create(lib.exphil_optimizer_create, model._handle, optimizer.struct)
+            self._prefetcher = core.create(lib.exphil_prefetcher_create, dataset._handle, sampling)
+        self._optimizer: Any = core.create(lib.exphil_optimizer_create, model._handle, optimizer)
         # The communicator is called as long as the native trainer lives: its handle goes with this object.
         self._kept: List[Any] = [config, dataset]
         self._handle = core.create(
-            lib.exphil_trainer_create, model._handle, self._optimizer, self._prefetcher, config.struct
+            lib.exphil_trainer_create, model._handle, self._optimizer, self._prefetcher, config
         )
 
     # ---- training ----
@@ -174,7 +174,7 @@ class Trainer(Handle):
 
     def step_batch(self, batch: Batch) -> Metrics:
         """One update from a batch of your own, every value checked. All batches of a trainer have one shape."""
-        return self._metrics(lib.exphil_trainer_step_batch, batch_config(batch, self._sizes).struct)
+        return self._metrics(lib.exphil_trainer_step_batch, batch_config(batch, self._sizes))
 
     def train(self, updates: int, *, progress: Optional[bool] = None) -> Iterator[Metrics]:
         """Updates as an iterator: for metrics in trainer.train(updates=1000).

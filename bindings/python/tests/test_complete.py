@@ -1,0 +1,141 @@
+"""Nothing of the C header is missing: functions, settings, what is told back, constants, documentation."""
+import dataclasses
+import inspect
+import os
+import re
+import sys
+
+import pytest
+
+import exphil
+from exphil import _native, records
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import cut_header  # noqa: E402
+
+PACKAGE = os.path.dirname(exphil.__file__)
+# Hooks that cost more through an interpreter than they give, and what the binding decides by itself.
+NOT_SETTINGS = {"struct_size", "reserved", "allocator", "io", "executor", "log", "log_user", "cancel", "cancel_user"}
+NOT_CONSTANTS = re.compile(
+    r"EXPHIL_(OK|END|AGAIN|E_\w+|IO_\w+|VERSION\w*|\w+_MAX|LATENCY_BUCKETS|SLP_(FIRST_\w+|FRAME_LIMIT|PORTS|STREAM_ITEMS"
+    r"|CONTAINER|BARE|METADATA_\w+))"
+)
+
+
+def source():
+    texts = []
+    for name in sorted(os.listdir(PACKAGE)):
+        if name.endswith(".py"):
+            with open(os.path.join(PACKAGE, name), encoding="utf-8") as file:
+                texts.append(file.read())
+    return "\n".join(texts)
+
+
+def declared():
+    return cut_header.declarations(cut_header.read("exphil.h")) + cut_header.declarations(cut_header.read("slp.h"))
+
+
+def test_every_function_is_used():
+    functions = set(re.findall(r"\b(exphil_\w+)\(", declared()))
+    assert len(functions) > 80
+    written = source()
+    missing = {name for name in functions if f"lib.{name}" not in written and not name.endswith("_destroy")}
+    assert missing == set()
+    assert {name for name in functions if name.endswith("_destroy")} == {
+        f"{kind}_destroy" for kind in exphil.handle._OUTPUT.values()
+    }
+
+
+@pytest.mark.parametrize("kinds, function", [
+    (("exphil_context_config",), exphil.Context.__init__),
+    (("exphil_model_config",), exphil.Model.__init__),
+    (("exphil_optimizer_config", "exphil_sampling", "exphil_trainer_config"), exphil.Trainer.__init__),
+    (("exphil_sampling",), exphil.Prefetcher.__init__),
+    (("exphil_session_config",), exphil.Session.__init__),
+    (("exphil_replay_config",), exphil.Dataset.add_replay),
+    (("exphil_split_config",), exphil.Dataset.split),
+    (("exphil_slp_config",), exphil.Replay.__init__),
+    (("exphil_pad",), exphil.melee.pad),
+])
+def test_every_setting_is_a_keyword(kinds, function):
+    wanted = {name for kind in kinds for name, _ in _native.ffi.typeof(kind).fields} - NOT_SETTINGS - {"flags"}
+    have = set(inspect.signature(function).parameters) - {"self", "model", "dataset", "context", "logger", "path"}
+    assert have == wanted
+
+
+@pytest.mark.parametrize("kind", ["exphil_head_loss", "exphil_head_play", "exphil_id_spec", "exphil_head_spec"])
+def test_every_field_of_small_structs_is_there(kind):
+    record = {"exphil_head_loss": exphil.HeadLoss, "exphil_head_play": exphil.HeadPlay,
+              "exphil_id_spec": exphil.IdSpec, "exphil_head_spec": exphil.HeadSpec}[kind]
+    wanted = {name for name, _ in _native.ffi.typeof(kind).fields} - NOT_SETTINGS
+    assert {field.name for field in dataclasses.fields(record)} == wanted
+
+
+@pytest.mark.parametrize("kind", sorted(records.STRUCTS))
+def test_every_field_is_told(kind):
+    wanted = [name for name, _ in _native.ffi.typeof(kind).fields if name not in ("struct_size", "reserved")]
+    assert [field.name for field in dataclasses.fields(records.STRUCTS[kind])] == wanted
+
+
+def test_every_struct_is_told():
+    """A new output struct of the header shows up here."""
+    outputs = set(re.findall(r"\bexphil_\w+_info\b|\bexphil_\w*report\b|\bexphil_\w*comparison\b", declared()))
+    assert {name for name in outputs if name in _native.ffi.list_types()[0]} <= set(records.STRUCTS)
+
+
+def test_every_constant_has_a_name():
+    names = [name for name in dir(_native.lib) if name.startswith("EXPHIL_") and not NOT_CONSTANTS.fullmatch(name)]
+    written = source()
+    assert [name for name in names if f"lib.{name}" not in written] == []
+    assert len(names) > 80
+
+
+def test_everything_public_is_documented():
+    def members(thing):
+        return [value for name, value in vars(thing).items() if not name.startswith("_")
+                and (inspect.isfunction(value) or isinstance(value, (property, classmethod, staticmethod)))]
+
+    for name in exphil.__all__:
+        thing = getattr(exphil, name)
+        assert inspect.getdoc(thing), name
+        if inspect.isclass(thing):
+            for member in members(thing):
+                assert inspect.getdoc(member), f"{name}: {member}"
+
+
+def test_version_is_the_header_s():
+    assert exphil.__version__ == cut_header.version(cut_header.read("exphil.h"))
+    assert exphil.library_version().startswith(exphil.__version__)
+
+
+SAMPLE = '''#define OUTSIDE 1
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(X)
+#  define EXPHIL_API __attribute__((x))
+#endif
+/* a comment; with int code(void); */
+#define EXPHIL_SIX 6
+#define EXPHIL_LESS (-123)
+#define EXPHIL_ZERO_INIT { 0, \\
+    0 }
+#define EXPHIL_NODISCARD
+enum { EXPHIL_A = 1, /* one */ EXPHIL_B = 1 << 3 };
+EXPHIL_API EXPHIL_NODISCARD int exphil_do(int a,
+                                          int b);
+#ifdef __cplusplus
+}
+#endif
+'''
+
+
+def test_cutting():
+    assert cut_header.declarations(SAMPLE).split("\n") == [
+        "#define EXPHIL_SIX 6", "#define EXPHIL_LESS ...", "enum { EXPHIL_A = 1,   EXPHIL_B = 1 << 3 };",
+        "int exphil_do(int a,", "                                          int b);", ""]
+
+
+def test_a_header_without_version_is_refused():
+    with pytest.raises(SystemExit, match="VERSION"):
+        cut_header.version("#define EXPHIL_VERSION_MAJOR 1\n")

@@ -1,0 +1,388 @@
+"""Life and death: closing, destroying in every order, threads, fork, Ctrl-C, the interpreter lock."""
+import gc
+import itertools
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+from conftest import rows
+
+import exphil
+
+
+def everything(spec):
+    """One of each kind of object, on a context of their own."""
+    context = exphil.Context(threads=1)
+    model = exphil.Model(spec, blocks="gru", hidden=8, head_width=8, context=context)
+    dataset = exphil.Dataset(spec, context=context)
+    dataset.add_rows(*rows(100))
+    return {
+        "context": context,
+        "model": model,
+        "dataset": dataset,
+        "prefetcher": exphil.Prefetcher(dataset, model, batch=2, time=10),
+        "trainer": exphil.Trainer(model, dataset, batch=2, time=10),
+        "session": exphil.Session(model),
+        "stream": exphil.Stream(context=context),
+    }
+
+
+def test_every_order_of_closing(spec):
+    names = ["context", "model", "dataset", "trainer", "session"]
+    for order in itertools.permutations(names):
+        made = everything(spec)
+        for name in order:
+            for other in ("session", "trainer"):
+                if not made[other].closed:
+                    made[other].step_row() if other == "session" else made[other].step()
+            made[name].close()
+            made[name].close()
+            assert made[name].closed
+
+
+def test_every_order_of_forgetting(spec):
+    for order in itertools.permutations(["context", "model", "dataset", "prefetcher", "session"]):
+        made = everything(spec)
+        for name in order:
+            del made[name]
+            gc.collect(0)
+
+
+def test_memory_goes_back(spec):
+    context = exphil.Context(threads=1)
+
+    def used():
+        gc.collect()
+        return context.memory.host_used_bytes
+
+    before = used()
+    for _ in range(2):
+        with exphil.Model(spec, blocks="gru", hidden=32, context=context) as model:
+            session = exphil.Session(model)
+            np.from_dlpack(model.tensor("input.weight"))
+            model.tensor("input.weight").__dlpack__(max_version=(1, 0))
+            with pytest.raises(exphil.ExphilError):
+                exphil.Session(model, streams=-1)
+            assert used() > before
+        session.close()
+        assert used() == before
+
+
+def uses(made):
+    """A use of every method of every object."""
+    model, dataset, session, trainer = (made[name] for name in ("model", "dataset", "session", "trainer"))
+    return {
+        "context": [lambda c=made["context"]: c.device, lambda c=made["context"]: c.memory, lambda c=made["context"]: c.cancelled,
+                    lambda c=made["context"]: exphil.Model(context=c), lambda c=made["context"]: exphil.Stream(context=c)],
+        "model": [lambda: model.info, lambda: model.spec, model.tensors, lambda: model.tensor("a"), model.quantize,
+                  lambda: model.tensor_set("a", [1]), model.sampling, model.to_bytes, lambda: pickle.dumps(model),
+                  lambda: exphil.Session(model), lambda: exphil.Trainer(model), lambda: model.save("x"),
+                  lambda: exphil.Prefetcher(dataset, model), lambda: model.evaluate(dataset)],
+        "dataset": [lambda: dataset.info, lambda: len(dataset), lambda: dataset.frame(0), lambda: dataset.split(0.5),
+                    lambda: dataset.add_rows(*rows(3)), lambda: dataset.episode(0), dataset.verify, lambda: dataset.spec],
+        "prefetcher": [made["prefetcher"].next, lambda: made["prefetcher"].info, lambda: made["prefetcher"].seek(0, 0)],
+        "trainer": [trainer.step, trainer.model, lambda: trainer.save("x"), lambda: trainer.resume("x"),
+                    lambda: trainer.optimizer, lambda: trainer.prefetcher, lambda: list(trainer.train(1))],
+        "session": [session.step_row, session.step, session.reset, session.clone, session.state_save, lambda: session.info,
+                    lambda: session.logits, lambda: session.override([0, 0]), lambda: session.state_restore(b""),
+                    lambda: session.frames, lambda: session.state_size],
+        "stream": [lambda: list(made["stream"].push(b"x")), made["stream"].reset, lambda: made["stream"].info,
+                   lambda: made["stream"].player(0), lambda: made["stream"].items()],
+    }
+
+
+@pytest.mark.parametrize("name", ["context", "model", "dataset", "prefetcher", "trainer", "session", "stream"])
+def test_use_after_close(spec, name):
+    made = everything(spec)
+    calls = uses(made)[name]
+    made[name].close()
+    for number, call in enumerate(calls):
+        with pytest.raises(exphil.ClosedError, match="closed"):
+            call()
+            pytest.fail(f"use {number}")
+    with pytest.raises(exphil.ClosedError):
+        made[name].__enter__()
+
+
+def test_context_managers(spec, drill):
+    with exphil.Context() as context, exphil.Model(spec, blocks="gru", hidden=8, context=context) as model:
+        with exphil.Session(model) as session:
+            session.step_row()
+        assert session.closed and not model.closed
+    assert context.closed
+    with exphil.Replay(drill) as replay:
+        pass
+    with pytest.raises(exphil.ClosedError):
+        len(replay)
+
+
+def test_objects_can_be_forgotten_weakly(spec):
+    made = everything(spec)
+    seen = weakref.ref(made["session"])
+    made.clear()
+    gc.collect()
+    assert seen() is None
+
+
+def test_half_made_objects_are_harmless():
+    for kind in (exphil.Model, exphil.Session, exphil.Trainer, exphil.Dataset):
+        made = kind.__new__(kind)
+        assert made.closed
+        with pytest.raises(TypeError):
+            kind(1, 2, 3)
+        del made
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(exphil.Session.__new__(exphil.Session))
+
+
+# ---- threads ----
+
+
+def long_work(spec, context=None):
+    """A model and a dataset whose evaluation takes a second or so."""
+    model = exphil.Model(spec, blocks="lstm*2", hidden=128, context=context)
+    dataset = exphil.Dataset(spec, context=context)
+    for game in range(10):
+        dataset.add_rows(*rows(2000, game), game=game)
+    return model, dataset
+
+
+def test_a_second_thread_is_told_busy(spec):
+    model, dataset = long_work(spec)
+    trainer = exphil.Trainer(model, dataset, batch=64, time=100)
+    started, failures = threading.Event(), []
+
+    def work():
+        started.set()
+        try:
+            trainer.step()
+        except exphil.BusyError:
+            failures.append("worker")
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    started.wait()
+    told = None
+    while worker.is_alive() and told is None:
+        try:
+            trainer.model()
+        except exphil.BusyError as error:
+            told = error
+    worker.join()
+    assert (told is not None and str(told)) or failures
+
+
+def test_busy_sessions_raise(spec):
+    session = exphil.Session(exphil.Model(spec, blocks="lstm*2", hidden=512), streams=8)
+    stop, busy = threading.Event(), []
+
+    def work():
+        while not stop.is_set():
+            try:
+                session.step_row()
+            except exphil.BusyError as error:
+                busy.append(str(error))
+
+    workers = [threading.Thread(target=work) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    deadline = time.monotonic() + 20
+    while not busy and time.monotonic() < deadline:
+        time.sleep(0.01)
+    stop.set()
+    for worker in workers:
+        worker.join()
+    assert busy and all("session" in text for text in busy)
+
+
+def test_closing_while_another_thread_works(spec):
+    """The call goes on to its end; only then is anything destroyed."""
+    model, dataset = long_work(spec)
+    for _ in range(3):
+        session = exphil.Session(model, streams=64)
+        trainer = exphil.Trainer(model, dataset, batch=8, time=20)
+        started, ended = threading.Barrier(3), []
+
+        def work(call):
+            started.wait()
+            try:
+                while True:
+                    call()
+            except exphil.ClosedError:
+                ended.append(call)
+
+        workers = [threading.Thread(target=work, args=(call,)) for call in (session.step_row, trainer.step)]
+        for worker in workers:
+            worker.start()
+        started.wait()
+        time.sleep(0.05)
+        session.close()
+        trainer.close()
+        for worker in workers:
+            worker.join(60)
+        assert len(ended) == 2
+
+
+def test_models_are_shared_by_threads(spec):
+    model = exphil.Model(spec, blocks="gru", hidden=16)
+    found = []
+
+    def work():
+        session = exphil.Session(model, seed=1)
+        found.append([session.step_row([t / 50] * 6).tolist() for t in range(200)])
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(found) == 4 and all(one == found[0] for one in found)
+
+
+def test_other_threads_run_during_training(spec):
+    """Were the interpreter lock held, the counter could not move between the start and the end of a call."""
+    model, dataset = long_work(spec)
+    trainer = exphil.Trainer(model, dataset, batch=32, time=60)
+    count, stop = [0], threading.Event()
+
+    def work():
+        while not stop.is_set():
+            count[0] += 1
+            time.sleep(0)
+
+    # No switch by the clock: the worker runs only when the lock is given up.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    worker = threading.Thread(target=work)
+    try:
+        worker.start()
+        first = count[0]
+        trainer.step()
+        moved = count[0] - first
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        worker.join()
+    assert moved > 100
+
+
+# ---- stopping ----
+
+
+def test_cancelled_from_another_thread(spec):
+    context = exphil.Context()
+    model, dataset = long_work(spec, context)
+    timer = threading.Timer(0.2, setattr, (context, "cancelled", True))
+    timer.start()
+    with pytest.raises(exphil.CancelledError):
+        for _ in range(1000):
+            model.evaluate(dataset)
+    assert context.cancelled
+    trainer = exphil.Trainer(model, dataset, batch=4, time=10)
+    with pytest.raises(exphil.CancelledError):
+        trainer.step()
+    context.cancelled = False
+    assert trainer.step().update == 1
+
+
+def test_ctrl_c_ends_a_long_call(spec):
+    """One call that would take many seconds ends soon after the signal, as KeyboardInterrupt, and all goes on."""
+    model, dataset = long_work(spec)
+    big = exphil.Model(spec, blocks="lstm*4", hidden=512)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        big.evaluate(dataset)
+        pytest.fail("the evaluation was too short")
+    assert time.monotonic() - started < 15
+    model.evaluate(dataset.split(0.1)[1])
+
+
+def test_ctrl_c_with_a_handler_of_ones_own(spec):
+    """A handler that returns lets the call go on."""
+    model, dataset = long_work(spec)
+    seen = []
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
+    try:
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1))
+        timer.start()
+        assert model.evaluate(dataset).frames == len(dataset)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert seen == [signal.SIGUSR1]
+
+
+# ---- fork ----
+
+
+def in_child(work):
+    """Exit status of work in a forked child: 0 when it returns True."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if work() is True else 2
+        except BaseException as error:
+            os.write(2, f"child: {error!r}\n".encode())
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_objects_do_not_cross_fork(spec):
+    made = everything(spec)
+    default = exphil.default_context()
+
+    def work():
+        for call in (made["session"].step_row, made["trainer"].step, made["prefetcher"].next, made["model"].to_bytes,
+                     lambda: made["dataset"].add_rows(*rows(3))):
+            try:
+                call()
+            except exphil.StateError as error:
+                if "fork" not in str(error):
+                    raise
+            else:
+                return False
+        for thing in made.values():
+            thing.close()
+        made.clear()
+        gc.collect()
+        return exphil.default_context() is not default and len(exphil.Session(exphil.Model(spec)).step_row()) == 1
+
+    assert in_child(work) == 0
+    made["session"].step_row()
+    made["trainer"].step()
+
+
+def test_models_go_to_forked_workers_by_pickle(spec):
+    model = exphil.Model(spec, blocks="gru", hidden=8)
+    data = pickle.dumps(model)
+    want = model.info
+    assert in_child(lambda: pickle.loads(data).info == want) == 0
+
+
+def test_the_interpreter_ends_quietly():
+    """With objects alive, a prefetcher's thread at work, and cycles between them."""
+    code = """
+import exphil, numpy as np
+spec = exphil.Spec("l", "c", 2, (exphil.HeadSpec("h", 1, 3),))
+data = exphil.Dataset(spec); data.add_rows(np.zeros((500, 2)), None, np.zeros((500, 1), int))
+model = exphil.Model(spec, hidden=8)
+trainer = exphil.Trainer(model, data, batch=4, time=10); trainer.step()
+prefetcher = exphil.Prefetcher(data); batch = prefetcher.next()
+session = exphil.Session(model); session.step_row()
+capsule = model.tensor("input.weight").__dlpack__()
+cycle = [trainer, session]; cycle.append(cycle)
+"""
+    environment = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(exphil.__file__)))
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", code], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
