@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { TABLE = 0x35, START = 0x36, PRE = 0x37, POST = 0x38, END = 0x39, SPLIT = 0x10, BOOKEND = 0x3C };
+enum { SPLIT = 0x10, TABLE = 0x35, START, PRE, POST, END, BOOKEND = 0x3C, FOUNTAIN = 0x3F, STADIUM = 0x41 };
 enum { HEADER = 15, SPECTATORS = 8, ROLLBACK = 7 };
 enum { FIRST_CURSOR = 1000 }; /* as if games had been played before */
 
@@ -127,21 +127,29 @@ static int ends_message(const struct server *s, uint8_t code)
     return code == START || code == SPLIT || code == BOOKEND || code == END;
 }
 
-/* A frame as it was guessed: what the remote player (the highest port there is) does and where it stands is wrong. */
-static void falsify(const struct server *s, uint8_t *data, size_t bytes)
+/* A frame as it was guessed: what the remote player (the highest port there is) does and where it stands is wrong. Stage events
+ * are left out: they tell changes, and a change that is told twice would not be one. Bytes that are left. */
+static size_t falsify(const struct server *s, uint8_t *data, size_t bytes)
 {
     uint8_t highest = 0;
+    size_t left = 0, size;
     for (size_t at = 0; at < bytes; at += s->size[data[at]])
         if (data[at] == POST && data[at + 5] > highest) highest = data[at + 5];
-    for (size_t at = 0; at < bytes; at += s->size[data[at]]) {
-        if ((data[at] != POST && data[at] != PRE) || data[at + 5] != highest) continue;
-        uint8_t *x = data + at + (data[at] == POST ? 0x0A : 0x19);
-        x[1] ^= 0x20; /* of the fraction: another number, and finite */
-        x[2] ^= 0x55;
+    for (size_t at = 0; at < bytes; at += size) {
+        size = s->size[data[at]];
+        if (data[at] >= FOUNTAIN && data[at] <= STADIUM) continue;
+        if ((data[at] == POST || data[at] == PRE) && data[at + 5] == highest) {
+            uint8_t *x = data + at + (data[at] == POST ? 0x0A : 0x19);
+            x[1] ^= 0x20; /* of the fraction: another number, and finite */
+            x[2] ^= 0x55;
+        }
+        memmove(data + left, data + at, size);
+        left += size;
     }
+    return left;
 }
 
-/* Frames from..to of the messages (which are whole frames) once more before they come as they were. */
+/* Frames from..to of the messages (which are whole frames) as they were guessed, before they come as they were. */
 static int inject(struct server *s, const size_t *starts, size_t from, size_t to, int64_t frame)
 {
     int fine = 1;
@@ -150,7 +158,7 @@ static int inject(struct server *s, const size_t *starts, size_t from, size_t to
         uint8_t *copy = malloc(bytes);
         if (!copy) return complain(s->options.path, "no memory");
         memcpy(copy, s->file + starts[i], bytes);
-        falsify(s, copy, bytes);
+        bytes = falsify(s, copy, bytes);
         fine = add_line(s, SPECTATOR_GAME_EVENT, copy, bytes, frame + (int64_t)(i - from));
         free(copy);
     }
