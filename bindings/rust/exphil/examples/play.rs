@@ -5,7 +5,7 @@ use exphil::{Context, Model, Session, SessionConfig};
 
 /// Two characters who stand on Final Destination and do nothing.
 fn quiet_frame(number: i32) -> Frame {
-    let mut frame = Frame { frame: number, stage: 32, own_port: 1, ..Frame::default() };
+    let mut frame = Frame::new(number, 32, 1);
     let standing = Character { present: 1, known: known::ALL, ..Character::default() };
     frame.player[0] = standing;
     frame.player[1] = Character { x: 30.0, ..standing };

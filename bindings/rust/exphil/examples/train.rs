@@ -28,7 +28,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let report = trainer.evaluate(Weights::Latest, &dataset, None)?;
-    println!("{:.1} % of frames right, copying the last action {:.1} %", 100.0 * report.exact_accuracy, 100.0 * report.exact_copy);
+    println!(
+        "{:.1} % of frames right, copying the last action {:.1} %",
+        100.0 * report.exact_accuracy,
+        100.0 * report.exact_copy
+    );
     trainer.model(Weights::Latest)?.save(&output)?;
     Ok(())
 }

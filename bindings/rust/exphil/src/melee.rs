@@ -131,7 +131,8 @@ record! {
         pub hurtbox: u8,
         /// State bit flags 1..5.
         pub flags: [u8; 5],
-        reserved: [u8; 2],
+        #[doc(hidden)]
+        pub reserved: [u8; 2],
     }
 }
 
@@ -162,7 +163,8 @@ record! {
         pub misc: [u8; 4],
         /// Port index 0..3, -1 none.
         pub owner: i8,
-        reserved: [u8; 2],
+        #[doc(hidden)]
+        pub reserved: [u8; 2],
     }
 }
 
@@ -241,6 +243,13 @@ impl Default for Frame {
 }
 
 impl Frame {
+    /// A frame with nobody in it yet: its number, the stage's external id, the port that the policy plays.
+    pub fn new(frame: i32, stage: i32, own_port: i32) -> Frame {
+        let mut new = Frame::default();
+        (new.frame, new.stage, new.own_port) = (frame, stage, own_port);
+        new
+    }
+
     /// A frame of this crate's size for the library to fill.
     pub(crate) fn as_raw(&mut self) -> *mut sys::exphil_melee_frame {
         (self as *mut Frame).cast()

@@ -203,8 +203,7 @@ impl SlpStream {
     pub fn push(&mut self, data: &[u8]) -> Result<Push> {
         let mut used = 0;
         let (bytes, stream) = (data.as_ptr().cast(), self.handle.raw());
-        let status =
-            call(|error| unsafe { sys::exphil_slp_stream_push(stream, bytes, data.len(), &mut used, error) })?;
+        let status = call(|error| unsafe { sys::exphil_slp_stream_push(stream, bytes, data.len(), &mut used, error) })?;
         Ok(match status {
             sys::EXPHIL_AGAIN => Push::More,
             sys::EXPHIL_END => Push::End(used),

@@ -205,8 +205,6 @@ impl Comparison {
 pub fn compare(reference: &Model, model: &Model, dataset: &Dataset, batch: usize) -> Result<Comparison> {
     let mut raw = sys::init();
     let (first, second) = (reference.as_raw(), model.as_raw());
-    call(|error| unsafe {
-        sys::exphil_model_compare(first, second, dataset.as_raw(), count(batch), &mut raw, error)
-    })?;
+    call(|error| unsafe { sys::exphil_model_compare(first, second, dataset.as_raw(), count(batch), &mut raw, error) })?;
     Ok(Comparison::of(&raw))
 }

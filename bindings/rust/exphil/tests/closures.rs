@@ -7,19 +7,26 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A rate that makes the loss infinite at once, which the library warns of or refuses.
-fn talkative() -> (Context, Arc<Mutex<Vec<String>>>) {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let kept = heard.clone();
-    let log = move |level, text: &str| kept.lock().unwrap().push(format!("{:?} {}", level, text));
-    (Context::builder().threads(1).log(LogLevel::Debug, log).build().unwrap(), heard)
+/// Without the CUDA plugin "auto" takes the CPU, and says why.
+fn without_plugin() -> ContextBuilder {
+    Context::builder().threads(1).device("auto").backend_path("/nowhere")
 }
 
 #[test]
 fn messages_arrive() {
-    let (context, heard) = talkative();
-    pong::trainer(&context).updates(2).for_each(|metrics| drop(metrics.unwrap()));
-    assert!(!heard.lock().unwrap().is_empty());
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let kept = heard.clone();
+    let log = move |level, text: &str| kept.lock().unwrap().push((level, text.to_string()));
+    let context = without_plugin().log(LogLevel::Warning, log).build().unwrap();
+    assert_eq!(context.device().unwrap().id, "cpu");
+    let heard = heard.lock().unwrap();
+    assert_eq!((heard.len(), heard[0].0), (1, LogLevel::Warning));
+    assert!(heard[0].1.contains("running on the CPU"), "{:?}", heard);
+}
+
+#[test]
+fn messages_below_the_level_are_not_heard() {
+    without_plugin().log(LogLevel::Error, |_, text| panic!("{}", text)).build().unwrap();
 }
 
 #[test]
@@ -54,12 +61,15 @@ fn a_panic_of_cancel_goes_on() {
 
 #[test]
 fn a_panic_of_log_goes_on() {
-    let log = |_, _: &str| panic!("cannot write");
-    let made = catch_unwind(|| {
-        let context = Context::builder().threads(1).log(LogLevel::Debug, log).build().unwrap();
-        pong::trainer(&context).step().unwrap();
-    });
-    assert!(made.is_err());
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let token = Token(dropped.clone());
+    let log = move |_, _: &str| {
+        let _ = &token;
+        panic!("cannot write")
+    };
+    let made = catch_unwind(AssertUnwindSafe(|| without_plugin().log(LogLevel::Debug, log).build()));
+    assert_eq!(made.unwrap_err().downcast_ref::<&str>(), Some(&"cannot write"));
+    assert_eq!(dropped.load(Ordering::Relaxed), 1);
     pong::trainer(&pong::context()).step().unwrap();
 }
 

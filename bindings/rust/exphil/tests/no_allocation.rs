@@ -1,4 +1,5 @@
 //! A step allocates nothing in Rust either. An allocator that counts, so this test has a program of its own.
+#![deny(unsafe_op_in_unsafe_fn)]
 
 mod pong;
 
@@ -9,7 +10,7 @@ use std::cell::Cell;
 struct Counting;
 
 thread_local! {
-    static CALLS: Cell<usize> = Cell::new(0);
+    static CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
 unsafe impl GlobalAlloc for Counting {

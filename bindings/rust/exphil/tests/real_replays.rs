@@ -12,7 +12,8 @@ fn replays() -> Vec<PathBuf> {
         Some(folder) => PathBuf::from(folder).join("training"),
         None => return Vec::new(),
     };
-    let mut found: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    let mut found: Vec<_> =
+        std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
     found.retain(|path| path.extension().map_or(false, |extension| extension == "slp"));
     found.sort();
     found
@@ -41,7 +42,10 @@ fn streams_give_what_files_give() {
                 }
                 let (live, kept) = (stream.melee_frame(port, 0).unwrap(), replay.melee_frame(place, port, 0).unwrap());
                 assert_eq!(live.player[0].x.to_bits(), kept.player[0].x.to_bits());
-                assert_eq!(stream.player(port, false).unwrap().buttons, replay.player(place, port, false).unwrap().buttons);
+                assert_eq!(
+                    stream.player(port, false).unwrap().buttons,
+                    replay.player(place, port, false).unwrap().buttons
+                );
             }
             assert_eq!(frame.items().len(), frame.item_count as usize);
         }

@@ -46,9 +46,8 @@ fn losses_of_a_wrong_length() {
     let context = context();
     let model = pong::model(&context);
     let optimizer = Optimizer::new(&model, &OptimizerConfig::default()).unwrap();
-    let train = |losses: Vec<HeadLoss>| {
-        Trainer::new(&model, &optimizer, None, &TrainerConfig { losses, ..Default::default() })
-    };
+    let train =
+        |losses: Vec<HeadLoss>| Trainer::new(&model, &optimizer, None, &TrainerConfig { losses, ..Default::default() });
     fails(train(vec![HeadLoss::default()]), Status::Invalid, "losses");
     let short = HeadLoss { positive_weight: vec![1.0], ..Default::default() };
     fails(train(vec![HeadLoss::default(), short.clone()]), Status::Invalid, "positive_weight of buttons");
@@ -83,7 +82,10 @@ fn files_that_are_none() {
         fails(Replay::read(&context, garbage, Rollback::Last), Status::Format, "");
         let mut dataset = Dataset::new(&context, None).unwrap();
         fails(dataset.add_replay_memory(garbage, &ReplayConfig::default()), Status::Format, "");
+        fails(pong::trainer(&context).resume(file.path()), Status::Io, ".optimizer");
+        std::fs::write(format!("{}.optimizer", file.path().display()), garbage).unwrap();
         fails(pong::trainer(&context).resume(file.path()), Status::Format, "");
+        std::fs::remove_file(format!("{}.optimizer", file.path().display())).unwrap();
     }
     fails(Model::load(&context, "a\0b"), Status::Invalid, "NUL");
     fails(Model::load(&context, OsStr::from_bytes(b"\xff")), Status::Invalid, "UTF-8");
@@ -97,7 +99,11 @@ fn numbers_that_are_too_large() {
     let huge = ModelConfig { hidden: usize::MAX, ..pong::config() };
     fails(Model::create(&context, &huge), Status::Invalid, "hidden");
     let model = pong::model(&context);
-    fails(Session::new(&model, &SessionConfig { streams: usize::MAX, ..Default::default() }), Status::Invalid, "streams");
+    fails(
+        Session::new(&model, &SessionConfig { streams: usize::MAX, ..Default::default() }),
+        Status::Invalid,
+        "streams",
+    );
     let sampling = Sampling { batch: usize::MAX, ..model.sampling().unwrap() };
     fails(Prefetcher::new(&pong::dataset(&context), &sampling), Status::Invalid, "");
     let spec = pong::spec().floats(usize::MAX);
@@ -134,7 +140,11 @@ fn what_does_not_fit_together() {
     fails(Session::new(&model, &SessionConfig { delay_frames, ..Default::default() }), Status::Mismatch, "delay");
     let melee = Dataset::new(&context, None).unwrap();
     fails(evaluate(&model, &melee, None, &[], 0), Status::Mismatch, "");
-    fails(Model::create(&context, &ModelConfig { blocks: Some("gru (mlp".into()), ..pong::config() }), Status::Invalid, "blocks");
+    fails(
+        Model::create(&context, &ModelConfig { blocks: Some("gru (mlp".into()), ..pong::config() }),
+        Status::Invalid,
+        "blocks",
+    );
     fails(model.tensor::<f32>("no.such"), Status::Invalid, "no.such");
     let name = model.tensor_info(0).unwrap().name;
     fails(model.tensor::<f64>(&name), Status::Mismatch, "F32");

@@ -11,7 +11,11 @@ pub fn context() -> Context {
 }
 
 pub fn spec() -> Spec {
-    Spec::new("pong", "pad").floats(3).id("side", 2, 4).head(HeadSpec::categorical("stick", 3).neutral(1)).head(HeadSpec::bernoulli("buttons", 2))
+    Spec::new("pong", "pad")
+        .floats(3)
+        .id("side", 2, 4)
+        .head(HeadSpec::categorical("stick", 3).neutral(1))
+        .head(HeadSpec::bernoulli("buttons", 2))
 }
 
 pub fn config() -> ModelConfig {
@@ -26,7 +30,13 @@ pub fn model(context: &Context) -> Model {
 /// Row t of a game that swings to and fro.
 pub fn row(t: usize) -> ([f32; 3], [i32; 1], [i32; 2]) {
     let swing = ((t % 20) as f32 - 10.0) / 10.0;
-    let stick = if swing < -0.3 { 0 } else if swing > 0.3 { 2 } else { 1 };
+    let stick = if swing < -0.3 {
+        0
+    } else if swing > 0.3 {
+        2
+    } else {
+        1
+    };
     ([swing, 1.0 - swing, 0.5], [(t / 100 % 2) as i32], [stick, (t % 20 == 3) as i32])
 }
 
@@ -53,7 +63,8 @@ pub fn prefetcher(model: &Model, dataset: &Dataset) -> Prefetcher {
 
 pub fn trainer(context: &Context) -> Trainer {
     let model = model(context);
-    let optimizer = Optimizer::new(&model, &OptimizerConfig { rate: 1e-2, ema_decay: 0.9, ..Default::default() }).unwrap();
+    let optimizer =
+        Optimizer::new(&model, &OptimizerConfig { rate: 1e-2, ema_decay: 0.9, ..Default::default() }).unwrap();
     let prefetcher = prefetcher(&model, &dataset(context));
     Trainer::new(&model, &optimizer, Some(prefetcher), &TrainerConfig::default()).unwrap()
 }

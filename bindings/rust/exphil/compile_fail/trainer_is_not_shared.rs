@@ -1,0 +1,7 @@
+// E0277: a trainer is used by one thread at a time
+fn shared<T: Sync>() {}
+fn main() {
+    shared::<exphil::Replay>();
+    #[cfg(wrong)]
+    shared::<exphil::Trainer>();
+}

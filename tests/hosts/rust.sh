@@ -1,0 +1,87 @@
+#!/bin/sh
+# The Rust crates as a user builds them, from a copy in the current folder: tests, compile errors that must come, drift of the
+# declarations, trace, example. `rust.sh bench` times a step.
+# CARGO, RUSTC choose another toolchain.
+set -eu
+cargo=${CARGO:-cargo}
+command -v "$cargo" >/dev/null 2>&1 || { echo "SKIPPED: no $cargo"; exit 0; }
+command -v "${RUSTC:=rustc}" >/dev/null 2>&1 || { echo "SKIPPED: no $RUSTC"; exit 0; }
+export RUSTC CARGO_TARGET_DIR="$PWD/target" CARGO_NET_OFFLINE=true RUSTDOCFLAGS="-D warnings" RUSTFLAGS="-D warnings"
+fail() { echo "rust: $*" >&2; exit 1; }
+quiet() { "$@" >log 2>&1 || { cat log >&2; fail "$* failed"; }; }
+
+rm -rf rust
+cp -R "$EXPHIL_SOURCE/bindings/rust" rust
+cd rust
+rm -rf target Cargo.lock
+
+if [ "${1:-}" = bench ]; then
+  quiet "$cargo" build --release --example trace
+  exec "$CARGO_TARGET_DIR/release/examples/trace" bench "$EXPHIL_TRACE/small.safetensors"
+fi
+
+# The header's version is the one source: both packages carry it.
+number() { sed -n "s/^#define EXPHIL_VERSION_$1 \([0-9]*\)$/\1/p" "$EXPHIL_PREFIX/include/exphil/exphil.h"; }
+version=$(number MAJOR).$(number MINOR).$(number PATCH)
+for crate in exphil exphil-sys; do
+  grep -qx "version = \"$version\"" $crate/Cargo.toml || fail "$crate/Cargo.toml is not of version $version"
+done
+
+# Declarations made anew are those that are committed, white space and trailing commas apart (rustfmt may be missing), and
+# their layout is the compiler's.
+declarations() { tr -d ' \n,' <"$1"; }
+if command -v bindgen >/dev/null 2>&1; then
+  quiet sh exphil-sys/generate.sh again.rs --no-layout-tests
+  if [ "$(bindgen --version)" = "bindgen 0.60.1" ]; then
+    [ "$(declarations again.rs)" = "$(declarations exphil-sys/src/bindings.rs)" ] ||
+      fail "exphil-sys/src/bindings.rs is not what the header says: run exphil-sys/generate.sh"
+  fi
+  quiet sh exphil-sys/generate.sh layout.rs
+  quiet "$RUSTC" --test --edition 2021 -A warnings -L "$EXPHIL_PREFIX/lib" -l exphil -o layout layout.rs
+  quiet ./layout -q
+fi
+
+quiet "$cargo" test
+quiet "$cargo" doc --no-deps
+if "$cargo" clippy --version >/dev/null 2>&1; then quiet "$cargo" clippy --all-targets -- -D warnings; fi
+if "$cargo" fmt --version >/dev/null 2>&1; then quiet "$cargo" fmt --check -p exphil; fi
+
+# Each snippet must compile, and with --cfg wrong fail with the error that its first line names.
+quiet "$cargo" build --lib
+for snippet in exphil/compile_fail/*.rs; do
+  check() {
+    "$RUSTC" --edition 2021 --crate-type bin --emit metadata -A warnings -o snippet.rmeta "$@" "$snippet" \
+      --extern "exphil=$CARGO_TARGET_DIR/debug/libexphil.rlib" -L "dependency=$CARGO_TARGET_DIR/debug/deps" >log 2>&1
+  }
+  code=$(sed -n '1s,^// \(E[0-9]*\):.*,\1,p' "$snippet")
+  check || { cat log >&2; fail "$snippet does not compile"; }
+  if check --cfg wrong; then fail "$snippet compiles"; fi
+  grep -q "^error\[$code\]" log || { cat log >&2; fail "$snippet fails with another error than $code"; }
+  if grep '^error\[' log | grep -qv "^error\[$code\]"; then cat log >&2; fail "$snippet has other errors too"; fi
+done
+
+quiet "$cargo" build --examples
+examples=$CARGO_TARGET_DIR/debug/examples
+"$examples/trace" check "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace"
+
+# README's example, as a package of its own, with the library inside it.
+mkdir -p readme/src
+sed -n '/^```rust$/,/^```$/p' README.md | sed '1d;$d' >readme/src/main.rs
+cat >readme/Cargo.toml <<END
+[package]
+name = "readme"
+version = "0.0.0"
+edition = "2021"
+[dependencies]
+exphil = { path = "../exphil", features = ["static"] }
+[workspace]
+END
+(cd readme && quiet "$cargo" build)
+action=$(env -u LD_LIBRARY_PATH "$CARGO_TARGET_DIR/debug/readme" "$EXPHIL_TRACE/policy.safetensors")
+case $action in "["*", "*", "*"]") ;; *) fail "the example of README.md printed: $action" ;; esac
+
+training=${EXPHIL_REPLAYS:-/nowhere}/training
+if [ ! -d "$training" ]; then echo "SKIPPED: no replays in \$EXPHIL_REPLAYS"; exit 0; fi
+quiet "$examples/train" policy.safetensors 3 "$training/fox_multishine_closed.slp"
+quiet "$examples/play" policy.safetensors
+[ "$(grep -c 'buttons' log)" = 60 ] || fail "the example play printed something else"
