@@ -57,7 +57,7 @@ def take(value: Any, dtype: Any, shape: Sequence[Optional[int]], name: str) -> A
     array = np.asarray(value)
     kind = np.dtype(dtype)
     if array.dtype != kind:
-        if array.size and not np.can_cast(array.dtype, kind, "same_kind"):
+        if array.size and array.dtype.kind not in ("iub" if kind.kind in "iu" else "fiub"):
             raise TypeError(f"{name} has type {array.dtype}, must be {kind} or convert to it")
         if kind.kind in "iu" and array.size and array.dtype.itemsize >= kind.itemsize:
             limits = np.iinfo(kind)

@@ -102,14 +102,14 @@ def test_batches_of_ones_own(model, dataset):
     good = prefetcher.next().copy()
     values = dict(vars(good))
     for name in ("floats", "ids", "past", "actions", "mask", "reset"):
-        for wrong in (values[name][:3], values[name][..., None], np.zeros(3)):
+        for wrong in (values[name][:3], values[name][..., None], np.zeros(3, int)):
             with pytest.raises(ValueError, match=name if name != "mask" else "shape"):
                 own.step_batch(exphil.Batch(**{**values, name: wrong}))
     with pytest.raises(exphil.ExphilError):
         own.step_batch(exphil.Batch(**{**values, "ids": values["ids"] + 9}))
     with pytest.raises(exphil.ExphilError):
         own.step_batch(exphil.Batch(**{**values, "floats": values["floats"] * np.nan}))
-    own.step_batch(good)
+    own.step_batch(exphil.Batch(**{**values, "reset": values["reset"].astype(int), "mask": values["mask"] > 0}))
 
 
 def test_the_drill_from_replay_to_play(drill, tmp_path):
