@@ -1,0 +1,206 @@
+/* What the files of the NIF library share: calls, handles, records.
+ *
+ *   call     one call from Elixir (or the work of one training thread). It collects the first failure, holds handles,
+ *            owns short-lived memory, and ends with finish(), which gives all of that back and makes the answer.
+ *   handle   a resource of the VM around one object of the library. Any number of users at once for objects that the
+ *            library lets threads share, one at a time for all others: a second one gets EXPHIL_E_BUSY.
+ *   record   a table that says how a C struct and an Elixir map correspond. */
+#ifndef LIBEXPHIL_NIF_H
+#define LIBEXPHIL_NIF_H
+
+#include <erl_nif.h>
+#include <exphil/exphil.h>
+#include <exphil/slp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Number of the layout of struct handle and what hangs on it: an upgrade from another layout is refused. */
+#ifndef NIF_LAYOUT
+#  define NIF_LAYOUT 1
+#endif
+
+enum kind {
+    CONTEXT,
+    MODEL,
+    DATASET,
+    PREFETCHER,
+    OPTIMIZER,
+    TRAINER,
+    TRAINING,
+    SESSION,
+    REPLAY,
+    STREAM,
+    KINDS
+};
+
+struct grave;
+typedef struct handle {
+    _Atomic uint32_t state; /* users, and CLOSED */
+    int32_t kind;
+    void *object; /* exphil_...; TRAINING: struct run */
+    void *extra;  /* CONTEXT: struct ear; SESSION: struct play; PREFETCHER, TRAINER: struct widths */
+    struct handle *context; /* kept alive: its hooks serve all its children. NULL in a context */
+    struct grave *grave;    /* where the object goes; made beforehand so that destruction needs no memory */
+} handle;
+
+#define HELD_MAX 6
+typedef struct call {
+    ErlNifEnv *env; /* NULL: a thread of our own */
+    struct call *outer;
+    const atomic_bool *stop; /* of a training thread; NULL: the life of the calling process decides */
+    struct chunk *chunks;    /* memory until finish() */
+    const exphil_spec *spec; /* whose heads lists in a configuration must fit */
+    int held_count;
+    handle *held[HELD_MAX];
+    exphil_error error; /* the first failure; status 0: none so far */
+} call;
+
+#define NIF(name) ERL_NIF_TERM name(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+
+/* ---- calls (nif_call.c) ---------------------------------------------------------------------------------- */
+
+void call_begin(call *c, ErlNifEnv *env);
+void call_end(call *c);
+/* The call that this thread is in, for hooks of the library. */
+call *call_current(void);
+
+static inline bool failed(const call *c)
+{
+    return c->error.status < 0;
+}
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+bool fail(call *c, exphil_status status, const char *format, ...); /* says false */
+/* Takes a status of the library, whose text is in c->error if the call had room for one. True unless it failed. */
+bool done(call *c, exphil_status status);
+/* Zeroed memory until finish(); NULL after a failure. */
+void *chunk(call *c, size_t bytes);
+
+/* Ends the call: {:error, %LibExphil.Error{}} after a failure, else value as it is; 0 is :ok. */
+ERL_NIF_TERM finish(call *c, ERL_NIF_TERM value);
+ERL_NIF_TERM finish_ok(call *c, ERL_NIF_TERM value); /* {:ok, value} */
+ERL_NIF_TERM error_term(ErlNifEnv *env, const exphil_error *error);
+
+/* ---- handles (nif_handle.c) ------------------------------------------------------------------------------ */
+
+bool handles_open(ErlNifEnv *env, ErlNifResourceFlags flags);
+/* The handle behind term, in use by this call until finish(). NULL after a failure, which it notes. */
+handle *hold(call *c, ERL_NIF_TERM term, enum kind kind);
+void leave(handle *h);
+/* A term that owns object and extra (enif_alloc; may be NULL). relative: a handle of the same context, NULL for a
+ * context itself. On failure object and extra are gone. */
+ERL_NIF_TERM make_handle(call *c, enum kind kind, void *object, void *extra, handle *relative);
+/* The resource of a fresh TRAINING term, which the caller keeps. */
+handle *handle_of(ErlNifEnv *env, ERL_NIF_TERM term, enum kind kind);
+int monitor_owner(handle *training, ErlNifEnv *env, const ErlNifPid *owner);
+/* Joins a thread of ours that is at its end and drops its reference to the handle, on the reaper's thread. */
+struct grave *grave_for_thread(void);
+void bury_thread(struct grave *grave, ErlNifTid thread, handle *kept);
+
+/* ---- terms (nif_term.c) ---------------------------------------------------------------------------------- */
+
+bool terms_load(ErlNifEnv *env);
+extern ERL_NIF_TERM atom_ok, atom_error, atom_nil, atom_true, atom_false, atom_struct;
+ERL_NIF_TERM atom(ErlNifEnv *env, const char *name);
+
+const char *read_text(call *c, ERL_NIF_TERM term, const char *what);        /* UTF-8 without NUL */
+const char *read_text_or_nil(call *c, ERL_NIF_TERM term, const char *what); /* NULL for nil */
+int64_t read_integer(call *c, ERL_NIF_TERM term, const char *what, int64_t low, int64_t high);
+/* An atom of names[] (ends with NULL): its index. */
+int32_t read_name(call *c, ERL_NIF_TERM term, const char *what, const char *const *names);
+/* A binary of exactly count elements, aligned to them; the bytes live until finish(). */
+const void *read_array(call *c, ERL_NIF_TERM term, const char *what, int64_t count, size_t element_bytes);
+bool read_binary(call *c, ERL_NIF_TERM term, const char *what, ErlNifBinary *binary);
+
+ERL_NIF_TERM make_text(ErlNifEnv *env, const char *text);
+ERL_NIF_TERM make_binary(ErlNifEnv *env, const void *data, size_t bytes);
+ERL_NIF_TERM make_number(ErlNifEnv *env, double value); /* NaN is nil, infinities are atoms */
+ERL_NIF_TERM make_pair(ErlNifEnv *env, ERL_NIF_TERM a, ERL_NIF_TERM b);
+
+/* ---- records (nif_record.c) ------------------------------------------------------------------------------ */
+
+enum type {
+    T_I8,
+    T_U8,
+    T_I16,
+    T_U16,
+    T_I32,
+    T_U32,
+    T_I64,
+    T_U64,
+    T_F32,
+    T_F64,
+    T_BOOL,  /* int32_t, as true and false */
+    T_ENUM,  /* int32_t, as an atom of names */
+    T_CHARS, /* char[count], as text; out only */
+    T_TEXT,  /* const char *; in only, nil is NULL */
+    T_SPEC,  /* const exphil_spec *; in only */
+    T_I32_AT,
+    T_ENUM_AT,   /* const int32_t *; in only */
+    T_FLOATS_AT, /* const float *, one for each bit of the head; in only */
+    T_RECORDS_AT /* const struct *, one for each head; in only */
+};
+
+typedef struct record record;
+typedef struct field {
+    const char *name;
+    enum type type;
+    int32_t count; /* > 1: array, a list in Elixir; T_CHARS: bytes */
+    size_t offset;
+    const char *const *names; /* T_ENUM, T_ENUM_AT */
+    record *record;           /* T_RECORDS_AT */
+} field;
+
+#define RECORD_FIELDS 56
+struct record {
+    const char *name;
+    const char *module; /* Elixir struct of what is made, NULL: a map */
+    size_t bytes;
+    const field *fields;
+    size_t field_count;
+    ERL_NIF_TERM module_atom;
+    ERL_NIF_TERM keys[RECORD_FIELDS + 1];
+};
+
+extern record context_config, device_info, memory_info, model_config, model_info, tensor_info,
+    comparison_info, head_comparison, sampling_config, replay_config, replay_result, dataset_info,
+    episode_info, split_config, prefetcher_info, optimizer_config, optimizer_info, trainer_config,
+    metrics_info, report_info, head_report, session_config, session_info, head_play, head_loss, melee_field,
+    melee_character, melee_item, melee_pad, slp_config, slp_info, slp_port, slp_frame, slp_item, slp_player;
+extern const char *const type_names[], *const mode_names[], *const log_level_names[];
+extern record *const all_records[];
+
+/* Fields of the map into the struct at to, which holds the defaults. A field that the record does not have, a value of the
+ * wrong type or out of range is EXPHIL_E_INVALID with its name. */
+bool read_record(call *c, ERL_NIF_TERM map, const record *r, void *to);
+ERL_NIF_TERM make_record(ErlNifEnv *env, const record *r, const void *from);
+/* map with one more key. */
+ERL_NIF_TERM with_key(ErlNifEnv *env, ERL_NIF_TERM map, const char *key, ERL_NIF_TERM value);
+/* {layout, codec} of a Melee preset (either may be nil), or a map of a game's own spec. nil: NULL. */
+const exphil_spec *read_spec(call *c, ERL_NIF_TERM term);
+ERL_NIF_TERM make_spec(ErlNifEnv *env, const exphil_spec *spec);
+
+/* ---- Melee (nif_melee.c) --------------------------------------------------------------------------------- */
+
+bool read_frame(call *c, ERL_NIF_TERM term, exphil_melee_frame *frame);
+ERL_NIF_TERM make_frame(ErlNifEnv *env, const exphil_melee_frame *frame);
+
+/* ---- results of training (nif_train.c), and training threads (nif_training.c) ------------------------------ */
+
+ERL_NIF_TERM make_metrics(ErlNifEnv *env, const exphil_metrics *metrics, int64_t heads);
+ERL_NIF_TERM make_report(ErlNifEnv *env, const exphil_report *report);
+ERL_NIF_TERM make_comparison(ErlNifEnv *env, const exphil_comparison *comparison);
+bool read_comparison(call *c, ERL_NIF_TERM map, exphil_comparison *comparison);
+/* Of a row. Batches and metrics do not tell how wide they are: the extra of PREFETCHER and TRAINER does. */
+struct widths {
+    int64_t floats, ids, heads, slots;
+};
+
+void training_stop(handle *training);
+void training_free(void *object);
+
+#endif

@@ -1,0 +1,381 @@
+/* Sessions: the calls of every frame.
+ *
+ * A step costs the same on every frame, so it is measured once, at creation, on a clone. Twice the best of TRIALS steps is
+ * taken as the most that it costs with cold caches. Up to DIRECT_NS it runs where its process runs; above, or on a device
+ * other than the CPU, it moves to a dirty scheduler. So no scheduler is held for a millisecond, which is what the VM asks. */
+#define _GNU_SOURCE
+#include "nif.h"
+
+#include <sys/resource.h>
+#include <time.h>
+
+#define TRIALS     8
+#define DIRECT_NS  500000
+#define PERCENT_NS 10000 /* a hundredth of the millisecond that a NIF may take */
+
+/* Beside the library's session: how to step it, and room for its inputs and outputs. The arrays lie behind it. */
+struct play {
+    int64_t streams, floats, ids, heads, logits;
+    int64_t step_ns; /* best of the trials */
+    size_t state_bytes;
+    bool dirty, track;
+    int percent;               /* of a time slice */
+    int64_t max_cpu_ns;        /* track: longest step in processor time ... */
+    int64_t waits;             /* ... and how often steps gave the processor away by themselves */
+    exphil_melee_frame *frame; /* [streams] */
+    exphil_pad *pad;           /* [streams] */
+};
+
+struct option {
+    int32_t dirty, track;
+};
+static const field option_fields[] = {{"dirty", T_BOOL, 1, offsetof(struct option, dirty), NULL, NULL},
+                                      {"track", T_BOOL, 1, offsetof(struct option, track), NULL, NULL}};
+record option_map = {
+    .name = "session", .bytes = sizeof(struct option), .fields = option_fields, .field_count = 2};
+
+/* ---- creation ---------------------------------------------------------------------------------------------- */
+
+static bool on_cpu(call *c, const handle *context)
+{
+    exphil_device_info info = EXPHIL_DEVICE_INFO_INIT;
+    return context->object && done(c, exphil_context_device(context->object, &info, &c->error)) &&
+           strncmp(info.id, "cpu", 3) == 0;
+}
+
+static int64_t now(void)
+{
+    return enif_monotonic_time(ERL_NIF_NSEC);
+}
+
+/* Best of some steps of a clone on a row of zeros: the session itself does not move. */
+static int64_t measure(call *c, const exphil_session *session, const struct play *play)
+{
+    exphil_session *trial = NULL;
+    float *floats = chunk(c, (size_t)(play->streams * play->floats + 1) * sizeof *floats);
+    int32_t *ids = chunk(c, (size_t)(play->streams * play->ids + 1) * sizeof *ids);
+    int32_t *actions = chunk(c, (size_t)(play->streams * play->heads + 1) * sizeof *actions);
+    if (failed(c) || !done(c, exphil_session_clone(session, &trial, &c->error))) return 0;
+    int64_t best = INT64_MAX;
+    for (int i = 0; i < TRIALS; i++) {
+        int64_t start = now();
+        /* Weights that lead to NaN fail here as they will later; the time is the same. */
+        exphil_status status = exphil_session_step_row(trial, floats, ids, NULL, actions);
+        (void)status;
+        int64_t took = now() - start;
+        if (took < best) best = took;
+    }
+    exphil_session_destroy(trial);
+    return best;
+}
+
+static struct play *play_create(call *c, const handle *context, exphil_session *session,
+                                const struct option *option)
+{
+    exphil_session_info info = EXPHIL_SESSION_INFO_INIT;
+    if (failed(c) || !done(c, exphil_session_query(session, &info, &c->error))) return NULL;
+    size_t frames = (size_t)info.streams * sizeof(exphil_melee_frame);
+    size_t pads = (size_t)info.streams * sizeof(exphil_pad);
+    struct play *play = enif_alloc(sizeof *play + frames + pads);
+    if (!play) {
+        fail(c, EXPHIL_E_MEMORY, "could not get %zu bytes", sizeof *play + frames + pads);
+        return NULL;
+    }
+    *play = (struct play){.streams = info.streams,
+                          .floats = info.float_count,
+                          .ids = info.id_count,
+                          .heads = info.head_count,
+                          .logits = info.logit_count};
+    play->state_bytes = info.state_bytes;
+    play->frame = (exphil_melee_frame *)(play + 1);
+    play->pad = (exphil_pad *)(play->frame + info.streams);
+    play->step_ns = measure(c, session, play);
+    play->dirty = option->dirty || 2 * play->step_ns > DIRECT_NS || !on_cpu(c, context);
+    play->track = option->track;
+    int64_t percent = play->step_ns / PERCENT_NS;
+    play->percent = percent < 1 ? 1 : percent > 100 ? 100 : (int)percent;
+    return play;
+}
+
+/* The session is gone when there can be no handle of it. */
+static ERL_NIF_TERM give_session(call *c, exphil_session *session, handle *relative,
+                                 const struct option *option)
+{
+    handle *context = relative->context;
+    struct play *play = play_create(c, context, session, option);
+    if (failed(c)) {
+        exphil_session_destroy(session);
+        if (play) enif_free(play);
+    }
+    return finish_ok(c, make_handle(c, SESSION, session, play, relative));
+}
+
+NIF(nif_session_create)
+{
+    (void)argc;
+    call c;
+    call_begin(&c, env);
+    exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+    exphil_spec spec = EXPHIL_SPEC_INIT;
+    exphil_session *session = NULL;
+    struct option option = {0, 0};
+    handle *model = hold(&c, argv[0], MODEL);
+    if (!model || !done(&c, exphil_model_spec(model->object, &spec, &c.error))) return finish(&c, 0);
+    c.spec = &spec;
+    ERL_NIF_TERM own = enif_make_new_map(env), theirs = argv[1], value;
+    for (size_t i = 0; i < option_map.field_count; i++) {
+        if (!enif_get_map_value(env, theirs, option_map.keys[i], &value)) continue;
+        enif_make_map_put(env, own, option_map.keys[i], value, &own);
+        enif_make_map_remove(env, theirs, option_map.keys[i], &theirs);
+    }
+    if (!read_record(&c, own, &option_map, &option) || !read_record(&c, theirs, &session_config, &config) ||
+        !done(&c, exphil_session_create(model->object, &config, &session, &c.error)))
+        return finish(&c, 0);
+    return give_session(&c, session, model, &option);
+}
+
+NIF(nif_session_clone)
+{
+    (void)argc;
+    call c;
+    call_begin(&c, env);
+    exphil_session *clone = NULL;
+    handle *session = hold(&c, argv[0], SESSION);
+    if (!session || !done(&c, exphil_session_clone(session->object, &clone, &c.error))) return finish(&c, 0);
+    const struct play *play = session->extra;
+    struct option option = {play->dirty, play->track};
+    return give_session(&c, clone, session, &option);
+}
+
+/* ---- hot calls --------------------------------------------------------------------------------------------- */
+
+/* Hot calls return a status only; the session keeps the text. */
+static bool stepped(call *c, const handle *session, exphil_status status)
+{
+    if (status >= 0) return true;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (exphil_session_error(session->object, &error) == status && !failed(c)) c->error = error;
+    return done(c, status);
+}
+
+struct cost {
+    int64_t cpu_ns, waits;
+};
+
+/* Processor time and waits of this thread: unlike the clock they tell the library from a busy machine. */
+static struct cost cost_now(void)
+{
+    struct timespec time;
+    struct rusage usage;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    getrusage(RUSAGE_THREAD, &usage);
+    return (struct cost){(int64_t)time.tv_sec * 1000000000 + time.tv_nsec, usage.ru_nvcsw};
+}
+
+static void track(struct play *play, struct cost from)
+{
+    struct cost to = cost_now();
+    if (to.cpu_ns - from.cpu_ns > play->max_cpu_ns) play->max_cpu_ns = to.cpu_ns - from.cpu_ns;
+    play->waits += to.waits - from.waits;
+}
+
+/* How many frames there are of one list, packed binary or map; more than one answer is wanted if *many. */
+static void read_frames(call *c, ERL_NIF_TERM term, struct play *play, bool *many)
+{
+    ErlNifBinary packed;
+    ERL_NIF_TERM each;
+    unsigned length = 1;
+    *many = enif_get_list_length(c->env, term, &length) || play->streams > 1;
+    if (enif_inspect_binary(c->env, term, &packed)) {
+        size_t want = (size_t)play->streams * sizeof *play->frame;
+        if (packed.size != want)
+            fail(c, EXPHIL_E_INVALID, "frames: %zu bytes, %zu are wanted", packed.size, want);
+        else
+            memcpy(play->frame, packed.data, want);
+        return;
+    }
+    if ((int64_t)length != play->streams) {
+        fail(c, EXPHIL_E_INVALID, "frames: %u given, the session has %lld streams", length,
+             (long long)play->streams);
+        return;
+    }
+    if (!enif_is_list(c->env, term)) {
+        read_frame(c, term, play->frame);
+        return;
+    }
+    for (int64_t i = 0; enif_get_list_cell(c->env, term, &each, &term); i++)
+        if (!read_frame(c, each, &play->frame[i])) return;
+}
+
+static ERL_NIF_TERM make_pads(ErlNifEnv *env, const struct play *play, bool many)
+{
+    if (!many) return make_record(env, &melee_pad, play->pad);
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+    for (int64_t i = play->streams; i-- > 0;)
+        list = enif_make_list_cell(env, make_record(env, &melee_pad, &play->pad[i]), list);
+    return list;
+}
+
+static ERL_NIF_TERM step(call *c, handle *session, const ERL_NIF_TERM argv[])
+{
+    struct play *play = session->extra;
+    bool many = false;
+    read_frames(c, argv[1], play, &many);
+    if (failed(c)) return finish(c, 0);
+    struct cost from = play->track ? cost_now() : (struct cost){0, 0};
+    exphil_status status = exphil_session_step(session->object, play->frame, play->pad);
+    if (play->track) track(play, from);
+    return finish_ok(c, stepped(c, session, status) ? make_pads(c->env, play, many) : 0);
+}
+
+static ERL_NIF_TERM step_row(call *c, handle *session, const ERL_NIF_TERM argv[])
+{
+    struct play *play = session->extra;
+    ERL_NIF_TERM actions;
+    const float *noise = NULL;
+    const float *floats = read_array(c, argv[1], "floats", play->streams * play->floats, sizeof *floats);
+    const int32_t *ids = read_array(c, argv[2], "ids", play->streams * play->ids, sizeof *ids);
+    if (!enif_is_identical(argv[3], atom_nil))
+        noise = read_array(c, argv[3], "noise", play->streams * play->logits, sizeof *noise);
+    if (failed(c)) return finish(c, 0);
+    void *to =
+        enif_make_new_binary(c->env, (size_t)(play->streams * play->heads) * sizeof(int32_t), &actions);
+    struct cost from = play->track ? cost_now() : (struct cost){0, 0};
+    exphil_status status = exphil_session_step_row(session->object, floats, ids, noise, to);
+    if (play->track) track(play, from);
+    stepped(c, session, status);
+    return finish_ok(c, actions);
+}
+
+typedef ERL_NIF_TERM (*stepper)(call *c, handle *session, const ERL_NIF_TERM argv[]);
+
+static ERL_NIF_TERM run_step(ErlNifEnv *env, const ERL_NIF_TERM argv[], stepper fn)
+{
+    call c;
+    call_begin(&c, env);
+    handle *session = hold(&c, argv[0], SESSION);
+    return session ? fn(&c, session, argv) : finish(&c, 0);
+}
+
+static NIF(dirty_step)
+{
+    (void)argc;
+    return run_step(env, argv, step);
+}
+static NIF(dirty_step_row)
+{
+    (void)argc;
+    return run_step(env, argv, step_row);
+}
+
+/* Where a step runs never changes, so it may be read before the handle is held. */
+static const struct play *play_of(ErlNifEnv *env, ERL_NIF_TERM term)
+{
+    const handle *session = handle_of(env, term, SESSION);
+    return session ? session->extra : NULL;
+}
+
+NIF(nif_session_step)
+{
+    const struct play *play = play_of(env, argv[0]);
+    if (play && play->dirty)
+        return enif_schedule_nif(env, "session_step", ERL_NIF_DIRTY_JOB_CPU_BOUND, dirty_step, argc, argv);
+    ERL_NIF_TERM answer = run_step(env, argv, step);
+    if (play) enif_consume_timeslice(env, play->percent);
+    return answer;
+}
+
+NIF(nif_session_step_row)
+{
+    const struct play *play = play_of(env, argv[0]);
+    if (play && play->dirty)
+        return enif_schedule_nif(env, "session_step_row", ERL_NIF_DIRTY_JOB_CPU_BOUND, dirty_step_row, argc,
+                                 argv);
+    ERL_NIF_TERM answer = run_step(env, argv, step_row);
+    if (play) enif_consume_timeslice(env, play->percent);
+    return answer;
+}
+
+NIF(nif_session_logits)
+{
+    (void)argc;
+    call c;
+    call_begin(&c, env);
+    ERL_NIF_TERM logits;
+    handle *session = hold(&c, argv[0], SESSION);
+    int64_t stream = read_integer(&c, argv[1], "stream", INT64_MIN, INT64_MAX);
+    if (failed(&c)) return finish(&c, 0);
+    const struct play *play = session->extra;
+    void *to = enif_make_new_binary(env, (size_t)play->logits * sizeof(float), &logits);
+    stepped(&c, session, exphil_session_logits(session->object, stream, to, play->logits));
+    return finish_ok(&c, logits);
+}
+
+NIF(nif_session_reset)
+{
+    (void)argc;
+    call c;
+    call_begin(&c, env);
+    handle *session = hold(&c, argv[0], SESSION);
+    int64_t stream = read_integer(&c, argv[1], "stream", INT64_MIN, INT64_MAX);
+    if (!failed(&c)) stepped(&c, session, exphil_session_reset(session->object, stream));
+    return finish(&c, 0);
+}
+
+NIF(nif_session_override)
+{
+    (void)argc;
+    call c;
+    call_begin(&c, env);
+    handle *session = hold(&c, argv[0], SESSION);
+    int64_t stream = read_integer(&c, argv[1], "stream", INT64_MIN, INT64_MAX);
+    int64_t heads = failed(&c) ? 0 : ((const struct play *)session->extra)->heads;
+    const int32_t *action = read_array(&c, argv[2], "action", heads, sizeof *action);
+    if (!failed(&c)) stepped(&c, session, exphil_session_override(session->object, stream, action));
+    return finish(&c, 0);
+}
+
+NIF(nif_session_state_save)
+{
+    (void)argc;
+    call c;
+    call_begin(&c, env);
+    ERL_NIF_TERM state;
+    handle *session = hold(&c, argv[0], SESSION);
+    int64_t stream = read_integer(&c, argv[1], "stream", INT64_MIN, INT64_MAX);
+    if (failed(&c)) return finish(&c, 0);
+    size_t bytes = ((const struct play *)session->extra)->state_bytes;
+    void *to = enif_make_new_binary(env, bytes, &state);
+    stepped(&c, session, exphil_session_state_save(session->object, stream, to, bytes));
+    return finish_ok(&c, state);
+}
+
+NIF(nif_session_state_restore)
+{
+    (void)argc;
+    call c;
+    call_begin(&c, env);
+    ErlNifBinary state;
+    handle *session = hold(&c, argv[0], SESSION);
+    int64_t stream = read_integer(&c, argv[1], "stream", INT64_MIN, INT64_MAX);
+    if (read_binary(&c, argv[2], "state", &state))
+        stepped(&c, session, exphil_session_state_restore(session->object, stream, state.data, state.size));
+    return finish(&c, 0);
+}
+
+NIF(nif_session_info)
+{
+    (void)argc;
+    call c;
+    call_begin(&c, env);
+    exphil_session_info info = EXPHIL_SESSION_INFO_INIT;
+    handle *session = hold(&c, argv[0], SESSION);
+    if (!session || !done(&c, exphil_session_query(session->object, &info, &c.error))) return finish(&c, 0);
+    const struct play *play = session->extra;
+    ERL_NIF_TERM map = make_record(env, &session_info, &info);
+    map = with_key(env, map, "dirty", play->dirty ? atom_true : atom_false);
+    map = with_key(env, map, "trial_ns", enif_make_int64(env, play->step_ns));
+    map = with_key(env, map, "max_cpu_ns", play->track ? enif_make_int64(env, play->max_cpu_ns) : atom_nil);
+    map = with_key(env, map, "waits", play->track ? enif_make_int64(env, play->waits) : atom_nil);
+    return finish_ok(&c, map);
+}

@@ -1,0 +1,568 @@
+/* Tables: which field of a C struct is which key of an Elixir map, in the order of the headers. */
+#include "nif.h"
+
+const char *const type_names[] = {"f32", "f64", "bf16", "i8", "f16", NULL};
+const char *const mode_names[] = {"carry", "window", NULL};
+const char *const log_level_names[] = {"default", "error", "warning", "info", "debug", NULL};
+static const char *const heads_names[] = {"independent", "autoregressive", NULL};
+static const char *const split_names[] = {"game", "time", NULL};
+static const char *const schedule_names[] = {"constant", "cosine", "restarts", NULL};
+static const char *const precision_names[] = {"f32", "tf32", "bf16", "f16", NULL};
+static const char *const deliver_names[] = {"due", "decided", NULL};
+static const char *const rollback_names[] = {"last", "first", "all", NULL};
+static const char *const container_names[] = {"container", "bare", NULL};
+static const char *const stop_names[] = {"complete",  "end_of_file",  "metadata",
+                                         "truncated", "unknown_code", NULL};
+static const char *const metadata_names[] = {"absent", "ok", "unreadable", NULL};
+
+#define ONE(struct_, member, type)                                                                           \
+  {                                                                                                          \
+#    member, type, 1, offsetof(struct_, member), NULL, NULL                                                  \
+  }
+#define MANY(struct_, member, type, count)                                                                   \
+  {                                                                                                          \
+#    member, type, count, offsetof(struct_, member), NULL, NULL                                              \
+  }
+#define NAMED(struct_, member, type, names)                                                                  \
+  {                                                                                                          \
+#    member, type, 1, offsetof(struct_, member), names, NULL                                                 \
+  }
+#define OF(struct_, member, type, record_)                                                                   \
+  {                                                                                                          \
+#    member, type, 1, offsetof(struct_, member), NULL, record_                                               \
+  }
+#define COUNT(fields) (sizeof(fields) / sizeof *(fields))
+#define RECORD(id, text, struct_, module_)                                                                   \
+  record id = {.name = text,                                                                                 \
+               .module = module_,                                                                            \
+               .bytes = sizeof(struct_),                                                                     \
+               .fields = id##_fields,                                                                        \
+               .field_count = COUNT(id##_fields)}
+
+static const field context_config_fields[] = {
+    ONE(exphil_context_config, device, T_TEXT),
+    ONE(exphil_context_config, cpu_isa, T_TEXT),
+    ONE(exphil_context_config, backend_path, T_TEXT),
+    ONE(exphil_context_config, memory_limit_bytes, T_U64),
+    ONE(exphil_context_config, threads, T_I32),
+    NAMED(exphil_context_config, log_level, T_ENUM, log_level_names),
+};
+RECORD(context_config, "context", exphil_context_config, NULL);
+
+static const field device_info_fields[] = {
+    ONE(exphil_device_info, memory_bytes, T_I64), ONE(exphil_device_info, index, T_I32),
+    ONE(exphil_device_info, workers, T_I32),      ONE(exphil_device_info, id, T_CHARS),
+    ONE(exphil_device_info, name, T_CHARS),       ONE(exphil_device_info, isa, T_CHARS),
+};
+RECORD(device_info, "device", exphil_device_info, NULL);
+
+static const field memory_info_fields[] = {
+    ONE(exphil_memory_info, host_used_bytes, T_U64),   ONE(exphil_memory_info, host_peak_bytes, T_U64),
+    ONE(exphil_memory_info, host_allocations, T_U64),  ONE(exphil_memory_info, device_used_bytes, T_U64),
+    ONE(exphil_memory_info, device_peak_bytes, T_U64), ONE(exphil_memory_info, device_requests, T_U64),
+    ONE(exphil_memory_info, device_reused, T_U64),
+};
+RECORD(memory_info, "memory", exphil_memory_info, NULL);
+
+static const field model_config_fields[] = {
+    ONE(exphil_model_config, spec, T_SPEC),
+    ONE(exphil_model_config, blocks, T_TEXT),
+    ONE(exphil_model_config, seed, T_U64),
+    ONE(exphil_model_config, hidden, T_I64),
+    ONE(exphil_model_config, head_width, T_I64),
+    ONE(exphil_model_config, mamba_states, T_I64),
+    ONE(exphil_model_config, mamba_expand, T_I64),
+    ONE(exphil_model_config, mamba_taps, T_I64),
+    ONE(exphil_model_config, mamba_rank, T_I64),
+    ONE(exphil_model_config, attention_heads, T_I64),
+    ONE(exphil_model_config, attention_dim, T_I64),
+    ONE(exphil_model_config, attention_window_frames, T_I64),
+    ONE(exphil_model_config, ffn_expand, T_I64),
+    ONE(exphil_model_config, window_frames, T_I64),
+    ONE(exphil_model_config, delay_frames, T_I32),
+    ONE(exphil_model_config, no_previous_action, T_BOOL),
+    NAMED(exphil_model_config, mode, T_ENUM, mode_names),
+    NAMED(exphil_model_config, heads, T_ENUM, heads_names),
+    NAMED(exphil_model_config, type, T_ENUM, type_names),
+};
+RECORD(model_config, "model", exphil_model_config, NULL);
+
+static const field model_info_fields[] = {
+    ONE(exphil_model_info, spec_hash, T_U64),
+    ONE(exphil_model_info, weights_hash, T_U64),
+    ONE(exphil_model_info, parameter_count, T_I64),
+    ONE(exphil_model_info, tensor_count, T_I64),
+    ONE(exphil_model_info, float_count, T_I64),
+    ONE(exphil_model_info, id_count, T_I64),
+    ONE(exphil_model_info, head_count, T_I64),
+    ONE(exphil_model_info, logit_count, T_I64),
+    ONE(exphil_model_info, hidden, T_I64),
+    ONE(exphil_model_info, window_frames, T_I64),
+    ONE(exphil_model_info, state_bytes, T_U64),
+    ONE(exphil_model_info, trained_updates, T_U64),
+    ONE(exphil_model_info, trained_frames, T_U64),
+    ONE(exphil_model_info, delay_frames, T_I32),
+    ONE(exphil_model_info, action_slots, T_I32),
+    NAMED(exphil_model_info, mode, T_ENUM, mode_names),
+    NAMED(exphil_model_info, heads, T_ENUM, heads_names),
+    NAMED(exphil_model_info, type, T_ENUM, type_names),
+    ONE(exphil_model_info, layout, T_CHARS),
+    ONE(exphil_model_info, codec, T_CHARS),
+    ONE(exphil_model_info, blocks, T_CHARS),
+    NAMED(exphil_model_info, weights, T_ENUM, type_names),
+    ONE(exphil_model_info, calibrated, T_BOOL),
+};
+RECORD(model_info, "model", exphil_model_info, NULL);
+
+static const field tensor_info_fields[] = {
+    ONE(exphil_tensor_info, size_bytes, T_U64),
+    NAMED(exphil_tensor_info, type, T_ENUM, type_names),
+    ONE(exphil_tensor_info, name, T_CHARS),
+};
+RECORD(tensor_info, "tensor", exphil_tensor_info, NULL);
+
+static const field head_comparison_fields[] = {
+    ONE(exphil_head_comparison, max_error, T_F64),
+    ONE(exphil_head_comparison, rms_error, T_F64),
+    ONE(exphil_head_comparison, kl, T_F64),
+    ONE(exphil_head_comparison, agreement, T_F64),
+};
+RECORD(head_comparison, "head", exphil_head_comparison, NULL);
+
+static const field comparison_info_fields[] = {
+    ONE(exphil_comparison, reference_hash, T_U64), ONE(exphil_comparison, content_hash, T_U64),
+    ONE(exphil_comparison, frames, T_I64),         ONE(exphil_comparison, max_error, T_F64),
+    ONE(exphil_comparison, rms_error, T_F64),      ONE(exphil_comparison, kl, T_F64),
+    ONE(exphil_comparison, agreement, T_F64),
+};
+RECORD(comparison_info, "comparison", exphil_comparison, NULL);
+
+static const field replay_config_fields[] = {
+    ONE(exphil_replay_config, character, T_TEXT),    ONE(exphil_replay_config, port, T_I32),
+    ONE(exphil_replay_config, opponent_port, T_I32), ONE(exphil_replay_config, first_frame, T_I32),
+    ONE(exphil_replay_config, last_frame, T_I32),
+};
+RECORD(replay_config, "replay", exphil_replay_config, NULL);
+
+static const field replay_result_fields[] = {
+    ONE(exphil_replay_result, episodes, T_I64),
+    ONE(exphil_replay_result, frames, T_I64),
+    ONE(exphil_replay_result, frames_masked, T_I64),
+    ONE(exphil_replay_result, truncated, T_BOOL),
+};
+RECORD(replay_result, "replay", exphil_replay_result, NULL);
+
+static const field dataset_info_fields[] = {
+    ONE(exphil_dataset_info, spec_hash, T_U64),       ONE(exphil_dataset_info, content_hash, T_U64),
+    ONE(exphil_dataset_info, frames, T_I64),          ONE(exphil_dataset_info, episodes, T_I64),
+    ONE(exphil_dataset_info, games, T_I64),           ONE(exphil_dataset_info, float_count, T_I64),
+    ONE(exphil_dataset_info, id_count, T_I64),        ONE(exphil_dataset_info, head_count, T_I64),
+    ONE(exphil_dataset_info, constant_floats, T_I64), ONE(exphil_dataset_info, recovered, T_BOOL),
+    ONE(exphil_dataset_info, layout, T_CHARS),        ONE(exphil_dataset_info, codec, T_CHARS),
+};
+RECORD(dataset_info, "dataset", exphil_dataset_info, NULL);
+
+static const field episode_info_fields[] = {
+    ONE(exphil_episode_info, game, T_U64),
+    ONE(exphil_episode_info, first, T_I64),
+    ONE(exphil_episode_info, frames, T_I64),
+    ONE(exphil_episode_info, first_game_frame, T_I32),
+    ONE(exphil_episode_info, port, T_I32),
+    ONE(exphil_episode_info, opponent_port, T_I32),
+    ONE(exphil_episode_info, stage, T_I32),
+    ONE(exphil_episode_info, character, T_I32),
+    ONE(exphil_episode_info, opponent_character, T_I32),
+};
+RECORD(episode_info, "episode", exphil_episode_info, NULL);
+
+static const field split_config_fields[] = {
+    ONE(exphil_split_config, held_out, T_F64),
+    ONE(exphil_split_config, seed, T_U64),
+    NAMED(exphil_split_config, by, T_ENUM, split_names),
+};
+RECORD(split_config, "split", exphil_split_config, NULL);
+
+static const field sampling_config_fields[] = {
+    ONE(exphil_sampling, batch, T_I64),        ONE(exphil_sampling, time, T_I64),
+    ONE(exphil_sampling, stride, T_I64),       ONE(exphil_sampling, segment_frames, T_I64),
+    ONE(exphil_sampling, seed, T_U64),         NAMED(exphil_sampling, mode, T_ENUM, mode_names),
+    ONE(exphil_sampling, delay_frames, T_I32), ONE(exphil_sampling, action_slots, T_I32),
+    ONE(exphil_sampling, in_order, T_BOOL),    ONE(exphil_sampling, last_only, T_BOOL),
+    ONE(exphil_sampling, buffers, T_I32),
+};
+RECORD(sampling_config, "sampling", exphil_sampling, NULL);
+
+static const field prefetcher_info_fields[] = {
+    ONE(exphil_prefetcher_info, batches_per_epoch, T_I64),
+    ONE(exphil_prefetcher_info, frames_per_epoch, T_I64),
+    ONE(exphil_prefetcher_info, delivered, T_I64),
+    ONE(exphil_prefetcher_info, waited_ns, T_I64),
+    ONE(exphil_prefetcher_info, worked_ns, T_I64),
+    ONE(exphil_prefetcher_info, waits, T_I64),
+};
+RECORD(prefetcher_info, "prefetcher", exphil_prefetcher_info, NULL);
+
+static const field optimizer_config_fields[] = {
+    ONE(exphil_optimizer_config, rate, T_F64),
+    ONE(exphil_optimizer_config, beta1, T_F64),
+    ONE(exphil_optimizer_config, beta2, T_F64),
+    ONE(exphil_optimizer_config, epsilon, T_F64),
+    ONE(exphil_optimizer_config, decay, T_F64),
+    ONE(exphil_optimizer_config, clip_norm, T_F64),
+    ONE(exphil_optimizer_config, ema_decay, T_F64),
+    ONE(exphil_optimizer_config, low_ratio, T_F64),
+    ONE(exphil_optimizer_config, restart_factor, T_F64),
+    ONE(exphil_optimizer_config, warmup_updates, T_I64),
+    ONE(exphil_optimizer_config, total_updates, T_I64),
+    ONE(exphil_optimizer_config, restart_updates, T_I64),
+    NAMED(exphil_optimizer_config, schedule, T_ENUM, schedule_names),
+};
+RECORD(optimizer_config, "optimizer", exphil_optimizer_config, NULL);
+
+static const field optimizer_info_fields[] = {
+    ONE(exphil_optimizer_info, updates, T_I64),
+    ONE(exphil_optimizer_info, rate, T_F64),
+    ONE(exphil_optimizer_info, state_bytes, T_U64),
+};
+RECORD(optimizer_info, "optimizer", exphil_optimizer_info, NULL);
+
+static const field head_loss_fields[] = {
+    ONE(exphil_head_loss, weight, T_F64),
+    ONE(exphil_head_loss, smoothing, T_F64),
+    ONE(exphil_head_loss, focal_gamma, T_F64),
+    ONE(exphil_head_loss, positive_weight, T_FLOATS_AT),
+};
+RECORD(head_loss, "loss", exphil_head_loss, NULL);
+
+static const field trainer_config_fields[] = {
+    OF(exphil_trainer_config, losses, T_RECORDS_AT, &head_loss),
+    ONE(exphil_trainer_config, loss_scale, T_F64),
+    ONE(exphil_trainer_config, accumulate, T_I64),
+    NAMED(exphil_trainer_config, precision, T_ENUM, precision_names),
+    NAMED(exphil_trainer_config, activations, T_ENUM, type_names),
+    NAMED(exphil_trainer_config, fake_quantize, T_ENUM, type_names),
+    ONE(exphil_trainer_config, checkpoint_blocks, T_I32),
+};
+RECORD(trainer_config, "trainer", exphil_trainer_config, NULL);
+
+static const field metrics_info_fields[] = {
+    ONE(exphil_metrics, update, T_I64),        ONE(exphil_metrics, epoch, T_I64),
+    ONE(exphil_metrics, frames, T_I64),        ONE(exphil_metrics, loss, T_F64),
+    ONE(exphil_metrics, gradient_norm, T_F64), ONE(exphil_metrics, rate, T_F64),
+    ONE(exphil_metrics, loss_scale, T_F64),    ONE(exphil_metrics, time_ns, T_I64),
+    ONE(exphil_metrics, waited_ns, T_I64),     ONE(exphil_metrics, skipped, T_I64),
+};
+RECORD(metrics_info, "metrics", exphil_metrics, NULL);
+
+static const field head_report_fields[] = {
+    ONE(exphil_head_report, loss, T_F64),
+    ONE(exphil_head_report, nll, T_F64),
+    ONE(exphil_head_report, accuracy, T_F64),
+    ONE(exphil_head_report, top3, T_F64),
+    ONE(exphil_head_report, change_accuracy, T_F64),
+    ONE(exphil_head_report, majority_accuracy, T_F64),
+    ONE(exphil_head_report, copy_accuracy, T_F64),
+    ONE(exphil_head_report, frequency_nll, T_F64),
+};
+RECORD(head_report, "head", exphil_head_report, NULL);
+
+static const field report_info_fields[] = {
+    ONE(exphil_report, frames, T_I64),
+    ONE(exphil_report, change_frames, T_I64),
+    ONE(exphil_report, loss, T_F64),
+    ONE(exphil_report, nll, T_F64),
+    ONE(exphil_report, frequency_nll, T_F64),
+    ONE(exphil_report, exact_accuracy, T_F64),
+    ONE(exphil_report, exact_change_accuracy, T_F64),
+    ONE(exphil_report, exact_majority, T_F64),
+    ONE(exphil_report, exact_majority_change, T_F64),
+    ONE(exphil_report, exact_copy, T_F64),
+};
+RECORD(report_info, "report", exphil_report, NULL);
+
+static const field head_play_fields[] = {
+    ONE(exphil_head_play, temperature, T_F32),
+    ONE(exphil_head_play, deterministic, T_BOOL),
+    ONE(exphil_head_play, press, T_F32),
+    ONE(exphil_head_play, release, T_F32),
+};
+RECORD(head_play, "head", exphil_head_play, NULL);
+
+static const field session_config_fields[] = {
+    OF(exphil_session_config, heads, T_RECORDS_AT, &head_play),
+    ONE(exphil_session_config, spec, T_SPEC),
+    ONE(exphil_session_config, delay_frames, T_I32_AT),
+    NAMED(exphil_session_config, mode, T_ENUM_AT, mode_names),
+    ONE(exphil_session_config, seed, T_U64),
+    ONE(exphil_session_config, streams, T_I64),
+    ONE(exphil_session_config, deadline_ns, T_I64),
+    ONE(exphil_session_config, deterministic, T_BOOL),
+    NAMED(exphil_session_config, deliver, T_ENUM, deliver_names),
+};
+RECORD(session_config, "session", exphil_session_config, NULL);
+
+static const field session_info_fields[] = {
+    ONE(exphil_session_info, steps, T_U64),
+    ONE(exphil_session_info, missed, T_U64),
+    MANY(exphil_session_info, latency, T_U64, EXPHIL_LATENCY_BUCKETS),
+    ONE(exphil_session_info, last_ns, T_I64),
+    ONE(exphil_session_info, max_ns, T_I64),
+    ONE(exphil_session_info, p50_ns, T_I64),
+    ONE(exphil_session_info, p99_ns, T_I64),
+    ONE(exphil_session_info, streams, T_I64),
+    ONE(exphil_session_info, float_count, T_I64),
+    ONE(exphil_session_info, id_count, T_I64),
+    ONE(exphil_session_info, head_count, T_I64),
+    ONE(exphil_session_info, logit_count, T_I64),
+    ONE(exphil_session_info, state_bytes, T_U64),
+};
+RECORD(session_info, "session", exphil_session_info, NULL);
+
+static const field melee_field_fields[] = {
+    ONE(exphil_melee_field, offset, T_I64), ONE(exphil_melee_field, count, T_I64),
+    ONE(exphil_melee_field, scale, T_F64),  ONE(exphil_melee_field, low, T_F64),
+    ONE(exphil_melee_field, high, T_F64),   ONE(exphil_melee_field, is_id, T_BOOL),
+    ONE(exphil_melee_field, name, T_CHARS), ONE(exphil_melee_field, source, T_CHARS),
+};
+RECORD(melee_field, "field", exphil_melee_field, NULL);
+
+static const field melee_character_fields[] = {
+    ONE(exphil_melee_character, known, T_U32),
+    ONE(exphil_melee_character, x, T_F32),
+    ONE(exphil_melee_character, y, T_F32),
+    ONE(exphil_melee_character, facing, T_F32),
+    ONE(exphil_melee_character, percent, T_F32),
+    ONE(exphil_melee_character, shield, T_F32),
+    ONE(exphil_melee_character, state_age, T_F32),
+    ONE(exphil_melee_character, misc, T_F32),
+    ONE(exphil_melee_character, speed_air_x, T_F32),
+    ONE(exphil_melee_character, speed_y, T_F32),
+    ONE(exphil_melee_character, speed_attack_x, T_F32),
+    ONE(exphil_melee_character, speed_attack_y, T_F32),
+    ONE(exphil_melee_character, speed_ground_x, T_F32),
+    ONE(exphil_melee_character, hitlag, T_F32),
+    ONE(exphil_melee_character, action_state, T_U16),
+    ONE(exphil_melee_character, ground, T_U16),
+    ONE(exphil_melee_character, character, T_U8),
+    ONE(exphil_melee_character, stocks, T_U8),
+    ONE(exphil_melee_character, last_attack, T_U8),
+    ONE(exphil_melee_character, combo, T_U8),
+    ONE(exphil_melee_character, last_hit_by, T_U8),
+    ONE(exphil_melee_character, airborne, T_U8),
+    ONE(exphil_melee_character, jumps, T_U8),
+    ONE(exphil_melee_character, l_cancel, T_U8),
+    ONE(exphil_melee_character, hurtbox, T_U8),
+    MANY(exphil_melee_character, flags, T_U8, 5),
+};
+RECORD(melee_character, "character", exphil_melee_character, "Elixir.LibExphil.Melee.Character");
+
+static const field melee_item_fields[] = {
+    ONE(exphil_melee_item, facing, T_F32),   ONE(exphil_melee_item, speed_x, T_F32),
+    ONE(exphil_melee_item, speed_y, T_F32),  ONE(exphil_melee_item, x, T_F32),
+    ONE(exphil_melee_item, y, T_F32),        ONE(exphil_melee_item, timer, T_F32),
+    ONE(exphil_melee_item, spawn_id, T_U32), ONE(exphil_melee_item, type, T_U16),
+    ONE(exphil_melee_item, damage, T_U16),   ONE(exphil_melee_item, state, T_U8),
+    MANY(exphil_melee_item, misc, T_U8, 4),  ONE(exphil_melee_item, owner, T_I8),
+};
+RECORD(melee_item, "item", exphil_melee_item, "Elixir.LibExphil.Melee.Item");
+
+static const field melee_pad_fields[] = {
+    ONE(exphil_pad, buttons, T_U32), ONE(exphil_pad, main_x, T_F32), ONE(exphil_pad, main_y, T_F32),
+    ONE(exphil_pad, c_x, T_F32),     ONE(exphil_pad, c_y, T_F32),    ONE(exphil_pad, trigger, T_F32),
+};
+RECORD(melee_pad, "pad", exphil_pad, "Elixir.LibExphil.Melee.Pad");
+
+static const field slp_config_fields[] = {
+    ONE(exphil_slp_config, limit_bytes, T_U64),
+    NAMED(exphil_slp_config, rollback, T_ENUM, rollback_names),
+};
+RECORD(slp_config, "replay", exphil_slp_config, NULL);
+
+static const field slp_port_fields[] = {
+    ONE(exphil_slp_port, dashback_fix, T_U32),
+    ONE(exphil_slp_port, shield_drop_fix, T_U32),
+    ONE(exphil_slp_port, offence_ratio, T_F32),
+    ONE(exphil_slp_port, defence_ratio, T_F32),
+    ONE(exphil_slp_port, model_scale, T_F32),
+    ONE(exphil_slp_port, start_damage, T_U16),
+    ONE(exphil_slp_port, respawn_damage, T_U16),
+    ONE(exphil_slp_port, character, T_U8),
+    ONE(exphil_slp_port, type, T_U8),
+    ONE(exphil_slp_port, stocks, T_U8),
+    ONE(exphil_slp_port, costume, T_U8),
+    ONE(exphil_slp_port, team_shade, T_U8),
+    ONE(exphil_slp_port, handicap, T_U8),
+    ONE(exphil_slp_port, team, T_U8),
+    ONE(exphil_slp_port, flags, T_U8),
+    ONE(exphil_slp_port, cpu_level, T_U8),
+    ONE(exphil_slp_port, port, T_U8),
+};
+RECORD(slp_port, "port", exphil_slp_port, NULL);
+
+static const field slp_info_fields[] = {
+    ONE(exphil_slp_info, input_bytes, T_U64),
+    ONE(exphil_slp_info, stop_offset, T_U64),
+    ONE(exphil_slp_info, frame_count, T_I64),
+    ONE(exphil_slp_info, instance_count, T_I64),
+    ONE(exphil_slp_info, incomplete_count, T_I64),
+    ONE(exphil_slp_info, item_count, T_I64),
+    ONE(exphil_slp_info, unknown_event_count, T_I64),
+    ONE(exphil_slp_info, problem_count, T_I64),
+    ONE(exphil_slp_info, problems, T_U32),
+    ONE(exphil_slp_info, fields, T_U32),
+    NAMED(exphil_slp_info, container, T_ENUM, container_names),
+    ONE(exphil_slp_info, raw_declared_bytes, T_I32),
+    NAMED(exphil_slp_info, stop, T_ENUM, stop_names),
+    ONE(exphil_slp_info, truncated, T_BOOL),
+    NAMED(exphil_slp_info, rollback, T_ENUM, rollback_names),
+    ONE(exphil_slp_info, first_frame, T_I32),
+    ONE(exphil_slp_info, last_frame, T_I32),
+    NAMED(exphil_slp_info, metadata, T_ENUM, metadata_names),
+    ONE(exphil_slp_info, metadata_last_frame, T_I32),
+    ONE(exphil_slp_info, end_count, T_I32),
+    ONE(exphil_slp_info, seed, T_U32),
+    ONE(exphil_slp_info, timer_seconds, T_U32),
+    ONE(exphil_slp_info, game_number, T_U32),
+    ONE(exphil_slp_info, tiebreak_number, T_U32),
+    ONE(exphil_slp_info, damage_ratio, T_F32),
+    ONE(exphil_slp_info, stage, T_U16),
+    MANY(exphil_slp_info, version, T_U8, 3),
+    ONE(exphil_slp_info, game_mode, T_U8),
+    ONE(exphil_slp_info, timer_kind, T_U8),
+    ONE(exphil_slp_info, teams, T_U8),
+    ONE(exphil_slp_info, friendly_fire, T_U8),
+    ONE(exphil_slp_info, pal, T_U8),
+    ONE(exphil_slp_info, frozen, T_U8),
+    ONE(exphil_slp_info, minor_scene, T_U8),
+    ONE(exphil_slp_info, major_scene, T_U8),
+    ONE(exphil_slp_info, language, T_U8),
+    ONE(exphil_slp_info, player_count, T_U8),
+    ONE(exphil_slp_info, item_spawn, T_I8),
+    ONE(exphil_slp_info, self_destruct, T_I8),
+    ONE(exphil_slp_info, end_method, T_U8),
+    ONE(exphil_slp_info, end_lras, T_I8),
+    MANY(exphil_slp_info, placements, T_I8, 4),
+    ONE(exphil_slp_info, played_on, T_CHARS),
+};
+RECORD(slp_info, "replay", exphil_slp_info, NULL);
+
+static const field slp_frame_fields[] = {
+    ONE(exphil_slp_frame, frame, T_I32),          ONE(exphil_slp_frame, instance, T_I32),
+    ONE(exphil_slp_frame, seed, T_U32),           ONE(exphil_slp_frame, scene_counter, T_U32),
+    ONE(exphil_slp_frame, latest_final, T_I32),   ONE(exphil_slp_frame, fountain_left, T_F32),
+    ONE(exphil_slp_frame, fountain_right, T_F32), ONE(exphil_slp_frame, stadium_event, T_U16),
+    ONE(exphil_slp_frame, stadium_kind, T_U16),   ONE(exphil_slp_frame, whispy, T_U8),
+    ONE(exphil_slp_frame, slots, T_U8),           ONE(exphil_slp_frame, changed, T_U8),
+};
+RECORD(slp_frame, "frame", exphil_slp_frame, NULL);
+
+static const field slp_item_fields[] = {
+    ONE(exphil_slp_item, facing, T_F32),   ONE(exphil_slp_item, vel_x, T_F32),
+    ONE(exphil_slp_item, vel_y, T_F32),    ONE(exphil_slp_item, x, T_F32),
+    ONE(exphil_slp_item, y, T_F32),        ONE(exphil_slp_item, timer, T_F32),
+    ONE(exphil_slp_item, spawn_id, T_U32), ONE(exphil_slp_item, type, T_U16),
+    ONE(exphil_slp_item, damage, T_U16),   ONE(exphil_slp_item, instance_id, T_U16),
+    ONE(exphil_slp_item, state, T_U8),     MANY(exphil_slp_item, misc, T_U8, 4),
+    ONE(exphil_slp_item, owner, T_I8),
+};
+RECORD(slp_item, "item", exphil_slp_item, NULL);
+
+static const field slp_player_fields[] = {
+    ONE(exphil_slp_player, frame, T_I32),
+    ONE(exphil_slp_player, pre_seed, T_U32),
+    ONE(exphil_slp_player, pre_x, T_F32),
+    ONE(exphil_slp_player, pre_y, T_F32),
+    ONE(exphil_slp_player, pre_facing, T_F32),
+    ONE(exphil_slp_player, pre_percent, T_F32),
+    ONE(exphil_slp_player, joy_x, T_F32),
+    ONE(exphil_slp_player, joy_y, T_F32),
+    ONE(exphil_slp_player, c_x, T_F32),
+    ONE(exphil_slp_player, c_y, T_F32),
+    ONE(exphil_slp_player, trigger, T_F32),
+    ONE(exphil_slp_player, physical_l, T_F32),
+    ONE(exphil_slp_player, physical_r, T_F32),
+    ONE(exphil_slp_player, buttons, T_U32),
+    ONE(exphil_slp_player, x, T_F32),
+    ONE(exphil_slp_player, y, T_F32),
+    ONE(exphil_slp_player, facing, T_F32),
+    ONE(exphil_slp_player, percent, T_F32),
+    ONE(exphil_slp_player, shield, T_F32),
+    ONE(exphil_slp_player, state_age, T_F32),
+    ONE(exphil_slp_player, misc, T_F32),
+    ONE(exphil_slp_player, vel_air_x, T_F32),
+    ONE(exphil_slp_player, vel_y, T_F32),
+    ONE(exphil_slp_player, vel_kb_x, T_F32),
+    ONE(exphil_slp_player, vel_kb_y, T_F32),
+    ONE(exphil_slp_player, vel_ground_x, T_F32),
+    ONE(exphil_slp_player, hitlag, T_F32),
+    ONE(exphil_slp_player, animation, T_U32),
+    ONE(exphil_slp_player, physical_buttons, T_U16),
+    ONE(exphil_slp_player, pre_action_state, T_U16),
+    ONE(exphil_slp_player, action_state, T_U16),
+    ONE(exphil_slp_player, ground_id, T_U16),
+    ONE(exphil_slp_player, instance_hit_by, T_U16),
+    ONE(exphil_slp_player, instance_id, T_U16),
+    ONE(exphil_slp_player, raw_joy_x, T_I8),
+    ONE(exphil_slp_player, raw_joy_y, T_I8),
+    ONE(exphil_slp_player, raw_c_x, T_I8),
+    ONE(exphil_slp_player, raw_c_y, T_I8),
+    ONE(exphil_slp_player, port, T_U8),
+    ONE(exphil_slp_player, follower, T_U8),
+    ONE(exphil_slp_player, character, T_U8),
+    ONE(exphil_slp_player, last_attack, T_U8),
+    ONE(exphil_slp_player, combo, T_U8),
+    ONE(exphil_slp_player, last_hit_by, T_U8),
+    ONE(exphil_slp_player, stocks, T_U8),
+    MANY(exphil_slp_player, flags, T_U8, 5),
+    ONE(exphil_slp_player, airborne, T_U8),
+    ONE(exphil_slp_player, jumps, T_U8),
+    ONE(exphil_slp_player, l_cancel, T_U8),
+    ONE(exphil_slp_player, hurtbox, T_U8),
+};
+RECORD(slp_player, "player", exphil_slp_player, NULL);
+
+extern record spec_head, spec_id, spec_map, frame_map, evaluate_map, run_map, option_map;
+
+record *const all_records[] = {&context_config,
+                               &device_info,
+                               &memory_info,
+                               &model_config,
+                               &model_info,
+                               &tensor_info,
+                               &head_comparison,
+                               &comparison_info,
+                               &replay_config,
+                               &replay_result,
+                               &dataset_info,
+                               &episode_info,
+                               &split_config,
+                               &sampling_config,
+                               &prefetcher_info,
+                               &optimizer_config,
+                               &optimizer_info,
+                               &head_loss,
+                               &trainer_config,
+                               &metrics_info,
+                               &head_report,
+                               &report_info,
+                               &head_play,
+                               &session_config,
+                               &session_info,
+                               &melee_field,
+                               &melee_character,
+                               &melee_item,
+                               &melee_pad,
+                               &slp_config,
+                               &slp_port,
+                               &slp_info,
+                               &slp_frame,
+                               &slp_item,
+                               &slp_player,
+                               &spec_head,
+                               &spec_id,
+                               &spec_map,
+                               &frame_map,
+                               &evaluate_map,
+                               &run_map,
+                               &option_map,
+                               NULL};

@@ -1,0 +1,199 @@
+defmodule LibExphil.Agent do
+  @moduledoc """
+  A process that plays one game: it steps a session once a frame, holds what was decided until it is due, and rolls back when a
+  frame comes again.
+
+  Either the game pushes frames:
+
+      {:ok, agent} = LibExphil.Agent.start_link(model: model)
+      {:ok, pad} = LibExphil.Agent.frame(agent, number, frame)
+
+  or the agent asks for them, 60 times a second:
+
+      LibExphil.Agent.start_link(model: model, source: &Emulator.frame/1, sink: &Emulator.press/2)
+
+  ## Delay
+
+  A policy with delay d decides on frame n what acts on frame n + d. The agent asks the session for what it has just decided and
+  keeps the queue itself, by frame: `frame/3` answers with the pad of this very frame (neutral for the first d), `pad/2` with
+  one that is not due yet, for netplay that sends inputs ahead.
+
+  ## Rollback
+
+  Before each step the agent keeps the state of the session, for the last `:rollback` frames. A number that came before takes the
+  state of then back, and all later frames are expected anew. The pads are those that a session would have given which had seen
+  the corrected frames only.
+  """
+
+  use GenServer
+
+  alias LibExphil.{Error, Melee, Model, Session}
+
+  @enforce_keys [:session, :delay, :rollback]
+  defstruct [
+    :session,
+    :delay,
+    :rollback,
+    :source,
+    :sink,
+    :first,
+    next: nil,
+    states: %{},
+    queue: %{},
+    started: 0,
+    ticks: 0,
+    late: 0,
+    hz: 60
+  ]
+
+  @doc """
+  Starts an agent. Options:
+
+    * `:model` - required
+    * `:session` - options of `LibExphil.Session.create/2`; `:streams` and `:deliver` are the agent's own
+    * `:rollback` - frames that can be taken back; default 8
+    * `:source` - `fn number -> frame | nil`, asked on every tick; nil: no frame yet, the same number is asked for again
+    * `:sink` - `fn number, pad -> any`, called with what is due
+    * `:hz` - ticks a second; default 60
+    * `:first` - number of the first frame that is asked for; default 0
+    * `:name` and others of `GenServer.start_link/3`
+  """
+  @spec start_link(keyword()) :: GenServer.on_start()
+  def start_link(options) do
+    {own, genserver} = Keyword.split(options, [:model, :session, :rollback, :source, :sink, :hz, :first])
+    GenServer.start_link(__MODULE__, own, genserver)
+  end
+
+  @doc "The frame with this number has ended: what to press on it. Numbers go up by one, or back."
+  @spec frame(GenServer.server(), integer(), Session.frame()) :: {:ok, Melee.Pad.t()} | {:error, Error.t()}
+  def frame(agent, number, frame), do: GenServer.call(agent, {:frame, number, frame})
+
+  @doc "What is to be pressed on a frame, now or up to the delay later; nil when it is not known."
+  @spec pad(GenServer.server(), integer()) :: Melee.Pad.t() | nil
+  def pad(agent, number), do: GenServer.call(agent, {:pad, number})
+
+  @doc "`LibExphil.Session.info/1` of its session, with `ticks`, and `late`: ticks that came more than a frame too late."
+  @spec info(GenServer.server()) :: map()
+  def info(agent), do: GenServer.call(agent, :info)
+
+  @doc "A new game: zero state, empty queue."
+  @spec reset(GenServer.server()) :: :ok
+  def reset(agent), do: GenServer.call(agent, :reset)
+
+  @impl true
+  def init(options) do
+    model = Keyword.fetch!(options, :model)
+    wanted = options |> Keyword.get(:session, []) |> LibExphil.options() |> Map.merge(%{streams: 1, deliver: :decided})
+
+    with {:ok, info} <- Model.info(model), {:ok, session} <- Session.create(model, wanted) do
+      state = %__MODULE__{
+        session: session,
+        delay: info.delay_frames,
+        rollback: Keyword.get(options, :rollback, 8),
+        source: options[:source],
+        sink: options[:sink],
+        hz: Keyword.get(options, :hz, 60),
+        first: Keyword.get(options, :first, 0),
+        started: System.monotonic_time(:microsecond)
+      }
+
+      if state.source, do: {:ok, schedule(state)}, else: {:ok, state}
+    else
+      {:error, error} -> {:stop, error}
+    end
+  end
+
+  @impl true
+  def handle_call({:frame, number, frame}, _from, state) do
+    case advance(state, number, frame) do
+      {:ok, pad, state} -> {:reply, {:ok, pad}, state}
+      {:error, error, state} -> {:reply, {:error, error}, state}
+    end
+  end
+
+  def handle_call({:pad, number}, _from, state), do: {:reply, Map.get(state.queue, number), state}
+
+  def handle_call(:info, _from, state) do
+    {:reply, Map.merge(Session.info!(state.session), %{ticks: state.ticks, late: state.late}), state}
+  end
+
+  def handle_call(:reset, _from, state) do
+    Session.reset!(state.session)
+    {:reply, :ok, %{state | next: nil, states: %{}, queue: %{}}}
+  end
+
+  @impl true
+  def handle_info(:tick, state) do
+    number = state.next || state.first
+
+    state =
+      case state.source.(number) do
+        nil -> state
+        frame -> played(advance(state, number, frame), number)
+      end
+
+    {:noreply, schedule(%{state | ticks: state.ticks + 1})}
+  end
+
+  defp played({:ok, pad, state}, number) do
+    if state.sink, do: state.sink.(number, pad)
+    state
+  end
+
+  defp played({:error, error, _state}, _number), do: raise(error)
+
+  # Ticks lie on the grid of the start, so that they do not drift. What lies in the past is left out.
+  defp schedule(state) do
+    now = System.monotonic_time(:microsecond)
+    due = state.started + div((state.ticks + 1) * 1_000_000, state.hz)
+    missed = max(0, div((now - due) * state.hz, 1_000_000))
+    Process.send_after(self(), :tick, div(due + div(missed * 1_000_000, state.hz) + 999, 1000), abs: true)
+    %{state | ticks: state.ticks + missed, late: state.late + missed}
+  end
+
+  # A frame that fails leaves the agent where the rollback put it: the same number is expected again.
+  defp advance(state, number, frame) do
+    case rewind(state, number) do
+      {:ok, state} -> decide(state, number, frame)
+      {:error, error} -> {:error, error, state}
+    end
+  end
+
+  defp decide(state, number, frame) do
+    with {:ok, block} <- Session.save_state(state.session),
+         {:ok, decided} <- Session.step(state.session, frame) do
+      states = state.states |> Map.put(number, block) |> Map.delete(number - state.rollback)
+      queue = state.queue |> fill(state, number) |> Map.put(number + state.delay, decided)
+      due = Map.fetch!(queue, number)
+      queue = Map.delete(queue, number - state.rollback)
+      {:ok, due, %{state | next: number + 1, states: states, queue: queue}}
+    else
+      {:error, error} -> {:error, error, state}
+    end
+  end
+
+  # Before the first decision is due, nothing is pressed.
+  defp fill(queue, %{next: nil, delay: delay}, number) when delay > 0 do
+    Enum.reduce(number..(number + delay - 1)//1, queue, &Map.put(&2, &1, %Melee.Pad{}))
+  end
+
+  defp fill(queue, _state, _number), do: queue
+
+  defp rewind(%{next: next} = state, number) when next == nil or number == next, do: {:ok, state}
+
+  defp rewind(%{next: next} = state, number) when number < next do
+    case state.states do
+      %{^number => block} ->
+        with :ok <- Session.restore_state(state.session, block) do
+          {:ok, %{state | next: number, states: Map.reject(state.states, fn {key, _} -> key >= number end)}}
+        end
+
+      _ ->
+        {:error, %Error{status: :state, message: "frame #{number} is more than #{state.rollback} frames back"}}
+    end
+  end
+
+  defp rewind(%{next: next}, number) do
+    {:error, %Error{status: :state, message: "frame #{number} came, #{next} is next"}}
+  end
+end

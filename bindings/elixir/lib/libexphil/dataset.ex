@@ -1,0 +1,97 @@
+defmodule LibExphil.Dataset do
+  @moduledoc """
+  Frames in memory, grouped in episodes (one player's side of one game).
+
+      dataset = LibExphil.Dataset.create!(context)
+      LibExphil.Dataset.add_replay!(dataset, "game.slp", character: "fox")
+      {train, held_out} = LibExphil.Dataset.split!(dataset, held_out: 0.1)
+  """
+
+  import LibExphil.Bang
+
+  alias LibExphil.{Context, Error, Nif}
+
+  @enforce_keys [:ref]
+  defstruct [:ref]
+
+  @type t :: %__MODULE__{ref: reference()}
+
+  @doc "An empty dataset. The spec is that of the game, Melee's defaults when it is nil."
+  @spec create(Context.t(), LibExphil.spec() | nil) :: {:ok, t()} | {:error, Error.t()}
+  def create(%Context{ref: ref}, spec \\ nil), do: LibExphil.wrap(Nif.dataset_create(ref, spec), __MODULE__)
+
+  @doc "Opens a file that `save/2` wrote; it is mapped, not read."
+  @spec open(Context.t(), Path.t()) :: {:ok, t()} | {:error, Error.t()}
+  def open(%Context{ref: ref}, path) do
+    LibExphil.wrap(Nif.dataset_open(ref, IO.chardata_to_string(path)), __MODULE__)
+  end
+
+  @doc "Writes all rows."
+  @spec save(t(), Path.t()) :: :ok | {:error, Error.t()}
+  def save(%__MODULE__{ref: ref}, path), do: Nif.dataset_save(ref, IO.chardata_to_string(path))
+
+  @doc "Checks every row of an opened file now."
+  @spec verify(t()) :: :ok | {:error, Error.t()}
+  def verify(%__MODULE__{ref: ref}), do: Nif.dataset_verify(ref)
+
+  @doc """
+  Adds a replay. Options: `:character` ("fox"), `:port` (1..4), `:opponent_port`, `:first_frame`, `:last_frame`. The answer says what was
+  added, and what was left out.
+  """
+  @spec add_replay(t(), Path.t(), LibExphil.options()) :: {:ok, map()} | {:error, Error.t()}
+  def add_replay(%__MODULE__{ref: ref}, path, options \\ []) do
+    Nif.dataset_add_replay(ref, IO.chardata_to_string(path), LibExphil.options(options))
+  end
+
+  @doc "The same from the bytes of a replay."
+  @spec add_replay_memory(t(), binary(), LibExphil.options()) :: {:ok, map()} | {:error, Error.t()}
+  def add_replay_memory(%__MODULE__{ref: ref}, data, options \\ []) do
+    Nif.dataset_add_replay_memory(ref, data, LibExphil.options(options))
+  end
+
+  @doc "Adds one episode of any game: binaries of `frames` rows. `game` groups episodes that a split must keep together."
+  @spec add_rows(t(), non_neg_integer(), pos_integer(), binary(), binary(), binary()) :: :ok | {:error, Error.t()}
+  def add_rows(%__MODULE__{ref: ref}, game, frames, floats, ids, actions) do
+    Nif.dataset_add_rows(ref, game, frames, floats, ids, actions)
+  end
+
+  @doc "How much there is."
+  @spec info(t()) :: {:ok, map()} | {:error, Error.t()}
+  def info(%__MODULE__{ref: ref}), do: Nif.dataset_info(ref)
+
+  @doc "The spec of its rows."
+  @spec spec(t()) :: {:ok, map()} | {:error, Error.t()}
+  def spec(%__MODULE__{ref: ref}), do: Nif.dataset_spec(ref)
+
+  @doc "One episode, from 0."
+  @spec episode(t(), integer()) :: {:ok, map()} | {:error, Error.t()}
+  def episode(%__MODULE__{ref: ref}, index), do: Nif.dataset_episode(ref, index)
+
+  @doc "One frame, from 0: `{floats, ids, action}`."
+  @spec frame(t(), integer()) :: {:ok, {binary(), binary(), binary()}} | {:error, Error.t()}
+  def frame(%__MODULE__{ref: ref}, index), do: Nif.dataset_frame(ref, index)
+
+  @doc "Two new datasets that share the rows. Options: `:held_out` (a share), `:seed`, `:by` (`:game` or `:time`)."
+  @spec split(t(), LibExphil.options()) :: {:ok, {t(), t()}} | {:error, Error.t()}
+  def split(%__MODULE__{ref: ref}, options) do
+    with {:ok, {kept, held_out}} <- Nif.dataset_split(ref, LibExphil.options(options)) do
+      {:ok, {%__MODULE__{ref: kept}, %__MODULE__{ref: held_out}}}
+    end
+  end
+
+  bang create(Context.t()) :: t()
+  bang create(Context.t(), LibExphil.spec() | nil) :: t()
+  bang open(Context.t(), Path.t()) :: t()
+  bang save(t(), Path.t()) :: :ok
+  bang verify(t()) :: :ok
+  bang add_replay(t(), Path.t()) :: map()
+  bang add_replay(t(), Path.t(), LibExphil.options()) :: map()
+  bang add_replay_memory(t(), binary()) :: map()
+  bang add_replay_memory(t(), binary(), LibExphil.options()) :: map()
+  bang add_rows(t(), non_neg_integer(), pos_integer(), binary(), binary(), binary()) :: :ok
+  bang info(t()) :: map()
+  bang spec(t()) :: map()
+  bang episode(t(), integer()) :: map()
+  bang frame(t(), integer()) :: {binary(), binary(), binary()}
+  bang split(t(), LibExphil.options()) :: {t(), t()}
+end
