@@ -1,0 +1,177 @@
+defmodule LibExphil.SessionTest do
+  # Play: rows and Melee frames, state blocks, streams, schedulers, and rivals for one session.
+  use ExUnit.Case, async: true
+
+  import LibExphil.Test
+
+  alias LibExphil.{Error, Melee, Model, Session}
+
+  setup_all do
+    context = context()
+
+    %{
+      context: context,
+      model: model(context),
+      melee: Model.create!(context, blocks: "gru", hidden: 32, delay_frames: 2)
+    }
+  end
+
+  defp row(t), do: {floats([t / 10, 1.0, -t / 20, 0.5]), ints([rem(t, 3)])}
+
+  defp play(session, range) do
+    for t <- range do
+      {floats, ids} = row(t)
+      Session.step_row!(session, floats, ids)
+    end
+  end
+
+  test "rows: same seed, same actions; state is carried", %{model: model} do
+    [a, b] = for _ <- 1..2, do: Session.create!(model, seed: 5)
+    actions = play(a, 1..50)
+    assert play(b, 1..50) == actions
+    assert length(Enum.uniq(actions)) > 1
+    assert Session.logits!(a) == Session.logits!(b)
+    assert byte_size(Session.logits!(a)) == 8 * 4
+    refute play(Session.create!(model, seed: 6), 1..50) == actions
+  end
+
+  test "state blocks, clones and resets", %{model: model} do
+    session = Session.create!(model, seed: 5)
+    play(session, 1..10)
+    block = Session.save_state!(session)
+    assert byte_size(block) == Session.info!(session).state_bytes
+    clone = Session.clone!(session)
+    actions = play(session, 11..30)
+    assert play(clone, 11..30) == actions
+    :ok = Session.restore_state!(session, block)
+    assert play(session, 11..30) == actions
+    other = Session.create!(model, seed: 9)
+    :ok = Session.restore_state!(other, block)
+    assert play(other, 11..30) == actions
+    assert {:error, %Error{}} = Session.restore_state(session, block <> <<0>>)
+    assert {:error, %Error{}} = Session.restore_state(session, :binary.copy(<<7>>, byte_size(block)))
+    :ok = Session.reset!(session)
+    :ok = Session.reset!(session, 0)
+    assert {:error, %Error{status: :invalid}} = Session.reset(session, 7)
+    :ok = Session.override!(session, ints([0, 2]))
+    assert {:error, %Error{}} = Session.override(session, ints([0, 99]))
+  end
+
+  test "misaligned and odd binaries", %{model: model} do
+    session = Session.create!(model, seed: 5)
+    {floats, ids} = row(3)
+    <<_, misaligned::binary>> = <<1, floats::binary>>
+    <<_::1, bits::bitstring>> = <<1::1, floats::bitstring>>
+    expected = Session.step_row!(Session.clone!(session), floats, ids)
+    assert Session.step_row!(Session.clone!(session), misaligned, ids) == expected
+    assert Session.step_row!(Session.clone!(session), bits, ids) == expected
+    assert {:error, %Error{message: text}} = Session.step_row(session, floats <> <<0>>, ids)
+    assert text == "floats: has 17 bytes, 4 elements of 4 are wanted"
+    assert {:error, %Error{}} = Session.step_row(session, <<1::3>>, ids)
+    assert {:error, %Error{}} = Session.step_row(session, floats, <<>>)
+    assert {:error, %Error{}} = Session.step_row(session, floats, ids, floats)
+    assert {:error, %Error{}} = Session.step_row(session, :floats, ids)
+    assert {:error, %Error{status: :invalid}} = Session.step_row(session, floats, ints([3]))
+    nan = :binary.copy(<<0, 0, 0xC0, 0x7F>>, 4)
+    assert {:error, %Error{status: :numeric, message: text}} = Session.step_row(session, nan, ids)
+    assert text =~ "float"
+    noise = :binary.copy(<<0.5::float-32-native>>, 8)
+    assert {:ok, _} = Session.step_row(session, floats, ids, noise)
+  end
+
+  test "Melee frames: structs, maps and packed bytes are one", %{melee: melee} do
+    [a, b, c] = for _ <- 1..3, do: Session.create!(melee, seed: 2)
+
+    for t <- 1..30 do
+      frame = frame(t)
+
+      plain =
+        frame |> Map.from_struct() |> Map.update!(:players, &Map.new(&1, fn {k, v} -> {k, Map.from_struct(v)} end))
+
+      assert %Melee.Pad{} = pad = Session.step!(a, frame)
+      assert Session.step!(b, plain) == pad
+      assert [^pad] = Session.step!(c, [Melee.pack!(frame) |> Melee.unpack!()])
+    end
+
+    assert Session.step!(a, Melee.pack!(frame())) == Session.step!(b, frame())
+  end
+
+  test "what a frame lacks or has too much of is named", %{melee: melee} do
+    session = Session.create!(melee)
+
+    for {frame, text} <- [
+          {%{frame() | players: %{}}, "own_port"},
+          {%{frame() | players: %{5 => %{}}}, "players: 5 is not in 1..4"},
+          {%{frame() | players: []}, "players: not a map"},
+          {%{frame() | items: List.duplicate(%Melee.Item{}, 16)}, "items: not a list of at most 15"},
+          {put_in(frame().players[1].action_state, 70_000), "action_state: 70000 is not in 0..65535"},
+          {put_in(frame().players[1].flags, [1, 2]), "flags: has 2 elements, not 5"},
+          {put_in(frame().players[1].x, "left"), "character: x: not a number"},
+          {Map.put(frame(), :stagee, 3), "frame: there is no stagee"},
+          {:garbage, "frame: not a map"},
+          {<<1, 2, 3>>, "frames: 3 bytes"},
+          {[], "frames: 0 given"}
+        ] do
+      assert {:error, %Error{status: :invalid, message: message}} = Session.step(session, frame)
+      assert message =~ text
+    end
+
+    assert Session.info!(session).steps == 0
+    assert {:error, %Error{status: :mismatch}} = Session.create(melee, delay_frames: 3)
+    assert {:error, %Error{}} = Session.create(melee, mode: :window)
+    assert {:error, %Error{}} = Session.create(melee, streams: 5000)
+    assert {:error, %Error{}} = Session.create(melee, heads: [%{}])
+
+    assert {:ok, _} =
+             Session.create(melee, delay_frames: 2, mode: :carry, heads: List.duplicate(%{temperature: 0.5}, 6))
+  end
+
+  test "streams: lists in, lists out", %{melee: melee} do
+    many = Session.create!(melee, streams: 3, seed: 4, deterministic: true)
+    one = Session.create!(melee, seed: 4, deterministic: true)
+
+    for t <- 1..10 do
+      assert [pad, pad, pad] = Session.step!(many, List.duplicate(frame(t), 3))
+      assert Session.step!(one, frame(t)) == pad
+    end
+
+    packed = Melee.pack!(frame(11))
+    assert [_, _, _] = Session.step!(many, packed <> packed <> packed)
+    assert {:error, %Error{message: "frames: 1 given, the session has 3 streams"}} = Session.step(many, frame())
+  end
+
+  test "large models step on dirty schedulers, with the same answers", %{model: model, context: context} do
+    assert %{dirty: false, trial_ns: trial, max_cpu_ns: nil} = Session.info!(Session.create!(model))
+    assert trial < 250_000
+    big = Model.create!(context, spec: spec(), blocks: "lstm*8", hidden: 256)
+    assert %{dirty: true} = Session.info!(Session.create!(big))
+    forced = Session.create!(model, dirty: true, seed: 5)
+    assert %{dirty: true} = Session.info!(forced)
+    assert play(forced, 1..20) == play(Session.create!(model, seed: 5), 1..20)
+    tracked = Session.create!(model, track: true)
+    play(tracked, 1..20)
+    assert %{max_cpu_ns: cpu, waits: waits} = Session.info!(tracked)
+    assert cpu > 0 and waits >= 0
+  end
+
+  test "rivals for one session: busy, never wrong", %{context: context} do
+    big = Model.create!(context, spec: spec(), blocks: "lstm*8", hidden: 256)
+    session = Session.create!(big, seed: 5, dirty: true)
+    {floats, ids} = row(1)
+
+    answers =
+      1..4
+      |> Enum.map(fn _ -> Task.async(fn -> for(_ <- 1..60, do: Session.step_row(session, floats, ids)) end) end)
+      |> Task.await_many(60_000)
+      |> List.flatten()
+
+    steps = Enum.count(answers, &match?({:ok, <<_::64>>}, &1))
+
+    busy =
+      Enum.count(answers, &match?({:error, %Error{status: :busy, message: "session is in use by another process"}}, &1))
+
+    assert steps + busy == 240
+    assert busy > 0 and steps > 0
+    assert Session.info!(session).steps == steps
+  end
+end
