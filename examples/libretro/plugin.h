@@ -34,6 +34,9 @@ struct plugin_player {
     int failed;       /* a step failed: it has been told, the person plays */
     void *teacher_library;
     plugin_teacher_fn teacher;
+    double disturb; /* share of frames in which something else is pressed than the teacher says */
+    uint64_t random;
+    int32_t disturbed_frames; /* left of a disturbance */
     FILE *trace;
     int64_t trace_rows, trace_most;
 };
@@ -120,7 +123,8 @@ int plugin_player_open(const char *model_path);
 int plugin_player_step(void); /* -1: told, and the player has failed */
 void plugin_player_close(void);
 void plugin_teacher_open(void);
-int plugin_teacher_act(void); /* 0: action is filled */
+int plugin_teacher_act(void);        /* 0: action is filled */
+const int32_t *plugin_disturb(void); /* the action to press instead of the teacher's, or the teacher's */
 void plugin_trace_end(const char *why);
 
 /* plugin_record.c */

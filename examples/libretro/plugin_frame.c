@@ -195,7 +195,9 @@ void plugin_before_frame(void)
         plugin.pressing = plugin_player_step() == 0;
     else if (plugin.mode == MODE_RECORD)
         plugin.pressing = plugin_teacher_act() == 0;
-    if (plugin.pressing) game_map_press(&plugin.map, plugin.action, &plugin.press);
+    if (plugin.pressing)
+        game_map_press(&plugin.map, plugin.mode == MODE_RECORD ? plugin_disturb() : plugin.action,
+                       &plugin.press);
     if (plugin.pressing && plugin.mode == MODE_PLAY)
         plugin.decision_ns[plugin.player.rows++ % PLUGIN_TIMES] = (int32_t)(plugin_now() - start);
 }

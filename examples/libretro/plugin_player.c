@@ -150,8 +150,10 @@ void plugin_player_close(void)
 
 void plugin_teacher_open(void)
 {
-    const char *path = getenv("EXPHIL_TEACHER");
+    const char *path = getenv("EXPHIL_TEACHER"), *disturb = getenv("EXPHIL_DISTURB");
     if (!path || !*path) return;
+    if (disturb) plugin.player.disturb = (double)strtol(disturb, NULL, 10) / 100;
+    plugin.player.random = 0x9E3779B97F4A7C15u;
     plugin.player.teacher_library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!plugin.player.teacher_library) {
         plugin_tell("no teacher: %s", dlerror());
@@ -178,4 +180,36 @@ int plugin_teacher_act(void)
         return -1;
     }
     return 0;
+}
+
+/* xorshift64* (Vigna 2016). */
+static uint32_t draw(void)
+{
+    uint64_t *state = &plugin.player.random;
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return (uint32_t)((*state * 0x2545F4914F6CDD1Du) >> 32);
+}
+
+#define DISTURBANCE 12 /* frames at most, at least 1 */
+
+/* Now and then another action is pressed for a few frames while the teacher's goes on being recorded, so that the data
+ * shows how to get back from where a flawless player never is (Laskey et al. 2017, DART). */
+const int32_t *plugin_disturb(void)
+{
+    static int32_t other[EXPHIL_HEADS_MAX];
+    struct plugin_player *player = &plugin.player;
+    if (player->disturbed_frames > 0) {
+        player->disturbed_frames--;
+        return other;
+    }
+    if (draw() / 4294967296.0 * (DISTURBANCE + 1) / 2 >= player->disturb) return plugin.action;
+    player->disturbed_frames = (int32_t)(draw() % DISTURBANCE);
+    for (int h = 0; h < plugin.map.heads; h++) {
+        const struct game_head *head = &plugin.map.head[h];
+        uint32_t most = head->kind == EXPHIL_BERNOULLI ? 1u << head->count : (uint32_t)head->count;
+        other[h] = (int32_t)(draw() % most);
+    }
+    return other;
 }

@@ -54,6 +54,9 @@ static bool environment(unsigned command, void *data)
     case RETRO_ENVIRONMENT_SET_MEMORY_MAPS:
         core_memory_set_bus(&host.memory, data);
         return true;
+    case RETRO_ENVIRONMENT_GET_AUDIO_VIDEO_ENABLE: /* a core that can leaves out drawing and sound */
+        *(int *)data = host.wants_picture ? 1 : 0;
+        return true;
     case RETRO_ENVIRONMENT_SET_MESSAGE:
         fprintf(stderr, "on screen: %s\n", ((const struct retro_message *)data)->msg);
         return true;
