@@ -1,0 +1,453 @@
+-- libexphil for LuaJIT: contexts, models, sessions, datasets, trainers as objects; what fails is an error with the library's
+-- own sentence (a table: status, name, message, native_code; tostring() gives one line). The C header is the manual, and
+-- names of fields are its names. Hooks are not offered: compiled Lua code must not be called back from C.
+--
+-- $EXPHIL_LIBRARY names another library than libexphil.so.0.
+
+local ffi = require("ffi")
+local declared = require("exphil_cdef")
+
+ffi.cdef(declared.declarations)
+local C = ffi.load(os.getenv("EXPHIL_LIBRARY") or (ffi.os == "Linux" and "libexphil.so.0" or "exphil"))
+
+local exphil = { ffi = ffi, C = C }
+
+-- ---- errors ----------------------------------------------------------------------------------------------------------
+
+local Error = {}
+Error.__index = Error
+function Error.__tostring(e) return e.name .. ": " .. e.message end
+
+local function raise(status, message, native_code)
+    local name = ffi.string(C.exphil_status_name(status))
+    error(setmetatable({ status = status, name = name, message = message, native_code = native_code or 0 }, Error), 0)
+end
+
+local function invalid(...) raise(C.EXPHIL_E_INVALID, string.format(...)) end
+
+-- Reused: an error is read at once, and Lua has one thread.
+local why = ffi.new("exphil_error", { ffi.sizeof("exphil_error") })
+
+local function check(status)
+    if status < 0 then raise(status, ffi.string(why.message), why.native_code) end
+    return status
+end
+
+-- ---- structures ------------------------------------------------------------------------------------------------------
+
+local function sized(name)
+    local raw = ffi.new(name)
+    raw.struct_size = ffi.sizeof(name)
+    return raw
+end
+
+-- Sets the fields that a table names; unknown names are refused. Texts live as long as the table does.
+local function fill(raw, fields)
+    for field, value in pairs(fields or {}) do
+        if value == true or value == false then value = value and 1 or 0 end
+        local fine = pcall(function() raw[field] = value end)
+        if not fine then invalid("%s has no field %s of this type", tostring(ffi.typeof(raw)), tostring(field)) end
+    end
+    return raw
+end
+
+local function config(name, fields) return fill(sized(name), fields) end
+
+-- A table from a structure. Counts become Lua numbers; hashes stay 64-bit numbers; texts become strings.
+local function read(raw, counts, hashes, texts)
+    local result = {}
+    for field in counts:gmatch("%S+") do result[field] = tonumber(raw[field]) end
+    for field in (hashes or ""):gmatch("%S+") do result[field] = raw[field] end
+    for field in (texts or ""):gmatch("%S+") do result[field] = ffi.string(raw[field]) end
+    return result
+end
+
+local kinds = { bernoulli = 0, categorical = 1 }
+
+-- { layout, codec, floats = F, ids = { { name, entries, width } }, heads = { { name, "categorical", count, neutral } } }.
+-- What it points to lives until the next one is made, which is longer than the call it is for.
+local lent
+local function make_spec(spec)
+    local ids, heads = spec.ids or {}, spec.heads or {}
+    local raw_ids = ffi.new("exphil_id_spec[?]", math.max(#ids, 1))
+    local raw_heads = ffi.new("exphil_head_spec[?]", math.max(#heads, 1))
+    for i, id in ipairs(ids) do
+        raw_ids[i - 1].name, raw_ids[i - 1].entries, raw_ids[i - 1].width = id[1], id[2], id[3] or 0
+    end
+    for i, head in ipairs(heads) do
+        local raw = raw_heads[i - 1]
+        raw.name, raw.count, raw.neutral = head[1], head[3], head[4] or 0
+        raw.kind = kinds[head[2]] or invalid("head %s: %s is neither bernoulli nor categorical", head[1], tostring(head[2]))
+    end
+    local raw = config("exphil_spec", { layout = spec[1], codec = spec[2], float_count = spec.floats or 0 })
+    raw.id_count, raw.ids, raw.head_count, raw.heads = #ids, raw_ids, #heads, raw_heads
+    lent = { spec, raw_ids, raw_heads, raw }
+    return lent[4]
+end
+
+-- The fields of a table but for these, so that each configuration gets its own.
+local function without(fields, ...)
+    local rest = {}
+    for field, value in pairs(fields or {}) do rest[field] = value end
+    for _, field in ipairs({ ... }) do rest[field] = nil end
+    return rest
+end
+
+-- ---- objects ---------------------------------------------------------------------------------------------------------
+
+-- Each class has close(), which may be called early and twice; without it the collector ends the object. Children keep
+-- their parents alive in the library.
+local function class(destroy)
+    local methods = {}
+    methods.__index = methods
+    function methods:close()
+        if self.raw then
+            destroy(ffi.gc(self.raw, nil))
+            self.raw = false
+        end
+    end
+    methods.destroy = destroy
+    return methods
+end
+
+local Context = class(C.exphil_context_destroy)
+local Model = class(C.exphil_model_destroy)
+local Session = class(C.exphil_session_destroy)
+local Dataset = class(C.exphil_dataset_destroy)
+local Prefetcher = class(C.exphil_prefetcher_destroy)
+local Optimizer = class(C.exphil_optimizer_destroy)
+local Trainer = class(C.exphil_trainer_destroy)
+
+local function open(object, what)
+    return type(object) == "table" and object.raw or invalid("%s: is closed, or is none", what)
+end
+
+local function wrap(methods, raw, fields)
+    fields = fields or {}
+    fields.raw = ffi.gc(raw[0], methods.destroy)
+    return setmetatable(fields, methods)
+end
+
+local function path_of(path)
+    if type(path) ~= "string" or path:find("%z") then invalid("path: must be a string without NUL") end
+    return path
+end
+
+-- ---- version, context ------------------------------------------------------------------------------------------------
+
+function exphil.version() return ffi.string(C.exphil_version_string()) end
+
+-- options: device, cpu_isa, backend_path, memory_limit_bytes, threads.
+function exphil.context(options)
+    local own = declared.version[1] * 100 + declared.version[2]
+    local loaded = math.floor(C.exphil_version() / 100)
+    if loaded ~= own then
+        raise(C.EXPHIL_E_VERSION, string.format("libexphil %s is loaded, this module was written for %d.%d",
+            exphil.version(), declared.version[1], declared.version[2]))
+    end
+    local raw = ffi.new("exphil_context *[1]")
+    check(C.exphil_context_create(config("exphil_context_config", options), raw, why))
+    return wrap(Context, raw)
+end
+
+-- ---- model -----------------------------------------------------------------------------------------------------------
+
+local model_counts = "parameter_count tensor_count float_count id_count head_count logit_count hidden window_frames " ..
+    "state_bytes trained_updates trained_frames delay_frames action_slots mode heads type weights calibrated"
+
+local function wrap_model(raw) return wrap(Model, raw) end
+
+function Context:load_model(path)
+    local raw = ffi.new("exphil_model *[1]")
+    check(C.exphil_model_load(open(self, "context"), path_of(path), raw, why))
+    return wrap_model(raw)
+end
+
+-- data: the bytes of a weights file, as a string.
+function Context:load_model_memory(data)
+    local raw = ffi.new("exphil_model *[1]")
+    check(C.exphil_model_load_memory(open(self, "context"), data, #data, raw, why))
+    return wrap_model(raw)
+end
+
+-- options: fields of exphil_model_config, spec as a table.
+function Context:create_model(options)
+    options = options or {}
+    local raw = ffi.new("exphil_model *[1]")
+    local fields = config("exphil_model_config", without(options, "spec"))
+    if options.spec then fields.spec = make_spec(options.spec) end
+    check(C.exphil_model_create(open(self, "context"), fields, raw, why))
+    return wrap_model(raw)
+end
+
+function Model:info()
+    local raw = sized("exphil_model_info")
+    check(C.exphil_model_query(open(self, "model"), raw, why))
+    return read(raw, model_counts, "spec_hash weights_hash", "layout codec blocks")
+end
+
+function Model:save(path) check(C.exphil_model_save(open(self, "model"), path_of(path), why)) end
+
+-- type: "int8" or "bf16".
+function Model:quantize(type)
+    local number = ({ int8 = C.EXPHIL_TYPE_I8, bf16 = C.EXPHIL_TYPE_BF16 })[type]
+    local raw = ffi.new("exphil_model *[1]")
+    check(C.exphil_model_quantize(open(self, "model"), number or invalid("type: is int8 or bf16"), raw, why))
+    return wrap_model(raw)
+end
+
+-- ---- session ---------------------------------------------------------------------------------------------------------
+
+local frame_type, pad_type = ffi.typeof("exphil_melee_frame"), ffi.typeof("exphil_pad")
+
+-- A Melee frame with nobody in it; with a number, an array of so many.
+function exphil.melee_frames(count)
+    local frames = count and ffi.new(ffi.typeof("$[" .. count .. "]", frame_type)) or frame_type()
+    for i = 0, (count or 1) - 1 do (count and frames[i] or frames).struct_size = ffi.sizeof(frame_type) end
+    return frames
+end
+
+function exphil.melee_pads(count)
+    return count and ffi.new(ffi.typeof("$[" .. count .. "]", pad_type)) or pad_type()
+end
+
+-- Arrays of a fixed type are known to the compiler: checking one costs nothing. Others are measured, pointers refused.
+local function measured(value, element, count, what)
+    if value == nil and count == 0 then return end
+    if type(value) ~= "cdata" or tostring(ffi.typeof(value)):find("*", 1, true) then
+        invalid("%s: must be an array of %d %s", what, count, element)
+    end
+    if tostring(ffi.typeof(value)):find("ctype<" .. element, 1, true) ~= 1 or
+        ffi.sizeof(value) ~= count * ffi.sizeof(element) then
+        invalid("%s: is %s, must be an array of %d %s", what, tostring(ffi.typeof(value)), count, element)
+    end
+end
+
+local function wrap_session(raw, model)
+    local info = sized("exphil_session_info")
+    local self = wrap(Session, raw, { model = model })
+    check(C.exphil_session_query(self.raw, info, why))
+    local function row(element, count) return ffi.typeof(element .. "[" .. count .. "]") end
+    local streams = tonumber(info.streams)
+    self.streams, self.logit_count, self.head_count = streams, tonumber(info.logit_count), tonumber(info.head_count)
+    self.float_count, self.id_count = streams * tonumber(info.float_count), streams * tonumber(info.id_count)
+    self.action_count, self.noise_count = streams * self.head_count, streams * self.logit_count
+    self.float_type, self.id_type = row("float", self.float_count), row("int32_t", self.id_count)
+    self.action_type = row("int32_t", self.action_count)
+    self.floats, self.ids, self.actions = self.float_type(), self.id_type(), self.action_type()
+    return self
+end
+
+-- options: fields of exphil_session_config; heads as a list of { temperature, deterministic, press, release }.
+function Model:session(options)
+    local raw, heads = ffi.new("exphil_session *[1]"), nil
+    local fields = config("exphil_session_config", without(options, "heads", "spec", "delay_frames", "mode"))
+    options = options or {}
+    if options.heads then
+        local wanted = self:info().head_count
+        if #options.heads ~= wanted then invalid("heads: has %d entries, must have %d", #options.heads, wanted) end
+        heads = ffi.new("exphil_head_play[?]", wanted, options.heads)
+        fields.heads = heads
+    end
+    if options.spec then fields.spec = make_spec(options.spec) end
+    local delay, mode = ffi.new("int32_t[1]", options.delay_frames or 0), ffi.new("int32_t[1]", options.mode or 0)
+    if options.delay_frames then fields.delay_frames = delay end
+    if options.mode then fields.mode = mode end
+    check(C.exphil_session_create(open(self, "model"), fields, raw, why))
+    return wrap_session(raw, self)
+end
+
+local function step_failed(raw, status)
+    C.exphil_session_error(raw, why)
+    raise(status, ffi.string(why.message), why.native_code)
+end
+
+-- Hot. floats [B,F], ids [B,K] in, actions [B,A] out; noise [B,L] or nil. Without arguments it uses the session's own
+-- arrays: session.floats, session.ids, session.actions, which start at 0.
+function Session:step_row(floats, ids, actions, noise)
+    local raw = self.raw or open(self, "session")
+    floats, ids, actions = floats or self.floats, ids or self.ids, actions or self.actions
+    if not ffi.istype(self.float_type, floats) then measured(floats, "float", self.float_count, "floats") end
+    if not ffi.istype(self.id_type, ids) then measured(ids, "int", self.id_count, "ids") end
+    if not ffi.istype(self.action_type, actions) then measured(actions, "int", self.action_count, "actions") end
+    if noise then measured(noise, "float", self.noise_count, "noise") end
+    local status = C.exphil_session_step_row(raw, floats, ids, noise, actions)
+    if status < 0 then step_failed(raw, status) end
+    return actions
+end
+
+-- Hot. Melee: frames and pads as exphil.melee_frames and melee_pads give them, one each for every stream.
+function Session:step(frames, pads)
+    local raw = self.raw or open(self, "session")
+    if not (self.streams == 1 and ffi.istype(frame_type, frames) and ffi.istype(pad_type, pads)) then
+        measured(frames, "struct exphil_melee_frame", self.streams, "frames")
+        measured(pads, "struct exphil_pad", self.streams, "pads")
+        for i = 0, self.streams - 1 do frames[i].struct_size = ffi.sizeof(frame_type) end
+    else
+        frames.struct_size = ffi.sizeof(frame_type)
+    end
+    local status = C.exphil_session_step(raw, frames, pads)
+    if status < 0 then step_failed(raw, status) end
+    return pads
+end
+
+-- Hot. Logits of the last step of a stream (0 is the first), into an array of the caller's, or a new one.
+function Session:logits(stream, logits)
+    local raw = self.raw or open(self, "session")
+    logits = logits or ffi.new("float[?]", self.logit_count)
+    measured(logits, "float", self.logit_count, "logits")
+    local status = C.exphil_session_logits(raw, stream or 0, logits, self.logit_count)
+    if status < 0 then step_failed(raw, status) end
+    return logits
+end
+
+-- Hot. A stream starts an episode; without a number, all do.
+function Session:reset(stream)
+    local raw = self.raw or open(self, "session")
+    local status = C.exphil_session_reset(raw, stream or -1)
+    if status < 0 then step_failed(raw, status) end
+end
+
+-- Hot. What was really done instead of the newest decided action.
+function Session:override(stream, action)
+    local raw = self.raw or open(self, "session")
+    measured(action, "int", self.head_count, "action")
+    local status = C.exphil_session_override(raw, stream, action)
+    if status < 0 then step_failed(raw, status) end
+end
+
+-- All that a stream's next step depends on, as a block of bytes: into one that this gave before, or a new one.
+function Session:save_state(stream, state)
+    local raw = self.raw or open(self, "session")
+    local bytes = tonumber(C.exphil_session_state_size(raw))
+    state = state or ffi.new("uint8_t[?]", bytes)
+    measured(state, "unsigned char", bytes, "state")
+    local status = C.exphil_session_state_save(raw, stream or 0, state, bytes)
+    if status < 0 then step_failed(raw, status) end
+    return state
+end
+
+function Session:restore_state(stream, state)
+    local raw = self.raw or open(self, "session")
+    if type(state) ~= "cdata" or tostring(ffi.typeof(state)):find("*", 1, true) then
+        invalid("state: must be what save_state gave")
+    end
+    local status = C.exphil_session_state_restore(raw, stream, state, ffi.sizeof(state))
+    if status < 0 then step_failed(raw, status) end
+end
+
+function Session:clone()
+    local raw = ffi.new("exphil_session *[1]")
+    check(C.exphil_session_clone(open(self, "session"), raw, why))
+    return wrap_session(raw, self.model)
+end
+
+function Session:info()
+    local raw = sized("exphil_session_info")
+    check(C.exphil_session_query(open(self, "session"), raw, why))
+    return read(raw, "steps missed last_ns max_ns p50_ns p99_ns streams float_count id_count head_count logit_count " ..
+        "state_bytes")
+end
+
+-- ---- dataset ---------------------------------------------------------------------------------------------------------
+
+local function wrap_dataset(raw) return wrap(Dataset, raw) end
+
+-- spec: a table as create_model takes it; nil: Melee's.
+function Context:dataset(spec)
+    local raw, fields = ffi.new("exphil_dataset *[1]"), sized("exphil_dataset_config")
+    if spec then fields.spec = make_spec(spec) end
+    check(C.exphil_dataset_create(open(self, "context"), fields, raw, why))
+    return wrap_dataset(raw)
+end
+
+function Context:open_dataset(path)
+    local raw = ffi.new("exphil_dataset *[1]")
+    check(C.exphil_dataset_open(open(self, "context"), path_of(path), raw, why))
+    return wrap_dataset(raw)
+end
+
+function Dataset:save(path) check(C.exphil_dataset_save(open(self, "dataset"), path_of(path), why)) end
+
+-- options: fields of exphil_replay_config.
+function Dataset:add_replay(path, options)
+    local result = sized("exphil_replay_result")
+    check(C.exphil_dataset_add_replay(open(self, "dataset"), path_of(path), config("exphil_replay_config", options),
+        result, why))
+    return read(result, "episodes frames frames_masked truncated")
+end
+
+local function array(element, values, count, what)
+    if type(values) == "table" then
+        if #values ~= count then invalid("%s: has %d elements, must have %d", what, #values, count) end
+        return ffi.new(element .. "[?]", math.max(count, 1), values)
+    end
+    measured(values, element, count, what)
+    return values
+end
+
+-- One episode: frames, then lists or arrays of floats [T,F], ids [T,K] and actions [T,A].
+function Dataset:add_rows(game, frames, floats, ids, actions)
+    local info = self:info()
+    floats = array("float", floats, frames * info.float_count, "floats")
+    ids = array("int", ids or {}, frames * info.id_count, "ids")
+    actions = array("int", actions, frames * info.head_count, "actions")
+    check(C.exphil_dataset_add_rows(self.raw, game, frames, floats, ids, actions, why))
+end
+
+function Dataset:info()
+    local raw = sized("exphil_dataset_info")
+    check(C.exphil_dataset_query(open(self, "dataset"), raw, why))
+    return read(raw, "frames episodes games float_count id_count head_count constant_floats recovered",
+        "spec_hash content_hash", "layout codec")
+end
+
+-- ---- trainer ---------------------------------------------------------------------------------------------------------
+
+-- options: sampling, optimizer, trainer: fields of exphil_sampling, _optimizer_config, _trainer_config.
+function Model:trainer(dataset, options)
+    options = options or {}
+    local sampling = sized("exphil_sampling")
+    check(C.exphil_model_sampling(open(self, "model"), sampling, why))
+    fill(sampling, options.sampling)
+    local source, optimizer = ffi.new("exphil_prefetcher *[1]"), ffi.new("exphil_optimizer *[1]")
+    local raw = ffi.new("exphil_trainer *[1]")
+    local settings = config("exphil_optimizer_config", options.optimizer)
+    local fields = config("exphil_trainer_config", options.trainer)
+    check(C.exphil_prefetcher_create(open(dataset, "dataset"), sampling, source, why))
+    source = wrap(Prefetcher, source)
+    check(C.exphil_optimizer_create(self.raw, settings, optimizer, why))
+    optimizer = wrap(Optimizer, optimizer)
+    check(C.exphil_trainer_create(self.raw, optimizer.raw, source.raw, fields, raw, why))
+    optimizer:close() -- the trainer keeps both
+    source:close()
+    return wrap(Trainer, raw)
+end
+
+-- One update; its metrics.
+function Trainer:step()
+    local raw = sized("exphil_metrics")
+    check(C.exphil_trainer_step(open(self, "trainer"), raw, why))
+    return read(raw, "update epoch frames loss gradient_norm rate time_ns waited_ns skipped")
+end
+
+-- The weights as they are now as a new model; averaged: those of ema_decay.
+function Trainer:model(averaged)
+    local raw = ffi.new("exphil_model *[1]")
+    check(C.exphil_trainer_model(open(self, "trainer"), averaged and 1 or 0, raw, why))
+    return wrap_model(raw)
+end
+
+function Trainer:save(path) check(C.exphil_trainer_save(open(self, "trainer"), path_of(path), why)) end
+
+function Trainer:resume(path) check(C.exphil_trainer_resume(open(self, "trainer"), path_of(path), why)) end
+
+-- How well the weights as they are now predict a dataset.
+function Trainer:evaluate(dataset)
+    local raw = sized("exphil_report")
+    check(C.exphil_trainer_evaluate(open(self, "trainer"), 0, open(dataset, "dataset"), nil, raw, why))
+    return read(raw, "frames change_frames loss nll frequency_nll exact_accuracy exact_change_accuracy exact_majority " ..
+        "exact_majority_change exact_copy heads")
+end
+
+return exphil

@@ -1,0 +1,207 @@
+-- Tests of the LuaJIT module: luajit exphil_test.lua FOLDER, which holds what tests/hosts/trace.c makes.
+
+local exphil = require("exphil")
+local ffi = exphil.ffi
+local folder = assert(arg[1], "exphil_test.lua FOLDER [REPLAYS]")
+local cases, order = {}, {}
+
+local function test(name, work) order[#order + 1], cases[name] = name, work end
+
+-- The call must fail with this status, and its sentence must hold the word.
+local function fails(status, word, work, ...)
+    local fine, e = pcall(work, ...)
+    assert(not fine, "should have failed: " .. word)
+    assert(type(e) == "table", tostring(e))
+    assert(e.name == status and e.message:find(word, 1, true), tostring(e) .. " lacks " .. status .. " " .. word)
+end
+
+local spec = { "pong", "pad", floats = 3, ids = { { "side", 2, 4 } },
+    heads = { { "stick", "categorical", 3, 1 }, { "buttons", "bernoulli", 2 } } }
+
+local function pong(context)
+    return context:create_model({ spec = spec, blocks = "gru mlp", hidden = 16, head_width = 16, seed = 7 })
+end
+
+local function games(context)
+    local dataset = context:dataset(spec)
+    for game = 1, 3 do
+        local floats, ids, actions = {}, {}, {}
+        for t = 0, 199 do
+            local swing = ((t + game) % 20 - 10) / 10
+            for _, value in ipairs({ swing, 1 - swing, 0.5 }) do floats[#floats + 1] = value end
+            ids[#ids + 1] = 0
+            actions[#actions + 1] = swing < -0.3 and 0 or swing > 0.3 and 2 or 1
+            actions[#actions + 1] = 0
+        end
+        dataset:add_rows(game, 200, floats, ids, actions)
+    end
+    return dataset
+end
+
+local function trainer(context)
+    return pong(context):trainer(games(context), { sampling = { batch = 4, time = 20, seed = 3 }, optimizer = { rate = 1e-2 } })
+end
+
+test("training lowers the loss and resumes", function()
+    local context, path = exphil.context({ threads = 1 }), os.tmpname()
+    local straight, first, last = trainer(context), nil, nil
+    for i = 1, 40 do
+        local metrics = straight:step()
+        assert(metrics.update == i)
+        first, last = first or metrics.loss, metrics.loss
+        if i == 20 then straight:save(path) end
+    end
+    assert(last < 0.6 * first, first .. " " .. last)
+    local resumed = trainer(context)
+    resumed:resume(path)
+    for _ = 1, 20 do resumed:step() end
+    assert(resumed:model():info().weights_hash == straight:model():info().weights_hash)
+    local report = straight:evaluate(games(context))
+    assert(report.exact_accuracy > report.exact_majority)
+    os.remove(path)
+    os.remove(path .. ".optimizer")
+end)
+
+test("rollback is a copy", function()
+    local session = pong(exphil.context()):session({ seed = 5 })
+    local function play(who)
+        local played = {}
+        for t = 1, 50 do
+            who.floats[0] = t / 50
+            played[#played + 1] = who:step_row()[0]
+        end
+        return table.concat(played, " ")
+    end
+    play(session)
+    local state, twin = session:save_state(), session:clone()
+    local once = play(session)
+    session:restore_state(0, state)
+    assert(play(session) == once and play(twin) == once)
+    assert(session:info().steps == 150)
+    state[8] = state[8] == 0 and 1 or 0
+    fails("EXPHIL_E_MISMATCH", "", session.restore_state, session, 0, state)
+end)
+
+test("wrong rows are refused", function()
+    local session = pong(exphil.context()):session({ deterministic = true })
+    local step = session.step_row
+    fails("EXPHIL_E_INVALID", "floats", step, session, ffi.new("float[2]"))
+    fails("EXPHIL_E_INVALID", "floats", step, session, ffi.new("double[3]"))
+    fails("EXPHIL_E_INVALID", "floats", step, session, { 1, 2, 3 })
+    fails("EXPHIL_E_INVALID", "floats", step, session, ffi.cast("float *", session.floats))
+    fails("EXPHIL_E_INVALID", "ids", step, session, nil, ffi.new("int32_t[?]", 2))
+    fails("EXPHIL_E_INVALID", "actions", step, session, nil, nil, ffi.new("int32_t[1]"))
+    fails("EXPHIL_E_INVALID", "noise", step, session, nil, nil, nil, ffi.new("float[1]"))
+    fails("EXPHIL_E_INVALID", "logits", session.logits, session, 0, ffi.new("float[4]"))
+    fails("EXPHIL_E_INVALID", "stream", session.reset, session, 7)
+    fails("EXPHIL_E_INVALID", "frames", session.step, session, ffi.new("float[2]"), exphil.melee_pads())
+    fails("EXPHIL_E_INVALID", "state", session.restore_state, session, 0, "text")
+    session.floats[1] = 0 / 0
+    fails("EXPHIL_E_NUMERIC", "", step, session)
+    session.floats[1] = 0
+    step(session, ffi.new("float[?]", 3), ffi.new("int32_t[?]", 1), ffi.new("int32_t[?]", 2), ffi.new("float[5]", 0.5))
+    assert(session:logits()[0] == session:logits()[0])
+end)
+
+test("wrong files and settings are refused", function()
+    local context, path = exphil.context(), os.tmpname()
+    local file = io.open(path, "wb")
+    file:write(("\255"):rep(4096))
+    file:close()
+    fails("EXPHIL_E_FORMAT", "", context.load_model, context, path)
+    fails("EXPHIL_E_FORMAT", "", context.open_dataset, context, path)
+    local melee = context:dataset()
+    fails("EXPHIL_E_FORMAT", "", melee.add_replay, melee, path)
+    os.remove(path)
+    fails("EXPHIL_E_FORMAT", "", context.load_model_memory, context, "garbage")
+    fails("EXPHIL_E_IO", "/nowhere", context.load_model, context, "/nowhere")
+    fails("EXPHIL_E_INVALID", "NUL", context.load_model, context, "a\0b")
+    fails("EXPHIL_E_INVALID", "hiden", context.create_model, context, { hiden = 8 })
+    fails("EXPHIL_E_INVALID", "blocks", context.create_model, context, { blocks = "gru (" })
+    fails("EXPHIL_E_INVALID", "device", exphil.context, { device = "abacus" })
+    fails("EXPHIL_E_INVALID", "stick", context.create_model, context, { spec = { "a", "b", heads = { { "stick", "maybe", 3 } } } })
+    local model = pong(context)
+    fails("EXPHIL_E_INVALID", "heads", model.session, model, { heads = { {} } })
+    fails("EXPHIL_E_MISMATCH", "delay", model.session, model, { delay_frames = 3 })
+    fails("EXPHIL_E_INVALID", "nothing to sample", model.trainer, model, melee)
+    fails("EXPHIL_E_INVALID", "lanes", model.trainer, model, games(context), { sampling = { lanes = 4 } })
+    fails("EXPHIL_E_INVALID", "floats", melee.add_rows, melee, 1, 1e15, { 1 }, { 1 }, { 1 })
+    fails("EXPHIL_E_INVALID", "type", model.quantize, model, "int3")
+    assert(model:quantize("int8"):info().weights == exphil.C.EXPHIL_TYPE_I8)
+    model:session({ heads = { { 0.5 }, { deterministic = 1 } } }):step_row()
+end)
+
+test("closed objects are refused, in any order", function()
+    local context = exphil.context()
+    local model, dataset, work = pong(context), games(context), trainer(context)
+    local session = model:session()
+    context:close()
+    model:close()
+    model:close()
+    dataset:close()
+    session:step_row()
+    work:step()
+    session:close()
+    work:close()
+    fails("EXPHIL_E_INVALID", "session: is closed", session.step_row, session)
+    fails("EXPHIL_E_INVALID", "session: is closed", session.clone, session)
+    fails("EXPHIL_E_INVALID", "trainer: is closed", work.step, work)
+    fails("EXPHIL_E_INVALID", "model: is closed", model.info, model)
+    fails("EXPHIL_E_INVALID", "context: is closed", context.load_model, context, "x")
+    fails("EXPHIL_E_INVALID", "dataset: is closed", dataset.info, dataset)
+    for _ = 1, 20 do pong(exphil.context({ threads = 1 })):session():step_row() end
+    collectgarbage()
+    collectgarbage()
+end)
+
+test("Melee frames become controllers", function()
+    local context = exphil.context({ threads = 1 })
+    local model = context:create_model({ blocks = "gru", hidden = 16, head_width = 16 })
+    local one, two = model:session(), model:session({ streams = 2 })
+    local frame, pad = exphil.melee_frames(), exphil.melee_pads()
+    frame.stage, frame.own_port = 32, 1
+    for p = 0, 1 do frame.player[p].present, frame.player[p].known = 1, exphil.C.EXPHIL_MELEE_HAS_ALL end
+    frame.struct_size = 1e6 -- no matter what
+    for _ = 1, 10 do assert(math.abs(one:step(frame, pad).main_x) <= 1) end
+    local frames, pads = exphil.melee_frames(2), exphil.melee_pads(2)
+    frames[0], frames[1] = frame, frame
+    two:step(frames, pads)
+    fails("EXPHIL_E_INVALID", "frames", two.step, two, frame, pads)
+    frame.own_port = 9
+    fails("EXPHIL_E_INVALID", "", one.step, one, frame, pad)
+end)
+
+test("models of a file", function()
+    local context = exphil.context()
+    local model = context:load_model(folder .. "/policy.safetensors")
+    local info = model:info()
+    assert(info.float_count == 23 and info.layout == "trace" and info.blocks == "mamba gru attention")
+    local file = io.open(folder .. "/policy.safetensors", "rb")
+    local same = context:load_model_memory(file:read("*a"))
+    file:close()
+    assert(same:info().weights_hash == info.weights_hash)
+end)
+
+if arg[2] then
+    test("replays are learnt", function()
+        local context = exphil.context({ threads = 1 })
+        local dataset = context:dataset()
+        local added = dataset:add_replay(arg[2] .. "/training/fox_multishine_closed.slp", { last_frame = 600 })
+        assert(added.frames > 100 and dataset:info().frames == added.frames)
+        local model = context:create_model({ blocks = "gru", hidden = 16, head_width = 16 })
+        local work = model:trainer(dataset, { sampling = { batch = 4 } })
+        local first = work:step().loss
+        for _ = 1, 6 do work:step() end
+        assert(work:step().loss < first)
+    end)
+end
+
+local failed = 0
+for _, name in ipairs(order) do
+    local fine, e = xpcall(cases[name], function(e) return tostring(e) .. "\n" .. debug.traceback() end)
+    if not fine then
+        failed = failed + 1
+        io.stderr:write("FAILED: ", name, "\n", e, "\n")
+    end
+end
+os.exit(failed == 0 and 0 or 1, true)

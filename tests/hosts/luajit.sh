@@ -1,0 +1,29 @@
+#!/bin/sh
+# The LuaJIT module from a copy in the current folder: drift of its declarations, tests, trace, example. `luajit.sh bench` times a
+# step. LUAJIT chooses another one.
+set -eu
+lua=${LUAJIT:-luajit}
+command -v "$lua" >/dev/null 2>&1 || { echo "SKIPPED: no $lua"; exit 0; }
+fail() { echo "luajit: $*" >&2; exit 1; }
+
+rm -rf luajit
+cp -R "$EXPHIL_SOURCE/bindings/luajit" luajit
+export LUA_PATH="$PWD/luajit/?.lua" EXPHIL_LIBRARY=
+unset EXPHIL_LIBRARY
+
+if [ "${1:-}" = bench ]; then exec "$lua" luajit/exphil_trace.lua bench "$EXPHIL_TRACE/small.safetensors"; fi
+
+"$lua" luajit/generate.lua "$EXPHIL_PREFIX/include" >again.lua
+cmp -s again.lua luajit/exphil_cdef.lua || fail "exphil_cdef.lua is not what the header says: run generate.lua"
+
+replays=
+[ ! -d "${EXPHIL_REPLAYS:-/nowhere}/training" ] || replays=$EXPHIL_REPLAYS
+"$lua" luajit/exphil_test.lua "$EXPHIL_TRACE" ${replays:+"$replays"}
+"$lua" -joff luajit/exphil_test.lua "$EXPHIL_TRACE" || fail "without the compiler"
+"$lua" luajit/exphil_trace.lua check "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace"
+
+sed -n '/^```lua$/,/^```$/p' luajit/README.md | sed '1d;$d' >readme.lua
+actions=$("$lua" readme.lua "$EXPHIL_TRACE/policy.safetensors")
+case $actions in *[!0-9\ ]*) fail "the example of README.md printed: $actions" ;; [0-9]*" "[0-9]*" "[0-9]*) ;;
+*) fail "the example of README.md printed: $actions" ;; esac
+[ -n "$replays" ] || echo "SKIPPED: no replays in \$EXPHIL_REPLAYS"
