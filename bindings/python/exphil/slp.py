@@ -14,6 +14,7 @@ from ._native import ffi, lib
 from .arrays import Array, record, room, view
 from .constants import Code, Dump, Rollback, code
 from .context import Context, context_or_default
+from .errors import make_error
 from .handle import Config, Handle, Path, path_bytes
 from .records import SlpInfo, empty, read
 
@@ -164,6 +165,8 @@ class Stream(Handle):
 
     def _frame(self) -> Array:
         frame = lib.exphil_slp_stream_frame(self._handle)
+        if frame == ffi.NULL:
+            raise make_error(lib.EXPHIL_E_BUSY, "the stream is in use on another thread")
         return np.frombuffer(bytes(ffi.buffer(frame, FRAME.itemsize)), FRAME).reshape(())
 
     def items(self) -> Array:

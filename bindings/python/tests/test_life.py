@@ -75,6 +75,41 @@ def test_memory_goes_back(spec):
         assert used() == before
 
 
+def resident_bytes():
+    gc.collect()
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc: how much memory is used is not known")
+def test_nothing_is_left_behind(spec):
+    """Each round makes and drops about a megabyte; a kind of object that is never destroyed would show."""
+    context = exphil.Context(threads=1)
+    data = exphil.Model(spec, blocks="gru", hidden=96, context=context).to_bytes()
+
+    def round_():
+        model = exphil.Model.load_memory(data, context)
+        dataset = exphil.Dataset(spec, context=context)
+        dataset.add_rows(*rows(4000))
+        np.from_dlpack(model.tensor("input.weight"))
+        model.tensor("input.weight").__dlpack__(max_version=(1, 0))
+        exphil.Session(model, streams=64).step_row()
+        trainer = exphil.Trainer(model, dataset, batch=2, time=10, ema_decay=0.9)
+        trainer.step()
+        trainer.model("averaged").quantize("bf16")
+        exphil.Prefetcher(dataset, model, batch=64, time=60).next()
+        for wrong in (lambda: exphil.Model.load_memory(data[:-1], context), lambda: exphil.Session(model, streams=-1)):
+            with pytest.raises(exphil.ExphilError):
+                wrong()
+
+    for _ in range(10):
+        round_()
+    before = resident_bytes()
+    for _ in range(40):
+        round_()
+    assert resident_bytes() - before < 4 << 20
+
+
 def uses(made):
     """A use of every method of every object."""
     model, dataset, session, trainer = (made[name] for name in ("model", "dataset", "session", "trainer"))
@@ -335,7 +370,8 @@ def in_child(work):
             os.write(2, f"child: {error!r}\n".encode())
         finally:
             os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = os.waitpid(child, 0)[1]
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
 
 
 def test_objects_do_not_cross_fork(spec):

@@ -1,6 +1,7 @@
 """Melee frames and pads, replays and the live stream, on the drill and on real replays where there are some."""
 import glob
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -163,6 +164,32 @@ def test_stream_gives_what_the_replay_holds(drill):
     stream.reset()
     assert not stream.over and stream.player(0) is None and len(stream.items()) == 0
     assert sum(1 for _ in stream.push(data)) == seen
+
+
+def test_a_stream_in_two_threads_does_not_crash(drill):
+    """It may refuse, or mix up what it is given."""
+    with open(drill, "rb") as file:
+        data = file.read()
+    stream, unexpected = exphil.Stream(), []
+
+    def work():
+        for _ in range(5):
+            try:
+                stream.reset()
+                for _ in stream.push(data):
+                    stream.player(0)
+                    stream.items()
+            except exphil.ExphilError:
+                pass
+            except Exception as error:
+                unexpected.append(error)
+
+    workers = [threading.Thread(target=work) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert unexpected == []
 
 
 def test_stream_of_garbage():

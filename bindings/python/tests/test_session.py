@@ -1,5 +1,6 @@
 """Sessions: rows of any game, state, noise, misuse."""
 import gc
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -183,6 +184,30 @@ def test_info_and_histogram(model):
     assert (info.steps, info.missed, info.streams) == (30, 30, 1)
     assert sum(info.latency) == 30 == sum(steps for _, steps in info.histogram())
     assert 0 < info.last_ns <= info.max_ns and info.p50_ns <= info.p99_ns
+
+
+def test_a_step_keeps_nothing(model):
+    """Nor does it make anything large: what the interpreter itself takes for a call is less than a kilobyte."""
+    session = exphil.Session(model)
+    floats, ids = np.zeros((1, 6), np.float32), np.zeros((1, 1), np.int32)
+    for arguments in ((), (floats, ids)):
+        for _ in range(10):
+            session.step_row(*arguments)
+        tracemalloc.start()
+        for _ in range(1000):
+            session.step_row(*arguments)
+        now, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert now < 1024 and peak < 2048
+
+
+def test_numbers_of_numpy_are_settings(model):
+    session = exphil.Session(model, seed=np.uint64(2**64 - 1), streams=np.int64(2), deterministic=np.bool_(True))
+    assert session.info.streams == 2
+    with pytest.raises(TypeError, match="streams"):
+        exphil.Session(model, streams=1.5)
+    with pytest.raises(OverflowError, match="seed"):
+        exphil.Session(model, seed=2**64)
 
 
 def test_melee_needs_a_melee_model(model):
