@@ -1,4 +1,6 @@
-/* Pong on the GameCube, on the bare machine: 640 by 480 points, NTSC, interlaced; one step of the game a field, 59.94 a second.
+/* Pong on the GameCube, on the bare machine: NTSC, one step of the game a field, 59.94 a second. The picture is 160 by 240 points,
+ * stretched to four times its width by the video interface and shown in both fields: an emulator copies it on every field, and of
+ * 640 by 480 points that takes ten times as long as all the rest.
  * Two controllers, a paddle each: stick or cross. START begins a new game; the left trigger, held with it, seeds its random
  * numbers, so that a host can have the same game again. The game's bytes lie at 0x80300000 (PONG_ADDRESS). */
 #include "../pong.h"
@@ -12,24 +14,28 @@
 #define INTERRUPTS    0xCC003000u
 #define SERIAL        0xCC006400u
 #define PICTURE       0x00400000u       /* two bytes a point; written past the cache */
-#define LINE_BYTES    1280u
-#define SCALE_X       2u                /* words, of two points each, a pixel of the game */
-#define SCALE_Y       3u
-#define TOP           72u               /* lines above the field */
-#define BLACK         0x10801080u
-#define GREY          0x50805080u
-#define WHITE         0xEB80EB80u
+#define LINES         240u
+#define LINE_BYTES    (PONG_WIDTH * 2u)
+#define TOP           36u               /* lines above the field */
+#define BLACK         0x1080u           /* brightness, no colour */
+#define GREY          0x5080u
+#define WHITE         0xEB80u
 
 extern const uint32_t retrace_vector[], retrace_vector_end[];
 
 /* ---- picture ---- */
 
-/* In pixels of the game; y counts from the upper edge of the field. */
-static void fill(int x, int y, int width, int height, uint32_t colour)
+/* Two pixels of the game are three lines. */
+static uint32_t line_of(int y)
 {
-    uint32_t line = (0xC0000000u | PICTURE) + (uint32_t)((int)TOP + y * (int)SCALE_Y) * LINE_BYTES + (uint32_t)x * SCALE_X * 4;
-    for (int i = height * (int)SCALE_Y; i > 0; i--, line += LINE_BYTES)
-        for (uint32_t word = 0; word < (uint32_t)width * SCALE_X; word++) WORD(line + word * 4) = colour;
+    return (0xC0000000u | PICTURE) + (uint32_t)((int)TOP + y * 3 / 2) * LINE_BYTES;
+}
+
+/* In pixels of the game; y counts from the upper edge of the field. */
+static void fill(int x, int y, int width, int height, uint16_t colour)
+{
+    for (uint32_t line = line_of(y) + (uint32_t)x * 2; line < line_of(y + height); line += LINE_BYTES)
+        for (uint32_t point = 0; point < (uint32_t)width * 2; point += 2) HALF(line + point) = colour;
 }
 
 static void draw_score(int player)
@@ -40,7 +46,7 @@ static void draw_score(int player)
         digit = tile + 8 * value;
         for (int y = 0; y < 8; y++)
             for (int x = 0; x < 8; x++)
-                fill((player ? 104 : 40) + place * 8 + x, y - 12, 1, 1, digit[y] & (0x80 >> x) ? WHITE : BLACK);
+                fill((player ? 104 : 40) + place * 8 + x, y - 14, 1, 1, digit[y] & (0x80 >> x) ? WHITE : BLACK);
     }
 }
 
@@ -71,17 +77,18 @@ static void start_picture(void)
 {
     static const uint32_t timing[] = {0x0F060001, 0x476901AD, 0x02EA5140, 0x00030018,  /* NTSC: 525 lines of 429 samples, */
                                       0x00020019, 0x410C410C, 0x40ED40ED};             /* 240 to see in each field */
-    for (uint32_t at = 0; at < 480 * LINE_BYTES; at += 4) WORD((0xC0000000u | PICTURE) + at) = BLACK;
-    fill(0, -1, PONG_WIDTH, 1, GREY);
-    fill(0, PONG_HEIGHT, PONG_WIDTH, 1, GREY);
+    for (uint32_t at = 0; at < LINES * LINE_BYTES; at += 2) HALF((0xC0000000u | PICTURE) + at) = BLACK;
+    fill(0, -2, PONG_WIDTH, 1, GREY);
+    fill(0, PONG_HEIGHT + 1, PONG_WIDTH, 1, GREY);
     HALF(VIDEO + 0x00) = (uint16_t)(timing[0] >> 16);
     for (uint32_t i = 1; i < sizeof timing / sizeof *timing; i++) WORD(VIDEO + i * 4) = timing[i];
-    WORD(VIDEO + 0x1C) = 0x10000000u | PICTURE >> 5;               /* lines 0, 2, 4 ... */
-    WORD(VIDEO + 0x24) = 0x10000000u | (PICTURE + LINE_BYTES) >> 5; /* ... and the others */
-    WORD(VIDEO + 0x30) = 0x110701AEu;                              /* interrupt in line 263, and in line 1 */
+    WORD(VIDEO + 0x1C) = 0x10000000u | PICTURE >> 5; /* of the first field ... */
+    WORD(VIDEO + 0x24) = 0x10000000u | PICTURE >> 5; /* ... and the second */
+    WORD(VIDEO + 0x30) = 0x110701AEu;                /* interrupt in line 263, and in line 1 */
     WORD(VIDEO + 0x34) = 0x10010001u;
-    HALF(VIDEO + 0x48) = 0x2850; /* 40 words of 16 points a line; from one to the next of a field twice that */
-    HALF(VIDEO + 0x4A) = 0x0100; /* as wide as it is */
+    HALF(VIDEO + 0x48) = PONG_WIDTH / 16 << 8 | PONG_WIDTH / 16; /* of a line, and from one to the next */
+    HALF(VIDEO + 0x4A) = 0x1000 | 256 * PONG_WIDTH / 640;
+    HALF(VIDEO + 0x70) = PONG_WIDTH;
     HALF(VIDEO + 0x02) = 0x0001; /* go */
 }
 
