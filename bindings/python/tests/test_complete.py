@@ -6,6 +6,7 @@ import re
 import sys
 
 import pytest
+from conftest import rows
 
 import exphil
 from exphil import _native, records
@@ -61,6 +62,35 @@ def test_every_setting_is_a_keyword(kinds, function):
     wanted = {name for kind in kinds for name, _ in _native.ffi.typeof(kind).fields} - NOT_SETTINGS - {"flags"}
     have = set(inspect.signature(function).parameters) - {"self", "model", "dataset", "context", "logger", "path"}
     assert have == wanted
+
+
+def makers(spec, path):
+    """What takes settings, with all else that it needs."""
+    model, dataset = exphil.Model(spec, blocks="gru", hidden=8, head_width=8), exphil.Dataset(spec)
+    dataset.add_rows(*rows(100))
+    return {
+        exphil.Context: lambda **settings: exphil.Context(**settings),
+        exphil.Model: lambda **settings: exphil.Model(**settings),
+        exphil.Trainer: lambda **settings: exphil.Trainer(model, dataset, **settings),
+        exphil.Prefetcher: lambda **settings: exphil.Prefetcher(dataset, **settings),
+        exphil.Session: lambda **settings: exphil.Session(model, **settings),
+        exphil.Dataset.add_replay: lambda **settings: exphil.Dataset().add_replay(path, **settings),
+        exphil.Dataset.add_replay_memory: lambda **settings: exphil.Dataset().add_replay_memory(b"", **settings),
+        exphil.Dataset.split: lambda **settings: dataset.split(**{"held_out": 0.5, **settings}),
+        exphil.Replay: lambda **settings: exphil.Replay(path, **settings),
+        exphil.melee.pad: exphil.melee.pad,
+    }
+
+
+def test_no_setting_is_dropped(spec, drill):
+    """Something that is no number and no text is refused, so each keyword arrives somewhere."""
+    for thing, make in makers(spec, drill).items():
+        names = set(inspect.signature(thing).parameters) - {"self", "model", "dataset", "path", "data", "logger"}
+        assert len(names) >= 3
+        for name in names:
+            with pytest.raises((TypeError, AttributeError)):
+                make(**{name: object()})
+                pytest.fail(f"{thing}: {name}")
 
 
 @pytest.mark.parametrize("kind", ["exphil_head_loss", "exphil_head_play", "exphil_id_spec", "exphil_head_spec"])

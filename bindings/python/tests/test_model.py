@@ -223,7 +223,11 @@ def test_evaluate(model, dataset):
     assert report.frames == len(dataset) and report.heads == len(report.head) == 2
     assert 0 <= report.exact_accuracy <= 1 and report.nll > 0
     losses = [exphil.HeadLoss(focal_gamma=2.0, positive_weight=[1, 2, 3]), exphil.HeadLoss(smoothing=0.1)]
-    assert model.evaluate(dataset, dataset, losses).loss != report.loss
+    told = model.evaluate(dataset, dataset, losses)
+    assert told.head[0].loss != report.head[0].loss and told.head[1].loss != report.head[1].loss
+    weighed = [exphil.HeadLoss(positive_weight=[3, 2, 1]), exphil.HeadLoss()]
+    told = model.evaluate(dataset, losses=weighed)
+    assert told.head[0].loss > report.head[0].loss and told.head[1].loss == pytest.approx(report.head[1].loss)
     with pytest.raises(ValueError, match="losses"):
         model.evaluate(dataset, losses=losses[:1])
     with pytest.raises(ValueError, match="positive_weight"):
