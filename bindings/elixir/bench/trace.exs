@@ -22,8 +22,7 @@ end
 <<"exphtrc1", floats::32-little, ids::32-little, heads::32-little, logits::32-little, deterministic::32-little, _::32,
   seed::64-little, frames::64-little, data::binary>> = File.read!(trace)
 
-session =
-  Context.create!() |> Model.load!(model) |> Session.create!(seed: seed, deterministic: deterministic != 0)
+session = Context.create!() |> Model.load!(model) |> Session.create!(seed: seed, deterministic: deterministic != 0)
 
 ^frames = Trace.check(session, data, {4 * floats, 4 * ids, 4 * heads, 4 * logits})
 IO.puts("elixir: #{frames} frames identical")

@@ -9,9 +9,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define TRIALS     8
-#define DIRECT_NS  500000
-#define PERCENT_NS 10000 /* a hundredth of the millisecond that a NIF may take */
+#define TRIALS      8
+#define DIRECT_NS   500000
+#define SCHEDULE_NS 1000000 /* what the VM allows a NIF */
+#define PERCENT_NS  10000   /* a hundredth of it */
 
 /* Beside the library's session: how to step it, and room for its inputs and outputs. The arrays lie behind it. */
 struct play {
@@ -19,9 +20,12 @@ struct play {
     int64_t step_ns; /* best of the trials */
     size_t state_bytes;
     bool dirty, track;
-    int percent;               /* of a time slice */
-    int64_t max_cpu_ns;        /* track: longest step in processor time ... */
-    int64_t waits;             /* ... and how often steps gave the processor away by themselves */
+    int percent; /* of a time slice */
+    /* track: */
+    int64_t preempted;         /* steps in which something else took the processor */
+    int64_t waits;             /* how often steps gave it away by themselves */
+    int64_t max_cpu_ns;        /* longest of all others in processor time, */
+    int64_t long_steps;        /* and how many of them took SCHEDULE_NS */
     exphil_melee_frame *frame; /* [streams] */
     exphil_pad *pad;           /* [streams] */
 };
@@ -159,24 +163,31 @@ static bool stepped(call *c, const handle *session, exphil_status status)
 }
 
 struct cost {
-    int64_t cpu_ns, waits;
+    int64_t cpu_ns, waits, preempted;
 };
 
-/* Processor time and waits of this thread: unlike the clock they tell the library from a busy machine. */
-static struct cost cost_now(void)
+/* Processor time and switches of this thread: unlike the clock they tell the library from a busy machine. */
+static struct cost cost_now(const struct play *play)
 {
     struct timespec time;
     struct rusage usage;
+    if (!play->track) return (struct cost){0, 0, 0};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     getrusage(RUSAGE_THREAD, &usage);
-    return (struct cost){(int64_t)time.tv_sec * 1000000000 + time.tv_nsec, usage.ru_nvcsw};
+    return (struct cost){(int64_t)time.tv_sec * 1000000000 + time.tv_nsec, usage.ru_nvcsw, usage.ru_nivcsw};
 }
 
 static void track(struct play *play, struct cost from)
 {
-    struct cost to = cost_now();
-    if (to.cpu_ns - from.cpu_ns > play->max_cpu_ns) play->max_cpu_ns = to.cpu_ns - from.cpu_ns;
+    struct cost to = cost_now(play);
     play->waits += to.waits - from.waits;
+    if (to.preempted > from.preempted) {
+        play->preempted++;
+        return;
+    }
+    int64_t took = to.cpu_ns - from.cpu_ns;
+    if (took > play->max_cpu_ns) play->max_cpu_ns = took;
+    play->long_steps += took >= SCHEDULE_NS;
 }
 
 /* How many frames there are of one list, packed binary or map; more than one answer is wanted if *many. */
@@ -222,9 +233,9 @@ static ERL_NIF_TERM step(call *c, handle *session, const ERL_NIF_TERM argv[])
     bool many = false;
     read_frames(c, argv[1], play, &many);
     if (failed(c)) return finish(c, 0);
-    struct cost from = play->track ? cost_now() : (struct cost){0, 0};
+    struct cost from = cost_now(play);
     exphil_status status = exphil_session_step(session->object, play->frame, play->pad);
-    if (play->track) track(play, from);
+    track(play, from);
     return finish_ok(c, stepped(c, session, status) ? make_pads(c->env, play, many) : 0);
 }
 
@@ -240,9 +251,9 @@ static ERL_NIF_TERM step_row(call *c, handle *session, const ERL_NIF_TERM argv[]
     if (failed(c)) return finish(c, 0);
     void *to =
         enif_make_new_binary(c->env, (size_t)(play->streams * play->heads) * sizeof(int32_t), &actions);
-    struct cost from = play->track ? cost_now() : (struct cost){0, 0};
+    struct cost from = cost_now(play);
     exphil_status status = exphil_session_step_row(session->object, floats, ids, noise, to);
-    if (play->track) track(play, from);
+    track(play, from);
     stepped(c, session, status);
     return finish_ok(c, actions);
 }
@@ -375,7 +386,9 @@ NIF(nif_session_info)
     ERL_NIF_TERM map = make_record(env, &session_info, &info);
     map = with_key(env, map, "dirty", play->dirty ? atom_true : atom_false);
     map = with_key(env, map, "trial_ns", enif_make_int64(env, play->step_ns));
-    map = with_key(env, map, "max_cpu_ns", play->track ? enif_make_int64(env, play->max_cpu_ns) : atom_nil);
-    map = with_key(env, map, "waits", play->track ? enif_make_int64(env, play->waits) : atom_nil);
+    const char *const names[] = {"preempted", "waits", "max_cpu_ns", "long_steps"};
+    const int64_t tracked[] = {play->preempted, play->waits, play->max_cpu_ns, play->long_steps};
+    for (int i = 0; i < 4; i++)
+        map = with_key(env, map, names[i], play->track ? enif_make_int64(env, tracked[i]) : atom_nil);
     return finish_ok(&c, map);
 }

@@ -33,8 +33,9 @@ defmodule LibExphil.Session do
   Options are the fields of `exphil_session_config`: `:seed`, `:streams`, `:deterministic`, `:deliver` (`:due`, `:decided`), `:heads` (a list with
   one map for each head: `:temperature`, `:deterministic`, `:press`, `:release`), `:deadline_ns`; `:spec`, `:delay_frames` and `:mode` are what
   the host will run with, checked against the model. And two of this binding: `:dirty` (see above), and `:track`, which costs about
-  a microsecond a step and lets `info/1` tell `max_cpu_ns`, the longest step in processor time, and `waits`, how often steps
-  gave the processor away by themselves: both without the noise of other programs.
+  a microsecond a step and lets `info/1` tell the library from a busy machine: `preempted`, steps in which something else took the
+  processor; `waits`, how often steps gave it away by themselves; of all others `max_cpu_ns`, the longest in processor time, and
+  `long_steps`, how many took a millisecond of it.
   """
   @spec create(Model.t(), LibExphil.options()) :: {:ok, t()} | {:error, Error.t()}
   def create(%Model{ref: ref}, options \\ []) do

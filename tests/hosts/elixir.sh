@@ -1,0 +1,48 @@
+#!/bin/sh
+# The Elixir binding against the installed library: its tests, the trace, its example and the ten lines of its README.
+#   elixir.sh [bench | check MODEL TRACE]
+# tests/hosts says what is in the environment. Everything is built in the current folder, without a network.
+set -eu
+
+for tool in mix elixir make cc pkg-config; do
+    if ! command -v "$tool" >/dev/null; then
+        echo "SKIPPED: no $tool"
+        exit 0
+    fi
+done
+if ! [ -f "$(erl -noshell -eval 'io:put_chars(code:root_dir()), halt().')/usr/include/erl_nif.h" ]; then
+    echo "SKIPPED: no erl_nif.h"
+    exit 0
+fi
+
+export MIX_HOME="$PWD/.mix" MIX_ENV=test LC_ALL=C.UTF-8
+if ! [ -d elixir ]; then
+    mkdir elixir
+    for part in mix.exs .formatter.exs Makefile README.md c_src lib test bench examples; do
+        cp -R "$EXPHIL_SOURCE/bindings/elixir/$part" elixir/
+    done
+fi
+cd elixir
+quietly() { "$@" >log 2>&1 || { cat log; exit 1; }; }
+quietly mix compile --warnings-as-errors
+
+case "${1:-}" in
+bench)
+    mix run --no-compile bench/step.exs "$EXPHIL_TRACE/small.safetensors"
+    exit
+    ;;
+check)
+    mix run --no-compile bench/trace.exs "$2" "$3"
+    exit
+    ;;
+esac
+
+quietly mix format --check-formatted
+mix test >log 2>&1 || { cat log; exit 1; }
+grep '^elixir: ' log || true
+mix run --no-compile bench/trace.exs "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace"
+sed -n '/^## Ten lines/,/^## Training/{/^```elixir$/,/^```$/{/^```/d;p}}' README.md >ten_lines.exs
+test "$(wc -l <ten_lines.exs)" -ge 10
+quietly elixir -pa _build/test/lib/libexphil/ebin ten_lines.exs
+test "$(wc -l <log)" -eq 60
+quietly mix run --no-compile examples/agent.exs
