@@ -39,7 +39,7 @@ esac
 
 quietly mix format --check-formatted
 mix test >log 2>&1 || { cat log; exit 1; }
-grep '^elixir: ' log || true
+grep -o 'elixir: .*' log || true
 mix run --no-compile bench/trace.exs "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace"
 sed -n '/^## Ten lines/,/^## Training/{/^```elixir$/,/^```$/{/^```/d;p}}' README.md >ten_lines.exs
 test "$(wc -l <ten_lines.exs)" -ge 10
