@@ -16,7 +16,7 @@ EXPRESSION = re.compile(r"(?:[\s()+*<|-]|\d|0x[0-9A-Fa-f]+|EXPHIL_\w+)+")
 def pkg_config(*arguments):
     """Words that pkg-config prints about the installed library."""
     try:
-        done = subprocess.run(["pkg-config", *arguments, "exphil"], capture_output=True, text=True, check=False)
+        done = subprocess.run(["pkg-config", "--print-errors", *arguments, "exphil"], capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise SystemExit("exphil: pkg-config is not installed, and the build needs it to find libexphil") from None
     if done.returncode != 0:

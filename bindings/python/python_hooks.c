@@ -50,14 +50,14 @@ static void end_versioned(PyObject *capsule)
     PyErr_Restore(type, value, traceback);
 }
 
-void *exphil_py_capsule_end(int32_t versioned)
+uintptr_t exphil_py_capsule_end(int32_t versioned)
 {
-    return versioned ? (void *)end_versioned : (void *)end_plain;
+    return versioned ? (uintptr_t)end_versioned : (uintptr_t)end_plain;
 }
 
 /* Path of the libexphil that this process runs, or "?". */
 const char *exphil_py_library_path(void)
 {
     Dl_info found;
-    return dladdr((void *)exphil_version, &found) && found.dli_fname ? found.dli_fname : "?";
+    return dladdr((void *)(uintptr_t)exphil_version, &found) && found.dli_fname ? found.dli_fname : "?";
 }

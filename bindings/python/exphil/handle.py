@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple, TypeVar, Union
 
 from ._native import ffi, lib
 from .errors import check, closed_error, new_error
@@ -168,11 +168,14 @@ class Handle:
             return True
         return False
 
-    # Reached only when an attribute is missing, so that an open object pays nothing for the check.
-    def __getattr__(self, name: str) -> Any:
-        if name == "_handle":
-            raise closed_error(type(self).__name__)
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+    # Reached only when an attribute is missing, so that an open object pays nothing for the check. Type checkers would
+    # take it for a promise that every attribute is there.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "_handle":
+                raise closed_error(type(self).__name__)
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __enter__(self: Self) -> Self:
         self._handle

@@ -92,7 +92,7 @@ class Tensor:
             return duplicate.__dlpack__()
         versioned = max_version is not None and tuple(max_version) >= (1, 0)
         address = int(ffi.cast("uintptr_t", self._export(versioned)))
-        end = int(ffi.cast("uintptr_t", lib.exphil_py_capsule_end(int(versioned))))
+        end = int(lib.exphil_py_capsule_end(int(versioned)))
         return _api.PyCapsule_New(address, _VERSIONED if versioned else _PLAIN, end)
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Array:

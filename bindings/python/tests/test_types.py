@@ -1,0 +1,36 @@
+"""The type hints: a user's program passes mypy at its strictest, and a wrong one does not."""
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import exphil
+
+FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+WRONG = """import exphil
+
+exphil.Model.load(3)
+exphil.Session(1).step_raw()
+"""
+
+
+def indent(text):
+    return "".join(f"    {line}\n" for line in text.splitlines())
+
+
+def test_programs_are_checked(tmp_path):
+    """One run for both: mypy takes long to read NumPy's hints."""
+    pytest.importorskip("mypy", reason="mypy is not installed (package mypy): the type hints are untested")
+    with open(os.path.join(FOLDER, "README.md"), encoding="utf-8") as file:
+        play, train = re.findall(r"^```python\n(.*?)^```", file.read(), re.M | re.S)
+    (tmp_path / "right.py").write_text(f"def play() -> None:\n{indent(play)}\n\ndef train() -> None:\n{indent(train)}")
+    (tmp_path / "wrong.py").write_text(WRONG)
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir=/dev/null", "--config-file=", "right.py", "wrong.py"]
+    environment = dict(os.environ, MYPYPATH=os.path.dirname(os.path.dirname(exphil.__file__)))
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    errors = re.findall(r"^(\w+\.py:\d+): error", done.stdout, re.M)
+    assert errors == ["wrong.py:3", "wrong.py:4", "wrong.py:4"], done.stdout + done.stderr
