@@ -58,6 +58,7 @@ struct plugin_game {
     double episode; /* value of the map's episode field in the frame before */
     double points[2];
     int64_t score[2];
+    int64_t frames; /* since the game was loaded */
 };
 
 struct plugin {
@@ -90,7 +91,6 @@ struct plugin {
     uint16_t owned_buttons;
     uint8_t owned_axes;
 
-    int64_t frames;
     int32_t decision_ns[PLUGIN_TIMES], step_ns[PLUGIN_TIMES]; /* ring, [player.rows % PLUGIN_TIMES] */
 };
 

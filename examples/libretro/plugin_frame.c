@@ -56,7 +56,6 @@ void plugin_begin_game(const char *game_path)
     char path[PLUGIN_PATH];
     snprintf(plugin.game_path, sizeof plugin.game_path, "%s", game_path ? game_path : "");
     bool masks = false;
-    plugin.frames = 0;
     plugin.foreign_told = plugin.memory_told = 0;
     plugin.mode = MODE_OFF;
     plugin.bitmasks = plugin.environment(RETRO_ENVIRONMENT_GET_INPUT_BITMASKS, &masks) ? 1 : 0;
@@ -93,7 +92,7 @@ static int32_t quantile(int32_t *times, double share)
 static void report(void)
 {
     if (plugin.map.score[0] >= 0)
-        plugin_say(RETRO_LOG_INFO, "%lld frames, score %lld:%lld", (long long)plugin.frames,
+        plugin_say(RETRO_LOG_INFO, "%lld frames, score %lld:%lld", (long long)plugin.game.frames,
                    (long long)plugin.game.score[0], (long long)plugin.game.score[1]);
     if (plugin.player.rows)
         plugin_say(
@@ -184,7 +183,7 @@ void plugin_before_frame(void)
         choose_mode();
     }
     plugin.pressing = plugin.begun = 0;
-    plugin.frames++;
+    plugin.game.frames++;
     if (!plugin.has_map) return;
     if (read_row()) {
         plugin_new_start();
@@ -227,7 +226,7 @@ int16_t plugin_input(unsigned port, unsigned device, unsigned index, unsigned id
     switch (device & RETRO_DEVICE_MASK) {
     case RETRO_DEVICE_JOYPAD:
         if (id == RETRO_DEVICE_ID_JOYPAD_MASK) return (int16_t)pad_buttons();
-        return id <= RETRO_DEVICE_ID_JOYPAD_R3 ? pad_buttons() >> id & 1 : 0;
+        return (int16_t)(id <= RETRO_DEVICE_ID_JOYPAD_R3 ? pad_buttons() >> id & 1 : 0);
     case RETRO_DEVICE_ANALOG:
         if (index == RETRO_DEVICE_INDEX_ANALOG_BUTTON && id <= RETRO_DEVICE_ID_JOYPAD_R3 &&
             plugin.owned_buttons >> id & 1)

@@ -10,9 +10,24 @@ static const char tail_magic[8] = {'e', 'x', 'p', 'h', 'r', 'e', 't', '1'};
 struct state_tail {
     struct plugin_game game;
     uint64_t weights;
+    uint64_t hash;       /* of all of it, with 0 here: what is damaged is not ours */
     uint64_t part_bytes; /* of the session's block and this tail */
     char magic[8];
 };
+
+/* 64-bit FNV-1a. */
+static uint64_t hash_of(const uint8_t *bytes, size_t count, uint64_t hash)
+{
+    for (size_t i = 0; i < count; i++) hash = (hash ^ bytes[i]) * 0x100000001B3u;
+    return hash;
+}
+
+static uint64_t hash_of_part(const uint8_t *block, struct state_tail tail)
+{
+    tail.hash = 0;
+    uint64_t hash = hash_of(block, (size_t)tail.part_bytes - sizeof tail, 0xCBF29CE484222325u);
+    return hash_of((const uint8_t *)&tail, sizeof tail, hash);
+}
 
 size_t plugin_state_bytes(void)
 {
@@ -30,6 +45,7 @@ void plugin_state_save(void *part)
     memcpy(tail.magic, tail_magic, sizeof tail_magic);
     if (exphil_session_state_save(plugin.player.session, 0, part, block_bytes) < 0)
         memset(tail.magic, 0, sizeof tail.magic); /* read back as a state from elsewhere */
+    tail.hash = hash_of_part(part, tail);
     memcpy((uint8_t *)part + block_bytes, &tail, sizeof tail);
 }
 
@@ -39,7 +55,9 @@ size_t plugin_state_find(const void *state, size_t bytes)
     if (bytes < sizeof tail) return 0;
     memcpy(&tail, (const uint8_t *)state + bytes - sizeof tail, sizeof tail);
     if (memcmp(tail.magic, tail_magic, sizeof tail_magic) != 0) return 0;
-    return tail.part_bytes >= sizeof tail && tail.part_bytes <= bytes ? (size_t)tail.part_bytes : 0;
+    if (tail.part_bytes < sizeof tail || tail.part_bytes > bytes) return 0;
+    const uint8_t *part = (const uint8_t *)state + bytes - tail.part_bytes;
+    return hash_of_part(part, tail) == tail.hash ? (size_t)tail.part_bytes : 0;
 }
 
 static void start_anew(const char *why)
@@ -59,13 +77,13 @@ void plugin_state_restore(const void *part, size_t bytes)
         return;
     }
     if (bytes == 0) {
-        start_anew("the state has no part of this plugin");
+        start_anew("the state has no whole part of this plugin");
         return;
     }
     memcpy(&tail, (const uint8_t *)part + bytes - sizeof tail, sizeof tail);
     if (bytes != plugin_state_bytes() || tail.weights != plugin.player.weights ||
         exphil_session_state_restore(plugin.player.session, 0, part, block_bytes) < 0) {
-        start_anew("the state is of other weights, or damaged");
+        start_anew("the state is of other weights");
         return;
     }
     plugin.game = tail.game;

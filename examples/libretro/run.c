@@ -298,7 +298,6 @@ static int play(void)
 int main(int argc, char **argv)
 {
     if (take_options(argc, argv)) return 2;
-    host.wants_picture = run.picture != NULL;
     if (run_host_open(run.core, run.rom)) return 1;
     int failed = play() != 0;
     if (run.out && run_picture_close(run.out)) perror(run.picture), failed = 1;

@@ -54,9 +54,6 @@ static bool environment(unsigned command, void *data)
     case RETRO_ENVIRONMENT_SET_MEMORY_MAPS:
         core_memory_set_bus(&host.memory, data);
         return true;
-    case RETRO_ENVIRONMENT_GET_AUDIO_VIDEO_ENABLE: /* a core that can leaves out drawing and sound */
-        *(int *)data = host.wants_picture ? 1 : 0;
-        return true;
     case RETRO_ENVIRONMENT_SET_MESSAGE:
         fprintf(stderr, "on screen: %s\n", ((const struct retro_message *)data)->msg);
         return true;
@@ -143,6 +140,7 @@ int run_host_open(const char *core, const char *path)
     struct retro_system_av_info av;
     host.memory.core = &host.core;
     host.points = malloc(1);
+    host.width = host.height = 0;
     if (core_library_open(&host.core, core, message, sizeof message))
         return fprintf(stderr, "exphil-libretro-run: %s\n", message), -1;
     host.core.retro_set_environment(environment);

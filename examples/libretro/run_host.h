@@ -14,7 +14,7 @@ struct run_host {
     struct core_memory memory;
     struct game_press pad[RUN_PORTS]; /* what is held */
     const char *option_name[RUN_OPTIONS], *option_value[RUN_OPTIONS];
-    int options, verbose, wants_picture;
+    int options, verbose;
     enum retro_pixel_format form;
     unsigned width, height;
     uint8_t *points; /* the latest picture, a byte a point as run_picture has it */

@@ -1,0 +1,310 @@
+/* Wrong input for the libretro plugin, and what the other tests cannot see. libretro.sh builds it with sanitizers.
+ *   libretro_test maps FOLDER            every complaint of a map; four thousand damaged maps; values of every type;
+ *                                      leaves the good map there as tried.exphil
+ *   libretro_test pads PLUGIN            what the core of libretro_core.c reads while that teacher plays
+ *   libretro_test states PLUGIN GAME     damaged, cut and foreign states under a policy
+ *   libretro_test twice PLUGIN COPY GAME two plugins in one process play as each does alone */
+#define _GNU_SOURCE
+#include "run_host.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures;
+
+#define CHECK(truth, ...)                                                                                    \
+  do {                                                                                                       \
+    if (!(truth)) {                                                                                          \
+      fprintf(stderr, "libretro_test:%d: ", __LINE__);                                                       \
+      fprintf(stderr, __VA_ARGS__);                                                                          \
+      fputc('\n', stderr);                                                                                   \
+      failures++;                                                                                            \
+    }                                                                                                        \
+  } while (0)
+
+/* xorshift64* (Vigna 2016). */
+static uint32_t draw(void)
+{
+    static uint64_t state = 0x9E3779B97F4A7C15u;
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    return (uint32_t)((state * 0x2545F4914F6CDD1Du) >> 32);
+}
+
+/* ---- maps ---- */
+
+static const char good_map[] = "exphil-map 1\n"
+                               "layout fake # a comment\n"
+                               "codec  fake\n"
+                               "memory system\n"
+                               "magic 0 \"FAKE\"\n"
+                               "state 0 32\n"
+                               "float big 4 u16be scale 1/100 offset -1\n"
+                               "float less 6 s16le scale 0.5\n"
+                               "float packed 8 bcd1\n"
+                               "float digits 9 digits2\n"
+                               "float wave 12 f32le\n"
+                               "id low 11 u8 mask 0x0C entries 4 width 3\n"
+                               "raw round 16 u8\n"
+                               "episode round\n"
+                               "when big > 0\n"
+                               "score round round\n"
+                               "head keys bits 3\n"
+                               "press keys 0 a\n"
+                               "press keys 1 b l\n"
+                               "press keys 2 start\n"
+                               "head stick classes 5 neutral 0\n"
+                               "press stick 1 lx=-1\n"
+                               "press stick 2 lx=1 ly=0.5\n"
+                               "press stick 3 up\n"
+                               "press stick 4 ry=-0.25\n";
+
+static const struct {
+    const char *from, *to, *complaint; /* the good map with from replaced by to */
+} wrong_maps[] = {
+    {"exphil-map 1", "exphil-map 2", ":1: a map begins"},
+    {"layout fake", "layout FAKE", ":2: name 'FAKE'"},
+    {"codec  fake\n", "\n", "the map has no codec"},
+    {"memory system", "memory everywhere", ":4: memory 'everywhere'"},
+    {"\"FAKE\"", "\"FAKE", ":5: magic is"},
+    {"\"FAKE\"", "abc", ":5: magic is text"},
+    {"state 0 32", "state 0 0", ":6: state of 0 bytes"},
+    {"u16be", "u17", ":7: type 'u17'"},
+    {"1/100", "1/0", ":7: scale '1/0'"},
+    {"1/100", "0,5", ":7: scale '0,5'"},
+    {"offset -1", "offset", ":7: 'offset' has no value"},
+    {"float big 4", "float big -4", ":7: address '-4'"},
+    {"float big 4", "float big 0x1FFFFFFFF", ":7: address '0x1FFFFFFFF'"},
+    {"float less", "float big", ":8: field 'big' is there already"},
+    {"scale 0.5", "size 0.5", ":8: 'size' is nothing that a float has"},
+    {"mask 0x0C", "mask 0x100", ":12: mask '0x100'"},
+    {"mask 0x0C", "mask 0", ":12: mask 0"},
+    {"entries 4 ", "", "needs entries"},
+    {"entries 4", "entries 70000", ":12: entries '70000'"},
+    {"episode round", "episode end", ":14: no field 'end'"},
+    {"when big > 0", "when big ~ 0", ":15: '~' is none of"},
+    {"head keys bits 3", "head keys bits 32", ":17: count '32'"},
+    {"head keys bits 3", "head keys knobs 3", ":17: a head has bits or classes"},
+    {"press keys 0 a", "press keys 3 a", ":18: value '3'"},
+    {"press keys 0 a", "press keys 0 jump", ":18: 'jump' is no button"},
+    {"press keys 0 a", "press doors 0 a", ":18: no head 'doors'"},
+    {"press keys 1", "press keys 0", ":19: value 0 of 'keys' has its press already"},
+    {"lx=-1", "lx=-2", ":22: lx is from -1 to 1"},
+    {"neutral 0", "neutral 5", ":21: neutral '5'"},
+    {"state 0 32", "statue 0 32", ":6: 'statue' is no statement"},
+};
+
+static int load_text(struct game_map *map, const char *folder, const char *text, size_t bytes, char *message)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/tried.exphil", folder);
+    FILE *file = fopen(path, "wb");
+    if (!file) return perror(path), exit(1), -1;
+    fwrite(text, 1, bytes, file);
+    fclose(file);
+    return game_map_load(map, path, message, 1024);
+}
+
+static void try_wrong_maps(const char *folder)
+{
+    for (size_t i = 0; i < sizeof wrong_maps / sizeof *wrong_maps; i++) {
+        static struct game_map map;
+        char text[4096], message[1024] = "";
+        const char *at = strstr(good_map, wrong_maps[i].from);
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good_map), good_map, wrong_maps[i].to,
+                 at + strlen(wrong_maps[i].from));
+        int result = load_text(&map, folder, text, strlen(text), message);
+        CHECK(result < 0 && strstr(message, wrong_maps[i].complaint), "'%s' -> %d '%s', expected '%s'",
+              wrong_maps[i].to, result, message, wrong_maps[i].complaint);
+        if (!result) game_map_free(&map);
+    }
+}
+
+static void try_damaged_maps(const char *folder, int count)
+{
+    static struct game_map map;
+    char text[sizeof good_map], message[1024];
+    int taken = 0;
+    for (int i = 0; i < count; i++) {
+        size_t bytes = sizeof good_map - 1;
+        memcpy(text, good_map, sizeof good_map);
+        for (uint32_t n = 1 + draw() % 6; n; n--) text[draw() % bytes] = (char)draw();
+        if (draw() % 4 == 0) bytes = draw() % bytes;
+        if (load_text(&map, folder, text, bytes, message)) continue;
+        taken++;
+        game_map_free(&map);
+    }
+    CHECK(taken > 0 && taken < count, "%d of %d damaged maps were taken", taken, count);
+}
+
+static const uint8_t *bytes_at(void *user, uint32_t address, uint32_t bytes)
+{
+    return address + (uint64_t)bytes <= 64 ? (const uint8_t *)user + address : NULL;
+}
+
+static void try_values(const char *folder)
+{
+    static struct game_map map;
+    char message[1024];
+    uint8_t memory[64] = {'F', 'A', 'K', 'E', 1, 44, 0xD4, 0xFE, 0x97, 4, 2, 0x3B, 0, 0, 0xC0, 0xBF, 7};
+    double values[GAME_MAP_FIELDS];
+    float floats[8];
+    int32_t ids[2];
+    int field;
+    CHECK(load_text(&map, folder, good_map, strlen(good_map), message) == 0, "%s", message);
+    CHECK(game_map_read(&map, bytes_at, memory, values, &field) == 0, "field %d", field);
+    CHECK(game_map_row(&map, values, floats, ids, &field) == 0, "field %d", field);
+    CHECK(floats[0] == 2.0f && floats[1] == -150.0f && floats[2] == 97.0f && floats[3] == 42.0f &&
+              floats[4] == -1.5f,
+          "%g %g %g %g %g", (double)floats[0], (double)floats[1], (double)floats[2], (double)floats[3],
+          (double)floats[4]);
+    CHECK(ids[0] == 2, "id %d", (int)ids[0]);
+    CHECK(game_map_ready(&map, bytes_at, memory, values), "not ready");
+    memory[15] = 0x7F;
+    memory[14] = 0xC0; /* NaN */
+    CHECK(!game_map_read(&map, bytes_at, memory, values, &field) &&
+              game_map_row(&map, values, floats, ids, &field) && field == 4,
+          "a NaN passes");
+    memory[0] = 'f';
+    CHECK(!game_map_ready(&map, bytes_at, memory, values), "ready without its magic");
+    for (int32_t keys = 0; keys < 8; keys++)
+        for (int32_t stick = 0; stick < 5; stick++) {
+            int32_t action[2] = {keys, stick}, back[2] = {-1, -1};
+            struct game_press press;
+            game_map_press(&map, action, &press);
+            game_map_action(&map, &press, back);
+            CHECK(back[0] == keys && back[1] == stick, "%d %d -> %d %d", (int)keys, (int)stick, (int)back[0],
+                  (int)back[1]);
+        }
+    game_map_free(&map);
+}
+
+/* ---- pads ---- */
+
+static int s16_at(const uint8_t *ram, int at)
+{
+    return (int16_t)(ram[at] | ram[at + 1] << 8);
+}
+
+/* Buttons by number: b 0, start 3, up 4, a 8, l 10; the person holds y (1) and up, and the right stick to the right. */
+static void try_pads(const char *plugin)
+{
+    static const int keys[3] = {1 << 8, 1 << 0 | 1 << 10, 1 << 3};
+    const int owned = keys[0] | keys[1] | keys[2] | 1 << 4;
+    const int held = 1 << 1 | 1 << 4;
+    if (run_host_open(plugin, plugin)) exit(1);
+    host.pad[0].buttons = host.pad[1].buttons = (uint16_t)held;
+    host.pad[0].axis[2] = 12345;
+    const uint8_t *ram = host.core.retro_get_memory_data(RETRO_MEMORY_SYSTEM_RAM);
+    if (!ram) ram = host.memory.part[0].ptr;
+    for (int i = 0; i < 300; i++) {
+        int frame = ram[4] << 8 | ram[5], stick = frame % 5, free_frame = frame == 0 || frame % 50 == 49;
+        int want = held & ~owned, lx = stick == 1 ? -32767 : stick == 2 ? 32767 : 0;
+        for (int bit = 0; bit < 3; bit++)
+            if (frame >> bit & 1) want |= keys[bit];
+        if (stick == 3) want |= 1 << 4;
+        if (free_frame) want = held;
+        host.core.retro_run();
+        CHECK(s16_at(ram, 32) == want && s16_at(ram, 34) == want, "frame %d: %x and %x, not %x", frame,
+              (unsigned)s16_at(ram, 32), (unsigned)s16_at(ram, 34), (unsigned)want);
+        CHECK(s16_at(ram, 36) == (free_frame ? 0 : lx), "frame %d: lx %d", frame, s16_at(ram, 36));
+        CHECK(s16_at(ram, 40) == 12345, "frame %d: the person's rx %d", frame, s16_at(ram, 40));
+        CHECK(s16_at(ram, 44) == (!free_frame && want & keys[0] ? 32767 : 0), "frame %d: analog a", frame);
+        CHECK(s16_at(ram, 46) == held, "frame %d: port 2 has %x", frame, (unsigned)s16_at(ram, 46));
+    }
+    run_host_close();
+}
+
+/* ---- states ---- */
+
+static void run_frames(int count)
+{
+    for (int i = 0; i < count; i++) host.core.retro_run();
+}
+
+static void try_states(const char *plugin, const char *game)
+{
+    if (run_host_open(plugin, game)) exit(1);
+    run_frames(120);
+    size_t size = host.core.retro_serialize_size();
+    uint8_t *good = malloc(size), *bad = malloc(2 * size);
+    CHECK(good && bad && host.core.retro_serialize(good, size), "no state");
+    run_frames(60);
+    uint64_t after = run_host_hash(0);
+    uint64_t part; /* of ours, at the end; the core's own bytes are the core's matter */
+    memcpy(&part, good + size - 16, sizeof part);
+    CHECK(part > 100 && part < size, "our part of a state has %llu bytes", (unsigned long long)part);
+    for (int i = 0; i < 300; i++) {
+        memcpy(bad, good, size);
+        for (uint32_t n = 1 + draw() % 4; n; n--) bad[size - 1 - draw() % part] = (uint8_t)draw();
+        host.core.retro_unserialize(bad, size);
+        run_frames(2);
+        CHECK(host.core.retro_serialize_size() == size, "the size of a state has changed");
+    }
+    for (size_t cut = 0; cut <= part; cut += 7) {
+        host.core.retro_unserialize(good, size - cut);
+        run_frames(1);
+    }
+    memcpy(bad, good, size);
+    CHECK(!host.core.retro_serialize(bad, 3), "a state in 3 bytes");
+    CHECK(host.core.retro_unserialize(good, size), "the good state is refused now");
+    run_frames(60);
+    CHECK(run_host_hash(0) == after, "the good state leads elsewhere now");
+    free(good);
+    free(bad);
+    run_host_close();
+}
+
+/* ---- two in one process ---- */
+
+static uint64_t play_alone(const char *plugin, const char *game)
+{
+    if (run_host_open(plugin, game)) exit(1);
+    run_frames(300);
+    uint64_t hash = run_host_hash(0);
+    run_host_close();
+    return hash;
+}
+
+static void try_two(const char *plugin, const char *copy, const char *game)
+{
+    struct run_host first;
+    uint64_t alone = play_alone(plugin, game);
+    if (run_host_open(plugin, game)) exit(1);
+    run_frames(100);
+    first = host;
+    memset(&host, 0, sizeof host);
+    if (run_host_open(copy, game)) exit(1);
+    CHECK(first.core.retro_run != host.core.retro_run, "the two plugins are one");
+    for (int i = 0; i < 300; i++) {
+        if (i < 200) first.core.retro_run();
+        host.core.retro_run();
+    }
+    uint64_t second_hash = run_host_hash(0);
+    run_host_close();
+    host = first;
+    CHECK(run_host_hash(0) == alone, "the first ends otherwise than alone");
+    CHECK(second_hash == alone, "the second ends otherwise than alone");
+    run_host_close();
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && !strcmp(argv[1], "maps")) {
+        try_wrong_maps(argv[2]);
+        try_damaged_maps(argv[2], 4000);
+        try_values(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "pads")) {
+        try_pads(argv[2]);
+    } else if (argc == 4 && !strcmp(argv[1], "states")) {
+        try_states(argv[2], argv[3]);
+    } else if (argc == 5 && !strcmp(argv[1], "twice")) {
+        try_two(argv[2], argv[3], argv[4]);
+    } else {
+        return fprintf(stderr, "libretro_test maps|pads|states|twice ...\n"), 2;
+    }
+    return failures != 0;
+}
