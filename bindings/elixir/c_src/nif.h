@@ -41,10 +41,17 @@ typedef struct handle {
     _Atomic uint32_t state; /* users, and CLOSED */
     int32_t kind;
     void *object; /* exphil_...; TRAINING: struct run */
-    void *extra;  /* CONTEXT: struct ear; SESSION: struct play; PREFETCHER, TRAINER: struct widths */
+    void *extra;  /* CONTEXT: struct home; SESSION: struct play; PREFETCHER, TRAINER: struct widths */
     struct handle *context; /* kept alive: its hooks serve all its children. NULL in a context */
     struct grave *grave;    /* where the object goes; made beforehand so that destruction needs no memory */
 } handle;
+
+/* What a context knows for itself and its children. */
+struct home {
+    ErlNifPid pid; /* hears the log, if listening */
+    bool listening;
+    bool cpu; /* the device is the CPU */
+};
 
 #define HELD_MAX 6
 typedef struct call {

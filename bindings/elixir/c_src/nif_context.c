@@ -2,21 +2,16 @@
  * process that made them is gone, work of a training thread when it is told to stop. */
 #include "nif.h"
 
-struct ear {
-    ErlNifPid pid;
-    bool listening;
-};
-
 /* The library calls this from the thread that called it, so call_current() is that call. */
 static void heard(void *user, exphil_log_level level, const char *message)
 {
-    const struct ear *ear = user;
+    const struct home *home = user;
     const call *c = call_current();
     ErlNifEnv *env = enif_alloc_env();
     if (!env) return;
     ERL_NIF_TERM line = enif_make_tuple3(env, atom(env, "libexphil_log"), atom(env, log_level_names[level]),
                                          make_text(env, message));
-    enif_send(c ? c->env : NULL, &ear->pid, env, line);
+    enif_send(c ? c->env : NULL, &home->pid, env, line);
     enif_free_env(env);
 }
 
@@ -36,20 +31,24 @@ NIF(nif_context_create)
     call_begin(&c, env);
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     read_record(&c, argv[0], &context_config, &config);
-    struct ear *ear = failed(&c) ? NULL : enif_alloc(sizeof *ear);
-    if (!ear) return fail(&c, EXPHIL_E_MEMORY, "no memory"), finish(&c, 0);
-    ear->listening = !enif_is_identical(argv[1], atom_nil);
-    if (ear->listening && !enif_get_local_pid(env, argv[1], &ear->pid))
+    struct home *home = failed(&c) ? NULL : enif_alloc(sizeof *home);
+    if (!home) return fail(&c, EXPHIL_E_MEMORY, "no memory"), finish(&c, 0);
+    home->listening = !enif_is_identical(argv[1], atom_nil);
+    if (home->listening && !enif_get_local_pid(env, argv[1], &home->pid))
         fail(&c, EXPHIL_E_INVALID, "log: not a process of this node");
-    if (ear->listening) config.log = heard;
-    config.log_user = ear;
+    if (home->listening) config.log = heard;
+    config.log_user = home;
     config.cancel = cancelled;
     exphil_context *context = NULL;
-    if (failed(&c) || !done(&c, exphil_context_create(&config, &context, &c.error))) {
-        enif_free(ear);
+    exphil_device_info device = EXPHIL_DEVICE_INFO_INIT;
+    if (failed(&c) || !done(&c, exphil_context_create(&config, &context, &c.error)) ||
+        !done(&c, exphil_context_device(context, &device, &c.error))) {
+        exphil_context_destroy(context);
+        enif_free(home);
         return finish(&c, 0);
     }
-    return finish_ok(&c, make_handle(&c, CONTEXT, context, ear, NULL));
+    home->cpu = strncmp(device.id, "cpu", 3) == 0;
+    return finish_ok(&c, make_handle(&c, CONTEXT, context, home, NULL));
 }
 
 NIF(nif_context_device)

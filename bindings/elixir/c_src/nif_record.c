@@ -229,13 +229,21 @@ bool read_record(call *c, ERL_NIF_TERM map, const record *r, void *to)
     return read_fields(c, map, r, to, 0);
 }
 
+/* A number that is newer than the list stays a number. */
+static ERL_NIF_TERM make_name(ErlNifEnv *env, const char *const *names, int32_t number)
+{
+    for (int32_t i = 0; names[i]; i++)
+        if (i == number) return atom(env, names[i]);
+    return enif_make_int(env, number);
+}
+
 static ERL_NIF_TERM make_field(ErlNifEnv *env, const field *f, const char *from)
 {
     int32_t word;
     if (f->type == T_CHARS) return make_text(env, from);
     if (f->type == T_BOOL || f->type == T_ENUM) {
         memcpy(&word, from, sizeof word);
-        if (f->type == T_ENUM) return atom(env, f->names[word]);
+        if (f->type == T_ENUM) return make_name(env, f->names, word);
         return word ? atom_true : atom_false;
     }
     if (f->count <= 1) return make_number_at(env, f->type, from);

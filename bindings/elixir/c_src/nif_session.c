@@ -2,17 +2,18 @@
  *
  * A step costs the same on every frame, so it is measured once, at creation, on a clone. Twice the best of TRIALS steps is
  * taken as the most that it costs with cold caches. Up to DIRECT_NS it runs where its process runs; above, or on a device
- * other than the CPU, it moves to a dirty scheduler. So no scheduler is held for a millisecond, which is what the VM asks. */
+ * other than the CPU, or where a reset touches more than DIRECT_BYTES, these calls move to a dirty scheduler. So no scheduler is held for a millisecond, which is what the VM asks. */
 #define _GNU_SOURCE
 #include "nif.h"
 
 #include <sys/resource.h>
 #include <time.h>
 
-#define TRIALS      8
-#define DIRECT_NS   500000
-#define SCHEDULE_NS 1000000 /* what the VM allows a NIF */
-#define PERCENT_NS  10000   /* a hundredth of it */
+#define TRIALS       8
+#define DIRECT_NS    500000
+#define DIRECT_BYTES ((uint64_t)4 << 20)
+#define SCHEDULE_NS  1000000 /* what the VM allows a NIF */
+#define PERCENT_NS   10000   /* a hundredth of it */
 
 /* Beside the library's session: how to step it, and room for its inputs and outputs. The arrays lie behind it. */
 struct play {
@@ -39,13 +40,6 @@ record option_map = {
     .name = "session", .bytes = sizeof(struct option), .fields = option_fields, .field_count = 2};
 
 /* ---- creation ---------------------------------------------------------------------------------------------- */
-
-static bool on_cpu(call *c, const handle *context)
-{
-    exphil_device_info info = EXPHIL_DEVICE_INFO_INIT;
-    return context->object && done(c, exphil_context_device(context->object, &info, &c->error)) &&
-           strncmp(info.id, "cpu", 3) == 0;
-}
 
 static int64_t now(void)
 {
@@ -94,7 +88,8 @@ static struct play *play_create(call *c, const handle *context, exphil_session *
     play->frame = (exphil_melee_frame *)(play + 1);
     play->pad = (exphil_pad *)(play->frame + info.streams);
     play->step_ns = measure(c, session, play);
-    play->dirty = option->dirty || 2 * play->step_ns > DIRECT_NS || !on_cpu(c, context);
+    play->dirty = option->dirty || !((const struct home *)context->extra)->cpu ||
+                  2 * play->step_ns > DIRECT_NS || (uint64_t)info.streams * info.state_bytes > DIRECT_BYTES;
     play->track = option->track;
     int64_t percent = play->step_ns / PERCENT_NS;
     play->percent = percent < 1 ? 1 : percent > 100 ? 100 : (int)percent;
@@ -258,9 +253,37 @@ static ERL_NIF_TERM step_row(call *c, handle *session, const ERL_NIF_TERM argv[]
     return finish_ok(c, actions);
 }
 
-typedef ERL_NIF_TERM (*stepper)(call *c, handle *session, const ERL_NIF_TERM argv[]);
+static ERL_NIF_TERM reset(call *c, handle *session, const ERL_NIF_TERM argv[])
+{
+    int64_t stream = read_integer(c, argv[1], "stream", INT64_MIN, INT64_MAX);
+    if (!failed(c)) stepped(c, session, exphil_session_reset(session->object, stream));
+    return finish(c, 0);
+}
 
-static ERL_NIF_TERM run_step(ErlNifEnv *env, const ERL_NIF_TERM argv[], stepper fn)
+static ERL_NIF_TERM state_save(call *c, handle *session, const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM state;
+    int64_t stream = read_integer(c, argv[1], "stream", INT64_MIN, INT64_MAX);
+    if (failed(c)) return finish(c, 0);
+    size_t bytes = ((const struct play *)session->extra)->state_bytes;
+    void *to = enif_make_new_binary(c->env, bytes, &state);
+    stepped(c, session, exphil_session_state_save(session->object, stream, to, bytes));
+    return finish_ok(c, state);
+}
+
+static ERL_NIF_TERM state_restore(call *c, handle *session, const ERL_NIF_TERM argv[])
+{
+    ErlNifBinary state;
+    int64_t stream = read_integer(c, argv[1], "stream", INT64_MIN, INT64_MAX);
+    if (read_binary(c, argv[2], "state", &state))
+        stepped(c, session, exphil_session_state_restore(session->object, stream, state.data, state.size));
+    return finish(c, 0);
+}
+
+typedef ERL_NIF_TERM hot(call *c, handle *session, const ERL_NIF_TERM argv[]);
+typedef ERL_NIF_TERM nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+
+static ERL_NIF_TERM run_hot(ErlNifEnv *env, const ERL_NIF_TERM argv[], hot *fn)
 {
     call c;
     call_begin(&c, env);
@@ -268,44 +291,35 @@ static ERL_NIF_TERM run_step(ErlNifEnv *env, const ERL_NIF_TERM argv[], stepper 
     return session ? fn(&c, session, argv) : finish(&c, 0);
 }
 
-static NIF(dirty_step)
+/* Where a session's calls run never changes, and what says so lives as long as the handle: it may be read before the
+ * handle is held. */
+static ERL_NIF_TERM route(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[], const char *name, hot *fn,
+                          nif *dirty)
 {
-    (void)argc;
-    return run_step(env, argv, step);
-}
-static NIF(dirty_step_row)
-{
-    (void)argc;
-    return run_step(env, argv, step_row);
-}
-
-/* Where a step runs never changes, so it may be read before the handle is held. */
-static const struct play *play_of(ErlNifEnv *env, ERL_NIF_TERM term)
-{
-    const handle *session = handle_of(env, term, SESSION);
-    return session ? session->extra : NULL;
-}
-
-NIF(nif_session_step)
-{
-    const struct play *play = play_of(env, argv[0]);
+    const handle *session = handle_of(env, argv[0], SESSION);
+    const struct play *play = session ? session->extra : NULL;
     if (play && play->dirty)
-        return enif_schedule_nif(env, "session_step", ERL_NIF_DIRTY_JOB_CPU_BOUND, dirty_step, argc, argv);
-    ERL_NIF_TERM answer = run_step(env, argv, step);
+        return enif_schedule_nif(env, name, ERL_NIF_DIRTY_JOB_CPU_BOUND, dirty, argc, argv);
+    ERL_NIF_TERM answer = run_hot(env, argv, fn);
     if (play) enif_consume_timeslice(env, play->percent);
     return answer;
 }
 
-NIF(nif_session_step_row)
-{
-    const struct play *play = play_of(env, argv[0]);
-    if (play && play->dirty)
-        return enif_schedule_nif(env, "session_step_row", ERL_NIF_DIRTY_JOB_CPU_BOUND, dirty_step_row, argc,
-                                 argv);
-    ERL_NIF_TERM answer = run_step(env, argv, step_row);
-    if (play) enif_consume_timeslice(env, play->percent);
-    return answer;
-}
+#define HOT(name)                                                                                            \
+  static NIF(dirty_##name)                                                                                   \
+  {                                                                                                          \
+    (void)argc;                                                                                              \
+    return run_hot(env, argv, name);                                                                         \
+  }                                                                                                          \
+  NIF(nif_session_##name)                                                                                    \
+  {                                                                                                          \
+    return route(env, argc, argv, #name, name, dirty_##name);                                                \
+  }
+HOT(step)
+HOT(step_row)
+HOT(reset)
+HOT(state_save)
+HOT(state_restore)
 
 NIF(nif_session_logits)
 {
@@ -322,17 +336,6 @@ NIF(nif_session_logits)
     return finish_ok(&c, logits);
 }
 
-NIF(nif_session_reset)
-{
-    (void)argc;
-    call c;
-    call_begin(&c, env);
-    handle *session = hold(&c, argv[0], SESSION);
-    int64_t stream = read_integer(&c, argv[1], "stream", INT64_MIN, INT64_MAX);
-    if (!failed(&c)) stepped(&c, session, exphil_session_reset(session->object, stream));
-    return finish(&c, 0);
-}
-
 NIF(nif_session_override)
 {
     (void)argc;
@@ -343,34 +346,6 @@ NIF(nif_session_override)
     int64_t heads = failed(&c) ? 0 : ((const struct play *)session->extra)->heads;
     const int32_t *action = read_array(&c, argv[2], "action", heads, sizeof *action);
     if (!failed(&c)) stepped(&c, session, exphil_session_override(session->object, stream, action));
-    return finish(&c, 0);
-}
-
-NIF(nif_session_state_save)
-{
-    (void)argc;
-    call c;
-    call_begin(&c, env);
-    ERL_NIF_TERM state;
-    handle *session = hold(&c, argv[0], SESSION);
-    int64_t stream = read_integer(&c, argv[1], "stream", INT64_MIN, INT64_MAX);
-    if (failed(&c)) return finish(&c, 0);
-    size_t bytes = ((const struct play *)session->extra)->state_bytes;
-    void *to = enif_make_new_binary(env, bytes, &state);
-    stepped(&c, session, exphil_session_state_save(session->object, stream, to, bytes));
-    return finish_ok(&c, state);
-}
-
-NIF(nif_session_state_restore)
-{
-    (void)argc;
-    call c;
-    call_begin(&c, env);
-    ErlNifBinary state;
-    handle *session = hold(&c, argv[0], SESSION);
-    int64_t stream = read_integer(&c, argv[1], "stream", INT64_MIN, INT64_MAX);
-    if (read_binary(&c, argv[2], "state", &state))
-        stepped(&c, session, exphil_session_state_restore(session->object, stream, state.data, state.size));
     return finish(&c, 0);
 }
 

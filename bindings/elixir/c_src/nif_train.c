@@ -139,7 +139,10 @@ static void read_batch(call *c, ERL_NIF_TERM map, const struct widths *w, exphil
     batch->batch = read_integer(c, key_of(c, map, "batch"), "batch", 1, INT32_MAX);
     batch->time = read_integer(c, key_of(c, map, "time"), "time", 1, INT32_MAX);
     int64_t rows = failed(c) ? 0 : batch->batch * batch->time;
-    if (rows > (int64_t)1 << 40) fail(c, EXPHIL_E_INVALID, "batch: %lld rows", (long long)rows);
+    if (rows > (int64_t)1 << 40) {
+        fail(c, EXPHIL_E_INVALID, "batch: %lld rows", (long long)rows);
+        return;
+    }
     batch->floats = read_array(c, key_of(c, map, "floats"), "floats", rows * w->floats, sizeof(float));
     batch->ids = read_array(c, key_of(c, map, "ids"), "ids", rows * w->ids, sizeof(int32_t));
     batch->past = read_array(c, key_of(c, map, "past"), "past", rows * w->slots * w->heads, sizeof(int32_t));

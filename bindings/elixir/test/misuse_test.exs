@@ -160,6 +160,27 @@ defmodule LibExphil.MisuseTest do
     assert {:ok, _} = Model.info(handles.model)
   end
 
+  test "contexts and their threads go with their last child" do
+    threads = fn -> length(File.ls!("/proc/self/task")) end
+
+    live = fn ->
+      context = context(threads: 3)
+      # The pool starts with the first work for it.
+      Model.create!(context, spec: spec(), hidden: 64)
+      Live.create!(context)
+    end
+
+    before = threads.()
+    held = live.()
+    assert eventually(fn -> threads.() == before + 2 end)
+    assert {:error, %Error{status: :state}} = Live.frame(held)
+    Task.await(Task.async(fn -> for(_ <- 1..20, do: live.()) && :ok end))
+    assert eventually(fn -> threads.() == before + 2 end)
+    :ok = LibExphil.close(held)
+    :erlang.garbage_collect()
+    assert eventually(fn -> threads.() == before end)
+  end
+
   test "memory does not grow" do
     context = context()
     model = model(context)

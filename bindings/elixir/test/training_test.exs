@@ -107,6 +107,16 @@ defmodule LibExphil.TrainingTest do
     :ok = LibExphil.close(training)
   end
 
+  test "cancelled in the middle of an update, which then never was", %{context: context} do
+    # One update of so many batches takes minutes.
+    trainer = trainer(context, accumulate: 1_000_000)
+    {:ok, training} = Training.start(trainer)
+    Process.sleep(50)
+    :ok = Training.cancel(training)
+    assert {:cancelled, %{update: 0}} = Training.await(training, 2000)
+    assert Model.info!(Trainer.model!(trainer)).weights_hash == Model.info!(model(context)).weights_hash
+  end
+
   test "the death of the owner ends it", %{context: context} do
     trainer = trainer(context)
     owner = spawn(fn -> Process.sleep(:infinity) end)

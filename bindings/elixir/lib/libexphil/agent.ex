@@ -12,6 +12,9 @@ defmodule LibExphil.Agent do
 
       LibExphil.Agent.start_link(model: model, source: &Emulator.frame/1, sink: &Emulator.press/2)
 
+  A frame that the library refuses is an error to who pushed it; the same number is expected again. One that the agent had asked for
+  ends the agent: its supervisor decides.
+
   ## Delay
 
   A policy with delay d decides on frame n what acts on frame n + d. The agent asks the session for what it has just decided and
