@@ -153,7 +153,7 @@ class Trainer(Handle):
             self._prefetcher = core.create(lib.exphil_prefetcher_create, dataset._handle, sampling)
         self._optimizer: Any = core.create(lib.exphil_optimizer_create, model._handle, optimizer)
         # The communicator is called as long as the native trainer lives: its handle goes with this object.
-        self._kept: List[Any] = [config, dataset]
+        self._kept: List[Any] = [config]
         self._handle = core.create(
             lib.exphil_trainer_create, model._handle, self._optimizer, self._prefetcher, config
         )
