@@ -14,7 +14,7 @@
 #include <time.h>
 
 enum { SPLIT = 0x10, TABLE = 0x35, START, PRE, POST, END, BOOKEND = 0x3C, FOUNTAIN = 0x3F, STADIUM = 0x41 };
-enum { HEADER = 15, SPECTATORS = 8, ROLLBACK = 7 };
+enum { HEADER = 15, SPECTATORS = 8, ROLLBACK = 7, IN_FLIGHT = 10, PLAYER_MIN = 0x1D };
 enum { FIRST_CURSOR = 1000 }; /* as if games had been played before */
 
 struct options {
@@ -91,9 +91,11 @@ static int read_table(struct server *s)
     size_t bytes = table[0] == TABLE ? 1 + (size_t)table[1] : 0;
     if (bytes < 2 || bytes > s->end - s->begin)
         return complain(s->options.path, "does not begin as a .slp does");
-    s->size[TABLE] = (uint32_t)bytes;
     for (size_t i = 2; i + 3 <= bytes; i += 3)
         s->size[table[i]] = 1 + ((uint32_t)table[i + 1] << 8 | table[i + 2]);
+    s->size[TABLE] = (uint32_t)bytes;
+    if (s->size[PRE] < PLAYER_MIN || s->size[POST] < PLAYER_MIN)
+        return complain(s->options.path, "has no events of players");
     return 1;
 }
 
@@ -260,19 +262,29 @@ static size_t lines_due(const struct server *s)
     return due;
 }
 
-/* The connection is dropped once, in the middle, when --cut says so. */
+/* Drops the connection in the middle, once: when what was sent so far has arrived, and more is on its way. */
+static void cut(struct server *s, ENetPeer *peer, size_t *sent)
+{
+    enet_host_flush(s->host);
+    if (peer->reliableDataInTransit > 0) return;
+    for (size_t end = *sent + IN_FLIGHT; *sent < end && *sent < s->line_count; ++*sent)
+        send_text(peer, s->lines[*sent].text);
+    enet_host_flush(s->host);
+    enet_peer_disconnect_now(peer, 0);
+    s->was_cut = 1;
+    *sent = SIZE_MAX;
+}
+
+/* Whether all has been sent. */
 static int send_lines(struct server *s, ENetPeer *peer, size_t due)
 {
     size_t *sent = &s->sent[place(s, peer)];
-    for (; *sent < due; ++*sent) {
-        if (s->options.cut && !s->was_cut && *sent >= (size_t)s->options.cut) {
-            s->was_cut = 1;
-            enet_host_flush(s->host);
-            enet_peer_disconnect_now(peer, 0);
-            *sent = SIZE_MAX;
-            return 0;
-        }
-        send_text(peer, s->lines[*sent].text);
+    int cutting = s->options.cut && !s->was_cut;
+    if (cutting && due > (size_t)s->options.cut) due = (size_t)s->options.cut;
+    for (; *sent < due; ++*sent) send_text(peer, s->lines[*sent].text);
+    if (cutting && *sent == (size_t)s->options.cut) {
+        cut(s, peer, sent);
+        return 0;
     }
     return *sent == s->line_count;
 }
@@ -366,7 +378,7 @@ int main(int argc, char **argv)
                         "  --fast       as fast as spectators take it\n"
                         "  --once       end when a spectator has got all of it\n"
                         "  --inject N   every N frames a rollback: 1 to 7 frames first with wrong guesses\n"
-                        "  --cut N      drop the connection once, before message N\n");
+                        "  --cut N      drop the connection once, after message N\n");
         return 2;
     }
     sigaction(SIGINT, &action, NULL);

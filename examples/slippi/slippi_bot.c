@@ -88,7 +88,10 @@ static int take_option(struct options *o, const char *name, const char *text)
                    {"--game-delay", 0, 64},  {"--seed", 0, INT64_MAX}, {"--frames", 1, INT64_MAX},
                    {"--games", 1, INT64_MAX}};
     size_t i = 0, count = sizeof numbers / sizeof numbers[0];
-    if (!strcmp(name, "--host")) return (o->game.host = text) != NULL;
+    if (!strcmp(name, "--host")) {
+        o->game.host = text;
+        return text ? 1 : (fprintf(stderr, "slippi_bot: --host wants a name\n"), 0);
+    }
     while (i < count && strcmp(name, numbers[i].name) != 0) i++;
     if (i == count) return -1;
     if (!take_number(name, text, numbers[i].low, numbers[i].high, &value)) return 0;

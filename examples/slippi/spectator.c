@@ -15,6 +15,7 @@
 enum link { WAITING, CONNECTING, GREETING, THERE };
 enum {
     GAME_TABLE = 0x35, /* the event that a recording starts with */
+    RESUME_MS = 10000, /* a connection lost for longer: the game counts as another one */
     QUIET_MAX = 64     /* messages that mean nothing: so many are read in one poll whose time is over */
 };
 
@@ -25,8 +26,9 @@ struct spectator {
     exphil_slp_stream *stream;
     int32_t connect_ms, retry_ms;
     enum link link;
-    int in_game;         /* all of it since its start is known */
-    int64_t until_ms;    /* WAITING: the next attempt; CONNECTING, GREETING: given up */
+    int in_game;      /* all of it since its start is known */
+    int64_t until_ms; /* WAITING: the next attempt; CONNECTING, GREETING: given up */
+    int64_t lost_ms;
     int64_t next_cursor; /* of the message that is expected */
     int in_hand;         /* the message has events that were not taken; of its bytes used are */
     size_t used;
@@ -102,6 +104,7 @@ void spectator_destroy(spectator *s)
 static spectator_event lose(spectator *s, const char *why)
 {
     int known = s->link == THERE;
+    if (known) s->lost_ms = now_ms();
     if (s->peer) enet_peer_reset(s->peer);
     s->peer = NULL;
     s->link = WAITING;
@@ -121,8 +124,12 @@ static spectator_event connect_now(spectator *s)
     return SPECTATOR_NOTHING;
 }
 
+/* A game goes on where it stopped, when not much time has gone by; after that, or without one, whatever is played now is
+ * wanted from its start: another Dolphin counts from 0 again, and its message of the same number is of another game. */
 static spectator_event greet(spectator *s)
 {
+    if (now_ms() - s->lost_ms > RESUME_MS) s->in_game = 0;
+    if (!s->in_game) s->next_cursor = 0;
     char *text = spectator_message_write(SPECTATOR_CONNECT_REQUEST, s->next_cursor, NULL, 0);
     ENetPacket *packet = text ? enet_packet_create(text, strlen(text), ENET_PACKET_FLAG_RELIABLE) : NULL;
     free(text);

@@ -1,7 +1,7 @@
 /* The live path against the file path: every frame that a spectator stream delivers, encoded in both layouts from the view of
  * every player, must have the bits that the opened file gives. A frame that comes again counts as it came last.
- *   live_check PORT GAME.slp [again|lost]...
- * again: frames must have come again; lost: the connection must have been lost, and made again. */
+ *   live_check PORT GAME.slp [again|lost|menu]...
+ * again: frames must have come again; lost: the connection must have been lost, and made again; menu: a menu was seen. */
 #include "spectator.h"
 
 #include <stdio.h>
@@ -72,13 +72,13 @@ static int keep(struct rows *r, exphil_slp_stream *stream, int64_t *again)
     return 0;
 }
 
-static int watch(exphil_context *context, uint16_t port, struct rows *r, int64_t *again,
+static int watch(exphil_context *context, uint16_t port, struct rows *r, int64_t *again, int64_t *menus,
                  spectator_stats *stats)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     spectator_config config = {.port = port, .retry_ms = 50};
     spectator *s = spectator_create(context, &config, &error);
-    int failed = 0, over = 0, menus = 0;
+    int failed = 0, over = 0;
     if (!s) return fail("spectator", error.message);
     while (!over && !failed) switch (spectator_poll(s, WAIT_MS)) {
         case SPECTATOR_FRAME:
@@ -88,7 +88,7 @@ static int watch(exphil_context *context, uint16_t port, struct rows *r, int64_t
             over = 1;
             break;
         case SPECTATOR_MENU:
-            menus++;
+            ++*menus;
             break;
         case SPECTATOR_NOTHING:
             failed = fail("the stream", "nothing comes any more");
@@ -102,7 +102,7 @@ static int watch(exphil_context *context, uint16_t port, struct rows *r, int64_t
         }
     spectator_query(s, stats);
     spectator_destroy(s);
-    return failed || menus ? failed : fail("the menu", "was not seen");
+    return failed;
 }
 
 static int compare(const struct rows *r, const exphil_slp *slp, int64_t *players)
@@ -137,17 +137,19 @@ int main(int argc, char **argv)
     exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
     spectator_stats stats;
     struct rows rows;
-    int64_t again = 0, players = 0;
-    if (argc < 3) return fail("usage", "live_check PORT GAME.slp [again|lost]...");
+    int64_t again = 0, menus = 0, players = 0;
+    if (argc < 3) return fail("usage", "live_check PORT GAME.slp [again|lost|menu]...");
     if (exphil_context_create(NULL, &context, &error) < 0 ||
         exphil_slp_open(context, argv[2], NULL, &slp, &error) < 0 || exphil_slp_query(slp, &info, &error) < 0)
         return fail(argv[2], error.message);
     if (info.frame_count < 1 || open_rows(&rows, (int64_t)info.last_frame - FIRST + 1))
         return fail(argv[2], "no frames");
-    if (watch(context, (uint16_t)atoi(argv[1]), &rows, &again, &stats) || compare(&rows, slp, &players))
+    if (watch(context, (uint16_t)atoi(argv[1]), &rows, &again, &menus, &stats) ||
+        compare(&rows, slp, &players))
         return 1;
     if (players == 0) return fail(argv[2], "nobody plays");
     for (int i = 3; i < argc; i++) {
+        if (!strcmp(argv[i], "menu") && menus == 0) return fail("the menu", "was not seen");
         if (!strcmp(argv[i], "again") && again == 0) return fail(argv[2], "no frame came again");
         if (!strcmp(argv[i], "lost") && stats.connections < 2)
             return fail(argv[2], "the connection was never lost");

@@ -24,8 +24,7 @@ static const char *const seeds[] = {
     "{\"type\":\"start_game\",\"cursor\":0,\"next_cursor\":1}",
     "{\"type\":\"end_game\",\"cursor\":9,\"next_cursor\":10,\"dolphin_closed\":true}",
     "{\"type\":\"menu_event\",\"payload\":\"PgACAAAA\"}",
-    "{\"type\":\"game_event\",\"cursor\":1,\"next_cursor\":2,\"payload\":\"NRY2Avg3AEA4AFQ5AAY6AAw7ACw8AAg="
-    "\"}",
+    "{\"type\":\"game_event\",\"cursor\":1,\"next_cursor\":2,\"payload\":\"NRY2Avg3AEA4AFQ=\"}",
     "{\"type\":\"game_event\",\"cursor\":9223372036854775807,\"next_cursor\":-1,\"payload\":\"\"}",
     "{\"type\":[],\"cursor\":1e308,\"payload\":{\"a\":[[[[[[[[[[]]]]]]]]]]}}",
     "[1,2,3]",

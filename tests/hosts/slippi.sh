@@ -1,0 +1,195 @@
+#!/bin/sh
+# examples/slippi against the installed library: live frames against file frames, a bot's pipe against a session, lost
+# connections, hostile peers, messages changed at random, and its CMake build. The environment is that of every host suite.
+set -eu
+here=$EXPHIL_SOURCE/examples/slippi
+exphil=$EXPHIL_PREFIX/bin/exphil
+rounds=${EXPHIL_SLIPPI_ROUNDS:-150000}
+
+fail() { echo "slippi: $*" >&2; exit 1; }
+
+if [ "${1:-}" = bench ]; then echo "SKIPPED: slippi is a user of the C interface, which c.sh measures"; exit 0; fi
+pkg-config --exists libenet jansson || { echo "SKIPPED: no libenet or jansson"; exit 0; }
+
+# ---- build: plain cc, with sanitizers, with CMake ------------------------------------------------------------------
+
+cp -r "$here" slippi
+cd slippi
+flags="-std=c11 -O2 -Wall -Wextra -Wpedantic -Wconversion -Werror -I. $(pkg-config --cflags exphil libenet jansson)"
+libs="$(pkg-config --libs exphil libenet jansson) -pthread -lm"
+parts="spectator spectator_message controller player"
+for part in $parts slippi_bot serve_slp; do
+    # shellcheck disable=SC2086
+    ${CC:-cc} $flags -c -o $part.o $part.c
+done
+# shellcheck disable=SC2086
+{
+    ar rc libexphil_slippi.a $(printf '%s.o ' $parts)
+    for program in slippi_bot serve_slp; do ${CC:-cc} -o $program $program.o libexphil_slippi.a $libs; done
+    for check in live_check pipe_check hostile_check controller_check; do
+        ${CC:-cc} $flags -o $check tests/$check.c libexphil_slippi.a $libs
+    done
+    # The emulator's side is cut out of README.md as it stands there.
+    awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md >exi_policy.c
+    ${CC:-cc} $flags -DEXI_POLICY='"exi_policy.c"' -o exi_check tests/exi_check.c libexphil_slippi.a $libs
+}
+
+"$exphil" drill --out drill.slp --frames 1200 >/dev/null
+"$exphil" drill --out small.slp --frames 120 --seed 3 >/dev/null
+"$exphil" train --quiet --hidden 32 --head-width 32 --updates 60 --out w0.safetensors drill.slp >/dev/null
+"$exphil" train --quiet --hidden 32 --head-width 32 --updates 60 --delay 3 --out w3.safetensors drill.slp >/dev/null
+
+# ---- helpers -------------------------------------------------------------------------------------------------------
+
+# serve [OPTIONS] GAME: sets port and server.
+serve()
+{
+    : >server.log
+    timeout 120 ./serve_slp --port "${fixed_port:-0}" "$@" >server.log 2>server.err &
+    server=$!
+    for _ in $(seq 200); do
+        port=$(sed -n 's/^port //p' server.log)
+        [ -n "$port" ] && return
+        sleep 0.05
+    done
+    cat server.err; fail "serve_slp $* does not start"
+}
+
+leave() { kill "$server" 2>/dev/null || :; wait "$server" 2>/dev/null || :; }
+
+# live GAME SERVER_OPTIONS... -- CHECK_OPTIONS...
+live()
+{
+    game=$1 options=
+    shift
+    while [ "$1" != -- ]; do options="$options $1"; shift; done
+    shift
+    # shellcheck disable=SC2086
+    serve --fast --once $options "$game"
+    timeout 60 ./live_check "$port" "$game" "$@" || { leave; fail "live_check $game $options"; }
+    leave
+}
+
+# played GAME PLAYER FRAMES GAME_DELAY WEIGHTS SERVER_OPTIONS...
+played()
+{
+    game=$1 player=$2 frames=$3 delay=$4 weights=$5
+    shift 5
+    serve --fast --once "$@" "$game"
+    timeout 60 ./pipe_check bot.pipe "$weights" "$game" "$player" "$frames" "$delay" ./slippi_bot --flush --quiet --seed 7 \
+        --port "$port" --player "$player" --frames "$frames" --game-delay "$delay" >played.log ||
+        { cat played.log; leave; fail "the pipe of $game"; }
+    leave
+    grep '^pipe:' played.log
+}
+
+# ---- the parts -----------------------------------------------------------------------------------------------------
+
+./controller_check check.pipe
+./hostile_check small.slp
+./exi_check w0.safetensors drill.slp
+
+# ---- live against file, and end to end --------------------------------------------------------------------------------
+
+live drill.slp -- menu
+live drill.slp --inject 20 -- again
+live drill.slp --cut 400 -- lost
+live drill.slp --inject 9 --cut 700 -- again lost
+played drill.slp 1 1000 0 w0.safetensors
+played drill.slp 2 300 0 w0.safetensors --cut 200
+played drill.slp 1 300 0 w3.safetensors
+played drill.slp 1 300 2 w3.safetensors
+
+real=${EXPHIL_REPLAYS:-}/formats
+if [ -f "$real/duplicate_game_end.slp" ] && [ -f "$real/v0.1.slp" ] && [ -f "$real/v2.0.slp" ] && [ -f "$real/v3.18.slp" ]; then
+    live "$real/v0.1.slp" --
+    live "$real/v2.0.slp" --cut 5000 -- lost
+    live "$real/v3.18.slp" --inject 15 -- again
+    live "$real/duplicate_game_end.slp" -- again
+    live "$real/duplicate_game_end.slp" --cut 3000 -- again lost
+    played "$real/duplicate_game_end.slp" 1 500 0 w0.safetensors
+    played "$real/duplicate_game_end.slp" 2 300 2 w3.safetensors --cut 333
+else
+    echo "SKIPPED: no real replays"
+fi
+
+# ---- the programs --------------------------------------------------------------------------------------------------
+
+# Garbage from more clients than it has places; then a good one is served. Its options are checked.
+serve --fast small.slp
+./hostile_check client "$port" || { leave; fail "hostile_check client"; }
+timeout 60 ./live_check "$port" small.slp >/dev/null || { leave; fail "serve_slp after garbage"; }
+leave
+./serve_slp --inject 5 w0.safetensors 2>/dev/null && fail "serve_slp served weights"
+head -c 300 small.slp >cut.slp
+./serve_slp --inject 5 --port 0 nothing.slp 2>/dev/null && fail "serve_slp served nothing"
+
+# A bot without a game and without a reader; the game comes, ends, and another one comes from another server.
+serve --fast small.slp && leave
+fixed_port=$port
+timeout 60 ./slippi_bot --port "$port" --games 2 w0.safetensors lonely.pipe >bot.log 2>&1 &
+bot=$!
+for game in small.slp drill.slp; do
+    serve --fast --once $game
+    wait "$server" || fail "serve_slp failed"
+done
+wait "$bot" || { cat bot.log; fail "slippi_bot failed"; }
+fixed_port=
+grep -q '^2 games, 1566 frames received, 1322 played, 0 corrected' bot.log || { cat bot.log; fail "the bot did not play both games"; }
+grep -q ' 0 frames written' bot.log || { cat bot.log; fail "a pipe without a reader was written"; }
+
+# At the game's own speed, times ten; ended by a signal, it still tells its figures.
+serve --speed 10 small.slp
+./slippi_bot --quiet --port "$port" w0.safetensors lonely.pipe >bot.log &
+bot=$!
+sleep 1
+kill -TERM "$bot"
+wait "$bot" || fail "slippi_bot does not end well"
+leave
+grep -q '^step: p50 < ' bot.log || fail "slippi_bot does not tell its figures"
+
+# Wrong words, wrong files: a line, and an exit status.
+for words in "" "w0.safetensors" "--port 0 w0.safetensors p" "--port x w0.safetensors p" "--what w0.safetensors p" \
+    "--player 5 w0.safetensors p" "--game-delay 1 w0.safetensors p" "nothing.safetensors p" "w0.safetensors drill.slp" "--host"; do
+    # shellcheck disable=SC2086
+    timeout 10 ./slippi_bot $words >wrong.log 2>&1 && fail "slippi_bot takes: $words"
+    [ -s wrong.log ] || fail "slippi_bot says nothing about: $words"
+done
+
+# ---- sanitizers ----------------------------------------------------------------------------------------------------
+
+if command -v clang >/dev/null; then
+    sanitize="-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all"
+    # shellcheck disable=SC2086
+    {
+        clang $flags $sanitize -o message_mutations tests/message_mutations.c spectator_message.c $libs
+        clang $flags $sanitize -o hostile_sanitized tests/hostile_check.c spectator.c spectator_message.c $libs
+        clang $flags $sanitize -o controller_sanitized tests/controller_check.c controller.c $libs
+        ./message_mutations "$rounds"
+        ./hostile_sanitized small.slp >/dev/null
+        ./controller_sanitized check.pipe >/dev/null
+    }
+else
+    echo "SKIPPED: no clang"
+fi
+
+# ---- CMake: alone, and as a part of something --------------------------------------------------------------------------
+
+if command -v cmake >/dev/null; then
+    rm -rf build whole && mkdir whole
+    cat >whole/CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.20)
+project(whole LANGUAGES C)
+find_package(exphil REQUIRED)
+add_subdirectory(../ slippi)
+if(TARGET live_check)
+  message(FATAL_ERROR "checks are built where nobody asked for them")
+endif()
+END
+    {
+        cmake -S . -B build -DCMAKE_PREFIX_PATH="$EXPHIL_PREFIX" && cmake --build build && (cd build && ctest) &&
+            cmake -S whole -B whole/build -DCMAKE_PREFIX_PATH="$EXPHIL_PREFIX" && cmake --build whole/build --target slippi_bot
+    } >cmake.log 2>&1 || { cat cmake.log; fail "the CMake build"; }
+else
+    echo "SKIPPED: no cmake"
+fi
