@@ -1,0 +1,230 @@
+#!/bin/sh
+# The libretro plugin in stock emulators: a scripted teacher is recorded, a policy learns from it and plays against it, on
+# Nestopia (NES) and Gambatte (Game Boy), then within RetroArch. Demands: the clone concedes at most one point more than the
+# teacher, decision and step cost at most a twentieth of a frame, three runs give the same score and memory, and 100 save
+# states bring back the same 120 frames. Then the trace, wrong input of every kind, and two plugins in one process.
+#   EXPHIL_TRACE_OUT=FOLDER   takes policy.safetensors and frames.trace of the plugin, for other hosts to replay
+set -eu
+if [ "${1:-}" = bench ]; then
+  echo "SKIPPED: the plugin tells what its decisions cost in every run; there is no call of its own to time"
+  exit 0
+fi
+source=${EXPHIL_SOURCE:?} prefix=${EXPHIL_PREFIX:?}
+here=$PWD
+
+fail() { echo "libretro: $*" >&2; exit 1; }
+skip() { echo "SKIPPED: $*"; exit 0; }
+core_of() {
+  for folder in /usr/lib/*/libretro /usr/lib/libretro; do
+    if [ -e "$folder/$1_libretro.so" ]; then echo "$folder/$1_libretro.so"; return; fi
+  done
+}
+echo '#include <libretro-common/libretro.h>' | ${CC:-cc} -E - >/dev/null 2>&1 || skip "no libretro.h (retroarch-dev)"
+nestopia=$(core_of nestopia)
+gambatte=$(core_of gambatte)
+[ -n "$nestopia" ] || skip "no libretro-nestopia"
+[ -n "$gambatte" ] || skip "no libretro-gambatte"
+for tool in cc65 sdcc cmake retroarch; do
+  command -v $tool >/dev/null 2>&1 || skip "no $tool"
+done
+
+# As a user would: the folder alone, against the installed library.
+mkdir -p tree
+cp -R "$source/examples/libretro" "$source/examples/pong" tree/
+cmake -S tree/libretro -B built -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="-Wall -Wextra -Wpedantic -Wconversion -Werror" \
+  >cmake.log 2>&1 && cmake --build built >>cmake.log 2>&1 || { cat cmake.log >&2; fail "the plugin does not build"; }
+run=$here/built/exphil-libretro-run plugin=$here/built/exphil_libretro.so teacher=$here/built/pong_teacher.so
+exphil=$prefix/bin/exphil
+unset EXPHIL_CORE EXPHIL_MAP EXPHIL_MODEL EXPHIL_MODE EXPHIL_PORT EXPHIL_RECORD EXPHIL_TEACHER EXPHIL_DISTURB EXPHIL_CHOICE
+
+value() { sed -n "s/^$2//p" "$1" | head -n 1; }
+conceded() { value "$1" 'score [0-9]*:'; }
+# Microseconds at the median of a cost line, at most 833 (a twentieth of 16.7 ms), checked without the fraction.
+cheap() {
+  cost=$(sed -n "s/^$2 *p50 \([0-9]*\).*/\1/p" "$1")
+  [ -n "$cost" ] && [ "$cost" -le 833 ] || fail "$3: $2 takes ${cost:-no} microseconds"
+}
+
+learn_and_play() { # name core game left-map right-map
+  name=$1 game=$3 left=$4 right=$5
+  export EXPHIL_CORE="$2" EXPHIL_MAP="$left"
+  env EXPHIL_MODE=record EXPHIL_RECORD="$here/$name.corpus" EXPHIL_TEACHER="$teacher" EXPHIL_DISTURB=50 "$run" --core "$plugin" \
+    --rom "$game" --frames 7200 --seat "$right" "$teacher" >"$name.record" 2>"$name.log" || fail "$name: $(cat "$name.log")"
+  "$exphil" train "$name.corpus" --out "$name.safetensors" --force --quiet --blocks 'mlp*2' --hidden 64 --head-width 64 \
+    --no-previous-action --epochs 100 --rate 0.003 --seed 1 >"$name.train" 2>&1 || fail "$name: $(cat "$name.train")"
+
+  "$run" --core "$2" --rom "$game" --score "$left" --frames 6000 --seat "$left" "$teacher" --seat "$right" "$teacher" \
+    >"$name.teacher" 2>"$name.log" || fail "$name: $(cat "$name.log")"
+  export EXPHIL_MODEL="$here/$name.safetensors"
+  for i in 1 2 3; do
+    env EXPHIL_CHOICE=likeliest "$run" --core "$plugin" --rom "$game" --score "$left" --frames 6000 \
+      --seat "$right" "$teacher" >"$name.play$i" 2>"$name.log" || fail "$name: $(cat "$name.log")"
+    grep -E '^(score|memory)' "$name.play$i" >"$name.result$i"
+    cmp -s "$name.result1" "$name.result$i" || fail "$name: run $i differs: $(cat "$name.result1" "$name.result$i")"
+  done
+  most=$(($(conceded "$name.teacher") + 1))
+  [ "$(conceded "$name.play1")" -le $most ] || fail "$name: the clone concedes $(conceded "$name.play1"), allowed are $most"
+  [ "$(value "$name.teacher" 'memory ')" != "$(value "$name.play1" 'memory ')" ] || fail "$name: the policy does not play"
+  cheap "$name.play1" decision "$name"
+  cheap "$name.play1" 'of it step' "$name"
+  "$run" --core "$plugin" --rom "$game" --frames 600 --drill 100 --seat "$right" "$teacher" >"$name.drill" 2>"$name.log" ||
+    fail "$name: $(cat "$name.drill" "$name.log")"
+  echo "libretro: $name: in 6000 frames teacher $(value "$name.teacher" 'score '), clone $(value "$name.play1" 'score ')" \
+    "against the teacher; $(grep 'save states' "$name.drill")"
+  echo "libretro: $name: decision $(value "$name.play1" 'decision *')"
+}
+
+pong=$here/tree/pong
+learn_and_play nestopia "$nestopia" "$here/built/pong.nes" "$pong/nes/pong_nes_left.exphil" "$pong/nes/pong_nes_right.exphil"
+learn_and_play gambatte "$gambatte" "$here/built/pong.gb" "$pong/gameboy/pong_gb_left.exphil" \
+  "$pong/gameboy/pong_gb_right.exphil"
+
+# The trace of a game, sampled, replayed by the library alone. The settings are those of Gambatte from here on.
+game=$here/built/pong.gb right=$pong/gameboy/pong_gb_right.exphil
+env EXPHIL_TRACE_FILE="$here/frames.trace" EXPHIL_TRACE_FRAMES=10000 "$run" --core "$plugin" --rom "$game" --frames 10010 \
+  --seat "$right" "$teacher" >trace.log 2>&1 || fail "$(cat trace.log)"
+# shellcheck disable=SC2046
+${CC:-cc} -std=c11 -O2 -o trace "$source/tests/hosts/trace.c" $(pkg-config --cflags --libs exphil)
+./trace check gambatte.safetensors frames.trace >trace.out || fail "the trace differs"
+sed 's/^c:/libretro:/' trace.out
+if [ -n "${EXPHIL_TRACE_OUT:-}" ]; then
+  mkdir -p "$EXPHIL_TRACE_OUT"
+  cp gambatte.safetensors "$EXPHIL_TRACE_OUT/policy.safetensors"
+  cp frames.trace "$EXPHIL_TRACE_OUT/frames.trace"
+fi
+
+# A person at the pad is recorded as the teacher is: here the person is the teacher, at the frontend's pad. The second
+# recording of the teacher adds to the first.
+content() { "$exphil" info "$1" | sed -n 's/.*content //p'; }
+env EXPHIL_MODEL= EXPHIL_MODE=record EXPHIL_RECORD="$here/person.corpus" "$run" --core "$plugin" --rom "$game" --frames 900 \
+  --seat "$EXPHIL_MAP" "$teacher" >record.log 2>&1 || fail "$(cat record.log)"
+env EXPHIL_MODEL= EXPHIL_MODE=record EXPHIL_RECORD="$here/script.corpus" EXPHIL_TEACHER="$teacher" "$run" --core "$plugin" \
+  --rom "$game" --frames 900 >record.log 2>&1 || fail "$(cat record.log)"
+[ -n "$(content person.corpus)" ] && [ "$(content person.corpus)" = "$(content script.corpus)" ] ||
+  fail "a person is recorded otherwise than the teacher"
+frames() { "$exphil" info "$1" | sed -n 's/.*corpus of \([0-9]*\) frames.*/\1/p'; }
+once=$(frames script.corpus)
+env EXPHIL_MODEL= EXPHIL_MODE=record EXPHIL_RECORD="$here/script.corpus" EXPHIL_TEACHER="$teacher" "$run" --core "$plugin" \
+  --rom "$game" --frames 900 >record.log 2>&1 || fail "$(cat record.log)"
+[ "$(frames script.corpus)" -eq $((2 * once)) ] || fail "the second recording was not added to the first"
+
+# What is wrong is said, and the game goes on: the same memory as without the plugin.
+"$run" --core "$gambatte" --rom "$game" --frames 120 >plain.out 2>/dev/null
+refuse() { # what is said; then settings
+  said=$1
+  shift
+  env "$@" "$run" --core "$plugin" --rom "$game" --frames 120 >refuse.out 2>refuse.log || fail "$*: $(cat refuse.log)"
+  grep -qF "$said" refuse.log || fail "$*: expected '$said', got: $(cat refuse.log)"
+  [ "$(value refuse.out 'memory ')" = "$(value plain.out 'memory ')" ] || fail "$*: the game went another way"
+}
+head -c 5000 gambatte.safetensors >torn.safetensors
+sed 's/^float own /float mine /' "$EXPHIL_MAP" >other.exphil
+sed 's/u8 scale/u9 scale/' "$EXPHIL_MAP" >broken.exphil
+sed 's/^memory .*/memory rtc/' "$EXPHIL_MAP" >absent.exphil
+refuse 'torn.safetensors' EXPHIL_MODEL=torn.safetensors
+refuse 'nothing.safetensors' EXPHIL_MODEL=nothing.safetensors
+refuse 'the host gives pong' EXPHIL_MAP=other.exphil
+refuse "broken.exphil:12: type 'u9'" EXPHIL_MAP=broken.exphil
+refuse 'none.exphil: No such file' EXPHIL_MAP=none.exphil
+refuse "field 'ball_x' lies outside" EXPHIL_MAP=absent.exphil
+refuse "mode 'dance'" EXPHIL_MODE=dance
+refuse "no policy to play" EXPHIL_MODE=play EXPHIL_MODEL=
+refuse 'person.corpus: the file was recorded with another map' EXPHIL_MODE=record EXPHIL_RECORD=person.corpus EXPHIL_MAP=other.exphil
+refuse 'torn.safetensors' EXPHIL_MODE=record EXPHIL_RECORD=torn.safetensors
+refuse 'no teacher: broken.exphil' EXPHIL_MODE=record EXPHIL_RECORD=x.corpus EXPHIL_TEACHER=broken.exphil
+refuse 'exphil_teacher' EXPHIL_MODE=record EXPHIL_RECORD=x.corpus EXPHIL_TEACHER="$plugin"
+no_core() {
+  said=$1
+  shift
+  if env "$@" "$run" --core "$plugin" --rom "$game" >refuse.out 2>refuse.log; then fail "$*: there is a core"; fi
+  grep -qF "$said" refuse.log || fail "$*: expected '$said', got: $(cat refuse.log)"
+}
+no_core 'nowhere.so' EXPHIL_CORE=nowhere.so
+no_core 'broken.exphil' EXPHIL_CORE="$here/broken.exphil"
+no_core 'no libretro core' EXPHIL_CORE="$teacher"
+no_core 'this plugin itself' EXPHIL_CORE="$plugin"
+no_core 'which core?' EXPHIL_CORE=
+# Under sanitizers: maps, pads, states, two plugins in one process, and a core that shows no memory.
+sanitize='-fsanitize=address,undefined -fno-sanitize-recover=all'
+echo 'int main(void) { return 0; }' >empty.c
+# shellcheck disable=SC2086
+if ! ${CC:-cc} $sanitize empty.c -o empty 2>/dev/null; then
+  sanitize=
+  echo "libretro: no sanitizers in this compiler: the attacks run without"
+fi
+build() { # output, then sources and options
+  output=$1
+  shift
+  # shellcheck disable=SC2086
+  ${CC:-cc} -std=c11 -g -O1 -Wall -Wextra -Wpedantic -Wconversion -Werror $sanitize -Itree/libretro $(pkg-config --cflags exphil) \
+    -o "$output" "$@" "$prefix/lib/libexphil.a" -lm -pthread -ldl
+}
+tree=tree/libretro
+build checked.so -fPIC -shared -fvisibility=hidden -Wl,--exclude-libs,ALL $tree/plugin*.c $tree/game_map*.c $tree/core_*.c
+build libretro_test "$source/tests/hosts/libretro_test.c" $tree/run_host.c $tree/game_map*.c $tree/core_*.c
+build fake_core.so -fPIC -shared "$source/tests/hosts/libretro_core.c"
+cp checked.so checked_copy.so
+export ASAN_OPTIONS=detect_leaks=0 # of cores
+mkdir -p maps
+./libretro_test maps maps || fail "maps"
+sed 's/^memory system/memory bus/' maps/tried.exphil | while read -r word name address rest; do
+  case "$word" in
+    float|id|raw) echo "$word $name $((0xA000 + address)) $rest" ;;
+    magic|state) echo "$word $((0xA000 + name)) $address $rest" ;;
+    *) echo "$word $name $address $rest" ;;
+  esac
+done >maps/bus.exphil
+fake() { env EXPHIL_CORE="$here/fake_core.so" EXPHIL_TEACHER="$here/fake_core.so" EXPHIL_MODEL= EXPHIL_MODE=record "$@"; }
+fake EXPHIL_MAP=maps/tried.exphil EXPHIL_RECORD=system.corpus ./libretro_test pads ./checked.so 2>pads.log || fail "$(cat pads.log)"
+fake FAKE_MEMORY=bus EXPHIL_MAP=maps/bus.exphil EXPHIL_RECORD=bus.corpus ./libretro_test pads ./checked.so 2>pads.log ||
+  fail "$(cat pads.log)"
+[ "$(content system.corpus)" = "$(content bus.corpus)" ] || fail "bus and system memory give other rows"
+for map in tried bus; do
+  fake FAKE_MEMORY=none EXPHIL_MAP=maps/$map.exphil EXPHIL_RECORD=none.corpus "$run" --core ./checked.so --rom ./empty.c \
+    --frames 10 >none.out 2>none.log || fail "$(cat none.log)"
+  grep -q "field 'big' lies" none.log || fail "a core without memory is not told: $(cat none.log)"
+done
+./libretro_test states ./checked.so "$game" >states.log 2>&1 || fail "$(cat states.log)"
+grep -q 'no whole part of this plugin: the policy starts anew' states.log || fail "foreign states are not told"
+./libretro_test twice ./checked.so ./checked_copy.so "$game" >twice.log 2>&1 || fail "$(cat twice.log)"
+
+# Stock RetroArch without a screen: the plugin finds core, map and weights by their names; then with run-ahead, which loads a
+# state in every frame. The score must be the runner's.
+unset EXPHIL_CORE EXPHIL_MAP EXPHIL_MODEL
+mkdir -p frontend/home frontend/info
+cd frontend
+cp "$plugin" exphil_nestopia_libretro.so
+cp ../built/pong.nes pong.nes
+cp "$pong/nes/pong_nes_left.exphil" pong.exphil
+cp ../nestopia.safetensors pong.safetensors
+cat >info/exphil_nestopia_libretro.info <<END
+display_name = "Nestopia with a policy"
+supported_extensions = "nes"
+savestate = "true"
+savestate_features = "deterministic"
+END
+for driver in video audio input input_joypad menu camera location; do echo "${driver}_driver = \"null\""; done >plain.cfg
+cat >>plain.cfg <<END
+fastforward_ratio = "0.0"
+config_save_on_exit = "false"
+libretro_directory = "$PWD"
+libretro_info_path = "$PWD/info"
+system_directory = "$PWD/home"
+savefile_directory = "$PWD/home"
+savestate_directory = "$PWD/home"
+END
+{ cat plain.cfg && echo 'run_ahead_enabled = "true"' && echo 'run_ahead_frames = "2"'; } >ahead.cfg
+echo 'run_ahead_secondary_instance = "false"' >>ahead.cfg
+{ cat plain.cfg && echo 'run_ahead_enabled = "true"' && echo 'run_ahead_frames = "2"'; } >second.cfg
+echo 'run_ahead_secondary_instance = "true"' >>second.cfg
+"$run" --core ./exphil_nestopia_libretro.so --rom pong.nes --frames 600 --score pong.exphil >runner.out 2>/dev/null
+for config in plain ahead second; do
+  env HOME="$PWD/home" XDG_CONFIG_HOME="$PWD/home" XDG_RUNTIME_DIR="$PWD/home" timeout 60 retroarch --verbose \
+    --config $config.cfg -L "$PWD/exphil_nestopia_libretro.so" "$PWD/pong.nes" --max-frames=600 >$config.log 2>&1 ||
+    fail "RetroArch ($config): $(tail -n 20 $config.log)"
+  grep -q "exphil: 600 frames, score $(value runner.out 'score ')" $config.log ||
+    fail "RetroArch ($config) does not say 'score $(value runner.out 'score ')': $(grep exphil: $config.log)"
+done
+grep -q 'exphil: 1[0-9][0-9][0-9] decisions' ahead.log || fail "RetroArch did not run ahead: $(grep exphil: ahead.log)"
+cd ..
+echo "libretro: RetroArch: 600 frames, score $(value frontend/runner.out 'score '), the same with run-ahead"
