@@ -181,6 +181,23 @@ defmodule LibExphil.MisuseTest do
     assert eventually(fn -> threads.() == before end)
   end
 
+  test "what handles leave is given back, closed or collected" do
+    model = model(context())
+
+    run = fn count, fun ->
+      task = Task.async(fn -> for(_ <- 1..count, do: fun.(Session.create!(model))) && :ok end)
+      :ok = Task.await(task, 60_000)
+      Process.sleep(100)
+      :erlang.memory(:system)
+    end
+
+    for fun <- [&LibExphil.close/1, &Session.info!/1] do
+      before = run.(500, fun)
+      # The room for a frame alone is a kilobyte for each session.
+      assert run.(1000, fun) - before < 200_000
+    end
+  end
+
   test "memory does not grow" do
     context = context()
     model = model(context)

@@ -145,6 +145,14 @@ defmodule LibExphil.SessionTest do
     assert trial < 250_000
     big = Model.create!(context, spec: spec(), blocks: "lstm*8", hidden: 256)
     assert %{dirty: true} = Session.info!(Session.create!(big))
+    assert byte_size(Session.save_state!(wide = Session.create!(big))) == Session.info!(wide).state_bytes
+    assert Session.reset!(wide) == :ok
+    # A window that is slow only when it is full.
+    look = [spec: spec(), blocks: "attention", hidden: 8, attention_heads: 1]
+    long = Model.create!(context, look ++ [attention_dim: 8, attention_window_frames: 2000])
+    narrow = Model.create!(context, look ++ [attention_dim: 8, attention_window_frames: 20])
+    [slow, fast] = for m <- [long, narrow], do: Session.info!(Session.create!(m)).trial_ns
+    assert slow > 2 * fast
     forced = Session.create!(model, dirty: true, seed: 5)
     assert %{dirty: true} = Session.info!(forced)
     assert play(forced, 1..20) == play(Session.create!(model, seed: 5), 1..20)

@@ -7,10 +7,10 @@ defmodule LibExphil.Session do
 
   ## Schedulers
 
-  A step takes the same time on every frame, so it is measured when the session is created: the best of 8 steps of a clone. If
-  twice that (caches are cold at 60 Hz) is at most 0.5 ms, steps run where the process runs, and the VM is told what part of its
-  time slice they used. Otherwise, on a GPU, and where the states of all streams are more than 4 MiB, steps, resets and state blocks
-  move to a dirty scheduler, which adds about 10 microseconds.
+  What a step takes is measured when the session is created: the best of 8 steps of a clone, the worst of such while the window of
+  attention fills. If twice that (caches are cold at 60 Hz) is at most 0.5 ms, steps run where the process runs, and the VM is told
+  what part of its time slice they used. Otherwise, and on a GPU, steps, resets and state blocks move to a dirty scheduler, which
+  adds about 10 microseconds.
   `info/1` tells which: `dirty` and `trial_ns`. `dirty: true` as an option chooses the latter.
 
   ## State
