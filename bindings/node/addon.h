@@ -1,0 +1,73 @@
+/* The addon of Node: C functions that exphil.js calls and wraps as classes. Objects are externals that hold a struct handle;
+ * structures of the header are filled from plain JavaScript objects, and told as such, by tables of their fields. */
+#ifndef EXPHIL_ADDON_H
+#define EXPHIL_ADDON_H
+
+#include <exphil/exphil.h>
+#include <node_api.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum kind { A_CONTEXT, A_MODEL, A_SESSION, A_DATASET, A_TRAINER };
+
+/* One object of the library. counts are what arrays must hold: of a session for all streams together. */
+struct handle {
+    enum kind kind;
+    void *raw; /* NULL: closed */
+    bool busy; /* a worker trains it */
+    atomic_int stop;
+    int64_t floats, ids, actions, noise, logits, heads;
+};
+
+enum field_kind { F_I32, F_I64, F_U64, F_F64, F_F32, F_U32, F_U16, F_U8, F_I8, F_NAME, F_TEXT };
+
+/* F_NAME is a const char *, F_TEXT an array of characters. A table ends with a name of NULL. */
+struct field {
+    const char *name;
+    size_t offset;
+    enum field_kind kind;
+};
+#define FIELD(type, kind, name)                                                                              \
+  {                                                                                                          \
+#    name, offsetof(type, name), kind                                                                        \
+  }
+#define FIELDS_END                                                                                           \
+  {                                                                                                          \
+    NULL, 0, F_I32                                                                                           \
+  }
+
+/* Texts of a call, which the library reads until it returns. */
+struct texts {
+    char *item[128];
+    int count;
+};
+
+/* Values (addon_values.c). false: an exception is pending. */
+bool arguments(napi_env env, napi_callback_info info, size_t count, napi_value *values);
+napi_value fail(napi_env env, exphil_status status, const char *message, int32_t native_code);
+napi_value make_error(napi_env env, const exphil_error *error, exphil_status status);
+bool check(napi_env env, exphil_status status, const exphil_error *error);
+bool is_set(napi_env env, napi_value value);
+char *keep_text(napi_env env, struct texts *texts, napi_value value, const char *what);
+void drop_texts(struct texts *texts);
+bool fill(napi_env env, napi_value object, const struct field *fields, void *raw, struct texts *texts);
+napi_value tell(napi_env env, const struct field *fields, const void *raw);
+bool array(napi_env env, napi_value value, napi_typedarray_type type, int64_t count, const char *what,
+           void **data);
+bool fill_spec(napi_env env, napi_value object, exphil_spec *spec, struct texts *texts, exphil_id_spec *ids,
+               exphil_head_spec *heads);
+
+/* Handles. */
+struct handle *handle_of(napi_env env, napi_value value, enum kind kind);
+napi_value wrap(napi_env env, enum kind kind, void *raw, struct handle **handle);
+napi_value wrap_model(napi_env env, exphil_model *model);
+napi_value object_close(napi_env env, napi_callback_info info);
+
+/* What exphil.js calls. */
+struct entry {
+    const char *name;
+    napi_callback call;
+};
+extern const struct entry play_entries[], train_entries[];
+
+#endif

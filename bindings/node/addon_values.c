@@ -1,0 +1,361 @@
+/* JavaScript values to C and back: arguments, errors, typed arrays, structures by tables of their fields, handles. */
+#include "addon.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool arguments(napi_env env, napi_callback_info info, size_t count, napi_value *values)
+{
+    size_t given = count; /* those not given are undefined */
+    return napi_get_cb_info(env, info, &given, values, NULL, NULL) == napi_ok;
+}
+
+/* An Error with code "EXPHIL_E_...", status and nativeCode. */
+static napi_value error_of(napi_env env, exphil_status status, const char *message, int32_t native_code)
+{
+    napi_value code, text, error, number;
+    napi_create_string_utf8(env, exphil_status_name(status), NAPI_AUTO_LENGTH, &code);
+    napi_create_string_utf8(env, message, NAPI_AUTO_LENGTH, &text);
+    napi_create_error(env, code, text, &error);
+    napi_create_int32(env, status, &number);
+    napi_set_named_property(env, error, "status", number);
+    napi_create_int32(env, native_code, &number);
+    napi_set_named_property(env, error, "nativeCode", number);
+    return error;
+}
+
+napi_value fail(napi_env env, exphil_status status, const char *message, int32_t native_code)
+{
+    bool pending = false;
+    napi_is_exception_pending(env, &pending);
+    if (!pending) napi_throw(env, error_of(env, status, message, native_code));
+    return NULL;
+}
+
+napi_value make_error(napi_env env, const exphil_error *error, exphil_status status)
+{
+    return error_of(env, status, error->message, error->native_code);
+}
+
+bool check(napi_env env, exphil_status status, const exphil_error *error)
+{
+    if (status >= 0) return true;
+    fail(env, status, error->message, error->native_code);
+    return false;
+}
+
+static bool wrong(napi_env env, const char *name, const char *what)
+{
+    char message[240];
+    snprintf(message, sizeof message, "%s: %s", name, what);
+    fail(env, EXPHIL_E_INVALID, message, 0);
+    return false;
+}
+
+bool is_set(napi_env env, napi_value value)
+{
+    napi_valuetype type = napi_undefined;
+    napi_typeof(env, value, &type);
+    return type != napi_undefined && type != napi_null;
+}
+
+char *keep_text(napi_env env, struct texts *texts, napi_value value, const char *what)
+{
+    size_t length = 0;
+    if (napi_get_value_string_utf8(env, value, NULL, 0, &length) != napi_ok)
+        return wrong(env, what, "must be a string"), NULL;
+    if (texts->count == (int)(sizeof texts->item / sizeof texts->item[0]))
+        return wrong(env, what, "too many texts"), NULL;
+    char *text = malloc(length + 1);
+    if (!text) return fail(env, EXPHIL_E_MEMORY, "no memory for a text", 0), NULL;
+    texts->item[texts->count++] = text;
+    napi_get_value_string_utf8(env, value, text, length + 1, &length);
+    if (strlen(text) != length) return wrong(env, what, "has a NUL character inside"), NULL;
+    return text;
+}
+
+void drop_texts(struct texts *texts)
+{
+    while (texts->count) free(texts->item[--texts->count]);
+}
+
+/* A number or a boolean as a whole number in [low, high]; up to 2^53 all of them can be told. */
+static bool whole(napi_env env, napi_value value, const char *name, double low, double high, double *number)
+{
+    napi_valuetype type = napi_undefined;
+    bool flag = false;
+    napi_typeof(env, value, &type);
+    if (type == napi_boolean) {
+        napi_get_value_bool(env, value, &flag);
+        return *number = flag, true;
+    }
+    if (type != napi_number || napi_get_value_double(env, value, number) != napi_ok)
+        return wrong(env, name, "must be a number");
+    if (!(*number >= low && *number <= high) || floor(*number) != *number)
+        return wrong(env, name, "must be a whole number within its range");
+    return true;
+}
+
+static bool fill_u64(napi_env env, napi_value value, const char *name, uint64_t *place)
+{
+    napi_valuetype type = napi_undefined;
+    bool lossless = false;
+    double number = 0;
+    napi_typeof(env, value, &type);
+    if (type == napi_bigint) {
+        napi_get_value_bigint_uint64(env, value, place, &lossless);
+        return lossless || wrong(env, name, "must fit into 64 bits");
+    }
+    if (!whole(env, value, name, 0, 9007199254740992.0, &number)) return false;
+    return *place = (uint64_t)number, true;
+}
+
+static bool fill_field(napi_env env, napi_value value, const struct field *field, void *raw,
+                       struct texts *texts)
+{
+    char *place = (char *)raw + field->offset;
+    static const struct {
+        double low, high;
+    } range[] = {[F_I32] = {INT32_MIN, INT32_MAX}, [F_I64] = {-9007199254740992.0, 9007199254740992.0},
+                 [F_U32] = {0, UINT32_MAX},        [F_U16] = {0, UINT16_MAX},
+                 [F_U8] = {0, UINT8_MAX},          [F_I8] = {INT8_MIN, INT8_MAX}};
+    double number = 0;
+    if (field->kind == F_U64) return fill_u64(env, value, field->name, (uint64_t *)(void *)place);
+    if (field->kind == F_NAME) {
+        char *text = keep_text(env, texts, value, field->name);
+        return memcpy(place, &text, sizeof text), text != NULL;
+    }
+    if (field->kind == F_TEXT) return wrong(env, field->name, "is only told");
+    if (field->kind == F_F64 || field->kind == F_F32) {
+        if (napi_get_value_double(env, value, &number) != napi_ok)
+            return wrong(env, field->name, "must be a number");
+    } else if (!whole(env, value, field->name, range[field->kind].low, range[field->kind].high, &number)) {
+        return false;
+    }
+    switch (field->kind) {
+    case F_I32:
+        *(int32_t *)(void *)place = (int32_t)number;
+        break;
+    case F_I64:
+        *(int64_t *)(void *)place = (int64_t)number;
+        break;
+    case F_F64:
+        *(double *)(void *)place = number;
+        break;
+    case F_F32:
+        *(float *)(void *)place = (float)number;
+        break;
+    case F_U32:
+        *(uint32_t *)(void *)place = (uint32_t)number;
+        break;
+    case F_U16:
+        *(uint16_t *)(void *)place = (uint16_t)number;
+        break;
+    case F_U8:
+        *(uint8_t *)place = (uint8_t)number;
+        break;
+    default:
+        *(int8_t *)place = (int8_t)number;
+        break;
+    }
+    return true;
+}
+
+/* Sets what the object names; a name that the table lacks is refused, undefined is as if not named. */
+bool fill(napi_env env, napi_value object, const struct field *fields, void *raw, struct texts *texts)
+{
+    napi_value names, name, value;
+    uint32_t count = 0;
+    napi_valuetype type = napi_undefined;
+    if (!is_set(env, object)) return true;
+    napi_typeof(env, object, &type);
+    if (type != napi_object || napi_get_property_names(env, object, &names) != napi_ok)
+        return wrong(env, "options", "must be an object");
+    napi_get_array_length(env, names, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        char text[64] = {0};
+        const struct field *field = fields;
+        if (napi_get_element(env, names, i, &name) != napi_ok ||
+            napi_get_value_string_utf8(env, name, text, sizeof text, NULL) != napi_ok ||
+            napi_get_property(env, object, name, &value) != napi_ok)
+            return wrong(env, "options", "cannot be read");
+        while (field->name && strcmp(field->name, text)) field++;
+        if (!field->name) return wrong(env, text, "there is no such option");
+        if (is_set(env, value) && !fill_field(env, value, field, raw, texts)) return false;
+    }
+    return true;
+}
+
+napi_value tell(napi_env env, const struct field *fields, const void *raw)
+{
+    napi_value object, value = NULL;
+    napi_create_object(env, &object);
+    for (const struct field *field = fields; field->name; field++) {
+        const char *place = (const char *)raw + field->offset;
+        const void *data = place;
+        switch (field->kind) {
+        case F_I32:
+            napi_create_int32(env, *(const int32_t *)data, &value);
+            break;
+        case F_I64:
+            napi_create_int64(env, *(const int64_t *)data, &value);
+            break;
+        case F_U64:
+            napi_create_bigint_uint64(env, *(const uint64_t *)data, &value);
+            break;
+        case F_F64:
+            napi_create_double(env, *(const double *)data, &value);
+            break;
+        case F_F32:
+            napi_create_double(env, (double)*(const float *)data, &value);
+            break;
+        case F_U32:
+            napi_create_uint32(env, *(const uint32_t *)data, &value);
+            break;
+        case F_TEXT:
+            napi_create_string_utf8(env, place, NAPI_AUTO_LENGTH, &value);
+            break;
+        default:
+            continue; /* the others are only given */
+        }
+        napi_set_named_property(env, object, field->name, value);
+    }
+    return object;
+}
+
+bool array(napi_env env, napi_value value, napi_typedarray_type type, int64_t count, const char *what,
+           void **data)
+{
+    napi_typedarray_type found = type;
+    size_t length = 0;
+    bool is_array = false;
+    char message[96];
+    *data = NULL;
+    if (!count && !is_set(env, value)) return true;
+    napi_is_typedarray(env, value, &is_array);
+    if (is_array) napi_get_typedarray_info(env, value, &found, &length, data, NULL, NULL);
+    if (is_array && found == type && (int64_t)length == count) return true;
+    snprintf(message, sizeof message, "must be a %s of %lld",
+             type == napi_float32_array ? "Float32Array"
+             : type == napi_int32_array ? "Int32Array"
+                                        : "Uint8Array",
+             (long long)count);
+    return wrong(env, what, message);
+}
+
+static const struct field spec_fields[] = {
+    FIELD(exphil_spec, F_NAME, layout), FIELD(exphil_spec, F_NAME, codec),
+    FIELD(exphil_spec, F_I64, float_count), FIELD(exphil_spec, F_U64, layout_hash), FIELDS_END};
+static const struct field id_fields[] = {FIELD(exphil_id_spec, F_NAME, name),
+                                         FIELD(exphil_id_spec, F_I32, entries),
+                                         FIELD(exphil_id_spec, F_I32, width), FIELDS_END};
+static const struct field head_fields[] = {
+    FIELD(exphil_head_spec, F_NAME, name), FIELD(exphil_head_spec, F_I32, kind),
+    FIELD(exphil_head_spec, F_I32, count), FIELD(exphil_head_spec, F_I32, neutral), FIELDS_END};
+
+/* Elements of a list of objects, each of size bytes; -1: an exception is pending. */
+static int64_t fill_list(napi_env env, napi_value list, const struct field *fields, void *raw, size_t size,
+                         uint32_t most, const char *what, struct texts *texts)
+{
+    napi_value item;
+    uint32_t count = 0;
+    if (napi_get_array_length(env, list, &count) != napi_ok || count > most)
+        return wrong(env, what, "must be an array, and not too long"), -1;
+    for (uint32_t i = 0; i < count; i++)
+        if (napi_get_element(env, list, i, &item) != napi_ok ||
+            !fill(env, item, fields, (char *)raw + i * size, texts))
+            return -1;
+    return count;
+}
+
+/* { fields: { layout, codec, float_count }, ids: [], heads: [] }, as exphil.js arranges it. */
+bool fill_spec(napi_env env, napi_value object, exphil_spec *spec, struct texts *texts, exphil_id_spec *ids,
+               exphil_head_spec *heads)
+{
+    napi_value fields, list;
+    if (napi_get_named_property(env, object, "fields", &fields) != napi_ok ||
+        !fill(env, fields, spec_fields, spec, texts))
+        return wrong(env, "spec", "cannot be read");
+    if (napi_get_named_property(env, object, "ids", &list) != napi_ok) return false;
+    spec->id_count = fill_list(env, list, id_fields, ids, sizeof *ids, EXPHIL_IDS_MAX, "spec.ids", texts);
+    if (napi_get_named_property(env, object, "heads", &list) != napi_ok) return false;
+    spec->head_count = spec->id_count < 0 ? -1
+                                          : fill_list(env, list, head_fields, heads, sizeof *heads,
+                                                      EXPHIL_HEADS_MAX, "spec.heads", texts);
+    spec->ids = ids, spec->heads = heads;
+    return spec->head_count >= 0;
+}
+
+static void destroy(struct handle *handle)
+{
+    void *raw = handle->raw;
+    handle->raw = NULL;
+    switch (handle->kind) {
+    case A_CONTEXT:
+        exphil_context_destroy(raw);
+        break;
+    case A_MODEL:
+        exphil_model_destroy(raw);
+        break;
+    case A_SESSION:
+        exphil_session_destroy(raw);
+        break;
+    case A_DATASET:
+        exphil_dataset_destroy(raw);
+        break;
+    case A_TRAINER:
+        exphil_trainer_destroy(raw);
+        break;
+    }
+}
+
+static void collected(napi_env env, void *data, void *hint)
+{
+    (void)env, (void)hint;
+    destroy(data);
+    free(data);
+}
+
+/* Takes the object over; it is destroyed when there is no memory. */
+napi_value wrap(napi_env env, enum kind kind, void *raw, struct handle **made)
+{
+    napi_value external = NULL;
+    struct handle *handle = calloc(1, sizeof *handle), lost = {.kind = kind, .raw = raw};
+    if (handle) *handle = lost;
+    if (!handle || napi_create_external(env, handle, collected, NULL, &external) != napi_ok) {
+        destroy(&lost);
+        free(handle);
+        return fail(env, EXPHIL_E_MEMORY, "no memory for a handle", 0);
+    }
+    if (made) *made = handle;
+    return external;
+}
+
+/* Only exphil.js holds externals; the kind is checked all the same. */
+struct handle *handle_of(napi_env env, napi_value value, enum kind kind)
+{
+    static const char *const names[] = {"context", "model", "session", "dataset", "trainer"};
+    napi_valuetype type = napi_undefined;
+    void *data = NULL;
+    napi_typeof(env, value, &type);
+    if (type == napi_external) napi_get_value_external(env, value, &data);
+    struct handle *handle = data;
+    if (handle && handle->kind == kind && handle->raw) return handle;
+    wrong(env, names[kind], "is closed, or is none");
+    return NULL;
+}
+
+napi_value object_close(napi_env env, napi_callback_info info)
+{
+    napi_value value;
+    void *data = NULL;
+    if (!arguments(env, info, 1, &value) || napi_get_value_external(env, value, &data) != napi_ok)
+        return NULL;
+    struct handle *handle = data;
+    if (handle->busy)
+        return fail(env, EXPHIL_E_BUSY, "trainer: is in use on a worker; await train() first", 0);
+    destroy(handle);
+    return NULL;
+}

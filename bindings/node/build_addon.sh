@@ -1,0 +1,14 @@
+#!/bin/sh
+# Builds exphil.node with the C compiler alone. Node's own headers lie beside it, or in Debian's package libnode-dev;
+# $NODE_INCLUDE names another folder. libexphil is found by pkg-config.
+set -eu
+cd "$(dirname "$0")"
+beside=$(node -p 'require("path").resolve(process.execPath, "../../include/node")')
+for include in "${NODE_INCLUDE:-}" "$beside" /usr/include/node; do
+  [ ! -e "$include/node_api.h" ] || break
+done
+[ -e "$include/node_api.h" ] || { echo "build_addon.sh: no node_api.h in $beside or /usr/include/node: install libnode-dev, or set NODE_INCLUDE" >&2; exit 1; }
+# shellcheck disable=SC2046
+${CC:-cc} -std=c11 -O2 -fPIC -shared -fvisibility=hidden -Wall -Wextra -Wpedantic -Wconversion ${CFLAGS:-} -DNAPI_VERSION=8 \
+  -isystem "$include" -o exphil.node addon.c addon_values.c addon_play.c addon_train.c \
+  $(pkg-config --cflags --libs exphil) -Wl,-rpath,"$(pkg-config --variable=libdir exphil)"

@@ -1,0 +1,195 @@
+'use strict';
+// libexphil for Node: models, sessions, datasets and trainers as classes over the addon. What fails throws an Error with
+// code "EXPHIL_E_...", status, nativeCode and the library's own sentence. Options are the fields of the C header's structures
+// under their own names; the header is the manual. Objects may be closed early and in any order; else the collector ends them.
+
+const addon = require('./exphil.node');
+
+const kinds = { bernoulli: 0, categorical: 1 };
+const types = { f32: 0, f64: 1, bf16: 2, int8: 3, f16: 4 };
+
+function invalid(message) {
+  return Object.assign(new Error(message), { code: 'EXPHIL_E_INVALID', status: -1, nativeCode: 0 });
+}
+
+// { layout, codec, floats, ids: [{ name, entries, width }], heads: [{ name, kind, count, neutral }] } as the addon reads it.
+function arrange(spec) {
+  if (spec === undefined || spec === null) return undefined;
+  const { floats, ids = [], heads = [], ...fields } = spec;
+  return {
+    fields: { ...fields, float_count: floats },
+    ids,
+    heads: heads.map((head) => {
+      if (!Object.hasOwn(kinds, head.kind)) throw invalid(`head ${head.name}: ${head.kind} is neither bernoulli nor categorical`);
+      return { ...head, kind: kinds[head.kind] };
+    }),
+  };
+}
+
+function type(name, what) {
+  if (name === undefined) return undefined;
+  if (!Object.hasOwn(types, name)) throw invalid(`${what}: ${name} is none of ${Object.keys(types).join(', ')}`);
+  return types[name];
+}
+
+// What the addon made, and nobody else can: sessions and models come from the calls that make them.
+class Handle {
+  #raw;
+  constructor(raw) {
+    this.#raw = raw;
+  }
+  static raw(object, Class) {
+    if (!(object instanceof Class)) throw invalid(`${Class.name.toLowerCase()}: is closed, or is none`);
+    return object.#raw;
+  }
+  close() {
+    addon.close(this.#raw);
+  }
+}
+
+const raw = (object) => Handle.raw(object, Handle);
+
+/** The device, threads and memory that all other objects live on. Options: device, cpu_isa, backend_path, threads. */
+class Context extends Handle {
+  constructor(options) {
+    super(addon.contextCreate(options));
+  }
+}
+
+class Model extends Handle {
+  /** source: a path, or the bytes of a weights file as Uint8Array. */
+  static load(context, source) {
+    return new Model(addon.modelLoad(Handle.raw(context, Context), source));
+  }
+  /** options: fields of exphil_model_config; spec as an object, type "f32" or "f64". */
+  static create(context, options = {}) {
+    const { spec, type: kind, ...fields } = options;
+    return new Model(addon.modelCreate(Handle.raw(context, Context), { ...fields, type: type(kind, 'type') }, arrange(spec)));
+  }
+  info() {
+    return addon.modelInfo(raw(this));
+  }
+  save(path) {
+    addon.modelSave(raw(this), path);
+  }
+  /** kind: "int8" or "bf16". */
+  quantize(kind) {
+    return new Model(addon.modelQuantize(raw(this), type(kind, 'type') ?? -1));
+  }
+  /** options: seed, streams, deadline_ns, deterministic, deliver, delay_frames. */
+  session({ delay_frames: delay, ...fields } = {}) {
+    return new Session(addon.sessionCreate(raw(this), fields, delay));
+  }
+}
+
+class Session extends Handle {
+  constructor(made) {
+    super(made);
+    const info = this.info();
+    /** Arrays of the right size, for whoever wants to use them. */
+    this.floats = new Float32Array(info.streams * info.float_count);
+    this.ids = new Int32Array(info.streams * info.id_count);
+    this.actions = new Int32Array(info.streams * info.head_count);
+    this.logitCount = info.logit_count;
+    this.stateBytes = info.state_bytes;
+  }
+  /** floats [B,F] and ids [B,K] in, actions [B,A] out; noise [B,L] or none. Without arguments: the session's own arrays. */
+  stepRow(floats = this.floats, ids = this.ids, actions = this.actions, noise = undefined) {
+    addon.stepRow(raw(this), floats, ids, actions, noise);
+    return actions;
+  }
+  /** Logits of the last step of a stream. */
+  logits(stream = 0, logits = new Float32Array(this.logitCount)) {
+    addon.logits(raw(this), stream, logits);
+    return logits;
+  }
+  /** A stream starts an episode; without a number, all do. */
+  reset(stream = -1) {
+    addon.reset(raw(this), stream);
+  }
+  /** What was really done instead of the newest decided action. */
+  override(stream, action) {
+    addon.override(raw(this), stream, action);
+  }
+  /** All that a stream's next step depends on, as a Uint8Array. */
+  saveState(stream = 0, state = new Uint8Array(this.stateBytes)) {
+    addon.saveState(raw(this), stream, state);
+    return state;
+  }
+  restoreState(stream, state) {
+    addon.restoreState(raw(this), stream, state);
+  }
+  /** A second session with the same model, configuration and state. */
+  clone() {
+    return new Session(addon.sessionClone(raw(this)));
+  }
+  info() {
+    return addon.sessionInfo(raw(this));
+  }
+}
+
+class Dataset extends Handle {
+  /** spec: an object as Model.create takes it; none: Melee's. */
+  static create(context, spec) {
+    return new Dataset(addon.datasetCreate(Handle.raw(context, Context), arrange(spec)));
+  }
+  /** Opens a corpus file. */
+  static open(context, path) {
+    return new Dataset(addon.datasetOpen(Handle.raw(context, Context), path));
+  }
+  save(path) {
+    addon.datasetSave(raw(this), path);
+  }
+  /** options: character, port, opponent_port, first_frame, last_frame. */
+  addReplay(path, options) {
+    return addon.addReplay(raw(this), path, options);
+  }
+  /** One episode: floats [T,F], ids [T,K], actions [T,A]. */
+  addRows(game, floats, ids, actions) {
+    addon.addRows(raw(this), game, floats, ids, actions);
+  }
+  info() {
+    return addon.datasetInfo(raw(this));
+  }
+}
+
+class Trainer extends Handle {
+  /** options: sampling, optimizer, trainer: fields of exphil_sampling, exphil_optimizer_config, exphil_trainer_config. */
+  static create(model, dataset, { sampling, optimizer, trainer } = {}) {
+    const handles = [Handle.raw(model, Model), Handle.raw(dataset, Dataset)];
+    return new Trainer(addon.trainerCreate(...handles, sampling, optimizer, trainer));
+  }
+  /** One update, on this thread. */
+  step() {
+    return addon.trainerStep(raw(this));
+  }
+  /**
+   * So many updates on a worker: a promise of the last one's metrics. onProgress hears of each in order. Until it is done
+   * other calls throw EXPHIL_E_BUSY; stop() ends it after the update under way.
+   */
+  train(updates, onProgress = () => {}) {
+    return addon.trainerTrain(raw(this), updates, onProgress);
+  }
+  stop() {
+    addon.trainerStop(raw(this));
+  }
+  /** The weights as they are now as a new model. */
+  model({ averaged = false } = {}) {
+    return new Model(addon.trainerModel(raw(this), averaged));
+  }
+  save(path) {
+    addon.trainerSave(raw(this), path);
+  }
+  resume(path) {
+    addon.trainerResume(raw(this), path);
+  }
+  /** How well the weights as they are now predict a dataset. */
+  evaluate(dataset) {
+    return addon.trainerEvaluate(raw(this), Handle.raw(dataset, Dataset));
+  }
+}
+
+/** "0.1.0 cpu:ref,avx2,avx512" */
+const version = () => addon.version();
+
+module.exports = { Context, Model, Session, Dataset, Trainer, version };

@@ -1,0 +1,212 @@
+'use strict';
+// Tests of the addon: node --test, with $EXPHIL_TRACE (what tests/hosts/trace.c makes) and, if there are any, $EXPHIL_REPLAYS.
+
+const test = require('node:test');
+const assert = require('node:assert');
+const fs = require('node:fs');
+const os = require('node:os');
+const path = require('node:path');
+const { Context, Model, Session, Dataset, Trainer, version } = require('./exphil.js');
+
+const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'exphil-node-'));
+process.on('exit', () => fs.rmSync(scratch, { recursive: true }));
+
+const spec = {
+  layout: 'pong',
+  codec: 'pad',
+  floats: 3,
+  ids: [{ name: 'side', entries: 2, width: 4 }],
+  heads: [
+    { name: 'stick', kind: 'categorical', count: 3, neutral: 1 },
+    { name: 'buttons', kind: 'bernoulli', count: 2 },
+  ],
+};
+
+const pong = (context) => Model.create(context, { spec, blocks: 'gru mlp', hidden: 16, head_width: 16, seed: 7n });
+
+function games(context) {
+  const dataset = Dataset.create(context, spec);
+  for (let game = 0; game < 3; game++) {
+    const [floats, ids, actions] = [new Float32Array(600), new Int32Array(200), new Int32Array(400)];
+    for (let t = 0; t < 200; t++) {
+      const swing = (((t + game) % 20) - 10) / 10;
+      floats.set([swing, 1 - swing, 0.5], 3 * t);
+      actions[2 * t] = swing < -0.3 ? 0 : swing > 0.3 ? 2 : 1;
+    }
+    dataset.addRows(game, floats, ids, actions);
+  }
+  return dataset;
+}
+
+const trainer = (context) =>
+  Trainer.create(pong(context), games(context), { sampling: { batch: 4, time: 20, seed: 3 }, optimizer: { rate: 1e-2 } });
+
+const fails = (work, code, word) =>
+  assert.throws(work, (error) => {
+    assert.ok(error instanceof Error);
+    assert.strictEqual(error.code, code, error.message);
+    assert.match(error.message, word);
+    return error.status < 0;
+  });
+
+test('training runs on a worker and tells its progress', async () => {
+  const context = new Context({ threads: 1 });
+  const work = trainer(context);
+  const seen = [];
+  let turns = 0;
+  const ticks = setInterval(() => turns++, 1);
+  const promise = work.train(400, (metrics) => seen.push(metrics));
+  fails(() => work.step(), 'EXPHIL_E_BUSY', /./);
+  fails(() => work.train(1), 'EXPHIL_E_BUSY', /await/);
+  fails(() => work.close(), 'EXPHIL_E_BUSY', /await/);
+  const last = await promise;
+  clearInterval(ticks);
+  assert.strictEqual(last.update, 400);
+  assert.ok(turns > 0, 'the event loop went on');
+  assert.deepStrictEqual(seen.map((metrics) => metrics.update), Array.from({ length: 400 }, (_, i) => i + 1));
+  assert.ok(last.loss < 0.5 * seen[0].loss);
+  const report = work.evaluate(games(context));
+  assert.ok(report.exact_accuracy > report.exact_majority);
+  assert.strictEqual(work.model().info().trained_updates, 400);
+});
+
+test('a run is stopped, saved and resumed to the last bit', async () => {
+  const context = new Context({ threads: 1 });
+  const [straight, first, second] = [trainer(context), trainer(context), trainer(context)];
+  await straight.train(10);
+  await first.train(5);
+  const file = path.join(scratch, 'resume');
+  first.save(file);
+  second.resume(file);
+  await second.train(5);
+  assert.strictEqual(second.model().info().weights_hash, straight.model().info().weights_hash);
+  const stopped = await first.train(1e9, (metrics) => metrics.update === 8 && first.stop());
+  assert.ok(stopped.update >= 8 && stopped.update < 1e9);
+  assert.strictEqual(first.step().update, stopped.update + 1);
+});
+
+test('a failed run rejects', async () => {
+  const context = new Context({ threads: 1 });
+  const work = Trainer.create(pong(context), games(context), { sampling: { batch: 2 }, optimizer: { rate: 1e38 } });
+  await assert.rejects(work.train(50), { code: 'EXPHIL_E_NUMERIC' });
+  work.close();
+  fails(() => work.train(1), 'EXPHIL_E_INVALID', /trainer: is closed/);
+});
+
+test('rollback is a copy', () => {
+  const session = pong(new Context()).session({ seed: 5 });
+  const play = (who) => Array.from({ length: 50 }, (_, t) => ((who.floats[0] = t / 50), who.stepRow().join()));
+  play(session);
+  const [state, twin] = [session.saveState(), session.clone()];
+  const once = play(session);
+  session.restoreState(0, state);
+  assert.deepStrictEqual(play(session), once);
+  assert.deepStrictEqual(play(twin), once);
+  assert.strictEqual(session.info().steps, 150);
+  state[9] ^= 255;
+  fails(() => session.restoreState(0, state), 'EXPHIL_E_MISMATCH', /./);
+});
+
+test('wrong rows are refused', () => {
+  const session = pong(new Context()).session({ deterministic: true });
+  const step = (...rows) => () => session.stepRow(...rows);
+  fails(step(new Float32Array(2)), 'EXPHIL_E_INVALID', /floats: must be a Float32Array of 3/);
+  fails(step(new Float64Array(3)), 'EXPHIL_E_INVALID', /floats/);
+  fails(step([1, 2, 3]), 'EXPHIL_E_INVALID', /floats/);
+  fails(step(undefined, new Int32Array(0)), 'EXPHIL_E_INVALID', /ids/);
+  fails(step(undefined, undefined, new Int32Array(3)), 'EXPHIL_E_INVALID', /actions/);
+  fails(step(undefined, undefined, undefined, new Float32Array(1)), 'EXPHIL_E_INVALID', /noise/);
+  fails(() => session.logits(0, new Float32Array(4)), 'EXPHIL_E_INVALID', /logits/);
+  fails(() => session.reset(7), 'EXPHIL_E_INVALID', /stream/);
+  fails(() => session.reset('x'), 'EXPHIL_E_INVALID', /stream/);
+  fails(() => session.logits(NaN), 'EXPHIL_E_INVALID', /stream/);
+  fails(() => session.override(0, new Int32Array(1)), 'EXPHIL_E_INVALID', /action/);
+  fails(() => session.restoreState(0, new Uint8Array(3)), 'EXPHIL_E_INVALID', /state/);
+  fails(step(new Float32Array([0, NaN, 0])), 'EXPHIL_E_NUMERIC', /./);
+  const detached = new Float32Array(3);
+  structuredClone(detached, { transfer: [detached.buffer] });
+  fails(step(detached), 'EXPHIL_E_INVALID', /floats/);
+  session.stepRow(undefined, undefined, undefined, new Float32Array(5).fill(0.5));
+  assert.ok(session.logits().every(Number.isFinite));
+});
+
+test('wrong files and settings are refused', () => {
+  const context = new Context();
+  const file = path.join(scratch, 'garbage');
+  fs.writeFileSync(file, Buffer.alloc(4096, 255));
+  fails(() => Model.load(context, file), 'EXPHIL_E_FORMAT', /./);
+  fails(() => Model.load(context, fs.readFileSync(file)), 'EXPHIL_E_FORMAT', /./);
+  fails(() => Model.load(context, new Uint8Array(0)), 'EXPHIL_E_INVALID', /data/);
+  fails(() => Model.load(context, new Float32Array(9)), 'EXPHIL_E_INVALID', /Uint8Array/);
+  fails(() => Dataset.open(context, file), 'EXPHIL_E_FORMAT', /./);
+  fails(() => Dataset.create(context).addReplay(file), 'EXPHIL_E_FORMAT', /./);
+  fails(() => Model.load(context, '/nowhere'), 'EXPHIL_E_IO', /nowhere/);
+  fails(() => Model.load(context, 'a\0b'), 'EXPHIL_E_INVALID', /NUL/);
+  fails(() => Model.load(context, 5), 'EXPHIL_E_INVALID', /path/);
+  fails(() => Model.create(context, { hiden: 8 }), 'EXPHIL_E_INVALID', /hiden/);
+  fails(() => Model.create(context, { hidden: 1e300 }), 'EXPHIL_E_INVALID', /hidden/);
+  fails(() => Model.create(context, { hidden: 1.5 }), 'EXPHIL_E_INVALID', /hidden/);
+  fails(() => Model.create(context, { hidden: 'x' }), 'EXPHIL_E_INVALID', /hidden/);
+  fails(() => Model.create(context, { seed: 2n ** 64n }), 'EXPHIL_E_INVALID', /seed/);
+  fails(() => Model.create(context, { blocks: 'gru (' }), 'EXPHIL_E_INVALID', /blocks/);
+  fails(() => Model.create(context, { type: 'f31' }), 'EXPHIL_E_INVALID', /type/);
+  fails(() => Model.create(context, { spec: { ...spec, heads: new Array(99).fill(spec.heads[0]) } }), 'EXPHIL_E_INVALID', /heads/);
+  fails(() => Model.create(context, { spec: { ...spec, heads: [{ kind: 'maybe' }] } }), 'EXPHIL_E_INVALID', /maybe/);
+  fails(() => new Context({ device: 'abacus' }), 'EXPHIL_E_INVALID', /device/);
+  const model = pong(context);
+  fails(() => model.session({ streams: -1 }), 'EXPHIL_E_INVALID', /streams/);
+  fails(() => model.session({ delay_frames: 3 }), 'EXPHIL_E_MISMATCH', /delay/);
+  fails(() => model.quantize('int3'), 'EXPHIL_E_INVALID', /int3/);
+  assert.strictEqual(model.quantize('int8').info().weights, 3);
+  fails(() => Trainer.create(model, Dataset.create(context)), 'EXPHIL_E_INVALID', /sample/);
+  fails(() => games(context).addRows(9, new Float32Array(3), new Int32Array(1), new Int32Array(3)), 'EXPHIL_E_INVALID', /actions/);
+  fails(() => trainer(context).resume('/nowhere'), 'EXPHIL_E_IO', /nowhere/);
+});
+
+test('closed and foreign objects are refused, in any order', () => {
+  const context = new Context();
+  const [model, dataset, work] = [pong(context), games(context), trainer(context)];
+  const session = model.session();
+  for (const object of [context, model, model, dataset]) object.close();
+  session.stepRow();
+  work.step();
+  session.close();
+  fails(() => session.stepRow(), 'EXPHIL_E_INVALID', /session: is closed/);
+  fails(() => session.clone(), 'EXPHIL_E_INVALID', /session: is closed/);
+  fails(() => model.info(), 'EXPHIL_E_INVALID', /model: is closed/);
+  fails(() => dataset.info(), 'EXPHIL_E_INVALID', /dataset: is closed/);
+  fails(() => Model.load(context, 'x'), 'EXPHIL_E_INVALID', /context: is closed/);
+  fails(() => Model.load(model, 'x'), 'EXPHIL_E_INVALID', /context: is closed, or is none/);
+  fails(() => Trainer.create(work, dataset), 'EXPHIL_E_INVALID', /model/);
+  fails(() => new Session({}), 'EXPHIL_E_INVALID', /session/);
+  new Model(7).close();
+  for (let i = 0; i < 200; i++) pong(new Context({ threads: 1 })).session().stepRow();
+});
+
+test('models of a file', { skip: !process.env.EXPHIL_TRACE }, () => {
+  const file = path.join(process.env.EXPHIL_TRACE, 'policy.safetensors');
+  const context = new Context();
+  const info = Model.load(context, file).info();
+  assert.strictEqual(info.blocks, 'mamba gru attention');
+  const copy = path.join(scratch, 'copy');
+  Model.load(context, fs.readFileSync(file)).save(copy);
+  assert.strictEqual(Model.load(context, copy).info().weights_hash, info.weights_hash);
+  assert.match(version(), /^\d+\.\d+\.\d+ cpu:/);
+});
+
+const replays = path.join(process.env.EXPHIL_REPLAYS ?? '/nowhere', 'training');
+test('replays are learnt', { skip: !fs.existsSync(replays) }, async () => {
+  const context = new Context({ threads: 1 });
+  const dataset = Dataset.create(context);
+  const added = dataset.addReplay(path.join(replays, 'fox_multishine_closed.slp'), { last_frame: 600 });
+  assert.ok(added.frames > 100);
+  fails(() => dataset.addReplay(path.join(replays, 'fox_multishine_closed.slp'), { character: 'nobody' }), 'EXPHIL_E_INVALID', /nobody/);
+  const file = path.join(scratch, 'corpus');
+  dataset.save(file);
+  const opened = Dataset.open(context, file);
+  assert.strictEqual(opened.info().content_hash, dataset.info().content_hash);
+  const model = Model.create(context, { blocks: 'gru', hidden: 16, head_width: 16 });
+  const losses = [];
+  await Trainer.create(model, opened, { sampling: { batch: 4 } }).train(8, ({ loss }) => losses.push(loss));
+  assert.ok(losses[7] < losses[0]);
+});

@@ -1,0 +1,31 @@
+#!/bin/sh
+# The addon of Node from a copy in the current folder: built by the C compiler, tests, trace, example. `node.sh bench` times a
+# step. NODE_INCLUDE names another folder of headers.
+set -eu
+command -v node >/dev/null 2>&1 || { echo "SKIPPED: no node"; exit 0; }
+fail() { echo "node: $*" >&2; exit 1; }
+[ "$(node -p 'process.versions.node.split(".")[0]')" -ge 18 ] || { echo "SKIPPED: node is older than 18"; exit 0; }
+beside=$(node -p 'require("path").resolve(process.execPath, "../../include/node")')
+[ -e "${NODE_INCLUDE:-$beside}/node_api.h" ] || [ -e /usr/include/node/node_api.h ] ||
+  { echo "SKIPPED: no node_api.h (Debian: libnode-dev)"; exit 0; }
+
+mkdir -p node_modules
+rm -rf node_modules/exphil
+cp -R "$EXPHIL_SOURCE/bindings/node" node_modules/exphil
+CFLAGS="-Werror" sh node_modules/exphil/build_addon.sh
+
+if [ "${1:-}" = bench ]; then exec node node_modules/exphil/exphil_trace.js bench "$EXPHIL_TRACE/small.safetensors"; fi
+
+# The header's version is the one source.
+number() { sed -n "s/^#define EXPHIL_VERSION_$1 \([0-9]*\)$/\1/p" "$EXPHIL_PREFIX/include/exphil/exphil.h"; }
+grep -q "\"version\": \"$(number MAJOR).$(number MINOR).$(number PATCH)\"" node_modules/exphil/package.json ||
+  fail "package.json is of another version than the header"
+
+(cd node_modules/exphil && node --test exphil.test.js >../../log 2>&1) || { cat log >&2; fail "tests failed"; }
+node node_modules/exphil/exphil_trace.js check "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace"
+
+sed -n '/^```js$/,/^```$/p' node_modules/exphil/README.md | sed '1d;$d' >readme.js
+actions=$(node readme.js "$EXPHIL_TRACE/policy.safetensors")
+case $actions in *[!0-9\ ]*) fail "the example of README.md printed: $actions" ;; [0-9]*" "[0-9]*" "[0-9]*) ;;
+*) fail "the example of README.md printed: $actions" ;; esac
+[ -d "${EXPHIL_REPLAYS:-/nowhere}/training" ] || echo "SKIPPED: no replays in \$EXPHIL_REPLAYS"
