@@ -208,13 +208,22 @@ static napi_value trainer_create(napi_env env, napi_callback_info info)
     return made ? wrap(env, A_TRAINER, trainer, NULL) : NULL;
 }
 
+/* A trainer that no worker uses: between two updates of a run the library itself would let others in. */
+static struct handle *trainer_of(napi_env env, napi_value value)
+{
+    struct handle *trainer = handle_of(env, value, A_TRAINER);
+    if (!trainer || !trainer->busy) return trainer;
+    fail(env, EXPHIL_E_BUSY, "trainer: is in use on a worker; await train() first", 0);
+    return NULL;
+}
+
 static napi_value trainer_step(napi_env env, napi_callback_info info)
 {
     napi_value value;
     struct handle *trainer;
     exphil_metrics metrics = EXPHIL_METRICS_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (!arguments(env, info, 1, &value) || !(trainer = handle_of(env, value, A_TRAINER))) return NULL;
+    if (!arguments(env, info, 1, &value) || !(trainer = trainer_of(env, value))) return NULL;
     if (!check(env, exphil_trainer_step(trainer->raw, &metrics, &error), &error)) return NULL;
     return tell(env, metrics_fields, &metrics);
 }
@@ -322,9 +331,7 @@ static napi_value trainer_train(napi_env env, napi_callback_info info)
     napi_value value[3], name, promise;
     struct handle *trainer;
     double updates = 0;
-    if (!arguments(env, info, 3, value) || !(trainer = handle_of(env, value[0], A_TRAINER))) return NULL;
-    if (trainer->busy)
-        return fail(env, EXPHIL_E_BUSY, "trainer: is in use on a worker; await train() first", 0);
+    if (!arguments(env, info, 3, value) || !(trainer = trainer_of(env, value[0]))) return NULL;
     if (napi_get_value_double(env, value[1], &updates) != napi_ok ||
         !(updates >= 1 && updates <= 9007199254740992.0))
         return fail(env, EXPHIL_E_INVALID, "updates: must be a number from 1", 0);
@@ -365,7 +372,7 @@ static napi_value trainer_model(napi_env env, napi_callback_info info)
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_model *model = NULL;
     bool averaged = false;
-    if (!arguments(env, info, 2, value) || !(trainer = handle_of(env, value[0], A_TRAINER))) return NULL;
+    if (!arguments(env, info, 2, value) || !(trainer = trainer_of(env, value[0]))) return NULL;
     napi_get_value_bool(env, value[1], &averaged);
     int32_t which = averaged ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
     if (!check(env, exphil_trainer_model(trainer->raw, which, &model, &error), &error)) return NULL;
@@ -378,7 +385,7 @@ static napi_value save_or_resume(napi_env env, napi_callback_info info, bool sav
     struct handle *trainer;
     exphil_error error = EXPHIL_ERROR_INIT;
     struct texts texts = {.count = 0};
-    if (!arguments(env, info, 2, value) || !(trainer = handle_of(env, value[0], A_TRAINER))) return NULL;
+    if (!arguments(env, info, 2, value) || !(trainer = trainer_of(env, value[0]))) return NULL;
     const char *path = keep_text(env, &texts, value[1], "path");
     if (path)
         check(env,
@@ -406,7 +413,7 @@ static napi_value trainer_evaluate(napi_env env, napi_callback_info info)
     struct handle *trainer, *dataset;
     exphil_report report = EXPHIL_REPORT_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (!arguments(env, info, 2, value) || !(trainer = handle_of(env, value[0], A_TRAINER)) ||
+    if (!arguments(env, info, 2, value) || !(trainer = trainer_of(env, value[0])) ||
         !(dataset = handle_of(env, value[1], A_DATASET)))
         return NULL;
     if (!check(env,

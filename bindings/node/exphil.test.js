@@ -51,12 +51,12 @@ const fails = (work, code, word) =>
 
 test('training runs on a worker and tells its progress', async () => {
   const context = new Context({ threads: 1 });
-  const work = trainer(context);
+  const [work, dataset] = [trainer(context), games(context)];
   const seen = [];
   let turns = 0;
-  const ticks = setInterval(() => turns++, 1);
+  const ticks = setInterval(() => turns++, 1).unref();
   const promise = work.train(400, (metrics) => seen.push(metrics));
-  fails(() => work.step(), 'EXPHIL_E_BUSY', /./);
+  for (const call of ['step', 'model', 'save', 'resume', 'evaluate']) fails(() => work[call](dataset), 'EXPHIL_E_BUSY', /await/);
   fails(() => work.train(1), 'EXPHIL_E_BUSY', /await/);
   fails(() => work.close(), 'EXPHIL_E_BUSY', /await/);
   const last = await promise;
@@ -65,7 +65,7 @@ test('training runs on a worker and tells its progress', async () => {
   assert.ok(turns > 0, 'the event loop went on');
   assert.deepStrictEqual(seen.map((metrics) => metrics.update), Array.from({ length: 400 }, (_, i) => i + 1));
   assert.ok(last.loss < 0.5 * seen[0].loss);
-  const report = work.evaluate(games(context));
+  const report = work.evaluate(dataset);
   assert.ok(report.exact_accuracy > report.exact_majority);
   assert.strictEqual(work.model().info().trained_updates, 400);
 });
@@ -87,8 +87,13 @@ test('a run is stopped, saved and resumed to the last bit', async () => {
 
 test('a failed run rejects', async () => {
   const context = new Context({ threads: 1 });
-  const work = Trainer.create(pong(context), games(context), { sampling: { batch: 2 }, optimizer: { rate: 1e38 } });
-  await assert.rejects(work.train(50), { code: 'EXPHIL_E_NUMERIC' });
+  const file = path.join(scratch, 'damaged');
+  games(context).save(file);
+  const bytes = fs.readFileSync(file);
+  bytes[bytes.length >> 1] ^= 1; // found when the rows are first used
+  fs.writeFileSync(file, bytes);
+  const work = Trainer.create(pong(context), Dataset.open(context, file), { sampling: { batch: 2, time: 20 } });
+  await assert.rejects(work.train(100), { code: 'EXPHIL_E_FORMAT' });
   work.close();
   fails(() => work.train(1), 'EXPHIL_E_INVALID', /trainer: is closed/);
 });

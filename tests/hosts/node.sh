@@ -21,7 +21,7 @@ number() { sed -n "s/^#define EXPHIL_VERSION_$1 \([0-9]*\)$/\1/p" "$EXPHIL_PREFI
 grep -q "\"version\": \"$(number MAJOR).$(number MINOR).$(number PATCH)\"" node_modules/exphil/package.json ||
   fail "package.json is of another version than the header"
 
-(cd node_modules/exphil && node --test exphil.test.js >../../log 2>&1) || { cat log >&2; fail "tests failed"; }
+(cd node_modules/exphil && timeout 100 node --test exphil.test.js >../../log 2>&1) || { cat log >&2; fail "tests failed"; }
 node node_modules/exphil/exphil_trace.js check "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace"
 
 sed -n '/^```js$/,/^```$/p' node_modules/exphil/README.md | sed '1d;$d' >readme.js
