@@ -8,18 +8,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define DOLPHIN_MEMORY_BYTES 0x01800000u /* of a GameCube: 24 MiB, at 0x80000000 and again, past the caches, at 0xC0000000 */
-#define DOLPHIN_PATH         512
+#define DOLPHIN_MEMORY_BYTES                                                                                 \
+  0x01800000u /* of a GameCube: 24 MiB, at 0x80000000 and again, past the caches, at 0xC0000000 */
+#define DOLPHIN_PATH 512
 
 enum { DOLPHIN_OK = 0, DOLPHIN_MISSING = -1, DOLPHIN_FAILED = -2, DOLPHIN_INTERRUPTED = -3 };
 
 struct dolphin {
-    pid_t pid;              /* 0: not running */
-    const uint8_t *memory;  /* [DOLPHIN_MEMORY_BYTES], read only, changes as the game runs; NULL: none yet */
-    controller *pad;        /* of player 1 */
-    long poll_ns;           /* how long to sleep between two looks at the memory */
-    int patience_s;         /* how long to wait for anything */
-    char folder[DOLPHIN_PATH]; /* the user folder */
+    pid_t pid;             /* 0: not running */
+    const uint8_t *memory; /* [DOLPHIN_MEMORY_BYTES], read only, changes as the game runs; NULL: none yet */
+    controller *pad;       /* of player 1 */
+    long poll_ns;          /* how long to sleep between two looks at the memory */
+    int patience_s;        /* how long to wait for anything */
+    char folder[DOLPHIN_PATH];      /* the user folder */
     char message[2 * DOLPHIN_PATH]; /* why the last call failed */
 };
 

@@ -17,8 +17,10 @@
 static int refuse(struct dolphin *d, const char *what)
 {
     int forbidden = errno == EACCES || errno == EPERM;
-    snprintf(d->message, sizeof d->message, "Dolphin's memory (process %d): %s: %s%s", (int)d->pid, what, strerror(errno),
-             forbidden ? "; reading another process needs the same user and the right to trace it (ptrace)" : "");
+    snprintf(d->message, sizeof d->message, "Dolphin's memory (process %d): %s: %s%s", (int)d->pid, what,
+             strerror(errno),
+             forbidden ? "; reading another process needs the same user and the right to trace it (ptrace)"
+                       : "");
     return DOLPHIN_FAILED;
 }
 
@@ -27,7 +29,8 @@ static int map_file(struct dolphin *d, const char *path)
     struct stat found;
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return refuse(d, path);
-    if (fstat(file, &found) < 0 || found.st_size < (off_t)DOLPHIN_MEMORY_BYTES) { /* made, but not yet made long */
+    if (fstat(file, &found) < 0 ||
+        found.st_size < (off_t)DOLPHIN_MEMORY_BYTES) { /* made, but not yet made long */
         close(file);
         return 1;
     }
@@ -68,7 +71,8 @@ const uint8_t *dolphin_memory_at(void *user, uint32_t address, uint32_t bytes)
 {
     const struct dolphin *d = user;
     uint32_t offset = address & 0x3FFFFFFFu, top = address >> 30;
-    if (!d->memory || (top != 2 && top != 3) || bytes > DOLPHIN_MEMORY_BYTES || offset > DOLPHIN_MEMORY_BYTES - bytes)
+    if (!d->memory || (top != 2 && top != 3) || bytes > DOLPHIN_MEMORY_BYTES ||
+        offset > DOLPHIN_MEMORY_BYTES - bytes)
         return NULL;
     return d->memory + offset;
 }
@@ -77,7 +81,8 @@ const uint8_t *dolphin_memory_at(void *user, uint32_t address, uint32_t bytes)
 uint32_t dolphin_word(const struct dolphin *d, uint32_t address)
 {
     const uint8_t *bytes = dolphin_memory_at((void *)(uintptr_t)d, address & ~3u, 4);
-    return bytes ? __builtin_bswap32(__atomic_load_n((const uint32_t *)(const void *)bytes, __ATOMIC_ACQUIRE)) : 0;
+    return bytes ? __builtin_bswap32(__atomic_load_n((const uint32_t *)(const void *)bytes, __ATOMIC_ACQUIRE))
+                 : 0;
 }
 
 int dolphin_wait_word(struct dolphin *d, uint32_t address, uint32_t before, uint32_t *now)
@@ -85,11 +90,11 @@ int dolphin_wait_word(struct dolphin *d, uint32_t address, uint32_t before, uint
     struct timespec nap = {0, d->poll_ns};
     int64_t naps_a_second = 1000000000 / d->poll_ns;
     for (int64_t naps = 0; (*now = dolphin_word(d, address)) == before; naps++) {
-        if (naps % (naps_a_second / 8) == 0 && dolphin_check(d) != DOLPHIN_OK) return DOLPHIN_FAILED;
-        if (dolphin_interrupted) return DOLPHIN_INTERRUPTED;
+        int status = dolphin_interrupted || naps % (naps_a_second / 8) == 0 ? dolphin_check(d) : DOLPHIN_OK;
+        if (status != DOLPHIN_OK) return status;
         if (naps >= naps_a_second * d->patience_s) {
-            snprintf(d->message, sizeof d->message, "the game stands still: 0x%08X is %u for %d s", (unsigned)address,
-                     (unsigned)before, d->patience_s);
+            snprintf(d->message, sizeof d->message, "the game stands still: 0x%08X is %u for %d s",
+                     (unsigned)address, (unsigned)before, d->patience_s);
             return DOLPHIN_FAILED;
         }
         nanosleep(&nap, NULL);

@@ -12,15 +12,16 @@
 
 /* What is carried from one frame to the next. */
 struct turn {
-    uint32_t number;                          /* of the frame */
+    uint32_t number; /* of the frame */
     double values[GAME_MAP_FIELDS];
-    float *floats, *before_floats;            /* [map->floats] of this frame, and of the one before ... */
+    float *floats, *before_floats; /* [map->floats] of this frame, and of the one before ... */
     int32_t *ids, *before_ids;
-    uint8_t *state;                           /* [map->state_bytes] */
-    int32_t action[EXPHIL_HEADS_MAX];         /* decided last ... */
-    int32_t waiting[EXPHIL_HEADS_MAX];        /* ... and the last change, that the game has not shown yet */
-    int64_t changed;                          /* frame of that change by count, -1: shown */
-    int fresh, decided, before_fresh;         /* decided: action was in the pipe in time */
+    uint8_t *state;                    /* [map->state_bytes] */
+    int32_t action[EXPHIL_HEADS_MAX];  /* decided last ... */
+    int32_t waiting[EXPHIL_HEADS_MAX]; /* ... and the last change, that the game has not shown yet */
+    int64_t changed;                   /* frame of that change by count, -1: shown */
+    double episode;                    /* the map's episode field in the frame before */
+    int fresh, decided, before_fresh;  /* decided: action was in the pipe in time */
 };
 
 static int64_t now_ns(void)
@@ -32,10 +33,7 @@ static int64_t now_ns(void)
 
 static int take_over(struct play *p, int status)
 {
-    if (status == DOLPHIN_INTERRUPTED)
-        snprintf(p->message, sizeof p->message, "interrupted");
-    else if (status != DOLPHIN_OK)
-        snprintf(p->message, sizeof p->message, "%s", p->dolphin->message);
+    if (status != DOLPHIN_OK) snprintf(p->message, sizeof p->message, "%s", p->dolphin->message);
     return status;
 }
 
@@ -53,8 +51,10 @@ int play_open(struct play *p, struct dolphin *d, const struct game_map *map)
     p->frame = find_raw(map, "frame");
     p->acted = find_raw(map, "acted");
     const struct game_field *frame = p->frame < 0 ? NULL : &map->field[p->frame];
-    if (frame && frame->bytes == 4 && frame->big && frame->form == 'u' && frame->address % 4 == 0) return DOLPHIN_OK;
-    snprintf(p->message, sizeof p->message, "the map needs: raw frame ADDRESS u32be (divisible by 4), a counter of whole frames");
+    if (frame && frame->bytes == 4 && frame->big && frame->form == 'u' && frame->address % 4 == 0)
+        return DOLPHIN_OK;
+    snprintf(p->message, sizeof p->message,
+             "the map needs: raw frame ADDRESS u32be (divisible by 4), a counter of whole frames");
     return DOLPHIN_FAILED;
 }
 
@@ -67,9 +67,11 @@ static int read_frame(struct play *p, struct turn *t)
     do {
         t->number = dolphin_word(p->dolphin, address);
         const uint8_t *state = dolphin_memory_at(p->dolphin, map->state_address, map->state_bytes);
-        if (game_map_read(map, dolphin_memory_at, p->dolphin, t->values, &field) || (map->state_bytes && !state)) {
+        if (game_map_read(map, dolphin_memory_at, p->dolphin, t->values, &field) ||
+            (map->state_bytes && !state)) {
             snprintf(p->message, sizeof p->message, "the map's %.31s at 0x%08X is not in a GameCube's memory",
-                     state ? map->field[field].name : "state", (unsigned)(state ? map->field[field].address : map->state_address));
+                     state ? map->field[field].name : "state",
+                     (unsigned)(state ? map->field[field].address : map->state_address));
             return DOLPHIN_FAILED;
         }
         if (map->state_bytes) memcpy(t->state, state, map->state_bytes);
@@ -123,12 +125,14 @@ static int decide(struct play *p, struct turn *t, int64_t noticed)
     exphil_pad pad = gamecube_pad(&press);
     int status = controller_send(p->dolphin->pad, &pad);
     if (status < 0 || status == CONTROLLER_NO_READER) {
-        if (dolphin_check(p->dolphin) != DOLPHIN_OK) return take_over(p, DOLPHIN_FAILED);
+        int check = dolphin_check(p->dolphin);
+        if (check != DOLPHIN_OK) return take_over(p, check);
         snprintf(p->message, sizeof p->message, "Dolphin has closed the controller's pipe");
         return DOLPHIN_FAILED;
     }
     if (count->frames <= count->cost_room) count->cost_ns[count->frames - 1] = (int32_t)(now_ns() - noticed);
-    t->decided = status == CONTROLLER_OK && dolphin_word(p->dolphin, p->map->field[p->frame].address) == t->number;
+    t->decided =
+        status == CONTROLLER_OK && dolphin_word(p->dolphin, p->map->field[p->frame].address) == t->number;
     count->late += !t->decided;
     if (t->action[0] != before) {
         t->changed = count->frames + count->missed;
@@ -158,6 +162,10 @@ static int play_one(struct play *p, struct turn *t)
     p->count.missed += missed;
     count_latency(p, t);
     t->fresh = missed || !t->decided;
+    if (p->map->episode >= 0 && t->values[p->map->episode] != t->episode) {
+        t->episode = t->values[p->map->episode];
+        t->fresh = 1;
+    }
     if (settle(p, t, missed != 0)) return DOLPHIN_FAILED;
     t->decided = 0;
     if (!game_map_ready(p->map, dolphin_memory_at, p->dolphin, t->values)) return DOLPHIN_OK;
@@ -211,7 +219,8 @@ int play_wait_game(struct play *p)
     }
     free(t.floats), free(t.ids), free(t.state);
     if (status != DOLPHIN_OK || ready) return status;
-    snprintf(p->message, sizeof p->message, "the game of this map does not begin within %d s: no magic, or a condition fails",
+    snprintf(p->message, sizeof p->message,
+             "the game of this map does not begin within %d s: no magic, or a condition fails",
              p->dolphin->patience_s);
     return DOLPHIN_FAILED;
 }

@@ -8,8 +8,8 @@
 struct play_frame {
     const float *floats;
     const int32_t *ids;
-    const uint8_t *state;  /* map->state_bytes of them; NULL when the map names none */
-    int fresh;             /* 1: the first one, or the one before was missed or no game */
+    const uint8_t *state; /* map->state_bytes of them; NULL when the map names none */
+    int fresh;            /* 1: the first of an episode, or the one before was missed or no game */
 };
 
 /* Fills action [map->heads]. Nonzero stops the loop with p->message, which it has written. */
@@ -18,21 +18,23 @@ typedef int (*play_decide_fn)(void *user, const struct play_frame *frame, int32_
 typedef int (*play_record_fn)(void *user, const struct play_frame *frame, const int32_t *action);
 
 struct play_count {
-    int64_t frames;        /* seen, each once */
-    int64_t missed;        /* gone by before they could be looked at */
-    int64_t late;          /* decided when the next frame was there already */
-    int64_t untaken;       /* decisions that were not what the game took in the next frame */
-    int64_t changes, latency; /* decisions unlike the one before, and the sum of frames until the game had them */
+    int64_t frames;  /* seen, each once */
+    int64_t missed;  /* gone by before they could be looked at */
+    int64_t late;    /* decided when the next frame was there already */
+    int64_t untaken; /* decisions that were not what the game took in the next frame */
+    int64_t changes,
+        latency; /* decisions unlike the one before, and the sum of frames until the game had them */
     int64_t latency_max;
-    int64_t time_ns;       /* from the first frame to the last */
-    int32_t *cost_ns;      /* [frames, at most cost_room] from when a frame was noticed to when its decision was in the pipe */
+    int64_t time_ns; /* from the first frame to the last */
+    int32_t *
+        cost_ns; /* [frames, at most cost_room] from when a frame was noticed to when its decision was in the pipe */
     int64_t cost_room;
 };
 
 struct play {
     struct dolphin *dolphin;
     const struct game_map *map;
-    int frame, acted;      /* fields of the map; acted -1: the game does not show what it took */
+    int frame, acted; /* fields of the map; acted -1: the game does not show what it took */
     play_decide_fn decide;
     play_record_fn record; /* may be NULL */
     void *user;

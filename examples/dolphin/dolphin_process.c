@@ -42,10 +42,13 @@ static int find_program(const char *name, char *path)
 {
     const char *folders = getenv("PATH");
     if (!name) name = getenv("DOLPHIN");
-    if (name) return snprintf(path, DOLPHIN_PATH, "%s", name) < DOLPHIN_PATH && access(path, X_OK) == 0 ? 0 : -1;
+    if (name)
+        return snprintf(path, DOLPHIN_PATH, "%s", name) < DOLPHIN_PATH && access(path, X_OK) == 0 ? 0 : -1;
     for (const char *at = folders ? folders : ""; *at;) {
         int length = (int)strcspn(at, ":");
-        if (snprintf(path, DOLPHIN_PATH, "%.*s/dolphin-emu-nogui", length, at) < DOLPHIN_PATH && !access(path, X_OK)) return 0;
+        if (snprintf(path, DOLPHIN_PATH, "%.*s/dolphin-emu-nogui", length, at) < DOLPHIN_PATH &&
+            !access(path, X_OK))
+            return 0;
         at += length + (at[length] == ':');
     }
     snprintf(path, DOLPHIN_PATH, "/usr/games/dolphin-emu-nogui");
@@ -79,7 +82,8 @@ static int put_settings(struct dolphin *d, double speed)
     int tenths = (int)(speed * 10 + 0.5);
     snprintf(text, sizeof text,
              "[Core]\nSIDevice0 = 6\nSIDevice1 = 0\nSIDevice2 = 0\nSIDevice3 = 0\nEmulationSpeed = %d.%d\n"
-             "TimingVariance = %d\nCPUThread = False\nFastDiscSpeed = True\nSkipIPL = True\nSlotA = 255\nSlotB = 255\n"
+             "TimingVariance = %d\nCPUThread = False\nFastDiscSpeed = True\nSkipIPL = True\nSlotA = "
+             "255\nSlotB = 255\n"
              "[DSP]\nBackend = No Audio Output\nDSPThread = False\n"
              "[Analytics]\nEnabled = False\nPermissionAsked = True\n"
              "[Interface]\nUsePanicHandlers = False\n[Input]\nBackgroundInput = True\n",
@@ -89,18 +93,19 @@ static int put_settings(struct dolphin *d, double speed)
 
 static int put_controller(struct dolphin *d)
 {
-    return put_file(d, "Config/GCPadNew.ini",
-                    "[GCPad1]\nDevice = Pipe/0/exphil\n"
-                    "Buttons/A = `Button A`\nButtons/B = `Button B`\nButtons/X = `Button X`\nButtons/Y = `Button Y`\n"
-                    "Buttons/Z = `Button Z`\nButtons/Start = `Button START`\n"
-                    "D-Pad/Up = `Button D_UP`\nD-Pad/Down = `Button D_DOWN`\n"
-                    "D-Pad/Left = `Button D_LEFT`\nD-Pad/Right = `Button D_RIGHT`\n"
-                    "Main Stick/Up = `Axis MAIN Y +`\nMain Stick/Down = `Axis MAIN Y -`\n"
-                    "Main Stick/Left = `Axis MAIN X -`\nMain Stick/Right = `Axis MAIN X +`\n"
-                    "C-Stick/Up = `Axis C Y +`\nC-Stick/Down = `Axis C Y -`\n"
-                    "C-Stick/Left = `Axis C X -`\nC-Stick/Right = `Axis C X +`\n"
-                    "Triggers/L = `Button L`\nTriggers/R = `Button R`\n"
-                    "Triggers/L-Analog = `Axis L -+`\nTriggers/R-Analog = `Axis R -+`\n");
+    return put_file(
+        d, "Config/GCPadNew.ini",
+        "[GCPad1]\nDevice = Pipe/0/exphil\n"
+        "Buttons/A = `Button A`\nButtons/B = `Button B`\nButtons/X = `Button X`\nButtons/Y = `Button Y`\n"
+        "Buttons/Z = `Button Z`\nButtons/Start = `Button START`\n"
+        "D-Pad/Up = `Button D_UP`\nD-Pad/Down = `Button D_DOWN`\n"
+        "D-Pad/Left = `Button D_LEFT`\nD-Pad/Right = `Button D_RIGHT`\n"
+        "Main Stick/Up = `Axis MAIN Y +`\nMain Stick/Down = `Axis MAIN Y -`\n"
+        "Main Stick/Left = `Axis MAIN X -`\nMain Stick/Right = `Axis MAIN X +`\n"
+        "C-Stick/Up = `Axis C Y +`\nC-Stick/Down = `Axis C Y -`\n"
+        "C-Stick/Left = `Axis C X -`\nC-Stick/Right = `Axis C X +`\n"
+        "Triggers/L = `Button L`\nTriggers/R = `Button R`\n"
+        "Triggers/L-Analog = `Axis L -+`\nTriggers/R-Analog = `Axis R -+`\n");
 }
 
 /* The pipe is there before Dolphin is: it looks only once. */
@@ -108,15 +113,16 @@ static int make_folder(struct dolphin *d, double speed)
 {
     char pipe_path[DOLPHIN_PATH + 40];
     const char *temporary = getenv("TMPDIR");
-    if (snprintf(d->folder, sizeof d->folder, "%s/dolphin-XXXXXX", temporary && *temporary ? temporary : "/tmp") >=
-            (int)sizeof d->folder ||
+    if (snprintf(d->folder, sizeof d->folder, "%s/dolphin-XXXXXX",
+                 temporary && *temporary ? temporary : "/tmp") >= (int)sizeof d->folder ||
         !mkdtemp(d->folder)) {
         int error = errno;
         fail(d, "a user folder %s: %s", d->folder, strerror(error));
         d->folder[0] = 0;
         return DOLPHIN_FAILED;
     }
-    if (put_folder(d, "Config") || put_folder(d, "Pipes") || put_settings(d, speed) || put_controller(d)) return DOLPHIN_FAILED;
+    if (put_folder(d, "Config") || put_folder(d, "Pipes") || put_settings(d, speed) || put_controller(d))
+        return DOLPHIN_FAILED;
     snprintf(pipe_path, sizeof pipe_path, "%s/Pipes/exphil", d->folder);
     d->pad = controller_create(pipe_path, 0);
     return d->pad ? DOLPHIN_OK : fail(d, "%s: %s", pipe_path, strerror(errno));
@@ -145,7 +151,8 @@ static void become_dolphin(const struct dolphin *d, const char *program, const c
     setenv("HOME", d->folder, 1);
     setenv("XDG_RUNTIME_DIR", d->folder, 1);
     unsetenv("XDG_CONFIG_HOME"), unsetenv("XDG_CACHE_HOME"), unsetenv("XDG_DATA_HOME"), unsetenv("DISPLAY");
-    execl(program, program, "-u", d->folder, "-p", "headless", "-v", "Null", "-a", "HLE", "-e", game, (char *)NULL);
+    execl(program, program, "-u", d->folder, "-p", "headless", "-v", "Null", "-a", "HLE", "-e", game,
+          (char *)NULL);
     fprintf(stderr, "%s: %s\n", program, strerror(errno));
     _exit(127);
 }
@@ -169,12 +176,13 @@ int dolphin_check(struct dolphin *d)
 {
     int status;
     char words[300];
-    if (dolphin_interrupted) return DOLPHIN_INTERRUPTED;
-    if (d->pid <= 0) return DOLPHIN_FAILED;
+    if (dolphin_interrupted) return fail(d, "interrupted"), DOLPHIN_INTERRUPTED;
+    if (d->pid <= 0) return DOLPHIN_FAILED; /* was said before */
     if (waitpid(d->pid, &status, WNOHANG) != d->pid) return DOLPHIN_OK;
     d->pid = 0;
     last_words(d, words, sizeof words);
-    if (WIFSIGNALED(status)) return fail(d, "Dolphin died of signal %d; it said last: %s", WTERMSIG(status), words);
+    if (WIFSIGNALED(status))
+        return fail(d, "Dolphin died of signal %d; it said last: %s", WTERMSIG(status), words);
     return fail(d, "Dolphin ended by itself with status %d; it said last: %s", WEXITSTATUS(status), words);
 }
 
@@ -211,8 +219,7 @@ int dolphin_start(struct dolphin *d, const char *program, const char *game, doub
     memset(d, 0, sizeof *d);
     d->patience_s = patience_s;
     d->poll_ns = speed > 0 && speed < 2 ? 200000 : 30000;
-    if (find_program(program, path))
-        return fail(d, "there is no Dolphin: %s", path), DOLPHIN_MISSING;
+    if (find_program(program, path)) return fail(d, "there is no Dolphin: %s", path), DOLPHIN_MISSING;
     if (access(game, R_OK)) return fail(d, "%s: %s", game, strerror(errno));
     if (make_folder(d, speed) != DOLPHIN_OK) return dolphin_stop(d), DOLPHIN_FAILED;
     d->pid = fork();

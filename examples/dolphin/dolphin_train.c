@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* The teacher is a function of what is seen: no memory, no past actions, which a policy would only learn to repeat. */
-enum { HIDDEN = 64, BATCH = 32, TIME = 32, UPDATES = 2000, REPORTS = 8 };
+enum { HIDDEN = 64, BATCH = 32, TIME = 32, UPDATES = 4000, REPORTS = 8 };
 
 struct run {
     exphil_dataset *all, *kept, *held_out;
@@ -14,19 +14,20 @@ struct run {
     exphil_trainer *trainer;
 };
 
-static exphil_status prepare(exphil_context *context, const exphil_spec *spec, const char *corpus, struct run *r,
-                             exphil_error *error)
+static exphil_status prepare(exphil_context *context, const exphil_spec *spec, const char *corpus,
+                             struct run *r, exphil_error *error)
 {
     exphil_model_config model = EXPHIL_MODEL_CONFIG_INIT;
     exphil_sampling sampling = EXPHIL_SAMPLING_INIT;
     exphil_optimizer_config optimizer = EXPHIL_OPTIMIZER_CONFIG_INIT;
     exphil_split_config split = EXPHIL_SPLIT_CONFIG_INIT;
     exphil_status status;
-    model.spec = spec, model.blocks = "mlp*2", model.hidden = HIDDEN, model.head_width = HIDDEN, model.seed = 1;
+    model.spec = spec, model.blocks = "mlp*2", model.hidden = HIDDEN, model.head_width = HIDDEN,
+    model.seed = 1;
     model.no_previous_action = 1;
     optimizer.schedule = EXPHIL_SCHEDULE_COSINE, optimizer.rate = 4e-3, optimizer.decay = 0.01;
     optimizer.warmup_updates = UPDATES / 20, optimizer.total_updates = UPDATES;
-    split.held_out = 0.1, split.by = EXPHIL_SPLIT_TIME;
+    split.held_out = 0.05, split.by = EXPHIL_SPLIT_TIME;
     if ((status = exphil_dataset_open(context, corpus, &r->all, error)) < 0 ||
         (status = exphil_dataset_split(r->all, &split, &r->kept, &r->held_out, error)) < 0 ||
         (status = exphil_model_create(context, &model, &r->model, error)) < 0 ||
@@ -46,7 +47,9 @@ static exphil_status update(struct run *r, exphil_error *error)
         exphil_status status = exphil_trainer_step(r->trainer, &metrics, error);
         if (status < 0) return status;
         if (u % (UPDATES / REPORTS) == 0)
-            printf("update %d of %d, epoch %lld: loss %.4f\n", u, UPDATES, (long long)metrics.epoch, metrics.loss), fflush(stdout);
+            printf("update %d of %d, epoch %lld: loss %.4f\n", u, UPDATES, (long long)metrics.epoch,
+                   metrics.loss),
+                fflush(stdout);
     }
     return EXPHIL_OK;
 }
@@ -54,15 +57,17 @@ static exphil_status update(struct run *r, exphil_error *error)
 static exphil_status judge(struct run *r, exphil_error *error)
 {
     exphil_report report = EXPHIL_REPORT_INIT;
-    exphil_status status = exphil_trainer_evaluate(r->trainer, EXPHIL_WEIGHTS, r->held_out, r->kept, &report, error);
+    exphil_status status =
+        exphil_trainer_evaluate(r->trainer, EXPHIL_WEIGHTS, r->held_out, r->kept, &report, error);
     if (status >= 0)
-        printf("held out %lld frames: %.1f %% as recorded, of %lld changes %.1f %%\n", (long long)report.frames,
-               100 * report.exact_accuracy, (long long)report.change_frames, 100 * report.exact_change_accuracy);
+        printf("held out %lld frames: %.1f %% as recorded, of %lld changes %.1f %%\n",
+               (long long)report.frames, 100 * report.exact_accuracy, (long long)report.change_frames,
+               100 * report.exact_change_accuracy);
     return status;
 }
 
-exphil_status dolphin_train(exphil_context *context, const exphil_spec *spec, const char *corpus, const char *weights,
-                            exphil_error *error)
+exphil_status dolphin_train(exphil_context *context, const exphil_spec *spec, const char *corpus,
+                            const char *weights, exphil_error *error)
 {
     struct run r = {0};
     exphil_status status = prepare(context, spec, corpus, &r, error);

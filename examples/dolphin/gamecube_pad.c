@@ -3,10 +3,22 @@
 
 exphil_pad gamecube_pad(const struct game_press *press)
 {
-    static const uint32_t button[16] = {EXPHIL_PAD_B,      EXPHIL_PAD_Y,       0,            EXPHIL_PAD_START,
-                                        EXPHIL_PAD_D_UP,   EXPHIL_PAD_D_DOWN,  EXPHIL_PAD_D_LEFT, EXPHIL_PAD_D_RIGHT,
-                                        EXPHIL_PAD_A,      EXPHIL_PAD_X,       0,            EXPHIL_PAD_Z,
-                                        EXPHIL_PAD_L,      EXPHIL_PAD_R,       0,            0};
+    static const uint32_t button[16] = {EXPHIL_PAD_B,
+                                        EXPHIL_PAD_Y,
+                                        0,
+                                        EXPHIL_PAD_START,
+                                        EXPHIL_PAD_D_UP,
+                                        EXPHIL_PAD_D_DOWN,
+                                        EXPHIL_PAD_D_LEFT,
+                                        EXPHIL_PAD_D_RIGHT,
+                                        EXPHIL_PAD_A,
+                                        EXPHIL_PAD_X,
+                                        0,
+                                        EXPHIL_PAD_Z,
+                                        EXPHIL_PAD_L,
+                                        EXPHIL_PAD_R,
+                                        0,
+                                        0};
     exphil_pad pad = {0, 0, 0, 0, 0, 0};
     for (int i = 0; i < 16; i++)
         if (press->buttons & 1u << i) pad.buttons |= button[i];

@@ -34,7 +34,8 @@ static int press_start(struct dolphin *d, uint32_t address, const exphil_pad *st
     *frame = frame_of(state);
     while (status == DOLPHIN_OK && *frame <= FIRST_FRAME) status = next_frame(d, address, state, frame);
     if (status == DOLPHIN_OK && controller_send(d->pad, start) < 0) status = dolphin_check(d);
-    for (int i = 0; status == DOLPHIN_OK && *frame > FIRST_FRAME && i < 60; i++) status = next_frame(d, address, state, frame);
+    for (int i = 0; status == DOLPHIN_OK && *frame > FIRST_FRAME && i < 60; i++)
+        status = next_frame(d, address, state, frame);
     if (status == DOLPHIN_OK && controller_send(d->pad, &nothing) < 0) status = dolphin_check(d);
     while (status == DOLPHIN_OK && *frame < FIRST_FRAME) status = next_frame(d, address, state, frame);
     return status;
@@ -49,8 +50,9 @@ int pong_restart(struct dolphin *d, uint32_t address, int seed)
         int status = press_start(d, address, &start, &frame);
         if (status != DOLPHIN_OK || frame == FIRST_FRAME) return status;
     }
-    snprintf(d->message, sizeof d->message, known ? "START does not begin a new game, or its first frames are always missed"
-                                                  : "no Pong at this address, or no such seed");
+    snprintf(d->message, sizeof d->message,
+             known ? "START does not begin a new game, or its first frames are always missed"
+                   : "no Pong at this address, or no such seed");
     return DOLPHIN_FAILED;
 }
 

@@ -13,11 +13,11 @@
 #define VIDEO         0xCC002000u
 #define INTERRUPTS    0xCC003000u
 #define SERIAL        0xCC006400u
-#define PICTURE       0x00400000u       /* two bytes a point; written past the cache */
+#define PICTURE       0x00400000u /* two bytes a point; written past the cache */
 #define LINES         240u
 #define LINE_BYTES    (PONG_WIDTH * 2u)
-#define TOP           36u               /* lines above the field */
-#define BLACK         0x1080u           /* brightness, no colour */
+#define TOP           36u     /* lines above the field */
+#define BLACK         0x1080u /* brightness, no colour */
 #define GREY          0x5080u
 #define WHITE         0xEB80u
 
@@ -46,7 +46,8 @@ static void draw_score(int player)
         digit = tile + 8 * value;
         for (int y = 0; y < 8; y++)
             for (int x = 0; x < 8; x++)
-                fill((player ? 104 : 40) + place * 8 + x, y - 14, 1, 1, digit[y] & (0x80 >> x) ? WHITE : BLACK);
+                fill((player ? 104 : 40) + place * 8 + x, y - 14, 1, 1,
+                     digit[y] & (0x80 >> x) ? WHITE : BLACK);
     }
 }
 
@@ -75,8 +76,9 @@ static void draw(struct drawn *old)
 
 static void start_picture(void)
 {
-    static const uint32_t timing[] = {0x0F060001, 0x476901AD, 0x02EA5140, 0x00030018,  /* NTSC: 525 lines of 429 samples, */
-                                      0x00020019, 0x410C410C, 0x40ED40ED};             /* 240 to see in each field */
+    static const uint32_t timing[] = {0x0F060001, 0x476901AD, 0x02EA5140,
+                                      0x00030018, /* NTSC: 525 lines of 429 samples, */
+                                      0x00020019, 0x410C410C, 0x40ED40ED}; /* 240 to see in each field */
     for (uint32_t at = 0; at < LINES * LINE_BYTES; at += 2) HALF((0xC0000000u | PICTURE) + at) = BLACK;
     fill(0, -2, PONG_WIDTH, 1, GREY);
     fill(0, PONG_HEIGHT + 1, PONG_WIDTH, 1, GREY);

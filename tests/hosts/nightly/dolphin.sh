@@ -1,0 +1,101 @@
+#!/bin/sh
+# Our own GameCube Pong in stock Dolphin, without a display: the scripted player is recorded, a policy learns from it, and both play
+# a minute at a console's speed. It must see every frame once and answer before the next one, and return what the script returns.
+# About four and a half minutes; it measures time, so nothing else should run meanwhile. The environment is that of every host suite.
+set -eu
+here=$EXPHIL_SOURCE
+map=$here/examples/pong/gamecube/pong_gamecube_left.exphil
+
+fail() { echo "dolphin: $*" >&2; exit 1; }
+
+[ -x "${DOLPHIN:-/usr/games/dolphin-emu-nogui}" ] || command -v dolphin-emu-nogui >/dev/null || { echo "SKIPPED: no dolphin-emu-nogui"; exit 0; }
+command -v powerpc-linux-gnu-gcc >/dev/null || { echo "SKIPPED: no powerpc-linux-gnu-gcc"; exit 0; }
+echo '#include <libretro-common/libretro.h>' | ${CC:-cc} -E - >/dev/null 2>&1 || { echo "SKIPPED: no libretro.h (retroarch-dev)"; exit 0; }
+[ "$(uname -s)" = Linux ] || { echo "SKIPPED: not Linux"; exit 0; }
+
+# All that Dolphin writes stays here.
+mkdir -p tmp
+TMPDIR=$PWD/tmp
+export TMPDIR
+CFLAGS="-O2 -Wall -Wextra -Wpedantic -Wconversion -Werror" "$here/examples/dolphin/make-bot" .
+"$here/examples/pong/gamecube/make-dol" .
+
+# What goes wrong is said in words, and leaves nothing behind.
+# refuse STATUS PATTERN COMMAND...
+refuse()
+{
+    want=$1 pattern=$2 status=0
+    shift 2
+    "$@" >refuse.log 2>&1 || status=$?
+    [ $status = "$want" ] || { cat refuse.log; fail "$* ended with $status, not $want"; }
+    grep -q "$pattern" refuse.log || { cat refuse.log; fail "$* does not say: $pattern"; }
+}
+# Standing in for Dolphin: one that ends at once, one that never maps a memory, one that is deaf to TERM.
+printf '#!/bin/sh\necho cannot run this; exit 7\n' >dies
+printf '#!/bin/sh\ntrap "" TERM\nwhile :; do sleep 1; done\n' >hangs
+chmod +x dies hangs
+refuse 3 "there is no Dolphin: ./none" env DOLPHIN=./none ./dolphin_bot teach "$map" pong.dol
+refuse 1 "ended by itself with status 7; it said last: cannot run this" env DOLPHIN=./dies ./dolphin_bot teach "$map" pong.dol
+refuse 1 "shows no memory .* within 2 s" env DOLPHIN=./hangs ./dolphin_bot teach -w 2 "$map" pong.dol
+refuse 1 "none.dol: No such file" ./dolphin_bot teach "$map" none.dol
+refuse 1 "EXPHIL_E_IO" ./dolphin_bot play "$map" pong.dol none.safetensors
+sed 's/"PONG"/"GONE"/' "$map" >other.map
+refuse 1 "the scripted player plays only Pong" ./dolphin_bot teach other.map pong.dol
+sed 's/^raw *frame .*//' "$map" >blind.map
+refuse 1 "the map needs: raw frame" ./dolphin_bot teach blind.map pong.dol
+sed 's/0x8030000D/0x8FFFFFFF/' "$map" >far.map
+refuse 1 "other at 0x8FFFFFFF is not in a GameCube's memory" ./dolphin_bot teach far.map pong.dol
+# TERM in the middle of a game: Dolphin goes too. (A Dolphin that is killed is told from one that was asked.)
+./dolphin_bot teach -n 100000 "$map" pong.dol >term.log 2>&1 &
+bot=$!
+sleep 4
+kill -TERM $bot
+status=0
+wait $bot || status=$?
+[ $status = 1 ] && grep -q interrupted term.log || { cat term.log; fail "TERM ended with $status"; }
+./dolphin_bot teach -n 100000 "$map" pong.dol >died.log 2>&1 &
+bot=$!
+sleep 4
+kill -KILL "$(cat /proc/$bot/task/$bot/children)"
+status=0
+wait $bot || status=$?
+[ $status = 1 ] && grep -q 'Dolphin died of signal 9' died.log || { cat died.log; fail "a killed Dolphin: status $status"; }
+[ -z "$(ls tmp)" ] || fail "left behind: $(ls tmp)"
+
+# Eight times a console's speed; a frame that was missed ends an episode, so all rows are sure.
+./dolphin_bot teach -b -x 8 -g 20 -n 2000 "$map" pong.dol pong.corpus >record.log
+./dolphin_bot train "$map" pong.corpus pong.safetensors >train.log
+tail -n 1 train.log
+./dolphin_bot teach "$map" pong.dol >teach.log
+./dolphin_bot play "$map" pong.dol pong.safetensors >play.log
+./dolphin_bot play -x 4 -g 6 -n 1200 "$map" pong.dol pong.safetensors >more.log
+head -n 1 play.log
+{
+    echo "record $(tail -n 1 record.log)"
+    echo "teach $(tail -n 1 teach.log)"
+    echo "play $(tail -n 1 play.log)"
+    echo "more $(tail -n 1 more.log)"
+} >table
+sed 's/^[a-z]* //' table
+[ -z "$(ls tmp)" ] || fail "left behind: $(ls tmp)"
+
+# Columns: run player frames rate missed late untaken mean / max p50 p99 max returned balls percent score
+awk '
+    { frames[$1] = $3; rate[$1] = $4; missed[$1] = $5; late[$1] = $6; untaken[$1] = $7; latency[$1] = $10; returned[$1] = $14; balls[$1] = $15 }
+    function demand(holds, what) { if (!holds) { print "dolphin: " what > "/dev/stderr"; failed = 1 } }
+    END {
+        for (run in rate) if (run == "teach" || run == "play") {
+            demand(frames[run] == 3600, run ": " frames[run] " frames, not 3600")
+            demand(missed[run] == 0, run ": " missed[run] " frames missed")
+            demand(late[run] == 0, run ": " late[run] " decisions late")
+            demand(untaken[run] == 0, run ": " untaken[run] " decisions not taken in the next frame")
+            demand(latency[run] == 1, run ": input takes up to " latency[run] " frames, not 1")
+            demand(rate[run] > 59 && rate[run] < 61, run ": " rate[run] " frames a second, not 60")
+        }
+        demand(balls["teach"] >= 20 && balls["play"] >= 20, "too few balls")
+        script = returned["teach"] / balls["teach"]
+        policy = (returned["play"] + returned["more"]) / (balls["play"] + balls["more"])
+        printf "script returns %.1f %%, policy %.1f %% of %d balls\n", 100 * script, 100 * policy, balls["play"] + balls["more"]
+        demand(policy >= 0.95 * script, "the policy returns less than 95 % of what the script returns")
+        exit failed
+    }' table
