@@ -26,7 +26,7 @@ done
 {
     ar rc libexphil_slippi.a $(printf '%s.o ' $parts)
     for program in slippi_bot serve_slp; do ${CC:-cc} -o $program $program.o libexphil_slippi.a $libs; done
-    for check in live_check pipe_check hostile_check controller_check; do
+    for check in live_check pipe_check hostile_check controller_check player_check; do
         ${CC:-cc} $flags -o $check tests/$check.c libexphil_slippi.a $libs
     done
     # The emulator's side is cut out of README.md as it stands there.
@@ -88,6 +88,8 @@ played()
 ./controller_check check.pipe
 ./hostile_check small.slp
 ./exi_check w0.safetensors drill.slp
+./player_check w0.safetensors drill.slp
+./player_check w3.safetensors drill.slp
 
 # ---- live against file, and end to end --------------------------------------------------------------------------------
 

@@ -1,0 +1,138 @@
+/* The player against its meaning: while frames come again, changed, one to many of them at any time, the logits of every new frame
+ * have the bits of a session that began anew and knew everything, and was told what had been pressed.
+ *   player_check WEIGHTS GAME.slp */
+#include "player.h"
+
+#include <exphil/slp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FRAMES = 300, LOGITS = 4096 };
+
+static exphil_melee_frame frames[FRAMES];
+static int32_t pressed[FRAMES][EXPHIL_HEADS_MAX];
+static uint64_t state = 5;
+
+static int fail(const char *what, const char *more)
+{
+    fprintf(stderr, "player_check: %s: %s\n", what, more);
+    return 1;
+}
+
+/* xorshift64*: Vigna 2016. */
+static uint32_t draw(uint32_t below)
+{
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    return (uint32_t)((state * 0x2545F4914F6CDD1Du) >> 32) % below;
+}
+
+/* What the session of a player that always knew frames 0..last computes for the last of them. */
+static int expect(const exphil_model *model, int last, float *logits, int64_t count, exphil_pad *pad)
+{
+    exphil_session *session;
+    exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+    config.deliver = EXPHIL_DELIVER_DECIDED;
+    config.seed = 3;
+    int failed = exphil_session_create(model, &config, &session, NULL) < 0;
+    for (int i = 0; i <= last && !failed; i++) {
+        failed = exphil_session_step(session, &frames[i], pad) < 0;
+        if (i < last && !failed) failed = exphil_session_override(session, 0, pressed[i]) < 0;
+    }
+    failed = failed || exphil_session_logits(session, 0, logits, count) < 0;
+    exphil_session_destroy(session);
+    return failed;
+}
+
+/* Frames first..newest again, the opponent elsewhere. */
+static int correct(player *p, int first, int newest)
+{
+    exphil_pad pad;
+    for (int i = first; i <= newest; i++) {
+        frames[i].player[1].x += (float)draw(40) - 20.0f;
+        if (player_frame(p, &frames[i], &pad) != 0) return fail("a correction", "passes for a new frame");
+    }
+    return 0;
+}
+
+static int check(player *p, const exphil_model *model, const exphil_model_info *info)
+{
+    static float want[LOGITS], got[LOGITS];
+    int64_t corrections = 0;
+    for (int i = 0; i < FRAMES; i++) {
+        exphil_pad pad, decided;
+        if (player_frame(p, &frames[i], &pad) != 1) return fail("a new frame", "is not taken");
+        if (expect(model, i, want, info->logit_count, &decided) ||
+            exphil_session_logits(player_session(p), 0, got, info->logit_count) < 0 ||
+            exphil_melee_pad_encode(info->codec, &decided, pressed[i], NULL) < 0)
+            return fail("the reference", "does not step");
+        if (memcmp(want, got, (size_t)info->logit_count * sizeof *want) != 0)
+            return fprintf(stderr, "player_check: frame %d after %lld corrections: other logits\n", i,
+                           (long long)corrections);
+        if (info->delay_frames == 0 && memcmp(&pad, &decided, sizeof pad) != 0)
+            return fail("a frame", "another pad");
+        if (i > PLAYER_PAST && draw(5) == 0) {
+            int deep = 1 + (int)draw(PLAYER_PAST),
+                short_of = (int)draw(4) == 0 ? (int)draw((uint32_t)deep) : 0;
+            corrections += deep - short_of; /* the last ones are not always sent again */
+            if (correct(p, i + 1 - deep, i - short_of)) return 1;
+        }
+    }
+    player_stats stats;
+    player_query(p, &stats);
+    if (corrections < 100 || stats.frames != FRAMES || stats.lost != 0) return fail("figures", "are others");
+    printf("player: %d frames, %lld corrections, logits bit-equal\n", FRAMES, (long long)corrections);
+    return 0;
+}
+
+/* A frame from too long ago changes nothing; a player of a game that delays more than it knows is not made. */
+static int check_limits(player *p, const exphil_model *model, const exphil_model_info *info)
+{
+    player *other;
+    player_stats stats;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_pad pad;
+    if (player_frame(p, &frames[FRAMES - 1 - PLAYER_PAST], &pad) != 0)
+        return fail("an old frame", "is taken");
+    player_query(p, &stats);
+    if (stats.lost != 1) return fail("an old frame", "is not told");
+    if (player_create(model, NULL, info->delay_frames + 1, &other, &error) != EXPHIL_E_MISMATCH ||
+        !error.message[0])
+        return fail("a longer delay", "is taken");
+    player_destroy(NULL);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_context *context;
+    exphil_model *model;
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+    exphil_slp *slp;
+    player *p;
+    if (argc != 3) return fail("usage", "player_check WEIGHTS GAME.slp");
+    config.seed = 3;
+    if (exphil_context_create(NULL, &context, &error) < 0 ||
+        exphil_model_load(context, argv[1], &model, &error) < 0 ||
+        exphil_model_query(model, &info, &error) < 0 ||
+        exphil_slp_open(context, argv[2], NULL, &slp, &error) < 0 ||
+        player_create(model, &config, 0, &p, &error) < 0)
+        return fail("start", error.message);
+    if (info.logit_count > LOGITS) return fail(argv[1], "has too many logits");
+    for (int i = 0; i < FRAMES; i++) {
+        int64_t at = exphil_slp_position(slp, i - 1);
+        frames[i] = (exphil_melee_frame)EXPHIL_MELEE_FRAME_INIT;
+        if (exphil_slp_melee_frame(slp, at, 1, 0, &frames[i], &error) < 0)
+            return fail(argv[2], error.message);
+    }
+    int failed = check(p, model, &info) || check_limits(p, model, &info);
+    player_destroy(p);
+    exphil_slp_destroy(slp);
+    exphil_model_destroy(model);
+    exphil_context_destroy(context);
+    return failed;
+}
