@@ -15,6 +15,7 @@
 struct run {
     atomic_bool stop;
     int64_t updates, progress_every, evaluate_every, save_every, skip_limit;
+    int64_t saved; /* update of the last checkpoint; -1: none */
     char *save;
     handle *self, *trainer, *dataset; /* kept and entered */
     int64_t heads;
@@ -69,9 +70,12 @@ static bool due(int64_t update, int64_t every)
     return every > 0 && update % every == 0;
 }
 
+/* Once for each update: the last one may be due by number and again as the last. */
 static bool save(struct run *run, call *c, ErlNifEnv *env)
 {
+    if (run->saved == run->last.update) return true;
     if (!done(c, exphil_trainer_save(run->trainer->object, run->save, &c->error))) return false;
+    run->saved = run->last.update;
     tell(run, env, "saved", make_text(env, run->save));
     return true;
 }
@@ -84,6 +88,15 @@ static bool evaluate(struct run *run, call *c, ErlNifEnv *env)
         return false;
     tell(run, env, "report", make_report(env, &report));
     return true;
+}
+
+static void give_back(struct run *run)
+{
+    leave(run->trainer);
+    enif_release_resource(run->trainer);
+    if (!run->dataset) return;
+    leave(run->dataset);
+    enif_release_resource(run->dataset);
 }
 
 /* One update. One that NaN or infinity made void changes nothing but the place in the data: it is told and passed over, as
@@ -116,34 +129,31 @@ static bool train(struct run *run, call *c, ErlNifEnv *env)
     return true;
 }
 
+/* What was cancelled is saved too; that cannot be cancelled. */
+static void save_last(struct run *run, call *c, ErlNifEnv *env)
+{
+    call whole;
+    call_begin(&whole, NULL);
+    static const atomic_bool never;
+    whole.stop = &never;
+    if (!save(run, &whole, env)) c->error = whole.error;
+    call_end(&whole);
+}
+
 /* The trainer and the dataset are free before the last message, so that its reader may use them. */
 static void *training_thread(void *arg)
 {
     struct run *run = arg;
     handle *self = run->self;
     struct grave *grave = run->grave;
-    ErlNifTid thread;
     ErlNifEnv *env = enif_alloc_env();
     call c;
     call_begin(&c, NULL);
     c.stop = &run->stop;
     bool whole = train(run, &c, env);
-    if (run->save && (whole || c.error.status == EXPHIL_E_CANCELLED)) {
-        exphil_error error = EXPHIL_ERROR_INIT;
-        c.stop = NULL;
-        exphil_status status = exphil_trainer_save(run->trainer->object, run->save, &error);
-        if (status < 0)
-            c.error = error;
-        else
-            tell(run, env, "saved", make_text(env, run->save));
-    }
+    if (run->save && (whole || c.error.status == EXPHIL_E_CANCELLED)) save_last(run, &c, env);
     call_end(&c);
-    leave(run->trainer);
-    enif_release_resource(run->trainer);
-    if (run->dataset) {
-        leave(run->dataset);
-        enif_release_resource(run->dataset);
-    }
+    give_back(run);
     if (!failed(&c))
         tell(run, env, "done", make_metrics(env, &run->last, run->heads));
     else if (c.error.status == EXPHIL_E_CANCELLED)
@@ -151,8 +161,7 @@ static void *training_thread(void *arg)
     else
         tell(run, env, "error", error_term(env, &c.error));
     enif_free_env(env);
-    thread = enif_thread_self();
-    bury_thread(grave, thread, self);
+    bury_thread(grave, enif_thread_self(), self);
     return NULL;
 }
 
@@ -183,16 +192,6 @@ static void take_over(call *c)
     c->held_count = 0;
 }
 
-static void give_back(struct run *run)
-{
-    handle *both[] = {run->trainer, run->dataset, run->self};
-    for (int i = 0; i < 3; i++) {
-        if (!both[i]) continue;
-        if (i < 2) leave(both[i]);
-        enif_release_resource(both[i]);
-    }
-}
-
 static bool start(call *c, struct run *run, ERL_NIF_TERM term)
 {
     run->self = handle_of(c->env, term, TRAINING);
@@ -208,6 +207,7 @@ static bool start(call *c, struct run *run, ERL_NIF_TERM term)
     if (opts) enif_thread_opts_destroy(opts);
     if (rc == 0) return true;
     give_back(run);
+    enif_release_resource(run->self);
     enif_free(run->grave);
     return fail(c, EXPHIL_E_MEMORY, "could not start a thread");
 }
@@ -226,6 +226,7 @@ NIF(nif_training_start)
     if (!run) return fail(&c, EXPHIL_E_MEMORY, "no memory"), finish(&c, 0);
     memset(run, 0, sizeof *run);
     run->last = (exphil_metrics)EXPHIL_METRICS_INIT;
+    run->saved = -1;
     run->trainer = trainer;
     run->dataset = dataset;
     run->heads = ((const struct widths *)trainer->extra)->heads;

@@ -88,7 +88,9 @@ defmodule LibExphil.TrainingTest do
     assert_receive {:libexphil_training, ^tag, {:progress, %{update: 5, loss: loss}}} when is_float(loss), 5000
     assert_receive {:libexphil_training, ^tag, {:saved, ^path}}, 5000
     assert_receive {:libexphil_training, ^tag, {:report, %{frames: 1600}}}, 5000
+    assert_receive {:libexphil_training, ^tag, {:saved, ^path}}, 5000
     assert {:ok, %{update: 20}} = Training.await(training, 5000)
+    refute_received {:libexphil_training, ^tag, _}
     assert {:ok, %{update: 21}} = Trainer.step(trainer)
     assert Model.info!(Model.load!(context, path)).trained_updates == 20
   end

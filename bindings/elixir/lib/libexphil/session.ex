@@ -7,7 +7,7 @@ defmodule LibExphil.Session do
 
   ## Schedulers
 
-  What a step takes is measured when the session is created: the best of 8 steps of a clone, the worst of such while the window of
+  What a step takes is measured when the session is created: the best of 24 steps of a clone, the worst of such while the window of
   attention fills. If twice that (caches are cold at 60 Hz) is at most 0.5 ms, steps run where the process runs, and the VM is told
   what part of its time slice they used. Otherwise, and on a GPU, steps, resets and state blocks move to a dirty scheduler, which
   adds about 10 microseconds.
