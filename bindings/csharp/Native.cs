@@ -1,0 +1,232 @@
+// What the C header declares, as far as Exphil.cs uses it: structures with the header's names and layout (the tests compare
+// each field with the C compiler), functions, and the handles that end an object exactly once.
+
+using System;
+using System.Collections.Generic;
+using System.Runtime.InteropServices;
+using System.Text;
+
+namespace Exphil
+{
+    internal static unsafe class Native
+    {
+        const string Library = "exphil";
+
+        internal struct exphil_error { public UIntPtr struct_size; public int status, native_code; public fixed byte message[240]; }
+        internal struct exphil_context_config
+        {
+            public UIntPtr struct_size;
+            public IntPtr allocator, io, executor, log, log_user, cancel, cancel_user, device, cpu_isa, backend_path;
+            public UIntPtr memory_limit_bytes;
+            public int threads, log_level;
+        }
+        internal struct exphil_id_spec { public IntPtr name; public int entries, width; }
+        internal struct exphil_head_spec { public IntPtr name; public int kind, count, neutral, reserved; }
+        internal struct exphil_spec
+        {
+            public UIntPtr struct_size;
+            public IntPtr layout, codec;
+            public long float_count, id_count;
+            public IntPtr ids;
+            public long head_count;
+            public IntPtr heads;
+            public ulong layout_hash;
+        }
+        internal struct exphil_model_config
+        {
+            public UIntPtr struct_size;
+            public IntPtr spec, blocks;
+            public ulong seed;
+            public long hidden, head_width, mamba_states, mamba_expand, mamba_taps, mamba_rank, attention_heads, attention_dim,
+                attention_window_frames, ffn_expand, window_frames;
+            public int delay_frames, no_previous_action, mode, heads, type, reserved;
+        }
+        internal struct exphil_model_info
+        {
+            public UIntPtr struct_size;
+            public ulong spec_hash, weights_hash;
+            public long parameter_count, tensor_count, float_count, id_count, head_count, logit_count, hidden, window_frames;
+            public ulong state_bytes, trained_updates, trained_frames;
+            public int delay_frames, action_slots, mode, heads, type, reserved;
+            public fixed byte layout[32];
+            public fixed byte codec[32];
+            public fixed byte blocks[256];
+            public int weights, calibrated;
+        }
+        internal struct exphil_session_config
+        {
+            public UIntPtr struct_size;
+            public IntPtr heads, spec, delay_frames, mode;
+            public ulong seed;
+            public long streams, deadline_ns;
+            public int deterministic, deliver;
+        }
+        internal struct exphil_session_info
+        {
+            public UIntPtr struct_size;
+            public ulong steps, missed;
+            public fixed ulong latency[64];
+            public long last_ns, max_ns, p50_ns, p99_ns, streams, float_count, id_count, head_count, logit_count;
+            public ulong state_bytes;
+        }
+        internal struct exphil_dataset_config { public UIntPtr struct_size; public IntPtr spec; }
+        internal struct exphil_dataset_info
+        {
+            public UIntPtr struct_size;
+            public ulong spec_hash, content_hash;
+            public long frames, episodes, games, float_count, id_count, head_count, constant_floats;
+            public int recovered, reserved;
+            public fixed byte layout[32];
+            public fixed byte codec[32];
+        }
+        internal struct exphil_replay_config
+        {
+            public UIntPtr struct_size;
+            public IntPtr character;
+            public int port, opponent_port, first_frame, last_frame;
+        }
+        internal struct exphil_replay_result
+        {
+            public UIntPtr struct_size;
+            public long episodes, frames, frames_masked;
+            public int truncated, reserved;
+        }
+        internal struct exphil_sampling
+        {
+            public UIntPtr struct_size;
+            public long batch, time, stride, segment_frames;
+            public ulong seed;
+            public int mode, delay_frames, action_slots, in_order, last_only, buffers;
+        }
+        internal struct exphil_optimizer_config
+        {
+            public UIntPtr struct_size;
+            public double rate, beta1, beta2, epsilon, decay, clip_norm, ema_decay, low_ratio, restart_factor;
+            public long warmup_updates, total_updates, restart_updates;
+            public int schedule, reserved;
+        }
+        internal struct exphil_metrics
+        {
+            public UIntPtr struct_size;
+            public long update, epoch, frames;
+            public double loss;
+            public fixed double head_loss[16];
+            public double gradient_norm, rate, loss_scale;
+            public long time_ns, waited_ns, skipped;
+        }
+        internal struct exphil_report
+        {
+            public UIntPtr struct_size;
+            public long frames, change_frames;
+            public double loss, nll, frequency_nll, exact_accuracy, exact_change_accuracy, exact_majority, exact_majority_change,
+                exact_copy;
+            public long heads;
+            public fixed double head[16 * 8];
+        }
+
+        [DllImport(Library)] internal static extern uint exphil_version();
+        [DllImport(Library)] internal static extern IntPtr exphil_version_string();
+        [DllImport(Library)] internal static extern IntPtr exphil_status_name(int status);
+
+        [DllImport(Library)] internal static extern int exphil_context_create(exphil_context_config* config, out ContextHandle context, exphil_error* error);
+        [DllImport(Library)] internal static extern void exphil_context_destroy(IntPtr context);
+
+        [DllImport(Library)] internal static extern int exphil_model_create(ContextHandle context, exphil_model_config* config, out ModelHandle model, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_model_load(ContextHandle context, byte[] path, out ModelHandle model, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_model_load_memory(ContextHandle context, byte[] data, UIntPtr size_bytes, out ModelHandle model, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_model_save(ModelHandle model, byte[] path, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_model_query(ModelHandle model, exphil_model_info* info, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_model_quantize(ModelHandle model, int type, out ModelHandle quantized, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_model_sampling(ModelHandle model, exphil_sampling* sampling, exphil_error* error);
+        [DllImport(Library)] internal static extern void exphil_model_destroy(IntPtr model);
+
+        [DllImport(Library)] internal static extern int exphil_session_create(ModelHandle model, exphil_session_config* config, out SessionHandle session, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_session_clone(SessionHandle session, out SessionHandle clone, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_session_step_row(SessionHandle session, float* floats, int* ids, float* noise, int* actions);
+        [DllImport(Library)] internal static extern int exphil_session_logits(SessionHandle session, long stream, float* logits, long count);
+        [DllImport(Library)] internal static extern int exphil_session_reset(SessionHandle session, long stream);
+        [DllImport(Library)] internal static extern int exphil_session_override(SessionHandle session, long stream, int* action);
+        [DllImport(Library)] internal static extern int exphil_session_state_save(SessionHandle session, long stream, byte* state, UIntPtr size_bytes);
+        [DllImport(Library)] internal static extern int exphil_session_state_restore(SessionHandle session, long stream, byte* state, UIntPtr size_bytes);
+        [DllImport(Library)] internal static extern int exphil_session_query(SessionHandle session, exphil_session_info* info, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_session_error(SessionHandle session, exphil_error* error);
+        [DllImport(Library)] internal static extern void exphil_session_destroy(IntPtr session);
+
+        [DllImport(Library)] internal static extern int exphil_dataset_create(ContextHandle context, exphil_dataset_config* config, out DatasetHandle dataset, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_dataset_open(ContextHandle context, byte[] path, out DatasetHandle dataset, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_dataset_save(DatasetHandle dataset, byte[] path, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_dataset_add_replay(DatasetHandle dataset, byte[] path, exphil_replay_config* config, exphil_replay_result* result, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_dataset_add_rows(DatasetHandle dataset, ulong game, long frames, float* floats, int* ids, int* actions, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_dataset_query(DatasetHandle dataset, exphil_dataset_info* info, exphil_error* error);
+        [DllImport(Library)] internal static extern void exphil_dataset_destroy(IntPtr dataset);
+
+        [DllImport(Library)] internal static extern int exphil_prefetcher_create(DatasetHandle dataset, exphil_sampling* sampling, out PrefetcherHandle prefetcher, exphil_error* error);
+        [DllImport(Library)] internal static extern void exphil_prefetcher_destroy(IntPtr prefetcher);
+        [DllImport(Library)] internal static extern int exphil_optimizer_create(ModelHandle model, exphil_optimizer_config* config, out OptimizerHandle optimizer, exphil_error* error);
+        [DllImport(Library)] internal static extern void exphil_optimizer_destroy(IntPtr optimizer);
+        [DllImport(Library)] internal static extern int exphil_trainer_create(ModelHandle model, OptimizerHandle optimizer, PrefetcherHandle prefetcher, IntPtr config, out TrainerHandle trainer, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_trainer_step(TrainerHandle trainer, exphil_metrics* metrics, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_trainer_model(TrainerHandle trainer, int which, out ModelHandle model, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_trainer_save(TrainerHandle trainer, byte[] path, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_trainer_resume(TrainerHandle trainer, byte[] path, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_trainer_evaluate(TrainerHandle trainer, int which, DatasetHandle dataset, IntPtr frequencies, exphil_report* report, exphil_error* error);
+        [DllImport(Library)] internal static extern void exphil_trainer_destroy(IntPtr trainer);
+
+        internal static exphil_error NoError() { return new exphil_error { struct_size = (UIntPtr)sizeof(exphil_error) }; }
+
+        internal static string Text(byte* text)
+        {
+            int length = 0;
+            while (text[length] != 0) length++;
+            var bytes = new byte[length];
+            Marshal.Copy((IntPtr)text, bytes, 0, length);
+            return Encoding.UTF8.GetString(bytes);
+        }
+
+        /// <summary>Text for the library: UTF-8 with an end.</summary>
+        internal static byte[] Utf8(string what, string text)
+        {
+            if (text == null) throw new ArgumentNullException(what);
+            if (text.IndexOf('\0') >= 0) throw new ArgumentException("has a NUL character inside", what);
+            return Encoding.UTF8.GetBytes(text + "\0");
+        }
+
+        internal static void Check(int status, exphil_error* error)
+        {
+            if (status < 0) throw new ExphilException(status, Text(error->message), error->native_code);
+        }
+    }
+
+    /// <summary>One reference to an object of the library, given back exactly once, never while a call uses it.</summary>
+    internal abstract class Handle : SafeHandle
+    {
+        protected Handle() : base(IntPtr.Zero, true) { }
+        public override bool IsInvalid { get { return handle == IntPtr.Zero; } }
+    }
+
+    internal sealed class ContextHandle : Handle { protected override bool ReleaseHandle() { Native.exphil_context_destroy(handle); return true; } }
+    internal sealed class ModelHandle : Handle { protected override bool ReleaseHandle() { Native.exphil_model_destroy(handle); return true; } }
+    internal sealed class SessionHandle : Handle { protected override bool ReleaseHandle() { Native.exphil_session_destroy(handle); return true; } }
+    internal sealed class DatasetHandle : Handle { protected override bool ReleaseHandle() { Native.exphil_dataset_destroy(handle); return true; } }
+    internal sealed class PrefetcherHandle : Handle { protected override bool ReleaseHandle() { Native.exphil_prefetcher_destroy(handle); return true; } }
+    internal sealed class OptimizerHandle : Handle { protected override bool ReleaseHandle() { Native.exphil_optimizer_destroy(handle); return true; } }
+    internal sealed class TrainerHandle : Handle { protected override bool ReleaseHandle() { Native.exphil_trainer_destroy(handle); return true; } }
+
+    /// <summary>Memory that structures of one call point to; pinned until it is disposed of.</summary>
+    internal sealed class Pins : IDisposable
+    {
+        readonly List<GCHandle> pins = new List<GCHandle>();
+
+        internal IntPtr Add(object value)
+        {
+            if (value == null) return IntPtr.Zero;
+            var pin = GCHandle.Alloc(value, GCHandleType.Pinned);
+            pins.Add(pin);
+            return pin.AddrOfPinnedObject();
+        }
+
+        internal IntPtr Text(string what, string text) { return text == null ? IntPtr.Zero : Add(Native.Utf8(what, text)); }
+
+        public void Dispose() { foreach (var pin in pins) pin.Free(); }
+    }
+}
