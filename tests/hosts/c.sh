@@ -30,8 +30,8 @@ if [ "${1:-}" = bench ]; then
 fi
 
 for how in shared static; do
-    for program in minimal bot train; do compile "${program}_$how" $how "$here/examples/$program.c"; done
-    compile "trace_$how" $how "$here/tests/hosts/trace.c"
+    for program in minimal bot train; do compile "${program}_$how" "$how" "$here/examples/$program.c"; done
+    compile "trace_$how" "$how" "$here/tests/hosts/trace.c"
 done
 if command -v readelf >/dev/null && readelf -d bot_static | grep -q libexphil; then fail "bot_static needs libexphil.so"; fi
 

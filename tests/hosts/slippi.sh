@@ -22,7 +22,7 @@ for part in $parts slippi_bot serve_slp; do
     # shellcheck disable=SC2086
     ${CC:-cc} $flags -c -o $part.o $part.c
 done
-# shellcheck disable=SC2086
+# shellcheck disable=SC2046,SC2086
 {
     ar rc libexphil_slippi.a $(printf '%s.o ' $parts)
     for program in slippi_bot serve_slp; do ${CC:-cc} -o $program $program.o libexphil_slippi.a $libs; done
