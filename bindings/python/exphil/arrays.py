@@ -56,6 +56,9 @@ def take(value: Any, dtype: Any, shape: Sequence[Optional[int]], name: str) -> A
         value = np.from_dlpack(value)
     array = np.asarray(value)
     kind = np.dtype(dtype)
+    if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape)):
+        wanted = ", ".join("any" if want is None else str(want) for want in shape)
+        raise ValueError(f"{name} has shape {array.shape}, must be ({wanted})")
     if array.dtype != kind:
         if array.size and array.dtype.kind not in ("iub" if kind.kind in "iu" else "fiub"):
             raise TypeError(f"{name} has type {array.dtype}, must be {kind} or convert to it")
@@ -63,9 +66,6 @@ def take(value: Any, dtype: Any, shape: Sequence[Optional[int]], name: str) -> A
             limits = np.iinfo(kind)
             if int(array.min()) < limits.min or int(array.max()) > limits.max:
                 raise ValueError(f"{name} has a value that does not fit into {kind}")
-    if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape)):
-        wanted = ", ".join("any" if want is None else str(want) for want in shape)
-        raise ValueError(f"{name} has shape {array.shape}, must be ({wanted})")
     with np.errstate(over="ignore"):  # too large becomes infinite, which the library refuses
         return np.ascontiguousarray(array, kind).reshape(array.shape)
 

@@ -11,7 +11,9 @@ import os
 import threading
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple, TypeVar, Union
+from functools import lru_cache
+from operator import index
+from typing import TYPE_CHECKING, Any, Deque, Dict, FrozenSet, List, Optional, Tuple, TypeVar, Union
 
 from ._native import ffi, lib
 from .errors import check, closed_error, new_error
@@ -195,6 +197,8 @@ def path_bytes(path: Path) -> bytes:
 
 def c_text(value: Union[str, bytes], name: str) -> bytes:
     """Text as C takes it; a zero inside would cut it short."""
+    if not isinstance(value, (str, bytes)):
+        raise TypeError(f"{name} must be text, not {type(value).__name__}")
     data = value.encode("utf-8") if isinstance(value, str) else value
     if b"\0" in data:
         raise ValueError(f"{name} contains a null character")
@@ -206,12 +210,21 @@ def _native(arguments: Tuple[Any, ...]) -> Tuple[Any, ...]:
     return tuple(one.struct if isinstance(one, Config) else one for one in arguments)
 
 
+@lru_cache(maxsize=None)
+def _integers(kind: str) -> FrozenSet[str]:
+    """Integer fields of a struct: cffi would cut the fraction of a number that is no Python float."""
+    fields = ffi.typeof(kind).fields
+    return frozenset(name for name, field in fields if field.type.kind == "primitive" and
+                     field.type.cname not in ("float", "double"))
+
+
 class Config:
     """A configuration struct and the memory that it points to. Calls are given the object, so that it lives as long."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.kept: List[Any] = []
+        self.integers = _integers(kind)
         self.struct = ffi.new(f"{kind} *")
         self.struct.struct_size = ffi.sizeof(kind)
 
@@ -228,7 +241,7 @@ class Config:
             if isinstance(value, (str, bytes)):
                 value = self.keep(ffi.new("char[]", c_text(value, name)))
             try:
-                setattr(self.struct, name, value)
+                setattr(self.struct, name, index(value) if name in self.integers else value)
             except (TypeError, OverflowError) as wrong:
                 raise type(wrong)(f"{name}: {wrong}") from None
         return self

@@ -4,6 +4,7 @@ Frames and pads are NumPy records: frame["player"][0]["x"] = 3. Ports count from
 """
 from __future__ import annotations
 
+from operator import index
 from typing import Any, List, Optional, Tuple
 
 import numpy as np
@@ -23,7 +24,7 @@ PAD = record("exphil_pad")
 
 def frames(count: int = 1) -> Array:
     """New frames, all zero: set stage, own_port, and of each player present and known (Known.ALL)."""
-    made = np.zeros(count, FRAME)
+    made = np.zeros(index(count), FRAME)
     made["struct_size"] = FRAME.itemsize
     return made
 
@@ -55,9 +56,9 @@ def fields(layout: Optional[str] = None) -> List[MeleeField]:
     spec(layout)
     name = _name(layout, "layout")
     found = []
-    for index in range(lib.exphil_melee_field_count(name)):
+    for number in range(lib.exphil_melee_field_count(name)):
         field = empty(MeleeField)
-        call(lib.exphil_melee_field_get, name, index, field)
+        call(lib.exphil_melee_field_get, name, number, field)
         found.append(read(MeleeField, field))
     return found
 
@@ -92,6 +93,8 @@ def pad(
     trigger: float = 0.0,
 ) -> Array:
     """A controller: pad(buttons=Button.A, main_x=-1.0). Sticks are -1..1, the trigger 0..1."""
+    if not 0 <= index(buttons) < 2**32:
+        raise ValueError(f"buttons is {buttons}, which does not fit into 32 bits")
     return np.array((buttons, main_x, main_y, c_x, c_y, trigger), PAD)
 
 

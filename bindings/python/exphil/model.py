@@ -148,6 +148,7 @@ class Model(Handle):
         return found
 
     def _tensor_info(self, name: str) -> TensorInfo:
+        c_text(name, "name")
         for info in self.tensors():
             if info.name == name:
                 return info

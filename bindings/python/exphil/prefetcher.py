@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from operator import index
 from typing import Any, Iterator, Optional, Tuple
 
 import numpy as np
@@ -49,7 +50,8 @@ def sampling_config(
     if model is not None:
         model._core.call(lib.exphil_model_sampling, model._handle, config)
     # A window's length comes from the model too: 0 may not overwrite it.
-    config.set(**{name: int(value) for name, value in rest.items() if value})
+    given = {name: index(value) for name, value in rest.items()}
+    config.set(**{name: value for name, value in given.items() if value})
     return config.set(
         mode=None if mode is None else code(Mode, mode), delay_frames=delay_frames, action_slots=action_slots
     )
@@ -91,8 +93,8 @@ class Prefetcher(Handle):
             stride=stride,
             segment_frames=segment_frames,
             seed=seed,
-            in_order=in_order,
-            last_only=last_only,
+            in_order=int(in_order),
+            last_only=int(last_only),
             buffers=buffers,
         )
         self._core = dataset._core

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import index
 from typing import Any, Tuple
 
 from ._native import ffi, lib
@@ -66,11 +67,11 @@ class Spec:
         ids = config.keep(ffi.new("exphil_id_spec[]", max(len(self.ids), 1)))
         for to, one in zip(ids, self.ids):
             to.name = config.keep(ffi.new("char[]", c_text(one.name, "name of an id")))
-            to.entries, to.width = one.entries, one.width
+            to.entries, to.width = index(one.entries), index(one.width)
         heads = config.keep(ffi.new("exphil_head_spec[]", max(len(self.heads), 1)))
         for to, head in zip(heads, self.heads):
             to.name = config.keep(ffi.new("char[]", c_text(head.name, "name of a head")))
-            to.kind, to.count, to.neutral = head.kind, head.count, head.neutral
+            to.kind, to.count, to.neutral = code(HeadKind, head.kind), index(head.count), index(head.neutral)
         return config.set(
             layout=self.layout,
             codec=self.codec,

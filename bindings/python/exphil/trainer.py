@@ -127,8 +127,8 @@ class Trainer(Handle):
             stride=stride,
             segment_frames=segment_frames,
             seed=seed,
-            in_order=in_order,
-            last_only=last_only,
+            in_order=int(in_order),
+            last_only=int(last_only),
             buffers=buffers,
         )
         config = Config("exphil_trainer_config")

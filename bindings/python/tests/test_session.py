@@ -57,7 +57,7 @@ def test_wrong_rows(model):
     with pytest.raises(TypeError, match="ids"):
         session.step_row(None, [1.5])
     with pytest.raises(TypeError):
-        session.step_row("x")
+        session.step_row(["x"] * 6)
     with pytest.raises(ValueError, match="fit"):
         session.step_row(None, [2**32 + 1])
     with pytest.raises(exphil.InvalidError, match="ids"):
@@ -204,8 +204,9 @@ def test_a_step_keeps_nothing(model):
 def test_numbers_of_numpy_are_settings(model):
     session = exphil.Session(model, seed=np.uint64(2**64 - 1), streams=np.int64(2), deterministic=np.bool_(True))
     assert session.info.streams == 2
-    with pytest.raises(TypeError, match="streams"):
-        exphil.Session(model, streams=1.5)
+    for number in (1.5, np.float32(1.5), "1"):
+        with pytest.raises(TypeError, match="streams"):
+            exphil.Session(model, streams=number)
     with pytest.raises(OverflowError, match="seed"):
         exphil.Session(model, seed=2**64)
 

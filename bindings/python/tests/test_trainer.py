@@ -158,7 +158,8 @@ def test_silence(model, dataset, capsys):
 # ---- several ranks ----
 
 
-def test_two_ranks_in_two_threads(spec, dataset):
+def test_two_ranks_in_two_threads(spec):
+    weights = exphil.Model(spec, **SMALL).to_bytes()
     ranks, barrier, parts, found = 2, threading.Barrier(2, timeout=60), [None, None], {}
 
     def all_reduce(rank):
@@ -172,12 +173,10 @@ def test_two_ranks_in_two_threads(spec, dataset):
 
     def work(rank):
         context = exphil.Context(threads=1)
-        mine = exphil.Model.load_memory(exphil.Model(spec, **SMALL).to_bytes(), context)
+        mine = exphil.Model.load_memory(weights, context)
         data = exphil.Dataset(spec, context=context)
-        for index in range(rank, 8, ranks):
-            first = dataset.episode(index).first
-            frames = [dataset.frame(first + t) for t in range(200)]
-            data.add_rows(*(np.stack(part) for part in zip(*frames)), game=index)
+        for game in range(rank, 8, ranks):
+            data.add_rows(*rows(200, game), game=game)
         trainer = exphil.Trainer(mine, data, batch=4, communicator=exphil.Communicator(rank, ranks, all_reduce(rank)))
         list(trainer.train(updates=4))
         found[rank] = trainer.model().info.weights_hash
