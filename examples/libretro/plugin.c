@@ -190,11 +190,19 @@ bool retro_serialize(void *data, size_t size)
     return true;
 }
 
+/* What stands behind the core's bytes may be damaged or another plugin's: some cores want exactly their own size. */
+static bool restore_core(const void *data, size_t size)
+{
+    if (plugin.core.retro_unserialize(data, size)) return true;
+    size_t own = plugin.core.retro_serialize_size();
+    return own && own < size && plugin.core.retro_unserialize(data, own);
+}
+
 bool retro_unserialize(const void *data, size_t size)
 {
     if (plugin_open_core() || refuse_while_recording()) return false;
     size_t part = plugin_state_find(data, size);
-    if (!plugin.core.retro_unserialize(data, size - part)) return false;
+    if (!restore_core(data, size - part)) return false;
     plugin_state_restore((const uint8_t *)data + size - part, part);
     return true;
 }

@@ -165,12 +165,13 @@ int plugin_open_core(void)
     else if (core_from_name(path, plugin.core_message, sizeof plugin.core_message))
         return -1;
     if (core_library_open(&plugin.core, path, plugin.core_message, sizeof plugin.core_message)) return -1;
-    if (plugin.core.retro_run != retro_run) {
+    if (!dlsym(plugin.core.handle,
+               "exphil_plugin_times")) { /* a plugin in a plugin would open itself for ever */
         plugin.memory.core = &plugin.core;
         return 0;
     }
-    snprintf(plugin.core_message, sizeof plugin.core_message, "EXPHIL_CORE is this plugin itself: %.500s",
-             path);
+    snprintf(plugin.core_message, sizeof plugin.core_message,
+             "EXPHIL_CORE is this plugin, not a core: %.500s", path);
     core_library_close(&plugin.core);
     return -1;
 }

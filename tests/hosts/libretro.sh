@@ -124,7 +124,7 @@ sed 's/^memory .*/memory rtc/' "$EXPHIL_MAP" >absent.exphil
 refuse 'torn.safetensors' EXPHIL_MODEL=torn.safetensors
 refuse 'nothing.safetensors' EXPHIL_MODEL=nothing.safetensors
 refuse 'the host gives pong' EXPHIL_MAP=other.exphil
-refuse "broken.exphil:12: type 'u9'" EXPHIL_MAP=broken.exphil
+refuse "broken.exphil:13: type 'u9'" EXPHIL_MAP=broken.exphil
 refuse 'none.exphil: No such file' EXPHIL_MAP=none.exphil
 refuse "field 'ball_x' lies outside" EXPHIL_MAP=absent.exphil
 refuse "mode 'dance'" EXPHIL_MODE=dance
@@ -142,7 +142,7 @@ no_core() {
 no_core 'nowhere.so' EXPHIL_CORE=nowhere.so
 no_core 'broken.exphil' EXPHIL_CORE="$here/broken.exphil"
 no_core 'no libretro core' EXPHIL_CORE="$teacher"
-no_core 'this plugin itself' EXPHIL_CORE="$plugin"
+no_core 'is this plugin, not a core' EXPHIL_CORE="$plugin"
 no_core 'which core?' EXPHIL_CORE=
 # Under sanitizers: maps, pads, states, two plugins in one process, and a core that shows no memory.
 sanitize='-fsanitize=address,undefined -fno-sanitize-recover=all'
@@ -162,7 +162,7 @@ build() { # output, then sources and options
 tree=tree/libretro
 build checked.so -fPIC -shared -fvisibility=hidden -Wl,--exclude-libs,ALL $tree/plugin*.c $tree/game_map*.c $tree/core_*.c
 build libretro_test "$source/tests/hosts/libretro_test.c" $tree/run_host.c $tree/game_map*.c $tree/core_*.c
-build fake_core.so -fPIC -shared "$source/tests/hosts/libretro_core.c"
+${CC:-cc} -std=c11 -O1 -Wall -Wextra -Werror -fPIC -shared -o fake_core.so "$source/tests/hosts/libretro_core.c"
 cp checked.so checked_copy.so
 export ASAN_OPTIONS=detect_leaks=0 # of cores
 mkdir -p maps
@@ -180,7 +180,7 @@ fake FAKE_MEMORY=bus EXPHIL_MAP=maps/bus.exphil EXPHIL_RECORD=bus.corpus ./libre
   fail "$(cat pads.log)"
 [ "$(content system.corpus)" = "$(content bus.corpus)" ] || fail "bus and system memory give other rows"
 for map in tried bus; do
-  fake FAKE_MEMORY=none EXPHIL_MAP=maps/$map.exphil EXPHIL_RECORD=none.corpus "$run" --core ./checked.so --rom ./empty.c \
+  fake FAKE_MEMORY=none EXPHIL_MAP=maps/$map.exphil EXPHIL_RECORD=none.corpus "$run" --core "$plugin" --rom ./empty.c \
     --frames 10 >none.out 2>none.log || fail "$(cat none.log)"
   grep -q "field 'big' lies" none.log || fail "a core without memory is not told: $(cat none.log)"
 done

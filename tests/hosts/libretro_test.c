@@ -240,7 +240,7 @@ static void try_states(const char *plugin, const char *game)
     for (int i = 0; i < 300; i++) {
         memcpy(bad, good, size);
         for (uint32_t n = 1 + draw() % 4; n; n--) bad[size - 1 - draw() % part] = (uint8_t)draw();
-        host.core.retro_unserialize(bad, size);
+        CHECK(host.core.retro_unserialize(bad, size), "a state with a damaged part of ours is refused");
         run_frames(2);
         CHECK(host.core.retro_serialize_size() == size, "the size of a state has changed");
     }
@@ -248,6 +248,7 @@ static void try_states(const char *plugin, const char *game)
         host.core.retro_unserialize(good, size - cut);
         run_frames(1);
     }
+    CHECK(host.core.retro_unserialize(good, size - part), "the state of the core alone is refused");
     memcpy(bad, good, size);
     CHECK(!host.core.retro_serialize(bad, 3), "a state in 3 bytes");
     CHECK(host.core.retro_unserialize(good, size), "the good state is refused now");
