@@ -162,6 +162,12 @@ typedef struct field {
     record *record;           /* T_RECORDS_AT */
 } field;
 
+#define TEXT(word) #word
+#define FIELD(struct_, member, type, count, names, record_)                                                  \
+  {                                                                                                          \
+    TEXT(member), type, count, offsetof(struct_, member), names, record_                                     \
+  }
+
 #define RECORD_FIELDS 56
 struct record {
     const char *name;

@@ -48,7 +48,7 @@ bool fail(call *c, exphil_status status, const char *format, ...)
     if (failed(c)) return false;
     va_list args;
     va_start(args, format);
-    vsnprintf(c->error.message, sizeof c->error.message, format, args);
+    (void)vsnprintf(c->error.message, sizeof c->error.message, format, args);
     va_end(args);
     c->error.status = status;
     return false;
@@ -81,7 +81,7 @@ static ERL_NIF_TERM status_atom(ErlNifEnv *env, exphil_status status)
     const char *start = strncmp(name, "EXPHIL_E_", 9) == 0 ? name + 9 : name + 7;
     char lower[32];
     size_t i = 0;
-    for (; start[i] && i < sizeof lower - 1; i++)
+    for (; i < sizeof lower - 1 && start[i]; i++)
         lower[i] = (char)(start[i] >= 'A' && start[i] <= 'Z' ? start[i] + 32 : start[i]);
     lower[i] = '\0';
     return atom(env, lower);

@@ -20,13 +20,13 @@ struct loaded {
     uint32_t (*library)(void); /* exphil_version of the copy in use */
 };
 
-static const struct loaded here = {NIF_LAYOUT, exphil_version};
+static struct loaded here = {NIF_LAYOUT, exphil_version};
 
 static int open_all(ErlNifEnv *env, void **priv, ErlNifResourceFlags flags)
 {
     if (exphil_version() < EXPHIL_VERSION) return LOAD_OLD_LIBRARY;
     if (!terms_load(env) || !handles_open(env, flags)) return LOAD_FAILED;
-    *priv = (void *)(uintptr_t)&here;
+    *priv = &here;
     return 0;
 }
 

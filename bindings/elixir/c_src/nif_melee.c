@@ -2,10 +2,7 @@
 #include "nif.h"
 
 /* Of a frame all but its characters and items, which are lists and maps of their own. */
-#define FRAME(member, type)                                                                                  \
-  {                                                                                                          \
-#    member, type, 1, offsetof(exphil_melee_frame, member), NULL, NULL                                       \
-  }
+#define FRAME(member, type) FIELD(exphil_melee_frame, member, type, 1, NULL, NULL)
 static const field frame_fields[] = {
     FRAME(frame, T_I32),         FRAME(stage, T_I32),         FRAME(own_port, T_I32),
     FRAME(opponent_port, T_I32), FRAME(platform_left, T_F32), FRAME(platform_right, T_F32),

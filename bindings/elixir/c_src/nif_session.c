@@ -38,8 +38,8 @@ struct option {
     int32_t dirty, track;
     int64_t window;
 };
-static const field option_fields[] = {{"dirty", T_BOOL, 1, offsetof(struct option, dirty), NULL, NULL},
-                                      {"track", T_BOOL, 1, offsetof(struct option, track), NULL, NULL}};
+static const field option_fields[] = {FIELD(struct option, dirty, T_BOOL, 1, NULL, NULL),
+                                      FIELD(struct option, track, T_BOOL, 1, NULL, NULL)};
 record option_map = {
     .name = "session", .bytes = sizeof(struct option), .fields = option_fields, .field_count = 2};
 

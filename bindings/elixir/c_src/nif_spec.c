@@ -17,18 +17,14 @@ struct spec_in {
     uint64_t layout_hash;
 };
 
-#define FIELD(in, member, type, names)                                                                       \
-  {                                                                                                          \
-#    member, type, 1, offsetof(struct in, member), names, NULL                                               \
-  }
-static const field head_fields[] = {FIELD(head_in, name, T_TEXT, NULL),
-                                    FIELD(head_in, kind, T_ENUM, head_kinds),
-                                    FIELD(head_in, count, T_I32, NULL), FIELD(head_in, neutral, T_I32, NULL)};
-static const field id_fields[] = {FIELD(id_in, name, T_TEXT, NULL), FIELD(id_in, entries, T_I32, NULL),
-                                  FIELD(id_in, width, T_I32, NULL)};
-static const field spec_fields[] = {FIELD(spec_in, layout, T_TEXT, NULL), FIELD(spec_in, codec, T_TEXT, NULL),
-                                    FIELD(spec_in, floats, T_I64, NULL),
-                                    FIELD(spec_in, layout_hash, T_U64, NULL)};
+#define ONE(in, member, type, names) FIELD(struct in, member, type, 1, names, NULL)
+static const field head_fields[] = {ONE(head_in, name, T_TEXT, NULL), ONE(head_in, kind, T_ENUM, head_kinds),
+                                    ONE(head_in, count, T_I32, NULL), ONE(head_in, neutral, T_I32, NULL)};
+static const field id_fields[] = {ONE(id_in, name, T_TEXT, NULL), ONE(id_in, entries, T_I32, NULL),
+                                  ONE(id_in, width, T_I32, NULL)};
+static const field spec_fields[] = {ONE(spec_in, layout, T_TEXT, NULL), ONE(spec_in, codec, T_TEXT, NULL),
+                                    ONE(spec_in, floats, T_I64, NULL),
+                                    ONE(spec_in, layout_hash, T_U64, NULL)};
 record spec_head = {.name = "head", .bytes = sizeof(struct head_in), .fields = head_fields, .field_count = 4};
 record spec_id = {.name = "id", .bytes = sizeof(struct id_in), .fields = id_fields, .field_count = 3};
 record spec_map = {.name = "spec", .bytes = sizeof(struct spec_in), .fields = spec_fields, .field_count = 4};

@@ -15,26 +15,14 @@ static const char *const stop_names[] = {"complete",  "end_of_file",  "metadata"
                                          "truncated", "unknown_code", NULL};
 static const char *const metadata_names[] = {"absent", "ok", "unreadable", NULL};
 
-#define ONE(struct_, member, type)                                                                           \
-  {                                                                                                          \
-#    member, type, 1, offsetof(struct_, member), NULL, NULL                                                  \
-  }
-#define MANY(struct_, member, type, count)                                                                   \
-  {                                                                                                          \
-#    member, type, count, offsetof(struct_, member), NULL, NULL                                              \
-  }
-#define NAMED(struct_, member, type, names)                                                                  \
-  {                                                                                                          \
-#    member, type, 1, offsetof(struct_, member), names, NULL                                                 \
-  }
-#define OF(struct_, member, type, record_)                                                                   \
-  {                                                                                                          \
-#    member, type, 1, offsetof(struct_, member), NULL, record_                                               \
-  }
-#define COUNT(fields) (sizeof(fields) / sizeof *(fields))
+#define ONE(struct_, member, type)          FIELD(struct_, member, type, 1, NULL, NULL)
+#define MANY(struct_, member, type, count)  FIELD(struct_, member, type, count, NULL, NULL)
+#define NAMED(struct_, member, type, names) FIELD(struct_, member, type, 1, names, NULL)
+#define OF(struct_, member, type, record_)  FIELD(struct_, member, type, 1, NULL, record_)
+#define COUNT(fields)                       (sizeof(fields) / sizeof *(fields))
 #define RECORD(id, text, struct_, module_)                                                                   \
-  record id = {.name = text,                                                                                 \
-               .module = module_,                                                                            \
+  record id = {.name = (text),                                                                               \
+               .module = (module_),                                                                          \
                .bytes = sizeof(struct_),                                                                     \
                .fields = id##_fields,                                                                        \
                .field_count = COUNT(id##_fields)}

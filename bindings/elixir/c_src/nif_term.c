@@ -2,6 +2,7 @@
 #include "nif.h"
 
 #include <math.h>
+#include <stdio.h>
 
 ERL_NIF_TERM atom_ok, atom_error, atom_nil, atom_true, atom_false, atom_struct;
 
@@ -70,13 +71,11 @@ int32_t read_name(call *c, ERL_NIF_TERM term, const char *what, const char *cons
     if (enif_get_atom(c->env, term, name, sizeof name, ERL_NIF_LATIN1) > 0)
         for (int32_t i = 0; names[i]; i++)
             if (strcmp(name, names[i]) == 0) return i;
-    char list[160] = "";
-    for (int32_t i = 0; names[i]; i++) {
-        size_t used = strlen(list);
-        if (used + strlen(names[i]) + 4 < sizeof list) {
-            strcpy(list + used, i ? ", :" : ":");
-            strcat(list, names[i]);
-        }
+    char list[160];
+    size_t used = 0;
+    for (int32_t i = 0; names[i] && used < sizeof list; i++) {
+        int more = snprintf(list + used, sizeof list - used, "%s:%s", i ? ", " : "", names[i]);
+        used += more > 0 ? (size_t)more : 0;
     }
     fail(c, EXPHIL_E_INVALID, "%s: not one of %s", what, list);
     return 0;

@@ -233,9 +233,8 @@ struct evaluate_in {
     const exphil_head_loss *losses;
     int64_t batch;
 };
-static const field evaluate_fields[] = {
-    {"losses", T_RECORDS_AT, 1, offsetof(struct evaluate_in, losses), NULL, &head_loss},
-    {"batch", T_I64, 1, offsetof(struct evaluate_in, batch), NULL, NULL}};
+static const field evaluate_fields[] = {FIELD(struct evaluate_in, losses, T_RECORDS_AT, 1, NULL, &head_loss),
+                                        FIELD(struct evaluate_in, batch, T_I64, 1, NULL, NULL)};
 record evaluate_map = {
     .name = "evaluate", .bytes = sizeof(struct evaluate_in), .fields = evaluate_fields, .field_count = 2};
 

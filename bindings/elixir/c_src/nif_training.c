@@ -31,13 +31,10 @@ struct run_in {
     int64_t updates, progress_every, evaluate_every, save_every, skip_limit;
     const char *save;
 };
-#define FIELD(member, type)                                                                                  \
-  {                                                                                                          \
-#    member, type, 1, offsetof(struct run_in, member), NULL, NULL                                            \
-  }
-static const field run_fields[] = {FIELD(updates, T_I64),        FIELD(progress_every, T_I64),
-                                   FIELD(evaluate_every, T_I64), FIELD(save_every, T_I64),
-                                   FIELD(skip_limit, T_I64),     FIELD(save, T_TEXT)};
+#define ONE(member, type) FIELD(struct run_in, member, type, 1, NULL, NULL)
+static const field run_fields[] = {ONE(updates, T_I64),        ONE(progress_every, T_I64),
+                                   ONE(evaluate_every, T_I64), ONE(save_every, T_I64),
+                                   ONE(skip_limit, T_I64),     ONE(save, T_TEXT)};
 record run_map = {.name = "training", .bytes = sizeof(struct run_in), .fields = run_fields, .field_count = 6};
 
 void training_stop(handle *training)
@@ -178,9 +175,10 @@ static bool read_run(call *c, struct run *run, ERL_NIF_TERM map)
     run->save_every = in.save_every;
     run->skip_limit = in.skip_limit;
     if (in.save) {
-        run->save = enif_alloc(strlen(in.save) + 1);
+        size_t bytes = strlen(in.save) + 1;
+        run->save = enif_alloc(bytes);
         if (!run->save) return fail(c, EXPHIL_E_MEMORY, "no memory for a path");
-        strcpy(run->save, in.save);
+        memcpy(run->save, in.save, bytes);
     }
     return true;
 }

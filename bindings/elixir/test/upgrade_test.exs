@@ -3,6 +3,9 @@ defmodule LibExphil.UpgradeTest do
   # the NIF is loaded again. Handles of the old code go on in the new.
   use ExUnit.Case, async: false
 
+  # It builds the NIF three times.
+  @moduletag timeout: 300_000
+
   import ExUnit.CaptureLog
   import LibExphil.Test
 
