@@ -153,6 +153,11 @@ class Dataset extends Handle {
   }
 }
 
+// Node waits for its workers before it ends: runs under way are stopped by process.exit(). A thread of worker_threads that is
+// terminated from outside hears nothing, and ends when its run does.
+const running = new Set();
+process.on('exit', () => running.forEach((trainer) => trainer.stop()));
+
 class Trainer extends Handle {
   /** options: sampling, optimizer, trainer: fields of exphil_sampling, exphil_optimizer_config, exphil_trainer_config. */
   static create(model, dataset, { sampling, optimizer, trainer } = {}) {
@@ -168,7 +173,9 @@ class Trainer extends Handle {
    * other calls throw EXPHIL_E_BUSY; stop() ends it after the update under way.
    */
   train(updates, onProgress = () => {}) {
-    return addon.trainerTrain(raw(this), updates, onProgress);
+    const run = addon.trainerTrain(raw(this), updates, onProgress);
+    running.add(this);
+    return run.finally(() => running.delete(this));
   }
   stop() {
     addon.trainerStop(raw(this));

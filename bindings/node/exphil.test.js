@@ -3,6 +3,7 @@
 
 const test = require('node:test');
 const assert = require('node:assert');
+const childProcess = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
@@ -96,6 +97,19 @@ test('a failed run rejects', async () => {
   await assert.rejects(work.train(100), { code: 'EXPHIL_E_FORMAT' });
   work.close();
   fails(() => work.train(1), 'EXPHIL_E_INVALID', /trainer: is closed/);
+});
+
+test('a program may end during a run', () => {
+  const program = `
+    const { Context, Dataset, Model, Trainer } = require(${JSON.stringify(require.resolve('./exphil.js'))});
+    const spec = { layout: 'a', codec: 'b', floats: 1, heads: [{ name: 'x', kind: 'categorical', count: 3 }] };
+    const context = new Context({ threads: 1 });
+    const dataset = Dataset.create(context, spec);
+    dataset.addRows(1, new Float32Array(200), undefined, new Int32Array(200));
+    const model = Model.create(context, { spec, blocks: 'mlp', hidden: 8, head_width: 8 });
+    Trainer.create(model, dataset, { sampling: { batch: 2, time: 10 } }).train(1e12, () => process.exit(3));`;
+  const ended = childProcess.spawnSync(process.execPath, ['-e', program], { timeout: 30000 });
+  assert.strictEqual(ended.status, 3, String(ended.stderr));
 });
 
 test('rollback is a copy', () => {
