@@ -5,6 +5,7 @@
 
 #include "../slippi/controller.h"
 
+#include <signal.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -25,7 +26,7 @@ struct dolphin {
 };
 
 /* Set it from a signal handler: what is waiting gives up with DOLPHIN_INTERRUPTED. */
-extern volatile int dolphin_interrupted;
+extern volatile sig_atomic_t dolphin_interrupted;
 
 /* program NULL: $DOLPHIN, or dolphin-emu-nogui in $PATH or /usr/games. speed 1: as on a console; 0: as fast as can be. Returns
  * when the memory is there; the game may still be loading. On failure all is undone and d->message says why;

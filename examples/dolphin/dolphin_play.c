@@ -67,11 +67,11 @@ static int read_frame(struct play *p, struct turn *t)
     do {
         t->number = dolphin_word(p->dolphin, address);
         const uint8_t *state = dolphin_memory_at(p->dolphin, map->state_address, map->state_bytes);
-        if (game_map_read(map, dolphin_memory_at, p->dolphin, t->values, &field) ||
-            (map->state_bytes && !state)) {
+        int unread = game_map_read(map, dolphin_memory_at, p->dolphin, t->values, &field);
+        if (unread || (map->state_bytes && !state)) {
             snprintf(p->message, sizeof p->message, "the map's %.31s at 0x%08X is not in a GameCube's memory",
-                     state ? map->field[field].name : "state",
-                     (unsigned)(state ? map->field[field].address : map->state_address));
+                     unread ? map->field[field].name : "state",
+                     (unsigned)(unread ? map->field[field].address : map->state_address));
             return DOLPHIN_FAILED;
         }
         if (map->state_bytes) memcpy(t->state, state, map->state_bytes);

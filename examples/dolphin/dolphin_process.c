@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-volatile int dolphin_interrupted;
+volatile sig_atomic_t dolphin_interrupted;
 
 static int fail(struct dolphin *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
