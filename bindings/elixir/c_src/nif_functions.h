@@ -1,7 +1,7 @@
 /* Every function that Elixir can call: X(name, arguments, scheduler). The C function is nif_<name>. Scheduler 0: it takes
  * microseconds and runs where the process runs. CPU, IO: a dirty scheduler. No include guard: it is used twice. */
 #define CPU ERL_NIF_DIRTY_JOB_CPU_BOUND
-#define IO ERL_NIF_DIRTY_JOB_IO_BOUND
+#define IO  ERL_NIF_DIRTY_JOB_IO_BOUND
 X(close, 1, 0)
 X(version, 0, 0)
 X(devices, 0, CPU)
