@@ -155,10 +155,11 @@ typedef struct xph_scan_args {
     const uint8_t *reset;
     const void *state_in; void *state_out; int64_t ld_state;
     void *y; int64_t ldy;
+    void *scratch;
 } xph_scan_args;
 typedef struct xph_scan_pack_args { xph_type type; int64_t width, states; const void *a_log; void *decay; } xph_scan_pack_args;
 typedef struct xph_scan_grad_args {
-    xph_scan_args fwd;                  /* y, state_out not read */
+    xph_scan_args fwd;                  /* y, state_out, scratch not read */
     const void *dy; int64_t lddy;
     void *dx; int64_t lddx;
     void *ddt; int64_t ldddt;

@@ -24,7 +24,7 @@
  *   Units       Sizes are bytes (size_t, *_bytes), counts and dimensions elements (int64_t), time nanoseconds
  *               (*_ns) or game frames (*_frames, 1/60 s). Text is UTF-8. Numbers in text use '.' in any locale.
  *   Host        No global state, no static constructors, no signal handlers, no stdout/stderr, no exit or abort;
- *               floating-point mode and locale of calling threads are the same on return as on entry.
+ *               floating-point mode and locale of callers stay as they were. Threads with stacks of 64 KiB will do.
  *   Files       Written to a temporary beside the target, synced, renamed, and the folder synced: the old file
  *               or the new one, never half. Every byte of a file that is read is checked before it is used.
  *   Fork        Objects made before fork() must not be used in the child (EXPHIL_E_STATE); make new ones there.

@@ -120,7 +120,7 @@ static void scan_forward(xph_plan *plan, const xph_block *block, const xph_saved
     xph_scan_args args = scan_args(plan, s);
     xph_step *step = xph_plan_step(plan, XPH_OP_SCAN, &args, sizeof args);
     if (!step) return;
-    xph_plan_scratch(plan, step, NULL);
+    xph_plan_scratch(plan, step, &step->args.scan.scratch);
     bind_scan(plan, block, s, &step->args.scan, true);
 }
 

@@ -251,10 +251,12 @@ static void large_gradient_shape(const shape *s)
 static void large_gradient(void **state)
 {
     (void)state;
-    const shape some[] = {{300, 70, 331, 0, false, true, false},
-                          {129, 530, 291, 0, false, true, false},
-                          {261, 140, 13, 2, false, true, false},
-                          {128, 64, 576, 0, false, true, false}};
+    const shape some[] = {
+        {300, 70, 331, 0, false, true, false},
+        {129, 530, 291, 0, false, true, false},
+        {261, 140, 13, 2, false, true, false},
+        {128, 64, 576, 0, false, true, false},
+        {2, 1090, 2330, 0, false, true, false}}; /* more parts of dw than slots of scratch */
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         case_seed(200 + i);
         large_gradient_shape(&some[i]);

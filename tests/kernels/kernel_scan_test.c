@@ -88,8 +88,9 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_scan
     memcpy(tensors, list, sizeof list);
     *args = (xph_scan_args){
         .batch = s->batch, .time = s->time, .width = s->width, .states = s->states, .reset = l->reset};
-    return (kt_case){"scan", XPH_OP_SCAN, args,  sizeof *args, KT_DENSE, tensors,
-                     10,     s->pad,      1e-12, 5e-6,         NULL,     NULL};
+    return (kt_case){"scan",  XPH_OP_SCAN, args,   sizeof *args, offsetof(xph_scan_args, scratch),
+                     tensors, 10,          s->pad, 1e-12,        5e-6,
+                     NULL,    NULL};
 }
 
 static void forward(void **state)
@@ -377,6 +378,23 @@ static void long_time(void **state)
     case_release();
 }
 
+/* More streams and groups of channels than slots of scratch; and as many states as there may be. */
+static void many_groups(void **state)
+{
+    (void)state;
+    const shape some[] = {{90, 12, 70, 16, 0, true, true, true, 5}, {3, 40, 18, 256, 1, true, true, true, 9}};
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        case_seed(95 + i);
+        layer l = layer_make(&some[i]);
+        layer_forward(&l);
+        kt_tensor tensors[KT_MOST];
+        xph_scan_args args;
+        kt_case c = forward_case(&l, tensors, &args);
+        kt_check(&c);
+        case_release();
+    }
+}
+
 /* States beyond the limit of the CPU are not accepted. */
 static void most_states(void **state)
 {
@@ -392,9 +410,9 @@ static void most_states(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(forward),    cmocka_unit_test(frames),
-                                       cmocka_unit_test(gradient),   cmocka_unit_test(bad_numbers),
-                                       cmocka_unit_test(prepared),   cmocka_unit_test(long_time),
-                                       cmocka_unit_test(most_states)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(forward),     cmocka_unit_test(frames),
+                                       cmocka_unit_test(gradient),    cmocka_unit_test(bad_numbers),
+                                       cmocka_unit_test(prepared),    cmocka_unit_test(long_time),
+                                       cmocka_unit_test(many_groups), cmocka_unit_test(most_states)};
     return cmocka_run_group_tests_name("kernel_scan", tests, NULL, NULL);
 }

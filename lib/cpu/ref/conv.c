@@ -9,8 +9,8 @@
 #include "cpu/ref/lanes.h"
 #include "cpu/ref/vec_element.h"
 
-/* Taps times channels of a block stay below MOST_TAPS (the stack). */
-enum { CHANNELS = 64, MOST_TAPS = 1024, COMMON_TAPS = 4 };
+/* Weights of a block stay below MOST_WEIGHTS: they lie on the stack. */
+enum { CHANNELS = 64, MOST_TAPS = 256, MOST_WEIGHTS = 1024, COMMON_TAPS = 4 };
 
 static bool conv_accepts(const void *args)
 {
@@ -20,7 +20,7 @@ static bool conv_accepts(const void *args)
 
 static int64_t block_width(const xph_conv_args *a)
 {
-    return int_max(1, int_min(CHANNELS, MOST_TAPS / a->taps));
+    return int_max(1, int_min(CHANNELS, MOST_WEIGHTS / a->taps));
 }
 
 static const real no_input[CHANNELS] = {0};
@@ -210,7 +210,7 @@ static void conv_strip(const place *p, int64_t c)
 static void conv_frames(place *p)
 {
     const xph_conv_args *a = p->a;
-    real turned[MOST_TAPS];
+    real turned[MOST_WEIGHTS];
     const real *inputs[MOST_TAPS];
     turn_weights(p, turned);
     for (int64_t t = 0; t < a->time; t++) {
@@ -377,7 +377,7 @@ static void grad_strip(const place *p, const xph_conv_grad_args *g, int64_t c, r
 static void grad_frames(place *p, const xph_conv_grad_args *g, real *dw, real *dbias)
 {
     const xph_conv_args *a = p->a;
-    real turned[MOST_TAPS], *dx[MOST_TAPS];
+    real turned[MOST_WEIGHTS], *dx[MOST_TAPS];
     const real *inputs[MOST_TAPS];
     turn_weights(p, turned);
     for (int64_t t = 0; t < a->time; t++) {
@@ -392,7 +392,7 @@ static void grad_frames(place *p, const xph_conv_grad_args *g, real *dw, real *d
 static void grad_place(const xph_conv_grad_args *g, int64_t stream, int64_t channel)
 {
     const xph_conv_args *a = &g->fwd;
-    real dw[MOST_TAPS] = {0}, dbias[CHANNELS] = {0};
+    real dw[MOST_WEIGHTS] = {0}, dbias[CHANNELS] = {0};
     place p = place_at(a, stream, channel);
     clear_state_grad(&p, g);
     if (a->taps == COMMON_TAPS) {

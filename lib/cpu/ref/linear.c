@@ -10,12 +10,13 @@
 
 enum {
     P = XPH_PANEL,
-    BLOCK = 8 * STRIP,       /* rows handled together */
-    FEW_ROWS = 4 * BLOCK,    /* up to here cut by panels */
-    SOME_ROWS = 16 * BLOCK,  /* up to here cut finer, so that several threads have as much each */
-    GROUP_BYTES = 640 << 10, /* of packed weights that stay in the cache, with room for x, y */
-    PIECE = 64,              /* depth of a piece turned on the stack */
-    ITEM_WORK = 1 << 20      /* multiply-adds of an item */
+    BLOCK = 8 * STRIP,               /* rows handled together */
+    FEW_ROWS = 4 * BLOCK,            /* up to here cut by panels */
+    SOME_ROWS = 16 * BLOCK,          /* up to here cut finer, so that several threads have as much each */
+    GROUP_BYTES = 640 << 10,         /* of packed weights that stay in the cache, with room for x, y */
+    PIECE = 128 / (int)sizeof(real), /* depth of a piece turned on the stack */
+    TURNED_ROWS = 192 / (int)sizeof(real), /* whose sums lie there, too */
+    ITEM_WORK = 1 << 20                    /* multiply-adds of an item */
 };
 
 #define TILE(rows, vecs)                                                                                     \
@@ -186,7 +187,7 @@ static void packed_run(const xph_linear_args *a, range r)
 static void block_turning(const xph_linear_args *a, int64_t row, int64_t rows, int64_t panel)
 {
     int64_t columns = int_min(P, a->out - panel * P);
-    _Alignas(64) real piece[PIECE * P], sums[BLOCK * P];
+    _Alignas(64) real piece[PIECE * P], sums[TURNED_ROWS * P];
     real first[P] = {0};
     tile_job whole, part = {0};
     job_at(a, row, panel, &whole);
@@ -212,9 +213,9 @@ static void block_turning(const xph_linear_args *a, int64_t row, int64_t rows, i
 
 static void turning_run(const xph_linear_args *a, range r)
 {
-    for (int64_t done = 0; done < r.rows; done += BLOCK)
+    for (int64_t done = 0; done < r.rows; done += TURNED_ROWS)
         for (int64_t panel = r.panel; panel < r.panel + r.panels; panel++)
-            block_turning(a, r.row + done, int_min(BLOCK, r.rows - done), panel);
+            block_turning(a, r.row + done, int_min(TURNED_ROWS, r.rows - done), panel);
 }
 
 /* ---- items ---- */

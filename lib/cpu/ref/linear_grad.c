@@ -4,9 +4,10 @@
  *   dw     every SUM_ROWS rows are summed from 0 in order, and these sums added in order to what is there
  *   dbias  likewise, taken while dy is copied for dw
  *
- * dw is dy^T times x: of every SUM_ROWS rows the dy of a chunk of outputs is copied to the stack, once for
- * all panels of inputs, and the x of a panel too where its rows lie so far apart that they would share few
- * places of a cache; the rows that follow are asked for meanwhile.
+ * dw is dy^T times x: of every SUM_ROWS rows the dy of a chunk of outputs is copied, once for all panels of
+ * inputs, and the x of a panel too where its rows lie so far apart that they would share few places of a
+ * cache; the rows that follow are asked for meanwhile. The copies are too large for the stack of a host: they
+ * lie in scratch, where dx had its packed W.
  */
 #include "cpu/ref/lanes.h"
 #include "cpu/ref/tile.h"
@@ -21,16 +22,12 @@ enum {
     DW_BYTES = 800 << 10,              /* of dw that stay in the second level cache while all rows pass */
     GROUP = 2,                         /* panels of inputs of an item */
     ITEMS = 8,                         /* at least, where there is so much */
+    MOST_SLOTS = 64,                   /* calls that can be under way, each with its own copies */
+    COPY = SUM_ROWS * (CHUNK + P),     /* reals of them */
     SPAN = SUM_ROWS / TILE_STEPS * LINE
 };
 
 /* ---- dx ---- */
-
-static size_t grad_scratch(const void *args)
-{
-    const xph_linear_grad_args *a = args;
-    return (size_t)(blocks_of(a->in, P) * P * a->out) * sizeof(real);
-}
 
 static int64_t pack_items(const void *args)
 {
@@ -98,7 +95,8 @@ static const tile_fn turned_tiles[] = {turned_tile_1, turned_tile_2, turned_tile
 static const tile_fn turned_tiles[] = {turned_tile_1, turned_tile_2};
 #endif
 
-/* dw is cut into items of `strips` strips (one chunk) by GROUP panels, group after group of one chunk. */
+/* dw is cut into parts of `strips` strips (one chunk) by GROUP panels, group after group of one chunk. An item is as
+ * many parts as make at most MOST_SLOTS items. */
 typedef struct cut {
     int64_t strips, chunks, groups;
 } cut;
@@ -113,6 +111,11 @@ static cut cut_of(const xph_linear_grad_args *a)
     return c;
 }
 
+static int64_t slots_of(const cut *c)
+{
+    return int_min(c->chunks * c->groups, MOST_SLOTS);
+}
+
 /* The work of dw in order: of every SUM_ROWS rows the chunks, of every chunk the panels. */
 typedef struct place {
     int64_t row, chunk, panel;
@@ -120,7 +123,7 @@ typedef struct place {
 typedef struct walk {
     const xph_linear_grad_args *a;
     cut cut;
-    int64_t begin, end; /* items */
+    int64_t begin, end; /* parts */
 } walk;
 
 static int64_t first_panel(const walk *w, int64_t chunk)
@@ -272,10 +275,10 @@ static void chunk_times_panel(const walk *w, place at, const real *dy, real *pan
     }
 }
 
-static void dw_part(const xph_linear_grad_args *a, int64_t begin, int64_t end)
+static void dw_part(const xph_linear_grad_args *a, int64_t begin, int64_t end, real *copy)
 {
     const walk w = {a, cut_of(a), begin, end};
-    _Alignas(64) real dy[SUM_ROWS * CHUNK], panel[SUM_ROWS * P];
+    real *dy = copy, *panel = copy + SUM_ROWS * CHUNK;
     for (int64_t row = 0; row < a->rows; row += SUM_ROWS) {
         plan next = plan_of(&w, row + SUM_ROWS);
         for (int64_t chunk = begin / w.cut.groups; chunk <= (end - 1) / w.cut.groups; chunk++) {
@@ -286,16 +289,20 @@ static void dw_part(const xph_linear_grad_args *a, int64_t begin, int64_t end)
     }
 }
 
-/* So many chunks at a time that their dw stays in the second level cache. */
+/* So many chunks at a time that their dw stays in the second level cache. The slot of the first item serves all
+ * of this call: its memory stays there, too. */
 static void dw_run(const void *args, int64_t begin, int64_t end)
 {
     const xph_linear_grad_args *a = args;
     cut c = cut_of(a);
     int64_t bytes = c.strips * STRIP * a->in * (int64_t)sizeof(real),
             most = int_max(1, DW_BYTES / int_max(1, bytes));
-    for (int64_t next; begin < end; begin = next) {
-        next = int_min(end, (begin / c.groups + most) * c.groups);
-        dw_part(a, begin, next);
+    if (begin >= end) return;
+    int64_t parts = c.chunks * c.groups, slots = slots_of(&c);
+    int64_t at = begin * parts / slots, last = end * parts / slots;
+    for (int64_t next; at < last; at = next) {
+        next = int_min(last, (at / c.groups + most) * c.groups);
+        dw_part(a, at, next, (real *)a->scratch + begin * COPY);
     }
 }
 
@@ -303,7 +310,7 @@ static int64_t dw_items(const void *args)
 {
     const xph_linear_grad_args *a = args;
     cut c = cut_of(a);
-    return a->dw && a->rows ? c.chunks * c.groups : 0;
+    return a->dw && a->rows ? slots_of(&c) : 0;
 }
 
 /* ---- dbias where there is no dw ---- */
@@ -328,6 +335,13 @@ static void dbias_run(const void *args, int64_t begin, int64_t end)
             for (int64_t c = 0; c < columns; c++) dbias[column + c] += acc[c];
         }
     }
+}
+
+static size_t grad_scratch(const void *args)
+{
+    const xph_linear_grad_args *a = args;
+    cut c = cut_of(a);
+    return (size_t)int_max(blocks_of(a->in, P) * P * a->out, slots_of(&c) * COPY) * sizeof(real);
 }
 
 const xph_candidate XPH_LIST(linear_grad)[] = {

@@ -3,17 +3,36 @@
  */
 #include "cpu/ref/scan_block.h"
 
-enum { LINE = 64 }; /* bytes of the cache's lines */
+enum {
+    LINE = 64,           /* bytes of the cache's lines */
+    MOST_SLOTS = 64,     /* calls that can be under way, each with its own memory */
+    ITEM_WORK = 1 << 14, /* states of frames of an item, where there are so many */
+    APART = 15 * LANES   /* a page apart, loads of one array would wait for stores to the other */
+};
 
 static bool scan_accepts(const void *args)
 {
     return scan_fits(args);
 }
 
-static int64_t scan_items(const void *args)
+/* Groups of all streams. */
+static int64_t all_groups(const void *args)
 {
     const xph_scan_args *a = args;
     return a->batch * groups_of(a);
+}
+
+static int64_t turned_most(const xph_scan_args *a)
+{
+    return blocks_per_group(a) * filled_states(a) * LANES;
+}
+
+/* An item is some groups. */
+static int64_t scan_items(const void *args)
+{
+    int64_t groups = all_groups(args),
+            work = groups * turned_most(args) * ((const xph_scan_args *)args)->time;
+    return int_min(groups, int_max(1, int_min(MOST_SLOTS, work / ITEM_WORK)));
 }
 
 /* What the functions of a chunk of frames give for the recurrence, and what that gives. */
@@ -49,11 +68,28 @@ static void chunk_gate(const group *g, const chunk *k, int64_t t, int64_t frames
     }
 }
 
-/* The group's state and rates. */
+/* A slot of scratch: the group's state and rates, turned, and a chunk. */
 typedef struct carried {
-    real h[MOST_TURNED], limits[WIDE], apart[11 * LANES],
-        rates[MOST_TURNED]; /* a page apart, loads of one would wait for stores to the other */
+    real *h, *rates;
+    chunk *frames;
+    real limits[WIDE];
 } carried;
+
+static int64_t slot_reals(const xph_scan_args *a)
+{
+    return 2 * (turned_most(a) + APART) + (int64_t)(sizeof(chunk) / sizeof(real));
+}
+
+static carried carried_at(const xph_scan_args *a, int64_t slot)
+{
+    real *h = (real *)a->scratch + slot * slot_reals(a), *rates = h + turned_most(a) + APART;
+    return (carried){h, rates, (chunk *)(void *)(rates + turned_most(a) + APART), {0}};
+}
+
+static size_t scan_scratch(const void *args)
+{
+    return (size_t)(scan_items(args) * slot_reals(args)) * sizeof(real);
+}
 
 /* Where the chunk after this one begins. */
 typedef struct coming {
@@ -98,32 +134,35 @@ static void chunk_column(const group *g, chunk *k, carried *s, int64_t t, int64_
     }
 }
 
-static void scan_group(const group *g, const group *after)
+static void scan_group(const group *g, const group *after, carried *s)
 {
     const xph_scan_args *a = g->a;
-    _Alignas(64) carried s;
-    rates_of(g, s.rates);
-    limits_of(g, s.rates, s.limits);
-    turn_in(g, s.h, state_of(g, a->state_in));
+    chunk *k = s->frames;
+    rates_of(g, s->rates);
+    limits_of(g, s->rates, s->limits);
+    turn_in(g, s->h, state_of(g, a->state_in));
     for (int64_t t = 0; t < a->time; t += CHUNK) {
         int64_t frames = int_min(CHUNK, a->time - t);
-        _Alignas(64) chunk k;
         const coming next = t + CHUNK < a->time ? (coming){g, t + CHUNK} : (coming){after, 0};
-        chunk_load(g, &k, t, frames);
-        for (int64_t c = 0; c < g->blocks * LANES; c += VEC) chunk_column(g, &k, &s, t, frames, c, &next);
-        chunk_gate(g, &k, t, frames);
+        chunk_load(g, k, t, frames);
+        for (int64_t c = 0; c < g->blocks * LANES; c += VEC) chunk_column(g, k, s, t, frames, c, &next);
+        chunk_gate(g, k, t, frames);
     }
-    turn_out(g, state_of(g, a->state_out), s.h);
+    turn_out(g, state_of(g, a->state_out), s->h);
 }
 
+/* The slot of the first item serves all of this call: its memory stays in the cache. */
 static void scan_run(const void *args, int64_t begin, int64_t end)
 {
     const xph_scan_args *a = args;
-    int64_t groups = groups_of(a);
-    for (int64_t i = begin; i < end; i++) {
-        int64_t next = int_min(i + 1, end - 1);
+    if (begin >= end) return;
+    const int64_t groups = groups_of(a), all = all_groups(a), items = scan_items(a),
+                  last = end * all / items - 1;
+    carried s = carried_at(a, begin);
+    for (int64_t i = begin * all / items; i <= last; i++) {
+        int64_t next = int_min(i + 1, last);
         group g = group_at(a, i / groups, i % groups), after = group_at(a, next / groups, next % groups);
-        scan_group(&g, &after);
+        scan_group(&g, &after, &s);
     }
 }
 
@@ -296,9 +335,12 @@ static void step_run(const void *args, int64_t begin, int64_t end)
 
 const xph_candidate XPH_LIST(scan)[] = {
 #if VEC_BYTES > 16
-    {.name = XPH_LABEL("scan_step"), .accepts = step_accepts, .phase = {{scan_items, step_run}}},
+    {.name = XPH_LABEL("scan_step"), .accepts = step_accepts, .phase = {{all_groups, step_run}}},
 #endif
-    {.name = XPH_LABEL("scan"), .accepts = scan_accepts, .phase = {{scan_items, scan_run}}},
+    {.name = XPH_LABEL("scan"),
+     .accepts = scan_accepts,
+     .scratch_bytes = scan_scratch,
+     .phase = {{scan_items, scan_run}}},
     XPH_LIST_END,
 };
 

@@ -18,8 +18,7 @@ enum {
     GROUP = 4,            /* blocks; so that a visit to a row takes more than a line of the cache */
     WIDE = GROUP * LANES, /* channels of a group */
     CHUNK = 16,           /* frames whose functions are taken together, beside the recurrence */
-    MOST_STATES = 256,    /* what lies on the stack */
-    MOST_TURNED = MOST_STATES * LANES /* of a group */
+    MOST_STATES = 256     /* of a frame; some rows lie on the stack */
 };
 
 #define LOG2_E R(1.44269504088896340736)

@@ -9,7 +9,7 @@
 #include "cpu/ref/lanes.h"
 #include "cpu/ref/silu.h"
 
-enum { TRUNK_COLUMNS = 256, TRUNK_ROWS = 8 };
+enum { TRUNK_COLUMNS = 256, TRUNK_ROWS = 32 / (int)sizeof(real) };
 
 /* Rows of e that an action takes: the bits that are on, or its class. A class outside the head takes none. */
 typedef struct trunk_rows {
