@@ -149,5 +149,5 @@ grep -q 'allocations [1-9]' few.log || fail "allocations are not counted"
 cmp few.log many.log || fail "the loop of bot allocates"
 
 for how in shared static; do
-    ./trace_$how check "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace"
+    for folder in $EXPHIL_TRACES; do ./trace_$how check "$folder/policy.safetensors" "$folder/frames.trace"; done
 done

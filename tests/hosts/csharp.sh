@@ -26,7 +26,9 @@ grep -q "<Version>$((version / 10000)).$((version / 100 % 100)).$((version % 100
 replays=
 [ ! -d "${EXPHIL_REPLAYS:-/nowhere}/training" ] || replays=$EXPHIL_REPLAYS
 mono ExphilTest.exe "$EXPHIL_TRACE" ${replays:+"$replays"}
-mono ExphilTrace.exe check "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace"
+for folder in $EXPHIL_TRACES; do
+  mono ExphilTrace.exe check "$folder/policy.safetensors" "$folder/frames.trace"
+done
 
 sed -n '/^```csharp$/,/^```$/p' csharp/README.md | sed '1d;$d' >Program.cs
 compile -r:Exphil.dll Program.cs

@@ -40,7 +40,9 @@ esac
 quietly mix format --check-formatted
 mix test >log 2>&1 || { cat log; exit 1; }
 grep -o 'elixir: .*' log || true
-mix run --no-compile bench/trace.exs "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace"
+for folder in $EXPHIL_TRACES; do
+  mix run --no-compile bench/trace.exs "$folder/policy.safetensors" "$folder/frames.trace"
+done
 sed -n '/^## Ten lines/,/^## Training/{/^```elixir$/,/^```$/{/^```/d;p}}' README.md >ten_lines.exs
 test "$(wc -l <ten_lines.exs)" -ge 10
 quietly elixir -pa _build/test/lib/libexphil/ebin ten_lines.exs

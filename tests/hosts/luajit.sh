@@ -20,7 +20,9 @@ replays=
 [ ! -d "${EXPHIL_REPLAYS:-/nowhere}/training" ] || replays=$EXPHIL_REPLAYS
 "$lua" luajit/exphil_test.lua "$EXPHIL_TRACE" ${replays:+"$replays"}
 "$lua" -joff luajit/exphil_test.lua "$EXPHIL_TRACE" || fail "without the compiler"
-"$lua" luajit/exphil_trace.lua check "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace"
+for folder in $EXPHIL_TRACES; do
+  "$lua" luajit/exphil_trace.lua check "$folder/policy.safetensors" "$folder/frames.trace"
+done
 
 sed -n '/^```lua$/,/^```$/p' luajit/README.md | sed '1d;$d' >readme.lua
 actions=$("$lua" readme.lua "$EXPHIL_TRACE/policy.safetensors")

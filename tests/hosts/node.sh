@@ -22,7 +22,9 @@ grep -q "\"version\": \"$(number MAJOR).$(number MINOR).$(number PATCH)\"" node_
   fail "package.json is of another version than the header"
 
 (cd node_modules/exphil && timeout 100 node --test exphil.test.js >../../log 2>&1) || { cat log >&2; fail "tests failed"; }
-node node_modules/exphil/exphil_trace.js check "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace"
+for folder in $EXPHIL_TRACES; do
+  node node_modules/exphil/exphil_trace.js check "$folder/policy.safetensors" "$folder/frames.trace"
+done
 
 sed -n '/^```js$/,/^```$/p' node_modules/exphil/README.md | sed '1d;$d' >readme.js
 actions=$(node readme.js "$EXPHIL_TRACE/policy.safetensors")

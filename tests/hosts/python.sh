@@ -34,7 +34,9 @@ rm -rf source/exphil
 # What pytest left out is told as every suite tells it.
 sed -n 's/^SKIPPED \[[0-9]*\] [^ ]* /SKIPPED: /p' pytest.log
 tail -n 1 pytest.log
-"$python" source/tests/check_trace.py "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace"
+for folder in $EXPHIL_TRACES; do
+  "$python" source/tests/check_trace.py "$folder/policy.safetensors" "$folder/frames.trace"
+done
 
 # A trace with a flipped bit must be found out.
 "$python" - "$EXPHIL_TRACE/frames.trace" <<'END'

@@ -37,7 +37,7 @@ if command -v bindgen >/dev/null 2>&1; then
       fail "exphil-sys/src/bindings.rs is not what the header says: run exphil-sys/generate.sh"
   fi
   quiet sh exphil-sys/generate.sh layout.rs
-  quiet "$RUSTC" --test --edition 2021 -A warnings -L "$EXPHIL_PREFIX/lib" -l exphil -o layout layout.rs
+  quiet "$RUSTC" --test --edition 2021 -A warnings -L "$(pkg-config --variable=libdir exphil)" -l exphil -o layout layout.rs
   quiet ./layout -q
 fi
 
@@ -62,7 +62,7 @@ done
 
 quiet "$cargo" build --examples
 examples=$CARGO_TARGET_DIR/debug/examples
-"$examples/trace" check "$EXPHIL_TRACE/policy.safetensors" "$EXPHIL_TRACE/frames.trace"
+for folder in $EXPHIL_TRACES; do "$examples/trace" check "$folder/policy.safetensors" "$folder/frames.trace"; done
 
 # README's example, as a package of its own, with the library inside it.
 mkdir -p readme/src

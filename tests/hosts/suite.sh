@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the suite of one host in an empty folder of its own, with what all suites are given.
 #   suite.sh <source folder> <build folder> <host> [argument of its script]
+# EXPHIL_TRACES: folders with policy.safetensors and frames.trace that every language replays.
 #   suite.sh <source folder> <build folder> install      what comes first: the library, installed; weights and a trace
 set -eu
 source=$1 build=$2 host=$3
@@ -29,6 +30,11 @@ if [ "$host" = install ]; then
   exit 0
 fi
 [ -n "$libdir" ] || { echo "nothing is installed: run hosts.install first"; exit 1; }
+# The plugin's own trace, where its suite has run; all others replay that, too.
+[ "$host" != libretro ] || export EXPHIL_TRACE_OUT="$EXPHIL_TRACE/plugin"
+EXPHIL_TRACES=$EXPHIL_TRACE
+[ ! -e "$EXPHIL_TRACE/plugin/frames.trace" ] || EXPHIL_TRACES="$EXPHIL_TRACES $EXPHIL_TRACE/plugin"
+export EXPHIL_TRACES
 work=$hosts/$host
 rm -rf "$work"
 mkdir -p "$work"
