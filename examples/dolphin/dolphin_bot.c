@@ -246,7 +246,7 @@ static int read_options(struct bot *b, int argc, char **argv)
     for (int option; (option = getopt(argc, argv, "n:g:x:w:b")) != -1;) {
         char *end = NULL;
         double value = option == '?' ? -1 : option == 'b' ? 0 : strtod(optarg, &end);
-        if (value < 0 || (end && *end)) return -1;
+        if (!(value >= 0 && value <= 1e9) || (end && (*end || end == optarg))) return -1;
         if (option == 'b') b->bumpy = 1;
         if (option == 'n') b->frames = (int64_t)value;
         if (option == 'g') b->games = (int64_t)value;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* The teacher is a function of what is seen: no memory, no past actions, which a policy would only learn to repeat. */
-enum { HIDDEN = 64, BATCH = 32, TIME = 32, UPDATES = 3000, REPORTS = 8 };
+enum { HIDDEN = 64, BATCH = 32, TIME = 32, UPDATES = 4000, REPORTS = 8 };
 
 struct run {
     exphil_dataset *all, *kept, *held_out;

@@ -77,16 +77,16 @@ wait $bot || status=$?
 grep -q 'Dolphin died of signal 9' died.log || { cat died.log; fail "a killed Dolphin is not told: status $status"; }
 [ -z "$(ls tmp)" ] || fail "left behind: $(ls tmp)"
 
-# Eight times a console's speed; a frame that was missed ends an episode, so all rows are sure.
-./dolphin_bot teach -b -x 8 -g 15 -n 2000 "$map" pong.dol pong.corpus >record.log
-./dolphin_bot train "$map" pong.corpus pong.safetensors >train.log
-tail -n 1 train.log
 # Before all other processes, where that is allowed: else a busy machine makes the bot miss a frame or two in a minute.
 first=
 ! chrt -f 1 true 2>/dev/null || first="chrt -f 1"
+# Eight times a console's speed; a frame that was missed ends an episode, so all rows are sure.
+$first ./dolphin_bot teach -b -x 8 -g 20 -n 2000 "$map" pong.dol pong.corpus >record.log
+./dolphin_bot train "$map" pong.corpus pong.safetensors >train.log
+tail -n 1 train.log
 $first ./dolphin_bot teach "$map" pong.dol >teach.log
 $first ./dolphin_bot play "$map" pong.dol pong.safetensors >play.log
-./dolphin_bot play -x 4 -g 4 -n 1500 "$map" pong.dol pong.safetensors >more.log
+$first ./dolphin_bot play -x 4 -g 4 -n 1500 "$map" pong.dol pong.safetensors >more.log
 head -n 1 play.log
 {
     echo "record $(tail -n 1 record.log)"
