@@ -32,7 +32,8 @@ done
 mkdir -p tree
 cp -R "$source/examples/libretro" "$source/examples/pong" tree/
 cmake -S tree/libretro -B built -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="-Wall -Wextra -Wpedantic -Wconversion -Werror" \
-  >cmake.log 2>&1 && cmake --build built >>cmake.log 2>&1 || { cat cmake.log >&2; fail "the plugin does not build"; }
+  >cmake.log 2>&1 || fail "$(cat cmake.log)"
+cmake --build built >>cmake.log 2>&1 || fail "$(cat cmake.log)"
 run=$here/built/exphil-libretro-run plugin=$here/built/exphil_libretro.so teacher=$here/built/pong_teacher.so
 exphil=$prefix/bin/exphil
 unset EXPHIL_CORE EXPHIL_MAP EXPHIL_MODEL EXPHIL_MODE EXPHIL_PORT EXPHIL_RECORD EXPHIL_TEACHER EXPHIL_DISTURB EXPHIL_CHOICE
@@ -42,7 +43,7 @@ conceded() { value "$1" 'score [0-9]*:'; }
 # Microseconds at the median of a cost line, at most 833 (a twentieth of 16.7 ms), checked without the fraction.
 cheap() {
   cost=$(sed -n "s/^$2 *p50 \([0-9]*\).*/\1/p" "$1")
-  [ -n "$cost" ] && [ "$cost" -le 833 ] || fail "$3: $2 takes ${cost:-no} microseconds"
+  [ "${cost:-9999}" -le 833 ] || fail "$3: $2 takes ${cost:-no} microseconds"
 }
 
 learn_and_play() { # name core game left-map right-map
@@ -100,10 +101,11 @@ env EXPHIL_MODEL= EXPHIL_MODE=record EXPHIL_RECORD="$here/person.corpus" "$run" 
   --seat "$EXPHIL_MAP" "$teacher" >record.log 2>&1 || fail "$(cat record.log)"
 env EXPHIL_MODEL= EXPHIL_MODE=record EXPHIL_RECORD="$here/script.corpus" EXPHIL_TEACHER="$teacher" "$run" --core "$plugin" \
   --rom "$game" --frames 900 >record.log 2>&1 || fail "$(cat record.log)"
-[ -n "$(content person.corpus)" ] && [ "$(content person.corpus)" = "$(content script.corpus)" ] ||
+[ "$(content person.corpus)" = "$(content script.corpus)" ] ||
   fail "a person is recorded otherwise than the teacher"
 frames() { "$exphil" info "$1" | sed -n 's/.*corpus of \([0-9]*\) frames.*/\1/p'; }
 once=$(frames script.corpus)
+[ "$once" -gt 800 ] || fail "of 900 frames only $once were recorded"
 env EXPHIL_MODEL= EXPHIL_MODE=record EXPHIL_RECORD="$here/script.corpus" EXPHIL_TEACHER="$teacher" "$run" --core "$plugin" \
   --rom "$game" --frames 900 >record.log 2>&1 || fail "$(cat record.log)"
 [ "$(frames script.corpus)" -eq $((2 * once)) ] || fail "the second recording was not added to the first"
@@ -155,7 +157,7 @@ fi
 build() { # output, then sources and options
   output=$1
   shift
-  # shellcheck disable=SC2086
+  # shellcheck disable=SC2046,SC2086
   ${CC:-cc} -std=c11 -g -O1 -Wall -Wextra -Wpedantic -Wconversion -Werror $sanitize -Itree/libretro $(pkg-config --cflags exphil) \
     -o "$output" "$@" "$prefix/lib/libexphil.a" -lm -pthread -ldl
 }
