@@ -1,3 +1,4 @@
+/* The training half of the bot. */
 #ifndef EXPHIL_DOLPHIN_TRAIN_H
 #define EXPHIL_DOLPHIN_TRAIN_H
 
