@@ -70,7 +70,7 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_scan
                      .op = XPH_OP_SCAN,
                      .args = args,
                      .args_bytes = sizeof *args,
-                     .scratch_at = KT_DENSE,
+                     .scratch_at = offsetof(xph_scan_args, scratch),
                      .tensors = tensors,
                      .count = 10,
                      .pad = s->pad};
