@@ -36,8 +36,10 @@ static void give_scan(xph_scan_args *a, int64_t batch, int64_t time)
 static void scan_forward(kernel_bench *k, int64_t batch, int64_t time)
 {
     const char *subject = time == 1 ? "scan step" : "scan forward";
-    kernel_case c = {
-        .subject = subject, .op = XPH_OP_SCAN, .scratch_at = offsetof(xph_scan_args, scratch), .item = "element"};
+    kernel_case c = {.subject = subject,
+                     .op = XPH_OP_SCAN,
+                     .scratch_at = offsetof(xph_scan_args, scratch),
+                     .item = "element"};
     snprintf(c.what, sizeof c.what, "B=%d T=%d D=%d N=%d", (int)batch, (int)time, WIDTH, STATES);
     if (!kernel_wanted(k, subject, c.what)) return;
     size_t mark = bench_memory_mark();

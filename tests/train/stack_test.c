@@ -96,7 +96,7 @@ static train_plan plan_of(const task *t)
     train_plan plan = train_plan_of(BLOCKS, t->mode);
     plan.model = model_of(t);
     plan.isa = t->isa;
-    plan.sampling.batch = 14; /* rows for more than one sum of a gradient */
+    plan.sampling.batch = 14;                                  /* rows for more than one sum of a gradient */
     if (t->mode == EXPHIL_MODE_CARRY) plan.sampling.time = 10; /* 140 */
     plan.episodes = 1;
     plan.adam.ema_decay = 0.9;
