@@ -159,16 +159,16 @@ build() { # output, then sources and options
   shift
   # shellcheck disable=SC2046,SC2086
   ${CC:-cc} -std=c11 -g -O1 -Wall -Wextra -Wpedantic -Wconversion -Werror $sanitize -Itree/libretro $(pkg-config --cflags exphil) \
-    -o "$output" "$@" "$prefix/lib/libexphil.a" -lm -pthread -ldl
+    -o "$output" "$@" "$(pkg-config --variable=libdir exphil)/libexphil.a" -lm -pthread -ldl
 }
 tree=tree/libretro
 build checked.so -fPIC -shared -fvisibility=hidden -Wl,--exclude-libs,ALL $tree/plugin*.c $tree/game_map*.c $tree/core_*.c
-build libretro_test "$source/tests/hosts/libretro_test.c" $tree/run_host.c $tree/game_map*.c $tree/core_*.c
+build libretro_check "$source/tests/hosts/libretro_check.c" $tree/run_host.c $tree/game_map*.c $tree/core_*.c
 ${CC:-cc} -std=c11 -O1 -Wall -Wextra -Werror -fPIC -shared -o fake_core.so "$source/tests/hosts/libretro_core.c"
 cp checked.so checked_copy.so
 export ASAN_OPTIONS=detect_leaks=0 # of cores
 mkdir -p maps
-./libretro_test maps maps || fail "maps"
+./libretro_check maps maps || fail "maps"
 sed 's/^memory system/memory bus/' maps/tried.exphil | while read -r word name address rest; do
   case "$word" in
     float|id|raw) echo "$word $name $((0xA000 + address)) $rest" ;;
@@ -177,8 +177,8 @@ sed 's/^memory system/memory bus/' maps/tried.exphil | while read -r word name a
   esac
 done >maps/bus.exphil
 fake() { env EXPHIL_CORE="$here/fake_core.so" EXPHIL_TEACHER="$here/fake_core.so" EXPHIL_MODEL= EXPHIL_MODE=record "$@"; }
-fake EXPHIL_MAP=maps/tried.exphil EXPHIL_RECORD=system.corpus ./libretro_test pads ./checked.so 2>pads.log || fail "$(cat pads.log)"
-fake FAKE_MEMORY=bus EXPHIL_MAP=maps/bus.exphil EXPHIL_RECORD=bus.corpus ./libretro_test pads ./checked.so 2>pads.log ||
+fake EXPHIL_MAP=maps/tried.exphil EXPHIL_RECORD=system.corpus ./libretro_check pads ./checked.so 2>pads.log || fail "$(cat pads.log)"
+fake FAKE_MEMORY=bus EXPHIL_MAP=maps/bus.exphil EXPHIL_RECORD=bus.corpus ./libretro_check pads ./checked.so 2>pads.log ||
   fail "$(cat pads.log)"
 [ "$(content system.corpus)" = "$(content bus.corpus)" ] || fail "bus and system memory give other rows"
 for map in tried bus; do
@@ -186,9 +186,9 @@ for map in tried bus; do
     --frames 10 >none.out 2>none.log || fail "$(cat none.log)"
   grep -q "field 'big' lies" none.log || fail "a core without memory is not told: $(cat none.log)"
 done
-./libretro_test states ./checked.so "$game" >states.log 2>&1 || fail "$(cat states.log)"
+./libretro_check states ./checked.so "$game" >states.log 2>&1 || fail "$(cat states.log)"
 grep -q 'no whole part of this plugin: the policy starts anew' states.log || fail "foreign states are not told"
-./libretro_test twice ./checked.so ./checked_copy.so "$game" >twice.log 2>&1 || fail "$(cat twice.log)"
+./libretro_check twice ./checked.so ./checked_copy.so "$game" >twice.log 2>&1 || fail "$(cat twice.log)"
 
 # Stock RetroArch without a screen: the plugin finds core, map and weights by their names; then with run-ahead, which loads a
 # state in every frame. The score must be the runner's.

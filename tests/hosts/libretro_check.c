@@ -1,9 +1,9 @@
 /* Wrong input for the libretro plugin, and what the other tests cannot see. libretro.sh builds it with sanitizers.
- *   libretro_test maps FOLDER            every complaint of a map; four thousand damaged maps; values of every type;
+ *   libretro_check maps FOLDER            every complaint of a map; four thousand damaged maps; values of every type;
  *                                      leaves the good map there as tried.exphil
- *   libretro_test pads PLUGIN            what the core of libretro_core.c reads while that teacher plays
- *   libretro_test states PLUGIN GAME     damaged, cut and foreign states under a policy
- *   libretro_test twice PLUGIN COPY GAME two plugins in one process play as each does alone */
+ *   libretro_check pads PLUGIN            what the core of libretro_core.c reads while that teacher plays
+ *   libretro_check states PLUGIN GAME     damaged, cut and foreign states under a policy
+ *   libretro_check twice PLUGIN COPY GAME two plugins in one process play as each does alone */
 #define _GNU_SOURCE
 #include "run_host.h"
 
@@ -17,7 +17,7 @@ static int failures;
 #define CHECK(truth, ...)                                                                                    \
   do {                                                                                                       \
     if (!(truth)) {                                                                                          \
-      fprintf(stderr, "libretro_test:%d: ", __LINE__);                                                       \
+      fprintf(stderr, "libretro_check:%d: ", __LINE__);                                                       \
       fprintf(stderr, __VA_ARGS__);                                                                          \
       fputc('\n', stderr);                                                                                   \
       failures++;                                                                                            \
@@ -305,7 +305,7 @@ int main(int argc, char **argv)
     } else if (argc == 5 && !strcmp(argv[1], "twice")) {
         try_two(argv[2], argv[3], argv[4]);
     } else {
-        return fprintf(stderr, "libretro_test maps|pads|states|twice ...\n"), 2;
+        return fprintf(stderr, "libretro_check maps|pads|states|twice ...\n"), 2;
     }
     return failures != 0;
 }
