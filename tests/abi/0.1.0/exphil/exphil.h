@@ -18,13 +18,13 @@
  *               "the default". Fields are only ever appended. A longer struct from a newer program is accepted
  *               if the part this library does not know is all zero, else EXPHIL_E_VERSION. A NULL configuration
  *               is all defaults where the declaration allows it. Output structs: set struct_size, the library
- *               fills at most that much.
+ *               fills at most that much. One shorter than its first release had it is EXPHIL_E_INVALID.
  *   Threads     exphil_context, exphil_model: shared freely. Everything else: one thread at a time; a second
  *               concurrent caller gets EXPHIL_E_BUSY. No thread affinity, no thread-local state.
  *   Units       Sizes are bytes (size_t, *_bytes), counts and dimensions elements (int64_t), time nanoseconds
  *               (*_ns) or game frames (*_frames, 1/60 s). Text is UTF-8. Numbers in text use '.' in any locale.
  *   Host        No global state, no static constructors, no signal handlers, no stdout/stderr, no exit or abort;
- *               floating-point mode and locale of calling threads are the same on return as on entry.
+ *               floating-point mode and locale of callers stay as they were. Threads with stacks of 64 KiB will do.
  *   Files       Written to a temporary beside the target, synced, renamed, and the folder synced: the old file
  *               or the new one, never half. Every byte of a file that is read is checked before it is used.
  *   Fork        Objects made before fork() must not be used in the child (EXPHIL_E_STATE); make new ones there.
@@ -924,8 +924,8 @@ typedef struct exphil_session_config {
 #define EXPHIL_SESSION_CONFIG_INIT { sizeof(exphil_session_config), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* config may be NULL. After creation the calls marked "hot" allocate nothing, take no lock, call the system never, and
- * cost the same on every frame; on a GPU they ask its driver for one recorded launch and wait for it. They return a status
- * only; exphil_session_error has the text. */
+ * cost the same on every frame (attention: less until its window is full); on a GPU they ask its driver for one recorded
+ * launch and wait for it. They return a status only; exphil_session_error has the text. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_create(const exphil_model *model,
                                                                 const exphil_session_config *config,
                                                                 exphil_session **session, exphil_error *error);
