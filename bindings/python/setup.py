@@ -14,5 +14,6 @@ import cut_header  # noqa: E402
 setup(
     version=cut_header.version(cut_header.read("exphil.h")),
     cffi_modules=["build_native.py:builder"],
-    options={"bdist_wheel": {"py_limited_api": "cp38"}},
+    # setuptools would take an older build of the extension for another library: it only compares times of sources.
+    options={"bdist_wheel": {"py_limited_api": "cp38"}, "build_ext": {"force": True}},
 )

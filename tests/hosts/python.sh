@@ -12,21 +12,39 @@ done
 fail() { echo "python: $*" >&2; exit 1; }
 
 export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
-rm -rf source dist site
+rm -rf source elsewhere
 cp -R "$EXPHIL_SOURCE/bindings/python" source
-"$python" -m pip wheel -q --no-build-isolation --no-deps --no-index --no-cache-dir -w dist ./source >build.log 2>&1 || {
-    cat build.log >&2
-    fail "the wheel is not built"
+wheel() {
+    "$python" -m pip wheel -q --no-build-isolation --no-deps --no-index --no-cache-dir -w source/dist ./source >build.log 2>&1 || {
+        cat build.log >&2
+        fail "the wheel is not built"
+    }
 }
-"$python" -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --target site dist/exphil-*-abi3-*.whl
-export PYTHONPATH="$PWD/site"
+if [ "${1:-}" != bench ]; then
+    # An earlier build against a library that lies elsewhere must leave nothing behind.
+    mkdir elsewhere
+    libdir=$(pkg-config --variable=libdir exphil)
+    cp -P "$libdir"/libexphil.so* elsewhere
+    sed -e "s,^libdir=.*,libdir=$PWD/elsewhere," -e "s,^prefix=.*,prefix=$(pkg-config --variable=prefix exphil)," \
+        "$(pkg-config --variable=pcfiledir exphil)/exphil.pc" >elsewhere/exphil.pc
+    PKG_CONFIG_PATH=$PWD/elsewhere wheel
+fi
+wheel
+# Installed as its README says, beside the sources, which must not be taken for the package.
+"$python" -m venv --system-site-packages --without-pip source/.venv
+venv=$PWD/source/.venv/bin/python
+# What an environment has that $PYTHON itself is of.
+"$python" -c 'import sys, sysconfig; sys.prefix != sys.base_prefix and print(sysconfig.get_path("purelib"))' >outer.pth
+cp outer.pth "$("$venv" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+python=$venv
+"$python" -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --force-reinstall source/dist/exphil-*-abi3-*.whl
+native=$(cd source && "$python" -c 'import exphil._native; print(exphil._native.__file__)')
+if grep -q "$PWD/elsewhere" "$native"; then fail "the wheel is of the earlier build"; fi
 
 if [ "${1:-}" = bench ]; then
     exec "$python" source/tests/bench_step.py "$EXPHIL_TRACE/small.safetensors"
 fi
 
-# Nothing of the source may be imported in place of what was installed.
-rm -rf source/exphil
 (cd source && "$python" -m pytest -ra --basetemp=../pytest >../pytest.log 2>&1) || {
     cat pytest.log >&2
     fail "pytest failed"
@@ -49,12 +67,13 @@ if "$python" source/tests/check_trace.py "$EXPHIL_TRACE/policy.safetensors" wron
     fail "a wrong trace passed"
 fi
 
-# The examples, word for word.
+# The examples, word for word, in the folder that the README names.
 for number in 1 2; do
-    awk -v want=$number '/^```python/ { at++; on = at == want; next } /^```/ { on = 0 } on' source/README.md >example$number.py
-    [ "$(grep -c . example$number.py)" -ge 8 ] || fail "the README has no example $number"
+    awk -v want=$number '/^```python/ { at++; on = at == want; next } /^```/ { on = 0 } on' source/README.md >source/example$number.py
+    [ "$(grep -c . source/example$number.py)" -ge 8 ] || fail "the README has no example $number"
 done
-cp "$EXPHIL_TRACE/policy.safetensors" .
+cp "$EXPHIL_TRACE/policy.safetensors" source
+cd source
 "$python" example1.py >example1.log
 grep -q "^59 \[" example1.log || fail "the first example did not play 60 frames"
 "$EXPHIL_PREFIX/bin/exphil" drill --force --out drill.slp >/dev/null

@@ -101,3 +101,30 @@ def test_import_with_another_library(tmp_path):
     assert done.returncode == 1
     for word in ("ImportError", "99.0.0", exphil.__version__, str(other)):
         assert word in done.stderr
+
+
+def import_of_a_copy(folder, change):
+    """What an interpreter says that imports a copy of the package whose compiled part went through change."""
+    source = os.path.dirname(exphil.__file__)
+    shutil.copytree(source, folder / "exphil")
+    (native,) = (folder / "exphil").glob("_native*.so")
+    change(native)
+    environment = dict(os.environ, PYTHONPATH=str(folder), PYTHONDONTWRITEBYTECODE="1")
+    done = subprocess.run([sys.executable, "-c", "import exphil"], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    return done.stderr
+
+
+def test_sources_are_not_the_package(tmp_path):
+    said = import_of_a_copy(tmp_path, lambda native: native.unlink())
+    assert f"ImportError: {tmp_path / 'exphil'} is the source of exphil" in said and "build the wheel" in said
+
+
+def test_the_library_is_gone(tmp_path):
+    def rename(native):
+        data = native.read_bytes()
+        assert b"libexphil.so.0" in data
+        native.write_bytes(data.replace(b"libexphil.so.0", b"libexphil.so.x"))
+
+    said = import_of_a_copy(tmp_path, rename)
+    assert "ImportError: libexphil.so.x: cannot open shared object file" in said and "LD_LIBRARY_PATH" in said

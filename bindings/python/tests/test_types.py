@@ -1,6 +1,7 @@
 """The type hints: a user's program passes mypy at its strictest, and a wrong one does not."""
 import os
 import re
+import site
 import subprocess
 import sys
 
@@ -30,7 +31,10 @@ def test_programs_are_checked(tmp_path):
     (tmp_path / "right.py").write_text(f"def play() -> None:\n{indent(play)}\n\ndef train() -> None:\n{indent(train)}")
     (tmp_path / "wrong.py").write_text(WRONG)
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir=/dev/null", "--config-file=", "right.py", "wrong.py"]
-    environment = dict(os.environ, MYPYPATH=os.path.dirname(os.path.dirname(exphil.__file__)))
+    # mypy looks into the interpreter's own folders by itself, and refuses to be told of them.
+    folder, environment = os.path.dirname(os.path.dirname(exphil.__file__)), dict(os.environ)
+    if folder not in [*site.getsitepackages(), site.getusersitepackages()]:
+        environment["MYPYPATH"] = folder
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     errors = re.findall(r"^(\w+\.py:\d+): error", done.stdout, re.M)
     assert errors == ["wrong.py:3", "wrong.py:4", "wrong.py:4"], done.stdout + done.stderr

@@ -9,9 +9,15 @@ arrays. Every object is a context manager and has close().
 """
 from __future__ import annotations
 
-from ._native import lib as _lib
-from .library import check_version as _check_version
-from .library import library_path, library_version, written as _written
+try:
+    from ._native import lib as _lib
+except ImportError as _error:
+    from .missing import explain as _explain
+
+    raise _explain(_error) from None
+
+from .library import check_version as _check_version  # noqa: E402
+from .library import library_path, library_version, written as _written  # noqa: E402
 
 _check_version(_lib.EXPHIL_VERSION, _lib.exphil_version(), library_path())
 
