@@ -52,6 +52,9 @@ char *keep_text(napi_env env, struct texts *texts, napi_value value, const char 
 void drop_texts(struct texts *texts);
 bool fill(napi_env env, napi_value object, const struct field *fields, void *raw, struct texts *texts);
 napi_value tell(napi_env env, const struct field *fields, const void *raw);
+int64_t fill_list(napi_env env, napi_value list, const struct field *fields, void *raw, size_t size,
+                  uint32_t most, const char *what, struct texts *texts);
+/* A typed array of this type and count; a count below 0 fits none. */
 bool array(napi_env env, napi_value value, napi_typedarray_type type, int64_t count, const char *what,
            void **data);
 bool fill_spec(napi_env env, napi_value object, exphil_spec *spec, struct texts *texts, exphil_id_spec *ids,

@@ -54,6 +54,9 @@ static const struct field session_fields[] = {
     FIELD(exphil_session_config, F_U64, seed),        FIELD(exphil_session_config, F_I64, streams),
     FIELD(exphil_session_config, F_I64, deadline_ns), FIELD(exphil_session_config, F_I32, deterministic),
     FIELD(exphil_session_config, F_I32, deliver),     FIELDS_END};
+static const struct field play_fields[] = {
+    FIELD(exphil_head_play, F_F32, temperature), FIELD(exphil_head_play, F_I32, deterministic),
+    FIELD(exphil_head_play, F_F32, press), FIELD(exphil_head_play, F_F32, release), FIELDS_END};
 static const struct field session_info_fields[] = {FIELD(exphil_session_info, F_I64, steps),
                                                    FIELD(exphil_session_info, F_I64, missed),
                                                    FIELD(exphil_session_info, F_I64, last_ns),
@@ -209,24 +212,56 @@ static napi_value wrap_session(napi_env env, exphil_session *session)
     return value;
 }
 
+/* What the host will run with, if it says so; the library compares. */
+static bool checked(napi_env env, napi_value value, const char *name, int32_t *number, const int32_t **place)
+{
+    char message[64];
+    if (!is_set(env, value)) return true;
+    *place = number;
+    if (napi_get_value_int32(env, value, number) == napi_ok) return true;
+    snprintf(message, sizeof message, "%s: must be a number", name);
+    return fail(env, EXPHIL_E_INVALID, message, 0), false;
+}
+
+/* heads: an object for each head of the model. */
+static bool fill_heads(napi_env env, napi_value value, const struct handle *model, exphil_head_play *heads,
+                       exphil_session_config *config)
+{
+    char message[96];
+    if (!is_set(env, value)) return true;
+    int64_t count = fill_list(env, value, play_fields, heads, sizeof *heads, EXPHIL_HEADS_MAX, "heads", NULL);
+    if (count < 0) return false;
+    config->heads = heads;
+    if (count == model->heads) return true;
+    snprintf(message, sizeof message, "heads: has %lld entries, the model has %lld heads", (long long)count,
+             (long long)model->heads);
+    return fail(env, EXPHIL_E_INVALID, message, 0), false;
+}
+
 static napi_value session_create(napi_env env, napi_callback_info info)
 {
-    napi_value value[3]; /* model, fields, delay */
+    napi_value value[6]; /* model, fields, delay, mode, spec, heads */
     struct handle *model;
     exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+    exphil_spec spec = EXPHIL_SPEC_INIT;
+    exphil_id_spec ids[EXPHIL_IDS_MAX] = {{0}};
+    exphil_head_spec heads[EXPHIL_HEADS_MAX] = {{0}};
+    exphil_head_play play[EXPHIL_HEADS_MAX] = {{0}};
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_session *session = NULL;
-    int32_t delay = 0;
-    if (!arguments(env, info, 3, value) || !(model = handle_of(env, value[0], A_MODEL)) ||
-        !fill(env, value[1], session_fields, &config, NULL))
-        return NULL;
-    if (is_set(env, value[2])) {
-        if (napi_get_value_int32(env, value[2], &delay) != napi_ok)
-            return fail(env, EXPHIL_E_INVALID, "delay_frames: must be a number", 0);
-        config.delay_frames = &delay;
-    }
-    if (!check(env, exphil_session_create(model->raw, &config, &session, &error), &error)) return NULL;
-    return wrap_session(env, session);
+    struct texts texts = {.count = 0};
+    int32_t delay = 0, mode = 0;
+    if (!arguments(env, info, 6, value) || !(model = handle_of(env, value[0], A_MODEL))) return NULL;
+    bool own = is_set(env, value[4]);
+    if (own) config.spec = &spec;
+    bool made = fill(env, value[1], session_fields, &config, NULL) &&
+                checked(env, value[2], "delay_frames", &delay, &config.delay_frames) &&
+                checked(env, value[3], "mode", &mode, &config.mode) &&
+                (!own || fill_spec(env, value[4], &spec, &texts, ids, heads)) &&
+                fill_heads(env, value[5], model, play, &config) &&
+                check(env, exphil_session_create(model->raw, &config, &session, &error), &error);
+    drop_texts(&texts);
+    return made ? wrap_session(env, session) : NULL;
 }
 
 static napi_value session_clone(napi_env env, napi_callback_info info)

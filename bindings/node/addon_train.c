@@ -2,6 +2,7 @@
  * function, in order, and are told on the main thread. */
 #include "addon.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static const struct field replay_fields[] = {
@@ -153,13 +154,20 @@ static napi_value add_rows(napi_env env, napi_callback_info info)
     bool typed = false;
     double game = 0;
     size_t length = 0;
+    char message[96];
     if (!arguments(env, info, 5, value) || !(dataset = handle_of(env, value[0], A_DATASET))) return NULL;
     if (napi_get_value_double(env, value[1], &game) != napi_ok || !(game >= 0 && game <= 9007199254740992.0))
         return fail(env, EXPHIL_E_INVALID, "game: must be a whole number", 0);
     napi_is_typedarray(env, value[4], &typed);
-    if (typed) napi_get_typedarray_info(env, value[4], NULL, &length, NULL, NULL, NULL);
+    if (!typed) return array(env, value[4], napi_int32_array, -1, "actions", &actions), NULL;
+    napi_get_typedarray_info(env, value[4], NULL, &length, NULL, NULL, NULL);
+    if ((int64_t)length % dataset->heads) {
+        snprintf(message, sizeof message, "actions: has %zu elements, which are no whole frames of %lld",
+                 length, (long long)dataset->heads);
+        return fail(env, EXPHIL_E_INVALID, message, 0);
+    }
     int64_t frames = (int64_t)length / dataset->heads;
-    if (!array(env, value[4], napi_int32_array, frames * dataset->heads, "actions", &actions) ||
+    if (!array(env, value[4], napi_int32_array, (int64_t)length, "actions", &actions) ||
         !array(env, value[2], napi_float32_array, frames * dataset->floats, "floats", &floats) ||
         !array(env, value[3], napi_int32_array, frames * dataset->ids, "ids", &ids))
         return NULL;

@@ -225,23 +225,49 @@ napi_value tell(napi_env env, const struct field *fields, const void *raw)
     return object;
 }
 
+/* What a value is, for a sentence: "Float64Array of 3", "Array of 3", "string". */
+static void describe(napi_env env, napi_value value, char *text, size_t size)
+{
+    static const char *const types[] = {"undefined", "null",   "boolean",  "number",   "string",
+                                        "symbol",    "object", "function", "external", "bigint"};
+    napi_valuetype type = napi_undefined;
+    napi_value length, name;
+    char kind[40] = "";
+    uint32_t count = 0;
+    napi_typeof(env, value, &type);
+    snprintf(text, size, "%s", (size_t)type < sizeof types / sizeof *types ? types[type] : "?");
+    if (type != napi_object || napi_get_named_property(env, value, "constructor", &name) != napi_ok ||
+        !is_set(env, name) || napi_get_named_property(env, name, "name", &name) != napi_ok ||
+        napi_get_value_string_utf8(env, name, kind, sizeof kind, NULL) != napi_ok)
+        return;
+    snprintf(text, size, "%s", kind);
+    if (napi_get_named_property(env, value, "length", &length) == napi_ok &&
+        napi_get_value_uint32(env, length, &count) == napi_ok)
+        snprintf(text, size, "%s of %u", kind, (unsigned)count);
+}
+
 bool array(napi_env env, napi_value value, napi_typedarray_type type, int64_t count, const char *what,
            void **data)
 {
     napi_typedarray_type found = type;
     size_t length = 0;
-    bool is_array = false;
-    char message[96];
+    bool is_array = false, pending = false;
+    char message[160], given[64];
     *data = NULL;
     if (!count && !is_set(env, value)) return true;
     napi_is_typedarray(env, value, &is_array);
     if (is_array) napi_get_typedarray_info(env, value, &found, &length, data, NULL, NULL);
     if (is_array && found == type && (int64_t)length == count) return true;
-    snprintf(message, sizeof message, "must be a %s of %lld",
-             type == napi_float32_array ? "Float32Array"
-             : type == napi_int32_array ? "Int32Array"
-                                        : "Uint8Array",
-             (long long)count);
+    describe(env, value, given, sizeof given);
+    napi_is_exception_pending(env, &pending); /* a getter of the value threw */
+    if (pending) return false;
+    const char *wanted = type == napi_float32_array ? "a Float32Array"
+                         : type == napi_int32_array ? "an Int32Array"
+                                                    : "a Uint8Array";
+    if (count < 0)
+        snprintf(message, sizeof message, "is %s, must be %s", given, wanted);
+    else
+        snprintf(message, sizeof message, "is %s, must be %s of %lld", given, wanted, (long long)count);
     return wrong(env, what, message);
 }
 
@@ -256,8 +282,8 @@ static const struct field head_fields[] = {
     FIELD(exphil_head_spec, F_I32, count), FIELD(exphil_head_spec, F_I32, neutral), FIELDS_END};
 
 /* Elements of a list of objects, each of size bytes; -1: an exception is pending. */
-static int64_t fill_list(napi_env env, napi_value list, const struct field *fields, void *raw, size_t size,
-                         uint32_t most, const char *what, struct texts *texts)
+int64_t fill_list(napi_env env, napi_value list, const struct field *fields, void *raw, size_t size,
+                  uint32_t most, const char *what, struct texts *texts)
 {
     napi_value item;
     uint32_t count = 0;

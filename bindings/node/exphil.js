@@ -12,12 +12,19 @@ function invalid(message) {
   return Object.assign(new Error(message), { code: 'EXPHIL_E_INVALID', status: -1, nativeCode: 0 });
 }
 
+// Options that nobody reads are refused by name.
+function refuse(rest, what) {
+  const [name] = Object.keys(rest);
+  if (name !== undefined) throw invalid(`${name}: there is no such option; ${what}`);
+}
+
 // { layout, codec, floats, ids: [{ name, entries, width }], heads: [{ name, kind, count, neutral }] } as the addon reads it.
 function arrange(spec) {
   if (spec === undefined || spec === null) return undefined;
-  const { floats, ids = [], heads = [], ...fields } = spec;
+  const { floats, float_count: count = floats, ids = [], heads = [], ...fields } = spec;
+  if (floats !== undefined && floats !== count) throw invalid('spec: floats and float_count are two names of one number');
   return {
-    fields: { ...fields, float_count: floats },
+    fields: { ...fields, float_count: count },
     ids,
     heads: heads.map((head) => {
       if (!Object.hasOwn(kinds, head.kind)) throw invalid(`head ${head.name}: ${head.kind} is neither bernoulli nor categorical`);
@@ -76,9 +83,9 @@ class Model extends Handle {
   quantize(kind) {
     return new Model(addon.modelQuantize(raw(this), type(kind, 'type') ?? -1));
   }
-  /** options: seed, streams, deadline_ns, deterministic, deliver, delay_frames. */
-  session({ delay_frames: delay, ...fields } = {}) {
-    return new Session(addon.sessionCreate(raw(this), fields, delay));
+  /** options: fields of exphil_session_config; heads as a list of { temperature, deterministic, press, release }. */
+  session({ delay_frames: delay, mode, spec, heads, ...fields } = {}) {
+    return new Session(addon.sessionCreate(raw(this), fields, delay, mode, arrange(spec), heads));
   }
 }
 
@@ -160,7 +167,8 @@ process.on('exit', () => running.forEach((trainer) => trainer.stop()));
 
 class Trainer extends Handle {
   /** options: sampling, optimizer, trainer: fields of exphil_sampling, exphil_optimizer_config, exphil_trainer_config. */
-  static create(model, dataset, { sampling, optimizer, trainer } = {}) {
+  static create(model, dataset, { sampling, optimizer, trainer, ...rest } = {}) {
+    refuse(rest, 'those of a trainer stand in sampling, optimizer or trainer');
     const handles = [Handle.raw(model, Model), Handle.raw(dataset, Dataset)];
     return new Trainer(addon.trainerCreate(...handles, sampling, optimizer, trainer));
   }
@@ -181,7 +189,8 @@ class Trainer extends Handle {
     addon.trainerStop(raw(this));
   }
   /** The weights as they are now as a new model. */
-  model({ averaged = false } = {}) {
+  model({ averaged = false, ...rest } = {}) {
+    refuse(rest, 'model takes averaged');
     return new Model(addon.trainerModel(raw(this), averaged));
   }
   save(path) {

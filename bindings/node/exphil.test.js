@@ -129,9 +129,12 @@ test('rollback is a copy', () => {
 test('wrong rows are refused', () => {
   const session = pong(new Context()).session({ deterministic: true });
   const step = (...rows) => () => session.stepRow(...rows);
-  fails(step(new Float32Array(2)), 'EXPHIL_E_INVALID', /floats: must be a Float32Array of 3/);
-  fails(step(new Float64Array(3)), 'EXPHIL_E_INVALID', /floats/);
-  fails(step([1, 2, 3]), 'EXPHIL_E_INVALID', /floats/);
+  fails(step(new Float32Array(2)), 'EXPHIL_E_INVALID', /floats: is Float32Array of 2, must be a Float32Array of 3/);
+  fails(step(new Float64Array(3)), 'EXPHIL_E_INVALID', /floats: is Float64Array of 3/);
+  fails(step([1, 2, 3]), 'EXPHIL_E_INVALID', /floats: is Array of 3/);
+  fails(step('text'), 'EXPHIL_E_INVALID', /floats: is string/);
+  fails(step(Object.create(null)), 'EXPHIL_E_INVALID', /floats: is object/);
+  assert.throws(step({ get length() { throw new Error('of the getter'); } }), /of the getter/);
   fails(step(undefined, new Int32Array(0)), 'EXPHIL_E_INVALID', /ids/);
   fails(step(undefined, undefined, new Int32Array(3)), 'EXPHIL_E_INVALID', /actions/);
   fails(step(undefined, undefined, undefined, new Float32Array(1)), 'EXPHIL_E_INVALID', /noise/);
@@ -178,8 +181,35 @@ test('wrong files and settings are refused', () => {
   fails(() => model.quantize('int3'), 'EXPHIL_E_INVALID', /int3/);
   assert.strictEqual(model.quantize('int8').info().weights, 3);
   fails(() => Trainer.create(model, Dataset.create(context)), 'EXPHIL_E_INVALID', /sample/);
-  fails(() => games(context).addRows(9, new Float32Array(3), new Int32Array(1), new Int32Array(3)), 'EXPHIL_E_INVALID', /actions/);
+  const add = (...rows) => () => games(context).addRows(9, ...rows);
+  fails(add(new Float32Array(3), new Int32Array(1), new Int32Array(3)), 'EXPHIL_E_INVALID', /actions: has 3 elements, .* of 2/);
+  fails(add([1, 2, 3], [0], [0, 0]), 'EXPHIL_E_INVALID', /actions: is Array of 2, must be an Int32Array$/);
+  fails(add([1, 2, 3], [0], new Int32Array(2)), 'EXPHIL_E_INVALID', /floats: is Array of 3, must be a Float32Array of 3/);
   fails(() => trainer(context).resume('/nowhere'), 'EXPHIL_E_IO', /nowhere/);
+});
+
+test('options are taken or refused by name', () => {
+  const context = new Context();
+  const model = pong(context);
+  const create = (options) => Trainer.create(model, games(context), options);
+  fails(() => create({ rate: 0.5 }), 'EXPHIL_E_INVALID', /^rate: there is no such option; .*optimizer/);
+  fails(() => create({ optimiser: { rate: 0.5 } }), 'EXPHIL_E_INVALID', /optimiser/);
+  fails(() => create({ optimizer: { rat: 0.5 } }), 'EXPHIL_E_INVALID', /rat:/);
+  assert.strictEqual(create({ optimizer: { rate: 0.5 }, sampling: { batch: 4, time: 20 } }).step().rate, 0.5);
+  fails(() => create({}).model({ average: true }), 'EXPHIL_E_INVALID', /average: /);
+  fails(() => model.session({ sed: 1 }), 'EXPHIL_E_INVALID', /sed: /);
+  const { floats, ...same } = spec;
+  model.session({ spec: { ...same, float_count: floats }, mode: 0, delay_frames: 0, heads: [{ temperature: 0.5 }, { press: 0.6 }] }).stepRow();
+  fails(() => model.session({ spec: { ...spec, floats: 4 } }), 'EXPHIL_E_MISMATCH', /the host gives pong/);
+  fails(() => model.session({ spec: { ...spec, float_count: 4 } }), 'EXPHIL_E_INVALID', /float_count/);
+  fails(() => model.session({ spec: { ...spec, flots: 4 } }), 'EXPHIL_E_INVALID', /flots/);
+  fails(() => model.session({ mode: 1 }), 'EXPHIL_E_MISMATCH', /mode/);
+  fails(() => model.session({ mode: 'carry' }), 'EXPHIL_E_INVALID', /mode: must be a number/);
+  fails(() => model.session({ heads: [{}] }), 'EXPHIL_E_INVALID', /heads: has 1 entries, the model has 2/);
+  fails(() => model.session({ heads: [{ temprature: 1 }, {}] }), 'EXPHIL_E_INVALID', /temprature/);
+  const sure = model.session({ heads: [{ deterministic: true }, { deterministic: 1 }], seed: 1 });
+  const other = model.session({ deterministic: true, seed: 2 });
+  for (let t = 0; t < 20; t++) assert.deepStrictEqual(sure.stepRow(), other.stepRow());
 });
 
 test('closed and foreign objects are refused, in any order', () => {
