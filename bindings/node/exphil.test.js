@@ -212,6 +212,26 @@ test('options are taken or refused by name', () => {
   for (let t = 0; t < 20; t++) assert.deepStrictEqual(sure.stepRow(), other.stepRow());
 });
 
+// No compiler of types is asked for: names are compared, and that what info() tells is declared.
+test('the types name what there is', () => {
+  const types = fs.readFileSync(path.join(__dirname, 'exphil.d.ts'), 'utf8');
+  const own = (object, but) => Object.getOwnPropertyNames(object).filter((name) => !but.includes(name));
+  for (const Class of [Context, Model, Session, Dataset, Trainer]) {
+    const [, body] = types.match(new RegExp(`^export class ${Class.name} extends Handle {\n([^]*?)^}`, 'm'));
+    const declared = (start) => [...body.matchAll(new RegExp(`^  ${start}(\\w+)\\(`, 'gm'))].map((match) => match[1]);
+    assert.deepStrictEqual(declared('static '), own(Class, ['length', 'name', 'prototype']), Class.name);
+    assert.deepStrictEqual(own(Class.prototype, ['constructor']), declared('(?!constructor)'), Class.name);
+  }
+  const context = new Context();
+  const work = trainer(context);
+  const told = { Metrics: work.step(), ModelInfo: work.model().info(), SessionInfo: work.model().session().info(),
+    DatasetInfo: games(context).info(), Report: work.evaluate(games(context)) };
+  for (const [name, object] of Object.entries(told)) {
+    const [, body] = types.match(new RegExp(`^export type ${name} = Info<([^]*?)>;`, 'm'));
+    assert.deepStrictEqual([...body.matchAll(/'(\w+)'/g)].map((match) => match[1]).sort(), Object.keys(object).sort(), name);
+  }
+});
+
 test('closed and foreign objects are refused, in any order', () => {
   const context = new Context();
   const [model, dataset, work] = [pong(context), games(context), trainer(context)];

@@ -26,8 +26,18 @@ for folder in $EXPHIL_TRACES; do
   node node_modules/exphil/exphil_trace.js check "$folder/policy.safetensors" "$folder/frames.trace"
 done
 
-sed -n '/^```js$/,/^```$/p' node_modules/exphil/README.md | sed '1d;$d' >readme.js
-actions=$(node readme.js "$EXPHIL_TRACE/policy.safetensors")
+# The examples of README.md, word for word.
+for number in 1 2; do
+  awk -v want=$number '/^```js$/ { at++; on = at == want; next } /^```/ { on = 0 } on' node_modules/exphil/README.md >readme$number.js
+done
+actions=$(node readme1.js "$EXPHIL_TRACE/policy.safetensors")
 case $actions in *[!0-9\ ]*) fail "the example of README.md printed: $actions" ;; [0-9]*" "[0-9]*" "[0-9]*) ;;
 *) fail "the example of README.md printed: $actions" ;; esac
+node readme2.js >log 2>&1 || { cat log >&2; fail "the second example of README.md failed"; }
+[ "$(tail -n 1 log)" = "move 2" ] || { cat log >&2; fail "the second example of README.md did not learn"; }
+
+# Without the library, one sentence and no compiler's errors.
+if PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=/nowhere sh node_modules/exphil/build_addon.sh >log 2>&1; then fail "built without a library"; fi
+grep -q "^build_addon.sh: libexphil is not found: .*PKG_CONFIG_PATH" log && ! grep -q "node_api\|fatal" log ||
+  { cat log >&2; fail "build_addon.sh does not say what is missing"; }
 [ -d "${EXPHIL_REPLAYS:-/nowhere}/training" ] || echo "SKIPPED: no replays in \$EXPHIL_REPLAYS"

@@ -1,0 +1,194 @@
+// Types of the addon's classes. Options are the fields of the C header's structures, which is the manual; 0 and what is left
+// out are its defaults. What fails throws ExphilError.
+
+export interface ExphilError extends Error {
+  code: string;
+  status: number;
+  nativeCode: number;
+}
+
+export interface Spec {
+  layout: string;
+  codec: string;
+  floats?: number;
+  /** The header's name of floats. */
+  float_count?: number;
+  ids?: { name: string; entries: number; width?: number }[];
+  heads: { name: string; kind: 'bernoulli' | 'categorical'; count: number; neutral?: number }[];
+  layout_hash?: number | bigint;
+}
+
+export interface ContextOptions {
+  device?: string;
+  cpu_isa?: string;
+  backend_path?: string;
+  threads?: number;
+  memory_limit_bytes?: number | bigint;
+}
+
+export interface ModelOptions {
+  spec?: Spec;
+  blocks?: string;
+  seed?: number | bigint;
+  hidden?: number;
+  head_width?: number;
+  mamba_states?: number;
+  mamba_expand?: number;
+  mamba_taps?: number;
+  mamba_rank?: number;
+  attention_heads?: number;
+  attention_dim?: number;
+  attention_window_frames?: number;
+  ffn_expand?: number;
+  window_frames?: number;
+  delay_frames?: number;
+  no_previous_action?: number | boolean;
+  mode?: number;
+  heads?: number;
+  type?: 'f32' | 'f64';
+}
+
+export interface SessionOptions {
+  seed?: number | bigint;
+  streams?: number;
+  deadline_ns?: number;
+  deterministic?: number | boolean;
+  deliver?: number;
+  delay_frames?: number;
+  mode?: number;
+  spec?: Spec;
+  heads?: { temperature?: number; deterministic?: number | boolean; press?: number; release?: number }[];
+}
+
+export interface ReplayOptions {
+  character?: string;
+  port?: number;
+  opponent_port?: number;
+  first_frame?: number;
+  last_frame?: number;
+}
+
+export interface TrainerOptions {
+  sampling?: {
+    batch?: number;
+    time?: number;
+    stride?: number;
+    segment_frames?: number;
+    seed?: number | bigint;
+    in_order?: number | boolean;
+    last_only?: number | boolean;
+    buffers?: number;
+  };
+  optimizer?: {
+    rate?: number;
+    beta1?: number;
+    beta2?: number;
+    epsilon?: number;
+    decay?: number;
+    clip_norm?: number;
+    ema_decay?: number;
+    low_ratio?: number;
+    restart_factor?: number;
+    warmup_updates?: number;
+    total_updates?: number;
+    restart_updates?: number;
+    schedule?: number;
+  };
+  trainer?: {
+    loss_scale?: number;
+    accumulate?: number;
+    precision?: number;
+    activations?: number;
+    fake_quantize?: number;
+    checkpoint_blocks?: number;
+  };
+}
+
+/** Fields of the header's structures: 64-bit hashes are bigint. */
+export type Info<Numbers extends string, Hashes extends string = never, Texts extends string = never> = {
+  [field in Numbers]: number;
+} & { [field in Hashes]: bigint } & { [field in Texts]: string };
+
+export type Metrics = Info<
+  'update' | 'epoch' | 'frames' | 'loss' | 'gradient_norm' | 'rate' | 'time_ns' | 'waited_ns' | 'skipped'
+>;
+export type ReplayResult = Info<'episodes' | 'frames' | 'frames_masked' | 'truncated'>;
+export type ModelInfo = Info<
+  | 'parameter_count' | 'tensor_count' | 'float_count' | 'id_count' | 'head_count' | 'logit_count' | 'hidden' | 'window_frames'
+  | 'trained_updates' | 'trained_frames' | 'delay_frames' | 'mode' | 'heads' | 'type' | 'weights',
+  'spec_hash' | 'weights_hash',
+  'layout' | 'codec' | 'blocks'
+>;
+export type SessionInfo = Info<
+  | 'steps' | 'missed' | 'last_ns' | 'max_ns' | 'p50_ns' | 'p99_ns' | 'streams' | 'float_count' | 'id_count' | 'head_count'
+  | 'logit_count' | 'state_bytes'
+>;
+export type DatasetInfo = Info<
+  'frames' | 'episodes' | 'games' | 'float_count' | 'id_count' | 'head_count' | 'constant_floats',
+  'spec_hash' | 'content_hash',
+  'layout' | 'codec'
+>;
+export type Report = Info<
+  | 'frames' | 'change_frames' | 'loss' | 'nll' | 'frequency_nll' | 'exact_accuracy' | 'exact_change_accuracy'
+  | 'exact_majority' | 'exact_majority_change' | 'exact_copy'
+>;
+
+declare class Handle {
+  /** Ends the object early; otherwise the collector does. */
+  close(): void;
+}
+
+export class Context extends Handle {
+  constructor(options?: ContextOptions);
+}
+
+export class Model extends Handle {
+  private constructor();
+  static load(context: Context, source: string | Uint8Array): Model;
+  static create(context: Context, options?: ModelOptions): Model;
+  info(): ModelInfo;
+  save(path: string): void;
+  quantize(kind: 'int8' | 'bf16'): Model;
+  session(options?: SessionOptions): Session;
+}
+
+export class Session extends Handle {
+  private constructor();
+  floats: Float32Array;
+  ids: Int32Array;
+  actions: Int32Array;
+  logitCount: number;
+  stateBytes: number;
+  stepRow(floats?: Float32Array, ids?: Int32Array, actions?: Int32Array, noise?: Float32Array): Int32Array;
+  logits(stream?: number, logits?: Float32Array): Float32Array;
+  reset(stream?: number): void;
+  override(stream: number, action: Int32Array): void;
+  saveState(stream?: number, state?: Uint8Array): Uint8Array;
+  restoreState(stream: number, state: Uint8Array): void;
+  clone(): Session;
+  info(): SessionInfo;
+}
+
+export class Dataset extends Handle {
+  private constructor();
+  static create(context: Context, spec?: Spec): Dataset;
+  static open(context: Context, path: string): Dataset;
+  save(path: string): void;
+  addReplay(path: string, options?: ReplayOptions): ReplayResult;
+  addRows(game: number, floats: Float32Array | undefined, ids: Int32Array | undefined, actions: Int32Array): void;
+  info(): DatasetInfo;
+}
+
+export class Trainer extends Handle {
+  private constructor();
+  static create(model: Model, dataset: Dataset, options?: TrainerOptions): Trainer;
+  step(): Metrics;
+  train(updates: number, onProgress?: (metrics: Metrics) => void): Promise<Metrics>;
+  stop(): void;
+  model(options?: { averaged?: boolean }): Model;
+  save(path: string): void;
+  resume(path: string): void;
+  evaluate(dataset: Dataset): Report;
+}
+
+export function version(): string;
