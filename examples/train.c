@@ -5,6 +5,7 @@
  * same weights. What cannot be used of a replay is said and passed over. */
 #define _DEFAULT_SOURCE
 #include <dirent.h>
+#include <errno.h>
 #include <exphil/exphil.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,25 @@ static void add(exphil_dataset *all, const char *path)
     free(entries);
 }
 
+/* Whether OUT can be written shows before the work, not after it: a file beside it is made and removed again. OUT itself
+ * stays as it is until the weights are there. */
+static int can_write(const char *out)
+{
+    size_t bytes = strlen(out) + sizeof ".trying";
+    char *beside = malloc(bytes);
+    DIR *folder = opendir(out);
+    FILE *file = NULL;
+    if (folder) errno = EISDIR;
+    if (!folder && beside && snprintf(beside, bytes, "%s.trying", out) > 0) file = fopen(beside, "wbx");
+    if (!file)
+        fprintf(stderr, "train: %s cannot be written: %s\n", out, strerror(errno));
+    else if (fclose(file), remove(beside) != 0)
+        perror(beside);
+    if (folder) closedir(folder);
+    free(beside);
+    return file != NULL;
+}
+
 /* One game cannot be divided by games: then the end of each player's game is held out. */
 static exphil_status split(struct run *r, exphil_error *error)
 {
@@ -64,6 +84,10 @@ static exphil_status split(struct run *r, exphil_error *error)
     exphil_split_config config = EXPHIL_SPLIT_CONFIG_INIT;
     exphil_status status = exphil_dataset_query(r->all, &info, error);
     if (status < 0) return status;
+    if (!info.frames) {
+        *error = (exphil_error){sizeof *error, EXPHIL_E_INVALID, 0, "no replay could be used"};
+        return EXPHIL_E_INVALID;
+    }
     printf("%lld frames of %lld games\n", (long long)info.frames, (long long)info.games);
     config.held_out = 0.1;
     config.by = info.games > 1 ? EXPHIL_SPLIT_GAME : EXPHIL_SPLIT_TIME;
@@ -126,6 +150,7 @@ int main(int argc, char **argv)
     int64_t updates = arg == 3 ? atoll(argv[2]) : UPDATES;
     if (argc < arg + 2 || updates < 1)
         return fprintf(stderr, "train [-n UPDATES] OUT.safetensors REPLAY.slp|FOLDER...\n"), 2;
+    if (!can_write(argv[arg])) return 1;
     if (exphil_context_create(NULL, &r.context, &error) < 0 ||
         exphil_dataset_create(r.context, NULL, &r.all, &error) < 0)
         return complain("start", &error);
@@ -144,5 +169,5 @@ int main(int argc, char **argv)
     exphil_dataset_destroy(r.kept);
     exphil_dataset_destroy(r.all);
     exphil_context_destroy(r.context);
-    return failed ? complain(argv[arg], &error) : 0;
+    return failed ? complain("nothing is written", &error) : 0;
 }

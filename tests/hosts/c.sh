@@ -103,7 +103,14 @@ head -c 100 drills/1.slp >drills/cut.slp
 grep -q '^wrote policy.safetensors$' train.log || fail "train did not write"
 grep -q 'cut.slp: EXPHIL_E_FORMAT' train.err || fail "train does not tell of the damaged replay"
 cmp policy.safetensors again.safetensors || fail "the same replays gave other weights"
-./train_shared -n 1 none.safetensors drills/cut.slp >/dev/null 2>&1 && fail "train made weights of nothing"
+./train_shared -n 1 none.safetensors drills/cut.slp >/dev/null 2>none.err && fail "train made weights of nothing"
+grep -q 'no replay could be used' none.err || fail "train does not say that there is nothing to train on"
+for out in nowhere/x.safetensors drills; do
+    ./train_shared -n 1 $out fourth.slp >unwritten.log 2>unwritten.err && fail "train wrote $out"
+    grep -q "^train: $out cannot be written: " unwritten.err || fail "train does not say that $out cannot be written"
+    [ ! -s unwritten.log ] || fail "train works for an output that cannot be written"
+done
+[ ! -e policy.safetensors.trying ] || fail "train leaves its trial behind"
 [ ! -e none.safetensors ] || fail "train wrote weights of nothing"
 
 for how in shared static; do
