@@ -30,7 +30,7 @@ if [ "${1:-}" = bench ]; then
 fi
 
 for how in shared static; do
-    for program in minimal bot train; do compile "${program}_$how" "$how" "$here/examples/$program.c"; done
+    for program in minimal bot train rows; do compile "${program}_$how" "$how" "$here/examples/$program.c"; done
     compile "trace_$how" "$how" "$here/tests/hosts/trace.c"
 done
 if command -v readelf >/dev/null && readelf -d bot_static | grep -q libexphil; then fail "bot_static needs libexphil.so"; fi
@@ -92,6 +92,12 @@ END
 else
     echo "SKIPPED: no C++ compiler"
 fi
+
+# A game of its own: the policy plays nearly as well as the rule that it learned from, and chance does not.
+./rows_shared >rows.log || fail "rows"
+awk '{ score[$1] = $2 } END { exit !(score["rule"] > 100 && score["policy"] > 0.9 * score["rule"] && score["chance"] < 20) }' \
+    rows.log || { cat rows.log; fail "the policy of rows does not play as its rule"; }
+[ "$(wc -l <"$here/examples/rows.c")" -lt 100 ] || fail "rows.c is not short any more"
 
 # Replays of the drill in a folder and beside it, one of them damaged: training goes on without it.
 mkdir -p drills
