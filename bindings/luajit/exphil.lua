@@ -8,7 +8,11 @@ local ffi = require("ffi")
 local declared = require("exphil_cdef")
 
 ffi.cdef(declared.declarations)
-local C = ffi.load(os.getenv("EXPHIL_LIBRARY") or (ffi.os == "Linux" and "libexphil.so.0" or "exphil"))
+local library = os.getenv("EXPHIL_LIBRARY") or (ffi.os == "Linux" and "libexphil.so.0" or "exphil")
+local found, C = pcall(ffi.load, library)
+if not found then
+    error(tostring(C) .. " (install libexphil, set LD_LIBRARY_PATH to its folder, or EXPHIL_LIBRARY to its path)", 0)
+end
 
 local exphil = { ffi = ffi, C = C }
 
@@ -43,6 +47,7 @@ end
 
 -- Sets the fields that a table names; unknown names are refused. Texts live as long as the table does.
 local function fill(raw, fields)
+    if fields ~= nil and type(fields) ~= "table" then invalid("%s: must be a table", tostring(ffi.typeof(raw))) end
     for field, value in pairs(fields or {}) do
         if value == true or value == false then value = value and 1 or 0 end
         local fine = pcall(function() raw[field] = value end)
@@ -62,26 +67,61 @@ local function read(raw, counts, hashes, texts)
     return result
 end
 
-local kinds = { bernoulli = 0, categorical = 1 }
+-- Fields of a table by name or by place (known[1] is the name of the first), each of its type; others are refused.
+local function named(given, what, known)
+    if type(given) ~= "table" then invalid("%s: must be a table", what) end
+    local values = {}
+    for key, value in pairs(given) do
+        local name = type(key) == "number" and known[key] or key
+        local kind = type(name) == "string" and known[name] or invalid("%s: there is no field %s", what, tostring(key))
+        if values[name] ~= nil then invalid("%s: %s is given twice", what, name) end
+        if kind == "number" and type(value) == "boolean" then value = value and 1 or 0 end
+        if kind ~= "any" and type(value) ~= (kind == "whole" and "number" or kind) then
+            invalid("%s: %s must be a %s, is a %s", what, name, kind == "whole" and "number" or kind, type(value))
+        end
+        if kind == "whole" and not (value % 1 == 0 and math.abs(value) < 2 ^ 31) then
+            invalid("%s: %s must be a whole number", what, name)
+        end
+        values[name] = value
+    end
+    for name in (known.needed or ""):gmatch("%S+") do
+        if values[name] == nil then invalid("%s: has no %s", what, name) end
+    end
+    return values
+end
 
--- { layout, codec, floats = F, ids = { { name, entries, width } }, heads = { { name, "categorical", count, neutral } } }.
--- What it points to lives until the next one is made, which is longer than the call it is for.
+local kinds = { bernoulli = 0, categorical = 1 }
+local spec_fields = { "layout", "codec", layout = "string", codec = "string", floats = "whole", float_count = "whole",
+    ids = "table", heads = "table", layout_hash = "any", needed = "layout codec" }
+local id_fields = { "name", "entries", "width", name = "string", entries = "whole", width = "whole", needed = "name entries" }
+local head_fields = { "name", "kind", "count", "neutral", name = "string", kind = "string", count = "whole",
+    neutral = "whole", needed = "name kind count" }
+local play_fields = { "temperature", "deterministic", "press", "release", temperature = "number", deterministic = "number",
+    press = "number", release = "number" }
+
+-- { layout = "catch", codec = "catch3", floats = F, ids = { { name = , entries = , width = } }, heads = { { name = ,
+-- kind = "categorical", count = , neutral = } } }; names may be left out where the order is this one. What it points to lives
+-- until the next one is made, which is longer than the call it is for.
 local lent
-local function make_spec(spec)
+local function make_spec(given)
+    local spec = named(given, "spec", spec_fields)
     local ids, heads = spec.ids or {}, spec.heads or {}
     local raw_ids = ffi.new("exphil_id_spec[?]", math.max(#ids, 1))
     local raw_heads = ffi.new("exphil_head_spec[?]", math.max(#heads, 1))
-    for i, id in ipairs(ids) do
-        raw_ids[i - 1].name, raw_ids[i - 1].entries, raw_ids[i - 1].width = id[1], id[2], id[3] or 0
+    for i, item in ipairs(ids) do
+        local raw, id = raw_ids[i - 1], named(item, "spec.ids[" .. i .. "]", id_fields)
+        raw.name, raw.entries, raw.width = id.name, id.entries, id.width or 0
     end
-    for i, head in ipairs(heads) do
-        local raw = raw_heads[i - 1]
-        raw.name, raw.count, raw.neutral = head[1], head[3], head[4] or 0
-        raw.kind = kinds[head[2]] or invalid("head %s: %s is neither bernoulli nor categorical", head[1], tostring(head[2]))
+    for i, item in ipairs(heads) do
+        local raw, head = raw_heads[i - 1], named(item, "spec.heads[" .. i .. "]", head_fields)
+        raw.name, raw.count, raw.neutral = head.name, head.count, head.neutral or 0
+        raw.kind = kinds[head.kind] or invalid("head %s: %s is neither bernoulli nor categorical", head.name, head.kind)
     end
-    local raw = config("exphil_spec", { layout = spec[1], codec = spec[2], float_count = spec.floats or 0 })
+    if spec.floats and spec.float_count then invalid("spec: floats and float_count are two names of one number") end
+    local raw = config("exphil_spec", { layout = spec.layout, codec = spec.codec, layout_hash = spec.layout_hash,
+        float_count = spec.floats or spec.float_count or 0 })
     raw.id_count, raw.ids, raw.head_count, raw.heads = #ids, raw_ids, #heads, raw_heads
-    lent = { spec, raw_ids, raw_heads, raw }
+    lent = { given, raw_ids, raw_heads, raw }
     return lent[4]
 end
 
@@ -246,7 +286,8 @@ function Model:session(options)
     if options.heads then
         local wanted = self:info().head_count
         if #options.heads ~= wanted then invalid("heads: has %d entries, must have %d", #options.heads, wanted) end
-        heads = ffi.new("exphil_head_play[?]", wanted, options.heads)
+        heads = ffi.new("exphil_head_play[?]", wanted)
+        for i, head in ipairs(options.heads) do heads[i - 1] = named(head, "heads[" .. i .. "]", play_fields) end
         fields.heads = heads
     end
     if options.spec then fields.spec = make_spec(options.spec) end
@@ -407,6 +448,11 @@ end
 -- options: sampling, optimizer, trainer: fields of exphil_sampling, _optimizer_config, _trainer_config.
 function Model:trainer(dataset, options)
     options = options or {}
+    for name in pairs(options) do
+        if name ~= "sampling" and name ~= "optimizer" and name ~= "trainer" then
+            invalid("%s: there is no such option; those of a trainer stand in sampling, optimizer or trainer", tostring(name))
+        end
+    end
     local sampling = sized("exphil_sampling")
     check(C.exphil_model_sampling(open(self, "model"), sampling, why))
     fill(sampling, options.sampling)

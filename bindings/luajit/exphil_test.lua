@@ -131,6 +131,43 @@ test("wrong files and settings are refused", function()
     model:session({ heads = { { 0.5 }, { deterministic = 1 } } }):step_row()
 end)
 
+test("options are taken or refused by name", function()
+    local context = exphil.context()
+    local model, dataset = pong(context), games(context)
+    local function create(options) return model:trainer(dataset, options) end
+    fails("EXPHIL_E_INVALID", "rate: there is no such option", create, { rate = 0.5 })
+    fails("EXPHIL_E_INVALID", "optimiser", create, { optimiser = { rate = 0.5 } })
+    fails("EXPHIL_E_INVALID", "rat ", create, { optimizer = { rat = 0.5 } })
+    fails("EXPHIL_E_INVALID", "must be a table", create, { optimizer = 0.5 })
+    assert(create({ optimizer = { rate = 0.5 }, sampling = { batch = 4, time = 20 } }):step().rate == 0.5)
+    fails("EXPHIL_E_INVALID", "sed ", model.session, model, { sed = 1 })
+    fails("EXPHIL_E_INVALID", "heads[1]: there is no field temprature", model.session, model, { heads = { { temprature = 1 }, {} } })
+    fails("EXPHIL_E_INVALID", "heads[1]: must be a table", model.session, model, { heads = { 1, 2 } })
+    model:session({ heads = { { deterministic = true }, { temperature = 2 } } }):step_row()
+end)
+
+test("a spec is given by names or by places", function()
+    local context = exphil.context()
+    local same = { layout = "pong", codec = "pad", float_count = 3, ids = { { name = "side", entries = 2, width = 4 } },
+        heads = { { name = "stick", kind = "categorical", count = 3, neutral = 1 }, { "buttons", "bernoulli", count = 2 } } }
+    local hash = pong(context):info().spec_hash
+    assert(context:create_model({ spec = same, blocks = "gru", hidden = 8, head_width = 8 }):info().spec_hash == hash)
+    assert(context:dataset(same):info().spec_hash == hash)
+    local function refused(word, spec) fails("EXPHIL_E_INVALID", word, context.dataset, context, spec) end
+    local heads = { { "stick", "categorical", 3 } }
+    refused("spec: has no layout", { codec = "b", floats = 1, heads = heads })
+    refused("spec: there is no field flots", { "a", "b", flots = 1, heads = heads })
+    refused("spec: floats must be a number, is a string", { "a", "b", floats = "1", heads = heads })
+    refused("spec: floats must be a whole number", { "a", "b", floats = 1.5, heads = heads })
+    refused("spec: floats and float_count", { "a", "b", floats = 1, float_count = 1, heads = heads })
+    refused("spec: layout is given twice", { "a", "b", layout = "c", floats = 1, heads = heads })
+    refused("spec.ids[1]: has no entries", { "a", "b", floats = 1, ids = { { name = "level" } }, heads = heads })
+    refused("spec.ids[1]: there is no field entrys", { "a", "b", floats = 1, ids = { { name = "level", entrys = 4 } }, heads = heads })
+    refused("spec.heads[1]: has no count", { "a", "b", floats = 1, heads = { { "stick", "categorical" } } })
+    refused("spec.heads[2]: must be a table", { "a", "b", floats = 1, heads = { heads[1], "stick" } })
+    refused("spec: must be a table", "catch")
+end)
+
 test("closed objects are refused, in any order", function()
     local context = exphil.context()
     local model, dataset, work = pong(context), games(context), trainer(context)

@@ -24,8 +24,16 @@ for folder in $EXPHIL_TRACES; do
   "$lua" luajit/exphil_trace.lua check "$folder/policy.safetensors" "$folder/frames.trace"
 done
 
-sed -n '/^```lua$/,/^```$/p' luajit/README.md | sed '1d;$d' >readme.lua
-actions=$("$lua" readme.lua "$EXPHIL_TRACE/policy.safetensors")
+# The examples of README.md, word for word.
+for number in 1 2; do
+  awk -v want=$number '/^```lua$/ { at++; on = at == want; next } /^```/ { on = 0 } on' luajit/README.md >readme$number.lua
+done
+actions=$("$lua" readme1.lua "$EXPHIL_TRACE/policy.safetensors")
 case $actions in *[!0-9\ ]*) fail "the example of README.md printed: $actions" ;; [0-9]*" "[0-9]*" "[0-9]*) ;;
 *) fail "the example of README.md printed: $actions" ;; esac
+"$lua" readme2.lua >log 2>&1 || { cat log >&2; fail "the second example of README.md failed"; }
+[ "$(tail -n 1 log)" = "move	2" ] || { cat log >&2; fail "the second example of README.md did not learn"; }
+
+if EXPHIL_LIBRARY=libexphil.so.x "$lua" readme1.lua >log 2>&1; then fail "loaded a library that is not there"; fi
+grep -q "LD_LIBRARY_PATH" log || { cat log >&2; fail "a missing library is not explained"; }
 [ -n "$replays" ] || echo "SKIPPED: no replays in \$EXPHIL_REPLAYS"
