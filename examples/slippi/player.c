@@ -44,6 +44,7 @@ exphil_status player_create(const exphil_model *model, const exphil_session_conf
 {
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_session_config own = EXPHIL_SESSION_CONFIG_INIT;
+    exphil_spec spec = EXPHIL_SPEC_INIT;
     exphil_session *session;
     exphil_status status = exphil_model_query(model, &info, error);
     if (status < 0) return status;
@@ -52,6 +53,10 @@ exphil_status player_create(const exphil_model *model, const exphil_session_conf
                         "the game delays by %d frames, the policy was trained for %d", game_delay_frames,
                         info.delay_frames);
     if (config) own = *config;
+    status = exphil_melee_spec(info.layout, info.codec, &spec,
+                               error); /* another game's shows here, not in the first frame */
+    if (status < 0) return status;
+    if (!own.spec) own.spec = &spec;
     own.streams = 1;
     own.deliver = EXPHIL_DELIVER_DECIDED; /* held back here, so that decisions can be replaced */
     status = exphil_session_create(model, &own, &session, error);

@@ -7,6 +7,7 @@
 #include "player.h"
 #include "spectator.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,6 +147,11 @@ static int read_options(struct options *o, int argc, char **argv)
 
 /* ---- play ------------------------------------------------------------------------------------------------ */
 
+static int complain(const char *what, const char *more)
+{
+    return fprintf(stderr, "slippi_bot: %s: %s\n", what, more), 0;
+}
+
 static int open_bot(struct bot *b)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -154,9 +160,11 @@ static int open_bot(struct bot *b)
         exphil_model_load(b->context, o->weights, &b->model, &error) < 0 ||
         player_create(b->model, &o->session, o->game_delay, &b->player, &error) < 0 ||
         !(b->spectator = spectator_create(b->context, &o->game, &error)))
-        return fprintf(stderr, "slippi_bot: %s: %s\n", exphil_status_name(error.status), error.message), 0;
+        return complain(exphil_status_name(error.status), error.message);
     b->controller = controller_create(o->pipe, o->flush);
-    if (!b->controller) return perror(o->pipe), 0;
+    if (!b->controller)
+        return complain(o->pipe,
+                        errno == EINVAL ? "not a FIFO; name another place for the pipe" : strerror(errno));
     return 1;
 }
 
@@ -165,11 +173,20 @@ static void say(const struct bot *b, const char *what, const char *more)
     if (!b->options.quiet) printf("%s%s%s\n", what, *more ? ": " : "", more), fflush(stdout);
 }
 
+static void say_waiting(const struct bot *b)
+{
+    const spectator_config *game = &b->options.game;
+    char address[300];
+    snprintf(address, sizeof address, "%s:%u", game->host ? game->host : "127.0.0.1",
+             game->port ? (unsigned)game->port : SPECTATOR_PORT);
+    say(b, "waiting for the game", address);
+}
+
 /* What is held goes out on every new frame: with blocking pipes the game waits for it. */
 static int send_pad(struct bot *b)
 {
     int status = controller_send(b->controller, &b->held);
-    if (status < 0) return fprintf(stderr, "slippi_bot: %s: %s\n", b->options.pipe, strerror(-status)), 0;
+    if (status < 0) return complain(b->options.pipe, strerror(-status));
     if (status == CONTROLLER_OK)
         b->written++;
     else
@@ -197,11 +214,11 @@ static int play_frame(struct bot *b)
     else if (status >= 0)
         new_frame = player_frame(b->player, &frame, &b->held);
     else
-        return fprintf(stderr, "slippi_bot: %s\n", error.message), 0;
+        return complain(exphil_status_name(status), error.message);
     if (new_frame < 0) {
         /* Values that are not finite: this frame is passed over, and what is held stays. */
-        if (new_frame != EXPHIL_E_NUMERIC || exphil_session_error(player_session(b->player), &error) >= 0)
-            return fprintf(stderr, "slippi_bot: %s\n", exphil_status_name(new_frame)), 0;
+        (void)exphil_session_error(player_session(b->player), &error);
+        if (new_frame != EXPHIL_E_NUMERIC) return complain(exphil_status_name(new_frame), error.message);
         say(b, "a frame is passed over", error.message);
     }
     if (!new_frame) return 1; /* a correction: nothing to press */
@@ -228,7 +245,7 @@ static int handle(struct bot *b, spectator_event event)
     case SPECTATOR_GAME_BEGIN:
         say(b, "a game begins", "");
         b->held = (exphil_pad){0, 0, 0, 0, 0, 0};
-        return player_reset(b->player) >= 0;
+        return player_reset(b->player) >= 0 || complain("reset", "the session refuses");
     case SPECTATOR_GAME_END:
         b->games++;
         b->held = (exphil_pad){0, 0, 0, 0, 0, 0};
@@ -283,8 +300,9 @@ int main(int argc, char **argv)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     int fine = open_bot(&b);
+    if (fine) say_waiting(&b);
     while (fine && !is_done(&b)) fine = handle(&b, spectator_poll(b.spectator, 100));
-    if (b.spectator && b.player) tell(&b);
+    if (b.controller) tell(&b);
     controller_destroy(b.controller);
     spectator_destroy(b.spectator);
     player_destroy(b.player);

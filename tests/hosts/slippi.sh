@@ -88,8 +88,8 @@ played()
 ./controller_check check.pipe
 ./hostile_check small.slp
 ./exi_check w0.safetensors drill.slp
-./player_check w0.safetensors drill.slp
-./player_check w3.safetensors drill.slp
+./player_check w0.safetensors drill.slp other.safetensors
+./player_check w3.safetensors drill.slp other.safetensors
 
 # ---- live against file, and end to end --------------------------------------------------------------------------------
 
@@ -138,6 +138,7 @@ done
 wait "$bot" || { cat bot.log; fail "slippi_bot failed"; }
 fixed_port=
 grep -q '^2 games, 1566 frames received, 1322 played, 0 corrected' bot.log || { cat bot.log; fail "the bot did not play both games"; }
+grep -q "^waiting for the game: 127.0.0.1:$port\$" bot.log || { cat bot.log; fail "the bot does not say what it waits for"; }
 grep -q ' 0 frames written' bot.log || { cat bot.log; fail "a pipe without a reader was written"; }
 
 # At the game's own speed, times ten; ended by a signal, it still tells its figures.
@@ -152,11 +153,18 @@ grep -q '^step: p50 < ' bot.log || fail "slippi_bot does not tell its figures"
 
 # Wrong words, wrong files: a line, and an exit status.
 for words in "" "w0.safetensors" "--port 0 w0.safetensors p" "--port x w0.safetensors p" "--what w0.safetensors p" \
-    "--player 5 w0.safetensors p" "--game-delay 1 w0.safetensors p" "nothing.safetensors p" "w0.safetensors drill.slp" "--host"; do
+    "--player 5 w0.safetensors p" "--game-delay 1 w0.safetensors p" "nothing.safetensors p" "w0.safetensors drill.slp" "--host" "other.safetensors never.pipe"; do
     # shellcheck disable=SC2086
     timeout 10 ./slippi_bot $words >wrong.log 2>&1 && fail "slippi_bot takes: $words"
     [ -s wrong.log ] || fail "slippi_bot says nothing about: $words"
+    case $words in
+    other*) said='^slippi_bot: EXPHIL_E_INVALID: layout "falling" is unknown' ;;
+    *drill.slp) said='^slippi_bot: drill.slp: not a FIFO' ;;
+    *) continue ;;
+    esac
+    grep -q "$said" wrong.log && [ "$(wc -l <wrong.log)" -eq 1 ] || { cat wrong.log; fail "slippi_bot says that about: $words"; }
 done
+[ ! -e never.pipe ] || fail "slippi_bot makes a pipe for a policy that it does not play"
 
 # ---- sanitizers ----------------------------------------------------------------------------------------------------
 
@@ -192,6 +200,14 @@ END
         cmake -S . -B build -DCMAKE_PREFIX_PATH="$EXPHIL_PREFIX" && cmake --build build && (cd build && ctest) &&
             cmake -S whole -B whole/build -DCMAKE_PREFIX_PATH="$EXPHIL_PREFIX" && cmake --build whole/build --target slippi_bot
     } >cmake.log 2>&1 || { cat cmake.log; fail "the CMake build"; }
+    # "Try it" of README.md as it stands there, but on a port that is free, and without waiting for the clock.
+    {
+        echo "set -e"
+        sed -n '/^## Try it/,/^## Set up/{/^```sh$/,/^```$/{/^```/d;p}}' README.md
+        echo wait
+    } | sed "s/serve_slp --once/serve_slp --fast --once --port $port/; s/slippi_bot/slippi_bot --port $port/" >try.sh
+    timeout 300 sh try.sh >try.log 2>&1 || { cat try.log; fail "what README.md tells to try"; }
+    grep -q '^1 games' try.log && grep -q '^SET MAIN' build/lines.txt || { cat try.log; fail "README.md's bot does not play"; }
 else
     echo "SKIPPED: no cmake"
 fi

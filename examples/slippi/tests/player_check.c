@@ -1,6 +1,7 @@
 /* The player against its meaning: while frames come again, changed, one to many of them at any time, the logits of every new frame
  * have the bits of a session that began anew and knew everything, and was told what had been pressed.
- *   player_check WEIGHTS GAME.slp */
+ *   player_check WEIGHTS GAME.slp OTHER
+ * OTHER is written: weights for another game, which no player is made of. */
 #include "player.h"
 
 #include <exphil/slp.h>
@@ -105,6 +106,28 @@ static int check_limits(player *p, const exphil_model *model, const exphil_model
     return 0;
 }
 
+/* A game that is not Melee, and one that calls itself so and has other heads: refused when the player is made. */
+static int check_other_game(exphil_context *context, const char *path)
+{
+    static const exphil_head_spec head = {"move", EXPHIL_CATEGORICAL, 3, 0, 0};
+    exphil_spec specs[] = {{sizeof *specs, "falling", "hand", 2, 0, NULL, 1, &head, 0},
+                           {sizeof *specs, "melee2", "exphil81", 2, 0, NULL, 1, &head, 0}};
+    for (int i = 0; i < 2; i++) {
+        player *made;
+        exphil_model *model;
+        exphil_error error = EXPHIL_ERROR_INIT;
+        exphil_model_config config = {sizeof config, .spec = &specs[i], .hidden = 16, .head_width = 16};
+        if (exphil_model_create(context, &config, &model, &error) < 0 ||
+            (i == 0 && exphil_model_save(model, path, &error) < 0))
+            return fail("a model of another game", error.message);
+        exphil_status status = player_create(model, NULL, 0, &made, &error);
+        if (status != (i == 0 ? EXPHIL_E_INVALID : EXPHIL_E_MISMATCH) || !error.message[0])
+            return fail("a model of another game", "is played");
+        exphil_model_destroy(model);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -114,7 +137,7 @@ int main(int argc, char **argv)
     exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
     exphil_slp *slp;
     player *p;
-    if (argc != 3) return fail("usage", "player_check WEIGHTS GAME.slp");
+    if (argc != 4) return fail("usage", "player_check WEIGHTS GAME.slp OTHER");
     config.seed = 3;
     if (exphil_context_create(NULL, &context, &error) < 0 ||
         exphil_model_load(context, argv[1], &model, &error) < 0 ||
@@ -129,7 +152,8 @@ int main(int argc, char **argv)
         if (exphil_slp_melee_frame(slp, at, 1, 0, &frames[i], &error) < 0)
             return fail(argv[2], error.message);
     }
-    int failed = check(p, model, &info) || check_limits(p, model, &info);
+    int failed =
+        check(p, model, &info) || check_limits(p, model, &info) || check_other_game(context, argv[3]);
     player_destroy(p);
     exphil_slp_destroy(slp);
     exphil_model_destroy(model);
