@@ -30,7 +30,14 @@ namespace Exphil
         /// <summary>The version that this assembly was written for.</summary>
         public const int Major = 0, Minor = 1, Patch = 0;
         /// <summary>"0.1.0 cpu:ref,avx2,avx512"</summary>
-        public static string Version { get { return Text((byte*)exphil_version_string()); } }
+        public static string Version
+        {
+            get
+            {
+                Loaded();
+                return Text((byte*)exphil_version_string());
+            }
+        }
     }
 
     /// <summary>The device, threads and memory that all other objects live on.</summary>
@@ -40,7 +47,7 @@ namespace Exphil
 
         public Context(string device = null, int threads = 0, string cpuIsa = null)
         {
-            if (exphil_version() / 100 != Library.Major * 100 + Library.Minor)
+            if (Loaded() / 100 != Library.Major * 100 + Library.Minor)
                 throw new ExphilException(-9, "libexphil " + Library.Version + " is loaded, this assembly was written for " +
                     Library.Major + "." + Library.Minor, 0);
             var error = NoError();

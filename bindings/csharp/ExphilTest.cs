@@ -183,7 +183,8 @@ static class ExphilTest
         Fails("EXPHIL_E_UNSUPPORTED", "", () => model.Quantize(NumberType.F16));
         Demand(model.Quantize(NumberType.I8).Info.Weights == NumberType.I8, "weights are rounded");
         Fails("EXPHIL_E_INVALID", "sample", () => new Trainer(model, new Dataset(context)));
-        Fails("EXPHIL_E_INVALID", "rows", () => Games(context).AddRows(9, new float[3], new int[1], new int[3]));
+        Fails("EXPHIL_E_INVALID", "given are 3 floats, 0 ids and 3 actions; each frame has 3, 1 and 2", () => Games(context).AddRows(9, new float[3], null, new int[3]));
+        Throws<ArgumentNullException>(() => Games(context).AddRows(9, new float[3], new int[1], null));
     }
 
     static void Disposal()

@@ -10,7 +10,8 @@ namespace Exphil
 {
     internal static unsafe class Native
     {
-        const string Library = "exphil";
+        // The name that every installation has: libexphil.so is for compilers, and may be missing.
+        const string Library = "libexphil.so.0";
 
         internal struct exphil_error { public UIntPtr struct_size; public int status, native_code; public fixed byte message[240]; }
         internal struct exphil_context_config
@@ -171,6 +172,20 @@ namespace Exphil
         [DllImport(Library)] internal static extern int exphil_trainer_resume(TrainerHandle trainer, byte[] path, exphil_error* error);
         [DllImport(Library)] internal static extern int exphil_trainer_evaluate(TrainerHandle trainer, int which, DatasetHandle dataset, IntPtr frequencies, exphil_report* report, exphil_error* error);
         [DllImport(Library)] internal static extern void exphil_trainer_destroy(IntPtr trainer);
+
+        /// <summary>Version of the library. The first call of all, which loads it.</summary>
+        internal static uint Loaded()
+        {
+            try
+            {
+                return exphil_version();
+            }
+            catch (DllNotFoundException e)
+            {
+                throw new DllNotFoundException("libexphil.so.0 cannot be loaded: install libexphil, or set LD_LIBRARY_PATH to the " +
+                    "folder of libexphil.so.0 (" + e.Message + ")", e);
+            }
+        }
 
         internal static exphil_error NoError() { return new exphil_error { struct_size = (UIntPtr)sizeof(exphil_error) }; }
 

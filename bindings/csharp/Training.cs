@@ -86,12 +86,12 @@ namespace Exphil
         /// <summary>One episode: floats [T,F], ids [T,K], actions [T,A]; T is what the actions have.</summary>
         public void AddRows(ulong game, float[] floats, int[] ids, int[] actions)
         {
+            if (actions == null) throw new ArgumentNullException("actions");
             var info = Info;
-            long frames = actions.Length / info.HeadCount;
-            if (actions.Length != frames * info.HeadCount || (floats == null ? 0 : floats.Length) != frames * info.FloatCount ||
-                (ids == null ? 0 : ids.Length) != frames * info.IdCount)
-                throw ExphilException.Invalid("rows: a frame has " + info.FloatCount + " floats, " + info.IdCount + " ids and " +
-                    info.HeadCount + " actions");
+            long frames = actions.Length / info.HeadCount, floatCount = floats == null ? 0 : floats.Length, idCount = ids == null ? 0 : ids.Length;
+            if (actions.Length != frames * info.HeadCount || floatCount != frames * info.FloatCount || idCount != frames * info.IdCount)
+                throw ExphilException.Invalid("rows: given are " + floatCount + " floats, " + idCount + " ids and " + actions.Length +
+                    " actions; each frame has " + info.FloatCount + ", " + info.IdCount + " and " + info.HeadCount);
             var error = NoError();
             fixed (float* f = floats)
             fixed (int* i = ids, a = actions)

@@ -30,9 +30,25 @@ for folder in $EXPHIL_TRACES; do
   mono ExphilTrace.exe check "$folder/policy.safetensors" "$folder/frames.trace"
 done
 
-sed -n '/^```csharp$/,/^```$/p' csharp/README.md | sed '1d;$d' >Program.cs
-compile -r:Exphil.dll Program.cs
-actions=$(mono Program.exe "$EXPHIL_TRACE/policy.safetensors")
+# The examples of README.md, word for word.
+for number in 1 2; do
+  awk -v want=$number '/^```csharp$/ { at++; on = at == want; next } /^```/ { on = 0 } on' csharp/README.md >Program$number.cs
+  compile -r:Exphil.dll Program$number.cs
+done
+policy=$EXPHIL_TRACE/policy.safetensors
+actions=$(mono Program1.exe "$policy")
 case $actions in *[!0-9\ ]*) fail "the example of README.md printed: $actions" ;; [0-9]*" "[0-9]*" "[0-9]*) ;;
 *) fail "the example of README.md printed: $actions" ;; esac
+mono Program2.exe >log 2>&1 || { cat log >&2; fail "the second example of README.md failed"; }
+[ "$(tail -n 1 log)" = "move 2" ] || { cat log >&2; fail "the second example of README.md did not learn"; }
+
+# The name without a version is for compilers: players need not have it. Where the library is missing, that is said.
+rm -rf player
+mkdir player
+cp -P "$(pkg-config --variable=libdir exphil)"/libexphil.so.0* player
+[ "$(LD_LIBRARY_PATH=$PWD/player mono Program1.exe "$policy")" = "$actions" ] || fail "does not run with libexphil.so.0 alone"
+cp Program1.exe player
+LC_ALL=C sed 's/libexphil\.so\.0/libexphil.so.x/' Exphil.dll >player/Exphil.dll
+if mono player/Program1.exe "$policy" >log 2>&1; then fail "loaded a library that is not there"; fi
+grep -q "libexphil.so.0 cannot be loaded: .*LD_LIBRARY_PATH" log || { cat log >&2; fail "a missing library is not explained"; }
 [ -n "$replays" ] || echo "SKIPPED: no replays in \$EXPHIL_REPLAYS"
