@@ -61,6 +61,52 @@ defmodule LibExphil.AgentTest do
     assert {:error, %Error{status: :mismatch}} = Agent.start_link(model: model, session: [delay_frames: 9])
   end
 
+  test "any game: rows in, actions out, delay and rollback as ever" do
+    context = context()
+    model = model(context, delay_frames: 2)
+    row = fn t -> {floats([rem(t, 7) / 7, 1, -1, 0.5]), ints([rem(t, 3)])} end
+    {:ok, agent} = Agent.start_link(model: model, session: [seed: 7])
+    session = Session.create!(model, seed: 7)
+
+    for t <- 0..40 do
+      {floats, ids} = row.(t)
+      assert {:ok, actions} = Agent.frame(agent, t, row.(t))
+      assert actions == Session.step_row!(session, floats, ids)
+      if t < 2, do: assert(actions == ints([0, 2]))
+    end
+
+    before = Agent.pad(agent, 40)
+    assert {:ok, _} = Agent.frame(agent, 36, {floats([9, 9, 9, 9]), ints([0])})
+    for t <- 36..40, do: assert({:ok, _} = Agent.frame(agent, t, row.(t)))
+    assert Agent.pad(agent, 40) == before
+
+    assert {:error, %Error{status: :invalid, message: "frame: the policy plays test/test: {floats, ids} or" <> _}} =
+             Agent.frame(agent, 41, frame(41))
+
+    me = self()
+    {:ok, _} = Agent.start_link(model: model, source: row, sink: &send(me, {&1, &2}), hz: 200)
+    neutral = ints([0, 2])
+    assert_receive {0, ^neutral}, 2000
+    assert_receive {9, <<_::64>>}, 2000
+  end
+
+  test "options that do not exist, or do not fit, start nothing", %{model: model} do
+    for {options, words} <- [
+          {[model: model, rolback: 3], "there is no :rolback"},
+          {[rollback: 3], ":model is missing"},
+          {[model: nil], ":model cannot be nil"},
+          {[model: model, rollback: -1], ":rollback cannot be -1"},
+          {[model: model, hz: 0], ":hz cannot be 0"},
+          {[model: model, session: 5], ":session cannot be 5"},
+          {[model: model, sink: &Function.identity/1], ":sink cannot be"}
+        ] do
+      assert {:error, %Error{status: :invalid, message: "agent: " <> said}} = Agent.start_link(options)
+      assert String.starts_with?(said, words)
+    end
+
+    assert {:ok, _} = Agent.start_link(model: model, name: :an_agent, hibernate_after: 1000)
+  end
+
   test "ticks ask for frames and press what is due", %{model: model} do
     me = self()
     source = fn number -> if number < 20, do: frame(number) end

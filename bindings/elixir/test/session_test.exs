@@ -68,6 +68,8 @@ defmodule LibExphil.SessionTest do
     assert {:error, %Error{message: text}} = Session.step_row(session, floats <> <<0>>, ids)
     assert text == "floats: has 17 bytes, 4 elements of 4 are wanted"
     assert {:error, %Error{}} = Session.step_row(session, <<1::3>>, ids)
+    assert {:error, %Error{status: :state, message: text}} = Session.step(session, frame())
+    assert text == "test/test is not one of the Melee specs: use step_row"
     assert {:error, %Error{}} = Session.step_row(session, floats, <<>>)
     assert {:error, %Error{}} = Session.step_row(session, floats, ids, floats)
     assert {:error, %Error{}} = Session.step_row(session, :floats, ids)

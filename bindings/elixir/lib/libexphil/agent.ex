@@ -12,13 +12,17 @@ defmodule LibExphil.Agent do
 
       LibExphil.Agent.start_link(model: model, source: &Emulator.frame/1, sink: &Emulator.press/2)
 
+  The model says what a frame is. Of a Melee policy it is what `LibExphil.Session.step/2` takes, and the answer a pad. Of any other
+  game it is a row, `{floats, ids}` or just `floats`, as `LibExphil.Session.step_row/3` takes them, and the answer (called pad here) a
+  binary with the values of the heads.
+
   A frame that the library refuses is an error to who pushed it; the same number is expected again. One that the agent had asked for
   ends the agent: its supervisor decides.
 
   ## Delay
 
   A policy with delay d decides on frame n what acts on frame n + d. The agent asks the session for what it has just decided and
-  keeps the queue itself, by frame: `frame/3` answers with the pad of this very frame (neutral for the first d), `pad/2` with
+  keeps the queue itself, by frame: `frame/3` answers with the pad of this very frame (neutral for the first d: no button, or the heads' neutral values), `pad/2` with
   one that is not due yet, for netplay that sends inputs ahead.
 
   ## Rollback
@@ -35,6 +39,8 @@ defmodule LibExphil.Agent do
   @enforce_keys [:session, :delay, :rollback]
   defstruct [
     :session,
+    :game,
+    :neutral,
     :delay,
     :rollback,
     :source,
@@ -49,6 +55,14 @@ defmodule LibExphil.Agent do
     hz: 60
   ]
 
+  @typedoc "A Melee frame, or a row of any other game."
+  @type frame :: Session.frame() | {binary(), binary()}
+  @typedoc "What to press; of another game than Melee the values of its heads."
+  @type pad :: Melee.Pad.t() | binary()
+
+  @own [:model, :session, :rollback, :source, :sink, :hz, :first]
+  @genserver [:name, :timeout, :debug, :spawn_opt, :hibernate_after]
+
   @doc """
   Starts an agent. Options:
 
@@ -60,19 +74,45 @@ defmodule LibExphil.Agent do
     * `:hz` - ticks a second; default 60
     * `:first` - number of the first frame that is asked for; default 0
     * `:name` and others of `GenServer.start_link/3`
+
+  A name that does not exist and a value that does not fit are `{:error, %LibExphil.Error{status: :invalid}}`, and nothing starts.
   """
-  @spec start_link(keyword()) :: GenServer.on_start()
+  @spec start_link(keyword()) :: GenServer.on_start() | {:error, Error.t()}
   def start_link(options) do
-    {own, genserver} = Keyword.split(options, [:model, :session, :rollback, :source, :sink, :hz, :first])
-    GenServer.start_link(__MODULE__, own, genserver)
+    {own, genserver} = Keyword.split(options, @own)
+
+    case wrong(own, genserver) do
+      nil -> GenServer.start_link(__MODULE__, own, genserver)
+      words -> {:error, %Error{status: :invalid, message: "agent: " <> words}}
+    end
   end
 
+  defp wrong(own, genserver) do
+    unknown = Keyword.keys(genserver) -- @genserver
+    unfit = Enum.find(own, fn {key, value} -> not fits?(key, value) end)
+
+    cond do
+      unknown != [] -> "there is no #{inspect(hd(unknown))}"
+      not Keyword.has_key?(own, :model) -> ":model is missing"
+      unfit -> "#{inspect(elem(unfit, 0))} cannot be #{inspect(elem(unfit, 1))}"
+      true -> nil
+    end
+  end
+
+  defp fits?(:model, value), do: is_struct(value, Model)
+  defp fits?(:session, value), do: is_map(value) or Keyword.keyword?(value)
+  defp fits?(:rollback, value), do: is_integer(value) and value >= 0
+  defp fits?(:source, value), do: value == nil or is_function(value, 1)
+  defp fits?(:sink, value), do: value == nil or is_function(value, 2)
+  defp fits?(:hz, value), do: is_integer(value) and value in 1..1000
+  defp fits?(:first, value), do: is_integer(value)
+
   @doc "The frame with this number has ended: what to press on it. Numbers go up by one, or back."
-  @spec frame(GenServer.server(), integer(), Session.frame()) :: {:ok, Melee.Pad.t()} | {:error, Error.t()}
+  @spec frame(GenServer.server(), integer(), frame()) :: {:ok, pad()} | {:error, Error.t()}
   def frame(agent, number, frame), do: GenServer.call(agent, {:frame, number, frame})
 
   @doc "What is to be pressed on a frame, now or up to the delay later; nil when it is not known."
-  @spec pad(GenServer.server(), integer()) :: Melee.Pad.t() | nil
+  @spec pad(GenServer.server(), integer()) :: pad() | nil
   def pad(agent, number), do: GenServer.call(agent, {:pad, number})
 
   @doc "`LibExphil.Session.info/1` of its session, with `ticks`, and `late`: ticks that came more than a frame too late."
@@ -88,9 +128,15 @@ defmodule LibExphil.Agent do
     model = Keyword.fetch!(options, :model)
     wanted = options |> Keyword.get(:session, []) |> LibExphil.options() |> Map.merge(%{streams: 1, deliver: :decided})
 
-    with {:ok, info} <- Model.info(model), {:ok, session} <- Session.create(model, wanted) do
+    with {:ok, info} <- Model.info(model),
+         {:ok, spec} <- Model.spec(model),
+         {:ok, session} <- Session.create(model, wanted) do
+      {game, neutral} = game(spec)
+
       state = %__MODULE__{
         session: session,
+        game: game,
+        neutral: neutral,
         delay: info.delay_frames,
         rollback: Keyword.get(options, :rollback, 8),
         source: options[:source],
@@ -104,6 +150,14 @@ defmodule LibExphil.Agent do
     else
       {:error, error} -> {:stop, error}
     end
+  end
+
+  # Melee is a spec of the library's, all else rows.
+  defp game(spec) do
+    if match?({:ok, ^spec}, Melee.spec(spec.layout, spec.codec)),
+      do: {:melee, %Melee.Pad{}},
+      else:
+        {"#{spec.layout}/#{spec.codec}", for(head <- spec.heads, into: <<>>, do: <<head.neutral::signed-32-native>>)}
   end
 
   @impl true
@@ -164,7 +218,7 @@ defmodule LibExphil.Agent do
 
   defp decide(state, number, frame) do
     with {:ok, block} <- Session.save_state(state.session),
-         {:ok, decided} <- Session.step(state.session, frame) do
+         {:ok, decided} <- step(state, frame) do
       states = state.states |> Map.put(number, block) |> Map.delete(number - state.rollback)
       queue = state.queue |> fill(state, number) |> Map.put(number + state.delay, decided)
       due = Map.fetch!(queue, number)
@@ -175,9 +229,17 @@ defmodule LibExphil.Agent do
     end
   end
 
+  defp step(%{game: :melee} = state, frame), do: Session.step(state.session, frame)
+  defp step(state, {floats, ids}), do: Session.step_row(state.session, floats, ids)
+  defp step(state, floats) when is_binary(floats), do: Session.step_row(state.session, floats)
+
+  defp step(%{game: game}, _frame) do
+    {:error, %Error{status: :invalid, message: "frame: the policy plays #{game}: {floats, ids} or floats is wanted"}}
+  end
+
   # Before the first decision is due, nothing is pressed.
-  defp fill(queue, %{next: nil, delay: delay}, number) when delay > 0 do
-    Enum.reduce(number..(number + delay - 1)//1, queue, &Map.put(&2, &1, %Melee.Pad{}))
+  defp fill(queue, %{next: nil, delay: delay} = state, number) when delay > 0 do
+    Enum.reduce(number..(number + delay - 1)//1, queue, &Map.put(&2, &1, state.neutral))
   end
 
   defp fill(queue, _state, _number), do: queue

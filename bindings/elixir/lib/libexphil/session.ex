@@ -52,7 +52,11 @@ defmodule LibExphil.Session do
   and a list of pads.
   """
   @spec step(t(), frame() | [frame()]) :: {:ok, Melee.Pad.t() | [Melee.Pad.t()]} | {:error, Error.t()}
-  def step(%__MODULE__{ref: ref}, frames), do: Nif.session_step(ref, frames)
+  def step(%__MODULE__{ref: ref}, frames) do
+    # The library names a function of its own there.
+    with {:error, %Error{status: :state} = error} <- Nif.session_step(ref, frames),
+         do: {:error, %{error | message: String.replace(error.message, "exphil_session_step_row", "step_row")}}
+  end
 
   @doc """
   Any game: binaries in (shapes in `LibExphil`, with one row for each stream), actions out. `noise`: numbers in (0, 1), one for
