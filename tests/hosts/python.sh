@@ -68,7 +68,7 @@ if "$python" source/tests/check_trace.py "$EXPHIL_TRACE/policy.safetensors" wron
 fi
 
 # The examples, word for word, in the folder that the README names.
-for number in 1 2; do
+for number in 1 2 3; do
     awk -v want=$number '/^```python/ { at++; on = at == want; next } /^```/ { on = 0 } on' source/README.md >source/example$number.py
     [ "$(grep -c . source/example$number.py)" -ge 8 ] || fail "the README has no example $number"
 done
@@ -79,3 +79,5 @@ grep -q "^59 \[" example1.log || fail "the first example did not play 60 frames"
 "$EXPHIL_PREFIX/bin/exphil" drill --force --out drill.slp >/dev/null
 "$python" example2.py >example2.log
 grep -q "^60 " example2.log && [ -s fox.safetensors ] || fail "the second example did not train"
+"$python" example3.py >example3.log
+[ "$(tail -n 1 example3.log)" = "move 2" ] || { cat example3.log >&2; fail "the third example did not learn"; }

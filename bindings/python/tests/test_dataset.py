@@ -28,6 +28,8 @@ def test_wrong_rows(spec):
                   (floats, ids, actions[:, :1]), (floats[0], ids, actions), (None, ids, actions)):
         with pytest.raises(ValueError, match="shape"):
             dataset.add_rows(*wrong)
+    with pytest.raises(ValueError, match=r"floats has shape \(10, 6\), ids \(10, 1\), actions \(9, 2\)"):
+        dataset.add_rows(floats, ids, actions[:9])
     with pytest.raises(TypeError, match="ids"):
         dataset.add_rows(floats, ids + 0.5, actions)
     with pytest.raises(ValueError, match="fit"):

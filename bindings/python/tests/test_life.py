@@ -271,7 +271,7 @@ def test_models_are_shared_by_threads(spec):
 
     def work():
         session = exphil.Session(model, seed=1)
-        found.append([session.step_row([t / 50] * 6).tolist() for t in range(200)])
+        found.append([session.step_row([t / 50] * 6, [0]).tolist() for t in range(200)])
 
     workers = [threading.Thread(target=work) for _ in range(4)]
     for worker in workers:

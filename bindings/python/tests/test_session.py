@@ -46,25 +46,30 @@ def test_streams_are_players_of_their_own(model):
     assert np.array_equal(one.logits[0], many.logits[1])
     for wrong in (many.floats[0], many.floats[:2], many.floats[None], 1.0):
         with pytest.raises(ValueError, match="shape"):
-            many.step_row(wrong)
+            many.step_row(wrong, many.ids)
 
 
 def test_wrong_rows(model):
     session = exphil.Session(model)
-    for floats, ids in ((np.zeros(7), None), (np.zeros((2, 6)), None), ([], None), (None, np.zeros((1, 2), np.int32))):
+    fine = [0] * 6
+    for floats, ids in ((np.zeros(7), [0]), (np.zeros((2, 6)), [0]), ([], [0]), (fine, np.zeros((1, 2), np.int32))):
         with pytest.raises(ValueError, match="shape"):
             session.step_row(floats, ids)
     with pytest.raises(TypeError, match="ids"):
-        session.step_row(None, [1.5])
+        session.step_row(fine, [1.5])
     with pytest.raises(TypeError):
-        session.step_row(["x"] * 6)
+        session.step_row(["x"] * 6, [0])
     with pytest.raises(ValueError, match="fit"):
-        session.step_row(None, [2**32 + 1])
+        session.step_row(fine, [2**32 + 1])
     with pytest.raises(exphil.InvalidError, match="ids"):
-        session.step_row(None, [4])
+        session.step_row(fine, [4])
+    with pytest.raises(ValueError, match="ids are missing, the model has 1"):
+        session.step_row(fine)
+    with pytest.raises(ValueError, match="floats are missing, the model has 6"):
+        session.step_row(None, [0])
     session.ids[:] = 0
     with pytest.raises(exphil.NumericError, match="float"):
-        session.step_row([np.nan] * 6)
+        session.step_row([np.nan] * 6, [0])
     session.floats[:] = 0
     with pytest.raises(ValueError, match="noise"):
         session.step_row(noise=np.zeros(3))
@@ -212,7 +217,7 @@ def test_numbers_of_numpy_are_settings(model):
 
 
 def test_melee_needs_a_melee_model(model):
-    with pytest.raises(exphil.ExphilError):
+    with pytest.raises(exphil.ExphilError, match=r"use step_row\b"):
         exphil.Session(model).step(exphil.melee.frames())
 
 

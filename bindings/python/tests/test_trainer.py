@@ -198,3 +198,20 @@ def test_what_all_reduce_raises_comes_through(model, dataset):
         trainer.step()
     with pytest.raises(exphil.InvalidError, match="rank"):
         exphil.Trainer(model, dataset, communicator=exphil.Communicator(2, 2, broken))
+
+
+def test_arguments_of_another_class(model, dataset):
+    for make in (lambda: exphil.Trainer(dataset, model), lambda: exphil.Session(dataset), lambda: exphil.Prefetcher(dataset, dataset)):
+        with pytest.raises(TypeError, match="model must be an exphil.Model, not Dataset"):
+            make()
+    for make in (lambda: exphil.Trainer(model, model), lambda: exphil.Prefetcher(model, model),
+                 lambda: exphil.Trainer(model).evaluate(model)):
+        with pytest.raises(TypeError, match="dataset must be an exphil.Dataset, not Model"):
+            make()
+    head = exphil.HeadSpec("stick", "categorical", 3)
+    for heads in (head, (3,), "stick", None):
+        with pytest.raises(TypeError, match="heads must be a tuple of exphil.HeadSpec"):
+            exphil.Spec("a", "b", 1, heads)
+    with pytest.raises(TypeError, match="ids must be a tuple of exphil.IdSpec"):
+        exphil.Spec("a", "b", 1, (head,), (head,))
+    assert exphil.Spec("a", "b", 1, [head]) == exphil.Spec("a", "b", 1, (head,))

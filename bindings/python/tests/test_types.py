@@ -27,8 +27,10 @@ def test_programs_are_checked(tmp_path):
     """One run for both: mypy takes long to read NumPy's hints."""
     pytest.importorskip("mypy.version", reason="mypy is not installed (package mypy): the type hints are untested")
     with open(os.path.join(FOLDER, "README.md"), encoding="utf-8") as file:
-        play, train = re.findall(r"^```python\n(.*?)^```", file.read(), re.M | re.S)
-    (tmp_path / "right.py").write_text(f"def play() -> None:\n{indent(play)}\n\ndef train() -> None:\n{indent(train)}")
+        examples = re.findall(r"^```python\n(.*?)^```", file.read(), re.M | re.S)
+    assert len(examples) == 3
+    code = [f"def example{number}() -> None:\n{indent(text)}" for number, text in enumerate(examples)]
+    (tmp_path / "right.py").write_text("\n\n".join(code))
     (tmp_path / "wrong.py").write_text(WRONG)
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir=/dev/null", "--config-file=", "right.py", "wrong.py"]
     # mypy looks into the interpreter's own folders by itself, and refuses to be told of them.

@@ -108,8 +108,13 @@ class Dataset(Handle):
         action_rows = take(actions, np.int32, (None, head_count), "actions")
         count = len(action_rows)
         no_floats, no_ids = np.empty((count, 0), np.float32), np.empty((count, 0), np.int32)
-        float_rows = take(no_floats if floats is None else floats, np.float32, (count, float_count), "floats")
-        id_rows = take(no_ids if ids is None else ids, np.int32, (count, id_count), "ids")
+        float_rows = take(no_floats if floats is None else floats, np.float32, (None, float_count), "floats")
+        id_rows = take(no_ids if ids is None else ids, np.int32, (None, id_count), "ids")
+        if not len(float_rows) == len(id_rows) == count:
+            raise ValueError(
+                f"floats has shape {float_rows.shape}, ids {id_rows.shape}, actions {action_rows.shape}: each must have one row "
+                "for every frame"
+            )
         self._core.call(
             lib.exphil_dataset_add_rows,
             self._handle,

@@ -190,6 +190,12 @@ class Handle:
         raise TypeError(f"an exphil.{type(self).__name__} cannot be pickled or copied")
 
 
+def expect(value: Any, kind: type, name: str) -> None:
+    """Refuses an argument of another class, such as two that changed places."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be an exphil.{kind.__name__}, not {type(value).__name__}")
+
+
 def path_bytes(path: Path) -> bytes:
     """A path as the library takes it."""
     return c_text(os.fsencode(path), "path")

@@ -11,7 +11,7 @@ from ._native import lib
 from .arrays import Array, pointer, take, view
 from .constants import Code, Mode, code
 from .dataset import Dataset
-from .handle import Config, Handle
+from .handle import Config, Handle, expect
 from .model import Model
 from .records import PrefetcherInfo, empty, read
 
@@ -83,6 +83,9 @@ class Prefetcher(Handle):
         last_only: bool = False,
         buffers: int = 0,
     ) -> None:
+        expect(dataset, Dataset, "dataset")
+        if model is not None:
+            expect(model, Model, "model")
         config = sampling_config(
             model,
             mode,

@@ -11,7 +11,7 @@ from ._native import ffi, lib
 from .arrays import Array, Floats, Ints, room, take
 from .constants import Code, Deliver, Mode, code
 from .errors import make_error, new_error, text
-from .handle import Config, Handle
+from .handle import Config, Handle, expect
 from .model import Model
 from .records import SessionInfo, empty, read
 from .spec import HeadSpec, Spec, spec_pointer
@@ -73,6 +73,7 @@ class Session(Handle):
         deterministic: bool = False,
         deliver: Code = Deliver.DUE,
     ) -> None:
+        expect(model, Model, "model")
         config = Config("exphil_session_config")
         config.set(
             heads=_heads_pointer(heads, model.spec.heads, config),
@@ -112,12 +113,17 @@ class Session(Handle):
     def step_row(self, floats: Any = None, ids: Any = None, noise: Any = None) -> Ints:
         """One frame of any game: actions [B,A], the session's own array, overwritten by the next step.
 
-        floats [B,F] and ids [B,K] are copied into the session's arrays; None: what stands there. With one stream the
-        first dimension may be left out. noise, uniform in (0,1), [B,L] for L logits, replaces the session's own.
+        floats [B,F] and ids [B,K] are copied into the session's arrays, both of them (ids of a model without any may be
+        left out): what an earlier frame left there must not slip into this one. Without arguments: what stands in the
+        arrays. With one stream the first dimension may be left out. noise, uniform in (0,1), [B,L] for L logits, replaces the session's own.
         """
         if floats is not None:
+            if ids is None and self._sizes[1]:
+                raise self._half("ids", self._sizes[1])
             self._put(self._floats, floats, "floats")
         if ids is not None:
+            if floats is None and self._sizes[0]:
+                raise self._half("floats", self._sizes[0])
             self._put(self._ids, ids, "ids")
         status = _step_row(
             self._handle, self._p_floats, self._p_ids, _NULL if noise is None else self._noise(noise), self._p_actions
@@ -125,6 +131,11 @@ class Session(Handle):
         if status < 0:
             self._fail(status)
         return self._actions
+
+    def _half(self, name: str, count: int) -> ValueError:
+        return ValueError(
+            f"{name} are missing, the model has {count}: give floats and ids, or fill the session's own arrays and give none"
+        )
 
     def step(self, frames: Any = None) -> Array:
         """One frame of Melee: pads [B], the session's own array of melee.PAD.
@@ -164,7 +175,9 @@ class Session(Handle):
         error = new_error()
         told = lib.exphil_session_error(self._handle, error)
         if told == status and error.status == status:
-            raise make_error(status, text(error.message), error.native_code)
+            # The library names its own function.
+            message = text(error.message).replace("exphil_session_step_row", "step_row")
+            raise make_error(status, message, error.native_code)
         raise make_error(
             status,
             "the session is in use on another thread" if status == lib.EXPHIL_E_BUSY

@@ -51,6 +51,13 @@ class Spec:
     ids: Tuple[IdSpec, ...] = ()
     layout_hash: int = 0
 
+    def __post_init__(self) -> None:
+        for name, kind in (("heads", HeadSpec), ("ids", IdSpec)):
+            value = getattr(self, name)
+            if not isinstance(value, (tuple, list)) or not all(isinstance(one, kind) for one in value):
+                raise TypeError(f"{name} must be a tuple of exphil.{kind.__name__}, such as ({kind.__name__}(...),)")
+            object.__setattr__(self, name, tuple(value))
+
     @property
     def hash(self) -> int:
         """Equal if and only if rows and actions mean the same; 0 for an invalid spec."""

@@ -10,7 +10,7 @@ from ._native import ffi, lib
 from .arrays import Array
 from .constants import Code, DataType, Precision, Schedule, Weights, code
 from .dataset import Dataset
-from .handle import Config, Handle, Path, keep_raised, path_bytes
+from .handle import Config, Handle, Path, expect, keep_raised, path_bytes
 from .losses import HeadLoss, losses_pointer
 from .model import Model
 from .prefetcher import Batch, batch_config, prefetcher_info, sampling_config
@@ -99,6 +99,9 @@ class Trainer(Handle):
         fake_quantize: Code = 0,
         checkpoint_blocks: int = 0,
     ) -> None:
+        expect(model, Model, "model")
+        if dataset is not None:
+            expect(dataset, Dataset, "dataset")
         self._core = model._core
         info, self._heads = model.info, model.spec.heads
         self._sizes = info.float_count, info.id_count, info.head_count, info.action_slots
@@ -211,6 +214,7 @@ class Trainer(Handle):
         self, dataset: Dataset, *, which: Code = Weights.NOW, frequencies: Optional[Dataset] = None
     ) -> Report:
         """How well the weights predict a dataset, with this trainer's losses."""
+        expect(dataset, Dataset, "dataset")
         result = empty(Report)
         self._core.call(
             lib.exphil_trainer_evaluate,
