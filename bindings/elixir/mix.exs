@@ -27,6 +27,9 @@ defmodule Mix.Tasks.Compile.LibexphilNif do
 
   @impl true
   def run(_args) do
+    check_pkg_config(System.get_env("PKG_CONFIG", "pkg-config"))
+    check_header("#{:code.root_dir()}/usr/include/erl_nif.h")
+
     env = [
       {"MIX_APP_PATH", Mix.Project.app_path()},
       {"ERTS_INCLUDE_DIR", "#{:code.root_dir()}/usr/include"}
@@ -36,6 +39,24 @@ defmodule Mix.Tasks.Compile.LibexphilNif do
       {_, 0} -> {:ok, []}
       {output, _} -> Mix.raise("the NIF of libexphil could not be built:\n" <> output)
     end
+  end
+
+  # What is missing is said here, before a compiler says it in many lines.
+  defp check_pkg_config(pkg_config) do
+    System.find_executable(pkg_config) || Mix.raise("the NIF of libexphil cannot be built: there is no #{pkg_config}")
+
+    with {words, status} when status != 0 <-
+           System.cmd(pkg_config, ["--exists", "--print-errors", "exphil"], stderr_to_stdout: true) do
+      Mix.raise(
+        "the NIF of libexphil cannot be built: libexphil is not installed, or PKG_CONFIG_PATH does not name " <>
+          "the folder of its exphil.pc\n" <> words
+      )
+    end
+  end
+
+  defp check_header(path) do
+    File.exists?(path) ||
+      Mix.raise("the NIF of libexphil cannot be built: there is no #{path} (on Debian: apt-get install erlang-dev)")
   end
 
   @impl true

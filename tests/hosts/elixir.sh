@@ -48,3 +48,23 @@ test "$(wc -l <ten_lines.exs)" -ge 10
 quietly elixir -pa _build/test/lib/libexphil/ebin ten_lines.exs
 test "$(wc -l <log)" -eq 60
 quietly mix run --no-compile examples/agent.exs
+
+# The game of one's own in README.md: what was learned plays nearly as the rule, which misses nothing.
+sed -n '/^## Any game/,/^## Play/{/^```elixir$/,/^```$/{/^```/d;p}}' README.md >any_game.exs
+quietly elixir -pa _build/test/lib/libexphil/ebin any_game.exs
+awk '/^caught/ { fine = $4 > 40 && $2 > 0.9 * $4 } END { exit !fine }' log || { cat log; exit 1; }
+
+# Built again only where pkg-config answers otherwise, and then all of it; without libexphil, one line that says so.
+nif=_build/test/lib/libexphil/priv/libexphil_nif.so
+touch marker
+quietly mix compile
+[ ! $nif -nt marker ] || { echo "elixir: the NIF is built again for nothing"; exit 1; }
+mkdir elsewhere
+ln -s "$(pkg-config --variable=libdir exphil)" elsewhere/lib
+sed "s|^prefix=.*|prefix=$(pkg-config --variable=prefix exphil)|; s|^libdir=.*|libdir=$PWD/elsewhere/lib|" \
+    "$(pkg-config --variable=pcfiledir exphil)/exphil.pc" >elsewhere/exphil.pc
+quietly env PKG_CONFIG_PATH="$PWD/elsewhere" mix compile
+grep -q "$PWD/elsewhere/lib" $nif || { echo "elixir: the NIF is still that of another libexphil"; exit 1; }
+if PKG_CONFIG_LIBDIR=/nowhere PKG_CONFIG_PATH=/nowhere mix compile >log 2>&1; then echo "elixir: builds without libexphil"; exit 1; fi
+grep -q 'libexphil is not installed, or PKG_CONFIG_PATH does not name' log || { cat log; exit 1; }
+! grep -q 'fatal error' log || { cat log; exit 1; }
