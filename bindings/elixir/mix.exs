@@ -27,7 +27,7 @@ defmodule Mix.Tasks.Compile.LibexphilNif do
 
   @impl true
   def run(_args) do
-    check_pkg_config(System.get_env("PKG_CONFIG", "pkg-config"))
+    check_pkg_config(OptionParser.split(System.get_env("PKG_CONFIG", "pkg-config")))
     check_header("#{:code.root_dir()}/usr/include/erl_nif.h")
 
     env = [
@@ -42,11 +42,11 @@ defmodule Mix.Tasks.Compile.LibexphilNif do
   end
 
   # What is missing is said here, before a compiler says it in many lines.
-  defp check_pkg_config(pkg_config) do
-    System.find_executable(pkg_config) || Mix.raise("the NIF of libexphil cannot be built: there is no #{pkg_config}")
+  defp check_pkg_config([tool | options]) do
+    System.find_executable(tool) || Mix.raise("the NIF of libexphil cannot be built: there is no #{tool}")
 
     with {words, status} when status != 0 <-
-           System.cmd(pkg_config, ["--exists", "--print-errors", "exphil"], stderr_to_stdout: true) do
+           System.cmd(tool, options ++ ["--exists", "--print-errors", "exphil"], stderr_to_stdout: true) do
       Mix.raise(
         "the NIF of libexphil cannot be built: libexphil is not installed, or PKG_CONFIG_PATH does not name " <>
           "the folder of its exphil.pc\n" <> words
