@@ -64,9 +64,9 @@ quiet "$cargo" build --examples
 examples=$CARGO_TARGET_DIR/debug/examples
 for folder in $EXPHIL_TRACES; do "$examples/trace" check "$folder/policy.safetensors" "$folder/frames.trace"; done
 
-# README's example, as a package of its own, with the library inside it.
-mkdir -p readme/src
-sed -n '/^```rust$/,/^```$/p' README.md | sed '1d;$d' >readme/src/main.rs
+# README's examples, word for word, as a package of its own, with the library inside it.
+mkdir -p readme/src/bin
+awk '/^```rust$/ { at++; on = 1; next } /^```/ { on = 0 } on { print >"readme/src/bin/readme" at ".rs" }' README.md
 cat >readme/Cargo.toml <<END
 [package]
 name = "readme"
@@ -77,8 +77,16 @@ exphil = { path = "../exphil", features = ["static"] }
 [workspace]
 END
 (cd readme && quiet "$cargo" build)
-action=$(env -u LD_LIBRARY_PATH "$CARGO_TARGET_DIR/debug/readme" "$EXPHIL_TRACE/policy.safetensors")
+action=$(env -u LD_LIBRARY_PATH "$CARGO_TARGET_DIR/debug/readme1" "$EXPHIL_TRACE/policy.safetensors")
 case $action in "["*", "*", "*"]") ;; *) fail "the example of README.md printed: $action" ;; esac
+"$CARGO_TARGET_DIR/debug/readme2" >log || fail "the second example of README.md failed"
+[ "$(tail -n 1 log)" = "move 2" ] || { cat log >&2; fail "the second example of README.md did not learn"; }
+
+# Without the library the build says what it needs.
+if PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=/nowhere CARGO_TARGET_DIR=$PWD/none "$cargo" build -p exphil-sys >log 2>&1; then
+  fail "built without a library"
+fi
+grep -q "set PKG_CONFIG_PATH to the folder of exphil.pc" log || { cat log >&2; fail "a missing library is not explained"; }
 
 training=${EXPHIL_REPLAYS:-/nowhere}/training
 if [ ! -d "$training" ]; then echo "SKIPPED: no replays in \$EXPHIL_REPLAYS"; exit 0; fi

@@ -13,7 +13,7 @@ fn pkg_config(arguments: &[&str]) -> String {
     };
     if !answer.status.success() {
         panic!(
-            "{} {} exphil: {}(is libexphil installed? set PKG_CONFIG_PATH=PREFIX/lib/pkgconfig)",
+            "{} {} exphil: {}(is libexphil installed? set PKG_CONFIG_PATH to the folder of exphil.pc)",
             program,
             arguments.join(" "),
             String::from_utf8_lossy(&answer.stderr)

@@ -109,6 +109,12 @@ impl Error {
         }
     }
 
+    /// The same with other words for some.
+    pub(crate) fn saying(mut self, words: &str, others: &str) -> Error {
+        self.message = self.message.replace(words, others).into_boxed_str();
+        self
+    }
+
     /// What kind of failure it is.
     pub fn status(&self) -> Status {
         self.status

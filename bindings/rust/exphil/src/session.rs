@@ -214,7 +214,8 @@ impl Session {
     fn failed(&self, status: i32) -> Error {
         let mut error = sys::init();
         unsafe { sys::exphil_session_error(self.handle.raw(), &mut error) };
-        Error::of(status, &error)
+        // The library names its own function.
+        Error::of(status, &error).saying("exphil_session_step_row", "step_row")
     }
 }
 

@@ -32,6 +32,8 @@ fn slices_of_a_wrong_length() {
     fails(session.save_state(0, &mut [0; 7]), Status::Invalid, "");
     fails(session.restore_state(0, &[0; 7]), Status::Invalid, "");
     fails(session.step(&[], &mut []), Status::Invalid, "frames");
+    let (frame, mut pad) = (melee::Frame::default(), melee::Pad::default());
+    fails(session.step(&[frame], std::slice::from_mut(&mut pad)), Status::State, ": use step_row");
     let heads = vec![HeadPlay::default(); 3];
     fails(Session::new(&model, &SessionConfig { heads, ..Default::default() }), Status::Invalid, "heads");
     let mut dataset = pong::dataset(&context);
