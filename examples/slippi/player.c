@@ -53,8 +53,8 @@ exphil_status player_create(const exphil_model *model, const exphil_session_conf
                         "the game delays by %d frames, the policy was trained for %d", game_delay_frames,
                         info.delay_frames);
     if (config) own = *config;
-    status = exphil_melee_spec(info.layout, info.codec, &spec,
-                               error); /* another game's shows here, not in the first frame */
+    /* A policy for another game shows here, not in the first frame. */
+    status = exphil_melee_spec(info.layout, info.codec, &spec, error);
     if (status < 0) return status;
     if (!own.spec) own.spec = &spec;
     own.streams = 1;
