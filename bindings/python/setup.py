@@ -8,8 +8,12 @@ import sys
 
 from setuptools import setup
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, FOLDER)
 import cut_header  # noqa: E402
+
+if not os.access(FOLDER, os.W_OK):
+    raise SystemExit(f"exphil: {FOLDER} cannot be written to: copy the folder first, and build the copy")
 
 setup(
     version=cut_header.version(cut_header.read("exphil.h")),

@@ -36,6 +36,14 @@ case $actions in *[!0-9\ ]*) fail "the example of README.md printed: $actions" ;
 node readme2.js >log 2>&1 || { cat log >&2; fail "the second example of README.md failed"; }
 [ "$(tail -n 1 log)" = "move 2" ] || { cat log >&2; fail "the second example of README.md did not learn"; }
 
+# Where it cannot be written to (root always can), the build says so.
+chmod a-w node_modules/exphil
+if [ ! -w node_modules/exphil ]; then
+  if sh node_modules/exphil/build_addon.sh >log 2>&1; then fail "built in a folder that cannot be written to"; fi
+  grep -q "copy the folder first" log || { cat log >&2; fail "a read-only folder is not explained"; }
+fi
+chmod u+w node_modules/exphil
+
 # Without the library, one sentence and no compiler's errors.
 if PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=/nowhere sh node_modules/exphil/build_addon.sh >log 2>&1; then fail "built without a library"; fi
 grep -q "^build_addon.sh: libexphil is not found: .*PKG_CONFIG_PATH" log && ! grep -q "node_api\|fatal" log ||

@@ -29,6 +29,13 @@ if [ "${1:-}" != bench ]; then
         "$(pkg-config --variable=pcfiledir exphil)/exphil.pc" >elsewhere/exphil.pc
     PKG_CONFIG_PATH=$PWD/elsewhere wheel
 fi
+# Where it cannot be written to (root always can), the build says so.
+chmod a-w source
+if [ ! -w source ]; then
+    if (wheel) >read_only.log 2>&1; then fail "built in a folder that cannot be written to"; fi
+    grep -q "copy the folder first" read_only.log || { cat read_only.log >&2; fail "a read-only folder is not explained"; }
+fi
+chmod u+w source
 wheel
 # Installed as its README says, beside the sources, which must not be taken for the package.
 "$python" -m venv --system-site-packages --without-pip source/.venv
