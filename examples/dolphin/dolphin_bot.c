@@ -13,6 +13,7 @@
 #include "dolphin_train.h"
 #include "pong_game.h"
 
+#include <fcntl.h>
 #include <libretro-common/libretro.h>
 #include <signal.h>
 #include <stdio.h>
@@ -259,8 +260,17 @@ static int read_options(struct bot *b, int argc, char **argv)
                : 0;
 }
 
+/* Files that are opened later, Dolphin's among them, must not get the numbers of closed standard streams: messages would go
+ * into them. */
+static void hold_streams(void)
+{
+    for (int stream = 0; stream <= 2; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
 int main(int argc, char **argv)
 {
+    hold_streams();
     static struct bot b = {.frames = 3600, .games = 1, .patience_s = 20, .speed = 1};
     static const struct {
         const char *name;
