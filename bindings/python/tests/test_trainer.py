@@ -205,7 +205,7 @@ def test_arguments_of_another_class(model, dataset):
         with pytest.raises(TypeError, match="model must be an exphil.Model, not Dataset"):
             make()
     for make in (lambda: exphil.Trainer(model, model), lambda: exphil.Prefetcher(model, model),
-                 lambda: exphil.Trainer(model).evaluate(model)):
+                 lambda: exphil.Trainer(model).evaluate(model), lambda: model.evaluate(model), lambda: model.compare(model, model)):
         with pytest.raises(TypeError, match="dataset must be an exphil.Dataset, not Model"):
             make()
     head = exphil.HeadSpec("stick", "categorical", 3)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -12,14 +12,12 @@ from .arrays import Array, take
 from .arrays import pointer as address_of
 from .constants import Code, DataType, Heads, Mode, code
 from .context import Context, context_or_default
-from .handle import Config, Handle, Path, c_text, path_bytes
+from .dataset import Dataset
+from .handle import Config, Handle, Path, c_text, expect, path_bytes
 from .losses import HeadLoss, losses_pointer
 from .records import Comparison, ModelInfo, Report, TensorInfo, empty, read, write
 from .spec import Spec, empty_spec, read_spec, spec_pointer
 from .tensor import Tensor, capsule_tensor
-
-if TYPE_CHECKING:
-    from .dataset import Dataset
 
 _DTYPES: Dict[int, "np.dtype[Any]"] = {int(DataType.F32): np.dtype(np.float32), int(DataType.F64): np.dtype(np.float64)}
 
@@ -184,8 +182,10 @@ class Model(Handle):
         """A new model that computes with "i8" or "bf16" weights. It plays, saves and loads, but trains no more."""
         return self._child(self._core.create(lib.exphil_model_quantize, self._handle, code(DataType, type)))
 
-    def compare(self, reference: "Model", dataset: "Dataset", batch: int = 0) -> Comparison:
+    def compare(self, reference: "Model", dataset: Dataset, batch: int = 0) -> Comparison:
         """How far this model's decisions are from the reference's over every frame of a dataset."""
+        expect(reference, Model, "reference")
+        expect(dataset, Dataset, "dataset")
         result = empty(Comparison)
         self._core.call(
             lib.exphil_model_compare, reference._handle, self._handle, dataset._handle, batch, result
@@ -206,12 +206,13 @@ class Model(Handle):
 
     def evaluate(
         self,
-        dataset: "Dataset",
-        frequencies: Optional["Dataset"] = None,
+        dataset: Dataset,
+        frequencies: Optional[Dataset] = None,
         losses: Optional[Sequence[HeadLoss]] = None,
         batch: int = 0,
     ) -> Report:
         """How well the model predicts a dataset. The baselines are those of frequencies (None: of dataset)."""
+        expect(dataset, Dataset, "dataset")
         result = empty(Report)
         kept: List[Any] = []
         self._core.call(
