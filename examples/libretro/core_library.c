@@ -4,6 +4,7 @@
 #include "core_library.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,40 +38,61 @@ static int copy_file(const char *from, FILE *out)
     return failed ? -1 : 0;
 }
 
+/* Into a new file, whose name ends with XXXXXX before. -1, with errno: it is not there. */
+static int write_copy(const char *path, char *name)
+{
+    int file = mkstemp(name);
+    if (file < 0) return -1;
+    FILE *out = fdopen(file, "wb");
+    int failed = !out || copy_file(path, out), why = errno;
+    if (out ? fclose(out) : close(file)) {
+        if (!failed) why = errno;
+        failed = 1;
+    }
+    if (failed) unlink(name);
+    errno = why;
+    return failed ? -1 : 0;
+}
+
+static void *open_file(const char *path, char *message, size_t message_bytes)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) snprintf(message, message_bytes, "%s", dlerror());
+    return handle;
+}
+
 /* The file has no name any more when this returns: it goes with the library. */
-static void *open_copy(const char *path)
+static void *open_copy(const char *path, char *message, size_t message_bytes)
 {
     const char *folder = getenv("TMPDIR");
     char name[4096];
-    if (snprintf(name, sizeof name, "%s/exphil-core-XXXXXX", folder ? folder : "/tmp") >= (int)sizeof name)
+    if (!folder || !*folder) folder = "/tmp";
+    errno = ENAMETOOLONG;
+    if (snprintf(name, sizeof name, "%s/exphil-core-XXXXXX", folder) >= (int)sizeof name ||
+        write_copy(path, name)) {
+        int why = errno;
+        snprintf(message, message_bytes, "%s is in use, and no copy of it can be made in %.200s: %s", path,
+                 folder, strerror(why));
         return NULL;
-    int file = mkstemp(name);
-    FILE *out = file < 0 ? NULL : fdopen(file, "wb");
-    if (!out) return NULL;
-    int failed = copy_file(path, out);
-    if (fclose(out)) failed = -1;
-    void *handle = failed ? NULL : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    }
+    void *handle = open_file(name, message, message_bytes);
     unlink(name);
     return handle;
 }
 
-static void *open_alone(const char *path)
+static void *open_alone(const char *path, char *message, size_t message_bytes)
 {
     void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    if (!loaded) return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!loaded) return open_file(path, message, message_bytes);
     dlclose(loaded);
-    return open_copy(path);
+    return open_copy(path, message, message_bytes);
 }
 
 int core_library_open(struct core_library *core, const char *path, char *message, size_t message_bytes)
 {
     memset(core, 0, sizeof *core);
-    core->handle = open_alone(path);
-    if (!core->handle) {
-        const char *why = dlerror();
-        snprintf(message, message_bytes, "%s", why ? why : path);
-        return -1;
-    }
+    core->handle = open_alone(path, message, message_bytes);
+    if (!core->handle) return -1;
     if (!find_functions(core, path, message, message_bytes)) return 0;
     core_library_close(core);
     return -1;

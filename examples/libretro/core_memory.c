@@ -22,15 +22,32 @@ static size_t squeeze(size_t address, size_t disconnect)
     return address;
 }
 
-/* Offset of an address within a part, or -1 when the part does not claim it. Without select the part is where its length
- * says. */
-static int64_t offset_in(const struct retro_memory_descriptor *part, size_t address)
+/* All addresses that a part's own bits can tell apart: a mask. */
+static size_t space_of(const struct retro_memory_descriptor *part)
+{
+    size_t space = part->start | part->select;
+    for (unsigned shift = 1; shift < 8 * sizeof space; shift *= 2) space |= space >> shift;
+    return space;
+}
+
+/* Bytes of a part. Where the core names no length, what select and disconnect leave open says it; 0: nothing does. */
+static size_t length_of(const struct retro_memory_descriptor *part)
+{
+    if (part->len) return part->len;
+    if (!part->select || (part->start & ~part->select)) return 0;
+    return squeeze(space_of(part) & ~part->select, part->disconnect) + 1;
+}
+
+/* Offset of an address within a part of length bytes, or -1 when the part does not claim it. Without select the part is
+ * where its length says. */
+static int64_t offset_in(const struct retro_memory_descriptor *part, size_t length, size_t address)
 {
     if (part->select ? ((address ^ part->start) & part->select) != 0
-                     : address < part->start || (part->len && address - part->start >= part->len))
+                     : address < part->start || address - part->start >= length)
         return -1;
+    if (!part->len && (address & ~space_of(part))) return -1;
     size_t offset = squeeze(address - part->start, part->disconnect);
-    while (part->len && offset >= part->len) {
+    while (offset >= length) {
         size_t highest = 1;
         while (highest <= offset / 2) highest *= 2;
         offset -= highest;
@@ -38,16 +55,31 @@ static int64_t offset_in(const struct retro_memory_descriptor *part, size_t addr
     return (int64_t)offset;
 }
 
+/* All bytes must lie in one part, one behind the other. An offset grows by 1 at most from an address to the next, so the
+ * first and the last tell it of all. */
 static const uint8_t *on_bus(const struct core_memory *memory, uint32_t address, uint32_t bytes)
 {
     for (unsigned i = 0; i < memory->parts; i++) {
         const struct retro_memory_descriptor *part = &memory->part[i];
-        int64_t offset = offset_in(part, address);
+        size_t length = length_of(part), more = bytes ? bytes - 1 : 0;
+        int64_t offset = length ? offset_in(part, length, address) : -1;
         if (offset < 0) continue;
-        if (!part->ptr || (part->len && (uint64_t)offset + bytes > part->len)) return NULL;
+        if (!part->ptr || offset_in(part, length, address + more) != offset + (int64_t)more) return NULL;
         return (const uint8_t *)part->ptr + part->offset + offset;
     }
     return NULL;
+}
+
+const char *core_memory_missing(const struct core_memory *memory, uint32_t address)
+{
+    if (memory->id != GAME_MAP_BUS)
+        return "lies outside the memory that the core shows; try another 'memory'";
+    for (unsigned i = 0; i < memory->parts; i++) {
+        const struct retro_memory_descriptor *part = &memory->part[i];
+        if (part->ptr && !length_of(part) && address >= part->start)
+            return "lies in memory of the bus whose size the core does not tell; try another 'memory'";
+    }
+    return "lies where the core shows no memory of its bus";
 }
 
 const uint8_t *core_memory_at(void *user, uint32_t address, uint32_t bytes)

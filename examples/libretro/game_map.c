@@ -84,6 +84,14 @@ int game_map_row(const struct game_map *map, const double *values, float *floats
     return 0;
 }
 
+int64_t game_map_points(double value, double *before)
+{
+    double gain = value >= *before ? value - *before : value;
+    if (!(fabs(gain) <= 4294967296.0)) return 0;
+    *before = value;
+    return (int64_t)gain;
+}
+
 /* ---- actions <-> presses ---- */
 
 static void add_press(struct game_press *press, const struct game_press *more)

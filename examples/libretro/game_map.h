@@ -84,6 +84,10 @@ int game_map_ready(const struct game_map *map, game_memory_fn memory, void *user
 /* Scales: floats [floats], ids [ids]. -1: a float is not finite or an id out of its range; *wrong is the field. */
 int game_map_row(const struct game_map *map, const double *values, float *floats, int32_t *ids, int *wrong);
 
+/* Points by which a score field has grown since before, which becomes value; a field that falls began anew from 0. More than
+ * 32 bits of points in a frame, or no number, are none: then 0, and before stays. */
+int64_t game_map_points(double value, double *before);
+
 /* What an action [heads] presses, and the action whose presses are nearest to what is held. */
 void game_map_press(const struct game_map *map, const int32_t *action, struct game_press *press);
 void game_map_action(const struct game_map *map, const struct game_press *held, int32_t *action);

@@ -48,6 +48,7 @@ struct plugin_record {
     float *floats; /* [room,F] of the episode under way */
     int32_t *ids, *actions;
     int64_t frames, room, unsaved, total, most;
+    int failed; /* it has been told */
     uint64_t games;
 };
 
@@ -105,6 +106,10 @@ void plugin_send_options(void);                        /* unless the core's brou
 void plugin_poll_options(void);
 /* The environment variable, else the core option, else NULL. */
 const char *plugin_setting(const char *variable, const char *option);
+/* 0: text is a whole number from least to most, and nothing else. */
+int plugin_whole(const char *text, uint64_t least, uint64_t most, uint64_t *value);
+/* The same of an environment variable; where it is not set or empty, value stays. -1: told. */
+int plugin_number(const char *variable, uint64_t least, uint64_t most, uint64_t *value);
 int plugin_open_core(void); /* 0: it is there. Its path: EXPHIL_CORE, or from this file's own name */
 /* The environment variable, else the game's path with this ending if there is such a file or any is 1; -1: neither. */
 int plugin_path(const char *variable, const char *ending, int any, char *path);

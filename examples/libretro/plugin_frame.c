@@ -25,7 +25,7 @@ static void choose_mode(void)
         mode = MODE_OFF;
     }
     if (mode == plugin.mode) return;
-    if (plugin.mode == MODE_RECORD) plugin_record_close();
+    plugin_record_close();
     plugin.mode = mode;
     plugin_new_start();
     if (mode == MODE_RECORD) plugin_record_open();
@@ -64,10 +64,10 @@ void plugin_begin_game(const char *game_path)
         return;
     }
     const char *port = plugin_setting("EXPHIL_PORT", "exphil_port");
-    long chosen = port ? strtol(port, NULL, 10) : plugin.map.port;
-    if (chosen < 1 || chosen > 16)
-        plugin_tell("port '%.20s' is not 1 to 16: port %d", port ? port : "", (int)plugin.map.port);
-    plugin.port = (unsigned)(chosen < 1 || chosen > 16 ? plugin.map.port : chosen) - 1;
+    uint64_t chosen = (uint64_t)plugin.map.port;
+    if (port && plugin_whole(port, 1, 16, &chosen))
+        plugin_tell("port '%.20s' is not 1 to 16: port %d", port, (int)plugin.map.port);
+    plugin.port = (unsigned)chosen - 1;
     game_map_owned(&plugin.map, &plugin.owned_buttons, &plugin.owned_axes);
     if (!plugin_path("EXPHIL_MODEL", ".safetensors", 0, path)) plugin_player_open(path);
     plugin_teacher_open();
@@ -107,7 +107,7 @@ static void report(void)
 
 void plugin_end_game(void)
 {
-    if (plugin.mode == MODE_RECORD) plugin_record_close();
+    plugin_record_close();
     if (plugin.has_map) report();
     plugin_player_close();
     if (plugin.has_map) game_map_free(&plugin.map);
@@ -129,15 +129,12 @@ void plugin_new_start(void)
 
 /* ---- before the core runs ---- */
 
-/* The score grows by what its fields grow by; a field that falls began anew from 0. */
 static void count_points(void)
 {
     for (int side = 0; side < 2; side++) {
         if (plugin.map.score[side] < 0) return;
-        double value = plugin.values[plugin.map.score[side]], before = plugin.game.points[side];
-        if (plugin.game.running)
-            plugin.game.score[side] += (int64_t)(value >= before ? value - before : value);
-        plugin.game.points[side] = value;
+        int64_t points = game_map_points(plugin.values[plugin.map.score[side]], &plugin.game.points[side]);
+        if (plugin.game.running) plugin.game.score[side] += points;
     }
 }
 
@@ -152,10 +149,7 @@ static int read_row(void)
 {
     int field = 0;
     if (game_map_read(&plugin.map, core_memory_at, &plugin.memory, plugin.values, &field)) {
-        tell_once(plugin.map.memory == GAME_MAP_BUS
-                      ? "lies where the core shows no memory of its bus"
-                      : "lies outside the memory that the core shows; try another 'memory'",
-                  field);
+        tell_once(core_memory_missing(&plugin.memory, plugin.map.field[field].address), field);
         return -1;
     }
     if (!game_map_ready(&plugin.map, core_memory_at, &plugin.memory, plugin.values)) return -1;

@@ -3,6 +3,7 @@
 #include "plugin.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,26 @@ const char *plugin_setting(const char *variable, const char *option)
     if (!option || !plugin.environment || !plugin.environment(RETRO_ENVIRONMENT_GET_VARIABLE, &asked))
         return NULL;
     return asked.value && strcmp(asked.value, "auto") != 0 ? asked.value : NULL;
+}
+
+int plugin_whole(const char *text, uint64_t least, uint64_t most, uint64_t *value)
+{
+    char *end;
+    if (*text < '0' || *text > '9') return -1; /* strtoull takes spaces and signs */
+    errno = 0;
+    uint64_t number = strtoull(text, &end, 10);
+    if (*end || errno || number < least || number > most) return -1;
+    *value = number;
+    return 0;
+}
+
+int plugin_number(const char *variable, uint64_t least, uint64_t most, uint64_t *value)
+{
+    const char *text = getenv(variable);
+    if (!text || !*text || !plugin_whole(text, least, most, value)) return 0;
+    plugin_tell("%s '%.40s' is no whole number from %llu to %llu", variable, text, (unsigned long long)least,
+                (unsigned long long)most);
+    return -1;
 }
 
 /* The frontend says once that options have changed; the core must hear it too. */

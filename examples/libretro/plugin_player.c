@@ -31,14 +31,15 @@ static void write_trace_start(uint64_t seed, int32_t deterministic)
 
 static void open_trace(uint64_t seed, int32_t deterministic)
 {
-    const char *path = getenv("EXPHIL_TRACE_FILE"), *most = getenv("EXPHIL_TRACE_FRAMES");
-    if (!path || !*path) return;
+    const char *path = getenv("EXPHIL_TRACE_FILE");
+    uint64_t most = INT64_MAX;
+    if (!path || !*path || plugin_number("EXPHIL_TRACE_FRAMES", 1, INT64_MAX, &most)) return;
     plugin.player.trace = fopen(path, "wb");
     if (!plugin.player.trace) {
         plugin_tell("%s: %s: no trace", path, strerror(errno));
         return;
     }
-    plugin.player.trace_most = most ? atoll(most) : INT64_MAX;
+    plugin.player.trace_most = (int64_t)most;
     write_trace_start(seed, deterministic);
 }
 
@@ -96,10 +97,11 @@ int plugin_player_open(const char *path)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
-    const char *seed = getenv("EXPHIL_SEED"), *choice = plugin_setting("EXPHIL_CHOICE", "exphil_choice");
+    const char *choice = plugin_setting("EXPHIL_CHOICE", "exphil_choice");
     config.spec = &plugin.map.spec;
-    config.seed = seed ? strtoull(seed, NULL, 10) : 1;
+    config.seed = 1;
     config.deterministic = choice && !strcmp(choice, "likeliest");
+    if (plugin_number("EXPHIL_SEED", 0, UINT64_MAX, &config.seed)) return -1;
     if (open_session(path, &config, &error)) {
         plugin_tell("%s: %s", path, error.message);
         plugin_player_close();
@@ -150,9 +152,10 @@ void plugin_player_close(void)
 
 void plugin_teacher_open(void)
 {
-    const char *path = getenv("EXPHIL_TEACHER"), *disturb = getenv("EXPHIL_DISTURB");
-    if (!path || !*path) return;
-    if (disturb) plugin.player.disturb = (double)strtol(disturb, NULL, 10) / 100;
+    const char *path = getenv("EXPHIL_TEACHER");
+    uint64_t disturb = 0;
+    if (!path || !*path || plugin_number("EXPHIL_DISTURB", 0, 100, &disturb)) return;
+    plugin.player.disturb = (double)disturb / 100;
     plugin.player.random = 0x9E3779B97F4A7C15u;
     plugin.player.teacher_library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!plugin.player.teacher_library) {

@@ -9,9 +9,15 @@
 #define SAVE_FRAMES  7200
 #define LEAST_FRAMES 30 /* a shorter episode is none */
 
+/* What is recorded so far stays until the game ends: then it is saved, or what is lost is said. */
 static int fail(const char *what, const exphil_error *error)
 {
-    plugin_tell("recording stops: %s: %s", what, error->message);
+    if (plugin.record.failed)
+        plugin_tell("%lld recorded frames are lost: %s: %s", (long long)plugin.record.unsaved, what,
+                    error->message);
+    else
+        plugin_tell("recording stops: %s: %s", what, error->message);
+    plugin.record.failed = 1;
     plugin.mode = MODE_OFF;
     return -1;
 }
@@ -41,8 +47,12 @@ int plugin_record_open(void)
 {
     struct plugin_record *record = &plugin.record;
     exphil_error error = EXPHIL_ERROR_INIT;
-    const char *most = getenv("EXPHIL_RECORD_FRAMES");
+    uint64_t most = INT64_MAX;
     memset(record, 0, sizeof *record);
+    if (plugin_number("EXPHIL_RECORD_FRAMES", 1, INT64_MAX, &most)) {
+        plugin.mode = MODE_OFF;
+        return -1;
+    }
     if (plugin_path("EXPHIL_RECORD", ".corpus", 1, record->path)) {
         snprintf(error.message, sizeof error.message, "set EXPHIL_RECORD to a file");
         return fail("where to?", &error);
@@ -52,7 +62,7 @@ int plugin_record_open(void)
         plugin_record_close();
         return -1;
     }
-    record->most = most ? atoll(most) : INT64_MAX;
+    record->most = (int64_t)most;
     plugin_say(RETRO_LOG_INFO, "recording port %u to %s", plugin.port + 1, record->path);
     return 0;
 }
@@ -101,9 +111,8 @@ static int save(struct plugin_record *record)
     return 0;
 }
 
-void plugin_record_end_episode(void)
+static void add_episode(struct plugin_record *record)
 {
-    struct plugin_record *record = &plugin.record;
     exphil_error error = EXPHIL_ERROR_INIT;
     int64_t frames = record->frames;
     record->frames = 0;
@@ -114,14 +123,20 @@ void plugin_record_end_episode(void)
         return;
     }
     record->unsaved += frames;
-    if (record->unsaved >= SAVE_FRAMES) save(record);
+}
+
+void plugin_record_end_episode(void)
+{
+    struct plugin_record *record = &plugin.record;
+    add_episode(record);
+    if (record->unsaved >= SAVE_FRAMES && !record->failed) save(record);
 }
 
 void plugin_record_close(void)
 {
     struct plugin_record *record = &plugin.record;
     if (record->dataset) {
-        plugin_record_end_episode();
+        add_episode(record);
         save(record);
     }
     exphil_dataset_destroy(record->dataset);

@@ -5,6 +5,8 @@
 #include "run_picture.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +34,7 @@ static struct {
     struct game_map map; /* for the score */
     struct run_picture *out;
     double points[2];
-    long scored[2];
+    int64_t scored[2];
 } run = {.frames = 600, .picture_frames = 1200};
 
 static const char usage[] = "usage: exphil-libretro-run --core FILE --rom FILE [OPTIONS]\n"
@@ -96,6 +98,15 @@ static int take_flag(const char *name)
     return -1;
 }
 
+static int take_number(const char *name, const char *text, long *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtol(text, &end, 10);
+    if (end != text && !*end && !errno && *number >= 0) return 0;
+    return fprintf(stderr, "exphil-libretro-run: %s wants a whole number, not '%s'\n", name, text), -1;
+}
+
 static int take_value(const char *name, char *value)
 {
     const struct {
@@ -111,7 +122,7 @@ static int take_value(const char *name, char *value)
         if (table[i].text)
             *table[i].text = value;
         else
-            *table[i].number = strtol(value, NULL, 10);
+            return take_number(name, value, table[i].number);
         return 0;
     }
     fprintf(stderr, "exphil-libretro-run: what is %s?\n%s", name, usage);
@@ -184,9 +195,7 @@ static void count_points(void)
     double values[GAME_MAP_FIELDS];
     if (!run.score || run.map.score[0] < 0 || read_game(&run.map, values)) return;
     for (int side = 0; side < 2; side++) {
-        double value = values[run.map.score[side]], before = run.points[side];
-        run.scored[side] += (long)(value >= before ? value - before : value);
-        run.points[side] = value;
+        run.scored[side] += game_map_points(values[run.map.score[side]], &run.points[side]);
     }
 }
 
@@ -289,14 +298,22 @@ static int play(void)
     }
     double seconds = (double)(now() - start) / 1e9;
     printf("%ld frames, %.0f a second\n", run.frames, (double)run.frames / seconds);
-    if (run.score) printf("score %ld:%ld\n", run.scored[0], run.scored[1]);
+    if (run.score) printf("score %lld:%lld\n", (long long)run.scored[0], (long long)run.scored[1]);
     print_costs();
     printf("memory %016llx\n", (unsigned long long)run_host_hash(0));
     return 0;
 }
 
+/* Files that are opened later must not get the numbers of closed standard streams: messages would go into them. */
+static void hold_streams(void)
+{
+    for (int stream = 0; stream <= 2; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
 int main(int argc, char **argv)
 {
+    hold_streams();
     if (take_options(argc, argv)) return 2;
     if (run_host_open(run.core, run.rom)) return 1;
     int failed = play() != 0;

@@ -31,6 +31,7 @@ done
 # As a user would: the folder alone, against the installed library.
 mkdir -p tree
 cp -R "$source/examples/libretro" "$source/examples/pong" tree/
+chmod -x tree/pong/make-roms # some packagings install scripts without it
 cmake -S tree/libretro -B built -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="-Wall -Wextra -Wpedantic -Wconversion -Werror" \
   >cmake.log 2>&1 || fail "$(cat cmake.log)"
 cmake --build built >>cmake.log 2>&1 || fail "$(cat cmake.log)"
@@ -88,6 +89,14 @@ env EXPHIL_TRACE_FILE="$here/frames.trace" EXPHIL_TRACE_FRAMES=10000 "$run" --co
 ${CC:-cc} -std=c11 -O2 -o trace "$source/tests/hosts/trace.c" $(pkg-config --cflags --libs exphil)
 ./trace check gambatte.safetensors frames.trace >trace.out || fail "the trace differs"
 sed 's/^c:/libretro:/' trace.out
+# Closed streams: what the plugin says must not go into a file that got the number of one.
+trace_100() {
+  env EXPHIL_TRACE_FILE="$1" EXPHIL_TRACE_FRAMES=100 "$run" --core "$plugin" --rom "$game" --frames 200 --verbose \
+    --seat "$right" "$teacher" >streams.out
+}
+trace_100 open.trace 2>streams.log || fail "$(cat streams.log)"
+trace_100 closed.trace 2>&- || fail "with its errors closed the runner fails"
+cmp open.trace closed.trace || fail "with its errors closed the runner writes them into a file"
 if [ -n "${EXPHIL_TRACE_OUT:-}" ]; then
   mkdir -p "$EXPHIL_TRACE_OUT"
   cp gambatte.safetensors "$EXPHIL_TRACE_OUT/policy.safetensors"
@@ -134,6 +143,14 @@ refuse "no policy to play" EXPHIL_MODE=play EXPHIL_MODEL=
 refuse 'person.corpus: the file was recorded with another map' EXPHIL_MODE=record EXPHIL_RECORD=person.corpus EXPHIL_MAP=other.exphil
 refuse 'torn.safetensors' EXPHIL_MODE=record EXPHIL_RECORD=torn.safetensors
 refuse 'no teacher: broken.exphil' EXPHIL_MODE=record EXPHIL_RECORD=x.corpus EXPHIL_TEACHER=broken.exphil
+refuse "EXPHIL_RECORD_FRAMES 'abc' is no whole number" EXPHIL_MODE=record EXPHIL_RECORD=x.corpus EXPHIL_RECORD_FRAMES=abc
+refuse "EXPHIL_RECORD_FRAMES '0' is no whole number" EXPHIL_MODE=record EXPHIL_RECORD=x.corpus EXPHIL_RECORD_FRAMES=0
+refuse "EXPHIL_SEED '7up' is no whole number" EXPHIL_SEED=7up
+refuse "EXPHIL_TRACE_FRAMES '-1' is no whole number" EXPHIL_TRACE_FILE=x.trace EXPHIL_TRACE_FRAMES=-1 EXPHIL_MODE=off
+refuse "EXPHIL_DISTURB 'half' is no whole number" EXPHIL_MODE=off EXPHIL_TEACHER="$teacher" EXPHIL_DISTURB=half
+refuse "port '2x' is not 1 to 16" EXPHIL_MODE=off EXPHIL_PORT=2x
+if "$run" --core "$gambatte" --rom "$game" --frames many >refuse.out 2>refuse.log; then fail "--frames many is taken"; fi
+grep -qF -- "--frames wants a whole number, not 'many'" refuse.log || fail "--frames many: $(cat refuse.log)"
 refuse 'exphil_teacher' EXPHIL_MODE=record EXPHIL_RECORD=x.corpus EXPHIL_TEACHER="$plugin"
 no_core() {
   said=$1
@@ -147,7 +164,7 @@ no_core 'no libretro core' EXPHIL_CORE="$teacher"
 no_core 'is this plugin, not a core' EXPHIL_CORE="$plugin"
 no_core 'which core?' EXPHIL_CORE=
 # Under sanitizers: maps, pads, states, two plugins in one process, and a core that shows no memory.
-sanitize='-fsanitize=address,undefined -fno-sanitize-recover=all'
+sanitize='-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all'
 echo 'int main(void) { return 0; }' >empty.c
 # shellcheck disable=SC2086
 if ! ${CC:-cc} $sanitize empty.c -o empty 2>/dev/null; then
@@ -169,6 +186,7 @@ cp checked.so checked_copy.so
 export ASAN_OPTIONS=detect_leaks=0 # of cores
 mkdir -p maps
 ./libretro_check maps maps || fail "maps"
+./libretro_check bus || fail "the bus"
 sed 's/^memory system/memory bus/' maps/tried.exphil | while read -r word name address rest; do
   case "$word" in
     float|id|raw) echo "$word $name $((0xA000 + address)) $rest" ;;
@@ -186,6 +204,24 @@ for map in tried bus; do
     --frames 10 >none.out 2>none.log || fail "$(cat none.log)"
   grep -q "field 'big' lies" none.log || fail "a core without memory is not told: $(cat none.log)"
 done
+# A score of no number does not count.
+sed 's/^float wave/raw wave/; s/^score .*/score wave wave/' maps/tried.exphil >maps/wild.exphil
+fake EXPHIL_MODE=off EXPHIL_MAP=maps/wild.exphil ./libretro_check wild ./checked.so 2>wild.log || fail "$(cat wild.log)"
+grep -q 'exphil: 300 frames, score 300:300' wild.log || fail "a wild score: $(cat wild.log)"
+# A recording that cannot be saved says so once, and is saved when it can be at the end.
+fake EXPHIL_MAP=maps/tried.exphil EXPHIL_RECORD=late/x.corpus ./libretro_check late ./checked.so 7600 late 2>late.log ||
+  fail "$(cat late.log)"
+[ "$(grep -c '^exphil: recording stops' late.log)" = 1 ] || fail "a save that fails: $(cat late.log)"
+[ "$(frames late/x.corpus)" -ge 7200 ] || fail "rows are lost: $(cat late.log)"
+sed '/^episode/d' maps/tried.exphil >maps/long.exphil
+fake EXPHIL_MAP=maps/long.exphil EXPHIL_RECORD=never/x.corpus ./libretro_check late ./checked.so 7600 elsewhere 2>never.log ||
+  fail "$(cat never.log)"
+[ "$(grep -c '^exphil: recording stops' never.log)" = 1 ] || fail "it says twice what fails at the end: $(cat never.log)"
+# The second plugin needs a copy of the core, and cannot have it.
+if TMPDIR=$here/nowhere ./libretro_check twice ./checked.so ./checked_copy.so "$game" >twice.log 2>&1; then
+  fail "a copy in no folder"
+fi
+grep -q 'no copy of it can be made in .*nowhere: No such file' twice.log || fail "no copy: $(cat twice.log)"
 ./libretro_check states ./checked.so "$game" >states.log 2>&1 || fail "$(cat states.log)"
 grep -q 'no whole part of this plugin: the policy starts anew' states.log || fail "foreign states are not told"
 ./libretro_check twice ./checked.so ./checked_copy.so "$game" >twice.log 2>&1 || fail "$(cat twice.log)"

@@ -1,6 +1,9 @@
 /* Wrong input for the libretro plugin, and what the other tests cannot see. libretro.sh builds it with sanitizers.
  *   libretro_check maps FOLDER            every complaint of a map; four thousand damaged maps; values of every type;
  *                                      leaves the good map there as tried.exphil
+ *   libretro_check bus                    where the addresses of a bus lie by descriptors of every kind
+ *   libretro_check wild PLUGIN            a score of no number, then of a huge one, in that core
+ *   libretro_check late PLUGIN FRAMES FOLDER   a recording into a folder that is made when those frames are over
  *   libretro_check pads PLUGIN            what the core of libretro_core.c reads while that teacher plays
  *   libretro_check states PLUGIN GAME     damaged, cut and foreign states under a policy
  *   libretro_check twice PLUGIN COPY GAME two plugins in one process play as each does alone */
@@ -11,13 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static int failures;
 
 #define CHECK(truth, ...)                                                                                    \
   do {                                                                                                       \
     if (!(truth)) {                                                                                          \
-      fprintf(stderr, "libretro_check:%d: ", __LINE__);                                                       \
+      fprintf(stderr, "libretro_check:%d: ", __LINE__);                                                      \
       fprintf(stderr, __VA_ARGS__);                                                                          \
       fputc('\n', stderr);                                                                                   \
       failures++;                                                                                            \
@@ -182,6 +186,83 @@ static void try_values(const char *folder)
     game_map_free(&map);
 }
 
+/* ---- the bus ---- */
+
+enum { CHIP = 0x20000 };
+static uint8_t chip[CHIP];
+
+/* Without a length select and disconnect say it; -1: there is nothing that may be read. */
+static const struct {
+    size_t start, select, disconnect, len;
+    uint32_t address, bytes;
+    long offset;
+} bus_reads[] = {
+    {0x7E0000, 0xFE0000, 0, 0, 0x7E0010, 2, 0x10},
+    {0x7E0000, 0xFE0000, 0, 0, 0x7FFFFE, 2, 0x1FFFE},
+    {0x7E0000, 0xFE0000, 0, 0, 0x7FFFFF, 6, -1}, /* runs over the end */
+    {0x7E0000, 0xFE0000, 0, 0, 0xFF7E0010u, 2, -1},
+    {0x7E0000, 0xFE0000, 0, 0, 0x800000, 1, -1},
+    {0x8000, 0x408000, 0x8000, 0, 0xFFFE, 2, 0x7FFE},
+    {0x8000, 0x408000, 0x8000, 0, 0x18000, 1, 0x8000},
+    {0x8000, 0x408000, 0x8000, 0, 0xFFFF, 2, -1},
+    {0x8000, ~(size_t)0x1FFFF & ~(size_t)0x8000, 0, 0, 0x8000, 1, -1}, /* start is no part of select */
+    {0, 0, 0, 0, 0x80000000u, 4, -1},
+    {0, 0, 0, 0, 0, 1, -1},
+    {0xA000, 0, 0, 64, 0xA03C, 4, 60},
+    {0xA000, 0, 0, 64, 0xA03D, 4, -1},
+    {0xA000, 0, 0, 64, 0x9FFF, 1, -1},
+    {0, 0xE000, 0, 0x800, 0x0801, 2, 1}, /* the mirror of a NES */
+    {0, 0xE000, 0, 0x800, 0x07FF, 2, -1},
+    {0, 0xE000, 0x1800, 0, 0x1FFF, 1, 0x7FF},
+    {0, 0xE000, 0x1800, 0, 0x07FF, 2, -1},
+    {0x4000, 0xFF00, 0, CHIP, 0x40FF, 2, -1}, /* a window on a larger chip */
+};
+
+static void try_bus(void)
+{
+    static struct core_memory memory;
+    memory.id = GAME_MAP_BUS;
+    for (size_t i = 0; i < sizeof bus_reads / sizeof *bus_reads; i++) {
+        struct retro_memory_descriptor part = {.ptr = chip};
+        part.start = bus_reads[i].start, part.select = bus_reads[i].select;
+        part.disconnect = bus_reads[i].disconnect, part.len = bus_reads[i].len;
+        struct retro_memory_map map = {&part, 1};
+        core_memory_set_bus(&memory, &map);
+        const uint8_t *at = core_memory_at(&memory, bus_reads[i].address, bus_reads[i].bytes);
+        long offset = at ? (long)((uintptr_t)at - (uintptr_t)chip) : -1;
+        CHECK(offset == bus_reads[i].offset, "read %zu: offset %ld, not %ld", i, offset, bus_reads[i].offset);
+        int unsized = strstr(core_memory_missing(&memory, bus_reads[i].address), "whose size") != NULL;
+        int must = !part.len && (!part.select || (part.start & ~part.select));
+        CHECK(unsized == must, "read %zu: %s", i, core_memory_missing(&memory, bus_reads[i].address));
+    }
+}
+
+/* ---- a wild game ---- */
+
+/* The core writes this number anew in each frame, after it was read: of the map's score one frame in three counts. */
+static void try_wild_score(const char *plugin)
+{
+    host.verbose = 1;
+    if (run_host_open(plugin, plugin)) exit(1);
+    uint8_t *ram = host.core.retro_get_memory_data(RETRO_MEMORY_SYSTEM_RAM);
+    for (int i = 1; i <= 300; i++) {
+        float score = i % 3 == 1 ? NAN : i % 3 == 2 ? 1e38f : (float)i;
+        memcpy(ram + 12, &score, sizeof score);
+        host.core.retro_run();
+    }
+    run_host_close();
+}
+
+/* ---- a recording that cannot be saved at first ---- */
+
+static void record_late(const char *plugin, int frames, const char *folder)
+{
+    if (run_host_open(plugin, plugin)) exit(1);
+    for (int i = 0; i < frames; i++) host.core.retro_run();
+    CHECK(mkdir(folder, 0777) == 0, "%s is there", folder);
+    run_host_close();
+}
+
 /* ---- pads ---- */
 
 static int s16_at(const uint8_t *ram, int at)
@@ -298,6 +379,12 @@ int main(int argc, char **argv)
         try_wrong_maps(argv[2]);
         try_damaged_maps(argv[2], 4000);
         try_values(argv[2]);
+    } else if (argc == 2 && !strcmp(argv[1], "bus")) {
+        try_bus();
+    } else if (argc == 3 && !strcmp(argv[1], "wild")) {
+        try_wild_score(argv[2]);
+    } else if (argc == 5 && !strcmp(argv[1], "late")) {
+        record_late(argv[2], atoi(argv[3]), argv[4]);
     } else if (argc == 3 && !strcmp(argv[1], "pads")) {
         try_pads(argv[2]);
     } else if (argc == 4 && !strcmp(argv[1], "states")) {
@@ -305,7 +392,7 @@ int main(int argc, char **argv)
     } else if (argc == 5 && !strcmp(argv[1], "twice")) {
         try_two(argv[2], argv[3], argv[4]);
     } else {
-        return fprintf(stderr, "libretro_check maps|pads|states|twice ...\n"), 2;
+        return fprintf(stderr, "libretro_check maps|bus|wild|late|pads|states|twice ...\n"), 2;
     }
     return failures != 0;
 }
