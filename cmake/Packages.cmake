@@ -81,6 +81,11 @@ if(GZIP)
   exphil_documents(exphil-tools tools)
   if(EXPHIL_CUDA STREQUAL "PLUGIN")
     exphil_documents(exphil-cuda cuda)
+    # A plugin, opened by its path: nothing is linked to it. It lies beside the library, where that looks for it.
+    file(WRITE ${debian_dir}/overrides/exphil-cuda
+      "exphil-cuda: sharedobject-in-library-directory-missing-soname [usr/lib/*/libexphil_cuda.so]\n")
+    install(FILES ${debian_dir}/overrides/exphil-cuda
+      DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides COMPONENT cuda EXCLUDE_FROM_ALL)
   endif()
 endif()
 

@@ -169,7 +169,7 @@ static exphil_status read_header(exphil_context *context, const uint8_t *bytes, 
     if (length > XPH_JSON_MOST_BYTES || length > size - PREFIX) {
         return xph_fail(error, EXPHIL_E_FORMAT,
                         "%s: byte 0 says the header has %" PRIu64
-                        " bytes; %zu follow, at most %zu are allowed",
+                        " bytes; %zu follow, at most %zu are allowed: no safetensors file, or a cut one",
                         label, length, size - PREFIX, XPH_JSON_MOST_BYTES);
     }
     if (!length || bytes[PREFIX] != '{') {

@@ -85,6 +85,21 @@ changed include/exphil/exphil.h
 refused "enumerator renumbered (compiler)" 'EXPHIL_TYPE_BF16.*released' compile released.c "$work/released.o"
 
 fresh
+sed -i 's/define EXPHIL_SLP_FIRST_PLAYABLE (-39)/define EXPHIL_SLP_FIRST_PLAYABLE (-38)/' "$work/tree/include/exphil/slp.h"
+changed include/exphil/slp.h
+refused "constant changed (compiler)" 'EXPHIL_SLP_FIRST_PLAYABLE.*released' compile released.c "$work/released.o"
+
+fresh # of one type: no compiler and no abidiff sees it
+sed -i 's/int32_t kind, int32_t slot)/int32_t slot, int32_t kind)/' "$work/tree/include/exphil/slp.h"
+changed include/exphil/slp.h
+refused "two parameters swapped (words)" 'in other words' "$source/tools/abi" kept "$work/tree/include"
+
+fresh
+sed -i '/define EXPHIL_PREFETCHER_INFO_INIT/d' "$work/tree/include/exphil/exphil.h"
+changed include/exphil/exphil.h
+refused "macro removed (words)" 'EXPHIL_PREFETCHER_INFO_INIT' "$source/tools/abi" kept "$work/tree/include"
+
+fresh
 sed -i 's/^    int32_t deliver; .*/&\n    int64_t later;/' "$work/tree/include/exphil/exphil.h"
 changed include/exphil/exphil.h
 compile released.c "$work/released.o"

@@ -52,7 +52,7 @@ fi
 share=$(dirname "$(find "$prefix" -path '*/doc/exphil/README.md')")
 find "$share" -name '*.md' >"$work/pages"
 while read -r file; do
-  sed -n 's/](/\n](/gp' "$file" | sed -n 's/^](\([^)#]*\).*/\1/p' | grep -vE '^(https?:|include/)' >"$work/links" || true
+  sed -n 's/](/\n](/gp' "$file" | sed -n 's/^](\([^)#]*\).*/\1/p' | grep -vE '^(https?:|(\.\./)*include/)' >"$work/links" || true
   while read -r link; do
     [ -e "$(dirname "$file")/$link" ] || { echo "$file: $link is not installed"; exit 1; }
   done <"$work/links"

@@ -26,6 +26,7 @@ for file in usr/include/exphil/exphil.h usr/include/exphil/slp.h usr/bin/exphil 
   usr/share/doc/exphil/README.md usr/share/doc/libexphil0/copyright; do
   [ -e "root/$file" ] || { echo "no package has $file"; exit 1; }
 done
+[ -x root/usr/share/doc/exphil/examples/pong/make-roms ] || { echo "scripts of the examples cannot be run"; exit 1; }
 dpkg-deb -f libexphil-dev_*.deb Depends | grep -qF "libexphil0 (= $version-1)" || { echo "libexphil-dev fits any library"; exit 1; }
 dpkg-deb -f exphil-tools_*.deb Depends | grep -qF jansson || { echo "exphil-tools has no dependencies"; exit 1; }
 

@@ -17,8 +17,8 @@ echo '#include <libretro-common/libretro.h>' | ${CC:-cc} -E - >/dev/null 2>&1 ||
 mkdir -p tmp
 TMPDIR=$PWD/tmp
 export TMPDIR
-CFLAGS="-O2 -Wall -Wextra -Wpedantic -Wconversion -Werror" "$here/examples/dolphin/make-bot" .
-"$here/examples/pong/gamecube/make-dol" .
+CFLAGS="-O2 -Wall -Wextra -Wpedantic -Wconversion -Werror" sh "$here/examples/dolphin/make-bot" .
+sh "$here/examples/pong/gamecube/make-dol" .
 
 # What goes wrong is said in words, and leaves nothing behind.
 # refuse STATUS PATTERN COMMAND...

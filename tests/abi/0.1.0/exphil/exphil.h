@@ -28,7 +28,8 @@
  *   Files       Written to a temporary beside the target, synced, renamed, and the folder synced: the old file
  *               or the new one, never half. Every byte of a file that is read is checked before it is used.
  *   Fork        Objects made before fork() must not be used in the child (EXPHIL_E_STATE); make new ones there.
- *   Letters     B streams or sequences, T frames, F floats and K ids of an observation, A heads of an action.
+ *   Letters     B streams or sequences, T frames, F floats and K ids of an observation, A heads of an action, L logits:
+ *               the sum of the heads' counts.
  */
 #ifndef EXPHIL_EXPHIL_H
 #define EXPHIL_EXPHIL_H
@@ -249,7 +250,7 @@ typedef struct exphil_head_spec {       /* fixed layout, never extended */
  * hashes refuse each other (EXPHIL_E_MISMATCH). */
 typedef struct exphil_spec {
     size_t struct_size;
-    const char *layout;                 /* name of the observation layout, 1..31 characters: "melee2", "pong" */
+    const char *layout;                 /* name of the observation layout, 1..31 ASCII, no spaces: "melee2", "pong" */
     const char *codec;                  /* name of the action codec: "exphil81" */
     int64_t float_count;                /* F, 0..4096 */
     int64_t id_count;                   /* K, 0..EXPHIL_IDS_MAX; F + K > 0 */
@@ -523,7 +524,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_calibration_get(const exp
                                                                        exphil_comparison *comparison,
                                                                        exphil_error *error);
 /* Writes the one-frame step with its state as inputs and outputs; opset 17. EXPHIL_E_UNSUPPORTED names a block this
- * release cannot express. */
+ * release cannot express: 0.1.0 expresses none yet. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_export_onnx(const exphil_model *model, const char *path,
                                                                    exphil_error *error);
 
@@ -641,7 +642,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_split(const exphil_data
 
 typedef struct exphil_prefetcher exphil_prefetcher;
 
-/* How frames become batches. exphil_model_sampling fills mode, window, delay and slots as a model needs them. */
+/* How frames become batches. exphil_model_sampling makes it what a model needs: mode, time (WINDOW), delay and slots set, all
+ * else the default. Call it first, then set what you want otherwise. */
 typedef struct exphil_sampling {
     size_t struct_size;
     int64_t batch;                      /* B lanes; 0 = 16 */
@@ -918,7 +920,7 @@ typedef struct exphil_session_config {
     uint64_t seed;                      /* of the sampling noise */
     int64_t streams;                    /* players at once; 0 = 1, at most 4096 */
     int64_t deadline_ns;                /* slower steps are counted; 0 = 16666667 */
-    int32_t deterministic;              /* 1: all heads */
+    int32_t deterministic;              /* 1: all heads take the likeliest value; 0: drawn from their probabilities */
     int32_t deliver;                    /* EXPHIL_DELIVER_... */
 } exphil_session_config;
 #define EXPHIL_SESSION_CONFIG_INIT { sizeof(exphil_session_config), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
@@ -934,8 +936,9 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_clone(const exphil_sess
                                                                exphil_error *error);
 EXPHIL_API void exphil_session_destroy(exphil_session *session);
 
-/* Hot. Melee: one frame per stream in, one controller per stream out. On failure no stream has moved; only when finite
- * inputs lead to logits that are not (EXPHIL_E_NUMERIC) the streams concerned are reset. */
+/* Hot. Melee: one frame per stream in, one controller per stream out. What acts in frame t (with a delay, t + d) is decided on
+ * what is known before: the characters as frame t-1 left them, as rows of a dataset have it. On failure no stream has moved;
+ * only when finite inputs lead to logits that are not (EXPHIL_E_NUMERIC) the streams concerned are reset. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_step(exphil_session *session, const exphil_melee_frame *frames,
                                                               exphil_pad *pads);
 /* Hot. Any game: floats [B,F], ids [B,K] in, actions [B,A] out. noise: uniform in (0,1), [B,L] for L logits, or NULL: the
