@@ -1,12 +1,14 @@
 #!/bin/sh
 # The Rust crates as a user builds them, from a copy in the current folder: tests, compile errors that must come, drift of the
 # declarations, trace, example. `rust.sh bench` times a step.
-# CARGO, RUSTC choose another toolchain.
+# CARGO, RUSTC, RUSTDOC choose another toolchain.
 set -eu
 cargo=${CARGO:-cargo}
 command -v "$cargo" >/dev/null 2>&1 || { echo "SKIPPED: no $cargo"; exit 0; }
 command -v "${RUSTC:=rustc}" >/dev/null 2>&1 || { echo "SKIPPED: no $RUSTC"; exit 0; }
-export RUSTC CARGO_TARGET_DIR="$PWD/target" CARGO_NET_OFFLINE=true RUSTDOCFLAGS="-D warnings" RUSTFLAGS="-D warnings"
+# Of one toolchain, whatever else stands in PATH.
+RUSTDOC=${RUSTDOC:-$(dirname "$(command -v "$RUSTC")")/rustdoc}
+export RUSTC RUSTDOC CARGO_TARGET_DIR="$PWD/target" CARGO_NET_OFFLINE=true RUSTDOCFLAGS="-D warnings" RUSTFLAGS="-D warnings"
 fail() { echo "rust: $*" >&2; exit 1; }
 quiet() { "$@" >log 2>&1 || { cat log >&2; fail "$* failed"; }; }
 
