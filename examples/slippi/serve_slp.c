@@ -7,6 +7,7 @@
 #include "spectator_message.h"
 
 #include <enet/enet.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -367,8 +368,16 @@ static int open_host(struct server *s)
     return 1;
 }
 
+/* What is opened later must not get the numbers of closed standard streams: text would go into it. */
+static void hold_streams(void)
+{
+    for (int stream = 0; stream <= 2; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
 int main(int argc, char **argv)
 {
+    hold_streams();
     static struct server s = {.options = {.speed = 1, .port = 51441}};
     struct sigaction action = {.sa_handler = stop};
     if (!read_options(&s.options, argc, argv)) {

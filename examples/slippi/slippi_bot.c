@@ -8,6 +8,7 @@
 #include "spectator.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -289,8 +290,16 @@ static void tell(const struct bot *b)
            (double)b->slowest_ns / 1e3);
 }
 
+/* What is opened later must not get the numbers of closed standard streams: text would go into it. */
+static void hold_streams(void)
+{
+    for (int stream = 0; stream <= 2; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
 int main(int argc, char **argv)
 {
+    hold_streams();
     static struct bot b;
     struct sigaction action = {.sa_handler = stop};
     b.options.player = 1;

@@ -151,6 +151,17 @@ wait "$bot" || fail "slippi_bot does not end well"
 leave
 grep -q '^step: p50 < ' bot.log || fail "slippi_bot does not tell its figures"
 
+# Started without standard streams, as by a service: its words must not go where the controller goes.
+mkfifo closed.pipe
+timeout 60 cat closed.pipe >closed.got &
+reader=$!
+serve --fast --once small.slp
+timeout 60 ./slippi_bot --port "$port" --games 1 w0.safetensors closed.pipe <&- >&- 2>&- || fail "slippi_bot without standard streams"
+wait "$server" || fail "serve_slp failed"
+wait "$reader"
+grep -q '^SET MAIN' closed.got || fail "nothing was pressed without standard streams"
+if grep -vE '^(SET|PRESS|RELEASE|FLUSH)' closed.got; then fail "slippi_bot talks into the controller's pipe"; fi
+
 # Wrong words, wrong files: a line, and an exit status.
 for words in "" "w0.safetensors" "--port 0 w0.safetensors p" "--port x w0.safetensors p" "--what w0.safetensors p" \
     "--player 5 w0.safetensors p" "--game-delay 1 w0.safetensors p" "nothing.safetensors p" "w0.safetensors drill.slp" "--host" "other.safetensors never.pipe"; do
