@@ -17,9 +17,9 @@ typedef struct controller controller;
 
 enum {
     CONTROLLER_OK = 0,
-    CONTROLLER_NO_READER = 1,    /* nobody has opened the pipe, or who had is gone; the next send tries again */
-    CONTROLLER_FULL = 2          /* the reader does not read; nothing was written, the next send makes up for it */
-};                               /* negative: -errno */
+    CONTROLLER_NO_READER = 1, /* nobody has opened the pipe, or who had is gone; the next send tries again */
+    CONTROLLER_FULL = 2 /* the reader does not read; nothing was written, the next send makes up for it */
+};                      /* negative: -errno */
 
 #define CONTROLLER_TEXT_MAX 512
 
@@ -33,7 +33,8 @@ int controller_send(controller *c, const exphil_pad *pad);
 void controller_destroy(controller *c);
 
 /* The lines of one frame: bytes written, without a terminator. before NULL: everything is said. */
-size_t controller_format(const exphil_pad *before, const exphil_pad *pad, int flush, char text[CONTROLLER_TEXT_MAX]);
+size_t controller_format(const exphil_pad *before, const exphil_pad *pad, int flush,
+                         char text[CONTROLLER_TEXT_MAX]);
 
 #ifdef __cplusplus
 }

@@ -27,8 +27,8 @@ typedef struct player_stats {
 
 /* game_delay_frames: what the game itself delays inputs by; at most the model's delay, else EXPHIL_E_MISMATCH. A model for
  * another game than Melee is EXPHIL_E_INVALID. All memory is taken here. */
-exphil_status player_create(const exphil_model *model, const exphil_session_config *config, int32_t game_delay_frames,
-                            player **created, exphil_error *error);
+exphil_status player_create(const exphil_model *model, const exphil_session_config *config,
+                            int32_t game_delay_frames, player **created, exphil_error *error);
 void player_destroy(player *p);
 /* A game begins. */
 exphil_status player_reset(player *p);

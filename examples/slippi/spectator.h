@@ -17,23 +17,23 @@ extern "C" {
 typedef struct spectator spectator;
 
 typedef struct spectator_config {
-    const char *host;            /* NULL: 127.0.0.1 */
-    uint16_t port;               /* 0: SPECTATOR_PORT */
+    const char *host; /* NULL: 127.0.0.1 */
+    uint16_t port;    /* 0: SPECTATOR_PORT */
     uint16_t reserved;
-    int32_t connect_ms;          /* an attempt that takes longer is given up; 0 = 3000 */
-    int32_t retry_ms;            /* between attempts; 0 = 500 */
+    int32_t connect_ms; /* an attempt that takes longer is given up; 0 = 3000 */
+    int32_t retry_ms;   /* between attempts; 0 = 500 */
 } spectator_config;
 
 typedef enum spectator_event {
-    SPECTATOR_FAILED = -1,       /* out of memory or sockets; spectator_trouble says it */
-    SPECTATOR_NOTHING = 0,       /* the time is over */
-    SPECTATOR_CONNECTED,         /* the game has answered */
-    SPECTATOR_LOST,              /* no connection any more; polling makes it again */
-    SPECTATOR_GAME_BEGIN,        /* the next frame is the first of a game */
-    SPECTATOR_FRAME,             /* a frame is complete: see spectator_stream */
-    SPECTATOR_GAME_END,          /* of the game that had begun */
-    SPECTATOR_MENU,              /* see spectator_menu */
-    SPECTATOR_DAMAGED            /* something unusable came, spectator_trouble says what. In a game: a part is missing, and
+    SPECTATOR_FAILED = -1, /* out of memory or sockets; spectator_trouble says it */
+    SPECTATOR_NOTHING = 0, /* the time is over */
+    SPECTATOR_CONNECTED,   /* the game has answered */
+    SPECTATOR_LOST,        /* no connection any more; polling makes it again */
+    SPECTATOR_GAME_BEGIN,  /* the next frame is the first of a game */
+    SPECTATOR_FRAME,       /* a frame is complete: see spectator_stream */
+    SPECTATOR_GAME_END,    /* of the game that had begun */
+    SPECTATOR_MENU,        /* see spectator_menu */
+    SPECTATOR_DAMAGED /* something unusable came, spectator_trouble says what. In a game: a part is missing, and
                                     nothing comes before the next one begins, unless a SPECTATOR_GAME_BEGIN says so */
 } spectator_event;
 
