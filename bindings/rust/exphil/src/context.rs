@@ -44,7 +44,8 @@ pub struct Context {
 /// The hooks are dropped last: destroying may still log.
 struct Inner {
     handle: Handle<sys::exphil_context>,
-    _hooks: Box<Hooks>,
+    /// Shared, not owned: the library holds a pointer to it, which moving an owner would end.
+    _hooks: Arc<Hooks>,
 }
 
 // "exphil_context, exphil_model: shared freely"; the hooks are Send + Sync by their types.
@@ -75,7 +76,7 @@ impl Context {
     /// of the context was dropped.
     pub unsafe fn from_raw(raw: *mut sys::exphil_context) -> Result<Context> {
         let handle = unsafe { Handle::from_raw(raw) }.ok_or_else(|| Error::invalid("context: is NULL"))?;
-        Ok(Context { inner: Arc::new(Inner { handle, _hooks: Box::default() }) })
+        Ok(Context { inner: Arc::new(Inner { handle, _hooks: Arc::default() }) })
     }
 
     /// The library's own pointer, for calls of [`exphil_sys`]. Valid while this handle lives.
@@ -179,8 +180,8 @@ impl ContextBuilder {
         }
         let device = self.device.as_deref().map(|text| c_text("device", text)).transpose()?;
         let isa = self.cpu_isa.as_deref().map(|text| c_text("cpu_isa", text)).transpose()?;
-        let mut hooks = Box::new(self.hooks);
-        let user: *mut Hooks = &mut *hooks;
+        let hooks = Arc::new(self.hooks);
+        let user = Arc::as_ptr(&hooks) as *mut c_void; // read only
         let mut config = sys::init::<sys::exphil_context_config>();
         config.device = pointer(&device);
         config.cpu_isa = pointer(&isa);
@@ -189,9 +190,9 @@ impl ContextBuilder {
         config.threads = self.threads;
         config.log_level = self.level;
         config.log = hooks.log.as_ref().map(|_| hooks::log as unsafe extern "C" fn(*mut c_void, i32, *const c_char));
-        config.log_user = user.cast();
+        config.log_user = user;
         config.cancel = hooks.cancel.as_ref().map(|_| hooks::cancel as unsafe extern "C" fn(*mut c_void) -> i32);
-        config.cancel_user = user.cast();
+        config.cancel_user = user;
         let handle = Handle::create(|context, error| unsafe { sys::exphil_context_create(&config, context, error) })?;
         Ok(Context { inner: Arc::new(Inner { handle, _hooks: hooks }) })
     }

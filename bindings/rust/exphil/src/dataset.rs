@@ -202,11 +202,10 @@ impl Dataset {
                 raw.held_out = share;
             }
         }
-        let mut second = std::ptr::null_mut();
-        let first = Handle::create(|out, error| unsafe {
-            sys::exphil_dataset_split(self.as_raw(), &raw, out, &mut second, error)
+        let (first, second) = Handle::create_two(|kept, held, error| unsafe {
+            sys::exphil_dataset_split(self.as_raw(), &raw, kept, held, error)
         })?;
-        let second = unsafe { Handle::from_raw(second) }.ok_or_else(|| Error::invalid("split: gave one half only"))?;
+        let second = second.ok_or_else(|| Error::invalid("split: gave one half only"))?;
         Ok((Dataset::of(first, &self.context)?, Dataset::of(second, &self.context)?))
     }
 

@@ -165,13 +165,21 @@ pub(crate) struct Handle<T: Object>(NonNull<T>);
 impl<T: Object> Handle<T> {
     /// Makes an object; it is dropped again when a hook panicked meanwhile.
     pub(crate) fn create(work: impl FnOnce(*mut *mut T, *mut sys::exphil_error) -> i32) -> Result<Handle<T>> {
-        let mut raw = std::ptr::null_mut();
+        let (made, _) = Handle::create_two(|raw, _, error| work(raw, error))?;
+        Ok(made)
+    }
+
+    /// Makes two objects in one call. The second may be missing: some calls make one only.
+    pub(crate) fn create_two(
+        work: impl FnOnce(*mut *mut T, *mut *mut T, *mut sys::exphil_error) -> i32,
+    ) -> Result<(Handle<T>, Option<Handle<T>>)> {
+        let (mut first, mut second) = (std::ptr::null_mut(), std::ptr::null_mut());
         let mut error = sys::init::<sys::exphil_error>();
-        let status = work(&mut raw, &mut error);
-        let made = NonNull::new(raw).map(Handle);
+        let status = work(&mut first, &mut second, &mut error);
+        let made = (NonNull::new(first).map(Handle), NonNull::new(second).map(Handle));
         hooks::go_on();
         match made {
-            Some(handle) if status >= 0 => Ok(handle),
+            (Some(first), second) if status >= 0 => Ok((first, second)),
             _ => Err(Error::of(status, &error)),
         }
     }
@@ -293,3 +301,45 @@ macro_rules! mirror {
     };
 }
 pub(crate) use mirror;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Context, Dataset, HeadSpec, Spec};
+    use std::panic::{catch_unwind, AssertUnwindSafe};
+
+    /// Two games of 50 frames.
+    fn games(context: &Context) -> Dataset {
+        let spec = Spec::new("two", "two").floats(1).head(HeadSpec::bernoulli("button", 1));
+        let mut games = Dataset::new(context, Some(&spec)).unwrap();
+        for game in 0..2 {
+            games.add_rows(game, &[0.5; 50], &[], &[1; 50]).unwrap();
+        }
+        games
+    }
+
+    /// As a hook that the library calls while it splits.
+    fn split_with(hook: impl FnOnce(), games: &Dataset) -> Result<bool> {
+        let mut config = sys::init::<sys::exphil_split_config>();
+        config.held_out = 0.5;
+        let halves = Handle::create_two(|kept, held, error| {
+            let status = unsafe { sys::exphil_dataset_split(games.as_raw(), &config, kept, held, error) };
+            hooks::guarded((), hook);
+            status
+        })?;
+        Ok(halves.1.is_some())
+    }
+
+    #[test]
+    fn a_panic_of_a_hook_drops_both_of_two_objects() {
+        let context = Context::builder().threads(1).build().unwrap();
+        let games = games(&context);
+        let used = || context.memory().unwrap().host_used_bytes;
+        let before = used();
+        assert_eq!(split_with(|| assert!(used() > before), &games), Ok(true));
+        assert_eq!(used(), before);
+        let panic = catch_unwind(AssertUnwindSafe(|| split_with(|| panic!("the hook breaks"), &games)));
+        assert_eq!(panic.unwrap_err().downcast_ref::<&str>(), Some(&"the hook breaks"));
+        assert_eq!(used(), before);
+    }
+}

@@ -9,6 +9,7 @@ use std::fmt;
 use std::os::raw::c_void;
 use std::path::Path;
 use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 object!(exphil_optimizer, exphil_optimizer_destroy);
 object!(exphil_trainer, exphil_trainer_destroy);
@@ -200,12 +201,16 @@ pub trait Communicator: Send {
     fn all_reduce(&mut self, numbers: Numbers<'_>) -> std::result::Result<(), i32>;
 }
 
-type Joined = Box<Box<dyn Communicator>>;
+/// Shared with the library, which has a pointer to the lock: moving a single owner would end that. Only one thread ever
+/// comes.
+type Joined = Arc<Mutex<Box<dyn Communicator>>>;
 
 /// The panic of a communicator stops the update, and goes on when the step returns.
 unsafe extern "C" fn all_reduce(user: *mut c_void, data: *mut c_void, length: i64, kind: i32) -> i32 {
     hooks::guarded(-1, || {
-        let communicator = unsafe { &mut *(user as *mut Box<dyn Communicator>) };
+        let communicator = unsafe { &*(user as *const Mutex<Box<dyn Communicator>>) };
+        // One that panicked may be called again: the host has seen the panic.
+        let mut communicator = communicator.lock().unwrap_or_else(PoisonError::into_inner);
         let length = length as usize;
         let numbers = match Type::from_number(kind) {
             Ok(Type::F32) => Numbers::F32(unsafe { std::slice::from_raw_parts_mut(data.cast(), length) }),
@@ -259,7 +264,7 @@ impl Trainer {
         config: &TrainerConfig,
         communicator: impl Communicator + 'static,
     ) -> Result<Trainer> {
-        Trainer::joined(model, optimizer, prefetcher, config, Some(Box::new(Box::new(communicator))))
+        Trainer::joined(model, optimizer, prefetcher, config, Some(Box::new(communicator)))
     }
 
     fn joined(
@@ -267,20 +272,21 @@ impl Trainer {
         optimizer: &Optimizer,
         prefetcher: Option<Prefetcher>,
         config: &TrainerConfig,
-        mut communicator: Option<Joined>,
+        communicator: Option<Box<dyn Communicator>>,
     ) -> Result<Trainer> {
         let losses = Losses::new(&config.losses, &model.spec()?)?;
-        let joined = communicator.as_mut().map(|communicator| {
+        let joined = communicator.map(|communicator| {
             let mut raw = sys::init::<sys::exphil_communicator>();
             raw.rank = communicator.rank();
             raw.ranks = communicator.ranks();
             raw.all_reduce = Some(all_reduce);
-            raw.user = (&mut **communicator as *mut Box<dyn Communicator>).cast();
-            raw
+            let communicator: Joined = Arc::new(Mutex::new(communicator));
+            raw.user = Arc::as_ptr(&communicator) as *mut c_void;
+            (raw, communicator)
         });
         let mut raw = sys::init::<sys::exphil_trainer_config>();
         raw.losses = losses.pointer();
-        raw.communicator = joined.as_ref().map_or(ptr::null(), |raw| raw as *const _);
+        raw.communicator = joined.as_ref().map_or(ptr::null(), |(raw, _)| raw as *const _);
         raw.loss_scale = config.loss_scale;
         raw.accumulate = count(config.accumulate);
         raw.precision = config.precision as i32;
@@ -292,7 +298,8 @@ impl Trainer {
             sys::exphil_trainer_create(model.as_raw(), optimizer.handle.raw(), source, &raw, out, error)
         })?;
         let (model, _optimizer) = (model.clone(), optimizer.context.clone());
-        Ok(Trainer { handle, model, prefetcher, _communicator: communicator, _optimizer })
+        let _communicator = joined.map(|(_, communicator)| communicator);
+        Ok(Trainer { handle, model, prefetcher, _communicator, _optimizer })
     }
 
     /// One update from the prefetcher; a new epoch begins by itself.
