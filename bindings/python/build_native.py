@@ -35,6 +35,8 @@ def describe():
         # Installed elsewhere than the system looks, the library is found again where it was linked.
         runtime_library_dirs=[os.path.realpath(folder) for folder in folders],
         define_macros=[("_GNU_SOURCE", "1")],
+        # Debug information would tell the folder of this build, and half of the module would be that.
+        extra_compile_args=["-g0"],
         py_limited_api=True,
     )
     return made

@@ -5,6 +5,7 @@ Constants stay: plain integers as they are (they size arrays), others as "...", 
 """
 import os
 import re
+import shlex
 import subprocess
 
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
@@ -14,14 +15,14 @@ EXPRESSION = re.compile(r"(?:[\s()+*<|-]|\d|0x[0-9A-Fa-f]+|EXPHIL_\w+)+")
 
 
 def pkg_config(*arguments):
-    """Words that pkg-config prints about the installed library."""
+    """Words that pkg-config prints about the installed library; it writes them for a shell, with "\\ " for a space."""
     try:
         done = subprocess.run(["pkg-config", "--print-errors", *arguments, "exphil"], capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise SystemExit("exphil: pkg-config is not installed, and the build needs it to find libexphil") from None
     if done.returncode != 0:
         raise SystemExit("exphil: libexphil is not found; install it and set PKG_CONFIG_PATH\n" + done.stderr.strip())
-    return done.stdout.split()
+    return shlex.split(done.stdout)
 
 
 def read(name):

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The Python package as a user builds it: a wheel out of a copy of bindings/python, installed into a folder of its own; then
-# pytest, the common trace, and the examples of its README. The environment is that of every host suite.
+# pytest, the common trace, and the examples of its README; all below a folder whose name has a space. The environment is
+# that of every host suite.
 #   python.sh | python.sh bench
 set -eu
 python=${PYTHON:-/usr/bin/python3}
@@ -12,7 +13,9 @@ done
 fail() { echo "python: $*" >&2; exit 1; }
 
 export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
-rm -rf source elsewhere
+rm -rf "with space"
+mkdir "with space"
+cd "with space"
 cp -R "$EXPHIL_SOURCE/bindings/python" source
 wheel() {
     "$python" -m pip wheel -q --no-build-isolation --no-deps --no-index --no-cache-dir -w source/dist ./source >build.log 2>&1 || {
@@ -21,13 +24,17 @@ wheel() {
     }
 }
 if [ "${1:-}" != bench ]; then
-    # An earlier build against a library that lies elsewhere must leave nothing behind.
+    # A library below a folder with a space is found, while building and by the wheel; and this build leaves nothing behind.
     mkdir elsewhere
     libdir=$(pkg-config --variable=libdir exphil)
     cp -P "$libdir"/libexphil.so* elsewhere
-    sed -e "s,^libdir=.*,libdir=$PWD/elsewhere," -e "s,^prefix=.*,prefix=$(pkg-config --variable=prefix exphil)," \
-        "$(pkg-config --variable=pcfiledir exphil)/exphil.pc" >elsewhere/exphil.pc
+    ln -s "$(pkg-config --variable=includedir exphil)" elsewhere/include
+    sed -e 's,^prefix=.*,prefix=${pcfiledir},' -e 's,^libdir=.*,libdir=${prefix},' \
+        -e 's,^includedir=.*,includedir=${prefix}/include,' "$(pkg-config --variable=pcfiledir exphil)/exphil.pc" >elsewhere/exphil.pc
     PKG_CONFIG_PATH=$PWD/elsewhere wheel
+    "$python" -m zipfile -e source/dist/exphil-*-abi3-*.whl elsewhere/site
+    loaded=$(cd elsewhere/site && env -u LD_LIBRARY_PATH "$python" -c 'import exphil; print(exphil.library_path())')
+    case $loaded in "$PWD"/elsewhere/*) ;; *) fail "the wheel of $PWD/elsewhere runs $loaded" ;; esac
 fi
 # Where it cannot be written to (root always can), the build says so.
 chmod a-w source
@@ -46,7 +53,8 @@ cp outer.pth "$("$venv" -c 'import sysconfig; print(sysconfig.get_path("purelib"
 python=$venv
 "$python" -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --force-reinstall source/dist/exphil-*-abi3-*.whl
 native=$(cd source && "$python" -c 'import exphil._native; print(exphil._native.__file__)')
-if grep -q "$PWD/elsewhere" "$native"; then fail "the wheel is of the earlier build"; fi
+# Neither the earlier build's folder nor that of this one is in it.
+if grep -q -e "$PWD" -e "build/temp" "$native"; then fail "the wheel names a folder of this build"; fi
 
 if [ "${1:-}" = bench ]; then
     exec "$python" source/tests/bench_step.py "$EXPHIL_TRACE/small.safetensors"

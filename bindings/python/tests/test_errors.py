@@ -96,7 +96,10 @@ def test_import_with_another_library(tmp_path):
     code.write_text("unsigned exphil_version(void) { return 990000u; }\n")
     other = tmp_path / "libother.so"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(other), str(code)], check=True)
-    environment = dict(os.environ, LD_PRELOAD=str(other), PYTHONPATH=os.path.dirname(os.path.dirname(exphil.__file__)))
+    # By name: a space would end a path there.
+    found = os.pathsep.join([str(tmp_path), os.environ.get("LD_LIBRARY_PATH", "")])
+    environment = dict(os.environ, LD_PRELOAD=other.name, LD_LIBRARY_PATH=found,
+                       PYTHONPATH=os.path.dirname(os.path.dirname(exphil.__file__)))
     done = subprocess.run([sys.executable, "-c", "import exphil"], env=environment, capture_output=True, text=True)
     assert done.returncode == 1
     for word in ("ImportError", "99.0.0", exphil.__version__, str(other)):
