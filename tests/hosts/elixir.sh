@@ -1,7 +1,8 @@
 #!/bin/sh
 # The Elixir binding against the installed library: its tests, the trace, its example and the ten lines of its README.
 #   elixir.sh [bench | check MODEL TRACE]
-# tests/hosts says what is in the environment. Everything is built in the current folder, without a network.
+# tests/hosts says what is in the environment. Everything is built below the current folder, in one whose name has a space,
+# without a network.
 set -eu
 
 for tool in mix elixir make cc pkg-config; do
@@ -16,13 +17,13 @@ if ! [ -f "$(erl -noshell -eval 'io:put_chars(code:root_dir()), halt().')/usr/in
 fi
 
 export MIX_HOME="$PWD/.mix" MIX_ENV=test LC_ALL=C.UTF-8
-if ! [ -d elixir ]; then
-    mkdir elixir
+if ! [ -d "with space" ]; then
+    mkdir "with space"
     for part in mix.exs .formatter.exs Makefile README.md c_src lib test bench examples; do
-        cp -R "$EXPHIL_SOURCE/bindings/elixir/$part" elixir/
+        cp -R "$EXPHIL_SOURCE/bindings/elixir/$part" "with space/"
     done
 fi
-cd elixir
+cd "with space"
 quietly() { "$@" >log 2>&1 || { cat log; exit 1; }; }
 quietly mix compile --warnings-as-errors
 
@@ -54,17 +55,20 @@ sed -n '/^## Any game/,/^## Play/{/^```elixir$/,/^```$/{/^```/d;p}}' README.md >
 quietly elixir -pa _build/test/lib/libexphil/ebin any_game.exs
 awk '/^caught/ { fine = $4 > 40 && $2 > 0.9 * $4 } END { exit !fine }' log || { cat log; exit 1; }
 
-# Built again only where pkg-config answers otherwise, and then all of it; without libexphil, one line that says so.
+# Built again only where pkg-config answers otherwise, and then all of it, against a library below a folder with a space too;
+# without libexphil, one line that says so.
 nif=_build/test/lib/libexphil/priv/libexphil_nif.so
 touch marker
 quietly mix compile
 [ ! $nif -nt marker ] || { echo "elixir: the NIF is built again for nothing"; exit 1; }
 mkdir elsewhere
 ln -s "$(pkg-config --variable=libdir exphil)" elsewhere/lib
-sed "s|^prefix=.*|prefix=$(pkg-config --variable=prefix exphil)|; s|^libdir=.*|libdir=$PWD/elsewhere/lib|" \
+ln -s "$(pkg-config --variable=includedir exphil)" elsewhere/include
+sed 's|^prefix=.*|prefix=${pcfiledir}|; s|^libdir=.*|libdir=${prefix}/lib|; s|^includedir=.*|includedir=${prefix}/include|' \
     "$(pkg-config --variable=pcfiledir exphil)/exphil.pc" >elsewhere/exphil.pc
 quietly env PKG_CONFIG_PATH="$PWD/elsewhere" mix compile
 grep -q "$PWD/elsewhere/lib" $nif || { echo "elixir: the NIF is still that of another libexphil"; exit 1; }
+quietly env -u LD_LIBRARY_PATH elixir -pa _build/test/lib/libexphil/ebin ten_lines.exs
 if PKG_CONFIG_LIBDIR=/nowhere PKG_CONFIG_PATH=/nowhere mix compile >log 2>&1; then echo "elixir: builds without libexphil"; exit 1; fi
 grep -q 'libexphil is not installed, or PKG_CONFIG_PATH does not name' log || { cat log; exit 1; }
 ! grep -q 'fatal error' log || { cat log; exit 1; }
