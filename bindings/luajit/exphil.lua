@@ -45,18 +45,48 @@ local function sized(name)
     return raw
 end
 
+local function get(raw, key) return raw[key] end
+local function set(raw, key, value) raw[key] = value end
+
+-- Puts a value into a field or an element; the rest is its name as string.format makes it. C would cut a number that an integer
+-- cannot hold, so what it keeps must be what was given; what keeps a half is no integer. (Compared as Lua's numbers: LuaJIT
+-- cuts a number that is compared with 64 bits.)
+local function put(raw, key, value, ...)
+    if type(value) == "boolean" then value = value and 1 or 0 end
+    if not pcall(set, raw, key, value) then invalid("%s cannot be a %s", string.format(...), type(value)) end
+    local number = type(value) ~= "string" and tonumber(value)
+    if number and tonumber(raw[key]) ~= number then
+        raw[key] = 0.5
+        if tonumber(raw[key]) ~= 0.5 then
+            invalid("%s must be a whole number that fits, is %s", string.format(...), tostring(value))
+        end
+        raw[key] = value
+    end
+end
+
+-- An integer that a call takes as it is, held in an array of one; without one, of 64 bits with a sign.
+local any = ffi.new("int64_t[1]")
+local function whole(value, what, kept)
+    kept = kept or any
+    put(kept, 0, value, what)
+    return kept[0]
+end
+
+local function table_of(fields, what)
+    if fields ~= nil and type(fields) ~= "table" then invalid("%s: must be a table, is a %s", what, type(fields)) end
+    return fields or {}
+end
+
 -- Sets the fields that a table names; unknown names are refused. Texts live as long as the table does.
-local function fill(raw, fields)
-    if fields ~= nil and type(fields) ~= "table" then invalid("%s: must be a table", tostring(ffi.typeof(raw))) end
-    for field, value in pairs(fields or {}) do
-        if value == true or value == false then value = value and 1 or 0 end
-        local fine = pcall(function() raw[field] = value end)
-        if not fine then invalid("%s has no field %s of this type", tostring(ffi.typeof(raw)), tostring(field)) end
+local function fill(raw, fields, what)
+    for field, value in pairs(table_of(fields, what)) do
+        if not pcall(get, raw, field) then invalid("%s: there is no field %s", what, tostring(field)) end
+        put(raw, field, value, "%s: %s", what, tostring(field))
     end
     return raw
 end
 
-local function config(name, fields) return fill(sized(name), fields) end
+local function config(name, fields) return fill(sized(name), fields, name) end
 
 -- A table from a structure. Counts become Lua numbers; hashes stay 64-bit numbers; texts become strings.
 local function read(raw, counts, hashes, texts)
@@ -76,11 +106,8 @@ local function named(given, what, known)
         local kind = type(name) == "string" and known[name] or invalid("%s: there is no field %s", what, tostring(key))
         if values[name] ~= nil then invalid("%s: %s is given twice", what, name) end
         if kind == "number" and type(value) == "boolean" then value = value and 1 or 0 end
-        if kind ~= "any" and type(value) ~= (kind == "whole" and "number" or kind) then
-            invalid("%s: %s must be a %s, is a %s", what, name, kind == "whole" and "number" or kind, type(value))
-        end
-        if kind == "whole" and not (value % 1 == 0 and math.abs(value) < 2 ^ 31) then
-            invalid("%s: %s must be a whole number", what, name)
+        if kind ~= "any" and type(value) ~= kind then
+            invalid("%s: %s must be a %s, is a %s", what, name, kind, type(value))
         end
         values[name] = value
     end
@@ -91,11 +118,11 @@ local function named(given, what, known)
 end
 
 local kinds = { bernoulli = 0, categorical = 1 }
-local spec_fields = { "layout", "codec", layout = "string", codec = "string", floats = "whole", float_count = "whole",
+local spec_fields = { "layout", "codec", layout = "string", codec = "string", floats = "number", float_count = "number",
     ids = "table", heads = "table", layout_hash = "any", needed = "layout codec" }
-local id_fields = { "name", "entries", "width", name = "string", entries = "whole", width = "whole", needed = "name entries" }
-local head_fields = { "name", "kind", "count", "neutral", name = "string", kind = "string", count = "whole",
-    neutral = "whole", needed = "name kind count" }
+local id_fields = { "name", "entries", "width", name = "string", entries = "number", width = "number", needed = "name entries" }
+local head_fields = { "name", "kind", "count", "neutral", name = "string", kind = "string", count = "number",
+    neutral = "number", needed = "name kind count" }
 local play_fields = { "temperature", "deterministic", "press", "release", temperature = "number", deterministic = "number",
     press = "number", release = "number" }
 
@@ -109,17 +136,19 @@ local function make_spec(given)
     local raw_ids = ffi.new("exphil_id_spec[?]", math.max(#ids, 1))
     local raw_heads = ffi.new("exphil_head_spec[?]", math.max(#heads, 1))
     for i, item in ipairs(ids) do
-        local raw, id = raw_ids[i - 1], named(item, "spec.ids[" .. i .. "]", id_fields)
-        raw.name, raw.entries, raw.width = id.name, id.entries, id.width or 0
+        local what = "spec.ids[" .. i .. "]"
+        fill(raw_ids[i - 1], named(item, what, id_fields), what)
     end
     for i, item in ipairs(heads) do
-        local raw, head = raw_heads[i - 1], named(item, "spec.heads[" .. i .. "]", head_fields)
-        raw.name, raw.count, raw.neutral = head.name, head.count, head.neutral or 0
-        raw.kind = kinds[head.kind] or invalid("head %s: %s is neither bernoulli nor categorical", head.name, head.kind)
+        local what = "spec.heads[" .. i .. "]"
+        local head = named(item, what, head_fields)
+        head.kind = kinds[head.kind] or invalid("%s: kind %s is neither bernoulli nor categorical", what, head.kind)
+        fill(raw_heads[i - 1], head, what)
     end
     if spec.floats and spec.float_count then invalid("spec: floats and float_count are two names of one number") end
-    local raw = config("exphil_spec", { layout = spec.layout, codec = spec.codec, layout_hash = spec.layout_hash,
-        float_count = spec.floats or spec.float_count or 0 })
+    local raw = sized("exphil_spec")
+    fill(raw, { layout = spec.layout, codec = spec.codec, layout_hash = spec.layout_hash }, "spec")
+    put(raw, "float_count", spec.floats or spec.float_count or 0, "spec: %s", spec.floats and "floats" or "float_count")
     raw.id_count, raw.ids, raw.head_count, raw.heads = #ids, raw_ids, #heads, raw_heads
     lent = { given, raw_ids, raw_heads, raw }
     return lent[4]
@@ -128,7 +157,7 @@ end
 -- The fields of a table but for these, so that each configuration gets its own.
 local function without(fields, ...)
     local rest = {}
-    for field, value in pairs(fields or {}) do rest[field] = value end
+    for field, value in pairs(fields) do rest[field] = value end
     for _, field in ipairs({ ... }) do rest[field] = nil end
     return rest
 end
@@ -206,13 +235,14 @@ end
 -- data: the bytes of a weights file, as a string.
 function Context:load_model_memory(data)
     local raw = ffi.new("exphil_model *[1]")
+    if type(data) ~= "string" then invalid("data: must be a string, is a %s", type(data)) end
     check(C.exphil_model_load_memory(open(self, "context"), data, #data, raw, why))
     return wrap_model(raw)
 end
 
 -- options: fields of exphil_model_config, spec as a table.
 function Context:create_model(options)
-    options = options or {}
+    options = table_of(options, "options")
     local raw = ffi.new("exphil_model *[1]")
     local fields = config("exphil_model_config", without(options, "spec"))
     if options.spec then fields.spec = make_spec(options.spec) end
@@ -240,16 +270,19 @@ end
 
 local frame_type, pad_type = ffi.typeof("exphil_melee_frame"), ffi.typeof("exphil_pad")
 
+local few = ffi.new("uint16_t[1]")
+local function records(element, count)
+    return count and ffi.new(ffi.typeof("$[" .. whole(count, "count", few) .. "]", element)) or element()
+end
+
 -- A Melee frame with nobody in it; with a number, an array of so many.
 function exphil.melee_frames(count)
-    local frames = count and ffi.new(ffi.typeof("$[" .. count .. "]", frame_type)) or frame_type()
+    local frames = records(frame_type, count)
     for i = 0, (count or 1) - 1 do (count and frames[i] or frames).struct_size = ffi.sizeof(frame_type) end
     return frames
 end
 
-function exphil.melee_pads(count)
-    return count and ffi.new(ffi.typeof("$[" .. count .. "]", pad_type)) or pad_type()
-end
+function exphil.melee_pads(count) return records(pad_type, count) end
 
 -- Arrays of a fixed type are known to the compiler: checking one costs nothing. Others are measured, pointers refused.
 local function measured(value, element, count, what)
@@ -280,20 +313,29 @@ end
 
 -- options: fields of exphil_session_config; heads as a list of { temperature, deterministic, press, release }.
 function Model:session(options)
+    options = table_of(options, "options")
     local raw, heads = ffi.new("exphil_session *[1]"), nil
     local fields = config("exphil_session_config", without(options, "heads", "spec", "delay_frames", "mode"))
-    options = options or {}
     if options.heads then
         local wanted = self:info().head_count
-        if #options.heads ~= wanted then invalid("heads: has %d entries, must have %d", #options.heads, wanted) end
+        if #table_of(options.heads, "heads") ~= wanted then invalid("heads: has %d entries, must have %d", #options.heads, wanted) end
         heads = ffi.new("exphil_head_play[?]", wanted)
-        for i, head in ipairs(options.heads) do heads[i - 1] = named(head, "heads[" .. i .. "]", play_fields) end
+        for i, head in ipairs(options.heads) do
+            local what = "heads[" .. i .. "]"
+            fill(heads[i - 1], named(head, what, play_fields), what)
+        end
         fields.heads = heads
     end
     if options.spec then fields.spec = make_spec(options.spec) end
-    local delay, mode = ffi.new("int32_t[1]", options.delay_frames or 0), ffi.new("int32_t[1]", options.mode or 0)
-    if options.delay_frames then fields.delay_frames = delay end
-    if options.mode then fields.mode = mode end
+    local delay, mode = ffi.new("int32_t[1]"), ffi.new("int32_t[1]")
+    if options.delay_frames ~= nil then
+        whole(options.delay_frames, "delay_frames", delay)
+        fields.delay_frames = delay
+    end
+    if options.mode ~= nil then
+        whole(options.mode, "mode", mode)
+        fields.mode = mode
+    end
     check(C.exphil_session_create(open(self, "model"), fields, raw, why))
     return wrap_session(raw, self)
 end
@@ -337,7 +379,7 @@ function Session:logits(stream, logits)
     local raw = self.raw or open(self, "session")
     logits = logits or ffi.new("float[?]", self.logit_count)
     measured(logits, "float", self.logit_count, "logits")
-    local status = C.exphil_session_logits(raw, stream or 0, logits, self.logit_count)
+    local status = C.exphil_session_logits(raw, whole(stream or 0, "stream"), logits, self.logit_count)
     if status < 0 then step_failed(raw, status) end
     return logits
 end
@@ -345,7 +387,7 @@ end
 -- Hot. A stream starts an episode; without a number, all do.
 function Session:reset(stream)
     local raw = self.raw or open(self, "session")
-    local status = C.exphil_session_reset(raw, stream or -1)
+    local status = C.exphil_session_reset(raw, whole(stream or -1, "stream"))
     if status < 0 then step_failed(raw, status) end
 end
 
@@ -353,7 +395,7 @@ end
 function Session:override(stream, action)
     local raw = self.raw or open(self, "session")
     measured(action, "int", self.head_count, "action")
-    local status = C.exphil_session_override(raw, stream, action)
+    local status = C.exphil_session_override(raw, whole(stream, "stream"), action)
     if status < 0 then step_failed(raw, status) end
 end
 
@@ -363,7 +405,7 @@ function Session:save_state(stream, state)
     local bytes = tonumber(C.exphil_session_state_size(raw))
     state = state or ffi.new("uint8_t[?]", bytes)
     measured(state, "unsigned char", bytes, "state")
-    local status = C.exphil_session_state_save(raw, stream or 0, state, bytes)
+    local status = C.exphil_session_state_save(raw, whole(stream or 0, "stream"), state, bytes)
     if status < 0 then step_failed(raw, status) end
     return state
 end
@@ -373,7 +415,7 @@ function Session:restore_state(stream, state)
     if type(state) ~= "cdata" or tostring(ffi.typeof(state)):find("*", 1, true) then
         invalid("state: must be what save_state gave")
     end
-    local status = C.exphil_session_state_restore(raw, stream, state, ffi.sizeof(state))
+    local status = C.exphil_session_state_restore(raw, whole(stream, "stream"), state, ffi.sizeof(state))
     if status < 0 then step_failed(raw, status) end
 end
 
@@ -421,19 +463,23 @@ end
 local function array(element, values, count, what)
     if type(values) == "table" then
         if #values ~= count then invalid("%s: has %d elements, must have %d", what, #values, count) end
-        return ffi.new(element .. "[?]", math.max(count, 1), values)
+        local raw = ffi.new(element .. "[?]", math.max(count, 1))
+        for i = 1, count do put(raw, i - 1, values[i], "%s[%d]", what, i) end
+        return raw
     end
     measured(values, element, count, what)
     return values
 end
 
 -- One episode: frames, then lists or arrays of floats [T,F], ids [T,K] and actions [T,A].
+local group = ffi.new("uint64_t[1]")
 function Dataset:add_rows(game, frames, floats, ids, actions)
     local info = self:info()
+    frames = tonumber(whole(frames, "frames"))
     floats = array("float", floats, frames * info.float_count, "floats")
     ids = array("int", ids or {}, frames * info.id_count, "ids")
     actions = array("int", actions, frames * info.head_count, "actions")
-    check(C.exphil_dataset_add_rows(self.raw, game, frames, floats, ids, actions, why))
+    check(C.exphil_dataset_add_rows(self.raw, whole(game, "game", group), frames, floats, ids, actions, why))
 end
 
 function Dataset:info()
@@ -447,7 +493,7 @@ end
 
 -- options: sampling, optimizer, trainer: fields of exphil_sampling, _optimizer_config, _trainer_config.
 function Model:trainer(dataset, options)
-    options = options or {}
+    options = table_of(options, "options")
     for name in pairs(options) do
         if name ~= "sampling" and name ~= "optimizer" and name ~= "trainer" then
             invalid("%s: there is no such option; those of a trainer stand in sampling, optimizer or trainer", tostring(name))
@@ -455,7 +501,7 @@ function Model:trainer(dataset, options)
     end
     local sampling = sized("exphil_sampling")
     check(C.exphil_model_sampling(open(self, "model"), sampling, why))
-    fill(sampling, options.sampling)
+    fill(sampling, options.sampling, "exphil_sampling")
     local source, optimizer = ffi.new("exphil_prefetcher *[1]"), ffi.new("exphil_optimizer *[1]")
     local raw = ffi.new("exphil_trainer *[1]")
     local settings = config("exphil_optimizer_config", options.optimizer)

@@ -119,7 +119,7 @@ test("wrong files and settings are refused", function()
     fails("EXPHIL_E_INVALID", "hiden", context.create_model, context, { hiden = 8 })
     fails("EXPHIL_E_INVALID", "blocks", context.create_model, context, { blocks = "gru (" })
     fails("EXPHIL_E_INVALID", "device", exphil.context, { device = "abacus" })
-    fails("EXPHIL_E_INVALID", "stick", context.create_model, context, { spec = { "a", "b", heads = { { "stick", "maybe", 3 } } } })
+    fails("EXPHIL_E_INVALID", "spec.heads[1]: kind maybe", context.create_model, context, { spec = { "a", "b", heads = { { "stick", "maybe", 3 } } } })
     local model = pong(context)
     fails("EXPHIL_E_INVALID", "heads", model.session, model, { heads = { {} } })
     fails("EXPHIL_E_MISMATCH", "delay", model.session, model, { delay_frames = 3 })
@@ -137,13 +137,88 @@ test("options are taken or refused by name", function()
     local function create(options) return model:trainer(dataset, options) end
     fails("EXPHIL_E_INVALID", "rate: there is no such option", create, { rate = 0.5 })
     fails("EXPHIL_E_INVALID", "optimiser", create, { optimiser = { rate = 0.5 } })
-    fails("EXPHIL_E_INVALID", "rat ", create, { optimizer = { rat = 0.5 } })
+    fails("EXPHIL_E_INVALID", "field rat", create, { optimizer = { rat = 0.5 } })
     fails("EXPHIL_E_INVALID", "must be a table", create, { optimizer = 0.5 })
     assert(create({ optimizer = { rate = 0.5 }, sampling = { batch = 4, time = 20 } }):step().rate == 0.5)
-    fails("EXPHIL_E_INVALID", "sed ", model.session, model, { sed = 1 })
+    fails("EXPHIL_E_INVALID", "field sed", model.session, model, { sed = 1 })
     fails("EXPHIL_E_INVALID", "heads[1]: there is no field temprature", model.session, model, { heads = { { temprature = 1 }, {} } })
     fails("EXPHIL_E_INVALID", "heads[1]: must be a table", model.session, model, { heads = { 1, 2 } })
     model:session({ heads = { { deterministic = true }, { temperature = 2 } } }):step_row()
+end)
+
+test("integers are whole and fit, or are refused by name", function()
+    local context = exphil.context({ threads = 1 })
+    local model, dataset = pong(context), games(context)
+    local session, block = model:session(), ffi.new("uint8_t[8]")
+    local function catch(change)
+        local spec = { "a", "b", floats = 1, ids = { { "level", 4, 2 } }, heads = { { "stick", "categorical", 3, 1 } } }
+        change(spec)
+        return context:dataset(spec)
+    end
+    local places = { -- what the sentence names, a call that takes the number there
+        { "exphil_context_config: threads", function(n) exphil.context({ threads = n }) end },
+        { "exphil_context_config: memory_limit_bytes", function(n) exphil.context({ memory_limit_bytes = n }) end, large = true },
+        { "exphil_model_config: hidden", function(n) context:create_model({ hidden = n }) end, large = true },
+        { "exphil_model_config: seed", function(n) context:create_model({ seed = n }) end, large = true },
+        { "exphil_model_config: delay_frames", function(n) context:create_model({ delay_frames = n }) end },
+        { "exphil_session_config: streams", function(n) model:session({ streams = n }) end, large = true },
+        { "exphil_session_config: deterministic", function(n) model:session({ deterministic = n }) end },
+        { "delay_frames", function(n) model:session({ delay_frames = n }) end },
+        { "mode", function(n) model:session({ mode = n }) end },
+        { "heads[2]: deterministic", function(n) model:session({ heads = { {}, { deterministic = n } } }) end },
+        { "spec: floats", function(n) catch(function(spec) spec.floats = n end) end, large = true },
+        { "spec: float_count", function(n) catch(function(spec) spec.floats, spec.float_count = nil, n end) end, large = true },
+        { "spec: layout_hash", function(n) catch(function(spec) spec.layout_hash = n end) end, large = true },
+        { "spec.ids[1]: entries", function(n) catch(function(spec) spec.ids[1][2] = n end) end },
+        { "spec.ids[1]: width", function(n) catch(function(spec) spec.ids[1][3] = n end) end },
+        { "spec.heads[1]: count", function(n) catch(function(spec) spec.heads[1][3] = n end) end },
+        { "spec.heads[1]: neutral", function(n) catch(function(spec) spec.heads[1][4] = n end) end },
+        { "exphil_replay_config: port", function(n) dataset:add_replay("/nowhere", { port = n }) end },
+        { "exphil_sampling: batch", function(n) model:trainer(dataset, { sampling = { batch = n } }) end, large = true },
+        { "exphil_sampling: in_order", function(n) model:trainer(dataset, { sampling = { in_order = n } }) end },
+        { "exphil_optimizer_config: schedule", function(n) model:trainer(dataset, { optimizer = { schedule = n } }) end },
+        { "exphil_trainer_config: precision", function(n) model:trainer(dataset, { trainer = { precision = n } }) end },
+        { "stream", function(n) session:logits(n) end, large = true },
+        { "stream", function(n) session:reset(n) end, large = true },
+        { "stream", function(n) session:override(n, ffi.new("int32_t[2]")) end, large = true },
+        { "stream", function(n) session:save_state(n) end, large = true },
+        { "stream", function(n) session:restore_state(n, block) end, large = true },
+        { "game", function(n) dataset:add_rows(n, 1, { 0, 0, 0 }, { 0 }, { 0, 0 }) end, large = true },
+        { "frames", function(n) dataset:add_rows(1, n, { 0, 0, 0 }, { 0 }, { 0, 0 }) end, large = true },
+        { "ids[1]", function(n) dataset:add_rows(1, 1, { 0, 0, 0 }, { n }, { 0, 0 }) end },
+        { "actions[2]", function(n) dataset:add_rows(1, 1, { 0, 0, 0 }, { 0 }, { 0, n }) end },
+        { "count", function(n) exphil.melee_frames(n) end },
+        { "count", function(n) exphil.melee_pads(n) end },
+    }
+    local frames = dataset:info().frames
+    for _, place in ipairs(places) do
+        for _, number in ipairs({ 0.5, 1.9, -0.7, 0 / 0, 1 / 0, -1 / 0, 2 ^ 64, -2 ^ 64 }) do
+            fails("EXPHIL_E_INVALID", place[1] .. " must be a whole number that fits, is " .. tostring(number), place[2], number)
+        end
+        for _, number in ipairs(place.large and {} or { 2 ^ 40, -2 ^ 31 - 1 }) do -- these fit into 64 bits
+            fails("EXPHIL_E_INVALID", place[1] .. " must be a whole number that fits", place[2], number)
+        end
+    end
+    fails("EXPHIL_E_INVALID", "exphil_session_config: seed must be a whole number that fits, is -1", model.session, model, { seed = -1 })
+    fails("EXPHIL_E_INVALID", "threads must be a whole number that fits", exphil.context, { threads = 2LL ^ 40 })
+    fails("EXPHIL_E_INVALID", "threads cannot be a string", exphil.context, { threads = "4" })
+    fails("EXPHIL_E_INVALID", "stream cannot be a table", session.reset, session, {})
+    assert(dataset:info().frames == frames)
+    -- What fits is taken: 64 bits as Lua's number or as LuaJIT's, and numbers that are none in whole fields.
+    model:session({ seed = 0xffffffffffffffffULL, deadline_ns = 2 ^ 40, delay_frames = 0, mode = 0 }):reset(0LL)
+    dataset:add_rows(2 ^ 63, 1, { 0.1, 0.2, 0.3 }, { 1 }, { 2, 3 })
+    assert(model:trainer(dataset, { optimizer = { rate = 0.3 }, sampling = { batch = 4, time = 20 } }):step().rate == 0.3)
+end)
+
+test("options that are no table are refused", function()
+    local context = exphil.context({ threads = 1 })
+    local model = pong(context)
+    fails("EXPHIL_E_INVALID", "exphil_context_config: must be a table, is a number", exphil.context, 5)
+    fails("EXPHIL_E_INVALID", "options: must be a table, is a number", context.create_model, context, 5)
+    fails("EXPHIL_E_INVALID", "options: must be a table, is a string", model.session, model, "greedy")
+    fails("EXPHIL_E_INVALID", "heads: must be a table, is a string", model.session, model, { heads = "ab" })
+    fails("EXPHIL_E_INVALID", "options: must be a table, is a number", model.trainer, model, games(context), 5)
+    fails("EXPHIL_E_INVALID", "data: must be a string", context.load_model_memory, context, 5)
 end)
 
 test("a spec is given by names or by places", function()
