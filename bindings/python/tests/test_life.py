@@ -1,5 +1,6 @@
 """Life and death: closing, destroying in every order, threads, fork, Ctrl-C, the interpreter lock."""
 import gc
+import inspect
 import itertools
 import os
 import pickle
@@ -166,13 +167,52 @@ def test_objects_can_be_forgotten_weakly(spec):
     assert seen() is None
 
 
+# What says nothing about the object, and what makes or ends one.
+NOT_USES = {"__init__", "__new__", "__reduce__", "__getattr__", "__exit__", "__repr__", "close", "closed"}
+
+
+def uses_by_name(kind, given):
+    """Every public method and property of a class, as a use with what its parameters are called."""
+    for name, value in inspect.getmembers(kind, lambda one: inspect.isfunction(one) or inspect.isdatadescriptor(one)):
+        if name.startswith("_") and not name.startswith("__") or name in NOT_USES or name == "__weakref__":
+            continue
+        if inspect.isfunction(value):
+            needed = [one for one in list(inspect.signature(value).parameters.values())[1:]
+                      if one.default is one.empty and one.kind == one.POSITIONAL_OR_KEYWORD]
+            yield name, lambda made, name=name, needed=needed: getattr(made, name)(*[given[one.name] for one in needed])
+        else:
+            yield name, lambda made, name=name: getattr(made, name)
+
+
+def test_objects_without_init_are_closed(spec, tmp_path):
+    """All classes, all methods: no private name is told."""
+    made = everything(spec)
+    floats, ids, actions = rows(3)
+    given = {"floats": floats, "ids": ids, "actions": actions, "action": actions[0], "dataset": made["dataset"], "index": 0,
+             "epoch": 0, "held_out": 0.5, "data": b"x", "path": tmp_path / "x", "name": "input.weight", "value": [1],
+             "reference": made["model"], "comparison": exphil.Comparison(0, 0, 0, 0, 0, 0, 0, 0, ()), "updates": 1,
+             "batch": made["prefetcher"].next(), "frame": 0, "position": 0, "port_index": 0, "kind": "state", "own_port": 1,
+             "port": 1, "state": b""}
+    kinds = [kind for kind in vars(exphil).values() if inspect.isclass(kind) and issubclass(kind, exphil.handle.Slots)]
+    count = 0
+    for kind in kinds:
+        unmade = kind.__new__(kind)
+        for name, use in uses_by_name(kind, given):
+            with pytest.raises(exphil.ClosedError, match=f"^this {kind.__name__} is closed$"):
+                done = use(unmade)
+                next(done) if inspect.isgenerator(done) else None
+                pytest.fail(f"{kind.__name__}.{name}")
+            count += 1
+        if kind is not exphil.Tensor:
+            assert unmade.closed
+            unmade.close()
+    assert len(kinds) == 9 and count >= 90, count
+
+
 def test_half_made_objects_are_harmless():
     for kind in (exphil.Model, exphil.Session, exphil.Trainer, exphil.Dataset):
-        made = kind.__new__(kind)
-        assert made.closed
         with pytest.raises(TypeError):
             kind(1, 2, 3)
-        del made
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(exphil.Session.__new__(exphil.Session))
 

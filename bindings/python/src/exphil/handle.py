@@ -13,6 +13,7 @@ import weakref
 from collections import deque
 from functools import lru_cache
 from operator import index
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, Deque, Dict, FrozenSet, List, Optional, Tuple, TypeVar, Union
 
 from ._native import ffi, lib
@@ -146,7 +147,23 @@ def exphil_py_look(user: Any) -> int:
     return 0
 
 
-class Handle:
+class Slots:
+    """Base of all objects that use the library. What is in no slot was taken away by close(), or never made: __init__ was
+    not called."""
+
+    __slots__ = ()
+
+    # Reached only when an attribute is missing, so that an open object pays nothing for the check. Type checkers would
+    # take it for a promise that every attribute is there.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if isinstance(getattr(type(self), name, None), MemberDescriptorType):
+                raise closed_error(type(self).__name__)
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+
+class Handle(Slots):
     """Base of all objects with a native part. Works as a context manager; close() may be called again."""
 
     __slots__ = ("_handle", "_core", "__weakref__")
@@ -169,15 +186,6 @@ class Handle:
         except AttributeError:
             return True
         return False
-
-    # Reached only when an attribute is missing, so that an open object pays nothing for the check. Type checkers would
-    # take it for a promise that every attribute is there.
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            if name == "_handle":
-                raise closed_error(type(self).__name__)
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __enter__(self: Self) -> Self:
         self._handle

@@ -8,7 +8,7 @@ import numpy as np
 
 from ._native import ffi, lib
 from .arrays import Array, view
-from .handle import c_text
+from .handle import Slots, c_text
 from .records import TensorInfo
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _VERSIONED = ctypes.c_char_p(b"dltensor_versioned")
 _TYPES = {64: np.dtype(np.float64), 32: np.dtype(np.float32)}
 
 
-class Tensor:
+class Tensor(Slots):
     """One tensor of a model, as the model holds it: treat it as read-only. Keeps the model's memory alive.
 
     torch.from_dlpack and numpy.from_dlpack take it, and so does numpy.asarray on the CPU.
