@@ -39,7 +39,9 @@ if command -v bindgen >/dev/null 2>&1; then
       fail "exphil-sys/src/bindings.rs is not what the header says: run exphil-sys/generate.sh"
   fi
   quiet sh exphil-sys/generate.sh layout.rs
-  quiet "$RUSTC" --test --edition 2021 -A warnings -L "$(pkg-config --variable=libdir exphil)" -l exphil -o layout layout.rs
+  # As generate.sh finds the headers.
+  libdir=$(PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 pkg-config --libs-only-L exphil | xargs printf '%s\n' | sed -n 's/^-L//p;q')
+  quiet "$RUSTC" --test --edition 2021 -A warnings -L "$libdir" -l exphil -o layout layout.rs
   quiet ./layout -q
 fi
 
@@ -83,6 +85,18 @@ action=$(env -u LD_LIBRARY_PATH "$CARGO_TARGET_DIR/debug/readme1" "$EXPHIL_TRACE
 case $action in "["*", "*", "*"]") ;; *) fail "the example of README.md printed: $action" ;; esac
 "$CARGO_TARGET_DIR/debug/readme2" >log || fail "the second example of README.md failed"
 [ "$(tail -n 1 log)" = "move 2" ] || { cat log >&2; fail "the second example of README.md did not learn"; }
+
+# From a folder, and against a prefix, whose names have a space and a comma; the program finds its library by itself.
+odd="$PWD/a space, a comma"
+mkdir "$odd"
+ln -s "$EXPHIL_PREFIX" "$odd/the prefix"
+cp -R Cargo.toml exphil exphil-sys "$odd"
+at=$(dirname "$(find "$odd/the prefix/" -name exphil.pc)")
+for features in "" static; do
+  (cd "$odd" && quiet env -u LD_LIBRARY_PATH PKG_CONFIG_PATH="$at" CARGO_TARGET_DIR="$odd/target" \
+    "$cargo" test --manifest-path exphil/Cargo.toml --features "$features" --test no_allocation)
+done
+(cd "$odd" && if command -v bindgen >/dev/null 2>&1; then quiet env PKG_CONFIG_PATH="$at" sh exphil-sys/generate.sh odd.rs; fi)
 
 # Without the library the build says what it needs.
 if PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=/nowhere CARGO_TARGET_DIR=$PWD/none "$cargo" build -p exphil-sys >log 2>&1; then

@@ -4,10 +4,12 @@
 use std::env;
 use std::process::Command;
 
-/// One question to pkg-config; what it complains of is the build's error.
+/// One question to pkg-config; what it complains of is the build's error. Folders of the system's are told as well.
 fn pkg_config(arguments: &[&str]) -> String {
     let program = env::var("PKG_CONFIG").unwrap_or_else(|_| "pkg-config".into());
-    let answer = match Command::new(&program).args(arguments).arg("exphil").output() {
+    let mut question = Command::new(&program);
+    question.args(arguments).arg("exphil").env("PKG_CONFIG_ALLOW_SYSTEM_LIBS", "1");
+    let answer = match question.output() {
         Ok(answer) => answer,
         Err(error) => panic!("{}: {} (install pkg-config, or set PKG_CONFIG)", program, error),
     };
@@ -25,10 +27,26 @@ fn pkg_config(arguments: &[&str]) -> String {
 /// The header's declarations are of one minor version: while that is 0.x, another one may differ.
 fn check_version() {
     let installed = pkg_config(&["--modversion"]);
-    let wanted = format!("{}.{}.", env::var("CARGO_PKG_VERSION_MAJOR").unwrap(), env::var("CARGO_PKG_VERSION_MINOR").unwrap());
+    let number = |part| env::var(part).unwrap();
+    let wanted = format!("{}.{}.", number("CARGO_PKG_VERSION_MAJOR"), number("CARGO_PKG_VERSION_MINOR"));
     if !installed.starts_with(&wanted) {
         panic!("libexphil {} is installed, these declarations are for {}x", installed, wanted);
     }
+}
+
+/// Flags as pkg-config writes them for a shell: a backslash stands before a space that belongs to a path.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => words.last_mut().unwrap().extend(letters.next()),
+            _ if letter.is_whitespace() => words.push(String::new()),
+            _ => words.last_mut().unwrap().push(letter),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 fn main() {
@@ -38,11 +56,13 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     check_version();
     let linked = env::var_os("CARGO_FEATURE_STATIC").is_some();
-    let folder = pkg_config(&["--variable=libdir"]);
-    println!("cargo:rustc-link-search=native={}", folder);
-    println!("cargo:libdir={}", folder);
-    let flags = if linked { pkg_config(&["--static", "--libs"]) } else { pkg_config(&["--libs"]) };
-    for flag in flags.split_whitespace() {
+    let flags = words(&if linked { pkg_config(&["--static", "--libs"]) } else { pkg_config(&["--libs"]) });
+    // The first folder is exphil's own. Not asked for as a variable: whether that is escaped depends on the program.
+    match flags.iter().find_map(|flag| flag.strip_prefix("-L")) {
+        Some(folder) => println!("cargo:libdir={}", folder),
+        None => panic!("exphil.pc names no folder of the library: {:?}", flags),
+    }
+    for flag in flags {
         if let Some(folder) = flag.strip_prefix("-L") {
             println!("cargo:rustc-link-search=native={}", folder);
         } else if flag == "-lexphil" && linked {

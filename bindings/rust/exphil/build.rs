@@ -6,6 +6,9 @@ use std::env;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     if let Ok(folder) = env::var("DEP_EXPHIL_LIBDIR") {
-        println!("cargo:rustc-link-arg=-Wl,-rpath,{}", folder);
+        // In words of their own: -Wl would cut a folder at its commas.
+        for word in ["-Xlinker", "-rpath", "-Xlinker", &folder] {
+            println!("cargo:rustc-link-arg={}", word);
+        }
     }
 }
