@@ -48,7 +48,8 @@ def room(kind: str, shape: Sequence[int], dtype: Any) -> Tuple[Any, Array]:
 
 
 def take(value: Any, dtype: Any, shape: Sequence[Optional[int]], name: str) -> Array:
-    """value as a contiguous array of this type and shape (None: any length), copied only when it must be.
+    """value as an array of this type and shape (None: any length), as C has it: contiguous, aligned, in the machine's byte
+    order. Copied only when it must be.
 
     Integers may come in any width if their values fit; numbers with a fraction are no integers.
     """
@@ -67,7 +68,7 @@ def take(value: Any, dtype: Any, shape: Sequence[Optional[int]], name: str) -> A
             if int(array.min()) < limits.min or int(array.max()) > limits.max:
                 raise ValueError(f"{name} has a value that does not fit into {kind}")
     with np.errstate(over="ignore"):  # too large becomes infinite, which the library refuses
-        return np.ascontiguousarray(array, kind).reshape(array.shape)
+        return np.require(array, kind, ("C_CONTIGUOUS", "ALIGNED"))
 
 
 def pointer(kind: str, array: Array) -> Any:
