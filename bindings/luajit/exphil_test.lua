@@ -206,7 +206,10 @@ test("integers are whole and fit, or are refused by name", function()
     assert(dataset:info().frames == frames)
     -- What fits is taken: 64 bits as Lua's number or as LuaJIT's, and numbers that are none in whole fields.
     model:session({ seed = 0xffffffffffffffffULL, deadline_ns = 2 ^ 40, delay_frames = 0, mode = 0 }):reset(0LL)
-    dataset:add_rows(2 ^ 63, 1, { 0.1, 0.2, 0.3 }, { 1 }, { 2, 3 })
+    local list, array = context:dataset(spec), context:dataset(spec)
+    list:add_rows(2 ^ 63, 1, { 0.1, 0.2, 0.3 }, { 1 }, { 2, 3 })
+    array:add_rows(2 ^ 63, 1, ffi.new("float[3]", 0.1, 0.2, 0.3), ffi.new("int32_t[1]", 1), ffi.new("int32_t[2]", 2, 3))
+    assert(list:info().content_hash == array:info().content_hash)
     assert(model:trainer(dataset, { optimizer = { rate = 0.3 }, sampling = { batch = 4, time = 20 } }):step().rate == 0.3)
 end)
 
@@ -261,10 +264,75 @@ test("closed objects are refused, in any order", function()
     fails("EXPHIL_E_INVALID", "model: is closed", model.info, model)
     fails("EXPHIL_E_INVALID", "context: is closed", context.load_model, context, "x")
     fails("EXPHIL_E_INVALID", "dataset: is closed", dataset.info, dataset)
-    for _ = 1, 20 do pong(exphil.context({ threads = 1 })):session():step_row() end
-    collectgarbage()
-    collectgarbage()
 end)
+
+local function collect()
+    collectgarbage()
+    collectgarbage()
+end
+
+local function used(context)
+    local raw = ffi.new("exphil_memory_info")
+    raw.struct_size = ffi.sizeof(raw)
+    assert(exphil.C.exphil_context_memory(context.raw, raw, nil) == 0)
+    return tonumber(raw.host_used_bytes)
+end
+
+test("what is closed or left to the collector gives its memory back", function()
+    local context = exphil.context({ threads = 1 })
+    local model, dataset = pong(context), games(context)
+    local session, sampling = model:session(), { batch = 4, time = 20 }
+    local makers = {
+        model = function() return pong(context) end,
+        session = function() return model:session() end,
+        clone = function() return session:clone() end,
+        dataset = function() return games(context) end,
+        trainer = function() return model:trainer(dataset, { sampling = sampling }) end,
+    }
+    for name, make in pairs(makers) do
+        make():close()
+        collect()
+        local before = used(context)
+        local made = make()
+        assert(used(context) > before, name .. " has no memory")
+        made:close()
+        assert(used(context) == before, name .. " is closed and keeps memory")
+        for _ = 1, 5 do make() end
+        collect()
+        assert(used(context) == before, name .. " is collected and keeps memory")
+    end
+    -- A trainer that cannot be made leaves its prefetcher and its optimizer to the collector.
+    local before = used(context)
+    fails("EXPHIL_E_INVALID", "precision", model.trainer, model, dataset, { sampling = sampling, trainer = { precision = 9 } })
+    collect()
+    assert(used(context) == before, "parts of a trainer keep memory")
+end)
+
+if ffi.os == "Linux" then
+    local function threads()
+        for line in io.lines("/proc/self/status") do
+            local count = line:match("^Threads:%s*(%d+)")
+            if count then return tonumber(count) end
+        end
+    end
+
+    test("contexts that are closed or left to the collector end their threads", function()
+        local function work() -- a context whose threads have begun
+            local context = exphil.context({ threads = 4 })
+            context:create_model({ blocks = "mamba", hidden = 64 }):close()
+            return context
+        end
+        collect()
+        local before, context = threads(), work()
+        assert(threads() == before + 3, "a context of four threads starts three")
+        context:close()
+        assert(threads() == before, "a closed context keeps threads")
+        context = work()
+        context = nil
+        collect()
+        assert(threads() == before, "a collected context keeps threads")
+    end)
+end
 
 test("Melee frames become controllers", function()
     local context = exphil.context({ threads = 1 })
