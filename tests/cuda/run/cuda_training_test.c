@@ -10,7 +10,7 @@
 #include <string.h>
 
 #if defined(EXPHIL_SANITIZE) /* five times as slow, and about other mistakes */
-enum { UPDATES = 8 };
+enum { UPDATES = 4 };
 #else
 enum { UPDATES = 50 };
 #endif
