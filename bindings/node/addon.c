@@ -1,6 +1,8 @@
 /* What the addon offers to exphil.js. */
 #include "addon.h"
 
+#include <stdio.h>
+
 static bool offer(napi_env env, napi_value exports, const struct entry *entries)
 {
     for (const struct entry *entry = entries; entry->name; entry++) {
@@ -13,7 +15,20 @@ static bool offer(napi_env env, napi_value exports, const struct entry *entries)
     return true;
 }
 
+/* Before 1.0 a minor version may change anything. */
+static bool same_version(napi_env env)
+{
+    char message[160];
+    if (exphil_version() / 100 == EXPHIL_VERSION / 100) return true;
+    snprintf(message, sizeof message, "libexphil %s is loaded, this addon was built for %d.%d",
+             exphil_version_string(), EXPHIL_VERSION_MAJOR, EXPHIL_VERSION_MINOR);
+    return fail(env, EXPHIL_E_VERSION, message, 0), false;
+}
+
 NAPI_MODULE_INIT()
 {
-    return offer(env, exports, play_entries) && offer(env, exports, train_entries) ? exports : NULL;
+    return same_version(env) && offer(env, exports, play_entries) && offer(env, exports, train_entries) &&
+                   offer(env, exports, melee_entries)
+               ? exports
+               : NULL;
 }

@@ -16,12 +16,13 @@ struct handle {
     void *raw; /* NULL: closed */
     bool busy; /* a worker trains it */
     atomic_int stop;
-    int64_t floats, ids, actions, noise, logits, heads;
+    int64_t streams, floats, ids, actions, noise, logits, heads;
 };
 
-enum field_kind { F_I32, F_I64, F_U64, F_F64, F_F32, F_U32, F_U16, F_U8, F_I8, F_NAME, F_TEXT };
+enum field_kind { F_I32, F_FLAG, F_I64, F_U64, F_F64, F_F32, F_U32, F_U16, F_U8, F_I8, F_NAME, F_TEXT };
 
-/* F_NAME is a const char *, F_TEXT an array of characters. A table ends with a name of NULL. */
+/* F_FLAG is an int32_t that may be given as a boolean, F_NAME a const char *, F_TEXT an array of characters. A table ends with a
+ * name of NULL. */
 struct field {
     const char *name;
     size_t offset;
@@ -47,11 +48,18 @@ bool arguments(napi_env env, napi_callback_info info, size_t count, napi_value *
 napi_value fail(napi_env env, exphil_status status, const char *message, int32_t native_code);
 napi_value make_error(napi_env env, const exphil_error *error, exphil_status status);
 bool check(napi_env env, exphil_status status, const exphil_error *error);
+bool wrong(napi_env env, const char *name, const char *what);
 bool is_set(napi_env env, napi_value value);
+/* Every number goes this way: one that its type cannot hold is refused by name, never cut. */
+bool fits(enum field_kind kind, double number);
+void store(enum field_kind kind, double number, void *place);
+bool refuse_number(napi_env env, const char *name, enum field_kind kind, double number);
+bool read_number(napi_env env, napi_value value, const char *name, enum field_kind kind, void *place);
 char *keep_text(napi_env env, struct texts *texts, napi_value value, const char *what);
 void drop_texts(struct texts *texts);
 bool fill(napi_env env, napi_value object, const struct field *fields, void *raw, struct texts *texts);
 napi_value tell(napi_env env, const struct field *fields, const void *raw);
+napi_value tell_list(napi_env env, const struct field *fields, const void *raw, size_t size, int64_t count);
 int64_t fill_list(napi_env env, napi_value list, const struct field *fields, void *raw, size_t size,
                   uint32_t most, const char *what, struct texts *texts);
 /* A typed array of this type and count; a count below 0 fits none. */
@@ -59,11 +67,13 @@ bool array(napi_env env, napi_value value, napi_typedarray_type type, int64_t co
            void **data);
 bool fill_spec(napi_env env, napi_value object, exphil_spec *spec, struct texts *texts, exphil_id_spec *ids,
                exphil_head_spec *heads);
+napi_value tell_spec(napi_env env, const exphil_spec *spec);
 
 /* Handles. */
 struct handle *handle_of(napi_env env, napi_value value, enum kind kind);
 napi_value wrap(napi_env env, enum kind kind, void *raw, struct handle **handle);
 napi_value wrap_model(napi_env env, exphil_model *model);
+napi_value session_done(napi_env env, struct handle *session, exphil_status status);
 napi_value object_close(napi_env env, napi_callback_info info);
 
 /* What exphil.js calls. */
@@ -71,6 +81,6 @@ struct entry {
     const char *name;
     napi_callback call;
 };
-extern const struct entry play_entries[], train_entries[];
+extern const struct entry play_entries[], train_entries[], melee_entries[];
 
 #endif

@@ -10,6 +10,12 @@ static const struct field context_fields[] = {FIELD(exphil_context_config, F_NAM
                                               FIELD(exphil_context_config, F_I32, threads),
                                               FIELD(exphil_context_config, F_U64, memory_limit_bytes),
                                               FIELDS_END};
+/* Counts and bytes below 2^63 are told as numbers, here and below. */
+static const struct field memory_fields[] = {
+    FIELD(exphil_memory_info, F_I64, host_used_bytes),   FIELD(exphil_memory_info, F_I64, host_peak_bytes),
+    FIELD(exphil_memory_info, F_I64, host_allocations),  FIELD(exphil_memory_info, F_I64, device_used_bytes),
+    FIELD(exphil_memory_info, F_I64, device_peak_bytes), FIELD(exphil_memory_info, F_I64, device_requests),
+    FIELD(exphil_memory_info, F_I64, device_reused),     FIELDS_END};
 static const struct field model_fields[] = {FIELD(exphil_model_config, F_NAME, blocks),
                                             FIELD(exphil_model_config, F_U64, seed),
                                             FIELD(exphil_model_config, F_I64, hidden),
@@ -24,7 +30,7 @@ static const struct field model_fields[] = {FIELD(exphil_model_config, F_NAME, b
                                             FIELD(exphil_model_config, F_I64, ffn_expand),
                                             FIELD(exphil_model_config, F_I64, window_frames),
                                             FIELD(exphil_model_config, F_I32, delay_frames),
-                                            FIELD(exphil_model_config, F_I32, no_previous_action),
+                                            FIELD(exphil_model_config, F_FLAG, no_previous_action),
                                             FIELD(exphil_model_config, F_I32, mode),
                                             FIELD(exphil_model_config, F_I32, heads),
                                             FIELD(exphil_model_config, F_I32, type),
@@ -52,10 +58,10 @@ static const struct field info_fields[] = {FIELD(exphil_model_info, F_U64, spec_
                                            FIELDS_END};
 static const struct field session_fields[] = {
     FIELD(exphil_session_config, F_U64, seed),        FIELD(exphil_session_config, F_I64, streams),
-    FIELD(exphil_session_config, F_I64, deadline_ns), FIELD(exphil_session_config, F_I32, deterministic),
+    FIELD(exphil_session_config, F_I64, deadline_ns), FIELD(exphil_session_config, F_FLAG, deterministic),
     FIELD(exphil_session_config, F_I32, deliver),     FIELDS_END};
 static const struct field play_fields[] = {
-    FIELD(exphil_head_play, F_F32, temperature), FIELD(exphil_head_play, F_I32, deterministic),
+    FIELD(exphil_head_play, F_F32, temperature), FIELD(exphil_head_play, F_FLAG, deterministic),
     FIELD(exphil_head_play, F_F32, press), FIELD(exphil_head_play, F_F32, release), FIELDS_END};
 static const struct field session_info_fields[] = {FIELD(exphil_session_info, F_I64, steps),
                                                    FIELD(exphil_session_info, F_I64, missed),
@@ -86,16 +92,21 @@ static napi_value context_create(napi_env env, napi_callback_info info)
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_context *context = NULL;
     struct texts texts = {.count = 0};
-    char message[160];
-    if (exphil_version() / 100 != EXPHIL_VERSION / 100) {
-        snprintf(message, sizeof message, "libexphil %s is loaded, this addon was built for %d.%d",
-                 exphil_version_string(), EXPHIL_VERSION_MAJOR, EXPHIL_VERSION_MINOR);
-        return fail(env, EXPHIL_E_VERSION, message, 0);
-    }
     bool made = arguments(env, info, 1, &options) && fill(env, options, context_fields, &config, &texts) &&
                 check(env, exphil_context_create(&config, &context, &error), &error);
     drop_texts(&texts);
     return made ? wrap(env, A_CONTEXT, context, NULL) : NULL;
+}
+
+static napi_value context_memory(napi_env env, napi_callback_info info)
+{
+    napi_value value;
+    struct handle *context;
+    exphil_memory_info raw = EXPHIL_MEMORY_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (!arguments(env, info, 1, &value) || !(context = handle_of(env, value, A_CONTEXT))) return NULL;
+    if (!check(env, exphil_context_memory(context->raw, &raw, &error), &error)) return NULL;
+    return tell(env, memory_fields, &raw);
 }
 
 napi_value wrap_model(napi_env env, exphil_model *model)
@@ -190,7 +201,7 @@ static napi_value model_quantize(napi_env env, napi_callback_info info)
     exphil_error error = EXPHIL_ERROR_INIT;
     int32_t type = 0;
     if (!arguments(env, info, 2, value) || !(model = handle_of(env, value[0], A_MODEL))) return NULL;
-    napi_get_value_int32(env, value[1], &type);
+    if (!read_number(env, value[1], "type", F_I32, &type)) return NULL;
     if (!check(env, exphil_model_quantize(model->raw, type, &small, &error), &error)) return NULL;
     return wrap_model(env, small);
 }
@@ -203,6 +214,7 @@ static napi_value wrap_session(napi_env env, exphil_session *session)
     exphil_status status = exphil_session_query(session, &info, &error);
     napi_value value = wrap(env, A_SESSION, session, &handle);
     if (!value || !check(env, status, &error)) return NULL;
+    handle->streams = info.streams;
     handle->floats = info.streams * info.float_count;
     handle->ids = info.streams * info.id_count;
     handle->actions = info.streams * info.head_count;
@@ -215,12 +227,9 @@ static napi_value wrap_session(napi_env env, exphil_session *session)
 /* What the host will run with, if it says so; the library compares. */
 static bool checked(napi_env env, napi_value value, const char *name, int32_t *number, const int32_t **place)
 {
-    char message[64];
     if (!is_set(env, value)) return true;
     *place = number;
-    if (napi_get_value_int32(env, value, number) == napi_ok) return true;
-    snprintf(message, sizeof message, "%s: must be a number", name);
-    return fail(env, EXPHIL_E_INVALID, message, 0), false;
+    return read_number(env, value, name, F_I32, number);
 }
 
 /* heads: an object for each head of the model. */
@@ -275,7 +284,7 @@ static napi_value session_clone(napi_env env, napi_callback_info info)
     return wrap_session(env, clone);
 }
 
-static napi_value done(napi_env env, struct handle *session, exphil_status status)
+napi_value session_done(napi_env env, struct handle *session, exphil_status status)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     if (status >= 0) return NULL;
@@ -295,22 +304,18 @@ static napi_value step_row(napi_env env, napi_callback_info info)
         !array(env, value[3], napi_int32_array, session->actions, "actions", &actions) ||
         (is_set(env, value[4]) && !array(env, value[4], napi_float32_array, session->noise, "noise", &noise)))
         return NULL;
-    return done(env, session, exphil_session_step_row(session->raw, floats, ids, noise, actions));
+    return session_done(env, session, exphil_session_step_row(session->raw, floats, ids, noise, actions));
 }
 
 /* (session, stream, data): the stream of a call that has one and its array. */
 static struct handle *stream_of(napi_env env, napi_callback_info info, int64_t *stream, napi_value *data)
 {
     napi_value value[3];
-    double number = 0;
-    if (!arguments(env, info, 3, value)) return NULL;
-    struct handle *session = handle_of(env, value[0], A_SESSION);
-    if (!session) return NULL;
-    if (napi_get_value_double(env, value[1], &number) != napi_ok || !(number >= -1 && number < 65536))
-        return fail(env, EXPHIL_E_INVALID, "stream: must be the number of a stream", 0), NULL;
-    *stream = (int64_t)number;
-    *data = value[2];
-    return session;
+    struct handle *session;
+    if (!arguments(env, info, 3, value) || !(session = handle_of(env, value[0], A_SESSION)) ||
+        !read_number(env, value[1], "stream", F_I64, stream))
+        return NULL;
+    return *data = value[2], session;
 }
 
 static napi_value session_logits(napi_env env, napi_callback_info info)
@@ -320,7 +325,7 @@ static napi_value session_logits(napi_env env, napi_callback_info info)
     void *logits;
     struct handle *session = stream_of(env, info, &stream, &value);
     if (!session || !array(env, value, napi_float32_array, session->logits, "logits", &logits)) return NULL;
-    return done(env, session, exphil_session_logits(session->raw, stream, logits, session->logits));
+    return session_done(env, session, exphil_session_logits(session->raw, stream, logits, session->logits));
 }
 
 static napi_value session_reset(napi_env env, napi_callback_info info)
@@ -328,7 +333,7 @@ static napi_value session_reset(napi_env env, napi_callback_info info)
     napi_value value;
     int64_t stream;
     struct handle *session = stream_of(env, info, &stream, &value);
-    return session ? done(env, session, exphil_session_reset(session->raw, stream)) : NULL;
+    return session ? session_done(env, session, exphil_session_reset(session->raw, stream)) : NULL;
 }
 
 static napi_value session_override(napi_env env, napi_callback_info info)
@@ -338,7 +343,7 @@ static napi_value session_override(napi_env env, napi_callback_info info)
     void *action;
     struct handle *session = stream_of(env, info, &stream, &value);
     if (!session || !array(env, value, napi_int32_array, session->heads, "action", &action)) return NULL;
-    return done(env, session, exphil_session_override(session->raw, stream, action));
+    return session_done(env, session, exphil_session_override(session->raw, stream, action));
 }
 
 static napi_value state_save(napi_env env, napi_callback_info info)
@@ -350,7 +355,7 @@ static napi_value state_save(napi_env env, napi_callback_info info)
     if (!session) return NULL;
     size_t bytes = exphil_session_state_size(session->raw);
     if (!array(env, value, napi_uint8_array, (int64_t)bytes, "state", &state)) return NULL;
-    return done(env, session, exphil_session_state_save(session->raw, stream, state, bytes));
+    return session_done(env, session, exphil_session_state_save(session->raw, stream, state, bytes));
 }
 
 static napi_value state_restore(napi_env env, napi_callback_info info)
@@ -362,7 +367,7 @@ static napi_value state_restore(napi_env env, napi_callback_info info)
     if (!session) return NULL;
     size_t bytes = exphil_session_state_size(session->raw);
     if (!array(env, value, napi_uint8_array, (int64_t)bytes, "state", &state)) return NULL;
-    return done(env, session, exphil_session_state_restore(session->raw, stream, state, bytes));
+    return session_done(env, session, exphil_session_state_restore(session->raw, stream, state, bytes));
 }
 
 static napi_value session_info(napi_env env, napi_callback_info info)
@@ -379,6 +384,7 @@ static napi_value session_info(napi_env env, napi_callback_info info)
 const struct entry play_entries[] = {{"version", version},
                                      {"close", object_close},
                                      {"contextCreate", context_create},
+                                     {"contextMemory", context_memory},
                                      {"modelCreate", model_create},
                                      {"modelLoad", model_load},
                                      {"modelSave", model_save},

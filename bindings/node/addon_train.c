@@ -25,8 +25,8 @@ static const struct field sampling_fields[] = {FIELD(exphil_sampling, F_I64, bat
                                                FIELD(exphil_sampling, F_I64, stride),
                                                FIELD(exphil_sampling, F_I64, segment_frames),
                                                FIELD(exphil_sampling, F_U64, seed),
-                                               FIELD(exphil_sampling, F_I32, in_order),
-                                               FIELD(exphil_sampling, F_I32, last_only),
+                                               FIELD(exphil_sampling, F_FLAG, in_order),
+                                               FIELD(exphil_sampling, F_FLAG, last_only),
                                                FIELD(exphil_sampling, F_I32, buffers),
                                                FIELDS_END};
 static const struct field optimizer_fields[] = {FIELD(exphil_optimizer_config, F_F64, rate),
@@ -152,12 +152,12 @@ static napi_value add_rows(napi_env env, napi_callback_info info)
     exphil_error error = EXPHIL_ERROR_INIT;
     void *floats, *ids, *actions;
     bool typed = false;
-    double game = 0;
+    uint64_t game = 0;
     size_t length = 0;
     char message[96];
-    if (!arguments(env, info, 5, value) || !(dataset = handle_of(env, value[0], A_DATASET))) return NULL;
-    if (napi_get_value_double(env, value[1], &game) != napi_ok || !(game >= 0 && game <= 9007199254740992.0))
-        return fail(env, EXPHIL_E_INVALID, "game: must be a whole number", 0);
+    if (!arguments(env, info, 5, value) || !(dataset = handle_of(env, value[0], A_DATASET)) ||
+        !read_number(env, value[1], "game", F_U64, &game))
+        return NULL;
     napi_is_typedarray(env, value[4], &typed);
     if (!typed) return array(env, value[4], napi_int32_array, -1, "actions", &actions), NULL;
     napi_get_typedarray_info(env, value[4], NULL, &length, NULL, NULL, NULL);
@@ -171,8 +171,7 @@ static napi_value add_rows(napi_env env, napi_callback_info info)
         !array(env, value[2], napi_float32_array, frames * dataset->floats, "floats", &floats) ||
         !array(env, value[3], napi_int32_array, frames * dataset->ids, "ids", &ids))
         return NULL;
-    check(env, exphil_dataset_add_rows(dataset->raw, (uint64_t)game, frames, floats, ids, actions, &error),
-          &error);
+    check(env, exphil_dataset_add_rows(dataset->raw, game, frames, floats, ids, actions, &error), &error);
     return NULL;
 }
 
@@ -338,15 +337,15 @@ static napi_value trainer_train(napi_env env, napi_callback_info info)
 {
     napi_value value[3], name, promise;
     struct handle *trainer;
-    double updates = 0;
-    if (!arguments(env, info, 3, value) || !(trainer = trainer_of(env, value[0]))) return NULL;
-    if (napi_get_value_double(env, value[1], &updates) != napi_ok ||
-        !(updates >= 1 && updates <= 9007199254740992.0))
-        return fail(env, EXPHIL_E_INVALID, "updates: must be a number from 1", 0);
+    int64_t updates = 0;
+    if (!arguments(env, info, 3, value) || !(trainer = trainer_of(env, value[0])) ||
+        !read_number(env, value[1], "updates", F_I64, &updates))
+        return NULL;
+    if (updates < 1) return fail(env, EXPHIL_E_INVALID, "updates: must be at least 1", 0);
     struct run *run = calloc(1, sizeof *run);
     if (!run) return fail(env, EXPHIL_E_MEMORY, "no memory for a run", 0);
     *run = (struct run){.trainer = trainer,
-                        .updates = (int64_t)updates,
+                        .updates = updates,
                         .last = EXPHIL_METRICS_INIT,
                         .error = EXPHIL_ERROR_INIT,
                         .parts = 2};
@@ -379,9 +378,10 @@ static napi_value trainer_model(napi_env env, napi_callback_info info)
     struct handle *trainer;
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_model *model = NULL;
-    bool averaged = false;
-    if (!arguments(env, info, 2, value) || !(trainer = trainer_of(env, value[0]))) return NULL;
-    napi_get_value_bool(env, value[1], &averaged);
+    int32_t averaged = 0;
+    if (!arguments(env, info, 2, value) || !(trainer = trainer_of(env, value[0])) ||
+        !read_number(env, value[1], "averaged", F_FLAG, &averaged))
+        return NULL;
     int32_t which = averaged ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
     if (!check(env, exphil_trainer_model(trainer->raw, which, &model, &error), &error)) return NULL;
     return wrap_model(env, model);

@@ -1,6 +1,7 @@
 /* JavaScript values to C and back: arguments, errors, typed arrays, structures by tables of their fields, handles. */
 #include "addon.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ bool check(napi_env env, exphil_status status, const exphil_error *error)
     return false;
 }
 
-static bool wrong(napi_env env, const char *name, const char *what)
+bool wrong(napi_env env, const char *name, const char *what)
 {
     char message[240];
     snprintf(message, sizeof message, "%s: %s", name, what);
@@ -81,77 +82,56 @@ void drop_texts(struct texts *texts)
     while (texts->count) free(texts->item[--texts->count]);
 }
 
-/* A number or a boolean as a whole number in [low, high]; up to 2^53 all of them can be told. */
-static bool whole(napi_env env, napi_value value, const char *name, double low, double high, double *number)
+#define SAFE 9007199254740991.0 /* 2^53 - 1: up to it a double tells all whole numbers apart */
+static const struct {
+    double low, high;
+} range[] = {[F_I32] = {INT32_MIN, INT32_MAX}, [F_FLAG] = {INT32_MIN, INT32_MAX},
+             [F_I64] = {-SAFE, SAFE},          [F_U64] = {0, SAFE},
+             [F_F64] = {-DBL_MAX, DBL_MAX},    [F_F32] = {-(double)FLT_MAX, (double)FLT_MAX},
+             [F_U32] = {0, UINT32_MAX},        [F_U16] = {0, UINT16_MAX},
+             [F_U8] = {0, UINT8_MAX},          [F_I8] = {INT8_MIN, INT8_MAX}};
+
+/* NaN and infinity fit where the library will see them: it refuses them with a sentence of its own. */
+bool fits(enum field_kind kind, double number)
 {
-    napi_valuetype type = napi_undefined;
-    bool flag = false;
-    napi_typeof(env, value, &type);
-    if (type == napi_boolean) {
-        napi_get_value_bool(env, value, &flag);
-        return *number = flag, true;
-    }
-    if (type != napi_number || napi_get_value_double(env, value, number) != napi_ok)
-        return wrong(env, name, "must be a number");
-    if (!(*number >= low && *number <= high) || floor(*number) != *number)
-        return wrong(env, name, "must be a whole number within its range");
-    return true;
+    bool within = number >= range[kind].low && number <= range[kind].high;
+    if (kind == F_F32 || kind == F_F64) return within || !isfinite(number);
+    return within && (double)(int64_t)number == number;
 }
 
-static bool fill_u64(napi_env env, napi_value value, const char *name, uint64_t *place)
+bool refuse_number(napi_env env, const char *name, enum field_kind kind, double number)
 {
-    napi_valuetype type = napi_undefined;
-    bool lossless = false;
-    double number = 0;
-    napi_typeof(env, value, &type);
-    if (type == napi_bigint) {
-        napi_get_value_bigint_uint64(env, value, place, &lossless);
-        return lossless || wrong(env, name, "must fit into 64 bits");
-    }
-    if (!whole(env, value, name, 0, 9007199254740992.0, &number)) return false;
-    return *place = (uint64_t)number, true;
+    char what[160], given[32];
+    snprintf(given, sizeof given, "%.16g", number);
+    snprintf(what, sizeof what, "is %s, must be a %snumber from %.16g to %.16g",
+             isnan(number) ? "NaN" : given, kind == F_F32 ? "" : "whole ", range[kind].low, range[kind].high);
+    return wrong(env, name, what);
 }
 
-static bool fill_field(napi_env env, napi_value value, const struct field *field, void *raw,
-                       struct texts *texts)
+void store(enum field_kind kind, double number, void *place)
 {
-    char *place = (char *)raw + field->offset;
-    static const struct {
-        double low, high;
-    } range[] = {[F_I32] = {INT32_MIN, INT32_MAX}, [F_I64] = {-9007199254740992.0, 9007199254740992.0},
-                 [F_U32] = {0, UINT32_MAX},        [F_U16] = {0, UINT16_MAX},
-                 [F_U8] = {0, UINT8_MAX},          [F_I8] = {INT8_MIN, INT8_MAX}};
-    double number = 0;
-    if (field->kind == F_U64) return fill_u64(env, value, field->name, (uint64_t *)(void *)place);
-    if (field->kind == F_NAME) {
-        char *text = keep_text(env, texts, value, field->name);
-        return memcpy(place, &text, sizeof text), text != NULL;
-    }
-    if (field->kind == F_TEXT) return wrong(env, field->name, "is only told");
-    if (field->kind == F_F64 || field->kind == F_F32) {
-        if (napi_get_value_double(env, value, &number) != napi_ok)
-            return wrong(env, field->name, "must be a number");
-    } else if (!whole(env, value, field->name, range[field->kind].low, range[field->kind].high, &number)) {
-        return false;
-    }
-    switch (field->kind) {
+    switch (kind) {
     case F_I32:
-        *(int32_t *)(void *)place = (int32_t)number;
+    case F_FLAG:
+        *(int32_t *)place = (int32_t)number;
         break;
     case F_I64:
-        *(int64_t *)(void *)place = (int64_t)number;
+        *(int64_t *)place = (int64_t)number;
+        break;
+    case F_U64:
+        *(uint64_t *)place = (uint64_t)number;
         break;
     case F_F64:
-        *(double *)(void *)place = number;
+        *(double *)place = number;
         break;
     case F_F32:
-        *(float *)(void *)place = (float)number;
+        *(float *)place = (float)number;
         break;
     case F_U32:
-        *(uint32_t *)(void *)place = (uint32_t)number;
+        *(uint32_t *)place = (uint32_t)number;
         break;
     case F_U16:
-        *(uint16_t *)(void *)place = (uint16_t)number;
+        *(uint16_t *)place = (uint16_t)number;
         break;
     case F_U8:
         *(uint8_t *)place = (uint8_t)number;
@@ -160,7 +140,38 @@ static bool fill_field(napi_env env, napi_value value, const struct field *field
         *(int8_t *)place = (int8_t)number;
         break;
     }
-    return true;
+}
+
+bool read_number(napi_env env, napi_value value, const char *name, enum field_kind kind, void *place)
+{
+    napi_valuetype type = napi_undefined;
+    bool flag = false, lossless = false;
+    double number = 0;
+    napi_typeof(env, value, &type);
+    if (type == napi_bigint && kind == F_U64) {
+        uint64_t big = 0;
+        napi_get_value_bigint_uint64(env, value, &big, &lossless);
+        if (!lossless) return wrong(env, name, "must fit into 64 bits without a sign");
+        return memcpy(place, &big, sizeof big), true;
+    }
+    if (type == napi_boolean && kind == F_FLAG) {
+        napi_get_value_bool(env, value, &flag);
+        number = flag;
+    } else if (napi_get_value_double(env, value, &number) != napi_ok) {
+        return wrong(env, name, kind == F_FLAG ? "must be a boolean or a number" : "must be a number");
+    }
+    if (!fits(kind, number)) return refuse_number(env, name, kind, number);
+    return store(kind, number, place), true;
+}
+
+static bool fill_field(napi_env env, napi_value value, const struct field *field, void *raw,
+                       struct texts *texts)
+{
+    char *place = (char *)raw + field->offset;
+    if (field->kind == F_TEXT) return wrong(env, field->name, "is only told");
+    if (field->kind != F_NAME) return read_number(env, value, field->name, field->kind, place);
+    char *text = keep_text(env, texts, value, field->name);
+    return memcpy(place, &text, sizeof text), text != NULL;
 }
 
 /* Sets what the object names; a name that the table lacks is refused, undefined is as if not named. */
@@ -197,6 +208,7 @@ napi_value tell(napi_env env, const struct field *fields, const void *raw)
         const void *data = place;
         switch (field->kind) {
         case F_I32:
+        case F_FLAG:
             napi_create_int32(env, *(const int32_t *)data, &value);
             break;
         case F_I64:
@@ -214,6 +226,9 @@ napi_value tell(napi_env env, const struct field *fields, const void *raw)
         case F_U32:
             napi_create_uint32(env, *(const uint32_t *)data, &value);
             break;
+        case F_NAME:
+            napi_create_string_utf8(env, *(const char *const *)data, NAPI_AUTO_LENGTH, &value);
+            break;
         case F_TEXT:
             napi_create_string_utf8(env, place, NAPI_AUTO_LENGTH, &value);
             break;
@@ -223,6 +238,15 @@ napi_value tell(napi_env env, const struct field *fields, const void *raw)
         napi_set_named_property(env, object, field->name, value);
     }
     return object;
+}
+
+napi_value tell_list(napi_env env, const struct field *fields, const void *raw, size_t size, int64_t count)
+{
+    napi_value list;
+    napi_create_array_with_length(env, (size_t)count, &list);
+    for (int64_t i = 0; i < count; i++)
+        napi_set_element(env, list, (uint32_t)i, tell(env, fields, (const char *)raw + (size_t)i * size));
+    return list;
 }
 
 /* What a value is, for a sentence: "Float64Array of 3", "Array of 3", "string". */
@@ -261,9 +285,10 @@ bool array(napi_env env, napi_value value, napi_typedarray_type type, int64_t co
     describe(env, value, given, sizeof given);
     napi_is_exception_pending(env, &pending); /* a getter of the value threw */
     if (pending) return false;
-    const char *wanted = type == napi_float32_array ? "a Float32Array"
-                         : type == napi_int32_array ? "an Int32Array"
-                                                    : "a Uint8Array";
+    const char *wanted = type == napi_float32_array   ? "a Float32Array"
+                         : type == napi_float64_array ? "a Float64Array"
+                         : type == napi_int32_array   ? "an Int32Array"
+                                                      : "a Uint8Array";
     if (count < 0)
         snprintf(message, sizeof message, "is %s, must be %s", given, wanted);
     else
@@ -312,6 +337,19 @@ bool fill_spec(napi_env env, napi_value object, exphil_spec *spec, struct texts 
                                                       EXPHIL_HEADS_MAX, "spec.heads", texts);
     spec->ids = ids, spec->heads = heads;
     return spec->head_count >= 0;
+}
+
+/* As fill_spec reads it. */
+napi_value tell_spec(napi_env env, const exphil_spec *spec)
+{
+    napi_value object, value;
+    napi_create_object(env, &object);
+    napi_set_named_property(env, object, "fields", tell(env, spec_fields, spec));
+    value = tell_list(env, id_fields, spec->ids, sizeof *spec->ids, spec->id_count);
+    napi_set_named_property(env, object, "ids", value);
+    value = tell_list(env, head_fields, spec->heads, sizeof *spec->heads, spec->head_count);
+    napi_set_named_property(env, object, "heads", value);
+    return object;
 }
 
 static void destroy(struct handle *handle)

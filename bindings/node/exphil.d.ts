@@ -11,8 +11,10 @@ export interface Spec {
   layout: string;
   codec: string;
   floats?: number;
-  /** The header's name of floats. */
+  /** The header's names of floats and of the lengths of the lists: the same numbers, or refused. */
   float_count?: number;
+  id_count?: number;
+  head_count?: number;
   ids?: { name: string; entries: number; width?: number }[];
   heads: { name: string; kind: 'bernoulli' | 'categorical'; count: number; neutral?: number }[];
   layout_hash?: number | bigint;
@@ -109,6 +111,10 @@ export type Info<Numbers extends string, Hashes extends string = never, Texts ex
   [field in Numbers]: number;
 } & { [field in Hashes]: bigint } & { [field in Texts]: string };
 
+export type MemoryInfo = Info<
+  | 'host_used_bytes' | 'host_peak_bytes' | 'host_allocations' | 'device_used_bytes' | 'device_peak_bytes' | 'device_requests'
+  | 'device_reused'
+>;
 export type Metrics = Info<
   'update' | 'epoch' | 'frames' | 'loss' | 'gradient_norm' | 'rate' | 'time_ns' | 'waited_ns' | 'skipped'
 >;
@@ -133,6 +139,90 @@ export type Report = Info<
   | 'exact_majority' | 'exact_majority_change' | 'exact_copy'
 >;
 
+/**
+ * One character at the end of a frame, in the units of Slippi's post-frame event. Who is described is present. Without known,
+ * those of the later fields that are given are known: each group of them is given whole, or not at all (melee.known).
+ */
+export interface MeleeCharacter {
+  present?: number | boolean;
+  known?: number;
+  x?: number;
+  y?: number;
+  facing?: number;
+  percent?: number;
+  shield?: number;
+  state_age?: number;
+  misc?: number;
+  speed_air_x?: number;
+  speed_y?: number;
+  speed_attack_x?: number;
+  speed_attack_y?: number;
+  speed_ground_x?: number;
+  hitlag?: number;
+  action_state?: number;
+  ground?: number;
+  /** The internal id. */
+  character?: number;
+  stocks?: number;
+  last_attack?: number;
+  combo?: number;
+  last_hit_by?: number;
+  airborne?: number | boolean;
+  jumps?: number;
+  l_cancel?: number;
+  hurtbox?: number;
+  /** State bit flags 1..5. */
+  flags?: ArrayLike<number>;
+}
+
+export interface MeleeItem {
+  facing?: number;
+  speed_x?: number;
+  speed_y?: number;
+  x?: number;
+  y?: number;
+  timer?: number;
+  spawn_id?: number;
+  type?: number;
+  damage?: number;
+  state?: number;
+  misc?: ArrayLike<number>;
+  /** Port index 0..3; -1, as when left out: none. */
+  owner?: number;
+}
+
+/** The fields of exphil_melee_frame; what is left out is 0, or what the header says is so before the first event. */
+export interface MeleeFrame {
+  frame?: number;
+  /** The external id. */
+  stage?: number;
+  /** 1..4 */
+  own_port: number;
+  opponent_port?: number;
+  /** By port - 1; null or undefined: absent. */
+  player: (MeleeCharacter | null | undefined)[];
+  /** Nana. */
+  follower?: (MeleeCharacter | null | undefined)[];
+  platform_left?: number;
+  platform_right?: number;
+  wind?: number;
+  stadium_kind?: number;
+  stadium_event?: number;
+  /** The length of item, if it is given. */
+  item_count?: number;
+  item?: MeleeItem[];
+}
+
+export interface Pad {
+  /** Bits of melee.buttons. */
+  buttons: number;
+  main_x: number;
+  main_y: number;
+  c_x: number;
+  c_y: number;
+  trigger: number;
+}
+
 declare class Handle {
   /** Ends the object early; otherwise the collector does. */
   close(): void;
@@ -140,6 +230,7 @@ declare class Handle {
 
 export class Context extends Handle {
   constructor(options?: ContextOptions);
+  memory(): MemoryInfo;
 }
 
 export class Model extends Handle {
@@ -157,8 +248,11 @@ export class Session extends Handle {
   floats: Float32Array;
   ids: Int32Array;
   actions: Int32Array;
+  streams: number;
   logitCount: number;
   stateBytes: number;
+  step(frame: MeleeFrame): Pad;
+  step(frames: MeleeFrame[]): Pad[];
   stepRow(floats?: Float32Array, ids?: Int32Array, actions?: Int32Array, noise?: Float32Array): Int32Array;
   logits(stream?: number, logits?: Float32Array): Float32Array;
   reset(stream?: number): void;
@@ -175,7 +269,7 @@ export class Dataset extends Handle {
   static open(context: Context, path: string): Dataset;
   save(path: string): void;
   addReplay(path: string, options?: ReplayOptions): ReplayResult;
-  addRows(game: number, floats: Float32Array | undefined, ids: Int32Array | undefined, actions: Int32Array): void;
+  addRows(game: number | bigint, floats: Float32Array | undefined, ids: Int32Array | undefined, actions: Int32Array): void;
   info(): DatasetInfo;
 }
 
@@ -190,5 +284,20 @@ export class Trainer extends Handle {
   resume(path: string): void;
   evaluate(dataset: Dataset): Report;
 }
+
+export const melee: {
+  /** The row of a layout: "melee2" (undefined) or "exphil288". */
+  encode(layout: string | undefined, frame: MeleeFrame): { floats: Float32Array; ids: Int32Array };
+  /** codec: "exphil81" (undefined) or "exphil81-floor". */
+  padEncode(codec: string | undefined, pad: Partial<Pad>): Int32Array;
+  padDecode(codec: string | undefined, action: Int32Array): Pad;
+  /** A preset as Model.create and Dataset.create take it. */
+  spec(layout?: string, codec?: string): Spec;
+  readonly buttons: Readonly<
+    Record<'D_LEFT' | 'D_RIGHT' | 'D_DOWN' | 'D_UP' | 'Z' | 'R' | 'L' | 'A' | 'B' | 'X' | 'Y' | 'START', number>
+  >;
+  /** Groups of later fields of a character. */
+  readonly known: Readonly<Record<'AGE' | 'FLAGS' | 'HURTBOX' | 'SPEED' | 'HITLAG' | 'ALL', number>>;
+};
 
 export function version(): string;

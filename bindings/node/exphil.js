@@ -5,39 +5,8 @@
 
 const addon = require('./exphil.node');
 
-const kinds = { bernoulli: 0, categorical: 1 };
-const types = { f32: 0, f64: 1, bf16: 2, int8: 3, f16: 4 };
-
-function invalid(message) {
-  return Object.assign(new Error(message), { code: 'EXPHIL_E_INVALID', status: -1, nativeCode: 0 });
-}
-
-// Options that nobody reads are refused by name.
-function refuse(rest, what) {
-  const [name] = Object.keys(rest);
-  if (name !== undefined) throw invalid(`${name}: there is no such option; ${what}`);
-}
-
-// { layout, codec, floats, ids: [{ name, entries, width }], heads: [{ name, kind, count, neutral }] } as the addon reads it.
-function arrange(spec) {
-  if (spec === undefined || spec === null) return undefined;
-  const { floats, float_count: count = floats, ids = [], heads = [], ...fields } = spec;
-  if (floats !== undefined && floats !== count) throw invalid('spec: floats and float_count are two names of one number');
-  return {
-    fields: { ...fields, float_count: count },
-    ids,
-    heads: heads.map((head) => {
-      if (!Object.hasOwn(kinds, head.kind)) throw invalid(`head ${head.name}: ${head.kind} is neither bernoulli nor categorical`);
-      return { ...head, kind: kinds[head.kind] };
-    }),
-  };
-}
-
-function type(name, what) {
-  if (name === undefined) return undefined;
-  if (!Object.hasOwn(types, name)) throw invalid(`${what}: ${name} is none of ${Object.keys(types).join(', ')}`);
-  return types[name];
-}
+const { room, step, melee } = require('./exphil_melee.js');
+const { invalid, object, refuse, arrange, type } = require('./exphil_options.js');
 
 // What the addon made, and nobody else can: sessions and models come from the calls that make them.
 class Handle {
@@ -45,21 +14,25 @@ class Handle {
   constructor(raw) {
     this.#raw = raw;
   }
-  static raw(object, Class) {
-    if (!(object instanceof Class)) throw invalid(`${Class.name.toLowerCase()}: is closed, or is none`);
-    return object.#raw;
+  static raw(handle, Class) {
+    if (!(handle instanceof Class)) throw invalid(`${Class.name.toLowerCase()}: is closed, or is none`);
+    return handle.#raw;
   }
   close() {
     addon.close(this.#raw);
   }
 }
 
-const raw = (object) => Handle.raw(object, Handle);
+const raw = (handle) => Handle.raw(handle, Handle);
 
 /** The device, threads and memory that all other objects live on. Options: device, cpu_isa, backend_path, threads. */
 class Context extends Handle {
   constructor(options) {
     super(addon.contextCreate(options));
+  }
+  /** Memory of this context and of all that lives on it. */
+  memory() {
+    return addon.contextMemory(raw(this));
   }
 }
 
@@ -69,8 +42,8 @@ class Model extends Handle {
     return new Model(addon.modelLoad(Handle.raw(context, Context), source));
   }
   /** options: fields of exphil_model_config; spec as an object, type "f32" or "f64". */
-  static create(context, options = {}) {
-    const { spec, type: kind, ...fields } = options;
+  static create(context, options) {
+    const { spec, type: kind, ...fields } = object(options, 'options');
     return new Model(addon.modelCreate(Handle.raw(context, Context), { ...fields, type: type(kind, 'type') }, arrange(spec)));
   }
   info() {
@@ -84,12 +57,14 @@ class Model extends Handle {
     return new Model(addon.modelQuantize(raw(this), type(kind, 'type') ?? -1));
   }
   /** options: fields of exphil_session_config; heads as a list of { temperature, deterministic, press, release }. */
-  session({ delay_frames: delay, mode, spec, heads, ...fields } = {}) {
+  session(options) {
+    const { delay_frames: delay, mode, spec, heads, ...fields } = object(options, 'options');
     return new Session(addon.sessionCreate(raw(this), fields, delay, mode, arrange(spec), heads));
   }
 }
 
 class Session extends Handle {
+  #room;
   constructor(made) {
     super(made);
     const info = this.info();
@@ -97,8 +72,17 @@ class Session extends Handle {
     this.floats = new Float32Array(info.streams * info.float_count);
     this.ids = new Int32Array(info.streams * info.id_count);
     this.actions = new Int32Array(info.streams * info.head_count);
+    this.streams = info.streams;
     this.logitCount = info.logit_count;
     this.stateBytes = info.state_bytes;
+  }
+  /**
+   * Melee: a frame in, a pad out; of several streams a list of frames, and of pads. A frame is an object with the fields of
+   * exphil_melee_frame: players by port - 1, what is left out is not known.
+   */
+  step(frames) {
+    this.#room ??= room(this.streams);
+    return step(raw(this), this.#room, frames);
   }
   /** floats [B,F] and ids [B,K] in, actions [B,A] out; noise [B,L] or none. Without arguments: the session's own arrays. */
   stepRow(floats = this.floats, ids = this.ids, actions = this.actions, noise = undefined) {
@@ -151,7 +135,7 @@ class Dataset extends Handle {
   addReplay(path, options) {
     return addon.addReplay(raw(this), path, options);
   }
-  /** One episode: floats [T,F], ids [T,K], actions [T,A]. */
+  /** One episode: floats [T,F], ids [T,K], actions [T,A]. game: a number, or 64 bits as BigInt. */
   addRows(game, floats, ids, actions) {
     addon.addRows(raw(this), game, floats, ids, actions);
   }
@@ -167,7 +151,8 @@ process.on('exit', () => running.forEach((trainer) => trainer.stop()));
 
 class Trainer extends Handle {
   /** options: sampling, optimizer, trainer: fields of exphil_sampling, exphil_optimizer_config, exphil_trainer_config. */
-  static create(model, dataset, { sampling, optimizer, trainer, ...rest } = {}) {
+  static create(model, dataset, options) {
+    const { sampling, optimizer, trainer, ...rest } = object(options, 'options');
     refuse(rest, 'those of a trainer stand in sampling, optimizer or trainer');
     const handles = [Handle.raw(model, Model), Handle.raw(dataset, Dataset)];
     return new Trainer(addon.trainerCreate(...handles, sampling, optimizer, trainer));
@@ -189,7 +174,8 @@ class Trainer extends Handle {
     addon.trainerStop(raw(this));
   }
   /** The weights as they are now as a new model. */
-  model({ averaged = false, ...rest } = {}) {
+  model(options) {
+    const { averaged = false, ...rest } = object(options, 'options');
     refuse(rest, 'model takes averaged');
     return new Model(addon.trainerModel(raw(this), averaged));
   }
@@ -208,4 +194,4 @@ class Trainer extends Handle {
 /** "0.1.0 cpu:ref,avx2,avx512" */
 const version = () => addon.version();
 
-module.exports = { Context, Model, Session, Dataset, Trainer, version };
+module.exports = { Context, Model, Session, Dataset, Trainer, melee, version };

@@ -7,6 +7,8 @@ const childProcess = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
+const v8 = require('node:v8');
+const vm = require('node:vm');
 const { Context, Model, Session, Dataset, Trainer, version } = require('./exphil.js');
 
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'exphil-node-'));
@@ -112,6 +114,68 @@ test('a program may end during a run', () => {
   assert.strictEqual(ended.status, 3, String(ended.stderr));
 });
 
+test('what a listener throws is an uncaught exception', () => {
+  const program = (rest) => `
+    const { Context, Dataset, Model, Trainer } = require(${JSON.stringify(require.resolve('./exphil.js'))});
+    const spec = { layout: 'a', codec: 'b', floats: 1, heads: [{ name: 'x', kind: 'categorical', count: 3 }] };
+    const context = new Context({ threads: 1 });
+    const dataset = Dataset.create(context, spec);
+    dataset.addRows(1, new Float32Array(200), undefined, new Int32Array(200));
+    const model = Model.create(context, { spec, blocks: 'mlp', hidden: 8, head_width: 8 });
+    let heard = 0;
+    ${rest}
+    Trainer.create(model, dataset, { sampling: { batch: 2, time: 10 } }).train(3, () => { throw new Error('of the listener'); })
+      .then((last) => console.log(last.update, heard));`;
+  const run = (rest) => childProcess.spawnSync(process.execPath, ['-e', program(rest)], { timeout: 30000, encoding: 'utf8' });
+  const alone = run('');
+  assert.strictEqual(alone.status, 1, alone.stdout);
+  assert.match(alone.stderr, /Error: of the listener/);
+  const heard = run("process.on('uncaughtException', (error) => (heard += error.message === 'of the listener'));");
+  assert.strictEqual(heard.stdout, '3 3\n', heard.stderr);
+});
+
+test('averaged weights are other weights', () => {
+  const context = new Context({ threads: 1 });
+  const options = { sampling: { batch: 4, time: 20 }, optimizer: { rate: 1e-2, ema_decay: 0.9 } };
+  const work = Trainer.create(pong(context), games(context), options);
+  const hash = (averaged) => work.model(averaged).info().weights_hash;
+  assert.strictEqual(hash({ averaged: true }), hash());
+  for (let i = 0; i < 5; i++) work.step();
+  assert.strictEqual(hash({ averaged: false }), hash());
+  assert.notStrictEqual(hash({ averaged: true }), hash());
+  assert.strictEqual(hash({ averaged: 1 }), hash({ averaged: true }));
+  fails(() => hash({ averaged: 'yes' }), 'EXPHIL_E_INVALID', /^averaged: must be a boolean/);
+});
+
+// Objects that nobody holds any more are destroyed by the collector: what they took is given back.
+test('collected objects are destroyed', async () => {
+  v8.setFlagsFromString('--expose-gc');
+  const collect = vm.runInNewContext('gc');
+  const context = new Context({ threads: 1 });
+  const used = () => context.memory().host_used_bytes;
+  const settle = async () => {
+    for (let i = 0; i < 4; i++) {
+      collect();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  const make = {
+    model: () => pong(context),
+    session: () => pong(context).session(),
+    dataset: () => games(context),
+    trainer: () => trainer(context),
+  };
+  for (const [name, work] of Object.entries(make)) {
+    await settle();
+    const before = used();
+    for (let i = 0; i < 20; i++) work();
+    assert.ok(used() - before > 20000 || name === 'dataset', name);
+    assert.ok(used() > before, name);
+    await settle();
+    assert.strictEqual(used(), before, name);
+  }
+});
+
 test('rollback is a copy', () => {
   const session = pong(new Context()).session({ seed: 5 });
   const play = (who) => Array.from({ length: 50 }, (_, t) => ((who.floats[0] = t / 50), who.stepRow().join()));
@@ -212,19 +276,95 @@ test('options are taken or refused by name', () => {
   for (let t = 0; t < 20; t++) assert.deepStrictEqual(sure.stepRow(), other.stepRow());
 });
 
+// Every number option that C holds as an integer, with what does not fit it.
+test('whole numbers are never cut', () => {
+  const context = new Context({ threads: 1 });
+  const [model, dataset, work] = [pong(context), games(context), trainer(context)];
+  const session = model.session({ streams: 2 });
+  const rows = [new Float32Array(3), new Int32Array(1), new Int32Array(2)];
+  const own = (list, name) => (value) => Model.create(context, { spec: { ...spec, [list]: [{ ...spec[list][0], [name]: value }] } });
+  const of = (make, names, ...range) => names.map((name) => [name, (value) => make({ [name]: value }), ...range]);
+  const create = (group) => (options) => Trainer.create(model, dataset, { [group]: options });
+  const [i32, i64, u64] = [[-(2 ** 31), 2 ** 31 - 1], [-(2 ** 53) + 1, 2 ** 53 - 1], [0, 2 ** 53 - 1]];
+  const cases = [
+    ...of((options) => new Context(options), ['threads'], ...i32),
+    ...of((options) => new Context(options), ['memory_limit_bytes'], ...u64),
+    ...of((options) => Model.create(context, options), ['hidden', 'head_width', 'mamba_states', 'mamba_expand', 'mamba_taps',
+      'mamba_rank', 'attention_heads', 'attention_dim', 'attention_window_frames', 'ffn_expand', 'window_frames'], ...i64),
+    ...of((options) => Model.create(context, options), ['delay_frames', 'no_previous_action', 'mode', 'heads'], ...i32),
+    ...of((options) => Model.create(context, options), ['seed'], ...u64),
+    ['float_count', (value) => Model.create(context, { spec: { ...spec, floats: value } }), ...i64],
+    ['layout_hash', (value) => Model.create(context, { spec: { ...spec, layout_hash: value } }), ...u64],
+    ...['entries', 'width'].map((name) => [name, own('ids', name), ...i32]),
+    ...['count', 'neutral'].map((name) => [name, own('heads', name), ...i32]),
+    ...of((options) => model.session(options), ['streams', 'deadline_ns'], ...i64),
+    ...of((options) => model.session(options), ['deterministic', 'deliver', 'delay_frames', 'mode'], ...i32),
+    ...of((options) => model.session(options), ['seed'], ...u64),
+    ...of((head) => model.session({ heads: [head, {}] }), ['deterministic'], ...i32),
+    ['stream', (value) => session.logits(value), ...i64],
+    ['stream', (value) => session.reset(value), ...i64],
+    ['stream', (value) => session.override(value, new Int32Array(2)), ...i64],
+    ['stream', (value) => session.saveState(value), ...i64],
+    ['stream', (value) => session.restoreState(value, session.saveState()), ...i64],
+    ['game', (value) => dataset.addRows(value, ...rows), ...u64],
+    ...of((options) => dataset.addReplay('none', options), ['port', 'opponent_port', 'first_frame', 'last_frame'], ...i32),
+    ...of(create('sampling'), ['batch', 'time', 'stride', 'segment_frames'], ...i64),
+    ...of(create('sampling'), ['in_order', 'last_only', 'buffers'], ...i32),
+    ...of(create('sampling'), ['seed'], ...u64),
+    ...of(create('optimizer'), ['warmup_updates', 'total_updates', 'restart_updates'], ...i64),
+    ...of(create('optimizer'), ['schedule'], ...i32),
+    ...of(create('trainer'), ['accumulate'], ...i64),
+    ...of(create('trainer'), ['precision', 'activations', 'fake_quantize', 'checkpoint_blocks'], ...i32),
+    ['updates', (value) => work.train(value), ...i64],
+    ['averaged', (value) => work.model({ averaged: value }), ...i32],
+  ];
+  const before = dataset.info().episodes;
+  for (const [name, call, low, high] of cases) {
+    const sentence = (value) => new RegExp(`^${name}: is ${String(value).replace('Infinity', 'inf')}, must be a whole number from ${low} to ${high}$`);
+    for (const value of [0.5, 1.5, NaN, Infinity, -Infinity]) fails(() => call(value), 'EXPHIL_E_INVALID', sentence(value));
+    for (const value of [low - 1, high + 1, 2 ** 64]) fails(() => call(value), 'EXPHIL_E_INVALID', new RegExp(`^${name}: is .*, must be a whole number`));
+    for (const value of ['1', {}, Symbol('1')]) fails(() => call(value), 'EXPHIL_E_INVALID', new RegExp(`^${name}: must be a `));
+    if (low || high === 2 ** 31 - 1) fails(() => call(1n), 'EXPHIL_E_INVALID', new RegExp(`^${name}: must be a `));
+    else for (const value of [-1n, 2n ** 64n]) fails(() => call(value), 'EXPHIL_E_INVALID', new RegExp(`^${name}: must fit into 64 bits`));
+  }
+  for (const name of ['hidden', 'delay_frames']) fails(() => Model.create(context, { [name]: true }), 'EXPHIL_E_INVALID', new RegExp(`^${name}: must be a number`));
+  fails(() => work.train(0), 'EXPHIL_E_INVALID', /^updates: must be at least 1/);
+  for (const value of [2, -2, 2 ** 53 - 1]) fails(() => session.logits(value), 'EXPHIL_E_INVALID', /stream/);
+  assert.strictEqual(dataset.info().episodes, before);
+  dataset.addRows(2n ** 64n - 1n, ...rows); // games are hashes of 64 bits
+});
+
+test('counts of a spec are honoured or refused', () => {
+  const context = new Context({ threads: 1 });
+  const create = (rest) => Model.create(context, { spec: { ...spec, ...rest }, blocks: 'mlp', hidden: 8, head_width: 8 });
+  const told = create({ floats: undefined, float_count: 4, id_count: 1, head_count: 2 }).info();
+  assert.deepStrictEqual([told.float_count, told.id_count, told.head_count], [4, 1, 2]);
+  for (const [name, count] of [['float_count', 3], ['id_count', 1], ['head_count', 2]])
+    for (const value of [count + 1, 0, NaN, String(count), null])
+      fails(() => create({ [name]: value }), 'EXPHIL_E_INVALID', new RegExp(`^spec\\.${name}: is ${value}, must be ${count}, or left out$`));
+  fails(() => Dataset.create(context, { ...spec, float_count: 9 }), 'EXPHIL_E_INVALID', /^spec\.float_count/);
+  fails(() => create({ ids: { length: 1 } }), 'EXPHIL_E_INVALID', /^spec\.ids: must be an array/);
+  fails(() => create({ heads: [{ ...spec.heads[0], reserved: 1 }] }), 'EXPHIL_E_INVALID', /^reserved: there is no such option/);
+  for (const value of [5, 'x', true]) {
+    fails(() => Model.create(context, value), 'EXPHIL_E_INVALID', /^options: must be an object/);
+    fails(() => create().session(value), 'EXPHIL_E_INVALID', /^options: must be an object/);
+    fails(() => create({ heads: [value] }), 'EXPHIL_E_INVALID', /^spec.heads: must be an object/);
+  }
+});
+
 // No compiler of types is asked for: names are compared, and that what info() tells is declared.
 test('the types name what there is', () => {
   const types = fs.readFileSync(path.join(__dirname, 'exphil.d.ts'), 'utf8');
   const own = (object, but) => Object.getOwnPropertyNames(object).filter((name) => !but.includes(name));
   for (const Class of [Context, Model, Session, Dataset, Trainer]) {
     const [, body] = types.match(new RegExp(`^export class ${Class.name} extends Handle {\n([^]*?)^}`, 'm'));
-    const declared = (start) => [...body.matchAll(new RegExp(`^  ${start}(\\w+)\\(`, 'gm'))].map((match) => match[1]);
+    const declared = (start) => [...body.matchAll(new RegExp(`^  ${start}(\\w+)\\(`, 'gm'))].map((match) => match[1]).filter((name, i, all) => name !== all[i - 1]); // overloads
     assert.deepStrictEqual(declared('static '), own(Class, ['length', 'name', 'prototype']), Class.name);
     assert.deepStrictEqual(own(Class.prototype, ['constructor']), declared('(?!constructor)'), Class.name);
   }
   const context = new Context();
   const work = trainer(context);
-  const told = { Metrics: work.step(), ModelInfo: work.model().info(), SessionInfo: work.model().session().info(),
+  const told = { MemoryInfo: context.memory(), Metrics: work.step(), ModelInfo: work.model().info(), SessionInfo: work.model().session().info(),
     DatasetInfo: games(context).info(), Report: work.evaluate(games(context)) };
   for (const [name, object] of Object.entries(told)) {
     const [, body] = types.match(new RegExp(`^export type ${name} = Info<([^]*?)>;`, 'm'));

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The addon of Node from a copy in the current folder: built by the C compiler, tests, trace, example. `node.sh bench` times a
-# step. NODE_INCLUDE names another folder of headers.
+# The addon of Node from a copy in the current folder: built by the C compiler, tests, trace, examples; installed by npm, where
+# there is one; and built below a folder with a space in its name. `node.sh bench` times a step. NODE_INCLUDE names another
+# folder of headers.
 set -eu
 command -v node >/dev/null 2>&1 || { echo "SKIPPED: no node"; exit 0; }
 fail() { echo "node: $*" >&2; exit 1; }
@@ -21,20 +22,62 @@ number() { sed -n "s/^#define EXPHIL_VERSION_$1 \([0-9]*\)$/\1/p" "$EXPHIL_PREFI
 grep -q "\"version\": \"$(number MAJOR).$(number MINOR).$(number PATCH)\"" node_modules/exphil/package.json ||
   fail "package.json is of another version than the header"
 
-(cd node_modules/exphil && timeout 100 node --test exphil.test.js >../../log 2>&1) || { cat log >&2; fail "tests failed"; }
+# What C makes of Melee's frames, for the tests to compare with.
+mkdir -p melee
+# shellcheck disable=SC2046
+cc -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Werror node_modules/exphil/melee_rows.c -o melee/rows $(pkg-config --cflags --libs exphil)
+melee/rows melee/model.safetensors >melee/rows.json
+(cd node_modules/exphil && EXPHIL_MELEE=../../melee timeout 100 node --test exphil.test.js exphil_melee.test.js >../../log 2>&1) ||
+  { cat log >&2; fail "tests failed"; }
 for folder in $EXPHIL_TRACES; do
   node node_modules/exphil/exphil_trace.js check "$folder/policy.safetensors" "$folder/frames.trace"
 done
 
 # The examples of README.md, word for word.
-for number in 1 2; do
+for number in 1 2 3; do
   awk -v want=$number '/^```js$/ { at++; on = at == want; next } /^```/ { on = 0 } on' node_modules/exphil/README.md >readme$number.js
 done
 actions=$(node readme1.js "$EXPHIL_TRACE/policy.safetensors")
 case $actions in *[!0-9\ ]*) fail "the example of README.md printed: $actions" ;; [0-9]*" "[0-9]*" "[0-9]*) ;;
 *) fail "the example of README.md printed: $actions" ;; esac
-node readme2.js >log 2>&1 || { cat log >&2; fail "the second example of README.md failed"; }
-[ "$(tail -n 1 log)" = "move 2" ] || { cat log >&2; fail "the second example of README.md did not learn"; }
+node readme2.js melee/model.safetensors >log 2>&1 || { cat log >&2; fail "the second example of README.md failed"; }
+grep -q "^pad .*buttons: " log && grep -Eqx "[0-9]+ [0-9]+ ([0-9]+,){5}[0-9]+" log || { cat log >&2; fail "the second example of README.md gave no pad"; }
+node readme3.js >log 2>&1 || { cat log >&2; fail "the third example of README.md failed"; }
+[ "$(tail -n 1 log)" = "move 2" ] || { cat log >&2; fail "the third example of README.md did not learn"; }
+
+# A library of another version, as it would answer: the addon does not load.
+cat >other.c <<'EOF'
+unsigned exphil_version(void) { return 90100; }
+const char *exphil_version_string(void) { return "9.1.0 none"; }
+EOF
+cc -shared -fPIC other.c -o other.so
+if LD_PRELOAD=$PWD/other.so node readme1.js "$EXPHIL_TRACE/policy.safetensors" >log 2>&1; then fail "a library of another version was taken"; fi
+grep -q "libexphil 9.1.0 none is loaded, this addon was built for $(number MAJOR).$(number MINOR)" log && grep -q EXPHIL_E_VERSION log ||
+  { cat log >&2; fail "another version is not told"; }
+
+# As README.md has it, with spaces in every path, and without LD_LIBRARY_PATH: the addon knows where its library lies. Debian's
+# nodejs comes without npm: there the copy is built by hand.
+mkdir -p "with space/program"
+ln -sfn "$EXPHIL_PREFIX" "with space/prefix"
+echo '{ "private": true }' >"with space/program/package.json"
+cp -R "$EXPHIL_SOURCE/bindings/node" "with space/program/exphil"
+cat >spaces.sh <<'EOF'
+set -eu
+cd "with space/program"
+PKG_CONFIG_PATH=$(dirname "$(find "$PWD/../prefix/" -name exphil.pc)")
+export PKG_CONFIG_PATH npm_config_cache="$PWD/../npm" npm_config_update_notifier=false
+unset LD_LIBRARY_PATH
+if command -v npm >/dev/null 2>&1; then
+  npm install ./exphil --offline --no-audit --no-fund
+else
+  mkdir -p node_modules && cp -R exphil node_modules/exphil && sh node_modules/exphil/build_addon.sh
+fi
+[ -e node_modules/exphil/exphil.node ]
+cp ../../readme1.js . # require() looks from the program's folder
+node readme1.js "$EXPHIL_TRACE/policy.safetensors" >actions
+EOF
+sh spaces.sh >log 2>&1 && [ "$(cat "with space/program/actions")" = "$actions" ] ||
+  { cat log >&2; fail "not installed below a folder with a space in its name"; }
 
 # Where it cannot be written to (root always can), the build says so.
 chmod a-w node_modules/exphil

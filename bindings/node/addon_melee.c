@@ -1,0 +1,332 @@
+/* Melee: frames come as rows of numbers, which exphil_melee.js lays out by the tables of members below; so the names, places and
+ * types of exphil_melee_frame stand here alone, and those types are the header's by themselves. Numbers of a row stand in the
+ * order of the tables, lists and arrays element after element. */
+#include "addon.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* count elements of size bytes each; of: they are structures with members of their own. known: which EXPHIL_MELEE_HAS_... it
+ * belongs to. */
+struct member {
+    const char *name;
+    size_t offset, size;
+    enum field_kind kind;
+    uint32_t count, known;
+    const struct member *of;
+};
+
+#define AT(type, name) (((type *)0)->name) /* never looked at */
+#define KIND(value)                                                                                          \
+  _Generic((value),                                                                                          \
+      float: F_F32,                                                                                          \
+      int32_t: F_I32,                                                                                        \
+      uint32_t: F_U32,                                                                                       \
+      uint16_t: F_U16,                                                                                       \
+      uint8_t: F_U8,                                                                                         \
+      uint8_t *: F_U8,                                                                                       \
+      int8_t: F_I8)
+#define COUNT(value) _Generic((value), uint8_t * : sizeof(value), default : 1)
+#define MEMBER(type, name, known)                                                                            \
+  {                                                                                                          \
+#    name, offsetof(type, name), 1, KIND(AT(type, name)), COUNT(AT(type, name)), known, NULL                 \
+  }
+#define LIST(type, name, of)                                                                                 \
+  {                                                                                                          \
+#    name, offsetof(type, name), sizeof AT(type, name[0]), F_I32,                                            \
+        sizeof AT(type, name) / sizeof AT(type, name[0]), 0, of                                              \
+  }
+#define MEMBERS_END                                                                                          \
+  {                                                                                                          \
+    NULL, 0, 0, F_I32, 0, 0, NULL                                                                            \
+  }
+
+#define CHARACTER(name, known) MEMBER(exphil_melee_character, name, known)
+static const struct member character_members[] = {CHARACTER(present, 0),
+                                                  CHARACTER(known, 0),
+                                                  CHARACTER(x, 0),
+                                                  CHARACTER(y, 0),
+                                                  CHARACTER(facing, 0),
+                                                  CHARACTER(percent, 0),
+                                                  CHARACTER(shield, 0),
+                                                  CHARACTER(state_age, EXPHIL_MELEE_HAS_AGE),
+                                                  CHARACTER(misc, EXPHIL_MELEE_HAS_FLAGS),
+                                                  CHARACTER(speed_air_x, EXPHIL_MELEE_HAS_SPEED),
+                                                  CHARACTER(speed_y, EXPHIL_MELEE_HAS_SPEED),
+                                                  CHARACTER(speed_attack_x, EXPHIL_MELEE_HAS_SPEED),
+                                                  CHARACTER(speed_attack_y, EXPHIL_MELEE_HAS_SPEED),
+                                                  CHARACTER(speed_ground_x, EXPHIL_MELEE_HAS_SPEED),
+                                                  CHARACTER(hitlag, EXPHIL_MELEE_HAS_HITLAG),
+                                                  CHARACTER(action_state, 0),
+                                                  CHARACTER(ground, EXPHIL_MELEE_HAS_FLAGS),
+                                                  CHARACTER(character, 0),
+                                                  CHARACTER(stocks, 0),
+                                                  CHARACTER(last_attack, 0),
+                                                  CHARACTER(combo, 0),
+                                                  CHARACTER(last_hit_by, 0),
+                                                  CHARACTER(airborne, EXPHIL_MELEE_HAS_FLAGS),
+                                                  CHARACTER(jumps, EXPHIL_MELEE_HAS_FLAGS),
+                                                  CHARACTER(l_cancel, EXPHIL_MELEE_HAS_FLAGS),
+                                                  CHARACTER(hurtbox, EXPHIL_MELEE_HAS_HURTBOX),
+                                                  CHARACTER(flags, EXPHIL_MELEE_HAS_FLAGS),
+                                                  MEMBERS_END};
+
+#define ITEM(name) MEMBER(exphil_melee_item, name, 0)
+static const struct member item_members[] = {
+    ITEM(facing), ITEM(speed_x), ITEM(speed_y), ITEM(x),    ITEM(y),     ITEM(timer), ITEM(spawn_id),
+    ITEM(type),   ITEM(damage),  ITEM(state),   ITEM(misc), ITEM(owner), MEMBERS_END};
+
+#define FRAME(name) MEMBER(exphil_melee_frame, name, 0)
+static const struct member frame_members[] = {FRAME(frame),
+                                              FRAME(stage),
+                                              FRAME(own_port),
+                                              FRAME(opponent_port),
+                                              LIST(exphil_melee_frame, player, character_members),
+                                              LIST(exphil_melee_frame, follower, character_members),
+                                              FRAME(platform_left),
+                                              FRAME(platform_right),
+                                              FRAME(wind),
+                                              FRAME(stadium_kind),
+                                              FRAME(stadium_event),
+                                              FRAME(item_count),
+                                              LIST(exphil_melee_frame, item, item_members),
+                                              MEMBERS_END};
+
+static const struct field pad_fields[] = {FIELD(exphil_pad, F_U32, buttons),
+                                          FIELD(exphil_pad, F_F32, main_x),
+                                          FIELD(exphil_pad, F_F32, main_y),
+                                          FIELD(exphil_pad, F_F32, c_x),
+                                          FIELD(exphil_pad, F_F32, c_y),
+                                          FIELD(exphil_pad, F_F32, trigger),
+                                          FIELDS_END};
+
+struct constant {
+    const char *name;
+    uint32_t value;
+};
+static const struct constant buttons[] = {{"D_LEFT", EXPHIL_PAD_D_LEFT},
+                                          {"D_RIGHT", EXPHIL_PAD_D_RIGHT},
+                                          {"D_DOWN", EXPHIL_PAD_D_DOWN},
+                                          {"D_UP", EXPHIL_PAD_D_UP},
+                                          {"Z", EXPHIL_PAD_Z},
+                                          {"R", EXPHIL_PAD_R},
+                                          {"L", EXPHIL_PAD_L},
+                                          {"A", EXPHIL_PAD_A},
+                                          {"B", EXPHIL_PAD_B},
+                                          {"X", EXPHIL_PAD_X},
+                                          {"Y", EXPHIL_PAD_Y},
+                                          {"START", EXPHIL_PAD_START},
+                                          {NULL, 0}};
+static const struct constant known[] = {{"AGE", EXPHIL_MELEE_HAS_AGE},
+                                        {"FLAGS", EXPHIL_MELEE_HAS_FLAGS},
+                                        {"HURTBOX", EXPHIL_MELEE_HAS_HURTBOX},
+                                        {"SPEED", EXPHIL_MELEE_HAS_SPEED},
+                                        {"HITLAG", EXPHIL_MELEE_HAS_HITLAG},
+                                        {"ALL", EXPHIL_MELEE_HAS_ALL},
+                                        {NULL, 0}};
+
+static void name_number(napi_env env, napi_value object, const char *name, uint32_t number)
+{
+    napi_value value;
+    napi_create_uint32(env, number, &value);
+    napi_set_named_property(env, object, name, value);
+}
+
+static napi_value tell_constants(napi_env env, const struct constant *constants)
+{
+    napi_value object;
+    napi_create_object(env, &object);
+    for (; constants->name; constants++) name_number(env, object, constants->name, constants->value);
+    return object;
+}
+
+/* [{ name, count, known, of }] */
+static napi_value tell_members(napi_env env, const struct member *members)
+{
+    napi_value list, object, value;
+    napi_create_array(env, &list);
+    for (uint32_t i = 0; members[i].name; i++) {
+        napi_create_object(env, &object);
+        napi_create_string_utf8(env, members[i].name, NAPI_AUTO_LENGTH, &value);
+        napi_set_named_property(env, object, "name", value);
+        name_number(env, object, "count", members[i].count);
+        name_number(env, object, "known", members[i].known);
+        if (members[i].of) napi_set_named_property(env, object, "of", tell_members(env, members[i].of));
+        napi_set_element(env, list, i, object);
+    }
+    return list;
+}
+
+/* What a frame consists of, how many bytes a frame and a pad need together, and the header's constants. */
+static napi_value melee_shape(napi_env env, napi_callback_info info)
+{
+    napi_value object;
+    (void)info;
+    napi_create_object(env, &object);
+    napi_set_named_property(env, object, "members", tell_members(env, frame_members));
+    name_number(env, object, "bytes", sizeof(exphil_melee_frame) + sizeof(exphil_pad));
+    napi_set_named_property(env, object, "buttons", tell_constants(env, buttons));
+    napi_set_named_property(env, object, "known", tell_constants(env, known));
+    return object;
+}
+
+/* Where a number stands, for a sentence: player[0].flags[4]. */
+struct place {
+    const struct place *above;
+    const struct member *member;
+    uint32_t index;
+};
+
+static int write_place(const struct place *place, char *text, size_t size)
+{
+    int length = place->above ? write_place(place->above, text, size) : 0;
+    const char *dot = place->above ? "." : "";
+    if (place->member->count == 1)
+        return length + snprintf(text + length, size - (size_t)length, "%s%s", dot, place->member->name);
+    return length + snprintf(text + length, size - (size_t)length, "%s%s[%u]", dot, place->member->name,
+                             (unsigned)place->index);
+}
+
+static bool read_members(napi_env env, const struct place *above, const struct member *members,
+                         const double **numbers, char *raw)
+{
+    char text[96]; /* the longest are near 30 */
+    for (const struct member *member = members; member->name; member++)
+        for (uint32_t i = 0; i < member->count; i++) {
+            struct place here = {above, member, i};
+            char *place = raw + member->offset + i * member->size;
+            if (member->of) {
+                if (!read_members(env, &here, member->of, numbers, place)) return false;
+            } else if (fits(member->kind, **numbers)) {
+                store(member->kind, *(*numbers)++, place);
+            } else {
+                write_place(&here, text, sizeof text);
+                return refuse_number(env, text, member->kind, **numbers);
+            }
+        }
+    return true;
+}
+
+static int64_t count_numbers(const struct member *members)
+{
+    int64_t count = 0;
+    for (; members->name; members++) count += members->count * (members->of ? count_numbers(members->of) : 1);
+    return count;
+}
+
+/* One row after another; numbers is read as far as that. */
+static bool read_frames(napi_env env, napi_value value, int64_t count, exphil_melee_frame *frames)
+{
+    static const struct member one = {.name = "frame", .count = 1}, each = {.name = "frames", .count = 2};
+    const exphil_melee_frame blank = EXPHIL_MELEE_FRAME_INIT;
+    void *data;
+    if (!array(env, value, napi_float64_array, count * count_numbers(frame_members), "frames", &data))
+        return false;
+    const double *numbers = data;
+    for (int64_t i = 0; i < count; i++) {
+        struct place here = {NULL, count == 1 ? &one : &each, (uint32_t)i};
+        frames[i] = blank;
+        if (!read_members(env, &here, frame_members, &numbers, (char *)&frames[i])) return false;
+    }
+    return true;
+}
+
+/* (session, numbers, room) -> [pad]. room holds the frames and the pads: numbers of eight bytes, so that both lie rightly. */
+static napi_value melee_step(napi_env env, napi_callback_info info)
+{
+    napi_value value[3];
+    struct handle *session;
+    void *room;
+    if (!arguments(env, info, 3, value) || !(session = handle_of(env, value[0], A_SESSION))) return NULL;
+    int64_t bytes = session->streams * (int64_t)(sizeof(exphil_melee_frame) + sizeof(exphil_pad));
+    if (!array(env, value[2], napi_float64_array, bytes / (int64_t)sizeof(double), "room", &room))
+        return NULL;
+    exphil_melee_frame *frames = room;
+    exphil_pad *pads = (exphil_pad *)(void *)(frames + session->streams);
+    if (!read_frames(env, value[1], session->streams, frames)) return NULL;
+    exphil_status status = exphil_session_step(session->raw, frames, pads);
+    if (status < 0) return session_done(env, session, status);
+    return tell_list(env, pad_fields, pads, sizeof *pads, session->streams);
+}
+
+/* A name of a preset, or NULL when it is not given. */
+static bool preset(napi_env env, napi_value value, const char *what, struct texts *texts, const char **name)
+{
+    *name = NULL;
+    return !is_set(env, value) || (*name = keep_text(env, texts, value, what));
+}
+
+/* (layout, codec) -> spec, as exphil.js arranges one */
+static napi_value melee_spec(napi_env env, napi_callback_info info)
+{
+    napi_value value[2];
+    exphil_spec spec = EXPHIL_SPEC_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    struct texts texts = {.count = 0};
+    const char *layout, *codec;
+    bool found = arguments(env, info, 2, value) && preset(env, value[0], "layout", &texts, &layout) &&
+                 preset(env, value[1], "codec", &texts, &codec) &&
+                 check(env, exphil_melee_spec(layout, codec, &spec, &error), &error);
+    drop_texts(&texts);
+    return found ? tell_spec(env, &spec) : NULL;
+}
+
+/* (layout, numbers, floats, ids) */
+static napi_value melee_encode(napi_env env, napi_callback_info info)
+{
+    napi_value value[4];
+    exphil_spec spec = EXPHIL_SPEC_INIT;
+    exphil_melee_frame frame;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    struct texts texts = {.count = 0};
+    const char *layout;
+    void *floats, *ids;
+    if (arguments(env, info, 4, value) && preset(env, value[0], "layout", &texts, &layout) &&
+        check(env, exphil_melee_spec(layout, NULL, &spec, &error), &error) &&
+        array(env, value[2], napi_float32_array, spec.float_count, "floats", &floats) &&
+        array(env, value[3], napi_int32_array, spec.id_count, "ids", &ids) &&
+        read_frames(env, value[1], 1, &frame))
+        check(env, exphil_melee_encode(layout, &frame, floats, ids, &error), &error);
+    drop_texts(&texts);
+    return NULL;
+}
+
+/* (codec, pad, action): encode writes action, decode reads it and returns the pad. */
+static napi_value melee_pad(napi_env env, napi_callback_info info, bool encode)
+{
+    napi_value value[3];
+    exphil_spec spec = EXPHIL_SPEC_INIT;
+    exphil_pad pad = {0};
+    exphil_error error = EXPHIL_ERROR_INIT;
+    struct texts texts = {.count = 0};
+    const char *codec;
+    void *action;
+    bool done = arguments(env, info, 3, value) && preset(env, value[0], "codec", &texts, &codec) &&
+                check(env, exphil_melee_spec(NULL, codec, &spec, &error), &error) &&
+                array(env, value[2], napi_int32_array, spec.head_count, "action", &action) &&
+                fill(env, value[1], pad_fields, &pad, NULL) &&
+                check(env,
+                      encode ? exphil_melee_pad_encode(codec, &pad, action, &error)
+                             : exphil_melee_pad_decode(codec, action, &pad, &error),
+                      &error);
+    drop_texts(&texts);
+    return done && !encode ? tell(env, pad_fields, &pad) : NULL;
+}
+
+static napi_value pad_encode(napi_env env, napi_callback_info info)
+{
+    return melee_pad(env, info, true);
+}
+
+static napi_value pad_decode(napi_env env, napi_callback_info info)
+{
+    return melee_pad(env, info, false);
+}
+
+const struct entry melee_entries[] = {{"meleeShape", melee_shape},
+                                      {"meleeStep", melee_step},
+                                      {"meleeSpec", melee_spec},
+                                      {"meleeEncode", melee_encode},
+                                      {"meleePadEncode", pad_encode},
+                                      {"meleePadDecode", pad_decode},
+                                      {NULL, NULL}};
