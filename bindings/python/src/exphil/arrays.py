@@ -1,6 +1,7 @@
-"""NumPy in and out: views of the library's memory, arrays that the library reads, dtypes of its plain records."""
+"""NumPy in and out: whole numbers, views of the library's memory, arrays that the library reads, dtypes of its plain records."""
 from __future__ import annotations
 
+from operator import index
 from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy as np
@@ -13,6 +14,18 @@ Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
 
 _FORMATS = {"float": "<f4", "double": "<f8"}
+
+
+def number(value: Any, name: str, kind: str = "int64_t") -> int:
+    """value as an integer that fits into a C type: Python's, NumPy's, or a boolean. Nothing is cut: cffi would drop the
+    fraction of a number that is no Python float."""
+    try:
+        whole = int(value) if isinstance(value, np.bool_) else index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
+    if int(ffi.cast(kind, whole)) != whole:
+        raise OverflowError(f"{name} does not fit into {kind}")
+    return whole
 
 
 class _Memory:

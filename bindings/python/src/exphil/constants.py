@@ -5,6 +5,7 @@ from enum import IntEnum, IntFlag
 from typing import Type, Union
 
 from ._native import lib
+from .arrays import number
 
 Code = Union[int, str]
 
@@ -187,12 +188,13 @@ class SlpProblem(IntFlag):
     ITEM_LIMIT = lib.EXPHIL_SLP_PROBLEM_ITEM_LIMIT
 
 
-def code(kind: Type[IntEnum], value: Code) -> int:
-    """The number of a name ("cosine") or of a member. Unknown numbers pass: the library refuses them by itself."""
+def code(kind: Type[IntEnum], value: Code, name: str) -> int:
+    """The number of a name ("cosine") or of a member, given as name. Unknown numbers pass: the library refuses them by
+    itself."""
     if not isinstance(value, str):
-        return int(value)
+        return number(value, name, "int32_t")
     member = kind.__members__.get(value.upper())
     if member is None:
-        names = ", ".join(f'"{name.lower()}"' for name in kind.__members__)
-        raise ValueError(f'"{value}" is no {kind.__name__}, must be one of {names}')
+        names = ", ".join(f'"{one.lower()}"' for one in kind.__members__)
+        raise ValueError(f'{name}: "{value}" is no {kind.__name__}, must be one of {names}')
     return int(member)

@@ -8,7 +8,7 @@ from typing import Dict, List, Optional
 from ._native import ffi, lib
 from .constants import Code, LogLevel, code
 from .errors import call
-from .handle import Config, Core, Handle, Path, path_bytes
+from .handle import Config, Core, Handle, Path, expect, path_bytes
 from .records import DeviceInfo, MemoryInfo, empty, read
 
 
@@ -53,7 +53,7 @@ class Context(Handle):
             backend_path=None if backend_path is None else path_bytes(backend_path),
             memory_limit_bytes=memory_limit_bytes,
             threads=threads,
-            log_level=code(LogLevel, log_level),
+            log_level=code(LogLevel, log_level, "log_level"),
             log=lib.exphil_py_log,
             log_user=self._core.hooks,
             cancel=ffi.addressof(lib, "exphil_py_cancelled"),
@@ -101,7 +101,10 @@ def default_context() -> Context:
 
 def context_or_default(context: Optional[Context]) -> Context:
     """The given context, or the default one."""
-    return default_context() if context is None else context
+    if context is None:
+        return default_context()
+    expect(context, Context, "context")
+    return context
 
 
 __all__ = ["Context", "default_context", "devices"]

@@ -6,10 +6,10 @@ from typing import Any, Iterator, Optional, Tuple
 import numpy as np
 
 from ._native import ffi, lib
-from .arrays import Array, Floats, Ints, pointer, take
+from .arrays import Array, Floats, Ints, number, pointer, take
 from .constants import Code, Split, code
 from .context import Context, context_or_default
-from .handle import Config, Handle, Path, own, path_bytes
+from .handle import Config, Handle, Path, expect, own, path_bytes
 from .records import DatasetInfo, EpisodeInfo, ReplayResult, empty, read
 from .spec import Spec, empty_spec, read_spec, spec_pointer
 
@@ -118,7 +118,7 @@ class Dataset(Handle):
         self._core.call(
             lib.exphil_dataset_add_rows,
             self._handle,
-            game,
+            number(game, "game", "uint64_t"),
             count,
             pointer("float", float_rows),
             pointer("int32_t", id_rows),
@@ -148,7 +148,7 @@ class Dataset(Handle):
     def episode(self, index: int) -> EpisodeInfo:
         """One episode, from 0."""
         info = empty(EpisodeInfo)
-        self._core.call(lib.exphil_dataset_episode, self._handle, index, info)
+        self._core.call(lib.exphil_dataset_episode, self._handle, number(index, "index"), info)
         return read(EpisodeInfo, info)
 
     def episodes(self) -> Iterator[EpisodeInfo]:
@@ -164,7 +164,7 @@ class Dataset(Handle):
         self._core.call(
             lib.exphil_dataset_frame,
             self._handle,
-            index,
+            number(index, "index"),
             _out("float", floats),
             _out("int32_t", ids),
             _out("int32_t", action),
@@ -173,7 +173,7 @@ class Dataset(Handle):
 
     def split(self, held_out: float, *, seed: int = 0, by: Code = Split.GAME) -> Tuple["Dataset", "Dataset"]:
         """Two datasets that share the rows: what is kept, and the share that is held out."""
-        config = Config("exphil_split_config").set(held_out=held_out, seed=seed, by=code(Split, by))
+        config = Config("exphil_split_config").set(held_out=held_out, seed=seed, by=code(Split, by, "by"))
         kept, rest = ffi.new("exphil_dataset **"), ffi.new("exphil_dataset **")
         self._core.call(lib.exphil_dataset_split, self._handle, config, kept, rest)
         return self._child(kept[0]), self._child(rest[0])
@@ -183,6 +183,14 @@ class Dataset(Handle):
         made._core = self._core
         made._adopt(own("exphil_dataset", native))
         return made
+
+
+def dataset_pointer(dataset: Optional[Dataset], name: str) -> Any:
+    """The native dataset; NULL for None."""
+    if dataset is None:
+        return ffi.NULL
+    expect(dataset, Dataset, name)
+    return dataset._handle
 
 
 def _out(kind: str, array: Array) -> Any:

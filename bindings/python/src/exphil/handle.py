@@ -12,11 +12,11 @@ import threading
 import weakref
 from collections import deque
 from functools import lru_cache
-from operator import index
 from types import MemberDescriptorType
-from typing import TYPE_CHECKING, Any, Deque, Dict, FrozenSet, List, Optional, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple, TypeVar, Union
 
 from ._native import ffi, lib
+from .arrays import number
 from .errors import check, closed_error, new_error
 
 Path = Union[str, "os.PathLike[str]", bytes]
@@ -225,11 +225,21 @@ def _native(arguments: Tuple[Any, ...]) -> Tuple[Any, ...]:
 
 
 @lru_cache(maxsize=None)
-def _integers(kind: str) -> FrozenSet[str]:
-    """Integer fields of a struct: cffi would cut the fraction of a number that is no Python float."""
-    fields = ffi.typeof(kind).fields
-    return frozenset(name for name, field in fields if field.type.kind == "primitive" and
-                     field.type.cname not in ("float", "double"))
+def _integers(kind: str) -> Dict[str, str]:
+    """Integer fields of a struct, and their types."""
+    fields = ((name, field.type) for name, field in ffi.typeof(kind).fields)
+    return {name: one.cname for name, one in fields
+            if one.kind == "primitive" and one.cname not in ("float", "double")}
+
+
+def put(struct: Any, kind: str, name: str, value: Any) -> None:
+    """Sets a field of a struct of this kind; what does not fit is refused by name."""
+    integer = _integers(kind).get(name)
+    try:
+        setattr(struct, name, value if integer is None else number(value, name, integer))
+    except (TypeError, OverflowError) as wrong:
+        said = str(wrong)
+        raise type(wrong)(said if said.startswith(name) else f"{name}: {said}") from None
 
 
 class Config:
@@ -238,7 +248,6 @@ class Config:
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.kept: List[Any] = []
-        self.integers = _integers(kind)
         self.struct = ffi.new(f"{kind} *")
         self.struct.struct_size = ffi.sizeof(kind)
 
@@ -252,10 +261,7 @@ class Config:
         for name, value in fields.items():
             if value is None:
                 continue
-            if isinstance(value, (str, bytes)):
+            if isinstance(value, (str, bytes)) and name not in _integers(self.kind):
                 value = self.keep(ffi.new("char[]", c_text(value, name)))
-            try:
-                setattr(self.struct, name, index(value) if name in self.integers else value)
-            except (TypeError, OverflowError) as wrong:
-                raise type(wrong)(f"{name}: {wrong}") from None
+            put(self.struct, self.kind, name, value)
         return self

@@ -6,6 +6,7 @@ from typing import Any, List, Optional, Sequence
 
 from ._native import ffi
 from .arrays import pointer, take
+from .handle import expect, put
 from .spec import HeadSpec
 
 
@@ -31,7 +32,9 @@ def losses_pointer(losses: Optional[Sequence[HeadLoss]], heads: Sequence[HeadSpe
     made = ffi.new("exphil_head_loss[]", len(losses))
     kept.append(made)
     for to, loss, head in zip(made, losses, heads):
-        to.weight, to.smoothing, to.focal_gamma = loss.weight, loss.smoothing, loss.focal_gamma
+        expect(loss, HeadLoss, "each of losses")
+        for name in ("weight", "smoothing", "focal_gamma"):
+            put(to, "exphil_head_loss", name, getattr(loss, name))
         if loss.positive_weight is not None:
             weights = take(loss.positive_weight, "float32", (head.count,), f"positive_weight of {head.name}")
             kept.append(pointer("float", weights))

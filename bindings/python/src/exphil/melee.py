@@ -4,15 +4,14 @@ Frames and pads are NumPy records: frame["player"][0]["x"] = 3. Ports count from
 """
 from __future__ import annotations
 
-from operator import index
 from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
 from ._native import ffi, lib
-from .arrays import Array, Floats, Ints, record, room, take
+from .arrays import Array, Floats, Ints, number, record, room, take
 from .errors import call, text
-from .handle import c_text
+from .handle import c_text, put
 from .records import MeleeField, empty, read
 from .spec import Spec, empty_spec, read_spec
 
@@ -24,7 +23,7 @@ PAD = record("exphil_pad")
 
 def frames(count: int = 1) -> Array:
     """New frames, all zero: set stage, own_port, and of each player present and known (Known.ALL)."""
-    made = np.zeros(index(count), FRAME)
+    made = np.zeros(number(count, "count"), FRAME)
     made["struct_size"] = FRAME.itemsize
     return made
 
@@ -65,12 +64,12 @@ def fields(layout: Optional[str] = None) -> List[MeleeField]:
 
 def character_name(external: int) -> Optional[str]:
     """Name of an external character id, "fox"; None when unknown."""
-    return text(lib.exphil_melee_character_name(external)) or None
+    return text(lib.exphil_melee_character_name(number(external, "external", "int32_t"))) or None
 
 
 def stage_name(external: int) -> Optional[str]:
     """Name of an external stage id, "battlefield"; None when unknown."""
-    return text(lib.exphil_melee_stage_name(external)) or None
+    return text(lib.exphil_melee_stage_name(number(external, "external", "int32_t"))) or None
 
 
 def encode(frame: Any, layout: Optional[str] = None) -> Tuple[Floats, Ints]:
@@ -93,9 +92,10 @@ def pad(
     trigger: float = 0.0,
 ) -> Array:
     """A controller: pad(buttons=Button.A, main_x=-1.0). Sticks are -1..1, the trigger 0..1."""
-    if not 0 <= index(buttons) < 2**32:
-        raise ValueError(f"buttons is {buttons}, which does not fit into 32 bits")
-    return np.array((buttons, main_x, main_y, c_x, c_y, trigger), PAD)
+    native, made = room("exphil_pad", (1,), PAD)
+    for name, value in zip(PAD.names or (), (buttons, main_x, main_y, c_x, c_y, trigger)):
+        put(native[0], "exphil_pad", name, value)
+    return made.reshape(())
 
 
 def pad_encode(pad: Any, codec: Optional[str] = None) -> Ints:

@@ -8,11 +8,11 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from ._native import ffi, lib
-from .arrays import Array, take
+from .arrays import Array, number, take
 from .arrays import pointer as address_of
 from .constants import Code, DataType, Heads, Mode, code
 from .context import Context, context_or_default
-from .dataset import Dataset
+from .dataset import Dataset, dataset_pointer
 from .handle import Config, Handle, Path, c_text, expect, path_bytes
 from .losses import HeadLoss, losses_pointer
 from .records import Comparison, ModelInfo, Report, TensorInfo, empty, read, write
@@ -71,10 +71,10 @@ class Model(Handle):
             ffn_expand=ffn_expand,
             window_frames=window_frames,
             delay_frames=delay_frames,
-            no_previous_action=int(no_previous_action),
-            mode=code(Mode, mode),
-            heads=code(Heads, heads),
-            type=code(DataType, type),
+            no_previous_action=no_previous_action,
+            mode=code(Mode, mode, "mode"),
+            heads=code(Heads, heads, "heads"),
+            type=code(DataType, type, "type"),
         )
         config.set(spec=spec_pointer(config, spec))
         self._make(context, lib.exphil_model_create, config)
@@ -180,7 +180,7 @@ class Model(Handle):
 
     def quantize(self, type: Code = DataType.I8) -> "Model":
         """A new model that computes with "i8" or "bf16" weights. It plays, saves and loads, but trains no more."""
-        return self._child(self._core.create(lib.exphil_model_quantize, self._handle, code(DataType, type)))
+        return self._child(self._core.create(lib.exphil_model_quantize, self._handle, code(DataType, type, "type")))
 
     def compare(self, reference: "Model", dataset: Dataset, batch: int = 0) -> Comparison:
         """How far this model's decisions are from the reference's over every frame of a dataset."""
@@ -188,7 +188,7 @@ class Model(Handle):
         expect(dataset, Dataset, "dataset")
         result = empty(Comparison)
         self._core.call(
-            lib.exphil_model_compare, reference._handle, self._handle, dataset._handle, batch, result
+            lib.exphil_model_compare, reference._handle, self._handle, dataset._handle, number(batch, "batch"), result
         )
         return read(Comparison, result)
 
@@ -219,9 +219,9 @@ class Model(Handle):
             lib.exphil_evaluate,
             self._handle,
             dataset._handle,
-            ffi.NULL if frequencies is None else frequencies._handle,
+            dataset_pointer(frequencies, "frequencies"),
             losses_pointer(losses, self.spec.heads, kept),
-            batch,
+            number(batch, "batch"),
             result,
         )
         return read(Report, result)

@@ -2,13 +2,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from operator import index
 from typing import Any, Iterator, Optional, Tuple
 
 import numpy as np
 
 from ._native import lib
-from .arrays import Array, pointer, take, view
+from .arrays import Array, number, pointer, take, view
 from .constants import Code, Mode, code
 from .dataset import Dataset
 from .handle import Config, Handle, expect
@@ -50,10 +49,10 @@ def sampling_config(
     if model is not None:
         model._core.call(lib.exphil_model_sampling, model._handle, config)
     # A window's length comes from the model too: 0 may not overwrite it.
-    given = {name: index(value) for name, value in rest.items()}
+    given = {name: number(value, name) for name, value in rest.items()}
     config.set(**{name: value for name, value in given.items() if value})
     return config.set(
-        mode=None if mode is None else code(Mode, mode), delay_frames=delay_frames, action_slots=action_slots
+        mode=None if mode is None else code(Mode, mode, "mode"), delay_frames=delay_frames, action_slots=action_slots
     )
 
 
@@ -96,8 +95,8 @@ class Prefetcher(Handle):
             stride=stride,
             segment_frames=segment_frames,
             seed=seed,
-            in_order=int(in_order),
-            last_only=int(last_only),
+            in_order=in_order,
+            last_only=last_only,
             buffers=buffers,
         )
         self._core = dataset._core
@@ -135,7 +134,7 @@ class Prefetcher(Handle):
 
     def seek(self, epoch: int, index: int) -> None:
         """The next batch will be this one."""
-        self._core.call(lib.exphil_prefetcher_seek, self._handle, epoch, index)
+        self._core.call(lib.exphil_prefetcher_seek, self._handle, number(epoch, "epoch"), number(index, "index"))
 
     @property
     def info(self) -> PrefetcherInfo:

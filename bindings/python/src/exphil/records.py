@@ -7,6 +7,7 @@ from typing import Any, Dict, Tuple, Type, TypeVar
 
 from ._native import ffi
 from .errors import text
+from .handle import put
 
 Record = TypeVar("Record")
 
@@ -397,11 +398,11 @@ def write(value: Any) -> Any:
     for field in fields(value):
         one = getattr(value, field.name)
         if field.name != "head":
-            setattr(struct, field.name, one)
+            put(struct, _NAMES[type(value)], field.name, one)
             continue
         if len(one) > len(struct.head):
             raise ValueError(f"head has {len(one)} entries, at most {len(struct.head)} are possible")
         for i, head in enumerate(one):
             for part in fields(head):
-                setattr(struct.head[i], part.name, getattr(head, part.name))
+                put(struct.head[i], _NAMES[type(head)], part.name, getattr(head, part.name))
     return struct

@@ -8,10 +8,10 @@ import numpy as np
 
 from . import melee
 from ._native import ffi, lib
-from .arrays import Array, Floats, Ints, room, take
+from .arrays import Array, Floats, Ints, number, room, take
 from .constants import Code, Deliver, Mode, code
 from .errors import make_error, new_error, text
-from .handle import Config, Handle, expect
+from .handle import Config, Handle, expect, put
 from .model import Model
 from .records import SessionInfo, empty, read
 from .spec import HeadSpec, Spec, spec_pointer
@@ -41,8 +41,9 @@ def _heads_pointer(heads: Optional[Sequence[HeadPlay]], specs: Sequence[HeadSpec
         raise ValueError(f"heads has {len(heads)} entries, the model has {len(specs)} heads")
     made = config.keep(ffi.new("exphil_head_play[]", len(heads)))
     for to, head in zip(made, heads):
-        to.temperature, to.deterministic = head.temperature, int(head.deterministic)
-        to.press, to.release = head.press, head.release
+        expect(head, HeadPlay, "each of heads")
+        for name, value in vars(head).items():
+            put(to, "exphil_head_play", name, value)
     return made
 
 
@@ -78,13 +79,13 @@ class Session(Handle):
         config.set(
             heads=_heads_pointer(heads, model.spec.heads, config),
             spec=spec_pointer(config, spec),
-            delay_frames=None if delay_frames is None else config.keep(ffi.new("int32_t *", delay_frames)),
-            mode=None if mode is None else config.keep(ffi.new("int32_t *", code(Mode, mode))),
+            delay_frames=None if delay_frames is None else config.keep(ffi.new("int32_t *", number(delay_frames, "delay_frames", "int32_t"))),
+            mode=None if mode is None else config.keep(ffi.new("int32_t *", code(Mode, mode, "mode"))),
             seed=seed,
             streams=streams,
             deadline_ns=deadline_ns,
-            deterministic=int(deterministic),
-            deliver=code(Deliver, deliver),
+            deterministic=deterministic,
+            deliver=code(Deliver, deliver, "deliver"),
         )
         self._core = model._core
         self._adopt(self._core.create(lib.exphil_session_create, model._handle, config))
@@ -190,12 +191,12 @@ class Session(Handle):
 
     def reset(self, stream: int = -1) -> None:
         """A stream (-1: all of them) starts an episode: zero state, neutral queue; the noise goes on."""
-        self._check(lib.exphil_session_reset(self._handle, stream))
+        self._check(lib.exphil_session_reset(self._handle, number(stream, "stream")))
 
     def override(self, action: Any, stream: int = 0) -> None:
         """Replaces the newest decided action [A] by what was really done."""
         values = take(action, np.int32, (self._sizes[2],), "action")
-        self._check(lib.exphil_session_override(self._handle, stream, ffi.from_buffer("int32_t[]", values)))
+        self._check(lib.exphil_session_override(self._handle, number(stream, "stream"), ffi.from_buffer("int32_t[]", values)))
 
     # ---- its arrays ----
 
@@ -250,13 +251,13 @@ class Session(Handle):
         """All that a step of a stream depends on. Good for any session on the same weights and settings."""
         state = bytearray(self.state_size)
         target = ffi.from_buffer(state, require_writable=True)
-        self._check(lib.exphil_session_state_save(self._handle, stream, target, len(state)))
+        self._check(lib.exphil_session_state_save(self._handle, number(stream, "stream"), target, len(state)))
         return bytes(state)
 
     def state_restore(self, state: Any, stream: int = 0) -> None:
         """Sets the state of a stream; MismatchError when it is not of these weights and settings."""
         source = ffi.from_buffer(state)
-        self._check(lib.exphil_session_state_restore(self._handle, stream, source, len(source)))
+        self._check(lib.exphil_session_state_restore(self._handle, number(stream, "stream"), source, len(source)))
 
     @property
     def info(self) -> SessionInfo:

@@ -5,13 +5,13 @@ Records hold the file's port index 0..3; melee_frame and melee_pad take the port
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Iterator, List, Optional
+from typing import Any, Iterator, List, Optional, Tuple
 
 import numpy as np
 
 from . import melee
 from ._native import ffi, lib
-from .arrays import Array, record, room, view
+from .arrays import Array, number, record, room, view
 from .constants import Code, Dump, Rollback, code
 from .context import Context, context_or_default
 from .errors import make_error
@@ -35,6 +35,14 @@ class Slot:
     first_frame: int
     last_frame: int
     records: Array
+
+
+def _who(port_index: int, follower: int) -> Tuple[int, int]:
+    return number(port_index, "port_index", "int32_t"), number(follower, "follower", "int32_t")
+
+
+def _ports(own_port: int, opponent_port: int) -> Tuple[int, int]:
+    return number(own_port, "own_port", "int32_t"), number(opponent_port, "opponent_port", "int32_t")
 
 
 class Replay(Handle):
@@ -62,7 +70,7 @@ class Replay(Handle):
 
     def _make(self, context: Optional[Context], function: Any, source: Any, rollback: Code, limit_bytes: int) -> None:
         parent = context_or_default(context)
-        config = Config("exphil_slp_config").set(rollback=code(Rollback, rollback), limit_bytes=limit_bytes)
+        config = Config("exphil_slp_config").set(rollback=code(Rollback, rollback, "rollback"), limit_bytes=limit_bytes)
         self._core = parent._core
         self._handle = self._core.create(function, parent._handle, *source, config)
 
@@ -85,14 +93,14 @@ class Replay(Handle):
 
     def position(self, frame: int) -> int:
         """Where in frames a game frame (-123, ...) is; KeyError when the replay lacks it."""
-        found = int(lib.exphil_slp_position(self._handle, frame))
+        found = int(lib.exphil_slp_position(self._handle, number(frame, "frame", "int32_t")))
         if found < 0:
             raise KeyError(f"the replay has no frame {frame}")
         return found
 
     def items(self, position: int) -> Array:
         """Items of the frame at a position, an array of ITEM."""
-        frame = lib.exphil_slp_frame_at(self._handle, position)
+        frame = lib.exphil_slp_frame_at(self._handle, number(position, "position"))
         if frame == ffi.NULL:
             raise IndexError(f"position {position} is outside of the {len(self)} frames")
         return view(self._handle, frame.items, (frame.item_count,), ITEM)
@@ -110,28 +118,30 @@ class Replay(Handle):
     def player(self, position: int, port_index: int, follower: int = 0) -> Any:
         """One character at a position, a record of PLAYER; None when it is not there."""
         handle = self._handle
-        found = lib.exphil_slp_player_at(handle, position, port_index, follower)
+        found = lib.exphil_slp_player_at(handle, number(position, "position"), *_who(port_index, follower))
         return None if found == ffi.NULL else view(handle, found, (1,), PLAYER)[0]
 
     def dump(self, kind: Code, slot: int = 0) -> bytes:
         """Canonical bytes of a slot's frames ("state", "input", "aux") or of all items ("items")."""
-        number = code(Dump, kind)
-        data = bytearray(lib.exphil_slp_dump_bytes(self._handle, number, slot))
+        what, slot = code(Dump, kind, "kind"), number(slot, "slot", "int32_t")
+        data = bytearray(lib.exphil_slp_dump_bytes(self._handle, what, slot))
         target = ffi.from_buffer(data, require_writable=True)
-        self._core.call(lib.exphil_slp_dump, self._handle, number, slot, target, len(data))
+        self._core.call(lib.exphil_slp_dump, self._handle, what, slot, target, len(data))
         return bytes(data)
 
     def melee_frame(self, position: int, own_port: int, opponent_port: int = 0) -> Array:
         """What a policy of own_port (1..4) knows after the frame at a position: one record of melee.FRAME."""
         native, frame = room("exphil_melee_frame", (1,), melee.FRAME)
         frame["struct_size"] = melee.FRAME.itemsize
-        self._core.call(lib.exphil_slp_melee_frame, self._handle, position, own_port, opponent_port, native)
+        ports = _ports(own_port, opponent_port)
+        self._core.call(lib.exphil_slp_melee_frame, self._handle, number(position, "position"), *ports, native)
         return frame.reshape(())
 
     def melee_pad(self, position: int, port: int) -> Array:
         """What the player of a port (1..4) did on the frame at a position: one record of melee.PAD."""
         native, pad = room("exphil_pad", (1,), melee.PAD)
-        self._core.call(lib.exphil_slp_melee_pad, self._handle, position, port, native)
+        where = number(position, "position"), number(port, "port", "int32_t")
+        self._core.call(lib.exphil_slp_melee_pad, self._handle, *where, native)
         return pad.reshape(())
 
 
@@ -178,7 +188,7 @@ class Stream(Handle):
 
     def player(self, port_index: int, follower: int = 0) -> Any:
         """One character of the frame that is ready, a record of PLAYER, copied; None when it is not there."""
-        found = lib.exphil_slp_stream_player(self._handle, port_index, follower)
+        found = lib.exphil_slp_stream_player(self._handle, *_who(port_index, follower))
         if found == ffi.NULL:
             return None
         return np.frombuffer(bytes(ffi.buffer(found, PLAYER.itemsize)), PLAYER)[0]
@@ -187,7 +197,7 @@ class Stream(Handle):
         """The observation after the frame that is ready: the bits that the finished replay will give."""
         native, frame = room("exphil_melee_frame", (1,), melee.FRAME)
         frame["struct_size"] = melee.FRAME.itemsize
-        self._core.call(lib.exphil_slp_stream_melee_frame, self._handle, own_port, opponent_port, native)
+        self._core.call(lib.exphil_slp_stream_melee_frame, self._handle, *_ports(own_port, opponent_port), native)
         return frame.reshape(())
 
     @property

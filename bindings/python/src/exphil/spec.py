@@ -2,13 +2,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import index
 from typing import Any, Tuple
 
 from ._native import ffi, lib
 from .constants import Code, HeadKind, code
 from .errors import text
-from .handle import Config, c_text
+from .handle import Config, c_text, expect, put
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class HeadSpec:
     neutral: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", code(HeadKind, self.kind))
+        object.__setattr__(self, "kind", code(HeadKind, self.kind, "kind"))
 
 
 @dataclass(frozen=True)
@@ -74,11 +73,13 @@ class Spec:
         ids = config.keep(ffi.new("exphil_id_spec[]", max(len(self.ids), 1)))
         for to, one in zip(ids, self.ids):
             to.name = config.keep(ffi.new("char[]", c_text(one.name, "name of an id")))
-            to.entries, to.width = index(one.entries), index(one.width)
+            put(to, "exphil_id_spec", "entries", one.entries)
+            put(to, "exphil_id_spec", "width", one.width)
         heads = config.keep(ffi.new("exphil_head_spec[]", max(len(self.heads), 1)))
         for to, head in zip(heads, self.heads):
             to.name = config.keep(ffi.new("char[]", c_text(head.name, "name of a head")))
-            to.kind, to.count, to.neutral = code(HeadKind, head.kind), index(head.count), index(head.neutral)
+            for name in ("kind", "count", "neutral"):
+                put(to, "exphil_head_spec", name, getattr(head, name))
         return config.set(
             layout=self.layout,
             codec=self.codec,
@@ -93,7 +94,10 @@ class Spec:
 
 def spec_pointer(config: Config, spec: "Spec | None") -> Any:
     """A native spec that lives as long as config; NULL for None."""
-    return ffi.NULL if spec is None else config.keep(spec._config()).struct
+    if spec is None:
+        return ffi.NULL
+    expect(spec, Spec, "spec")
+    return config.keep(spec._config()).struct
 
 
 def read_spec(struct: Any) -> Spec:

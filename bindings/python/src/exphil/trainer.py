@@ -7,9 +7,9 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 import numpy as np
 
 from ._native import ffi, lib
-from .arrays import Array
+from .arrays import Array, number
 from .constants import Code, DataType, Precision, Schedule, Weights, code
-from .dataset import Dataset
+from .dataset import Dataset, dataset_pointer
 from .handle import Config, Handle, Path, expect, keep_raised, path_bytes
 from .losses import HeadLoss, losses_pointer
 from .model import Model
@@ -118,7 +118,7 @@ class Trainer(Handle):
             warmup_updates=warmup_updates,
             total_updates=total_updates,
             restart_updates=restart_updates,
-            schedule=code(Schedule, schedule),
+            schedule=code(Schedule, schedule, "schedule"),
         )
         sampling = sampling_config(
             model,
@@ -130,8 +130,8 @@ class Trainer(Handle):
             stride=stride,
             segment_frames=segment_frames,
             seed=seed,
-            in_order=int(in_order),
-            last_only=int(last_only),
+            in_order=in_order,
+            last_only=last_only,
             buffers=buffers,
         )
         config = Config("exphil_trainer_config")
@@ -140,9 +140,9 @@ class Trainer(Handle):
             communicator=_communicator(communicator, config),
             loss_scale=loss_scale,
             accumulate=accumulate,
-            precision=code(Precision, precision),
-            activations=code(DataType, activations),
-            fake_quantize=code(DataType, fake_quantize),
+            precision=code(Precision, precision, "precision"),
+            activations=code(DataType, activations, "activations"),
+            fake_quantize=code(DataType, fake_quantize, "fake_quantize"),
             checkpoint_blocks=checkpoint_blocks,
         )
         self._open(model, dataset, optimizer, sampling, config)
@@ -184,6 +184,7 @@ class Trainer(Handle):
 
         progress shows a tqdm bar, or lines where tqdm is missing; None shows it when standard error is a terminal.
         """
+        updates = number(updates, "updates")
         shown = Progress(updates, progress)
         try:
             for _ in range(updates):
@@ -199,7 +200,7 @@ class Trainer(Handle):
         """A new model with the weights as they are now, or with their running average ("averaged")."""
         made = Model.__new__(Model)
         made._core = self._core
-        made._handle = self._core.create(lib.exphil_trainer_model, self._handle, code(Weights, which))
+        made._handle = self._core.create(lib.exphil_trainer_model, self._handle, code(Weights, which, "which"))
         return made
 
     def save(self, path: Path) -> None:
@@ -219,9 +220,9 @@ class Trainer(Handle):
         self._core.call(
             lib.exphil_trainer_evaluate,
             self._handle,
-            code(Weights, which),
+            code(Weights, which, "which"),
             dataset._handle,
-            ffi.NULL if frequencies is None else frequencies._handle,
+            dataset_pointer(frequencies, "frequencies"),
             result,
         )
         return read(Report, result)
