@@ -164,3 +164,10 @@ cmp few.log many.log || fail "the loop of bot allocates"
 for how in shared static; do
     for folder in $EXPHIL_TRACES; do ./trace_$how check "$folder/policy.safetensors" "$folder/frames.trace"; done
 done
+
+# What eight threads at 60 Hz wait for, with the library and without: told, not judged. A second shows that it works.
+compile pauses shared "$here/tests/hosts/pauses.c" -lpthread
+seconds=1
+[ "${EXPHIL_LONG:-}" != 1 ] || seconds=60
+./pauses $seconds >pauses.log || { cat pauses.log; fail "pauses"; }
+[ $seconds = 1 ] || cat pauses.log
