@@ -250,8 +250,9 @@ namespace Exphil
     public sealed unsafe class Session : IDisposable
     {
         readonly SessionHandle handle;
-        readonly int noise, logits, heads;
+        readonly int streams, noise, logits, heads;
         readonly ulong state;
+        exphil_melee_frame[] frames; // [B] from the first step of Melee's on
 
         /// <summary>Arrays of the right size, for whoever wants to use them.</summary>
         public float[] Floats { get; }
@@ -269,6 +270,7 @@ namespace Exphil
             Floats = new float[checked(info.streams * info.float_count)];
             Ids = new int[checked(info.streams * info.id_count)];
             Actions = new int[checked(info.streams * info.head_count)];
+            streams = checked((int)info.streams);
             noise = checked((int)(info.streams * info.logit_count));
             logits = checked((int)info.logit_count);
             heads = checked((int)info.head_count);
@@ -320,6 +322,33 @@ namespace Exphil
         {
             StepRow(Floats, Ids, Actions);
             return Actions;
+        }
+
+        /// <summary>Melee, one stream: the state of the game as a frame left it in, the controller of the next out.</summary>
+        public Pad Step(MeleeFrame frame)
+        {
+            if (frame == null) throw new ArgumentNullException("frame");
+            if (streams != 1) throw ExphilException.Invalid("frame: is one, must be an array of " + streams + ", one for each stream");
+            exphil_melee_frame raw;
+            Pad pad;
+            frame.Write(&raw);
+            Done(exphil_session_step(handle, &raw, &pad));
+            return pad;
+        }
+
+        /// <summary>The same for all streams: frames [B] in, pads [B] out.</summary>
+        public void Step(MeleeFrame[] frames, Pad[] pads)
+        {
+            Expect("frames", frames, streams);
+            Expect("pads", pads, streams);
+            if (Array.IndexOf(frames, null) >= 0) throw new ArgumentNullException("frames");
+            if (this.frames == null) this.frames = new exphil_melee_frame[streams];
+            fixed (exphil_melee_frame* raw = this.frames)
+            fixed (Pad* done = pads)
+            {
+                for (int i = 0; i < streams; i++) frames[i].Write(raw + i);
+                Done(exphil_session_step(handle, raw, done));
+            }
         }
 
         /// <summary>Logits of the last step of a stream.</summary>
@@ -380,7 +409,7 @@ namespace Exphil
             return raw;
         }
 
-        static void Expect(string what, Array values, int length)
+        internal static void Expect(string what, Array values, int length)
         {
             if (values == null && length == 0) return;
             if (values == null || values.Length != length)

@@ -6,6 +6,7 @@ using System.IO;
 using System.Linq;
 using System.Reflection;
 using System.Runtime.InteropServices;
+using System.Text.RegularExpressions;
 using System.Threading;
 using Exphil;
 
@@ -206,9 +207,121 @@ static class ExphilTest
         Throws<ObjectDisposedException>(() => Console.Write(model.Info));
         Throws<ObjectDisposedException>(() => Console.Write(dataset.Info));
         Throws<ObjectDisposedException>(() => Model.Load(context, "x"));
-        for (int i = 0; i < 50; i++) new Session(Pong(new Context(threads: 1))).StepRow();
-        GC.Collect();
-        GC.WaitForPendingFinalizers();
+    }
+
+    struct MemoryInfo { public UIntPtr Size; public ulong Used, Peak, Allocations, DeviceUsed, DevicePeak, Requests, Reused; }
+
+    [DllImport("libexphil.so.0")] static extern int exphil_context_memory(SafeHandle context, ref MemoryInfo info, IntPtr error);
+
+    // Bytes that a context and all that lives on it hold.
+    static ulong Used(Context context)
+    {
+        var handle = (SafeHandle)typeof(Context).GetField("handle", BindingFlags.Instance | BindingFlags.NonPublic).GetValue(context);
+        var info = new MemoryInfo { Size = (UIntPtr)Marshal.SizeOf(typeof(MemoryInfo)) };
+        Demand(exphil_context_memory(handle, ref info, IntPtr.Zero) == 0, "memory is told");
+        return info.Used;
+    }
+
+    // Makes some objects on a thread that ends, so that its stack holds none, and lets the collector end them.
+    static void Abandon(Func<IDisposable> make, Func<bool> gone, string what)
+    {
+        var thread = new Thread(() => { for (int i = 0; i < 5; i++) make(); });
+        thread.Start();
+        thread.Join();
+        for (int i = 0; i < 100 && !gone(); i++)
+        {
+            GC.Collect();
+            GC.WaitForPendingFinalizers();
+        }
+        Demand(gone(), what + " that nobody has are ended");
+    }
+
+    static void Returned(Context context, string what, Func<IDisposable> make)
+    {
+        make().Dispose(); // what is made once and kept
+        ulong before = Used(context);
+        using (make()) Demand(Used(context) > before, what + " have memory");
+        Demand(Used(context) == before, what + " that are disposed of keep nothing");
+        Abandon(make, () => Used(context) == before, what);
+    }
+
+    static void Memory()
+    {
+        var context = new Context(threads: 1);
+        var model = Pong(context);
+        var session = new Session(model);
+        var dataset = Games(context);
+        var options = new TrainerOptions { Batch = 4, Time = 20 };
+        Returned(context, "models", () => Pong(context));
+        Returned(context, "sessions", () => new Session(model));
+        Returned(context, "clones", () => session.Clone());
+        Returned(context, "datasets", () => Games(context));
+        Returned(context, "trainers", () => new Trainer(model, dataset, options));
+        // A trainer that cannot be made keeps nothing of what was made for it.
+        ulong before = Used(context);
+        var other = new Dataset(context, new Spec("other", "pad", 3).Head("stick", HeadKind.Categorical, 3, 1));
+        other.AddRows(1, new float[3 * 200], null, new int[200]);
+        ulong filled = Used(context);
+        Fails("EXPHIL_E_MISMATCH", "", () => new Trainer(model, other, options));
+        Demand(Used(context) == filled, "parts of a trainer are disposed of");
+        other.Dispose();
+        Demand(Used(context) == before, "rows are disposed of");
+        GC.KeepAlive(session);
+    }
+
+    static int ThreadCount() { return Directory.GetDirectories("/proc/self/task").Length; }
+
+    // A context whose threads have begun; of a context itself nothing else can be told from outside.
+    static Context Working()
+    {
+        var context = new Context(threads: 40);
+        Model.Create(context, new ModelOptions { Blocks = "mamba", Hidden = 64 }).Dispose();
+        return context;
+    }
+
+    static void Contexts()
+    {
+        int before = ThreadCount(); // the runtime's own come and go
+        using (Working()) Demand(ThreadCount() > before + 30, "a context starts its threads");
+        Demand(ThreadCount() < before + 10, "a context that is disposed of ends its threads");
+        Abandon(Working, () => ThreadCount() < before + 10, "contexts");
+    }
+
+    static void MeleeFrames()
+    {
+        var context = new Context(threads: 1);
+        var model = Model.Create(context, new ModelOptions { Blocks = "gru", Hidden = 16, HeadWidth = 16 });
+        Session one = new Session(model), two = new Session(model, new SessionOptions { Streams = 2 });
+        var frame = new MeleeFrame { Stage = 31, OwnPort = 1 };
+        for (int port = 0; port < 2; port++) frame.Player[port] = new MeleeCharacter { Present = 1, Known = MeleeHas.All };
+        var pads = new Pad[2];
+        one.Step(frame);
+        two.Step(new[] { frame, frame }, pads);
+        Demand(one.Info.Steps == 1 && two.Info.Steps == 1, "frames are played");
+        Throws<ArgumentNullException>(() => one.Step(null));
+        Throws<ArgumentNullException>(() => two.Step(new[] { frame, null }, pads));
+        Fails("EXPHIL_E_INVALID", "frame: is one, must be an array of 2", () => two.Step(frame));
+        Fails("EXPHIL_E_INVALID", "frames: has 1 elements, must have 2", () => two.Step(new[] { frame }, pads));
+        Fails("EXPHIL_E_INVALID", "frames: has 0 elements, must have 2", () => two.Step(null, pads));
+        Fails("EXPHIL_E_INVALID", "pads: has 1 elements, must have 2", () => two.Step(new[] { frame, frame }, new Pad[1]));
+        Fails("EXPHIL_E_INVALID", "codec", () => Melee.EncodePad("abacus", pads[0]));
+        Fails("EXPHIL_E_NUMERIC", "main_x", () => Melee.EncodePad(null, new Pad { MainX = float.NaN }));
+        Fails("EXPHIL_E_INVALID", "action: has 2 elements, must have 6", () => Melee.DecodePad(null, new int[2]));
+        Fails("EXPHIL_E_INVALID", "", () => Melee.DecodePad(null, new[] { 0, 99, 0, 0, 0, 0 }));
+        float[] floats;
+        int[] ids;
+        Fails("EXPHIL_E_INVALID", "layout", () => Melee.Encode("abacus", frame, out floats, out ids));
+        Throws<ArgumentNullException>(() => Melee.Encode(null, null, out floats, out ids));
+        frame.Player[1].X = float.NaN;
+        Fails("EXPHIL_E_NUMERIC", "x", () => Melee.Encode(null, frame, out floats, out ids));
+        Fails("EXPHIL_E_NUMERIC", "x", () => one.Step(frame));
+        frame.Player[1].X = 0;
+        frame.ItemCount = 16;
+        Fails("EXPHIL_E_INVALID", "item_count", () => one.Step(frame));
+        frame.ItemCount = 0;
+        frame.OwnPort = 3;
+        Fails("EXPHIL_E_INVALID", "own_port", () => one.Step(frame));
+        Fails("EXPHIL_E_STATE", "", () => new Session(Pong(context)).Step(frame));
     }
 
     static void Threads()
@@ -257,7 +370,36 @@ static class ExphilTest
                 Console.WriteLine("_Static_assert(offsetof({0}, {1}) == {2}, \"{0}.{1}\");", type.Name, field.Name, Marshal.OffsetOf(type, field.Name));
             Console.WriteLine("_Static_assert(sizeof({0}) == {1}, \"{0}\");", type.Name, Marshal.SizeOf(type));
         }
+        PublicLayout(typeof(MeleeCharacter), "exphil_melee_character");
+        PublicLayout(typeof(MeleeItem), "exphil_melee_item");
+        PublicLayout(typeof(Pad), "exphil_pad");
+        Numbers(typeof(MeleeHas), "EXPHIL_MELEE_HAS_");
+        Numbers(typeof(PadButtons), "EXPHIL_PAD_");
         Console.WriteLine("_Static_assert(EXPHIL_VERSION == {0}, \"version\");", Library.Major * 10000 + Library.Minor * 100 + Library.Patch);
+    }
+
+    // SpeedAirX is speed_air_x, Flags2 is flags[1].
+    static string InC(string name)
+    {
+        string words = Regex.Replace(name, "(?<!^)([A-Z])", "_$1").ToLowerInvariant();
+        return Regex.Replace(words, "[0-9]$", digit => "[" + (int.Parse(digit.Value) - 1) + "]");
+    }
+
+    static void PublicLayout(Type type, string name)
+    {
+        foreach (var field in type.GetFields())
+        {
+            Console.WriteLine("_Static_assert(offsetof({0}, {1}) == {2}, \"{0}.{1}\");", name, InC(field.Name), Marshal.OffsetOf(type, field.Name));
+            var kind = field.FieldType.IsEnum ? Enum.GetUnderlyingType(field.FieldType) : field.FieldType;
+            Console.WriteLine("_Static_assert(sizeof((({0} *)0)->{1}) == {2}, \"{0}.{1}\");", name, InC(field.Name), Marshal.SizeOf(kind));
+        }
+        Console.WriteLine("_Static_assert(sizeof({0}) == {1}, \"{0}\");", name, Marshal.SizeOf(type));
+    }
+
+    static void Numbers(Type type, string prefix)
+    {
+        foreach (var value in Enum.GetValues(type))
+            Console.WriteLine("_Static_assert({0}{1} == {2}, \"{1}\");", prefix, InC(value.ToString()).ToUpperInvariant(), (uint)value);
     }
 
     static int Main(string[] arguments)
@@ -272,6 +414,9 @@ static class ExphilTest
         Test("wrong rows are refused", WrongRows);
         Test("wrong files and settings are refused", WrongFiles);
         Test("what is disposed of is refused, in any order", Disposal);
+        Test("what is disposed of or left to the collector gives its memory back", Memory);
+        if (Directory.Exists("/proc/self/task")) Test("so do contexts, with their threads", Contexts);
+        Test("Melee frames become controllers and rows", MeleeFrames);
         Test("threads share a model", Threads);
         Test("models of a file", () => Files(arguments[0]));
         if (arguments.Length > 1) Test("replays are learnt", () => Replays(arguments[1]));

@@ -33,6 +33,16 @@ namespace Exphil
             public IntPtr heads;
             public ulong layout_hash;
         }
+        internal struct exphil_melee_frame
+        {
+            public UIntPtr struct_size;
+            public int frame, stage, own_port, opponent_port;
+            public fixed byte player[4 * 80];
+            public fixed byte follower[4 * 80];
+            public float platform_left, platform_right;
+            public int wind, stadium_kind, stadium_event, item_count;
+            public fixed byte item[15 * 40];
+        }
         internal struct exphil_model_config
         {
             public UIntPtr struct_size;
@@ -132,6 +142,11 @@ namespace Exphil
         [DllImport(Library)] internal static extern int exphil_context_create(exphil_context_config* config, out ContextHandle context, exphil_error* error);
         [DllImport(Library)] internal static extern void exphil_context_destroy(IntPtr context);
 
+        [DllImport(Library)] internal static extern int exphil_melee_spec(byte[] layout, byte[] codec, exphil_spec* spec, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_melee_encode(byte[] layout, exphil_melee_frame* frame, float* floats, int* ids, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_melee_pad_encode(byte[] codec, Pad* pad, int* action, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_melee_pad_decode(byte[] codec, int* action, Pad* pad, exphil_error* error);
+
         [DllImport(Library)] internal static extern int exphil_model_create(ContextHandle context, exphil_model_config* config, out ModelHandle model, exphil_error* error);
         [DllImport(Library)] internal static extern int exphil_model_load(ContextHandle context, byte[] path, out ModelHandle model, exphil_error* error);
         [DllImport(Library)] internal static extern int exphil_model_load_memory(ContextHandle context, byte[] data, UIntPtr size_bytes, out ModelHandle model, exphil_error* error);
@@ -143,6 +158,7 @@ namespace Exphil
 
         [DllImport(Library)] internal static extern int exphil_session_create(ModelHandle model, exphil_session_config* config, out SessionHandle session, exphil_error* error);
         [DllImport(Library)] internal static extern int exphil_session_clone(SessionHandle session, out SessionHandle clone, exphil_error* error);
+        [DllImport(Library)] internal static extern int exphil_session_step(SessionHandle session, exphil_melee_frame* frames, Pad* pads);
         [DllImport(Library)] internal static extern int exphil_session_step_row(SessionHandle session, float* floats, int* ids, float* noise, int* actions);
         [DllImport(Library)] internal static extern int exphil_session_logits(SessionHandle session, long stream, float* logits, long count);
         [DllImport(Library)] internal static extern int exphil_session_reset(SessionHandle session, long stream);

@@ -318,7 +318,8 @@ function Model:session(options)
     local fields = config("exphil_session_config", without(options, "heads", "spec", "delay_frames", "mode"))
     if options.heads then
         local wanted = self:info().head_count
-        if #table_of(options.heads, "heads") ~= wanted then invalid("heads: has %d entries, must have %d", #options.heads, wanted) end
+        local given = #table_of(options.heads, "heads")
+        if given ~= wanted then invalid("heads: has %d entries, must have %d", given, wanted) end
         heads = ffi.new("exphil_head_play[?]", wanted)
         for i, head in ipairs(options.heads) do
             local what = "heads[" .. i .. "]"
