@@ -62,7 +62,7 @@ mono Program3.exe melee.safetensors >log 2>&1 || { cat log >&2; fail "the third 
 space="$PWD/with space"
 rm -rf "$space"
 mkdir "$space"
-cp -P "$(pkg-config --variable=libdir exphil)"/libexphil.so.0* "$space"
+find "$EXPHIL_PREFIX" -name 'libexphil.so.0*' -exec cp -P {} "$space" \;
 cp Program1.exe Exphil.dll "$policy" "$space"
 plays() { LD_LIBRARY_PATH="$space" mono "$space/Program1.exe" "$space/policy.safetensors"; }
 [ "$(plays)" = "$actions" ] || fail "does not run with libexphil.so.0 alone, in a folder with a space in its name"

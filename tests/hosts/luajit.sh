@@ -40,7 +40,7 @@ space="$PWD/with space"
 rm -rf "$space"
 mkdir "$space"
 cp luajit/exphil.lua luajit/exphil_cdef.lua readme1.lua "$EXPHIL_TRACE/policy.safetensors" "$space"
-cp -P "$(pkg-config --variable=libdir exphil)"/libexphil.so.0* "$space"
+find "$EXPHIL_PREFIX" -name 'libexphil.so.0*' -exec cp -P {} "$space" \;
 cat >version.c <<'END'
 unsigned exphil_version(void) { return VERSION; }
 const char *exphil_version_string(void) { return "of another version"; }
