@@ -117,6 +117,7 @@ ERL_NIF_TERM atom(ErlNifEnv *env, const char *name);
 const char *read_text(call *c, ERL_NIF_TERM term, const char *what);        /* UTF-8 without NUL */
 const char *read_text_or_nil(call *c, ERL_NIF_TERM term, const char *what); /* NULL for nil */
 int64_t read_integer(call *c, ERL_NIF_TERM term, const char *what, int64_t low, int64_t high);
+int32_t read_flag(call *c, ERL_NIF_TERM term, const char *what);
 /* An atom of names[] (ends with NULL): its index. */
 int32_t read_name(call *c, ERL_NIF_TERM term, const char *what, const char *const *names);
 /* A binary of exactly count elements, aligned to them; the bytes live until finish(). */

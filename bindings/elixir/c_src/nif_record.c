@@ -151,9 +151,7 @@ static void read_field(call *c, ERL_NIF_TERM term, const record *r, const field 
     int32_t word;
     switch (f->type) {
     case T_BOOL:
-        word = enif_is_identical(term, atom_true);
-        if (!word && !enif_is_identical(term, atom_false))
-            fail(c, EXPHIL_E_INVALID, "%s: not a boolean", what);
+        word = read_flag(c, term, what);
         memcpy(to, &word, sizeof word);
         break;
     case T_ENUM:

@@ -118,7 +118,7 @@ NIF(nif_replay_player)
     handle *replay = hold(&c, argv[0], REPLAY);
     int64_t position = read_integer(&c, argv[1], "position", INT64_MIN, INT64_MAX);
     int32_t port = (int32_t)read_integer(&c, argv[2], "port", 1, 4);
-    int32_t follower = enif_is_identical(argv[3], atom_true);
+    int32_t follower = read_flag(&c, argv[3], "follower");
     if (failed(&c)) return finish(&c, 0);
     return finish_ok(&c,
                      player_or_nil(env, exphil_slp_player_at(replay->object, position, port - 1, follower)));
@@ -241,7 +241,7 @@ NIF(nif_live_player)
     call_begin(&c, env);
     handle *live = hold(&c, argv[0], STREAM);
     int32_t port = (int32_t)read_integer(&c, argv[1], "port", 1, 4);
-    int32_t follower = enif_is_identical(argv[2], atom_true);
+    int32_t follower = read_flag(&c, argv[2], "follower");
     if (failed(&c)) return finish(&c, 0);
     return finish_ok(&c, player_or_nil(env, exphil_slp_stream_player(live->object, port - 1, follower)));
 }

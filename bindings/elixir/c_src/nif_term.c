@@ -64,6 +64,13 @@ int64_t read_integer(call *c, ERL_NIF_TERM term, const char *what, int64_t low, 
     return value;
 }
 
+int32_t read_flag(call *c, ERL_NIF_TERM term, const char *what)
+{
+    int32_t flag = enif_is_identical(term, atom_true);
+    if (!flag && !enif_is_identical(term, atom_false)) fail(c, EXPHIL_E_INVALID, "%s: not a boolean", what);
+    return flag;
+}
+
 int32_t read_name(call *c, ERL_NIF_TERM term, const char *what, const char *const *names)
 {
     char name[32];

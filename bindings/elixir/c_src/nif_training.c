@@ -164,11 +164,24 @@ static void *training_thread(void *arg)
 
 /* ---- start and cancel -------------------------------------------------------------------------------------- */
 
+/* All numbers of the map are counts. */
+static bool check_counts(call *c, const struct run_in *in)
+{
+    for (size_t i = 0; i < run_map.field_count; i++) {
+        const field *f = &run_fields[i];
+        int64_t count = 0;
+        if (f->type != T_I64) continue;
+        memcpy(&count, (const char *)in + f->offset, sizeof count);
+        if (count < 0)
+            return fail(c, EXPHIL_E_INVALID, "training: %s: %lld is below 0", f->name, (long long)count);
+    }
+    return true;
+}
+
 static bool read_run(call *c, struct run *run, ERL_NIF_TERM map)
 {
     struct run_in in = {0, 1, 0, 0, 0, NULL};
-    if (!read_record(c, map, &run_map, &in)) return false;
-    if (in.updates < 0) return fail(c, EXPHIL_E_INVALID, "training: updates: %lld", (long long)in.updates);
+    if (!read_record(c, map, &run_map, &in) || !check_counts(c, &in)) return false;
     run->updates = in.updates;
     run->progress_every = in.progress_every;
     run->evaluate_every = in.evaluate_every;

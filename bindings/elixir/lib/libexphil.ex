@@ -95,6 +95,12 @@ defmodule LibExphil do
   def options(options) when is_list(options), do: Map.new(options)
   def options(%{} = options), do: options
 
+  # Of a dataset among options, which may be nil.
+  @doc false
+  def dataset_ref(nil, _name), do: {:ok, nil}
+  def dataset_ref(%LibExphil.Dataset{ref: ref}, _name), do: {:ok, ref}
+  def dataset_ref(_other, name), do: {:error, %Error{status: :invalid, message: "#{name}: not a dataset"}}
+
   @doc false
   def wrap({:ok, ref}, module), do: {:ok, struct!(module, ref: ref)}
   def wrap(error, _module), do: error

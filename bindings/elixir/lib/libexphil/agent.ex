@@ -60,6 +60,9 @@ defmodule LibExphil.Agent do
   @typedoc "What to press; of another game than Melee the values of its heads."
   @type pad :: Melee.Pad.t() | binary()
 
+  # A minute: a state is kept for each of the frames.
+  @rollback_max 3600
+
   @own [:model, :session, :rollback, :source, :sink, :hz, :first]
   @genserver [:name, :timeout, :debug, :spawn_opt, :hibernate_after]
 
@@ -68,7 +71,7 @@ defmodule LibExphil.Agent do
 
     * `:model` - required
     * `:session` - options of `LibExphil.Session.create/2`; `:streams` and `:deliver` are the agent's own
-    * `:rollback` - frames that can be taken back; default 8
+    * `:rollback` - frames that can be taken back, at most 3600; default 8
     * `:source` - `fn number -> frame | nil`, asked on every tick; nil: no frame yet, the same number is asked for again
     * `:sink` - `fn number, pad -> any`, called with what is due
     * `:hz` - ticks a second; default 60
@@ -101,7 +104,7 @@ defmodule LibExphil.Agent do
 
   defp fits?(:model, value), do: is_struct(value, Model)
   defp fits?(:session, value), do: is_map(value) or Keyword.keyword?(value)
-  defp fits?(:rollback, value), do: is_integer(value) and value >= 0
+  defp fits?(:rollback, value), do: is_integer(value) and value in 0..@rollback_max
   defp fits?(:source, value), do: value == nil or is_function(value, 1)
   defp fits?(:sink, value), do: value == nil or is_function(value, 2)
   defp fits?(:hz, value), do: is_integer(value) and value in 1..1000
@@ -109,7 +112,11 @@ defmodule LibExphil.Agent do
 
   @doc "The frame with this number has ended: what to press on it. Numbers go up by one, or back."
   @spec frame(GenServer.server(), integer(), frame()) :: {:ok, pad()} | {:error, Error.t()}
-  def frame(agent, number, frame), do: GenServer.call(agent, {:frame, number, frame})
+  def frame(agent, number, frame) when is_integer(number), do: GenServer.call(agent, {:frame, number, frame})
+
+  def frame(_agent, number, _frame) do
+    {:error, %Error{status: :invalid, message: "agent: the number of a frame cannot be #{inspect(number)}"}}
+  end
 
   @doc "What is to be pressed on a frame, now or up to the delay later; nil when it is not known."
   @spec pad(GenServer.server(), integer()) :: pad() | nil

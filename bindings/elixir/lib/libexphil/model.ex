@@ -98,7 +98,10 @@ defmodule LibExphil.Model do
   @spec evaluate(t(), Dataset.t(), LibExphil.options()) :: {:ok, map()} | {:error, Error.t()}
   def evaluate(%__MODULE__{ref: ref}, %Dataset{ref: dataset}, options \\ []) do
     {frequencies, options} = Map.pop(LibExphil.options(options), :frequencies)
-    Nif.evaluate(ref, dataset, frequencies && frequencies.ref, options)
+
+    with {:ok, frequencies} <- LibExphil.dataset_ref(frequencies, "evaluate: frequencies") do
+      Nif.evaluate(ref, dataset, frequencies, options)
+    end
   end
 
   @doc "Writes the one-frame step as ONNX; `:unsupported` names what this release cannot express."

@@ -62,9 +62,12 @@ defmodule LibExphil.Trainer do
     {which, options} = Map.pop(LibExphil.options(options), :which, :weights)
     {frequencies, options} = Map.pop(options, :frequencies)
 
-    case Map.keys(options) do
-      [] -> Nif.trainer_evaluate(ref, which, dataset, frequencies && frequencies.ref)
+    with [] <- Map.keys(options),
+         {:ok, frequencies} <- LibExphil.dataset_ref(frequencies, "evaluate: frequencies") do
+      Nif.trainer_evaluate(ref, which, dataset, frequencies)
+    else
       [key | _] -> {:error, %Error{status: :invalid, message: "evaluate: there is no #{inspect(key)}"}}
+      error -> error
     end
   end
 

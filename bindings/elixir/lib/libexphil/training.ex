@@ -16,7 +16,7 @@ defmodule LibExphil.Training do
 
   import LibExphil.Bang
 
-  alias LibExphil.{Dataset, Error, Nif, Trainer}
+  alias LibExphil.{Error, Nif, Trainer}
 
   @enforce_keys [:ref, :tag]
   defstruct [:ref, :tag]
@@ -39,13 +39,11 @@ defmodule LibExphil.Training do
     {dataset, options} = Map.pop(options, :evaluate)
     tag = make_ref()
 
-    with {:ok, training} <- Nif.training_start(ref, dataset_ref(dataset), {owner, tag}, options) do
+    with {:ok, dataset} <- LibExphil.dataset_ref(dataset, "training: evaluate"),
+         {:ok, training} <- Nif.training_start(ref, dataset, {owner, tag}, options) do
       {:ok, %__MODULE__{ref: training, tag: tag}}
     end
   end
-
-  defp dataset_ref(nil), do: nil
-  defp dataset_ref(%Dataset{ref: ref}), do: ref
 
   @doc "Stops it; the last message tells when it has. Any process may."
   @spec cancel(t()) :: :ok
