@@ -1,6 +1,7 @@
 /* A pipe's writes of up to PIPE_BUF bytes are whole or not at all, and a frame's lines are at most 400 bytes: the game never
  * sees half a frame. */
 #define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE /* flock */
 #include "controller.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,32 +102,41 @@ static int check_fifo(const char *path)
     return -1;
 }
 
-controller *controller_create(const char *path, int flush)
+/* One controller at a time: the commands of two would mix. 0, or an errno value. */
+static int take_pipe(int file)
 {
-    controller *c = calloc(1, sizeof *c);
-    if (!c || check_fifo(path) < 0 || !(c->path = strdup(path))) {
-        int error = errno;
-        free(c);
-        errno = error;
-        return NULL;
-    }
-    c->file = -1;
-    c->flush = flush;
-    return c;
+    struct stat found;
+    if (fstat(file, &found) < 0) return errno;
+    if (!S_ISFIFO(found.st_mode)) return EINVAL;
+    if (flock(file, LOCK_EX | LOCK_NB) == 0) return 0;
+    return errno == EWOULDBLOCK ? EBUSY : errno;
 }
 
 /* Does not wait for a reader: ENXIO says that there is none. */
 static int open_pipe(controller *c)
 {
-    struct stat found;
     if (c->file >= 0) return CONTROLLER_OK;
     c->said = 0;
     c->file = open(c->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (c->file < 0) return errno == ENXIO ? CONTROLLER_NO_READER : -errno;
-    if (fstat(c->file, &found) == 0 && S_ISFIFO(found.st_mode)) return CONTROLLER_OK;
+    int error = take_pipe(c->file);
+    if (!error) return CONTROLLER_OK;
     close(c->file);
     c->file = -1;
-    return -EINVAL;
+    return -error;
+}
+
+controller *controller_create(const char *path, int flush)
+{
+    controller *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->file = -1;
+    c->flush = flush;
+    int status = check_fifo(path) < 0 || !(c->path = strdup(path)) ? -errno : open_pipe(c);
+    if (status >= 0) return c;
+    controller_destroy(c);
+    errno = -status;
+    return NULL;
 }
 
 static int is_finite(const exphil_pad *pad)
@@ -157,10 +168,8 @@ void controller_destroy(controller *c)
 {
     static const exphil_pad nothing;
     if (!c) return;
-    if (c->file >= 0) {
-        (void)controller_send(c, &nothing);
-        if (c->file >= 0) close(c->file);
-    }
+    if (c->file >= 0 && c->said) (void)controller_send(c, &nothing);
+    if (c->file >= 0) close(c->file);
     free(c->path);
     free(c);
 }

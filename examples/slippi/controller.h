@@ -24,10 +24,11 @@ enum {
 #define CONTROLLER_TEXT_MAX 512
 
 /* Makes the FIFO when it is not there (Dolphin looks for it as it starts). NULL and errno on failure; EINVAL: path is
- * something else than a FIFO. flush: end every frame with FLUSH, for a Dolphin with blocking pipes. */
+ * something else than a FIFO; EBUSY: another controller writes to it. flush: end every frame with FLUSH, for a Dolphin with
+ * blocking pipes. */
 controller *controller_create(const char *path, int flush);
 /* Never waits, never raises SIGPIPE. One write of whole lines, only of what changed since the last one that was written;
- * a new reader gets everything. -EINVAL: a value is not finite. */
+ * a new reader gets everything. -EINVAL: a value is not finite; -EBUSY: another controller was there first. */
 int controller_send(controller *c, const exphil_pad *pad);
 /* Lets go of all buttons, if there is a reader, and closes. The FIFO stays. */
 void controller_destroy(controller *c);

@@ -153,6 +153,13 @@ static int complain(const char *what, const char *more)
     return fprintf(stderr, "slippi_bot: %s: %s\n", what, more), 0;
 }
 
+static int complain_of_pipe(const struct bot *b, int error)
+{
+    return complain(b->options.pipe, error == EBUSY
+                                         ? "another bot writes to this pipe; each wants one of its own"
+                                         : strerror(error));
+}
+
 static int open_bot(struct bot *b)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -163,10 +170,9 @@ static int open_bot(struct bot *b)
         !(b->spectator = spectator_create(b->context, &o->game, &error)))
         return complain(exphil_status_name(error.status), error.message);
     b->controller = controller_create(o->pipe, o->flush);
-    if (!b->controller)
-        return complain(o->pipe,
-                        errno == EINVAL ? "not a FIFO; name another place for the pipe" : strerror(errno));
-    return 1;
+    if (!b->controller && errno == EINVAL)
+        return complain(o->pipe, "not a FIFO; name another place for the pipe");
+    return b->controller ? 1 : complain_of_pipe(b, errno);
 }
 
 static void say(const struct bot *b, const char *what, const char *more)
@@ -187,7 +193,7 @@ static void say_waiting(const struct bot *b)
 static int send_pad(struct bot *b)
 {
     int status = controller_send(b->controller, &b->held);
-    if (status < 0) return complain(b->options.pipe, strerror(-status));
+    if (status < 0) return complain_of_pipe(b, -status);
     if (status == CONTROLLER_OK)
         b->written++;
     else

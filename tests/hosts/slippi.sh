@@ -162,6 +162,22 @@ wait "$reader"
 grep -q '^SET MAIN' closed.got || fail "nothing was pressed without standard streams"
 if grep -vE '^(SET|PRESS|RELEASE|FLUSH)' closed.got; then fail "slippi_bot talks into the controller's pipe"; fi
 
+# A second bot at a pipe goes at once, names the pipe, and leaves the first one alone.
+mkfifo taken.pipe
+exec 9<>taken.pipe
+./slippi_bot --port "$port" w0.safetensors taken.pipe >first.log &
+bot=$!
+for _ in $(seq 200); do
+    grep -q '^waiting for the game' first.log && break
+    sleep 0.05
+done
+timeout 10 ./slippi_bot --port "$port" w0.safetensors taken.pipe >second.log 2>&1 && fail "two bots write to one pipe"
+[ "$(cat second.log)" = "slippi_bot: taken.pipe: another bot writes to this pipe; each wants one of its own" ] ||
+    { cat second.log; fail "a second bot is not told why it may not play"; }
+kill -TERM "$bot"
+wait "$bot" || fail "a second bot ends the first one"
+exec 9>&-
+
 # Wrong words, wrong files: a line, and an exit status.
 for words in "" "w0.safetensors" "--port 0 w0.safetensors p" "--port x w0.safetensors p" "--what w0.safetensors p" \
     "--player 5 w0.safetensors p" "--game-delay 1 w0.safetensors p" "nothing.safetensors p" "w0.safetensors drill.slp" "--host" "other.safetensors never.pipe"; do

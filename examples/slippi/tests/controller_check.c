@@ -1,5 +1,5 @@
 /* The pipe writer by itself: what is written, that every value reaches the game as it was meant, and pipes with no reader, a
- * reader that leaves, one that does not read, and things that are no pipe.
+ * reader that leaves, one that does not read, two writers, and things that are no pipe.
  *   controller_check PIPE */
 #define _POSIX_C_SOURCE 200809L
 #include "controller.h"
@@ -109,6 +109,27 @@ static void check_pipe(const char *path)
     close(reader);
 }
 
+/* The second is refused, when a reader comes or at once, and gets the pipe when it is free. */
+static void check_two(const char *path)
+{
+    char text[4096];
+    exphil_pad pad = {EXPHIL_PAD_B, 0, 0, 0, 0, 0};
+    controller *first = controller_create(path, 0), *second = controller_create(path, 0);
+    check(first && second, "a pipe without a reader is refused");
+    int reader = open(path, O_RDONLY | O_NONBLOCK);
+    if (!first || !second || reader < 0) return;
+    check(controller_send(first, &pad) == CONTROLLER_OK, "the first of two cannot write");
+    size_t written = read_all(reader, text, sizeof text);
+    check(controller_send(second, &pad) == -EBUSY && read_all(reader, text, sizeof text) == 0, "two write");
+    check(controller_create(path, 0) == NULL && errno == EBUSY, "a pipe that is written to is given away");
+    controller_destroy(first);
+    check(read_all(reader, text, sizeof text) > 0, "the first of two does not let go");
+    check(controller_send(second, &pad) == CONTROLLER_OK && read_all(reader, text, sizeof text) == written,
+          "a pipe that is free again is refused");
+    controller_destroy(second);
+    close(reader);
+}
+
 static void check_refusals(const char *path)
 {
     char other[1024];
@@ -131,6 +152,7 @@ int main(int argc, char **argv)
     setlocale(LC_ALL, "C");
     check_values();
     check_pipe(argv[1]);
+    check_two(argv[1]);
     check_refusals(argv[1]);
     sigpending(&pending);
     check(!sigismember(&pending, SIGPIPE), "SIGPIPE is left pending");
