@@ -4,6 +4,8 @@
 #define EXPHIL_ADDON_H
 
 #include <exphil/exphil.h>
+#include <float.h>
+#include <math.h>
 #include <node_api.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -37,6 +39,57 @@ struct field {
     NULL, 0, F_I32                                                                                           \
   }
 
+#define SAFE 9007199254740991.0 /* 2^53 - 1: up to it a double tells all whole numbers apart */
+static const struct {
+    double low, high;
+} field_range[] = {[F_I32] = {INT32_MIN, INT32_MAX}, [F_FLAG] = {INT32_MIN, INT32_MAX},
+                   [F_I64] = {-SAFE, SAFE},          [F_U64] = {0, SAFE},
+                   [F_F64] = {-DBL_MAX, DBL_MAX},    [F_F32] = {-(double)FLT_MAX, (double)FLT_MAX},
+                   [F_U32] = {0, UINT32_MAX},        [F_U16] = {0, UINT16_MAX},
+                   [F_U8] = {0, UINT8_MAX},          [F_I8] = {INT8_MIN, INT8_MAX}};
+
+/* NaN and infinity fit where the library will see them: it refuses them with a sentence of its own. */
+static inline bool fits(enum field_kind kind, double number)
+{
+    bool within = number >= field_range[kind].low && number <= field_range[kind].high;
+    if (kind == F_F32 || kind == F_F64) return within || !isfinite(number);
+    return within && (double)(int64_t)number == number;
+}
+
+static inline void store(enum field_kind kind, double number, void *place)
+{
+    switch (kind) {
+    case F_I32:
+    case F_FLAG:
+        *(int32_t *)place = (int32_t)number;
+        break;
+    case F_I64:
+        *(int64_t *)place = (int64_t)number;
+        break;
+    case F_U64:
+        *(uint64_t *)place = (uint64_t)number;
+        break;
+    case F_F64:
+        *(double *)place = number;
+        break;
+    case F_F32:
+        *(float *)place = (float)number;
+        break;
+    case F_U32:
+        *(uint32_t *)place = (uint32_t)number;
+        break;
+    case F_U16:
+        *(uint16_t *)place = (uint16_t)number;
+        break;
+    case F_U8:
+        *(uint8_t *)place = (uint8_t)number;
+        break;
+    default:
+        *(int8_t *)place = (int8_t)number;
+        break;
+    }
+}
+
 /* Texts of a call, which the library reads until it returns. */
 struct texts {
     char *item[128];
@@ -50,9 +103,7 @@ napi_value make_error(napi_env env, const exphil_error *error, exphil_status sta
 bool check(napi_env env, exphil_status status, const exphil_error *error);
 bool wrong(napi_env env, const char *name, const char *what);
 bool is_set(napi_env env, napi_value value);
-/* Every number goes this way: one that its type cannot hold is refused by name, never cut. */
-bool fits(enum field_kind kind, double number);
-void store(enum field_kind kind, double number, void *place);
+/* Every number goes this way, through fits: one that its type cannot hold is refused by name, never cut. */
 bool refuse_number(napi_env env, const char *name, enum field_kind kind, double number);
 bool read_number(napi_env env, napi_value value, const char *name, enum field_kind kind, void *place);
 char *keep_text(napi_env env, struct texts *texts, napi_value value, const char *what);

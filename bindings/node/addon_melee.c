@@ -187,6 +187,13 @@ static int write_place(const struct place *place, char *text, size_t size)
                              (unsigned)place->index);
 }
 
+static int64_t count_numbers(const struct member *members)
+{
+    int64_t count = 0;
+    for (; members->name; members++) count += members->count * (members->of ? count_numbers(members->of) : 1);
+    return count;
+}
+
 static bool read_members(napi_env env, const struct place *above, const struct member *members,
                          const double **numbers, char *raw)
 {
@@ -195,7 +202,9 @@ static bool read_members(napi_env env, const struct place *above, const struct m
         for (uint32_t i = 0; i < member->count; i++) {
             struct place here = {above, member, i};
             char *place = raw + member->offset + i * member->size;
-            if (member->of) {
+            if (member->of == character_members && **numbers == 0) {
+                *numbers += count_numbers(character_members); /* absent: all else is ignored */
+            } else if (member->of) {
                 if (!read_members(env, &here, member->of, numbers, place)) return false;
             } else if (fits(member->kind, **numbers)) {
                 store(member->kind, *(*numbers)++, place);
@@ -205,13 +214,6 @@ static bool read_members(napi_env env, const struct place *above, const struct m
             }
         }
     return true;
-}
-
-static int64_t count_numbers(const struct member *members)
-{
-    int64_t count = 0;
-    for (; members->name; members++) count += members->count * (members->of ? count_numbers(members->of) : 1);
-    return count;
 }
 
 /* One row after another; numbers is read as far as that. */
@@ -271,39 +273,43 @@ static napi_value melee_spec(napi_env env, napi_callback_info info)
     return found ? tell_spec(env, &spec) : NULL;
 }
 
-/* (layout, numbers, floats, ids) */
+/* An array of as many as exphil_melee.js says that the preset has. */
+static bool counted(napi_env env, napi_value value, napi_typedarray_type type, napi_value count,
+                    const char *what, void **data)
+{
+    int64_t number;
+    return read_number(env, count, what, F_I64, &number) && array(env, value, type, number, what, data);
+}
+
+/* (layout, numbers, floats, ids, counts of both) */
 static napi_value melee_encode(napi_env env, napi_callback_info info)
 {
-    napi_value value[4];
-    exphil_spec spec = EXPHIL_SPEC_INIT;
+    napi_value value[6];
     exphil_melee_frame frame;
     exphil_error error = EXPHIL_ERROR_INIT;
     struct texts texts = {.count = 0};
     const char *layout;
     void *floats, *ids;
-    if (arguments(env, info, 4, value) && preset(env, value[0], "layout", &texts, &layout) &&
-        check(env, exphil_melee_spec(layout, NULL, &spec, &error), &error) &&
-        array(env, value[2], napi_float32_array, spec.float_count, "floats", &floats) &&
-        array(env, value[3], napi_int32_array, spec.id_count, "ids", &ids) &&
+    if (arguments(env, info, 6, value) && preset(env, value[0], "layout", &texts, &layout) &&
+        counted(env, value[2], napi_float32_array, value[4], "floats", &floats) &&
+        counted(env, value[3], napi_int32_array, value[5], "ids", &ids) &&
         read_frames(env, value[1], 1, &frame))
         check(env, exphil_melee_encode(layout, &frame, floats, ids, &error), &error);
     drop_texts(&texts);
     return NULL;
 }
 
-/* (codec, pad, action): encode writes action, decode reads it and returns the pad. */
+/* (codec, pad, action, its count): encode writes action, decode reads it and returns the pad. */
 static napi_value melee_pad(napi_env env, napi_callback_info info, bool encode)
 {
-    napi_value value[3];
-    exphil_spec spec = EXPHIL_SPEC_INIT;
+    napi_value value[4];
     exphil_pad pad = {0};
     exphil_error error = EXPHIL_ERROR_INIT;
     struct texts texts = {.count = 0};
     const char *codec;
     void *action;
-    bool done = arguments(env, info, 3, value) && preset(env, value[0], "codec", &texts, &codec) &&
-                check(env, exphil_melee_spec(NULL, codec, &spec, &error), &error) &&
-                array(env, value[2], napi_int32_array, spec.head_count, "action", &action) &&
+    bool done = arguments(env, info, 4, value) && preset(env, value[0], "codec", &texts, &codec) &&
+                counted(env, value[2], napi_int32_array, value[3], "action", &action) &&
                 fill(env, value[1], pad_fields, &pad, NULL) &&
                 check(env,
                       encode ? exphil_melee_pad_encode(codec, &pad, action, &error)

@@ -1,7 +1,6 @@
 /* JavaScript values to C and back: arguments, errors, typed arrays, structures by tables of their fields, handles. */
 #include "addon.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,64 +81,14 @@ void drop_texts(struct texts *texts)
     while (texts->count) free(texts->item[--texts->count]);
 }
 
-#define SAFE 9007199254740991.0 /* 2^53 - 1: up to it a double tells all whole numbers apart */
-static const struct {
-    double low, high;
-} range[] = {[F_I32] = {INT32_MIN, INT32_MAX}, [F_FLAG] = {INT32_MIN, INT32_MAX},
-             [F_I64] = {-SAFE, SAFE},          [F_U64] = {0, SAFE},
-             [F_F64] = {-DBL_MAX, DBL_MAX},    [F_F32] = {-(double)FLT_MAX, (double)FLT_MAX},
-             [F_U32] = {0, UINT32_MAX},        [F_U16] = {0, UINT16_MAX},
-             [F_U8] = {0, UINT8_MAX},          [F_I8] = {INT8_MIN, INT8_MAX}};
-
-/* NaN and infinity fit where the library will see them: it refuses them with a sentence of its own. */
-bool fits(enum field_kind kind, double number)
-{
-    bool within = number >= range[kind].low && number <= range[kind].high;
-    if (kind == F_F32 || kind == F_F64) return within || !isfinite(number);
-    return within && (double)(int64_t)number == number;
-}
-
 bool refuse_number(napi_env env, const char *name, enum field_kind kind, double number)
 {
     char what[160], given[32];
     snprintf(given, sizeof given, "%.16g", number);
     snprintf(what, sizeof what, "is %s, must be a %snumber from %.16g to %.16g",
-             isnan(number) ? "NaN" : given, kind == F_F32 ? "" : "whole ", range[kind].low, range[kind].high);
+             isnan(number) ? "NaN" : given, kind == F_F32 ? "" : "whole ", field_range[kind].low,
+             field_range[kind].high);
     return wrong(env, name, what);
-}
-
-void store(enum field_kind kind, double number, void *place)
-{
-    switch (kind) {
-    case F_I32:
-    case F_FLAG:
-        *(int32_t *)place = (int32_t)number;
-        break;
-    case F_I64:
-        *(int64_t *)place = (int64_t)number;
-        break;
-    case F_U64:
-        *(uint64_t *)place = (uint64_t)number;
-        break;
-    case F_F64:
-        *(double *)place = number;
-        break;
-    case F_F32:
-        *(float *)place = (float)number;
-        break;
-    case F_U32:
-        *(uint32_t *)place = (uint32_t)number;
-        break;
-    case F_U16:
-        *(uint16_t *)place = (uint16_t)number;
-        break;
-    case F_U8:
-        *(uint8_t *)place = (uint8_t)number;
-        break;
-    default:
-        *(int8_t *)place = (int8_t)number;
-        break;
-    }
 }
 
 bool read_number(napi_env env, napi_value value, const char *name, enum field_kind kind, void *place)

@@ -7,15 +7,20 @@ const { invalid, disarrange } = require('./exphil_options.js');
 
 const { members, bytes, buttons, known } = addon.meleeShape();
 
-// Members by name, each with its place in the row; size: numbers in all; bits: which members make a group of known ones.
+// Members by name, each with its place in the row and a mark: one bit for each of the first 31. size: numbers in all. groups: the
+// marks of those that are known together.
 function layOut(list) {
-  const layout = { places: new Map(), size: 0, bits: new Map() };
-  for (const { name, count, known: bit, of } of list) {
+  const layout = { places: new Map(), size: 0, groups: [] };
+  list.forEach(({ name, count, known: bit, of }, i) => {
     const inner = of && layOut(of);
-    layout.places.set(name, { at: layout.size, count, bit, of: inner });
+    layout.places.set(name, { at: layout.size, count, mark: i < 31 ? 1 << i : 0, of: inner });
     layout.size += count * (inner ? inner.size : 1);
-    if (bit) layout.bits.set(bit, [...(layout.bits.get(bit) ?? []), name]);
-  }
+    if (!bit) return;
+    let group = layout.groups.find((one) => one.bit === bit);
+    if (!group) layout.groups.push((group = { bit, marks: 0, names: [] }));
+    group.marks |= 1 << i;
+    group.names.push(name);
+  });
   return layout;
 }
 
@@ -47,34 +52,37 @@ function putList(row, place, base, values, what) {
   }
 }
 
-// Returns the groups of which a member was given.
+// Returns the marks of what was given.
 function putObject(row, layout, base, object, what) {
   if (typeof object !== 'object' || object === null) throw invalid(`${what}: must be an object`);
-  let groups = 0;
+  let given = 0;
   for (const name in object) {
     const place = layout.places.get(name);
     if (!place) throw invalid(`${what}.${name}: there is no such field`);
     const value = object[name];
     if (value === undefined || value === null) continue;
-    groups |= place.bit;
+    given |= place.mark;
     if (place.count > 1) putList(row, place, base + place.at, value, `${what}.${name}`);
     else if (typeof value === 'number') row[base + place.at] = value;
     else put(row, base + place.at, value, `${what}.${name}`);
   }
-  return groups;
+  return given;
 }
 
 // Whoever is described is present. What is given is known, group by group: none is known by half.
 function putCharacter(row, layout, base, object, what) {
   row[base + at(layout, 'present')] = 1;
-  const groups = putObject(row, layout, base, object, what);
-  if ((object.known ?? undefined) !== undefined) return;
-  for (const [bit, names] of layout.bits) {
-    if (!(groups & bit)) continue;
-    const missing = names.find((name) => (object[name] ?? undefined) === undefined);
-    if (missing) throw invalid(`${what}.${missing}: must be given with ${names.filter((name) => name !== missing).join(', ')}`);
+  const given = putObject(row, layout, base, object, what);
+  if (given & layout.places.get('known').mark) return;
+  for (const { bit, marks, names } of layout.groups) {
+    if ((given & marks) === marks) row[base + at(layout, 'known')] += bit;
+    else if (given & marks) halfKnown(layout, given, names, what);
   }
-  row[base + at(layout, 'known')] = groups;
+}
+
+function halfKnown(layout, given, names, what) {
+  const missing = names.find((name) => !(given & layout.places.get(name).mark));
+  throw invalid(`${what}.${missing}: must be given with ${names.filter((name) => name !== missing).join(', ')}`);
 }
 
 /** Writes a frame into its place of a row of numbers. */
@@ -107,23 +115,34 @@ function step(raw, { row, structs }, frames) {
 /** A preset as Model.create and Dataset.create take it. */
 const spec = (layout, codec) => disarrange(addon.meleeSpec(layout, codec));
 
+// How much a row and an action of a preset hold: asked for once, for the library hashes a preset whenever it is told.
+const presets = new Map();
+function sizes(layout, codec) {
+  const key = `${layout} ${codec}`;
+  if (!presets.has(key)) {
+    const { floats, ids, heads } = spec(layout, codec);
+    presets.set(key, { floats, ids: ids.length, heads: heads.length });
+  }
+  return presets.get(key);
+}
+
 /** The one encoder: a frame as the row { floats, ids } of a layout. */
 function encode(layout, frame) {
-  const { floats, ids } = spec(layout);
-  const [row, encoded] = [new Float64Array(shape.size), { floats: new Float32Array(floats), ids: new Int32Array(ids.length) }];
+  const { floats, ids } = sizes(layout);
+  const [row, encoded] = [new Float64Array(shape.size), { floats: new Float32Array(floats), ids: new Int32Array(ids) }];
   putFrame(row, 0, frame, 'frame');
-  addon.meleeEncode(layout, row, encoded.floats, encoded.ids);
+  addon.meleeEncode(layout, row, encoded.floats, encoded.ids, floats, ids);
   return encoded;
 }
 
 /** A pad as the action of a codec. */
 function padEncode(codec, pad) {
-  const action = new Int32Array(spec(undefined, codec).heads.length);
-  addon.meleePadEncode(codec, pad, action);
+  const action = new Int32Array(sizes(undefined, codec).heads);
+  addon.meleePadEncode(codec, pad, action, action.length);
   return action;
 }
 
 /** And back. */
-const padDecode = (codec, action) => addon.meleePadDecode(codec, undefined, action);
+const padDecode = (codec, action) => addon.meleePadDecode(codec, undefined, action, sizes(undefined, codec).heads);
 
 module.exports = { room, step, melee: { encode, padEncode, padDecode, spec, buttons: Object.freeze(buttons), known: Object.freeze(known) } };

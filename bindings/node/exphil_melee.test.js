@@ -96,7 +96,7 @@ test('what is left out is not known', () => {
   const owner = (rest) => frame({ item: [{ x: 1, type: 54, ...rest }] });
   assert.deepStrictEqual(...rows(owner({}), owner({ owner: -1 })));
   assert.notDeepStrictEqual(...rows(owner({}), owner({ owner: 0 })));
-  assert.deepStrictEqual(...rows(frame(), frame({ player: [{ x: -30 }, { x: 30 }, { x: 9, present: false }] })));
+  assert.deepStrictEqual(...rows(frame(), frame({ player: [{ x: -30 }, { x: 30 }, { x: 9, stocks: -1, present: false }] })));
 });
 
 test('wrong frames are refused by name', () => {
