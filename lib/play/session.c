@@ -203,6 +203,10 @@ static exphil_status take_heads(exphil_session *session, const exphil_head_play 
         if (!share_or_zero(play.press) || !share_or_zero(play.release))
             return xph_fail(error, EXPHIL_E_INVALID,
                             "session config: heads[%lld].press or release is outside [0, 1)", (long long)h);
+        if (play.deterministic != 0 && play.deterministic != 1)
+            return xph_fail(error, EXPHIL_E_INVALID,
+                            "session config: heads[%lld].deterministic is %d, not 0 or 1", (long long)h,
+                            play.deterministic);
         xph_sample_head *how = &session->how[h];
         how->temperature = play.temperature > 0.0f ? play.temperature : 1.0f;
         how->press = play.press > 0.0f ? play.press : 0.5f;

@@ -73,6 +73,10 @@ exphil_status xph_schedule_check(const exphil_optimizer_config *config, exphil_e
                         config->schedule);
     if (config->warmup_updates < 0)
         return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: warmup_updates is negative");
+    if (config->total_updates < 0)
+        return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: total_updates is negative");
+    if (config->restart_updates < 0)
+        return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: restart_updates is negative");
     if (config->schedule == EXPHIL_SCHEDULE_COSINE && config->total_updates <= config->warmup_updates)
         return xph_fail(
             error, EXPHIL_E_INVALID,

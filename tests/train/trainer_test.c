@@ -554,6 +554,8 @@ static void bad_optimizers_are_refused(void **state)
         {{.clip_norm = NAN}, "clip_norm"},
         {{.low_ratio = 1.5}, "low_ratio"},
         {{.warmup_updates = -1}, "warmup_updates"},
+        {{.total_updates = -1}, "total_updates"},
+        {{.restart_updates = -1}, "restart_updates"},
         {{.schedule = 3}, "schedule"},
         {{.schedule = EXPHIL_SCHEDULE_COSINE}, "total_updates"},
         {{.schedule = EXPHIL_SCHEDULE_COSINE, .warmup_updates = 5, .total_updates = 5}, "total_updates"},

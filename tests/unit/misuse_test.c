@@ -970,6 +970,7 @@ static void values_of_play(void **state)
         {{-1, 0, 0, 0}, "heads[1].temperature"},  {{NAN, 0, 0, 0}, "heads[1].temperature"},
         {{0, 0, 1.5f, 0}, "heads[1].press"},      {{0, 0, 0, -0.5f}, "heads[1].press"},
         {{0, 0, 0.3f, 0.6f}, "heads[1].release"}, {{INFINITY, 0, 0, 0}, "heads[1].temperature"},
+        {{0, 2, 0, 0}, "heads[1].deterministic"}, {{0, -1, 0, 0}, "heads[1].deterministic"},
     };
     for (size_t i = 0; i < sizeof plays / sizeof plays[0]; i++) {
         const exphil_head_play heads[3] = {{0, 0, 0, 0}, plays[i].play, {0, 0, 0, 0}};

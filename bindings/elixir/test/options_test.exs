@@ -14,8 +14,6 @@ defmodule LibExphil.OptionsTest do
               [:x, :y, :facing, :percent, :shield, :state_age, :misc, :hitlag, :timer, :owner, :frame, :stage, :wind] ++
               [:stadium_kind, :stadium_event, :own_port, :opponent_port, :platform_left, :platform_right] ++
               [:speed_air_x, :speed_y, :speed_attack_x, :speed_attack_y, :speed_ground_x, :speed_x]
-  # The library looks at them only where the schedule needs them.
-  @unchecked [:total_updates, :restart_updates]
 
   @junk [nil, :nothing, "1", <<1::3>>, [], [1], %{}, {1, 2}, 3.5, self()]
   @integers %{
@@ -134,7 +132,7 @@ defmodule LibExphil.OptionsTest do
           for value <- unfit(type), not melee_float?(struct, type, value), do: refused!(call, option, value)
 
           for value <- negative(type),
-              option not in (@negative ++ @unchecked),
+              option not in @negative,
               do:
                 if(struct == :exphil_replay_config,
                   do: harmless!(call, option, value),
