@@ -172,7 +172,7 @@ export interface MeleeCharacter {
   l_cancel?: number;
   hurtbox?: number;
   /** State bit flags 1..5. */
-  flags?: ArrayLike<number>;
+  flags?: number[] | Uint8Array;
 }
 
 export interface MeleeItem {
@@ -186,7 +186,7 @@ export interface MeleeItem {
   type?: number;
   damage?: number;
   state?: number;
-  misc?: ArrayLike<number>;
+  misc?: number[] | Uint8Array;
   /** Port index 0..3; -1, as when left out: none. */
   owner?: number;
 }

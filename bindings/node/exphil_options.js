@@ -11,7 +11,7 @@ function invalid(message) {
 /** undefined and null are no options at all; anything but an object is refused. */
 function object(value, what) {
   if (value === undefined || value === null) return {};
-  if (typeof value !== 'object') throw invalid(`${what}: must be an object`);
+  if (typeof value !== 'object' || Array.isArray(value)) throw invalid(`${what}: must be an object`);
   return value;
 }
 
@@ -23,7 +23,7 @@ function refuse(rest, what) {
 
 // A count under the header's name and what it counts: the same, or refused.
 function agree(name, count, given) {
-  if (given !== undefined && given !== count) throw invalid(`spec.${name}: is ${given}, must be ${count}, or left out`);
+  if (given !== undefined && given !== count) throw invalid(`spec.${name}: is ${String(given)}, must be ${count}, or left out`);
 }
 
 /** { layout, codec, floats, ids: [{ name, entries, width }], heads: [{ name, kind, count, neutral }] } as the addon reads it. */
@@ -40,7 +40,7 @@ function arrange(spec) {
     ids: lists.ids,
     heads: lists.heads.map((head) => {
       const kind = kinds.indexOf(object(head, 'spec.heads').kind);
-      if (kind < 0) throw invalid(`head ${head?.name}: ${head?.kind} is neither bernoulli nor categorical`);
+      if (kind < 0) throw invalid(`head ${String(head?.name)}: ${String(head?.kind)} is neither bernoulli nor categorical`);
       return { ...head, kind };
     }),
   };
@@ -53,7 +53,7 @@ function disarrange({ fields: { float_count: floats, ...fields }, ids, heads }) 
 
 function type(name, what) {
   if (name === undefined) return undefined;
-  if (!Object.hasOwn(types, name)) throw invalid(`${what}: ${name} is none of ${Object.keys(types).join(', ')}`);
+  if (!Object.hasOwn(types, name)) throw invalid(`${what}: ${String(name)} is none of ${Object.keys(types).join(', ')}`);
   return types[name];
 }
 
