@@ -1,7 +1,9 @@
 /* Recording: rows and actions of a person or a teacher become episodes of a corpus file, which `exphil train` reads. A file
  * that is there is added to. It is written when an episode ends and two minutes have passed, and when the game ends. */
+#define _POSIX_C_SOURCE 200809L
 #include "plugin.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,6 +45,22 @@ static int open_dataset(struct plugin_record *record, exphil_error *error)
     return -1;
 }
 
+/* A folder that is missing or may not be written to is told before anything is played, not two minutes later. Recording goes
+ * on: whoever reads it can still mend that. */
+static void try_folder(const char *path)
+{
+    char beside[PLUGIN_PATH + 8];
+    snprintf(beside, sizeof beside, "%s.XXXXXX", path);
+    int file = mkstemp(beside);
+    if (file < 0) {
+        plugin_tell("%s cannot be written: %s; mend that while you play, or the recording will be lost", path,
+                    strerror(errno));
+        return;
+    }
+    close(file);
+    unlink(beside);
+}
+
 int plugin_record_open(void)
 {
     struct plugin_record *record = &plugin.record;
@@ -64,6 +82,7 @@ int plugin_record_open(void)
     }
     record->most = (int64_t)most;
     plugin_say(RETRO_LOG_INFO, "recording port %u to %s", plugin.port + 1, record->path);
+    try_folder(record->path);
     return 0;
 }
 

@@ -208,6 +208,16 @@ done
 sed 's/^float wave/raw wave/; s/^score .*/score wave wave/' maps/tried.exphil >maps/wild.exphil
 fake EXPHIL_MODE=off EXPHIL_MAP=maps/wild.exphil ./libretro_check wild ./checked.so 2>wild.log || fail "$(cat wild.log)"
 grep -q 'exphil: 300 frames, score 300:300' wild.log || fail "a wild score: $(cat wild.log)"
+# A folder that is missing is told as the game is loaded, and one that is there is left as it is.
+mkdir -p tidy
+for recorded in tidy/x nowhere/x /proc/x; do
+  fake EXPHIL_MAP=maps/tried.exphil EXPHIL_RECORD=$recorded.corpus "$run" --core "$plugin" --rom ./empty.c --frames 1 \
+    >begin.out 2>begin.log || fail "$(cat begin.log)"
+  said=$(grep -c "^exphil: $recorded.corpus cannot be written: No such file or directory; mend that" begin.log || true)
+  case $recorded in tidy/*) wanted=0 ;; *) wanted=1 ;; esac
+  [ "$said" = $wanted ] || fail "recording to $recorded: $(cat begin.log)"
+done
+[ -z "$(ls -A tidy)" ] || fail "a recording leaves $(ls -A tidy)"
 # A recording that cannot be saved says so once, and is saved when it can be at the end.
 fake EXPHIL_MAP=maps/tried.exphil EXPHIL_RECORD=late/x.corpus ./libretro_check late ./checked.so 7600 late 2>late.log ||
   fail "$(cat late.log)"
