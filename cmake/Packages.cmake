@@ -10,7 +10,9 @@ set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_PACKAGE_CHECKSUM SHA256)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_SOURCE_GENERATOR TGZ)
-set(CPACK_SOURCE_IGNORE_FILES /build/ /\\\\.git/ /\\\\.ci/ __pycache__)
+# Below the source tree only, which may itself lie in a folder named so.
+string(REGEX REPLACE "[^A-Za-z0-9/_-]" "." tree "${PROJECT_SOURCE_DIR}")
+set(CPACK_SOURCE_IGNORE_FILES "^${tree}/[.](git|ci|cache)/" "^${tree}/(.*/)?${exphil_left_folders}/" "${exphil_left_files}")
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL library development tools)

@@ -26,6 +26,14 @@ for file in usr/include/exphil/exphil.h usr/include/exphil/slp.h usr/bin/exphil 
   usr/share/doc/exphil/README.md usr/share/doc/libexphil0/copyright; do
   [ -e "root/$file" ] || { echo "no package has $file"; exit 1; }
 done
+# What the installed README names is there.
+documents=root/usr/share/doc/exphil
+if grep -nE 'tools/|cmake (-S|--)|cpack' $documents/README.md; then echo "the installed README tells of the source tree"; exit 1; fi
+grep -o '\]([^)]*)' $documents/README.md | sed 's/^](//; s/)$//' | sort -u >links
+[ "$(wc -l <links)" -gt 10 ] || { echo "the installed README has no links"; exit 1; }
+while read -r link; do
+  [ -e "$documents/$link" ] || { echo "the installed README names $link, which no package has"; exit 1; }
+done <links
 [ -x root/usr/share/doc/exphil/examples/pong/make-roms ] || { echo "scripts of the examples cannot be run"; exit 1; }
 dpkg-deb -f libexphil-dev_*.deb Depends | grep -qF "libexphil0 (= $version-1)" || { echo "libexphil-dev fits any library"; exit 1; }
 dpkg-deb -f exphil-tools_*.deb Depends | grep -qF jansson || { echo "exphil-tools has no dependencies"; exit 1; }
@@ -47,6 +55,49 @@ tar -xzf exphil-"$version"-*.tar.gz -C archive
 run_from archive
 sha256sum --check --quiet ./*.sha256
 if find root -name 'libexphil.so.0.*' -exec readelf -S {} \; | grep -q debug_info; then echo "the library is not stripped"; exit 1; fi
+
+# fits VERSION: a program that asks for it takes this release. Compiled anew, releases of one minor version fit.
+fits() {
+  printf 'set(PACKAGE_FIND_VERSION %s)\nset(PACKAGE_FIND_VERSION_MAJOR %s)\nset(PACKAGE_FIND_VERSION_MINOR %s)\n' "$1" "${1%%.*}" "${1#*.}"
+  echo "set(CMAKE_SIZEOF_VOID_P 8)"
+  echo "include(\"$PWD/$(find root -name exphilConfigVersion.cmake)\")"
+  # shellcheck disable=SC2016
+  echo 'message("${PACKAGE_VERSION_COMPATIBLE}")'
+}
+for asked in 0.0 0.1 0.2 1.0; do
+  fits $asked >asked.cmake
+  [ $asked = "${version%.*}" ] && wanted_fit=TRUE || wanted_fit=FALSE
+  [ "$(cmake -P asked.cmake 2>&1)" = $wanted_fit ] || { echo "find_package(exphil $asked): not $wanted_fit"; exit 1; }
+done
+
+# What people built inside the source folders is neither installed nor archived, wherever the source tree lies.
+mkdir -p build/copy stage
+tar -C "$source" --exclude=./build --exclude=./.git -cf - . | tar -C build/copy -xf -
+for folder in bindings/rust/target bindings/elixir/_build bindings/python/build bindings/python/src/exphil.egg-info \
+  bindings/python/.venv bindings/node/build bindings/node/node_modules bindings/csharp/obj examples/slippi/build \
+  bindings/python/src/exphil/__pycache__ bindings/python/.mypy_cache; do
+  mkdir -p build/copy/$folder
+  touch build/copy/$folder/leftover
+done
+for file in bindings/python/src/exphil/leftover.abi3.so bindings/node/leftover.node examples/slippi/leftover.o \
+  examples/libretro/leftover.so.1 bindings/csharp/leftover.dll; do
+  touch build/copy/$file
+done
+{
+  cmake -S build/copy -B configured -DEXPHIL_PACKAGES=ON -DEXPHIL_TESTS=OFF -DEXPHIL_TOOLS=OFF -DEXPHIL_CUDA=OFF
+  touch configured/libexphil.a && ln -s libexphil.so.0 configured/libexphil.so # never built: only the documents matter
+  cmake --install configured --component development --prefix stage
+  cpack --config configured/CPackSourceConfig.cmake -B sources
+} >configured.log 2>&1 || { cat configured.log; exit 1; }
+find stage >installed.list
+tar -tzf sources/*.tar.gz >sources.list
+if grep -H leftover installed.list sources.list; then echo "that was built, and is no source"; exit 1; fi
+for file in bindings/rust/exphil/build.rs bindings/elixir/mix.exs bindings/node/build_addon.sh examples/pong/make-roms; do
+  for list in installed sources; do grep -q "/$file\$" $list.list || { echo "$list: no $file"; exit 1; }; done
+done
+for file in CMakeLists.txt include/exphil/exphil.h tools/demo tests/hosts/packages.sh .clang-format; do
+  grep -q "^[^/]*/$file\$" sources.list || { echo "the source archive has no $file"; exit 1; }
+done
 
 # One source of the version: what must carry a number of its own has the header's.
 failed=0

@@ -1,0 +1,26 @@
+# What is installed to be read: the licence, the documentation, examples and bindings as source. README.md's relative links
+# hold there, too; what it says of the source tree is left out.
+
+# What people build inside these folders is none of it. Source packages leave it out as well.
+set(exphil_left_folders
+  "(target|_build|build|dist|obj|node_modules|__pycache__|[.]?venv|[.][a-z]+_cache|[^/]*[.]egg-info)")
+set(exphil_left_files "([.](so|so[.][^/]*|o|a|pyc|node|beam|dll|exe)|/Cargo[.]lock)$")
+
+file(READ README.md readme)
+file(RELATIVE_PATH headers ${CMAKE_INSTALL_FULL_DOCDIR} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+string(REGEX REPLACE "## Two commands.*## In a program" "## What is here
+
+[doc](doc), [examples](examples), and [bindings](bindings) as source: copy a folder to where you may write, and build there. The
+tools and tests that they name are in the source tree.
+
+## In a program" readme "${readme}")
+string(REGEX REPLACE "    cmake -S [^\n]*\n    sudo cmake --install [^\n]*\n\n" "" readme "${readme}")
+string(REGEX REPLACE "Debian packages: [^\n]*\n([^\n]+\n)*\n" "" readme "${readme}")
+string(REPLACE "](include/" "](${headers}/" readme "${readme}")
+file(WRITE ${PROJECT_BINARY_DIR}/README.md "${readme}")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS README.md)
+
+install(FILES LICENSE ${PROJECT_BINARY_DIR}/README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY doc examples bindings DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS
+  REGEX "/examples/CMakeLists[.]txt$" EXCLUDE PATTERN .gitignore EXCLUDE
+  REGEX "/${exphil_left_folders}$" EXCLUDE REGEX "${exphil_left_files}" EXCLUDE)
