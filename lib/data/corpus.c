@@ -380,7 +380,10 @@ static exphil_status read_all(reader *r, exphil_error *error)
     }
     r->dataset->columns.any = false;
     if (r->dataset->shape.floats) memset(r->dataset->columns.varies, 0, (size_t)r->dataset->shape.floats);
-    return xph_dataset_verify(r->dataset, error);
+    XPH_TRY(xph_dataset_verify(r->dataset, error));
+    xph_log(r->context, EXPHIL_LOG_WARNING, "%s: its end is missing; the %lld episodes before it are used",
+            r->name, (long long)r->count);
+    return EXPHIL_OK;
 }
 
 exphil_status xph_corpus_open(exphil_context *context, xph_file_data *file, const char *name,

@@ -212,6 +212,30 @@ static void test_zeroed_tail(void **state)
     free(copy);
 }
 
+static void keep_line(void *user, exphil_log_level level, const char *message)
+{
+    if (level == EXPHIL_LOG_WARNING) snprintf(user, 200, "%s", message);
+}
+
+/* Whoever listens hears of it; of a whole file nothing is said. */
+static void test_torn_is_told(void **state)
+{
+    small *s = *state;
+    char line[200] = "";
+    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    config.threads = 1, config.log = keep_line, config.log_user = line, config.log_level = EXPHIL_LOG_WARNING;
+    exphil_context *context = NULL;
+    assert_int_equal(exphil_context_create(&config, &context, NULL), EXPHIL_OK);
+    for (size_t missing = 0; missing <= 128; missing += 128) {
+        exphil_dataset *dataset = NULL;
+        assert_int_equal(open_bytes(context, s->data, s->bytes - missing, &dataset, NULL), EXPHIL_OK);
+        assert_string_equal(line,
+                            missing ? "bytes: its end is missing; the 3 episodes before it are used" : "");
+        exphil_dataset_destroy(dataset);
+    }
+    exphil_context_destroy(context);
+}
+
 /* No single changed bit goes by unnoticed, and the message says where. */
 static void test_every_bit(void **state)
 {
@@ -652,6 +676,7 @@ int main(void)
         cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_unmapped),
         cmocka_unit_test_setup_teardown(test_torn_at_every_byte, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_torn_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_zeroed_tail, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_every_bit, set_up, tear_down),
         cmocka_unit_test(test_pieces),
