@@ -165,7 +165,7 @@ if grep -vE '^(SET|PRESS|RELEASE|FLUSH)' closed.got; then fail "slippi_bot talks
 # A second bot at a pipe goes at once, names the pipe, and leaves the first one alone.
 mkfifo taken.pipe
 exec 9<>taken.pipe
-./slippi_bot --port "$port" w0.safetensors taken.pipe >first.log &
+timeout 60 ./slippi_bot --port "$port" w0.safetensors taken.pipe >first.log &
 bot=$!
 for _ in $(seq 200); do
     grep -q '^waiting for the game' first.log && break
