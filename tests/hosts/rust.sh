@@ -92,10 +92,22 @@ mkdir "$odd"
 ln -s "$EXPHIL_PREFIX" "$odd/the prefix"
 cp -R Cargo.toml exphil exphil-sys "$odd"
 at=$(dirname "$(find "$odd/the prefix/" -name exphil.pc)")
-for features in "" static; do
-  (cd "$odd" && quiet env -u LD_LIBRARY_PATH PKG_CONFIG_PATH="$at" CARGO_TARGET_DIR="$odd/target" \
-    "$cargo" test --manifest-path exphil/Cargo.toml --features "$features" --test no_allocation)
-done
+tried() { # folder of exphil.pc, features
+  (cd "$odd" && quiet env -u LD_LIBRARY_PATH PKG_CONFIG_PATH="$1" CARGO_TARGET_DIR="$odd/target" \
+    "$cargo" test --manifest-path exphil/Cargo.toml --features "$2" --test no_allocation)
+}
+tried "$at" ""
+tried "$at" static
+# An archive may stand there by its path, as CUDA's run-time does where that is built in.
+mkdir "$odd/archive"
+cat >"$odd/archive/exphil.pc" <<END
+libdir=$(pkg-config --variable=libdir exphil)
+Name: exphil
+Description: by its path
+Version: $version
+Libs: -L\${libdir} \${libdir}/libexphil.a -lm -pthread -ldl
+END
+tried "$odd/archive" static
 (cd "$odd" && if command -v bindgen >/dev/null 2>&1; then quiet env PKG_CONFIG_PATH="$at" sh exphil-sys/generate.sh odd.rs; fi)
 
 # Without the library the build says what it needs.

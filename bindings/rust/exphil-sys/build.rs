@@ -69,6 +69,10 @@ fn main() {
             println!("cargo:rustc-link-lib=static=exphil");
         } else if let Some(library) = flag.strip_prefix("-l") {
             println!("cargo:rustc-link-lib={}", library);
+        } else if let Some((folder, library)) = flag.strip_suffix(".a").and_then(|path| path.rsplit_once("/lib")) {
+            // An archive by its path: CUDA's run-time, where that is built in.
+            println!("cargo:rustc-link-search=native={}", folder);
+            println!("cargo:rustc-link-lib=static={}", library);
         } else if flag == "-pthread" {
             println!("cargo:rustc-link-lib=pthread");
         }
