@@ -14,7 +14,7 @@ string(REGEX REPLACE "## Two commands.*## In a program" "## What is here
 tools and tests that they name are in the source tree.
 
 ## In a program" readme "${readme}")
-string(REGEX REPLACE "    cmake -S [^\n]*\n    sudo cmake --install [^\n]*\n\n" "" readme "${readme}")
+string(REGEX REPLACE "    tools/deps build\n    cmake -S [^\n]*\n    sudo cmake --install [^\n]*\n\n" "" readme "${readme}")
 string(REGEX REPLACE "Debian packages: [^\n]*\n([^\n]+\n)*\n" "" readme "${readme}")
 string(REPLACE "](include/" "](${headers}/" readme "${readme}")
 file(WRITE ${PROJECT_BINARY_DIR}/README.md "${readme}")

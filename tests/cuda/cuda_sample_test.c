@@ -140,7 +140,7 @@ static void check_actions(const drawn *d)
         for (int64_t k = 0; k < d->count; k++) assert_int_equal(d->run[r][k], d->wanted[k]);
         ran++;
     }
-    assert_true(ran >= EMU_SCHEDULES || !d->count);
+    assert_true(ran >= DEVICE_SCHEDULES || !d->count);
 }
 
 static void draws(void **state)

@@ -1,6 +1,5 @@
 #include "device_case.h"
 
-#include "emu_control.h"
 #include "faulty.h"
 
 #include <math.h>
@@ -184,17 +183,11 @@ static void same(const device_case *d, const char *by, int schedule, double *con
     }
 }
 
-/* Under the sanitizers, which are ten times as slow and look for other mistakes, every case has one schedule: all in turn. */
 static bool asked(int schedule)
 {
-#ifdef EXPHIL_SANITIZE
-    static int cases;
-    if (schedule == 0) cases++;
-    return schedule == cases % EMU_SCHEDULES;
-#else
-    (void)schedule;
-    return true;
-#endif
+    static int candidates;
+    if (schedule == 0) candidates++;
+    return DEVICE_SCHEDULES == EMU_SCHEDULES || schedule == candidates % EMU_SCHEDULES;
 }
 
 void device_check(const device_case *d, double *results[KT_MOST])

@@ -4,6 +4,7 @@
 #ifndef EXPHIL_DEVICE_CASE_H
 #define EXPHIL_DEVICE_CASE_H
 
+#include "emu_control.h"
 #include "kernel_test.h"
 #include "kernels.h"
 
@@ -32,6 +33,13 @@ typedef struct device_case {
     bool candidates_differ;
 } device_case;
 void device_check(const device_case *d, double *results[KT_MOST]);
+/* How many schedules a candidate runs under. The sanitizers are ten times as slow and look for other mistakes: there
+ * every candidate has one, all in turn. */
+#ifdef EXPHIL_SANITIZE
+enum { DEVICE_SCHEDULES = 1 };
+#else
+enum { DEVICE_SCHEDULES = EMU_SCHEDULES };
+#endif
 /* The first candidate that accepts, under the first schedule. */
 void device_run(const device_case *d, double *results[KT_MOST]);
 
