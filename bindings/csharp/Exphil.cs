@@ -47,7 +47,7 @@ namespace Exphil
 
         public Context(string device = null, int threads = 0, string cpuIsa = null)
         {
-            if (Loaded() / 100 != Library.Major * 100 + Library.Minor)
+            if (Loaded() / 100 < Library.Major * 100 + Library.Minor)
                 throw new ExphilException(-9, "libexphil " + Library.Version + " is loaded, this assembly was written for " +
                     Library.Major + "." + Library.Minor, 0);
             var error = NoError();

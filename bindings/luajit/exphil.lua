@@ -210,7 +210,7 @@ function exphil.version() return ffi.string(C.exphil_version_string()) end
 function exphil.context(options)
     local own = declared.version[1] * 100 + declared.version[2]
     local loaded = math.floor(C.exphil_version() / 100)
-    if loaded ~= own then
+    if loaded < own then
         raise(C.EXPHIL_E_VERSION, string.format("libexphil %s is loaded, this module was written for %d.%d",
             exphil.version(), declared.version[1], declared.version[2]))
     end

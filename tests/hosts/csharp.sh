@@ -70,16 +70,16 @@ LC_ALL=C sed 's/libexphil\.so\.0/libexphil.so.x/' Exphil.dll >"$space/Exphil.dll
 if plays >log 2>&1; then fail "loaded a library that is not there"; fi
 grep -q "libexphil.so.0 cannot be loaded: .*LD_LIBRARY_PATH" log || { cat log >&2; fail "a missing library is not explained"; }
 
-# Another release of the library is refused, another patch of this one is not: in that one's place stands a library that says so,
-# and is the real one in all else.
+# An older library is refused, another patch and a later one are not: in its place stands a library that says so, and is the real
+# one in all else.
 cat >version.c <<'END'
 unsigned exphil_version(void) { return VERSION; }
 const char *exphil_version_string(void) { return "of another version"; }
 END
 for other in $((version + 99 - version % 100)) $((version + 100)) $((version + 10000)) $((version - version % 100 - 1)); do
   ${CC:-cc} -shared -fPIC -DVERSION="$other" version.c -o "$space/libexphil.so.x" -Wl,--no-as-needed "$space/libexphil.so.0"
-  if [ $((other / 100)) -eq $((version / 100)) ]; then
-    [ "$(plays)" = "$actions" ] || fail "another patch of the library is refused"
+  if [ $((other / 100)) -ge $((version / 100)) ]; then
+    [ "$(plays)" = "$actions" ] || fail "a library of version $other is refused"
   else
     if plays >log 2>&1; then fail "took a library of version $other"; fi
     grep -q "ExphilException: libexphil of another version is loaded, this assembly was written for" log ||

@@ -45,15 +45,15 @@ grep -q "^pad .*buttons: " log && grep -Eqx "[0-9]+ [0-9]+ ([0-9]+,){5}[0-9]+" l
 node readme3.js >log 2>&1 || { cat log >&2; fail "the third example of README.md failed"; }
 [ "$(tail -n 1 log)" = "move 2" ] || { cat log >&2; fail "the third example of README.md did not learn"; }
 
-# A library of another version, as it would answer: the addon does not load.
-cat >other.c <<'EOF'
-unsigned exphil_version(void) { return 90100; }
-const char *exphil_version_string(void) { return "9.1.0 none"; }
+# An older library, as it would answer: the addon does not load.
+cat >other.c <<EOF
+unsigned exphil_version(void) { return $(number MAJOR) * 10000 + $(number MINOR) * 100 - 1; }
+const char *exphil_version_string(void) { return "older none"; }
 EOF
 cc -shared -fPIC other.c -o other.so
-if LD_PRELOAD=$PWD/other.so node readme1.js "$EXPHIL_TRACE/policy.safetensors" >log 2>&1; then fail "a library of another version was taken"; fi
-grep -q "libexphil 9.1.0 none is loaded, this addon was built for $(number MAJOR).$(number MINOR)" log && grep -q EXPHIL_E_VERSION log ||
-  { cat log >&2; fail "another version is not told"; }
+if LD_PRELOAD=$PWD/other.so node readme1.js "$EXPHIL_TRACE/policy.safetensors" >log 2>&1; then fail "an older library was taken"; fi
+grep -q "libexphil older none is loaded, this addon was built for $(number MAJOR).$(number MINOR)" log && grep -q EXPHIL_E_VERSION log ||
+  { cat log >&2; fail "an older library is not told"; }
 
 # As README.md has it, by hand and by npm, with spaces in every path, and without LD_LIBRARY_PATH: the addon knows where its
 # library lies. Debian's nodejs comes without npm, and is not asked for it.

@@ -24,7 +24,7 @@ static struct loaded here = {NIF_LAYOUT, exphil_version};
 
 static int open_all(ErlNifEnv *env, void **priv, ErlNifResourceFlags flags)
 {
-    if (exphil_version() < EXPHIL_VERSION) return LOAD_OLD_LIBRARY;
+    if (exphil_version() / 100 < EXPHIL_VERSION / 100) return LOAD_OLD_LIBRARY;
     if (!terms_load(env) || !handles_open(env, flags)) return LOAD_FAILED;
     *priv = &here;
     return 0;
