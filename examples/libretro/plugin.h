@@ -2,7 +2,8 @@
  *
  *   plugin.c         the 25 functions of a core          plugin_host.c    the frontend: messages, options, files
  *   plugin_frame.c   what happens around one frame       plugin_state.c   save states
- *   plugin_player.c  the policy, the teacher             plugin_record.c  episodes -> corpus, steps -> trace */
+ *   plugin_player.c  the policy, steps -> trace          plugin_record.c  episodes -> corpus
+ *   plugin_teacher.c the scripted player */
 #ifndef EXPHIL_PLUGIN_H
 #define EXPHIL_PLUGIN_H
 
@@ -32,13 +33,16 @@ struct plugin_player {
     uint64_t weights; /* hash */
     int64_t rows;     /* that the session has stepped since the game was loaded */
     int failed;       /* a step failed: it has been told, the person plays */
-    void *teacher_library;
-    plugin_teacher_fn teacher;
+    FILE *trace;
+    int64_t trace_rows, trace_most;
+};
+
+struct plugin_teacher {
+    void *library;
+    plugin_teacher_fn act;
     double disturb; /* share of frames in which something else is pressed than the teacher says */
     uint64_t random;
     int32_t disturbed_frames; /* left of a disturbance */
-    FILE *trace;
-    int64_t trace_rows, trace_most;
 };
 
 struct plugin_record {
@@ -78,6 +82,7 @@ struct plugin {
     unsigned port; /* that we play, from 0 */
     enum plugin_mode mode;
     struct plugin_player player;
+    struct plugin_teacher teacher;
     struct plugin_record record;
     struct plugin_game game;
 
@@ -127,10 +132,13 @@ int16_t plugin_input(unsigned port, unsigned device, unsigned index, unsigned id
 int plugin_player_open(const char *model_path);
 int plugin_player_step(void); /* -1: told, and the player has failed */
 void plugin_player_close(void);
+void plugin_trace_end(const char *why);
+
+/* plugin_teacher.c */
 void plugin_teacher_open(void);
+void plugin_teacher_close(void);
 int plugin_teacher_act(void);        /* 0: action is filled */
 const int32_t *plugin_disturb(void); /* the action to press instead of the teacher's, or the teacher's */
-void plugin_trace_end(const char *why);
 
 /* plugin_record.c */
 int plugin_record_open(void);

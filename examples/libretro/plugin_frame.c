@@ -110,6 +110,7 @@ void plugin_end_game(void)
     plugin_record_close();
     if (plugin.has_map) report();
     plugin_player_close();
+    plugin_teacher_close();
     if (plugin.has_map) game_map_free(&plugin.map);
     free(plugin.floats);
     free(plugin.ids);

@@ -1,8 +1,7 @@
-/* Who decides: the policy's session, or the teacher. Also the trace of what the session was given and what it answered, in
- * the form that every host of the library replays (tests/hosts/trace.h in its sources). */
+/* The policy's session. Also the trace of what it was given and what it answered, in the form that every host of the library
+ * replays (tests/hosts/trace.h in its sources). */
 #include "plugin.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,75 +143,5 @@ void plugin_player_close(void)
     exphil_context_destroy(plugin.player.context);
     free(plugin.logits);
     plugin.logits = NULL;
-    if (plugin.player.teacher_library) dlclose(plugin.player.teacher_library);
     memset(&plugin.player, 0, sizeof plugin.player);
-}
-
-/* ---- the teacher ---- */
-
-void plugin_teacher_open(void)
-{
-    const char *path = getenv("EXPHIL_TEACHER");
-    uint64_t disturb = 0;
-    if (!path || !*path || plugin_number("EXPHIL_DISTURB", 0, 100, &disturb)) return;
-    plugin.player.disturb = (double)disturb / 100;
-    plugin.player.random = 0x9E3779B97F4A7C15u;
-    plugin.player.teacher_library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!plugin.player.teacher_library) {
-        plugin_tell("no teacher: %s", dlerror());
-        return;
-    }
-    *(void **)&plugin.player.teacher = dlsym(plugin.player.teacher_library, "exphil_teacher");
-    if (!plugin.player.teacher) plugin_tell("%s has no function exphil_teacher", path);
-    if (!plugin.map.state_bytes) plugin_tell("the map has no line 'state ADDRESS BYTES' for the teacher");
-}
-
-int plugin_teacher_act(void)
-{
-    const struct game_map *map = &plugin.map;
-    if (!plugin.player.teacher || !map->state_bytes) return -1;
-    const uint8_t *state = core_memory_at(&plugin.memory, map->state_address, map->state_bytes);
-    if (!state || plugin.player.teacher(state, map->state_bytes, map->player, plugin.action)) return -1;
-    for (int h = 0; h < map->heads; h++) {
-        const struct game_head *head = &map->head[h];
-        int64_t most = head->kind == EXPHIL_BERNOULLI ? ((int64_t)1 << head->count) - 1 : head->count - 1;
-        if (plugin.action[h] >= 0 && plugin.action[h] <= most) continue;
-        plugin_tell("the teacher stops: its action %d is none of head '%s'", (int)plugin.action[h],
-                    head->name);
-        plugin.player.teacher = NULL;
-        return -1;
-    }
-    return 0;
-}
-
-/* xorshift64* (Vigna 2016). */
-static uint32_t draw(void)
-{
-    uint64_t *state = &plugin.player.random;
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return (uint32_t)((*state * 0x2545F4914F6CDD1Du) >> 32);
-}
-
-#define DISTURBANCE 12 /* frames at most, at least 1 */
-
-/* Now and then another action is pressed for a few frames while the teacher's goes on being recorded, so that the data
- * shows how to get back from where a flawless player never is (Laskey et al. 2017, DART). */
-const int32_t *plugin_disturb(void)
-{
-    static int32_t other[EXPHIL_HEADS_MAX];
-    struct plugin_player *player = &plugin.player;
-    if (player->disturbed_frames > 0) {
-        player->disturbed_frames--;
-        return other;
-    }
-    if (draw() / 4294967296.0 * (DISTURBANCE + 1) / 2 >= player->disturb) return plugin.action;
-    player->disturbed_frames = (int32_t)(draw() % DISTURBANCE);
-    for (int h = 0; h < plugin.map.heads; h++) {
-        const struct game_head *head = &plugin.map.head[h];
-        uint32_t most = head->kind == EXPHIL_BERNOULLI ? 1u << head->count : (uint32_t)head->count;
-        other[h] = (int32_t)(draw() % most);
-    }
-    return other;
 }

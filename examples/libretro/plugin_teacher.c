@@ -1,0 +1,79 @@
+/* The teacher: a scripted player that is recorded, and the disturbances of what it presses. */
+#include "plugin.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+void plugin_teacher_open(void)
+{
+    const char *path = getenv("EXPHIL_TEACHER");
+    uint64_t disturb = 0;
+    if (!path || !*path || plugin_number("EXPHIL_DISTURB", 0, 100, &disturb)) return;
+    plugin.teacher.disturb = (double)disturb / 100;
+    plugin.teacher.random = 0x9E3779B97F4A7C15u;
+    plugin.teacher.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!plugin.teacher.library) {
+        plugin_tell("no teacher: %s", dlerror());
+        return;
+    }
+    *(void **)&plugin.teacher.act = dlsym(plugin.teacher.library, "exphil_teacher");
+    if (!plugin.teacher.act) plugin_tell("%s has no function exphil_teacher", path);
+    if (!plugin.map.state_bytes) plugin_tell("the map has no line 'state ADDRESS BYTES' for the teacher");
+}
+
+void plugin_teacher_close(void)
+{
+    if (plugin.teacher.library) dlclose(plugin.teacher.library);
+    memset(&plugin.teacher, 0, sizeof plugin.teacher);
+}
+
+int plugin_teacher_act(void)
+{
+    const struct game_map *map = &plugin.map;
+    if (!plugin.teacher.act || !map->state_bytes) return -1;
+    const uint8_t *state = core_memory_at(&plugin.memory, map->state_address, map->state_bytes);
+    if (!state || plugin.teacher.act(state, map->state_bytes, map->player, plugin.action)) return -1;
+    for (int h = 0; h < map->heads; h++) {
+        const struct game_head *head = &map->head[h];
+        int64_t most = head->kind == EXPHIL_BERNOULLI ? ((int64_t)1 << head->count) - 1 : head->count - 1;
+        if (plugin.action[h] >= 0 && plugin.action[h] <= most) continue;
+        plugin_tell("the teacher stops: its action %d is none of head '%s'", (int)plugin.action[h],
+                    head->name);
+        plugin.teacher.act = NULL;
+        return -1;
+    }
+    return 0;
+}
+
+/* xorshift64* (Vigna 2016). */
+static uint32_t draw(void)
+{
+    uint64_t *state = &plugin.teacher.random;
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return (uint32_t)((*state * 0x2545F4914F6CDD1Du) >> 32);
+}
+
+#define DISTURBANCE 12 /* frames at most, at least 1 */
+
+/* Now and then another action is pressed for a few frames while the teacher's goes on being recorded, so that the data
+ * shows how to get back from where a flawless player never is (Laskey et al. 2017, DART). */
+const int32_t *plugin_disturb(void)
+{
+    static int32_t other[EXPHIL_HEADS_MAX];
+    struct plugin_teacher *teacher = &plugin.teacher;
+    if (teacher->disturbed_frames > 0) {
+        teacher->disturbed_frames--;
+        return other;
+    }
+    if (draw() / 4294967296.0 * (DISTURBANCE + 1) / 2 >= teacher->disturb) return plugin.action;
+    teacher->disturbed_frames = (int32_t)(draw() % DISTURBANCE);
+    for (int h = 0; h < plugin.map.heads; h++) {
+        const struct game_head *head = &plugin.map.head[h];
+        uint32_t most = head->kind == EXPHIL_BERNOULLI ? 1u << head->count : (uint32_t)head->count;
+        other[h] = (int32_t)(draw() % most);
+    }
+    return other;
+}
