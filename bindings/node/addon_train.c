@@ -275,8 +275,8 @@ static void run_ends(napi_env env, struct run *run)
         napi_resolve_deferred(env, run->promise, tell(env, metrics_fields, &run->last));
 }
 
-/* On the main thread. Without an environment Node is ending, and nobody listens any more. An exception of the listener
- * becomes an uncaught exception, as Node does with any callback. */
+/* On the main thread. Without an environment Node is ending, and nobody listens any more. The listener is exphil.js's, which
+ * keeps what the caller's throws. */
 static void hear(napi_env env, napi_value listener, void *context, void *data)
 {
     struct message *message = data;
@@ -291,11 +291,7 @@ static void hear(napi_env env, napi_value listener, void *context, void *data)
     if (env && listener && is_set(env, listener)) {
         metrics = tell(env, metrics_fields, &message->metrics);
         napi_get_undefined(env, &undefined);
-        if (napi_call_function(env, undefined, listener, 1, &metrics, NULL) == napi_pending_exception) {
-            napi_value exception;
-            napi_get_and_clear_last_exception(env, &exception);
-            napi_fatal_exception(env, exception);
-        }
+        napi_call_function(env, undefined, listener, 1, &metrics, NULL);
     }
     free(message);
 }

@@ -277,6 +277,7 @@ export class Trainer extends Handle {
   private constructor();
   static create(model: Model, dataset: Dataset, options?: TrainerOptions): Trainer;
   step(): Metrics;
+  /** What onProgress throws ends the run, and the promise rejects with it. */
   train(updates: number, onProgress?: (metrics: Metrics) => void): Promise<Metrics>;
   stop(): void;
   model(options?: { averaged?: boolean }): Model;

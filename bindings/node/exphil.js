@@ -162,13 +162,27 @@ class Trainer extends Handle {
     return addon.trainerStep(raw(this));
   }
   /**
-   * So many updates on a worker: a promise of the last one's metrics. onProgress hears of each in order. Until it is done
-   * other calls throw EXPHIL_E_BUSY; stop() ends it after the update under way.
+   * So many updates on a worker: a promise of the last one's metrics. onProgress hears of each in order; what it throws ends
+   * the run, and is what the promise rejects with. Until it is done other calls throw EXPHIL_E_BUSY; stop() ends it after the
+   * update under way.
    */
   train(updates, onProgress = () => {}) {
-    const run = addon.trainerTrain(raw(this), updates, onProgress);
+    if (typeof onProgress !== 'function') throw invalid('onProgress: must be a function');
+    let thrown;
+    const run = addon.trainerTrain(raw(this), updates, (metrics) => {
+      if (thrown) return;
+      try {
+        onProgress(metrics);
+      } catch (error) {
+        thrown = { error };
+        this.stop();
+      }
+    });
     running.add(this);
-    return run.finally(() => running.delete(this));
+    return run.finally(() => {
+      running.delete(this);
+      if (thrown) throw thrown.error;
+    });
   }
   stop() {
     addon.trainerStop(raw(this));

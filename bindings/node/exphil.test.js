@@ -114,24 +114,24 @@ test('a program may end during a run', () => {
   assert.strictEqual(ended.status, 3, String(ended.stderr));
 });
 
-test('what a listener throws is an uncaught exception', () => {
-  const program = (rest) => `
-    const { Context, Dataset, Model, Trainer } = require(${JSON.stringify(require.resolve('./exphil.js'))});
-    const spec = { layout: 'a', codec: 'b', floats: 1, heads: [{ name: 'x', kind: 'categorical', count: 3 }] };
-    const context = new Context({ threads: 1 });
-    const dataset = Dataset.create(context, spec);
-    dataset.addRows(1, new Float32Array(200), undefined, new Int32Array(200));
-    const model = Model.create(context, { spec, blocks: 'mlp', hidden: 8, head_width: 8 });
+test('what a listener throws ends the run', async () => {
+  const context = new Context({ threads: 1 });
+  const work = trainer(context);
+  for (const thrown of [new Error('of the listener'), undefined]) {
     let heard = 0;
-    ${rest}
-    Trainer.create(model, dataset, { sampling: { batch: 2, time: 10 } }).train(3, () => { throw new Error('of the listener'); })
-      .then((last) => console.log(last.update, heard));`;
-  const run = (rest) => childProcess.spawnSync(process.execPath, ['-e', program(rest)], { timeout: 30000, encoding: 'utf8' });
-  const alone = run('');
-  assert.strictEqual(alone.status, 1, alone.stdout);
-  assert.match(alone.stderr, /Error: of the listener/);
-  const heard = run("process.on('uncaughtException', (error) => (heard += error.message === 'of the listener'));");
-  assert.strictEqual(heard.stdout, '3 3\n', heard.stderr);
+    const begun = work.step().update;
+    const run = work.train(1e9, () => {
+      heard++;
+      throw thrown;
+    });
+    assert.deepStrictEqual(await run.then(() => assert.fail('resolved'), (error) => [error]), [thrown]);
+    assert.strictEqual(heard, 1);
+    const { update } = work.step();
+    assert.ok(update > begun + 1 && update < 1e9);
+  }
+  await assert.rejects(work.train(1, () => { throw new Error('of the last'); }), /of the last/);
+  for (const wrong of [5, null, {}]) fails(() => work.train(1, wrong), 'EXPHIL_E_INVALID', /^onProgress: must be a function/);
+  assert.ok((await work.train(1)).update);
 });
 
 test('averaged weights are other weights', () => {
