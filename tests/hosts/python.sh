@@ -94,5 +94,16 @@ grep -q "^59 \[" example1.log || fail "the first example did not play 60 frames"
 "$EXPHIL_PREFIX/bin/exphil" drill --force --out drill.slp >/dev/null
 "$python" example2.py >example2.log
 grep -q "^60 " example2.log && [ -s fox.safetensors ] || fail "the second example did not train"
+# Half of the replay is said to be that.
+cp drill.slp whole.slp
+head -c 500000 whole.slp >drill.slp
+"$python" example2.py >example2.log
+grep -q "ends early" example2.log || { cat example2.log >&2; fail "the second example is silent about a cut replay"; }
+# Links of the README lead to something wherever the folder stands: in the source tree, and installed.
+for link in $(sed -n 's/.*](\([^)#]*\)).*/\1/p' README.md); do
+    for folder in "$EXPHIL_SOURCE/bindings/python" "$EXPHIL_PREFIX/share/doc/exphil/bindings/python"; do
+        [ ! -d "$folder" ] || [ -e "$folder/$link" ] || fail "README.md links to $link, which $folder does not reach"
+    done
+done
 "$python" example3.py >example3.log
 [ "$(tail -n 1 example3.log)" = "move 2" ] || { cat example3.log >&2; fail "the third example did not learn"; }

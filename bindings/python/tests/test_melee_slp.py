@@ -15,7 +15,6 @@ def quiet_frame():
     frame = melee.frames()[0]
     frame["stage"], frame["own_port"] = 32, 1
     frame["player"]["present"][:2] = 1
-    frame["player"]["known"] = exphil.Known.ALL
     frame["player"]["x"][1] = 30
     return frame
 
@@ -58,6 +57,33 @@ def test_encode():
         melee.encode(np.zeros(3))
     with pytest.raises(ValueError, match="shape"):
         melee.encode(melee.frames(2))
+
+
+def test_new_frames_are_those_of_a_game_that_begins(drill):
+    """What they hold before a host says anything: the header's words, and what the first frame of a replay says."""
+    model = exphil.Model(blocks="mlp", hidden=8, head_width=8)
+    first = exphil.Replay(drill).melee_frame(0, 1)
+    for frame in (melee.frames(2)[1], exphil.Session(model, streams=2).frames[1]):
+        assert (frame["platform_left"], frame["platform_right"]) == (20, 28)
+        assert (frame["item"]["owner"] == -1).all() and frame["item_count"] == 0
+        assert not frame["player"]["present"].any() and not frame["follower"]["present"].any()
+        for field in ("platform_left", "platform_right", "wind", "stadium_kind", "stadium_event", "item_count"):
+            assert frame[field] == first[field], field
+        assert (frame["player"]["known"] == first["player"]["known"][0]).all()
+        assert (frame["follower"]["known"] == exphil.Known.ALL).all()
+    column = next(one for one in melee.fields() if one.name == "stage.platform_left")
+    quiet = quiet_frame()
+    quiet["stage"] = first["stage"] = 2  # Fountain of Dreams; elsewhere the columns are zero
+    assert melee.encode(quiet)[0][column.offset] == melee.encode(first)[0][column.offset] == 1
+
+
+def test_records_cut_as_numpy_does():
+    """As README says; this package itself never does."""
+    frame = melee.frames()[0]
+    frame["own_port"] = 1.7
+    assert frame["own_port"] == 1
+    with pytest.raises(TypeError, match="external"):
+        melee.character_name(1.7)
 
 
 def test_pads_come_back():

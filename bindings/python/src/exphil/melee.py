@@ -10,6 +10,7 @@ import numpy as np
 
 from ._native import ffi, lib
 from .arrays import Array, Floats, Ints, number, record, room, take
+from .constants import Known
 from .errors import call, text
 from .handle import c_text, put
 from .records import MeleeField, empty, read
@@ -21,11 +22,21 @@ FRAME = record("exphil_melee_frame")
 PAD = record("exphil_pad")
 
 
+def begin(frames: Array) -> Array:
+    """Makes zeroed frames those of a game that has just begun: where zero would say something else than a replay's first
+    frame, its value."""
+    frames["struct_size"] = FRAME.itemsize
+    frames["platform_left"], frames["platform_right"] = 20, 28
+    frames["item"]["owner"] = -1
+    for who in ("player", "follower"):
+        frames[who]["known"] = Known.ALL
+    return frames
+
+
 def frames(count: int = 1) -> Array:
-    """New frames, all zero: set stage, own_port, and of each player present and known (Known.ALL)."""
-    made = np.zeros(number(count, "count"), FRAME)
-    made["struct_size"] = FRAME.itemsize
-    return made
+    """New frames with nobody in them: set stage, own_port, and of each player present. All else is zero, but for what a
+    game begins with: Fountain of Dreams' platforms at 20 and 28, items of nobody (owner -1), all fields known."""
+    return begin(np.zeros(number(count, "count"), FRAME))
 
 
 def copy_frames(target: Array, source: Any) -> None:

@@ -156,7 +156,7 @@ class Session(Handle):
         self._handle
         self._p_frames, self._frames = room("exphil_melee_frame", (self._streams,), melee.FRAME)
         self._p_pads, self._pads = room("exphil_pad", (self._streams,), melee.PAD)
-        self._frames["struct_size"] = melee.FRAME.itemsize
+        melee.begin(self._frames)
 
     def _put(self, target: Array, value: Any, name: str) -> None:
         """Copies a row in. The quick way is for arrays of the right type; all else is looked at closely."""
