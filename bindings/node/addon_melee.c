@@ -157,12 +157,14 @@ static napi_value tell_members(napi_env env, const struct member *members)
     return list;
 }
 
-/* What a frame consists of, how many bytes a frame and a pad need together, and the header's constants. */
+/* What a frame consists of, how many bytes a frame and a pad need together, a pad of no input, the header's constants. */
 static napi_value melee_shape(napi_env env, napi_callback_info info)
 {
+    const exphil_pad pad = {0};
     napi_value object;
     (void)info;
     napi_create_object(env, &object);
+    napi_set_named_property(env, object, "pad", tell(env, pad_fields, &pad));
     napi_set_named_property(env, object, "members", tell_members(env, frame_members));
     name_number(env, object, "bytes", sizeof(exphil_melee_frame) + sizeof(exphil_pad));
     napi_set_named_property(env, object, "buttons", tell_constants(env, buttons));

@@ -5,7 +5,7 @@
 const addon = require('./exphil.node');
 const { invalid, disarrange } = require('./exphil_options.js');
 
-const { members, bytes, buttons, known } = addon.meleeShape();
+const { members, bytes, buttons, known, pad: noPad } = addon.meleeShape();
 
 // Members by name, each with its place in the row and a mark: one bit for each of the first 31. size: numbers in all. groups: the
 // marks of those that are known together.
@@ -48,25 +48,30 @@ function putList(row, place, base, values, what) {
     const index = base + i * step;
     if (!place.of) put(row, index, list[i], what);
     else if (place === items) putObject(row, place.of, index, list[i], `${what}[${i}]`);
-    else if (list[i] !== undefined && list[i] !== null) putCharacter(row, place.of, index, list[i], `${what}[${i}]`);
+    else if (!absent(list[i])) putCharacter(row, place.of, index, list[i], `${what}[${i}]`);
   }
+}
+
+// A name that is no field; undefined and null, which would be 0 without a word.
+const absent = (value) => value === undefined || value === null;
+function refuse(isField, value, what) {
+  throw invalid(`${what}: ${isField ? `is ${value}; leave out what is not known` : 'there is no such field'}`);
 }
 
 // Returns the marks of what was given.
 function putObject(row, layout, base, object, what) {
   if (typeof object !== 'object' || object === null) throw invalid(`${what}: must be an object`);
-  let given = 0;
+  let marks = 0;
   for (const name in object) {
     const place = layout.places.get(name);
-    if (!place) throw invalid(`${what}.${name}: there is no such field`);
     const value = object[name];
-    if (value === undefined || value === null) continue;
-    given |= place.mark;
+    if (!place || absent(value)) refuse(place, value, `${what}.${name}`);
+    marks |= place.mark;
     if (place.count > 1) putList(row, place, base + place.at, value, `${what}.${name}`);
     else if (typeof value === 'number') row[base + place.at] = value;
     else put(row, base + place.at, value, `${what}.${name}`);
   }
-  return given;
+  return marks;
 }
 
 // Whoever is described is present. What is given is known, group by group: none is known by half.
@@ -90,7 +95,7 @@ function putFrame(row, index, frame, what) {
   const base = index * shape.size;
   row.set(blank, base);
   putObject(row, shape, base, frame, what);
-  const [given, count] = [frame.item_count ?? undefined, frame.item?.length ?? 0];
+  const [given, count] = [frame.item_count, frame.item?.length ?? 0];
   if (given !== undefined && given !== count) throw invalid(`${what}.item_count: is ${given}, ${what}.item has ${count}`);
   row[base + at(shape, 'item_count')] = count;
 }
@@ -138,6 +143,11 @@ function encode(layout, frame) {
 /** A pad as the action of a codec. */
 function padEncode(codec, pad) {
   const action = new Int32Array(sizes(undefined, codec).heads);
+  if (typeof pad !== 'object' || pad === null) throw invalid('pad: must be an object');
+  for (const name in pad) {
+    const isField = Object.hasOwn(noPad, name);
+    if (!isField || absent(pad[name])) refuse(isField, pad[name], `pad.${name}`);
+  }
   addon.meleePadEncode(codec, pad, action, action.length);
   return action;
 }

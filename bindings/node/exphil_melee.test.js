@@ -87,7 +87,7 @@ test('what is left out is not known', () => {
     const [first, ...others] = Object.keys(fields);
     if (others.length) {
       const sentence = new RegExp(`^frame\\.player\\[0\\]\\.${first}: must be given with ${others.join(', ')}$`);
-      fails(() => rows(who({ ...fields, [first]: undefined })), 'EXPHIL_E_INVALID', sentence);
+      fails(() => rows(who(Object.fromEntries(others.map((other) => [other, fields[other]])))), 'EXPHIL_E_INVALID', sentence);
     }
   }
   const stadium = { platform_left: 20, platform_right: 28, opponent_port: 0, item: [], follower: [] };
@@ -98,6 +98,9 @@ test('what is left out is not known', () => {
   assert.notDeepStrictEqual(...rows(owner({}), owner({ owner: 0 })));
   assert.deepStrictEqual(...rows(frame(), frame({ player: [{ x: -30 }, { x: 30 }, { x: 9, stocks: -1, present: false }] })));
 });
+
+const shape = addon.meleeShape();
+const of = (name) => shape.members.find((member) => member.name === name).of;
 
 test('wrong frames are refused by name', () => {
   const session = Model.create(new Context({ threads: 1 }), { blocks: 'mlp', hidden: 8, head_width: 8 }).session({ streams: 2 });
@@ -126,7 +129,13 @@ test('wrong frames are refused by name', () => {
     [{ item: [{ owner: 128 }] }, /^frame\.item\[0\]\.owner: is 128/],
     [{ item: [{}], item_count: 2 }, /^frame\.item_count: is 2, frame\.item has 1/],
     [{ own_port: 3 }, /own_port/],
-    [{ own_port: undefined }, /own_port/],
+    [{ own_port: undefined }, /^frame\.own_port: is undefined; leave out what is not known$/],
+    [{ item_count: null }, /^frame\.item_count: is null/],
+    [{ item: undefined }, /^frame\.item: is undefined/],
+    [{ follower: null }, /^frame\.follower: is null/],
+    [{ item: [{ owner: null }] }, /^frame\.item\[0\]\.owner: is null/],
+    ...shape.members.filter((member) => !member.of).map(({ name }) => [{ [name]: undefined }, new RegExp(`^frame\\.${name}: is undefined`)]),
+    ...of('player').map(({ name }) => [{ player: [{}, { [name]: undefined }] }, new RegExp(`^frame\\.player\\[1\\]\\.${name}: is undefined`)]),
   ];
   for (const [rest, sentence] of cases) fails(() => melee.encode('melee2', frame(rest)), 'EXPHIL_E_INVALID', sentence);
   for (const wrong of [undefined, null, 5, 'x']) fails(() => melee.encode('melee2', wrong), 'EXPHIL_E_INVALID', /^frame: must be an object/);
@@ -149,7 +158,9 @@ test('pads go to actions and back', () => {
   const pad = { buttons: melee.buttons.A | melee.buttons.Z, main_x: 1, main_y: -1, c_x: 0, c_y: 0, trigger: 1 };
   assert.deepStrictEqual(melee.padDecode('exphil81', melee.padEncode('exphil81', pad)), pad);
   assert.deepStrictEqual(melee.padEncode(undefined, {}), Int32Array.from(melee.spec().heads, (head) => head.neutral));
-  fails(() => melee.padEncode(undefined, { button: 1 }), 'EXPHIL_E_INVALID', /^button: /);
+  fails(() => melee.padEncode(undefined, { button: 1 }), 'EXPHIL_E_INVALID', /^pad\.button: there is no such field/);
+  fails(() => melee.padEncode(undefined, { main_x: undefined }), 'EXPHIL_E_INVALID', /^pad\.main_x: is undefined/);
+  for (const wrong of [undefined, null, 5]) fails(() => melee.padEncode(undefined, wrong), 'EXPHIL_E_INVALID', /^pad: must be an object/);
   fails(() => melee.padEncode(undefined, { buttons: -1 }), 'EXPHIL_E_INVALID', /^buttons: is -1/);
   fails(() => melee.padEncode('exphil82', pad), 'EXPHIL_E_INVALID', /exphil82/);
   fails(() => melee.padEncode(undefined, { main_x: NaN }), 'EXPHIL_E_NUMERIC', /main_x/);
@@ -175,14 +186,22 @@ test('a policy of a preset is trained on rows and stepped on frames', () => {
   assert.ok([X, Y].includes(session.step(frame()).buttons));
 });
 
+test('README names every field for those who come from slippi-js', () => {
+  const readme = fs.readFileSync(path.join(__dirname, 'README.md'), 'utf8');
+  const told = [...readme.matchAll(/\| `(?:\w+\.)?\w+` \| `(\w+)` (?=\|)/g)].map((match) => match[1]);
+  const fields = of('player').map(({ name }) => name).filter((name) => !['present', 'known', 'flags'].includes(name));
+  assert.deepStrictEqual(told.sort(), fields.sort());
+  const [, fox] = readme.match(/^const fox = {\n([^]*?)^};/m);
+  const groupless = of('player').filter(({ name, known }) => !known && !['present', 'known'].includes(name)).map(({ name }) => name);
+  assert.deepStrictEqual([...fox.matchAll(/(\w+): /g)].map((match) => match[1]).filter((name) => /^[a-z]/.test(name)).sort(), groupless.sort());
+});
+
 test('the types name the fields', () => {
   const types = fs.readFileSync(path.join(__dirname, 'exphil.d.ts'), 'utf8');
-  const shape = addon.meleeShape();
-  const of = (name) => shape.members.find((member) => member.name === name).of;
   const names = (members) => members.map((member) => member.name);
   const told = {
     MeleeFrame: names(shape.members), MeleeCharacter: names(of('player')), MeleeItem: names(of('item')),
-    Pad: Object.keys(melee.padDecode(undefined, melee.padEncode(undefined, {}))),
+    Pad: Object.keys(shape.pad),
   };
   for (const [name, fields] of Object.entries(told)) {
     const [, body] = types.match(new RegExp(`^export interface ${name} {\n([^]*?)^}`, 'm'));

@@ -33,13 +33,16 @@ for folder in $EXPHIL_TRACES; do
   node node_modules/exphil/exphil_trace.js check "$folder/policy.safetensors" "$folder/frames.trace"
 done
 
-# The examples of README.md, word for word.
+# The examples of README.md, word for word; its commands with less training.
+sed -n 's/^    \(exphil train\)/\1 --updates 2/p; s/^    \(exphil drill\)/\1/p' node_modules/exphil/README.md >commands.sh
+PATH="$EXPHIL_PREFIX/bin:$PATH" sh -eu commands.sh >log 2>&1 || { cat log >&2; fail "the commands of README.md failed"; }
 for number in 1 2 3; do
   awk -v want=$number '/^```js$/ { at++; on = at == want; next } /^```/ { on = 0 } on' node_modules/exphil/README.md >readme$number.js
 done
 actions=$(node readme1.js "$EXPHIL_TRACE/policy.safetensors")
 case $actions in *[!0-9\ ]*) fail "the example of README.md printed: $actions" ;; [0-9]*" "[0-9]*" "[0-9]*) ;;
 *) fail "the example of README.md printed: $actions" ;; esac
+node readme1.js policy.safetensors | grep -Eqx "([0-9]+ ){5}[0-9]+" || fail "the policy of README.md does not play"
 node readme2.js melee/model.safetensors >log 2>&1 || { cat log >&2; fail "the second example of README.md failed"; }
 grep -q "^pad .*buttons: " log && grep -Eqx "[0-9]+ [0-9]+ ([0-9]+,){5}[0-9]+" log || { cat log >&2; fail "the second example of README.md gave no pad"; }
 node readme3.js >log 2>&1 || { cat log >&2; fail "the third example of README.md failed"; }
