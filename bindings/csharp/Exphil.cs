@@ -43,7 +43,8 @@ namespace Exphil
     /// <summary>The device, threads and memory that all other objects live on.</summary>
     public sealed unsafe class Context : IDisposable
     {
-        internal readonly ContextHandle handle;
+        readonly ContextHandle own;
+        internal ContextHandle handle { get { return own.Open(this); } }
 
         public Context(string device = null, int threads = 0, string cpuIsa = null)
         {
@@ -56,11 +57,11 @@ namespace Exphil
                 var config = new exphil_context_config { struct_size = (UIntPtr)sizeof(exphil_context_config), threads = threads };
                 config.device = pins.Text("device", device);
                 config.cpu_isa = pins.Text("cpuIsa", cpuIsa);
-                Check(exphil_context_create(&config, out handle, &error), &error);
+                Check(exphil_context_create(&config, out own, &error), &error);
             }
         }
 
-        public void Dispose() { handle.Dispose(); }
+        public void Dispose() { own.Dispose(); }
     }
 
     public enum HeadKind { Bernoulli = 0, Categorical = 1 }
@@ -148,12 +149,19 @@ namespace Exphil
     /// <summary>A policy's weights. Threads may share it.</summary>
     public sealed unsafe class Model : IDisposable
     {
-        internal readonly ModelHandle handle;
+        readonly ModelHandle own;
+        internal ModelHandle handle { get { return own.Open(this); } }
 
-        internal Model(ModelHandle handle) { this.handle = handle; }
+        internal Model(ModelHandle own)
+        {
+            this.own = own;
+            var raw = Query();
+            own.Weigh(raw.parameter_count * (raw.type == (int)NumberType.F64 ? 16 : 8)); // its numbers, and as sessions want them
+        }
 
         public static Model Create(Context context, ModelOptions options)
         {
+            Given(options, "options");
             var error = NoError();
             ModelHandle made;
             using (var pins = new Pins())
@@ -170,7 +178,7 @@ namespace Exphil
                 };
                 raw.spec = options.Spec == null ? IntPtr.Zero : options.Spec.Lend(pins);
                 raw.blocks = pins.Text("Blocks", options.Blocks);
-                Check(exphil_model_create(context.handle, &raw, out made, &error), &error);
+                Check(exphil_model_create(Given(context, "context").handle, &raw, out made, &error), &error);
             }
             return new Model(made);
         }
@@ -179,7 +187,7 @@ namespace Exphil
         {
             var error = NoError();
             ModelHandle made;
-            Check(exphil_model_load(context.handle, Utf8("path", path), out made, &error), &error);
+            Check(exphil_model_load(Given(context, "context").handle, Utf8("path", path), out made, &error), &error);
             return new Model(made);
         }
 
@@ -187,8 +195,7 @@ namespace Exphil
         {
             var error = NoError();
             ModelHandle made;
-            if (weights == null) throw new ArgumentNullException("weights");
-            Check(exphil_model_load_memory(context.handle, weights, (UIntPtr)weights.Length, out made, &error), &error);
+            Check(exphil_model_load_memory(Given(context, "context").handle, Given(weights, "weights"), (UIntPtr)weights.Length, out made, &error), &error);
             return new Model(made);
         }
 
@@ -211,9 +218,7 @@ namespace Exphil
         {
             get
             {
-                var error = NoError();
-                var raw = new exphil_model_info { struct_size = (UIntPtr)sizeof(exphil_model_info) };
-                Check(exphil_model_query(handle, &raw, &error), &error);
+                var raw = Query();
                 return new ModelInfo
                 {
                     SpecHash = raw.spec_hash, WeightsHash = raw.weights_hash, TrainedUpdates = raw.trained_updates,
@@ -226,7 +231,15 @@ namespace Exphil
             }
         }
 
-        public void Dispose() { handle.Dispose(); }
+        exphil_model_info Query()
+        {
+            var error = NoError();
+            var raw = new exphil_model_info { struct_size = (UIntPtr)sizeof(exphil_model_info) };
+            Check(exphil_model_query(handle, &raw, &error), &error);
+            return raw;
+        }
+
+        public void Dispose() { own.Dispose(); }
     }
 
     public sealed class SessionOptions
@@ -249,7 +262,8 @@ namespace Exphil
     /// <summary>A model at play. A step allocates nothing; one thread at a time.</summary>
     public sealed unsafe class Session : IDisposable
     {
-        readonly SessionHandle handle;
+        readonly SessionHandle own;
+        SessionHandle handle { get { return own.Open(this); } }
         readonly int streams, noise, logits, heads;
         readonly ulong state;
         exphil_melee_frame[] frames; // [B] from the first step of Melee's on
@@ -263,10 +277,11 @@ namespace Exphil
 
         public Session(Model model, SessionOptions options = null) : this(Made(model, options ?? new SessionOptions())) { }
 
-        Session(SessionHandle handle)
+        Session(SessionHandle own)
         {
-            this.handle = handle;
+            this.own = own;
             var info = Query();
+            own.Weigh(100000 + 3 * info.streams * (long)info.state_bytes); // measured: 85 KB to 2.1 MB
             Floats = new float[checked(info.streams * info.float_count)];
             Ids = new int[checked(info.streams * info.id_count)];
             Actions = new int[checked(info.streams * info.head_count)];
@@ -291,7 +306,7 @@ namespace Exphil
                 };
                 if (options.DelayFrames.HasValue) raw.delay_frames = (IntPtr)(&delay);
                 if (options.Spec != null) raw.spec = options.Spec.Lend(pins);
-                Check(exphil_session_create(model.handle, &raw, out made, &error), &error);
+                Check(exphil_session_create(Given(model, "model").handle, &raw, out made, &error), &error);
             }
             return made;
         }
@@ -327,7 +342,7 @@ namespace Exphil
         /// <summary>Melee, one stream: the state of the game as a frame left it in, the controller of the next out.</summary>
         public Pad Step(MeleeFrame frame)
         {
-            if (frame == null) throw new ArgumentNullException("frame");
+            Given(frame, "frame");
             if (streams != 1) throw ExphilException.Invalid("frame: is one, must be an array of " + streams + ", one for each stream");
             exphil_melee_frame raw;
             Pad pad;
@@ -412,8 +427,8 @@ namespace Exphil
         internal static void Expect(string what, Array values, int length)
         {
             if (values == null && length == 0) return;
-            if (values == null || values.Length != length)
-                throw ExphilException.Invalid(what + ": has " + (values == null ? 0 : values.Length) + " elements, must have " + length);
+            if (Given(values, what).Length != length)
+                throw ExphilException.Invalid(what + ": has " + values.Length + " elements, must have " + length);
         }
 
         void Done(int status)
@@ -424,6 +439,6 @@ namespace Exphil
             throw new ExphilException(status, Text(error.message), error.native_code);
         }
 
-        public void Dispose() { handle.Dispose(); }
+        public void Dispose() { own.Dispose(); }
     }
 }

@@ -83,8 +83,19 @@ static class ExphilMelee
         Console.WriteLine((layout ?? "melee2") + " " + floats.Length + " " + ids.Length + " " + hash.ToString("x"));
     }
 
+    // As little as a host must say; the rest is what a new frame has.
+    static MeleeFrame PlainFrame()
+    {
+        var frame = new MeleeFrame { Stage = 2, OwnPort = 1, ItemCount = 2 };
+        for (int i = 0; i < 2; i++) frame.Player[i] = new MeleeCharacter { Present = 1, Hitlag = 5 };
+        frame.Item[1] = new MeleeItem();
+        return frame;
+    }
+
     static void Play(Model model, int count)
     {
+        PrintRow(null, PlainFrame());
+        PrintRow("exphil288", PlainFrame());
         var one = new Session(model, new SessionOptions { Seed = 5 });
         var two = new Session(model, new SessionOptions { Seed = 5, Streams = 2 });
         var frames = new[] { new MeleeFrame(), new MeleeFrame() };

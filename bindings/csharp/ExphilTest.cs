@@ -59,6 +59,21 @@ static class ExphilTest
         throw new Exception("should have thrown " + typeof(T));
     }
 
+    // The call must throw this, and what it says must hold the word, which names an argument or an object.
+    static void Throws<T>(string word, Action work) where T : Exception
+    {
+        try
+        {
+            work();
+        }
+        catch (T e)
+        {
+            Demand(e.Message.Contains(word), e.Message + ", wanted " + word);
+            return;
+        }
+        throw new Exception("should have thrown " + typeof(T));
+    }
+
     static Spec PongSpec()
     {
         return new Spec("pong", "pad", 3).Id("side", 2, 4).Head("stick", HeadKind.Categorical, 3, 1).Head("buttons", HeadKind.Bernoulli, 2);
@@ -144,7 +159,7 @@ static class ExphilTest
     {
         var session = new Session(Pong(new Context()), new SessionOptions { Deterministic = true });
         Fails("EXPHIL_E_INVALID", "floats: has 2 elements, must have 3", () => session.StepRow(new float[2], new int[1], new int[2]));
-        Fails("EXPHIL_E_INVALID", "ids", () => session.StepRow(new float[3], null, new int[2]));
+        Fails("EXPHIL_E_INVALID", "ids", () => session.StepRow(new float[3], new int[2], new int[2]));
         Fails("EXPHIL_E_INVALID", "actions", () => session.StepRow(new float[3], new int[1], new int[3]));
         Fails("EXPHIL_E_INVALID", "noise", () => session.StepRow(new float[3], new int[1], new int[2], new float[4]));
         Fails("EXPHIL_E_INVALID", "logits", () => session.Logits(0, new float[4]));
@@ -172,8 +187,6 @@ static class ExphilTest
         Fails("EXPHIL_E_IO", "/nowhere", () => Model.Load(context, "/nowhere"));
         Fails("EXPHIL_E_IO", "/nowhere", () => Train(context).Resume("/nowhere"));
         Throws<ArgumentException>(() => Model.Load(context, "a\0b"));
-        Throws<ArgumentNullException>(() => Model.Load(context, (string)null));
-        Throws<ArgumentNullException>(() => Model.Load(context, (byte[])null));
         Fails("EXPHIL_E_INVALID", "blocks", () => Model.Create(context, new ModelOptions { Blocks = "gru (" }));
         Fails("EXPHIL_E_INVALID", "hidden", () => Model.Create(context, new ModelOptions { Hidden = long.MaxValue }));
         Fails("EXPHIL_E_INVALID", "device", () => new Context("abacus"));
@@ -185,7 +198,34 @@ static class ExphilTest
         Demand(model.Quantize(NumberType.I8).Info.Weights == NumberType.I8, "weights are rounded");
         Fails("EXPHIL_E_INVALID", "sample", () => new Trainer(model, new Dataset(context)));
         Fails("EXPHIL_E_INVALID", "given are 3 floats, 0 ids and 3 actions; each frame has 3, 1 and 2", () => Games(context).AddRows(9, new float[3], null, new int[3]));
-        Throws<ArgumentNullException>(() => Games(context).AddRows(9, new float[3], new int[1], null));
+    }
+
+    static void Nulls()
+    {
+        var context = new Context();
+        var model = Pong(context);
+        var dataset = Games(context);
+        var session = new Session(model);
+        Throws<ArgumentNullException>("context", () => Model.Create(null, new ModelOptions()));
+        Throws<ArgumentNullException>("options", () => Model.Create(context, null));
+        Throws<ArgumentNullException>("context", () => Model.Load(null, "x"));
+        Throws<ArgumentNullException>("context", () => Model.Load(null, new byte[9]));
+        Throws<ArgumentNullException>("path", () => Model.Load(context, (string)null));
+        Throws<ArgumentNullException>("weights", () => Model.Load(context, (byte[])null));
+        Throws<ArgumentNullException>("model", () => new Session(null));
+        Throws<ArgumentNullException>("floats", () => session.StepRow(null, new int[1], new int[2]));
+        Throws<ArgumentNullException>("ids", () => session.StepRow(new float[3], null, new int[2]));
+        Throws<ArgumentNullException>("actions", () => session.StepRow(new float[3], new int[1], null));
+        Throws<ArgumentNullException>("logits", () => session.Logits(0, null));
+        Throws<ArgumentNullException>("action", () => session.Override(0, null));
+        Throws<ArgumentNullException>("state", () => session.SaveState(0, null));
+        Throws<ArgumentNullException>("state", () => session.RestoreState(0, null));
+        Throws<ArgumentNullException>("context", () => new Dataset(null));
+        Throws<ArgumentNullException>("context", () => Dataset.Open(null, "x"));
+        Throws<ArgumentNullException>("actions", () => dataset.AddRows(9, new float[3], new int[1], null));
+        Throws<ArgumentNullException>("model", () => new Trainer(null, dataset));
+        Throws<ArgumentNullException>("dataset", () => new Trainer(model, null));
+        Throws<ArgumentNullException>("dataset", () => Train(context).Evaluate(null));
     }
 
     static void Disposal()
@@ -202,11 +242,14 @@ static class ExphilTest
         session.StepRow();
         trainer.Step();
         session.Dispose();
-        Throws<ObjectDisposedException>(() => session.StepRow());
-        Throws<ObjectDisposedException>(() => session.Clone());
-        Throws<ObjectDisposedException>(() => Console.Write(model.Info));
-        Throws<ObjectDisposedException>(() => Console.Write(dataset.Info));
-        Throws<ObjectDisposedException>(() => Model.Load(context, "x"));
+        trainer.Dispose();
+        Throws<ObjectDisposedException>("Session", () => session.StepRow());
+        Throws<ObjectDisposedException>("Session", () => session.Clone());
+        Throws<ObjectDisposedException>("Model", () => Console.Write(model.Info));
+        Throws<ObjectDisposedException>("Model", () => new Session(model));
+        Throws<ObjectDisposedException>("Dataset", () => Console.Write(dataset.Info));
+        Throws<ObjectDisposedException>("Trainer", () => trainer.Step());
+        Throws<ObjectDisposedException>("Context", () => Model.Load(context, "x"));
     }
 
     struct MemoryInfo { public UIntPtr Size; public ulong Used, Peak, Allocations, DeviceUsed, DevicePeak, Requests, Reused; }
@@ -216,7 +259,7 @@ static class ExphilTest
     // Bytes that a context and all that lives on it hold.
     static ulong Used(Context context)
     {
-        var handle = (SafeHandle)typeof(Context).GetField("handle", BindingFlags.Instance | BindingFlags.NonPublic).GetValue(context);
+        var handle = (SafeHandle)typeof(Context).GetProperty("handle", BindingFlags.Instance | BindingFlags.NonPublic).GetValue(context);
         var info = new MemoryInfo { Size = (UIntPtr)Marshal.SizeOf(typeof(MemoryInfo)) };
         Demand(exphil_context_memory(handle, ref info, IntPtr.Zero) == 0, "memory is told");
         return info.Used;
@@ -287,13 +330,30 @@ static class ExphilTest
         Abandon(Working, () => ThreadCount() < before + 10, "contexts");
     }
 
+    // Some 360 MB of models that nobody ends or looks for; what there is at once stays far below.
+    static void Crowd()
+    {
+        var context = new Context(threads: 1);
+        string path = Path.GetTempFileName();
+        using (var model = Model.Create(context, new ModelOptions { Blocks = "gru", Hidden = 256 })) model.Save(path);
+        var weights = File.ReadAllBytes(path);
+        File.Delete(path);
+        ulong most = 0;
+        for (int i = 0; i < 140; i++)
+        {
+            Model.Load(context, weights);
+            most = Math.Max(most, Used(context));
+        }
+        Demand(most < 200 << 20, "140 models take " + (most >> 20) + " MB at once");
+    }
+
     static void MeleeFrames()
     {
         var context = new Context(threads: 1);
         var model = Model.Create(context, new ModelOptions { Blocks = "gru", Hidden = 16, HeadWidth = 16 });
         Session one = new Session(model), two = new Session(model, new SessionOptions { Streams = 2 });
         var frame = new MeleeFrame { Stage = 31, OwnPort = 1 };
-        for (int port = 0; port < 2; port++) frame.Player[port] = new MeleeCharacter { Present = 1, Known = MeleeHas.All };
+        for (int port = 0; port < 2; port++) frame.Player[port] = new MeleeCharacter { Present = 1 };
         var pads = new Pad[2];
         one.Step(frame);
         two.Step(new[] { frame, frame }, pads);
@@ -302,7 +362,7 @@ static class ExphilTest
         Throws<ArgumentNullException>(() => two.Step(new[] { frame, null }, pads));
         Fails("EXPHIL_E_INVALID", "frame: is one, must be an array of 2", () => two.Step(frame));
         Fails("EXPHIL_E_INVALID", "frames: has 1 elements, must have 2", () => two.Step(new[] { frame }, pads));
-        Fails("EXPHIL_E_INVALID", "frames: has 0 elements, must have 2", () => two.Step(null, pads));
+        Throws<ArgumentNullException>("frames", () => two.Step(null, pads));
         Fails("EXPHIL_E_INVALID", "pads: has 1 elements, must have 2", () => two.Step(new[] { frame, frame }, new Pad[1]));
         Fails("EXPHIL_E_INVALID", "codec", () => Melee.EncodePad("abacus", pads[0]));
         Fails("EXPHIL_E_NUMERIC", "main_x", () => Melee.EncodePad(null, new Pad { MainX = float.NaN }));
@@ -322,6 +382,42 @@ static class ExphilTest
         frame.OwnPort = 3;
         Fails("EXPHIL_E_INVALID", "own_port", () => one.Step(frame));
         Fails("EXPHIL_E_STATE", "", () => new Session(Pong(context)).Step(frame));
+    }
+
+    static float[] Row(Action<MeleeFrame> fill)
+    {
+        var frame = new MeleeFrame { Stage = 2, OwnPort = 1, ItemCount = 2 }; // Fountain of Dreams
+        frame.Player[0].Present = frame.Player[1].Present = 1;
+        fill(frame);
+        float[] floats;
+        int[] ids;
+        Melee.Encode(null, frame, out floats, out ids);
+        return floats;
+    }
+
+    static void MeleeDefaults()
+    {
+        Action<MeleeFrame, sbyte> own = (frame, owner) => { for (int i = 0; i < 2; i++) frame.Item[i].Owner = owner; };
+        var plain = Row(frame => { });
+        Action<Action<MeleeFrame>> same = fill => Demand(Row(fill).SequenceEqual(plain), "is the default");
+        Action<Action<MeleeFrame>> differs = fill => Demand(!Row(fill).SequenceEqual(plain), "makes another row");
+        same(frame => own(frame, -1));
+        differs(frame => own(frame, 0));
+        same(frame => frame.Item[1] = new MeleeItem());
+        same(frame => frame.Player[0].Known = MeleeHas.All);
+        differs(frame => frame.Player[0].Known = 0);
+        same(frame => frame.Player[1] = new MeleeCharacter { Present = 1 });
+        differs(frame => frame.Player[1] = new MeleeCharacter { Present = 1, Hitlag = 5 });
+        same(frame => { frame.PlatformLeft = 20; frame.PlatformRight = 28; });
+        differs(frame => frame.PlatformLeft = 0);
+        differs(frame => frame.PlatformRight = 0);
+        Demand(new MeleeItem { Owner = 3 }.Owner == 3 && new MeleeItem { Owner = -128 }.Owner == -128, "owners are kept");
+        var some = new MeleeCharacter { Known = MeleeHas.Age | MeleeHas.Speed };
+        some.Known |= MeleeHas.Flags;
+        Demand(some.Known == (MeleeHas)11, "what is known is kept");
+        var pad = new Pad { Buttons = PadButtons.A | PadButtons.B, MainX = -1, MainY = 0.5f };
+        Demand(pad.ToString() == "A, B main -1 0.5 c 0 0 trigger 0", pad.ToString());
+        Demand(new Pad().ToString() == "none main 0 0 c 0 0 trigger 0", new Pad().ToString());
     }
 
     static void Threads()
@@ -378,16 +474,18 @@ static class ExphilTest
         Console.WriteLine("_Static_assert(EXPHIL_VERSION == {0}, \"version\");", Library.Major * 10000 + Library.Minor * 100 + Library.Patch);
     }
 
-    // SpeedAirX is speed_air_x, Flags2 is flags[1].
+    // SpeedAirX is speed_air_x, Flags2 is flags[1]; two are stored otherwise than C has them, in the same place.
     static string InC(string name)
     {
+        if (name == "unknown") return "known";
+        if (name == "notOwner") return "owner";
         string words = Regex.Replace(name, "(?<!^)([A-Z])", "_$1").ToLowerInvariant();
         return Regex.Replace(words, "[0-9]$", digit => "[" + (int.Parse(digit.Value) - 1) + "]");
     }
 
     static void PublicLayout(Type type, string name)
     {
-        foreach (var field in type.GetFields())
+        foreach (var field in type.GetFields(BindingFlags.Instance | BindingFlags.Public | BindingFlags.NonPublic))
         {
             Console.WriteLine("_Static_assert(offsetof({0}, {1}) == {2}, \"{0}.{1}\");", name, InC(field.Name), Marshal.OffsetOf(type, field.Name));
             var kind = field.FieldType.IsEnum ? Enum.GetUnderlyingType(field.FieldType) : field.FieldType;
@@ -413,10 +511,13 @@ static class ExphilTest
         Test("rollback is a copy", Rollback);
         Test("wrong rows are refused", WrongRows);
         Test("wrong files and settings are refused", WrongFiles);
+        Test("what is null is named", Nulls);
         Test("what is disposed of is refused, in any order", Disposal);
         Test("what is disposed of or left to the collector gives its memory back", Memory);
         if (Directory.Exists("/proc/self/task")) Test("so do contexts, with their threads", Contexts);
+        Test("many that are left to the collector do not fill the memory", Crowd);
         Test("Melee frames become controllers and rows", MeleeFrames);
+        Test("what a new Melee frame leaves out is what the header says", MeleeDefaults);
         Test("threads share a model", Threads);
         Test("models of a file", () => Files(arguments[0]));
         if (arguments.Length > 1) Test("replays are learnt", () => Replays(arguments[1]));

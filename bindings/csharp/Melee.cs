@@ -2,20 +2,21 @@
 // them and rows. Names, units and ranges are those of exphil_melee_frame and exphil_pad in the C header.
 
 using System;
+using System.Globalization;
 using static Exphil.Native;
 
 namespace Exphil
 {
-    /// <summary>Which of the later fields of a character are known; a live host sets All. Fields that are not read as absent.</summary>
+    /// <summary>Which of the later fields of a character are known. Fields that are not read as absent.</summary>
     [Flags]
     public enum MeleeHas : uint { Age = 1, Flags = 2, Hurtbox = 4, Speed = 8, Hitlag = 16, All = 31 }
 
-    /// <summary>One character at the end of a frame, in the units of a replay's post-frame event.</summary>
+    /// <summary>One character at the end of a frame, in the units of a replay's post-frame event. Of a new one all is known.</summary>
     public struct MeleeCharacter
     {
         /// <summary>0: absent, all else is ignored.</summary>
         public int Present;
-        public MeleeHas Known;
+        internal MeleeHas unknown; // in the place of known, so that the zeros of a new one say that all is
         public float X, Y, Facing, Percent, Shield, StateAge, Misc;
         public float SpeedAirX, SpeedY, SpeedAttackX, SpeedAttackY, SpeedGroundX, Hitlag;
         public ushort ActionState, Ground;
@@ -23,16 +24,44 @@ namespace Exphil
         public byte Character;
         public byte Stocks, LastAttack, Combo, LastHitBy, Airborne, Jumps, LCancel, Hurtbox;
         public byte Flags1, Flags2, Flags3, Flags4, Flags5;
+
+        /// <summary>All, unless it is set: only an old replay knows less.</summary>
+        public MeleeHas Known
+        {
+            get { return MeleeHas.All ^ unknown; }
+            set { unknown = MeleeHas.All ^ value; }
+        }
+
+        internal MeleeCharacter InC()
+        {
+            var raw = this;
+            raw.unknown = Known;
+            return raw;
+        }
     }
 
+    /// <summary>A new one is nobody's.</summary>
     public struct MeleeItem
     {
         public float Facing, SpeedX, SpeedY, X, Y, Timer;
         public uint SpawnId;
         public ushort Type, Damage;
         public byte State, Misc1, Misc2, Misc3, Misc4;
-        /// <summary>Port - 1, or -1: nobody's.</summary>
-        public sbyte Owner;
+        internal sbyte notOwner; // in the place of owner, so that the zeros of a new one say -1
+
+        /// <summary>Port - 1, or -1, unless it is set: nobody's.</summary>
+        public sbyte Owner
+        {
+            get { return (sbyte)~notOwner; }
+            set { notOwner = (sbyte)~value; }
+        }
+
+        internal MeleeItem InC()
+        {
+            var raw = this;
+            raw.notOwner = Owner;
+            return raw;
+        }
     }
 
     /// <summary>The state of a game at the end of a frame. A new one has nobody in it; it may be filled again and again.</summary>
@@ -44,6 +73,7 @@ namespace Exphil
         public int Stage;
         /// <summary>1 to 4; opponent 0: the first other one.</summary>
         public int OwnPort, OpponentPort;
+        /// <summary>Fountain of Dreams; a new frame has what stands before the first event.</summary>
         public float PlatformLeft = 20, PlatformRight = 28;
         public int Wind, StadiumKind, StadiumEvent;
         /// <summary>How many of Item there are.</summary>
@@ -68,10 +98,10 @@ namespace Exphil
             raw->item_count = ItemCount;
             for (int i = 0; i < Player.Length; i++)
             {
-                ((MeleeCharacter*)raw->player)[i] = Player[i];
-                ((MeleeCharacter*)raw->follower)[i] = Follower[i];
+                ((MeleeCharacter*)raw->player)[i] = Player[i].InC();
+                ((MeleeCharacter*)raw->follower)[i] = Follower[i].InC();
             }
-            for (int i = 0; i < Item.Length; i++) ((MeleeItem*)raw->item)[i] = Item[i];
+            for (int i = 0; i < Item.Length; i++) ((MeleeItem*)raw->item)[i] = Item[i].InC();
         }
     }
 
@@ -87,6 +117,13 @@ namespace Exphil
     {
         public PadButtons Buttons;
         public float MainX, MainY, CX, CY, Trigger;
+
+        /// <summary>"A, B main -1 0.5 c 0 0 trigger 0", in every locale; without buttons "none main ...".</summary>
+        public override string ToString()
+        {
+            return string.Format(CultureInfo.InvariantCulture, "{0} main {1} {2} c {3} {4} trigger {5}",
+                Buttons == 0 ? "none" : Buttons.ToString(), MainX, MainY, CX, CY, Trigger);
+        }
     }
 
     /// <summary>The encoder: live frames and pads to rows, as a dataset and StepRow take them. A layout or codec of null is the
@@ -96,7 +133,7 @@ namespace Exphil
         /// <summary>What is known after this frame, as one row.</summary>
         public static void Encode(string layout, MeleeFrame frame, out float[] floats, out int[] ids)
         {
-            if (frame == null) throw new ArgumentNullException("frame");
+            Given(frame, "frame");
             var spec = Spec(layout, null);
             var newFloats = new float[spec.float_count];
             var newIds = new int[spec.id_count];
@@ -132,6 +169,7 @@ namespace Exphil
 
         static exphil_spec Spec(string layout, string codec)
         {
+            Loaded(); // may be the first call of all
             var error = NoError();
             var spec = new exphil_spec { struct_size = (UIntPtr)sizeof(exphil_spec) };
             Check(exphil_melee_spec(Name("layout", layout), Name("codec", codec), &spec, &error), &error);

@@ -222,6 +222,13 @@ namespace Exphil
             return Encoding.UTF8.GetBytes(text + "\0");
         }
 
+        /// <summary>What a call was given, which must not be null.</summary>
+        internal static T Given<T>(T value, string what) where T : class
+        {
+            if (value == null) throw new ArgumentNullException(what);
+            return value;
+        }
+
         internal static void Check(int status, exphil_error* error)
         {
             if (status < 0) throw new ExphilException(status, Text(error->message), error->native_code);
@@ -231,17 +238,56 @@ namespace Exphil
     /// <summary>One reference to an object of the library, given back exactly once, never while a call uses it.</summary>
     internal abstract class Handle : SafeHandle
     {
+        // The collector sees an object as small as its handle. So we count what was made and not yet given back, and have it look
+        // for more each time that comes to this much. (GC.AddMemoryPressure is for this, but Mono's does nothing.)
+        const long Much = 64 << 20;
+        static readonly object gate = new object();
+        static long unseen; // 0..Much
+        long weight;
+
         protected Handle() : base(IntPtr.Zero, true) { }
         public override bool IsInvalid { get { return handle == IntPtr.Zero; } }
+        protected abstract void End();
+
+        protected override bool ReleaseHandle()
+        {
+            End();
+            lock (gate) unseen = Math.Max(unseen - weight, 0);
+            return true;
+        }
+
+        /// <summary>The library's object takes about so many bytes more.</summary>
+        internal void Weigh(long bytes)
+        {
+            bool much;
+            lock (gate)
+            {
+                weight += bytes;
+                unseen += bytes;
+                much = unseen > Much;
+                if (much) unseen = 0;
+            }
+            if (much) GC.Collect();
+        }
     }
 
-    internal sealed class ContextHandle : Handle { protected override bool ReleaseHandle() { Native.exphil_context_destroy(handle); return true; } }
-    internal sealed class ModelHandle : Handle { protected override bool ReleaseHandle() { Native.exphil_model_destroy(handle); return true; } }
-    internal sealed class SessionHandle : Handle { protected override bool ReleaseHandle() { Native.exphil_session_destroy(handle); return true; } }
-    internal sealed class DatasetHandle : Handle { protected override bool ReleaseHandle() { Native.exphil_dataset_destroy(handle); return true; } }
-    internal sealed class PrefetcherHandle : Handle { protected override bool ReleaseHandle() { Native.exphil_prefetcher_destroy(handle); return true; } }
-    internal sealed class OptimizerHandle : Handle { protected override bool ReleaseHandle() { Native.exphil_optimizer_destroy(handle); return true; } }
-    internal sealed class TrainerHandle : Handle { protected override bool ReleaseHandle() { Native.exphil_trainer_destroy(handle); return true; } }
+    internal static class Handles
+    {
+        /// <summary>The handle, when it is open still; else an exception that says of what it was.</summary>
+        internal static T Open<T>(this T handle, object owner) where T : Handle
+        {
+            if (handle.IsClosed) throw new ObjectDisposedException(owner.GetType().Name);
+            return handle;
+        }
+    }
+
+    internal sealed class ContextHandle : Handle { protected override void End() { Native.exphil_context_destroy(handle); } }
+    internal sealed class ModelHandle : Handle { protected override void End() { Native.exphil_model_destroy(handle); } }
+    internal sealed class SessionHandle : Handle { protected override void End() { Native.exphil_session_destroy(handle); } }
+    internal sealed class DatasetHandle : Handle { protected override void End() { Native.exphil_dataset_destroy(handle); } }
+    internal sealed class PrefetcherHandle : Handle { protected override void End() { Native.exphil_prefetcher_destroy(handle); } }
+    internal sealed class OptimizerHandle : Handle { protected override void End() { Native.exphil_optimizer_destroy(handle); } }
+    internal sealed class TrainerHandle : Handle { protected override void End() { Native.exphil_trainer_destroy(handle); } }
 
     /// <summary>Memory that structures of one call point to; pinned until it is disposed of.</summary>
     internal sealed class Pins : IDisposable

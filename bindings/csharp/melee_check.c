@@ -68,6 +68,22 @@ static void draw_frame(exphil_melee_frame *frame, int32_t number_of_frame)
     for (int i = 0; i < EXPHIL_MELEE_ITEMS_MAX; i++) draw_item(&frame->item[i]);
 }
 
+/* What a host leaves out as the header has it: all of a character is known, nobody's items, Fountain of Dreams as it begins. */
+static void plain_frame(exphil_melee_frame *frame)
+{
+    frame->stage = 2;
+    frame->own_port = 1;
+    frame->platform_left = 20;
+    frame->platform_right = 28;
+    frame->item_count = 2;
+    for (int i = 0; i < 2; i++) {
+        frame->player[i].present = 1;
+        frame->player[i].known = EXPHIL_MELEE_HAS_ALL;
+        frame->player[i].hitlag = 5;
+        frame->item[i].owner = -1;
+    }
+}
+
 static void demand(int holds, const exphil_error *error)
 {
     if (holds) return;
@@ -141,6 +157,10 @@ int main(int argc, char **argv)
     if (argc != 3) return 2;
     demand(exphil_context_create(NULL, &context, &error) == 0, &error);
     demand(exphil_model_load(context, argv[1], &model, &error) == 0, &error);
+    exphil_melee_frame plain = EXPHIL_MELEE_FRAME_INIT;
+    plain_frame(&plain);
+    print_row(NULL, &plain);
+    print_row("exphil288", &plain);
     exphil_session *one = open_session(model, 1), *two = open_session(model, 2);
     for (int32_t t = 0; t < atoi(argv[2]); t++) {
         exphil_melee_frame frames[2] = {EXPHIL_MELEE_FRAME_INIT, EXPHIL_MELEE_FRAME_INIT};

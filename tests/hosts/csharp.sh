@@ -54,8 +54,14 @@ case $actions in *[!0-9\ ]*) fail "the example of README.md printed: $actions" ;
 *) fail "the example of README.md printed: $actions" ;; esac
 mono Program2.exe >log 2>&1 || { cat log >&2; fail "the second example of README.md failed"; }
 [ "$(tail -n 1 log)" = "move 2" ] || { cat log >&2; fail "the second example of README.md did not learn"; }
-mono Program3.exe melee.safetensors >log 2>&1 || { cat log >&2; fail "the third example of README.md failed"; }
-[ "$(grep -c '^buttons .* stick .*,' log)" -eq 60 ] || { cat log >&2; fail "the third example of README.md said something else"; }
+# The policy to play with is made as README.md says.
+rm -f drill.slp policy.safetensors policy.safetensors.optimizer
+sed -n 's/^    \(exphil .*\)/\1/p' csharp/README.md >policy.sh
+[ "$(grep -c . policy.sh)" -eq 2 ] || fail "README.md does not say how to make a policy"
+sh -e policy.sh >log 2>&1 || { cat log >&2; fail "the policy of README.md is not made"; }
+mono Program1.exe >log 2>&1 || { cat log >&2; fail "the example of README.md does not play the policy of README.md"; }
+mono Program3.exe >log 2>&1 || { cat log >&2; fail "the third example of README.md failed"; }
+[ "$(grep -c '^[A-Z].* main .* c .* trigger \|^none main .* c .* trigger ' log)" -eq 60 ] || { cat log >&2; fail "the third example of README.md said something else"; }
 
 # The name without a version is for compilers: players need not have it. Where the library is missing, that is said. All in a
 # folder with a space in its name.
