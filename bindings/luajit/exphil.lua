@@ -275,13 +275,21 @@ local function records(element, count)
     return count and ffi.new(ffi.typeof("$[" .. whole(count, "count", few) .. "]", element)) or element()
 end
 
--- A Melee frame with nobody in it; with a number, an array of so many.
+-- What a live host leaves out, as the header has it: platforms before the first event, all of a character known, items nobody's.
+local fresh = sized("exphil_melee_frame")
+fresh.platform_left, fresh.platform_right = 20, 28
+for i = 0, 3 do fresh.player[i].known, fresh.follower[i].known = C.EXPHIL_MELEE_HAS_ALL, C.EXPHIL_MELEE_HAS_ALL end
+for i = 0, ffi.sizeof(fresh.item) / ffi.sizeof(fresh.item[0]) - 1 do fresh.item[i].owner = -1 end
+
+-- One Melee frame with nobody in it, whose fields are frame.stage, ...; with a number an array of so many, even of one:
+-- frames[0].stage.
 function exphil.melee_frames(count)
     local frames = records(frame_type, count)
-    for i = 0, (count or 1) - 1 do (count and frames[i] or frames).struct_size = ffi.sizeof(frame_type) end
+    for i = 0, (count or 1) - 1 do ffi.copy(count and frames[i] or frames, fresh, ffi.sizeof(frame_type)) end
     return frames
 end
 
+-- Pads likewise.
 function exphil.melee_pads(count) return records(pad_type, count) end
 
 -- Arrays of a fixed type are known to the compiler: checking one costs nothing. Others are measured, pointers refused.

@@ -340,15 +340,31 @@ test("Melee frames become controllers", function()
     local one, two = model:session(), model:session({ streams = 2 })
     local frame, pad = exphil.melee_frames(), exphil.melee_pads()
     frame.stage, frame.own_port = 32, 1
-    for p = 0, 1 do frame.player[p].present, frame.player[p].known = 1, exphil.C.EXPHIL_MELEE_HAS_ALL end
+    for p = 0, 1 do frame.player[p].present = 1 end
     frame.struct_size = 1e6 -- no matter what
     for _ = 1, 10 do assert(math.abs(one:step(frame, pad).main_x) <= 1) end
     local frames, pads = exphil.melee_frames(2), exphil.melee_pads(2)
     frames[0], frames[1] = frame, frame
     two:step(frames, pads)
+    -- An array of one is no single record, but a session takes either.
+    local several = exphil.melee_frames(1)
+    several[0] = frame
+    one:step(several, exphil.melee_pads(1))
+    assert(not pcall(function() return several.stage end), "an array has no fields")
+    assert(not pcall(function() return frame[0].stage end), "a record has no elements")
     fails("EXPHIL_E_INVALID", "frames", two.step, two, frame, pads)
     frame.own_port = 9
     fails("EXPHIL_E_INVALID", "", one.step, one, frame, pad)
+end)
+
+test("what a new Melee frame leaves out is what the header says", function()
+    local several = exphil.melee_frames(2)
+    for i, frame in ipairs({ exphil.melee_frames(), several[0], several[1] }) do
+        assert(frame.platform_left == 20 and frame.platform_right == 28, i)
+        for p = 0, 3 do assert(frame.player[p].known == 31 and frame.follower[p].known == 31 and frame.player[p].present == 0, i) end
+        for item = 0, 14 do assert(frame.item[item].owner == -1 and frame.item[item].type == 0, i) end
+        assert(frame.struct_size == ffi.sizeof("exphil_melee_frame") and frame.item_count == 0 and frame.stage == 0, i)
+    end
 end)
 
 test("models of a file", function()

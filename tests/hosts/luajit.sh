@@ -25,14 +25,23 @@ for folder in $EXPHIL_TRACES; do
 done
 
 # The examples of README.md, word for word.
-for number in 1 2; do
+for number in 1 2 3; do
   awk -v want=$number '/^```lua$/ { at++; on = at == want; next } /^```/ { on = 0 } on' luajit/README.md >readme$number.lua
 done
 actions=$("$lua" readme1.lua "$EXPHIL_TRACE/policy.safetensors")
 case $actions in *[!0-9\ ]*) fail "the example of README.md printed: $actions" ;; [0-9]*" "[0-9]*" "[0-9]*) ;;
 *) fail "the example of README.md printed: $actions" ;; esac
-"$lua" readme2.lua >log 2>&1 || { cat log >&2; fail "the second example of README.md failed"; }
-[ "$(tail -n 1 log)" = "move	2" ] || { cat log >&2; fail "the second example of README.md did not learn"; }
+# The policy to play with is made as README.md says.
+rm -f drill.slp policy.safetensors policy.safetensors.optimizer
+sed -n 's/^    \(exphil .*\)/\1/p' luajit/README.md >policy.sh
+[ "$(grep -c . policy.sh)" -eq 2 ] || fail "README.md does not say how to make a policy"
+sh -e policy.sh >log 2>&1 || { cat log >&2; fail "the policy of README.md is not made"; }
+"$lua" readme1.lua >log 2>&1 || { cat log >&2; fail "the example of README.md does not play the policy of README.md"; }
+"$lua" readme2.lua >log 2>&1 || { cat log >&2; fail "the Melee example of README.md failed"; }
+[ "$(grep -c '^ *[0-9]*  A [a-z]*  main -*[01]\.[0-9]* -*[01]\.[0-9]*$' log)" -eq 60 ] ||
+  { cat log >&2; fail "the Melee example of README.md said something else"; }
+"$lua" readme3.lua >log 2>&1 || { cat log >&2; fail "the third example of README.md failed"; }
+[ "$(tail -n 1 log)" = "move	2" ] || { cat log >&2; fail "the third example of README.md did not learn"; }
 
 # An older library is refused, another patch and a later one are not: a library that says so, and is the real one in
 # all else. All in a folder with a space in its name.
