@@ -7,6 +7,7 @@
 #include "spectator_message.h"
 
 #include <enet/enet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,6 +37,7 @@ struct server {
     struct options options;
     uint8_t *file;
     size_t begin, end;  /* of the event stream in file */
+    size_t declared;    /* bytes of it that the file tells; 0: it does not, as while it is written */
     uint32_t size[256]; /* whole events, code included; 0: not in the table */
     struct line *lines;
     size_t line_count, line_room;
@@ -72,7 +74,7 @@ static int load(struct server *s)
 {
     FILE *file = fopen(s->options.path, "rb");
     long bytes = 0;
-    if (!file) return perror(s->options.path), 0;
+    if (!file) return complain(s->options.path, strerror(errno));
     if (fseek(file, 0, SEEK_END) || (bytes = ftell(file)) < 0 || fseek(file, 0, SEEK_SET)) bytes = 0;
     s->file = malloc((size_t)bytes + 1);
     int whole = s->file && bytes > HEADER + 2 && fread(s->file, (size_t)bytes, 1, file) == 1;
@@ -82,7 +84,8 @@ static int load(struct server *s)
     s->end = (size_t)bytes;
     const uint8_t *n = s->file + 11;
     uint32_t declared = (uint32_t)n[0] << 24 | (uint32_t)n[1] << 16 | (uint32_t)n[2] << 8 | n[3];
-    if (s->begin && declared && declared < s->end - s->begin) s->end = s->begin + declared;
+    s->declared = s->begin ? declared : (size_t)bytes;
+    if (s->declared && s->declared < s->end - s->begin) s->end = s->begin + s->declared;
     return 1;
 }
 
@@ -183,10 +186,21 @@ static size_t *find_messages(const struct server *s, size_t *count)
     return starts;
 }
 
+/* A game that was cut is served as far as it goes, and that is told; one without a frame is none. */
+static int check_game(const struct server *s, size_t stop, int64_t frames)
+{
+    if (!frames) return complain(s->options.path, "has no complete frame: damaged, or no game");
+    if (stop - s->begin < s->declared)
+        fprintf(stderr, "serve_slp: %s: damaged, events end after %zu of %zu bytes; %lld frames are served\n",
+                s->options.path, stop - s->begin, s->declared, (long long)frames);
+    return 1;
+}
+
 static int is_frame(const struct server *s, size_t start, size_t end)
 {
-    size_t last = s->size[BOOKEND];
-    return last && end - start > last && s->file[end - last] == BOOKEND;
+    uint8_t last = 0;
+    for (size_t at = start; at < end; at += s->size[last]) last = s->file[at];
+    return last == BOOKEND;
 }
 
 /* Every `inject` frames a rollback of 1 to 7 frames. */
@@ -207,6 +221,7 @@ static int write_lines(struct server *s)
         if (fine) fine = add_line(s, SPECTATOR_GAME_EVENT, data, starts[i + 1] - starts[i], frame);
         frame += whole || (!s->size[BOOKEND] && data[0] == POST);
     }
+    fine = fine && check_game(s, starts[count], frame);
     free(starts);
     return fine && add_line(s, SPECTATOR_END_GAME, NULL, 0, frame);
 }
@@ -328,39 +343,68 @@ static void run(struct server *s)
 
 /* ---- program --------------------------------------------------------------------------------------------- */
 
+static const char usage[] =
+    "serve_slp [OPTIONS] GAME.slp\n"
+    "  --port N     UDP (51441); 0: any, which is printed\n"
+    "  --speed F    of the game (1)\n"
+    "  --fast       as fast as spectators take it\n"
+    "  --once       end when a spectator has got all of it\n"
+    "  --inject N   every N frames a rollback: 1 to 7 frames first with wrong guesses\n"
+    "  --cut N      drop the connection once, after message N\n"
+    "  --help       this text\n";
+
+/* Options with a value. text NULL: there is none. */
+static int take_option(struct options *o, const char *name, const char *text)
+{
+    static const struct {
+        const char *name;
+        double low, high;
+    } numbers[] = {{"--port", 0, 65535}, {"--speed", 0.01, 1000}, {"--inject", 0, 1e9}, {"--cut", 0, 1e9}};
+    size_t i = 0, count = sizeof numbers / sizeof numbers[0];
+    while (i < count && strcmp(name, numbers[i].name) != 0) i++;
+    if (i == count) return complain(name, "no such option; --help tells all");
+    char *end;
+    double low = numbers[i].low, high = numbers[i].high, value = text ? strtod(text, &end) : 0;
+    int taken = text && end != text && !*end && value >= low && value <= high;
+    if (!taken || (i != 1 && value != (double)(int64_t)value))
+        return fprintf(stderr, "serve_slp: %s wants a %s from %g to %.0f\n", name,
+                       i == 1 ? "number" : "whole number", low, high),
+               0;
+    if (i == 0) o->port = (uint16_t)value;
+    if (i == 1) o->speed = value;
+    if (i == 2) o->inject = (int64_t)value;
+    if (i == 3) o->cut = (int64_t)value;
+    return 1;
+}
+
 static int read_options(struct options *o, int argc, char **argv)
 {
     int i = 1;
     for (; i < argc && argv[i][0] == '-'; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(argv[i], "--fast"))
+        if (!strcmp(argv[i], "--help"))
+            exit(fputs(usage, stdout) < 0);
+        else if (!strcmp(argv[i], "--fast"))
             o->speed = 0;
         else if (!strcmp(argv[i], "--once"))
             o->once = 1;
-        else {
-            if (!strcmp(argv[i], "--port"))
-                o->port = (uint16_t)atoi(value);
-            else if (!strcmp(argv[i], "--speed"))
-                o->speed = atof(value);
-            else if (!strcmp(argv[i], "--inject"))
-                o->inject = atoll(value);
-            else if (!strcmp(argv[i], "--cut"))
-                o->cut = atoll(value);
-            else
-                return 0;
+        else if (take_option(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL))
             i++;
-        }
+        else
+            return 0;
     }
     o->path = argv[argc - 1];
-    return i == argc - 1 && o->inject >= 0 && o->cut >= 0;
+    return i == argc - 1 || complain("GAME.slp", "one, after the options; --help tells more");
 }
 
 static int open_host(struct server *s)
 {
     ENetAddress address = {.host = ENET_HOST_ANY, .port = s->options.port};
     if (enet_initialize()) return complain("ENet", "does not start");
+    char port[32];
+    snprintf(port, sizeof port, "UDP port %u", (unsigned)s->options.port);
+    errno = 0;
     s->host = enet_host_create(&address, SPECTATORS, 1, 0, 0);
-    if (!s->host) return complain("the port", "is taken, or no socket can be had");
+    if (!s->host) return complain(port, errno ? strerror(errno) : "no memory");
     s->host->maximumPacketSize = SPECTATOR_TEXT_MAX;
     for (size_t i = 0; i < SPECTATORS; i++) s->sent[i] = SIZE_MAX;
     printf("port %u\n", (unsigned)s->host->address.port);
@@ -380,16 +424,7 @@ int main(int argc, char **argv)
     hold_streams();
     static struct server s = {.options = {.speed = 1, .port = 51441}};
     struct sigaction action = {.sa_handler = stop};
-    if (!read_options(&s.options, argc, argv)) {
-        fprintf(stderr, "serve_slp [OPTIONS] GAME.slp\n"
-                        "  --port N     UDP (51441); 0: any, which is printed\n"
-                        "  --speed F    of the game (1)\n"
-                        "  --fast       as fast as spectators take it\n"
-                        "  --once       end when a spectator has got all of it\n"
-                        "  --inject N   every N frames a rollback: 1 to 7 frames first with wrong guesses\n"
-                        "  --cut N      drop the connection once, after message N\n");
-        return 2;
-    }
+    if (!read_options(&s.options, argc, argv)) return 2;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     int fine = load(&s) && read_table(&s);

@@ -13,7 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+
+enum {
+    EMPTY_PORT = 3, /* exphil_slp_port.type */
+    HINT_MS = 10000 /* so long without an answer: what may be wrong is told */
+};
 
 struct options {
     const char *weights, *pipe;
@@ -33,7 +39,11 @@ struct bot {
     exphil_pad held;
     int64_t written, unread, games;
     int64_t slowest_ns, total_ns; /* from a frame's arrival until it is in the pipe */
+    int64_t hint_ns;              /* when the hint is due; INT64_MAX: not any more */
     int last_send;
+    int unseen;   /* a game has begun, none of its frames has come */
+    int left_out; /* this game is without the player or the opponent that was asked for */
+    int ever_left_out;
 };
 
 static volatile sig_atomic_t stopped;
@@ -51,6 +61,11 @@ static int64_t now_ns(void)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
+static int complain(const char *what, const char *more)
+{
+    return fprintf(stderr, "slippi_bot: %s: %s\n", what, more), 0;
+}
+
 /* ---- options --------------------------------------------------------------------------------------------- */
 
 static const char usage[] =
@@ -65,7 +80,8 @@ static const char usage[] =
     "  --flush             end each frame with FLUSH, for BlockingPipes = True\n"
     "  --frames N          stop after so many frames\n"
     "  --games N           stop after so many games\n"
-    "  --quiet             only errors, and the figures at the end\n";
+    "  --quiet             only errors, and the figures at the end\n"
+    "  --help              this text\n";
 
 static int take_number(const char *name, const char *text, int64_t low, int64_t high, int64_t *value)
 {
@@ -127,7 +143,9 @@ static int read_options(struct options *o, int argc, char **argv)
 {
     int i = 1;
     for (; i < argc && argv[i][0] == '-'; i++) {
-        if (!strcmp(argv[i], "--deterministic"))
+        if (!strcmp(argv[i], "--help"))
+            exit(fputs(usage, stdout) < 0);
+        else if (!strcmp(argv[i], "--deterministic"))
             o->session.deterministic = 1;
         else if (!strcmp(argv[i], "--flush"))
             o->flush = 1;
@@ -135,23 +153,19 @@ static int read_options(struct options *o, int argc, char **argv)
             o->quiet = 1;
         else {
             int taken = take_option(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
-            if (taken < 0) fputs(usage, stderr);
-            if (taken <= 0) return 0;
+            if (taken < 0) return complain(argv[i], "no such option; --help tells all");
+            if (taken == 0) return 0;
             i++;
         }
     }
-    if (argc - i != 2) return fputs(usage, stderr), 0;
+    if (argc - i != 2) return complain("WEIGHTS PIPE", "these two, after the options; --help tells more");
+    if (o->opponent == o->player) return complain("--opponent", "the same as --player; name another, or 0");
     o->weights = argv[i];
     o->pipe = argv[i + 1];
     return 1;
 }
 
 /* ---- play ------------------------------------------------------------------------------------------------ */
-
-static int complain(const char *what, const char *more)
-{
-    return fprintf(stderr, "slippi_bot: %s: %s\n", what, more), 0;
-}
 
 static int complain_of_pipe(const struct bot *b, int error)
 {
@@ -160,15 +174,39 @@ static int complain_of_pipe(const struct bot *b, int error)
                                          : strerror(error));
 }
 
+/* The two names are easily given the wrong way round: a pipe is not opened to be read as weights. */
+static int is_pipe(const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0 && S_ISFIFO(found.st_mode);
+}
+
+static int open_player(struct bot *b, exphil_error *error)
+{
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    const struct options *o = &b->options;
+    char plays[96];
+    if (is_pipe(o->weights)) return complain(o->weights, "a pipe; WEIGHTS come first, then PIPE");
+    if (exphil_model_load(b->context, o->weights, &b->model, error) < 0 ||
+        exphil_model_query(b->model, &info, error) < 0)
+        return complain(exphil_status_name(error->status), error->message);
+    if (!exphil_melee_field_count(info.layout)) {
+        snprintf(plays, sizeof plays, "plays %s/%s, not Melee", info.layout, info.codec);
+        return complain(o->weights, plays);
+    }
+    return player_create(b->model, &o->session, o->game_delay, &b->player, error) >= 0 ||
+           complain(o->weights, error->message);
+}
+
 static int open_bot(struct bot *b)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     const struct options *o = &b->options;
-    if (exphil_context_create(NULL, &b->context, &error) < 0 ||
-        exphil_model_load(b->context, o->weights, &b->model, &error) < 0 ||
-        player_create(b->model, &o->session, o->game_delay, &b->player, &error) < 0 ||
-        !(b->spectator = spectator_create(b->context, &o->game, &error)))
+    if (exphil_context_create(NULL, &b->context, &error) < 0)
         return complain(exphil_status_name(error.status), error.message);
+    if (!open_player(b, &error)) return 0;
+    b->spectator = spectator_create(b->context, &o->game, &error);
+    if (!b->spectator) return complain(exphil_status_name(error.status), error.message);
     b->controller = controller_create(o->pipe, o->flush);
     if (!b->controller && errno == EINVAL)
         return complain(o->pipe, "not a FIFO; name another place for the pipe");
@@ -180,13 +218,25 @@ static void say(const struct bot *b, const char *what, const char *more)
     if (!b->options.quiet) printf("%s%s%s\n", what, *more ? ": " : "", more), fflush(stdout);
 }
 
-static void say_waiting(const struct bot *b)
+static void say_address(const struct bot *b, const char *what, const char *more)
 {
     const spectator_config *game = &b->options.game;
-    char address[300];
-    snprintf(address, sizeof address, "%s:%u", game->host ? game->host : "127.0.0.1",
+    char text[400];
+    snprintf(text, sizeof text, "%s %s:%u", what, game->host ? game->host : "127.0.0.1",
              game->port ? (unsigned)game->port : SPECTATOR_PORT);
-    say(b, "waiting for the game", address);
+    say(b, text, more);
+}
+
+/* It goes on waiting for ever: the game may be started hours later. But once it tells what may be wrong. */
+static void hint(struct bot *b)
+{
+    spectator_stats seen;
+    if (now_ns() < b->hint_ns) return;
+    b->hint_ns = INT64_MAX;
+    spectator_query(b->spectator, &seen);
+    if (!seen.connections)
+        say_address(b, "nothing yet from",
+                    "is the spectator stream on? (--port is its UDP port, --player the controller)");
 }
 
 /* What is held goes out on every new frame: with blocking pipes the game waits for it. */
@@ -207,10 +257,42 @@ static int send_pad(struct bot *b)
     return 1;
 }
 
+/* port 0: nobody was named. Whoever was named and does not play is told, with those who do. */
+static int is_in_game(const exphil_slp_info *info, const char *who, int32_t port)
+{
+    char others[32] = "nobody";
+    size_t used = 0;
+    if (!port || info->ports[port - 1].type != EMPTY_PORT) return 1;
+    for (int left = info->player_count, i = 0; i < EXPHIL_SLP_PORTS; i++) {
+        if (info->ports[i].type == EMPTY_PORT) continue;
+        const char *between = !used ? "" : left == 1 ? " and " : ", ";
+        used += (size_t)snprintf(others + used, sizeof others - used, "%s%d", between, i + 1);
+        left--;
+    }
+    fprintf(stderr, "slippi_bot: %s %d is not in this game; there are %s\n", who, (int)port, others);
+    return 0;
+}
+
+/* With the first frame of a game it is known who plays. */
+static int look_around(struct bot *b)
+{
+    exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_status status = exphil_slp_stream_query(spectator_stream(b->spectator), &info, &error);
+    if (status < 0) return complain(exphil_status_name(status), error.message);
+    b->unseen = 0;
+    b->left_out = !is_in_game(&info, "player", b->options.player) ||
+                  !is_in_game(&info, "opponent", b->options.opponent);
+    b->ever_left_out |= b->left_out;
+    return 1;
+}
+
 /* A player who is out of the game, or not in it yet, holds nothing; nor does anybody before the clock starts. */
 static int play_frame(struct bot *b)
 {
     int64_t start = now_ns();
+    if (b->unseen && !look_around(b)) return 0;
+    if (b->left_out) return send_pad(b);
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_melee_frame frame = EXPHIL_MELEE_FRAME_INIT;
     exphil_status status = exphil_slp_stream_melee_frame(spectator_stream(b->spectator), b->options.player,
@@ -251,6 +333,7 @@ static int handle(struct bot *b, spectator_event event)
         return play_frame(b);
     case SPECTATOR_GAME_BEGIN:
         say(b, "a game begins", "");
+        b->unseen = 1;
         b->held = (exphil_pad){0, 0, 0, 0, 0, 0};
         return player_reset(b->player) >= 0 || complain("reset", "the session refuses");
     case SPECTATOR_GAME_END:
@@ -274,14 +357,15 @@ static int handle(struct bot *b, spectator_event event)
     return 1;
 }
 
-static void tell(const struct bot *b)
+/* Whether all went well: a bot that was left out of every game has not played, whatever else it did. */
+static int tell(const struct bot *b)
 {
     exphil_session_info info = EXPHIL_SESSION_INFO_INIT;
     spectator_stats seen;
     player_stats stats;
     spectator_query(b->spectator, &seen);
     player_query(b->player, &stats);
-    if (exphil_session_query(player_session(b->player), &info, NULL) < 0) return;
+    if (exphil_session_query(player_session(b->player), &info, NULL) < 0) return 0;
     int64_t sent = b->written + b->unread;
     printf("%lld games, %llu frames received, %llu played, %llu corrected, %llu too late to correct\n",
            (long long)b->games, (unsigned long long)seen.frames, (unsigned long long)stats.frames,
@@ -294,6 +378,7 @@ static void tell(const struct bot *b)
            (double)info.p50_ns / 1e3, (double)info.p99_ns / 1e3, (double)info.max_ns / 1e3,
            (unsigned long long)info.missed, sent ? (double)b->total_ns / (double)sent / 1e3 : 0.0,
            (double)b->slowest_ns / 1e3);
+    return stats.frames > 0 || !b->ever_left_out;
 }
 
 /* What is opened later must not get the numbers of closed standard streams: text would go into it. */
@@ -315,9 +400,13 @@ int main(int argc, char **argv)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     int fine = open_bot(&b);
-    if (fine) say_waiting(&b);
-    while (fine && !is_done(&b)) fine = handle(&b, spectator_poll(b.spectator, 100));
-    if (b.controller) tell(&b);
+    if (fine) say_address(&b, "waiting for the game:", "");
+    b.hint_ns = now_ns() + HINT_MS * INT64_C(1000000);
+    while (fine && !is_done(&b)) {
+        fine = handle(&b, spectator_poll(b.spectator, 100));
+        hint(&b);
+    }
+    if (b.controller && !tell(&b)) fine = 0;
     controller_destroy(b.controller);
     spectator_destroy(b.spectator);
     player_destroy(b.player);

@@ -83,6 +83,18 @@ played()
     grep '^pipe:' played.log
 }
 
+# refused LINE COMMAND...: the command fails at once and says that one line.
+refused()
+{
+    line=$1
+    shift
+    timeout 10 "$@" >refused.log 2>&1 && fail "$* is taken"
+    grep -qx "$line" refused.log && [ "$(wc -l <refused.log)" -eq 1 ] || { cat refused.log; fail "$* does not say: $line"; }
+}
+
+# told LINE FILE
+told() { grep -q "$1" "$2" || { cat "$2"; fail "not told: $1"; }; }
+
 # ---- the parts -----------------------------------------------------------------------------------------------------
 
 ./controller_check check.pipe
@@ -122,9 +134,25 @@ serve --fast small.slp
 ./hostile_check client "$port" || { leave; fail "hostile_check client"; }
 timeout 60 ./live_check "$port" small.slp >/dev/null || { leave; fail "serve_slp after garbage"; }
 leave
-./serve_slp --inject 5 w0.safetensors 2>/dev/null && fail "serve_slp served weights"
 head -c 300 small.slp >cut.slp
-./serve_slp --inject 5 --port 0 nothing.slp 2>/dev/null && fail "serve_slp served nothing"
+head -c 60000 drill.slp >damaged.slp
+serve damaged.slp
+refused "serve_slp: UDP port $port: .* in use" ./serve_slp --port "$port" small.slp
+leave
+told '^serve_slp: damaged.slp: damaged, events end after 5.... of 4..... bytes; 1.. frames are served$' server.err
+refused 'serve_slp: nothing.slp: No such file or directory' ./serve_slp --port 0 nothing.slp
+refused 'serve_slp: w0.safetensors: does not begin as a .slp does' ./serve_slp --port 0 w0.safetensors
+refused 'serve_slp: cut.slp: has no complete frame: damaged, or no game' ./serve_slp --port 0 cut.slp
+[ ! -f "$real/corrupt.slp" ] || refused 'serve_slp: .*: has no complete frame.*' ./serve_slp --port 0 "$real/corrupt.slp"
+refused 'serve_slp: --playr: no such option; .*' ./serve_slp --playr 3 small.slp
+refused 'serve_slp: --port wants a whole number from 0 to 65535' ./serve_slp --port x small.slp
+refused 'serve_slp: --cut wants a whole number from 0 to .*' ./serve_slp --cut 2.5 small.slp
+refused 'serve_slp: --speed wants a number from .*' ./serve_slp --speed
+refused 'serve_slp: GAME.slp: one, .*' ./serve_slp small.slp drill.slp
+
+# Nobody answers: after ten seconds it is told what may be wrong. Looked at below.
+timeout 60 ./slippi_bot --port 2 w0.safetensors hint.pipe >hint.log 2>&1 &
+hinted=$!
 
 # A bot without a game and without a reader; the game comes, ends, and another one comes from another server.
 serve --fast small.slp && leave
@@ -141,9 +169,26 @@ grep -q '^2 games, 1566 frames received, 1322 played, 0 corrected' bot.log || { 
 grep -q "^waiting for the game: 127.0.0.1:$port\$" bot.log || { cat bot.log; fail "the bot does not say what it waits for"; }
 grep -q ' 0 frames written' bot.log || { cat bot.log; fail "a pipe without a reader was written"; }
 
+# A game without the player or the opponent that was asked for is told, not played.
+left_out()
+{
+    game=$1 words=$2 there=$3
+    serve --fast --once "$game"
+    # shellcheck disable=SC2086
+    timeout 60 ./slippi_bot --quiet --port "$port" --games 1 $words w0.safetensors lonely.pipe >bot.log 2>&1 &&
+        fail "slippi_bot $words says that it played $game"
+    leave
+    told "^slippi_bot: ${words#--} is not in this game; there are $there\$" bot.log
+    told '^1 games, [0-9]* frames received, 0 played' bot.log
+}
+left_out small.slp "--player 3" "1 and 2"
+left_out small.slp "--opponent 4" "1 and 2"
+teams=$real/teams_p1p2_blueVSp4_green_winner_green.slp
+[ ! -f "$teams" ] || left_out "$teams" "--player 3" "1, 2 and 4"
+
 # At the game's own speed, times ten; ended by a signal, it still tells its figures.
 serve --speed 10 small.slp
-./slippi_bot --quiet --port "$port" w0.safetensors lonely.pipe >bot.log &
+timeout 60 ./slippi_bot --quiet --port "$port" w0.safetensors lonely.pipe >bot.log 2>&1 &
 bot=$!
 sleep 1
 kill -TERM "$bot"
@@ -165,33 +210,46 @@ if grep -vE '^(SET|PRESS|RELEASE|FLUSH)' closed.got; then fail "slippi_bot talks
 # A second bot at a pipe goes at once, names the pipe, and leaves the first one alone.
 mkfifo taken.pipe
 exec 9<>taken.pipe
-timeout 60 ./slippi_bot --port "$port" w0.safetensors taken.pipe >first.log &
+timeout 60 ./slippi_bot --port "$port" w0.safetensors taken.pipe >first.log 2>&1 &
 bot=$!
 for _ in $(seq 200); do
     grep -q '^waiting for the game' first.log && break
     sleep 0.05
 done
-timeout 10 ./slippi_bot --port "$port" w0.safetensors taken.pipe >second.log 2>&1 && fail "two bots write to one pipe"
-[ "$(cat second.log)" = "slippi_bot: taken.pipe: another bot writes to this pipe; each wants one of its own" ] ||
-    { cat second.log; fail "a second bot is not told why it may not play"; }
+refused 'slippi_bot: taken.pipe: another bot writes to this pipe; each wants one of its own' \
+    ./slippi_bot --port "$port" w0.safetensors taken.pipe
 kill -TERM "$bot"
 wait "$bot" || fail "a second bot ends the first one"
 exec 9>&-
 
-# Wrong words, wrong files: a line, and an exit status.
-for words in "" "w0.safetensors" "--port 0 w0.safetensors p" "--port x w0.safetensors p" "--what w0.safetensors p" \
-    "--player 5 w0.safetensors p" "--game-delay 1 w0.safetensors p" "nothing.safetensors p" "w0.safetensors drill.slp" "--host" "other.safetensors never.pipe"; do
-    # shellcheck disable=SC2086
-    timeout 10 ./slippi_bot $words >wrong.log 2>&1 && fail "slippi_bot takes: $words"
-    [ -s wrong.log ] || fail "slippi_bot says nothing about: $words"
-    case $words in
-    other*) said='^slippi_bot: EXPHIL_E_INVALID: layout "falling" is unknown' ;;
-    *drill.slp) said='^slippi_bot: drill.slp: not a FIFO' ;;
-    *) continue ;;
-    esac
-    grep -q "$said" wrong.log && [ "$(wc -l <wrong.log)" -eq 1 ] || { cat wrong.log; fail "slippi_bot says that about: $words"; }
+# Wrong words, wrong files: a line that names them, and an exit status.
+refused 'slippi_bot: WEIGHTS PIPE: these two, .*' ./slippi_bot
+refused 'slippi_bot: WEIGHTS PIPE: these two, .*' ./slippi_bot w0.safetensors
+refused 'slippi_bot: WEIGHTS PIPE: these two, .*' ./slippi_bot w0.safetensors p --player 2
+refused 'slippi_bot: --playr: no such option; .*' ./slippi_bot --playr 2 w0.safetensors p
+refused 'slippi_bot: --port wants a number from 1 to 65535' ./slippi_bot --port 0 w0.safetensors p
+refused 'slippi_bot: --port wants a number from 1 to 65535' ./slippi_bot --port x w0.safetensors p
+refused 'slippi_bot: --player wants a number from 1 to 4' ./slippi_bot --player 5 w0.safetensors p
+refused 'slippi_bot: --host wants a name' ./slippi_bot --host
+refused 'slippi_bot: --opponent: the same as --player; .*' ./slippi_bot --opponent 2 --player 2 w0.safetensors p
+refused 'slippi_bot: --opponent: the same as --player; .*' ./slippi_bot --opponent 1 w0.safetensors p
+refused 'slippi_bot: w0.safetensors: the game delays by 1 frames, .*' ./slippi_bot --game-delay 1 w0.safetensors p
+refused 'slippi_bot: EXPHIL_E_IO: .*nothing.safetensors.*' ./slippi_bot nothing.safetensors p
+refused 'slippi_bot: drill.slp: not a FIFO; .*' ./slippi_bot w0.safetensors drill.slp
+refused 'slippi_bot: taken.pipe: a pipe; WEIGHTS come first, .*' ./slippi_bot taken.pipe w0.safetensors
+refused 'slippi_bot: other.safetensors: plays falling/hand, not Melee' ./slippi_bot other.safetensors never.pipe
+for program in slippi_bot serve_slp; do
+    timeout 10 ./$program --help >help.log && grep -q '^  --port N ' help.log || fail "$program --help"
 done
 [ ! -e never.pipe ] || fail "slippi_bot makes a pipe for a policy that it does not play"
+
+for _ in $(seq 400); do
+    grep -q '^nothing yet' hint.log && break
+    sleep 0.1
+done
+kill -TERM "$hinted"
+wait "$hinted" || fail "a bot that waits does not end well"
+told '^nothing yet from 127.0.0.1:2: is the spectator stream on? (--port is its UDP port, --player the controller)$' hint.log
 
 # ---- sanitizers ----------------------------------------------------------------------------------------------------
 
