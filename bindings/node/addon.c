@@ -27,8 +27,8 @@ static bool new_enough(napi_env env)
 
 NAPI_MODULE_INIT()
 {
-    return new_enough(env) && offer(env, exports, play_entries) && offer(env, exports, train_entries) &&
-                   offer(env, exports, melee_entries)
+    return make_error_class(env, exports) && new_enough(env) && offer(env, exports, play_entries) &&
+                   offer(env, exports, train_entries) && offer(env, exports, melee_entries)
                ? exports
                : NULL;
 }

@@ -97,6 +97,7 @@ struct texts {
 };
 
 /* Values (addon_values.c). false: an exception is pending. */
+bool make_error_class(napi_env env, napi_value exports);
 bool arguments(napi_env env, napi_callback_info info, size_t count, napi_value *values);
 napi_value fail(napi_env env, exphil_status status, const char *message, int32_t native_code);
 napi_value make_error(napi_env env, const exphil_error *error, exphil_status status);

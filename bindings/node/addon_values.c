@@ -12,17 +12,46 @@ bool arguments(napi_env env, napi_callback_info info, size_t count, napi_value *
     return napi_get_cb_info(env, info, &given, values, NULL, NULL) == napi_ok;
 }
 
-/* An Error with code "EXPHIL_E_...", status and nativeCode. */
+/* Node-API derives no class from Error. */
+static const char error_class[] =
+    "(class ExphilError extends Error {"
+    "  constructor(message, code = 'EXPHIL_E_INVALID', status = -1, nativeCode = 0) {"
+    "    super(message);"
+    "    Object.assign(this, { code, status, nativeCode });"
+    "  }"
+    "  get name() { return 'ExphilError'; }"
+    "})";
+
+static void forget_class(napi_env env, void *reference, void *hint)
+{
+    (void)hint;
+    napi_delete_reference(env, reference);
+}
+
+/* Each thread of Node has a class of its own, kept with its instance of the addon. */
+bool make_error_class(napi_env env, napi_value exports)
+{
+    napi_value script, made;
+    napi_ref reference = NULL;
+    return napi_create_string_utf8(env, error_class, NAPI_AUTO_LENGTH, &script) == napi_ok &&
+           napi_run_script(env, script, &made) == napi_ok &&
+           napi_create_reference(env, made, 1, &reference) == napi_ok &&
+           napi_set_instance_data(env, reference, forget_class, NULL) == napi_ok &&
+           napi_set_named_property(env, exports, "ExphilError", made) == napi_ok;
+}
+
+/* An ExphilError with code "EXPHIL_E_...", status and nativeCode. */
 static napi_value error_of(napi_env env, exphil_status status, const char *message, int32_t native_code)
 {
-    napi_value code, text, error, number;
-    napi_create_string_utf8(env, exphil_status_name(status), NAPI_AUTO_LENGTH, &code);
-    napi_create_string_utf8(env, message, NAPI_AUTO_LENGTH, &text);
-    napi_create_error(env, code, text, &error);
-    napi_create_int32(env, status, &number);
-    napi_set_named_property(env, error, "status", number);
-    napi_create_int32(env, native_code, &number);
-    napi_set_named_property(env, error, "nativeCode", number);
+    napi_value made, value[4], error = NULL;
+    void *reference = NULL;
+    napi_create_string_utf8(env, message, NAPI_AUTO_LENGTH, &value[0]);
+    napi_create_string_utf8(env, exphil_status_name(status), NAPI_AUTO_LENGTH, &value[1]);
+    napi_create_int32(env, status, &value[2]);
+    napi_create_int32(env, native_code, &value[3]);
+    napi_get_instance_data(env, &reference);
+    napi_get_reference_value(env, reference, &made);
+    napi_new_instance(env, made, 4, value, &error);
     return error;
 }
 
@@ -83,11 +112,12 @@ void drop_texts(struct texts *texts)
 
 bool refuse_number(napi_env env, const char *name, enum field_kind kind, double number)
 {
-    char what[160], given[32];
+    double low = field_range[kind].low, high = field_range[kind].high;
+    char what[160], given[32], range[64] = "";
     snprintf(given, sizeof given, "%.16g", number);
-    snprintf(what, sizeof what, "is %s, must be a %snumber from %.16g to %.16g",
-             isnan(number) ? "NaN" : given, kind == F_F32 ? "" : "whole ", field_range[kind].low,
-             field_range[kind].high);
+    if (number < low || number > high) snprintf(range, sizeof range, " from %.16g to %.16g", low, high);
+    snprintf(what, sizeof what, "is %s, must be a %snumber%s", isnan(number) ? "NaN" : given,
+             kind == F_F32 ? "" : "whole ", range);
     return wrong(env, name, what);
 }
 

@@ -1,7 +1,8 @@
 // Types of the addon's classes. Options are the fields of the C header's structures, which is the manual; 0 and what is left
 // out are its defaults. What fails throws ExphilError.
 
-export interface ExphilError extends Error {
+export class ExphilError extends Error {
+  /** "EXPHIL_E_INVALID" */
   code: string;
   status: number;
   nativeCode: number;
@@ -19,6 +20,9 @@ export interface Spec {
   heads: { name: string; kind: 'bernoulli' | 'categorical'; count: number; neutral?: number }[];
   layout_hash?: number | bigint;
 }
+
+/** The header's enumerations are taken by name or number. */
+export type Mode = number | 'carry' | 'window';
 
 export interface ContextOptions {
   device?: string;
@@ -45,9 +49,9 @@ export interface ModelOptions {
   window_frames?: number;
   delay_frames?: number;
   no_previous_action?: number | boolean;
-  mode?: number;
-  heads?: number;
-  type?: 'f32' | 'f64';
+  mode?: Mode;
+  heads?: number | 'independent' | 'autoregressive';
+  type?: number | 'f32' | 'f64';
 }
 
 export interface SessionOptions {
@@ -55,9 +59,9 @@ export interface SessionOptions {
   streams?: number;
   deadline_ns?: number;
   deterministic?: number | boolean;
-  deliver?: number;
+  deliver?: number | 'due' | 'decided';
   delay_frames?: number;
-  mode?: number;
+  mode?: Mode;
   spec?: Spec;
   heads?: { temperature?: number; deterministic?: number | boolean; press?: number; release?: number }[];
 }
@@ -94,14 +98,14 @@ export interface TrainerOptions {
     warmup_updates?: number;
     total_updates?: number;
     restart_updates?: number;
-    schedule?: number;
+    schedule?: number | 'constant' | 'cosine' | 'restarts';
   };
   trainer?: {
     loss_scale?: number;
     accumulate?: number;
-    precision?: number;
-    activations?: number;
-    fake_quantize?: number;
+    precision?: number | 'f32' | 'tf32' | 'bf16' | 'f16';
+    activations?: number | 'f32' | 'bf16';
+    fake_quantize?: number | 'int8' | 'bf16';
     checkpoint_blocks?: number;
   };
 }
@@ -196,9 +200,9 @@ export interface MeleeFrame {
   frame?: number;
   /** The external id. */
   stage?: number;
-  /** 1..4 */
-  own_port: number;
-  opponent_port?: number;
+  own_port: 1 | 2 | 3 | 4;
+  /** 0, as when left out: the first other one that is present. */
+  opponent_port?: 0 | 1 | 2 | 3 | 4;
   /** By port - 1; null or undefined: absent. */
   player: (MeleeCharacter | null | undefined)[];
   /** Nana. */
@@ -245,14 +249,15 @@ export class Model extends Handle {
 
 export class Session extends Handle {
   private constructor();
-  floats: Float32Array;
-  ids: Int32Array;
-  actions: Int32Array;
-  streams: number;
-  logitCount: number;
-  stateBytes: number;
+  readonly floats: Float32Array;
+  readonly ids: Int32Array;
+  readonly actions: Int32Array;
+  readonly streams: number;
+  readonly logitCount: number;
+  readonly stateBytes: number;
   step(frame: MeleeFrame): Pad;
   step(frames: MeleeFrame[]): Pad[];
+  /** Without floats and ids: the session's own. One of them alone is refused where a frame has both. */
   stepRow(floats?: Float32Array, ids?: Int32Array, actions?: Int32Array, noise?: Float32Array): Int32Array;
   logits(stream?: number, logits?: Float32Array): Float32Array;
   reset(stream?: number): void;

@@ -1,17 +1,24 @@
 'use strict';
-// libexphil for Node: models, sessions, datasets and trainers as classes over the addon. What fails throws an Error with
+// libexphil for Node: models, sessions, datasets and trainers as classes over the addon. What fails throws an ExphilError with
 // code "EXPHIL_E_...", status, nativeCode and the library's own sentence. Options are the fields of the C header's structures
 // under their own names; the header is the manual. Objects may be closed early and in any order; else the collector ends them.
 
-const addon = require('./exphil.node');
-
+const { types } = require('node:util');
+const addon = require('./exphil_addon.js');
 const { room, step, melee } = require('./exphil_melee.js');
-const { invalid, object, refuse, arrange, type } = require('./exphil_options.js');
+const { ExphilError, invalid, object, refuse, arrange, number, numbers } = require('./exphil_options.js');
 
-// What the addon made, and nobody else can: sessions and models come from the calls that make them.
+// What the addon made, and nobody else can.
+const makers = {
+  Model: 'Model.load or Model.create',
+  Session: 'session() of a model',
+  Dataset: 'Dataset.create or Dataset.open',
+  Trainer: 'Trainer.create',
+};
 class Handle {
   #raw;
   constructor(raw) {
+    if (!types.isExternal(raw)) throw invalid(`${new.target.name}: is made by ${makers[new.target.name]}`);
     this.#raw = raw;
   }
   static raw(handle, Class) {
@@ -43,8 +50,8 @@ class Model extends Handle {
   }
   /** options: fields of exphil_model_config; spec as an object, type "f32" or "f64". */
   static create(context, options) {
-    const { spec, type: kind, ...fields } = object(options, 'options');
-    return new Model(addon.modelCreate(Handle.raw(context, Context), { ...fields, type: type(kind, 'type') }, arrange(spec)));
+    const { spec, ...fields } = numbers(options, 'options');
+    return new Model(addon.modelCreate(Handle.raw(context, Context), fields, arrange(spec)));
   }
   info() {
     return addon.modelInfo(raw(this));
@@ -54,27 +61,34 @@ class Model extends Handle {
   }
   /** kind: "int8" or "bf16". */
   quantize(kind) {
-    return new Model(addon.modelQuantize(raw(this), type(kind, 'type') ?? -1));
+    return new Model(addon.modelQuantize(raw(this), number('type', kind)));
   }
   /** options: fields of exphil_session_config; heads as a list of { temperature, deterministic, press, release }. */
   session(options) {
-    const { delay_frames: delay, mode, spec, heads, ...fields } = object(options, 'options');
+    const { delay_frames: delay, mode, spec, heads, ...fields } = numbers(options, 'options');
     return new Session(addon.sessionCreate(raw(this), fields, delay, mode, arrange(spec), heads));
   }
+}
+
+function fixed(name) {
+  throw invalid(`session.${name}: is the session's own, and cannot be replaced`);
 }
 
 class Session extends Handle {
   #room;
   constructor(made) {
     super(made);
-    const info = this.info();
-    /** Arrays of the right size, for whoever wants to use them. */
-    this.floats = new Float32Array(info.streams * info.float_count);
-    this.ids = new Int32Array(info.streams * info.id_count);
-    this.actions = new Int32Array(info.streams * info.head_count);
-    this.streams = info.streams;
-    this.logitCount = info.logit_count;
-    this.stateBytes = info.state_bytes;
+    const { streams, float_count: floats, id_count: ids, head_count: heads, logit_count: logitCount, state_bytes: stateBytes } = this.info();
+    const own = {
+      /** Arrays of the right size, for whoever wants to use them. */
+      floats: new Float32Array(streams * floats),
+      ids: new Int32Array(streams * ids),
+      actions: new Int32Array(streams * heads),
+      streams,
+      logitCount,
+      stateBytes,
+    };
+    for (const [name, value] of Object.entries(own)) Object.defineProperty(this, name, { enumerable: true, get: () => value, set: () => fixed(name) });
   }
   /**
    * Melee: a frame in, a pad out; of several streams a list of frames, and of pads. A frame is an object with the fields of
@@ -84,8 +98,15 @@ class Session extends Handle {
     this.#room ??= room(this.streams);
     return step(raw(this), this.#room, frames);
   }
-  /** floats [B,F] and ids [B,K] in, actions [B,A] out; noise [B,L] or none. Without arguments: the session's own arrays. */
-  stepRow(floats = this.floats, ids = this.ids, actions = this.actions, noise = undefined) {
+  /**
+   * floats [B,F] and ids [B,K] in, actions [B,A] out; noise [B,L] or none. Without floats and ids: the session's own arrays. One of
+   * them left out would be an earlier frame's, and is refused.
+   */
+  stepRow(floats, ids, actions = this.actions, noise = undefined) {
+    if (floats === undefined && ids === undefined) {
+      floats = this.floats;
+      ids = this.ids;
+    }
     addon.stepRow(raw(this), floats, ids, actions, noise);
     return actions;
   }
@@ -155,7 +176,8 @@ class Trainer extends Handle {
     const { sampling, optimizer, trainer, ...rest } = object(options, 'options');
     refuse(rest, 'those of a trainer stand in sampling, optimizer or trainer');
     const handles = [Handle.raw(model, Model), Handle.raw(dataset, Dataset)];
-    return new Trainer(addon.trainerCreate(...handles, sampling, optimizer, trainer));
+    const groups = Object.entries({ sampling, optimizer, trainer }).map(([name, group]) => numbers(group, name));
+    return new Trainer(addon.trainerCreate(...handles, ...groups));
   }
   /** One update, on this thread. */
   step() {
@@ -208,4 +230,4 @@ class Trainer extends Handle {
 /** "0.1.0 cpu:ref,avx2,avx512" */
 const version = () => addon.version();
 
-module.exports = { Context, Model, Session, Dataset, Trainer, melee, version };
+module.exports = { Context, Model, Session, Dataset, Trainer, ExphilError, melee, version };

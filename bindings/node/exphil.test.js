@@ -9,7 +9,7 @@ const os = require('node:os');
 const path = require('node:path');
 const v8 = require('node:v8');
 const vm = require('node:vm');
-const { Context, Model, Session, Dataset, Trainer, version } = require('./exphil.js');
+const { Context, Model, Session, Dataset, Trainer, ExphilError, version } = require('./exphil.js');
 
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'exphil-node-'));
 process.on('exit', () => fs.rmSync(scratch, { recursive: true }));
@@ -46,7 +46,8 @@ const trainer = (context) =>
 
 const fails = (work, code, word) =>
   assert.throws(work, (error) => {
-    assert.ok(error instanceof Error);
+    assert.ok(error instanceof ExphilError && error instanceof Error);
+    assert.strictEqual(String(error), `ExphilError: ${error.message}`);
     assert.strictEqual(error.code, code, error.message);
     assert.match(error.message, word);
     return error.status < 0;
@@ -193,13 +194,21 @@ test('rollback is a copy', () => {
 test('wrong rows are refused', () => {
   const session = pong(new Context()).session({ deterministic: true });
   const step = (...rows) => () => session.stepRow(...rows);
-  fails(step(new Float32Array(2)), 'EXPHIL_E_INVALID', /floats: is Float32Array of 2, must be a Float32Array of 3/);
-  fails(step(new Float64Array(3)), 'EXPHIL_E_INVALID', /floats: is Float64Array of 3/);
+  const ids = new Int32Array(1);
+  fails(step(new Float32Array(2), ids), 'EXPHIL_E_INVALID', /floats: is Float32Array of 2, must be a Float32Array of 3/);
+  fails(step(new Float64Array(3), ids), 'EXPHIL_E_INVALID', /floats: is Float64Array of 3/);
   fails(step([1, 2, 3]), 'EXPHIL_E_INVALID', /floats: is Array of 3/);
   fails(step('text'), 'EXPHIL_E_INVALID', /floats: is string/);
   fails(step(Object.create(null)), 'EXPHIL_E_INVALID', /floats: is object/);
   assert.throws(step({ get length() { throw new Error('of the getter'); } }), /of the getter/);
-  fails(step(undefined, new Int32Array(0)), 'EXPHIL_E_INVALID', /ids/);
+  fails(step(new Float32Array(3), new Int32Array(0)), 'EXPHIL_E_INVALID', /^ids: is Int32Array of 0/);
+  fails(step(new Float32Array(3)), 'EXPHIL_E_INVALID', /^ids: is undefined, must be an Int32Array of 1/);
+  fails(step(undefined, ids), 'EXPHIL_E_INVALID', /^floats: is undefined, must be a Float32Array of 3/);
+  for (const name of ['floats', 'ids', 'actions', 'streams', 'logitCount', 'stateBytes']) {
+    const was = session[name];
+    fails(() => (session[name] = name === 'streams' ? 5 : [1, 2, 3]), 'EXPHIL_E_INVALID', new RegExp(`^session\\.${name}: is the session's own`));
+    assert.strictEqual(session[name], was);
+  }
   fails(step(undefined, undefined, new Int32Array(3)), 'EXPHIL_E_INVALID', /actions/);
   fails(step(undefined, undefined, undefined, new Float32Array(1)), 'EXPHIL_E_INVALID', /noise/);
   fails(() => session.logits(0, new Float32Array(4)), 'EXPHIL_E_INVALID', /logits/);
@@ -208,7 +217,7 @@ test('wrong rows are refused', () => {
   fails(() => session.logits(NaN), 'EXPHIL_E_INVALID', /stream/);
   fails(() => session.override(0, new Int32Array(1)), 'EXPHIL_E_INVALID', /action/);
   fails(() => session.restoreState(0, new Uint8Array(3)), 'EXPHIL_E_INVALID', /state/);
-  fails(step(new Float32Array([0, NaN, 0])), 'EXPHIL_E_NUMERIC', /./);
+  fails(step(new Float32Array([0, NaN, 0]), ids), 'EXPHIL_E_NUMERIC', /./);
   const detached = new Float32Array(3);
   structuredClone(detached, { transfer: [detached.buffer] });
   fails(step(detached), 'EXPHIL_E_INVALID', /floats/);
@@ -268,7 +277,9 @@ test('options are taken or refused by name', () => {
   fails(() => model.session({ spec: { ...spec, float_count: 4 } }), 'EXPHIL_E_INVALID', /float_count/);
   fails(() => model.session({ spec: { ...spec, flots: 4 } }), 'EXPHIL_E_INVALID', /flots/);
   fails(() => model.session({ mode: 1 }), 'EXPHIL_E_MISMATCH', /mode/);
-  fails(() => model.session({ mode: 'carry' }), 'EXPHIL_E_INVALID', /mode: must be a number/);
+  fails(() => model.session({ mode: 'carried' }), 'EXPHIL_E_INVALID', /^mode: carried is none of carry, window$/);
+  fails(() => model.session({ mode: 'window' }), 'EXPHIL_E_MISMATCH', /mode/);
+  model.session({ mode: 'carry', deliver: 'decided' }).stepRow();
   fails(() => model.session({ heads: [{}] }), 'EXPHIL_E_INVALID', /heads: has 1 entries, the model has 2/);
   fails(() => model.session({ heads: [{ temprature: 1 }, {}] }), 'EXPHIL_E_INVALID', /temprature/);
   const sure = model.session({ heads: [{ deterministic: true }, { deterministic: 1 }], seed: 1 });
@@ -320,10 +331,11 @@ test('whole numbers are never cut', () => {
   ];
   const before = dataset.info().episodes;
   for (const [name, call, low, high] of cases) {
-    const sentence = (value) => new RegExp(`^${name}: is ${String(value).replace('Infinity', 'inf')}, must be a whole number from ${low} to ${high}$`);
+    const sentence = (value) => new RegExp(`^${name}: is ${String(value).replace('Infinity', 'inf')}, must be a whole number` +
+      `${Math.abs(value) === Infinity || value < low ? ` from ${low} to ${high}` : ''}$`);
     for (const value of [0.5, 1.5, NaN, Infinity, -Infinity]) fails(() => call(value), 'EXPHIL_E_INVALID', sentence(value));
     for (const value of [low - 1, high + 1, 2 ** 64]) fails(() => call(value), 'EXPHIL_E_INVALID', new RegExp(`^${name}: is .*, must be a whole number`));
-    for (const value of ['1', {}, Symbol('1')]) fails(() => call(value), 'EXPHIL_E_INVALID', new RegExp(`^${name}: must be a `));
+    for (const value of ['1', {}, Symbol('1')]) fails(() => call(value), 'EXPHIL_E_INVALID', new RegExp(`^${name}: (must be a |1 is none of )`));
     if (low || high === 2 ** 31 - 1) fails(() => call(1n), 'EXPHIL_E_INVALID', new RegExp(`^${name}: must be a `));
     else for (const value of [-1n, 2n ** 64n]) fails(() => call(value), 'EXPHIL_E_INVALID', new RegExp(`^${name}: must fit into 64 bits`));
   }
@@ -332,6 +344,42 @@ test('whole numbers are never cut', () => {
   for (const value of [2, -2, 2 ** 53 - 1]) fails(() => session.logits(value), 'EXPHIL_E_INVALID', /stream/);
   assert.strictEqual(dataset.info().episodes, before);
   dataset.addRows(2n ** 64n - 1n, ...rows); // games are hashes of 64 bits
+});
+
+// The header's enumerations in full, name by name in the order of their numbers.
+test('enumerations are taken by name', () => {
+  const context = new Context({ threads: 1 });
+  const small = { spec, blocks: 'gru', hidden: 8, head_width: 8 };
+  const create = (group) => (options) => Trainer.create(pong(context), games(context), { [group]: options });
+  const cases = [
+    ['mode', (options) => Model.create(context, { ...small, ...options }).info().mode, ['carry', 'window']],
+    ['heads', (options) => Model.create(context, { ...small, ...options }).info().heads, ['independent', 'autoregressive']],
+    ['type', (options) => Model.create(context, { ...small, ...options }).info().type, ['f32', 'f64']],
+  ];
+  for (const [name, take, names] of cases) names.forEach((word, number) => assert.strictEqual(take({ [name]: word }), number, word));
+  const rate = (schedule) => {
+    const work = create('optimizer')({ schedule, rate: 1, total_updates: 8, restart_updates: 2 });
+    return Array.from({ length: 4 }, () => work.step().rate.toFixed(3)).join();
+  };
+  assert.deepStrictEqual(['constant', 'cosine', 'restarts'].map(rate), [0, 1, 2].map(rate));
+  assert.strictEqual(new Set(['constant', 'cosine', 'restarts'].map(rate)).size, 3);
+  const after = (options) => {
+    const work = create('trainer')(options);
+    work.step();
+    return work.model().info().weights_hash;
+  };
+  for (const [name, word, number] of [['activations', 'bf16', 2], ['fake_quantize', 'int8', 3], ['fake_quantize', 'bf16', 2], ['precision', 'f32', 0]])
+    assert.strictEqual(after({ [name]: word }), after({ [name]: number }), word);
+  assert.notStrictEqual(after({ fake_quantize: 'int8' }), after({ fake_quantize: 'bf16' }));
+  for (const word of ['tf32', 'bf16', 'f16']) fails(() => create('trainer')({ precision: word }), 'EXPHIL_E_UNSUPPORTED', /./);
+  fails(() => create('optimizer')({ schedule: 'cosin' }), 'EXPHIL_E_INVALID', /^schedule: cosin is none of constant, cosine, restarts$/);
+  fails(() => pong(context).quantize(), 'EXPHIL_E_INVALID', /^type: must be/);
+});
+
+test('an addon that is not built says how', () => {
+  for (const file of ['exphil.js', 'exphil_addon.js', 'exphil_melee.js', 'exphil_options.js'])
+    fs.copyFileSync(path.join(__dirname, file), path.join(scratch, file));
+  assert.throws(() => require(path.join(scratch, 'exphil.js')), /^Error: exphil\.node is not built: run sh '.*build_addon\.sh'$/);
 });
 
 test('counts of a spec are honoured or refused', () => {
@@ -400,8 +448,10 @@ test('closed and foreign objects are refused, in any order', () => {
   fails(() => Model.load(context, 'x'), 'EXPHIL_E_INVALID', /context: is closed/);
   fails(() => Model.load(model, 'x'), 'EXPHIL_E_INVALID', /context: is closed, or is none/);
   fails(() => Trainer.create(work, dataset), 'EXPHIL_E_INVALID', /model/);
-  fails(() => new Session({}), 'EXPHIL_E_INVALID', /session/);
-  new Model(7).close();
+  fails(() => new Session({}), 'EXPHIL_E_INVALID', /^Session: is made by session\(\) of a model/);
+  fails(() => new Model(), 'EXPHIL_E_INVALID', /^Model: is made by Model\.load or Model\.create/);
+  fails(() => new Dataset(new Context()), 'EXPHIL_E_INVALID', /^Dataset: is made by Dataset\.create or Dataset\.open/);
+  fails(() => new Trainer(7), 'EXPHIL_E_INVALID', /^Trainer: is made by Trainer\.create/);
   for (let i = 0; i < 200; i++) pong(new Context({ threads: 1 })).session().stepRow();
 });
 

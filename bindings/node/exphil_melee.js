@@ -2,7 +2,7 @@
 // Melee's frames, pads and encoder. A frame is a plain object with the fields of exphil_melee_frame; it goes to the addon as a
 // row of numbers, which is laid out by the addon's own tables of the header's structures.
 
-const addon = require('./exphil.node');
+const addon = require('./exphil_addon.js');
 const { invalid, disarrange } = require('./exphil_options.js');
 
 const { members, bytes, buttons, known, pad: noPad } = addon.meleeShape();

@@ -110,7 +110,7 @@ test('wrong frames are refused by name', () => {
     [{ player: [{ xx: undefined }] }, /^frame\.player\[0\]\.xx: there is no such field/],
     [{ item: [{ reserved: [0, 0] }] }, /^frame\.item\[0\]\.reserved: there is no such field/],
     [{ stage: 'fod' }, /^frame\.stage: must be a number/],
-    [{ stage: 2.5 }, /^frame\.stage: is 2\.5, must be a whole number from -2147483648 to 2147483647/],
+    [{ stage: 2.5 }, /^frame\.stage: is 2\.5, must be a whole number$/],
     [{ stage: NaN }, /^frame\.stage: is NaN/],
     [{ frame: 2 ** 40 }, /^frame\.frame: is 1099511627776/],
     [{ player: [{}, { stocks: 256 }] }, /^frame\.player\[1\]\.stocks: is 256, .* from 0 to 255/],

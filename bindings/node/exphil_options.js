@@ -1,12 +1,23 @@
 'use strict';
 // Options on their way to the addon: what it cannot see for itself is refused here, with the errors that it throws.
 
-const kinds = ['bernoulli', 'categorical'];
-const types = { f32: 0, f64: 1, bf16: 2, int8: 3, f16: 4 };
+const { ExphilError } = require('./exphil_addon.js');
 
-function invalid(message) {
-  return Object.assign(new Error(message), { code: 'EXPHIL_E_INVALID', status: -1, nativeCode: 0 });
-}
+const kinds = ['bernoulli', 'categorical'];
+const types = ['f32', 'f64', 'bf16', 'int8', 'f16'];
+// The header's enumerations: options that take a name, too, in the order of their numbers.
+const names = {
+  mode: ['carry', 'window'],
+  heads: ['independent', 'autoregressive'],
+  deliver: ['due', 'decided'],
+  schedule: ['constant', 'cosine', 'restarts'],
+  precision: ['f32', 'tf32', 'bf16', 'f16'],
+  type: types,
+  activations: types,
+  fake_quantize: types,
+};
+
+const invalid = (message) => new ExphilError(message);
 
 /** undefined and null are no options at all; anything but an object is refused. */
 function object(value, what) {
@@ -51,10 +62,15 @@ function disarrange({ fields: { float_count: floats, ...fields }, ids, heads }) 
   return { ...fields, floats, ids, heads: heads.map((head) => ({ ...head, kind: kinds[head.kind] })) };
 }
 
-function type(name, what) {
-  if (name === undefined) return undefined;
-  if (!Object.hasOwn(types, name)) throw invalid(`${what}: ${String(name)} is none of ${Object.keys(types).join(', ')}`);
-  return types[name];
+function number(option, value) {
+  if (typeof value !== 'string' || !Object.hasOwn(names, option)) return value;
+  const found = names[option].indexOf(value);
+  if (found < 0) throw invalid(`${option}: ${value} is none of ${names[option].join(', ')}`);
+  return found;
 }
 
-module.exports = { invalid, object, refuse, arrange, disarrange, type };
+/** Options with the numbers of what is named. */
+const numbers = (options, what) =>
+  Object.fromEntries(Object.entries(object(options, what)).map(([option, value]) => [option, number(option, value)]));
+
+module.exports = { ExphilError, invalid, object, refuse, arrange, disarrange, number, numbers };
