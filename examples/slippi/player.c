@@ -19,8 +19,10 @@ struct player {
     int32_t frame[PLAYER_PAST]; /* which frame this place of the ring holds */
     exphil_melee_frame known[PLAYER_PAST];
     int32_t action[PLAYER_PAST][EXPHIL_HEADS_MAX];
-    exphil_pad held[HELD_MAX + 1]; /* decided, not yet due; place = frame modulo */
-    uint8_t states[];              /* [PLAYER_PAST] snapshots of state_bytes */
+    exphil_pad held[HELD_MAX + 1];    /* decided, not yet due; place = frame modulo */
+    int32_t decided_on[HELD_MAX + 1]; /* which frame that place holds */
+    exphil_pad due;                   /* what was due last: what is held where a frame was passed over */
+    uint8_t states[];                 /* [PLAYER_PAST] snapshots of state_bytes */
 };
 
 static size_t place(int32_t frame, int32_t of)
@@ -86,7 +88,8 @@ exphil_status player_reset(player *p)
     p->newest = NO_FRAME;
     p->corrected = INT32_MAX;
     for (int i = 0; i < PLAYER_PAST; i++) p->frame[i] = NO_FRAME;
-    memset(p->held, 0, sizeof p->held);
+    for (int i = 0; i <= HELD_MAX; i++) p->decided_on[i] = NO_FRAME;
+    p->due = (exphil_pad){0, 0, 0, 0, 0, 0};
     return exphil_session_reset(p->session, -1);
 }
 
@@ -128,15 +131,19 @@ static exphil_status correct(player *p)
 static exphil_status play(player *p, size_t at, const exphil_melee_frame *frame, exphil_pad *pad)
 {
     exphil_pad decided;
+    size_t now = place(frame->frame, HELD_MAX + 1), then = place(frame->frame - p->hold, HELD_MAX + 1);
     exphil_status status = correct(p);
+    p->frame[at] = NO_FRAME; /* until it is played */
     p->known[at] = *frame;
     if (status >= 0) status = step(p, at, &decided);
     if (status >= 0) status = exphil_melee_pad_encode(p->codec, &decided, p->action[at], NULL);
     if (status < 0) return status;
     p->frame[at] = frame->frame;
-    p->held[place(frame->frame, HELD_MAX + 1)] = decided;
+    p->held[now] = decided;
+    p->decided_on[now] = frame->frame;
     p->stats.frames++;
-    *pad = p->held[place(frame->frame - p->hold, HELD_MAX + 1)];
+    if (p->decided_on[then] == frame->frame - p->hold) p->due = p->held[then];
+    *pad = p->due;
     return EXPHIL_OK;
 }
 

@@ -5,7 +5,8 @@
  * one that was made (exphil_session_override); only what comes next follows from the corrected past.
  *
  * Delay. A policy trained with delay d decides on frame t what acts on frame t + d. Part of that may be the game's own
- * delay (online: 2 by default); the player holds back the rest. */
+ * delay (online: 2 by default); the player holds back the rest. For a frame that was left out, or had values that are not finite,
+ * nothing was decided: what was due before it stays. */
 #ifndef PLAYER_H
 #define PLAYER_H
 

@@ -5,6 +5,8 @@
 #include "player.h"
 
 #include <exphil/slp.h>
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +108,45 @@ static int check_limits(player *p, const exphil_model *model, const exphil_model
     return 0;
 }
 
+/* Frames that never come and one that is not finite, to a player that holds decisions back: what it presses was decided exactly that
+ * long ago, as a player knows that holds nothing back, or is what was pressed before. */
+static int check_gaps(exphil_context *context)
+{
+    enum { DELAY = 3, LAST = 200 };
+    exphil_model_config shape = EXPHIL_MODEL_CONFIG_INIT;
+    exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+    exphil_model *model;
+    player *late, *prompt;
+    exphil_pad decided[LAST], pad, before = {0, 0, 0, 0, 0, 0};
+    bool was[LAST] = {false};
+    int kept = 0;
+    shape.blocks = "gru", shape.hidden = 16, shape.head_width = 16, shape.delay_frames = DELAY;
+    config.seed = 7;
+    if (exphil_model_create(context, &shape, &model, NULL) < 0 ||
+        player_create(model, &config, 0, &late, NULL) < 0 ||
+        player_create(model, &config, DELAY, &prompt, NULL) < 0)
+        return fail("players", "cannot be made");
+    for (int i = 0; i < LAST; i++) {
+        exphil_melee_frame frame = frames[i];
+        int want = i == 90 ? EXPHIL_E_NUMERIC : 1;
+        if (i >= 120 && i < 123) continue;
+        if (i == 90) frame.player[0].x = NAN;
+        if (player_frame(prompt, &frame, &decided[i]) != want || player_frame(late, &frame, &pad) != want)
+            return fail("a frame of a game with gaps", "ends otherwise");
+        if (want != 1) continue;
+        bool known = i >= DELAY && was[i - DELAY];
+        if (memcmp(&pad, known ? &decided[i - DELAY] : &before, sizeof pad) != 0)
+            return fail("after a gap", "what is pressed was decided at another time");
+        was[i] = true;
+        kept += !known && i >= DELAY;
+        before = pad;
+    }
+    player_destroy(late);
+    player_destroy(prompt);
+    exphil_model_destroy(model);
+    return kept == 4 ? 0 : fail("gaps", "are not what they were"); /* 93 and 123..125 */
+}
+
 /* A game that is not Melee, and one that calls itself so and has other heads: refused when the player is made. */
 static int check_other_game(exphil_context *context, const char *path)
 {
@@ -152,8 +193,8 @@ int main(int argc, char **argv)
         if (exphil_slp_melee_frame(slp, at, 1, 0, &frames[i], &error) < 0)
             return fail(argv[2], error.message);
     }
-    int failed =
-        check(p, model, &info) || check_limits(p, model, &info) || check_other_game(context, argv[3]);
+    int failed = check(p, model, &info) || check_limits(p, model, &info) || check_gaps(context) ||
+                 check_other_game(context, argv[3]);
     player_destroy(p);
     exphil_slp_destroy(slp);
     exphil_model_destroy(model);
