@@ -12,7 +12,7 @@ namespace Exphil
     public enum MeleeHas : uint { Age = 1, Flags = 2, Hurtbox = 4, Speed = 8, Hitlag = 16, All = 31 }
 
     /// <summary>One character at the end of a frame, in the units of a replay's post-frame event. Of a new one all is known.</summary>
-    public struct MeleeCharacter
+    public unsafe struct MeleeCharacter
     {
         /// <summary>0: absent, all else is ignored.</summary>
         public int Present;
@@ -32,16 +32,15 @@ namespace Exphil
             set { unknown = MeleeHas.All ^ value; }
         }
 
-        internal MeleeCharacter InC()
+        internal void Write(MeleeCharacter* raw)
         {
-            var raw = this;
-            raw.unknown = Known;
-            return raw;
+            *raw = this;
+            raw->unknown = Known;
         }
     }
 
     /// <summary>A new one is nobody's.</summary>
-    public struct MeleeItem
+    public unsafe struct MeleeItem
     {
         public float Facing, SpeedX, SpeedY, X, Y, Timer;
         public uint SpawnId;
@@ -56,11 +55,10 @@ namespace Exphil
             set { notOwner = (sbyte)~value; }
         }
 
-        internal MeleeItem InC()
+        internal void Write(MeleeItem* raw)
         {
-            var raw = this;
-            raw.notOwner = Owner;
-            return raw;
+            *raw = this;
+            raw->notOwner = Owner;
         }
     }
 
@@ -98,10 +96,10 @@ namespace Exphil
             raw->item_count = ItemCount;
             for (int i = 0; i < Player.Length; i++)
             {
-                ((MeleeCharacter*)raw->player)[i] = Player[i].InC();
-                ((MeleeCharacter*)raw->follower)[i] = Follower[i].InC();
+                Player[i].Write((MeleeCharacter*)raw->player + i);
+                Follower[i].Write((MeleeCharacter*)raw->follower + i);
             }
-            for (int i = 0; i < Item.Length; i++) ((MeleeItem*)raw->item)[i] = Item[i].InC();
+            for (int i = 0; i < Item.Length; i++) Item[i].Write((MeleeItem*)raw->item + i);
         }
     }
 

@@ -308,6 +308,18 @@ test("what is closed or left to the collector gives its memory back", function()
     assert(used(context) == before, "parts of a trainer keep memory")
 end)
 
+test("many that are left to the collector do not fill the memory", function()
+    local context, most = exphil.context({ threads = 1 }), 0
+    local path = os.tmpname()
+    context:create_model({ blocks = "gru", hidden = 256 }):save(path)
+    for _ = 1, 140 do -- some 360 MB in all
+        context:load_model(path)
+        most = math.max(most, used(context))
+    end
+    os.remove(path)
+    assert(most < 200 * 2 ^ 20, most)
+end)
+
 if ffi.os == "Linux" then
     local function threads()
         for line in io.lines("/proc/self/status") do
