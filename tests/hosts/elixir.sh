@@ -50,6 +50,20 @@ quietly elixir -pa _build/test/lib/libexphil/ebin ten_lines.exs
 test "$(wc -l <log)" -eq 60
 quietly mix run --no-compile examples/agent.exs
 
+# README's training starts, and tells that one of its replays was cut.
+mkdir replays
+"$EXPHIL_PREFIX/bin/exphil" drill --frames 1200 --out replays/whole.slp >/dev/null
+head -c 200000 replays/whole.slp >replays/cut.slp
+{
+    echo 'context = LibExphil.Context.create!()'
+    sed -n '/^## Training/,/^## Any game/{/^```elixir$/,/^```$/{/^```/d;p}}' README.md
+    echo 'receive do {:libexphil_training, tag, {:progress, _}} when tag == training.tag -> IO.puts("learns") end'
+    echo 'LibExphil.Training.cancel(training)'
+    echo '{:cancelled, _} = LibExphil.Training.await(training)'
+} >training.exs
+quietly elixir -pa _build/test/lib/libexphil/ebin training.exs
+grep -q '^replays/cut.slp ends early, it adds [1-9]' log && grep -qx learns log || { cat log; exit 1; }
+
 # The game of one's own in README.md: what was learned plays nearly as the rule, which misses nothing.
 sed -n '/^## Any game/,/^## Play/{/^```elixir$/,/^```$/{/^```/d;p}}' README.md >any_game.exs
 quietly elixir -pa _build/test/lib/libexphil/ebin any_game.exs

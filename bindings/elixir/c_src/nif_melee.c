@@ -13,6 +13,17 @@ record frame_map = {.name = "frame",
                     .fields = frame_fields,
                     .field_count = 9};
 
+/* Says which one of several was refused: a player by its port, an item by its place in the list. */
+static bool read_one_of(call *c, ERL_NIF_TERM map, const char *what, int64_t which, const record *r, void *to)
+{
+    char said[sizeof c->error.message];
+    if (read_record(c, map, r, to)) return true;
+    exphil_status status = c->error.status;
+    memcpy(said, c->error.message, sizeof said);
+    c->error.status = EXPHIL_OK;
+    return fail(c, status, "%s: %lld: %s", what, (long long)which, said);
+}
+
 static bool read_characters(call *c, ERL_NIF_TERM map, const char *what, exphil_melee_character *to)
 {
     ErlNifMapIterator at;
@@ -25,7 +36,7 @@ static bool read_characters(call *c, ERL_NIF_TERM map, const char *what, exphil_
         if (failed(c)) break;
         to[port - 1].present = 1;
         to[port - 1].known = EXPHIL_MELEE_HAS_ALL;
-        read_record(c, value, &melee_character, &to[port - 1]);
+        read_one_of(c, value, what, port, &melee_character, &to[port - 1]);
     }
     enif_map_iterator_destroy(c->env, &at);
     return !failed(c);
@@ -40,7 +51,7 @@ static bool read_items(call *c, ERL_NIF_TERM list, exphil_melee_frame *frame)
     frame->item_count = (int32_t)count;
     for (int i = 0; enif_get_list_cell(c->env, list, &each, &list); i++) {
         frame->item[i].owner = -1;
-        if (!read_record(c, each, &melee_item, &frame->item[i])) return false;
+        if (!read_one_of(c, each, "items", i, &melee_item, &frame->item[i])) return false;
     }
     return true;
 }

@@ -153,7 +153,8 @@ defmodule LibExphil.OptionsTest do
   end
 
   test "every struct with options is among them" do
-    found = for [_, name] <- Regex.scan(~r/read_record\([^,]+, [^&;]*&(\w+), /, sources()), uniq: true, do: name
+    read = ~r/read_(?:record|one_of)\([^,]+, [^&;]*&(\w+), /
+    found = for [_, name] <- Regex.scan(read, sources()), uniq: true, do: name
 
     known =
       ~w(context_config option_map session_config model_config replay_config split_config sampling_config) ++

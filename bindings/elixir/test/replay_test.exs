@@ -63,6 +63,19 @@ defmodule LibExphil.ReplayTest do
     assert map_size(players) >= 2
   end
 
+  # This game is on Fountain of Dreams, where platforms have moved by its end. (stadium_kind is 5 at first, which encodes as 0 does.)
+  @tag :replays
+  test "the first frame of a replay holds what a new frame does", %{context: context} do
+    replay = Replay.open!(context, replay("formats/v3.18.slp"))
+    %{frame_count: count} = Replay.info!(replay)
+    [%{port: port} | _] = Replay.slots!(replay)
+    same = [:platform_left, :platform_right, :wind, :stadium_event, :items, :followers]
+    assert %Melee.Frame{stage: 2} = first = Replay.melee_frame!(replay, 0, port)
+    assert Map.take(first, same) == Map.take(%Melee.Frame{}, same)
+    assert first.players[port].known == %Melee.Character{}.known
+    refute Map.take(Replay.melee_frame!(replay, count - 1, port), same) == Map.take(first, same)
+  end
+
   @tag :replays
   test "a policy plays along, the same from a file and live", %{context: context} do
     path = replay("formats/v3.18.slp")

@@ -98,6 +98,20 @@ defmodule LibExphil.SessionTest do
     assert Session.step!(a, Melee.pack!(frame())) == Session.step!(b, frame())
   end
 
+  # On Fountain of Dreams, whose platform_left of 20 is 1 in melee2.
+  test "what is left out of a frame is as in a game that begins" do
+    %{offset: offset} = Enum.find(Melee.fields!(), &(&1.name == "stage.platform_left"))
+    plain = %{stage: 2, own_port: 1, players: %{1 => %{}, 2 => %{}}, items: [%{}]}
+
+    for given <- [plain, struct(Melee.Frame, %{plain | items: [%Melee.Item{}]})] do
+      packed = given |> Melee.pack!() |> Melee.unpack!()
+      assert %{platform_left: 20.0, platform_right: 28.0, wind: 0, stadium_kind: 0, stadium_event: 0} = packed
+      assert [%{owner: -1}] = packed.items
+      assert %{known: 31} = packed.players[1]
+      assert {<<_::binary-size(offset * 4), 1.0::float-32-native, _::binary>>, _} = Melee.encode!(given)
+    end
+  end
+
   test "what a frame lacks or has too much of is named", %{melee: melee} do
     session = Session.create!(melee)
 
@@ -108,7 +122,11 @@ defmodule LibExphil.SessionTest do
           {%{frame() | items: List.duplicate(%Melee.Item{}, 16)}, "items: not a list of at most 15"},
           {put_in(frame().players[1].action_state, 70_000), "action_state: 70000 is not in 0..65535"},
           {put_in(frame().players[1].flags, [1, 2]), "flags: has 2 elements, not 5"},
-          {put_in(frame().players[1].x, "left"), "character: x: not a number"},
+          {put_in(frame().players[1].x, "left"), "players: 1: character: x: not a number"},
+          {%{frame() | players: %{1 => %{}, 2 => %{xx: 1}}}, "players: 2: character: there is no xx"},
+          {%{frame() | followers: %{3 => 7}}, "followers: 3: character: not a map"},
+          {%{frame() | items: [%{}, %{owner: 200}]}, "items: 1: item: owner: 200 is not in -128..127"},
+          {%{frame() | items: [%{String.duplicate("x", 500) => 1}]}, "items: 0: item: there is no"},
           {Map.put(frame(), :stagee, 3), "frame: there is no stagee"},
           {:garbage, "frame: not a map"},
           {<<1, 2, 3>>, "frames: 3 bytes"},
