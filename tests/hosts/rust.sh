@@ -81,7 +81,10 @@ exphil = { path = "../exphil", features = ["static"] }
 [workspace]
 END
 (cd readme && quiet "$cargo" build)
-action=$(env -u LD_LIBRARY_PATH "$CARGO_TARGET_DIR/debug/readme1" "$EXPHIL_TRACE/policy.safetensors")
+sed -n '/^## Example/,/^```rust/s/^    exphil /"$EXPHIL_PREFIX"\/bin\/exphil /p' README.md >policy.sh
+[ "$(grep -c . policy.sh)" = 2 ] || fail "README.md does not say where a policy comes from"
+quiet sh -eu policy.sh
+action=$(env -u LD_LIBRARY_PATH "$CARGO_TARGET_DIR/debug/readme1" policy.safetensors)
 case $action in "["*", "*", "*"]") ;; *) fail "the example of README.md printed: $action" ;; esac
 "$CARGO_TARGET_DIR/debug/readme2" >log || fail "the second example of README.md failed"
 [ "$(tail -n 1 log)" = "move 2" ] || { cat log >&2; fail "the second example of README.md did not learn"; }
@@ -115,6 +118,12 @@ if PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=/nowhere CARGO_TARGET_DIR=$PWD/none "$ca
   fail "built without a library"
 fi
 grep -q "set PKG_CONFIG_PATH to the folder of exphil.pc" log || { cat log >&2; fail "a missing library is not explained"; }
+if grep -q panicked log; then cat log >&2; fail "a missing library is a panic"; fi
+
+# The example tells of a replay that was cut.
+head -c 500000 drill.slp >cut.slp
+quiet "$examples/train" policy.safetensors 1 drill.slp cut.slp
+grep -q '^cut.slp: [1-9][0-9]* frames in .*, the replay ends early$' log || { cat log >&2; fail "train is silent about a cut replay"; }
 
 training=${EXPHIL_REPLAYS:-/nowhere}/training
 if [ ! -d "$training" ]; then echo "SKIPPED: no replays in \$EXPHIL_REPLAYS"; exit 0; fi

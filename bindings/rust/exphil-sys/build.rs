@@ -2,7 +2,13 @@
 //! read the library's folder as DEP_EXPHIL_LIBDIR.
 
 use std::env;
-use std::process::Command;
+use std::process::{exit, Command};
+
+/// Ends the build with a sentence; a panic would put its own words around it.
+fn stop(sentence: String) -> ! {
+    eprintln!("{}", sentence);
+    exit(1)
+}
 
 /// One question to pkg-config; what it complains of is the build's error. Folders of the system's are told as well.
 fn pkg_config(arguments: &[&str]) -> String {
@@ -11,15 +17,15 @@ fn pkg_config(arguments: &[&str]) -> String {
     question.args(arguments).arg("exphil").env("PKG_CONFIG_ALLOW_SYSTEM_LIBS", "1");
     let answer = match question.output() {
         Ok(answer) => answer,
-        Err(error) => panic!("{}: {} (install pkg-config, or set PKG_CONFIG)", program, error),
+        Err(error) => stop(format!("{}: {} (install pkg-config, or set PKG_CONFIG)", program, error)),
     };
     if !answer.status.success() {
-        panic!(
+        stop(format!(
             "{} {} exphil: {}(is libexphil installed? set PKG_CONFIG_PATH to the folder of exphil.pc)",
             program,
             arguments.join(" "),
             String::from_utf8_lossy(&answer.stderr)
-        );
+        ));
     }
     String::from_utf8_lossy(&answer.stdout).trim().to_string()
 }
@@ -30,7 +36,7 @@ fn check_version() {
     let number = |part| env::var(part).unwrap();
     let wanted = format!("{}.{}.", number("CARGO_PKG_VERSION_MAJOR"), number("CARGO_PKG_VERSION_MINOR"));
     if !installed.starts_with(&wanted) {
-        panic!("libexphil {} is installed, these declarations are for {}x", installed, wanted);
+        stop(format!("libexphil {} is installed, these declarations are for {}x", installed, wanted));
     }
 }
 
@@ -60,7 +66,7 @@ fn main() {
     // The first folder is exphil's own. Not asked for as a variable: whether that is escaped depends on the program.
     match flags.iter().find_map(|flag| flag.strip_prefix("-L")) {
         Some(folder) => println!("cargo:libdir={}", folder),
-        None => panic!("exphil.pc names no folder of the library: {:?}", flags),
+        None => stop(format!("exphil.pc names no folder of the library: {:?}", flags)),
     }
     for flag in flags {
         if let Some(folder) = flag.strip_prefix("-L") {

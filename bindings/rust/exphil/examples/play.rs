@@ -1,12 +1,12 @@
 //! Plays a Melee policy for a second of a very quiet game: play MODEL
 
-use exphil::melee::{known, Character, Frame, Pad};
+use exphil::melee::{Character, Frame, Pad};
 use exphil::{Context, Model, Session, SessionConfig};
 
 /// Two characters who stand on Final Destination and do nothing.
 fn quiet_frame(number: i32) -> Frame {
     let mut frame = Frame::new(number, 32, 1);
-    let standing = Character { present: 1, known: known::ALL, ..Character::default() };
+    let standing = Character { present: 1, ..Character::default() };
     frame.player[0] = standing;
     frame.player[1] = Character { x: 30.0, ..standing };
     frame

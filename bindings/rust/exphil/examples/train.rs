@@ -13,9 +13,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut dataset = Dataset::new(&context, None)?;
     for path in arguments {
         let added = dataset.add_replay(&path, &ReplayConfig::default())?;
-        println!("{}: {} frames in {} episodes", path, added.frames, added.episodes);
+        let early = if added.truncated != 0 { ", the replay ends early" } else { "" };
+        println!("{}: {} frames in {} episodes{}", path, added.frames, added.episodes, early);
     }
-    let config = ModelConfig { blocks: Some("mamba".into()), hidden: 64, head_width: 64, ..Default::default() };
+    // With past actions as inputs a policy may learn no more than to repeat them.
+    let no_previous_action = true;
+    let blocks = Some("mamba".into());
+    let config = ModelConfig { blocks, hidden: 64, head_width: 64, no_previous_action, ..Default::default() };
     let model = Model::create(&context, &config)?;
     let cosine = OptimizerConfig { schedule: Schedule::Cosine, total_updates: total, ..Default::default() };
     let optimizer = Optimizer::new(&model, &cosine)?;

@@ -75,7 +75,8 @@ fn size_behind<T>(_: *const T) -> usize {
 }
 
 record! {
-    /// State of one character at the end of a frame, in the units of the replay's post-frame event. The default is absent.
+    /// State of one character at the end of a frame, in the units of the replay's post-frame event. The default is absent,
+    /// and has all fields known: set `present`.
     Character of exphil_melee_character characters_are_those_of_the_header {
         /// 0: absent, all else is ignored.
         pub present: i32,
@@ -137,7 +138,7 @@ record! {
 }
 
 record! {
-    /// An item on the stage.
+    /// An item on the stage. The default is nobody's.
     Item of exphil_melee_item items_are_those_of_the_header {
         /// -1 left, 1 right.
         pub facing: f32,
@@ -169,7 +170,7 @@ record! {
 }
 
 record! {
-    /// What is known at the end of one frame. The default has nobody in it.
+    /// What is known at the end of one frame. The default has nobody in it, and is otherwise what a game begins with.
     Frame of exphil_melee_frame frames_are_those_of_the_header {
         struct_size: usize,
         /// -123 is the first of a game, the clock starts at 0.
@@ -219,27 +220,31 @@ record! {
     }
 }
 
-/// All zero, which is a value of each of these records.
+/// Zero, but for the fields where that would say something else than a replay's first frame does.
 macro_rules! zero_is_default {
-    ($($name:ident)*) => {
+    ($($name:ident { $($field:ident: $value:expr),* })*) => {
         $(impl Default for $name {
             fn default() -> $name {
                 // Numbers only: all zero bytes are a value.
-                unsafe { std::mem::zeroed() }
+                let zero: $name = unsafe { std::mem::zeroed() };
+                $name { $($field: $value,)* ..zero }
             }
         })*
     };
 }
 
-zero_is_default! { Character Item Pad }
-
-impl Default for Frame {
-    fn default() -> Frame {
-        // Numbers only: all zero bytes are a value.
-        let mut frame: Frame = unsafe { std::mem::zeroed() };
-        frame.struct_size = size_of::<Frame>();
-        frame
+zero_is_default! {
+    Character { known: known::ALL }
+    Item { owner: -1 }
+    Frame {
+        struct_size: size_of::<Frame>(),
+        platform_left: 20.0,
+        platform_right: 28.0,
+        player: [Character::default(); 4],
+        follower: [Character::default(); 4],
+        item: [Item::default(); sys::EXPHIL_MELEE_ITEMS_MAX as usize]
     }
+    Pad {}
 }
 
 impl Frame {

@@ -65,7 +65,8 @@ pub struct ModelConfig {
     pub window_frames: usize,
     /// The action decided on frame t acts on frame t + d; 0..64.
     pub delay_frames: i32,
-    /// Past actions are no inputs, but for those that are queued.
+    /// Past actions are no inputs, but for those that are queued. Where they are, a policy may learn no more than to repeat
+    /// them, with fine scores in an evaluation and idle hands in play.
     pub no_previous_action: bool,
     /// How it sees time.
     pub mode: Mode,

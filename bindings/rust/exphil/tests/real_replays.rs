@@ -53,6 +53,32 @@ fn streams_give_what_files_give() {
     }
 }
 
+/// The game is on Fountain of Dreams, where platforms have moved by its end. (stadium_kind is 5 at first, which encodes as 0
+/// does.)
+#[test]
+fn new_frames_are_those_of_a_game_that_begins() {
+    let new = melee::Frame::new(-123, 2, 1);
+    assert_eq!((new.platform_left, new.platform_right, new.item_count), (20.0, 28.0, 0));
+    assert!(new.item.iter().all(|item| item.owner == -1 && *item == melee::Item::default()));
+    assert!(new.player.iter().chain(&new.follower).all(|one| one.present == 0 && one.known == melee::known::ALL));
+    let path = match std::env::var_os("EXPHIL_REPLAYS") {
+        Some(folder) => PathBuf::from(folder).join("formats/v3.18.slp"),
+        None => return,
+    };
+    if !path.exists() {
+        return;
+    }
+    let replay = Replay::open(&pong::context(), &path, Rollback::Last).unwrap();
+    let port = (1..=4).find(|&port| replay.player(0, port, false).is_some()).unwrap();
+    let at = |place| replay.melee_frame(place, port, 0).unwrap();
+    let stage = |frame: &melee::Frame| {
+        (frame.platform_left, frame.platform_right, frame.wind, frame.stadium_event, frame.item_count)
+    };
+    assert_eq!((at(0).stage, stage(&at(0))), (2, stage(&new)));
+    assert_eq!(at(0).player[port as usize - 1].known, melee::Character::default().known);
+    assert_ne!(stage(&at(replay.len() - 1)), stage(&new));
+}
+
 #[test]
 fn controllers_survive_the_codec() {
     let context = pong::context();
