@@ -126,7 +126,7 @@ defmodule LibExphil.Melee.Frame do
   has no key. Ports are 1..4; `opponent_port` 0 is the first other port.
 
   A plain map with some of these keys is a frame too: what is left out is as in the struct, but characters and items made of plain
-  maps start from zero.
+  maps start from zero (`known` from 31, `owner` from -1).
   """
 
   alias LibExphil.Melee.{Character, Item}
