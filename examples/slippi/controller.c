@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -139,6 +140,25 @@ controller *controller_create(const char *path, int flush)
     return NULL;
 }
 
+void controller_forget(controller *c)
+{
+    c->said = 0;
+}
+
+/* Nobody reads: known without a write, so that an unchanged pad is not taken for one that arrived. */
+static int reader_is_gone(const controller *c)
+{
+    struct pollfd pipe = {.fd = c->file, .events = 0};
+    return poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR);
+}
+
+static int lose_reader(controller *c, int status)
+{
+    close(c->file);
+    c->file = -1;
+    return status;
+}
+
 static int is_finite(const exphil_pad *pad)
 {
     return isfinite(pad->main_x) && isfinite(pad->main_y) && isfinite(pad->c_x) && isfinite(pad->c_y) &&
@@ -151,13 +171,11 @@ int controller_send(controller *c, const exphil_pad *pad)
     if (!is_finite(pad)) return -EINVAL;
     int status = open_pipe(c);
     if (status != CONTROLLER_OK) return status;
+    if (reader_is_gone(c)) return lose_reader(c, CONTROLLER_NO_READER);
     size_t bytes = controller_format(c->said ? &c->sent : NULL, pad, c->flush, text);
     if (bytes && write_quietly(c->file, text, bytes) < 0) {
         if (errno == EAGAIN) return CONTROLLER_FULL;
-        status = errno == EPIPE ? CONTROLLER_NO_READER : -errno;
-        close(c->file);
-        c->file = -1;
-        return status;
+        return lose_reader(c, errno == EPIPE ? CONTROLLER_NO_READER : -errno);
     }
     c->sent = *pad;
     c->said = 1;

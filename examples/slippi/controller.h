@@ -28,8 +28,11 @@ enum {
  * blocking pipes. */
 controller *controller_create(const char *path, int flush);
 /* Never waits, never raises SIGPIPE. One write of whole lines, only of what changed since the last one that was written;
- * a new reader gets everything. -EINVAL: a value is not finite; -EBUSY: another controller was there first. */
+ * a reader that comes after a send that found none gets everything. -EINVAL: a value is not finite; -EBUSY: another controller
+ * was there first. */
 int controller_send(controller *c, const exphil_pad *pad);
+/* The next send says everything: the reader may be another one, as after a restart of the game, which the pipe does not show. */
+void controller_forget(controller *c);
 /* Lets go of all buttons, if there is a reader, and closes. The FIFO stays. */
 void controller_destroy(controller *c);
 

@@ -110,6 +110,38 @@ static void check_pipe(const char *path)
 }
 
 /* The second is refused, when a reader comes or at once, and gets the pipe when it is free. */
+/* Readers that come and go between two sends. */
+static void check_readers(const char *path)
+{
+    char text[4096];
+    exphil_pad pad = {EXPHIL_PAD_B, 0, 0, 0, 0, 0};
+    unlink(path);
+    controller *c = controller_create(path, 0);
+    int reader = open(path, O_RDONLY | O_NONBLOCK);
+    check(c && controller_send(c, &pad) == CONTROLLER_OK, "a pipe with a reader was not written");
+    close(reader);
+    check(controller_send(c, &pad) == CONTROLLER_NO_READER, "an unchanged pad hides that nobody reads");
+    reader = open(path, O_RDONLY | O_NONBLOCK);
+    check(controller_send(c, &pad) == CONTROLLER_OK && read_all(reader, text, sizeof text) > 100,
+          "a reader that came late did not get everything");
+    close(reader);
+    reader = open(path, O_RDONLY | O_NONBLOCK);
+    controller_forget(c);
+    check(controller_send(c, &pad) == CONTROLLER_OK && read_all(reader, text, sizeof text) > 100 &&
+              strstr(text, "PRESS B\n"),
+          "what was forgotten is not said again");
+    /* A change that found the pipe full is made up for. */
+    exphil_pad rest = {0, 0, 0, 0, 0, 0}, both = {EXPHIL_PAD_A | EXPHIL_PAD_B, 0, 0, 0, 0, 0};
+    for (int i = 0; controller_send(c, i % 2 ? &pad : &rest) == CONTROLLER_OK && i < 100000; i++) continue;
+    check(controller_send(c, &both) == CONTROLLER_FULL, "a full pipe is not told");
+    while (read_all(reader, text, sizeof text) > 0) continue;
+    check(controller_send(c, &both) == CONTROLLER_OK && read_all(reader, text, sizeof text) > 0 &&
+              strstr(text, "PRESS A\n"),
+          "the change that found no room is lost");
+    controller_destroy(c);
+    close(reader);
+}
+
 static void check_two(const char *path)
 {
     char text[4096];
@@ -152,6 +184,7 @@ int main(int argc, char **argv)
     setlocale(LC_ALL, "C");
     check_values();
     check_pipe(argv[1]);
+    check_readers(argv[1]);
     check_two(argv[1]);
     check_refusals(argv[1]);
     sigpending(&pending);
