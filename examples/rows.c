@@ -64,7 +64,8 @@ static void play(int who, uint32_t game, exphil_session *session, exphil_dataset
     if (dataset)
         must(exphil_dataset_add_rows(dataset, game, FRAMES, floats[0], id[0], action[0], &error));
     else
-        printf("%s %d of %d\n", (const char *[]){"rule", "policy", "chance"}[who], (int)score, (int)fruit);
+        printf("%s: score %d, %d fruit\n", (const char *[]){"rule", "policy", "chance"}[who], (int)score,
+               (int)fruit);
 }
 
 int main(void)

@@ -135,6 +135,25 @@ static void print_head(const char *name, const exphil_head_report *head)
     printf(" %9.5f %9.5f\n", head->nll, head->frequency_nll);
 }
 
+/* Copying is right on every frame but those that matter, so a policy that is not told past actions may play well and have
+ * fewer frames right. */
+static void print_verdict(const exphil_report *report)
+{
+    if (report->frames == 0 || report->exact_accuracy > baseline(report)) return;
+    if (report->exact_majority >= 1.0) {
+        printf("\nThere is only one action in these frames: nothing to learn.\n");
+        return;
+    }
+    bool copy = report->exact_copy >= report->exact_majority;
+    printf("\nThe policy is not better than %s on these frames.\nTrain longer (more --epochs), or on more "
+           "data.\n",
+           copy ? "repeating the last action (copy)" : "always the commonest action (majority)");
+    if (copy && report->exact_change_accuracy > report->exact_majority_change)
+        printf(
+            "After --no-previous-action, judge by the change frames, where copying is always wrong, and by "
+            "playing.\n");
+}
+
 void print_report(const exphil_report *report, const exphil_spec *spec)
 {
     bool any = report->change_frames > 0;
@@ -150,11 +169,7 @@ void print_report(const exphil_report *report, const exphil_spec *spec)
     printf("%-12s %9s %9s %9s %9s %9s %9s %9s\n", "head", "accuracy", "top 3", "change", "majority", "copy",
            "nll", "freq nll");
     for (int64_t i = 0; i < report->heads; i++) print_head(spec->heads[i].name, &report->head[i]);
-    if (report->frames == 0 || report->exact_accuracy > baseline(report)) return;
-    bool copy = report->exact_copy >= report->exact_majority;
-    printf("\nThe policy is not better than %s on these frames.\nTrain longer (more --epochs), or on more "
-           "data.\n",
-           copy ? "repeating the last action (copy)" : "always the commonest action (majority)");
+    print_verdict(report);
 }
 
 /* Tenths of microseconds, rounded up: what was measured lies below. */

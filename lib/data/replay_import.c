@@ -249,6 +249,19 @@ static exphil_status import_all(importing *in, exphil_error *error)
     return xph_dataset_append(in->dataset, in->episodes, in->count, error);
 }
 
+/* Names the names that begin alike: all of them would not fit a message. */
+static exphil_status unknown_character(const char *name, exphil_error *error)
+{
+    char alike[120] = "";
+    const char *known;
+    for (int32_t i = 0; (known = xph_melee_character_name(i)) != NULL; i++) {
+        size_t at = strlen(alike);
+        if ((known[0] | 0x20) == (name[0] | 0x20))
+            snprintf(alike + at, sizeof alike - at, "%s%s", at ? ", " : "; there is ", known);
+    }
+    return xph_fail(error, EXPHIL_E_INVALID, "character \"%.60s\" is unknown%s", name, alike);
+}
+
 static exphil_status check_config(const importing *in, exphil_error *error)
 {
     const exphil_replay_config *c = &in->config;
@@ -258,7 +271,7 @@ static exphil_status check_config(const importing *in, exphil_error *error)
                         spec->layout, spec->codec);
     }
     if (c->character && xph_melee_character_find(c->character) < 0)
-        return xph_fail(error, EXPHIL_E_INVALID, "character \"%.60s\" is unknown", c->character);
+        return unknown_character(c->character, error);
     if (c->port < 0 || c->port > PORTS)
         return xph_fail(error, EXPHIL_E_INVALID, "port is %d, must be 0..%d", (int)c->port, PORTS);
     if (c->opponent_port < 0 || c->opponent_port > PORTS) {

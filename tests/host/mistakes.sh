@@ -74,6 +74,7 @@ expect 2 "wants --restart N" train --schedule restarts --out none/x none.slp
 expect 0 "300 updates, 300.0 passes over 300 frames, 5 sequences" train $small --out p --log log a.slp
 expect 0 "do not fill a batch" train $small --updates 1 --batch 16 --out q a.slp
 expect 0 "not better than" eval q --port 1 a.slp
+expect 0 "only one action in these frames" eval q --port 2 a.slp
 grep -qE '^c_x +[0-9.]+% +[0-9.]+% +- ' out || complain "change accuracy of a head that never changes is a number"
 
 # what is there stays there

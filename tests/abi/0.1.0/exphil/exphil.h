@@ -343,7 +343,7 @@ typedef struct exphil_melee_frame {
 #define EXPHIL_MELEE_CHARACTER_ZERO { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 } }
 #define EXPHIL_MELEE_ITEM_ZERO { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, { 0 } }
 #define EXPHIL_MELEE_FRAME_INIT \
-    { sizeof(exphil_melee_frame), 0, 0, 0, 0, { EXPHIL_MELEE_CHARACTER_ZERO }, { EXPHIL_MELEE_CHARACTER_ZERO }, 0, 0, 0, \
+    { sizeof(exphil_melee_frame), 0, 0, 0, 0, { EXPHIL_MELEE_CHARACTER_ZERO }, { EXPHIL_MELEE_CHARACTER_ZERO }, 20, 28, 0, \
       0, 0, 0, { EXPHIL_MELEE_ITEM_ZERO } }
 
 /* The controller of one player. Sticks as the game processes them, -1..1; trigger 0..1 (one value for both). */
