@@ -3,12 +3,20 @@
 
 #include "game_map.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void core_memory_set_bus(struct core_memory *memory, const struct retro_memory_map *map)
 {
     memory->parts = map->num_descriptors < CORE_MEMORY_PARTS ? map->num_descriptors : CORE_MEMORY_PARTS;
     memcpy(memory->part, map->descriptors, memory->parts * sizeof *memory->part);
+}
+
+/* Of a memory with a number. */
+static size_t size_of(const struct core_memory *memory)
+{
+    if (!memory->core->retro_get_memory_data((unsigned)memory->id)) return 0;
+    return memory->core->retro_get_memory_size((unsigned)memory->id);
 }
 
 /* Takes the bits of disconnect out of the address; those above move down. */
@@ -70,16 +78,33 @@ static const uint8_t *on_bus(const struct core_memory *memory, uint32_t address,
     return NULL;
 }
 
-const char *core_memory_missing(const struct core_memory *memory, uint32_t address)
+static void number_missing(const struct core_memory *memory, char *why, size_t why_bytes)
 {
-    if (memory->id != GAME_MAP_BUS)
-        return "lies outside the memory that the core shows; try another 'memory'";
+    const char *name = game_map_memory_name(memory->id);
+    size_t size = size_of(memory);
+    char number[16];
+    snprintf(number, sizeof number, "%d", memory->id);
+    if (!name) name = number;
+    if (size)
+        snprintf(why, why_bytes, "'%s' has 0x%zX bytes; try another 'memory'", name, size);
+    else
+        snprintf(why, why_bytes, "this core shows no memory '%s'; try another 'memory'", name);
+}
+
+void core_memory_missing(const struct core_memory *memory, uint32_t address, char *why, size_t why_bytes)
+{
+    if (memory->id != GAME_MAP_BUS) {
+        number_missing(memory, why, why_bytes);
+        return;
+    }
     for (unsigned i = 0; i < memory->parts; i++) {
         const struct retro_memory_descriptor *part = &memory->part[i];
-        if (part->ptr && !length_of(part) && address >= part->start)
-            return "lies in memory of the bus whose size the core does not tell; try another 'memory'";
+        if (!part->ptr || length_of(part) || address < part->start) continue;
+        snprintf(why, why_bytes, "of the 'bus' there the core does not tell the size; try another 'memory'");
+        return;
     }
-    return "lies where the core shows no memory of its bus";
+    snprintf(why, why_bytes, "the core shows no memory of its 'bus' there%s",
+             memory->parts ? "" : ", nor anywhere; try another 'memory'");
 }
 
 const uint8_t *core_memory_at(void *user, uint32_t address, uint32_t bytes)
@@ -87,6 +112,6 @@ const uint8_t *core_memory_at(void *user, uint32_t address, uint32_t bytes)
     const struct core_memory *memory = user;
     if (memory->id == GAME_MAP_BUS) return on_bus(memory, address, bytes);
     const uint8_t *data = memory->core->retro_get_memory_data((unsigned)memory->id);
-    size_t size = memory->core->retro_get_memory_size((unsigned)memory->id);
+    size_t size = size_of(memory);
     return data && size >= bytes && address <= size - bytes ? data + address : NULL;
 }

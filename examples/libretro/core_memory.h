@@ -19,7 +19,7 @@ struct core_memory {
 void core_memory_set_bus(struct core_memory *memory, const struct retro_memory_map *map);
 /* bytes at an address, or NULL. user: struct core_memory; the form of game_memory_fn. */
 const uint8_t *core_memory_at(void *user, uint32_t address, uint32_t bytes);
-/* Why there are no bytes at an address: the end of a sentence that begins with what was to be read. */
-const char *core_memory_missing(const struct core_memory *memory, uint32_t address);
+/* Why there are no bytes at an address. */
+void core_memory_missing(const struct core_memory *memory, uint32_t address, char *why, size_t why_bytes);
 
 #endif

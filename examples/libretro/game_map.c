@@ -2,6 +2,7 @@
 #include "game_map.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,15 +58,40 @@ static int holds(const struct game_condition *condition, double value)
     }
 }
 
-int game_map_ready(const struct game_map *map, game_memory_fn memory, void *user, const double *values)
+enum { ALL_HOLD = -2, NO_MAGIC = -1 };
+
+/* The index of the first condition that does not hold, or one of the two above. */
+static int first_unmet(const struct game_map *map, game_memory_fn memory, void *user, const double *values)
 {
     if (map->magic_bytes) {
         const uint8_t *bytes = memory(user, map->magic_address, (uint32_t)map->magic_bytes);
-        if (!bytes || memcmp(bytes, map->magic, (size_t)map->magic_bytes) != 0) return 0;
+        if (!bytes || memcmp(bytes, map->magic, (size_t)map->magic_bytes) != 0) return NO_MAGIC;
     }
     for (int i = 0; i < map->conditions; i++)
-        if (!holds(&map->condition[i], values[map->condition[i].field])) return 0;
-    return 1;
+        if (!holds(&map->condition[i], values[map->condition[i].field])) return i;
+    return ALL_HOLD;
+}
+
+int game_map_ready(const struct game_map *map, game_memory_fn memory, void *user, const double *values)
+{
+    return first_unmet(map, memory, user, values) == ALL_HOLD;
+}
+
+void game_map_unready(const struct game_map *map, game_memory_fn memory, void *user, const double *values,
+                      char *why, size_t why_bytes)
+{
+    static const char *const signs[] = {"!=", "=", "<", ">"};
+    int unmet = first_unmet(map, memory, user, values);
+    const struct game_condition *condition = &map->condition[unmet >= 0 ? unmet : 0];
+    if (unmet >= 0)
+        snprintf(why, why_bytes, "%.600s:%d: 'when %s %s %g' does not hold", map->path, condition->line,
+                 map->field[condition->field].name, signs[condition->same], condition->value);
+    else if (unmet == NO_MAGIC)
+        snprintf(why, why_bytes,
+                 "%.600s:%d: the bytes at 0x%04lX are not %s: another game, or another 'memory'?", map->path,
+                 map->magic_line, (unsigned long)map->magic_address, map->magic_text);
+    else
+        *why = 0;
 }
 
 int game_map_row(const struct game_map *map, const double *values, float *floats, int32_t *ids, int *wrong)

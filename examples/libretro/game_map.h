@@ -9,6 +9,7 @@
 
 #define GAME_MAP_NAME   32 /* bytes of a name with its end */
 #define GAME_MAP_FIELDS 256
+#define GAME_MAP_PATH   1024
 #define GAME_MAP_AXES   4 /* left x, left y, right x, right y; -32767..32767, down and right are positive */
 
 /* Where addresses count from: the console's bus, or one of the core's memories (RETRO_MEMORY_...). */
@@ -19,6 +20,7 @@ enum { FIELD_FLOAT, FIELD_ID, FIELD_RAW };
 struct game_field {
     char name[GAME_MAP_NAME];
     uint32_t address;
+    int line;             /* of the file */
     int kind;             /* FIELD_... */
     int bytes;            /* 1, 2, 4 */
     char form;            /* 'u' unsigned, 's' signed, 'f' float, 'b' two decimal digits a byte, 'd' one */
@@ -45,19 +47,24 @@ struct game_head {
 struct game_condition {
     int field; /* index into raw values */
     int same;  /* 1: "=", 0: "!=", 2: "<", 3: ">" */
+    int line;  /* of the file */
     double value;
 };
 
 struct game_map {
+    char path[GAME_MAP_PATH]; /* of the file, for complaints */
     char layout[GAME_MAP_NAME], codec[GAME_MAP_NAME];
     int memory;           /* RETRO_MEMORY_... or GAME_MAP_BUS */
     int32_t port, player; /* from 1 */
     uint8_t magic[32];
     uint32_t magic_address;
-    int magic_bytes;                     /* 0: none */
+    int magic_bytes; /* 0: none */
+    int magic_line;
+    char magic_text[72];                 /* as it is written */
     uint32_t state_address, state_bytes; /* what a teacher is shown; 0 bytes: nothing */
-    int episode;                         /* index of the field whose change starts an episode, -1: none */
-    int score[2];                        /* fields that count points, -1: none */
+    int state_line;
+    int episode;  /* index of the field whose change starts an episode, -1: none */
+    int score[2]; /* fields that count points, -1: none */
     struct game_field field[GAME_MAP_FIELDS];
     int fields, floats, ids;
     struct game_condition condition[16];
@@ -75,12 +82,17 @@ typedef const uint8_t *(*game_memory_fn)(void *user, uint32_t address, uint32_t 
 /* Reads a map. On failure returns -1 and says file, line and field in message. */
 int game_map_load(struct game_map *map, const char *path, char *message, size_t message_bytes);
 void game_map_free(struct game_map *map);
+/* What a map calls a memory: "system"; NULL: it has no name but its number. */
+const char *game_map_memory_name(int id);
 
 /* Values of all fields as they stand in memory, before scaling. -1: the memory is not there; *missing is the field. */
 int game_map_read(const struct game_map *map, game_memory_fn memory, void *user, double *values,
                   int *missing);
 /* Whether the magic is there and all conditions hold. */
 int game_map_ready(const struct game_map *map, game_memory_fn memory, void *user, const double *values);
+/* The first line of the map that keeps the game from being ready, and what of it; values as read. "" when it is ready. */
+void game_map_unready(const struct game_map *map, game_memory_fn memory, void *user, const double *values,
+                      char *why, size_t why_bytes);
 /* Scales: floats [floats], ids [ids]. -1: a float is not finite or an id out of its range; *wrong is the field. */
 int game_map_row(const struct game_map *map, const double *values, float *floats, int32_t *ids, int *wrong);
 

@@ -17,6 +17,7 @@ struct reader {
     int line;
     char *word[WORDS_MAX];
     int words;
+    unsigned seen; /* statements that may stand once: bits by their place in the table */
     char *message;
     size_t message_bytes;
 };
@@ -175,6 +176,7 @@ static int read_field(struct reader *reader, int kind)
     if (map->fields == GAME_MAP_FIELDS) return complain(reader, "more than %d fields", GAME_MAP_FIELDS);
     memset(field, 0, sizeof *field);
     field->kind = kind;
+    field->line = reader->line;
     field->scale = 1;
     if (take_name(reader, reader->word[1], field->name) ||
         take_unsigned(reader, "address", reader->word[2], UINT32_MAX, &field->address) ||
@@ -282,24 +284,35 @@ static int read_press(struct reader *reader)
 
 /* ---- single statements ---- */
 
+static const struct {
+    const char *name;
+    int id;
+} memories[] = {{"system", RETRO_MEMORY_SYSTEM_RAM},
+                {"save", RETRO_MEMORY_SAVE_RAM},
+                {"video", RETRO_MEMORY_VIDEO_RAM},
+                {"rtc", RETRO_MEMORY_RTC},
+                {"bus", GAME_MAP_BUS}};
+#define MEMORIES (sizeof memories / sizeof *memories)
+
+const char *game_map_memory_name(int id)
+{
+    for (size_t i = 0; i < MEMORIES; i++)
+        if (memories[i].id == id) return memories[i].name;
+    return NULL;
+}
+
 static int read_memory(struct reader *reader)
 {
-    static const struct {
-        const char *name;
-        int id;
-    } names[] = {{"system", RETRO_MEMORY_SYSTEM_RAM},
-                 {"save", RETRO_MEMORY_SAVE_RAM},
-                 {"video", RETRO_MEMORY_VIDEO_RAM},
-                 {"rtc", RETRO_MEMORY_RTC},
-                 {"bus", GAME_MAP_BUS}};
     uint32_t id;
     if (want(reader, 2, 2, "memory system|save|video|rtc|bus|NUMBER")) return -1;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(reader->word[1], names[i].name)) continue;
-        reader->map->memory = names[i].id;
+    for (size_t i = 0; i < MEMORIES; i++) {
+        if (strcmp(reader->word[1], memories[i].name)) continue;
+        reader->map->memory = memories[i].id;
         return 0;
     }
-    if (take_unsigned(reader, "memory", reader->word[1], 0xFFFF, &id)) return -1;
+    if (take_unsigned(reader, "memory", reader->word[1], 0xFFFF, &id))
+        return complain(reader, "memory '%.40s' is none of system save video rtc bus, nor a number to 65535",
+                        reader->word[1]);
     reader->map->memory = (int)id;
     return 0;
 }
@@ -309,10 +322,11 @@ static int read_magic(struct reader *reader)
 {
     struct game_map *map = reader->map;
     if (want(reader, 3, 3, "magic ADDRESS \"TEXT\"|HEX")) return -1;
-    if (map->magic_bytes) return complain(reader, "magic is there already");
     if (take_unsigned(reader, "address", reader->word[1], UINT32_MAX, &map->magic_address)) return -1;
     const char *text = reader->word[2];
     size_t length = strlen(text);
+    map->magic_line = reader->line;
+    snprintf(map->magic_text, sizeof map->magic_text, "%s", text);
     if (text[0] == '"') {
         if (length < 3 || length > sizeof map->magic + 2 || text[length - 1] != '"')
             return complain(reader, "magic is 1 to 32 characters between \"\", without spaces");
@@ -345,56 +359,98 @@ static int read_condition(struct reader *reader)
     for (condition->same = 0; condition->same < 4; condition->same++)
         if (!strcmp(reader->word[2], signs[condition->same])) break;
     if (condition->same == 4) return complain(reader, "'%.20s' is none of = != < >", reader->word[2]);
+    condition->line = reader->line;
     map->conditions++;
     return 0;
 }
 
-static int read_count(struct reader *reader, int32_t *value, uint32_t most)
+static int take_count(struct reader *reader, int32_t *value)
 {
     uint32_t number = 0;
     if (want(reader, 2, 2, reader->word[0][1] == 'o' ? "port NUMBER" : "player NUMBER")) return -1;
-    if (take_unsigned(reader, reader->word[0], reader->word[1], most, &number)) return -1;
+    if (take_unsigned(reader, reader->word[0], reader->word[1], 16, &number)) return -1;
     if (number < 1) return complain(reader, "%s counts from 1", reader->word[0]);
     *value = (int32_t)number;
     return 0;
+}
+
+static int read_port(struct reader *reader)
+{
+    return take_count(reader, &reader->map->port);
+}
+
+static int read_player(struct reader *reader)
+{
+    return take_count(reader, &reader->map->player);
 }
 
 static int read_state(struct reader *reader)
 {
     struct game_map *map = reader->map;
     if (want(reader, 3, 3, "state ADDRESS BYTES")) return -1;
+    map->state_line = reader->line;
     if (take_unsigned(reader, "address", reader->word[1], UINT32_MAX, &map->state_address) ||
         take_unsigned(reader, "bytes", reader->word[2], 1u << 24, &map->state_bytes))
         return -1;
     return map->state_bytes ? 0 : complain(reader, "state of 0 bytes");
 }
 
+static int read_episode(struct reader *reader)
+{
+    if (want(reader, 2, 2, "episode FIELD")) return -1;
+    return take_field(reader, reader->word[1], &reader->map->episode);
+}
+
+static int read_score(struct reader *reader)
+{
+    if (want(reader, 3, 3, "score OWN-FIELD OTHER-FIELD")) return -1;
+    if (take_field(reader, reader->word[1], &reader->map->score[0])) return -1;
+    return take_field(reader, reader->word[2], &reader->map->score[1]);
+}
+
+static int read_layout(struct reader *reader)
+{
+    return want(reader, 2, 2, "layout NAME") ? -1 : take_name(reader, reader->word[1], reader->map->layout);
+}
+
+static int read_codec(struct reader *reader)
+{
+    return want(reader, 2, 2, "codec NAME") ? -1 : take_name(reader, reader->word[1], reader->map->codec);
+}
+
+static int read_float(struct reader *reader)
+{
+    return read_field(reader, FIELD_FLOAT);
+}
+
+static int read_id(struct reader *reader)
+{
+    return read_field(reader, FIELD_ID);
+}
+
+static int read_raw(struct reader *reader)
+{
+    return read_field(reader, FIELD_RAW);
+}
+
 static int read_statement(struct reader *reader)
 {
-    struct game_map *map = reader->map;
+    static const struct {
+        const char *name;
+        int (*read)(struct reader *);
+        int once;
+    } table[] = {{"float", read_float, 0},   {"id", read_id, 0},         {"raw", read_raw, 0},
+                 {"head", read_head, 0},     {"press", read_press, 0},   {"when", read_condition, 0},
+                 {"memory", read_memory, 1}, {"magic", read_magic, 1},   {"state", read_state, 1},
+                 {"port", read_port, 1},     {"player", read_player, 1}, {"episode", read_episode, 1},
+                 {"score", read_score, 1},   {"layout", read_layout, 1}, {"codec", read_codec, 1}};
     const char *what = reader->word[0];
-    if (!strcmp(what, "float")) return read_field(reader, FIELD_FLOAT);
-    if (!strcmp(what, "id")) return read_field(reader, FIELD_ID);
-    if (!strcmp(what, "raw")) return read_field(reader, FIELD_RAW);
-    if (!strcmp(what, "head")) return read_head(reader);
-    if (!strcmp(what, "press")) return read_press(reader);
-    if (!strcmp(what, "memory")) return read_memory(reader);
-    if (!strcmp(what, "magic")) return read_magic(reader);
-    if (!strcmp(what, "when")) return read_condition(reader);
-    if (!strcmp(what, "state")) return read_state(reader);
-    if (!strcmp(what, "port")) return read_count(reader, &map->port, 16);
-    if (!strcmp(what, "player")) return read_count(reader, &map->player, 16);
-    if (!strcmp(what, "episode"))
-        return want(reader, 2, 2, "episode FIELD") ? -1 : take_field(reader, reader->word[1], &map->episode);
-    if (!strcmp(what, "score"))
-        return want(reader, 3, 3, "score OWN-FIELD OTHER-FIELD") ||
-                       take_field(reader, reader->word[1], &map->score[0])
-                   ? -1
-                   : take_field(reader, reader->word[2], &map->score[1]);
-    if (!strcmp(what, "layout"))
-        return want(reader, 2, 2, "layout NAME") ? -1 : take_name(reader, reader->word[1], map->layout);
-    if (!strcmp(what, "codec"))
-        return want(reader, 2, 2, "codec NAME") ? -1 : take_name(reader, reader->word[1], map->codec);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (strcmp(what, table[i].name)) continue;
+        if (table[i].once && reader->seen & 1u << i) return complain(reader, "%s is there already", what);
+        reader->seen |= 1u << i;
+        return table[i].read(reader);
+    }
     return complain(reader, "'%.40s' is no statement of a map", what);
 }
 
@@ -482,6 +538,7 @@ int game_map_load(struct game_map *map, const char *path, char *message, size_t 
 {
     struct reader reader = {.map = map, .path = path, .message = message, .message_bytes = message_bytes};
     memset(map, 0, sizeof *map);
+    snprintf(map->path, sizeof map->path, "%s", path);
     map->memory = RETRO_MEMORY_SYSTEM_RAM;
     map->port = map->player = 1;
     map->episode = map->score[0] = map->score[1] = -1;

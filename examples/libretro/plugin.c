@@ -9,6 +9,9 @@ struct plugin plugin;
 /* Cost of the latest decisions of this game, and of the session's step in each; returns how many. No part of libretro. */
 RETRO_API int64_t exphil_plugin_times(const int32_t **decision_ns, const int32_t **step_ns);
 
+/* 1: something has been told as an error since the game was loaded; after the game, too. No part of libretro. */
+RETRO_API int exphil_plugin_failed(void);
+
 static void close_core(void) __attribute__((destructor));
 
 /* The frontend unloads this library when it is done with it; the core goes with it, not before. */
@@ -207,7 +210,12 @@ bool retro_unserialize(const void *data, size_t size)
     return true;
 }
 
-/* ---- for a runner that measures ---- */
+/* ---- for a runner ---- */
+
+int exphil_plugin_failed(void)
+{
+    return plugin.failed;
+}
 
 int64_t exphil_plugin_times(const int32_t **decision_ns, const int32_t **step_ns)
 {

@@ -3,7 +3,8 @@
  *   plugin.c         the 25 functions of a core          plugin_host.c    the frontend: messages, options, files
  *   plugin_frame.c   what happens around one frame       plugin_state.c   save states
  *   plugin_player.c  the policy, steps -> trace          plugin_record.c  episodes -> corpus
- *   plugin_teacher.c the scripted player */
+ *   plugin_teacher.c the scripted player                 plugin_watch.c   what keeps them waiting
+ *   plugin_fit.c     map and weights */
 #ifndef EXPHIL_PLUGIN_H
 #define EXPHIL_PLUGIN_H
 
@@ -15,9 +16,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define PLUGIN_MESSAGE 1024
-#define PLUGIN_PATH    4096
-#define PLUGIN_TIMES   65536 /* latest frames whose cost is kept */
+#define PLUGIN_MESSAGE      1024
+#define PLUGIN_PATH         4096
+#define PLUGIN_LEAST_FRAMES 30    /* a shorter episode is none */
+#define PLUGIN_TIMES        65536 /* latest frames whose cost is kept */
 
 enum plugin_mode { MODE_OFF, MODE_RECORD, MODE_PLAY };
 
@@ -32,12 +34,15 @@ struct plugin_player {
     exphil_session_info info;
     uint64_t weights; /* hash */
     int64_t rows;     /* that the session has stepped since the game was loaded */
-    int failed;       /* a step failed: it has been told, the person plays */
+    int failed;       /* a step failed, or the weights could not be had: it has been told, the person plays */
+    int likeliest;
+    char path[PLUGIN_PATH]; /* of the weights, "": nobody knows where they are */
     FILE *trace;
     int64_t trace_rows, trace_most;
 };
 
 struct plugin_teacher {
+    int missing; /* asked for, and not to be had as asked: it has been told, nothing is recorded */
     void *library;
     plugin_teacher_fn act;
     double disturb; /* share of frames in which something else is pressed than the teacher says */
@@ -52,8 +57,17 @@ struct plugin_record {
     float *floats; /* [room,F] of the episode under way */
     int32_t *ids, *actions;
     int64_t frames, room, unsaved, total, most;
-    int failed; /* it has been told */
+    int64_t added; /* to the dataset */
+    int failed;    /* it has been told */
     uint64_t games;
+};
+
+/* What has been seen of this game so far, and said. */
+struct plugin_watch {
+    int begun;           /* it was once as the map wants it */
+    int64_t waited, ran; /* frames in which it was not, before; and was */
+    int asked;           /* the core has asked for our port */
+    int row_told;
 };
 
 /* Where the game stands: part of a save state. */
@@ -73,7 +87,8 @@ struct plugin {
     retro_environment_t environment;
     retro_input_state_t input;
     retro_log_printf_t log;
-    int bitmasks, options_told, options_changed, foreign_told, memory_told;
+    int bitmasks, options_told, options_changed, foreign_told;
+    int failed; /* something was told as an error since the game was loaded */
 
     char game_path[PLUGIN_PATH]; /* "": not known */
     struct core_memory memory;
@@ -85,6 +100,7 @@ struct plugin {
     struct plugin_teacher teacher;
     struct plugin_record record;
     struct plugin_game game;
+    struct plugin_watch watch;
 
     /* Of this frame. */
     double values[GAME_MAP_FIELDS];
@@ -105,9 +121,10 @@ extern struct plugin plugin;
 /* plugin_host.c */
 void plugin_say(enum retro_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void plugin_tell(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));             /* an error: to the log and the screen */
-bool plugin_environment(unsigned command, void *data); /* what the core is given */
-void plugin_send_options(void);                        /* unless the core's brought ours along */
+    __attribute__((format(printf, 1, 2))); /* an error: to the log and the screen */
+void plugin_warn(const char *format, ...) __attribute__((format(printf, 1, 2))); /* no error, there too */
+bool plugin_environment(unsigned command, void *data);                           /* what the core is given */
+void plugin_send_options(void); /* unless the core's brought ours along */
 void plugin_poll_options(void);
 /* The environment variable, else the core option, else NULL. */
 const char *plugin_setting(const char *variable, const char *option);
@@ -129,8 +146,8 @@ void plugin_new_start(void); /* the console was reset, or a state without our pa
 int16_t plugin_input(unsigned port, unsigned device, unsigned index, unsigned id);
 
 /* plugin_player.c */
-int plugin_player_open(const char *model_path);
-int plugin_player_step(void); /* -1: told, and the player has failed */
+void plugin_player_open(void); /* there is a session, or it has been told, or there is no file */
+int plugin_player_step(void);  /* -1: told, and the player has failed */
 void plugin_player_close(void);
 void plugin_trace_end(const char *why);
 
@@ -142,9 +159,20 @@ const int32_t *plugin_disturb(void); /* the action to press instead of the teach
 
 /* plugin_record.c */
 int plugin_record_open(void);
+void plugin_record_stop(void); /* what is recorded is kept */
 void plugin_record_frame(void);
 void plugin_record_end_episode(void);
 void plugin_record_close(void);
+
+/* plugin_watch.c */
+void plugin_watch_unready(void);      /* a frame of which the map says that the game does not run */
+void plugin_watch_running(void);      /* a frame of the game */
+void plugin_watch_missing(int field); /* it cannot be read */
+void plugin_watch_wrong(int field);   /* its value is none for a row */
+void plugin_watch_empty(void);        /* a recording ends without rows: why */
+
+/* plugin_fit.c: 0: the weights are of the map's rows and actions. Else why has the first difference. */
+int plugin_fit(const exphil_spec *weights, char *why, size_t why_bytes);
 
 /* plugin_state.c */
 size_t plugin_state_bytes(void); /* that a state has more than the core's; fixed while a game is loaded */

@@ -17,11 +17,26 @@ static enum plugin_mode mode_of(const char *setting)
     return MODE_OFF;
 }
 
+/* Without a policy: why, and what to do. Weights that could not be had have been told. */
+static void tell_no_policy(int asked)
+{
+    const struct plugin_player *player = &plugin.player;
+    if (player->failed) return;
+    if (!asked)
+        plugin_warn("%s is not there: no policy plays (EXPHIL_MODE=record makes a recording)",
+                    *player->path ? player->path : "GAME.safetensors");
+    else if (*player->path)
+        plugin_tell("no policy to play: %s is not there", player->path);
+    else
+        plugin_tell("no policy to play: set EXPHIL_MODEL, or put GAME.safetensors beside the game");
+}
+
 static void choose_mode(void)
 {
-    enum plugin_mode mode = mode_of(plugin_setting("EXPHIL_MODE", "exphil_mode"));
-    if (mode == MODE_PLAY && !plugin.player.session) {
-        plugin_tell("no policy to play: set EXPHIL_MODEL, or put GAME.safetensors beside the game");
+    const char *setting = plugin_setting("EXPHIL_MODE", "exphil_mode");
+    enum plugin_mode mode = mode_of(setting);
+    if (!plugin.player.session && (mode == MODE_PLAY || !setting)) {
+        tell_no_policy(setting != NULL);
         mode = MODE_OFF;
     }
     if (mode == plugin.mode) return;
@@ -29,6 +44,9 @@ static void choose_mode(void)
     plugin.mode = mode;
     plugin_new_start();
     if (mode == MODE_RECORD) plugin_record_open();
+    if (mode == MODE_PLAY)
+        plugin_say(RETRO_LOG_INFO, "%s plays port %u, %s actions", plugin.player.path, plugin.port + 1,
+                   plugin.player.likeliest ? "likeliest" : "sampled");
 }
 
 static int open_map(void)
@@ -53,10 +71,10 @@ static int open_map(void)
 
 void plugin_begin_game(const char *game_path)
 {
-    char path[PLUGIN_PATH];
     snprintf(plugin.game_path, sizeof plugin.game_path, "%s", game_path ? game_path : "");
     bool masks = false;
-    plugin.foreign_told = plugin.memory_told = 0;
+    plugin.foreign_told = plugin.failed = 0;
+    memset(&plugin.watch, 0, sizeof plugin.watch);
     plugin.mode = MODE_OFF;
     plugin.bitmasks = plugin.environment(RETRO_ENVIRONMENT_GET_INPUT_BITMASKS, &masks) ? 1 : 0;
     if (open_map()) {
@@ -69,7 +87,7 @@ void plugin_begin_game(const char *game_path)
         plugin_tell("port '%.20s' is not 1 to 16: port %d", port, (int)plugin.map.port);
     plugin.port = (unsigned)chosen - 1;
     game_map_owned(&plugin.map, &plugin.owned_buttons, &plugin.owned_axes);
-    if (!plugin_path("EXPHIL_MODEL", ".safetensors", 0, path)) plugin_player_open(path);
+    plugin_player_open();
     plugin_teacher_open();
     choose_mode();
 }
@@ -139,23 +157,20 @@ static void count_points(void)
     }
 }
 
-static void tell_once(const char *what, int field)
-{
-    if (!plugin.memory_told) plugin_tell("field '%s' %s", plugin.map.field[field].name, what);
-    plugin.memory_told = 1;
-}
-
 /* 0: the game runs and its row is there. */
 static int read_row(void)
 {
     int field = 0;
     if (game_map_read(&plugin.map, core_memory_at, &plugin.memory, plugin.values, &field)) {
-        tell_once(core_memory_missing(&plugin.memory, plugin.map.field[field].address), field);
+        plugin_watch_missing(field);
         return -1;
     }
-    if (!game_map_ready(&plugin.map, core_memory_at, &plugin.memory, plugin.values)) return -1;
+    if (!game_map_ready(&plugin.map, core_memory_at, &plugin.memory, plugin.values)) {
+        plugin_watch_unready();
+        return -1;
+    }
     if (!game_map_row(&plugin.map, plugin.values, plugin.floats, plugin.ids, &field)) return 0;
-    tell_once("is not a finite number, or an id beyond its entries", field);
+    plugin_watch_wrong(field);
     return -1;
 }
 
@@ -185,6 +200,7 @@ void plugin_before_frame(void)
         return;
     }
     follow_game();
+    plugin_watch_running();
     if (plugin.mode == MODE_PLAY && !plugin.player.failed)
         plugin.pressing = plugin_player_step() == 0;
     else if (plugin.mode == MODE_RECORD)
@@ -217,6 +233,7 @@ static uint16_t pad_buttons(void)
 int16_t plugin_input(unsigned port, unsigned device, unsigned index, unsigned id)
 {
     if (!plugin.input) return 0;
+    if (port == plugin.port) plugin.watch.asked = 1;
     if (!plugin.pressing || port != plugin.port) return plugin.input(port, device, index, id);
     switch (device & RETRO_DEVICE_MASK) {
     case RETRO_DEVICE_JOYPAD:

@@ -43,16 +43,31 @@ void plugin_say(enum retro_log_level level, const char *format, ...)
     log_line(level, text);
 }
 
-void plugin_tell(const char *format, ...)
+/* To the log and the screen. */
+static void show(enum retro_log_level level, const char *format, va_list list)
 {
     char text[PLUGIN_MESSAGE];
-    va_list list;
-    va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    log_line(RETRO_LOG_ERROR, text);
+    log_line(level, text);
     struct retro_message message = {text, 300};
     if (plugin.environment) plugin.environment(RETRO_ENVIRONMENT_SET_MESSAGE, &message);
+}
+
+void plugin_tell(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    show(RETRO_LOG_ERROR, format, list);
+    va_end(list);
+    plugin.failed = 1;
+}
+
+void plugin_warn(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    show(RETRO_LOG_WARN, format, list);
+    va_end(list);
 }
 
 int64_t plugin_now(void)

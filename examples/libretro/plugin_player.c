@@ -75,47 +75,56 @@ static void trace_row(void)
 
 /* ---- the policy ---- */
 
-static int open_session(const char *path, exphil_session_config *config, exphil_error *error)
+static int open_session(exphil_session_config *config, exphil_error *error)
 {
     struct plugin_player *player = &plugin.player;
     exphil_context_config context = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    exphil_spec spec = EXPHIL_SPEC_INIT;
     context.threads = 1; /* a frame's step is small; the frontend's thread does it */
     player->info.struct_size = sizeof player->info;
     if (exphil_context_create(&context, &player->context, error) < 0 ||
-        exphil_model_load(player->context, path, &player->model, error) < 0 ||
+        exphil_model_load(player->context, player->path, &player->model, error) < 0 ||
         exphil_model_query(player->model, &info, error) < 0 ||
-        exphil_session_create(player->model, config, &player->session, error) < 0 ||
+        exphil_model_spec(player->model, &spec, error) < 0)
+        return -1;
+    if (plugin_fit(&spec, error->message, sizeof error->message)) return -1;
+    if (exphil_session_create(player->model, config, &player->session, error) < 0 ||
         exphil_session_query(player->session, &player->info, error) < 0)
         return -1;
     player->weights = info.weights_hash;
     return 0;
 }
 
-int plugin_player_open(const char *path)
+/* Settings, weights, session. -1: told. */
+static int open_player(void)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
     const char *choice = plugin_setting("EXPHIL_CHOICE", "exphil_choice");
     config.spec = &plugin.map.spec;
     config.seed = 1;
-    config.deterministic = choice && !strcmp(choice, "likeliest");
+    config.deterministic = plugin.player.likeliest = choice && !strcmp(choice, "likeliest");
     if (plugin_number("EXPHIL_SEED", 0, UINT64_MAX, &config.seed)) return -1;
-    if (open_session(path, &config, &error)) {
-        plugin_tell("%s: %s", path, error.message);
-        plugin_player_close();
+    if (open_session(&config, &error)) {
+        plugin_tell("%s: %s", plugin.player.path, error.message);
         return -1;
     }
     plugin.logits = calloc((size_t)plugin.player.info.logit_count + 1, sizeof(float));
     if (!plugin.logits) {
         plugin_tell("no memory");
-        plugin_player_close();
         return -1;
     }
     open_trace(config.seed, config.deterministic);
-    plugin_say(RETRO_LOG_INFO, "%s plays port %u, %s actions", path, plugin.port + 1,
-               config.deterministic ? "likeliest" : "sampled");
     return 0;
+}
+
+void plugin_player_open(void)
+{
+    struct plugin_player *player = &plugin.player;
+    if (plugin_path("EXPHIL_MODEL", ".safetensors", 0, player->path) || !open_player()) return;
+    plugin_player_close();
+    player->failed = 1;
 }
 
 int plugin_player_step(void)

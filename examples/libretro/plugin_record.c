@@ -8,15 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SAVE_FRAMES  7200
-#define LEAST_FRAMES 30 /* a shorter episode is none */
+#define SAVE_FRAMES 7200
 
-/* What is recorded so far stays until the game ends: then it is saved, or what is lost is said. */
+/* No more is recorded. What there is stays until the game ends, and is saved then. */
 static int fail(const char *what, const exphil_error *error)
 {
-    if (plugin.record.failed)
-        plugin_tell("%lld recorded frames are lost: %s: %s", (long long)plugin.record.unsaved, what,
-                    error->message);
+    const struct plugin_record *record = &plugin.record;
+    if (record->unsaved)
+        plugin_tell(
+            "recording stops: %s: %s; %lld frames are kept until the game ends, then saving is tried again",
+            what, error->message, (long long)record->unsaved);
     else
         plugin_tell("recording stops: %s: %s", what, error->message);
     plugin.record.failed = 1;
@@ -67,6 +68,11 @@ int plugin_record_open(void)
     exphil_error error = EXPHIL_ERROR_INIT;
     uint64_t most = INT64_MAX;
     memset(record, 0, sizeof *record);
+    if (plugin.teacher.missing) {
+        plugin_tell("nothing is recorded: its teacher is not to be had as asked");
+        plugin.mode = MODE_OFF;
+        return -1;
+    }
     if (plugin_number("EXPHIL_RECORD_FRAMES", 1, INT64_MAX, &most)) {
         plugin.mode = MODE_OFF;
         return -1;
@@ -106,8 +112,8 @@ void plugin_record_frame(void)
     struct plugin_record *record = &plugin.record;
     if (!record->dataset || record->total >= record->most) return;
     if (record->frames == record->room && grow(record)) {
-        plugin_tell("recording stops: no memory");
-        record->most = 0;
+        plugin_tell("no memory");
+        plugin_record_stop();
         return;
     }
     memcpy(record->floats + record->frames * plugin.map.floats, plugin.floats,
@@ -120,14 +126,20 @@ void plugin_record_frame(void)
     if (++record->total == record->most) plugin_record_end_episode();
 }
 
-static int save(struct plugin_record *record)
+/* last: there is no later. */
+static void save(struct plugin_record *record, int last)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (!record->unsaved) return 0;
-    if (exphil_dataset_save(record->dataset, record->path, &error) < 0) return fail(record->path, &error);
-    plugin_say(RETRO_LOG_INFO, "%lld frames added to %s", (long long)record->unsaved, record->path);
-    record->unsaved = 0;
-    return 0;
+    if (!record->unsaved) return;
+    if (exphil_dataset_save(record->dataset, record->path, &error) >= 0) {
+        plugin_say(RETRO_LOG_INFO, "%lld frames added to %s", (long long)record->unsaved, record->path);
+        record->unsaved = 0;
+    } else if (last) {
+        plugin_tell("%lld recorded frames are lost: %s: %s", (long long)record->unsaved, record->path,
+                    error.message);
+    } else {
+        fail(record->path, &error);
+    }
 }
 
 static void add_episode(struct plugin_record *record)
@@ -135,20 +147,32 @@ static void add_episode(struct plugin_record *record)
     exphil_error error = EXPHIL_ERROR_INIT;
     int64_t frames = record->frames;
     record->frames = 0;
-    if (!record->dataset || frames < LEAST_FRAMES) return;
+    if (!record->dataset || frames < PLUGIN_LEAST_FRAMES) return;
     if (exphil_dataset_add_rows(record->dataset, record->games++, frames, record->floats, record->ids,
                                 record->actions, &error) < 0) {
-        fail("an episode", &error);
+        plugin_tell("an episode of %lld frames is lost", (long long)frames);
+        fail("adding it", &error);
         return;
     }
     record->unsaved += frames;
+    record->added += frames;
 }
 
 void plugin_record_end_episode(void)
 {
     struct plugin_record *record = &plugin.record;
     add_episode(record);
-    if (record->unsaved >= SAVE_FRAMES && !record->failed) save(record);
+    if (record->unsaved >= SAVE_FRAMES && !record->failed) save(record, 0);
+}
+
+void plugin_record_stop(void)
+{
+    add_episode(&plugin.record);
+    if (plugin.record.failed) return;
+    plugin_tell("recording stops; %lld frames are saved when the game ends",
+                (long long)plugin.record.unsaved);
+    plugin.record.failed = 1;
+    plugin.mode = MODE_OFF;
 }
 
 void plugin_record_close(void)
@@ -156,7 +180,8 @@ void plugin_record_close(void)
     struct plugin_record *record = &plugin.record;
     if (record->dataset) {
         add_episode(record);
-        save(record);
+        if (!record->added && !record->failed) plugin_watch_empty();
+        save(record, 1);
     }
     exphil_dataset_destroy(record->dataset);
     exphil_context_destroy(record->context);

@@ -5,21 +5,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* -1: told. */
+static int open_teacher(const char *path)
+{
+    struct plugin_teacher *teacher = &plugin.teacher;
+    teacher->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!teacher->library) return plugin_tell("no teacher: %s", dlerror()), -1;
+    *(void **)&teacher->act = dlsym(teacher->library, "exphil_teacher");
+    if (!teacher->act) return plugin_tell("%s has no function exphil_teacher", path), -1;
+    if (plugin.map.state_bytes) return 0;
+    plugin_tell("%.600s has no line 'state ADDRESS BYTES' for the teacher", plugin.map.path);
+    return -1;
+}
+
 void plugin_teacher_open(void)
 {
     const char *path = getenv("EXPHIL_TEACHER");
+    int asked = path && *path;
     uint64_t disturb = 0;
-    if (!path || !*path || plugin_number("EXPHIL_DISTURB", 0, 100, &disturb)) return;
-    plugin.teacher.disturb = (double)disturb / 100;
     plugin.teacher.random = 0x9E3779B97F4A7C15u;
-    plugin.teacher.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!plugin.teacher.library) {
-        plugin_tell("no teacher: %s", dlerror());
-        return;
-    }
-    *(void **)&plugin.teacher.act = dlsym(plugin.teacher.library, "exphil_teacher");
-    if (!plugin.teacher.act) plugin_tell("%s has no function exphil_teacher", path);
-    if (!plugin.map.state_bytes) plugin_tell("the map has no line 'state ADDRESS BYTES' for the teacher");
+    plugin.teacher.missing =
+        plugin_number("EXPHIL_DISTURB", 0, 100, &disturb) || (asked && open_teacher(path));
+    plugin.teacher.disturb = (double)disturb / 100;
+    if (disturb == 0 || asked) return;
+    plugin_tell("EXPHIL_DISTURB is of a teacher: set EXPHIL_TEACHER too");
+    plugin.teacher.missing = 1;
+}
+
+/* Frames of nobody must not be recorded as if the teacher had let them be. */
+static int stop_teacher(void)
+{
+    plugin.teacher.act = NULL;
+    plugin.teacher.missing = 1;
+    plugin_record_stop();
+    return -1;
 }
 
 void plugin_teacher_close(void)
@@ -31,17 +50,22 @@ void plugin_teacher_close(void)
 int plugin_teacher_act(void)
 {
     const struct game_map *map = &plugin.map;
-    if (!plugin.teacher.act || !map->state_bytes) return -1;
+    if (!plugin.teacher.act) return -1;
     const uint8_t *state = core_memory_at(&plugin.memory, map->state_address, map->state_bytes);
-    if (!state || plugin.teacher.act(state, map->state_bytes, map->player, plugin.action)) return -1;
+    if (!state) {
+        char why[PLUGIN_MESSAGE];
+        core_memory_missing(&plugin.memory, map->state_address, why, sizeof why);
+        plugin_tell("%.600s:%d: the teacher's %lu bytes at 0x%04lX are not there: %.200s", map->path,
+                    map->state_line, (unsigned long)map->state_bytes, (unsigned long)map->state_address, why);
+        return stop_teacher();
+    }
+    if (plugin.teacher.act(state, map->state_bytes, map->player, plugin.action)) return -1;
     for (int h = 0; h < map->heads; h++) {
         const struct game_head *head = &map->head[h];
         int64_t most = head->kind == EXPHIL_BERNOULLI ? ((int64_t)1 << head->count) - 1 : head->count - 1;
         if (plugin.action[h] >= 0 && plugin.action[h] <= most) continue;
-        plugin_tell("the teacher stops: its action %d is none of head '%s'", (int)plugin.action[h],
-                    head->name);
-        plugin.teacher.act = NULL;
-        return -1;
+        plugin_tell("the teacher's action %d is none of head '%s'", (int)plugin.action[h], head->name);
+        return stop_teacher();
     }
     return 0;
 }

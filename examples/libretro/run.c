@@ -23,6 +23,7 @@ struct seat {
     struct game_map map;
     teacher_fn teacher;
     uint64_t random;
+    int begun; /* the game was once as the map wants it */
 };
 
 static struct {
@@ -32,6 +33,7 @@ static struct {
     struct seat seat[SEATS];
     int seats;
     struct game_map map; /* for the score */
+    int begun;
     struct run_picture *out;
     double points[2];
     int64_t scored[2];
@@ -145,7 +147,11 @@ static int take_options(int argc, char **argv)
         }
     }
     if (!run.core || !run.rom) return fputs(usage, stderr), -1;
-    return run.score ? load_map(&run.map, run.score) : 0;
+    if (!run.score) return 0;
+    if (load_map(&run.map, run.score)) return -1;
+    if (run.map.score[0] >= 0) return 0;
+    return fprintf(stderr, "exphil-libretro-run: %s has no line 'score OWN-FIELD OTHER-FIELD'\n", run.score),
+           -1;
 }
 
 /* ---- players ---- */
@@ -160,12 +166,41 @@ static uint32_t draw(uint64_t *state)
 }
 
 /* -1: the game does not run yet. */
-static int read_game(struct game_map *map, double *values)
+static int read_game(struct game_map *map, double *values, int *begun)
 {
     int missing;
     host.memory.id = map->memory;
     if (game_map_read(map, core_memory_at, &host.memory, values, &missing)) return -1;
-    return game_map_ready(map, core_memory_at, &host.memory, values) ? 0 : -1;
+    int ready = game_map_ready(map, core_memory_at, &host.memory, values);
+    *begun |= ready;
+    return ready ? 0 : -1;
+}
+
+/* The game never ran by this map: why. */
+static void tell_unready(const struct game_map *map)
+{
+    double values[GAME_MAP_FIELDS];
+    char why[1024];
+    int field;
+    host.memory.id = map->memory;
+    if (game_map_read(map, core_memory_at, &host.memory, values, &field)) {
+        core_memory_missing(&host.memory, map->field[field].address, why, sizeof why);
+        fprintf(stderr, "exphil-libretro-run: %s:%d: '%s': %s\n", map->path, map->field[field].line,
+                map->field[field].name, why);
+        return;
+    }
+    game_map_unready(map, core_memory_at, &host.memory, values, why, sizeof why);
+    fprintf(stderr, "exphil-libretro-run: the game has not begun: %s\n", why);
+}
+
+/* 0: every map that was given fits, or nothing was played. */
+static int check_maps(void)
+{
+    int wrong = 0;
+    for (int i = 0; i < run.seats && run.frames; i++)
+        if (!run.seat[i].begun) tell_unready(&run.seat[i].map), wrong = -1;
+    if (run.score && run.frames && !run.begun) tell_unready(&run.map), wrong = -1;
+    return wrong;
 }
 
 static void play_seat(struct seat *seat)
@@ -173,7 +208,7 @@ static void play_seat(struct seat *seat)
     double values[GAME_MAP_FIELDS];
     int32_t action[EXPHIL_HEADS_MAX] = {0};
     struct game_press press, *pad = &host.pad[seat->map.port - 1];
-    if (read_game(&seat->map, values)) return;
+    if (read_game(&seat->map, values, &seat->begun)) return;
     if (seat->teacher) {
         const uint8_t *state = core_memory_at(&host.memory, seat->map.state_address, seat->map.state_bytes);
         if (!state || seat->teacher(state, seat->map.state_bytes, seat->map.player, action)) return;
@@ -193,7 +228,7 @@ static void play_seat(struct seat *seat)
 static void count_points(void)
 {
     double values[GAME_MAP_FIELDS];
-    if (!run.score || run.map.score[0] < 0 || read_game(&run.map, values)) return;
+    if (!run.score || read_game(&run.map, values, &run.begun)) return;
     for (int side = 0; side < 2; side++) {
         run.scored[side] += game_map_points(values[run.map.score[side]], &run.points[side]);
     }
@@ -319,6 +354,7 @@ int main(int argc, char **argv)
     int failed = play() != 0;
     if (run.out && run_picture_close(run.out)) perror(run.picture), failed = 1;
     if (!failed && run.drill) failed = drill() != 0;
-    run_host_close();
+    if (!failed) failed = check_maps() != 0;
+    if (run_host_close()) failed = 1;
     return failed;
 }

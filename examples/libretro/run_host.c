@@ -1,6 +1,7 @@
 /* The callbacks that a core wants, answered as plainly as can be. */
 #include "run_host.h"
 
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,15 +160,19 @@ int run_host_open(const char *core, const char *path)
     return 0;
 }
 
-void run_host_close(void)
+int run_host_close(void)
 {
+    int (*failed)(void);
+    *(void **)&failed = dlsym(host.core.handle, "exphil_plugin_failed");
     host.core.retro_unload_game();
+    int result = failed && failed() ? -1 : 0;
     host.core.retro_deinit();
     core_library_close(&host.core);
     free(host.points);
     free(host.game);
     host.points = NULL;
     host.game = NULL;
+    return result;
 }
 
 /* 64-bit FNV-1a. */

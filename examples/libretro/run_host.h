@@ -25,7 +25,8 @@ extern struct run_host host;
 
 /* 0: the game runs. Else it has been told why not. */
 int run_host_open(const char *core, const char *game);
-void run_host_close(void);
+/* -1: the plugin, if the core is one, has told an error. */
+int run_host_close(void);
 uint64_t run_host_hash(uint64_t before); /* goes on from before; of the system's memory */
 
 #endif

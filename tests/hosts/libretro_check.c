@@ -72,7 +72,14 @@ static const struct {
     {"exphil-map 1", "exphil-map 2", ":1: a map begins"},
     {"layout fake", "layout FAKE", ":2: name 'FAKE'"},
     {"codec  fake\n", "\n", "the map has no codec"},
-    {"memory system", "memory everywhere", ":4: memory 'everywhere'"},
+    {"memory system", "memory everywhere",
+     ":4: memory 'everywhere' is none of system save video rtc bus, nor"},
+    {"memory system", "memory 65536", ":4: memory '65536' is none of"},
+    {"layout fake", "layout fake\nlayout fake", ":3: layout is there already"},
+    {"memory system", "port 1\nport 1", ":5: port is there already"},
+    {"memory system", "port 17", ":4: port '17'"},
+    {"memory system", "player 0", ":4: player counts from 1"},
+    {"episode round", "episode round\nepisode round", ":15: episode is there already"},
     {"\"FAKE\"", "\"FAKE", ":5: magic is"},
     {"\"FAKE\"", "abc", ":5: magic is text"},
     {"state 0 32", "state 0 0", ":6: state of 0 bytes"},
@@ -172,8 +179,16 @@ static void try_values(const char *folder)
     CHECK(!game_map_read(&map, bytes_at, memory, values, &field) &&
               game_map_row(&map, values, floats, ids, &field) && field == 4,
           "a NaN passes");
+    char why[1024];
+    game_map_unready(&map, bytes_at, memory, values, why, sizeof why);
+    CHECK(!*why, "ready, and yet: %s", why);
+    values[0] = 0;
+    game_map_unready(&map, bytes_at, memory, values, why, sizeof why);
+    CHECK(strstr(why, "tried.exphil:15: 'when big > 0' does not hold"), "%s", why);
     memory[0] = 'f';
     CHECK(!game_map_ready(&map, bytes_at, memory, values), "ready without its magic");
+    game_map_unready(&map, bytes_at, memory, values, why, sizeof why);
+    CHECK(strstr(why, "tried.exphil:5: the bytes at 0x0000 are not \"FAKE\""), "%s", why);
     for (int32_t keys = 0; keys < 8; keys++)
         for (int32_t stick = 0; stick < 5; stick++) {
             int32_t action[2] = {keys, stick}, back[2] = {-1, -1};
@@ -231,9 +246,11 @@ static void try_bus(void)
         const uint8_t *at = core_memory_at(&memory, bus_reads[i].address, bus_reads[i].bytes);
         long offset = at ? (long)((uintptr_t)at - (uintptr_t)chip) : -1;
         CHECK(offset == bus_reads[i].offset, "read %zu: offset %ld, not %ld", i, offset, bus_reads[i].offset);
-        int unsized = strstr(core_memory_missing(&memory, bus_reads[i].address), "whose size") != NULL;
+        char why[256];
+        core_memory_missing(&memory, bus_reads[i].address, why, sizeof why);
+        int unsized = strstr(why, "does not tell the size") != NULL;
         int must = !part.len && (!part.select || (part.start & ~part.select));
-        CHECK(unsized == must, "read %zu: %s", i, core_memory_missing(&memory, bus_reads[i].address));
+        CHECK(unsized == must, "read %zu: %s", i, why);
     }
 }
 
