@@ -10,8 +10,8 @@ file(READ README.md readme)
 file(RELATIVE_PATH headers ${CMAKE_INSTALL_FULL_DOCDIR} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
 string(REGEX REPLACE "## Two commands.*## In a program" "## What is here
 
-[doc](doc), [examples](examples), and [bindings](bindings) as source: copy a folder to where you may write, and build there. The
-tools and tests that they name are in the source tree.
+[doc](doc), [examples](examples), and [bindings](bindings) as source: copy `examples` whole, or a folder of `bindings`, to
+where you may write, and build there. The tools and tests that they name are in the source tree.
 
 ## In a program" readme "${readme}")
 string(REGEX REPLACE "    tools/deps build\n    cmake -S [^\n]*\n    sudo cmake --install [^\n]*\n\n" "" readme "${readme}")
