@@ -12,10 +12,19 @@
 
 enum kind { A_CONTEXT, A_MODEL, A_SESSION, A_DATASET, A_TRAINER };
 
+/* A context, which lives until the last handle of it and of what lives on it is closed. told: how much memory of all that the
+ * collector was last told of. */
+struct owner {
+    exphil_context *context;
+    int64_t told;
+    int handles;
+};
+
 /* One object of the library. counts are what arrays must hold: of a session for all streams together. */
 struct handle {
     enum kind kind;
-    void *raw; /* NULL: closed */
+    void *raw; /* NULL: closed, and owner too */
+    struct owner *owner;
     bool busy; /* a worker trains it */
     atomic_int stop;
     int64_t streams, floats, ids, actions, noise, logits, heads;
@@ -123,8 +132,9 @@ napi_value tell_spec(napi_env env, const exphil_spec *spec);
 
 /* Handles. */
 struct handle *handle_of(napi_env env, napi_value value, enum kind kind);
-napi_value wrap(napi_env env, enum kind kind, void *raw, struct handle **handle);
-napi_value wrap_model(napi_env env, exphil_model *model);
+/* owner: of what the object lives on; NULL for a context. */
+napi_value wrap(napi_env env, enum kind kind, void *raw, struct owner *owner, struct handle **handle);
+napi_value wrap_model(napi_env env, exphil_model *model, struct owner *owner);
 napi_value session_done(napi_env env, struct handle *session, exphil_status status);
 napi_value object_close(napi_env env, napi_callback_info info);
 

@@ -95,7 +95,7 @@ static napi_value context_create(napi_env env, napi_callback_info info)
     bool made = arguments(env, info, 1, &options) && fill(env, options, context_fields, &config, &texts) &&
                 check(env, exphil_context_create(&config, &context, &error), &error);
     drop_texts(&texts);
-    return made ? wrap(env, A_CONTEXT, context, NULL) : NULL;
+    return made ? wrap(env, A_CONTEXT, context, NULL, NULL) : NULL;
 }
 
 static napi_value context_memory(napi_env env, napi_callback_info info)
@@ -109,13 +109,13 @@ static napi_value context_memory(napi_env env, napi_callback_info info)
     return tell(env, memory_fields, &raw);
 }
 
-napi_value wrap_model(napi_env env, exphil_model *model)
+napi_value wrap_model(napi_env env, exphil_model *model, struct owner *owner)
 {
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     struct handle *handle = NULL;
     exphil_status status = exphil_model_query(model, &info, &error);
-    napi_value value = wrap(env, A_MODEL, model, &handle);
+    napi_value value = wrap(env, A_MODEL, model, owner, &handle);
     if (!value || !check(env, status, &error)) return NULL;
     handle->heads = info.head_count;
     return value;
@@ -139,7 +139,7 @@ static napi_value model_create(napi_env env, napi_callback_info info)
                 (!own || fill_spec(env, value[2], &spec, &texts, ids, heads)) &&
                 check(env, exphil_model_create(context->raw, &config, &model, &error), &error);
     drop_texts(&texts);
-    return made ? wrap_model(env, model) : NULL;
+    return made ? wrap_model(env, model, context->owner) : NULL;
 }
 
 /* (context, path) or (context, bytes). */
@@ -161,12 +161,12 @@ static napi_value model_load(napi_env env, napi_callback_info info)
         if (type != napi_uint8_array) return fail(env, EXPHIL_E_INVALID, "weights: must be a Uint8Array", 0);
         if (!check(env, exphil_model_load_memory(context->raw, data, bytes, &model, &error), &error))
             return NULL;
-        return wrap_model(env, model);
+        return wrap_model(env, model, context->owner);
     }
     const char *path = keep_text(env, &texts, value[1], "path");
     bool made = path && check(env, exphil_model_load(context->raw, path, &model, &error), &error);
     drop_texts(&texts);
-    return made ? wrap_model(env, model) : NULL;
+    return made ? wrap_model(env, model, context->owner) : NULL;
 }
 
 static napi_value model_save(napi_env env, napi_callback_info info)
@@ -203,16 +203,16 @@ static napi_value model_quantize(napi_env env, napi_callback_info info)
     if (!arguments(env, info, 2, value) || !(model = handle_of(env, value[0], A_MODEL))) return NULL;
     if (!read_number(env, value[1], "type", F_I32, &type)) return NULL;
     if (!check(env, exphil_model_quantize(model->raw, type, &small, &error), &error)) return NULL;
-    return wrap_model(env, small);
+    return wrap_model(env, small, model->owner);
 }
 
-static napi_value wrap_session(napi_env env, exphil_session *session)
+static napi_value wrap_session(napi_env env, exphil_session *session, struct owner *owner)
 {
     exphil_session_info info = EXPHIL_SESSION_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     struct handle *handle = NULL;
     exphil_status status = exphil_session_query(session, &info, &error);
-    napi_value value = wrap(env, A_SESSION, session, &handle);
+    napi_value value = wrap(env, A_SESSION, session, owner, &handle);
     if (!value || !check(env, status, &error)) return NULL;
     handle->streams = info.streams;
     handle->floats = info.streams * info.float_count;
@@ -270,7 +270,7 @@ static napi_value session_create(napi_env env, napi_callback_info info)
                 fill_heads(env, value[5], model, play, &config) &&
                 check(env, exphil_session_create(model->raw, &config, &session, &error), &error);
     drop_texts(&texts);
-    return made ? wrap_session(env, session) : NULL;
+    return made ? wrap_session(env, session, model->owner) : NULL;
 }
 
 static napi_value session_clone(napi_env env, napi_callback_info info)
@@ -281,7 +281,7 @@ static napi_value session_clone(napi_env env, napi_callback_info info)
     exphil_error error = EXPHIL_ERROR_INIT;
     if (!arguments(env, info, 1, &value) || !(session = handle_of(env, value, A_SESSION))) return NULL;
     if (!check(env, exphil_session_clone(session->raw, &clone, &error), &error)) return NULL;
-    return wrap_session(env, clone);
+    return wrap_session(env, clone, session->owner);
 }
 
 napi_value session_done(napi_env env, struct handle *session, exphil_status status)

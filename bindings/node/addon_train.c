@@ -68,13 +68,13 @@ static const struct field report_fields[] = {FIELD(exphil_report, F_I64, frames)
                                              FIELD(exphil_report, F_F64, exact_copy),
                                              FIELDS_END};
 
-static napi_value wrap_dataset(napi_env env, exphil_dataset *dataset)
+static napi_value wrap_dataset(napi_env env, exphil_dataset *dataset, struct owner *owner)
 {
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     struct handle *handle = NULL;
     exphil_status status = exphil_dataset_query(dataset, &info, &error);
-    napi_value value = wrap(env, A_DATASET, dataset, &handle);
+    napi_value value = wrap(env, A_DATASET, dataset, owner, &handle);
     if (!value || !check(env, status, &error)) return NULL;
     handle->floats = info.float_count, handle->ids = info.id_count, handle->heads = info.head_count;
     return value;
@@ -97,7 +97,7 @@ static napi_value dataset_create(napi_env env, napi_callback_info info)
     bool made = (!own || fill_spec(env, value[1], &spec, &texts, ids, heads)) &&
                 check(env, exphil_dataset_create(context->raw, &config, &dataset, &error), &error);
     drop_texts(&texts);
-    return made ? wrap_dataset(env, dataset) : NULL;
+    return made ? wrap_dataset(env, dataset, context->owner) : NULL;
 }
 
 static napi_value dataset_open(napi_env env, napi_callback_info info)
@@ -111,7 +111,7 @@ static napi_value dataset_open(napi_env env, napi_callback_info info)
     const char *path = keep_text(env, &texts, value[1], "path");
     bool made = path && check(env, exphil_dataset_open(context->raw, path, &dataset, &error), &error);
     drop_texts(&texts);
-    return made ? wrap_dataset(env, dataset) : NULL;
+    return made ? wrap_dataset(env, dataset, context->owner) : NULL;
 }
 
 static napi_value dataset_save(napi_env env, napi_callback_info info)
@@ -212,7 +212,7 @@ static napi_value trainer_create(napi_env env, napi_callback_info info)
               &error);
     exphil_prefetcher_destroy(prefetcher);
     exphil_optimizer_destroy(optimizer);
-    return made ? wrap(env, A_TRAINER, trainer, NULL) : NULL;
+    return made ? wrap(env, A_TRAINER, trainer, model->owner, NULL) : NULL;
 }
 
 /* A trainer that no worker uses: between two updates of a run the library itself would let others in. */
@@ -380,7 +380,7 @@ static napi_value trainer_model(napi_env env, napi_callback_info info)
         return NULL;
     int32_t which = averaged ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
     if (!check(env, exphil_trainer_model(trainer->raw, which, &model, &error), &error)) return NULL;
-    return wrap_model(env, model);
+    return wrap_model(env, model, trainer->owner);
 }
 
 static napi_value save_or_resume(napi_env env, napi_callback_info info, bool save)

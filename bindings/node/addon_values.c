@@ -331,14 +331,38 @@ napi_value tell_spec(napi_env env, const exphil_spec *spec)
     return object;
 }
 
-static void destroy(struct handle *handle)
+/* The collector sees only small externals: it is told what lies behind them whenever there is one more or one less. */
+static void weigh(napi_env env, struct owner *owner)
+{
+    exphil_memory_info memory = EXPHIL_MEMORY_INFO_INIT;
+    int64_t total;
+    if (exphil_context_memory(owner->context, &memory, NULL) < 0) return;
+    int64_t bytes = (int64_t)(memory.host_used_bytes + memory.device_used_bytes);
+    int64_t more = bytes - owner->told;
+    owner->told = bytes; /* first: what is told may start the collector, whose finalizers come here, too */
+    napi_adjust_external_memory(env, more, &total);
+}
+
+static void leave(napi_env env, struct owner *owner)
+{
+    int64_t total;
+    if (--owner->handles) {
+        weigh(env, owner);
+        return;
+    }
+    napi_adjust_external_memory(env, -owner->told, &total);
+    exphil_context_destroy(owner->context);
+    free(owner);
+}
+
+static void destroy(napi_env env, struct handle *handle)
 {
     void *raw = handle->raw;
+    if (!raw) return;
     handle->raw = NULL;
     switch (handle->kind) {
     case A_CONTEXT:
-        exphil_context_destroy(raw);
-        break;
+        break; /* by its owner */
     case A_MODEL:
         exphil_model_destroy(raw);
         break;
@@ -352,26 +376,33 @@ static void destroy(struct handle *handle)
         exphil_trainer_destroy(raw);
         break;
     }
+    leave(env, handle->owner);
 }
 
 static void collected(napi_env env, void *data, void *hint)
 {
-    (void)env, (void)hint;
-    destroy(data);
+    (void)hint;
+    destroy(env, data);
     free(data);
 }
 
 /* Takes the object over; it is destroyed when there is no memory. */
-napi_value wrap(napi_env env, enum kind kind, void *raw, struct handle **made)
+napi_value wrap(napi_env env, enum kind kind, void *raw, struct owner *owner, struct handle **made)
 {
     napi_value external = NULL;
-    struct handle *handle = calloc(1, sizeof *handle), lost = {.kind = kind, .raw = raw};
+    if (kind == A_CONTEXT && (owner = calloc(1, sizeof *owner))) owner->context = raw;
+    struct handle *handle = calloc(1, sizeof *handle), lost = {.kind = kind, .raw = raw, .owner = owner};
+    if (owner) owner->handles++;
     if (handle) *handle = lost;
-    if (!handle || napi_create_external(env, handle, collected, NULL, &external) != napi_ok) {
-        destroy(&lost);
+    if (!owner || !handle || napi_create_external(env, handle, collected, NULL, &external) != napi_ok) {
+        if (owner)
+            destroy(env, &lost);
+        else
+            exphil_context_destroy(raw);
         free(handle);
         return fail(env, EXPHIL_E_MEMORY, "no memory for a handle", 0);
     }
+    weigh(env, owner);
     if (made) *made = handle;
     return external;
 }
@@ -399,6 +430,6 @@ napi_value object_close(napi_env env, napi_callback_info info)
     struct handle *handle = data;
     if (handle->busy)
         return fail(env, EXPHIL_E_BUSY, "trainer: is in use on a worker; await train() first", 0);
-    destroy(handle);
+    destroy(env, handle);
     return NULL;
 }

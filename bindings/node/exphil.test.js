@@ -177,6 +177,29 @@ test('collected objects are destroyed', async () => {
   }
 });
 
+// The collector sees only small externals: it is told of the memory behind them, and so comes in time.
+test('the collector knows how large objects are', async () => {
+  const large = (context) => Model.create(context, { spec, blocks: 'gru', hidden: 256, head_width: 64 });
+  const rows = [new Float32Array(9e5), new Int32Array(3e5), new Int32Array(6e5)];
+  const make = {
+    sessions: (context) => large(context).session({ streams: 512 }).clone(),
+    datasets: (context) => Dataset.create(context, spec).addRows(1, ...rows),
+    trainers: (context) => Trainer.create(large(context), games(context), { sampling: { batch: 4, time: 20 } }).step(),
+  };
+  for (const [name, work] of Object.entries(make)) {
+    const context = new Context({ threads: 1 });
+    let taken = 0; // if nothing came back
+    while (taken < 300e6) {
+      const before = context.memory().host_used_bytes;
+      work(context);
+      taken += context.memory().host_used_bytes - before;
+      await new Promise((resolve) => setImmediate(resolve)); // Node finalizes between two turns
+    }
+    const { host_peak_bytes: peak } = context.memory();
+    assert.ok(peak < taken / 2, `${name}: ${peak} of ${taken} bytes were taken at once`);
+  }
+});
+
 test('rollback is a copy', () => {
   const session = pong(new Context()).session({ seed: 5 });
   const play = (who) => Array.from({ length: 50 }, (_, t) => ((who.floats[0] = t / 50), who.stepRow().join()));
