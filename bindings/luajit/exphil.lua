@@ -1,6 +1,7 @@
 -- libexphil for LuaJIT: contexts, models, sessions, datasets, trainers as objects; what fails is an error with the library's
 -- own sentence (a table: status, name, message, native_code; tostring() gives one line). The C header is the manual, and
--- names of fields are its names. Hooks are not offered: compiled Lua code must not be called back from C.
+-- names of fields are its names. Hooks are refused: compiled Lua code must not be called back from C, and an error in one would
+-- jump over the library's frames.
 --
 -- $EXPHIL_LIBRARY names another library than libexphil.so.0.
 
@@ -77,9 +78,15 @@ local function table_of(fields, what)
     return fields or {}
 end
 
--- Sets the fields that a table names; unknown names are refused. Texts live as long as the table does.
+-- The fields through which the library would call its host, and what goes with them.
+local hooks = { allocator = true, io = true, executor = true, log = true, log_user = true, cancel = true, cancel_user = true,
+    communicator = true }
+
+-- Sets the fields that a table names; unknown names are refused, hooks too, whatever they are. Texts live as long as the
+-- table does.
 local function fill(raw, fields, what)
     for field, value in pairs(table_of(fields, what)) do
+        if hooks[field] then invalid("%s: %s: this module takes no hooks, C must not call back into Lua", what, field) end
         if not pcall(get, raw, field) then invalid("%s: there is no field %s", what, tostring(field)) end
         put(raw, field, value, "%s: %s", what, tostring(field))
     end
@@ -310,15 +317,17 @@ end
 -- Pads likewise.
 function exphil.melee_pads(count) return records(pad_type, count) end
 
+-- An array of one dimension whose elements a pattern names; no pointer, single value or function.
+local function is_array(value, element)
+    return type(value) == "cdata" and tostring(ffi.typeof(value)):find("^ctype<" .. element .. " %[[%d?]+%]>$") ~= nil
+end
+
 -- Arrays of a fixed type are known to the compiler: checking one costs nothing. Others are measured, pointers refused.
 local function measured(value, element, count, what)
     if value == nil and count == 0 then return end
-    if type(value) ~= "cdata" or tostring(ffi.typeof(value)):find("*", 1, true) then
-        invalid("%s: must be an array of %d %s", what, count, element)
-    end
-    if tostring(ffi.typeof(value)):find("ctype<" .. element, 1, true) ~= 1 or
-        ffi.sizeof(value) ~= count * ffi.sizeof(element) then
-        invalid("%s: is %s, must be an array of %d %s", what, tostring(ffi.typeof(value)), count, element)
+    if not is_array(value, element) or ffi.sizeof(value) ~= count * ffi.sizeof(element) then
+        local given = type(value) == "cdata" and tostring(ffi.typeof(value)) or type(value)
+        invalid("%s: is %s, must be an array of %d %s", what, given, count, element)
     end
 end
 
@@ -389,13 +398,14 @@ end
 -- Hot. Melee: frames and pads as exphil.melee_frames and melee_pads give them, one each for every stream.
 function Session:step(frames, pads)
     local raw = self.raw or open(self, "session")
-    if not (self.streams == 1 and ffi.istype(frame_type, frames) and ffi.istype(pad_type, pads)) then
-        measured(frames, "struct exphil_melee_frame", self.streams, "frames")
-        measured(pads, "struct exphil_pad", self.streams, "pads")
-        for i = 0, self.streams - 1 do frames[i].struct_size = ffi.sizeof(frame_type) end
-    else
+    local one = self.streams == 1
+    if one and ffi.istype(frame_type, frames) and frames ~= nil then -- a pointer to one, too: frames[0] is such
         frames.struct_size = ffi.sizeof(frame_type)
+    else
+        measured(frames, "struct exphil_melee_frame", self.streams, "frames")
+        for i = 0, self.streams - 1 do frames[i].struct_size = ffi.sizeof(frame_type) end
     end
+    if not (one and ffi.istype(pad_type, pads)) then measured(pads, "struct exphil_pad", self.streams, "pads") end
     local status = C.exphil_session_step(raw, frames, pads)
     if status < 0 then step_failed(raw, status) end
     return pads
@@ -439,9 +449,7 @@ end
 
 function Session:restore_state(stream, state)
     local raw = self.raw or open(self, "session")
-    if type(state) ~= "cdata" or tostring(ffi.typeof(state)):find("*", 1, true) then
-        invalid("state: must be what save_state gave")
-    end
+    if not is_array(state, "[%w_ ]+") then invalid("state: must be what save_state gave") end
     local status = C.exphil_session_state_restore(raw, whole(stream, "stream"), state, ffi.sizeof(state))
     if status < 0 then step_failed(raw, status) end
 end

@@ -90,12 +90,20 @@ test("wrong rows are refused", function()
     fails("EXPHIL_E_INVALID", "floats", step, session, { 1, 2, 3 })
     fails("EXPHIL_E_INVALID", "floats", step, session, ffi.cast("float *", session.floats))
     fails("EXPHIL_E_INVALID", "ids", step, session, nil, ffi.new("int32_t[?]", 2))
+    fails("EXPHIL_E_INVALID", "ids: is ctype<int>,", step, session, nil, ffi.new("int32_t"))
     fails("EXPHIL_E_INVALID", "actions", step, session, nil, nil, ffi.new("int32_t[1]"))
+    -- As large as the row is: a pointer to as much, other integers, two dimensions.
+    fails("EXPHIL_E_INVALID", "actions: is ctype<int *>,", step, session, nil, nil, ffi.cast("int32_t *", session.actions))
+    fails("EXPHIL_E_INVALID", "actions: is ctype<int64_t [1]>,", step, session, nil, nil, ffi.new("int64_t[1]"))
+    fails("EXPHIL_E_INVALID", "actions: is ctype<int64_t [?]>,", step, session, nil, nil, ffi.new("int64_t[?]", 1))
+    fails("EXPHIL_E_INVALID", "actions: is ctype<int [1][2]>,", step, session, nil, nil, ffi.new("int32_t[1][2]"))
     fails("EXPHIL_E_INVALID", "noise", step, session, nil, nil, nil, ffi.new("float[1]"))
     fails("EXPHIL_E_INVALID", "logits", session.logits, session, 0, ffi.new("float[4]"))
     fails("EXPHIL_E_INVALID", "stream", session.reset, session, 7)
     fails("EXPHIL_E_INVALID", "frames", session.step, session, ffi.new("float[2]"), exphil.melee_pads())
     fails("EXPHIL_E_INVALID", "state", session.restore_state, session, 0, "text")
+    fails("EXPHIL_E_INVALID", "state", session.restore_state, session, 0, 1LL)
+    fails("EXPHIL_E_INVALID", "state", session.restore_state, session, 0, ffi.cast("uint8_t *", session:save_state()))
     session.floats[1] = 0 / 0
     fails("EXPHIL_E_NUMERIC", "", step, session)
     session.floats[1] = 0
@@ -144,6 +152,46 @@ test("options are taken or refused by name", function()
     fails("EXPHIL_E_INVALID", "heads[1]: there is no field temprature", model.session, model, { heads = { { temprature = 1 }, {} } })
     fails("EXPHIL_E_INVALID", "heads[1]: must be a table", model.session, model, { heads = { 1, 2 } })
     model:session({ heads = { { deterministic = true }, { temperature = 2 } } }):step_row()
+end)
+
+-- An error in a hook would jump over the library's frames and leave its objects busy for ever.
+test("hooks are refused by name, be they functions or pointers", function()
+    local names = { "allocator", "io", "executor", "log", "log_user", "cancel", "cancel_user" }
+    for _, name in ipairs(names) do
+        for _, hook in ipairs({ function() error("jumps") end, ffi.new("void *"), ffi.new("exphil_allocator"), false }) do
+            local word = "exphil_context_config: " .. name .. ": this module takes no hooks"
+            fails("EXPHIL_E_INVALID", word, exphil.context, { [name] = hook })
+        end
+    end
+    local context = exphil.context({ threads = 1, log_level = exphil.C.EXPHIL_LOG_ERROR })
+    local model, dataset = pong(context), games(context)
+    local function train(communicator) return model:trainer(dataset, { trainer = { communicator = communicator } }) end
+    fails("EXPHIL_E_INVALID", "communicator: this module takes no hooks", train, ffi.new("exphil_communicator"))
+    -- The header's structures hold no hook that is not named above.
+    local known, found = " communicator " .. table.concat(names, " ") .. " ", 0
+    for _, kind in ipairs({ "allocator", "io", "executor", "communicator", "log_fn", "cancel_fn" }) do
+        for name in require("exphil_cdef").declarations:gmatch(" exphil_" .. kind .. " %*?([%w_]+);") do
+            assert(known:find(" " .. name .. " ", 1, true), name)
+            found = found + 1
+        end
+    end
+    assert(found == 6, found)
+end)
+
+test("the mode that a host wants must be the model's", function()
+    local model = pong(exphil.context({ threads = 1 }))
+    fails("EXPHIL_E_MISMATCH", "the host wants mode window", model.session, model, { mode = exphil.C.EXPHIL_MODE_WINDOW })
+    model:session({ mode = exphil.C.EXPHIL_MODE_CARRY }):step_row()
+end)
+
+test("a trainer gives its weights as they are and averaged", function()
+    local context = exphil.context({ threads = 1 })
+    local settings = { sampling = { batch = 4, time = 20 }, optimizer = { rate = 1e-2, ema_decay = 0.9 } }
+    local work = pong(context):trainer(games(context), settings)
+    for _ = 1, 3 do work:step() end
+    local now, averaged = work:model():info().weights_hash, work:model(true):info().weights_hash
+    assert(work:model(false):info().weights_hash == now and averaged ~= now)
+    fails("EXPHIL_E_STATE", "ema_decay", function() trainer(context):model(true) end)
 end)
 
 test("integers are whole and fit, or are refused by name", function()
@@ -362,9 +410,15 @@ test("Melee frames become controllers", function()
     local several = exphil.melee_frames(1)
     several[0] = frame
     one:step(several, exphil.melee_pads(1))
+    one:step(several, pad) -- a record and an array
+    one:step(frame, exphil.melee_pads(1))
+    one:step(several[0], pad)
     assert(not pcall(function() return several.stage end), "an array has no fields")
     assert(not pcall(function() return frame[0].stage end), "a record has no elements")
     fails("EXPHIL_E_INVALID", "frames", two.step, two, frame, pads)
+    fails("EXPHIL_E_INVALID", "pads: is ctype<struct exphil_pad>,", two.step, two, frames, pad)
+    fails("EXPHIL_E_INVALID", "frames", one.step, one, ffi.new("exphil_melee_frame *"), pad)
+    fails("EXPHIL_E_INVALID", "pads", one.step, one, frame, ffi.new("exphil_pad *"))
     frame.own_port = 9
     fails("EXPHIL_E_INVALID", "", one.step, one, frame, pad)
 end)
