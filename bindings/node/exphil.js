@@ -78,17 +78,18 @@ class Session extends Handle {
   #room;
   constructor(made) {
     super(made);
-    const { streams, float_count: floats, id_count: ids, head_count: heads, logit_count: logitCount, state_bytes: stateBytes } = this.info();
+    const info = this.info();
     const own = {
       /** Arrays of the right size, for whoever wants to use them. */
-      floats: new Float32Array(streams * floats),
-      ids: new Int32Array(streams * ids),
-      actions: new Int32Array(streams * heads),
-      streams,
-      logitCount,
-      stateBytes,
+      floats: new Float32Array(info.streams * info.float_count),
+      ids: new Int32Array(info.streams * info.id_count),
+      actions: new Int32Array(info.streams * info.head_count),
+      streams: info.streams,
+      logitCount: info.logit_count,
+      stateBytes: info.state_bytes,
     };
-    for (const [name, value] of Object.entries(own)) Object.defineProperty(this, name, { enumerable: true, get: () => value, set: () => fixed(name) });
+    for (const [name, value] of Object.entries(own))
+      Object.defineProperty(this, name, { enumerable: true, get: () => value, set: () => fixed(name) });
   }
   /**
    * Melee: a frame in, a pad out; of several streams a list of frames, and of pads. A frame is an object with the fields of

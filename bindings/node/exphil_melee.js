@@ -34,6 +34,8 @@ blank[at(shape, 'platform_right')] = 28;
 const items = shape.places.get('item');
 for (let i = 0; i < items.count; i++) blank[items.at + i * items.of.size + at(items.of, 'owner')] = -1;
 
+const absent = (value) => value === undefined || value === null;
+
 function put(row, index, value, what) {
   if (typeof value !== 'number' && typeof value !== 'boolean') throw invalid(`${what}: must be a number`);
   row[index] = value;
@@ -53,7 +55,6 @@ function putList(row, place, base, values, what) {
 }
 
 // A name that is no field; undefined and null, which would be 0 without a word.
-const absent = (value) => value === undefined || value === null;
 function refuse(isField, value, what) {
   throw invalid(`${what}: ${isField ? `is ${value}; leave out what is not known` : 'there is no such field'}`);
 }
