@@ -335,6 +335,7 @@ static int handle(struct bot *b, spectator_event event)
         say(b, "a game begins", "");
         b->unseen = 1;
         b->held = (exphil_pad){0, 0, 0, 0, 0, 0};
+        controller_forget(b->controller); /* the game may have been started anew */
         return player_reset(b->player) >= 0 || complain("reset", "the session refuses");
     case SPECTATOR_GAME_END:
         b->games++;
@@ -344,6 +345,7 @@ static int handle(struct bot *b, spectator_event event)
     case SPECTATOR_MENU:
         return !b->options.flush || send_pad(b); /* a menu waits for its controllers, too */
     case SPECTATOR_CONNECTED:
+        controller_forget(b->controller);
         return say(b, "connected", spectator_version(b->spectator)), 1;
     case SPECTATOR_LOST:
         return say(b, "connection lost", spectator_trouble(b->spectator)), 1;
