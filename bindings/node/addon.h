@@ -1,5 +1,5 @@
-/* The addon of Node: C functions that exphil.js calls and wraps as classes. Objects are externals that hold a struct handle;
- * structures of the header are filled from plain JavaScript objects, and told as such, by tables of their fields. */
+/* The addon of Node: C functions that exphil.js calls and wraps as classes. Objects are empty JavaScript objects with a tag,
+ * which nobody else can give, and a struct handle; structures of the header are filled from plain JavaScript objects, and told as such, by tables of their fields. */
 #ifndef EXPHIL_ADDON_H
 #define EXPHIL_ADDON_H
 
@@ -137,6 +137,7 @@ napi_value wrap(napi_env env, enum kind kind, void *raw, struct owner *owner, st
 napi_value wrap_model(napi_env env, exphil_model *model, struct owner *owner);
 napi_value session_done(napi_env env, struct handle *session, exphil_status status);
 napi_value object_close(napi_env env, napi_callback_info info);
+napi_value object_kind(napi_env env, napi_callback_info info);
 
 /* What exphil.js calls. */
 struct entry {

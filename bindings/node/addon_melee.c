@@ -275,44 +275,70 @@ static napi_value melee_spec(napi_env env, napi_callback_info info)
     return found ? tell_spec(env, &spec) : NULL;
 }
 
-/* An array of as many as exphil_melee.js says that the preset has. */
-static bool counted(napi_env env, napi_value value, napi_typedarray_type type, napi_value count,
-                    const char *what, void **data)
+/* How much a row of a layout, or an action of a codec, holds. */
+struct sizes {
+    char name[32]; /* "": of the default, which the library takes by no other name */
+    bool known;
+    int64_t floats, ids, heads;
+};
+
+/* Kept for each thread, for the library hashes a preset whenever it is told: 25 us. Where all are taken, or the name is too
+ * long, it is asked every time. kept: of layouts, or of codecs; the other name is NULL. */
+#define KEPT 4
+static bool sizes_of(napi_env env, const char *layout, const char *codec, struct sizes *kept,
+                     struct sizes *sizes)
 {
-    int64_t number;
-    return read_number(env, count, what, F_I64, &number) && array(env, value, type, number, what, data);
+    exphil_spec spec = EXPHIL_SPEC_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    const char *name = layout ? layout : codec ? codec : "";
+    int i = 0;
+    while (i < KEPT && kept[i].known && strcmp(kept[i].name, name)) i++;
+    if (i < KEPT && kept[i].known) return *sizes = kept[i], true;
+    if (!check(env, exphil_melee_spec(layout, codec, &spec, &error), &error)) return false;
+    *sizes = (struct sizes){
+        .known = true, .floats = spec.float_count, .ids = spec.id_count, .heads = spec.head_count};
+    if (i == KEPT || strlen(name) >= sizeof sizes->name) return true;
+    strcpy(sizes->name, name);
+    return kept[i] = *sizes, true;
 }
 
-/* (layout, numbers, floats, ids, counts of both) */
+static _Thread_local struct sizes layouts[KEPT], codecs[KEPT];
+
+/* (layout, numbers, floats, ids) */
 static napi_value melee_encode(napi_env env, napi_callback_info info)
 {
-    napi_value value[6];
+    napi_value value[4];
     exphil_melee_frame frame;
+    struct sizes sizes;
     exphil_error error = EXPHIL_ERROR_INIT;
     struct texts texts = {.count = 0};
     const char *layout;
     void *floats, *ids;
-    if (arguments(env, info, 6, value) && preset(env, value[0], "layout", &texts, &layout) &&
-        counted(env, value[2], napi_float32_array, value[4], "floats", &floats) &&
-        counted(env, value[3], napi_int32_array, value[5], "ids", &ids) &&
+    if (arguments(env, info, 4, value) && preset(env, value[0], "layout", &texts, &layout) &&
+        sizes_of(env, layout, NULL, layouts, &sizes) &&
+        array(env, value[2], napi_float32_array, sizes.floats, "floats", &floats) &&
+        array(env, value[3], napi_int32_array, sizes.ids, "ids", &ids) &&
         read_frames(env, value[1], 1, &frame))
         check(env, exphil_melee_encode(layout, &frame, floats, ids, &error), &error);
     drop_texts(&texts);
     return NULL;
 }
 
-/* (codec, pad, action, its count): encode writes action, decode reads it and returns the pad. */
+/* (codec, pad, action): encode writes action, decode reads it and returns the pad. The pad first: its getters may take the
+ * action's memory away. */
 static napi_value melee_pad(napi_env env, napi_callback_info info, bool encode)
 {
-    napi_value value[4];
+    napi_value value[3];
     exphil_pad pad = {0};
+    struct sizes sizes;
     exphil_error error = EXPHIL_ERROR_INIT;
     struct texts texts = {.count = 0};
     const char *codec;
     void *action;
-    bool done = arguments(env, info, 4, value) && preset(env, value[0], "codec", &texts, &codec) &&
-                counted(env, value[2], napi_int32_array, value[3], "action", &action) &&
+    bool done = arguments(env, info, 3, value) && preset(env, value[0], "codec", &texts, &codec) &&
                 fill(env, value[1], pad_fields, &pad, NULL) &&
+                sizes_of(env, NULL, codec, codecs, &sizes) &&
+                array(env, value[2], napi_int32_array, sizes.heads, "action", &action) &&
                 check(env,
                       encode ? exphil_melee_pad_encode(codec, &pad, action, &error)
                              : exphil_melee_pad_decode(codec, action, &pad, &error),

@@ -383,6 +383,7 @@ static napi_value session_info(napi_env env, napi_callback_info info)
 
 const struct entry play_entries[] = {{"version", version},
                                      {"close", object_close},
+                                     {"kind", object_kind},
                                      {"contextCreate", context_create},
                                      {"contextMemory", context_memory},
                                      {"modelCreate", model_create},

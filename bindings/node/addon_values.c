@@ -166,13 +166,14 @@ bool fill(napi_env env, napi_value object, const struct field *fields, void *raw
     napi_get_array_length(env, names, &count);
     for (uint32_t i = 0; i < count; i++) {
         char text[64] = {0};
+        size_t length = 0;
         const struct field *field = fields;
         if (napi_get_element(env, names, i, &name) != napi_ok ||
-            napi_get_value_string_utf8(env, name, text, sizeof text, NULL) != napi_ok ||
+            napi_get_value_string_utf8(env, name, text, sizeof text, &length) != napi_ok ||
             napi_get_property(env, object, name, &value) != napi_ok)
             return wrong(env, "options", "cannot be read");
         while (field->name && strcmp(field->name, text)) field++;
-        if (!field->name) return wrong(env, text, "there is no such option");
+        if (!field->name || strlen(text) != length) return wrong(env, text, "there is no such option");
         if (is_set(env, value) && !fill_field(env, value, field, raw, texts)) return false;
     }
     return true;
@@ -331,7 +332,7 @@ napi_value tell_spec(napi_env env, const exphil_spec *spec)
     return object;
 }
 
-/* The collector sees only small externals: it is told what lies behind them whenever there is one more or one less. */
+/* The collector sees only small objects: it is told what lies behind them whenever there is one more or one less. */
 static void weigh(napi_env env, struct owner *owner)
 {
     exphil_memory_info memory = EXPHIL_MEMORY_INFO_INIT;
@@ -386,15 +387,20 @@ static void collected(napi_env env, void *data, void *hint)
     free(data);
 }
 
+/* On every object that wrap makes, and on no other of this process: what another addon wraps is never read. */
+static const napi_type_tag ours = {0x1c6d94f4c1b64b0a, 0x9b0e5a7dd2f83e61};
+
 /* Takes the object over; it is destroyed when there is no memory. */
 napi_value wrap(napi_env env, enum kind kind, void *raw, struct owner *owner, struct handle **made)
 {
-    napi_value external = NULL;
+    napi_value object = NULL;
     if (kind == A_CONTEXT && (owner = calloc(1, sizeof *owner))) owner->context = raw;
     struct handle *handle = calloc(1, sizeof *handle), lost = {.kind = kind, .raw = raw, .owner = owner};
     if (owner) owner->handles++;
     if (handle) *handle = lost;
-    if (!owner || !handle || napi_create_external(env, handle, collected, NULL, &external) != napi_ok) {
+    if (!owner || !handle || napi_create_object(env, &object) != napi_ok ||
+        napi_type_tag_object(env, object, &ours) != napi_ok ||
+        napi_wrap(env, object, handle, collected, NULL, NULL) != napi_ok) {
         if (owner)
             destroy(env, &lost);
         else
@@ -404,18 +410,37 @@ napi_value wrap(napi_env env, enum kind kind, void *raw, struct owner *owner, st
     }
     weigh(env, owner);
     if (made) *made = handle;
-    return external;
+    return object;
 }
 
-/* Only exphil.js holds externals; the kind is checked all the same. */
+
+/* Of an object that wrap made, closed or not; NULL of any other value. */
+static struct handle *unwrap(napi_env env, napi_value value)
+{
+    napi_valuetype type = napi_undefined;
+    bool tagged = false;
+    void *data = NULL;
+    napi_typeof(env, value, &type);
+    if (type == napi_object) napi_check_object_type_tag(env, value, &ours, &tagged);
+    if (tagged) napi_unwrap(env, value, &data);
+    return data;
+}
+
+/* "Model", the class in exphil.js; undefined of what the addon did not make. */
+napi_value object_kind(napi_env env, napi_callback_info info)
+{
+    static const char *const names[] = {"Context", "Model", "Session", "Dataset", "Trainer"};
+    napi_value value, name = NULL;
+    if (!arguments(env, info, 1, &value)) return NULL;
+    struct handle *handle = unwrap(env, value);
+    if (handle) napi_create_string_utf8(env, names[handle->kind], NAPI_AUTO_LENGTH, &name);
+    return name;
+}
+
 struct handle *handle_of(napi_env env, napi_value value, enum kind kind)
 {
     static const char *const names[] = {"context", "model", "session", "dataset", "trainer"};
-    napi_valuetype type = napi_undefined;
-    void *data = NULL;
-    napi_typeof(env, value, &type);
-    if (type == napi_external) napi_get_value_external(env, value, &data);
-    struct handle *handle = data;
+    struct handle *handle = unwrap(env, value);
     if (handle && handle->kind == kind && handle->raw) return handle;
     wrong(env, names[kind], "is closed, or is none");
     return NULL;
@@ -424,10 +449,9 @@ struct handle *handle_of(napi_env env, napi_value value, enum kind kind)
 napi_value object_close(napi_env env, napi_callback_info info)
 {
     napi_value value;
-    void *data = NULL;
-    if (!arguments(env, info, 1, &value) || napi_get_value_external(env, value, &data) != napi_ok)
-        return NULL;
-    struct handle *handle = data;
+    if (!arguments(env, info, 1, &value)) return NULL;
+    struct handle *handle = unwrap(env, value);
+    if (!handle) return wrong(env, "close", "takes what the addon made"), NULL;
     if (handle->busy)
         return fail(env, EXPHIL_E_BUSY, "trainer: is in use on a worker; await train() first", 0);
     destroy(env, handle);

@@ -3,7 +3,6 @@
 // code "EXPHIL_E_...", status, nativeCode and the library's own sentence. Options are the fields of the C header's structures
 // under their own names; the header is the manual. Objects may be closed early and in any order; else the collector ends them.
 
-const { types } = require('node:util');
 const addon = require('./exphil_addon.js');
 const { room, step, melee } = require('./exphil_melee.js');
 const { ExphilError, invalid, object, refuse, arrange, number, numbers } = require('./exphil_options.js');
@@ -18,15 +17,16 @@ const makers = {
 class Handle {
   #raw;
   constructor(raw) {
-    if (!types.isExternal(raw)) throw invalid(`${new.target.name}: is made by ${makers[new.target.name]}`);
+    const Class = { Context, Model, Session, Dataset, Trainer }[addon.kind(raw)];
+    if (!Class || !(this instanceof Class)) throw invalid(`${new.target.name}: is made by ${makers[new.target.name]}`);
     this.#raw = raw;
   }
   static raw(handle, Class) {
-    if (!(handle instanceof Class)) throw invalid(`${Class.name.toLowerCase()}: is closed, or is none`);
+    if (!(handle instanceof Class && #raw in handle)) throw invalid(`${Class.name.toLowerCase()}: is closed, or is none`);
     return handle.#raw;
   }
   close() {
-    addon.close(this.#raw);
+    addon.close(Handle.raw(this, Handle));
   }
 }
 
@@ -96,8 +96,12 @@ class Session extends Handle {
    * exphil_melee_frame: players by port - 1, what is left out is not known.
    */
   step(frames) {
-    this.#room ??= room(this.streams);
-    return step(raw(this), this.#room, frames);
+    const session = Handle.raw(this, Session);
+    const own = this.#room ?? room(this.streams);
+    this.#room = undefined; // a getter of a frame may step, too: it gets another
+    const pads = step(session, own, frames);
+    this.#room = own;
+    return pads;
   }
   /**
    * floats [B,F] and ids [B,K] in, actions [B,A] out; noise [B,L] or none. Without floats and ids: the session's own arrays. One of

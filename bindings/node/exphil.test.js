@@ -9,6 +9,8 @@ const os = require('node:os');
 const path = require('node:path');
 const v8 = require('node:v8');
 const vm = require('node:vm');
+const net = require('node:net');
+const addon = require('./exphil_addon.js');
 const { Context, Model, Session, Dataset, Trainer, ExphilError, version } = require('./exphil.js');
 
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'exphil-node-'));
@@ -177,7 +179,26 @@ test('collected objects are destroyed', async () => {
   }
 });
 
-// The collector sees only small externals: it is told of the memory behind them, and so comes in time.
+// A run keeps its trainer, whoever else has let go of it. By the addon, for exphil.js keeps one, too.
+test('a run keeps its trainer', async () => {
+  v8.setFlagsFromString('--expose-gc');
+  const collect = vm.runInNewContext('gc');
+  const begin = (heard) => {
+    const kept = addon.contextCreate({ threads: 1 });
+    const fields = { layout: 'a', codec: 'b', float_count: 1 };
+    const own = { fields, ids: [], heads: [{ name: 'x', kind: 1, count: 3 }] };
+    const dataset = addon.datasetCreate(kept, own);
+    addon.addRows(dataset, 1, new Float32Array(200), undefined, new Int32Array(200));
+    const model = addon.modelCreate(kept, { blocks: 'mlp', hidden: 8, head_width: 8 }, own);
+    return addon.trainerTrain(addon.trainerCreate(model, dataset, { batch: 2, time: 10 }), 2000, heard);
+  };
+  let updates = 0;
+  const run = begin(() => ++updates % 100 === 1 && collect());
+  assert.strictEqual((await run).update, 2000);
+  assert.strictEqual(updates, 2000);
+});
+
+// The collector sees only small objects: it is told of the memory behind them, and so comes in time.
 test('the collector knows how large objects are', async () => {
   const large = (context) => Model.create(context, { spec, blocks: 'gru', hidden: 256, head_width: 64 });
   const rows = [new Float32Array(9e5), new Int32Array(3e5), new Int32Array(6e5)];
@@ -212,6 +233,32 @@ test('rollback is a copy', () => {
   assert.strictEqual(session.info().steps, 150);
   state[9] ^= 255;
   fails(() => session.restoreState(0, state), 'EXPHIL_E_MISMATCH', /./);
+});
+
+test('each stream has a state of its own', () => {
+  const session = pong(new Context({ threads: 1 })).session({ seed: 5, streams: 2 });
+  const play = () => Array.from({ length: 30 }, (_, t) => (session.floats.fill(t / 30), Array.from(session.stepRow())));
+  const of = (stream, rows) => rows.map((row) => row.slice(2 * stream, 2 * stream + 2));
+  play();
+  const state = session.saveState(1);
+  const [once, first] = [of(1, play()), session.saveState(0)];
+  session.restoreState(1, state);
+  assert.deepStrictEqual(session.saveState(0), first);
+  assert.deepStrictEqual(session.saveState(1), state);
+  assert.deepStrictEqual(of(1, play()), once);
+});
+
+// The numbers that a decision is drawn with are the caller's, and no longer the seed's.
+test('noise decides', () => {
+  const model = pong(new Context({ threads: 1 }));
+  const play = (seed, noise) => {
+    const session = model.session({ seed });
+    return Array.from({ length: 30 }, (_, t) => Array.from(session.stepRow(undefined, undefined, undefined, noise?.(t))));
+  };
+  const noise = (t) => Float32Array.from({ length: 5 }, (_, i) => (1 + ((7 * t + 3 * i) % 11)) / 13);
+  assert.notDeepStrictEqual(play(1), play(2));
+  assert.deepStrictEqual(play(1, noise), play(2, noise));
+  assert.notDeepStrictEqual(play(1, noise), play(1, (t) => noise(t + 1)));
 });
 
 test('wrong rows are refused', () => {
@@ -294,6 +341,9 @@ test('options are taken or refused by name', () => {
   assert.strictEqual(create({ optimizer: { rate: 0.5 }, sampling: { batch: 4, time: 20 } }).step().rate, 0.5);
   fails(() => create({}).model({ average: true }), 'EXPHIL_E_INVALID', /average: /);
   fails(() => model.session({ sed: 1 }), 'EXPHIL_E_INVALID', /sed: /);
+  for (const name of ['constructor', 'toString', 'streams\0evil'])
+    fails(() => model.session({ [name]: 'x' }), 'EXPHIL_E_INVALID', /: there is no such option/);
+  fails(() => create({ sampling: { 'batch\0evil': 4 } }), 'EXPHIL_E_INVALID', /^batch: there is no such option/);
   const { floats, ...same } = spec;
   model.session({ spec: { ...same, float_count: floats }, mode: 0, delay_frames: 0, heads: [{ temperature: 0.5 }, { press: 0.6 }] }).stepRow();
   fails(() => model.session({ spec: { ...spec, floats: 4 } }), 'EXPHIL_E_MISMATCH', /the host gives pong/);
@@ -476,6 +526,41 @@ test('closed and foreign objects are refused, in any order', () => {
   fails(() => new Dataset(new Context()), 'EXPHIL_E_INVALID', /^Dataset: is made by Dataset\.create or Dataset\.open/);
   fails(() => new Trainer(7), 'EXPHIL_E_INVALID', /^Trainer: is made by Trainer\.create/);
   for (let i = 0; i < 200; i++) pong(new Context({ threads: 1 })).session().stepRow();
+});
+
+// Objects of other addons are never read: that of a socket is an external, and others lie behind objects of their own.
+test('what the addon did not make is refused', () => {
+  const context = new Context({ threads: 1 });
+  const [rawContext, foreign] = [addon.contextCreate(), new net.Socket({ handle: undefined })];
+  foreign.connect({ port: 1, host: '127.0.0.1' }).on('error', () => {});
+  const external = foreign._handle._externalStream;
+  foreign.destroy();
+  assert.strictEqual(typeof external, 'object');
+  const values = [external, {}, Object.create(rawContext), new Proxy(rawContext, {}), undefined, 5, 'model', () => {}, rawContext];
+  for (const value of values) {
+    for (const Class of [Model, Session, Dataset, Trainer]) fails(() => new Class(value).close(), 'EXPHIL_E_INVALID', /: is made by /);
+    if (value !== rawContext) fails(() => addon.close(value), 'EXPHIL_E_INVALID', /^close: takes what the addon made/);
+    if (value !== rawContext) fails(() => addon.contextMemory(value), 'EXPHIL_E_INVALID', /^context: is closed, or is none/);
+  }
+  addon.close(rawContext);
+  const model = pong(context);
+  for (const fake of [Object.create(Model.prototype), new Proxy(model, {})]) {
+    for (const call of ['info', 'save', 'quantize', 'session', 'close'])
+      fails(() => fake[call](), 'EXPHIL_E_INVALID', /is closed, or is none/);
+    fails(() => Model.prototype.info.call(fake), 'EXPHIL_E_INVALID', /is closed, or is none/);
+  }
+  for (const fake of [model, {}, undefined, Object.create(Session.prototype)])
+    for (const call of ['step', 'stepRow', 'info', 'clone'])
+      fails(() => Session.prototype[call].call(fake ?? 5, {}, {}, {}), 'EXPHIL_E_INVALID', /is closed, or is none|is made by/);
+  class Own extends Context {}
+  assert.ok(pong(new Own({ threads: 1 })).session().stepRow());
+});
+
+test('a getter may close what is asked', () => {
+  const [model, dataset] = [pong(new Context({ threads: 1 })), games(new Context({ threads: 1 }))];
+  const closing = (object, name) => ({ get [name]() { object.close(); return 1; } });
+  fails(() => model.session({ heads: [closing(model, 'temperature'), {}] }), 'EXPHIL_E_INVALID', /./);
+  fails(() => dataset.addReplay('none', closing(dataset, 'port')), 'EXPHIL_E_INVALID', /./);
 });
 
 test('models of a file', { skip: !process.env.EXPHIL_TRACE }, () => {

@@ -2,6 +2,7 @@
 // Melee's frames, pads and encoder. A frame is a plain object with the fields of exphil_melee_frame; it goes to the addon as a
 // row of numbers, which is laid out by the addon's own tables of the header's structures.
 
+const { types } = require('node:util');
 const addon = require('./exphil_addon.js');
 const { invalid, disarrange } = require('./exphil_options.js');
 
@@ -43,7 +44,7 @@ function put(row, index, value, what) {
 
 function putList(row, place, base, values, what) {
   const step = place.of ? place.of.size : 1;
-  const list = Array.isArray(values) || ArrayBuffer.isView(values) ? values : undefined;
+  const list = Array.isArray(values) || types.isTypedArray(values) ? values : undefined;
   if (!list || list.length > place.count || (!place.of && list.length !== place.count))
     throw invalid(`${what}: must be an array of ${place.of ? 'at most ' : ''}${place.count}`);
   for (let i = 0; i < list.length; i++) {
@@ -137,7 +138,7 @@ function encode(layout, frame) {
   const { floats, ids } = sizes(layout);
   const [row, encoded] = [new Float64Array(shape.size), { floats: new Float32Array(floats), ids: new Int32Array(ids) }];
   putFrame(row, 0, frame, 'frame');
-  addon.meleeEncode(layout, row, encoded.floats, encoded.ids, floats, ids);
+  addon.meleeEncode(layout, row, encoded.floats, encoded.ids);
   return encoded;
 }
 
@@ -149,11 +150,11 @@ function padEncode(codec, pad) {
     const isField = Object.hasOwn(noPad, name);
     if (!isField || absent(pad[name])) refuse(isField, pad[name], `pad.${name}`);
   }
-  addon.meleePadEncode(codec, pad, action, action.length);
+  addon.meleePadEncode(codec, pad, action);
   return action;
 }
 
 /** And back. */
-const padDecode = (codec, action) => addon.meleePadDecode(codec, undefined, action, sizes(undefined, codec).heads);
+const padDecode = (codec, action) => addon.meleePadDecode(codec, undefined, action);
 
 module.exports = { room, step, melee: { encode, padEncode, padDecode, spec, buttons: Object.freeze(buttons), known: Object.freeze(known) } };

@@ -125,6 +125,8 @@ test('wrong frames are refused by name', () => {
     [{ player: [{}, {}, {}, {}, {}] }, /^frame\.player: must be an array of at most 4/],
     [{ player: [7] }, /^frame\.player\[0\]: must be an object/],
     [{ item: new Array(16).fill({}) }, /^frame\.item: must be an array of at most 15/],
+    [{ item: new DataView(new ArrayBuffer(8)) }, /^frame\.item: must be an array of at most 15/],
+    [{ player: new DataView(new ArrayBuffer(8)) }, /^frame\.player: must be an array of at most 4/],
     [{ item: [null] }, /^frame\.item\[0\]: must be an object/],
     [{ item: [{ owner: 128 }] }, /^frame\.item\[0\]\.owner: is 128/],
     [{ item: [{}], item_count: 2 }, /^frame\.item_count: is 2, frame\.item has 1/],
@@ -159,6 +161,7 @@ test('pads go to actions and back', () => {
   assert.deepStrictEqual(melee.padDecode('exphil81', melee.padEncode('exphil81', pad)), pad);
   assert.deepStrictEqual(melee.padEncode(undefined, {}), Int32Array.from(melee.spec().heads, (head) => head.neutral));
   fails(() => melee.padEncode(undefined, { button: 1 }), 'EXPHIL_E_INVALID', /^pad\.button: there is no such field/);
+  fails(() => melee.padEncode(undefined, { toString: 1 }), 'EXPHIL_E_INVALID', /^pad\.toString: there is no such field/);
   fails(() => melee.padEncode(undefined, { main_x: undefined }), 'EXPHIL_E_INVALID', /^pad\.main_x: is undefined/);
   for (const wrong of [undefined, null, 5]) fails(() => melee.padEncode(undefined, wrong), 'EXPHIL_E_INVALID', /^pad: must be an object/);
   fails(() => melee.padEncode(undefined, { buttons: -1 }), 'EXPHIL_E_INVALID', /^buttons: is -1/);
@@ -166,6 +169,40 @@ test('pads go to actions and back', () => {
   fails(() => melee.padEncode(undefined, { main_x: NaN }), 'EXPHIL_E_NUMERIC', /main_x/);
   fails(() => melee.padDecode(undefined, new Int32Array(5)), 'EXPHIL_E_INVALID', /action: is Int32Array of 5, must be an Int32Array of 6/);
   fails(() => melee.padDecode(undefined, new Int32Array(6).fill(99)), 'EXPHIL_E_INVALID', /./);
+});
+
+// The addon by itself knows how much a preset writes, whatever exphil_melee.js would give it.
+test('arrays of the addon are of the size of the preset', () => {
+  const count = (members) => members.reduce((sum, member) => sum + member.count * (member.of ? count(member.of) : 1), 0);
+  const row = new Float64Array(count(shape.members));
+  for (const layout of ['melee2', 'exphil288', undefined, 'melee2']) {
+    const { floats, ids } = melee.spec(layout);
+    const encode = (f, i) => () => addon.meleeEncode(layout, row, new Float32Array(f), new Int32Array(i), f, i);
+    fails(encode(1, ids.length), 'EXPHIL_E_INVALID', new RegExp(`^floats: is Float32Array of 1, must be a Float32Array of ${floats}$`));
+    fails(encode(floats, ids.length + 1), 'EXPHIL_E_INVALID', /^ids: is Int32Array of/);
+    fails(encode(floats + 1, ids.length), 'EXPHIL_E_INVALID', /^floats: is/);
+  }
+  const action = new Int32Array(1);
+  fails(() => addon.meleePadEncode(undefined, {}, action, 1), 'EXPHIL_E_INVALID', /^action: is Int32Array of 1, must be an Int32Array of 6$/);
+  fails(() => addon.meleePadDecode('exphil81', undefined, action, 1), 'EXPHIL_E_INVALID', /^action: is Int32Array of 1/);
+  for (const name of ['', 'x', 'x'.repeat(40)]) fails(() => addon.meleeEncode(name, row, new Float32Array(1)), 'EXPHIL_E_INVALID', /layout|floats/);
+  const lost = new Int32Array(6);
+  const pad = { get buttons() { return structuredClone(lost, { transfer: [lost.buffer] }), 0; } };
+  fails(() => addon.meleePadEncode(undefined, pad, lost), 'EXPHIL_E_INVALID', /^action: is Int32Array of 0/);
+});
+
+test('a getter of a frame may step the same session', () => {
+  const context = new Context({ threads: 1 });
+  const model = Model.create(context, { blocks: 'gru', hidden: 8, head_width: 8, seed: 3 });
+  const [plain, nested] = [model.session({ seed: 1 }), model.session({ seed: 1 })];
+  const inner = frame({ frame: 1, wind: 2, follower: [{ x: 9 }], item: [{ x: 5, type: 3 }] });
+  const outer = { frame: 2, stage: 31, own_port: 2, player: [{ x: 1 }, { x: 2, percent: 50 }] };
+  const wanted = [plain.step(inner), plain.step(outer)];
+  let pad;
+  const late = Object.defineProperty({ ...outer }, 'stadium_event', { enumerable: true, get: () => ((pad = nested.step(inner)), 0) });
+  const got = nested.step(late);
+  assert.deepStrictEqual([pad, got], wanted);
+  assert.deepStrictEqual(nested.saveState(), plain.saveState());
 });
 
 test('a policy of a preset is trained on rows and stepped on frames', () => {
