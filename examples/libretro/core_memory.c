@@ -6,10 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-void core_memory_set_bus(struct core_memory *memory, const struct retro_memory_map *map)
+int core_memory_set_bus(struct core_memory *memory, const struct retro_memory_map *map)
 {
-    memory->parts = map->num_descriptors < CORE_MEMORY_PARTS ? map->num_descriptors : CORE_MEMORY_PARTS;
-    memcpy(memory->part, map->descriptors, memory->parts * sizeof *memory->part);
+    memory->parts = memory->told = 0;
+    if (!map || (map->num_descriptors && !map->descriptors)) return -1;
+    memory->told = map->num_descriptors;
+    memory->parts = memory->told < CORE_MEMORY_PARTS ? memory->told : CORE_MEMORY_PARTS;
+    if (memory->parts) memcpy(memory->part, map->descriptors, memory->parts * sizeof *memory->part);
+    return 0;
 }
 
 /* Of a memory with a number. */
@@ -103,8 +107,13 @@ void core_memory_missing(const struct core_memory *memory, uint32_t address, cha
         snprintf(why, why_bytes, "of the 'bus' there the core does not tell the size; try another 'memory'");
         return;
     }
-    snprintf(why, why_bytes, "the core shows no memory of its 'bus' there%s",
-             memory->parts ? "" : ", nor anywhere; try another 'memory'");
+    if (memory->told > memory->parts)
+        snprintf(why, why_bytes,
+                 "of the %u parts of its 'bus' that the core shows only the first %u are looked at",
+                 memory->told, memory->parts);
+    else
+        snprintf(why, why_bytes, "the core shows no memory of its 'bus' there%s",
+                 memory->parts ? "" : ", nor anywhere; try another 'memory'");
 }
 
 const uint8_t *core_memory_at(void *user, uint32_t address, uint32_t bytes)

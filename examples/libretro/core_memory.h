@@ -11,12 +11,13 @@
 struct core_memory {
     const struct core_library *core;
     int id;         /* RETRO_MEMORY_..., or GAME_MAP_BUS */
-    unsigned parts; /* what the core has told of its bus */
+    unsigned parts; /* what the core has told of its bus, and ... */
+    unsigned told;  /* ... how many it had to tell */
     struct retro_memory_descriptor part[CORE_MEMORY_PARTS];
 };
 
-/* RETRO_ENVIRONMENT_SET_MEMORY_MAPS */
-void core_memory_set_bus(struct core_memory *memory, const struct retro_memory_map *map);
+/* RETRO_ENVIRONMENT_SET_MEMORY_MAPS. -1: the map points nowhere, and must not be passed on; the bus has no parts then. */
+int core_memory_set_bus(struct core_memory *memory, const struct retro_memory_map *map);
 /* bytes at an address, or NULL. user: struct core_memory; the form of game_memory_fn. */
 const uint8_t *core_memory_at(void *user, uint32_t address, uint32_t bytes);
 /* Why there are no bytes at an address. */

@@ -1,5 +1,6 @@
 /* Reads the text of a game map: one statement a line, words between spaces, '#' begins a comment. Every complaint names the
  * file, the line and the word. Numbers are read the same in every locale. */
+#define _POSIX_C_SOURCE 200809L /* S_ISREG */
 #include "game_map.h"
 
 #include <errno.h>
@@ -8,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define WORDS_MAX 48
+#define LINE_MOST 1022 /* characters, without the end */
 
 struct reader {
     struct game_map *map;
@@ -459,7 +462,7 @@ static int read_statement(struct reader *reader)
 static int split_line(struct reader *reader, char *text)
 {
     reader->words = 0;
-    text[strcspn(text, "#\r\n")] = 0;
+    text[strcspn(text, "#\r")] = 0;
     for (char *at = text; *(at += strspn(at, " \t"));) {
         if (reader->words == WORDS_MAX) return complain(reader, "more than %d words", WORDS_MAX);
         reader->word[reader->words++] = at;
@@ -469,14 +472,26 @@ static int split_line(struct reader *reader, char *text)
     return 0;
 }
 
+/* 1: a line is in text, without its end; 0: the file has ended; -1: a complaint. */
+static int read_line(struct reader *reader, FILE *file, char *text)
+{
+    int length = 0, byte = getc(file);
+    if (byte == EOF) return 0;
+    reader->line++;
+    for (; byte != EOF && byte != '\n'; byte = getc(file)) {
+        if (byte == 0) return complain(reader, "a byte of 0: a map is text");
+        if (length == LINE_MOST) return complain(reader, "a line of more than %d characters", LINE_MOST);
+        text[length++] = (char)byte;
+    }
+    text[length] = 0;
+    return 1;
+}
+
 static int read_lines(struct reader *reader, FILE *file)
 {
-    char text[1024];
-    while (fgets(text, sizeof text, file)) {
-        reader->line++;
-        size_t length = strlen(text);
-        if (length + 1 == sizeof text && text[length - 1] != '\n')
-            return complain(reader, "a line of more than 1022 characters");
+    char text[LINE_MOST + 1];
+    int got;
+    while ((got = read_line(reader, file, text)) > 0) {
         if (split_line(reader, text)) return -1;
         if (reader->line == 1) {
             if (reader->words != 2 || strcmp(reader->word[0], "exphil-map") || strcmp(reader->word[1], "1"))
@@ -485,6 +500,7 @@ static int read_lines(struct reader *reader, FILE *file)
             return -1;
         }
     }
+    if (got < 0) return -1;
     if (ferror(file)) return complain(reader, "cannot be read");
     return reader->line ? 0 : complain(reader, "is empty; a map begins with the line: exphil-map 1");
 }
@@ -534,6 +550,19 @@ static int finish(struct reader *reader)
     return exphil_spec_hash(&map->spec) ? 0 : complain(reader, "the library refuses these columns and heads");
 }
 
+/* Only what is a file: to open a pipe would wait for whoever writes it. */
+static FILE *open_file(const char *path, char *message, size_t message_bytes)
+{
+    struct stat seen;
+    if (!stat(path, &seen) && !S_ISREG(seen.st_mode)) {
+        snprintf(message, message_bytes, "%s: not a regular file", path);
+        return NULL;
+    }
+    FILE *file = fopen(path, "r");
+    if (!file) snprintf(message, message_bytes, "%s: %s", path, strerror(errno));
+    return file;
+}
+
 int game_map_load(struct game_map *map, const char *path, char *message, size_t message_bytes)
 {
     struct reader reader = {.map = map, .path = path, .message = message, .message_bytes = message_bytes};
@@ -542,11 +571,8 @@ int game_map_load(struct game_map *map, const char *path, char *message, size_t 
     map->memory = RETRO_MEMORY_SYSTEM_RAM;
     map->port = map->player = 1;
     map->episode = map->score[0] = map->score[1] = -1;
-    FILE *file = fopen(path, "r");
-    if (!file) {
-        snprintf(message, message_bytes, "%s: %s", path, strerror(errno));
-        return -1;
-    }
+    FILE *file = open_file(path, message, message_bytes);
+    if (!file) return -1;
     int failed = read_lines(&reader, file) || finish(&reader);
     fclose(file);
     if (failed) game_map_free(map);

@@ -150,8 +150,7 @@ bool plugin_environment(unsigned command, void *data)
         plugin.options_changed &= ~1;
         return true;
     case RETRO_ENVIRONMENT_SET_MEMORY_MAPS:
-        core_memory_set_bus(&plugin.memory, data);
-        plugin.environment(command, data);
+        if (!core_memory_set_bus(&plugin.memory, data)) plugin.environment(command, data);
         return true;
     default:
         return plugin.environment(command, data);

@@ -1,10 +1,12 @@
 /* The policy's session. Also the trace of what it was given and what it answered, in the form that every host of the library
  * replays (tests/hosts/trace.h in its sources). */
+#define _POSIX_C_SOURCE 200809L /* S_ISREG */
 #include "plugin.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- the trace ---- */
 
@@ -32,7 +34,12 @@ static void open_trace(uint64_t seed, int32_t deterministic)
 {
     const char *path = getenv("EXPHIL_TRACE_FILE");
     uint64_t most = INT64_MAX;
+    struct stat seen;
     if (!path || !*path || plugin_number("EXPHIL_TRACE_FRAMES", 1, INT64_MAX, &most)) return;
+    if (!stat(path, &seen) && !S_ISREG(seen.st_mode)) { /* to open a pipe would wait for its reader */
+        plugin_tell("%s: not a regular file: no trace", path);
+        return;
+    }
     plugin.player.trace = fopen(path, "wb");
     if (!plugin.player.trace) {
         plugin_tell("%s: %s: no trace", path, strerror(errno));

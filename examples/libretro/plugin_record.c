@@ -4,11 +4,16 @@
 #include "plugin.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SAVE_FRAMES 7200
+/* Longer than what the library adds while it writes: where this file can be, that one can. */
+#define LOCK_ENDING ".exphil-lock"
 
 /* No more is recorded. What there is stays until the game ends, and is saved then. */
 static int fail(const char *what, const exphil_error *error)
@@ -46,20 +51,78 @@ static int open_dataset(struct plugin_record *record, exphil_error *error)
     return -1;
 }
 
-/* A folder that is missing or may not be written to is told before anything is played, not two minutes later. Recording goes
- * on: whoever reads it can still mend that. */
-static void try_folder(const char *path)
+static void lock_name(const struct plugin_record *record, char *name)
 {
-    char beside[PLUGIN_PATH + 8];
-    snprintf(beside, sizeof beside, "%s.XXXXXX", path);
-    int file = mkstemp(beside);
-    if (file < 0) {
-        plugin_tell("%s cannot be written: %s; mend that while you play, or the recording will be lost", path,
-                    strerror(errno));
-        return;
+    snprintf(name, PLUGIN_PATH + sizeof LOCK_ENDING, "%s" LOCK_ENDING, record->path);
+}
+
+/* A save replaces the file by all that was read when it was opened, and more: of two recorders one would undo the other.
+ * 0: there is no other now. EBUSY: there is. Else why the lock cannot be made. */
+static int take_lock(struct plugin_record *record)
+{
+    char name[PLUGIN_PATH + sizeof LOCK_ENDING];
+    struct stat seen = {0};
+    lock_name(record, name);
+    record->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (record->lock < 0) return errno;
+    int why = flock(record->lock, LOCK_EX | LOCK_NB) || fstat(record->lock, &seen) ? errno : 0;
+    /* Without a name: its holder has removed it since it was opened here. */
+    if (why == EWOULDBLOCK || (!why && seen.st_nlink == 0)) why = EBUSY;
+    record->locked = !why;
+    if (why) close(record->lock);
+    return why;
+}
+
+static void release_lock(struct plugin_record *record)
+{
+    char name[PLUGIN_PATH + sizeof LOCK_ENDING];
+    if (!record->locked) return;
+    lock_name(record, name);
+    unlink(name);
+    close(record->lock);
+    record->locked = 0;
+}
+
+static int refuse(exphil_error *error, const char *why)
+{
+    snprintf(error->message, sizeof error->message, "%s", why);
+    return -1;
+}
+
+static int refuse_lock(exphil_error *error, int why)
+{
+    return refuse(error, why == EBUSY ? "somebody else is recording to it" : strerror(why));
+}
+
+/* -1: this file cannot be recorded to. A folder that is missing or may not be written to is told before anything is played,
+ * not two minutes later, and recording goes on: whoever reads it can still mend that. */
+static int claim(struct plugin_record *record, exphil_error *error)
+{
+    struct stat seen;
+    int why = take_lock(record);
+    if (why == EBUSY || why == ENAMETOOLONG) return refuse_lock(error, why);
+    if (!lstat(record->path, &seen)) {
+        if (!S_ISREG(seen.st_mode)) return refuse(error, "not a regular file; it is not replaced");
+        record->inode = seen.st_ino;
+        record->bytes = seen.st_size;
     }
-    close(file);
-    unlink(beside);
+    if (why)
+        plugin_tell("%s cannot be written: %s; mend that while you play, or the recording will be lost",
+                    record->path, strerror(why));
+    return 0;
+}
+
+/* What could not be locked when the game was loaded is another's if it has changed since: its rows are not among ours. */
+static int claim_late(struct plugin_record *record, exphil_error *error)
+{
+    struct stat seen;
+    if (record->locked) return 0;
+    int why = take_lock(record);
+    if (why) return refuse_lock(error, why);
+    if (lstat(record->path, &seen) || (seen.st_ino == record->inode && seen.st_size == record->bytes))
+        return 0;
+    release_lock(record);
+    return refuse(error, "it was written by somebody else meanwhile");
 }
 
 int plugin_record_open(void)
@@ -81,14 +144,13 @@ int plugin_record_open(void)
         snprintf(error.message, sizeof error.message, "set EXPHIL_RECORD to a file");
         return fail("where to?", &error);
     }
-    if (open_dataset(record, &error)) {
+    if (claim(record, &error) || open_dataset(record, &error)) {
         fail(record->path, &error);
         plugin_record_close();
         return -1;
     }
     record->most = (int64_t)most;
     plugin_say(RETRO_LOG_INFO, "recording port %u to %s", plugin.port + 1, record->path);
-    try_folder(record->path);
     return 0;
 }
 
@@ -131,7 +193,7 @@ static void save(struct plugin_record *record, int last)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     if (!record->unsaved) return;
-    if (exphil_dataset_save(record->dataset, record->path, &error) >= 0) {
+    if (!claim_late(record, &error) && exphil_dataset_save(record->dataset, record->path, &error) >= 0) {
         plugin_say(RETRO_LOG_INFO, "%lld frames added to %s", (long long)record->unsaved, record->path);
         record->unsaved = 0;
     } else if (last) {
@@ -188,5 +250,6 @@ void plugin_record_close(void)
     free(record->floats);
     free(record->ids);
     free(record->actions);
+    release_lock(record);
     memset(record, 0, sizeof *record);
 }

@@ -298,6 +298,12 @@ for map in tried bus; do
   grep -qF "maps/$map.exphil:7: address $why" none.log ||
     fail "a core without memory is not told: $(cat none.log)"
 done
+# A bus that points nowhere is one without memory.
+for kind in null hollow; do
+  fake FAKE_MEMORY=$kind EXPHIL_MAP=maps/bus.exphil EXPHIL_RECORD=none.corpus "$run" --core "$plugin" --rom ./empty.c \
+    --frames 10 >none.out 2>none.log || true
+  grep -qF "the core shows no memory of its 'bus' there, nor anywhere" none.log || fail "a $kind bus: $(cat none.log)"
+done
 # A teacher that says what cannot be ends the recording; what it said before is kept.
 if fake FAKE_TEACHER=wild EXPHIL_MAP=maps/tried.exphil EXPHIL_RECORD=wild.corpus "$run" --core "$plugin" --rom ./empty.c \
   --frames 300 >wild.out 2>wild.log; then fail "a wild teacher is recorded"; fi
@@ -336,6 +342,36 @@ fake EXPHIL_MAP=maps/long.exphil EXPHIL_RECORD=never/x.corpus ./libretro_check l
   fail "$(cat never.log)"
 [ "$(grep -c '^exphil: 7[0-9]* recorded frames are lost: never/x.corpus: ' never.log)" = 1 ] ||
   fail "a recording that is lost: $(cat never.log)"
+# Of two that record to one file the second is refused when its game is loaded; where the folder comes later, when it saves.
+rivals() { # folder, the frames in the file, what the other is told
+  fake EXPHIL_MAP=maps/tried.exphil EXPHIL_RECORD="$1/x.corpus" ./libretro_check rivals ./checked.so ./checked_copy.so "$1" \
+    2>rivals.log || fail "$(cat rivals.log)"
+  [ "$(frames "$1/x.corpus")" = "$2" ] || fail "two recorders: $(frames "$1/x.corpus") frames: $(cat rivals.log)"
+  grep -q "^exphil: $3" rivals.log || fail "two recorders: $(cat rivals.log)"
+}
+mkdir rival
+rivals rival 299 'recording stops: rival/x.corpus: somebody else is recording to it'
+rivals rival 598 'recording stops: rival/x.corpus: somebody else is recording to it'
+rivals rival_late 299 '299 recorded frames are lost: rival_late/x.corpus: it was written by somebody else meanwhile'
+[ "$(ls rival rival_late)" = "$(printf 'rival:\nx.corpus\n\nrival_late:\nx.corpus')" ] || fail "$(ls rival rival_late) is left"
+# What the library would not write in the end is refused at the start.
+unwritable() { # file, why
+  fake EXPHIL_MAP=maps/tried.exphil EXPHIL_RECORD="$1" "$run" --core "$plugin" --rom ./empty.c --frames 1 >begin.out 2>begin.log &&
+    fail "$1 is recorded to"
+  grep -qF "exphil: recording stops: $1: $2" begin.log || fail "recording to $1: $(cat begin.log)"
+}
+ln -s x.corpus tidy/link.corpus
+mkfifo tidy/pipe
+unwritable tidy/link.corpus 'not a regular file'
+unwritable tidy/pipe 'not a regular file'
+unwritable "tidy/$(printf '%0245d' 0)" 'File name too long'
+rm tidy/link.corpus
+# A pipe for a map or a trace would keep the game waiting.
+fake EXPHIL_MAP=tidy/pipe EXPHIL_RECORD=pipe.corpus timeout 20 "$run" --core "$plugin" --rom ./empty.c --frames 1 >pipe.out \
+  2>pipe.log || true
+grep -q '^exphil: tidy/pipe: not a regular file' pipe.log || fail "a map that is a pipe: $(cat pipe.log)"
+env EXPHIL_TRACE_FILE=tidy/pipe timeout 20 "$run" --core "$plugin" --rom "$game" --frames 1 >pipe.out 2>pipe.log || true
+grep -q '^exphil: tidy/pipe: not a regular file: no trace' pipe.log || fail "a trace into a pipe: $(cat pipe.log)"
 # The second plugin needs a copy of the core, and cannot have it.
 if TMPDIR=$here/nowhere ./libretro_check twice ./checked.so ./checked_copy.so "$game" >twice.log 2>&1; then
   fail "a copy in no folder"

@@ -4,6 +4,8 @@
  *   libretro_check bus                    where the addresses of a bus lie by descriptors of every kind
  *   libretro_check wild PLUGIN            a score of no number, then of a huge one, in that core
  *   libretro_check late PLUGIN FRAMES FOLDER   a recording into a folder that is made when those frames are over
+ *   libretro_check rivals PLUGIN COPY FOLDER   two plugins record to one file; the second ends first. The folder is made
+ *                                      when both have begun
  *   libretro_check pads PLUGIN            what the core of libretro_core.c reads while that teacher plays
  *   libretro_check states PLUGIN GAME     damaged, cut and foreign states under a policy
  *   libretro_check twice PLUGIN COPY GAME two plugins in one process play as each does alone */
@@ -105,7 +107,27 @@ static const struct {
     {"press keys 1", "press keys 0", ":19: value 0 of 'keys' has its press already"},
     {"lx=-1", "lx=-2", ":22: lx is from -1 to 1"},
     {"neutral 0", "neutral 5", ":21: neutral '5'"},
+    {"head stick classes", "head keys classes", ":21: head 'keys' is there already"},
     {"state 0 32", "statue 0 32", ":6: 'statue' is no statement"},
+};
+
+/* The good map with from replaced by to and then so many of each (%d: which) is taken; with one more it is complained of. */
+static const struct {
+    const char *from, *to, *each;
+    int most;
+    const char *complaint;
+} capped_maps[] = {
+    {"raw round 16 u8\n", "raw round 16 u8\n", "raw more%d 0 u8\n", GAME_MAP_FIELDS - 7,
+     "more than 256 fields"},
+    {"float digits", "float digits", "s", GAME_MAP_NAME - 1 - 6, ":10: name 'digitss"},
+    {"id low", "id low", " 11 u8 mask 3 entries 4\nid more%d", EXPHIL_IDS_MAX - 1, "more than 64 ids"},
+    {"head stick", "head stick", "%d classes 2\npress stick%d 1 a\nhead stick", EXPHIL_HEADS_MAX - 2,
+     "more than 16 heads"},
+    {"when big > 0\n", "when big > 0\n", "when big > %d\n", 15, "more than 16 conditions"},
+    {"keys 0 a", "keys 0 a", " a", 48 - 4, ":18: more than 48 words"},
+    {"# a comment", "# a comment", "t", 1022 - 23, ":2: a line of more than 1022 characters"},
+    {"\"FAKE", "\"FAKE", "K", 28, ":5: magic is"},
+    {"\"FAKE\"", "46", "4b", 31, ":5: magic is"},
 };
 
 static int load_text(struct game_map *map, const char *folder, const char *text, size_t bytes, char *message)
@@ -132,6 +154,41 @@ static void try_wrong_maps(const char *folder)
               wrong_maps[i].to, result, message, wrong_maps[i].complaint);
         if (!result) game_map_free(&map);
     }
+}
+
+static void try_capped_map(const char *folder, size_t i, int count, const char *complaint)
+{
+    static struct game_map map;
+    char text[16384], message[1024] = "";
+    const char *at = strstr(good_map, capped_maps[i].from);
+    int bytes = snprintf(text, sizeof text, "%.*s%s", (int)(at - good_map), good_map, capped_maps[i].to);
+    for (int n = 0; n < count; n++)
+        bytes += snprintf(text + bytes, sizeof text - (size_t)bytes, capped_maps[i].each, n, n);
+    bytes += snprintf(text + bytes, sizeof text - (size_t)bytes, "%s", at + strlen(capped_maps[i].from));
+    int result = load_text(&map, folder, text, (size_t)bytes, message);
+    CHECK(complaint ? result < 0 && strstr(message, complaint) : result == 0,
+          "%d of '%s' -> '%s', expected '%s'", count, capped_maps[i].each, message,
+          complaint ? complaint : "");
+    if (!result) game_map_free(&map);
+}
+
+static void try_capped_maps(const char *folder)
+{
+    for (size_t i = 0; i < sizeof capped_maps / sizeof *capped_maps; i++) {
+        try_capped_map(folder, i, capped_maps[i].most, NULL);
+        try_capped_map(folder, i, capped_maps[i].most + 1, capped_maps[i].complaint);
+    }
+}
+
+/* What stands behind a byte of 0 would not be seen. */
+static void try_zero_byte(const char *folder)
+{
+    static struct game_map map;
+    char text[sizeof good_map], message[1024] = "";
+    memcpy(text, good_map, sizeof good_map);
+    *strstr(text, "scale 1/100") = 0;
+    int result = load_text(&map, folder, text, sizeof good_map - 1, message);
+    CHECK(result < 0 && strstr(message, ":7: a byte of 0"), "a byte of 0 -> '%s'", message);
 }
 
 static void try_damaged_maps(const char *folder, int count)
@@ -174,6 +231,8 @@ static void try_values(const char *folder)
           (double)floats[4]);
     CHECK(ids[0] == 2, "id %d", (int)ids[0]);
     CHECK(game_map_ready(&map, bytes_at, memory, values), "not ready");
+    values[5] = 4; /* of 4 entries the last is 3 */
+    CHECK(game_map_row(&map, values, floats, ids, &field) && field == 5, "an id beyond its entries passes");
     memory[15] = 0x7F;
     memory[14] = 0xC0; /* NaN */
     CHECK(!game_map_read(&map, bytes_at, memory, values, &field) &&
@@ -252,6 +311,55 @@ static void try_bus(void)
         int must = !part.len && (!part.select || (part.start & ~part.select));
         CHECK(unsized == must, "read %zu: %s", i, why);
     }
+}
+
+/* A map that points nowhere, a part that does, and more parts than are kept. */
+static void try_wrong_bus(void)
+{
+    static struct core_memory memory;
+    static struct retro_memory_descriptor parts[CORE_MEMORY_PARTS + 1];
+    struct retro_memory_map hollow = {NULL, 5}, empty = {NULL, 0}, many = {parts, CORE_MEMORY_PARTS + 1};
+    char why[256];
+    memory.id = GAME_MAP_BUS;
+    for (unsigned i = 0; i <= CORE_MEMORY_PARTS; i++)
+        parts[i] = (struct retro_memory_descriptor){.ptr = i ? chip : NULL, .start = 16 * i, .len = 16};
+    CHECK(!core_memory_set_bus(&memory, &many), "many parts are refused");
+    CHECK(core_memory_at(&memory, 16, 16) == chip, "the second part is not there");
+    CHECK(!core_memory_at(&memory, 8, 1), "a part without memory is read");
+    core_memory_missing(&memory, 16 * CORE_MEMORY_PARTS, why, sizeof why);
+    CHECK(strstr(why, "of the 257 parts") && strstr(why, "only the first 256"), "%s", why);
+    CHECK(!core_memory_set_bus(&memory, &empty), "an empty map is refused");
+    CHECK(core_memory_set_bus(&memory, &hollow) && !core_memory_at(&memory, 16, 1),
+          "a map of nothing is read");
+    CHECK(core_memory_set_bus(&memory, NULL) && !core_memory_at(&memory, 16, 1), "no map is read");
+}
+
+static void *data_of(unsigned id)
+{
+    return id == RETRO_MEMORY_SYSTEM_RAM ? chip : NULL;
+}
+
+static size_t size_of(unsigned id)
+{
+    return id == RETRO_MEMORY_SYSTEM_RAM ? 64 : 0;
+}
+
+/* Up to the last byte of a memory, and none behind it. */
+static void try_end(void)
+{
+    static const struct core_library core = {.retro_get_memory_data = data_of,
+                                             .retro_get_memory_size = size_of};
+    static const struct {
+        uint32_t address, bytes;
+        int there;
+    } reads[] = {{63, 1, 1}, {64, 1, 0}, {60, 4, 1}, {61, 4, 0}, {0, 64, 1}, {0, 65, 0}, {UINT32_MAX, 4, 0}};
+    static struct core_memory memory = {.core = &core, .id = RETRO_MEMORY_SYSTEM_RAM};
+    for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
+        const uint8_t *at = core_memory_at(&memory, reads[i].address, reads[i].bytes);
+        CHECK(at == (reads[i].there ? chip + reads[i].address : NULL), "read %zu of 64 bytes", i);
+    }
+    memory.id = RETRO_MEMORY_SAVE_RAM;
+    CHECK(!core_memory_at(&memory, 0, 1), "a memory that is not there is read");
 }
 
 /* ---- a wild game ---- */
@@ -390,18 +498,41 @@ static void try_two(const char *plugin, const char *copy, const char *game)
     run_host_close();
 }
 
+static void try_rivals(const char *plugin, const char *copy, const char *folder)
+{
+    if (run_host_open(plugin, plugin)) exit(1);
+    struct run_host first = host;
+    memset(&host, 0, sizeof host);
+    if (run_host_open(copy, copy)) exit(1);
+    struct run_host second = host;
+    mkdir(folder, 0777);
+    for (int i = 0; i < 300; i++) {
+        host = first, host.core.retro_run();
+        host = second, host.core.retro_run();
+    }
+    run_host_close();
+    host = first;
+    run_host_close();
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "maps")) {
         try_wrong_maps(argv[2]);
+        try_capped_maps(argv[2]);
+        try_zero_byte(argv[2]);
         try_damaged_maps(argv[2], 4000);
         try_values(argv[2]);
     } else if (argc == 2 && !strcmp(argv[1], "bus")) {
         try_bus();
+        try_wrong_bus();
+        try_end();
     } else if (argc == 3 && !strcmp(argv[1], "wild")) {
         try_wild_score(argv[2]);
     } else if (argc == 5 && !strcmp(argv[1], "late")) {
         record_late(argv[2], atoi(argv[3]), argv[4]);
+    } else if (argc == 5 && !strcmp(argv[1], "rivals")) {
+        try_rivals(argv[2], argv[3], argv[4]);
     } else if (argc == 3 && !strcmp(argv[1], "pads")) {
         try_pads(argv[2]);
     } else if (argc == 4 && !strcmp(argv[1], "states")) {
@@ -409,7 +540,7 @@ int main(int argc, char **argv)
     } else if (argc == 5 && !strcmp(argv[1], "twice")) {
         try_two(argv[2], argv[3], argv[4]);
     } else {
-        return fprintf(stderr, "libretro_check maps|bus|wild|late|pads|states|twice ...\n"), 2;
+        return fprintf(stderr, "libretro_check maps|bus|wild|late|rivals|pads|states|twice ...\n"), 2;
     }
     return failures != 0;
 }

@@ -1,5 +1,6 @@
 /* A libretro core without a console: 64 bytes of memory that count frames and show what was read from the pads. For the
- * tests of the plugin alone. FAKE_MEMORY: "none" shows no memory, "bus" shows it at 0xA000 of a bus, else it is the system's.
+ * tests of the plugin alone. FAKE_MEMORY: "none" shows no memory, "bus" shows it at 0xA000 of a bus, "null" and "hollow" show a
+ * bus that points nowhere, else it is the system's.
  * It is a teacher as well: exphil_teacher presses by the frame's number. FAKE_TEACHER=wild: from frame 200 on what no map has. */
 #include <libretro-common/libretro.h>
 #include <stdlib.h>
@@ -80,12 +81,15 @@ bool retro_load_game(const struct retro_game_info *game)
     struct retro_memory_map map = {&part, 1};
     memset(ram, 0, sizeof ram);
     if (memory_is("bus")) environment(RETRO_ENVIRONMENT_SET_MEMORY_MAPS, &map);
+    if (memory_is("null")) environment(RETRO_ENVIRONMENT_SET_MEMORY_MAPS, NULL);
+    map = (struct retro_memory_map){NULL, 5};
+    if (memory_is("hollow")) environment(RETRO_ENVIRONMENT_SET_MEMORY_MAPS, &map);
     return game != NULL;
 }
 
 void *retro_get_memory_data(unsigned id)
 {
-    return id == RETRO_MEMORY_SYSTEM_RAM && !memory_is("none") && !memory_is("bus") ? ram : NULL;
+    return id == RETRO_MEMORY_SYSTEM_RAM && !getenv("FAKE_MEMORY") ? ram : NULL;
 }
 
 size_t retro_get_memory_size(unsigned id)
