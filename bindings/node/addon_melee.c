@@ -336,8 +336,7 @@ static napi_value melee_pad(napi_env env, napi_callback_info info, bool encode)
     const char *codec;
     void *action;
     bool done = arguments(env, info, 3, value) && preset(env, value[0], "codec", &texts, &codec) &&
-                fill(env, value[1], pad_fields, &pad, NULL) &&
-                sizes_of(env, NULL, codec, codecs, &sizes) &&
+                fill(env, value[1], pad_fields, &pad, NULL) && sizes_of(env, NULL, codec, codecs, &sizes) &&
                 array(env, value[2], napi_int32_array, sizes.heads, "action", &action) &&
                 check(env,
                       encode ? exphil_melee_pad_encode(codec, &pad, action, &error)

@@ -413,7 +413,6 @@ napi_value wrap(napi_env env, enum kind kind, void *raw, struct owner *owner, st
     return object;
 }
 
-
 /* Of an object that wrap made, closed or not; NULL of any other value. */
 static struct handle *unwrap(napi_env env, napi_value value)
 {
