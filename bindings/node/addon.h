@@ -1,5 +1,5 @@
-/* The addon of Node: C functions that exphil.js calls and wraps as classes. Objects are empty JavaScript objects with a tag,
- * which nobody else can give, and a struct handle; structures of the header are filled from plain JavaScript objects, and told as such, by tables of their fields. */
+/* The addon of Node: C functions that exphil.js calls and wraps as classes. Objects are externals that hold a struct handle;
+ * structures of the header are filled from plain JavaScript objects, and told as such, by tables of their fields. */
 #ifndef EXPHIL_ADDON_H
 #define EXPHIL_ADDON_H
 
@@ -22,6 +22,7 @@ struct owner {
 
 /* One object of the library. counts are what arrays must hold: of a session for all streams together. */
 struct handle {
+    struct handle *next; /* of its bucket in the table of all */
     enum kind kind;
     void *raw; /* NULL: closed, and owner too */
     struct owner *owner;

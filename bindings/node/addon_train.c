@@ -250,7 +250,7 @@ struct run {
     napi_async_work work;
     napi_threadsafe_function tell;
     napi_deferred promise;
-    napi_ref keep; /* the trainer's object, and so its handle */
+    napi_ref keep; /* the trainer's external, and so its handle */
     int64_t updates;
     exphil_metrics last;
     exphil_error error;

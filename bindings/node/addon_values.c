@@ -332,7 +332,7 @@ napi_value tell_spec(napi_env env, const exphil_spec *spec)
     return object;
 }
 
-/* The collector sees only small objects: it is told what lies behind them whenever there is one more or one less. */
+/* The collector sees only small externals: it is told what lies behind them whenever there is one more or one less. */
 static void weigh(napi_env env, struct owner *owner)
 {
     exphil_memory_info memory = EXPHIL_MEMORY_INFO_INIT;
@@ -380,27 +380,36 @@ static void destroy(napi_env env, struct handle *handle)
     leave(env, handle->owner);
 }
 
+/* All handles of this thread, closed or not: what an external of another addon points to is looked for here, never read. */
+#define BUCKETS 1024
+static _Thread_local struct handle *made_here[BUCKETS];
+
+/* The link to a handle, or the empty one at the end of its bucket. */
+static struct handle **link_of(const void *data)
+{
+    struct handle **link = &made_here[(uintptr_t)data / 64 % BUCKETS];
+    while (*link && *link != data) link = &(*link)->next;
+    return link;
+}
+
 static void collected(napi_env env, void *data, void *hint)
 {
+    struct handle **link = link_of(data);
     (void)hint;
+    if (*link) *link = (*link)->next;
     destroy(env, data);
     free(data);
 }
 
-/* On every object that wrap makes, and on no other of this process: what another addon wraps is never read. */
-static const napi_type_tag ours = {0x1c6d94f4c1b64b0a, 0x9b0e5a7dd2f83e61};
-
 /* Takes the object over; it is destroyed when there is no memory. */
 napi_value wrap(napi_env env, enum kind kind, void *raw, struct owner *owner, struct handle **made)
 {
-    napi_value object = NULL;
+    napi_value external = NULL;
     if (kind == A_CONTEXT && (owner = calloc(1, sizeof *owner))) owner->context = raw;
     struct handle *handle = calloc(1, sizeof *handle), lost = {.kind = kind, .raw = raw, .owner = owner};
     if (owner) owner->handles++;
     if (handle) *handle = lost;
-    if (!owner || !handle || napi_create_object(env, &object) != napi_ok ||
-        napi_type_tag_object(env, object, &ours) != napi_ok ||
-        napi_wrap(env, object, handle, collected, NULL, NULL) != napi_ok) {
+    if (!owner || !handle || napi_create_external(env, handle, collected, NULL, &external) != napi_ok) {
         if (owner)
             destroy(env, &lost);
         else
@@ -408,21 +417,20 @@ napi_value wrap(napi_env env, enum kind kind, void *raw, struct owner *owner, st
         free(handle);
         return fail(env, EXPHIL_E_MEMORY, "no memory for a handle", 0);
     }
+    *link_of(handle) = handle;
     weigh(env, owner);
     if (made) *made = handle;
-    return object;
+    return external;
 }
 
-/* Of an object that wrap made, closed or not; NULL of any other value. */
+/* Of an external that wrap made, closed or not; NULL of any other value. */
 static struct handle *unwrap(napi_env env, napi_value value)
 {
     napi_valuetype type = napi_undefined;
-    bool tagged = false;
     void *data = NULL;
     napi_typeof(env, value, &type);
-    if (type == napi_object) napi_check_object_type_tag(env, value, &ours, &tagged);
-    if (tagged) napi_unwrap(env, value, &data);
-    return data;
+    if (type == napi_external) napi_get_value_external(env, value, &data);
+    return *link_of(data);
 }
 
 /* "Model", the class in exphil.js; undefined of what the addon did not make. */

@@ -197,7 +197,7 @@ test('a run keeps its trainer', async () => {
   assert.strictEqual(updates, 2000);
 });
 
-// The collector sees only small objects: it is told of the memory behind them, and so comes in time.
+// The collector sees only small externals: it is told of the memory behind them, and so comes in time.
 test('the collector knows how large objects are', async () => {
   const large = (context) => Model.create(context, { spec, blocks: 'gru', hidden: 256, head_width: 64 });
   const rows = [new Float32Array(9e5), new Int32Array(3e5), new Int32Array(6e5)];
