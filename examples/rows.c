@@ -64,8 +64,7 @@ static void play(int who, uint32_t game, exphil_session *session, exphil_dataset
     if (dataset)
         must(exphil_dataset_add_rows(dataset, game, FRAMES, floats[0], id[0], action[0], &error));
     else
-        printf("%s: score %d, %d fruit\n", (const char *[]){"rule", "policy", "chance"}[who], (int)score,
-               (int)fruit);
+        printf("%s: score %d, %d fruit\n", (const char *[]){"rule", "policy", "chance"}[who], score, fruit);
 }
 
 int main(void)
