@@ -32,9 +32,9 @@ static uint32_t enabled_state(void)
 static uint32_t levels(void)
 {
     const uint32_t none = 1u << XPH_ISA_REF, avx2 = none | 1u << XPH_ISA_AVX2;
-#ifndef XPH_HAVE_X86_SETS
+#  ifndef XPH_HAVE_X86_SETS
     return none;
-#endif
+#  endif
     const uint32_t wide = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | (uint32_t)bit_AVX512VL;
     uint32_t a, b, c, d, most, vnni, found = avx2;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !all(c, bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C)) return none;
