@@ -956,8 +956,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_override(exphil_session
                                                                   const int32_t *action);
 
 /* All that a step depends on, of one stream, as one flat block: recurrent state (WINDOW: the frames of the window), queue,
- * random stream, latest logits. Good for any session on the same weights and configuration, in any process of this library
- * version, else EXPHIL_E_MISMATCH. */
+ * random stream, latest logits. Good for any session on the same weights and configuration, in any process and with any later
+ * release of one EXPHIL_ABI; else EXPHIL_E_MISMATCH. */
 EXPHIL_API size_t exphil_session_state_size(const exphil_session *session);
 /* Hot. size_bytes must be exphil_session_state_size. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_state_save(const exphil_session *session, int64_t stream,

@@ -230,10 +230,14 @@ static void find_melee(exphil_session *session)
     session->codec = xph_melee_codec_find(session->spec->codec);
 }
 
+/* Of a saved state's layout and meaning. Any change of either takes a number that was never used; 100 is that of the first
+ * release, 0.1.0, which took its own version. */
+enum { STATE_VERSION = 100 };
+
 /* What the steps after a restored state depend on besides the weights. */
 static uint64_t hash_play(const exphil_session *session)
 {
-    const uint64_t numbers[] = {EXPHIL_VERSION,       session->host_bytes, (uint64_t)session->history,
+    const uint64_t numbers[] = {STATE_VERSION,        session->host_bytes, (uint64_t)session->history,
                                 session->state_bytes, session->windowed,   (uint64_t)session->config.deliver};
     xph_hasher hasher;
     xph_hash_begin(&hasher);

@@ -84,7 +84,7 @@ static exphil_status check_content(const exphil_session *session, const unsigned
     if (header.play_hash != session->play_hash || header.bytes != exphil_session_state_size(session))
         return xph_play_fail(
             session, EXPHIL_E_MISMATCH,
-            "state is of a session with another configuration or of another library version");
+            "state is of a session with another configuration, or of a release that keeps states otherwise");
     block += sizeof header;
     memcpy(&stream, block, sizeof stream);
     if (stream.seen < 0 || stream.seen > session->frames)
