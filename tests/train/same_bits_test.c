@@ -1,6 +1,7 @@
 /* Same bits everywhere: dot products, training and play give one digest for every instruction set that this processor
- * has, any number of threads and of streams. The digests are printed too ("bits: ..."), so that programs made by other
- * compilers and with other flags can be compared (tests/host/builds.sh). */
+ * has, any number of threads and of streams: the one kept in tests/data/kept/same_bits.txt. The digests are printed too
+ * ("bits: ..."), so that programs made by other compilers and with other flags can be compared (tests/host/builds.sh), and
+ * so that the kept ones can be replaced by a commit that says why (doc/testing.md). */
 #include "play_case.h"
 #include "train_case.h"
 
@@ -27,9 +28,15 @@ static void same(const char *what, uint64_t *first, uint64_t digest, const char 
         fail_msg("%s: other bits with %s, %lld, %lld", what, isa, (long long)a, (long long)b);
 }
 
+static char told[1024];
+
 static void tell(const char *what, int64_t size, uint64_t digest)
 {
-    print_message("bits: %s %lld %016llx\n", what, (long long)size, (unsigned long long)digest);
+    size_t used = strlen(told);
+    int n = snprintf(told + used, sizeof told - used, "bits: %s %lld %016llx\n", what, (long long)size,
+                     (unsigned long long)digest);
+    assert_true(n > 0 && (size_t)n < sizeof told - used);
+    print_message("%s", told + used);
 }
 
 /* ---- dot products ------------------------------------------------------------------------------------------------- */
@@ -180,12 +187,25 @@ static void steps(void **state)
     tell("steps", STEPS, first);
 }
 
+/* ---- what was kept ------------------------------------------------------------------------------------------------ */
+
+static void digests_are_the_kept_ones(void **state)
+{
+    (void)state;
+    size_t bytes = 0;
+    char *kept = test_read(EXPHIL_SOURCE_DIR "/tests/data/kept/same_bits.txt", &bytes);
+    if (!kept) fail_msg("tests/data/kept/same_bits.txt is not there");
+    if (strcmp(kept, told) != 0) fail_msg("the bits have changed; kept are\n%s", kept);
+    free(kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dot_products),
         cmocka_unit_test(updates),
         cmocka_unit_test(steps),
+        cmocka_unit_test(digests_are_the_kept_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
