@@ -383,7 +383,8 @@ enum { EXPHIL_TYPE_F32 = 0, EXPHIL_TYPE_F64 = 1, EXPHIL_TYPE_BF16 = 2, EXPHIL_TY
  *   mamba      selective scan (Gu & Dao 2023): in-projection, causal convolution, scan, SiLU gate, out-projection
  *   lstm, gru  cuDNN's equations and gate order (i,f,g,o; r,z,n), tensors as PyTorch lays them out
  *   attention  causal sliding window, learned bias per head and distance
- *   mlp, ffn   linear -> LayerNorm+SiLU -> linear; mlp inner width hidden, ffn inner width ffn_expand * hidden */
+ *   mlp, ffn   linear -> LayerNorm+SiLU -> linear; mlp inner width hidden, ffn inner width ffn_expand * hidden
+ * Every formula, shape and tensor's name: doc/model.md. */
 typedef struct exphil_model_config {
     size_t struct_size;
     const exphil_spec *spec;            /* copied; NULL: melee2 with exphil81 */

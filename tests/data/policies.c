@@ -1,0 +1,418 @@
+/* Makes policies of every kind with the installed library alone, plays and scores them, and writes all of it for
+ * tests/data/rebuild.py to make again from doc/model.md:
+ *   policies FOLDER     NAME.safetensors          the policy, every weight shaken
+ *                       NAME.fresh.safetensors    as it was created; NAME.decayed.safetensors after one update without a
+ *                                                 gradient: tensors that decay are half of what they were
+ *                       NAME.plain.safetensors    what a quantised policy was made of
+ *                       NAME.rows                 safetensors too: rows, noise, settings, actions, logits, losses */
+#include <exphil/exphil.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FRAMES = 24, STREAMS = 2, ARRAYS = 40, RESET_FRAME = 9, OVERRIDE_FRAME = 5, BITS_MOST = 31 };
+
+static exphil_error error = EXPHIL_ERROR_INIT;
+
+static void must(exphil_status status, const char *what)
+{
+    if (status >= 0) return;
+    fprintf(stderr, "policies: %s: %s %s\n", what, exphil_status_name(status), error.message);
+    exit(1);
+}
+
+static void *room(int64_t count, size_t size)
+{
+    void *made = calloc((size_t)count + 1, size);
+    if (!made) exit(1);
+    return made;
+}
+
+/* xorshift64*: Vigna 2016, An experimental exploration of Marsaglia's xorshift generators, scrambled. */
+static uint64_t random_state = 20260101;
+static uint32_t draw(void)
+{
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return (uint32_t)((random_state * 0x2545F4914F6CDD1Du) >> 32);
+}
+
+static float draw_float(float scale)
+{
+    return (float)((double)draw() / 2147483648.0 - 1.0) * scale;
+}
+
+/* ---- what is made ---- */
+
+static const exphil_id_spec ids[] = {{"stage", 5, 3}, {"own.character", 7, 0}};
+static const exphil_head_spec heads[] = {{"buttons", EXPHIL_BERNOULLI, 3, 2, 0},
+                                         {"stick", EXPHIL_CATEGORICAL, 5, 3, 0},
+                                         {"trigger", EXPHIL_CATEGORICAL, 2, 1, 0},
+                                         {"taps", EXPHIL_BERNOULLI, 2, 0, 0}};
+static const exphil_spec small = {sizeof small, "small", "four", 6, 2, ids, 4, heads, 0};
+static const exphil_spec bare = {sizeof bare, "bare", "one", 4, 0, NULL, 1, heads + 1, 0};
+
+typedef struct policy {
+    const char *name, *blocks;
+    int32_t delay, alone, mode, order, type,
+        weights;             /* alone: no_previous_action; weights: quantised to, or 0 */
+    const exphil_spec *spec; /* NULL: Melee's, with all sizes the library's own */
+} policy;
+
+#define ALL "(mamba attention)*2 gru ffn lstm mlp"
+static const policy policies[] = {
+    {"mamba", "mamba", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small},
+    {"lstm", "lstm", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small},
+    {"gru", "gru", 1, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small},
+    {"attention", "attention", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small},
+    {"mlp", "mlp", 3, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small},
+    {"ffn", "ffn", 0, 0, 0, 1, EXPHIL_TYPE_F32, 0, &bare},
+    {"all", ALL, 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small},
+    {"alone", "gru mamba", 0, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small},
+    {"queued", "lstm attention", 3, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small},
+    {"window", "mamba attention lstm", 1, 0, 1, 0, EXPHIL_TYPE_F32, 0, &small},
+    {"window_all", ALL, 2, 1, 1, 1, EXPHIL_TYPE_F64, 0, &bare},
+    {"double", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F64, 0, &small},
+    {"bf16", "attention ffn mlp", 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small},
+    {"bf16_mamba", "mamba", 0, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small},
+    {"bf16_window", "gru lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small},
+    {"int8", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small},
+    {"int8_window", "mlp lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small},
+    {"melee", NULL, 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, NULL},
+};
+
+static exphil_model *create(exphil_context *context, const policy *p)
+{
+    exphil_model_config config = EXPHIL_MODEL_CONFIG_INIT;
+    exphil_model *model = NULL;
+    config.spec = p->spec;
+    config.blocks = p->blocks;
+    config.seed = 7;
+    config.delay_frames = p->delay;
+    config.no_previous_action = p->alone;
+    config.mode = p->mode;
+    config.heads = p->order;
+    config.type = p->type;
+    if (p->spec) {
+        config.hidden = 20;
+        config.head_width = 18;
+        config.mamba_states = 5;
+        config.mamba_expand = 2;
+        config.mamba_taps = 3;
+        config.mamba_rank = 4;
+        config.attention_heads = 3;
+        config.attention_dim = 6;
+        config.attention_window_frames = 5;
+        config.ffn_expand = 3;
+        config.window_frames = 7;
+    }
+    must(exphil_model_create(context, &config, &model, &error), p->name);
+    return model;
+}
+
+/* So that nothing is 0 or 1 any more, and all sizes stay those of a trained policy. */
+static void shake(exphil_model *model)
+{
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    must(exphil_model_query(model, &info, &error), "model");
+    for (int64_t i = 0; i < info.tensor_count; i++) {
+        exphil_tensor_info t = EXPHIL_TENSOR_INFO_INIT;
+        must(exphil_model_tensor_info(model, i, &t, &error), "tensor");
+        int64_t count = t.dim[0] * t.dim[1];
+        float scale = t.rank == 2 ? 0.7f / sqrtf((float)t.dim[1]) : 0.3f;
+        void *data = room(count, sizeof(double));
+        must(exphil_model_tensor_get(model, t.name, data, t.size_bytes, &error), t.name);
+        for (int64_t k = 0; k < count; k++) {
+            if (t.type == EXPHIL_TYPE_F64)
+                ((double *)data)[k] += (double)draw_float(scale);
+            else
+                ((float *)data)[k] += draw_float(scale);
+        }
+        must(exphil_model_tensor_set(model, t.name, data, t.size_bytes, &error), t.name);
+        free(data);
+    }
+}
+
+static void save(const exphil_model *model, const char *folder, const char *name, const char *what)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s%s.safetensors", folder, name, what);
+    must(exphil_model_save(model, path, &error), path);
+}
+
+/* ---- arrays on their way to a file ---- */
+
+typedef struct array {
+    const char *name, *type;
+    size_t bytes;
+    int64_t dim[3];
+    int32_t rank;
+    void *data;
+} array;
+
+typedef struct game {
+    const policy *p;
+    exphil_spec spec;
+    exphil_model_info info;
+    array array[ARRAYS];
+    int32_t count;
+    float *floats, *noise, *how;
+    int32_t *ids, *recorded, *given;
+} game;
+
+/* [FRAMES, STREAMS, width], or [width] alone. type: F32, F64, I32. */
+static void *add(game *g, const char *name, const char *type, int64_t width, int32_t rank)
+{
+    size_t element = strcmp(type, "F64") == 0 ? 8 : 4;
+    int64_t count = rank == 3 ? FRAMES * STREAMS * width : width;
+    array *a = &g->array[g->count++];
+    *a = (array){name, type, (size_t)count * element, {FRAMES, STREAMS, width}, rank, room(count, element)};
+    if (rank == 1) a->dim[0] = width;
+    return a->data;
+}
+
+static void write_arrays(const game *g, const char *folder)
+{
+    char path[1024], header[8192] = "{";
+    size_t at = 1, offset = 0;
+    for (int32_t i = 0; i < g->count; i++) {
+        const array *a = &g->array[i];
+        at += (size_t)snprintf(header + at, sizeof header - at, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[",
+                               i ? "," : "", a->name, a->type);
+        for (int32_t d = 0; d < a->rank; d++)
+            at += (size_t)snprintf(header + at, sizeof header - at, "%s%" PRId64, d ? "," : "", a->dim[d]);
+        at += (size_t)snprintf(header + at, sizeof header - at, "],\"data_offsets\":[%zu,%zu]}", offset,
+                               offset + a->bytes);
+        offset += a->bytes;
+    }
+    at += (size_t)snprintf(header + at, sizeof header - at, "}");
+    uint64_t length = at;
+    snprintf(path, sizeof path, "%s/%s.rows", folder, g->p->name);
+    FILE *file = fopen(path, "wb");
+    bool good = file && fwrite(&length, 8, 1, file) == 1 && fwrite(header, 1, at, file) == at;
+    for (int32_t i = 0; i < g->count && good; i++)
+        good = fwrite(g->array[i].data, 1, g->array[i].bytes, file) == g->array[i].bytes;
+    if (!file || fclose(file) || !good) {
+        fprintf(stderr, "policies: cannot write %s\n", path);
+        exit(1);
+    }
+}
+
+/* ---- rows and settings ---- */
+
+static int32_t any_value(const exphil_head_spec *head)
+{
+    uint32_t limit = head->kind == EXPHIL_BERNOULLI ? 1u << head->count : (uint32_t)head->count;
+    return (int32_t)(draw() % limit);
+}
+
+static void draw_game(game *g)
+{
+    const exphil_spec *s = &g->spec;
+    int64_t rows = FRAMES * STREAMS;
+    g->floats = add(g, "floats", "F32", s->float_count, 3);
+    g->ids = add(g, "ids", "I32", s->id_count, 3);
+    g->noise = add(g, "noise", "F32", g->info.logit_count, 3);
+    g->recorded = add(g, "recorded", "I32", s->head_count, 3);
+    g->given = add(g, "given", "I32", s->head_count, 1); /* what a human did in the policy's place */
+    g->how = add(g, "how", "F32", 3 * s->head_count, 1); /* temperature, press, release of each head */
+    for (int64_t i = 0; i < rows * s->float_count; i++) g->floats[i] = draw_float(1.5f);
+    for (int64_t i = 0; i < rows * s->id_count; i++)
+        g->ids[i] = (int32_t)(draw() % (uint32_t)s->ids[i % s->id_count].entries);
+    for (int64_t i = 0; i < rows * g->info.logit_count; i++)
+        g->noise[i] = (float)((double)(draw() >> 9) * 2.0 + 1.0) * 0x1p-24f;
+    for (int64_t i = 0; i < rows * s->head_count; i++)
+        g->recorded[i] = any_value(&s->heads[i % s->head_count]);
+    for (int64_t h = 0; h < s->head_count; h++) {
+        g->given[h] = any_value(&s->heads[h]);
+        g->how[3 * h] = 0.6f + 0.3f * (float)h;
+        g->how[3 * h + 1] = 0.6f;
+        g->how[3 * h + 2] = 0.4f;
+    }
+}
+
+/* ---- play ---- */
+
+typedef struct run {
+    const char *actions, *logits; /* names of the arrays */
+    bool noise, still;
+    int32_t deliver;
+} run;
+
+/* A stream is reset in between, and a human takes over for a frame. */
+static void play(game *g, const exphil_model *model, const run *r)
+{
+    int64_t count = g->spec.head_count, width = g->info.logit_count;
+    exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+    exphil_session *session = NULL;
+    exphil_head_play how[EXPHIL_HEADS_MAX];
+    for (int64_t h = 0; h < count; h++)
+        how[h] = (exphil_head_play){g->how[3 * h], 0, g->how[3 * h + 1], g->how[3 * h + 2]};
+    config.heads = how;
+    config.streams = STREAMS;
+    config.seed = 0x123456789abcdef0u;
+    config.deterministic = r->still;
+    config.deliver = r->deliver;
+    must(exphil_session_create(model, &config, &session, &error), g->p->name);
+    int32_t *actions = add(g, r->actions, "I32", count, 3);
+    float *logits = add(g, r->logits, "F32", width, 3);
+    for (int64_t t = 0; t < FRAMES; t++) {
+        int64_t row = t * STREAMS;
+        if (t == RESET_FRAME) must(exphil_session_reset(session, 1), "reset");
+        must(exphil_session_step_row(session, g->floats + row * g->spec.float_count,
+                                     g->ids + row * g->spec.id_count,
+                                     r->noise ? g->noise + row * width : NULL, actions + row * count),
+             "step");
+        for (int64_t b = 0; b < STREAMS; b++)
+            must(exphil_session_logits(session, b, logits + (row + b) * width, width), "logits");
+        if (t == OVERRIDE_FRAME) must(exphil_session_override(session, 0, g->given), "override");
+    }
+    exphil_session_destroy(session);
+}
+
+/* ---- losses over recorded rows ---- */
+
+/* One stream of an array [FRAMES, STREAMS, width] by itself. */
+static void *stream_of(const void *from, int64_t b, int64_t width)
+{
+    unsigned char *to = room(FRAMES * width, 4);
+    for (int64_t t = 0; t < FRAMES && width; t++)
+        memcpy(to + t * width * 4, (const unsigned char *)from + (t * STREAMS + b) * width * 4,
+               (size_t)width * 4);
+    return to;
+}
+
+static exphil_dataset *record(const game *g, exphil_context *context)
+{
+    exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
+    exphil_dataset *data = NULL;
+    config.spec = &g->spec;
+    must(exphil_dataset_create(context, &config, &data, &error), "dataset");
+    for (int64_t b = 0; b < STREAMS; b++) {
+        float *floats = stream_of(g->floats, b, g->spec.float_count);
+        int32_t *id = stream_of(g->ids, b, g->spec.id_count),
+                *actions = stream_of(g->recorded, b, g->spec.head_count);
+        must(exphil_dataset_add_rows(data, (uint64_t)b, FRAMES, floats, id, actions, &error), "rows");
+        free(floats);
+        free(id);
+        free(actions);
+    }
+    return data;
+}
+
+static void score(game *g, exphil_context *context, const exphil_model *model)
+{
+    int64_t count = g->spec.head_count;
+    exphil_head_loss loss[EXPHIL_HEADS_MAX];
+    float positive[EXPHIL_HEADS_MAX][BITS_MOST];
+    exphil_report report = EXPHIL_REPORT_INIT;
+    double *settings = add(g, "losses", "F64", 3 * count, 1),
+           *weight = add(g, "positive", "F64", BITS_MOST, 1),
+           *found = add(g, "report", "F64", 2 * count + 1, 1); /* loss of each head, nll of each, all */
+    for (int64_t h = 0; h < count; h++) {
+        bool bits = g->spec.heads[h].kind == EXPHIL_BERNOULLI;
+        loss[h] = (exphil_head_loss){h == 2 ? -1.0 : 0.5 + (double)h, bits ? 0.0 : 0.1, h % 2 ? 0.0 : 1.5,
+                                     bits ? positive[h] : NULL};
+        memcpy(settings + 3 * h, (double[3]){loss[h].weight, loss[h].smoothing, loss[h].focal_gamma}, 24);
+        for (int i = 0; i < BITS_MOST; i++) positive[h][i] = (float)(weight[i] = 0.5 + 0.75 * i);
+    }
+    exphil_dataset *data = record(g, context);
+    must(exphil_evaluate(model, data, NULL, loss, 0, &report, &error), "evaluate");
+    for (int64_t h = 0; h < count; h++) {
+        found[h] = report.head[h].loss;
+        found[count + h] = report.head[h].nll;
+    }
+    found[2 * count] = report.loss;
+    exphil_dataset_destroy(data);
+}
+
+/* ---- decay alone ---- */
+
+/* One update in which no head is trained: the gradient is zero, so what changes is what decays. */
+static void decay(const game *g, const exphil_model *model, const char *folder)
+{
+    int64_t time = g->info.window_frames ? g->info.window_frames : 4, count = g->spec.head_count;
+    exphil_optimizer_config settings = EXPHIL_OPTIMIZER_CONFIG_INIT;
+    exphil_trainer_config config = EXPHIL_TRAINER_CONFIG_INIT;
+    exphil_batch batch = EXPHIL_BATCH_INIT;
+    exphil_head_loss loss[EXPHIL_HEADS_MAX];
+    exphil_optimizer *optimizer = NULL;
+    exphil_trainer *trainer = NULL;
+    exphil_model *after = NULL;
+    settings.rate = 0.5;
+    settings.decay = 1.0;
+    for (int64_t h = 0; h < count; h++) loss[h] = (exphil_head_loss){-1.0, 0.0, 0.0, NULL};
+    config.losses = loss;
+    float *mask = room(time, sizeof(float));
+    for (int64_t t = 0; t < time; t++) mask[t] = 1.0f;
+    batch.batch = 1;
+    batch.time = time;
+    batch.frames = time;
+    batch.floats = room(time * g->spec.float_count, sizeof(float));
+    batch.ids = room(time * g->spec.id_count, sizeof(int32_t));
+    batch.past = room(time * g->info.action_slots * count, sizeof(int32_t));
+    batch.actions = room(time * count, sizeof(int32_t));
+    batch.mask = mask;
+    batch.reset = room(time, 1);
+    must(exphil_optimizer_create(model, &settings, &optimizer, &error), "optimizer");
+    must(exphil_trainer_create(model, optimizer, NULL, &config, &trainer, &error), "trainer");
+    must(exphil_trainer_step_batch(trainer, &batch, NULL, &error), "update");
+    must(exphil_trainer_model(trainer, EXPHIL_WEIGHTS, &after, &error), "model");
+    save(after, folder, g->p->name, ".decayed");
+    exphil_model_destroy(after);
+    exphil_trainer_destroy(trainer);
+    exphil_optimizer_destroy(optimizer);
+    const void *const all[] = {batch.floats, batch.ids, batch.past, batch.actions, batch.mask, batch.reset};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free((void *)(uintptr_t)all[i]);
+}
+
+static void make(exphil_context *context, const policy *p, const char *folder)
+{
+    static const run runs[] = {
+        {"drawn", "drawn.logits", true, false, EXPHIL_DELIVER_DECIDED},
+        {"due", "due.logits", true, false, EXPHIL_DELIVER_DUE},
+        {"own", "own.logits", false, false, EXPHIL_DELIVER_DECIDED},
+        {"still", "still.logits", false, true, EXPHIL_DELIVER_DECIDED},
+    };
+    game g = {.p = p, .spec = EXPHIL_SPEC_INIT, .info = EXPHIL_MODEL_INFO_INIT};
+    exphil_model *model = create(context, p);
+    must(exphil_model_query(model, &g.info, &error), p->name);
+    must(exphil_model_spec(model, &g.spec, &error), p->name);
+    if (!p->weights) {
+        save(model, folder, p->name, ".fresh");
+        decay(&g, model, folder);
+    }
+    shake(model);
+    if (p->weights) {
+        exphil_model *rounded = NULL;
+        save(model, folder, p->name, ".plain");
+        must(exphil_model_quantize(model, p->weights, &rounded, &error), p->name);
+        exphil_model_destroy(model);
+        model = rounded;
+        must(exphil_model_spec(model, &g.spec, &error), p->name);
+    }
+    save(model, folder, p->name, "");
+    draw_game(&g);
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) play(&g, model, &runs[i]);
+    score(&g, context, model);
+    write_arrays(&g, folder);
+    for (int32_t i = 0; i < g.count; i++) free(g.array[i].data);
+    exphil_model_destroy(model);
+}
+
+int main(int argc, char **argv)
+{
+    exphil_context *context = NULL;
+    if (argc != 2) {
+        fprintf(stderr, "policies FOLDER\n");
+        return 2;
+    }
+    must(exphil_context_create(NULL, &context, &error), "context");
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) make(context, &policies[i], argv[1]);
+    exphil_context_destroy(context);
+    return 0;
+}
