@@ -222,7 +222,8 @@ exphil_status exphil_device_get(int64_t index, exphil_device_info *info, exphil_
     if (index == 0) {
         cpu_info(&known, xph_cpu_detect(), xph_cpu_count());
     } else {
-        exphil_status status = listing_plugin()->device_info((int32_t)(index - 1), &known);
+        const xph_backend *plugin = listing_plugin();
+        exphil_status status = plugin ? plugin->device_info((int32_t)(index - 1), &known) : EXPHIL_E_DEVICE;
         if (status < 0) return xph_fail(error, status, "device %lld does not answer", (long long)index);
         known.index = (int32_t)index;
     }

@@ -175,7 +175,8 @@ void print_report(const exphil_report *report, const exphil_spec *spec)
 /* Tenths of microseconds, rounded up: what was measured lies below. */
 static double at_most_us(int64_t ns)
 {
-    return (double)((ns + 99) / 100) / 10.0;
+    int64_t tenths = (ns + 99) / 100;
+    return (double)tenths / 10.0;
 }
 
 void print_latency(const exphil_session_info *info)

@@ -133,7 +133,7 @@ int drill_command(int argc, char **argv)
         return 1;
     }
     if (json)
-        print_json(json_pack("{s:s,s:I}", "replay", out, "frames", (json_int_t)(frames + 123)));
+        print_json(json_pack("{s:s,s:I}", "replay", out, "frames", (json_int_t)frames + 123));
     else
         printf("%s: %" PRId64 " frames\n", out, frames + 123);
     return 0;

@@ -61,7 +61,7 @@ static void write_head(writer *w)
     memset(e, 0, sizeof w->event);
     e[0] = 0x35;
     e[1] = 3 * 7 + 1;
-    for (int i = 0; i < 7; i++) {
+    for (size_t i = 0; i < 7; i++) {
         e[2 + 3 * i] = table[i].code;
         put16(e + 3 + 3 * i, table[i].size);
     }

@@ -139,9 +139,10 @@ static bool may_write(const struct options *options)
 
 static int write_bytes(const char *path, const void *data, size_t bytes)
 {
-    FILE *file = path && strcmp(path, "-") != 0 ? fopen(path, "wb") : stdout;
+    bool named = path && strcmp(path, "-") != 0;
+    FILE *file = named ? fopen(path, "wb") : stdout;
     int good = file && fwrite(data, 1, bytes, file) == bytes && fflush(file) == 0;
-    if (file && file != stdout && fclose(file) != 0) good = 0;
+    if (named && file && fclose(file) != 0) good = 0;
     if (!good) (void)fprintf(stderr, "exphil slp: cannot write %s\n", path ? path : "to stdout");
     return good ? 0 : 1;
 }

@@ -51,12 +51,21 @@ static inline bool xph_finite(double value)
 
 /* ---- errors -------------------------------------------------------------------------------------------- */
 
-/* Fills error (NULL: nothing to fill) and returns status: `return xph_fail(error, EXPHIL_E_INVALID, "...", ...)`.
- * Never use %f, %g or %e here (the locale would show); format numbers with xph_format_double. */
-exphil_status xph_fail(exphil_error *error, exphil_status status, const char *format, ...) XPH_PRINTF(3, 4);
+/* Fills error; NULL: nothing to fill. Never use %f, %g or %e here (the locale would show); format numbers with
+ * xph_format_double. */
+void xph_error_fill(exphil_error *error, exphil_status status, const char *format, ...) XPH_PRINTF(3, 4);
 /* The same with an errno value; appends ": <text of errno>". */
-exphil_status xph_fail_errno(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)
+void xph_error_fill_errno(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)
     XPH_PRINTF(4, 5);
+static inline exphil_status xph_status(exphil_status status)
+{
+    return status;
+}
+/* They fill error and return status: `return xph_fail(error, EXPHIL_E_INVALID, "...", ...)`. Macros, so that whoever reads
+ * a caller alone, a compiler among them, knows the status. It is evaluated twice. */
+#define xph_fail(error, status, ...) (xph_error_fill(error, status, __VA_ARGS__), xph_status(status))
+#define xph_fail_errno(error, status, code, ...) \
+    (xph_error_fill_errno(error, status, code, __VA_ARGS__), xph_status(status))
 /* Puts "prefix: " before the message of a failure that a lower call has reported; returns its status. */
 exphil_status xph_fail_within(exphil_error *error, exphil_status status, const char *format, ...) XPH_PRINTF(3, 4);
 /* Nothing failed yet: an error on the stack that callers may leave unread. */
@@ -101,7 +110,10 @@ exphil_status xph_context_check(const exphil_context *context, exphil_error *err
 void *xph_alloc(exphil_context *context, size_t bytes);
 void *xph_calloc(exphil_context *context, size_t count, size_t bytes);
 void xph_free(exphil_context *context, void *pointer, size_t bytes);
-exphil_status xph_no_memory(size_t bytes, exphil_error *error); /* EXPHIL_E_MEMORY "could not get N bytes" */
+static inline exphil_status xph_no_memory(size_t bytes, exphil_error *error)
+{
+    return xph_fail(error, EXPHIL_E_MEMORY, "could not get %zu bytes", bytes);
+}
 
 /* A line for the host's log. Delivered at once from the calling thread of a public call; from a worker thread it
  * is queued and delivered by the next xph_log_flush (called at the end of public calls that own threads). */

@@ -36,9 +36,9 @@ static size_t place(char *to, size_t room, const char *from)
     return length;
 }
 
-exphil_status xph_fail(exphil_error *error, exphil_status status, const char *format, ...)
+void xph_error_fill(exphil_error *error, exphil_status status, const char *format, ...)
 {
-    if (!wanted(error)) return status;
+    if (!wanted(error)) return;
     char draft[DRAFT];
     va_list args;
     va_start(args, format);
@@ -47,7 +47,6 @@ exphil_status xph_fail(exphil_error *error, exphil_status status, const char *fo
     error->status = status;
     error->native_code = 0;
     place(error->message, ROOM, draft);
-    return status;
 }
 
 /* strerror would be translated, and is not safe between threads. */
@@ -63,9 +62,9 @@ static void errno_text(int32_t code, char *text, size_t room)
     snprintf(text, room, "error %d", (int)code);
 }
 
-exphil_status xph_fail_errno(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)
+void xph_error_fill_errno(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)
 {
-    if (!wanted(error)) return status;
+    if (!wanted(error)) return;
     char draft[DRAFT], reason[64];
     va_list args;
     va_start(args, format);
@@ -78,7 +77,6 @@ exphil_status xph_fail_errno(exphil_error *error, exphil_status status, int32_t 
     size_t tail = strlen(reason) + 2, length = place(error->message, ROOM - tail, draft);
     place(error->message + length, ROOM - length, ": ");
     place(error->message + length + 2, ROOM - length - 2, reason);
-    return status;
 }
 
 exphil_status xph_fail_within(exphil_error *error, exphil_status status, const char *format, ...)

@@ -46,11 +46,6 @@ void xph_free(exphil_context *context, void *pointer, size_t bytes)
     context->allocator.free(context->allocator.user, pointer, asked(bytes));
 }
 
-exphil_status xph_no_memory(size_t bytes, exphil_error *error)
-{
-    return xph_fail(error, EXPHIL_E_MEMORY, "could not get %zu bytes", bytes);
-}
-
 void xph_context_host_memory(const exphil_context *context, exphil_memory_info *info)
 {
     info->host_used_bytes = atomic_load(&context->used);

@@ -120,7 +120,7 @@ static void many_blocks(const xph_rng *rng, uint64_t n, uint32_t to[4 * BLOCKS])
     }
     for (int round = 0; round < ROUNDS; round++, k0 += WEYL_0, k1 += WEYL_1)
         for (int i = 0; i < PAIRS; i++) pair_round(&p[i], _mm_set1_epi64x(k0), _mm_set1_epi64x(k1));
-    for (int i = 0; i < PAIRS; i++) {
+    for (size_t i = 0; i < PAIRS; i++) {
         __m128i low = _mm_unpacklo_epi32(p[i].word[0], p[i].word[1]),
                 high = _mm_unpackhi_epi32(p[i].word[0], p[i].word[1]);
         __m128i low2 = _mm_unpacklo_epi32(p[i].word[2], p[i].word[3]),
@@ -143,7 +143,7 @@ void xph_rng_floats(xph_rng *rng, float *to, int64_t count)
 {
     while (count > 0) {
         uint32_t drawn[4 * BLOCKS];
-        int64_t skipped = (int64_t)(rng->position % 4), left = 4 * BLOCKS - skipped;
+        int64_t skipped = (int64_t)(rng->position % 4), left = (int64_t)4 * BLOCKS - skipped;
         int64_t taken = left < count ? left : count;
         many_blocks(rng, rng->position / 4, drawn);
         for (int64_t i = 0; i < taken; i++) to[i] = unit_float(drawn[skipped + i]);

@@ -14,7 +14,7 @@ static const xph_kernel_set *const sets[] = {
 const xph_kernel_set *xph_kernels_pick(xph_type type, int32_t isa)
 {
     const xph_kernel_set *best = NULL;
-    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
         if (sets[i]->type == type && sets[i]->isa <= isa) best = sets[i];
     return best;
 }

@@ -28,7 +28,7 @@ typedef union spec_block {
 /* Texts of a spec have at most 31 characters; what is behind them in to is zero already. */
 static void put_text(char *to, const char *text)
 {
-    memcpy(to, text, strlen(text));
+    memcpy(to, text, strlen(text)); /* NOLINT(bugprone-not-null-terminated-result) */
 }
 
 static size_t put_spec(const exphil_spec *spec, spec_block *block)

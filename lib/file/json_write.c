@@ -73,7 +73,8 @@ static void add_quoted(xph_json_out *out, const char *text)
 /* The comma and the name before a value. */
 static void begin_value(xph_json_out *out, const char *name)
 {
-    char last = out->bytes ? out->text[out->bytes - 1] : '{';
+    char last = '{';
+    if (out->bytes) last = out->text[out->bytes - 1];
     if (last != '{' && last != '[') add(out, ",", 1);
     if (!name) return;
     add_quoted(out, name);

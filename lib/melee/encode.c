@@ -26,7 +26,7 @@ static bool fill_section(const xph_melee_section *section, const double *value, 
             row[field->offset] = clamp(v * field->scale, field->low, field->high);
             break;
         case XPH_FIELD_FLAG:
-            row[field->offset] = v != 0;
+            row[field->offset] = v != 0 ? 1.0f : 0.0f;
             break;
         case XPH_FIELD_ONE_HOT:
             if (v >= 0 && v < field->count) row[field->offset + (int32_t)v] = 1;

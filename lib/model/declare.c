@@ -85,7 +85,8 @@ static void declare_blocks(xph_declaring *to)
         snprintf(to->prefix, sizeof to->prefix, "blocks.%d.", (int)i);
         block->first = (int32_t)model->tensor_count;
         block->state_at = model->shape.state;
-        xph_layer_of(block->kind)->declare(to, block);
+        const xph_layer *layer = xph_layer_of(block->kind);
+        if (layer) layer->declare(to, block); /* kinds of a pattern have one */
         model->shape.state += block->state;
     }
     to->prefix[0] = 0;

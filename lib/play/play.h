@@ -89,8 +89,11 @@ void xph_play_forget(exphil_session *session);
  * flag and the text of the last failure are no part of a session's value. */
 exphil_status xph_play_enter(const exphil_session *session);
 void xph_play_leave(const exphil_session *session);
-/* Remembers why a hot call failed; returns status. */
-exphil_status xph_play_fail(const exphil_session *session, exphil_status status, const char *format, ...)
+/* Remembers why a hot call failed. */
+void xph_play_remember(const exphil_session *session, exphil_status status, const char *format, ...)
     XPH_PRINTF(3, 4);
+/* The same, and returns status, which is evaluated twice (as xph_fail). */
+#define xph_play_fail(session, status, ...) \
+    (xph_play_remember(session, status, __VA_ARGS__), xph_status(status))
 
 #endif

@@ -431,7 +431,7 @@ void xph_play_leave(const exphil_session *session)
     xph_busy_leave(&shared(session)->busy);
 }
 
-exphil_status xph_play_fail(const exphil_session *session, exphil_status status, const char *format, ...)
+void xph_play_remember(const exphil_session *session, exphil_status status, const char *format, ...)
 {
     exphil_error *error = &shared(session)->error;
     va_list args;
@@ -440,7 +440,6 @@ exphil_status xph_play_fail(const exphil_session *session, exphil_status status,
     va_start(args, format);
     (void)vsnprintf(error->message, sizeof error->message, format, args);
     va_end(args);
-    return status;
 }
 
 exphil_status exphil_session_error(const exphil_session *session, exphil_error *error)

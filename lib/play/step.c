@@ -54,7 +54,7 @@ static exphil_status check_rows(const exphil_session *session, const float *floa
 static void next_window(void *to, const void *kept, int64_t frames, int64_t width, const void *row)
 {
     size_t bytes = (size_t)width * 4, rest = bytes * (size_t)(frames - 1);
-    if (bytes == 0) return;
+    if (!row || bytes == 0) return;
     memcpy(to, (const unsigned char *)kept + bytes, rest);
     memcpy((unsigned char *)to + rest, row, bytes);
 }
@@ -79,9 +79,9 @@ static void stage_row(exphil_session *session, int64_t b, const float *floats, c
 {
     const exphil_spec *spec = session->spec;
     int64_t slots = session->shape->slots * spec->head_count;
-    if (spec->float_count)
+    if (floats)
         memcpy(session->floats + b * spec->float_count, floats, (size_t)spec->float_count * sizeof *floats);
-    if (spec->id_count) memcpy(session->ids + b * spec->id_count, ids, (size_t)spec->id_count * sizeof *ids);
+    if (ids) memcpy(session->ids + b * spec->id_count, ids, (size_t)spec->id_count * sizeof *ids);
     if (slots)
         memcpy(session->past + b * slots, xph_play_history(session, b), (size_t)slots * sizeof(int32_t));
 }

@@ -110,7 +110,8 @@ exphil_status xph_baseline_make(const exphil_dataset *dataset, xph_baseline *bas
     int64_t cells = 0;
     for (int64_t h = 0; h < made.spec->head_count; h++) {
         made.first[h] = cells;
-        cells += made.spec->heads[h].count * (made.spec->heads[h].kind == EXPHIL_CATEGORICAL ? 1 : 2);
+        cells +=
+            (int64_t)made.spec->heads[h].count * (made.spec->heads[h].kind == EXPHIL_CATEGORICAL ? 1 : 2);
     }
     made.nll_bytes = (size_t)cells * sizeof(double);
     made.nll = xph_calloc(made.context, 1, made.nll_bytes);
