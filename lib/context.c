@@ -7,11 +7,6 @@
 #define CPU  "cpu"
 #define CUDA "cuda"
 
-_Static_assert(sizeof(void *) != 8 || offsetof(exphil_device_info, isa) == 184,
-               "layout of the first release");
-_Static_assert(offsetof(exphil_memory_info, device_reused) == sizeof(size_t) + 48,
-               "layout of the first release");
-
 /* ---- what a backend is given of its context -------------------------------------------------------------- */
 
 typedef struct opened {
@@ -170,7 +165,7 @@ exphil_status exphil_context_create(const exphil_context_config *config, exphil_
 {
     if (!context) return xph_fail(error, EXPHIL_E_INVALID, "context is NULL");
     exphil_context_config taken = EXPHIL_CONTEXT_CONFIG_INIT;
-    XPH_TRY(xph_config_take(&taken, sizeof taken, config, sizeof taken, "exphil_context_config", error));
+    XPH_TRY(XPH_TAKE(exphil_context_config, &taken, config, error));
     exphil_context *made = NULL;
     XPH_TRY(xph_context_make(&taken, &made, error));
     exphil_status status = open_device(made, &taken, error);
@@ -227,7 +222,7 @@ exphil_status exphil_device_get(int64_t index, exphil_device_info *info, exphil_
         if (status < 0) return xph_fail(error, status, "device %lld does not answer", (long long)index);
         known.index = (int32_t)index;
     }
-    return xph_config_give(info, &known, sizeof known, sizeof known, "exphil_device_info", error);
+    return XPH_GIVE(exphil_device_info, info, &known, error);
 }
 
 exphil_status exphil_context_device(const exphil_context *context, exphil_device_info *info,
@@ -235,7 +230,7 @@ exphil_status exphil_context_device(const exphil_context *context, exphil_device
 {
     XPH_TRY(xph_context_check(context, error));
     const exphil_device_info *known = xph_context_device_info(context);
-    return xph_config_give(info, known, sizeof *known, sizeof *known, "exphil_device_info", error);
+    return XPH_GIVE(exphil_device_info, info, known, error);
 }
 
 exphil_status exphil_context_memory(const exphil_context *context, exphil_memory_info *info,
@@ -245,5 +240,5 @@ exphil_status exphil_context_memory(const exphil_context *context, exphil_memory
     exphil_memory_info known = EXPHIL_MEMORY_INFO_INIT;
     xph_context_host_memory(context, &known);
     xph_context_backend(context)->backend->memory_info(xph_context_backend(context), &known);
-    return xph_config_give(info, &known, sizeof known, sizeof known, "exphil_memory_info", error);
+    return XPH_GIVE(exphil_memory_info, info, &known, error);
 }

@@ -2,7 +2,8 @@
  * against that release does not compile. Written by `tools/abi release`; doc/abi.md says when. No code, no data. */
 #include <exphil/slp.h>
 
-#if defined(__LP64__)
+/* Systems of 32 bits have other layouts: there the library is linked into what it was built with. */
+#if UINTPTR_MAX > 0xffffffff
 #  define SIZE(type, bytes)  _Static_assert(sizeof(type) == (bytes), "the size of " #  type " was released")
 #  define LEAST(type, bytes) _Static_assert(sizeof(type) >= (bytes), "fields of " #  type " were released")
 #  define ALIGN(type, bytes)                                                                                 \

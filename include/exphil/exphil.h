@@ -18,7 +18,8 @@
  *               "the default". Fields are only ever appended. A longer struct from a newer program is accepted
  *               if the part this library does not know is all zero, else EXPHIL_E_VERSION. A NULL configuration
  *               is all defaults where the declaration allows it. Output structs: set struct_size, the library
- *               fills at most that much. One shorter than its first release had it is EXPHIL_E_INVALID.
+ *               fills at most that much. One shorter than its first release had it is EXPHIL_E_INVALID. Where pointers
+ *               have 4 bytes, link statically what was built with this header: nothing is promised between releases.
  *   Threads     exphil_context, exphil_model: shared freely. Everything else: one thread at a time; a second
  *               concurrent caller gets EXPHIL_E_BUSY. No thread affinity, no thread-local state.
  *   Units       Sizes are bytes (size_t, *_bytes), counts and dimensions elements (int64_t), time nanoseconds

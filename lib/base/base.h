@@ -3,6 +3,8 @@
 #ifndef XPH_BASE_BASE_H
 #define XPH_BASE_BASE_H
 
+#include "released.h"
+
 #include <exphil/exphil.h>
 
 #include <stdatomic.h>
@@ -83,13 +85,27 @@ bool xph_parse_double(const char *text, double *value);
 
 /* ---- configuration structs (rule "Structs" of exphil.h) --------------------------------------------------- */
 
-/* Copies a caller's struct of any age over *known (which holds the defaults). least = size of its first release.
- * name is the type's name for the message. NULL given: nothing is copied. */
+/* No struct will ever be longer: a larger number is a struct_size that was never set. */
+#define XPH_STRUCT_MOST 65536
+
+/* Copies a caller's struct of any age over *known (which holds the defaults). NULL given: nothing is copied. */
+#define XPH_TAKE(type, known, given, error)                                                                      \
+    xph_config_take((1 ? (known) : (type *)0), sizeof(type), (1 ? (given) : (const type *)0), XPH_LEAST(type), #type, \
+                    error)
+/* Copies a result into a caller's output struct of any age; leaves its struct_size as it was. */
+#define XPH_GIVE(type, given, known, error)                                                                      \
+    xph_config_give((1 ? (given) : (type *)0), (1 ? (known) : (const type *)0), sizeof(type), XPH_LEAST(type), #type, \
+                    error)
+/* Would XPH_GIVE take this output struct? Asked before work that must not be lost. NULL is fine. */
+#define XPH_CHECK_OUTPUT(type, given, error) \
+    xph_config_check((1 ? (given) : (const type *)0), XPH_LEAST(type), #type, error)
+
+/* What the macros call. least_bytes: size of the struct's first release; name: the type's name for the message. */
 exphil_status xph_config_take(void *known, size_t known_bytes, const void *given, size_t least_bytes,
                               const char *name, exphil_error *error);
-/* Copies a result into a caller's output struct of any age; leaves its struct_size as it was. */
 exphil_status xph_config_give(void *given, const void *known, size_t known_bytes, size_t least_bytes,
                               const char *name, exphil_error *error);
+exphil_status xph_config_check(const void *given, size_t least_bytes, const char *name, exphil_error *error);
 
 /* ---- context --------------------------------------------------------------------------------------------- */
 

@@ -9,13 +9,10 @@
 #define ROOM  sizeof((exphil_error *)0)->message
 #define DRAFT 1024 /* formatted here first, so that the cut is made by place() */
 
-_Static_assert(offsetof(exphil_error, message) == sizeof(size_t) + 8, "layout of the first release");
-_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_error) == 256, "layout of the first release");
-
 /* An error struct that is too short to be one (struct_size not set) is left alone. */
 static bool wanted(const exphil_error *error)
 {
-    return error && error->struct_size >= sizeof *error;
+    return error && error->struct_size >= XPH_LEAST(exphil_error);
 }
 
 /* Copies what fits, ends it, never leaves half a UTF-8 character; returns the length. Control characters (from

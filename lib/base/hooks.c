@@ -12,14 +12,6 @@
 #  define MADV_WIPEONFORK 18
 #endif
 
-/* Layouts of the first release: what an old caller hands in. */
-_Static_assert(offsetof(exphil_allocator, free) == 3 * sizeof(void *), "layout of the first release");
-_Static_assert(offsetof(exphil_io, unmap) == 13 * sizeof(void *), "layout of the first release");
-_Static_assert(sizeof(void *) != 8 || offsetof(exphil_executor, parallel_for) == 24,
-               "layout of the first release");
-_Static_assert(sizeof(void *) != 8 || offsetof(exphil_context_config, log_level) == 100,
-               "layout of the first release");
-
 /* ---- hooks of the configuration ------------------------------------------------------------------------ */
 
 #define HUGE_PAGE ((size_t)1 << 21)
@@ -50,10 +42,10 @@ static void plain_free(void *user, void *pointer, size_t bytes)
 static exphil_status take_allocator(const exphil_allocator *given, exphil_allocator *taken,
                                     exphil_error *error)
 {
-    *taken = (exphil_allocator){sizeof *taken, NULL, plain_alloc, plain_free};
+    *taken = (exphil_allocator){.struct_size = sizeof *taken, .alloc = plain_alloc, .free = plain_free};
     if (!given) return EXPHIL_OK;
     exphil_allocator hook = {0};
-    XPH_TRY(xph_config_take(&hook, sizeof hook, given, sizeof hook, "exphil_allocator", error));
+    XPH_TRY(XPH_TAKE(exphil_allocator, &hook, given, error));
     if (!hook.alloc || !hook.free) {
         return xph_fail(error, EXPHIL_E_INVALID, "allocator needs both alloc and free");
     }
@@ -66,7 +58,7 @@ static exphil_status take_io(const exphil_io *given, exphil_io *taken, exphil_er
     *taken = xph_posix_io;
     if (!given) return EXPHIL_OK;
     exphil_io io = {0};
-    XPH_TRY(xph_config_take(&io, sizeof io, given, sizeof io, "exphil_io", error));
+    XPH_TRY(XPH_TAKE(exphil_io, &io, given, error));
     bool whole = io.kind && io.open && io.size && io.read && io.write && io.sync && io.close && io.rename &&
                  io.remove && io.sync_folder;
     if (!whole)
@@ -81,7 +73,7 @@ static exphil_status take_executor(const exphil_executor *given, exphil_executor
     *taken = (exphil_executor){0};
     if (!given) return EXPHIL_OK;
     exphil_executor hook = {0};
-    XPH_TRY(xph_config_take(&hook, sizeof hook, given, sizeof hook, "exphil_executor", error));
+    XPH_TRY(XPH_TAKE(exphil_executor, &hook, given, error));
     if (!hook.parallel_for) return xph_fail(error, EXPHIL_E_INVALID, "executor.parallel_for is NULL");
     if (hook.workers < 1 || hook.workers > XPH_MOST_WORKERS) {
         return xph_fail(error, EXPHIL_E_INVALID, "executor.workers is %d, must be in [1, %d]",

@@ -14,9 +14,6 @@
 #define BITS_MOST    31
 #define CLASSES_MOST 1024
 
-/* An extended spec gets its own limit here; the first release ends with layout_hash. */
-#define SPEC_LEAST (offsetof(exphil_spec, layout_hash) + sizeof(uint64_t))
-
 /* Of a name that may be NULL or without end; NAME_MOST + 1: too long. */
 static size_t text_length(const char *text)
 {
@@ -125,7 +122,7 @@ exphil_status xph_spec_check(const exphil_spec *spec, exphil_error *error)
 {
     if (!spec) return xph_fail(error, EXPHIL_E_INVALID, "spec is NULL");
     exphil_spec known = EXPHIL_SPEC_INIT;
-    XPH_TRY(xph_config_take(&known, sizeof known, spec, SPEC_LEAST, "exphil_spec", error));
+    XPH_TRY(XPH_TAKE(exphil_spec, &known, spec, error));
     XPH_TRY(check_title(known.layout, "layout", error));
     XPH_TRY(check_title(known.codec, "codec", error));
     XPH_TRY(check_range(known.float_count, 0, FLOATS_MOST, "float_count", error));

@@ -4,13 +4,11 @@
 
 #include <string.h>
 
-#define LONGEST 65536 /* no struct will ever be longer: a larger number is a struct_size that was never set */
-
 static exphil_status read_size(const void *given, size_t least_bytes, const char *name, size_t *size,
                                exphil_error *error)
 {
     memcpy(size, given, sizeof *size);
-    if (*size >= least_bytes && *size <= LONGEST) return EXPHIL_OK;
+    if (*size >= least_bytes && *size <= XPH_STRUCT_MOST) return EXPHIL_OK;
     return xph_fail(error, EXPHIL_E_INVALID,
                     "%s.struct_size is %zu, at least %zu expected; use its INIT macro", name, *size,
                     least_bytes);
@@ -45,4 +43,10 @@ exphil_status xph_config_give(void *given, const void *known, size_t known_bytes
     memcpy((unsigned char *)given + sizeof size, (const unsigned char *)known + sizeof size,
            take - sizeof size);
     return EXPHIL_OK;
+}
+
+exphil_status xph_config_check(const void *given, size_t least_bytes, const char *name, exphil_error *error)
+{
+    size_t size;
+    return given ? read_size(given, least_bytes, name, &size, error) : EXPHIL_OK;
 }

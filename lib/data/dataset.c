@@ -6,10 +6,6 @@
 
 #include <stdio.h>
 
-_Static_assert(offsetof(exphil_dataset_config, spec) == sizeof(size_t), "layout of the first release");
-_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_dataset_info) == 152, "layout of the first release");
-_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_episode_info) == 56, "layout of the first release");
-
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
 void *xph_grow(exphil_context *context, void *items, int64_t *room, int64_t need, size_t item_bytes,
@@ -244,7 +240,7 @@ exphil_status exphil_dataset_create(exphil_context *context, const exphil_datase
     XPH_TRY(xph_context_check(context, error));
     if (!dataset) return xph_fail(error, EXPHIL_E_INVALID, "dataset is NULL");
     exphil_dataset_config known = EXPHIL_DATASET_CONFIG_INIT;
-    XPH_TRY(xph_config_take(&known, sizeof known, config, sizeof known, "exphil_dataset_config", error));
+    XPH_TRY(XPH_TAKE(exphil_dataset_config, &known, config, error));
     exphil_spec usual = EXPHIL_SPEC_INIT;
     if (!known.spec) {
         XPH_TRY(exphil_melee_spec(NULL, NULL, &usual, error));
@@ -423,14 +419,14 @@ exphil_status exphil_dataset_query(const exphil_dataset *dataset, exphil_dataset
     snprintf(now.layout, sizeof now.layout, "%s", dataset->spec->layout);
     snprintf(now.codec, sizeof now.codec, "%s", dataset->spec->codec);
     xph_dataset_leave(dataset);
-    return xph_config_give(info, &now, sizeof now, sizeof now, "exphil_dataset_info", error);
+    return XPH_GIVE(exphil_dataset_info, info, &now, error);
 }
 
 exphil_status exphil_dataset_spec(const exphil_dataset *dataset, exphil_spec *spec, exphil_error *error)
 {
     XPH_TRY(xph_dataset_enter(dataset, error));
     xph_dataset_leave(dataset); /* a spec never changes */
-    return xph_config_give(spec, dataset->spec, sizeof *spec, sizeof *spec, "exphil_spec", error);
+    return XPH_GIVE(exphil_spec, spec, dataset->spec, error);
 }
 
 exphil_status exphil_dataset_episode(const exphil_dataset *dataset, int64_t index, exphil_episode_info *info,
@@ -459,7 +455,7 @@ exphil_status exphil_dataset_episode(const exphil_dataset *dataset, int64_t inde
                                .character = facts->character,
                                .opponent_character = facts->opponent_character};
     xph_dataset_leave(dataset);
-    return xph_config_give(info, &now, sizeof now, sizeof now, "exphil_episode_info", error);
+    return XPH_GIVE(exphil_episode_info, info, &now, error);
 }
 
 static exphil_status read_frame(const exphil_dataset *dataset, int64_t index, float *floats, int32_t *ids,

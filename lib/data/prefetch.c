@@ -5,8 +5,6 @@
  * taker is told after the good batches, each time, until it seeks elsewhere. */
 #include "data/sampler.h"
 
-_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_prefetcher_info) == 56, "layout of the first release");
-
 #define ROOMS_MOST 65 /* 64 buffers and the one that is looked at */
 
 struct exphil_prefetcher {
@@ -190,10 +188,9 @@ static const xph_batch_room *take(exphil_prefetcher *p)
 
 static exphil_status next(exphil_prefetcher *p, exphil_batch *batch, exphil_error *error)
 {
-    exphil_batch now = EXPHIL_BATCH_INIT, trial = EXPHIL_BATCH_INIT;
+    exphil_batch now = EXPHIL_BATCH_INIT;
     if (!batch) return xph_fail(error, EXPHIL_E_INVALID, "batch is NULL");
-    trial.struct_size = batch->struct_size; /* refused before anything is taken, so that no batch is lost */
-    XPH_TRY(xph_config_give(&trial, &now, sizeof now, sizeof now, "exphil_batch", error));
+    XPH_TRY(XPH_CHECK_OUTPUT(exphil_batch, batch, error)); /* before one is taken, so that none is lost */
     if (xph_cancelled(p->context)) return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
     xph_mutex_lock(p->lock);
     bool ended = p->ended;
@@ -204,7 +201,7 @@ static exphil_status next(exphil_prefetcher *p, exphil_batch *batch, exphil_erro
     if (status < 0) status = xph_fail(error, status, "%s", p->failure.message);
     xph_mutex_unlock(p->lock);
     if (status != EXPHIL_OK) return status;
-    return xph_config_give(batch, &now, sizeof now, sizeof now, "exphil_batch", error);
+    return XPH_GIVE(exphil_batch, batch, &now, error);
 }
 
 exphil_status exphil_prefetcher_next(exphil_prefetcher *prefetcher, exphil_batch *batch, exphil_error *error)
@@ -244,8 +241,7 @@ exphil_status exphil_prefetcher_query(exphil_prefetcher *prefetcher, exphil_pref
     xph_mutex_lock(prefetcher->lock);
     exphil_prefetcher_info now = prefetcher->info;
     xph_mutex_unlock(prefetcher->lock);
-    exphil_status status =
-        xph_config_give(info, &now, sizeof now, sizeof now, "exphil_prefetcher_info", error);
+    exphil_status status = XPH_GIVE(exphil_prefetcher_info, info, &now, error);
     xph_busy_leave(&prefetcher->busy);
     return status;
 }

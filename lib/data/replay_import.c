@@ -7,9 +7,6 @@
 
 #include <stdio.h>
 
-_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_replay_config) == 32, "layout of the first release");
-_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_replay_result) == 40, "layout of the first release");
-
 #define PORTS      EXPHIL_SLP_PORTS
 #define TYPE_HUMAN 0
 #define TYPE_CPU   1
@@ -318,14 +315,8 @@ static exphil_status add_replay(exphil_dataset *dataset, const void *data, size_
                     .layout = xph_melee_layout_find(dataset->spec->layout),
                     .codec = xph_melee_codec_find(dataset->spec->codec),
                     .result = EXPHIL_REPLAY_RESULT_INIT};
-    exphil_replay_result trial = EXPHIL_REPLAY_RESULT_INIT;
-    XPH_TRY(xph_config_take(&in.config, sizeof in.config, config, sizeof in.config, "exphil_replay_config",
-                            error));
-    if (result) { /* refused before anything is added */
-        trial.struct_size = result->struct_size;
-        XPH_TRY(
-            xph_config_give(&trial, &in.result, sizeof trial, sizeof trial, "exphil_replay_result", error));
-    }
+    XPH_TRY(XPH_TAKE(exphil_replay_config, &in.config, config, error));
+    XPH_TRY(XPH_CHECK_OUTPUT(exphil_replay_result, result, error)); /* before anything is added */
     XPH_TRY(check_config(&in, error));
     XPH_TRY(check_spec(&in, error));
     XPH_TRY(exphil_slp_read(in.context, data, bytes, NULL, &in.slp, error));
@@ -333,9 +324,7 @@ static exphil_status add_replay(exphil_dataset *dataset, const void *data, size_
     xph_fpu saved = xph_fpu_push();
     exphil_status status = import_all(&in, error);
     xph_fpu_pop(saved);
-    if (status == EXPHIL_OK && result)
-        status =
-            xph_config_give(result, &in.result, sizeof trial, sizeof trial, "exphil_replay_result", error);
+    if (status == EXPHIL_OK && result) status = XPH_GIVE(exphil_replay_result, result, &in.result, error);
     end_import(&in);
     return status;
 }

@@ -15,9 +15,6 @@
 #define BUFFERS_MOST 64
 #define EPOCH_MOST   ((int64_t)1 << 48)
 
-_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_sampling) == 72, "layout of the first release");
-_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_batch) == 96, "layout of the first release");
-
 struct xph_sampler {
     exphil_context *context;
     exphil_dataset *dataset; /* a snapshot of its own */
@@ -57,7 +54,7 @@ static exphil_status check_mode(const exphil_sampling *how, exphil_error *error)
 static exphil_status resolve(const exphil_sampling *given, exphil_sampling *how, exphil_error *error)
 {
     exphil_sampling known = EXPHIL_SAMPLING_INIT;
-    XPH_TRY(xph_config_take(&known, sizeof known, given, sizeof known, "exphil_sampling", error));
+    XPH_TRY(XPH_TAKE(exphil_sampling, &known, given, error));
     if (!known.batch) known.batch = 16;
     if (!known.time) known.time = 60;
     if (!known.stride) known.stride = 1;
@@ -375,5 +372,5 @@ exphil_status xph_sampler_batch(xph_sampler *sampler, int64_t epoch, int64_t ind
     XPH_TRY(xph_sampler_fill(sampler, epoch, index, &sampler->own, error));
     exphil_batch now;
     xph_batch_room_show(sampler, &sampler->own, &now);
-    return xph_config_give(batch, &now, sizeof now, sizeof now, "exphil_batch", error);
+    return XPH_GIVE(exphil_batch, batch, &now, error);
 }

@@ -3,8 +3,6 @@
 #include "data/dataset.h"
 #include "data/order.h"
 
-_Static_assert(sizeof(size_t) != 8 || sizeof(exphil_split_config) == 32, "layout of the first release");
-
 /* The two datasets in the making. */
 typedef struct split {
     const exphil_dataset *from;
@@ -150,8 +148,7 @@ static exphil_status dataset_split_checked(const exphil_dataset *dataset, const 
                           : !kept ? "kept"
                                   : "held_out");
     }
-    if (status == EXPHIL_OK)
-        status = xph_config_take(&known, sizeof known, config, sizeof known, "exphil_split_config", error);
+    if (status == EXPHIL_OK) status = XPH_TAKE(exphil_split_config, &known, config, error);
     if (status == EXPHIL_OK) status = check_config(&known, error);
     if (status == EXPHIL_OK) status = make_split(&made, error);
     xph_dataset_leave(dataset);

@@ -71,9 +71,11 @@ exphil_status exphil_melee_encode(const char *layout, const exphil_melee_frame *
     if (!frame) return xph_fail(error, EXPHIL_E_INVALID, "frame is NULL");
     if (!floats) return xph_fail(error, EXPHIL_E_INVALID, "floats is NULL");
     if (!ids && found->id_count) return xph_fail(error, EXPHIL_E_INVALID, "ids is NULL");
+    exphil_melee_frame known = EXPHIL_MELEE_FRAME_INIT;
+    XPH_TRY(XPH_TAKE(exphil_melee_frame, &known, frame, error));
     const char *culprit = "";
     xph_fpu saved = xph_fpu_push();
-    exphil_status status = xph_melee_encode(found, frame, floats, ids, &culprit);
+    exphil_status status = xph_melee_encode(found, &known, floats, ids, &culprit);
     xph_fpu_pop(saved);
     return status < 0 ? xph_fail(error, status, "%s", culprit) : status;
 }

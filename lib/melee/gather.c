@@ -12,8 +12,7 @@
 #define CLOUD_PERIOD    1200 /* frames in which the cloud of Yoshi's Story goes round once */
 #define FIRST_PLAYABLE  (-39)
 #define FLAGS4_HITSTUN  0x02
-#define FLAGS1_REFLECTS 0x14  /* what ExPhil's parser calls invulnerable */
-#define LONGEST         65536 /* of a struct, as in xph_config_take */
+#define FLAGS1_REFLECTS 0x14 /* what ExPhil's parser calls invulnerable */
 
 /* Where the ground ends on the right (and, mirrored, on the left), standing: libmelee stages.py
  * EDGE_GROUND_POSITION. */
@@ -111,21 +110,8 @@ static exphil_status pick_items(xph_melee_scene *scene, const char **culprit)
     return EXPHIL_OK;
 }
 
-/* A frame of a newer program must not use what this library does not know. */
-static bool tail_used(const exphil_melee_frame *frame)
-{
-    const unsigned char *bytes = (const unsigned char *)frame;
-    for (size_t i = sizeof *frame; i < frame->struct_size; i++) {
-        if (bytes[i]) return true;
-    }
-    return false;
-}
-
 static const char *frame_trouble(const exphil_melee_frame *frame)
 {
-    if (frame->struct_size < sizeof *frame || frame->struct_size > LONGEST) {
-        return "frame.struct_size is not that of exphil_melee_frame";
-    }
     if (frame->own_port < 1 || frame->own_port > 4) return "frame.own_port must be 1..4";
     if (frame->opponent_port < 0 || frame->opponent_port > 4) return "frame.opponent_port must be 0..4";
     if (frame->opponent_port == frame->own_port) return "frame.opponent_port is frame.own_port";
@@ -143,10 +129,6 @@ exphil_status xph_melee_scene_make(const exphil_melee_frame *frame, xph_melee_sc
     if (trouble) {
         *culprit = trouble;
         return EXPHIL_E_INVALID;
-    }
-    if (tail_used(frame)) {
-        *culprit = "frame uses fields that this library does not know";
-        return EXPHIL_E_VERSION;
     }
     int32_t own = frame->own_port - 1, opponent = find_opponent(frame);
     *scene = (xph_melee_scene){.frame = frame, .edge = xph_melee_stage_edge(frame->stage)};

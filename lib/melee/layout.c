@@ -61,7 +61,7 @@ exphil_status exphil_melee_field_get(const char *layout, int64_t index, exphil_m
                                 .is_id = from->kind == XPH_FIELD_ID};
     copy_text(known.name, from->name);
     copy_text(known.source, from->source);
-    return xph_config_give(field, &known, sizeof known, sizeof known, "exphil_melee_field", error);
+    return XPH_GIVE(exphil_melee_field, field, &known, error);
 }
 
 /* ---- hash ---------------------------------------------------------------------------------------------- */
@@ -143,5 +143,5 @@ exphil_status exphil_melee_spec(const char *layout, const char *codec, exphil_sp
                          .head_count = XPH_MELEE_HEADS,
                          .heads = xph_melee_heads,
                          .layout_hash = xph_melee_layout_hash(rows)};
-    return xph_config_give(spec, &known, sizeof known, sizeof known, "exphil_spec", error);
+    return XPH_GIVE(exphil_spec, spec, &known, error);
 }

@@ -13,9 +13,10 @@ const xph_melee_layout *xph_melee_layout_find(const char *name);
 const xph_melee_codec *xph_melee_codec_find(const char *name);
 
 /* Hot: no allocation. On EXPHIL_E_NUMERIC / EXPHIL_E_INVALID *culprit is a static text, ready to be the message: "own.x is
- * not finite". Nothing else is written then. Pointers must not be NULL (ids may be where the layout has none). */
-exphil_status xph_melee_encode(const xph_melee_layout *layout, const exphil_melee_frame *frame, float *floats, int32_t *ids,
-                               const char **culprit);
+ * not finite". Nothing else is written then. Pointers must not be NULL (ids may be where the layout has none); frame is one of
+ * the library's own, a caller's was taken by its struct_size. */
+exphil_status xph_melee_encode(const xph_melee_layout *layout, const exphil_melee_frame *frame, float *floats,
+                               int32_t *ids, const char **culprit);
 exphil_status xph_melee_pad_encode(const xph_melee_codec *codec, const exphil_pad *pad, int32_t *action,
                                    const char **culprit);
 exphil_status xph_melee_pad_decode(const xph_melee_codec *codec, const int32_t *action, exphil_pad *pad,
@@ -34,7 +35,8 @@ int32_t xph_melee_opponent(const exphil_slp_info *info, int32_t own_port);
  * the next one. false: own_port has no record there. live_state: the same for the frame that a stream has ready. */
 bool xph_melee_game_state(const exphil_slp *slp, int64_t position, int32_t own_port, int32_t opponent_port,
                           exphil_melee_frame *frame);
-bool xph_melee_live_state(exphil_slp_stream *stream, int32_t own_port, int32_t opponent_port, exphil_melee_frame *frame);
+bool xph_melee_live_state(exphil_slp_stream *stream, int32_t own_port, int32_t opponent_port,
+                          exphil_melee_frame *frame);
 /* The controller of a port on the frame at this position (what a policy should have done): processed sticks and trigger,
  * physical buttons (slp.md section 8). false: no record. */
 bool xph_melee_game_pad(const exphil_slp *slp, int64_t position, int32_t port, exphil_pad *pad);

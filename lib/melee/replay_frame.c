@@ -47,7 +47,7 @@ exphil_status exphil_slp_melee_frame(const exphil_slp *slp, int64_t position, in
     if (!xph_melee_game_state(slp, position, own_port, opponent_port, &made))
         return xph_fail(error, EXPHIL_E_INVALID, "port %d has no record at position %lld", own_port,
                         (long long)position);
-    return xph_config_give(frame, &made, sizeof made, sizeof made, "exphil_melee_frame", error);
+    return XPH_GIVE(exphil_melee_frame, frame, &made, error);
 }
 
 exphil_status exphil_slp_stream_melee_frame(exphil_slp_stream *stream, int32_t own_port,
@@ -62,7 +62,7 @@ exphil_status exphil_slp_stream_melee_frame(exphil_slp_stream *stream, int32_t o
     if (!exphil_slp_stream_frame(stream)) return xph_fail(error, EXPHIL_E_STATE, "no frame is ready");
     if (!xph_melee_live_state(stream, own_port, opponent_port, &made))
         return xph_fail(error, EXPHIL_E_INVALID, "port %d has no record in this frame", own_port);
-    return xph_config_give(frame, &made, sizeof made, sizeof made, "exphil_melee_frame", error);
+    return XPH_GIVE(exphil_melee_frame, frame, &made, error);
 }
 
 exphil_status exphil_slp_melee_pad(const exphil_slp *slp, int64_t position, int32_t port, exphil_pad *pad,

@@ -297,7 +297,7 @@ static exphil_status take_config(const exphil_slp_config *given, exphil_slp_conf
                                  exphil_error *error)
 {
     exphil_slp_config known = EXPHIL_SLP_CONFIG_INIT;
-    XPH_TRY(xph_config_take(&known, sizeof known, given, sizeof known, "exphil_slp_config", error));
+    XPH_TRY(XPH_TAKE(exphil_slp_config, &known, given, error));
     if (known.flags) return xph_fail(error, EXPHIL_E_INVALID, "exphil_slp_config.flags must be 0");
     if (known.rollback < EXPHIL_SLP_LAST || known.rollback > EXPHIL_SLP_ALL)
         return xph_fail(error, EXPHIL_E_INVALID,
@@ -375,7 +375,7 @@ exphil_status exphil_slp_query(const exphil_slp *slp, exphil_slp_info *info, exp
 {
     if (!slp) return xph_fail(error, EXPHIL_E_INVALID, "slp is NULL");
     XPH_TRY(xph_context_check(slp->context, error));
-    return xph_config_give(info, &slp->info, sizeof slp->info, sizeof slp->info, "exphil_slp_info", error);
+    return XPH_GIVE(exphil_slp_info, info, &slp->info, error);
 }
 
 int64_t exphil_slp_frame_count(const exphil_slp *slp)

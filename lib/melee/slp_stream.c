@@ -282,7 +282,7 @@ static exphil_status give_info(exphil_slp_stream *stream, exphil_slp_info *info,
     now.container = stream->container.kind;
     now.raw_declared_bytes = stream->container.declared;
     now.rollback = EXPHIL_SLP_ALL;
-    return xph_config_give(info, &now, sizeof now, sizeof now, "exphil_slp_info", error);
+    return XPH_GIVE(exphil_slp_info, info, &now, error);
 }
 
 exphil_status exphil_slp_stream_query(exphil_slp_stream *stream, exphil_slp_info *info, exphil_error *error)

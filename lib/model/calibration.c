@@ -66,7 +66,7 @@ exphil_status exphil_model_calibration_set(exphil_model *model, const exphil_com
     XPH_TRY(xph_context_check(model->context, error));
     if (!comparison) return xph_fail(error, EXPHIL_E_INVALID, "comparison is NULL");
     exphil_comparison known = EXPHIL_COMPARISON_INIT;
-    XPH_TRY(xph_config_take(&known, sizeof known, comparison, sizeof known, "exphil_comparison", error));
+    XPH_TRY(XPH_TAKE(exphil_comparison, &known, comparison, error));
     if (!model->shape.narrow)
         return xph_fail(error, EXPHIL_E_STATE, "the model is not quantised: there is nothing to calibrate");
     if (!xph_model_alone(model))
@@ -85,8 +85,7 @@ exphil_status exphil_model_calibration_get(const exphil_model *model, exphil_com
     XPH_TRY(xph_context_check(model->context, error));
     if (!comparison) return xph_fail(error, EXPHIL_E_INVALID, "comparison is NULL");
     if (!model->calibrated) return xph_fail(error, EXPHIL_E_STATE, "the model has not been calibrated");
-    return xph_config_give(comparison, &model->calibration, sizeof model->calibration,
-                           sizeof model->calibration, "exphil_comparison", error);
+    return XPH_GIVE(exphil_comparison, comparison, &model->calibration, error);
 }
 
 /* ---- as text ------------------------------------------------------------------------------------------- */

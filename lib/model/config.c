@@ -3,9 +3,7 @@
 
 #include <stddef.h>
 
-#define CONFIG_NAME  "exphil_model_config"
-/* The first release ends with reserved. */
-#define CONFIG_LEAST (offsetof(exphil_model_config, reserved) + sizeof(int32_t))
+#define CONFIG_NAME "exphil_model_config"
 
 /* A width or count: where it is, what 0 means, and what is allowed. */
 typedef struct limit {
@@ -70,7 +68,7 @@ exphil_status xph_model_config_resolve(const exphil_model_config *given, exphil_
                                        exphil_error *error)
 {
     exphil_model_config config = EXPHIL_MODEL_CONFIG_INIT;
-    XPH_TRY(xph_config_take(&config, sizeof config, given, CONFIG_LEAST, CONFIG_NAME, error));
+    XPH_TRY(XPH_TAKE(exphil_model_config, &config, given, error));
     if (!config.blocks) config.blocks = "mamba*2";
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
         XPH_TRY(fill_limit(&config, &limits[i], error));

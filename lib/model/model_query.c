@@ -6,10 +6,6 @@
 
 #define HASH_ELEMENTS 65536 /* of the arena hashed at a time */
 
-/* The first releases of the structs end with these. */
-#define INFO_LEAST (offsetof(exphil_model_info, blocks) + sizeof((exphil_model_info *)0)->blocks)
-#define SPEC_LEAST (offsetof(exphil_spec, layout_hash) + sizeof(uint64_t))
-
 const xph_model_shape *xph_model_shape_of(const exphil_model *model)
 {
     return &model->shape;
@@ -151,11 +147,11 @@ exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *i
     snprintf(known.layout, sizeof known.layout, "%s", model->spec->layout);
     snprintf(known.codec, sizeof known.codec, "%s", model->spec->codec);
     snprintf(known.blocks, sizeof known.blocks, "%s", model->blocks);
-    return xph_config_give(info, &known, sizeof known, INFO_LEAST, "exphil_model_info", error);
+    return XPH_GIVE(exphil_model_info, info, &known, error);
 }
 
 exphil_status exphil_model_spec(const exphil_model *model, exphil_spec *spec, exphil_error *error)
 {
     XPH_TRY(check_model(model, error));
-    return xph_config_give(spec, model->spec, sizeof *model->spec, SPEC_LEAST, "exphil_spec", error);
+    return XPH_GIVE(exphil_spec, spec, model->spec, error);
 }

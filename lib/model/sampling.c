@@ -13,5 +13,5 @@ exphil_status exphil_model_sampling(const exphil_model *model, exphil_sampling *
     known.delay_frames = shape->delay;
     known.action_slots = shape->slots;
     known.time = shape->mode == EXPHIL_MODE_WINDOW ? shape->window : 0;
-    return xph_config_give(sampling, &known, sizeof known, sizeof known, "exphil_sampling", error);
+    return XPH_GIVE(exphil_sampling, sampling, &known, error);
 }

@@ -6,9 +6,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* The first release of the struct ends with name. */
-#define INFO_LEAST (offsetof(exphil_tensor_info, name) + sizeof((exphil_tensor_info *)0)->name)
-
 int64_t xph_first_bad(xph_type type, const void *data, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -46,7 +43,7 @@ exphil_status exphil_model_tensor_info(const exphil_model *model, int64_t index,
     known.rank = param->rank;
     known.type = model->config.type;
     snprintf(known.name, sizeof known.name, "%s", param->name);
-    return xph_config_give(info, &known, sizeof known, INFO_LEAST, "exphil_tensor_info", error);
+    return XPH_GIVE(exphil_tensor_info, info, &known, error);
 }
 
 exphil_status xph_named_param(const exphil_model *model, const char *name, const xph_param **param,

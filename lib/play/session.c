@@ -318,7 +318,7 @@ static exphil_status session_create_checked(const exphil_model *model, const exp
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", model ? "session" : "model");
     XPH_TRY(xph_context_check(xph_model_context(model), error));
     exphil_session_config known = EXPHIL_SESSION_CONFIG_INIT;
-    XPH_TRY(xph_config_take(&known, sizeof known, config, sizeof known, "exphil_session_config", error));
+    XPH_TRY(XPH_TAKE(exphil_session_config, &known, config, error));
     XPH_TRY(check_config(&known, error));
     XPH_TRY(check_host(model, &known, error));
     return create(model, &known, session, error);
@@ -409,7 +409,7 @@ exphil_status exphil_session_query(const exphil_session *session, exphil_session
     exphil_session_info known = EXPHIL_SESSION_INFO_INIT;
     fill_info(session, &known);
     xph_play_leave(session);
-    return xph_config_give(info, &known, sizeof known, sizeof known, "exphil_session_info", error);
+    return XPH_GIVE(exphil_session_info, info, &known, error);
 }
 
 /* ---- entering and failing ------------------------------------------------------------------------------------------ */

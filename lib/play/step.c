@@ -302,9 +302,7 @@ exphil_status exphil_session_step_row(exphil_session *session, const float *floa
     return status;
 }
 
-#define FRAME_LONGEST 65536 /* as in xph_config_take */
-
-/* Element i of a caller's array, whose structs may be longer than this library's. */
+/* Element i of a caller's array, whose structs may be shorter or longer than this library's. */
 static const exphil_melee_frame *frame_at(const exphil_melee_frame *frames, int64_t i)
 {
     return (const exphil_melee_frame *)(const void *)((const unsigned char *)frames +
@@ -315,10 +313,10 @@ static const exphil_melee_frame *frame_at(const exphil_melee_frame *frames, int6
 static exphil_status check_distance(const exphil_session *session, const exphil_melee_frame *frames)
 {
     size_t given = frames->struct_size;
-    if (given < sizeof *frames || given % _Alignof(exphil_melee_frame))
+    if (given < XPH_LEAST(exphil_melee_frame) || given % _Alignof(exphil_melee_frame))
         return xph_play_fail(session, EXPHIL_E_INVALID, "frames[0].struct_size is %zu, at least %zu expected",
-                             given, sizeof *frames);
-    for (int64_t b = 1; b < session->streams && given <= FRAME_LONGEST; b++)
+                             given, XPH_LEAST(exphil_melee_frame));
+    for (int64_t b = 1; b < session->streams && given <= XPH_STRUCT_MOST; b++)
         if (frame_at(frames, b)->struct_size != given)
             return xph_play_fail(session, EXPHIL_E_INVALID,
                                  "frames[%lld].struct_size is not that of frames[0]", (long long)b);
@@ -329,10 +327,13 @@ static exphil_status encode_frames(exphil_session *session, const exphil_melee_f
 {
     const exphil_spec *spec = session->spec;
     for (int64_t b = 0; b < session->streams; b++) {
-        const char *culprit = "";
-        exphil_status status = xph_melee_encode(session->layout, frame_at(frames, b),
-                                                session->melee_floats + b * spec->float_count,
-                                                session->melee_ids + b * spec->id_count, &culprit);
+        exphil_error refused = EXPHIL_ERROR_INIT;
+        exphil_melee_frame frame = EXPHIL_MELEE_FRAME_INIT;
+        const char *culprit = refused.message;
+        exphil_status status = XPH_TAKE(exphil_melee_frame, &frame, frame_at(frames, b), &refused);
+        if (status >= 0)
+            status = xph_melee_encode(session->layout, &frame, session->melee_floats + b * spec->float_count,
+                                      session->melee_ids + b * spec->id_count, &culprit);
         if (status < 0) return xph_play_fail(session, status, "frames[%lld]: %s", (long long)b, culprit);
     }
     return EXPHIL_OK;

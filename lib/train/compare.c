@@ -233,10 +233,9 @@ static exphil_status compare_checked(const exphil_model *reference, const exphil
                                      const exphil_dataset *dataset, int64_t batch,
                                      exphil_comparison *comparison, exphil_error *error)
 {
-    exphil_comparison known = EXPHIL_COMPARISON_INIT, trial = EXPHIL_COMPARISON_INIT;
+    exphil_comparison known = EXPHIL_COMPARISON_INIT;
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
-    trial.struct_size = comparison->struct_size; /* refused before the work, not after it */
-    XPH_TRY(xph_config_give(&trial, &known, sizeof known, sizeof known, "exphil_comparison", error));
+    XPH_TRY(XPH_CHECK_OUTPUT(exphil_comparison, comparison, error)); /* before the work, not after it */
     XPH_TRY(check_pair(reference, model, error));
     XPH_TRY(exphil_dataset_query(dataset, &info, error));
     XPH_TRY(xph_model_weights_hash(reference, &known.reference_hash, error));
@@ -254,7 +253,7 @@ static exphil_status compare_checked(const exphil_model *reference, const exphil
     comparing_free(c);
     xph_free(context, c, sizeof *c);
     if (status < 0) return status;
-    return xph_config_give(comparison, &known, sizeof known, sizeof known, "exphil_comparison", error);
+    return XPH_GIVE(exphil_comparison, comparison, &known, error);
 }
 
 exphil_status exphil_model_compare(const exphil_model *reference, const exphil_model *model,

@@ -242,9 +242,8 @@ exphil_status xph_evaluate(const exphil_model *model, const void *weights, const
                            const xph_losses *losses, int64_t batch, exphil_report *report,
                            exphil_error *error)
 {
-    exphil_report known = EXPHIL_REPORT_INIT, trial = EXPHIL_REPORT_INIT;
-    trial.struct_size = report->struct_size; /* refused before the work, not after it */
-    XPH_TRY(xph_config_give(&trial, &known, sizeof known, sizeof known, "exphil_report", error));
+    exphil_report known = EXPHIL_REPORT_INIT;
+    XPH_TRY(XPH_CHECK_OUTPUT(exphil_report, report, error)); /* before the work, not after it */
     if (frequencies) XPH_TRY(check_spec(model, frequencies, error));
     evaluation e = {.context = xph_model_context(model)};
     exphil_status status = evaluation_make(&e, model, dataset, frequencies, batch, error);
@@ -256,7 +255,7 @@ exphil_status xph_evaluate(const exphil_model *model, const void *weights, const
     evaluation_free(&e);
     if (status < 0) return status;
     fill_report(&t, losses, &known);
-    return xph_config_give(report, &known, sizeof known, sizeof known, "exphil_report", error);
+    return XPH_GIVE(exphil_report, report, &known, error);
 }
 
 exphil_status exphil_evaluate(const exphil_model *model, const exphil_dataset *dataset,

@@ -84,7 +84,7 @@ static exphil_status optimizer_create_checked(const exphil_model *model,
     exphil_context *context = xph_model_context(model);
     XPH_TRY(xph_context_check(context, error));
     exphil_optimizer_config known = EXPHIL_OPTIMIZER_CONFIG_INIT;
-    XPH_TRY(xph_config_take(&known, sizeof known, config, sizeof known, "exphil_optimizer_config", error));
+    XPH_TRY(XPH_TAKE(exphil_optimizer_config, &known, config, error));
     fill_defaults(&known);
     XPH_TRY(check_config(&known, error));
     const xph_model_shape *shape = xph_model_shape_of(model);
@@ -150,7 +150,7 @@ exphil_status exphil_optimizer_query(const exphil_optimizer *optimizer, exphil_o
     known.rate = xph_schedule_rate(&optimizer->config, optimizer->updates);
     xph_fpu_pop(saved);
     known.state_bytes = (uint64_t)optimizer->arena_bytes * (optimizer->average ? 3u : 2u);
-    return xph_config_give(info, &known, sizeof known, sizeof known, "exphil_optimizer_info", error);
+    return XPH_GIVE(exphil_optimizer_info, info, &known, error);
 }
 
 /* Early on the average follows closely, or it would remember the initial weights for 1 / (1 - decay) updates. */

@@ -140,8 +140,8 @@ static exphil_status check_model(const exphil_model *model, const exphil_trainer
 static exphil_status take_communicator(exphil_trainer *trainer, const exphil_communicator *given,
                                        exphil_error *error)
 {
-    exphil_communicator known = {sizeof known, NULL, NULL, 0, 1};
-    XPH_TRY(xph_config_take(&known, sizeof known, given, sizeof known, "exphil_communicator", error));
+    exphil_communicator known = {.struct_size = sizeof known, .ranks = 1};
+    XPH_TRY(XPH_TAKE(exphil_communicator, &known, given, error));
     if (given && !known.all_reduce)
         return xph_fail(error, EXPHIL_E_INVALID, "communicator: all_reduce is NULL");
     if (known.ranks < 1 || known.rank < 0 || known.rank >= known.ranks)
@@ -270,7 +270,7 @@ static exphil_status trainer_create_checked(const exphil_model *model, exphil_op
     exphil_context *context = xph_model_context(model);
     XPH_TRY(xph_context_check(context, error));
     exphil_trainer_config known = EXPHIL_TRAINER_CONFIG_INIT;
-    XPH_TRY(xph_config_take(&known, sizeof known, config, sizeof known, "exphil_trainer_config", error));
+    XPH_TRY(XPH_TAKE(exphil_trainer_config, &known, config, error));
     XPH_TRY(check_config(&known, error));
     XPH_TRY(check_precision(model, &known, error));
     XPH_TRY(check_model(model, &known, error));

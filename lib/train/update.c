@@ -110,7 +110,7 @@ static exphil_status give_metrics(const exphil_trainer *trainer, const gathered 
     exphil_metrics known = trainer->metrics;
     known.time_ns = xph_clock_ns() - began;
     known.waited_ns = sum->waited_ns;
-    return xph_config_give(metrics, &known, sizeof known, sizeof known, "exphil_metrics", error);
+    return XPH_GIVE(exphil_metrics, metrics, &known, error);
 }
 
 /* Taking the next batch frees the place of the last one. */
@@ -177,21 +177,13 @@ static void give_back(exphil_trainer *trainer, const gathered *sum)
                                              trainer->kept, trainer->feed.state_bytes);
 }
 
-/* Refused before anything is done, so that a bad output costs no update. */
-static exphil_status check_metrics(const exphil_metrics *metrics, exphil_error *error)
-{
-    exphil_metrics trial = EXPHIL_METRICS_INIT, known = EXPHIL_METRICS_INIT;
-    if (!metrics) return EXPHIL_OK;
-    trial.struct_size = metrics->struct_size;
-    return xph_config_give(&trial, &known, sizeof known, sizeof known, "exphil_metrics", error);
-}
-
 static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, exphil_metrics *metrics,
                             exphil_error *error)
 {
     int64_t began = xph_clock_ns();
     gathered sum = {0};
-    XPH_TRY(check_metrics(metrics, error));
+    XPH_TRY(
+        XPH_CHECK_OUTPUT(exphil_metrics, metrics, error)); /* before anything is done: it costs no update */
     if (xph_cancelled(trainer->context))
         return xph_fail(error, EXPHIL_E_CANCELLED, "update cancelled by the host");
     if (trainer->late.status < 0) {
@@ -251,7 +243,7 @@ exphil_status exphil_trainer_step_batch(exphil_trainer *trainer, const exphil_ba
 {
     exphil_batch known = EXPHIL_BATCH_INIT;
     if (!batch) return xph_fail(error, EXPHIL_E_INVALID, "batch is NULL");
-    XPH_TRY(xph_config_take(&known, sizeof known, batch, sizeof known, "exphil_batch", error));
+    XPH_TRY(XPH_TAKE(exphil_batch, &known, batch, error));
     XPH_TRY(enter(trainer, error));
     xph_fpu saved = xph_fpu_push();
     exphil_status status = check_batch(trainer, &known, error);
