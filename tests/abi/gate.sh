@@ -60,6 +60,10 @@ fresh # two fields of one size change places
 sed -i 's/^    int64_t streams; .*/    int64_t xph_held;/; s/^    int64_t deadline_ns; .*/    int64_t streams;/; s/xph_held/deadline_ns/' "$work/tree/include/exphil/exphil.h"
 changed include/exphil/exphil.h
 refused "field reordered (compiler)" 'exphil_session_config.*deadline_ns.*released' compile released.c "$work/released.o"
+if command -v clang >/dev/null; then
+  refused "field reordered (64-bit Windows)" 'exphil_session_config.*deadline_ns.*released' clang --target=x86_64-pc-windows-msvc \
+    -std=c11 -ffreestanding -fsyntax-only -I"$work/tree/include" "$work/tree/lib/released.c"
+fi
 library play/session.c
 refused "field reordered (abidiff)" 'deadline_ns' "$source/tools/abi" check "$work/libexphil.so" "$work/tree/include"
 
