@@ -31,7 +31,10 @@ refused() {
 fresh() {
   rm -rf "$work/tree"
   mkdir -p "$work/tree"
-  cp -r "$source/include" "$source/lib" "$work/tree/"
+  cp -r "$source/include" "$source/lib" "$source/CMakeLists.txt" "$work/tree/"
+  mkdir -p "$work/tree/tools" "$work/tree/tests/abi"
+  cp "$source/tools/symbols" "$work/tree/tools/"
+  cp -r "$source"/tests/abi/[0-9]*.*.* "$work/tree/tests/abi/"
 }
 
 changed() {
@@ -120,4 +123,23 @@ sed -i 's/^    int32_t deliver; .*/&\n    int64_t later;/' "$work/tree/include/e
 changed include/exphil/exphil.h
 compile released.c "$work/released.o"
 echo "field appended: allowed by the compiler's assertions"
+
+# A new function comes into a node of its own, behind those of all releases; into a released one it may not.
+fresh
+node=$(sed -nE 's/^(EXPHIL_[0-9_]+) \{/\1/p' "$work/tree/lib/exphil.map" | tail -n 1)
+sed -i 's/^EXPHIL_API uint32_t exphil_version(void);/&\nEXPHIL_API uint32_t exphil_added(void);/' "$work/tree/include/exphil/exphil.h"
+changed include/exphil/exphil.h
+refused "function added (names)" 'exphil_added of EXPHIL_[0-9]*_[0-9]*: missing in lib/exphil.map' "$work/tree/tools/symbols"
+sed -i 's/^    exphil_version;/    exphil_added;\n&/' "$work/tree/lib/exphil.map"
+refused "function added to a released node" 'exphil_added of EXPHIL_0: not to be in lib/exphil.map' "$work/tree/tools/symbols"
+"$work/tree/tools/symbols" --update >/dev/null
+changed lib/exphil.map
+printf '\nuint32_t exphil_added(void)\n{\n    return 0;\n}\n' >>"$work/tree/lib/base/version.c"
+library base/version.c
+"$work/tree/tools/symbols" "$work/libexphil.so" >/dev/null
+sed -n '/^EXPHIL_0 {/,/^}/p' "$work/tree/lib/exphil.map" >"$work/released"
+sed -n '/^EXPHIL_0 {/,/^}/p' "$source/lib/exphil.map" | cmp - "$work/released" || { echo "FAILED: EXPHIL_0 has changed"; failed=1; }
+nm -D --with-symbol-versions "$work/libexphil.so" | sed -n "s/.* T \(exphil_added@.*\)/function added: \1, after $node/p" >"$work/out"
+grep -q '@@EXPHIL_[0-9]*_[0-9]*,' "$work/out" || { echo "FAILED: the new function has no node of its own"; failed=1; }
+cat "$work/out"
 exit "$failed"
