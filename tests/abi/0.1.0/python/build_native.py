@@ -1,0 +1,48 @@
+"""Describes the extension module exphil._native to cffi: the library's declarations, DLPack's and our own hooks."""
+import os
+import sys
+
+import cffi
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, FOLDER)
+import cut_header  # noqa: E402
+
+
+def hooks():
+    """Text of python_hooks.cdef (read by cffi too) and of python_hooks.c."""
+    texts = []
+    for name in ("python_hooks.cdef", "python_hooks.c"):
+        with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
+            texts.append(file.read())
+    return texts
+
+
+def describe():
+    """The builder that setup.py hands to cffi."""
+    declared, code = hooks()
+    made = cffi.FFI()
+    made.cdef(cut_header.declarations(cut_header.read("exphil.h")))
+    made.cdef(cut_header.declarations(cut_header.read("slp.h")))
+    made.cdef(declared)
+    folders = [word[2:] for word in cut_header.pkg_config("--libs-only-L")]
+    made.set_source(
+        "exphil._native",
+        "#include <exphil/exphil.h>\n#include <exphil/slp.h>\n" + declared.replace('extern "Python"', "static") + code,
+        include_dirs=[word[2:] for word in cut_header.pkg_config("--cflags-only-I")],
+        libraries=["exphil"],
+        library_dirs=folders,
+        # Installed elsewhere than the system looks, the library is found again where it was linked.
+        runtime_library_dirs=[os.path.realpath(folder) for folder in folders],
+        define_macros=[("_GNU_SOURCE", "1")],
+        # Debug information would tell the folder of this build, and half of the module would be that.
+        extra_compile_args=["-g0"],
+        py_limited_api=True,
+    )
+    return made
+
+
+builder = describe()
+
+if __name__ == "__main__":
+    builder.compile(verbose=True)

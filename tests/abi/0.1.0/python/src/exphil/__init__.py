@@ -1,0 +1,167 @@
+"""exphil: policies for 60 Hz games, trained by behaviour cloning and played in this process (libexphil).
+
+    model = exphil.Model.load("policy.safetensors")
+    session = exphil.Session(model)
+    actions = session.step_row(floats, ids)
+
+Settings have the names and defaults of the C header, exphil.h, which is the full manual. Numbers come and go as NumPy
+arrays. Every object is a context manager and has close().
+"""
+from __future__ import annotations
+
+try:
+    from ._native import lib as _lib
+except ImportError as _error:
+    from .missing import explain as _explain
+
+    raise _explain(_error) from None
+
+from .library import check_version as _check_version  # noqa: E402
+from .library import library_path, library_version, written as _written  # noqa: E402
+
+_check_version(_lib.EXPHIL_VERSION, _lib.exphil_version(), library_path())
+
+from . import melee, slp  # noqa: E402
+from .constants import (  # noqa: E402
+    Button,
+    DataType,
+    Deliver,
+    Dump,
+    HeadKind,
+    Heads,
+    Known,
+    LogLevel,
+    Mode,
+    Precision,
+    Rollback,
+    Schedule,
+    SlpHas,
+    SlpProblem,
+    Split,
+    Stop,
+    Weights,
+)
+from .context import Context, default_context, devices  # noqa: E402
+from .dataset import Dataset  # noqa: E402
+from .errors import (  # noqa: E402
+    BusyError,
+    CancelledError,
+    ClosedError,
+    DeviceError,
+    ExphilError,
+    FormatError,
+    InternalError,
+    InvalidError,
+    IoError,
+    MismatchError,
+    NumericError,
+    OutOfMemoryError,
+    StateError,
+    UnsupportedError,
+    VersionError,
+)
+from .losses import HeadLoss  # noqa: E402
+from .model import Model  # noqa: E402
+from .prefetcher import Batch, Prefetcher  # noqa: E402
+from .records import (  # noqa: E402
+    Comparison,
+    DatasetInfo,
+    DeviceInfo,
+    EpisodeInfo,
+    HeadComparison,
+    HeadReport,
+    MeleeField,
+    MemoryInfo,
+    Metrics,
+    ModelInfo,
+    OptimizerInfo,
+    PrefetcherInfo,
+    ReplayResult,
+    Report,
+    SessionInfo,
+    SlpInfo,
+    SlpPort,
+    TensorInfo,
+)
+from .session import HeadPlay, Session  # noqa: E402
+from .slp import Replay, Stream  # noqa: E402
+from .spec import HeadSpec, IdSpec, Spec  # noqa: E402
+from .tensor import Tensor  # noqa: E402
+from .trainer import Communicator, Trainer  # noqa: E402
+
+__version__ = _written(_lib.EXPHIL_VERSION)
+
+__all__ = [
+    "Batch",
+    "BusyError",
+    "Button",
+    "CancelledError",
+    "ClosedError",
+    "Communicator",
+    "Comparison",
+    "Context",
+    "DataType",
+    "Dataset",
+    "DatasetInfo",
+    "Deliver",
+    "DeviceError",
+    "DeviceInfo",
+    "Dump",
+    "EpisodeInfo",
+    "ExphilError",
+    "FormatError",
+    "HeadComparison",
+    "HeadKind",
+    "HeadLoss",
+    "HeadPlay",
+    "HeadReport",
+    "HeadSpec",
+    "Heads",
+    "IdSpec",
+    "InternalError",
+    "InvalidError",
+    "IoError",
+    "Known",
+    "LogLevel",
+    "MeleeField",
+    "MemoryInfo",
+    "Metrics",
+    "MismatchError",
+    "Mode",
+    "Model",
+    "ModelInfo",
+    "NumericError",
+    "OptimizerInfo",
+    "OutOfMemoryError",
+    "Precision",
+    "Prefetcher",
+    "PrefetcherInfo",
+    "Replay",
+    "ReplayResult",
+    "Report",
+    "Rollback",
+    "Schedule",
+    "Session",
+    "SessionInfo",
+    "SlpHas",
+    "SlpInfo",
+    "SlpPort",
+    "SlpProblem",
+    "Spec",
+    "Split",
+    "StateError",
+    "Stop",
+    "Stream",
+    "Tensor",
+    "TensorInfo",
+    "Trainer",
+    "UnsupportedError",
+    "VersionError",
+    "Weights",
+    "default_context",
+    "devices",
+    "library_path",
+    "library_version",
+    "melee",
+    "slp",
+]

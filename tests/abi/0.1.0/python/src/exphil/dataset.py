@@ -1,0 +1,197 @@
+"""Datasets: frames in memory or in a corpus file, grouped in episodes."""
+from __future__ import annotations
+
+from typing import Any, Iterator, Optional, Tuple
+
+import numpy as np
+
+from ._native import ffi, lib
+from .arrays import Array, Floats, Ints, number, pointer, take
+from .constants import Code, Split, code
+from .context import Context, context_or_default
+from .handle import Config, Handle, Path, expect, own, path_bytes
+from .records import DatasetInfo, EpisodeInfo, ReplayResult, empty, read
+from .spec import Spec, empty_spec, read_spec, spec_pointer
+
+
+class Dataset(Handle):
+    """Frames to learn from. Row t holds what is known before the action of frame t acts, and that action: with a delay
+    too, the library shifts. spec None is Melee, whose replays add_replay reads. One thread at a time."""
+
+    __slots__ = ("_sizes",)
+    _sizes: Tuple[int, int, int]
+
+    def __init__(self, spec: Optional[Spec] = None, *, context: Optional[Context] = None) -> None:
+        config = Config("exphil_dataset_config")
+        config.set(spec=spec_pointer(config, spec))
+        self._make(context, lib.exphil_dataset_create, config)
+
+    def _make(self, context: Optional[Context], function: Any, *arguments: Any) -> None:
+        parent = context_or_default(context)
+        self._core = parent._core
+        self._adopt(self._core.create(function, parent._handle, *arguments))
+
+    def _adopt(self, handle: Any) -> None:
+        self._handle = handle
+        info = self.info
+        self._sizes = info.float_count, info.id_count, info.head_count
+
+    @classmethod
+    def open(cls, path: Path, context: Optional[Context] = None) -> "Dataset":
+        """Opens a corpus that save wrote. It is mapped and must not be written to meanwhile."""
+        made = cls.__new__(cls)
+        made._make(context, lib.exphil_dataset_open, path_bytes(path))
+        return made
+
+    def save(self, path: Path) -> None:
+        """Writes a corpus file."""
+        self._core.call(lib.exphil_dataset_save, self._handle, path_bytes(path))
+
+    def verify(self) -> None:
+        """Checks all rows now; FormatError names the first damaged place."""
+        self._core.call(lib.exphil_dataset_verify, self._handle)
+
+    # ---- adding ----
+
+    def add_replay(
+        self,
+        path: Path,
+        *,
+        character: Optional[str] = None,
+        port: int = 0,
+        opponent_port: int = 0,
+        first_frame: int = 0,
+        last_frame: int = 0,
+    ) -> ReplayResult:
+        """Adds the play of a Slippi replay: of one port (1..4) or of all humans (0) that play this character."""
+        return self._add_replay(
+            lib.exphil_dataset_add_replay, (path_bytes(path),), character, port, opponent_port, first_frame, last_frame
+        )
+
+    def add_replay_memory(
+        self,
+        data: Any,
+        *,
+        character: Optional[str] = None,
+        port: int = 0,
+        opponent_port: int = 0,
+        first_frame: int = 0,
+        last_frame: int = 0,
+    ) -> ReplayResult:
+        """The same from the bytes of a replay."""
+        source = ffi.from_buffer(data)
+        return self._add_replay(
+            lib.exphil_dataset_add_replay_memory,
+            (source, len(source)),
+            character,
+            port,
+            opponent_port,
+            first_frame,
+            last_frame,
+        )
+
+    def _add_replay(
+        self, function: Any, source: Tuple[Any, ...], character: Optional[str], *numbers: int
+    ) -> ReplayResult:
+        config = Config("exphil_replay_config").set(character=character)
+        config.set(**dict(zip(("port", "opponent_port", "first_frame", "last_frame"), numbers)))
+        result = empty(ReplayResult)
+        self._core.call(function, self._handle, *source, config, result)
+        return read(ReplayResult, result)
+
+    def add_rows(self, floats: Any, ids: Any, actions: Any, *, game: int = 0) -> None:
+        """Adds one episode of any game: floats [T,F], ids [T,K] (None where K is 0), actions [T,A]; copied.
+
+        game groups episodes that a split must keep together.
+        """
+        float_count, id_count, head_count = self._sizes
+        action_rows = take(actions, np.int32, (None, head_count), "actions")
+        count = len(action_rows)
+        no_floats, no_ids = np.empty((count, 0), np.float32), np.empty((count, 0), np.int32)
+        float_rows = take(no_floats if floats is None else floats, np.float32, (None, float_count), "floats")
+        id_rows = take(no_ids if ids is None else ids, np.int32, (None, id_count), "ids")
+        if not len(float_rows) == len(id_rows) == count:
+            raise ValueError(
+                f"floats has shape {float_rows.shape}, ids {id_rows.shape}, actions {action_rows.shape}: each must have one row "
+                "for every frame"
+            )
+        self._core.call(
+            lib.exphil_dataset_add_rows,
+            self._handle,
+            number(game, "game", "uint64_t"),
+            count,
+            pointer("float", float_rows),
+            pointer("int32_t", id_rows),
+            pointer("int32_t", action_rows),
+        )
+
+    # ---- looking ----
+
+    @property
+    def info(self) -> DatasetInfo:
+        """Sizes, hashes and layout."""
+        info = empty(DatasetInfo)
+        self._core.call(lib.exphil_dataset_query, self._handle, info)
+        return read(DatasetInfo, info)
+
+    @property
+    def spec(self) -> Spec:
+        """What its frames look like."""
+        spec = empty_spec()
+        self._core.call(lib.exphil_dataset_spec, self._handle, spec)
+        return read_spec(spec)
+
+    def __len__(self) -> int:
+        """Frames."""
+        return self.info.frames
+
+    def episode(self, index: int) -> EpisodeInfo:
+        """One episode, from 0."""
+        info = empty(EpisodeInfo)
+        self._core.call(lib.exphil_dataset_episode, self._handle, number(index, "index"), info)
+        return read(EpisodeInfo, info)
+
+    def episodes(self) -> Iterator[EpisodeInfo]:
+        """All episodes in order."""
+        for index in range(self.info.episodes):
+            yield self.episode(index)
+
+    def frame(self, index: int) -> Tuple[Floats, Ints, Ints]:
+        """One frame in constant time: floats [F], ids [K], action [A]."""
+        float_count, id_count, head_count = self._sizes
+        floats = np.empty(float_count, np.float32)
+        ids, action = np.empty(id_count, np.int32), np.empty(head_count, np.int32)
+        self._core.call(
+            lib.exphil_dataset_frame,
+            self._handle,
+            number(index, "index"),
+            _out("float", floats),
+            _out("int32_t", ids),
+            _out("int32_t", action),
+        )
+        return floats, ids, action
+
+    def split(self, held_out: float, *, seed: int = 0, by: Code = Split.GAME) -> Tuple["Dataset", "Dataset"]:
+        """Two datasets that share the rows: what is kept, and the share that is held out."""
+        config = Config("exphil_split_config").set(held_out=held_out, seed=seed, by=code(Split, by, "by"))
+        kept, rest = ffi.new("exphil_dataset **"), ffi.new("exphil_dataset **")
+        self._core.call(lib.exphil_dataset_split, self._handle, config, kept, rest)
+        return self._child(kept[0]), self._child(rest[0])
+
+    def _child(self, native: Any) -> "Dataset":
+        made = Dataset.__new__(Dataset)
+        made._core = self._core
+        made._adopt(own("exphil_dataset", native))
+        return made
+
+
+def dataset_pointer(dataset: Optional[Dataset], name: str) -> Any:
+    """The native dataset; NULL for None."""
+    if dataset is None:
+        return ffi.NULL
+    expect(dataset, Dataset, name)
+    return dataset._handle
+
+
+def _out(kind: str, array: Array) -> Any:
+    return ffi.from_buffer(f"{kind}[]", array, require_writable=True) if array.size else ffi.NULL

@@ -1,0 +1,242 @@
+"""The model: making, loading, saving, its tensors, rounding it to fewer bits, and how well it predicts a dataset."""
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ._native import ffi, lib
+from .arrays import Array, number, take
+from .arrays import pointer as address_of
+from .constants import Code, DataType, Heads, Mode, code
+from .context import Context, context_or_default
+from .dataset import Dataset, dataset_pointer
+from .handle import Config, Handle, Path, c_text, expect, path_bytes
+from .losses import HeadLoss, losses_pointer
+from .records import Comparison, ModelInfo, Report, TensorInfo, empty, read, write
+from .spec import Spec, empty_spec, read_spec, spec_pointer
+from .tensor import Tensor, capsule_tensor
+
+_DTYPES: Dict[int, "np.dtype[Any]"] = {int(DataType.F32): np.dtype(np.float32), int(DataType.F64): np.dtype(np.float64)}
+
+
+class Model(Handle):
+    """A policy. Model(...) makes one with random weights, Model.load reads one. May be shared by threads.
+
+    spec says what it sees and does (None: Melee). blocks is a pattern of mamba, lstm, gru, attention, mlp and ffn:
+    "mamba*2", "(lstm ffn)*3". hidden is the width, seed that of the first weights. An action decided on frame t acts on
+    frame t + delay_frames. 0 and None stand for the library's defaults throughout.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        spec: Optional[Spec] = None,
+        *,
+        context: Optional[Context] = None,
+        blocks: Optional[str] = None,
+        seed: int = 0,
+        hidden: int = 0,
+        head_width: int = 0,
+        mamba_states: int = 0,
+        mamba_expand: int = 0,
+        mamba_taps: int = 0,
+        mamba_rank: int = 0,
+        attention_heads: int = 0,
+        attention_dim: int = 0,
+        attention_window_frames: int = 0,
+        ffn_expand: int = 0,
+        window_frames: int = 0,
+        delay_frames: int = 0,
+        no_previous_action: bool = False,
+        mode: Code = Mode.CARRY,
+        heads: Code = Heads.INDEPENDENT,
+        type: Code = DataType.F32,
+    ) -> None:
+        config = Config("exphil_model_config").set(
+            blocks=blocks,
+            seed=seed,
+            hidden=hidden,
+            head_width=head_width,
+            mamba_states=mamba_states,
+            mamba_expand=mamba_expand,
+            mamba_taps=mamba_taps,
+            mamba_rank=mamba_rank,
+            attention_heads=attention_heads,
+            attention_dim=attention_dim,
+            attention_window_frames=attention_window_frames,
+            ffn_expand=ffn_expand,
+            window_frames=window_frames,
+            delay_frames=delay_frames,
+            no_previous_action=no_previous_action,
+            mode=code(Mode, mode, "mode"),
+            heads=code(Heads, heads, "heads"),
+            type=code(DataType, type, "type"),
+        )
+        config.set(spec=spec_pointer(config, spec))
+        self._make(context, lib.exphil_model_create, config)
+
+    def _make(self, context: Optional[Context], function: Any, *arguments: Any) -> None:
+        parent = context_or_default(context)
+        self._core = parent._core
+        self._handle = self._core.create(function, parent._handle, *arguments)
+
+    @classmethod
+    def load(cls, path: Path, context: Optional[Context] = None) -> "Model":
+        """Reads a weights file (safetensors); every byte is checked before anything is built."""
+        made = cls.__new__(cls)
+        made._make(context, lib.exphil_model_load, path_bytes(path))
+        return made
+
+    @classmethod
+    def load_memory(cls, data: Any, context: Optional[Context] = None) -> "Model":
+        """The same from bytes, such as to_bytes gave."""
+        made = cls.__new__(cls)
+        buffer = ffi.from_buffer(data)
+        made._make(context, lib.exphil_model_load_memory, buffer, len(buffer))
+        return made
+
+    def _child(self, handle: Any) -> "Model":
+        made = Model.__new__(Model)
+        made._core, made._handle = self._core, handle
+        return made
+
+    def save(self, path: Path) -> None:
+        """Writes the weights as safetensors; the old file or the new one, never half."""
+        self._core.call(lib.exphil_model_save, self._handle, path_bytes(path))
+
+    def to_bytes(self) -> bytes:
+        """The weights file as bytes."""
+        with tempfile.TemporaryDirectory(prefix="exphil") as folder:
+            path = os.path.join(folder, "model.safetensors")
+            self.save(path)
+            with open(path, "rb") as file:
+                return file.read()
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """Pickles the weights; where they are unpickled they go onto the default context."""
+        return Model.load_memory, (self.to_bytes(),)
+
+    @property
+    def info(self) -> ModelInfo:
+        """Sizes, hashes and settings."""
+        info = empty(ModelInfo)
+        self._core.call(lib.exphil_model_query, self._handle, info)
+        return read(ModelInfo, info)
+
+    @property
+    def spec(self) -> Spec:
+        """What the model sees and does."""
+        spec = empty_spec()
+        self._core.call(lib.exphil_model_spec, self._handle, spec)
+        return read_spec(spec)
+
+    # ---- tensors ----
+
+    def tensors(self) -> List[TensorInfo]:
+        """All tensors in the order of the file."""
+        found = []
+        for index in range(self.info.tensor_count):
+            info = empty(TensorInfo)
+            self._core.call(lib.exphil_model_tensor_info, self._handle, index, info)
+            found.append(read(TensorInfo, info))
+        return found
+
+    def _tensor_info(self, name: str) -> TensorInfo:
+        c_text(name, "name")
+        for info in self.tensors():
+            if info.name == name:
+                return info
+        raise KeyError(f'the model has no tensor "{name}"')
+
+    def tensor(self, name: str) -> Tensor:
+        """A tensor without a copy, for DLPack and NumPy. While one is in use, tensor_set is refused."""
+        return Tensor(self, self._tensor_info(name))
+
+    def tensor_get(self, name: str) -> Array:
+        """A copy of a tensor. Quantised ones come as float32, exactly as they were rounded."""
+        info = self._tensor_info(name)
+        array: Array = np.empty(info.shape, _DTYPES[info.type])
+        target = ffi.from_buffer("char[]", array.reshape(-1).view(np.uint8), require_writable=True)
+        self._core.call(lib.exphil_model_tensor_get, self._handle, c_text(name, "name"), target, array.nbytes)
+        return array
+
+    def tensor_set(self, name: str, value: Any) -> None:
+        """Copies a tensor in, from anything that speaks DLPack or that NumPy takes. The model must not be in use."""
+        if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__"):
+            capsule = value.__dlpack__()
+            source = capsule_tensor(capsule)
+            self._core.call(lib.exphil_model_tensor_from_dlpack, self._handle, c_text(name, "name"), source)
+            return
+        info = self._tensor_info(name)
+        array = take(value, _DTYPES[info.type], info.shape, name)
+        data = address_of("char", array)
+        self._core.call(lib.exphil_model_tensor_set, self._handle, c_text(name, "name"), data, array.nbytes)
+
+    # ---- fewer bits ----
+
+    def quantize(self, type: Code = DataType.I8) -> "Model":
+        """A new model that computes with "i8" or "bf16" weights. It plays, saves and loads, but trains no more."""
+        return self._child(self._core.create(lib.exphil_model_quantize, self._handle, code(DataType, type, "type")))
+
+    def compare(self, reference: "Model", dataset: Dataset, batch: int = 0) -> Comparison:
+        """How far this model's decisions are from the reference's over every frame of a dataset."""
+        expect(reference, Model, "reference")
+        expect(dataset, Dataset, "dataset")
+        result = empty(Comparison)
+        self._core.call(
+            lib.exphil_model_compare, reference._handle, self._handle, dataset._handle, number(batch, "batch"), result
+        )
+        return read(Comparison, result)
+
+    def calibration_set(self, comparison: Comparison) -> None:
+        """Keeps a comparison with a quantised model; save writes it to the file."""
+        self._core.call(lib.exphil_model_calibration_set, self._handle, write(comparison))
+
+    def calibration_get(self) -> Comparison:
+        """The comparison that is kept; StateError where there is none."""
+        result = empty(Comparison)
+        self._core.call(lib.exphil_model_calibration_get, self._handle, result)
+        return read(Comparison, result)
+
+    # ---- predicting, exporting ----
+
+    def evaluate(
+        self,
+        dataset: Dataset,
+        frequencies: Optional[Dataset] = None,
+        losses: Optional[Sequence[HeadLoss]] = None,
+        batch: int = 0,
+    ) -> Report:
+        """How well the model predicts a dataset. The baselines are those of frequencies (None: of dataset)."""
+        expect(dataset, Dataset, "dataset")
+        result = empty(Report)
+        kept: List[Any] = []
+        self._core.call(
+            lib.exphil_evaluate,
+            self._handle,
+            dataset._handle,
+            dataset_pointer(frequencies, "frequencies"),
+            losses_pointer(losses, self.spec.heads, kept),
+            number(batch, "batch"),
+            result,
+        )
+        return read(Report, result)
+
+    def sampling(self) -> Dict[str, int]:
+        """Settings that a Prefetcher needs to feed a trainer of this model: mode, window, delay and slots."""
+        config = Config("exphil_sampling")
+        self._core.call(lib.exphil_model_sampling, self._handle, config)
+        return {name: getattr(config.struct, name) for name in SAMPLING}
+
+    def export_onnx(self, path: Path) -> None:
+        """Writes the one-frame step as ONNX; UnsupportedError where this release cannot."""
+        self._core.call(lib.exphil_model_export_onnx, self._handle, path_bytes(path))
+
+
+SAMPLING = tuple(name for name, _ in ffi.typeof("exphil_sampling").fields if name != "struct_size")
+
+__all__ = ["Model"]

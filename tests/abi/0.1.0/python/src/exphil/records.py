@@ -1,0 +1,408 @@
+"""What the library tells about its objects, as frozen dataclasses. Their fields are those of the C structs, by name;
+times are nanoseconds (_ns) or frames (_frames), sizes bytes."""
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Dict, Tuple, Type, TypeVar
+
+from ._native import ffi
+from .errors import text
+from .handle import put
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """A device that a context can run on; id is what Context(device=) takes."""
+
+    memory_bytes: int
+    index: int
+    workers: int
+    id: str
+    name: str
+    isa: str
+
+
+@dataclass(frozen=True)
+class MemoryInfo:
+    """Memory of a context now, at its peak, and how often it was asked for."""
+
+    host_used_bytes: int
+    host_peak_bytes: int
+    host_allocations: int
+    device_used_bytes: int
+    device_peak_bytes: int
+    device_requests: int
+    device_reused: int
+
+
+@dataclass(frozen=True)
+class MeleeField:
+    """One column of a layout: value = clamp(source * scale, low, high); scale 0 is a flag or a one-hot code."""
+
+    offset: int
+    count: int
+    scale: float
+    low: float
+    high: float
+    is_id: int
+    name: str
+    source: str
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """Sizes, hashes and settings of a model, and how much training its weights have seen.
+
+    type is the arithmetic, weights the type that matrices are held in (different once quantised). state_bytes is the
+    recurrent state of one stream; action_slots counts the past actions that are inputs.
+    """
+
+    spec_hash: int
+    weights_hash: int
+    parameter_count: int
+    tensor_count: int
+    float_count: int
+    id_count: int
+    head_count: int
+    logit_count: int
+    hidden: int
+    window_frames: int
+    state_bytes: int
+    trained_updates: int
+    trained_frames: int
+    delay_frames: int
+    action_slots: int
+    mode: int
+    heads: int
+    type: int
+    layout: str
+    codec: str
+    blocks: str
+    weights: int
+    calibrated: int
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """Name, type and size of a tensor; the first rank entries of dim are its shape."""
+
+    dim: Tuple[int, ...]
+    size_bytes: int
+    rank: int
+    type: int
+    name: str
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """The dimensions in use."""
+        return self.dim[: self.rank]
+
+
+@dataclass(frozen=True)
+class HeadComparison:
+    """How far one head's decisions are from the reference's."""
+
+    max_error: float
+    rms_error: float
+    kl: float
+    agreement: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How far a model's decisions are from a reference's over a dataset.
+
+    Errors are of logits, kl is in nats per frame, agreement the share of frames with the same most likely action.
+    """
+
+    reference_hash: int
+    content_hash: int
+    frames: int
+    max_error: float
+    rms_error: float
+    kl: float
+    agreement: float
+    heads: int
+    head: Tuple[HeadComparison, ...]
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """What a replay added. frames_masked were left out; truncated is 1 when the replay ends early."""
+
+    episodes: int
+    frames: int
+    frames_masked: int
+    truncated: int
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """Size, hashes and layout of a dataset. constant_floats counts columns that never change."""
+
+    spec_hash: int
+    content_hash: int
+    frames: int
+    episodes: int
+    games: int
+    float_count: int
+    id_count: int
+    head_count: int
+    constant_floats: int
+    recovered: int
+    layout: str
+    codec: str
+
+
+@dataclass(frozen=True)
+class EpisodeInfo:
+    """One player's side of one game; what only replays have is 0 (characters -1) for rows."""
+
+    game: int
+    first: int
+    frames: int
+    first_game_frame: int
+    port: int
+    opponent_port: int
+    stage: int
+    character: int
+    opponent_character: int
+
+
+@dataclass(frozen=True)
+class PrefetcherInfo:
+    """How many batches an epoch has, and who waited for whom: waited_ns is the taker's, worked_ns the filler's."""
+
+    batches_per_epoch: int
+    frames_per_epoch: int
+    delivered: int
+    waited_ns: int
+    worked_ns: int
+    waits: int
+
+
+@dataclass(frozen=True)
+class OptimizerInfo:
+    """Updates done, rate of the next one, and bytes of moments and averaged weights."""
+
+    updates: int
+    rate: float
+    state_bytes: int
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """One update: loss before the step, one entry of head_loss for each head, norm before clipping.
+
+    frames counts all frames trained so far, skipped the updates refused because of a NaN or an infinity.
+    """
+
+    update: int
+    epoch: int
+    frames: int
+    loss: float
+    head_loss: Tuple[float, ...]
+    gradient_norm: float
+    rate: float
+    loss_scale: float
+    time_ns: int
+    waited_ns: int
+    skipped: int
+
+
+@dataclass(frozen=True)
+class HeadReport:
+    """How well one head is predicted, beside three baselines: commonest value, value before, plain frequencies."""
+
+    loss: float
+    nll: float
+    accuracy: float
+    top3: float
+    change_accuracy: float
+    majority_accuracy: float
+    copy_accuracy: float
+    frequency_nll: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """How well a model predicts a dataset that it is shown. exact_* ask for all heads at once, change frames are those
+    where the action differs from the one before."""
+
+    frames: int
+    change_frames: int
+    loss: float
+    nll: float
+    frequency_nll: float
+    exact_accuracy: float
+    exact_change_accuracy: float
+    exact_majority: float
+    exact_majority_change: float
+    exact_copy: float
+    heads: int
+    head: Tuple[HeadReport, ...]
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """Sizes of a session and the latency of its steps. latency counts steps in buckets half a power of two wide."""
+
+    steps: int
+    missed: int
+    latency: Tuple[int, ...]
+    last_ns: int
+    max_ns: int
+    p50_ns: int
+    p99_ns: int
+    streams: int
+    float_count: int
+    id_count: int
+    head_count: int
+    logit_count: int
+    state_bytes: int
+
+    def histogram(self) -> Tuple[Tuple[float, int], ...]:
+        """(lower edge in nanoseconds, steps) of every bucket that holds a step."""
+        return tuple((64 * 2 ** (i / 2), steps) for i, steps in enumerate(self.latency) if steps)
+
+
+@dataclass(frozen=True)
+class SlpPort:
+    """Settings of one port at the start of a game."""
+
+    dashback_fix: int
+    shield_drop_fix: int
+    offence_ratio: float
+    defence_ratio: float
+    model_scale: float
+    start_damage: int
+    respawn_damage: int
+    character: int
+    type: int
+    stocks: int
+    costume: int
+    team_shade: int
+    handicap: int
+    team: int
+    flags: int
+    cpu_level: int
+    port: int
+
+
+@dataclass(frozen=True)
+class SlpInfo:
+    """What a replay holds: sizes, where and why reading stopped (Stop), what it records (SlpHas), oddities
+    (SlpProblem), and the settings of the game. Ports are indices 0..3 here."""
+
+    input_bytes: int
+    stop_offset: int
+    frame_count: int
+    instance_count: int
+    incomplete_count: int
+    item_count: int
+    unknown_event_count: int
+    problem_count: int
+    problems: int
+    fields: int
+    container: int
+    raw_declared_bytes: int
+    stop: int
+    truncated: int
+    rollback: int
+    first_frame: int
+    last_frame: int
+    metadata: int
+    metadata_last_frame: int
+    end_count: int
+    seed: int
+    timer_seconds: int
+    game_number: int
+    tiebreak_number: int
+    damage_ratio: float
+    stage: int
+    version: Tuple[int, ...]
+    game_mode: int
+    timer_kind: int
+    teams: int
+    friendly_fire: int
+    pal: int
+    frozen: int
+    minor_scene: int
+    major_scene: int
+    language: int
+    player_count: int
+    item_spawn: int
+    self_destruct: int
+    end_method: int
+    end_lras: int
+    placements: Tuple[int, ...]
+    played_on: str
+    ports: Tuple[SlpPort, ...]
+
+
+STRUCTS: Dict[str, type] = {
+    "exphil_device_info": DeviceInfo,
+    "exphil_memory_info": MemoryInfo,
+    "exphil_melee_field": MeleeField,
+    "exphil_model_info": ModelInfo,
+    "exphil_tensor_info": TensorInfo,
+    "exphil_head_comparison": HeadComparison,
+    "exphil_comparison": Comparison,
+    "exphil_replay_result": ReplayResult,
+    "exphil_dataset_info": DatasetInfo,
+    "exphil_episode_info": EpisodeInfo,
+    "exphil_prefetcher_info": PrefetcherInfo,
+    "exphil_optimizer_info": OptimizerInfo,
+    "exphil_metrics": Metrics,
+    "exphil_head_report": HeadReport,
+    "exphil_report": Report,
+    "exphil_session_info": SessionInfo,
+    "exphil_slp_port": SlpPort,
+    "exphil_slp_info": SlpInfo,
+}
+_NAMES = {record: name for name, record in STRUCTS.items()}
+_PER_HEAD = ("head", "head_loss")
+
+
+def empty(record: type) -> Any:
+    """Room for the library to fill."""
+    name = _NAMES[record]
+    made = ffi.new(f"{name} *")
+    made.struct_size = ffi.sizeof(name)
+    return made
+
+
+def _value(kind: Any, value: Any) -> Any:
+    if kind.kind == "array":
+        return text(value) if kind.item.cname == "char" else tuple(_value(kind.item, one) for one in value)
+    return read(STRUCTS[kind.cname.replace("struct ", "")], value) if kind.kind == "struct" else value
+
+
+def read(record: Type[Record], struct: Any, heads: int = -1) -> Record:
+    """A struct as its dataclass; arrays with a place for every possible head are cut to the heads there are."""
+    kinds = dict(ffi.typeof(_NAMES[record]).fields)
+    values: Dict[str, Any] = {}
+    for field in fields(record):
+        value = _value(kinds[field.name].type, getattr(struct, field.name))
+        if field.name in _PER_HEAD:
+            value = value[: values["heads"] if "heads" in values else heads]
+        values[field.name] = value
+    return record(**values)
+
+
+def write(value: Any) -> Any:
+    """A dataclass as its struct, for what the library takes back."""
+    struct = empty(type(value))
+    for field in fields(value):
+        one = getattr(value, field.name)
+        if field.name != "head":
+            put(struct, _NAMES[type(value)], field.name, one)
+            continue
+        if len(one) > len(struct.head):
+            raise ValueError(f"head has {len(one)} entries, at most {len(struct.head)} are possible")
+        for i, head in enumerate(one):
+            for part in fields(head):
+                put(struct.head[i], _NAMES[type(head)], part.name, getattr(head, part.name))
+    return struct

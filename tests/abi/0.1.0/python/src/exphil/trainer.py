@@ -1,0 +1,252 @@
+"""The trainer, with the optimizer and the prefetcher that belong to it."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ._native import ffi, lib
+from .arrays import Array, number
+from .constants import Code, DataType, Precision, Schedule, Weights, code
+from .dataset import Dataset, dataset_pointer
+from .handle import Config, Handle, Path, expect, keep_raised, path_bytes
+from .losses import HeadLoss, losses_pointer
+from .model import Model
+from .prefetcher import Batch, batch_config, prefetcher_info, sampling_config
+from .progress import Progress
+from .records import Metrics, OptimizerInfo, PrefetcherInfo, Report, empty, read
+
+# Any errno would do: it stops the update, and the exception says the rest.
+_REFUSED = 5
+
+
+@dataclass(frozen=True)
+class Communicator:
+    """Several processes train one model. all_reduce gets an array and replaces its values by the sums over all ranks,
+    added in the order of the ranks so that every rank has the same bits."""
+
+    rank: int
+    ranks: int
+    all_reduce: Callable[[Array], None]
+
+
+@ffi.def_extern(error=_REFUSED, onerror=keep_raised)  # type: ignore[misc]
+def exphil_py_all_reduce(user: Any, data: Any, count: int, kind: int) -> int:
+    """Gives the library's memory to the communicator as an array, for this call only."""
+    dtype = np.dtype(np.float64 if kind == lib.EXPHIL_TYPE_F64 else np.float32)
+    array = np.frombuffer(ffi.buffer(data, count * dtype.itemsize), dtype)
+    communicator: Communicator = ffi.from_handle(user)
+    communicator.all_reduce(array)
+    return 0
+
+
+def _communicator(communicator: Optional[Communicator], config: Config) -> Any:
+    if communicator is None:
+        return None
+    user = config.keep(ffi.new_handle(communicator))
+    native = Config("exphil_communicator").set(
+        user=user, all_reduce=lib.exphil_py_all_reduce, rank=communicator.rank, ranks=communicator.ranks
+    )
+    return config.keep(native).struct
+
+
+class Trainer(Handle):
+    """Trains a copy of a model's weights on a dataset; the model itself stays as it is and may be played meanwhile.
+
+    dataset None is for step_batch alone. The settings are those of the C structs exphil_optimizer_config (rate to
+    schedule), exphil_sampling (batch to buffers; mode, delay and slots are the model's) and exphil_trainer_config
+    (losses to checkpoint_blocks), by name; 0 and None stand for the library's defaults. One thread at a time.
+    """
+
+    __slots__ = ("_optimizer", "_prefetcher", "_kept", "_heads", "_sizes")
+
+    def __init__(
+        self,
+        model: Model,
+        dataset: Optional[Dataset] = None,
+        *,
+        rate: float = 0.0,
+        beta1: float = 0.0,
+        beta2: float = 0.0,
+        epsilon: float = 0.0,
+        decay: float = 0.0,
+        clip_norm: float = 0.0,
+        ema_decay: float = 0.0,
+        low_ratio: float = 0.0,
+        restart_factor: float = 0.0,
+        warmup_updates: int = 0,
+        total_updates: int = 0,
+        restart_updates: int = 0,
+        schedule: Code = Schedule.CONSTANT,
+        batch: int = 0,
+        time: int = 0,
+        stride: int = 0,
+        segment_frames: int = 0,
+        seed: int = 0,
+        mode: Optional[Code] = None,
+        delay_frames: Optional[int] = None,
+        action_slots: Optional[int] = None,
+        in_order: bool = False,
+        last_only: bool = False,
+        buffers: int = 0,
+        losses: Optional[Sequence[HeadLoss]] = None,
+        communicator: Optional[Communicator] = None,
+        loss_scale: float = 0.0,
+        accumulate: int = 0,
+        precision: Code = Precision.F32,
+        activations: Code = DataType.F32,
+        fake_quantize: Code = 0,
+        checkpoint_blocks: int = 0,
+    ) -> None:
+        expect(model, Model, "model")
+        if dataset is not None:
+            expect(dataset, Dataset, "dataset")
+        self._core = model._core
+        info, self._heads = model.info, model.spec.heads
+        self._sizes = info.float_count, info.id_count, info.head_count, info.action_slots
+        optimizer = Config("exphil_optimizer_config").set(
+            rate=rate,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=epsilon,
+            decay=decay,
+            clip_norm=clip_norm,
+            ema_decay=ema_decay,
+            low_ratio=low_ratio,
+            restart_factor=restart_factor,
+            warmup_updates=warmup_updates,
+            total_updates=total_updates,
+            restart_updates=restart_updates,
+            schedule=code(Schedule, schedule, "schedule"),
+        )
+        sampling = sampling_config(
+            model,
+            mode,
+            delay_frames,
+            action_slots,
+            batch=batch,
+            time=time,
+            stride=stride,
+            segment_frames=segment_frames,
+            seed=seed,
+            in_order=in_order,
+            last_only=last_only,
+            buffers=buffers,
+        )
+        config = Config("exphil_trainer_config")
+        config.set(
+            losses=losses_pointer(losses, self._heads, config.kept),
+            communicator=_communicator(communicator, config),
+            loss_scale=loss_scale,
+            accumulate=accumulate,
+            precision=code(Precision, precision, "precision"),
+            activations=code(DataType, activations, "activations"),
+            fake_quantize=code(DataType, fake_quantize, "fake_quantize"),
+            checkpoint_blocks=checkpoint_blocks,
+        )
+        self._open(model, dataset, optimizer, sampling, config)
+
+    def _open(
+        self, model: Model, dataset: Optional[Dataset], optimizer: Config, sampling: Config, config: Config
+    ) -> None:
+        core = self._core
+        self._prefetcher: Any = ffi.NULL
+        if dataset is not None:
+            self._prefetcher = core.create(lib.exphil_prefetcher_create, dataset._handle, sampling)
+        self._optimizer: Any = core.create(lib.exphil_optimizer_create, model._handle, optimizer)
+        # The communicator is called as long as the native trainer lives: its handle goes with this object.
+        self._kept: List[Any] = [config]
+        self._handle = core.create(
+            lib.exphil_trainer_create, model._handle, self._optimizer, self._prefetcher, config
+        )
+
+    # ---- training ----
+
+    def _metrics(self, function: Any, *arguments: Any) -> Metrics:
+        metrics = empty(Metrics)
+        self._core.call(function, self._handle, *arguments, metrics)
+        return read(Metrics, metrics, len(self._heads))
+
+    def step(self) -> Metrics:
+        """One update from the dataset; a new epoch begins by itself.
+
+        NumericError names what is not finite: weights stay as before, and the batch is passed over.
+        """
+        return self._metrics(lib.exphil_trainer_step)
+
+    def step_batch(self, batch: Batch) -> Metrics:
+        """One update from a batch of your own, every value checked. All batches of a trainer have one shape."""
+        return self._metrics(lib.exphil_trainer_step_batch, batch_config(batch, self._sizes))
+
+    def train(self, updates: int, *, progress: Optional[bool] = None) -> Iterator[Metrics]:
+        """Updates as an iterator: for metrics in trainer.train(updates=1000).
+
+        progress shows a tqdm bar, or lines where tqdm is missing; None shows it when standard error is a terminal.
+        """
+        updates = number(updates, "updates")
+        shown = Progress(updates, progress)
+        try:
+            for _ in range(updates):
+                metrics = self.step()
+                shown.show(metrics)
+                yield metrics
+        finally:
+            shown.close()
+
+    # ---- what came of it ----
+
+    def model(self, which: Code = Weights.NOW) -> Model:
+        """A new model with the weights as they are now, or with their running average ("averaged")."""
+        made = Model.__new__(Model)
+        made._core = self._core
+        made._handle = self._core.create(lib.exphil_trainer_model, self._handle, code(Weights, which, "which"))
+        return made
+
+    def save(self, path: Path) -> None:
+        """Writes the weights to path, and to path + ".optimizer" all that resume needs."""
+        self._core.call(lib.exphil_trainer_save, self._handle, path_bytes(path))
+
+    def resume(self, path: Path) -> None:
+        """Goes on where save was called, to the last bit. Model, data and settings must be the same."""
+        self._core.call(lib.exphil_trainer_resume, self._handle, path_bytes(path))
+
+    def evaluate(
+        self, dataset: Dataset, *, which: Code = Weights.NOW, frequencies: Optional[Dataset] = None
+    ) -> Report:
+        """How well the weights predict a dataset, with this trainer's losses."""
+        expect(dataset, Dataset, "dataset")
+        result = empty(Report)
+        self._core.call(
+            lib.exphil_trainer_evaluate,
+            self._handle,
+            code(Weights, which, "which"),
+            dataset._handle,
+            dataset_pointer(frequencies, "frequencies"),
+            result,
+        )
+        return read(Report, result)
+
+    @property
+    def optimizer(self) -> OptimizerInfo:
+        """Updates done and the rate of the next. Any thread may ask, also during an update."""
+        self._handle
+        info = empty(OptimizerInfo)
+        self._core.call(lib.exphil_optimizer_query, self._optimizer, info)
+        return read(OptimizerInfo, info)
+
+    @property
+    def prefetcher(self) -> Optional[PrefetcherInfo]:
+        """Batches and frames of an epoch, and who waited for whom; None without a dataset."""
+        self._handle
+        return None if self._prefetcher == ffi.NULL else prefetcher_info(self._core, self._prefetcher)
+
+    def close(self) -> None:
+        """Gives the trainer, its optimizer and its prefetcher up."""
+        super().close()
+        self._prefetcher, self._optimizer = ffi.NULL, None
+
+    @property
+    def sizes(self) -> Tuple[int, int, int, int]:
+        """F, K, A and past actions of a batch for step_batch."""
+        return self._sizes

@@ -1,0 +1,211 @@
+//! Prefetchers: a thread of the library's own fills batches ahead.
+
+use crate::failure::{call, count, mirror, object, Handle};
+use crate::shapes::{size, slice, Row};
+use crate::{Context, Dataset, Mode, Result};
+use exphil_sys as sys;
+use std::fmt;
+
+object!(exphil_prefetcher, exphil_prefetcher_destroy);
+
+/// How frames become batches. [`Model::sampling`](crate::Model::sampling) fills mode, delay and slots as a model needs them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Sampling {
+    /// B lanes; 0 is 16.
+    pub batch: usize,
+    /// T frames a chunk; 0 is 60, or the model's window.
+    pub time: usize,
+    /// [`Mode::Window`]: frames between starts; 0 is 1.
+    pub stride: usize,
+    /// [`Mode::Carry`]: cut episodes into pieces of at most this many frames; 0: whole episodes in a ring.
+    pub segment_frames: usize,
+    /// Of the order.
+    pub seed: u64,
+    /// How the model sees time.
+    pub mode: Mode,
+    /// d: the target of row t is the action of frame t + d.
+    pub delay_frames: i32,
+    /// Past actions given, newest first.
+    pub action_slots: i32,
+    /// No shuffling.
+    pub in_order: bool,
+    /// [`Mode::Window`]: loss on the last frame of each window only.
+    pub last_only: bool,
+    /// Prefetched batches; 0 is 2.
+    pub buffers: i32,
+}
+
+impl Sampling {
+    pub(crate) fn of(raw: &sys::exphil_sampling) -> Result<Sampling> {
+        Ok(Sampling {
+            batch: size(raw.batch)?,
+            time: size(raw.time)?,
+            stride: size(raw.stride)?,
+            segment_frames: size(raw.segment_frames)?,
+            seed: raw.seed,
+            mode: Mode::from_number(raw.mode)?,
+            delay_frames: raw.delay_frames,
+            action_slots: raw.action_slots,
+            in_order: raw.in_order != 0,
+            last_only: raw.last_only != 0,
+            buffers: raw.buffers,
+        })
+    }
+
+    fn lend(&self) -> sys::exphil_sampling {
+        let mut raw = sys::init::<sys::exphil_sampling>();
+        raw.batch = count(self.batch);
+        raw.time = count(self.time);
+        raw.stride = count(self.stride);
+        raw.segment_frames = count(self.segment_frames);
+        raw.seed = self.seed;
+        raw.mode = self.mode as i32;
+        raw.delay_frames = self.delay_frames;
+        raw.action_slots = self.action_slots;
+        raw.in_order = i32::from(self.in_order);
+        raw.last_only = i32::from(self.last_only);
+        raw.buffers = self.buffers;
+        raw
+    }
+}
+
+/// One batch, row `b * T + t`. What a prefetcher gives out lives until its next call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Batch<'a> {
+    /// B.
+    pub batch: usize,
+    /// T.
+    pub time: usize,
+    /// Of which epoch.
+    pub epoch: i64,
+    /// Which batch of the epoch.
+    pub index: i64,
+    /// Rows with a mask above 0.
+    pub frames: i64,
+    /// `[B*T, F]`.
+    pub floats: &'a [f32],
+    /// `[B*T, K]`.
+    pub ids: &'a [i32],
+    /// `[B*T, slots, A]`; neutral before an episode.
+    pub past: &'a [i32],
+    /// `[B*T, A]` targets.
+    pub actions: &'a [i32],
+    /// `[B*T]` weight of the row in the loss; 0 is padding.
+    pub mask: &'a [f32],
+    /// `[B*T]`: 1 where an episode, segment or window starts.
+    pub reset: &'a [u8],
+}
+
+impl<'a> Batch<'a> {
+    /// # Safety
+    /// The library filled `raw`, its arrays have these sizes and live for `'a`.
+    unsafe fn of(raw: &sys::exphil_batch, row: Row, slots: usize) -> Result<Batch<'a>> {
+        let (batch, time) = (size(raw.batch)?, size(raw.time)?);
+        let rows = batch * time;
+        Ok(unsafe {
+            Batch {
+                batch,
+                time,
+                epoch: raw.epoch,
+                index: raw.index,
+                frames: raw.frames,
+                floats: slice(raw.floats, rows * row.floats),
+                ids: slice(raw.ids, rows * row.ids),
+                past: slice(raw.past, rows * slots * row.heads),
+                actions: slice(raw.actions, rows * row.heads),
+                mask: slice(raw.mask, rows),
+                reset: slice(raw.reset, rows),
+            }
+        })
+    }
+}
+
+/// Batches of a dataset, filled ahead by a thread of its own, in order. May move to another thread; only one uses it.
+pub struct Prefetcher {
+    handle: Handle<sys::exphil_prefetcher>,
+    _context: Context,
+    row: Row,
+    slots: usize,
+}
+
+// "No thread affinity"; not Sync: "one thread at a time".
+unsafe impl Send for Prefetcher {}
+
+impl fmt::Debug for Prefetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prefetcher").field("row", &self.row).field("slots", &self.slots).finish_non_exhaustive()
+    }
+}
+
+impl Prefetcher {
+    /// Starts filling. What is to feed a trainer needs the model's own sampling.
+    pub fn new(dataset: &Dataset, sampling: &Sampling) -> Result<Prefetcher> {
+        let raw = sampling.lend();
+        let handle =
+            Handle::create(|out, error| unsafe { sys::exphil_prefetcher_create(dataset.as_raw(), &raw, out, error) })?;
+        let slots = size(sampling.action_slots.into())?;
+        Ok(Prefetcher { handle, _context: dataset.context().clone(), row: dataset.row(), slots })
+    }
+
+    /// The next batch; none after the last of an epoch, and the call after that begins the next epoch.
+    ///
+    /// ```
+    /// # fn main() -> exphil::Result<()> {
+    /// # use exphil::*;
+    /// # let spec = Spec::new("pong", "paddle").floats(1).head(HeadSpec::categorical("move", 3));
+    /// # let mut dataset = Dataset::new(&Context::new()?, Some(&spec))?;
+    /// # dataset.add_rows(0, &[0.5; 100], &[], &[1; 100])?;
+    /// let mut prefetcher = Prefetcher::new(&dataset, &Sampling { batch: 2, time: 10, ..Default::default() })?;
+    /// let mut frames = 0;
+    /// while let Some(batch) = prefetcher.next_batch()? {
+    ///     frames += batch.frames;
+    /// }
+    /// assert_eq!(frames, prefetcher.info()?.frames_per_epoch);
+    /// # Ok(()) }
+    /// ```
+    pub fn next_batch(&mut self) -> Result<Option<Batch<'_>>> {
+        let mut raw = sys::init();
+        let status = call(|error| unsafe { sys::exphil_prefetcher_next(self.handle.raw(), &mut raw, error) })?;
+        if status == sys::EXPHIL_END {
+            return Ok(None);
+        }
+        // "The pointers live until the next call", which borrows this prefetcher anew.
+        Ok(Some(unsafe { Batch::of(&raw, self.row, self.slots) }?))
+    }
+
+    /// The next batch will be this one; constant time.
+    pub fn seek(&mut self, epoch: usize, index: usize) -> Result<()> {
+        let (epoch, index) = (count(epoch), count(index));
+        call(|error| unsafe { sys::exphil_prefetcher_seek(self.handle.raw(), epoch, index, error) })?;
+        Ok(())
+    }
+
+    /// How much there is, and who waited for whom.
+    pub fn info(&self) -> Result<PrefetcherInfo> {
+        let mut raw = sys::init();
+        call(|error| unsafe { sys::exphil_prefetcher_query(self.handle.raw(), &mut raw, error) })?;
+        Ok(PrefetcherInfo::of(&raw))
+    }
+
+    pub(crate) fn as_raw(&self) -> *mut sys::exphil_prefetcher {
+        self.handle.raw()
+    }
+}
+
+mirror! {
+    /// How much a prefetcher has to give, and who waited for whom.
+    PrefetcherInfo of exphil_prefetcher_info {
+        /// Batches of one epoch.
+        batches_per_epoch: i64,
+        /// Frames of one epoch.
+        frames_per_epoch: i64,
+        /// Batches handed out.
+        delivered: i64,
+        /// Time that the host spent waiting.
+        waited_ns: i64,
+        /// Time that the thread in the background spent filling.
+        worked_ns: i64,
+        /// How many calls had to wait.
+        waits: i64,
+    }
+}

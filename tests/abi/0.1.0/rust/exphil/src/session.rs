@@ -1,0 +1,282 @@
+//! Sessions: a model plays, one frame at a time. The calls marked "hot" in the header neither allocate here nor there;
+//! only a failure does, for its message.
+
+use crate::failure::{call, count, expect_length, numbers, object, Handle};
+use crate::melee::{Frame, Pad};
+use crate::shapes::{pointer, size, Row};
+use crate::{Error, Mode, Model, Result, Spec};
+use exphil_sys as sys;
+use std::fmt;
+use std::ptr;
+
+object!(exphil_session, exphil_session_destroy);
+
+numbers! {
+    /// Which action a step returns.
+    Deliver {
+        /// The one that is due on this frame, decided d frames ago.
+        #[default]
+        Due = EXPHIL_DELIVER_DUE,
+        /// The one just decided, for a game that itself delays it by d.
+        Decided = EXPHIL_DELIVER_DECIDED,
+    }
+}
+
+/// How one head decides.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct HeadPlay {
+    /// 0 is 1.
+    pub temperature: f32,
+    /// The most likely value.
+    pub deterministic: bool,
+    /// Deterministic bits switch on above this; 0 is 0.5.
+    pub press: f32,
+    /// Deterministic bits switch off below this; 0 is 0.5.
+    pub release: f32,
+}
+
+/// How a session plays.
+#[derive(Clone, Debug, Default)]
+pub struct SessionConfig {
+    /// One for each head of the model; empty: all defaults.
+    pub heads: Vec<HeadPlay>,
+    /// What the host will give and take, checked against the model.
+    pub spec: Option<Spec>,
+    /// What the host will run with, checked against the model.
+    pub delay_frames: Option<i32>,
+    /// Likewise.
+    pub mode: Option<Mode>,
+    /// Of the sampling noise.
+    pub seed: u64,
+    /// Players at once, at most 4096; 0 is 1.
+    pub streams: usize,
+    /// Slower steps are counted; 0 is a sixtieth of a second.
+    pub deadline_ns: i64,
+    /// The most likely values, in all heads.
+    pub deterministic: bool,
+    /// Which action a step returns.
+    pub deliver: Deliver,
+}
+
+/// A model at play: streams of frames in, actions out. May move to another thread; only one uses it at a time.
+pub struct Session {
+    handle: Handle<sys::exphil_session>,
+    model: Model,
+    row: Row,
+    logits: usize,
+    streams: usize,
+}
+
+// "No thread affinity"; not Sync: "one thread at a time".
+unsafe impl Send for Session {}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("streams", &self.streams).field("row", &self.row).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Starts a session; a stream starts with a zero state and neutral actions.
+    pub fn new(model: &Model, config: &SessionConfig) -> Result<Session> {
+        if !config.heads.is_empty() {
+            expect_length("heads", config.heads.len(), model.shape().row.heads)?;
+        }
+        let heads: Vec<_> = config.heads.iter().map(HeadPlay::lend).collect();
+        let spec = config.spec.as_ref().map(Spec::lend).transpose()?;
+        let mode = config.mode.map(|mode| mode as i32);
+        let mut raw = sys::init::<sys::exphil_session_config>();
+        raw.heads = if heads.is_empty() { ptr::null() } else { heads.as_ptr() };
+        raw.spec = pointer(&spec);
+        raw.delay_frames = config.delay_frames.as_ref().map_or(ptr::null(), |delay| delay as *const i32);
+        raw.mode = mode.as_ref().map_or(ptr::null(), |mode| mode as *const i32);
+        raw.seed = config.seed;
+        raw.streams = count(config.streams);
+        raw.deadline_ns = config.deadline_ns;
+        raw.deterministic = i32::from(config.deterministic);
+        raw.deliver = config.deliver as i32;
+        let handle =
+            Handle::create(|out, error| unsafe { sys::exphil_session_create(model.as_raw(), &raw, out, error) })?;
+        let (row, logits) = (model.shape().row, model.shape().logits);
+        Ok(Session { handle, model: model.clone(), row, logits, streams: config.streams.max(1) })
+    }
+
+    /// A second session with the same model, configuration and state.
+    pub fn try_clone(&self) -> Result<Session> {
+        let handle = Handle::create(|out, error| unsafe { sys::exphil_session_clone(self.handle.raw(), out, error) })?;
+        Ok(Session { handle, model: self.model.clone(), ..*self })
+    }
+
+    /// The model that plays.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Players at once.
+    pub fn streams(&self) -> usize {
+        self.streams
+    }
+
+    /// Hot. Melee: one frame for each stream in, one controller for each out. On failure no stream has moved.
+    #[inline]
+    pub fn step(&mut self, frames: &[Frame], pads: &mut [Pad]) -> Result<()> {
+        expect_length("frames", frames.len(), self.streams)?;
+        expect_length("pads", pads.len(), self.streams)?;
+        self.done(unsafe {
+            sys::exphil_session_step(self.handle.raw(), frames.as_ptr().cast(), pads.as_mut_ptr().cast())
+        })
+    }
+
+    /// Hot. Any game: floats `[B, F]`, ids `[B, K]` in, actions `[B, A]` out, with noise of the session's own stream.
+    #[inline]
+    pub fn step_row(&mut self, floats: &[f32], ids: &[i32], actions: &mut [i32]) -> Result<()> {
+        self.step_rows(floats, ids, ptr::null(), actions)
+    }
+
+    /// Hot. The same with noise of the host's: `[B, L]`, uniform in (0, 1).
+    #[inline]
+    pub fn step_row_with(&mut self, floats: &[f32], ids: &[i32], noise: &[f32], actions: &mut [i32]) -> Result<()> {
+        expect_length("noise", noise.len(), self.streams * self.logits)?;
+        self.step_rows(floats, ids, noise.as_ptr(), actions)
+    }
+
+    #[inline]
+    fn step_rows(&mut self, floats: &[f32], ids: &[i32], noise: *const f32, actions: &mut [i32]) -> Result<()> {
+        expect_length("floats", floats.len(), self.streams * self.row.floats)?;
+        expect_length("ids", ids.len(), self.streams * self.row.ids)?;
+        expect_length("actions", actions.len(), self.streams * self.row.heads)?;
+        let (floats, ids, actions) = (floats.as_ptr(), ids.as_ptr(), actions.as_mut_ptr());
+        self.done(unsafe { sys::exphil_session_step_row(self.handle.raw(), floats, ids, noise, actions) })
+    }
+
+    /// Hot. Logits `[L]` of the last step of a stream, heads in order.
+    #[inline]
+    pub fn logits(&self, stream: usize, logits: &mut [f32]) -> Result<()> {
+        expect_length("logits", logits.len(), self.logits)?;
+        let (out, length) = (logits.as_mut_ptr(), count(logits.len()));
+        self.done(unsafe { sys::exphil_session_logits(self.handle.raw(), count(stream), out, length) })
+    }
+
+    /// Hot. A stream starts an episode: zero state, neutral queue. The random stream goes on.
+    #[inline]
+    pub fn reset(&mut self, stream: usize) -> Result<()> {
+        self.done(unsafe { sys::exphil_session_reset(self.handle.raw(), count(stream)) })
+    }
+
+    /// Hot. All streams start an episode.
+    #[inline]
+    pub fn reset_all(&mut self) -> Result<()> {
+        self.done(unsafe { sys::exphil_session_reset(self.handle.raw(), -1) })
+    }
+
+    /// Hot. Replaces the newest decided action of a stream by what was really done.
+    #[inline]
+    pub fn override_action(&mut self, stream: usize, action: &[i32]) -> Result<()> {
+        expect_length("action", action.len(), self.row.heads)?;
+        self.done(unsafe { sys::exphil_session_override(self.handle.raw(), count(stream), action.as_ptr()) })
+    }
+
+    /// Bytes of [`Session::save_state`].
+    pub fn state_size(&self) -> usize {
+        unsafe { sys::exphil_session_state_size(self.handle.raw()) }
+    }
+
+    /// Hot. All that a step of this stream depends on, as one flat block of [`Session::state_size`] bytes.
+    #[inline]
+    pub fn save_state(&self, stream: usize, state: &mut [u8]) -> Result<()> {
+        let (data, bytes) = (state.as_mut_ptr().cast(), state.len());
+        self.done(unsafe { sys::exphil_session_state_save(self.handle.raw(), count(stream), data, bytes) })
+    }
+
+    /// Hot. Puts a stream back to where it was saved: rollback is a copy.
+    #[inline]
+    pub fn restore_state(&mut self, stream: usize, state: &[u8]) -> Result<()> {
+        let (data, bytes) = (state.as_ptr().cast(), state.len());
+        self.done(unsafe { sys::exphil_session_state_restore(self.handle.raw(), count(stream), data, bytes) })
+    }
+
+    /// Steps and how long they took.
+    pub fn info(&self) -> Result<SessionInfo> {
+        let mut raw = sys::init();
+        call(|error| unsafe { sys::exphil_session_query(self.handle.raw(), &mut raw, error) })?;
+        SessionInfo::of(&raw)
+    }
+
+    #[inline]
+    fn done(&self, status: i32) -> Result<()> {
+        if status >= 0 {
+            return Ok(());
+        }
+        Err(self.failed(status))
+    }
+
+    #[cold]
+    fn failed(&self, status: i32) -> Error {
+        let mut error = sys::init();
+        unsafe { sys::exphil_session_error(self.handle.raw(), &mut error) };
+        // The library names its own function.
+        Error::of(status, &error).saying("exphil_session_step_row", "step_row")
+    }
+}
+
+impl HeadPlay {
+    fn lend(&self) -> sys::exphil_head_play {
+        sys::exphil_head_play {
+            temperature: self.temperature,
+            deterministic: i32::from(self.deterministic),
+            press: self.press,
+            release: self.release,
+        }
+    }
+}
+
+/// Steps of a session and how long they took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// Steps so far.
+    pub steps: u64,
+    /// Steps over the deadline.
+    pub missed: u64,
+    /// Steps with 2^(i/2) <= nanoseconds / 64 < 2^((i+1)/2).
+    pub latency: [u64; sys::EXPHIL_LATENCY_BUCKETS as usize],
+    /// Of the last step.
+    pub last_ns: i64,
+    /// Of the slowest step.
+    pub max_ns: i64,
+    /// Median, within a factor of the square root of 2 above.
+    pub p50_ns: i64,
+    /// Likewise, 99 of 100.
+    pub p99_ns: i64,
+    /// B.
+    pub streams: usize,
+    /// F.
+    pub float_count: usize,
+    /// K.
+    pub id_count: usize,
+    /// A.
+    pub head_count: usize,
+    /// L.
+    pub logit_count: usize,
+    /// [`Session::state_size`].
+    pub state_bytes: u64,
+}
+
+impl SessionInfo {
+    fn of(raw: &sys::exphil_session_info) -> Result<SessionInfo> {
+        Ok(SessionInfo {
+            steps: raw.steps,
+            missed: raw.missed,
+            latency: raw.latency,
+            last_ns: raw.last_ns,
+            max_ns: raw.max_ns,
+            p50_ns: raw.p50_ns,
+            p99_ns: raw.p99_ns,
+            streams: size(raw.streams)?,
+            float_count: size(raw.float_count)?,
+            id_count: size(raw.id_count)?,
+            head_count: size(raw.head_count)?,
+            logit_count: size(raw.logit_count)?,
+            state_bytes: raw.state_bytes,
+        })
+    }
+}
