@@ -31,9 +31,9 @@ refused() {
 fresh() {
   rm -rf "$work/tree"
   mkdir -p "$work/tree"
-  cp -r "$source/include" "$source/lib" "$source/CMakeLists.txt" "$work/tree/"
+  cp -r "$source/include" "$source/lib" "$source/CMakeLists.txt" "$source/.clang-format" "$work/tree/"
   mkdir -p "$work/tree/tools" "$work/tree/tests/abi"
-  cp "$source/tools/symbols" "$work/tree/tools/"
+  cp "$source/tools/abi" "$source/tools/symbols" "$work/tree/tools/"
   cp -r "$source"/tests/abi/[0-9]*.*.* "$work/tree/tests/abi/"
 }
 
@@ -142,4 +142,24 @@ sed -n '/^EXPHIL_0 {/,/^}/p' "$source/lib/exphil.map" | cmp - "$work/released" |
 nm -D --with-symbol-versions "$work/libexphil.so" | sed -n "s/.* T \(exphil_added@.*\)/function added: \1, after $node/p" >"$work/out"
 grep -q '@@EXPHIL_[0-9]*_[0-9]*,' "$work/out" || { echo "FAILED: the new function has no node of its own"; failed=1; }
 cat "$work/out"
+
+# The next release: what was released keeps its least size, whatever was appended; a new struct gets its own. A release that is
+# kept is not written again.
+fresh
+sed -i -e 's/^    int32_t deliver; .*/&\n    int64_t later;/' \
+  -e 's/^EXPHIL_API uint32_t exphil_version(void);/&\ntypedef struct exphil_added {\n    size_t struct_size;\n} exphil_added;/' \
+  "$work/tree/include/exphil/exphil.h"
+changed include/exphil/exphil.h
+refused "release written again" 'is released, and its headers were others' "$work/tree/tools/abi" release
+refused "struct added" 'lib/released.h' "$work/tree/tools/abi" kept
+"$work/tree/tools/abi" sizes
+"$work/tree/tools/abi" kept >/dev/null
+sed -i 's/^#define EXPHIL_VERSION_MINOR .*/#define EXPHIL_VERSION_MINOR 9999/' "$work/tree/include/exphil/exphil.h"
+mkdir -p "$work/tree/bindings"
+"$work/tree/tools/abi" release >/dev/null
+"$work/tree/tools/abi" kept >/dev/null
+sed -n '/exphil_added\|exphil_session_config/p' "$work/tree/lib/released.h" | tr -s ' \n' ' ' >"$work/out"
+grep -q 'exphil_session_config = 72, /\* 0.1.0 \*/ XPH_LEAST_exphil_added = 8, /\* [0-9]*\.9999\.' "$work/out" ||
+  { echo "FAILED: least sizes after the next release:"; cat "$work/out"; failed=1; }
+echo "next release:$(cat "$work/out")"
 exit "$failed"
