@@ -19,7 +19,7 @@
 
 /* Number of the layout of struct handle and what hangs on it: an upgrade from another layout is refused. */
 #ifndef NIF_LAYOUT
-#  define NIF_LAYOUT 1
+#  define NIF_LAYOUT 2
 #endif
 
 enum kind {

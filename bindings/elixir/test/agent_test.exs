@@ -86,8 +86,8 @@ defmodule LibExphil.AgentTest do
     me = self()
     {:ok, _} = Agent.start_link(model: model, source: row, sink: &send(me, {&1, &2}), hz: 200)
     neutral = ints([0, 2])
-    assert_receive {0, ^neutral}, 2000
-    assert_receive {9, <<_::64>>}, 2000
+    assert_receive {0, ^neutral}, 60_000
+    assert_receive {9, <<_::64>>}, 60_000
   end
 
   test "options that do not exist, or do not fit, start nothing", %{model: model} do
@@ -118,10 +118,10 @@ defmodule LibExphil.AgentTest do
 
     for t <- 0..19 do
       expected = Session.step!(session, frame(t))
-      assert_receive {^t, ^expected}, 2000
+      assert_receive {^t, ^expected}, 60_000
     end
 
-    refute_receive {20, _}, 50
-    assert Agent.info(agent).ticks > 20
+    assert eventually(fn -> Agent.info(agent).ticks > 25 end)
+    refute_received {20, _}
   end
 end

@@ -74,8 +74,8 @@ defmodule LibExphil.Test do
     if File.exists?(path), do: path
   end
 
-  # Waits for what happens on another thread.
-  def eventually(fun, tries \\ 400) do
+  # Waits for what happens on another thread: a minute, which only ends what would never come.
+  def eventually(fun, tries \\ 6000) do
     cond do
       fun.() -> true
       tries == 0 -> false

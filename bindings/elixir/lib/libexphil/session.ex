@@ -8,10 +8,11 @@ defmodule LibExphil.Session do
   ## Schedulers
 
   What a step takes is measured when the session is created: the best of 24 steps of a clone, the worst of such while the window of
-  attention fills. If twice that (caches are cold at 60 Hz) is at most 0.5 ms, steps run where the process runs, and the VM is told
+  attention fills. If twice that (caches are cold at 60 Hz) is less than 0.5 ms, steps run where the process runs, and the VM is told
   what part of its time slice they used. Otherwise, and on a GPU, steps, resets and state blocks move to a dirty scheduler, which
   adds about 10 microseconds.
-  `info/1` tells which: `dirty` and `trial_ns`. `dirty: true` as an option chooses the latter.
+  `info/1` tells which, and why: `dirty`, and `trial_ns`, measured in `trial_steps` steps. `dirty: true` as an option chooses the
+  latter, `direct_ns` another bound than 500,000 ns: 0 is below what any step takes, `1 <<< 62` above.
 
   ## State
 
@@ -33,7 +34,7 @@ defmodule LibExphil.Session do
   @doc """
   Options are the fields of `exphil_session_config`: `:seed`, `:streams`, `:deterministic`, `:deliver` (`:due`, `:decided`), `:heads` (a list with
   one map for each head: `:temperature`, `:deterministic`, `:press`, `:release`), `:deadline_ns`; `:spec`, `:delay_frames` and `:mode` are what
-  the host will run with, checked against the model. And two of this binding: `:dirty` (see above), and `:track`, which costs about
+  the host will run with, checked against the model. And three of this binding: `:dirty` and `:direct_ns` (see above), and `:track`, which costs about
   a microsecond a step and lets `info/1` tell the library from a busy machine: `preempted`, steps in which something else took the
   processor; `waits`, how often steps gave it away by themselves; of all others `max_cpu_ns`, the longest in processor time, and
   `long_steps`, how many took a millisecond of it.
