@@ -1,5 +1,6 @@
 /* What a figure was measured on: processor, caches, kernel, compiler, library, date. Nothing that names the host or its
  * folders. */
+#include "caches.h"
 #include "report.h"
 
 #include <exphil/exphil.h>
@@ -10,8 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* First line of a small file of the system; "" when it is not there. */
-static const char *line_of(const char *path, char *line, size_t bytes)
+const char *bench_line_of(const char *path, char *line, size_t bytes)
 {
     FILE *f = fopen(path, "r");
     line[0] = '\0';
@@ -20,26 +20,6 @@ static const char *line_of(const char *path, char *line, size_t bytes)
     fclose(f);
     line[strcspn(line, "\n")] = '\0';
     return line;
-}
-
-static json_t *caches(void)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < 8; i++) {
-        char path[96], level[16], type[32], size[32], shared[64];
-        static const char base[] = "/sys/devices/system/cpu/cpu0/cache/index";
-        snprintf(path, sizeof path, "%s%d/level", base, i);
-        if (!*line_of(path, level, sizeof level)) break;
-        snprintf(path, sizeof path, "%s%d/type", base, i);
-        line_of(path, type, sizeof type);
-        snprintf(path, sizeof path, "%s%d/size", base, i);
-        line_of(path, size, sizeof size);
-        snprintf(path, sizeof path, "%s%d/shared_cpu_list", base, i);
-        line_of(path, shared, sizeof shared);
-        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s}", "level", level, "type", type, "size", size,
-                                              "shared_by", shared));
-    }
-    return list;
 }
 
 static const char *compiler(void)
@@ -79,11 +59,11 @@ json_t *bench_machine(const bench_place *place)
     system_name(system, sizeof system);
     if (gmtime_r(&now, &utc)) strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
     if (uname(&uts) == 0) snprintf(kernel, sizeof kernel, "%s %s %s", uts.sysname, uts.release, uts.machine);
-    line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor, sizeof governor);
+    bench_line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor, sizeof governor);
     return json_pack("{s:s,s:s,s:I,s:I,s:o,s:s,s:s,s:s,s:s,s:s,s:s,s:b,s:b}", "processor", device.name, "isa",
                      device.isa, "cores", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes",
                      (json_int_t)sysconf(_SC_PHYS_PAGES) * (json_int_t)sysconf(_SC_PAGESIZE), "caches",
-                     caches(), "system", system, "kernel", kernel, "governor",
-                     *governor ? governor : "unknown", "compiler", compiler(), "library",
+                     bench_caches("/sys/devices/system/cpu/cpu0/cache"), "system", system, "kernel", kernel,
+                     "governor", *governor ? governor : "unknown", "compiler", compiler(), "library",
                      exphil_version_string(), "date", date, "pinned", place->core >= 0, "fifo", place->fifo);
 }

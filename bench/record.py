@@ -71,7 +71,9 @@ def peers_table(report):
 
 
 def heading(machine, floors):
-    caches = ", ".join("L%s %s %s" % (c["level"], c["type"].lower(), c["size"]) for c in machine["caches"])
+    caches = "caches unknown"
+    if machine["caches"] != "unknown":
+        caches = ", ".join("L%s %s %s" % (c["level"], c["type"].lower(), c["size"]) for c in machine["caches"])
     lines = ["%s, %d cores, %s; %s." % (machine["processor"], machine["cores"], machine["isa"], caches),
              "%s, %s, governor %s. %s. libexphil %s." % (machine["system"], machine["kernel"], machine["governor"],
                                                           machine["compiler"], machine["library"]),

@@ -39,6 +39,8 @@ void bench_report_fact(bench_report *report, const char *name, double value, con
 void bench_report_note(bench_report *report, const char *text);
 /* Machine and versions: no name of the host, no folder. */
 json_t *bench_machine(const bench_place *place);
+/* First line of a small file of the system; "" when it is not there. */
+const char *bench_line_of(const char *path, char *line, size_t bytes);
 /* Bars of the shares of the floor; false with a message on stderr. */
 bool bench_chart(const json_t *root, const char *path);
 
