@@ -23,9 +23,14 @@ typedef struct picture {
     const char *field;
     curve curves[CURVES_MOST];
     size_t count;
+    size_t too_large, too_small; /* points that are left out: beyond PLOT_MOST, below a logarithmic axis */
     double x0, x1, y0, y1;
     bool logarithmic, smoothed;
 } picture;
+
+/* Sums, differences and ratios of what is drawn stay numbers. */
+#define PLOT_MOST  1e150
+#define PLOT_LEAST 1e-150
 
 /* Adds the curves of one log; says why not and returns false. */
 bool plot_read(picture *p, const char *path);
@@ -33,7 +38,7 @@ bool plot_read(picture *p, const char *path);
 void plot_list_fields(const char *path);
 /* Smooths what training said over 2 * half + 1 updates; -1: a hundredth of the run. */
 void plot_smooth(picture *p, long half);
-/* Fits the axes; false: there is nothing to draw. */
+/* Fits the axes and counts what is too small for them; false: there is nothing to draw. */
 bool plot_fit(picture *p);
 bool plot_drawn(const picture *p, double y);
 double plot_height(const picture *p, double y); /* 0 at the foot of the axis, 1 at its top */

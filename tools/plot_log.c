@@ -33,14 +33,18 @@ static int kind_of(const char *kind)
     return -1;
 }
 
-static bool read_line(const char *line, const char *field, curve *curves)
+static bool read_line(picture *p, const char *line, curve *curves)
 {
     json_t *object = json_loads(line, 0, NULL);
     int kind = kind_of(json_string_value(json_object_get(object, "kind")));
-    json_t *x = json_object_get(object, "update"), *y = json_object_get(object, field);
+    json_t *x = json_object_get(object, "update"), *y = json_object_get(object, p->field);
     bool fine = json_is_object(object);
-    if (kind >= 0 && json_is_number(x) && json_is_number(y))
-        fine = add_point(&curves[kind], json_number_value(x), json_number_value(y));
+    if (kind >= 0 && json_is_number(x) && json_is_number(y)) {
+        point at = {json_number_value(x), json_number_value(y)};
+        bool far = fabs(at.x) > PLOT_MOST || fabs(at.y) > PLOT_MOST;
+        if (far) p->too_large++;
+        fine = far || add_point(&curves[kind], at.x, at.y);
+    }
     json_decref(object);
     return fine;
 }
@@ -60,7 +64,7 @@ bool plot_read(picture *p, const char *path)
     }
     while (fine && getline(&line, &room, file) > 0) {
         number++;
-        fine = read_line(line, p->field, curves);
+        fine = read_line(p, line, curves);
         if (!fine) fprintf(stderr, "exphil: %s line %ld is not a JSON object\n", path, number);
     }
     free(line);
@@ -131,7 +135,7 @@ void plot_smooth(picture *p, long half)
 
 bool plot_drawn(const picture *p, double y)
 {
-    return isfinite(y) && (!p->logarithmic || y > 0.0);
+    return !p->logarithmic || y >= PLOT_LEAST;
 }
 
 /* Room above and below a series that is all one value; shares stay at or below 1. */
@@ -150,10 +154,14 @@ static void widen(picture *p, bool shares)
 bool plot_fit(picture *p)
 {
     bool any = false, shares = strstr(p->field, "accuracy") || strncmp(p->field, "exact_", 6) == 0;
+    p->too_small = 0;
     for (size_t c = 0; c < p->count; c++)
         for (size_t i = 0; i < p->curves[c].count; i++) {
             point at = p->curves[c].at[i];
-            if (!plot_drawn(p, at.y)) continue;
+            if (!plot_drawn(p, at.y)) {
+                p->too_small++;
+                continue;
+            }
             if (!any) p->x0 = p->x1 = at.x, p->y0 = p->y1 = at.y;
             any = true;
             p->x0 = fmin(p->x0, at.x), p->x1 = fmax(p->x1, at.x);

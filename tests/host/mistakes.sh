@@ -284,6 +284,23 @@ grep -q '\*' out || complain "the score on the training data is not drawn"
 expect 0 "loss (logarithmic, smoothed)" plot log --text
 expect 1 "gradient_norm" plot log --text --field nonsense
 
+# plot: what no axis can hold, and what a logarithm cannot show, is left out and said; all else is drawn
+point() { echo "{\"kind\":\"train\",\"update\":$1,\"loss\":$2}"; }
+{ point 1 2; point 2 -1.7e308; point 3 1.7e308; point 4 3; point 1e300 2; } >far
+for how in --linear "--linear --smooth 1" ""; do
+  expect 0 "left out: 3 points with numbers beyond 1e+150" plot far --text $how
+  expect 0 "left out: 3 points with numbers beyond 1e+150" plot far $how
+  grep -qE 'nan|inf' far.svg && complain "plot $how: no numbers in the picture"
+done
+{ point 1 1e-140; point 2 0; point 3 1e140; point 4 1e-300; } >low
+expect 0 "left out: 2 points below 1e-150: the height is logarithmic; see --linear" plot low --smooth 0
+grep -qE 'nan|inf' low.svg && complain "plot: no numbers in the picture of a wide logarithm"
+grep -q 'points="84.0,428.0 876.0,40.0 "' low.svg || complain "plot: a wide logarithm has other corners"
+expect 0 low.svg plot low --linear
+grep -q "left out" out err && complain "plot --linear leaves zeros out"
+point 1 1e300 >far
+expect 1 "left out: 1 points with numbers beyond" plot far
+
 # Ctrl-C saves, ends with 130 and scores nothing; --resume goes on from there
 long="$small --updates 100000 --schedule constant --out w --log w.log"
 for more in "" --resume; do
