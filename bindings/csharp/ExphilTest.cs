@@ -265,18 +265,26 @@ static class ExphilTest
         return info.Used;
     }
 
+    // What happens on another thread. A minute ends what would never come.
+    static bool Eventually(Func<bool> happened, Action meanwhile)
+    {
+        var watch = System.Diagnostics.Stopwatch.StartNew();
+        while (!happened() && watch.Elapsed.TotalSeconds < 60)
+        {
+            meanwhile();
+            Thread.Sleep(1);
+        }
+        return happened();
+    }
+
     // Makes some objects on a thread that ends, so that its stack holds none, and lets the collector end them.
     static void Abandon(Func<IDisposable> make, Func<bool> gone, string what)
     {
         var thread = new Thread(() => { for (int i = 0; i < 5; i++) make(); });
         thread.Start();
         thread.Join();
-        for (int i = 0; i < 100 && !gone(); i++)
-        {
-            GC.Collect();
-            GC.WaitForPendingFinalizers();
-        }
-        Demand(gone(), what + " that nobody has are ended");
+        Action collect = () => { GC.Collect(); GC.WaitForPendingFinalizers(); };
+        Demand(Eventually(gone, collect), what + " that nobody has are ended");
     }
 
     static void Returned(Context context, string what, Func<IDisposable> make)
@@ -325,8 +333,9 @@ static class ExphilTest
     static void Contexts()
     {
         int before = ThreadCount(); // the runtime's own come and go
-        using (Working()) Demand(ThreadCount() > before + 30, "a context starts its threads");
-        Demand(ThreadCount() < before + 10, "a context that is disposed of ends its threads");
+        Action wait = () => { };
+        using (Working()) Demand(Eventually(() => ThreadCount() > before + 30, wait), "a context starts its threads");
+        Demand(Eventually(() => ThreadCount() < before + 10, wait), "a context that is disposed of ends its threads");
         Abandon(Working, () => ThreadCount() < before + 10, "contexts");
     }
 

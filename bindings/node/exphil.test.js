@@ -112,7 +112,7 @@ test('a program may end during a run', () => {
     dataset.addRows(1, new Float32Array(200), undefined, new Int32Array(200));
     const model = Model.create(context, { spec, blocks: 'mlp', hidden: 8, head_width: 8 });
     Trainer.create(model, dataset, { sampling: { batch: 2, time: 10 } }).train(1e12, () => process.exit(3));`;
-  const ended = childProcess.spawnSync(process.execPath, ['-e', program], { timeout: 30000 });
+  const ended = childProcess.spawnSync(process.execPath, ['-e', program], { timeout: 300000 });
   assert.strictEqual(ended.status, 3, String(ended.stderr));
 });
 

@@ -309,7 +309,7 @@ for more in "" --resume; do
   "$exphil" train $long $more a.slp >out 2>err </dev/null &
   run=$!
   tries=0
-  while [ "$(cat w.log 2>/dev/null | wc -l)" -le "$before" ] && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+  while [ "$(cat w.log 2>/dev/null | wc -l)" -le "$before" ] && [ $tries -lt 3000 ]; do sleep 0.1; tries=$((tries + 1)); done
   kill -INT $run
   wait $run
   got=$?

@@ -46,7 +46,7 @@ for include in "${NODE_INCLUDE:-}" "$beside" /usr/include/node; do
   [ ! -e "$include/node_api.h" ] || break
 done
 cc -std=c11 -fPIC -shared -isystem "$include" foreign.c -o foreign.node
-(cd node_modules/exphil && EXPHIL_FOREIGN=$PWD/../../foreign.node EXPHIL_MELEE=../../melee timeout 100 node --test exphil.test.js exphil_melee.test.js >../../log 2>&1) ||
+(cd node_modules/exphil && EXPHIL_FOREIGN=$PWD/../../foreign.node EXPHIL_MELEE=../../melee timeout 900 node --test exphil.test.js exphil_melee.test.js >../../log 2>&1) ||
   { cat log >&2; fail "tests failed"; }
 for folder in $EXPHIL_TRACES; do
   node node_modules/exphil/exphil_trace.js check "$folder/policy.safetensors" "$folder/frames.trace"

@@ -39,18 +39,20 @@ done
 "$exphil" train --quiet --hidden 32 --head-width 32 --updates 60 --out w0.safetensors drill.slp >/dev/null
 "$exphil" train --quiet --hidden 32 --head-width 32 --updates 60 --delay 3 --out w3.safetensors drill.slp >/dev/null
 
+# Every timeout here ends what would hang: nothing depends on how long it is.
+
 # ---- helpers -------------------------------------------------------------------------------------------------------
 
 # serve [OPTIONS] GAME: sets port and server.
 serve()
 {
     : >server.log
-    timeout 120 ./serve_slp --port "${fixed_port:-0}" "$@" >server.log 2>server.err &
+    timeout 600 ./serve_slp --port "${fixed_port:-0}" "$@" >server.log 2>server.err &
     server=$!
-    for _ in $(seq 200); do
+    for _ in $(seq 6000); do
         port=$(sed -n 's/^port //p' server.log)
         [ -n "$port" ] && return
-        sleep 0.05
+        sleep 0.02
     done
     cat server.err; fail "serve_slp $* does not start"
 }
@@ -66,7 +68,7 @@ live()
     shift
     # shellcheck disable=SC2086
     serve --fast --once $options "$game"
-    timeout 60 ./live_check "$port" "$game" "$@" || { leave; fail "live_check $game $options"; }
+    timeout 600 ./live_check "$port" "$game" "$@" || { leave; fail "live_check $game $options"; }
     leave
 }
 
@@ -76,7 +78,7 @@ played()
     game=$1 player=$2 frames=$3 delay=$4 weights=$5
     shift 5
     serve --fast --once "$@" "$game"
-    timeout 60 ./pipe_check bot.pipe "$weights" "$game" "$player" "$frames" "$delay" ./slippi_bot --flush --quiet --seed 7 \
+    timeout 600 ./pipe_check bot.pipe "$weights" "$game" "$player" "$frames" "$delay" ./slippi_bot --flush --quiet --seed 7 \
         --port "$port" --player "$player" --frames "$frames" --game-delay "$delay" >played.log ||
         { cat played.log; leave; fail "the pipe of $game"; }
     leave
@@ -88,8 +90,18 @@ refused()
 {
     line=$1
     shift
-    timeout 10 "$@" >refused.log 2>&1 && fail "$* is taken"
+    timeout 600 "$@" >refused.log 2>&1 && fail "$* is taken"
     grep -qx "$line" refused.log && [ "$(wc -l <refused.log)" -eq 1 ] || { cat refused.log; fail "$* does not say: $line"; }
+}
+
+# await LINE FILE: two minutes end what would never come.
+await()
+{
+    for _ in $(seq 6000); do
+        grep -q "$1" "$2" && return
+        sleep 0.02
+    done
+    cat "$2"; fail "never said: $1"
 }
 
 # told LINE FILE
@@ -132,7 +144,7 @@ fi
 # Garbage from more clients than it has places; then a good one is served. Its options are checked.
 serve --fast small.slp
 ./hostile_check client "$port" || { leave; fail "hostile_check client"; }
-timeout 60 ./live_check "$port" small.slp >/dev/null || { leave; fail "serve_slp after garbage"; }
+timeout 600 ./live_check "$port" small.slp >/dev/null || { leave; fail "serve_slp after garbage"; }
 leave
 head -c 300 small.slp >cut.slp
 head -c 60000 drill.slp >damaged.slp
@@ -151,13 +163,13 @@ refused 'serve_slp: --speed wants a number from .*' ./serve_slp --speed
 refused 'serve_slp: GAME.slp: one, .*' ./serve_slp small.slp drill.slp
 
 # Nobody answers: after ten seconds it is told what may be wrong. Looked at below.
-timeout 60 ./slippi_bot --port 2 w0.safetensors hint.pipe >hint.log 2>&1 &
+timeout 600 ./slippi_bot --port 2 w0.safetensors hint.pipe >hint.log 2>&1 &
 hinted=$!
 
 # A bot without a game and without a reader; the game comes, ends, and another one comes from another server.
 serve --fast small.slp && leave
 fixed_port=$port
-timeout 60 ./slippi_bot --port "$port" --games 2 w0.safetensors lonely.pipe >bot.log 2>&1 &
+timeout 600 ./slippi_bot --port "$port" --games 2 w0.safetensors lonely.pipe >bot.log 2>&1 &
 bot=$!
 for game in small.slp drill.slp; do
     serve --fast --once $game
@@ -175,7 +187,7 @@ left_out()
     game=$1 words=$2 there=$3
     serve --fast --once "$game"
     # shellcheck disable=SC2086
-    timeout 60 ./slippi_bot --quiet --port "$port" --games 1 $words w0.safetensors lonely.pipe >bot.log 2>&1 &&
+    timeout 600 ./slippi_bot --quiet --port "$port" --games 1 $words w0.safetensors lonely.pipe >bot.log 2>&1 &&
         fail "slippi_bot $words says that it played $game"
     leave
     told "^slippi_bot: ${words#--} is not in this game; there are $there\$" bot.log
@@ -188,9 +200,9 @@ teams=$real/teams_p1p2_blueVSp4_green_winner_green.slp
 
 # At the game's own speed, times ten; ended by a signal, it still tells its figures.
 serve --speed 10 small.slp
-timeout 60 ./slippi_bot --quiet --port "$port" w0.safetensors lonely.pipe >bot.log 2>&1 &
+timeout 600 ./slippi_bot --port "$port" w0.safetensors lonely.pipe >bot.log 2>&1 &
 bot=$!
-sleep 1
+await '^the game is over' bot.log
 kill -TERM "$bot"
 wait "$bot" || fail "slippi_bot does not end well"
 leave
@@ -198,10 +210,10 @@ grep -q '^step: p50 < ' bot.log || fail "slippi_bot does not tell its figures"
 
 # Started without standard streams, as by a service: its words must not go where the controller goes.
 mkfifo closed.pipe
-timeout 60 cat closed.pipe >closed.got &
+timeout 600 cat closed.pipe >closed.got &
 reader=$!
 serve --fast --once small.slp
-timeout 60 ./slippi_bot --port "$port" --games 1 w0.safetensors closed.pipe <&- >&- 2>&- || fail "slippi_bot without standard streams"
+timeout 600 ./slippi_bot --port "$port" --games 1 w0.safetensors closed.pipe <&- >&- 2>&- || fail "slippi_bot without standard streams"
 wait "$server" || fail "serve_slp failed"
 wait "$reader"
 grep -q '^SET MAIN' closed.got || fail "nothing was pressed without standard streams"
@@ -210,12 +222,9 @@ if grep -vE '^(SET|PRESS|RELEASE|FLUSH)' closed.got; then fail "slippi_bot talks
 # A second bot at a pipe goes at once, names the pipe, and leaves the first one alone.
 mkfifo taken.pipe
 exec 9<>taken.pipe
-timeout 60 ./slippi_bot --port "$port" w0.safetensors taken.pipe >first.log 2>&1 &
+timeout 600 ./slippi_bot --port "$port" w0.safetensors taken.pipe >first.log 2>&1 &
 bot=$!
-for _ in $(seq 200); do
-    grep -q '^waiting for the game' first.log && break
-    sleep 0.05
-done
+await '^waiting for the game' first.log
 refused 'slippi_bot: taken.pipe: another bot writes to this pipe; each wants one of its own' \
     ./slippi_bot --port "$port" w0.safetensors taken.pipe
 kill -TERM "$bot"
@@ -239,14 +248,11 @@ refused 'slippi_bot: drill.slp: not a FIFO; .*' ./slippi_bot w0.safetensors dril
 refused 'slippi_bot: taken.pipe: a pipe; WEIGHTS come first, .*' ./slippi_bot taken.pipe w0.safetensors
 refused 'slippi_bot: other.safetensors: plays falling/hand, not Melee' ./slippi_bot other.safetensors never.pipe
 for program in slippi_bot serve_slp; do
-    timeout 10 ./$program --help >help.log && grep -q '^  --port N ' help.log || fail "$program --help"
+    timeout 600 ./$program --help >help.log && grep -q '^  --port N ' help.log || fail "$program --help"
 done
 [ ! -e never.pipe ] || fail "slippi_bot makes a pipe for a policy that it does not play"
 
-for _ in $(seq 400); do
-    grep -q '^nothing yet' hint.log && break
-    sleep 0.1
-done
+await '^nothing yet' hint.log
 kill -TERM "$hinted"
 wait "$hinted" || fail "a bot that waits does not end well"
 told '^nothing yet from 127.0.0.1:2: is the spectator stream on? (--port is its UDP port, --player the controller)$' hint.log
@@ -291,7 +297,7 @@ END
         sed -n '/^## Try it/,/^## Set up/{/^```sh$/,/^```$/{/^```/d;p}}' README.md
         echo wait
     } | sed "s/serve_slp --once/serve_slp --fast --once --port $port/; s/slippi_bot/slippi_bot --port $port/" >try.sh
-    timeout 300 sh try.sh >try.log 2>&1 || { cat try.log; fail "what README.md tells to try"; }
+    timeout 600 sh try.sh >try.log 2>&1 || { cat try.log; fail "what README.md tells to try"; }
     grep -q '^1 games' try.log && grep -q '^SET MAIN' build/lines.txt || { cat try.log; fail "README.md's bot does not play"; }
 else
     echo "SKIPPED: no cmake"

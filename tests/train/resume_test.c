@@ -126,7 +126,7 @@ static ino_t file_number(const char *path)
 static void await_save(const char *path, ino_t before)
 {
     const struct timespec moment = {0, 1000000};
-    for (int i = 0; i < 30000 && file_number(path) == before; i++) nanosleep(&moment, NULL);
+    for (int i = 0; i < 300000 && file_number(path) == before; i++) nanosleep(&moment, NULL);
     assert_true(file_number(path) != before);
 }
 

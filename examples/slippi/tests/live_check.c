@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAYOUTS = 2, FIRST = EXPHIL_SLP_FIRST_FRAME, WAIT_MS = 20000 };
+enum { LAYOUTS = 2, FIRST = EXPHIL_SLP_FIRST_FRAME, WAIT_MS = 60000 };
 static const char *const layouts[LAYOUTS] = {"melee2", "exphil288"};
 
 /* One row per layout and port: floats, then ids, as bytes. seen: of this frame and port there was a player. */
