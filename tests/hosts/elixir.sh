@@ -16,7 +16,8 @@ if ! [ -f "$(erl -noshell -eval 'io:put_chars(code:root_dir()), halt().')/usr/in
     exit 0
 fi
 
-export MIX_HOME="$PWD/.mix" MIX_ENV=test LC_ALL=C.UTF-8
+# As many schedulers wherever it runs: with a single dirty one the tests could not call while a long call is under way.
+export MIX_HOME="$PWD/.mix" MIX_ENV=test LC_ALL=C.UTF-8 ERL_FLAGS="+S 4:4 +SDcpu 4:4"
 if ! [ -d "with space" ]; then
     mkdir "with space"
     for part in mix.exs .formatter.exs Makefile README.md c_src lib test bench examples; do

@@ -95,9 +95,9 @@ defmodule LibExphil.MisuseTest do
     end
 
     task = Task.async(fn -> step.(step) end)
-    assert_receive :stepped, 60_000
+    assert_receive :stepped, 300_000
     :ok = LibExphil.close(session)
-    assert {:error, %Error{status: :state}} = Task.await(task, 60_000)
+    assert {:error, %Error{status: :state}} = Task.await(task, 300_000)
     assert {:error, %Error{status: :state}} = Session.step_row(session, floats, ids)
   end
 
@@ -119,7 +119,7 @@ defmodule LibExphil.MisuseTest do
         end
       end)
     end)
-    |> Task.await_many(60_000)
+    |> Task.await_many(300_000)
   end
 
   test "wrong handles and garbage" do
@@ -201,7 +201,7 @@ defmodule LibExphil.MisuseTest do
 
     run = fn count, fun ->
       task = Task.async(fn -> for(_ <- 1..count, do: fun.(Session.create!(model))) && :ok end)
-      :ok = Task.await(task, 60_000)
+      :ok = Task.await(task, 300_000)
     end
 
     for fun <- [&LibExphil.close/1, &Session.info!/1] do
@@ -228,7 +228,7 @@ defmodule LibExphil.MisuseTest do
     end
 
     run = fn count ->
-      Task.async(fn -> Enum.each(1..count, fn _ -> round.() end) end) |> Task.await(120_000)
+      Task.async(fn -> Enum.each(1..count, fn _ -> round.() end) end) |> Task.await(300_000)
       :erlang.garbage_collect()
     end
 

@@ -46,7 +46,7 @@ defmodule LibExphil.ModelTest do
     # A folder without a plugin: "auto" falls back to the CPU and says so.
     folder = folder()
     {:ok, _} = Context.create(device: "auto", backend_path: folder, log: self(), threads: 1)
-    assert_receive {:libexphil_log, :warning, "running on the CPU: " <> _}, 60_000
+    assert_receive {:libexphil_log, :warning, "running on the CPU: " <> _}, 300_000
     {:ok, _} = Context.create(device: "auto", backend_path: folder, log: self(), log_level: :error, threads: 1)
     refute_receive {:libexphil_log, _, _}, 50
     # Nobody listens any more.

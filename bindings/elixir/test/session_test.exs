@@ -212,7 +212,7 @@ defmodule LibExphil.SessionTest do
       unless :counters.get(met, 1) > 60 and :counters.get(met, 2) > 0, do: rival.(rival)
     end
 
-    Task.await_many(for(_ <- 1..4, do: Task.async(fn -> rival.(rival) end)), 60_000)
+    Task.await_many(for(_ <- 1..4, do: Task.async(fn -> rival.(rival) end)), 300_000)
     assert Session.info!(session).steps == :counters.get(met, 1)
   end
 end

@@ -74,8 +74,8 @@ defmodule LibExphil.Test do
     if File.exists?(path), do: path
   end
 
-  # Waits for what happens on another thread: a minute, which only ends what would never come.
-  def eventually(fun, tries \\ 6000) do
+  # Waits for what happens on another thread: minutes, which only end what would never come.
+  def eventually(fun, tries \\ 30_000) do
     cond do
       fun.() -> true
       tries == 0 -> false
@@ -86,4 +86,5 @@ end
 
 replays? = LibExphil.Test.replay("formats/v3.18.slp") != nil
 unless replays?, do: IO.puts("elixir: no replays in EXPHIL_REPLAYS, tests with them are left out")
-ExUnit.start(exclude: if(replays?, do: [], else: [:replays]))
+# It ends what would hang, on slow machines too.
+ExUnit.start(timeout: 600_000, exclude: if(replays?, do: [], else: [:replays]))

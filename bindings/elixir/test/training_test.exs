@@ -85,11 +85,11 @@ defmodule LibExphil.TrainingTest do
       )
 
     tag = training.tag
-    assert_receive {:libexphil_training, ^tag, {:progress, %{update: 5, loss: loss}}} when is_float(loss), 60_000
-    assert_receive {:libexphil_training, ^tag, {:saved, ^path}}, 60_000
-    assert_receive {:libexphil_training, ^tag, {:report, %{frames: 1600}}}, 60_000
-    assert_receive {:libexphil_training, ^tag, {:saved, ^path}}, 60_000
-    assert {:ok, %{update: 20}} = Training.await(training, 60_000)
+    assert_receive {:libexphil_training, ^tag, {:progress, %{update: 5, loss: loss}}} when is_float(loss), 300_000
+    assert_receive {:libexphil_training, ^tag, {:saved, ^path}}, 300_000
+    assert_receive {:libexphil_training, ^tag, {:report, %{frames: 1600}}}, 300_000
+    assert_receive {:libexphil_training, ^tag, {:saved, ^path}}, 300_000
+    assert {:ok, %{update: 20}} = Training.await(training, 300_000)
     refute_received {:libexphil_training, ^tag, _}
     assert {:ok, %{update: 21}} = Trainer.step(trainer)
     assert Model.info!(Model.load!(context, path)).trained_updates == 20
@@ -102,9 +102,9 @@ defmodule LibExphil.TrainingTest do
     assert {:error, %Error{status: :busy}} = Training.start(trainer)
     assert Training.await(training, 30) == :timeout
     :ok = Training.cancel(training)
-    assert {:cancelled, %{update: done}} = Training.await(training, 60_000)
+    assert {:cancelled, %{update: done}} = Training.await(training, 300_000)
     {:ok, more} = Training.start(trainer, updates: 1)
-    assert {:ok, %{update: next}} = Training.await(more, 60_000)
+    assert {:ok, %{update: next}} = Training.await(more, 300_000)
     assert next == done + 1
     :ok = LibExphil.close(training)
   end
@@ -115,7 +115,7 @@ defmodule LibExphil.TrainingTest do
     {:ok, training} = Training.start(trainer)
     Process.sleep(50)
     :ok = Training.cancel(training)
-    assert {:cancelled, %{update: 0}} = Training.await(training, 60_000)
+    assert {:cancelled, %{update: 0}} = Training.await(training, 300_000)
     assert Model.info!(Trainer.model!(trainer)).weights_hash == Model.info!(model(context)).weights_hash
   end
 
@@ -135,10 +135,10 @@ defmodule LibExphil.TrainingTest do
     model = model(context)
     trainer = Trainer.create!(model, Optimizer.create!(model), nil)
     {:ok, training} = Training.start(trainer, updates: 3)
-    assert {:error, %Error{}} = Training.await(training, 60_000)
+    assert {:error, %Error{}} = Training.await(training, 300_000)
     ok = trainer(context)
     {:ok, training} = Training.start(ok, updates: 1, save: "/nonexistent/x")
-    assert {:error, %Error{status: :io}} = Training.await(training, 60_000)
+    assert {:error, %Error{status: :io}} = Training.await(training, 300_000)
     assert {:error, %Error{status: :invalid}} = Training.start(ok, updates: -1)
     assert {:error, %Error{status: :invalid}} = Training.start(ok, owner: :nobody)
     assert {:error, %Error{status: :invalid}} = Training.start(ok, evry: 1)

@@ -3,9 +3,6 @@ defmodule LibExphil.UpgradeTest do
   # the NIF is loaded again. Handles of the old code go on in the new.
   use ExUnit.Case, async: false
 
-  # It builds the NIF three times.
-  @moduletag timeout: 300_000
-
   import ExUnit.CaptureLog
   import LibExphil.Test
 
@@ -69,7 +66,7 @@ defmodule LibExphil.UpgradeTest do
     assert play(session) == play(other)
     :code.purge(LibExphil.Nif)
     :ok = Training.cancel(training)
-    assert {:cancelled, _} = Training.await(training, 60_000)
+    assert {:cancelled, _} = Training.await(training, 300_000)
     assert {:ok, _} = Trainer.step(trainer)
     :ok = LibExphil.close(session)
     assert {:error, %{status: :state}} = Session.info(session)
