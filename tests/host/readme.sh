@@ -1,6 +1,6 @@
 #!/bin/sh
-# The example in README.md is examples/minimal.c, has the promised size, compiles as it stands and runs on weights that
-# the program has trained. Every command and option that it names is one. usage: readme.sh source-dir build-dir compiler
+# The example in README.md is examples/minimal.c, has the promised size, compiles as it stands and runs on the policy that
+# README's lines train. That policy plays: what it hits is the same number on every machine. Every command and option that it names is one. usage: readme.sh source-dir build-dir compiler
 set -eu
 source=$1 build=$2 cc=$3
 folder=$(mktemp -d)
@@ -10,9 +10,25 @@ cmp "$folder/readme.c" "$source/examples/minimal.c"
 lines=$(sed -n '/^int main/,$p' "$folder/readme.c" | grep -vc '^[{}]$')
 [ "$lines" -le 25 ] || { echo "the example has $lines lines"; exit 1; }
 "$cc" -std=c11 -Wall -Wextra -Werror -I"$source/include" "$folder/readme.c" -L"$build" -lexphil -Wl,-rpath,"$build" -o "$folder/minimal"
-"$build/bin/exphil" drill --out "$folder/drill.slp" --frames 300 >/dev/null
-"$build/bin/exphil" train --quiet --port 1 --blocks gru --hidden 16 --epochs 1 --out "$folder/policy.safetensors" "$folder/drill.slp" >/dev/null 2>&1
-"$folder/minimal" "$folder/policy.safetensors" >"$folder/out"
+sed -n '/^    exphil drill /,/^    cc /s/^    //p' "$source/README.md" >"$folder/lines"
+[ "$(grep -c '^exphil ' "$folder/lines")" -eq 3 ] || { echo "README has other lines than drill, train, drill"; exit 1; }
+weights=$(sed -n 's/^cc .* \([^ ]*\)$/\1/p' "$folder/lines")
+(cd "$folder" && grep '^exphil ' lines >lines.sh && PATH="$build/bin:$PATH" sh -eu lines.sh >lines.out 2>lines.err) || {
+  cat "$folder/lines.err"
+  echo "README's lines do not run"
+  exit 1
+}
+grep -q ' hits (the teacher: ' "$folder/lines.out" || { echo "README's lines do not show how the policy plays"; exit 1; }
+for seed in 1 2 3 4; do
+  "$build/bin/exphil" drill --seed $seed --json "$folder/$weights" >"$folder/played"
+  python3 - "$folder/played" <<'END'
+import json, sys
+played = json.load(open(sys.argv[1]))
+if played["teacher_hits"] < 200 or 10 * played["hits"] < 9 * played["teacher_hits"]:
+    sys.exit("README's policy hits {hits} times, its teacher {teacher_hits}".format(**played))
+END
+done
+"$folder/minimal" "$folder/$weights" >"$folder/out"
 [ "$(grep -c buttons "$folder/out")" -eq 60 ]
 "$folder/minimal" "$folder/none.safetensors" 2>"$folder/error" && exit 1
 grep -q EXPHIL_E_IO "$folder/error"

@@ -52,8 +52,8 @@ for folder in $EXPHIL_TRACES; do
   node node_modules/exphil/exphil_trace.js check "$folder/policy.safetensors" "$folder/frames.trace"
 done
 
-# The examples of README.md, word for word; its commands with less training.
-sed -n 's/^    \(exphil train\)/\1 --updates 2/p; s/^    \(exphil drill\)/\1/p' node_modules/exphil/README.md >commands.sh
+# The examples and commands of README.md, word for word.
+sed -n 's/^    \(exphil .*\)/\1/p' node_modules/exphil/README.md >commands.sh
 PATH="$EXPHIL_PREFIX/bin:$PATH" sh -eu commands.sh >log 2>&1 || { cat log >&2; fail "the commands of README.md failed"; }
 for number in 1 2 3; do
   awk -v want=$number '/^```js$/ { at++; on = at == want; next } /^```/ { on = 0 } on' node_modules/exphil/README.md >readme$number.js
