@@ -5,6 +5,7 @@ Python 3.8: one wheel serves every later Python.
 """
 import os
 import sys
+from importlib import metadata
 
 from setuptools import setup
 
@@ -14,6 +15,16 @@ import cut_header  # noqa: E402
 
 if not os.access(FOLDER, os.W_OK):
     raise SystemExit(f"exphil: {FOLDER} cannot be written to: copy the folder first, and build the copy")
+try:
+    # setuptools leaves cffi_modules out, without a word, where cffi is not installed or has no metadata.
+    import cffi  # noqa: F401
+
+    metadata.version("cffi")
+except ImportError as reason:
+    raise SystemExit(
+        f"exphil: the native part cannot be built without cffi ({reason}): install python3-cffi (apt), or pip install cffi,"
+        f" for {sys.executable}"
+    ) from None
 
 setup(
     version=cut_header.version(cut_header.read("exphil.h")),

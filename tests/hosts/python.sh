@@ -1,5 +1,5 @@
 #!/bin/sh
-# The Python package as a user builds it: a wheel out of a copy of bindings/python, installed into a folder of its own; then
+# The Python package as a user builds it: out of a copy of bindings/python, installed into an environment of its own; then
 # pytest, the common trace, and the examples of its README; all below a folder whose name has a space. The environment is
 # that of every host suite.
 #   python.sh | python.sh bench
@@ -43,7 +43,27 @@ if [ ! -w source ]; then
     grep -q "copy the folder first" read_only.log || { cat read_only.log >&2; fail "a read-only folder is not explained"; }
 fi
 chmod u+w source
-wheel
+# Without what the native part is made with, the build ends, and says what to install. An environment that has setuptools and
+# wheel alone, linked from where they are: cffi's metadata must be missing, too.
+"$python" -m venv --without-pip bare
+rm -rf source/dist
+"$python" - "$(bare/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" <<'END'
+import glob, importlib.util, os, sys
+for name in ("pip", "setuptools", "pkg_resources", "_distutils_hack", "wheel"):
+    found = importlib.util.find_spec(name)
+    if found:
+        folder = os.path.dirname(os.path.dirname(found.origin))
+        for path in [os.path.join(folder, name)] + glob.glob(os.path.join(folder, name + "-*")):
+            os.symlink(path, os.path.join(sys.argv[1], os.path.basename(path)))
+END
+if (python=$PWD/bare/bin/python && wheel) >bare.log 2>&1; then fail "a wheel is built without cffi"; fi
+grep -q "without cffi (No module named 'cffi'): install python3-cffi" bare.log || { cat bare.log >&2; fail "a missing cffi is not explained"; }
+mkdir nowhere
+if (export PKG_CONFIG_LIBDIR="$PWD/nowhere" PKG_CONFIG_PATH="$PWD/nowhere" && wheel) >nowhere.log 2>&1; then
+    fail "a wheel is built without libexphil"
+fi
+grep -q "libexphil is not found; install it and set PKG_CONFIG_PATH" nowhere.log || { cat nowhere.log >&2; fail "a missing libexphil is not explained"; }
+if ls source/dist/*.whl >/dev/null 2>&1; then fail "a build that failed left a wheel"; fi
 # Installed as its README says, beside the sources, which must not be taken for the package.
 "$python" -m venv --system-site-packages --without-pip source/.venv
 venv=$PWD/source/.venv/bin/python
@@ -51,7 +71,9 @@ venv=$PWD/source/.venv/bin/python
 "$python" -c 'import sys, sysconfig; sys.prefix != sys.base_prefix and print(sysconfig.get_path("purelib"))' >outer.pth
 cp outer.pth "$("$venv" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 python=$venv
-"$python" -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --force-reinstall source/dist/exphil-*-abi3-*.whl
+sed -n 's/^    \.venv\/bin\/\(python -m pip install .*\)/.venv\/bin\/\1 -q --no-cache-dir/p' source/README.md >install.sh
+[ "$(grep -c 'pip install .* \. ' install.sh)" -eq 1 ] || fail "README.md does not say how to install"
+(cd source && sh -eu ../install.sh) >install.log 2>&1 || { cat install.log >&2; fail "README.md's pip install . fails"; }
 native=$(cd source && "$python" -c 'import exphil._native; print(exphil._native.__file__)')
 # Neither the earlier build's folder nor that of this one is in it.
 if grep -q -e "$PWD" -e "build/temp" "$native"; then fail "the wheel names a folder of this build"; fi
