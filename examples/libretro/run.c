@@ -1,6 +1,7 @@
 /* exphil-libretro-run: a game without a screen, for tests and demos. Loads a core (or the plugin around one), plays other
  * seats by script, counts points and costs, takes a moving picture, and tries save states. */
 #define _POSIX_C_SOURCE 200809L
+#include "run_caption.h"
 #include "run_host.h"
 #include "run_picture.h"
 
@@ -15,6 +16,7 @@
 #define SEATS        4
 #define FRAME_NS     16666667.0
 #define DRILL_FRAMES 120
+#define SHOWN_LATER  2 /* frames from a console's memory to its screen */
 
 typedef int32_t (*teacher_fn)(const uint8_t *state, uint32_t bytes, int32_t player, int32_t *action);
 
@@ -27,31 +29,37 @@ struct seat {
 };
 
 static struct {
-    const char *core, *rom, *score, *picture;
-    long frames, drill, picture_from, picture_frames;
+    const char *core, *rom, *score, *picture, *name[2];
+    long frames, drill, picture_from, picture_frames; /* picture_from -1: when play begins */
     int realtime;
     struct seat seat[SEATS];
     int seats;
     struct game_map map; /* for the score */
     int begun;
     struct run_picture *out;
+    uint8_t *points_of_picture; /* the game's and the caption */
+    unsigned width, height;     /* of the game's part */
     double points[2];
     int64_t scored[2];
-} run = {.frames = 600, .picture_frames = 1200};
+} run = {.frames = 600, .picture_from = -1, .picture_frames = 1200};
 
-static const char usage[] = "usage: exphil-libretro-run --core FILE --rom FILE [OPTIONS]\n"
-                            "  --frames N            how many (default 600)\n"
-                            "  --seat MAP WHO        plays the map's player: WHO is a teacher's library, or "
-                            "random (may be given 4 times)\n"
-                            "  --score MAP           counts points as the map says; its player stands first\n"
-                            "  --option NAME=VALUE   a core option (may be given 16 times)\n"
-                            "  --picture FILE.gif    takes a picture of every third frame ...\n"
-                            "  --picture-from N      ... from this one on (default 0) ...\n"
-                            "  --picture-frames N    ... for so many frames (default 1200)\n"
-                            "  --drill N             then N times: save, 120 frames, load, the same 120 "
-                            "frames; demands the same memory in each\n"
-                            "  --realtime            60 frames a second instead of as fast as it goes\n"
-                            "  --verbose             what core and plugin say\n";
+static const char usage[] =
+    "usage: exphil-libretro-run --core FILE --rom FILE [OPTIONS]\n"
+    "  --frames N            how many (default 600)\n"
+    "  --seat MAP WHO        plays the map's player: WHO is a teacher's library, or "
+    "random (may be given 4 times)\n"
+    "  --score MAP           counts points as the map says; its player stands first\n"
+    "  --option NAME=VALUE   a core option (may be given 16 times)\n"
+    "  --picture FILE.gif    takes a picture of every third frame ...\n"
+    "  --picture-from N      ... from this one on (default: where the game of "
+    "--score or --seat begins) ...\n"
+    "  --picture-frames N    ... for so many frames (default 1200)\n"
+    "  --names OWN OTHER     writes who plays and the points of --score under the "
+    "picture; OWN is the player of its map\n"
+    "  --drill N             then N times: save, 120 frames, load, the same 120 "
+    "frames; demands the same memory in each\n"
+    "  --realtime            60 frames a second instead of as fast as it goes\n"
+    "  --verbose             what core and plugin say\n";
 
 static int64_t now(void)
 {
@@ -139,6 +147,9 @@ static int take_options(int argc, char **argv)
         } else if (!strcmp(argv[i], "--seat") && i + 2 < argc) {
             if (add_seat(argv[i + 1], argv[i + 2])) return -1;
             i += 3;
+        } else if (!strcmp(argv[i], "--names") && i + 2 < argc) {
+            run.name[0] = argv[i + 1], run.name[1] = argv[i + 2];
+            i += 3;
         } else if (i + 1 < argc) {
             if (take_value(argv[i], argv[i + 1])) return -1;
             i += 2;
@@ -147,6 +158,8 @@ static int take_options(int argc, char **argv)
         }
     }
     if (!run.core || !run.rom) return fputs(usage, stderr), -1;
+    if (run.name[0] && !(run.score && run.picture))
+        return fprintf(stderr, "exphil-libretro-run: --names wants --score and --picture\n"), -1;
     if (!run.score) return 0;
     if (load_map(&run.map, run.score)) return -1;
     if (run.map.score[0] >= 0) return 0;
@@ -243,13 +256,48 @@ static void one_frame(void)
 
 /* ---- picture ---- */
 
+/* By the maps that were given; without one nobody knows, and it is from the start. */
+static int play_has_begun(void)
+{
+    if (run.score) return run.begun;
+    for (int i = 0; i < run.seats; i++)
+        if (run.seat[i].begun) return 1;
+    return run.seats == 0;
+}
+
+/* The first picture fixes the size. */
+static int picture_begin(void)
+{
+    unsigned height = host.height + (run.name[0] ? RUN_CAPTION_HEIGHT : 0);
+    run.out = run_picture_open(run.picture, host.width, height);
+    run.points_of_picture = malloc((size_t)host.width * height);
+    run.width = host.width, run.height = host.height;
+    return run.out && run.points_of_picture ? 0 : (perror(run.picture), -1);
+}
+
+/* Black where the game's picture has become smaller. */
+static void picture_compose(void)
+{
+    uint8_t *points = run.points_of_picture;
+    unsigned width = host.width < run.width ? host.width : run.width;
+    memset(points, 0, (size_t)run.width * run.height);
+    for (unsigned y = 0; y < run.height && y < host.height; y++)
+        memcpy(points + (size_t)y * run.width, host.points + (size_t)y * host.width, width);
+    if (run.name[0])
+        run_caption_draw(points + (size_t)run.height * run.width, run.width, run.name[0], run.name[1],
+                         run.scored);
+}
+
 static int picture_of(long frame)
 {
-    if (!run.picture || frame < run.picture_from || frame >= run.picture_from + run.picture_frames) return 0;
-    if ((frame - run.picture_from) % 3 || !host.width) return 0;
-    if (!run.out) run.out = run_picture_open(run.picture, host.width, host.height);
-    if (!run.out) return perror(run.picture), -1;
-    run_picture_add(run.out, host.points, 5);
+    if (!run.picture || !host.width) return 0;
+    if (run.picture_from < 0 && play_has_begun()) run.picture_from = frame + SHOWN_LATER;
+    if (run.picture_from < 0 || frame < run.picture_from || frame >= run.picture_from + run.picture_frames)
+        return 0;
+    if ((frame - run.picture_from) % 3) return 0;
+    if (!run.out && picture_begin()) return -1;
+    picture_compose();
+    run_picture_add(run.out, run.points_of_picture, 5);
     return 0;
 }
 
@@ -353,6 +401,7 @@ int main(int argc, char **argv)
     if (run_host_open(run.core, run.rom)) return 1;
     int failed = play() != 0;
     if (run.out && run_picture_close(run.out)) perror(run.picture), failed = 1;
+    free(run.points_of_picture);
     if (!failed && run.drill) failed = drill() != 0;
     if (!failed) failed = check_maps() != 0;
     if (run_host_close()) failed = 1;

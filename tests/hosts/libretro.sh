@@ -28,6 +28,15 @@ for tool in cc65 sdcc cmake retroarch; do
   command -v $tool >/dev/null 2>&1 || skip "no $tool"
 done
 
+# The demonstration's picture: from the beginning of the game on, with who plays and the points under it.
+take_picture() { # name core game left-map right-map width height
+  "$run" --core "$2" --rom "$3" --frames 300 --score "$4" --seat "$4" random --seat "$5" "$teacher" --names hi ho \
+    --picture "$1.gif" >"$1.picture" 2>"$1.log" || fail "$1: $(cat "$1.log")"
+  [ "$(value "$1.picture" 'score ')" != 0:0 ] || fail "$1: nobody makes a point for the picture"
+  python3 "$source/tests/hosts/picture_check.py" "$1.gif" "$6" "$7" HI HO 0:0 "$(value "$1.picture" 'score ')" >"$1.checked" 2>&1 ||
+    fail "$1: $(cat "$1.checked")"
+}
+
 # As a user would: the folder and the Pong beside it, against the installed library.
 mkdir -p tree
 cp -R "$source/examples/libretro" "$source/examples/pong" tree/
@@ -79,6 +88,11 @@ pong=$here/tree/pong
 learn_and_play nestopia "$nestopia" "$here/built/pong.nes" "$pong/nes/pong_nes_left.exphil" "$pong/nes/pong_nes_right.exphil"
 learn_and_play gambatte "$gambatte" "$here/built/pong.gb" "$pong/gameboy/pong_gb_left.exphil" \
   "$pong/gameboy/pong_gb_right.exphil"
+take_picture nestopia "$nestopia" "$here/built/pong.nes" "$pong/nes/pong_nes_left.exphil" "$pong/nes/pong_nes_right.exphil" 256 240
+take_picture gambatte "$gambatte" "$here/built/pong.gb" "$pong/gameboy/pong_gb_left.exphil" "$pong/gameboy/pong_gb_right.exphil" \
+  160 144
+"$run" --core "$nestopia" --rom "$here/built/pong.nes" --names hi ho >named.out 2>&1 && fail "--names without points is taken"
+grep -q -- '--names wants --score and --picture' named.out || fail "--names without points: $(cat named.out)"
 
 # The trace of a game, sampled, replayed by the library alone. The settings are those of Gambatte from here on.
 game=$here/built/pong.gb right=$pong/gameboy/pong_gb_right.exphil
