@@ -50,7 +50,7 @@ static bool give(bench_report *report, const output *to)
         good = false;
     }
     if (to->json)
-        print_json(json_incref(report->root));
+        good = print_json(json_incref(report->root)) == 0 && good;
     else if (report->met + report->missed)
         printf("%d of %d goals met\n", (int)report->met, (int)(report->met + report->missed));
     return good;

@@ -56,8 +56,11 @@ bool preset_spec(const data_options *options, exphil_spec *spec);
 /* "exphil: <what>: <status name>: <message>" on stderr; returns 1, the exit status. What Ctrl-C stopped needs no
  * complaint: STOPPED. */
 int complain(const char *what, const exphil_error *error);
-/* One JSON object on stdout, with a line end; takes the reference. */
-void print_json(json_t *object);
+/* One JSON object on stdout, with a line end; takes the reference. Returns the exit status: 1, said on stderr, when there
+ * is none. */
+int print_json(json_t *object);
+/* A path, null when it is not UTF-8: JSON cannot hold its bytes. */
+json_t *path_json(const char *path);
 json_t *report_json(const exphil_report *report, const exphil_spec *spec);
 void print_report(const exphil_report *report, const exphil_spec *spec);
 /* "latency of a step: ..." without a line end: quantiles are upper edges of buckets. */

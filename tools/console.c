@@ -26,12 +26,23 @@ int complain(const char *what, const exphil_error *error)
     return 1;
 }
 
-void print_json(json_t *object)
+int print_json(json_t *object)
 {
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
-    if (text) printf("%s\n", text);
+    if (text)
+        printf("%s\n", text);
+    else
+        fprintf(stderr, "exphil: --json: the result cannot be written as JSON\n");
+    int status = text ? 0 : 1;
     free(text);
     json_decref(object);
+    return status;
+}
+
+json_t *path_json(const char *path)
+{
+    json_t *text = json_string(path);
+    return text ? text : json_null();
 }
 
 /* ---- progress --------------------------------------------------------------------------------------------------- */

@@ -57,21 +57,21 @@ static int play_world(exphil_session *session, uint64_t seed, int64_t frames, ou
     return exphil_session_query(session, &out->info, &error) < 0 ? complain("session", &error) : 0;
 }
 
-static void show(const outcome *out, bool json)
+static int show(const outcome *out, bool json)
 {
     double same = out->frames ? (double)out->same / (double)out->frames : 0.0;
-    if (json) {
-        print_json(json_pack("{s:I,s:f,s:I,s:I,s:I,s:I,s:I}", "frames", (json_int_t)out->frames, "agreement",
-                             same, "hits", (json_int_t)out->hits, "teacher_hits",
-                             (json_int_t)out->teacher_hits, "p50_ns", (json_int_t)out->info.p50_ns, "p99_ns",
-                             (json_int_t)out->info.p99_ns, "missed_deadlines", (json_int_t)out->info.missed));
-        return;
-    }
+    if (json)
+        return print_json(json_pack("{s:I,s:f,s:I,s:I,s:I,s:I,s:I}", "frames", (json_int_t)out->frames,
+                                    "agreement", same, "hits", (json_int_t)out->hits, "teacher_hits",
+                                    (json_int_t)out->teacher_hits, "p50_ns", (json_int_t)out->info.p50_ns,
+                                    "p99_ns", (json_int_t)out->info.p99_ns, "missed_deadlines",
+                                    (json_int_t)out->info.missed));
     printf("%" PRId64 " frames alone at the controller: %.3f %% as the teacher would have pressed; %" PRId64
            " hits (the teacher: %" PRId64 ")\n",
            out->frames, 100 * same, out->hits, out->teacher_hits);
     print_latency(&out->info);
     printf("; deadlines missed: %" PRIu64 "\n", out->info.missed);
+    return 0;
 }
 
 static int play(const char *weights, uint64_t seed, int64_t frames, bool json)
@@ -91,7 +91,7 @@ static int play(const char *weights, uint64_t seed, int64_t frames, bool json)
         status = complain(weights, &error);
     else
         status = play_world(session, seed, frames, &out);
-    if (status == 0) show(&out, json);
+    if (status == 0) status = show(&out, json);
     exphil_session_destroy(session);
     exphil_model_destroy(model);
     exphil_context_destroy(context);
@@ -133,8 +133,8 @@ int drill_command(int argc, char **argv)
         return 1;
     }
     if (json)
-        print_json(json_pack("{s:s,s:I}", "replay", out, "frames", (json_int_t)frames + 123));
-    else
-        printf("%s: %" PRId64 " frames\n", out, frames + 123);
+        return print_json(
+            json_pack("{s:o,s:I}", "replay", path_json(out), "frames", (json_int_t)frames + 123));
+    printf("%s: %" PRId64 " frames\n", out, frames + 123);
     return 0;
 }

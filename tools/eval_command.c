@@ -24,7 +24,7 @@ static int evaluate(exphil_context *context, const char *weights, const data_opt
     else if (exphil_evaluate(model, dataset, NULL, NULL, batch, &report, &error) < 0)
         status = complain(weights, &error);
     else if (json)
-        print_json(report_json(&report, &spec));
+        status = print_json(report_json(&report, &spec));
     else
         print_report(&report, &spec);
     exphil_dataset_destroy(dataset);
@@ -87,8 +87,9 @@ static int pack(exphil_context *context, const data_options *data, const char *o
     if (exphil_dataset_save(dataset, out, &error) < 0 || exphil_dataset_query(dataset, &info, &error) < 0)
         status = complain(out, &error);
     else if (json)
-        print_json(json_pack("{s:s,s:I,s:I,s:I}", "corpus", out, "frames", (json_int_t)info.frames,
-                             "episodes", (json_int_t)info.episodes, "games", (json_int_t)info.games));
+        status = print_json(json_pack("{s:o,s:I,s:I,s:I}", "corpus", path_json(out), "frames",
+                                      (json_int_t)info.frames, "episodes", (json_int_t)info.episodes, "games",
+                                      (json_int_t)info.games));
     else
         printf("%s: %" PRId64 " frames, %" PRId64 " episodes, %" PRId64 " games; %" PRId64 " of %" PRId64
                " inputs never change\n",

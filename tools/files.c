@@ -125,8 +125,17 @@ static bool check_folder(const char *option, const char *path)
 
 bool output_possible(const char *option, const char *path, bool *there)
 {
-    struct stat facts;
+    struct stat facts, results;
     *there = stat(path, &facts) == 0;
+    if (strcmp(path, "-") == 0) {
+        fprintf(stderr, "exphil: --%s -: this wants a file; one of that name is ./-\n", option);
+        return false;
+    }
+    if (*there && fstat(STDOUT_FILENO, &results) == 0 && results.st_dev == facts.st_dev &&
+        results.st_ino == facts.st_ino && S_ISREG(facts.st_mode)) {
+        fprintf(stderr, "exphil: --%s %s: that is where the results go; name another file\n", option, path);
+        return false;
+    }
     if (!*there || S_ISREG(facts.st_mode)) return check_folder(option, path);
     fprintf(stderr, "exphil: --%s %s: that is %s\n", option, path,
             S_ISDIR(facts.st_mode) ? "a folder; name a file in it" : "no regular file");

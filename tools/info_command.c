@@ -53,7 +53,7 @@ static void print_state(const exphil_model *model, const exphil_model_info *info
                info->state_bytes);
 }
 
-static void show_model(const exphil_model *model, const exphil_model_info *info, bool json)
+static int show_model(const exphil_model *model, const exphil_model_info *info, bool json)
 {
     static const char *const mode[] = {"carry", "window"}, *const heads[] = {"independent", "autoregressive"};
     exphil_comparison calibration = EXPHIL_COMPARISON_INIT;
@@ -74,8 +74,7 @@ static void show_model(const exphil_model *model, const exphil_model_info *info,
                       weights_word(info->weights), "tensors", tensors_json(model, info->tensor_count));
         json_object_set_new(object, "snapshot_bytes", json_integer((json_int_t)snapshot_bytes(model)));
         if (calibrated) json_object_set_new(object, "calibration", comparison_json(&calibration, &spec));
-        print_json(object);
-        return;
+        return print_json(object);
     }
     printf("policy of %" PRId64 " parameters: %s, hidden %" PRId64 ", %s heads\n", info->parameter_count,
            info->blocks, info->hidden, heads[info->heads]);
@@ -89,6 +88,7 @@ static void show_model(const exphil_model *model, const exphil_model_info *info,
                calibrated ? ", compared" : ", not compared");
     if (calibrated) print_comparison(&calibration, &spec);
     print_tensors(model, info->tensor_count);
+    return 0;
 }
 
 static int model_info(exphil_context *context, const char *path, bool json)
@@ -98,22 +98,21 @@ static int model_info(exphil_context *context, const char *path, bool json)
     exphil_error error = EXPHIL_ERROR_INIT;
     if (!load_weights(context, path, "", &model)) return 1;
     int status = exphil_model_query(model, &info, &error) < 0 ? complain(path, &error) : 0;
-    if (status == 0) show_model(model, &info, json);
+    if (status == 0) status = show_model(model, &info, json);
     exphil_model_destroy(model);
     return status;
 }
 
-static void show_corpus(const exphil_dataset_info *info, bool json)
+static int show_corpus(const exphil_dataset_info *info, bool json)
 {
     char hash[20];
     snprintf(hash, sizeof hash, "%016" PRIx64, info->content_hash);
     if (json) {
-        print_json(json_pack(
+        return print_json(json_pack(
             "{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:b,s:s}", "kind", "corpus", "layout", info->layout, "codec",
             info->codec, "frames", (json_int_t)info->frames, "episodes", (json_int_t)info->episodes, "games",
             (json_int_t)info->games, "floats", (json_int_t)info->float_count, "constant_floats",
             (json_int_t)info->constant_floats, "recovered", info->recovered, "content_hash", hash));
-        return;
     }
     printf("corpus of %" PRId64 " frames, %" PRId64 " episodes, %" PRId64 " games%s\n", info->frames,
            info->episodes, info->games, info->recovered ? " (torn tail: only whole episodes)" : "");
@@ -121,6 +120,7 @@ static void show_corpus(const exphil_dataset_info *info, bool json)
            " heads; content %s\n",
            info->layout, info->codec, info->float_count, info->constant_floats, info->id_count,
            info->head_count, hash);
+    return 0;
 }
 
 static int corpus_info(exphil_context *context, const char *path, bool json)
@@ -132,7 +132,7 @@ static int corpus_info(exphil_context *context, const char *path, bool json)
     bool fine =
         exphil_dataset_verify(dataset, &error) >= 0 && exphil_dataset_query(dataset, &info, &error) >= 0;
     int status = fine ? 0 : complain(path, &error);
-    if (status == 0) show_corpus(&info, json);
+    if (status == 0) status = show_corpus(&info, json);
     exphil_dataset_destroy(dataset);
     return status;
 }

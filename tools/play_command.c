@@ -30,6 +30,7 @@ typedef struct player {
     exphil_model_info info;
     int64_t frames, change, skipped;
     int64_t exact[SESSIONS], exact_change[SESSIONS];
+    json_t *shown; /* with --json: the frames of --show */
 } player;
 
 static int hot_failure(exphil_session *session, const char *what)
@@ -81,16 +82,28 @@ static bool check_ports(const player *p, const char *path)
 
 /* ---- frames -------------------------------------------------------------------------------------------- */
 
+static const struct {
+    uint32_t bit;
+    const char *letter, *name; /* in a line, in JSON */
+} buttons[] = {{EXPHIL_PAD_A, "A", "A"}, {EXPHIL_PAD_B, "B", "B"},      {EXPHIL_PAD_X, "X", "X"},
+               {EXPHIL_PAD_Y, "Y", "Y"}, {EXPHIL_PAD_Z, "Z", "Z"},      {EXPHIL_PAD_L, "L", "L"},
+               {EXPHIL_PAD_R, "R", "R"}, {EXPHIL_PAD_D_UP, "^", "D_UP"}};
+
+static json_t *pad_json(const exphil_pad *pad)
+{
+    json_t *held = json_array();
+    for (size_t i = 0; i < sizeof buttons / sizeof buttons[0]; i++)
+        if (pad->buttons & buttons[i].bit) json_array_append_new(held, json_string(buttons[i].name));
+    return json_pack("{s:o,s:f,s:f,s:f,s:f,s:f}", "buttons", held, "main_x", (double)pad->main_x, "main_y",
+                     (double)pad->main_y, "c_x", (double)pad->c_x, "c_y", (double)pad->c_y, "trigger",
+                     (double)pad->trigger);
+}
+
 static void show_pad(const char *who, const exphil_pad *pad)
 {
-    static const struct {
-        uint32_t bit;
-        const char *name;
-    } buttons[] = {{EXPHIL_PAD_A, "A"}, {EXPHIL_PAD_B, "B"}, {EXPHIL_PAD_X, "X"}, {EXPHIL_PAD_Y, "Y"},
-                   {EXPHIL_PAD_Z, "Z"}, {EXPHIL_PAD_L, "L"}, {EXPHIL_PAD_R, "R"}, {EXPHIL_PAD_D_UP, "^"}};
     printf("  %s [", who);
     for (size_t i = 0; i < sizeof buttons / sizeof buttons[0]; i++)
-        printf("%s", pad->buttons & buttons[i].bit ? buttons[i].name : ".");
+        printf("%s", pad->buttons & buttons[i].bit ? buttons[i].letter : ".");
     printf("] main %+.3f %+.3f  c %+.3f %+.3f  trigger %.2f", (double)pad->main_x, (double)pad->main_y,
            (double)pad->c_x, (double)pad->c_y, (double)pad->trigger);
 }
@@ -110,6 +123,11 @@ static void show_frame(const player *p, int32_t frame, const exphil_pad *pad, co
 {
     exphil_pad wanted;
     if (exphil_melee_pad_decode(p->spec.codec, target, &wanted, NULL) < 0) return;
+    if (p->shown) {
+        json_array_append_new(p->shown, json_pack("{s:i,s:b,s:o,s:o}", "frame", (int)frame, "same", same,
+                                                  "policy", pad_json(pad), "pressed", pad_json(&wanted)));
+        return;
+    }
     printf("%6d", (int)frame);
     show_pad("policy", pad);
     show_pad(same ? "  =" : " !=", &wanted);
@@ -203,15 +221,16 @@ static int print_result(const player *p)
     exphil_error error = EXPHIL_ERROR_INIT;
     if (exphil_session_query(p->session[ALONE], &info, &error) < 0) return complain("session", &error);
     if (p->options->json) {
-        print_json(json_pack("{s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:I,s:I,s:I,s:I}", "frames", (json_int_t)p->frames,
-                             "change_frames", (json_int_t)p->change, "skipped", (json_int_t)p->skipped,
-                             "exact_agreement", share(p->exact[FORCED], p->frames), "change_agreement",
-                             share(p->exact_change[FORCED], p->change), "alone_exact_agreement",
-                             share(p->exact[ALONE], p->frames), "alone_change_agreement",
-                             share(p->exact_change[ALONE], p->change), "p50_ns", (json_int_t)info.p50_ns,
-                             "p99_ns", (json_int_t)info.p99_ns, "max_ns", (json_int_t)info.max_ns,
-                             "missed_deadlines", (json_int_t)info.missed));
-        return 0;
+        json_t *object = json_pack(
+            "{s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:I,s:I,s:I,s:I}", "frames", (json_int_t)p->frames, "change_frames",
+            (json_int_t)p->change, "skipped", (json_int_t)p->skipped, "exact_agreement",
+            share(p->exact[FORCED], p->frames), "change_agreement", share(p->exact_change[FORCED], p->change),
+            "alone_exact_agreement", share(p->exact[ALONE], p->frames), "alone_change_agreement",
+            share(p->exact_change[ALONE], p->change), "p50_ns", (json_int_t)info.p50_ns, "p99_ns",
+            (json_int_t)info.p99_ns, "max_ns", (json_int_t)info.max_ns, "missed_deadlines",
+            (json_int_t)info.missed);
+        if (p->shown) json_object_set(object, "shown", p->shown);
+        return print_json(object);
     }
     printf("%" PRId64 " frames, of which %" PRId64 " change the input\n", p->frames, p->change);
     printf("%-46s %10s  %10s\n", "agreement with what was pressed", "all frames", "changes");
@@ -250,10 +269,11 @@ static int open_player(player *p, char **paths)
 
 static int play(const play_options *options, char **paths)
 {
-    player p = {.options = options};
+    player p = {.options = options, .shown = options->json && options->show ? json_array() : NULL};
     int status = open_player(&p, paths);
     if (status == 0) status = play_frames(&p, paths[1]);
     if (status == 0) status = print_result(&p);
+    json_decref(p.shown);
     exphil_slp_destroy(p.slp);
     for (int s = 0; s < SESSIONS; s++) exphil_session_destroy(p.session[s]);
     exphil_model_destroy(p.model);
@@ -271,7 +291,8 @@ int play_command(int argc, char **argv)
         {"last", OPTION_INT, &o.last, "FRAME", "last game frame (default: all)"},
         {"sample", OPTION_FLAG, &o.sample, NULL, "draw actions (default: take the likeliest)"},
         {"seed", OPTION_INT, &o.seed, "N", "of the drawing (default 0)"},
-        {"show", OPTION_INT, &o.show, "N", "print the first N frames, teacher-forced (default 0)"},
+        {"show", OPTION_INT, &o.show, "N",
+         "print the first N frames, teacher-forced, with --json as its field shown (default 0)"},
         {"device", OPTION_TEXT, &o.device, "NAME", "cpu (default), cuda:0, auto"},
         {"isa", OPTION_TEXT, &o.isa, "NAME", ISA_HELP},
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: text)"},

@@ -63,10 +63,8 @@ static bool draw(picture *p, const plot_options *o, int count, char **paths)
     for (int i = 0; i < count; i++)
         if (!output_spares("out", out, paths[i])) return false;
     if (!may_write(o, out) || !plot_svg(p, out)) return false;
-    if (o->json)
-        print_json(json_pack("{s:s}", "svg", out));
-    else
-        printf("%s\n", out);
+    if (o->json) return print_json(json_pack("{s:o}", "svg", path_json(out))) == 0;
+    printf("%s\n", out);
     return true;
 }
 
@@ -92,6 +90,13 @@ int plot_command(int argc, char **argv)
     if (!options_read(&command, argc, argv, &count, &status)) return status;
     if (count == 0 || count > LOGS_MOST) {
         fprintf(stderr, "exphil: plot wants 1 to %d logs; see exphil plot --help\n", LOGS_MOST);
+        return 2;
+    }
+    if (o.text && (o.json || o.out)) {
+        fprintf(
+            stderr,
+            "exphil: --text and --%s: the picture in letters is all that is printed, no file is written\n",
+            o.json ? "json" : "out");
         return 2;
     }
     bool fine = draw(&p, &o, count, argv + 1);

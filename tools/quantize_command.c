@@ -66,23 +66,23 @@ static int64_t file_bytes(const char *path)
     return stat(path, &facts) == 0 ? (int64_t)facts.st_size : 0;
 }
 
-static void show(const quantize_state *s)
+static int show(const quantize_state *s)
 {
     const quantize_options *o = s->options;
     int64_t before = file_bytes(o->weights), after = file_bytes(o->out);
     if (o->json) {
-        json_t *object = json_pack("{s:s,s:s,s:I,s:I}", "weights", o->out, "type", o->type, "bytes_before",
-                                   (json_int_t)before, "bytes", (json_int_t)after);
+        json_t *object = json_pack("{s:o,s:s,s:I,s:I}", "weights", path_json(o->out), "type", o->type,
+                                   "bytes_before", (json_int_t)before, "bytes", (json_int_t)after);
         if (s->calibrated)
             json_object_set_new(object, "calibration", comparison_json(&s->comparison, &s->spec));
-        print_json(object);
-        return;
+        return print_json(object);
     }
     printf("%s: weights in %s, %" PRId64 " bytes instead of %" PRId64 "\n", o->out, o->type, after, before);
     if (s->calibrated)
         print_comparison(&s->comparison, &s->spec);
     else
         printf("not calibrated: name replays or a corpus after WEIGHTS to see how far its actions differ\n");
+    return 0;
 }
 
 static int quantize(quantize_state *s, int32_t type, int count, char **paths)
@@ -99,8 +99,7 @@ static int quantize(quantize_state *s, int32_t type, int count, char **paths)
     if (!calibrate(s, count, paths)) return 1;
     if (!good_enough(s)) return 1;
     if (exphil_model_save(s->quantized, o->out, &error) < 0) return complain(o->out, &error);
-    show(s);
-    return 0;
+    return show(s);
 }
 
 static int run(const quantize_options *o, int32_t type, int count, char **paths)

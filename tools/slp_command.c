@@ -204,6 +204,7 @@ static int run(const char *name, const struct options *options)
     exphil_error error = EXPHIL_ERROR_INIT;
     int command = index_of(name, names, 3);
     if (command < 0) return usage("unknown command ", name);
+    if (command > 0 && options->json) return usage("--json is for info, not for ", name);
     config.threads = 1;
     if (exphil_context_create(&config, &context, &error) < 0) return fail(&error);
     int result = commands[command](context, options);

@@ -179,14 +179,13 @@ static bool finish(train_state *r)
     if (r->held && !evaluate(r, "held_out", r->held, &held)) return false;
     if (exphil_model_query(r->model, &info, &error) < 0) return complain("model", &error) == 0;
     if (r->options->json) {
-        json_t *object = json_pack("{s:s,s:s,s:I,s:I,s:f,s:f,s:o}", "weights", r->options->out, "blocks",
-                                   info.blocks, "parameters", (json_int_t)info.parameter_count, "updates",
-                                   (json_int_t)r->done, "loss", r->loss, "frames_per_second",
+        json_t *object = json_pack("{s:o,s:s,s:I,s:I,s:f,s:f,s:o}", "weights", path_json(r->options->out),
+                                   "blocks", info.blocks, "parameters", (json_int_t)info.parameter_count,
+                                   "updates", (json_int_t)r->done, "loss", r->loss, "frames_per_second",
                                    r->frames_per_second, "train", report_json(&train, &r->spec));
         json_object_set_new(object, "trainer_bytes", json_integer((json_int_t)r->memory));
         if (r->held) json_object_set_new(object, "held_out", report_json(&held, &r->spec));
-        print_json(object);
-        return true;
+        return print_json(object) == 0;
     }
     printf("%s: %s, %" PRId64 " parameters, %" PRId64 " updates\n", r->options->out, info.blocks,
            info.parameter_count, r->done);

@@ -80,6 +80,26 @@ json info drill.corpus
 json info drill.slp
 json eval policy.safetensors --port 1 drill.slp
 json play policy.safetensors drill.slp --port 1
+json play policy.safetensors drill.slp --port 1 --show 2
+python3 -c '
+import json
+shown = json.load(open("out"))["shown"]
+assert [row["frame"] for row in shown] == [0, 1], shown
+for row in shown:
+    assert set(row["policy"]) == set(row["pressed"]) == {"buttons", "main_x", "main_y", "c_x", "c_y", "trigger"}, row
+' 2>why || complain "play --json --show 2: $(tail -n 1 why)"
+expect 0 "$exphil" play policy.safetensors drill.slp --port 1 --show 2
+[ "$(grep -c '^ *[01]  policy \[' out)" -eq 2 ] || complain "play --show 2 does not show two frames"
+# What cannot be one object is refused; what JSON cannot hold is null; a log does not go among the results.
+expect 2 "$exphil" plot --text --json log.jsonl
+expect 2 "$exphil" plot --text --out text.svg log.jsonl
+expect 2 "$exphil" slp dump drill.slp --what input --slot P1 --json
+expect 2 "$exphil" slp verify drill.slp --json
+json drill --frames 60 --out "$(printf 'caf\351.slp')"
+object replay frames
+train_two() { "$exphil" train --quiet --port 1 --blocks gru --hidden 16 --updates 2 --json --force --out two.safetensors "$@" drill.slp; }
+expect 1 train_two --log /dev/stdout
+expect 1 train_two --log -
 json plot log.jsonl
 [ -s log.jsonl.svg ] || complain "plot drew nothing"
 json drill policy.safetensors --frames 300
