@@ -21,6 +21,7 @@ typedef struct bench_options {
     bool candidates;                         /* kernels: all that accept, not only the one that is chosen */
     int filters;                             /* only rows whose subject, what or how holds one of these */
     char **filter;
+    uint64_t memory_limit; /* train: of the device; 0: none */
     bench_floors floors;
 } bench_options;
 

@@ -43,6 +43,7 @@ static exphil_status make_all(bench_trainer *t, const bench_workload *w, int thr
     config.threads = threads;
     config.cpu_isa = o->isa;
     config.device = o->device;
+    config.memory_limit_bytes = (size_t)o->memory_limit;
     trainer.precision = (int32_t)o->precision;
     optimizer.rate = 1e-4;
     optimizer.decay = 0.01;

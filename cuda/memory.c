@@ -3,6 +3,7 @@
 #include "device.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { SMALL_ROUND = 512, LARGE = 1 << 20, LARGE_ROUND = 1 << 21 };
@@ -84,6 +85,14 @@ static cudaError_t ask_driver(xph_cuda_device *device, size_t bytes, void **addr
     return ask(device, bytes, address);
 }
 
+static void tell_limit(const xph_cuda_device *device, size_t used, size_t bytes)
+{
+    char text[160];
+    snprintf(text, sizeof text, "memory limit of %zu bytes: %zu are in use, %zu more were asked for",
+             device->memory.limit, used, bytes);
+    device->host.log(device->host.context, EXPHIL_LOG_WARNING, text);
+}
+
 exphil_status xph_cuda_alloc(xph_device *base, size_t bytes, void **address)
 {
     xph_cuda_device *device = of(base);
@@ -107,7 +116,9 @@ exphil_status xph_cuda_alloc(xph_device *base, size_t bytes, void **address)
         memory->used += room;
         if (memory->used > memory->peak) memory->peak = memory->used;
     }
+    size_t used = memory->used;
     pthread_mutex_unlock(&memory->lock);
+    if (!fits) tell_limit(device, used, room);
     if (!fits) return EXPHIL_E_MEMORY;
     if (code) cudaGetLastError();
     if (code == cudaErrorMemoryAllocation) return EXPHIL_E_MEMORY;

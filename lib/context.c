@@ -25,6 +25,9 @@ static void *host_alloc(void *user, size_t bytes)
     size_t taken = atomic_fetch_add(&owner->taken, bytes);
     if (owner->limit && (bytes > owner->limit || taken > owner->limit - bytes)) {
         atomic_fetch_sub(&owner->taken, bytes);
+        xph_log_from_worker(owner->context, EXPHIL_LOG_WARNING,
+                            "memory limit of %zu bytes: %zu are in use, %zu more were asked for",
+                            owner->limit, taken, bytes);
         return NULL;
     }
     void *pointer = xph_alloc(owner->context, bytes);

@@ -106,8 +106,9 @@ static bool isa_known(const char *isa)
 /* Refused before anything is measured. */
 static bool device_known(const char *device)
 {
+    const machine_options machine = {.device = device, .threads = 1};
     exphil_context *context = NULL;
-    if (!open_context(1, device, NULL, NULL, &context)) return false;
+    if (!open_context(&machine, NULL, &context)) return false;
     exphil_context_destroy(context);
     return true;
 }
@@ -116,6 +117,10 @@ static bool check(const bench_options *o, bool trains)
 {
     if (o->device && !trains) {
         fprintf(stderr, "exphil: --device is for `exphil bench train`; the others measure the processor\n");
+        return false;
+    }
+    if (o->memory_limit && !trains) {
+        fprintf(stderr, "exphil: --memory-limit is for `exphil bench train`\n");
         return false;
     }
     if (o->device && !device_known(o->device)) return false;
@@ -154,7 +159,8 @@ int bench_command(int argc, char **argv)
         {"threads", OPTION_INT, &o.threads, "N",
          "kernels: on so many threads (default 1); train: these only"},
         {"device", OPTION_TEXT, &o.device, "NAME",
-         "train: on this device, as cuda:0 (default: the processor)"},
+         "train: on this device, as cuda:0 (default: the processor); exphil devices lists them"},
+        {"memory-limit", OPTION_BYTES, &o.memory_limit, "BYTES", "train: " LIMIT_HELP},
         {"precision", OPTION_TEXT, &precision, "NAME",
          "train: f32, tf32, bf16 or f16, as the device has them (default: f32)"},
         {"roofline", OPTION_FLAG, &o.roofline, NULL,

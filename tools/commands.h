@@ -9,6 +9,8 @@
 #include <stdbool.h>
 
 enum { STOPPED = 130 };
+#define DEVICE_HELP "cpu (default), cuda, cuda:1, auto: a GPU if there is one; exphil devices lists them"
+#define LIMIT_HELP  "most memory of the device, as 512MiB or 8GiB; data are not counted (default: no limit)"
 #define ISA_HELP                                                                                             \
   "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16 (default: the best)"
 
@@ -20,6 +22,7 @@ int info_command(int argc, char **argv);
 int quantize_command(int argc, char **argv);
 int plot_command(int argc, char **argv);
 int drill_command(int argc, char **argv);
+int devices_command(int argc, char **argv);
 int bench_command(int argc, char **argv);
 
 /* ---- shared by the commands (data.c, console.c) -------------------------------------------------------- */
@@ -35,9 +38,16 @@ typedef struct data_options {
     bool quiet;                    /* say only what is left out, and what is wrong */
 } data_options;
 
-/* A context for the command line; prints why not and returns false. cancel may be NULL. */
-bool open_context(int64_t threads, const char *device, const char *isa, exphil_cancel_fn cancel,
-                  exphil_context **context);
+/* What a command computes on; NULL and 0: the library's defaults. */
+typedef struct machine_options {
+    const char *device, *isa;
+    int64_t threads;
+    uint64_t memory_limit;
+} machine_options;
+
+/* A context for the command line; prints why not and returns false. machine NULL: one thread of the CPU. cancel may be
+ * NULL. */
+bool open_context(const machine_options *machine, exphil_cancel_fn cancel, exphil_context **context);
 /* Weights, recognised by content; hint is what to say when they are something else. */
 bool load_weights(exphil_context *context, const char *path, const char *hint, exphil_model **model);
 /* Ports and frames that contradict each other, and the character's name; names the option that is wrong. */

@@ -15,21 +15,24 @@ static void log_line(void *user, exphil_log_level level, const char *message)
     fprintf(stderr, "exphil: %s%s\n", level <= EXPHIL_LOG_WARNING ? "warning: " : "", message);
 }
 
-bool open_context(int64_t threads, const char *device, const char *isa, exphil_cancel_fn cancel,
-                  exphil_context **context)
+bool open_context(const machine_options *machine, exphil_cancel_fn cancel, exphil_context **context)
 {
+    static const machine_options one_thread = {.threads = 1};
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    config.threads = (int32_t)threads;
-    config.device = device;
-    config.cpu_isa = isa;
+    if (!machine) machine = &one_thread;
+    config.threads = (int32_t)machine->threads;
+    config.device = machine->device;
+    config.cpu_isa = machine->isa;
+    config.memory_limit_bytes = (size_t)machine->memory_limit;
     config.log = log_line;
     config.cancel = cancel;
     if (exphil_context_create(&config, context, &error) >= 0) return true;
     complain("context", &error);
-    if (device && strncmp(device, "cuda", 4) == 0)
+    if (machine->device && strncmp(machine->device, "cuda", 4) == 0)
         fprintf(stderr,
-                "exphil: leave --device out to use the processor, --device auto takes what there is\n");
+                "exphil: leave --device out to use the processor, --device auto takes what there is; exphil "
+                "devices tells what that is\n");
     return false;
 }
 

@@ -83,7 +83,7 @@ static int play(const char *weights, uint64_t seed, int64_t frames, bool json)
     exphil_error error = EXPHIL_ERROR_INIT;
     outcome out = {.info = EXPHIL_SESSION_INFO_INIT};
     int status = 0;
-    if (!open_context(1, NULL, NULL, NULL, &context)) return 1;
+    if (!open_context(NULL, NULL, &context)) return 1;
     config.deterministic = 1;
     if (!load_weights(context, weights, "drill plays WEIGHTS, or writes with --out", &model))
         status = 1;
@@ -113,9 +113,11 @@ int drill_command(int argc, char **argv)
     };
     const option_command command = {
         .usage = "drill [OPTIONS] --out FILE.slp | drill [OPTIONS] WEIGHTS",
-        .about = "A scripted drill: a Fox that runs to its opponent and uses its reflector. With --out it is "
-                 "recorded,\n"
-                 "with WEIGHTS the policy plays it alone. A hit is a reflector that reaches the opponent.",
+        .about =
+            "A scripted drill: a Fox that runs to its opponent and uses its reflector. With --out it is "
+            "recorded,\n"
+            "with WEIGHTS the policy plays it alone. A hit is a reflector that reaches the opponent.\n"
+            "With another --seed than the replay that it learnt from had, the course is new to the policy.",
         .entry = entries};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;

@@ -35,8 +35,8 @@ static int evaluate(exphil_context *context, const char *weights, const data_opt
 int eval_command(int argc, char **argv)
 {
     data_options data = {.if_weights = "WEIGHTS comes first, and once"};
-    const char *isa = NULL, *device = NULL;
-    int64_t threads = 0, batch = 0;
+    machine_options machine = {0};
+    int64_t batch = 0;
     bool json = false;
     const option_entry entries[] = {
         {"port", OPTION_INT, &data.port, "N", "score this port (default: every human player)"},
@@ -45,9 +45,10 @@ int eval_command(int argc, char **argv)
         {"first", OPTION_INT, &data.first, "FRAME", "first game frame (default 0)"},
         {"last", OPTION_INT, &data.last, "FRAME", "last game frame (default: all)"},
         {"batch", OPTION_INT, &batch, "N", "sequences at a time (default 16)"},
-        {"threads", OPTION_INT, &threads, "N", "processor threads (default 0: one per core)"},
-        {"device", OPTION_TEXT, &device, "NAME", "cpu (default), cuda:0, auto"},
-        {"isa", OPTION_TEXT, &isa, "NAME", ISA_HELP},
+        {"threads", OPTION_INT, &machine.threads, "N", "processor threads (default 0: one per core)"},
+        {"device", OPTION_TEXT, &machine.device, "NAME", DEVICE_HELP},
+        {"memory-limit", OPTION_BYTES, &machine.memory_limit, "BYTES", LIMIT_HELP},
+        {"isa", OPTION_TEXT, &machine.isa, "NAME", ISA_HELP},
         {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: text)"},
         {NULL, 0, NULL, NULL, NULL},
     };
@@ -69,7 +70,7 @@ int eval_command(int argc, char **argv)
         return 2;
     }
     if (!check_data_options(&data)) return 2;
-    if (!open_context(threads, device, isa, NULL, &context)) return 1;
+    if (!open_context(&machine, NULL, &context)) return 1;
     status = evaluate(context, argv[1], &data, count - 1, argv + 2, batch, json);
     exphil_context_destroy(context);
     return status;
@@ -131,7 +132,7 @@ int corpus_command(int argc, char **argv)
     data.outputs[0].option = "out";
     data.outputs[0].path = out;
     if (!output_free("out", out, force)) return 1;
-    if (!open_context(1, NULL, NULL, NULL, &context)) return 1;
+    if (!open_context(NULL, NULL, &context)) return 1;
     status = pack(context, &data, out, count, argv + 1, json);
     exphil_context_destroy(context);
     return status;

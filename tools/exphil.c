@@ -20,6 +20,7 @@ static const command commands[] = {
     {"corpus", corpus_command, "turn replays into one corpus file"},
     {"quantize", quantize_command, "weights of fewer bits: smaller, faster, and how much they differ"},
     {"info", info_command, "what a weights, corpus or replay file holds"},
+    {"devices", devices_command, "what --device may be here, and which of them auto takes"},
     {"plot", plot_command, "draw training logs as SVG"},
     {"drill", drill_command, "a small scripted world: something to learn and to play"},
 #ifdef EXPHIL_HAVE_BENCH
@@ -32,10 +33,10 @@ static void show_help(FILE *to)
     fprintf(to, "usage: exphil COMMAND [OPTIONS] ...\n\n");
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].about);
-    fprintf(to, "\n  --version  version of the library, instruction set in use\n\nexphil COMMAND --help "
-                "tells its options. With "
-                "--json a command "
-                "prints one JSON object.\n");
+    fprintf(
+        to,
+        "\n  --version  version of the library, instruction set in use\n\nexphil COMMAND --help "
+        "tells its options. With --json a command prints one JSON object, slp info\none for each file.\n");
 }
 
 /* With the instruction set that a context gets here, as EXPHIL_CPU_ISA caps it. */

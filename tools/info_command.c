@@ -170,7 +170,7 @@ int info_command(int argc, char **argv)
         file_refuse(argv[1], kind, "info wants one file");
         return 1;
     }
-    if (!open_context(1, NULL, NULL, NULL, &context)) return 1;
+    if (!open_context(NULL, NULL, &context)) return 1;
     status = kind == FILE_CORPUS ? corpus_info(context, argv[1], json) : model_info(context, argv[1], json);
     exphil_context_destroy(context);
     return status;

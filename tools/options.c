@@ -9,6 +9,7 @@
 static void show_help(const option_command *command)
 {
     printf("usage: exphil %s\n\n%s\n", command->usage, command->about);
+    if (command->entry[0].name) printf("\n");
     for (const option_entry *e = command->entry; e->help; e++) {
         char left[64];
         if (!e->name) {
@@ -97,10 +98,27 @@ static bool number_of(const option_entry *entry, double *value)
     return entry->kind == OPTION_INT || entry->kind == OPTION_NUMBER;
 }
 
+/* What is too much for 63 bits is none. */
+static bool store_bytes(const char *text, uint64_t *bytes)
+{
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    char *unit;
+    errno = 0;
+    unsigned long long number = strtoull(text, &unit, 10);
+    if (text[0] < '0' || text[0] > '9' || errno || number == 0) return false;
+    for (unsigned i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strcmp(unit, units[i]) != 0) continue;
+        *bytes = (uint64_t)number << 10 * i;
+        return number <= (uint64_t)INT64_MAX >> 10 * i && *bytes <= SIZE_MAX;
+    }
+    return false;
+}
+
 static bool store(const option_entry *entry, const char *text)
 {
     char *end;
     errno = 0;
+    if (entry->kind == OPTION_BYTES) return store_bytes(text, entry->value);
     if (entry->kind == OPTION_TEXT) {
         *(const char **)entry->value = text;
         return true;
@@ -133,7 +151,9 @@ static bool read_one(const option_command *command, int argc, char **argv, int *
     if (!text && *i + 1 < argc) text = argv[++*i];
     double value;
     if (text && store(entry, text)) return !number_of(entry, &value) || in_range(entry, value, text);
-    fprintf(stderr, "exphil: --%s wants %s%s%s\n", entry->name, entry->argument, text ? ", not " : "",
+    const char *wanted =
+        entry->kind == OPTION_BYTES ? "a number of bytes, as 2000000000, 512MiB or 8GiB" : entry->argument;
+    fprintf(stderr, "exphil: --%s wants %s%s%s\n", entry->name, wanted, text ? ", not " : "",
             text ? text : "");
     return false;
 }

@@ -5,9 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum option_kind { OPTION_FLAG, OPTION_INT, OPTION_NUMBER, OPTION_TEXT } option_kind;
+typedef enum option_kind { OPTION_FLAG, OPTION_INT, OPTION_NUMBER, OPTION_TEXT, OPTION_BYTES } option_kind;
 
-/* value points to bool, int64_t, double or const char *; a number must lie in the range that options.c has for its
+/* value points to bool, int64_t, double, const char * or uint64_t (bytes: a whole number, with KiB, MiB, GiB or TiB right
+ * after it or without, at least 1); a number must lie in the range that options.c has for its
  * name. An entry without name is a heading; one without help
  * ends. */
 typedef struct option_entry {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 typedef struct play_options {
-    const char *isa, *device;
+    machine_options machine; /* one thread */
     int64_t port, opponent, first, last, seed, show;
     bool json, sample;
 } play_options;
@@ -253,7 +253,7 @@ static int open_player(player *p, char **paths)
     config.deterministic = !p->options->sample;
     config.seed = (uint64_t)p->options->seed;
     config.deliver = EXPHIL_DELIVER_DECIDED;
-    if (!open_context(1, p->options->device, p->options->isa, NULL, &p->context) ||
+    if (!open_context(&p->options->machine, NULL, &p->context) ||
         !load_weights(p->context, paths[0], "WEIGHTS comes first, then REPLAY", &p->model) ||
         !file_wanted(paths[1], FILE_REPLAY, "play wants WEIGHTS and then a .slp REPLAY"))
         return 1;
@@ -283,7 +283,7 @@ static int play(const play_options *options, char **paths)
 
 int play_command(int argc, char **argv)
 {
-    play_options o = {.port = 1};
+    play_options o = {.machine.threads = 1, .port = 1};
     const option_entry entries[] = {
         {"port", OPTION_INT, &o.port, "N", "play this port's side (default 1)"},
         {"opponent", OPTION_INT, &o.opponent, "N", "the other port (default: the first other player)"},
@@ -293,8 +293,9 @@ int play_command(int argc, char **argv)
         {"seed", OPTION_INT, &o.seed, "N", "of the drawing (default 0)"},
         {"show", OPTION_INT, &o.show, "N",
          "print the first N frames, teacher-forced, with --json as its field shown (default 0)"},
-        {"device", OPTION_TEXT, &o.device, "NAME", "cpu (default), cuda:0, auto"},
-        {"isa", OPTION_TEXT, &o.isa, "NAME", ISA_HELP},
+        {"device", OPTION_TEXT, &o.machine.device, "NAME", DEVICE_HELP},
+        {"memory-limit", OPTION_BYTES, &o.machine.memory_limit, "BYTES", LIMIT_HELP},
+        {"isa", OPTION_TEXT, &o.machine.isa, "NAME", ISA_HELP},
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: text)"},
         {NULL, 0, NULL, NULL, NULL},
     };

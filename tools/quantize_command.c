@@ -11,8 +11,9 @@
 
 typedef struct quantize_options {
     data_options data;
-    const char *weights, *out, *type, *device, *isa;
-    int64_t threads, batch;
+    machine_options machine;
+    const char *weights, *out, *type;
+    int64_t batch;
     double least;
     bool json, force;
 } quantize_options;
@@ -105,7 +106,7 @@ static int quantize(quantize_state *s, int32_t type, int count, char **paths)
 static int run(const quantize_options *o, int32_t type, int count, char **paths)
 {
     quantize_state s = {.options = o};
-    if (!open_context(o->threads, o->device, o->isa, NULL, &s.context)) return 1;
+    if (!open_context(&o->machine, NULL, &s.context)) return 1;
     int status = quantize(&s, type, count, paths);
     exphil_model_destroy(s.quantized);
     exphil_model_destroy(s.model);
@@ -136,9 +137,10 @@ int quantize_command(int argc, char **argv)
         {"first", OPTION_INT, &o.data.first, "FRAME", "first game frame (default 0)"},
         {"last", OPTION_INT, &o.data.last, "FRAME", "last game frame (default: all)"},
         {"batch", OPTION_INT, &o.batch, "N", "sequences at a time (default 16)"},
-        {"threads", OPTION_INT, &o.threads, "N", "processor threads (default 0: one per core)"},
-        {"device", OPTION_TEXT, &o.device, "NAME", "cpu (default), cuda:0, auto"},
-        {"isa", OPTION_TEXT, &o.isa, "NAME", ISA_HELP},
+        {"threads", OPTION_INT, &o.machine.threads, "N", "processor threads (default 0: one per core)"},
+        {"device", OPTION_TEXT, &o.machine.device, "NAME", DEVICE_HELP},
+        {"memory-limit", OPTION_BYTES, &o.machine.memory_limit, "BYTES", LIMIT_HELP},
+        {"isa", OPTION_TEXT, &o.machine.isa, "NAME", ISA_HELP},
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: a table)"},
         {NULL, 0, NULL, NULL, NULL},
     };

@@ -211,8 +211,8 @@ uint64_t train_memory(const train_state *r)
 bool train_make(train_state *r, int count, char **paths, exphil_cancel_fn cancel)
 {
     const train_options *o = r->options;
-    if (!open_context(o->threads, o->device, o->isa, cancel, &r->context) || !load_data(r, count, paths) ||
-        !split_data(r) || !make_model(r))
+    if (!open_context(&o->machine, cancel, &r->context) || !load_data(r, count, paths) || !split_data(r) ||
+        !make_model(r))
         return false;
     r->memory = train_memory(r);
     return make_prefetcher(r) && make_optimizer(r) && make_trainer(r);

@@ -9,9 +9,10 @@
 /* 0 in epochs, updates and batch: chosen by the amount of data. */
 typedef struct train_options {
     data_options data;
-    const char *out, *log, *init, *split, *heads, *mode, *schedule, *device, *isa, *blocks, *activations;
+    machine_options machine;
+    const char *out, *log, *init, *split, *heads, *mode, *schedule, *blocks, *activations;
     const char *fake_quantize, *precision; /* NULL: not; f32 */
-    int64_t updates, epochs, delay, seed, batch, time, segment, accumulate, warmup, restart, threads;
+    int64_t updates, epochs, delay, seed, batch, time, segment, accumulate, warmup, restart;
     int64_t checkpoint_blocks;
     int64_t log_every, eval_every, save_every, head_width, hidden, window, attention_window, stride;
     double rate, decay, clip, ema, low_ratio, held_out, smoothing, focal, button_weight;

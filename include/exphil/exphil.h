@@ -179,7 +179,8 @@ typedef struct exphil_context_config {
                                            "avx512bf16": with products of int8, of bfloat16). Same bits in all */
     const char *backend_path;           /* folder of libexphil_cuda.so; NULL: $EXPHIL_BACKEND_DIR, inside or beside this
                                            library, libdir */
-    size_t memory_limit_bytes;          /* device memory at most; 0 = no limit */
+    size_t memory_limit_bytes;          /* device memory at most; 0 = no limit. On the CPU that is what models, sessions and
+                                         * trainers take; data are not counted. What is refused (EXPHIL_E_MEMORY) is logged */
     int32_t threads;                    /* own pool: 0 = one per core this process may use; 1 = caller only */
     exphil_log_level log_level;         /* 0 = EXPHIL_LOG_WARNING */
 } exphil_context_config;

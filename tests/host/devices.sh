@@ -1,0 +1,76 @@
+#!/bin/sh
+# `exphil devices` lists what there is and what auto takes: with a stand-in plugin of two GPUs, and with none that is asked
+# for. --memory-limit holds on the CPU and on the emulated GPU, in every command that computes, and changes no bit.
+#   devices.sh <exphil> <folder of the stand-in plugin> [<folder of the emulated one>]
+set -u
+exphil=$1 stand_in=$2 emulated=${3:-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+complain() { echo "FAILED: $*"; failed=1; }
+
+# expect STATUS COMMAND...: what it prints goes to out and err
+expect() {
+  wanted=$1
+  shift
+  "$@" >out 2>err </dev/null
+  got=$?
+  [ "$got" -eq "$wanted" ] || { complain "$* ended with $got, not $wanted"; head -n 5 out err; }
+}
+# holds EXPRESSION: true of the object "told" in out
+holds() {
+  python3 -c '
+import json, sys
+told = json.load(open("out"))
+ids = [device["id"] for device in told["devices"]]
+cpu = told["devices"][0]
+if not eval(sys.argv[1]): sys.exit(1)' "$1" 2>why || complain "devices --json: not $1: $(cat why out)"
+}
+
+# ---- the list ----
+expect 0 env EXPHIL_BACKEND_DIR="$stand_in" "$exphil" devices --json
+holds 'ids == ["cpu", "cuda:0", "cuda:1"] and told["auto"] == "cuda:0"'
+holds 'told["devices"][2] == {"id": "cuda:1", "name": "fake device", "isa": "sm_0", "workers": 0, "memory_bytes": None}'
+holds 'cpu["workers"] >= 1 and cpu["memory_bytes"] > 2**20 and cpu["name"]'
+expect 0 env EXPHIL_BACKEND_DIR="$stand_in" "$exphil" devices
+grep -q '^cuda:1 *sm_0 *- *-  fake device$' out || complain "the table lacks the second GPU: $(cat out)"
+grep -q '^--device auto takes cuda:0$' out || complain "the table does not tell what auto takes: $(cat out)"
+expect 0 env EXPHIL_CPU_ISA=ref "$exphil" devices --json
+holds 'cpu["isa"] == "ref" and told["auto"] in ids and (told["auto"] != "cpu" or "running on the CPU" in told["auto_warning"])'
+expect 2 "$exphil" devices cuda:0
+
+# ---- the limit ----
+"$exphil" drill --out drill.slp --frames 60 >/dev/null || complain "no drill"
+train() { "$exphil" train --quiet --port 1 --blocks gru --hidden 8 --head-width 8 --time 15 --batch 1 --updates 1 --threads 1 --force "$@" drill.slp; }
+# refused WHAT COMMAND...: ends with 1 and tells of the limit
+refused() {
+  what=$1
+  shift
+  expect 1 "$@"
+  grep -q 'EXPHIL_E_MEMORY' err && grep -q "memory limit of $what bytes: [0-9]* are in use" err || complain "$* does not tell of the limit: $(cat err)"
+}
+limits() { # DEVICE
+  expect 0 train --device "$1" --out free.safetensors
+  refused 262144 train --device "$1" --memory-limit 256KiB --out none.safetensors
+  [ ! -e none.safetensors ] || complain "--memory-limit on $1 wrote weights all the same"
+  expect 0 train --device "$1" --memory-limit 512MiB --out held.safetensors
+  cmp free.safetensors held.safetensors || complain "on $1 a limit changes what is trained"
+  refused 200000 "$exphil" eval --device "$1" --memory-limit=200000 free.safetensors drill.slp
+  refused 200000 "$exphil" play --device "$1" --memory-limit 200000 free.safetensors drill.slp
+  refused 204800 "$exphil" quantize --device "$1" --memory-limit 200KiB --out none.safetensors free.safetensors
+  expect 0 "$exphil" eval --device "$1" --memory-limit 1TiB free.safetensors drill.slp
+}
+limits cpu
+[ -z "$emulated" ] || { export EXPHIL_BACKEND_DIR="$emulated" && limits cuda; }
+for wrong in 0 -1 1.5GiB 12MB 1G 1gib " 1" 9999999999GiB 8388608TiB 99999999999999999999 ""; do
+  expect 2 train --memory-limit "$wrong" --out none.safetensors
+  grep -q -- '--memory-limit wants a number of bytes, as 2000000000, 512MiB or 8GiB' err || complain "--memory-limit '$wrong': $(cat err)"
+done
+if "$exphil" bench --help >out 2>/dev/null; then
+  expect 2 "$exphil" bench step --memory-limit 1GiB
+  expect 1 "$exphil" bench train --quick --plain --memory-limit 4KiB mlp
+  grep -q 'could not get' err || complain "bench train takes no notice of a limit: $(cat err)"
+fi
+[ "$failed" -eq 0 ] && echo "devices are listed, limits are kept${emulated:+, on the emulated GPU too}"
+exit "$failed"
