@@ -78,7 +78,8 @@ int plot_command(int argc, char **argv)
          "loss (default), gradient_norm, rate, frames_per_second, nll, exact_accuracy, ..."},
         {"smooth", OPTION_INT, &o.smooth, "N", "mean over 2N+1 updates (default: 1/100 of the run)"},
         {"linear", OPTION_FLAG, &o.linear, NULL, "linear height (default: logarithmic but for accuracies)"},
-        {"text", OPTION_FLAG, &o.text, NULL, "print the first log in letters (default: write an SVG)"},
+        {"text", OPTION_FLAG, &o.text, NULL,
+         "print the first log in letters, without --out and --json (default: write an SVG)"},
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: the SVG's name)"},
         {NULL, 0, NULL, NULL, NULL},
     };
