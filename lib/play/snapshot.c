@@ -178,9 +178,10 @@ exphil_status exphil_session_reset(exphil_session *session, int64_t stream)
 {
     XPH_OWN_FPU;
     XPH_TRY(xph_play_enter(session));
-    exphil_status status = stream == -1 ? EXPHIL_OK : check_stream(session, stream);
-    int64_t first = stream == -1 ? 0 : stream, end = stream == -1 ? session->streams : stream + 1;
-    for (int64_t i = first; status >= 0 && i < end; i++) {
+    bool all = stream == -1;
+    exphil_status status = all ? EXPHIL_OK : check_stream(session, stream);
+    int64_t first = all ? 0 : stream, count = all ? session->streams : 1;
+    for (int64_t i = first; status >= 0 && i - first < count; i++) {
         status = xph_play_reset(session, i);
         if (status < 0) xph_play_fail(session, status, "the device failed to clear its state");
     }

@@ -1078,6 +1078,36 @@ static void disks_that_are_full(void **state)
     }
 }
 
+/* Numbers next to which one more or one less does not fit: an overflow ends the run under the sanitizers. */
+static void numbers_at_the_ends(void **state)
+{
+    (void)state;
+    static const int64_t far[] = {INT64_MAX, INT64_MAX - 1, INT64_MIN, INT64_MIN + 1, -2};
+    exphil_session *s = w.session;
+    exphil_model *m = w.run.model;
+    exphil_dataset *d = w.run.dataset;
+    size_t bytes = exphil_session_state_size(s);
+    for (size_t i = 0; i < sizeof far / sizeof far[0]; i++) {
+        int64_t n = far[i];
+        HOT(s, INVALID, "stream", exphil_session_reset(s, n));
+        HOT(s, INVALID, "stream", exphil_session_override(s, n, w.zero));
+        HOT(s, INVALID, "stream", exphil_session_logits(s, n, OUT(float), 12));
+        HOT(s, INVALID, "count", exphil_session_logits(s, 0, OUT(float), n));
+        HOT(s, INVALID, "stream", exphil_session_state_save(s, n, OUT(unsigned char), bytes));
+        HOT(s, INVALID, "stream", exphil_session_state_restore(s, n, w.block, bytes));
+        BAD(INVALID, "index", exphil_dataset_frame(d, n, OUT(float), NULL, NULL, &e));
+        BAD(INVALID, "index", exphil_dataset_episode(d, n, FILL(exphil_episode_info), &e));
+        BAD(INVALID, "frames", exphil_dataset_add_rows(w.empty, 1, n, w.floats, w.ids, w.actions, &e));
+        BAD(INVALID, "epoch", exphil_prefetcher_seek(w.run.prefetcher, n, 0, &e));
+        BAD(INVALID, "index", exphil_prefetcher_seek(w.run.prefetcher, 0, n, &e));
+        BAD(INVALID, "batch", exphil_evaluate(m, d, NULL, NULL, n, FILL(exphil_report), &e));
+        BAD(INVALID, "batch", exphil_model_compare(m, m, d, n, FILL(exphil_comparison), &e));
+        BAD(INVALID, "", exphil_model_tensor_info(m, n, FILL(exphil_tensor_info), &e));
+        BAD(INVALID, "", exphil_melee_field_get("melee2", n, FILL(exphil_melee_field), &e));
+        BAD(INVALID, "", exphil_device_get(n, FILL(exphil_device_info), &e));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1094,6 +1124,7 @@ int main(void)
         cmocka_unit_test(values_of_data),
         cmocka_unit_test(values_of_play),
         cmocka_unit_test(values_of_melee),
+        cmocka_unit_test(numbers_at_the_ends),
         cmocka_unit_test(files_that_are_not_there),
         cmocka_unit_test(disks_that_are_full),
     };
