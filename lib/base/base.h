@@ -252,7 +252,7 @@ exphil_status xph_file_read(exphil_context *context, const char *path, size_t li
                             xph_file_data *file, exphil_error *error);
 void xph_file_release(xph_file_data *file);
 
-/* Atomic writing: begin makes "<path>.exphil-tmp" (a stale one is taken over), add appends, commit syncs, renames,
+/* Atomic writing: begin makes "<path>.exphil-tmp" (a stale one is removed), add appends, commit syncs, renames,
  * closes and syncs the folder; any failure, or cancel, removes the temporary and leaves the old file. The rename comes
  * before the close, because the close gives up the lock that keeps other writers off. Refuses a target that exists
  * and is not a regular file (symbolic links are not followed). */

@@ -59,14 +59,35 @@ static int32_t still_there(int descriptor, const char *path)
     return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino ? 0 : EAGAIN;
 }
 
+/* Locks the file that path names. EBUSY: somebody else has it locked. */
+static int32_t lock_named(int descriptor, const char *path)
+{
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) return errno == EWOULDBLOCK ? EBUSY : errno;
+    return still_there(descriptor, path);
+}
+
+/* Takes away the name that a killed writer left. What else has the file by another name keeps it whole: nothing here
+ * is ever truncated. Only who holds the lock of a file removes its name, so a living writer keeps it. */
+static int32_t remove_stale(const char *path)
+{
+    int descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor < 0) return errno == ENOENT ? 0 : errno;
+    int32_t rc = lock_named(descriptor, path);
+    if (!rc && unlink(path) != 0) rc = errno;
+    close(descriptor);
+    return rc;
+}
+
+/* A new file of our own. EAGAIN: the name was taken and is free now, or another writer came between. */
 static int32_t create_once(const char *path, void **file)
 {
-    int descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (descriptor < 0) return errno;
-    int32_t rc = 0;
-    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) rc = errno == EWOULDBLOCK ? EBUSY : errno;
-    if (!rc) rc = still_there(descriptor, path);
-    if (!rc && ftruncate(descriptor, 0) != 0) rc = errno;
+    int descriptor = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+    if (descriptor < 0) {
+        if (errno != EEXIST) return errno;
+        int32_t rc = remove_stale(path);
+        return rc ? rc : EAGAIN;
+    }
+    int32_t rc = lock_named(descriptor, path);
     if (rc) {
         close(descriptor);
         return rc;

@@ -94,7 +94,7 @@ static void every_write_fault_leaves_old_or_new(void **state)
                 assert_int_equal(status, retried ? EXPHIL_OK : EXPHIL_E_IO);
                 if (!retried) assert_int_equal(error.native_code, codes[c]);
                 assert_content(path, at > 6 || retried ? new_text : old_text);
-                /* With everything failing the temporary cannot be removed; the next save takes it over. */
+                /* With everything failing the temporary cannot be removed; the next save does. */
                 if (!forever) assert_false(test_exists(temporary));
                 assert_int_equal(atomic_load(&io.open_files), 0);
                 exphil_context_destroy(context);
@@ -209,7 +209,40 @@ static void a_strange_temporary_is_not_followed(void **state)
     remove(temporary);
     assert_int_equal(mkfifo(temporary, 0666), 0);
     assert_int_equal(xph_file_begin(context, path, &writer, NULL), EXPHIL_E_IO);
+    assert_true(test_exists(temporary));
     remove(temporary);
+    assert_int_equal(mkdir(temporary, 0777), 0);
+    assert_int_equal(xph_file_begin(context, path, &writer, NULL), EXPHIL_E_IO);
+    rmdir(temporary);
+    exphil_context_destroy(context);
+}
+
+/* Whoever linked the temporary's name to a file (a backup by links, a neighbour): that file stays as it is, and the save goes
+ * on under a name of its own. */
+static void what_is_linked_elsewhere_is_not_truncated(void **state)
+{
+    (void)state;
+    exphil_context *context = test_context(NULL, NULL, 1);
+    xph_file_writer writer;
+    const char *path = test_path("d.bin"), *temporary = test_path("d.bin.exphil-tmp"),
+               *victim = test_path("victim");
+    for (int other = 0; other < 2; other++) {
+        const char *linked = other ? victim : path;
+        test_write(path, old_text, strlen(old_text));
+        test_write(victim, old_text, strlen(old_text));
+        assert_int_equal(link(linked, temporary), 0);
+        assert_int_equal(xph_file_begin(context, path, &writer, NULL), EXPHIL_OK);
+        assert_content(linked, old_text);
+        assert_int_equal(xph_file_add(&writer, new_text, strlen(new_text), NULL), EXPHIL_OK);
+        assert_content(linked, old_text);
+        xph_file_cancel(&writer);
+        assert_content(path, old_text);
+        assert_int_equal(link(linked, temporary), 0);
+        assert_int_equal(write_whole(context, path, new_text, NULL), EXPHIL_OK);
+        assert_content(path, new_text);
+        assert_content(victim, old_text);
+        assert_false(test_exists(temporary));
+    }
     exphil_context_destroy(context);
 }
 
@@ -312,6 +345,7 @@ int main(void)
         cmocka_unit_test_teardown(short_transfers_are_continued, leave),
         cmocka_unit_test_teardown(limits_and_wrong_kinds, leave),
         cmocka_unit_test_teardown(a_strange_temporary_is_not_followed, leave),
+        cmocka_unit_test_teardown(what_is_linked_elsewhere_is_not_truncated, leave),
         cmocka_unit_test_teardown(one_writer_at_a_time, leave),
         cmocka_unit_test_teardown(racing_writers_never_show_half_a_file, leave),
         cmocka_unit_test_teardown(no_memory_is_reported, leave),
