@@ -122,7 +122,9 @@ enum { EXPHIL_IO_READ = 1, EXPHIL_IO_CREATE = 2 };                 /* modes of e
 enum { EXPHIL_IO_ABSENT = 0, EXPHIL_IO_FILE = 1, EXPHIL_IO_FOLDER = 2, EXPHIL_IO_OTHER = 3 };
 
 /* All file access of a context. Each function returns 0 or an errno value and is called from any thread, but
- * never twice at a time for one file. Give all functions or none (map and unmap may be NULL: files are read). */
+ * never twice at a time for one file. read takes any place, on a file that may stay open for long: a corpus is read
+ * while it is used. Give all functions or none; map and unmap, by which 0.1 mapped a corpus, are not called any more:
+ * both, or both NULL. */
 typedef struct exphil_io {
     size_t struct_size;
     void *user;
@@ -137,7 +139,7 @@ typedef struct exphil_io {
     int32_t (*rename)(void *user, const char *from, const char *to);
     int32_t (*remove)(void *user, const char *path);
     int32_t (*sync_folder)(void *user, const char *path_of_file);         /* the folder that holds this file */
-    int32_t (*map)(void *user, void *file, size_t size_bytes, const void **data);   /* read only */
+    int32_t (*map)(void *user, void *file, size_t size_bytes, const void **data);   /* not called */
     int32_t (*unmap)(void *user, const void *data, size_t size_bytes);
 } exphil_io;
 
@@ -415,8 +417,9 @@ typedef struct exphil_model_config {
 /* config may be NULL. EXPHIL_E_INVALID names the field, for blocks also the column. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_create(exphil_context *context, const exphil_model_config *config,
                                                               exphil_model **model, exphil_error *error);
-/* Weights are a safetensors file; tensors and names as exphil_model_tensor_info tells. The file is read whole and checked
- * before anything is built. A file without libexphil's metadata is EXPHIL_E_FORMAT. */
+/* Weights are a safetensors file; tensors and names as exphil_model_tensor_info tells. Its header is checked first, against
+ * the size of the file and the model it tells of, then the data; nothing is built of a file that fails. A file without
+ * libexphil's metadata is EXPHIL_E_FORMAT. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_load(exphil_context *context, const char *path, exphil_model **model,
                                                             exphil_error *error);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_load_memory(exphil_context *context, const void *data,
@@ -545,12 +548,13 @@ typedef struct exphil_dataset_config {
  * frame t acts (the end of frame t-1) and the action that acts in frame t: with a delay too, the library shifts. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_create(exphil_context *context, const exphil_dataset_config *config,
                                                                 exphil_dataset **dataset, exphil_error *error);
-/* Opens a corpus file that exphil_dataset_save wrote; it is mapped, and stays so while any dataset uses it. Nobody may
- * write to it meanwhile (a save to the same path is no write: it puts a new file there): shortened, the process ends at
- * the next look; changed after the check, rows are used as they are then, and EXPHIL_E_FORMAT where ids or actions do not
- * exist. A torn tail costs the episodes that are not whole: see exphil_dataset_info.recovered. Opening
- * reads little: rows are checked in pieces when they are first used, and damage found then is EXPHIL_E_FORMAT with the
- * byte offset from exphil_dataset_frame, exphil_prefetcher_next or whatever needed them. */
+/* Opens a corpus file that exphil_dataset_save wrote; it stays open while any dataset uses it, and may be larger than memory:
+ * opening reads little, rows are read when they are needed. They are checked in pieces when they are first used, and damage
+ * found then is EXPHIL_E_FORMAT with the byte offset from exphil_dataset_frame, exphil_prefetcher_next or whatever needed
+ * them; EXPHIL_E_IO where the disk fails. A torn tail costs the episodes that are not whole: see
+ * exphil_dataset_info.recovered. A save to the same path puts a new file there and leaves the open one as it is. Who writes
+ * into the file itself does no harm but to the data: shortened, it is EXPHIL_E_FORMAT with the byte where it ends now; changed
+ * after the check, rows are used as they are then, and EXPHIL_E_FORMAT where ids or actions do not exist. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_open(exphil_context *context, const char *path,
                                                               exphil_dataset **dataset, exphil_error *error);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_save(const exphil_dataset *dataset, const char *path,

@@ -245,12 +245,24 @@ bool xph_hash_equal(uint64_t found, uint64_t expected);
 
 /* ---- files ----------------------------------------------------------------------------------------------- */
 
-/* A whole file in memory: mapped when map is asked for and the table can, else read into context memory. */
-typedef struct xph_file_data { exphil_context *context; const uint8_t *data; size_t bytes; bool mapped; } xph_file_data;
+/* A file that is open for reading, by one thread at a time. path is borrowed, for messages; bytes is the size that it had
+ * when it was opened. */
+typedef struct xph_file { exphil_context *context; void *handle; const char *path; uint64_t bytes; } xph_file;
 /* Fails with EXPHIL_E_IO, and with EXPHIL_E_FORMAT when the file is longer than limit_bytes. */
-exphil_status xph_file_read(exphil_context *context, const char *path, size_t limit_bytes, bool map,
-                            xph_file_data *file, exphil_error *error);
-void xph_file_release(xph_file_data *file);
+exphil_status xph_file_open(exphil_context *context, const char *path, uint64_t limit_bytes, xph_file *file,
+                            exphil_error *error);
+/* All of the bytes, or EXPHIL_E_IO, or EXPHIL_E_FORMAT with the byte where the file ends now. */
+exphil_status xph_file_read(const xph_file *file, uint64_t offset, void *to, size_t bytes, exphil_error *error);
+/* May several threads read it at once? A host's hooks are not called twice at a time for one file. */
+bool xph_file_many(const xph_file *file);
+void xph_file_close(xph_file *file); /* closed, or never opened and all zero: nothing */
+
+/* A part of a file in context memory. Who fetches has looked at the head of the file: a hole costs nobody anything, but
+ * memory for it does. The cancel hook is asked (EXPHIL_E_CANCELLED). */
+typedef struct xph_file_data { exphil_context *context; uint8_t *data; size_t bytes; } xph_file_data;
+exphil_status xph_file_fetch(const xph_file *file, uint64_t offset, size_t bytes, xph_file_data *data,
+                             exphil_error *error);
+void xph_file_release(xph_file_data *data);
 
 /* Atomic writing: begin makes "<path>.exphil-tmp" (a stale one is removed), add appends, commit syncs, renames,
  * closes and syncs the folder; any failure, or cancel, removes the temporary and leaves the old file. The rename comes

@@ -1,4 +1,5 @@
-/* A whole file in memory, through the context's file hooks. */
+/* Reading files by place, through the context's file hooks. Nothing is mapped: a file that another program shortens
+ * meanwhile gives a status, not a signal. */
 #include "base/hooks.h"
 
 #include <errno.h>
@@ -8,29 +9,58 @@ static exphil_status refuse(exphil_error *error, int32_t code, const char *what,
     return xph_fail_errno(error, EXPHIL_E_IO, code, "could not %s \"%s\"", what, path);
 }
 
-/* Tries to map; false: read instead. */
-static bool map_file(const exphil_io *io, void *handle, size_t bytes, xph_file_data *file)
+static int32_t open_handle(const exphil_io *io, const char *path, void **handle)
 {
-    const void *data = NULL;
-    if (!io->map || !bytes || io->map(io->user, handle, bytes, &data) != 0 || !data) return false;
-    file->data = data;
-    file->bytes = bytes;
-    file->mapped = true;
-    return true;
+    int32_t rc = EINTR;
+    for (int i = 0; rc == EINTR && i < XPH_MOST_INTERRUPTS; i++) {
+        rc = io->open(io->user, path, EXPHIL_IO_READ, handle);
+    }
+    return rc;
 }
 
-static exphil_status fill(const exphil_io *io, void *handle, const char *path, uint8_t *to, size_t bytes,
-                          exphil_error *error)
+exphil_status xph_file_open(exphil_context *context, const char *path, uint64_t limit_bytes, xph_file *file,
+                            exphil_error *error)
 {
+    if (!path || !*path) return xph_fail(error, EXPHIL_E_INVALID, "path is %s", path ? "empty" : "NULL");
+    const exphil_io *io = &context->io;
+    xph_file opened = {.context = context, .path = path};
+    int32_t rc = open_handle(io, path, &opened.handle);
+    if (rc) return refuse(error, rc, "open", path);
+    exphil_status status = EXPHIL_OK;
+    rc = io->size(io->user, opened.handle, &opened.bytes);
+    if (rc) {
+        status = refuse(error, rc, "size up", path);
+    } else if (opened.bytes > limit_bytes) {
+        status = xph_fail(error, EXPHIL_E_FORMAT, "\"%s\" has %llu bytes, at most %llu are allowed", path,
+                          (unsigned long long)opened.bytes, (unsigned long long)limit_bytes);
+    }
+    if (status < 0) {
+        io->close(io->user, opened.handle);
+        return status;
+    }
+    *file = opened;
+    return EXPHIL_OK;
+}
+
+exphil_status xph_file_read(const xph_file *file, uint64_t offset, void *to, size_t bytes,
+                            exphil_error *error)
+{
+    const exphil_io *io = &file->context->io;
     int interrupted = 0;
     for (size_t at = 0; at < bytes;) {
         size_t done = 0;
-        int32_t rc = io->read(io->user, handle, at, to + at, bytes - at, &done);
+        uint64_t from = offset + at;
+        int32_t rc = io->read(io->user, file->handle, from, (uint8_t *)to + at, bytes - at, &done);
         if (rc == EINTR && ++interrupted < XPH_MOST_INTERRUPTS) continue;
-        if (rc) return refuse(error, rc, "read", path);
-        if (!done || done > bytes - at) {
-            return xph_fail(error, EXPHIL_E_IO, "\"%s\" ended at byte %zu of %zu while it was read", path, at,
-                            bytes);
+        if (!rc && done > bytes - at) rc = EIO;
+        if (rc) {
+            return xph_fail_errno(error, EXPHIL_E_IO, rc, "could not read byte %llu of \"%s\"",
+                                  (unsigned long long)from, file->path);
+        }
+        if (!done) {
+            return xph_fail(error, EXPHIL_E_FORMAT,
+                            "\"%s\" byte %llu: the file ends here, it had %llu bytes when it was opened",
+                            file->path, (unsigned long long)from, (unsigned long long)file->bytes);
         }
         at += done;
         interrupted = 0;
@@ -38,65 +68,45 @@ static exphil_status fill(const exphil_io *io, void *handle, const char *path, u
     return EXPHIL_OK;
 }
 
-static exphil_status read_file(void *handle, const char *path, size_t bytes, xph_file_data *file,
-                               exphil_error *error)
+bool xph_file_many(const xph_file *file)
+{
+    return file->context->io.read == xph_posix_io.read; /* pread keeps no place */
+}
+
+void xph_file_close(xph_file *file)
+{
+    if (!file->context) return;
+    const exphil_io *io = &file->context->io;
+    io->close(io->user, file->handle); /* only read: nothing can be lost by its failure */
+    *file = (xph_file){.context = NULL};
+}
+
+/* Pieces between which the cancel hook is asked. */
+#define FETCH_BYTES ((size_t)1 << 26)
+
+exphil_status xph_file_fetch(const xph_file *file, uint64_t offset, size_t bytes, xph_file_data *data,
+                             exphil_error *error)
 {
     exphil_context *context = file->context;
-    uint8_t *data = xph_alloc(context, bytes);
-    if (!data) return xph_fail(error, EXPHIL_E_MEMORY, "could not get %zu bytes to read \"%s\"", bytes, path);
-    exphil_status status = fill(&context->io, handle, path, data, bytes, error);
+    uint8_t *to = xph_alloc(context, bytes);
+    if (!to)
+        return xph_fail(error, EXPHIL_E_MEMORY, "could not get %zu bytes to read \"%s\"", bytes, file->path);
+    exphil_status status = EXPHIL_OK;
+    for (size_t at = 0; status >= 0 && at < bytes; at += FETCH_BYTES) {
+        size_t piece = bytes - at < FETCH_BYTES ? bytes - at : FETCH_BYTES;
+        status = at && xph_cancelled(context) ? xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host")
+                                              : xph_file_read(file, offset + at, to + at, piece, error);
+    }
     if (status < 0) {
-        xph_free(context, data, bytes);
+        xph_free(context, to, bytes);
         return status;
     }
-    file->data = data;
-    file->bytes = bytes;
-    file->mapped = false;
+    *data = (xph_file_data){.context = context, .data = to, .bytes = bytes};
     return EXPHIL_OK;
 }
 
-/* file->context is set. */
-static exphil_status read_open(void *handle, const char *path, size_t limit_bytes, bool map,
-                               xph_file_data *file, exphil_error *error)
+void xph_file_release(xph_file_data *data)
 {
-    const exphil_io *io = &file->context->io;
-    uint64_t size = 0;
-    int32_t rc = io->size(io->user, handle, &size);
-    if (rc) return refuse(error, rc, "size up", path);
-    if (size > limit_bytes) {
-        return xph_fail(error, EXPHIL_E_FORMAT, "\"%s\" has %llu bytes, at most %zu are allowed", path,
-                        (unsigned long long)size, limit_bytes);
-    }
-    if (map && map_file(io, handle, (size_t)size, file)) return EXPHIL_OK;
-    return read_file(handle, path, (size_t)size, file, error);
-}
-
-exphil_status xph_file_read(exphil_context *context, const char *path, size_t limit_bytes, bool map,
-                            xph_file_data *file, exphil_error *error)
-{
-    if (!path || !*path) return xph_fail(error, EXPHIL_E_INVALID, "path is %s", path ? "empty" : "NULL");
-    const exphil_io *io = &context->io;
-    void *handle = NULL;
-    int32_t rc;
-    for (int i = 0; (rc = io->open(io->user, path, EXPHIL_IO_READ, &handle)) == EINTR; i++) {
-        if (i >= XPH_MOST_INTERRUPTS) break;
-    }
-    if (rc) return refuse(error, rc, "open", path);
-    xph_file_data got = {.context = context};
-    exphil_status status = read_open(handle, path, limit_bytes, map, &got, error);
-    io->close(io->user, handle); /* only read: nothing can be lost by its failure */
-    if (status == EXPHIL_OK) *file = got;
-    return status;
-}
-
-void xph_file_release(xph_file_data *file)
-{
-    if (!file->data) return;
-    const exphil_io *io = &file->context->io;
-    if (file->mapped) {
-        io->unmap(io->user, file->data, file->bytes);
-    } else {
-        xph_free(file->context, (void *)(uintptr_t)file->data, file->bytes);
-    }
-    *file = (xph_file_data){.context = file->context};
+    if (data->data) xph_free(data->context, data->data, data->bytes);
+    *data = (xph_file_data){.context = data->context};
 }

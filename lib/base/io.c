@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -179,21 +178,6 @@ static int32_t posix_sync_folder(void *user, const char *path)
     return rc;
 }
 
-static int32_t posix_map(void *user, void *file, size_t bytes, const void **data)
-{
-    (void)user;
-    void *mapped = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, unpack(file), 0);
-    if (mapped == MAP_FAILED) return errno;
-    *data = mapped;
-    return 0;
-}
-
-static int32_t posix_unmap(void *user, const void *data, size_t bytes)
-{
-    (void)user;
-    return munmap((void *)(uintptr_t)data, bytes) == 0 ? 0 : errno;
-}
-
 const exphil_io xph_posix_io = {
     .struct_size = sizeof(exphil_io),
     .kind = posix_kind,
@@ -206,6 +190,4 @@ const exphil_io xph_posix_io = {
     .rename = posix_rename,
     .remove = posix_remove,
     .sync_folder = posix_sync_folder,
-    .map = posix_map,
-    .unmap = posix_unmap,
 };

@@ -1,6 +1,6 @@
 /* Reading a corpus file. The file is hostile input: every number is checked before it is used, every header
  * and every row against its hash and against the rules for rows. Opening walks the chain of record headers,
- * which touches little of the file; rows are checked in pieces when they are first used (xph_rows_verify),
+ * which reads little of the file; rows are read and checked in pieces when they are first used (rows_read.c),
  * all of them at once if the file was cut.
  *
  * A file that just stops, between records or within one, or after the records, was cut: the whole records
@@ -11,15 +11,6 @@
 #include "melee/melee.h"
 
 #include <stdio.h>
-
-void xph_corpus_release(xph_corpus *corpus)
-{
-    if (!corpus || atomic_fetch_sub(&corpus->references, 1) != 1) return;
-    xph_file_release(&corpus->file);
-    exphil_context *context = corpus->context;
-    xph_free(context, corpus, corpus->bytes);
-    xph_context_release(context);
-}
 
 const char *xph_corpus_type_name(uint32_t type)
 {
@@ -32,42 +23,47 @@ const char *xph_corpus_type_name(uint32_t type)
 typedef struct reader {
     exphil_context *context;
     const char *name; /* of the file, for messages */
-    const uint8_t *data;
-    size_t bytes, at;
+    uint64_t bytes, at;
     xph_corpus *corpus;
+    xph_window window;
     exphil_dataset *dataset;
     xph_episode *episodes; /* of the whole records */
     int64_t count, room;
     bool torn;
 } reader;
 
-static exphil_status damaged(const reader *r, size_t offset, const char *what, exphil_error *error)
+static exphil_status damaged(const reader *r, uint64_t offset, const char *what, exphil_error *error)
 {
-    return xph_fail(error, EXPHIL_E_FORMAT, "\"%s\" byte %zu: %s", r->name, offset, what);
+    return xph_fail(error, EXPHIL_E_FORMAT, "\"%s\" byte %llu: %s", r->name, (unsigned long long)offset,
+                    what);
 }
 
-static size_t left(const reader *r)
+static uint64_t left(const reader *r)
 {
     return r->bytes - r->at;
 }
 
-static bool all_zero(const uint8_t *data, size_t bytes)
+static exphil_status look(reader *r, uint64_t at, size_t bytes, const uint8_t **data, exphil_error *error)
 {
-    for (size_t i = 0; i < bytes; i++) {
-        if (data[i]) return false;
-    }
-    return true;
+    return xph_window_look(&r->window, at, bytes, data, error);
+}
+
+static exphil_status copy(reader *r, uint64_t at, void *to, size_t bytes, exphil_error *error)
+{
+    return xph_window_copy(&r->window, at, to, bytes, error);
 }
 
 /* Zeros up to the next multiple of 64, or to a cut. */
 static exphil_status skip_padding(reader *r, exphil_error *error)
 {
-    size_t over = r->at % XPH_CORPUS_ALIGN, skip = over ? XPH_CORPUS_ALIGN - over : 0;
+    const uint8_t *data;
+    size_t over = (size_t)(r->at % XPH_CORPUS_ALIGN), skip = over ? XPH_CORPUS_ALIGN - over : 0;
     if (skip > left(r)) {
-        skip = left(r);
+        skip = (size_t)left(r);
         r->torn = true;
     }
-    if (!all_zero(r->data + r->at, skip)) return damaged(r, r->at, "padding is not zero", error);
+    XPH_TRY(look(r, r->at, skip, &data, error));
+    if (!xph_all_zero(data, skip)) return damaged(r, r->at, "padding is not zero", error);
     r->at += skip;
     return EXPHIL_OK;
 }
@@ -98,7 +94,7 @@ static bool text_fine(const char text[32])
 {
     size_t length = 0;
     while (length < 32 && text[length]) length++;
-    return length < 32 && all_zero((const uint8_t *)text + length, 32 - length);
+    return length < 32 && xph_all_zero(text + length, 32 - length);
 }
 
 /* The parts of a spec, so that its texts have a place to be. */
@@ -110,9 +106,10 @@ typedef struct parts {
     exphil_head_spec head_specs[EXPHIL_HEADS_MAX];
 } parts;
 
-static exphil_status take_parts(const reader *r, size_t at, size_t bytes, parts *p, exphil_error *error)
+static exphil_status take_parts(const reader *r, const uint8_t *data, size_t bytes, parts *p,
+                                exphil_error *error)
 {
-    const uint8_t *data = r->data + at;
+    uint64_t at = r->at;
     if (bytes < sizeof p->spec) return damaged(r, at, "the spec is too short", error);
     memcpy(&p->spec, data, sizeof p->spec);
     if (p->spec.ids > EXPHIL_IDS_MAX || p->spec.heads > EXPHIL_HEADS_MAX)
@@ -121,7 +118,7 @@ static exphil_status take_parts(const reader *r, size_t at, size_t bytes, parts 
     size_t used = sizeof p->spec + ids + heads;
     size_t whole = (used + XPH_CORPUS_ALIGN - 1) / XPH_CORPUS_ALIGN * XPH_CORPUS_ALIGN;
     if (whole != bytes) return damaged(r, at, "the spec has not the length it should have", error);
-    if (!all_zero(data + used, bytes - used)) return damaged(r, at + used, "padding is not zero", error);
+    if (!xph_all_zero(data + used, bytes - used)) return damaged(r, at + used, "padding is not zero", error);
     memcpy(p->ids, data + sizeof p->spec, ids);
     memcpy(p->heads, data + sizeof p->spec + ids, heads);
     bool fine = text_fine(p->spec.layout) && text_fine(p->spec.codec) && !p->spec.reserved &&
@@ -175,23 +172,33 @@ static exphil_status check_melee(const reader *r, const exphil_spec *spec, exphi
     return EXPHIL_OK;
 }
 
+/* The longest spec block there can be. */
+enum { SPEC_MOST = sizeof(parts) + XPH_CORPUS_ALIGN };
+_Static_assert((int)SPEC_MOST <= (int)XPH_WINDOW, "a spec is looked at whole");
+
 static exphil_status read_spec(reader *r, exphil_error *error)
 {
     xph_corpus_header header;
+    const uint8_t *data;
     if (left(r) < sizeof header) return damaged(r, r->bytes, "the file ends within its header", error);
-    memcpy(&header, r->data, sizeof header);
+    XPH_TRY(copy(r, 0, &header, sizeof header, error));
     XPH_TRY(check_header(r, &header, error));
     r->at = sizeof header;
     if (header.spec_bytes > left(r)) return damaged(r, r->bytes, "the file ends within its spec", error);
+    if (header.spec_bytes > SPEC_MOST)
+        return damaged(r, r->at, "the spec has not the length it should have", error);
     size_t bytes = (size_t)header.spec_bytes;
-    if (!xph_hash_equal(xph_hash(r->data + r->at, bytes), header.block_hash))
+    XPH_TRY(look(r, r->at, bytes, &data, error));
+    if (!xph_hash_equal(xph_hash(data, bytes), header.block_hash))
         return damaged(r, r->at, "the spec is damaged", error);
     parts p;
-    XPH_TRY(take_parts(r, r->at, bytes, &p, error));
+    XPH_TRY(take_parts(r, data, bytes, &p, error));
     exphil_spec spec;
     spec_of(&p, &spec);
     exphil_status status = xph_spec_check(&spec, error);
-    if (status < 0) return xph_fail_within(error, EXPHIL_E_FORMAT, "\"%s\" byte %zu", r->name, r->at);
+    if (status < 0)
+        return xph_fail_within(error, EXPHIL_E_FORMAT, "\"%s\" byte %llu", r->name,
+                               (unsigned long long)r->at);
     if (!xph_hash_equal(exphil_spec_hash(&spec), header.spec_hash))
         return damaged(r, 24, "the hash of the spec is another", error);
     XPH_TRY(check_melee(r, &spec, error));
@@ -221,37 +228,49 @@ static exphil_status check_record(const reader *r, const xph_corpus_record *reco
         record->port < 0 || record->port > 4 || record->opponent_port < 0 || record->opponent_port > 4)
         return damaged(r, r->at + offsetof(xph_corpus_record, first_game_frame),
                        "an impossible frame or port", error);
-    if (!all_zero((const uint8_t *)record->reserved, sizeof record->reserved))
+    if (!xph_all_zero(record->reserved, sizeof record->reserved))
         return damaged(r, r->at + offsetof(xph_corpus_record, reserved), "reserved is not zero", error);
     return EXPHIL_OK;
 }
 
 /* Bytes of the hashes of a record's pieces, padding included. */
-static size_t hashes_bytes(const xph_corpus_record *record)
+static size_t hashes_bytes(int64_t frames)
 {
-    size_t bytes = (size_t)xph_pieces((int64_t)record->frames) * sizeof(uint64_t);
+    size_t bytes = (size_t)xph_pieces(frames) * sizeof(uint64_t);
     return (bytes + XPH_CORPUS_ALIGN - 1) / XPH_CORPUS_ALIGN * XPH_CORPUS_ALIGN;
+}
+
+/* The hashes of a record's pieces, checked, into its block. */
+static exphil_status read_hashes(reader *r, const xph_corpus_record *record, xph_block *block,
+                                 exphil_error *error)
+{
+    uint64_t at = r->at + sizeof *record;
+    size_t used = (size_t)xph_pieces(block->frames) * sizeof(uint64_t), padded = hashes_bytes(block->frames);
+    const uint8_t *padding;
+    XPH_TRY(copy(r, at, block->piece_hash, used, error));
+    if (!xph_hash_equal(xph_hash(block->piece_hash, used), record->rows_hash))
+        return damaged(r, at, "the hashes of this record's rows are damaged", error);
+    XPH_TRY(look(r, at + used, padded - used, &padding, error));
+    if (!xph_all_zero(padding, padded - used)) return damaged(r, at + used, "padding is not zero", error);
+    return EXPHIL_OK;
 }
 
 /* Notes a record whose header is fine and whose rows are in the file; they are looked at later. */
 static exphil_status note_record(reader *r, const xph_corpus_record *record, exphil_error *error)
 {
-    const uint8_t *hashes = r->data + r->at + sizeof *record;
-    size_t used = (size_t)xph_pieces((int64_t)record->frames) * sizeof(uint64_t),
-           padded = hashes_bytes(record);
-    if (!xph_hash_equal(xph_hash(hashes, used), record->rows_hash))
-        return damaged(r, r->at + sizeof *record, "the hashes of this record's rows are damaged", error);
-    if (!all_zero(hashes + used, padded - used))
-        return damaged(r, r->at + sizeof *record + used, "padding is not zero", error);
+    int64_t frames = (int64_t)record->frames;
     xph_episode *episodes =
         xph_grow(r->context, r->episodes, &r->room, r->count + 1, sizeof *episodes, error);
     if (!episodes) return EXPHIL_E_MEMORY;
     r->episodes = episodes;
-    const uint8_t *rows = hashes + padded;
+    uint64_t rows = r->at + sizeof *record + hashes_bytes(frames);
     xph_block *block;
-    int64_t frames = (int64_t)record->frames;
-    XPH_TRY(xph_block_map(r->corpus, &r->dataset->shape, (const uint64_t *)(const void *)hashes, rows, frames,
-                          &block, error));
+    XPH_TRY(xph_block_of(r->corpus, rows, frames, &block, error));
+    exphil_status status = read_hashes(r, record, block, error);
+    if (status < 0) {
+        xph_block_release(block);
+        return status;
+    }
     block->hash = record->rows_hash;
     block->facts = (xph_episode_facts){.game = record->game,
                                        .first_game_frame = record->first_game_frame,
@@ -261,7 +280,7 @@ static exphil_status note_record(reader *r, const xph_corpus_record *record, exp
                                        .character = record->character,
                                        .opponent_character = record->opponent_character};
     episodes[r->count++] = (xph_episode){.block = block, .frames = frames, .hash = record->rows_hash};
-    r->at += sizeof *record + padded + (size_t)record->rows_bytes;
+    r->at = rows + record->rows_bytes;
     return EXPHIL_OK;
 }
 
@@ -273,14 +292,13 @@ static exphil_status read_record(reader *r, exphil_error *error)
         r->torn = true;
         return EXPHIL_OK;
     }
-    memcpy(&record, r->data + r->at, sizeof record);
-    if (!record.magic[0] &&
-        all_zero(r->data + r->at, left(r))) { /* the file was made longer, then never filled */
-        r->torn = true;
-        return EXPHIL_OK;
+    XPH_TRY(copy(r, r->at, &record, sizeof record, error));
+    if (!record.magic[0]) { /* perhaps the file was made longer, then never filled */
+        XPH_TRY(xph_window_zero(&r->window, r->at, &r->torn, error));
+        if (r->torn) return EXPHIL_OK;
     }
     XPH_TRY(check_record(r, &record, error));
-    size_t behind = left(r) - sizeof record, hashes = hashes_bytes(&record);
+    uint64_t behind = left(r) - sizeof record, hashes = hashes_bytes((int64_t)record.frames);
     if (hashes > behind || record.rows_bytes > behind - hashes) {
         r->torn = true;
         return EXPHIL_OK;
@@ -291,21 +309,42 @@ static exphil_status read_record(reader *r, exphil_error *error)
 
 /* ---- footer ------------------------------------------------------------------------------------------ */
 
-static bool at_footer(const reader *r)
+static exphil_status at_footer(reader *r, bool *found, exphil_error *error)
 {
-    return left(r) >= sizeof(xph_corpus_footer) && memcmp(r->data + r->at, XPH_FOOTER_MAGIC, 8) == 0;
+    const uint8_t *magic;
+    *found = false;
+    if (left(r) < sizeof(xph_corpus_footer)) return EXPHIL_OK;
+    XPH_TRY(look(r, r->at, 8, &magic, error));
+    *found = memcmp(magic, XPH_FOOTER_MAGIC, 8) == 0;
+    return EXPHIL_OK;
 }
 
 /* Each record's header lies in front of the hashes of its rows. */
-static bool offsets_fit(const reader *r, const uint8_t *offsets)
+static uint64_t record_offset(const xph_block *block)
 {
-    for (int64_t i = 0; i < r->count; i++) {
-        uint64_t offset;
-        memcpy(&offset, offsets + (size_t)i * sizeof offset, sizeof offset);
-        const uint8_t *hashes = (const uint8_t *)r->episodes[i].block->piece_hash;
-        if (offset != (uint64_t)(hashes - r->data) - sizeof(xph_corpus_record)) return false;
+    return block->at - hashes_bytes(block->frames) - sizeof(xph_corpus_record);
+}
+
+static exphil_status read_offsets(reader *r, const xph_corpus_footer *footer, exphil_error *error)
+{
+    enum { CHUNK = XPH_WINDOW / sizeof(uint64_t) };
+    xph_hasher hasher;
+    bool fit = true;
+    xph_hash_begin(&hasher);
+    for (int64_t i = 0; i < r->count; i += CHUNK) {
+        int64_t count = r->count - i < CHUNK ? r->count - i : CHUNK;
+        const uint8_t *data;
+        XPH_TRY(
+            look(r, r->at + (uint64_t)i * sizeof(uint64_t), (size_t)count * sizeof(uint64_t), &data, error));
+        xph_hash_add(&hasher, data, (size_t)count * sizeof(uint64_t));
+        for (int64_t k = 0; k < count; k++) {
+            uint64_t offset;
+            memcpy(&offset, data + (size_t)k * sizeof offset, sizeof offset);
+            fit = fit && offset == record_offset(r->episodes[i + k].block);
+        }
     }
-    return true;
+    if (fit && xph_hash_equal(xph_hash_end(&hasher), footer->offsets_hash)) return EXPHIL_OK;
+    return damaged(r, r->at, "the offsets of the footer are wrong", error);
 }
 
 /* The columns of all records. Whether they tell the truth shows only when all rows are read; nothing but the
@@ -314,11 +353,12 @@ static exphil_status read_columns(reader *r, const xph_corpus_footer *footer, ex
 {
     xph_columns *columns = &r->dataset->columns;
     size_t floats = (size_t)r->dataset->shape.floats, first = floats * sizeof *columns->first;
+    const uint8_t *at;
     if (first + floats > left(r)) {
         r->torn = true;
         return EXPHIL_OK;
     }
-    const uint8_t *at = r->data + r->at;
+    XPH_TRY(look(r, r->at, first + floats, &at, error));
     if (!xph_hash_equal(xph_hash(at, first + floats), footer->columns_hash))
         return damaged(r, r->at, "the columns of the footer are damaged", error);
     if (first) memcpy(columns->first, at, first);
@@ -330,8 +370,8 @@ static exphil_status read_columns(reader *r, const xph_corpus_footer *footer, ex
 
 static exphil_status read_footer(reader *r, xph_corpus_footer *footer, exphil_error *error)
 {
-    size_t start = r->at;
-    memcpy(footer, r->data + start, sizeof *footer);
+    uint64_t start = r->at;
+    XPH_TRY(copy(r, start, footer, sizeof *footer, error));
     if (!xph_hash_equal(xph_hash(footer, offsetof(xph_corpus_footer, hash)), footer->hash))
         return damaged(r, start, "the footer is damaged", error);
     if (footer->reserved) return damaged(r, start, "reserved is not zero", error);
@@ -340,14 +380,12 @@ static exphil_status read_footer(reader *r, xph_corpus_footer *footer, exphil_er
     if (footer->records != (uint64_t)r->count || footer->frames != (uint64_t)frames)
         return damaged(r, start, "the footer counts other records than there are", error);
     r->at += sizeof *footer;
-    size_t bytes = (size_t)r->count * sizeof(uint64_t);
+    uint64_t bytes = (uint64_t)r->count * sizeof(uint64_t);
     if (bytes > left(r)) {
         r->torn = true;
         return EXPHIL_OK;
     }
-    const uint8_t *offsets = r->data + r->at;
-    if (!xph_hash_equal(xph_hash(offsets, bytes), footer->offsets_hash) || !offsets_fit(r, offsets))
-        return damaged(r, r->at, "the offsets of the footer are wrong", error);
+    XPH_TRY(read_offsets(r, footer, error));
     r->at += bytes;
     XPH_TRY(read_columns(r, footer, error));
     if (r->torn) return EXPHIL_OK;
@@ -357,19 +395,28 @@ static exphil_status read_footer(reader *r, xph_corpus_footer *footer, exphil_er
 
 /* ---- the file ---------------------------------------------------------------------------------------- */
 
+/* Records up to the footer or a cut. */
+static exphil_status read_records(reader *r, xph_corpus_footer *footer, uint64_t *footer_at, bool *ended,
+                                  exphil_error *error)
+{
+    *ended = false;
+    while (!*ended && !r->torn) {
+        *footer_at = r->at;
+        XPH_TRY(at_footer(r, ended, error));
+        XPH_TRY(*ended ? read_footer(r, footer, error) : read_record(r, error));
+        if (!*ended && xph_cancelled(r->context))
+            return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
+    }
+    return EXPHIL_OK;
+}
+
 static exphil_status read_all(reader *r, exphil_error *error)
 {
     XPH_TRY(read_spec(r, error));
     xph_corpus_footer footer = {.records = 0};
-    size_t footer_at = 0;
-    bool ended = false;
-    while (!ended && !r->torn) {
-        ended = at_footer(r);
-        footer_at = r->at;
-        XPH_TRY(ended ? read_footer(r, &footer, error) : read_record(r, error));
-        if (!ended && xph_cancelled(r->context))
-            return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
-    }
+    uint64_t footer_at = 0;
+    bool ended;
+    XPH_TRY(read_records(r, &footer, &footer_at, &ended, error));
     XPH_TRY(xph_dataset_append(r->dataset, r->episodes, r->count, error));
     if (ended && !xph_hash_equal(xph_dataset_content_hash(r->dataset), footer.content_hash))
         return damaged(r, footer_at, "the hash of the content is another", error);
@@ -386,28 +433,20 @@ static exphil_status read_all(reader *r, exphil_error *error)
     return EXPHIL_OK;
 }
 
-exphil_status xph_corpus_open(exphil_context *context, xph_file_data *file, const char *name,
-                              exphil_dataset **dataset, exphil_error *error)
+static exphil_status read_corpus(xph_corpus *corpus, exphil_dataset **dataset, exphil_error *error)
 {
-    reader r = {.context = context, .name = name, .data = file->data, .bytes = file->bytes};
-    size_t bytes = sizeof *r.corpus + strlen(name) + 1;
-    r.corpus = xph_alloc(context, bytes);
-    if (!r.corpus) {
-        xph_file_release(file);
-        return xph_no_memory(bytes, error);
-    }
-    *r.corpus =
-        (xph_corpus){.context = xph_context_retain(context), .references = 1, .file = *file, .bytes = bytes};
-    memcpy(r.corpus->name, name, strlen(name) + 1);
+    exphil_context *context = corpus->context;
+    reader r = {.context = context, .name = corpus->name, .bytes = corpus->file.bytes, .corpus = corpus};
+    XPH_TRY(xph_window_make(&r.window, corpus, error));
     exphil_status status = read_all(&r, error);
     for (int64_t i = 0; i < r.count; i++) xph_block_release(r.episodes[i].block);
     xph_free(context, r.episodes, (size_t)r.room * sizeof *r.episodes);
+    xph_window_free(&r.window);
     if (status < 0) {
         xph_dataset_release(r.dataset);
     } else {
         *dataset = r.dataset;
     }
-    xph_corpus_release(r.corpus);
     return status;
 }
 
@@ -417,7 +456,9 @@ exphil_status exphil_dataset_open(exphil_context *context, const char *path, exp
     XPH_OWN_FPU;
     XPH_TRY(xph_context_check(context, error));
     if (!dataset) return xph_fail(error, EXPHIL_E_INVALID, "dataset is NULL");
-    xph_file_data file = {.context = context};
-    XPH_TRY(xph_file_read(context, path, PTRDIFF_MAX, true, &file, error));
-    return xph_corpus_open(context, &file, path, dataset, error);
+    xph_corpus *corpus = NULL;
+    XPH_TRY(xph_corpus_open(context, path, &corpus, error));
+    exphil_status status = read_corpus(corpus, dataset, error);
+    xph_corpus_release(corpus);
+    return status;
 }

@@ -72,33 +72,102 @@ static exphil_status add_header(xph_file_writer *writer, const exphil_dataset *d
     return xph_file_add(writer, block.bytes, bytes, error);
 }
 
-static exphil_status add_hashes(xph_file_writer *writer, const xph_row_shape *shape,
-                                const xph_episode *episode, exphil_error *error)
+/* What a file in the making is made of. */
+typedef struct saving {
+    const exphil_dataset *dataset;
+    xph_file_writer writer;
+    uint64_t *offsets;
+    xph_piece_room room;
+} saving;
+
+/* Hashes of an episode's floats, ids and actions, each for itself: rows of a corpus are read twice, for the hashes and
+ * then to be written, and must be the same both times. */
+typedef struct regions {
+    xph_hasher of[3];
+} regions;
+
+static void regions_begin(regions *seen)
 {
+    for (int i = 0; i < 3; i++) xph_hash_begin(&seen->of[i]);
+}
+
+static size_t region_bytes(const xph_row_shape *shape, int i)
+{
+    const int64_t each[3] = {shape->floats * (int64_t)sizeof(float), shape->ids * (int64_t)sizeof(int32_t),
+                             shape->action_bytes};
+    return (size_t)each[i];
+}
+
+static void regions_add(regions *seen, const xph_row_shape *shape, const xph_rows *rows, int64_t frames)
+{
+    const void *const from[3] = {rows->floats, rows->ids, rows->actions};
+    for (int i = 0; i < 3; i++) xph_hash_add(&seen->of[i], from[i], (size_t)frames * region_bytes(shape, i));
+}
+
+static bool regions_same(const regions *a, const regions *b)
+{
+    bool same = true;
+    for (int i = 0; i < 3; i++) same = same && xph_hash_end(&a->of[i]) == xph_hash_end(&b->of[i]);
+    return same;
+}
+
+static exphil_status add_hashes(saving *s, const xph_episode *episode, regions *seen, exphil_error *error)
+{
+    const xph_row_shape *shape = &s->dataset->shape;
     for (int64_t at = 0; at < episode->frames; at += XPH_PIECE) {
-        int64_t frames = episode->frames - at < XPH_PIECE ? episode->frames - at : XPH_PIECE;
-        uint64_t hash = xph_piece_hash(shape, episode->block, episode->offset + at, frames);
-        XPH_TRY(xph_file_add(writer, &hash, sizeof hash, error));
+        int64_t frames = xph_piece_frames(episode->frames, at);
+        xph_rows rows;
+        XPH_TRY(xph_rows_take(shape, episode->block, episode->offset + at, frames, &s->room, &rows, error));
+        uint64_t hash = xph_piece_hash(shape, &rows, frames);
+        XPH_TRY(xph_file_add(&s->writer, &hash, sizeof hash, error));
+        if (episode->block->corpus) regions_add(seen, shape, &rows, frames);
     }
-    return add_padding(writer, error);
+    return add_padding(&s->writer, error);
 }
 
-static exphil_status add_rows(xph_file_writer *writer, const xph_row_shape *shape, const xph_episode *episode,
-                              exphil_error *error)
+static exphil_status add_region_in_memory(saving *s, const xph_episode *episode, int i, exphil_error *error)
 {
-    const xph_block *block = episode->block;
-    int64_t frames = episode->frames, first = episode->offset;
-    XPH_TRY(xph_file_add(writer, block->floats + first * shape->floats,
-                         (size_t)(frames * shape->floats) * sizeof(float), error));
-    XPH_TRY(xph_file_add(writer, block->ids + first * shape->ids,
-                         (size_t)(frames * shape->ids) * sizeof(int32_t), error));
-    return xph_file_add(writer, block->actions + first * shape->action_bytes,
-                        (size_t)(frames * shape->action_bytes), error);
+    const xph_row_shape *shape = &s->dataset->shape;
+    xph_rows rows = xph_rows_from(shape, &episode->block->rows, episode->offset);
+    const void *const from[3] = {rows.floats, rows.ids, rows.actions};
+    return xph_file_add(&s->writer, from[i], (size_t)episode->frames * region_bytes(shape, i), error);
 }
 
-static exphil_status add_record(xph_file_writer *writer, const exphil_dataset *dataset, int64_t index,
-                                exphil_error *error)
+static exphil_status add_region_of_corpus(saving *s, const xph_episode *episode, int i, regions *written,
+                                          exphil_error *error)
 {
+    const xph_row_shape *shape = &s->dataset->shape;
+    XPH_TRY(xph_piece_room_make(&s->room, shape, error));
+    void *to = s->room.memory;
+    for (int64_t at = 0; at < episode->frames; at += XPH_PIECE) {
+        int64_t frames = xph_piece_frames(episode->frames, at);
+        size_t bytes = (size_t)frames * region_bytes(shape, i);
+        XPH_TRY(xph_rows_copy(shape, episode->block, episode->offset + at, frames, i == 0 ? to : NULL,
+                              i == 1 ? to : NULL, i == 2 ? to : NULL, error));
+        XPH_TRY(xph_file_add(&s->writer, to, bytes, error));
+        xph_hash_add(&written->of[i], to, bytes);
+    }
+    return EXPHIL_OK;
+}
+
+/* The hashes of an episode's rows and the rows. */
+static exphil_status add_rows(saving *s, const xph_episode *episode, exphil_error *error)
+{
+    regions hashed, written;
+    regions_begin(&hashed);
+    regions_begin(&written);
+    XPH_TRY(add_hashes(s, episode, &hashed, error));
+    for (int i = 0; i < 3; i++)
+        XPH_TRY(episode->block->corpus ? add_region_of_corpus(s, episode, i, &written, error)
+                                       : add_region_in_memory(s, episode, i, error));
+    if (regions_same(&hashed, &written)) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_FORMAT, "\"%s\" was changed while it was saved",
+                    episode->block->corpus->name);
+}
+
+static exphil_status add_record(saving *s, int64_t index, exphil_error *error)
+{
+    const exphil_dataset *dataset = s->dataset;
     const xph_episode *episode = &dataset->episodes[index];
     const xph_episode_facts *facts = &episode->block->facts;
     int32_t shift = facts->port ? (int32_t)episode->offset : 0; /* rows of a host have no frame numbers */
@@ -115,10 +184,9 @@ static exphil_status add_record(xph_file_writer *writer, const exphil_dataset *d
                                 .opponent_character = facts->opponent_character};
     memcpy(record.magic, XPH_RECORD_MAGIC, sizeof record.magic);
     record.hash = header_hash(&record, sizeof record);
-    XPH_TRY(xph_file_add(writer, &record, sizeof record, error));
-    XPH_TRY(add_hashes(writer, &dataset->shape, episode, error));
-    XPH_TRY(add_rows(writer, &dataset->shape, episode, error));
-    return add_padding(writer, error);
+    XPH_TRY(xph_file_add(&s->writer, &record, sizeof record, error));
+    XPH_TRY(add_rows(s, episode, error));
+    return add_padding(&s->writer, error);
 }
 
 static exphil_status add_footer(xph_file_writer *writer, const exphil_dataset *dataset,
@@ -146,35 +214,36 @@ static exphil_status add_footer(xph_file_writer *writer, const exphil_dataset *d
 
 /* ---- the file ---------------------------------------------------------------------------------------- */
 
-static exphil_status write_all(xph_file_writer *writer, const exphil_dataset *dataset, uint64_t *offsets,
-                               exphil_error *error)
+static exphil_status write_all(saving *s, exphil_error *error)
 {
-    XPH_TRY(add_header(writer, dataset, error));
+    const exphil_dataset *dataset = s->dataset;
+    XPH_TRY(add_header(&s->writer, dataset, error));
     for (int64_t i = 0; i < dataset->episode_count; i++) {
         if (xph_cancelled(dataset->context))
             return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
-        offsets[i] = writer->written;
-        XPH_TRY(add_record(writer, dataset, i, error));
+        s->offsets[i] = s->writer.written;
+        XPH_TRY(add_record(s, i, error));
     }
-    return add_footer(writer, dataset, offsets, error);
+    return add_footer(&s->writer, dataset, s->offsets, error);
 }
 
 static exphil_status save(const exphil_dataset *dataset, const char *path, exphil_error *error)
 {
+    saving s = {.dataset = dataset, .room.context = dataset->context};
     size_t bytes = (size_t)dataset->episode_count * sizeof(uint64_t);
-    uint64_t *offsets = xph_alloc(dataset->context, bytes);
-    if (!offsets) return xph_no_memory(bytes, error);
-    xph_file_writer writer;
-    exphil_status status = xph_file_begin(dataset->context, path, &writer, error);
+    s.offsets = xph_alloc(dataset->context, bytes);
+    if (!s.offsets) return xph_no_memory(bytes, error);
+    exphil_status status = xph_file_begin(dataset->context, path, &s.writer, error);
     if (status == EXPHIL_OK) {
-        status = write_all(&writer, dataset, offsets, error);
+        status = write_all(&s, error);
         if (status < 0) {
-            xph_file_cancel(&writer);
+            xph_file_cancel(&s.writer);
         } else {
-            status = xph_file_commit(&writer, error);
+            status = xph_file_commit(&s.writer, error);
         }
     }
-    xph_free(dataset->context, offsets, bytes);
+    xph_piece_room_free(&s.room);
+    xph_free(dataset->context, s.offsets, bytes);
     return status;
 }
 

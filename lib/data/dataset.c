@@ -34,6 +34,7 @@ exphil_status xph_dataset_new(exphil_context *context, const exphil_spec *spec, 
     if (!made) return xph_no_memory(sizeof *made, error);
     made->context = xph_context_retain(context);
     made->references = 1;
+    made->frame_room.context = context;
     made->salt = (uint64_t)(uintptr_t)made ^ (uint64_t)xph_clock_ns() << 20;
     exphil_status status = xph_spec_copy(context, spec, &made->spec, error);
     if (status == EXPHIL_OK)
@@ -58,6 +59,7 @@ static void free_dataset(exphil_dataset *dataset)
     xph_free(context, dataset->pages, (size_t)dataset->page_room * sizeof *dataset->pages);
     xph_free(context, dataset->games, (size_t)dataset->game_room * sizeof *dataset->games);
     xph_columns_free(context, &dataset->columns);
+    xph_piece_room_free(&dataset->frame_room);
     xph_spec_free(context, dataset->spec);
     xph_free(context, dataset, sizeof *dataset);
     xph_context_release(context);
@@ -273,10 +275,9 @@ static exphil_status fill_block(const xph_row_shape *shape, xph_block *block, co
         XPH_TRY(xph_action_check(shape->spec, action, t, error));
         xph_action_pack(shape, action, room->actions + t * shape->action_bytes);
     }
-    xph_flaw flaw = xph_rows_flaw(shape, block, 0, block->frames);
+    xph_flaw flaw = xph_rows_flaw(shape, &block->rows, 0, block->frames);
     if (flaw.kind != XPH_FLAW_NONE) return xph_flaw_fail(shape, &flaw, error);
-    block->hash = xph_rows_hash(shape, block, 0, block->frames);
-    return EXPHIL_OK;
+    return xph_rows_hash(shape, block, 0, block->frames, NULL, &block->hash, error);
 }
 
 static exphil_status add_rows(exphil_dataset *dataset, uint64_t game, int64_t frames, const float *floats,
@@ -319,80 +320,6 @@ static int64_t constant_floats(const xph_columns *columns)
     int64_t constant = 0;
     for (int64_t f = 0; f < columns->floats && columns->any; f++) constant += !columns->varies[f];
     return constant;
-}
-
-exphil_status xph_dataset_look(exphil_dataset *dataset, exphil_error *error)
-{
-    for (; dataset->columns_of < dataset->episode_count; dataset->columns_of++) {
-        const xph_episode *episode = &dataset->episodes[dataset->columns_of];
-        XPH_TRY(xph_rows_verify(&dataset->shape, episode->block, episode->offset, episode->frames, error));
-        const float *rows = episode->block->floats + episode->offset * dataset->shape.floats;
-        xph_columns_add(&dataset->columns, rows, episode->frames);
-    }
-    return EXPHIL_OK;
-}
-
-/* Some frames of the dataset, and those that a worker takes at once: a look at the cancel hook between the former. */
-enum { VERIFY_SHARE = 16 * XPH_PIECE, VERIFY_SHARES = 64 };
-
-typedef struct verifying {
-    const exphil_dataset *dataset;
-    int64_t first; /* frame of the dataset */
-    exphil_status status[VERIFY_SHARES];
-} verifying;
-
-/* The gate for frames [first, end) of the dataset, episode by episode. */
-static exphil_status verify_frames(const exphil_dataset *dataset, int64_t first, int64_t end,
-                                   exphil_error *error)
-{
-    while (first < end) {
-        const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, first)];
-        int64_t at = first - episode->first, frames = episode->frames - at;
-        if (frames > end - first) frames = end - first;
-        XPH_TRY(xph_rows_verify(&dataset->shape, episode->block, episode->offset + at, frames, error));
-        first += frames;
-    }
-    return EXPHIL_OK;
-}
-
-static int64_t share_end(const exphil_dataset *dataset, int64_t first)
-{
-    return dataset->frames - first < VERIFY_SHARE ? dataset->frames : first + VERIFY_SHARE;
-}
-
-static void verify_share(void *arg, int64_t i, int32_t worker)
-{
-    verifying *v = arg;
-    int64_t first = v->first + i * VERIFY_SHARE;
-    (void)worker;
-    v->status[i] = verify_frames(v->dataset, first, share_end(v->dataset, first), NULL);
-}
-
-exphil_status xph_dataset_verify(const exphil_dataset *dataset, exphil_error *error)
-{
-    verifying v = {.dataset = dataset};
-    for (; v.first < dataset->frames; v.first += VERIFY_SHARES * VERIFY_SHARE) {
-        int64_t shares = (dataset->frames - v.first + VERIFY_SHARE - 1) / VERIFY_SHARE;
-        if (shares > VERIFY_SHARES) shares = VERIFY_SHARES;
-        if (xph_cancelled(dataset->context))
-            return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
-        xph_parallel(dataset->context, verify_share, &v, shares);
-        for (int64_t i = 0; i < shares; i++) {
-            int64_t first = v.first + i * VERIFY_SHARE;
-            if (v.status[i] < 0) /* again, for the message */
-                XPH_TRY(verify_frames(dataset, first, share_end(dataset, first), error));
-        }
-    }
-    return EXPHIL_OK;
-}
-
-exphil_status exphil_dataset_verify(const exphil_dataset *dataset, exphil_error *error)
-{
-    XPH_OWN_FPU;
-    XPH_TRY(xph_dataset_enter(dataset, error));
-    exphil_status status = xph_dataset_verify(dataset, error);
-    xph_dataset_leave(dataset);
-    return status;
 }
 
 exphil_status exphil_dataset_query(const exphil_dataset *dataset, exphil_dataset_info *info,
@@ -456,34 +383,4 @@ exphil_status exphil_dataset_episode(const exphil_dataset *dataset, int64_t inde
                                .opponent_character = facts->opponent_character};
     xph_dataset_leave(dataset);
     return XPH_GIVE(exphil_episode_info, info, &now, error);
-}
-
-static exphil_status read_frame(const exphil_dataset *dataset, int64_t index, float *floats, int32_t *ids,
-                                int32_t *action, exphil_error *error)
-{
-    const xph_row_shape *shape = &dataset->shape;
-    const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, index)];
-    const xph_block *block = episode->block;
-    int64_t row = index - episode->first + episode->offset;
-    XPH_TRY(xph_rows_verify(shape, block, row, 1, error));
-    if (floats) memcpy(floats, block->floats + row * shape->floats, (size_t)shape->floats * sizeof *floats);
-    if (ids) memcpy(ids, block->ids + row * shape->ids, (size_t)shape->ids * sizeof *ids);
-    if (action) xph_action_unpack(shape, block->actions + row * shape->action_bytes, action);
-    return EXPHIL_OK;
-}
-
-exphil_status exphil_dataset_frame(const exphil_dataset *dataset, int64_t index, float *floats, int32_t *ids,
-                                   int32_t *action, exphil_error *error)
-{
-    XPH_OWN_FPU;
-    XPH_TRY(xph_dataset_enter(dataset, error));
-    exphil_status status = EXPHIL_OK;
-    if (index < 0 || index >= dataset->frames) {
-        status = xph_fail(error, EXPHIL_E_INVALID, "index is %lld; there are %lld frames", (long long)index,
-                          (long long)dataset->frames);
-    } else {
-        status = read_frame(dataset, index, floats, ids, action, error);
-    }
-    xph_dataset_leave(dataset);
-    return status;
 }

@@ -11,7 +11,7 @@
 /* Frames are counted in 32 bits where there is one number for each (2^32 frames are 19,900 hours of play). */
 #define XPH_FRAMES_MAX ((int64_t)UINT32_MAX)
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows are mapped from little-endian files");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows are read from little-endian files");
 _Static_assert(sizeof(float) == 4, "rows are IEEE single precision");
 
 /* ---- rows (rows.c) ----------------------------------------------------------------------------------- */
@@ -44,34 +44,43 @@ static inline int64_t xph_pieces(int64_t frames)
     return (frames + XPH_PIECE - 1) / XPH_PIECE;
 }
 
-/* A mapped file; blocks hold references (corpus.c). */
+/* Consecutive rows. */
+typedef struct xph_rows {
+    const float *floats;    /* [T, F] */
+    const int32_t *ids;     /* [T, K] */
+    const uint8_t *actions; /* [T, P] */
+} xph_rows;
+
+/* A file that stays open while blocks hold references to it (corpus_file.c). It is read when rows are needed, never mapped:
+ * whoever shortens it meanwhile would end the process. */
 typedef struct xph_corpus {
     exphil_context *context;
     atomic_int references;
-    xph_file_data file;
-    size_t bytes; /* of this struct and the name behind it */
-    char name[];  /* of the file, for messages */
+    xph_file file;
+    xph_mutex *lock; /* around a host's read, which is not called twice at a time; NULL: the library's own */
+    size_t bytes;    /* of this struct and the name behind it */
+    char name[];     /* of the file, for messages */
 } xph_corpus;
 void xph_corpus_release(xph_corpus *corpus);
+/* On any thread. EXPHIL_E_FORMAT with the byte where the file ends now, EXPHIL_E_IO. */
+exphil_status xph_corpus_read(const xph_corpus *corpus, uint64_t offset, void *to, size_t bytes,
+                              exphil_error *error);
 
 typedef struct xph_block {
     exphil_context *context;
     atomic_int references;
-    int64_t frames;         /* T, at least 1 */
-    const float *floats;    /* [T, F] */
-    const int32_t *ids;     /* [T, K] */
-    const uint8_t *actions; /* [T, P] */
-    uint64_t hash;          /* xph_rows_hash of all */
-    size_t bytes;           /* of this piece of memory, what lies behind it included */
-    xph_corpus *corpus;     /* where the rows lie; NULL: behind this struct */
-    const uint64_t
-        *piece_hash; /* [xph_pieces] in the corpus; the rows of a piece are used only when it is checked */
-    atomic_bool *checked; /* [xph_pieces] behind this struct, of rows in a corpus */
+    int64_t frames;       /* T, at least 1 */
+    xph_rows rows;        /* behind this struct, unless they are in a corpus */
+    uint64_t hash;        /* xph_rows_hash of all */
+    size_t bytes;         /* of this piece of memory, what lies behind it included */
+    xph_corpus *corpus;   /* where the rows lie; NULL: behind this struct */
+    uint64_t at;          /* byte of the corpus at which they begin: [floats | ids | actions] */
+    uint64_t *piece_hash; /* [xph_pieces] behind this struct, of rows in a corpus */
+    atomic_bool *checked; /* likewise; the rows of a piece are used only when it is checked */
     xph_episode_facts facts;
 } xph_block;
 
-/* A block with room for its rows, which the caller fills through floats, ids, actions and then describes:
- * hash, facts. */
+/* A block with room for its rows, which the caller fills and then describes: hash, facts. */
 typedef struct xph_block_room {
     float *floats;
     int32_t *ids;
@@ -79,20 +88,49 @@ typedef struct xph_block_room {
 } xph_block_room;
 exphil_status xph_block_create(exphil_context *context, const xph_row_shape *shape, int64_t frames,
                                xph_block **block, xph_block_room *room, exphil_error *error);
-/* A block whose rows [floats | ids | actions] and hashes of pieces lie in a corpus, of which it takes a reference. */
-exphil_status xph_block_map(xph_corpus *corpus, const xph_row_shape *shape, const uint64_t *piece_hash,
-                            const uint8_t *rows, int64_t frames, xph_block **block, exphil_error *error);
+/* A block whose rows begin at byte `at` of a corpus, of which it takes a reference. The caller fills piece_hash. */
+exphil_status xph_block_of(xph_corpus *corpus, uint64_t at, int64_t frames, xph_block **block,
+                           exphil_error *error);
 xph_block *xph_block_retain(xph_block *block);
 void xph_block_release(xph_block *block);
 
+/* Room for the rows of one piece; begin with only the context set: it gets memory when it is first needed. */
+typedef struct xph_piece_room {
+    exphil_context *context;
+    uint8_t *memory;
+    size_t bytes;
+} xph_piece_room;
+exphil_status xph_piece_room_make(xph_piece_room *room, const xph_row_shape *shape, exphil_error *error);
+void xph_piece_room_free(xph_piece_room *room);
+
+/* Rows wherever they lie (rows_read.c), as they are: copied, each of the three unless it is NULL ... */
+exphil_status xph_rows_copy(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
+                            float *floats, int32_t *ids, uint8_t *actions, exphil_error *error);
+/* ... or at most XPH_PIECE of them in place, or in the room. */
+exphil_status xph_rows_take(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
+                            xph_piece_room *room, xph_rows *rows, exphil_error *error);
+/* Rows of piece i of a block after the gate, in place or in the room. */
+exphil_status xph_rows_piece(const xph_row_shape *shape, const xph_block *block, int64_t i,
+                             xph_piece_room *room, xph_rows *rows, exphil_error *error);
+static inline xph_rows xph_rows_from(const xph_row_shape *shape, const xph_rows *rows, int64_t first)
+{
+    return (xph_rows){rows->floats + first * shape->floats, rows->ids + first * shape->ids,
+                      rows->actions + first * shape->action_bytes};
+}
+static inline int64_t xph_piece_frames(int64_t frames, int64_t at)
+{
+    return frames - at < XPH_PIECE ? frames - at : XPH_PIECE;
+}
+
 /* XXH64 over floats [T,F], ids [T,K], packed actions [T,P] of at most XPH_PIECE frames, and XXH64 over these hashes of
  * all pieces: the same for rows in memory and in a file. */
-uint64_t xph_piece_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames);
-uint64_t xph_rows_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames);
+uint64_t xph_piece_hash(const xph_row_shape *shape, const xph_rows *rows, int64_t frames);
+exphil_status xph_rows_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
+                            xph_piece_room *room, uint64_t *hash, exphil_error *error);
 /* The gate for rows [first, first + frames) of a corpus, on any thread: EXPHIL_E_FORMAT with the byte offset if they
  * are not what was saved, or could never have been. Rows in memory have passed it when they came in. */
 exphil_status xph_rows_verify(const xph_row_shape *shape, const xph_block *block, int64_t first,
-                              int64_t frames, exphil_error *error);
+                              int64_t frames, xph_piece_room *room, exphil_error *error);
 
 /* Rows copied from a corpus, and actions [action_rows, heads]: a file that another program writes to may have changed
  * after the gate, and these would index tables. EXPHIL_E_FORMAT. Rows in memory pass. */
@@ -107,7 +145,8 @@ typedef struct xph_flaw {
     int32_t value;
     int64_t row, column;
 } xph_flaw;
-xph_flaw xph_rows_flaw(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames);
+/* The first of rows has the number first in what is told. */
+xph_flaw xph_rows_flaw(const xph_row_shape *shape, const xph_rows *rows, int64_t first, int64_t frames);
 /* EXPHIL_E_NUMERIC or EXPHIL_E_INVALID with row and column. */
 exphil_status xph_flaw_fail(const xph_row_shape *shape, const xph_flaw *flaw, exphil_error *error);
 
@@ -158,6 +197,11 @@ struct exphil_dataset {
     int64_t columns_of;
     xph_hasher content; /* spec, then length and hash of each episode */
     int32_t recovered;
+    /* The piece of a corpus that exphil_dataset_frame read last; NULL: none. */
+    xph_piece_room frame_room;
+    const xph_block *frame_block;
+    int64_t frame_piece;
+    xph_rows frame_rows;
 };
 
 /* A game's number among dataset->games, where 0 marks an empty place: the game 0 shares that of one in 2^64 others. */
@@ -199,11 +243,5 @@ static inline int64_t xph_episode_of(const exphil_dataset *dataset, int64_t fram
     bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0Fu;
     return (int64_t)(page->before + (bits * 0x0101010101010101u >> 56)) - 1;
 }
-
-/* ---- corpus (corpus.c) ------------------------------------------------------------------------------- */
-
-/* Reads a corpus from a whole file, which this takes over, on failure too. name is for messages. */
-exphil_status xph_corpus_open(exphil_context *context, xph_file_data *file, const char *name,
-                              exphil_dataset **dataset, exphil_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* The prefetcher: one thread fills a ring of batches ahead of the one that takes them. The ring has one
  * place more than batches are prefetched, for the batch that the taker is looking at. All that both touch is
  * under one lock; a batch's rows belong to the thread while it fills them and to the taker from then on.
- * All memory is had at creation, so only damaged rows of a file can make filling fail; the thread then rests, and the
+ * All memory is had at creation, so only a file (damaged rows, a disk) can make filling fail; the thread then rests, and the
  * taker is told after the good batches, each time, until it seeks elsewhere. */
 #include "data/sampler.h"
 

@@ -102,9 +102,10 @@ static exphil_status finish_piece(importing *in, exphil_error *error)
 {
     const xph_row_shape *shape = &in->dataset->shape;
     int64_t first = (in->gathered - 1) / XPH_PIECE * XPH_PIECE, frames = in->gathered - first;
-    uint64_t hash = xph_piece_hash(shape, in->scratch, first, frames);
+    xph_rows rows = xph_rows_from(shape, &in->scratch->rows, first);
+    uint64_t hash = xph_piece_hash(shape, &rows, frames);
     xph_hash_add(&in->hasher, &hash, sizeof hash);
-    xph_flaw flaw = xph_rows_flaw(shape, in->scratch, first, frames);
+    xph_flaw flaw = xph_rows_flaw(shape, &rows, first, frames);
     if (flaw.kind == XPH_FLAW_NONE) return EXPHIL_OK;
     return xph_fail_within(error, xph_flaw_fail(shape, &flaw, error),
                            "the encoder made a row that is no row");
@@ -337,7 +338,7 @@ exphil_status exphil_dataset_add_replay(exphil_dataset *dataset, const char *pat
 {
     XPH_TRY(xph_dataset_enter(dataset, error));
     xph_file_data file = {.context = dataset->context};
-    exphil_status status = xph_file_read(dataset->context, path, INT32_MAX, false, &file, error);
+    exphil_status status = xph_slp_file_read(dataset->context, path, 0, &file, error);
     if (status == EXPHIL_OK) {
         status = add_replay(dataset, file.data, file.bytes, config, result, error);
         if (status < 0) xph_fail_within(error, status, "\"%s\"", path);

@@ -1,4 +1,4 @@
-/* Rows: packing of actions, blocks and their references, and the one gate through which all rows come into a
+/* Rows: packing of actions, blocks and their references, and what the one gate asks of all rows that come into a
  * dataset, whether from a host, a replay or a file: every float finite, every id and action in range. */
 #include "data/dataset.h"
 
@@ -49,14 +49,12 @@ static bool rows_bytes(const xph_row_shape *shape, int64_t frames, size_t *bytes
 }
 
 /* Floats, then ids, then actions: alignment falls from 4 to 1, so there are no gaps. */
-static void place_rows(xph_block *block, const xph_row_shape *shape, const uint8_t *rows)
+static void place_rows(xph_block_room *room, const xph_row_shape *shape, int64_t frames, uint8_t *rows)
 {
-    size_t frames = (size_t)block->frames;
-    block->floats = (const float *)(const void *)rows;
-    rows += frames * (size_t)shape->floats * sizeof(float);
-    block->ids = (const int32_t *)(const void *)rows;
-    rows += frames * (size_t)shape->ids * sizeof(int32_t);
-    block->actions = rows;
+    room->floats = (float *)(void *)rows;
+    rows += (size_t)(frames * shape->floats) * sizeof(float);
+    room->ids = (int32_t *)(void *)rows;
+    room->actions = rows + (size_t)(frames * shape->ids) * sizeof(int32_t);
 }
 
 exphil_status xph_block_create(exphil_context *context, const xph_row_shape *shape, int64_t frames,
@@ -70,20 +68,17 @@ exphil_status xph_block_create(exphil_context *context, const xph_row_shape *sha
     xph_block *made = xph_alloc(context, bytes);
     if (!made) return xph_no_memory(bytes, error);
     *made = (xph_block){.context = context, .references = 1, .frames = frames, .bytes = bytes};
-    uint8_t *rows = (uint8_t *)made + head;
-    place_rows(made, shape, rows);
-    size_t ids_at = (size_t)frames * (size_t)shape->floats * sizeof(float);
-    room->floats = (float *)(void *)rows;
-    room->ids = (int32_t *)(void *)(rows + ids_at);
-    room->actions = rows + ids_at + (size_t)frames * (size_t)shape->ids * sizeof(int32_t);
+    place_rows(room, shape, frames, (uint8_t *)made + head);
+    made->rows = (xph_rows){room->floats, room->ids, room->actions};
     *block = made;
     return EXPHIL_OK;
 }
 
-exphil_status xph_block_map(xph_corpus *corpus, const xph_row_shape *shape, const uint64_t *piece_hash,
-                            const uint8_t *rows, int64_t frames, xph_block **block, exphil_error *error)
+exphil_status xph_block_of(xph_corpus *corpus, uint64_t at, int64_t frames, xph_block **block,
+                           exphil_error *error)
 {
-    size_t bytes = sizeof(xph_block) + (size_t)xph_pieces(frames) * sizeof(atomic_bool);
+    size_t pieces = (size_t)xph_pieces(frames);
+    size_t bytes = sizeof(xph_block) + pieces * (sizeof(uint64_t) + sizeof(atomic_bool));
     xph_block *made = xph_alloc(corpus->context, bytes);
     if (!made) return xph_no_memory(bytes, error);
     *made = (xph_block){.context = corpus->context,
@@ -91,10 +86,10 @@ exphil_status xph_block_map(xph_corpus *corpus, const xph_row_shape *shape, cons
                         .frames = frames,
                         .bytes = bytes,
                         .corpus = corpus,
-                        .piece_hash = piece_hash,
-                        .checked = (atomic_bool *)(made + 1)};
-    for (int64_t i = 0; i < xph_pieces(frames); i++) atomic_init(&made->checked[i], false);
-    place_rows(made, shape, rows);
+                        .at = at,
+                        .piece_hash = (uint64_t *)(made + 1)};
+    made->checked = (atomic_bool *)(made->piece_hash + pieces);
+    for (size_t i = 0; i < pieces; i++) atomic_init(&made->checked[i], false);
     atomic_fetch_add(&corpus->references, 1);
     *block = made;
     return EXPHIL_OK;
@@ -112,34 +107,6 @@ void xph_block_release(xph_block *block)
     xph_corpus *corpus = block->corpus;
     xph_free(block->context, block, block->bytes);
     xph_corpus_release(corpus);
-}
-
-uint64_t xph_piece_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames)
-{
-    xph_hasher hasher;
-    xph_hash_begin(&hasher);
-    xph_hash_add(&hasher, block->floats + first * shape->floats,
-                 (size_t)(frames * shape->floats) * sizeof(float));
-    xph_hash_add(&hasher, block->ids + first * shape->ids, (size_t)(frames * shape->ids) * sizeof(int32_t));
-    xph_hash_add(&hasher, block->actions + first * shape->action_bytes,
-                 (size_t)(frames * shape->action_bytes));
-    return xph_hash_end(&hasher);
-}
-
-static int64_t piece_frames(int64_t frames, int64_t at)
-{
-    return frames - at < XPH_PIECE ? frames - at : XPH_PIECE;
-}
-
-uint64_t xph_rows_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames)
-{
-    xph_hasher hasher;
-    xph_hash_begin(&hasher);
-    for (int64_t at = 0; at < frames; at += XPH_PIECE) {
-        uint64_t hash = xph_piece_hash(shape, block, first + at, piece_frames(frames, at));
-        xph_hash_add(&hasher, &hash, sizeof hash);
-    }
-    return xph_hash_end(&hasher);
 }
 
 /* ---- the gate ---------------------------------------------------------------------------------------- */
@@ -187,15 +154,15 @@ static int64_t bad_head(const xph_row_shape *shape, const limits *limit, const i
     return -1;
 }
 
-static xph_flaw find_bad_action(const xph_row_shape *shape, const xph_block *block, int64_t first,
-                                int64_t end)
+static xph_flaw find_bad_action(const xph_row_shape *shape, const uint8_t *packed, int64_t first,
+                                int64_t rows)
 {
     const limits limit = limits_of(shape);
-    for (int64_t t = first; t < end; t++) {
+    for (int64_t t = 0; t < rows; t++, packed += shape->action_bytes) {
         int32_t action[EXPHIL_HEADS_MAX];
-        xph_action_unpack(shape, block->actions + t * shape->action_bytes, action);
+        xph_action_unpack(shape, packed, action);
         int64_t a = bad_head(shape, &limit, action);
-        if (a >= 0) return (xph_flaw){XPH_FLAW_ACTION, action[a], t, a};
+        if (a >= 0) return (xph_flaw){XPH_FLAW_ACTION, action[a], first + t, a};
     }
     return no_flaw;
 }
@@ -215,43 +182,12 @@ exphil_status xph_rows_recheck(const xph_row_shape *shape, const xph_block *bloc
                            block->corpus->name);
 }
 
-xph_flaw xph_rows_flaw(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames)
+xph_flaw xph_rows_flaw(const xph_row_shape *shape, const xph_rows *rows, int64_t first, int64_t frames)
 {
-    int64_t at = xph_find_not_finite(block->floats + first * shape->floats, frames * shape->floats);
+    int64_t at = xph_find_not_finite(rows->floats, frames * shape->floats);
     if (at >= 0) return (xph_flaw){XPH_FLAW_FLOAT, 0, first + at / shape->floats, at % shape->floats};
-    xph_flaw flaw = find_bad_id(shape, block->ids + first * shape->ids, first, frames);
-    return flaw.kind == XPH_FLAW_NONE ? find_bad_action(shape, block, first, first + frames) : flaw;
-}
-
-static exphil_status verify_piece(const xph_row_shape *shape, const xph_block *block, int64_t piece,
-                                  exphil_error *error)
-{
-    int64_t first = piece * XPH_PIECE, frames = piece_frames(block->frames, first);
-    size_t offset = (size_t)((const uint8_t *)block->floats - block->corpus->file.data) +
-                    (size_t)(first * shape->floats) * sizeof(float);
-    if (!xph_hash_equal(xph_piece_hash(shape, block, first, frames), block->piece_hash[piece])) {
-        return xph_fail(error, EXPHIL_E_FORMAT,
-                        "\"%s\" byte %zu: rows %lld to %lld of this record are damaged", block->corpus->name,
-                        offset, (long long)first, (long long)(first + frames - 1));
-    }
-    xph_flaw flaw = xph_rows_flaw(shape, block, first, frames);
-    if (flaw.kind != XPH_FLAW_NONE) {
-        xph_flaw_fail(shape, &flaw, error);
-        return xph_fail_within(error, EXPHIL_E_FORMAT, "\"%s\" byte %zu", block->corpus->name, offset);
-    }
-    atomic_store_explicit(&block->checked[piece], true, memory_order_relaxed);
-    return EXPHIL_OK;
-}
-
-exphil_status xph_rows_verify(const xph_row_shape *shape, const xph_block *block, int64_t first,
-                              int64_t frames, exphil_error *error)
-{
-    if (!block->checked || frames <= 0) return EXPHIL_OK;
-    for (int64_t piece = first / XPH_PIECE; piece <= (first + frames - 1) / XPH_PIECE; piece++) {
-        if (atomic_load_explicit(&block->checked[piece], memory_order_relaxed)) continue;
-        XPH_TRY(verify_piece(shape, block, piece, error));
-    }
-    return EXPHIL_OK;
+    xph_flaw flaw = find_bad_id(shape, rows->ids, first, frames);
+    return flaw.kind == XPH_FLAW_NONE ? find_bad_action(shape, rows->actions, first, frames) : flaw;
 }
 
 exphil_status xph_flaw_fail(const xph_row_shape *shape, const xph_flaw *flaw, exphil_error *error)

@@ -23,6 +23,10 @@ struct xph_sampler {
     int64_t planned; /* epoch that the plan is of; -1: none */
     atomic_bool stop;
     xph_batch_room own; /* of xph_sampler_batch, made when it is first needed */
+    /* Of the one who fills: actions around a stretch of rows, and a piece of a corpus. */
+    uint8_t *packed;
+    size_t packed_bytes;
+    xph_piece_room piece;
 };
 
 /* ---- configuration ----------------------------------------------------------------------------------- */
@@ -143,63 +147,64 @@ static void neutral_action(const xph_row_shape *shape, int32_t *action)
     for (int64_t a = 0; a < shape->heads; a++) action[a] = shape->spec->heads[a].neutral;
 }
 
-/* The action of frame t of an episode, neutral before its start. */
-static void action_at(const xph_row_shape *shape, const xph_episode *episode, int64_t t, int32_t *action)
+/* Packed actions of an episode from frame `first` on; before its start all are neutral. */
+typedef struct stretch {
+    const uint8_t *packed;
+    int64_t first, end;
+} stretch;
+
+static void action_at(const xph_row_shape *shape, const stretch *acted, int64_t t, int32_t *action)
 {
     if (t < 0) {
         neutral_action(shape, action);
     } else {
-        xph_action_unpack(shape, episode->block->actions + (episode->offset + t) * shape->action_bytes,
-                          action);
+        xph_action_unpack(shape, acted->packed + (t - acted->first) * shape->action_bytes, action);
     }
 }
 
 /* Targets, and the actions decided before them: row t has t+d, then t+d-1, t+d-2, ... */
-static void copy_actions(const xph_sampler *sampler, const xph_episode *episode, int64_t t, int64_t count,
+static void copy_actions(const xph_sampler *sampler, const stretch *acted, int64_t t, int64_t count,
                          int64_t row, xph_batch_room *room)
 {
     const xph_row_shape *shape = &sampler->dataset->shape;
     int64_t heads = shape->heads, slots = sampler->sampling.action_slots;
     for (int64_t i = 0; i < count; i++, t++, row++) {
         int64_t decided = t + sampler->sampling.delay_frames;
-        action_at(shape, episode, decided, room->actions + row * heads);
+        action_at(shape, acted, decided, room->actions + row * heads);
         int32_t *past = room->past + row * slots * heads;
-        for (int64_t s = 0; s < slots; s++) action_at(shape, episode, decided - 1 - s, past + s * heads);
+        for (int64_t s = 0; s < slots; s++) action_at(shape, acted, decided - 1 - s, past + s * heads);
     }
 }
 
-/* The gate for all rows that copying count frames from t on looks at: actions before and after them too. */
-static exphil_status verify_rows(const xph_sampler *sampler, const xph_episode *episode, int64_t t,
-                                 int64_t count, exphil_error *error)
+/* All that copying count frames from t on looks at: actions before and after them too. */
+static stretch stretch_of(const xph_sampler *sampler, const xph_episode *episode, int64_t t, int64_t count)
 {
-    const exphil_sampling *how = &sampler->sampling;
-    int64_t first = t + (how->delay_frames < how->action_slots ? how->delay_frames - how->action_slots : 0);
-    int64_t end = t + count + how->delay_frames;
-    if (first < 0) first = 0;
-    if (end > episode->frames) end = episode->frames;
-    return xph_rows_verify(&sampler->dataset->shape, episode->block, episode->offset + first, end - first,
-                           error);
+    int64_t delay = sampler->sampling.delay_frames, slots = sampler->sampling.action_slots;
+    int64_t first = t + (delay < slots ? delay - slots : 0), end = t + count + delay;
+    return (stretch){sampler->packed, first < 0 ? 0 : first, end > episode->frames ? episode->frames : end};
 }
 
 /* Copies count frames of one episode, from a frame of the dataset on, to the rows from row on. */
-static exphil_status copy_rows(const xph_sampler *sampler, int64_t frame, int64_t count, int64_t row,
+static exphil_status copy_rows(xph_sampler *sampler, int64_t frame, int64_t count, int64_t row,
                                xph_batch_room *room, exphil_error *error)
 {
     const exphil_dataset *dataset = sampler->dataset;
     const xph_row_shape *shape = &dataset->shape;
     const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, frame)];
-    int64_t t = frame - episode->first, from = t + episode->offset;
-    XPH_TRY(verify_rows(sampler, episode, t, count, error));
-    memcpy(room->floats + row * shape->floats, episode->block->floats + from * shape->floats,
-           (size_t)(count * shape->floats) * sizeof(float));
-    memcpy(room->ids + row * shape->ids, episode->block->ids + from * shape->ids,
-           (size_t)(count * shape->ids) * sizeof(int32_t));
-    copy_actions(sampler, episode, t, count, row, room);
+    const xph_block *block = episode->block;
+    int64_t t = frame - episode->first, offset = episode->offset;
+    stretch acted = stretch_of(sampler, episode, t, count);
+    int64_t acts = acted.end - acted.first;
+    XPH_TRY(xph_rows_verify(shape, block, offset + acted.first, acts, &sampler->piece, error));
+    XPH_TRY(xph_rows_copy(shape, block, offset + t, count, room->floats + row * shape->floats,
+                          room->ids + row * shape->ids, NULL, error));
+    XPH_TRY(xph_rows_copy(shape, block, offset + acted.first, acts, NULL, NULL, sampler->packed, error));
+    copy_actions(sampler, &acted, t, count, row, room);
     int64_t slots = sampler->sampling.action_slots;
-    XPH_TRY(xph_rows_recheck(shape, episode->block, room->ids + row * shape->ids, count,
+    XPH_TRY(xph_rows_recheck(shape, block, room->ids + row * shape->ids, count,
                              room->actions + row * shape->heads, count, error));
-    XPH_TRY(xph_rows_recheck(shape, episode->block, NULL, 0, room->past + row * slots * shape->heads,
-                             count * slots, error));
+    XPH_TRY(xph_rows_recheck(shape, block, NULL, 0, room->past + row * slots * shape->heads, count * slots,
+                             error));
     bool last_only = sampler->sampling.last_only;
     for (int64_t i = 0; i < count; i++) {
         bool counts = !last_only || i == count - 1;
@@ -233,7 +238,7 @@ static int64_t lane_end(const xph_order *order, int64_t lane)
     return end == first ? 0 : (int64_t)order->begin[end - 1] + order->pieces[end - 1].frames;
 }
 
-static exphil_status fill_lane(const xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_room *room,
+static exphil_status fill_lane(xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_room *room,
                                exphil_error *error)
 {
     const xph_order *order = &sampler->order;
@@ -252,8 +257,8 @@ static exphil_status fill_lane(const xph_sampler *sampler, int64_t lane, int64_t
     return EXPHIL_OK;
 }
 
-static exphil_status fill_window(const xph_sampler *sampler, int64_t lane, int64_t index,
-                                 xph_batch_room *room, exphil_error *error)
+static exphil_status fill_window(xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_room *room,
+                                 exphil_error *error)
 {
     const xph_order *order = &sampler->order;
     int64_t time = sampler->sampling.time, row = lane * time, count = 0;
@@ -273,11 +278,27 @@ static exphil_status fill_window(const xph_sampler *sampler, int64_t lane, int64
 
 /* ---- sampler ----------------------------------------------------------------------------------------- */
 
+/* All that filling needs, so that it cannot run out of memory. */
+static exphil_status make_places(xph_sampler *made, exphil_error *error)
+{
+    const exphil_dataset *dataset = made->dataset;
+    const exphil_sampling *how = &made->sampling;
+    int64_t most = how->time + how->delay_frames + how->action_slots;
+    made->packed_bytes = (size_t)(most * dataset->shape.action_bytes);
+    made->packed = xph_alloc(made->context, made->packed_bytes);
+    if (!made->packed) return xph_no_memory(made->packed_bytes, error);
+    for (int64_t i = 0; i < dataset->episode_count; i++)
+        if (dataset->episodes[i].block->corpus)
+            return xph_piece_room_make(&made->piece, &dataset->shape, error);
+    return EXPHIL_OK;
+}
+
 static exphil_status make_sampler(xph_sampler *made, const exphil_dataset *dataset,
                                   const exphil_sampling *sampling, exphil_error *error)
 {
     XPH_TRY(resolve(sampling, &made->sampling, error));
     XPH_TRY(xph_dataset_snapshot(dataset, &made->dataset, error));
+    XPH_TRY(make_places(made, error));
     return xph_order_create(made->dataset, &made->sampling, &made->order, error);
 }
 
@@ -287,7 +308,7 @@ exphil_status xph_sampler_create(const exphil_dataset *dataset, const exphil_sam
     exphil_context *context = xph_dataset_context(dataset);
     xph_sampler *made = xph_calloc(context, 1, sizeof *made);
     if (!made) return xph_no_memory(sizeof *made, error);
-    made->context = xph_context_retain(context);
+    made->context = made->piece.context = xph_context_retain(context);
     made->planned = -1;
     exphil_status status = make_sampler(made, dataset, sampling, error);
     if (status < 0) {
@@ -303,6 +324,8 @@ void xph_sampler_destroy(xph_sampler *sampler)
     if (!sampler) return;
     exphil_context *context = sampler->context;
     xph_batch_room_free(sampler, &sampler->own);
+    xph_piece_room_free(&sampler->piece);
+    xph_free(context, sampler->packed, sampler->packed_bytes);
     xph_order_free(&sampler->order);
     xph_dataset_release(sampler->dataset);
     xph_free(context, sampler, sizeof *sampler);

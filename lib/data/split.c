@@ -10,17 +10,24 @@ typedef struct split {
     exphil_dataset *side[2]; /* kept, held out */
 } split;
 
+static exphil_status hash_part(const split *made, xph_episode *part, exphil_error *error)
+{
+    const xph_row_shape *shape = &made->from->shape;
+    xph_piece_room room = {.context = made->from->context};
+    exphil_status status = xph_rows_verify(shape, part->block, part->offset, part->frames, &room, error);
+    if (status >= 0)
+        status = xph_rows_hash(shape, part->block, part->offset, part->frames, &room, &part->hash, error);
+    xph_piece_room_free(&room);
+    return status;
+}
+
 static exphil_status add_part(split *made, int side, const xph_episode *episode, int64_t skip, int64_t frames,
                               exphil_error *error)
 {
-    const xph_row_shape *shape = &made->from->shape;
     xph_episode part = *episode;
     part.offset += skip;
     part.frames = frames;
-    if (frames != episode->frames) {
-        XPH_TRY(xph_rows_verify(shape, part.block, part.offset, frames, error));
-        part.hash = xph_rows_hash(shape, part.block, part.offset, frames);
-    }
+    if (frames != episode->frames) XPH_TRY(hash_part(made, &part, error));
     return xph_dataset_append(made->side[side], &part, 1, error);
 }
 

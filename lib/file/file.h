@@ -132,26 +132,35 @@ typedef struct xph_array {
     int32_t dtype, rank;
     int64_t dim[XPH_TENSORS_RANK]; /* unused ones are 1 */
     const void *data;              /* little-endian, row-major; of any alignment when it was read */
-    size_t bytes;
+    size_t bytes, begin;           /* begin: its place in the data of a file that was read */
 } xph_array;
 
 typedef struct xph_pair {
     const char *key, *value;
 } xph_pair;
 
-/* A file that was read. Tensors in the order of their data; they point into the memory that was given to
- * parse. */
+/* A file that was read. Tensors in the order of their data; they point into the memory that was given to parse, or that
+ * load made: NULL before. */
 typedef struct xph_tensors {
     exphil_context *context;
     xph_json *header;
     xph_array *tensor;
     int64_t count;
+    size_t skip, data_bytes; /* the data begins at byte skip */
+    xph_file file;           /* of open */
+    xph_file_data data;      /* of load */
 } xph_tensors;
 
 /* A whole file in memory, which must outlive *tensors. Everything of the format is checked, and the
  * checksum where the metadata has one. label ("weights") stands in front of messages and is not copied. */
 exphil_status xph_tensors_parse(exphil_context *context, const void *data, size_t bytes, const char *label,
                                 xph_tensors *tensors, exphil_error *error);
+/* The same in two steps, of a file: open reads and checks the header against the file's size, for which it takes little
+ * memory, whatever the file says; load reads the data and checks the sum. In between the caller looks whether these are the
+ * tensors it wants. path must outlive *tensors too. load does nothing where the data is there. */
+exphil_status xph_tensors_open(exphil_context *context, const char *path, const char *label,
+                               xph_tensors *tensors, exphil_error *error);
+exphil_status xph_tensors_load(xph_tensors *tensors, exphil_error *error);
 void xph_tensors_free(xph_tensors *tensors);
 const xph_array *xph_tensors_find(const xph_tensors *tensors, const char *name); /* NULL: none */
 const char *xph_tensors_metadata(const xph_tensors *tensors, const char *key);   /* NULL: none */

@@ -1,6 +1,7 @@
 /* Reading safetensors (huggingface/safetensors: u64 little-endian N, N bytes of JSON, data). Stricter than
  * the format where it leaves room: limits of file.h, printable names, each field exactly once, no other
- * fields. */
+ * fields. Of a file the header comes first, then what its tensors say against the file's size, then the data:
+ * a hole of gigabytes, which takes no room on a disk, takes none here. */
 #include "file/tensor_rules.h"
 
 #include <inttypes.h>
@@ -40,10 +41,9 @@ static exphil_status read_shape(const xph_json *header, int32_t at, xph_array *t
     return EXPHIL_OK;
 }
 
-/* The only place where a pointer into the data is made: begin <= end <= data_bytes, and as long as the
- * shape says. */
-static exphil_status read_offsets(const xph_json *header, int32_t at, const uint8_t *data, size_t data_bytes,
-                                  xph_array *tensor, exphil_error *error)
+/* begin <= end <= data_bytes, and as long as the shape says. */
+static exphil_status read_offsets(const xph_json *header, int32_t at, size_t data_bytes, xph_array *tensor,
+                                  exphil_error *error)
 {
     int32_t offsets = -1;
     int64_t begin = 0, end = 0;
@@ -63,13 +63,13 @@ static exphil_status read_offsets(const xph_json *header, int32_t at, const uint
                         "%s: tensor \"%s\" has %" PRId64 " bytes of data, its shape needs %zu",
                         xph_json_label(header), tensor->name, end - begin, needed);
     }
-    tensor->data = data + begin;
+    tensor->begin = (size_t)begin;
     tensor->bytes = needed;
     return EXPHIL_OK;
 }
 
-static exphil_status read_tensor(const xph_json *header, int32_t at, const uint8_t *data, size_t data_bytes,
-                                 xph_array *tensor, exphil_error *error)
+static exphil_status read_tensor(const xph_json *header, int32_t at, size_t data_bytes, xph_array *tensor,
+                                 exphil_error *error)
 {
     const char *dtype;
     tensor->name = xph_json_name(header, at);
@@ -82,7 +82,7 @@ static exphil_status read_tensor(const xph_json *header, int32_t at, const uint8
     tensor->dtype = xph_dtype_find(dtype);
     if (tensor->dtype < 0) return xph_json_refuse(header, at, "has an unknown dtype", error);
     XPH_TRY(read_shape(header, at, tensor, error));
-    XPH_TRY(read_offsets(header, at, data, data_bytes, tensor, error));
+    XPH_TRY(read_offsets(header, at, data_bytes, tensor, error));
     if (xph_json_count(header, at) != 3) {
         return xph_json_refuse(header, at, "has fields besides dtype, shape and data_offsets", error);
     }
@@ -92,20 +92,19 @@ static exphil_status read_tensor(const xph_json *header, int32_t at, const uint8
 /* By place; empty tensors stand before the one that begins where they do. */
 static bool lies_before(const xph_array *a, const xph_array *b)
 {
-    if (a->data != b->data) return (const uint8_t *)a->data < (const uint8_t *)b->data;
+    if (a->begin != b->begin) return a->begin < b->begin;
     if (a->bytes != b->bytes) return a->bytes < b->bytes;
     return strcmp(a->name, b->name) < 0;
 }
 
 /* Together they are the data: no hole, no overlap, nothing behind. */
-static exphil_status check_cover(const xph_tensors *tensors, const uint8_t *data, size_t data_bytes,
-                                 exphil_error *error)
+static exphil_status check_cover(const xph_tensors *tensors, exphil_error *error)
 {
     size_t at = 0;
     const char *label = xph_json_label(tensors->header);
     for (int64_t i = 0; i < tensors->count; i++) {
         const xph_array *tensor = &tensors->tensor[i];
-        size_t begin = (size_t)((const uint8_t *)tensor->data - data);
+        size_t begin = tensor->begin;
         if (begin != at) {
             return xph_fail(error, EXPHIL_E_FORMAT,
                             "%s: tensor \"%s\" begins at byte %zu of the data, %s byte %zu", label,
@@ -114,14 +113,13 @@ static exphil_status check_cover(const xph_tensors *tensors, const uint8_t *data
         }
         at += tensor->bytes;
     }
-    if (at == data_bytes) return EXPHIL_OK;
+    if (at == tensors->data_bytes) return EXPHIL_OK;
     return xph_fail(error, EXPHIL_E_FORMAT,
                     "%s: the tensors end at byte %zu of the data, the file at byte %zu", label, at,
-                    data_bytes);
+                    tensors->data_bytes);
 }
 
-static exphil_status check_sum(const xph_tensors *tensors, const uint8_t *data, size_t data_bytes,
-                               exphil_error *error)
+static exphil_status check_sum(const xph_tensors *tensors, const uint8_t *data, exphil_error *error)
 {
     uint64_t expected;
     const char *label = xph_json_label(tensors->header),
@@ -131,15 +129,22 @@ static exphil_status check_sum(const xph_tensors *tensors, const uint8_t *data, 
         return xph_fail(error, EXPHIL_E_FORMAT, "%s: __metadata__.%s is not 16 digits of 0-9a-f", label,
                         XPH_TENSORS_CHECKSUM);
     }
-    uint64_t found = xph_hash(data, data_bytes);
+    uint64_t found = xph_hash(data, tensors->data_bytes);
     if (xph_hash_equal(found, expected)) return EXPHIL_OK;
     return xph_fail(error, EXPHIL_E_FORMAT,
                     "%s: the data is damaged: checksum %016" PRIx64 ", %016" PRIx64 " expected", label, found,
                     expected);
 }
 
-static exphil_status read_tensors(xph_tensors *tensors, const uint8_t *data, size_t data_bytes,
-                                  exphil_error *error)
+/* The only place where pointers into the data are made. */
+static exphil_status attach(xph_tensors *tensors, const uint8_t *data, exphil_error *error)
+{
+    XPH_TRY(check_sum(tensors, data, error));
+    for (int64_t i = 0; i < tensors->count; i++) tensors->tensor[i].data = data + tensors->tensor[i].begin;
+    return EXPHIL_OK;
+}
+
+static exphil_status read_tensors(xph_tensors *tensors, exphil_error *error)
 {
     const xph_json *header = tensors->header;
     int32_t metadata = xph_json_find(header, 0, "__metadata__");
@@ -147,54 +152,65 @@ static exphil_status read_tensors(xph_tensors *tensors, const uint8_t *data, siz
     int64_t filled = 0;
     for (int32_t at = xph_json_first(header, 0); at >= 0; at = xph_json_next(header, at)) {
         if (at == metadata) continue;
-        XPH_TRY(read_tensor(header, at, data, data_bytes, &tensors->tensor[filled++], error));
+        XPH_TRY(read_tensor(header, at, tensors->data_bytes, &tensors->tensor[filled++], error));
     }
     xph_tensor_sort(tensors->tensor, tensors->count, lies_before);
-    XPH_TRY(check_cover(tensors, data, data_bytes, error));
-    return check_sum(tensors, data, data_bytes, error);
+    return check_cover(tensors, error);
 }
 
-static exphil_status read_header(exphil_context *context, const uint8_t *bytes, size_t size,
-                                 const char *label, xph_json **header, exphil_error *error)
+/* Length of the header, which stands in the first PREFIX of size bytes. */
+static exphil_status header_length(const uint8_t *prefix, uint64_t size, const char *label, size_t *length,
+                                   exphil_error *error)
 {
     if (size < PREFIX) {
-        return xph_fail(error, EXPHIL_E_FORMAT, "%s: ends at byte %zu, inside the length of the header",
-                        label, size);
+        return xph_fail(error, EXPHIL_E_FORMAT,
+                        "%s: ends at byte %" PRIu64 ", inside the length of the header", label, size);
     }
     if (size > XPH_TENSORS_MOST_BYTES) {
-        return xph_fail(error, EXPHIL_E_FORMAT, "%s: %zu bytes, at most %zu are allowed", label, size,
+        return xph_fail(error, EXPHIL_E_FORMAT, "%s: %" PRIu64 " bytes, at most %zu are allowed", label, size,
                         XPH_TENSORS_MOST_BYTES);
     }
-    uint64_t length = read_u64(bytes);
-    if (length > XPH_JSON_MOST_BYTES || length > size - PREFIX) {
+    uint64_t found = read_u64(prefix);
+    if (found > XPH_JSON_MOST_BYTES || found > size - PREFIX) {
         return xph_fail(error, EXPHIL_E_FORMAT,
-                        "%s: byte 0 says the header has %" PRIu64
-                        " bytes; %zu follow, at most %zu are allowed: no safetensors file, or a cut one",
-                        label, length, size - PREFIX, XPH_JSON_MOST_BYTES);
+                        "%s: byte 0 says the header has %" PRIu64 " bytes; %" PRIu64
+                        " follow, at most %zu are allowed: no safetensors file, or a cut one",
+                        label, found, size - PREFIX, XPH_JSON_MOST_BYTES);
     }
-    if (!length || bytes[PREFIX] != '{') {
+    *length = (size_t)found;
+    return EXPHIL_OK;
+}
+
+/* Everything but the data, of a file of size bytes. */
+static exphil_status read_header(xph_tensors *tensors, const uint8_t *text, size_t length, size_t size,
+                                 const char *label, exphil_error *error)
+{
+    if (!length || text[0] != '{') {
         return xph_fail(error, EXPHIL_E_FORMAT, "%s, byte 8: '{' must stand here", label);
     }
-    return xph_json_parse(context, (const char *)bytes + PREFIX, (size_t)length, label, PREFIX, header,
-                          error);
+    XPH_TRY(
+        xph_json_parse(tensors->context, (const char *)text, length, label, PREFIX, &tensors->header, error));
+    const xph_json *header = tensors->header;
+    tensors->skip = PREFIX + length;
+    tensors->data_bytes = size - tensors->skip;
+    tensors->count = xph_json_count(header, 0) - (xph_json_find(header, 0, "__metadata__") >= 0);
+    if (tensors->count > XPH_TENSORS_MOST) {
+        return xph_fail(error, EXPHIL_E_FORMAT, "%s: %" PRId64 " tensors, at most %d are allowed", label,
+                        tensors->count, XPH_TENSORS_MOST);
+    }
+    tensors->tensor = xph_calloc(tensors->context, (size_t)tensors->count, sizeof *tensors->tensor);
+    if (!tensors->tensor) return xph_no_memory((size_t)tensors->count * sizeof *tensors->tensor, error);
+    return read_tensors(tensors, error);
 }
 
 exphil_status xph_tensors_parse(exphil_context *context, const void *data, size_t bytes, const char *label,
                                 xph_tensors *tensors, exphil_error *error)
 {
     xph_tensors read = {.context = context};
-    XPH_TRY(read_header(context, data, bytes, label, &read.header, error));
-    read.count = xph_json_count(read.header, 0) - (xph_json_find(read.header, 0, "__metadata__") >= 0);
-    exphil_status status = EXPHIL_OK;
-    if (read.count > XPH_TENSORS_MOST) {
-        status = xph_fail(error, EXPHIL_E_FORMAT, "%s: %" PRId64 " tensors, at most %d are allowed", label,
-                          read.count, XPH_TENSORS_MOST);
-    } else {
-        read.tensor = xph_calloc(context, (size_t)read.count, sizeof *read.tensor);
-        if (!read.tensor) status = xph_no_memory((size_t)read.count * sizeof *read.tensor, error);
-    }
-    size_t skip = PREFIX + (size_t)read_u64(data);
-    if (status >= 0) status = read_tensors(&read, (const uint8_t *)data + skip, bytes - skip, error);
+    size_t length;
+    XPH_TRY(header_length(data, bytes, label, &length, error));
+    exphil_status status = read_header(&read, (const uint8_t *)data + PREFIX, length, bytes, label, error);
+    if (status >= 0) status = attach(&read, (const uint8_t *)data + read.skip, error);
     if (status < 0) {
         xph_tensors_free(&read);
         return status;
@@ -203,12 +219,49 @@ exphil_status xph_tensors_parse(exphil_context *context, const void *data, size_
     return EXPHIL_OK;
 }
 
+static exphil_status read_head(xph_tensors *tensors, const char *label, exphil_error *error)
+{
+    const xph_file *file = &tensors->file;
+    uint8_t prefix[PREFIX] = {0};
+    size_t length;
+    xph_file_data text = {.context = tensors->context};
+    if (file->bytes >= PREFIX) XPH_TRY(xph_file_read(file, 0, prefix, PREFIX, error));
+    XPH_TRY(header_length(prefix, file->bytes, label, &length, error));
+    XPH_TRY(xph_file_fetch(file, PREFIX, length, &text, error));
+    exphil_status status = read_header(tensors, text.data, length, (size_t)file->bytes, label, error);
+    xph_file_release(&text);
+    return status;
+}
+
+exphil_status xph_tensors_open(exphil_context *context, const char *path, const char *label,
+                               xph_tensors *tensors, exphil_error *error)
+{
+    xph_tensors read = {.context = context};
+    XPH_TRY(xph_file_open(context, path, UINT64_MAX, &read.file, error));
+    exphil_status status = read_head(&read, label, error);
+    if (status < 0) {
+        xph_tensors_free(&read);
+        return status;
+    }
+    *tensors = read;
+    return EXPHIL_OK;
+}
+
+exphil_status xph_tensors_load(xph_tensors *tensors, exphil_error *error)
+{
+    if (!tensors->file.context || tensors->data.data) return EXPHIL_OK;
+    XPH_TRY(xph_file_fetch(&tensors->file, tensors->skip, tensors->data_bytes, &tensors->data, error));
+    return attach(tensors, tensors->data.data, error);
+}
+
 void xph_tensors_free(xph_tensors *tensors)
 {
     if (tensors->tensor) {
         xph_free(tensors->context, tensors->tensor, (size_t)tensors->count * sizeof *tensors->tensor);
     }
     xph_json_free(tensors->header);
+    xph_file_release(&tensors->data);
+    xph_file_close(&tensors->file);
     *tensors = (xph_tensors){.context = tensors->context};
 }
 

@@ -28,6 +28,11 @@ int32_t xph_melee_character_find(const char *name);
 const char *xph_melee_stage_name(int32_t external); /* "battlefield" */
 int32_t xph_melee_stage_find(const char *name);
 
+/* A whole replay file; limit_bytes 0: 64 MiB. EXPHIL_E_FORMAT when it is longer or does not begin as a replay does, before
+ * there is memory for it. Messages have the path. */
+exphil_status xph_slp_file_read(exphil_context *context, const char *path, size_t limit_bytes, xph_file_data *data,
+                                exphil_error *error);
+
 /* The first other player, of another team in team games; 0: nobody. Ports are 1..4 as in exphil_melee_frame. */
 int32_t xph_melee_opponent(const exphil_slp_info *info, int32_t own_port);
 /* Frame table of a replay (lib/melee/game.c); opponent_port 0: xph_melee_opponent. position counts final frames from 0;

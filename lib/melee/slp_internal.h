@@ -34,6 +34,7 @@ enum {                      /* what the walker does with a command byte */
 
 #define XPH_SLP_SLOTS    (2 * EXPHIL_SLP_PORTS)
 #define XPH_SLP_HEADER   15    /* bytes of the container before the event stream */
+#define XPH_SLP_LIMIT    ((size_t)64 << 20) /* bytes of a replay, unless the caller says otherwise */
 #define XPH_SLP_DEPTH    32    /* nesting of metadata */
 #define XPH_SLP_EVENT    65536 /* longest event, command byte included */
 #define XPH_SLP_NO_FRAME INT32_MIN

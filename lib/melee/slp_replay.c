@@ -1,11 +1,10 @@
 /* A whole replay. Pass 1 walks all events and lists the complete instances; pass 2 decodes those that count
  * into arrays of exactly the right size. Memory follows the bytes that are there, never a number read from
  * the file: an instance costs at least 10 bytes of input, a record 91, an item 38. */
+#include "melee/melee.h"
 #include "melee/slp_internal.h"
 
 enum { CANCEL_EVERY = 16384 }; /* frames between two looks at the cancel hook */
-
-static const size_t default_limit = (size_t)64 << 20;
 
 struct exphil_slp {
     exphil_context *context;
@@ -306,7 +305,7 @@ static exphil_status take_config(const exphil_slp_config *given, exphil_slp_conf
     if (known.limit_bytes > INT32_MAX)
         return xph_fail(error, EXPHIL_E_INVALID, "exphil_slp_config.limit_bytes is %zu, more than 2 GiB - 1",
                         known.limit_bytes);
-    if (known.limit_bytes == 0) known.limit_bytes = default_limit;
+    if (known.limit_bytes == 0) known.limit_bytes = XPH_SLP_LIMIT;
     *config = known;
     return EXPHIL_OK;
 }
@@ -352,7 +351,7 @@ exphil_status exphil_slp_open(exphil_context *context, const char *path, const e
     if (!path) return xph_fail(error, EXPHIL_E_INVALID, "path is NULL");
     if (!slp) return xph_fail(error, EXPHIL_E_INVALID, "slp is NULL");
     XPH_TRY(take_config(config, &known, error));
-    XPH_TRY(xph_file_read(context, path, known.limit_bytes, false, &file, error));
+    XPH_TRY(xph_slp_file_read(context, path, known.limit_bytes, &file, error));
     exphil_status status = read_bytes(context, file.data, file.bytes, &known, slp, error);
     xph_file_release(&file);
     return status < 0 ? xph_fail_within(error, status, "%s", path) : status;

@@ -1,5 +1,5 @@
-/* Weights files: safetensors with the configuration among the metadata. A file is read whole, and
- * everything in it is checked before a model is given out. */
+/* Weights files: safetensors with the configuration among the metadata. The data is read when the header has
+ * shown that it is of this model; everything is checked before a model is given out. */
 #include "model/calibration.h"
 #include "model/model_text.h"
 #include "model/stored.h"
@@ -198,9 +198,11 @@ static exphil_status push_all(exphil_model *model, const xph_tensors *file, void
     return EXPHIL_OK;
 }
 
-static exphil_status fill(exphil_model *model, const xph_tensors *file, exphil_error *error)
+static exphil_status fill(exphil_model *model, xph_tensors *file, exphil_error *error)
 {
-    XPH_TRY(xph_stored_check(model, file, error));
+    XPH_TRY(xph_stored_check_shapes(model, file, error));
+    XPH_TRY(xph_tensors_load(file, error));
+    XPH_TRY(xph_stored_check_values(model, file, error));
     XPH_TRY(xph_model_zero(model, error));
     size_t bytes = largest_bytes(model);
     void *room = xph_alloc(model->context, bytes);
@@ -213,7 +215,7 @@ static exphil_status fill(exphil_model *model, const xph_tensors *file, exphil_e
     return read_calibration(model, file, error);
 }
 
-static exphil_status build(exphil_context *context, const xph_tensors *file, const xph_json *json,
+static exphil_status build(exphil_context *context, xph_tensors *file, const xph_json *json,
                            exphil_model **model, exphil_error *error)
 {
     xph_model_text text;
@@ -233,7 +235,7 @@ static exphil_status build(exphil_context *context, const xph_tensors *file, con
     return EXPHIL_OK;
 }
 
-static exphil_status read_model(exphil_context *context, const xph_tensors *file, exphil_model **model,
+static exphil_status read_model(exphil_context *context, xph_tensors *file, exphil_model **model,
                                 exphil_error *error)
 {
     const char *format = xph_tensors_metadata(file, FORMAT_KEY),
@@ -255,13 +257,11 @@ static exphil_status read_model(exphil_context *context, const xph_tensors *file
     return status;
 }
 
-static exphil_status load(exphil_context *context, const void *data, size_t bytes, exphil_model **model,
+static exphil_status load(exphil_context *context, xph_tensors *file, exphil_model **model,
                           exphil_error *error)
 {
-    xph_tensors file;
-    XPH_TRY(xph_tensors_parse(context, data, bytes, LABEL, &file, error));
-    exphil_status status = read_model(context, &file, model, error);
-    xph_tensors_free(&file);
+    exphil_status status = read_model(context, file, model, error);
+    xph_tensors_free(file);
     return status;
 }
 
@@ -272,19 +272,20 @@ exphil_status exphil_model_load_memory(exphil_context *context, const void *data
     XPH_TRY(xph_context_check(context, error));
     if (!data) return xph_fail(error, EXPHIL_E_INVALID, "data is NULL");
     if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
-    return load(context, data, size_bytes, model, error);
+    xph_tensors file;
+    XPH_TRY(xph_tensors_parse(context, data, size_bytes, LABEL, &file, error));
+    return load(context, &file, model, error);
 }
 
-/* Read, not mapped: a file that somebody shortens would take the process down with it. */
 exphil_status exphil_model_load(exphil_context *context, const char *path, exphil_model **model,
                                 exphil_error *error)
 {
     XPH_OWN_FPU;
     XPH_TRY(xph_context_check(context, error));
     if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
-    xph_file_data file;
-    XPH_TRY(xph_file_read(context, path, XPH_TENSORS_MOST_BYTES, false, &file, error));
-    exphil_status status = load(context, file.data, file.bytes, model, error);
-    xph_file_release(&file);
+    xph_tensors file;
+    exphil_status status = xph_tensors_open(context, path, LABEL, &file, error);
+    if (status == EXPHIL_E_IO || status == EXPHIL_E_INVALID) return status; /* says the path already */
+    if (status >= 0) status = load(context, &file, model, error);
     return status < 0 ? xph_fail_within(error, status, "\"%s\"", path) : EXPHIL_OK;
 }

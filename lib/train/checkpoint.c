@@ -88,13 +88,15 @@ static exphil_status list_arrays(checkpoint *c, exphil_error *error)
                                         param->rank,
                                         {param->dim[0], param->dim[1], param->dim[2], param->dim[3]},
                                         (const unsigned char *)c->arena[k] + (size_t)param->offset * element,
-                                        (size_t)param->count * element};
+                                        (size_t)param->count * element,
+                                        0};
         }
     if (trainer->feed.state_bytes)
         c->arrays[at] =
             (xph_array){"state",  dtype,
                         2,        {trainer->feed.batch, xph_model_shape_of(trainer->model)->state, 1, 1},
-                        c->state, trainer->feed.state_bytes};
+                        c->state, trainer->feed.state_bytes,
+                        0};
     return EXPHIL_OK;
 }
 
@@ -247,19 +249,30 @@ static bool all_finite(const xph_array *array)
     return true;
 }
 
-/* Fills the host arenas from the file: exactly the expected tensors, all finite. */
-static exphil_status take_arrays(checkpoint *c, const xph_tensors *file, exphil_error *error)
+/* Exactly the expected tensors. */
+static exphil_status match_arrays(const checkpoint *c, const xph_tensors *file, exphil_error *error)
 {
     if (file->count != c->count)
         return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint has %lld tensors, this run has %lld",
                         (long long)file->count, (long long)c->count);
-    for (int64_t k = 0; k < c->kinds; k++) memset(c->arena[k], 0, c->trainer->arena_bytes);
     for (int64_t i = 0; i < c->count; i++) {
         const xph_array *want = &c->arrays[i], *got = xph_tensors_find(file, want->name);
         if (!got) return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint lacks tensor %s", want->name);
         if (got->dtype != want->dtype || got->rank != want->rank ||
             memcmp(got->dim, want->dim, sizeof got->dim) != 0)
             return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint: type or shape of %s differs", want->name);
+    }
+    return EXPHIL_OK;
+}
+
+/* Fills the host arenas from the file, whose data is read here: all finite. */
+static exphil_status take_arrays(checkpoint *c, xph_tensors *file, exphil_error *error)
+{
+    XPH_TRY(match_arrays(c, file, error));
+    XPH_TRY(xph_tensors_load(file, error));
+    for (int64_t k = 0; k < c->kinds; k++) memset(c->arena[k], 0, c->trainer->arena_bytes);
+    for (int64_t i = 0; i < c->count; i++) {
+        const xph_array *want = &c->arrays[i], *got = xph_tensors_find(file, want->name);
         if (!all_finite(got))
             return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: %s holds NaN or infinity", want->name);
         memcpy((void *)(uintptr_t)want->data, got->data, want->bytes);
@@ -331,8 +344,7 @@ static exphil_status seek(const exphil_trainer *trainer, const uint64_t counters
     return exphil_prefetcher_seek(trainer->prefetcher, epoch, index, error);
 }
 
-static exphil_status resume_from(checkpoint *c, const xph_tensors *file, const xph_json *json,
-                                 exphil_error *error)
+static exphil_status resume_from(checkpoint *c, xph_tensors *file, const xph_json *json, exphil_error *error)
 {
     uint64_t counters[COUNTERS];
     loss_scale scale = {1.0, 0};
@@ -373,7 +385,7 @@ static exphil_status read_text(const char *path, const xph_tensors *file, const 
     return EXPHIL_OK;
 }
 
-static exphil_status resume_file(exphil_trainer *trainer, const char *path, const xph_tensors *file,
+static exphil_status resume_file(exphil_trainer *trainer, const char *path, xph_tensors *file,
                                  exphil_error *error)
 {
     const char *text = NULL;
@@ -402,17 +414,13 @@ static exphil_status resume(exphil_trainer *trainer, const char *path, exphil_er
     if (!name) return xph_no_memory(bytes, error);
     memcpy(name, path, strlen(path));
     memcpy(name + strlen(path), CHECKPOINT_SUFFIX, sizeof CHECKPOINT_SUFFIX);
-    xph_file_data data;
-    exphil_status status = xph_file_read(context, name, XPH_TENSORS_MOST_BYTES, false, &data, error);
-    xph_free(context, name, bytes);
-    if (status < 0) return status;
     xph_tensors file;
-    status = xph_tensors_parse(context, data.data, data.bytes, "checkpoint", &file, error);
+    exphil_status status = xph_tensors_open(context, name, "checkpoint", &file, error);
     if (status >= 0) {
         status = resume_file(trainer, path, &file, error);
         xph_tensors_free(&file);
     }
-    xph_file_release(&data);
+    xph_free(context, name, bytes);
     return status;
 }
 

@@ -29,7 +29,7 @@ void test_memory_init(test_memory *memory);
     assert_int_equal(atomic_load(&(memory)->wrong), 0);                                                      \
   } while (0)
 
-/* ---- files: the real ones, with faults --------------------------------------------------------------------- */
+/* ---- files: the real ones and one in memory, with faults --------------------------------------------------------------- */
 
 typedef struct test_io {
     exphil_io hook;
@@ -38,7 +38,13 @@ typedef struct test_io {
     bool fail_on;      /* also every later one */
     int32_t code;      /* errno value it fails with */
     size_t most_bytes; /* most that one read or write moves; 0: no limit */
-    atomic_llong open_files, maps;
+    /* What a file whose name begins with "content" has, which must stay while it is open: these bytes, then a hole up to
+     * content_size, if that is more. */
+    const void *content;
+    size_t content_bytes;
+    uint64_t content_size;
+    atomic_llong open_files, bytes_read;
+    atomic_llong reading, overlaps; /* reads under way of all files; times that one began while another was */
     char log[4096]; /* "open write sync ...": names of the operations in order */
 } test_io;
 void test_io_init(test_io *io);

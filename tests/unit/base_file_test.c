@@ -28,6 +28,17 @@ static exphil_status write_whole(exphil_context *context, const char *path, cons
     return xph_file_commit(&writer, error);
 }
 
+static exphil_status read_whole(exphil_context *context, const char *path, uint64_t limit,
+                                xph_file_data *data, exphil_error *error)
+{
+    xph_file file;
+    XPH_TRY(xph_file_open(context, path, limit, &file, error));
+    exphil_status status = xph_file_fetch(&file, 0, (size_t)file.bytes, data, error);
+    xph_file_close(&file);
+    xph_file_close(&file);
+    return status;
+}
+
 static void assert_content(const char *path, const char *text)
 {
     size_t bytes = 0;
@@ -44,15 +55,12 @@ static void writes_and_reads_back(void **state)
     const char *path = test_path("a.bin");
     for (int round = 0; round < 2; round++) {
         assert_int_equal(write_whole(context, path, round ? new_text : old_text, NULL), EXPHIL_OK);
-        for (int map = 0; map < 2; map++) {
-            xph_file_data file = {0};
-            assert_int_equal(xph_file_read(context, path, 1000, map, &file, NULL), EXPHIL_OK);
-            assert_int_equal(file.mapped, map);
-            assert_int_equal(file.bytes, strlen(round ? new_text : old_text));
-            assert_memory_equal(file.data, round ? new_text : old_text, file.bytes);
-            xph_file_release(&file);
-            xph_file_release(&file);
-        }
+        xph_file_data file = {0};
+        assert_int_equal(read_whole(context, path, 1000, &file, NULL), EXPHIL_OK);
+        assert_int_equal(file.bytes, strlen(round ? new_text : old_text));
+        assert_memory_equal(file.data, round ? new_text : old_text, file.bytes);
+        xph_file_release(&file);
+        xph_file_release(&file);
     }
     assert_false(test_exists(test_path("a.bin.exphil-tmp")));
     exphil_context_destroy(context);
@@ -109,33 +117,49 @@ static void every_read_fault_is_reported(void **state)
     (void)state;
     const char *path = test_path("a.bin");
     test_write(path, new_text, strlen(new_text));
-    for (int map = 0; map < 2; map++) {
-        for (long long at = 1; at <= 4; at++) {
-            test_memory memory;
-            test_io io;
-            exphil_error error = EXPHIL_ERROR_INIT;
-            test_memory_init(&memory);
-            test_io_init(&io);
-            exphil_context *context = test_context(&memory, &io, 1);
-            xph_file_data file = {.bytes = 99};
-            io.fail_at = at;
-            exphil_status status = xph_file_read(context, path, 1000, map, &file, &error);
-            bool harmless = at == 4 || (map && at == 3); /* close; map falls back to read */
-            assert_int_equal(status, harmless ? EXPHIL_OK : EXPHIL_E_IO);
-            if (status < 0) {
-                assert_int_equal(file.bytes, 99);
-                assert_int_equal(error.native_code, EIO);
-                assert_non_null(strstr(error.message, "a.bin"));
-            } else {
-                assert_memory_equal(file.data, new_text, strlen(new_text));
-                xph_file_release(&file);
-            }
-            assert_int_equal(atomic_load(&io.open_files), 0);
-            assert_int_equal(atomic_load(&io.maps), 0);
-            exphil_context_destroy(context);
-            assert_memory_clean(&memory);
+    for (long long at = 1; at <= 4; at++) {
+        test_memory memory;
+        test_io io;
+        exphil_error error = EXPHIL_ERROR_INIT;
+        test_memory_init(&memory);
+        test_io_init(&io);
+        exphil_context *context = test_context(&memory, &io, 1);
+        xph_file_data file = {.bytes = 99};
+        io.fail_at = at;
+        exphil_status status = read_whole(context, path, 1000, &file, &error);
+        assert_int_equal(status, at == 4 ? EXPHIL_OK : EXPHIL_E_IO); /* the fourth is close */
+        if (status < 0) {
+            assert_int_equal(file.bytes, 99);
+            assert_int_equal(error.native_code, EIO);
+            assert_non_null(strstr(error.message, "a.bin"));
+        } else {
+            assert_memory_equal(file.data, new_text, strlen(new_text));
+            xph_file_release(&file);
         }
+        assert_int_equal(atomic_load(&io.open_files), 0);
+        exphil_context_destroy(context);
+        assert_memory_clean(&memory);
     }
+}
+
+/* Another program shortens it after it was opened: the byte where it ends now. */
+static void a_file_that_shrinks_is_told(void **state)
+{
+    (void)state;
+    exphil_context *context = test_context(NULL, NULL, 1);
+    exphil_error error = EXPHIL_ERROR_INIT;
+    const char *path = test_path("a.bin");
+    char to[sizeof new_text];
+    xph_file file;
+    test_write(path, new_text, strlen(new_text));
+    assert_int_equal(xph_file_open(context, path, 1000, &file, NULL), EXPHIL_OK);
+    assert_int_equal(truncate(path, 7), 0);
+    assert_int_equal(xph_file_read(&file, 3, to, 4, &error), EXPHIL_OK);
+    assert_int_equal(xph_file_read(&file, 3, to, 5, &error), EXPHIL_E_FORMAT);
+    assert_non_null(strstr(error.message, "a.bin\" byte 7: the file ends here"));
+    assert_int_equal(xph_file_read(&file, 20, to, 1, &error), EXPHIL_E_FORMAT);
+    xph_file_close(&file);
+    exphil_context_destroy(context);
 }
 
 static void short_transfers_are_continued(void **state)
@@ -149,7 +173,7 @@ static void short_transfers_are_continued(void **state)
         exphil_context *context = test_context(NULL, &io, 1);
         xph_file_data file;
         assert_int_equal(write_whole(context, path, new_text, NULL), EXPHIL_OK);
-        assert_int_equal(xph_file_read(context, path, 1000, false, &file, NULL), EXPHIL_OK);
+        assert_int_equal(read_whole(context, path, 1000, &file, NULL), EXPHIL_OK);
         assert_memory_equal(file.data, new_text, strlen(new_text));
         xph_file_release(&file);
         exphil_context_destroy(context);
@@ -167,27 +191,26 @@ static void limits_and_wrong_kinds(void **state)
     const char *link = test_path("link"), *fifo = test_path("fifo");
     test_write(path, new_text, strlen(new_text));
     test_write(empty, "", 0);
-    assert_int_equal(xph_file_read(context, path, strlen(new_text) - 1, false, &file, &error),
-                     EXPHIL_E_FORMAT);
-    assert_int_equal(xph_file_read(context, path, strlen(new_text), false, &file, &error), EXPHIL_OK);
+    assert_int_equal(read_whole(context, path, strlen(new_text) - 1, &file, &error), EXPHIL_E_FORMAT);
+    assert_int_equal(read_whole(context, path, strlen(new_text), &file, &error), EXPHIL_OK);
     xph_file_release(&file);
-    assert_int_equal(xph_file_read(context, empty, 10, true, &file, &error), EXPHIL_OK);
+    assert_int_equal(read_whole(context, empty, 10, &file, &error), EXPHIL_OK);
     assert_int_equal(file.bytes, 0);
     assert_non_null(file.data);
     xph_file_release(&file);
-    assert_int_equal(xph_file_read(context, test_path("absent"), 10, true, &file, &error), EXPHIL_E_IO);
+    assert_int_equal(read_whole(context, test_path("absent"), 10, &file, &error), EXPHIL_E_IO);
     assert_int_equal(error.native_code, ENOENT);
-    assert_int_equal(xph_file_read(context, NULL, 10, true, &file, &error), EXPHIL_E_INVALID);
-    assert_int_equal(xph_file_read(context, "", 10, true, &file, &error), EXPHIL_E_INVALID);
+    assert_int_equal(read_whole(context, NULL, 10, &file, &error), EXPHIL_E_INVALID);
+    assert_int_equal(read_whole(context, "", 10, &file, &error), EXPHIL_E_INVALID);
     mkdir(folder, 0777);
     assert_int_equal(symlink(path, link), 0);
     assert_int_equal(mkfifo(fifo, 0666), 0);
-    assert_int_equal(xph_file_read(context, folder, 10, true, &file, &error), EXPHIL_E_IO);
-    assert_int_equal(xph_file_read(context, fifo, 10, true, &file, &error), EXPHIL_E_IO);
+    assert_int_equal(read_whole(context, folder, 10, &file, &error), EXPHIL_E_IO);
+    assert_int_equal(read_whole(context, fifo, 10, &file, &error), EXPHIL_E_IO);
     assert_int_equal(xph_file_begin(context, folder, &writer, &error), EXPHIL_E_IO);
     assert_int_equal(xph_file_begin(context, fifo, &writer, &error), EXPHIL_E_IO);
     /* A link is read through, but never replaced. */
-    assert_int_equal(xph_file_read(context, link, 1000, false, &file, &error), EXPHIL_OK);
+    assert_int_equal(read_whole(context, link, 1000, &file, &error), EXPHIL_OK);
     xph_file_release(&file);
     assert_int_equal(xph_file_begin(context, link, &writer, &error), EXPHIL_E_IO);
     assert_non_null(strstr(error.message, "link"));
@@ -301,7 +324,7 @@ static void racing_writers_never_show_half_a_file(void **state)
     exphil_context *context = test_context(NULL, NULL, 1);
     for (int i = 0; i < 200; i++) {
         xph_file_data file;
-        assert_int_equal(xph_file_read(context, path, 2 * BYTES, false, &file, NULL), EXPHIL_OK);
+        assert_int_equal(read_whole(context, path, 2 * BYTES, &file, NULL), EXPHIL_OK);
         assert_int_equal(file.bytes, BYTES);
         for (size_t at = 1; at < BYTES; at++) assert_int_equal(file.data[at], file.data[0]);
         xph_file_release(&file);
@@ -329,7 +352,7 @@ static void no_memory_is_reported(void **state)
     memory.fail_at = atomic_load(&memory.calls) + 1;
     memory.fail_on = true;
     assert_int_equal(xph_file_begin(context, path, &writer, NULL), EXPHIL_E_MEMORY);
-    assert_int_equal(xph_file_read(context, path, 1000, false, &file, NULL), EXPHIL_E_MEMORY);
+    assert_int_equal(read_whole(context, path, 1000, &file, NULL), EXPHIL_E_MEMORY);
     assert_content(path, old_text);
     exphil_context_destroy(context);
     assert_memory_clean(&memory);
@@ -342,6 +365,7 @@ int main(void)
         cmocka_unit_test_teardown(the_order_of_operations_is_durable, leave),
         cmocka_unit_test_teardown(every_write_fault_leaves_old_or_new, leave),
         cmocka_unit_test_teardown(every_read_fault_is_reported, leave),
+        cmocka_unit_test_teardown(a_file_that_shrinks_is_told, leave),
         cmocka_unit_test_teardown(short_transfers_are_continued, leave),
         cmocka_unit_test_teardown(limits_and_wrong_kinds, leave),
         cmocka_unit_test_teardown(a_strange_temporary_is_not_followed, leave),

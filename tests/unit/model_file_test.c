@@ -325,7 +325,7 @@ static void wrong_tensors(void **state)
     snprintf(message, sizeof message, "weights: tensor \"%s\" is missing", p.array[p.count].name);
     refused(&p, EXPHIL_E_FORMAT, message);
     small_parts(&p);
-    p.array[p.count++] = (xph_array){"more", XPH_DTYPE_F32, 1, {1, 1, 1, 1}, bad, 4};
+    p.array[p.count++] = (xph_array){"more", XPH_DTYPE_F32, 1, {1, 1, 1, 1}, bad, 4, 0};
     refused(&p, EXPHIL_E_FORMAT, "weights: tensor \"more\" is not one of the model's");
     const float values[] = {(float)NAN, (float)INFINITY, -(float)INFINITY};
     for (int i = 0; i < 3; i++) {

@@ -638,7 +638,7 @@ static void damaged_matrices_are_refused(void **state)
     open_array(p, 0, MATRIX)->dtype = XPH_DTYPE_U8;
     put_together(p, EXPHIL_E_FORMAT, "weights: tensor \"" MATRIX "\" is U8, the model is I8");
     p = take_apart(EXPHIL_TYPE_I8);
-    p->array[p->count++] = (xph_array){"norm.weight.scale", XPH_DTYPE_F32, 1, {1, 1, 1, 1}, p->data[0], 4};
+    p->array[p->count++] = (xph_array){"norm.weight.scale", XPH_DTYPE_F32, 1, {1, 1, 1, 1}, p->data[0], 4, 0};
     put_together(p, EXPHIL_E_FORMAT, "weights: tensor \"norm.weight.scale\" is not one of the model's");
     static const uint16_t halves[] = {0x7F80, 0xFF81, 0x2600, 0x8000, 0x0001};
     for (int i = 0; i < 5; i++) {

@@ -204,11 +204,11 @@ static uint8_t values[512];
 static void describe(xph_array array[COUNT])
 {
     for (size_t i = 0; i < sizeof values; i++) values[i] = (uint8_t)(3 * i + 1);
-    array[0] = (xph_array){"odd", XPH_DTYPE_U8, 1, {3, 1, 1, 1}, values, 3};
-    array[1] = (xph_array){"z.weight", XPH_DTYPE_F32, 2, {4, 8, 1, 1}, values + 10, 128};
-    array[2] = (xph_array){"a.weight", XPH_DTYPE_F64, 4, {2, 2, 2, 2}, values + 64, 128};
-    array[3] = (xph_array){"half", XPH_DTYPE_F32, 1, {8, 1, 1, 1}, values + 128, 32};
-    array[4] = (xph_array){"scalar", XPH_DTYPE_I64, 0, {1, 1, 1, 1}, values + 256, 8};
+    array[0] = (xph_array){"odd", XPH_DTYPE_U8, 1, {3, 1, 1, 1}, values, 3, 0};
+    array[1] = (xph_array){"z.weight", XPH_DTYPE_F32, 2, {4, 8, 1, 1}, values + 10, 128, 0};
+    array[2] = (xph_array){"a.weight", XPH_DTYPE_F64, 4, {2, 2, 2, 2}, values + 64, 128, 0};
+    array[3] = (xph_array){"half", XPH_DTYPE_F32, 1, {8, 1, 1, 1}, values + 128, 32, 0};
+    array[4] = (xph_array){"scalar", XPH_DTYPE_I64, 0, {1, 1, 1, 1}, values + 256, 8, 0};
 }
 
 static const xph_pair pairs[] = {{"b", "2"}, {"a", "1\n\"\xC3\xA9"}, {"z.last", ""}};

@@ -20,7 +20,7 @@ defmodule LibExphil.Dataset do
   @spec create(Context.t(), LibExphil.spec() | nil) :: {:ok, t()} | {:error, Error.t()}
   def create(%Context{ref: ref}, spec \\ nil), do: LibExphil.wrap(Nif.dataset_create(ref, spec), __MODULE__)
 
-  @doc "Opens a file that `save/2` wrote; it is mapped, not read."
+  @doc "Opens a file that `save/2` wrote; it stays open, and its rows are read when they are needed."
   @spec open(Context.t(), Path.t()) :: {:ok, t()} | {:error, Error.t()}
   def open(%Context{ref: ref}, path) do
     LibExphil.wrap(Nif.dataset_open(ref, IO.chardata_to_string(path)), __MODULE__)

@@ -38,7 +38,7 @@ class Dataset(Handle):
 
     @classmethod
     def open(cls, path: Path, context: Optional[Context] = None) -> "Dataset":
-        """Opens a corpus that save wrote. It is mapped and must not be written to meanwhile."""
+        """Opens a corpus that save wrote. It stays open, and its rows are read when they are needed."""
         made = cls.__new__(cls)
         made._make(context, lib.exphil_dataset_open, path_bytes(path))
         return made

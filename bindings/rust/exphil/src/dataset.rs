@@ -75,8 +75,8 @@ impl Dataset {
         Dataset::of(handle, context)
     }
 
-    /// Opens a corpus file that [`Dataset::save`] wrote. It is mapped: who shortens it while it is used ends the process,
-    /// as the system does with any mapped file. Saving to the same path is fine, it puts a new file there.
+    /// Opens a corpus file that [`Dataset::save`] wrote. It stays open, and its rows are read when they are
+    /// needed. Saving to the same path is fine, it puts a new file there.
     pub fn open(context: &Context, path: impl AsRef<Path>) -> Result<Dataset> {
         let path = c_path(path.as_ref())?;
         let raw = context.as_raw();

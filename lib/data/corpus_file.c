@@ -1,0 +1,118 @@
+/* The file of a corpus: open as long as rows of it are used, read by any thread, and for its headers through a window,
+ * so that small records do not cost a call each. */
+#include "data/corpus.h"
+
+/* ---- the file ---------------------------------------------------------------------------------------- */
+
+static exphil_status take_file(exphil_context *context, const xph_file *file, const char *path,
+                               xph_corpus **corpus, exphil_error *error)
+{
+    size_t length = strlen(path) + 1, bytes = sizeof **corpus + length;
+    xph_corpus *made = xph_alloc(context, bytes);
+    if (!made) return xph_no_memory(bytes, error);
+    *made = (xph_corpus){.context = context, .references = 1, .file = *file, .bytes = bytes};
+    exphil_status status = xph_file_many(file) ? EXPHIL_OK : xph_mutex_create(context, &made->lock, error);
+    if (status < 0) {
+        xph_free(context, made, bytes);
+        return status;
+    }
+    memcpy(made->name, path, length);
+    made->file.path = made->name;
+    xph_context_retain(context);
+    *corpus = made;
+    return EXPHIL_OK;
+}
+
+exphil_status xph_corpus_open(exphil_context *context, const char *path, xph_corpus **corpus,
+                              exphil_error *error)
+{
+    xph_file file;
+    XPH_TRY(xph_file_open(context, path, INT64_MAX, &file, error));
+    exphil_status status = take_file(context, &file, path, corpus, error);
+    if (status < 0) xph_file_close(&file);
+    return status;
+}
+
+void xph_corpus_release(xph_corpus *corpus)
+{
+    if (!corpus || atomic_fetch_sub(&corpus->references, 1) != 1) return;
+    exphil_context *context = corpus->context;
+    xph_file_close(&corpus->file);
+    xph_mutex_destroy(corpus->lock);
+    xph_free(context, corpus, corpus->bytes);
+    xph_context_release(context);
+}
+
+exphil_status xph_corpus_read(const xph_corpus *corpus, uint64_t offset, void *to, size_t bytes,
+                              exphil_error *error)
+{
+    if (corpus->lock) xph_mutex_lock(corpus->lock);
+    exphil_status status = xph_file_read(&corpus->file, offset, to, bytes, error);
+    if (corpus->lock) xph_mutex_unlock(corpus->lock);
+    return status;
+}
+
+/* ---- a window ---------------------------------------------------------------------------------------- */
+
+enum { LEAST = 4096 }; /* that is read at once */
+
+exphil_status xph_window_make(xph_window *window, const xph_corpus *corpus, exphil_error *error)
+{
+    *window = (xph_window){.corpus = corpus, .memory = xph_alloc(corpus->context, XPH_WINDOW)};
+    return window->memory ? EXPHIL_OK : xph_no_memory(XPH_WINDOW, error);
+}
+
+void xph_window_free(xph_window *window)
+{
+    xph_free(window->corpus->context, window->memory, XPH_WINDOW);
+}
+
+exphil_status xph_window_look(xph_window *window, uint64_t at, size_t bytes, const uint8_t **data,
+                              exphil_error *error)
+{
+    uint64_t skip = at - window->at, left = window->corpus->file.bytes - at;
+    if (skip > window->bytes ||
+        bytes > window->bytes - skip) { /* skip is huge when at is before the window */
+        size_t more = bytes < LEAST ? LEAST : bytes;
+        if (more > left) more = (size_t)left;
+        window->bytes = 0;
+        XPH_TRY(xph_corpus_read(window->corpus, at, window->memory, more, error));
+        window->at = at;
+        window->bytes = more;
+        skip = 0;
+    }
+    *data = window->memory + skip;
+    return EXPHIL_OK;
+}
+
+exphil_status xph_window_copy(xph_window *window, uint64_t at, void *to, size_t bytes, exphil_error *error)
+{
+    const uint8_t *data;
+    if (bytes > XPH_WINDOW) return xph_corpus_read(window->corpus, at, to, bytes, error);
+    XPH_TRY(xph_window_look(window, at, bytes, &data, error));
+    if (bytes) memcpy(to, data, bytes);
+    return EXPHIL_OK;
+}
+
+bool xph_all_zero(const void *data, size_t bytes)
+{
+    const uint8_t *at = data;
+    return !bytes || (!at[0] && memcmp(at, at + 1, bytes - 1) == 0);
+}
+
+exphil_status xph_window_zero(xph_window *window, uint64_t at, bool *zero, exphil_error *error)
+{
+    const xph_corpus *corpus = window->corpus;
+    bool still = true;
+    for (; still && at < corpus->file.bytes; at += XPH_WINDOW) {
+        uint64_t left = corpus->file.bytes - at;
+        size_t bytes = left < XPH_WINDOW ? (size_t)left : XPH_WINDOW;
+        const uint8_t *data;
+        if (xph_cancelled(corpus->context))
+            return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
+        XPH_TRY(xph_window_look(window, at, bytes, &data, error));
+        still = xph_all_zero(data, bytes);
+    }
+    *zero = still;
+    return EXPHIL_OK;
+}

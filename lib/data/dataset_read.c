@@ -1,0 +1,156 @@
+/* Reading a dataset through: the columns of all rows, the gate for all rows, and single frames. */
+#include "data/dataset.h"
+
+/* ---- all rows ---------------------------------------------------------------------------------------- */
+
+/* Piece by piece of the block, of which an episode may be a part. */
+static exphil_status look_at_episode(const exphil_dataset *dataset, const xph_episode *episode,
+                                     xph_piece_room *room, xph_columns *columns, exphil_error *error)
+{
+    const xph_row_shape *shape = &dataset->shape;
+    int64_t row = episode->offset, end = row + episode->frames;
+    while (row < end) {
+        int64_t piece = row / XPH_PIECE, skip = row % XPH_PIECE,
+                count = xph_piece_frames(end, row - skip) - skip;
+        xph_rows rows;
+        XPH_TRY(xph_rows_piece(shape, episode->block, piece, room, &rows, error));
+        xph_columns_add(columns, rows.floats + skip * shape->floats, count);
+        row += count;
+    }
+    return EXPHIL_OK;
+}
+
+exphil_status xph_dataset_look(exphil_dataset *dataset, exphil_error *error)
+{
+    xph_piece_room room = {.context = dataset->context};
+    exphil_status status = EXPHIL_OK;
+    while (status >= 0 && dataset->columns_of < dataset->episode_count) {
+        const xph_episode *episode = &dataset->episodes[dataset->columns_of];
+        status = look_at_episode(dataset, episode, &room, &dataset->columns, error);
+        if (status >= 0) dataset->columns_of++;
+    }
+    xph_piece_room_free(&room);
+    return status;
+}
+
+/* Some frames of the dataset, and those that a worker takes at once: a look at the cancel hook between the former. */
+enum { VERIFY_SHARE = 16 * XPH_PIECE, VERIFY_SHARES = 64 };
+
+typedef struct verifying {
+    const exphil_dataset *dataset;
+    int64_t first; /* frame of the dataset */
+    exphil_status status[VERIFY_SHARES];
+} verifying;
+
+/* The gate for frames [first, end) of the dataset, episode by episode. */
+static exphil_status verify_frames(const exphil_dataset *dataset, int64_t first, int64_t end,
+                                   exphil_error *error)
+{
+    xph_piece_room room = {.context = dataset->context};
+    exphil_status status = EXPHIL_OK;
+    while (status >= 0 && first < end) {
+        const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, first)];
+        int64_t at = first - episode->first, frames = episode->frames - at;
+        if (frames > end - first) frames = end - first;
+        status = xph_rows_verify(&dataset->shape, episode->block, episode->offset + at, frames, &room, error);
+        first += frames;
+    }
+    xph_piece_room_free(&room);
+    return status;
+}
+
+static int64_t share_end(const exphil_dataset *dataset, int64_t first)
+{
+    return dataset->frames - first < VERIFY_SHARE ? dataset->frames : first + VERIFY_SHARE;
+}
+
+static void verify_share(void *arg, int64_t i, int32_t worker)
+{
+    verifying *v = arg;
+    int64_t first = v->first + i * VERIFY_SHARE;
+    (void)worker;
+    v->status[i] = verify_frames(v->dataset, first, share_end(v->dataset, first), NULL);
+}
+
+exphil_status xph_dataset_verify(const exphil_dataset *dataset, exphil_error *error)
+{
+    verifying v = {.dataset = dataset};
+    for (; v.first < dataset->frames; v.first += VERIFY_SHARES * VERIFY_SHARE) {
+        int64_t shares = (dataset->frames - v.first + VERIFY_SHARE - 1) / VERIFY_SHARE;
+        if (shares > VERIFY_SHARES) shares = VERIFY_SHARES;
+        if (xph_cancelled(dataset->context))
+            return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
+        xph_parallel(dataset->context, verify_share, &v, shares);
+        for (int64_t i = 0; i < shares; i++) {
+            int64_t first = v.first + i * VERIFY_SHARE;
+            if (v.status[i] < 0) /* again, for the message */
+                XPH_TRY(verify_frames(dataset, first, share_end(dataset, first), error));
+        }
+    }
+    return EXPHIL_OK;
+}
+
+exphil_status exphil_dataset_verify(const exphil_dataset *dataset, exphil_error *error)
+{
+    XPH_OWN_FPU;
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    exphil_status status = xph_dataset_verify(dataset, error);
+    xph_dataset_leave(dataset);
+    return status;
+}
+
+/* ---- single frames ----------------------------------------------------------------------------------- */
+
+/* A row of a corpus. Its piece is read whole, and kept for the next calls, when it must be checked or is entered at its
+ * first row, as by a loop over all frames; else the row alone, so that jumping about stays cheap. */
+static exphil_status read_row(exphil_dataset *dataset, const xph_block *block, int64_t row, xph_rows *rows,
+                              exphil_error *error)
+{
+    const xph_row_shape *shape = &dataset->shape;
+    int64_t piece = row / XPH_PIECE, skip = row % XPH_PIECE;
+    bool kept = dataset->frame_block == block && dataset->frame_piece == piece;
+    bool whole = !skip || !atomic_load_explicit(&block->checked[piece], memory_order_relaxed);
+    if (!kept) dataset->frame_block = NULL;
+    if (!kept && !whole) return xph_rows_take(shape, block, row, 1, &dataset->frame_room, rows, error);
+    if (!kept)
+        XPH_TRY(xph_rows_piece(shape, block, piece, &dataset->frame_room, &dataset->frame_rows, error));
+    dataset->frame_block = block;
+    dataset->frame_piece = piece;
+    *rows = xph_rows_from(shape, &dataset->frame_rows, skip);
+    return EXPHIL_OK;
+}
+
+static exphil_status read_frame(exphil_dataset *dataset, int64_t index, float *floats, int32_t *ids,
+                                int32_t *action, exphil_error *error)
+{
+    const xph_row_shape *shape = &dataset->shape;
+    const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, index)];
+    const xph_block *block = episode->block;
+    int64_t row = index - episode->first + episode->offset;
+    int32_t acted[EXPHIL_HEADS_MAX];
+    xph_rows rows;
+    XPH_TRY(block->corpus ? read_row(dataset, block, row, &rows, error)
+                          : xph_rows_take(shape, block, row, 1, NULL, &rows, error));
+    xph_action_unpack(shape, rows.actions, acted);
+    XPH_TRY(xph_rows_recheck(shape, block, rows.ids, 1, acted, 1, error));
+    if (floats) memcpy(floats, rows.floats, (size_t)shape->floats * sizeof *floats);
+    if (ids) memcpy(ids, rows.ids, (size_t)shape->ids * sizeof *ids);
+    if (action) memcpy(action, acted, (size_t)shape->heads * sizeof *action);
+    return EXPHIL_OK;
+}
+
+exphil_status exphil_dataset_frame(const exphil_dataset *dataset, int64_t index, float *floats, int32_t *ids,
+                                   int32_t *action, exphil_error *error)
+{
+    XPH_OWN_FPU;
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    exphil_status status = EXPHIL_OK;
+    if (index < 0 || index >= dataset->frames) {
+        status = xph_fail(error, EXPHIL_E_INVALID, "index is %lld; there are %lld frames", (long long)index,
+                          (long long)dataset->frames);
+    } else {
+        status = read_frame((exphil_dataset *)(uintptr_t)dataset, index, floats, ids, action, error);
+    }
+    xph_dataset_leave(dataset);
+    return status;
+}
