@@ -3,7 +3,6 @@
 #include "device.h"
 
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,16 +35,30 @@ void xph_cuda_leave(const xph_cuda_scope *scope)
     if (scope->changed) cudaSetDevice(scope->before);
 }
 
-exphil_status xph_cuda_check(const xph_device *device, cudaError_t code, const char *what)
+exphil_status xph_cuda_told(const xph_device *device, cudaError_t code, const char *what,
+                            exphil_log_level level)
 {
     char text[256];
-    const xph_host *host = &((const xph_cuda_device *)device)->host;
+    xph_cuda_device *own = (xph_cuda_device *)(uintptr_t)device;
+    const xph_host *host = &own->host;
     if (!code) return EXPHIL_OK;
     cudaGetLastError(); /* or the host's next call of CUDA would find it */
-    snprintf(text, sizeof text, "cuda:%d: %s: %s (%s)", ((const xph_cuda_device *)device)->ordinal, what,
-             cudaGetErrorName(code), cudaGetErrorString(code));
-    host->log(host->context, EXPHIL_LOG_ERROR, text);
-    return code == cudaErrorMemoryAllocation ? EXPHIL_E_MEMORY : EXPHIL_E_DEVICE;
+    snprintf(text, sizeof text, "cuda:%d: %s: %s (%s)", own->ordinal, what, cudaGetErrorName(code),
+             cudaGetErrorString(code));
+    host->log(host->context, level, text);
+    if (code == cudaErrorMemoryAllocation) return EXPHIL_E_MEMORY;
+    atomic_store(&own->native_code, (int)code);
+    return EXPHIL_E_DEVICE;
+}
+
+exphil_status xph_cuda_check(const xph_device *device, cudaError_t code, const char *what)
+{
+    return xph_cuda_told(device, code, what, EXPHIL_LOG_ERROR);
+}
+
+static int32_t native_code(const xph_device *device)
+{
+    return atomic_load(&((xph_cuda_device *)(uintptr_t)device)->native_code);
 }
 
 exphil_status xph_cuda_fail(exphil_error *error, exphil_status status, int native, const char *format, ...)
@@ -178,37 +191,51 @@ static const xph_cuda_candidate *const lists[XPH_OP_COUNT] = {
     [XPH_OP_CLEAR] = xph_cuda_clear,
 };
 
-static const xph_cuda_candidate *choose(xph_op op, const void *args)
+static const xph_cuda_candidate *choose(xph_op op, const void *args, uint32_t refused, uint32_t *bit)
 {
+    *bit = 1;
     if (op < 0 || op >= XPH_OP_COUNT) return NULL;
-    for (const xph_cuda_candidate *k = lists[op]; k->name; k++)
-        if (k->accepts(args)) return k;
+    for (const xph_cuda_candidate *k = lists[op]; k->name; k++, *bit <<= 1)
+        if (!(refused & *bit) && k->accepts(args)) return k;
     return NULL;
 }
 
 static exphil_status query(xph_device *device, xph_op op, const void *args, xph_op_info *info)
 {
     XPH_ON(device);
-    const xph_cuda_candidate *candidate = choose(op, args);
+    uint32_t bit;
+    const xph_cuda_candidate *candidate = choose(op, args, info->refused, &bit);
     if (!candidate) return EXPHIL_E_UNSUPPORTED;
-    *info = (xph_op_info){.kernel = candidate->name, .packed_bytes = xph_cuda_packed_bytes(op, args)};
+    *info = (xph_op_info){.kernel = candidate->name,
+                          .packed_bytes = xph_cuda_packed_bytes(op, args),
+                          .refused = info->refused,
+                          .candidate = bit};
     if (candidate->scratch_bytes) info->scratch_bytes = candidate->scratch_bytes(args);
     return EXPHIL_OK;
 }
 
-static exphil_status run(xph_stream *stream, xph_op op, const void *args)
+/* What fails while it is recorded is tried again unrecorded, and told then. */
+static exphil_status run_without(xph_stream *stream, xph_op op, const void *args, uint32_t refused)
 {
     XPH_ON(stream->device);
-    const xph_cuda_candidate *candidate = choose(op, args);
+    uint32_t bit;
+    const xph_cuda_candidate *candidate = choose(op, args, refused, &bit);
     if (!candidate) return EXPHIL_E_INTERNAL;
     bool multiplies =
         op == XPH_OP_LINEAR || op == XPH_OP_LINEAR_GRAD || op == XPH_OP_RNN || op == XPH_OP_RNN_GRAD;
     exphil_status status = multiplies ? xph_blaslt_prepare((xph_cuda_stream *)stream) : EXPHIL_OK;
     if (status < 0) return status;
     RANGE_BEGIN(candidate->name);
-    cudaError_t code = (cudaError_t)candidate->launch(args, ((xph_cuda_stream *)stream)->stream);
+    int code = candidate->launch(args, ((xph_cuda_stream *)stream)->stream);
     RANGE_END();
-    return xph_cuda_check(stream->device, code, candidate->name);
+    if (code == XPH_CUDA_REFUSED) return EXPHIL_E_UNSUPPORTED;
+    return xph_cuda_told(stream->device, (cudaError_t)code, candidate->name,
+                         ((xph_cuda_stream *)stream)->recording ? EXPHIL_LOG_DEBUG : EXPHIL_LOG_ERROR);
+}
+
+static exphil_status run(xph_stream *stream, xph_op op, const void *args)
+{
+    return run_without(stream, op, args, 0);
 }
 
 /* ---- the table ---- */
@@ -249,6 +276,8 @@ static const xph_backend backend = {
     .graph_destroy = xph_cuda_graph_destroy,
     .query = query,
     .run = run,
+    .run_without = run_without,
+    .native_code = native_code,
 };
 
 static exphil_status device_open(const xph_host *host, int32_t ordinal, xph_device **device,

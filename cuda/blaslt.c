@@ -3,8 +3,12 @@
  * asked once for an algorithm, which is then kept: the same bits in every run on the same card. Reductions that add to the
  * output in any order are not taken.
  *
- * Rows of float16 or bfloat16 are multiplied with the copy of the weights that linear_pack made; without it, and for what
- * the library refuses, the next candidate of the list runs.
+ * Rows of float16 or bfloat16 are multiplied with the copy of the weights that linear_pack made, and get that of the
+ * bias, which has the type of the result: another is not to be had (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE).
+ *
+ * What the library refuses, when it is asked for an algorithm or when that is to run, it is not asked again; it is logged
+ * once with its shape and status, and the next candidate does it. In a gradient, which is two products, that is settled
+ * here: the other product stays the library's, and scratch is the same.
  */
 #include "cublaslt.h"
 #include "device.h"
@@ -20,13 +24,14 @@
 #  define XPH_CUBLASLT_NAMES "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"
 #endif
 
-enum { DEVICES = 64, FORWARD = 0, INPUT_GRAD = 1, WEIGHT_GRAD = 2, ALIGNMENTS = 4 };
+enum { DEVICES = 64, MATRICES = 4, ALIGNMENTS = MATRICES + 1 };
+enum { NO_ALGORITHM = -1 }; /* beside cublasStatus_t */
 
 /* A product d = op(a) op(b) + beta c, all as cuBLASLt sees them. */
 typedef struct shape {
-    int32_t transpose_a, transpose_b, type_ab, type_cd, compute, bias; /* bias: type of it, or -1 */
-    int32_t align[ALIGNMENTS], reserved[2];                            /* of a, b, c, d: bytes */
     int64_t m, n, k, lda, ldb, ldc, ldd;
+    int32_t transpose_a, transpose_b, type_ab, type_cd, compute, bias; /* bias: type of it, or -1 */
+    int32_t align[ALIGNMENTS], reserved;                               /* of a, b, c, d, bias: bytes */
 } shape;
 
 typedef struct plan {
@@ -35,11 +40,11 @@ typedef struct plan {
     lt_desc desc;
     lt_layout a, b, c, d;
     lt_found found;
-    int refused; /* the library has no algorithm */
+    int refused; /* a cublasStatus_t or NO_ALGORITHM; 0: no */
 } plan;
 
 typedef struct workspace {
-    cudaStream_t stream;
+    xph_cuda_stream *of;
     void *address;
 } workspace;
 
@@ -184,7 +189,7 @@ exphil_status xph_blaslt_prepare(xph_cuda_stream *stream)
         }
     }
     bool noted = lt->workspace_count < lt->workspace_room;
-    if (noted) lt->workspaces[lt->workspace_count++] = (workspace){stream->stream, stream->workspace};
+    if (noted) lt->workspaces[lt->workspace_count++] = (workspace){stream, stream->workspace};
     pthread_mutex_unlock(&lt->lock);
     return noted ? EXPHIL_OK : EXPHIL_E_MEMORY;
 }
@@ -196,23 +201,28 @@ void xph_blaslt_forget(xph_cuda_stream *stream)
     if (!lt || !stream->workspace) return;
     pthread_mutex_lock(&lt->lock);
     for (int64_t i = 0; i < lt->workspace_count; i++)
-        if (lt->workspaces[i].stream == stream->stream)
-            lt->workspaces[i--] = lt->workspaces[--lt->workspace_count];
+        if (lt->workspaces[i].of == stream) lt->workspaces[i--] = lt->workspaces[--lt->workspace_count];
     pthread_mutex_unlock(&lt->lock);
     xph_cuda_free(&device->base, stream->workspace, WORKSPACE);
     stream->workspace = NULL;
 }
 
-static void *workspace_of(const xph_blaslt *lt, cudaStream_t stream)
+static const workspace *workspace_of(const xph_blaslt *lt, cudaStream_t stream)
 {
     for (int64_t i = 0; i < lt->workspace_count; i++)
-        if (lt->workspaces[i].stream == stream) return lt->workspaces[i].address;
+        if (lt->workspaces[i].of->stream == stream) return &lt->workspaces[i];
     return NULL;
 }
 
 /* ---- plans ---- */
 
-static int set_desc(plan *p)
+/* The library reads off the address of the bias how it is aligned. */
+static int set_bias(const plan *p, const void *bias)
+{
+    return library.cublasLtMatmulDescSetAttribute(p->desc, LT_DESC_BIAS_POINTER, &bias, sizeof bias);
+}
+
+static int set_desc(plan *p, const void *of_bias)
 {
     const shape *s = &p->key;
     const int32_t bias = LT_EPILOGUE_BIAS;
@@ -228,6 +238,7 @@ static int set_desc(plan *p)
         if (!code)
             code = library.cublasLtMatmulDescSetAttribute(p->desc, LT_DESC_BIAS_DATA_TYPE, &s->bias,
                                                           sizeof s->bias);
+        if (!code) code = set_bias(p, of_bias);
     }
     return code;
 }
@@ -257,7 +268,7 @@ static int ask(const xph_blaslt *lt, plan *p)
     if (!code)
         code = library.cublasLtMatmulPreferenceSetAttribute(pref, LT_PREF_REDUCTION_SCHEME_MASK, &schemes,
                                                             sizeof schemes);
-    for (int i = 0; !code && i < ALIGNMENTS; i++) {
+    for (int i = 0; !code && i < MATRICES; i++) {
         const uint32_t align = (uint32_t)p->key.align[i];
         code = library.cublasLtMatmulPreferenceSetAttribute(pref, LT_PREF_MIN_ALIGNMENT_A_BYTES + i, &align,
                                                             sizeof align);
@@ -266,22 +277,70 @@ static int ask(const xph_blaslt *lt, plan *p)
         code = library.cublasLtMatmulAlgoGetHeuristic(lt->handle, p->desc, p->a, p->b, p->c, p->d, pref, 1,
                                                       &p->found, &count);
     library.cublasLtMatmulPreferenceDestroy(pref);
-    return code ? code : count < 1 || p->found.state != 0;
+    if (code) return code;
+    return count < 1 ? NO_ALGORITHM : p->found.state;
 }
 
-/* Under the lock. NULL: no memory. */
-static plan *plan_of(xph_blaslt *lt, const shape *key)
+/* ---- refusals ---- */
+
+static const char *type_name(int32_t type)
 {
-    plan *p = lt->plans;
-    while (p && memcmp(&p->key, key, sizeof *key) != 0) p = p->next;
-    if (p) return p;
-    p = calloc(1, sizeof *p);
-    if (!p) return NULL;
-    p->key = *key;
-    p->refused = set_desc(p) || set_layouts(p) || ask(lt, p);
-    p->next = lt->plans;
-    lt->plans = p;
-    return p;
+    return type == LT_R_16BF ? "bf16" : type == LT_R_16F ? "f16" : "f32";
+}
+
+static const char *status_name(int status)
+{
+    static const char *const names[] = {
+        [1] = "NOT_INITIALIZED", [3] = "ALLOC_FAILED",    [7] = "INVALID_VALUE",  [8] = "ARCH_MISMATCH",
+        [11] = "MAPPING_ERROR",  [14] = "INTERNAL_ERROR", [15] = "NOT_SUPPORTED", [16] = "LICENSE_ERROR"};
+    if (status == NO_ALGORITHM) return "no algorithm";
+    const char *known = status > 0 && status < (int)(sizeof names / sizeof *names) ? names[status] : NULL;
+    return known ? known : "unknown";
+}
+
+/* The same product by other addresses. */
+static bool told(const xph_blaslt *lt, const plan *refused)
+{
+    for (const plan *p = lt->plans; p; p = p->next)
+        if (p != refused && p->refused && memcmp(&p->key, &refused->key, offsetof(shape, align)) == 0)
+            return true;
+    return false;
+}
+
+/* In the terms of the layer: y = x W^T, dw = dy^T x, dx = dy W. */
+static void tell(const xph_blaslt *lt, const plan *p, const xph_cuda_stream *stream, const char *when)
+{
+    const shape *s = &p->key;
+    const bool forward = s->transpose_a == LT_OP_T, dw = s->transpose_b == LT_OP_T;
+    const xph_cuda_device *device = (const xph_cuda_device *)stream->base.device;
+    char text[320];
+    if (told(lt, p)) return;
+    snprintf(text, sizeof text,
+             "cuda:%d: cuBLASLt refuses %s of %lld rows, %lld to %lld (%s%s%s%s; distances of rows %lld %lld "
+             "%lld): status %d (%s) %s; own kernels do it",
+             device->ordinal,
+             forward ? "y"
+             : dw    ? "dw"
+                     : "dx",
+             (long long)(dw ? s->k : s->n), (long long)(forward ? s->k : s->m),
+             (long long)(forward ? s->m
+                         : dw    ? s->n
+                                 : s->k),
+             type_name(s->type_ab), s->compute == LT_COMPUTE_32F_FAST_TF32 ? " as tf32" : "",
+             s->bias >= 0 ? ", bias " : "", s->bias >= 0 ? type_name(s->bias) : "", (long long)s->lda,
+             (long long)s->ldb, (long long)s->ldd, p->refused, status_name(p->refused), when);
+    device->host.log(device->host.context, EXPHIL_LOG_WARNING, text);
+}
+
+/* Whatever the library left in the way of errors is no one's: what stays of it the next call finds again. A recording may
+ * hold half of what it did. */
+static int refuse(const xph_blaslt *lt, plan *p, int status, xph_cuda_stream *stream, const char *when)
+{
+    cudaGetLastError();
+    p->refused = status;
+    if (stream) tell(lt, p, stream, when);
+    if (stream && stream->recording) stream->spoilt = 1;
+    return XPH_CUDA_REFUSED;
 }
 
 /* ---- products ---- */
@@ -292,6 +351,24 @@ typedef struct product {
     void *d;
     float beta;
 } product;
+
+/* Under the lock. NULL: no memory. */
+static plan *plan_of(xph_blaslt *lt, const product *wanted, xph_cuda_stream *stream)
+{
+    plan *p = lt->plans;
+    while (p && memcmp(&p->key, &wanted->shape, sizeof p->key) != 0) p = p->next;
+    if (p) return p;
+    p = calloc(1, sizeof *p);
+    if (!p) return NULL;
+    p->key = wanted->shape;
+    int status = set_desc(p, wanted->bias);
+    if (!status) status = set_layouts(p);
+    if (!status) status = ask(lt, p);
+    p->next = lt->plans;
+    lt->plans = p;
+    if (status) refuse(lt, p, status, stream, "when asked for an algorithm");
+    return p;
+}
 
 static int32_t alignment(const void *address)
 {
@@ -307,29 +384,50 @@ static xph_blaslt *current(void)
     return of_ordinal[ordinal].users ? &of_ordinal[ordinal] : NULL;
 }
 
-/* False: the library cannot, nothing was done. */
-static bool multiply(product *p, cudaStream_t stream, int *code)
+/* The device itself failed, or may have begun. */
+static bool is_fatal(int status)
+{
+    return status == LT_STATUS_EXECUTION_FAILED || status == LT_STATUS_MAPPING_ERROR;
+}
+
+static int fatal(void)
+{
+    cudaError_t code = cudaPeekAtLastError();
+    return (int)(code ? code : cudaErrorLaunchFailure);
+}
+
+/* Under the lock. */
+static int multiply_by(xph_blaslt *lt, plan *made, const product *p, xph_cuda_stream *own,
+                       cudaStream_t stream, void *room)
 {
     const float one = 1.0f;
+    if (made->refused) return XPH_CUDA_REFUSED;
+    if (!room && made->found.workspace_bytes) return XPH_CUDA_REFUSED; /* not a stream of table A's */
+    int status = p->shape.bias >= 0 ? set_bias(made, p->bias) : 0;
+    if (!status)
+        status = library.cublasLtMatmul(lt->handle, made->desc, &one, p->a, made->a, p->b, made->b, &p->beta,
+                                        p->c ? p->c : p->d, made->c, p->d, made->d, &made->found.algo, room,
+                                        room ? WORKSPACE : 0, stream);
+    if (!status) return cudaSuccess;
+    if (is_fatal(status)) return fatal();
+    return refuse(lt, made, status, own, "when it was to run");
+}
+
+/* A cudaError_t, or XPH_CUDA_REFUSED: nothing was done. */
+static int multiply(product *p, cudaStream_t stream)
+{
     xph_blaslt *lt = current();
-    const void *address[ALIGNMENTS] = {p->a, p->b, p->c ? p->c : p->d, p->d};
-    if (!lt) return false;
+    const void *address[ALIGNMENTS] = {p->a, p->b, p->c ? p->c : p->d, p->d, p->bias};
+    if (!lt) return XPH_CUDA_REFUSED;
     for (int i = 0; i < ALIGNMENTS; i++) p->shape.align[i] = alignment(address[i]);
     pthread_mutex_lock(&lt->lock);
-    plan *made = plan_of(lt, &p->shape);
-    void *room = workspace_of(lt, stream);
-    bool can = made && !made->refused && (room || made->found.workspace_bytes == 0);
-    if (can && p->shape.bias >= 0)
-        can = library.cublasLtMatmulDescSetAttribute(made->desc, LT_DESC_BIAS_POINTER, &p->bias,
-                                                     sizeof p->bias) == 0;
-    if (can) {
-        int answer = library.cublasLtMatmul(lt->handle, made->desc, &one, p->a, made->a, p->b, made->b,
-                                            &p->beta, address[2], made->c, p->d, made->d, &made->found.algo,
-                                            room, room ? WORKSPACE : 0, stream);
-        *code = answer ? (int)cudaErrorLaunchFailure : (int)cudaSuccess;
-    }
+    const workspace *room = workspace_of(lt, stream);
+    xph_cuda_stream *own = room ? room->of : NULL;
+    plan *made = plan_of(lt, p, own);
+    int code = made ? multiply_by(lt, made, p, own, stream, room ? room->address : NULL)
+                    : (int)cudaErrorMemoryAllocation;
     pthread_mutex_unlock(&lt->lock);
-    return can;
+    return code;
 }
 
 static int32_t type_of(xph_type type)
@@ -353,33 +451,38 @@ bool xph_blaslt_accepts(const void *args)
     return current() && known(a->type) && !a->weights && a->rows && a->in && a->out;
 }
 
+/* Of the type of the result. */
+static const void *bias_of(const xph_linear_args *a)
+{
+    if (!a->bias || a->type == XPH_F32) return a->bias;
+    return (const char *)a->packed + xph_packed_bias_at(a->in, a->out);
+}
+
 int xph_blaslt_linear(const void *args, cudaStream_t stream)
 {
     const xph_linear_args *a = args;
-    product p = {.shape = {LT_OP_T,
-                           LT_OP_N,
-                           type_of(a->type),
-                           type_of(a->type),
-                           compute_of(a->type, a->math),
-                           a->bias ? LT_R_32F : -1,
-                           {0},
-                           {0},
-                           a->out,
-                           a->rows,
-                           a->in,
-                           a->in,
-                           a->ldx,
-                           a->residual ? a->ldr : a->ldy,
-                           a->ldy},
+    const int32_t type = type_of(a->type);
+    if (a->type != XPH_F32 && !a->packed) return xph_cuda_run(xph_cuda_linear + 1, args, stream);
+    product p = {.shape = {.m = a->out,
+                           .n = a->rows,
+                           .k = a->in,
+                           .lda = a->in,
+                           .ldb = a->ldx,
+                           .ldc = a->residual ? a->ldr : a->ldy,
+                           .ldd = a->ldy,
+                           .transpose_a = LT_OP_T,
+                           .transpose_b = LT_OP_N,
+                           .type_ab = type,
+                           .type_cd = type,
+                           .compute = compute_of(a->type, a->math),
+                           .bias = a->bias ? type : -1},
                  .a = a->type == XPH_F32 ? a->w : a->packed,
                  .b = a->x,
                  .c = a->residual,
-                 .bias = a->bias,
+                 .bias = bias_of(a),
                  .d = a->y,
                  .beta = a->residual ? 1.0f : 0.0f};
-    int code = 0;
-    if (p.a && multiply(&p, stream, &code)) return code;
-    return xph_cuda_run(xph_cuda_linear + 1, args, stream);
+    return multiply(&p, stream);
 }
 
 bool xph_blaslt_accepts_grad(const void *args)
@@ -388,57 +491,68 @@ bool xph_blaslt_accepts_grad(const void *args)
     return current() && known(g->type) && g->rows && g->in && g->out;
 }
 
+/* dw += dy^T x */
+static int multiply_dw(const xph_linear_grad_args *g, cudaStream_t stream)
+{
+    product p = {.shape = {.m = g->in,
+                           .n = g->out,
+                           .k = g->rows,
+                           .lda = g->ldx,
+                           .ldb = g->lddy,
+                           .ldc = g->in,
+                           .ldd = g->in,
+                           .transpose_a = LT_OP_N,
+                           .transpose_b = LT_OP_T,
+                           .type_ab = type_of(g->type),
+                           .type_cd = LT_R_32F,
+                           .compute = compute_of(g->type, g->math),
+                           .bias = -1},
+                 .a = g->x,
+                 .b = g->dy,
+                 .c = g->dw,
+                 .d = g->dw,
+                 .beta = 1.0f};
+    return multiply(&p, stream);
+}
+
+/* dx = dy W, or dx += */
+static int multiply_dx(const xph_linear_grad_args *g, cudaStream_t stream)
+{
+    const int32_t type = type_of(g->type);
+    product p = {.shape = {.m = g->in,
+                           .n = g->rows,
+                           .k = g->out,
+                           .lda = g->in,
+                           .ldb = g->lddy,
+                           .ldc = g->lddx,
+                           .ldd = g->lddx,
+                           .transpose_a = LT_OP_N,
+                           .transpose_b = LT_OP_N,
+                           .type_ab = type,
+                           .type_cd = type,
+                           .compute = compute_of(g->type, g->math),
+                           .bias = -1},
+                 .a = g->type == XPH_F32 ? g->w : g->packed,
+                 .b = g->dy,
+                 .c = g->dx,
+                 .d = g->dx,
+                 .beta = g->dx_add ? 1.0f : 0.0f};
+    return p.a ? multiply(&p, stream) : XPH_CUDA_REFUSED;
+}
+
 /* What the library does not do - the gradient of the bias, always - is left to the next candidate. */
 int xph_blaslt_linear_grad(const void *args, cudaStream_t stream)
 {
     const xph_linear_grad_args *g = args;
-    const int32_t type = type_of(g->type), compute = compute_of(g->type, g->math);
     xph_linear_grad_args rest = *g;
-    product dw = {.shape = {LT_OP_N,
-                            LT_OP_T,
-                            type,
-                            LT_R_32F,
-                            compute,
-                            -1,
-                            {0},
-                            {0},
-                            g->in,
-                            g->out,
-                            g->rows,
-                            g->ldx,
-                            g->lddy,
-                            g->in,
-                            g->in},
-                  .a = g->x,
-                  .b = g->dy,
-                  .c = g->dw,
-                  .d = g->dw,
-                  .beta = 1.0f};
-    product dx = {.shape = {LT_OP_N,
-                            LT_OP_N,
-                            type,
-                            type,
-                            compute,
-                            -1,
-                            {0},
-                            {0},
-                            g->in,
-                            g->rows,
-                            g->out,
-                            g->in,
-                            g->lddy,
-                            g->lddx,
-                            g->lddx},
-                  .a = g->type == XPH_F32 ? g->w : g->packed,
-                  .b = g->dy,
-                  .c = g->dx,
-                  .d = g->dx,
-                  .beta = g->dx_add ? 1.0f : 0.0f};
-    int code = 0;
-    if (g->dw && multiply(&dw, stream, &code)) rest.dw = NULL;
+    int code = g->dw ? multiply_dw(g, stream) : XPH_CUDA_REFUSED;
+    if (code == cudaSuccess) rest.dw = NULL;
     rest.dx = NULL; /* last: it may lie where x does */
+    if (code == XPH_CUDA_REFUSED) code = cudaSuccess;
     if (!code && (rest.dw || rest.dbias)) code = xph_cuda_run(xph_cuda_linear_grad + 1, &rest, stream);
-    if (code || !g->dx || (dx.a && multiply(&dx, stream, &code))) return code;
+    if (code || !g->dx) return code;
+    code = multiply_dx(g, stream);
+    if (code != XPH_CUDA_REFUSED) return code;
     rest = *g;
     rest.dw = rest.dbias = NULL;
     return xph_cuda_run(xph_cuda_linear_grad + 1, &rest, stream);

@@ -24,6 +24,8 @@ enum {
 }; /* cublasLtMatmulPreferenceAttributes_t; B, C, D follow */
 enum { LT_REDUCTION_COMPUTE_TYPE = 2, LT_REDUCTION_OUTPUT_TYPE = 4 }; /* cublasLtReductionScheme_t */
 
+enum { LT_STATUS_MAPPING_ERROR = 11, LT_STATUS_EXECUTION_FAILED = 13 }; /* cublasStatus_t */
+
 typedef struct lt_handle *lt_handle;
 typedef struct lt_desc *lt_desc;
 typedef struct lt_layout *lt_layout;

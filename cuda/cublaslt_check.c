@@ -30,6 +30,8 @@ SAME(sizeof(lt_algo), sizeof(cublasLtMatmulAlgo_t));
 SAME(sizeof(lt_found), sizeof(cublasLtMatmulHeuristicResult_t));
 SAME(offsetof(lt_found, state), offsetof(cublasLtMatmulHeuristicResult_t, state));
 SAME(CUBLAS_STATUS_SUCCESS, 0);
+SAME(LT_STATUS_MAPPING_ERROR, CUBLAS_STATUS_MAPPING_ERROR);
+SAME(LT_STATUS_EXECUTION_FAILED, CUBLAS_STATUS_EXECUTION_FAILED);
 #  endif
 #endif
 

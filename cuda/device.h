@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 typedef struct xph_blaslt xph_blaslt;
 
@@ -36,13 +37,17 @@ typedef struct xph_cuda_device {
     int32_t compute; /* 90 for sm_90 */
     xph_cuda_memory memory;
     xph_blaslt *blaslt; /* NULL: own products */
+    atomic_int native_code; /* of the last failure */
     exphil_device_info info;
 } xph_cuda_device;
 
 typedef struct xph_cuda_stream {
     xph_stream base;
     cudaStream_t stream;
-    void *workspace; /* of cuBLASLt, once there was a product */
+    cudaEvent_t idle; /* to wait for without spinning; NULL on a stream of play, whose waits are short */
+    void *workspace;  /* of cuBLASLt, once there was a product */
+    int recording;
+    int spoilt; /* the recording holds what a library refused half-way */
 } xph_cuda_stream;
 
 /* The caller's current device comes back when the scope ends: its thread may use CUDA itself. */
@@ -55,8 +60,9 @@ void xph_cuda_leave(const xph_cuda_scope *scope);
   __attribute__((cleanup(xph_cuda_leave))) xph_cuda_scope xph_scope = xph_cuda_enter(device);                \
   (void)xph_scope
 
-/* A status for what CUDA says; anything but success is logged as "cuda: <what>: <name> (<text>)". */
+/* A status for what CUDA says; anything but success is logged as "cuda:0: <what>: <name> (<text>)". */
 exphil_status xph_cuda_check(const xph_device *device, cudaError_t code, const char *what);
+exphil_status xph_cuda_told(const xph_device *device, cudaError_t code, const char *what, exphil_log_level level);
 exphil_status xph_cuda_fail(exphil_error *error, exphil_status status, int native, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

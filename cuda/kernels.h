@@ -23,12 +23,17 @@ typedef struct xph_cuda_candidate {
     const char *name;
     bool (*accepts)(const void *args);
     size_t (*scratch_bytes)(const void *args);                   /* NULL: none */
-    int (*launch)(const void *args, struct CUstream_st *stream); /* a cudaError_t */
+    int (*launch)(const void *args, struct CUstream_st *stream); /* a cudaError_t, or XPH_CUDA_REFUSED */
 } xph_cuda_candidate;
+
+/* A candidate found, with the addresses before it, that it cannot: nothing was done, the next one may. */
+enum { XPH_CUDA_REFUSED = -1 };
 
 /* Bytes of args.packed: a narrow copy of the weights, or what linear_pack and scan_pack make; 0 for operations that have
  * none. */
 size_t xph_cuda_packed_bytes(xph_op op, const void *args);
+/* Where in a narrow copy of weights [out,in] that of their bias begins, in bytes. */
+size_t xph_packed_bias_at(int64_t in, int64_t out);
 
 /* cuBLASLt, in front of own products (blaslt.c): accepts where a device was opened with it. */
 bool xph_blaslt_accepts(const void *args);
@@ -43,12 +48,14 @@ int xph_narrow_linear(const void *args, struct CUstream_st *stream);
 bool xph_narrow_accepts_pack(const void *args);
 int xph_narrow_pack(const void *args, struct CUstream_st *stream);
 
-/* Runs the first that accepts: for a kernel made of others, as a product in a recurrent layer. cudaErrorInvalidValue (1)
- * when none does. */
+/* Runs the first that accepts and does not refuse: for a kernel made of others, as a product in a recurrent layer, with
+ * scratch for all of them. cudaErrorInvalidValue (1) when none does. */
 static inline int xph_cuda_run(const xph_cuda_candidate *list, const void *args, struct CUstream_st *stream)
 {
-    for (; list->name; list++)
-        if (list->accepts(args)) return list->launch(args, stream);
+    for (; list->name; list++) {
+        const int code = list->accepts(args) ? list->launch(args, stream) : XPH_CUDA_REFUSED;
+        if (code != XPH_CUDA_REFUSED) return code;
+    }
     return 1;
 }
 

@@ -162,8 +162,11 @@ exphil_status xph_cuda_host_alloc(xph_device *device, size_t bytes, void **addre
 {
     XPH_ON(device);
     cudaError_t code = cudaHostAlloc(address, bytes ? bytes : 1, cudaHostAllocPortable);
-    if (code) cudaGetLastError();
-    return code ? EXPHIL_E_MEMORY : EXPHIL_OK;
+    if (code == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        return EXPHIL_E_MEMORY; /* for the caller to tell */
+    }
+    return xph_cuda_check(device, code, "pinned memory");
 }
 
 void xph_cuda_host_free(xph_device *device, void *address, size_t bytes)

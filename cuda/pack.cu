@@ -1,5 +1,5 @@
 /* Packed forms of weights for matrix units: a narrow copy of a matrix, made once per update, for rows of float16 or
- * bfloat16. Rows of floats are multiplied with the weights themselves. */
+ * bfloat16, and behind it one of the bias. Rows of floats are multiplied with the weights themselves. */
 #include "element.cuh"
 #include "kernels.h"
 
@@ -7,12 +7,18 @@ namespace
 {
 
 constexpr int THREADS = 256;
+constexpr int64_t BIAS_ALIGN = 64; /* bytes */
 
+/* count numbers of w, then `more` of bias. */
 template <class Stored>
-__global__ void __launch_bounds__(THREADS) pack(const float *w, Stored *to, int64_t count)
+__global__ void __launch_bounds__(THREADS)
+    pack(const float *w, const float *bias, Stored *to, Stored *to_bias, int64_t count, int64_t more)
 {
     const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
-    if (i < count) store(to + i, load(w + i));
+    if (i < count)
+        store(to + i, load(w + i));
+    else if (i < count + more)
+        store(to_bias + i - count, load(bias + i - count));
 }
 
 bool accepts(const void *args)
@@ -24,15 +30,15 @@ bool accepts(const void *args)
 int launch(const void *args, cudaStream_t stream)
 {
     const xph_linear_pack_args *a = static_cast<const xph_linear_pack_args *>(args);
-    const int64_t count = a->in * a->out;
-    const dim3 grid(as_grid(blocks_of(count, THREADS)));
-    const float *w = static_cast<const float *>(a->w);
-    if (!count) return cudaSuccess;
-    if (a->type == XPH_F32) return cudaSuccess;
+    const int64_t count = a->in * a->out, more = a->bias ? a->out : 0;
+    const dim3 grid(as_grid(blocks_of(count + more, THREADS)));
+    const float *w = static_cast<const float *>(a->w), *bias = static_cast<const float *>(a->bias);
+    char *const to = static_cast<char *>(a->packed);
+    if (!count || a->type == XPH_F32) return cudaSuccess;
     with_stored(a->type, [&](auto zero) {
         using Stored = decltype(zero);
-        XPH_LAUNCH((pack<Stored>), grid, dim3(THREADS), 0, stream, w, static_cast<Stored *>(a->packed),
-                   count);
+        XPH_LAUNCH((pack<Stored>), grid, dim3(THREADS), 0, stream, w, bias, reinterpret_cast<Stored *>(to),
+                   reinterpret_cast<Stored *>(to + xph_packed_bias_at(a->in, a->out)), count, more);
     });
     return cudaGetLastError();
 }
@@ -40,7 +46,7 @@ int launch(const void *args, cudaStream_t stream)
 size_t matrix_bytes(xph_type weights, int64_t in, int64_t out)
 {
     if (weights) return xph_narrow_bytes(weights, in, out);
-    return static_cast<size_t>(in) * static_cast<size_t>(out) * sizeof(__nv_bfloat16);
+    return xph_packed_bias_at(in, out) + static_cast<size_t>(out) * sizeof(__nv_bfloat16);
 }
 
 size_t decay_bytes(int64_t width, int64_t states)
@@ -49,6 +55,12 @@ size_t decay_bytes(int64_t width, int64_t states)
 }
 
 }  // namespace
+
+size_t xph_packed_bias_at(int64_t in, int64_t out)
+{
+    const int64_t bytes = in * out * int64_t(sizeof(__nv_bfloat16));
+    return static_cast<size_t>(blocks_of(bytes, BIAS_ALIGN) * BIAS_ALIGN);
+}
 
 size_t xph_cuda_packed_bytes(xph_op op, const void *args)
 {

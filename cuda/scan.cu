@@ -61,11 +61,6 @@ __device__ inline void leave(const xph_scan_args &a, int64_t row, int64_t channe
     store(static_cast<Stored *>(a.y) + row * a.ldy + channel, y);
 }
 
-__device__ inline float skip_of(const xph_scan_args &a, int64_t channel)
-{
-    return a.skip ? load(static_cast<const float *>(a.skip) + channel) : 0.0f;
-}
-
 /* ---- over frames ---- */
 
 template <int PADDED> struct stage {
@@ -119,7 +114,7 @@ template <class Stored> struct channel_walk {
     const Stored *x, *dt, *z;
     Stored *y;
     int ldx, lddt, ldz, ldy;
-    float skip;
+    float skip, bias;
     bool gated, writes;
 
     __device__ channel_walk(const xph_scan_args &a, int64_t stream, int64_t channel, bool writes_)
@@ -131,7 +126,8 @@ template <class Stored> struct channel_walk {
         ldy = static_cast<int>(a.ldy);
         gated = a.z;
         writes = writes_;
-        skip = skip_of(a, channel);
+        skip = scan_of_channel(a.skip, channel);
+        bias = scan_of_channel(a.delta_bias, channel);
         x = static_cast<const Stored *>(a.x) + row * a.ldx + channel;
         dt = static_cast<const Stored *>(a.dt) + row * a.lddt + channel;
         z = gated ? static_cast<const Stored *>(a.z) + row * a.ldz + channel : x;
@@ -156,7 +152,7 @@ template <class Stored> struct channel_walk {
         for (int j = 0; j < STAGE; j++) {
             if (!FULL && j >= frames) continue;
             const float *b = s.row[j] + part * (PADDED / LANES);
-            const float delta = softplus(step[j]);
+            const float delta = softplus(step[j] + bias);
             const float sum =
                 advance<PADDED, LANES>(h, rate, delta, delta * in[j], cuts >> j & 1u, b, b + PADDED);
             float out = fmaf(skip, in[j], sum);
@@ -287,11 +283,12 @@ __global__ void __launch_bounds__(THREADS, 4) scan_step(const xph_scan_args a, b
     if (a.state_in) read_states(h, static_cast<const float *>(a.state_in) + state, fours, count);
     const float x = load(static_cast<const Stored *>(a.x) + stream * a.ldx + mine);
     const float z = a.z ? load(static_cast<const Stored *>(a.z) + stream * a.ldz + mine) : 0.0f;
-    const float delta = softplus(load(static_cast<const Stored *>(a.dt) + stream * a.lddt + mine));
+    const float dt = load(static_cast<const Stored *>(a.dt) + stream * a.lddt + mine);
+    const float delta = softplus(dt + scan_of_channel(a.delta_bias, mine));
     const bool cut = a.reset && a.reset[stream];
     const float sum = advance<PADDED, CHAINS>(h, rate, delta, delta * x, cut, b, c);
     if (!there) return;
-    if (part == 0) leave<Stored>(a, stream, channel, sum, skip_of(a, channel), x, z);
+    if (part == 0) leave<Stored>(a, stream, channel, sum, scan_of_channel(a.skip, channel), x, z);
     if (a.state_out) write_states(h, static_cast<float *>(a.state_out) + state, fours, count);
 }
 

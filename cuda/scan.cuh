@@ -36,6 +36,12 @@ __device__ inline float scan_rate(const xph_scan_args &a, int64_t channel, int n
     return scan_rate_of(load(static_cast<const float *>(a.a_log) + at));
 }
 
+/* Of skip or delta_bias. */
+__device__ inline float scan_of_channel(const void *vector, int64_t channel)
+{
+    return vector ? load(static_cast<const float *>(vector) + channel) : 0.0f;
+}
+
 /* b (c) of a frame, state n. */
 template <class Stored>
 __device__ inline float scan_row(const xph_scan_args &a, const void *matrix, int64_t ld, int64_t row, int n)

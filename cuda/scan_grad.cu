@@ -7,7 +7,8 @@
  * threads in the order of memory, and lies in shared memory for the chunk, as do the gradients by frame that go out.
  *
  * db and dc are sums over channels: in a warp by fold_lanes, over the warps of a block in order, over blocks by
- * scan_join; da_log and dskip are sums over streams, by fold. All parts lie in scratch.
+ * scan_join; da_log, dskip and ddelta_bias are sums over streams, by
+ * fold. All parts lie in scratch.
  */
 #include "fold.cuh"
 #include "scan.cuh"
@@ -34,7 +35,7 @@ template <int PADDED> struct shape {
 
 /* Where the parts lie in scratch, in floats. */
 struct layout {
-    int64_t groups, chunks, padded, marks, part, da, dskip, total;
+    int64_t groups, chunks, padded, marks, part, da, dskip, dbias, total;
 };
 
 inline layout layout_of(const xph_scan_args *a)
@@ -47,7 +48,8 @@ inline layout layout_of(const xph_scan_args *a)
     l.part = a->batch * l.chunks * l.groups * OWN * threads_of(static_cast<int>(l.padded));
     l.da = l.part + l.groups * a->batch * a->time * 2 * l.padded; /* part: [groups][M][b|c] */
     l.dskip = l.da + a->batch * a->width * a->states;
-    l.total = l.dskip + a->batch * a->width;
+    l.dbias = l.dskip + a->batch * a->width;
+    l.total = l.dbias + a->batch * a->width;
     return l;
 }
 
@@ -85,12 +87,15 @@ template <class Stored, int PADDED>
 __device__ inline void fill_inputs(tile<PADDED> *s, const xph_scan_args &a, place p)
 {
     constexpr int CHANNELS = shape<PADDED>::CHANNELS, THREADS = shape<PADDED>::THREADS;
+    static_assert(THREADS % CHANNELS == 0, "a thread stays with its channel");
+    const int64_t own = p.first + static_cast<int>(threadIdx.x) % CHANNELS;
+    const float bias = own < a.width ? scan_of_channel(a.delta_bias, own) : 0.0f;
     for (int i = static_cast<int>(threadIdx.x); i < p.frames * CHANNELS; i += THREADS) {
         const int j = i / CHANNELS, d = i % CHANNELS;
         const int64_t channel = p.first + d;
         const bool there = channel < a.width;
         const float dt =
-            there ? load(static_cast<const Stored *>(a.dt) + (p.row + j) * a.lddt + channel) : 0.0f;
+            there ? load(static_cast<const Stored *>(a.dt) + (p.row + j) * a.lddt + channel) + bias : 0.0f;
         s->x[j][d] = there ? load(static_cast<const Stored *>(a.x) + (p.row + j) * a.ldx + channel) : 0.0f;
         s->delta[j][d] = there ? softplus(dt) : 0.0f;
         s->slope[j][d] = sigmoid(dt);
@@ -136,7 +141,7 @@ __device__ inline void leave(const tile<PADDED> *s, const xph_scan_grad_args &g,
 /* What a lane carries from chunk to chunk. */
 template <int PADDED> struct lane_state {
     int lane, warp, part, d; /* part of the channel's states; channel in the block */
-    float rate[OWN], h[OWN], g[OWN], da[OWN], skip, dskip;
+    float rate[OWN], h[OWN], g[OWN], da[OWN], skip, dskip, dbias;
 };
 
 template <int PADDED> __device__ inline float sum_of_channel(float x)
@@ -194,7 +199,9 @@ __device__ inline void back(tile<PADDED> *s, lane_state<PADDED> *l, int j, const
     l->dskip = fmaf(gy, x, l->dskip);
     if (l->part) return;
     s->dx[j][l->d] = fmaf(by_inflow, delta, l->skip * gy);
-    s->ddt[j][l->d] = fmaf(by_rate, LN_2, x * by_inflow) * s->slope[j][l->d];
+    const float ddt = fmaf(by_rate, LN_2, x * by_inflow) * s->slope[j][l->d];
+    s->ddt[j][l->d] = ddt;
+    l->dbias += ddt;
 }
 
 template <class Stored, int PADDED> struct scan_back {
@@ -227,8 +234,8 @@ template <class Stored, int PADDED> struct scan_back {
         const int64_t state = blockIdx.x * a.ld_state + channel * a.states;
         const float *in = static_cast<const float *>(a.state_in),
                     *out = static_cast<const float *>(g.dstate_out);
-        l.skip = a.skip && there ? load(static_cast<const float *>(a.skip) + channel) : 0.0f;
-        l.dskip = 0.0f;
+        l.skip = there ? scan_of_channel(a.skip, channel) : 0.0f;
+        l.dskip = l.dbias = 0.0f;
         XPH_UNROLL
         for (int i = 0; i < OWN; i++) {
             const int n = l.part * OWN + i;
@@ -330,7 +337,9 @@ template <class Stored, int PADDED> struct scan_back {
             if (din) din[stream * a.ld_state + channel * a.states + n] = l.g[i];
             scratch[at.da + (stream * a.width + channel) * a.states + n] = l.da[i] * l.rate[i] * LN_2;
         }
-        if (l.part == 0) scratch[at.dskip + stream * a.width + channel] = l.dskip;
+        if (l.part) return;
+        scratch[at.dskip + stream * a.width + channel] = l.dskip;
+        scratch[at.dbias + stream * a.width + channel] = l.dbias;
     }
 };
 
@@ -378,6 +387,8 @@ template <class Stored, int PADDED> struct gradient {
         const float *scratch = static_cast<const float *>(g->scratch);
         fold(scratch + at.da, static_cast<float *>(g->da_log), a->batch, a->width * a->states, stream);
         if (a->skip) fold(scratch + at.dskip, static_cast<float *>(g->dskip), a->batch, a->width, stream);
+        if (g->ddelta_bias)
+            fold(scratch + at.dbias, static_cast<float *>(g->ddelta_bias), a->batch, a->width, stream);
         return cudaGetLastError();
     }
 };

@@ -32,9 +32,21 @@ static void host_free(xph_device *device, void *pointer, size_t bytes)
 
 /* ---- streams and copies ---- */
 
+/* What a wait without spinning needs, and the memory of products, so that no product asks for it. */
+static exphil_status furnish(xph_cuda_stream *stream, uint32_t flags)
+{
+    const xph_device *device = stream->base.device;
+    if (!(flags & XPH_STREAM_INLINE)) {
+        const unsigned quiet = cudaEventBlockingSync | cudaEventDisableTiming;
+        exphil_status status =
+            xph_cuda_check(device, cudaEventCreateWithFlags(&stream->idle, quiet), "a new event");
+        if (status < 0) return status;
+    }
+    return flags & XPH_STREAM_NET ? xph_blaslt_prepare(stream) : EXPHIL_OK;
+}
+
 exphil_status xph_cuda_stream_create(xph_device *device, uint32_t flags, xph_stream **stream)
 {
-    (void)flags; /* nothing here fans out to the host's threads */
     xph_cuda_stream *made = host_alloc(device, sizeof *made);
     if (!made) return EXPHIL_E_MEMORY;
     *made = (xph_cuda_stream){.base = {device}};
@@ -45,18 +57,25 @@ exphil_status xph_cuda_stream_create(xph_device *device, uint32_t flags, xph_str
         host_free(device, made, sizeof *made);
         return status;
     }
+    status = furnish(made, flags);
+    if (status < 0) {
+        xph_cuda_stream_destroy(&made->base);
+        return status;
+    }
     *stream = &made->base;
     return EXPHIL_OK;
 }
 
-void xph_cuda_stream_destroy(xph_stream *stream)
+void xph_cuda_stream_destroy(xph_stream *base)
 {
-    xph_device *device = stream->device;
+    xph_device *device = base->device;
+    xph_cuda_stream *stream = (xph_cuda_stream *)base;
     XPH_ON(device);
-    cudaStreamSynchronize(of(stream));
-    xph_blaslt_forget((xph_cuda_stream *)stream);
-    cudaStreamDestroy(of(stream));
-    host_free(device, stream, sizeof(xph_cuda_stream));
+    cudaStreamSynchronize(stream->stream);
+    xph_blaslt_forget(stream);
+    if (stream->idle) cudaEventDestroy(stream->idle);
+    cudaStreamDestroy(stream->stream);
+    host_free(device, stream, sizeof *stream);
 }
 
 exphil_status xph_cuda_move(xph_stream *stream, void *to, const void *from, size_t bytes)
@@ -77,7 +96,10 @@ exphil_status xph_cuda_zero(xph_stream *stream, void *to, size_t bytes)
 exphil_status xph_cuda_stream_wait(xph_stream *stream)
 {
     XPH_ON(stream->device);
-    return xph_cuda_check(stream->device, cudaStreamSynchronize(of(stream)), "waiting for a stream");
+    cudaEvent_t idle = ((xph_cuda_stream *)stream)->idle;
+    cudaError_t code = idle ? cudaEventRecord(idle, of(stream)) : cudaStreamSynchronize(of(stream));
+    if (!code && idle) code = cudaEventSynchronize(idle);
+    return xph_cuda_check(stream->device, code, "waiting for a stream");
 }
 
 /* ---- events ---- */
@@ -88,11 +110,9 @@ exphil_status xph_cuda_event_create(xph_device *device, uint32_t flags, xph_even
     if (!made) return EXPHIL_E_MEMORY;
     made->device = device;
     XPH_ON(device);
+    const unsigned kind = cudaEventBlockingSync | (flags & XPH_EVENT_TIMED ? 0u : cudaEventDisableTiming);
     exphil_status status =
-        xph_cuda_check(device,
-                       cudaEventCreateWithFlags(
-                           &made->event, flags & XPH_EVENT_TIMED ? cudaEventDefault : cudaEventDisableTiming),
-                       "a new event");
+        xph_cuda_check(device, cudaEventCreateWithFlags(&made->event, kind), "a new event");
     if (status < 0) {
         host_free(device, made, sizeof *made);
         return status;
@@ -140,12 +160,15 @@ exphil_status xph_cuda_event_elapsed(xph_event *from, xph_event *to, double *ns)
 
 exphil_status xph_cuda_record_begin(xph_stream *stream)
 {
+    xph_cuda_stream *own = (xph_cuda_stream *)stream;
     XPH_ON(stream->device);
-    exphil_status status = xph_blaslt_prepare((xph_cuda_stream *)stream);
+    exphil_status status = xph_blaslt_prepare(own);
     if (status < 0) return status;
     /* Thread local: what other threads of the host do with CUDA meanwhile is none of our concern, nor ours of theirs. */
-    cudaError_t code = cudaStreamBeginCapture(of(stream), cudaStreamCaptureModeThreadLocal);
-    return xph_cuda_check(stream->device, code, "beginning to record");
+    cudaError_t code = cudaStreamBeginCapture(own->stream, cudaStreamCaptureModeThreadLocal);
+    own->recording = code == cudaSuccess;
+    own->spoilt = 0;
+    return xph_cuda_told(stream->device, code, "beginning to record", EXPHIL_LOG_WARNING);
 }
 
 static cudaError_t instantiate(cudaGraph_t graph, xph_graph **made, xph_device *device)
@@ -153,7 +176,7 @@ static cudaError_t instantiate(cudaGraph_t graph, xph_graph **made, xph_device *
     xph_graph *got = host_alloc(device, sizeof *got);
     if (!got) return cudaErrorMemoryAllocation;
     got->device = device;
-    cudaError_t code = cudaGraphInstantiate(&got->exec, graph, 0);
+    cudaError_t code = cudaGraphInstantiateWithFlags(&got->exec, graph, 0);
     if (code)
         host_free(device, got, sizeof *got);
     else
@@ -163,12 +186,18 @@ static cudaError_t instantiate(cudaGraph_t graph, xph_graph **made, xph_device *
 
 exphil_status xph_cuda_record_end(xph_stream *stream, xph_graph **graph)
 {
+    xph_cuda_stream *own = (xph_cuda_stream *)stream;
     cudaGraph_t recorded = NULL;
     XPH_ON(stream->device);
-    cudaError_t code = cudaStreamEndCapture(of(stream), &recorded);
-    if (!code) code = instantiate(recorded, graph, stream->device);
+    cudaError_t code = cudaStreamEndCapture(own->stream, &recorded);
+    if (!code && !own->spoilt) code = instantiate(recorded, graph, stream->device);
     if (recorded) cudaGraphDestroy(recorded);
-    return xph_cuda_check(stream->device, code, "recording");
+    own->recording = 0;
+    if (own->spoilt) {
+        cudaGetLastError(); /* the refusal was told */
+        return EXPHIL_E_UNSUPPORTED;
+    }
+    return xph_cuda_told(stream->device, code, "recording", EXPHIL_LOG_WARNING);
 }
 
 exphil_status xph_cuda_replay(xph_stream *stream, xph_graph *graph)

@@ -65,7 +65,7 @@ typedef struct xph_linear_args {
     int64_t rows, in, out;
     const void *x; int64_t ldx;
     const void *w;                      /* [out,in], dense */
-    const void *packed;                 /* made of w by linear_pack: packed_bytes of query */
+    const void *packed;                 /* made of w and bias by linear_pack: packed_bytes of query */
     const void *bias;                   /* [out] or NULL */
     const void *residual; int64_t ldr;  /* or NULL */
     void *y; int64_t ldy;
@@ -84,7 +84,8 @@ typedef struct xph_linear_grad_args {
     void *dw, *dbias;                   /* +=, or NULL */
     void *scratch;
 } xph_linear_grad_args;
-typedef struct xph_linear_pack_args { xph_type type, weights; int64_t in, out; const void *w; void *packed; } xph_linear_pack_args;
+/* bias: that of the products with w, or NULL: they have none. */
+typedef struct xph_linear_pack_args { xph_type type, weights; int64_t in, out; const void *w, *bias; void *packed; } xph_linear_pack_args;
 /* to = w as weights of fewer bits would hold it, in type; to may be w. q, scale: the numbers themselves (uint16 bfloat16s
  * and no scale, or int8 and scale[out]) or NULL. */
 typedef struct xph_round_args {
@@ -139,13 +140,15 @@ typedef struct xph_conv_grad_args {
 } xph_conv_grad_args;
 
 /* Selective scan of Mamba (Gu & Dao 2023, S6, zero-order hold for A, Euler for B):
- *   delta = softplus(dt);  h[d][n] = exp(-delta exp(a_log[d][n])) h[d][n] + delta x[d] b[n]
+ *   delta = softplus(dt + delta_bias[d]);  h[d][n] = exp(-delta exp(a_log[d][n])) h[d][n] + delta x[d] b[n]
  *   y[d] = (sum_n c[n] h[d][n] + skip[d] x[d]) * SiLU(z[d])            state: h [D,N] */
 typedef struct xph_scan_args {
     xph_type type;
     int64_t batch, time, width, states;
     const void *x; int64_t ldx;         /* [M,D] */
-    const void *dt; int64_t lddt;       /* [M,D] before softplus, bias added */
+    const void *dt; int64_t lddt;       /* [M,D] before softplus */
+    const void *delta_bias;             /* [D] or NULL: 0. Beside rows of 16 bits, which would round dt with it in: near
+                                         * -4.6 a bfloat16 is off by up to 0.016, and delta by as much of itself */
     const void *a_log;                  /* [D,N] */
     const void *decay;                  /* made of a_log by scan_pack, or NULL: made anew; the same bits */
     const void *b; int64_t ldb;         /* [M,N] */
@@ -166,7 +169,7 @@ typedef struct xph_scan_grad_args {
     void *db; int64_t lddb;
     void *dc; int64_t lddc;
     void *dz; int64_t lddz;             /* NULL if fwd.z is */
-    void *da_log, *dskip;               /* += */
+    void *da_log, *dskip, *ddelta_bias; /* +=; NULL if fwd.skip, fwd.delta_bias are */
     void *dstate_in; const void *dstate_out; /* or NULL; stride fwd.ld_state */
     void *scratch;
 } xph_scan_grad_args;
@@ -380,9 +383,12 @@ typedef struct xph_op_info {
     const char *kernel;                 /* name of the candidate that would run */
     size_t scratch_bytes;               /* for args.scratch */
     size_t packed_bytes;                /* linear and rnn: size of packed; scan: of decay */
+    uint32_t refused;                   /* given: candidates that are not to be taken, by bit */
+    uint32_t candidate;                 /* the bit of kernel */
 } xph_op_info;
 
-enum { XPH_STREAM_INLINE = 1 };         /* never fans out to other threads: play */
+/* INLINE: never fans out to other threads, and a wait is short: play. NET: for products, whose memory it then has. */
+enum { XPH_STREAM_INLINE = 1, XPH_STREAM_NET = 2 };
 enum { XPH_EVENT_TIMED = 1 };           /* for event_elapsed */
 
 typedef struct xph_backend {
@@ -419,14 +425,21 @@ typedef struct xph_backend {
     exphil_status (*stream_follow)(xph_stream *stream, xph_event *event); /* later work of stream waits */
     exphil_status (*event_elapsed)(xph_event *from, xph_event *to, double *ns); /* both timed, marked and done */
     /* Between begin and end work is recorded and not done, with the numbers in its arguments as they are now. end also
-     * ends a recording that failed, and gives no graph then. */
+     * ends a recording that failed, and gives no graph then; EXPHIL_E_UNSUPPORTED: an operation refused (see run). */
     exphil_status (*record_begin)(xph_stream *stream);                    /* NULL: recording would save nothing */
     exphil_status (*record_end)(xph_stream *stream, xph_graph **graph);
     exphil_status (*replay)(xph_stream *stream, xph_graph *graph);
     void (*graph_destroy)(xph_graph *graph);
-    /* operations: args is the struct of that op; EXPHIL_E_UNSUPPORTED only ever from query */
+    /* operations: args is the struct of that op. EXPHIL_E_UNSUPPORTED from query: no candidate is left. From run: the
+     * candidate that was to run cannot after all (a library refuses a shape when it sees the addresses), has done
+     * nothing, and the backend has said so once. Then query is asked again with that candidate refused, scratch made as
+     * it says, and run_without called from then on. While work is recorded the recording is ended first: a refusal may
+     * have spoilt it. */
     exphil_status (*query)(xph_device *device, xph_op op, const void *args, xph_op_info *info);
     exphil_status (*run)(xph_stream *stream, xph_op op, const void *args);
+    exphil_status (*run_without)(xph_stream *stream, xph_op op, const void *args, uint32_t refused); /* NULL: run
+                                         * never refuses */
+    int32_t (*native_code)(const xph_device *device); /* of its last EXPHIL_E_DEVICE; NULL: always 0 */
 } xph_backend;
 
 typedef const xph_backend *(*xph_backend_query_fn)(uint32_t abi, const xph_host *host);

@@ -934,7 +934,8 @@ typedef struct exphil_session_config {
 
 /* config may be NULL. After creation the calls marked "hot" allocate nothing, take no lock, call the system never, and
  * cost the same on every frame (attention: less until its window is full); on a GPU they ask its driver for one recorded
- * launch and wait for it. They return a status only; exphil_session_error has the text. */
+ * launch and wait for it: creation has run a step on zeros there, so that libraries have chosen their ways, and recorded it.
+ * They return a status only; exphil_session_error has the text. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_create(const exphil_model *model,
                                                                 const exphil_session_config *config,
                                                                 exphil_session **session, exphil_error *error);

@@ -59,6 +59,11 @@ void xph_error_fill(exphil_error *error, exphil_status status, const char *forma
 /* The same with an errno value; appends ": <text of errno>". */
 void xph_error_fill_errno(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)
     XPH_PRINTF(4, 5);
+/* The same of a call of table A: EXPHIL_E_DEVICE comes with the driver's own code, xph_native_code: that, or 0. */
+struct xph_device;
+void xph_error_fill_device(exphil_error *error, const struct xph_device *device, exphil_status status,
+                           const char *format, ...) XPH_PRINTF(4, 5);
+int32_t xph_native_code(const struct xph_device *device, exphil_status status);
 static inline exphil_status xph_status(exphil_status status)
 {
     return status;
@@ -68,6 +73,8 @@ static inline exphil_status xph_status(exphil_status status)
 #define xph_fail(error, status, ...) (xph_error_fill(error, status, __VA_ARGS__), xph_status(status))
 #define xph_fail_errno(error, status, code, ...) \
     (xph_error_fill_errno(error, status, code, __VA_ARGS__), xph_status(status))
+#define xph_fail_device(error, device, status, ...) \
+    (xph_error_fill_device(error, device, status, __VA_ARGS__), xph_status(status))
 /* Puts "prefix: " before the message of a failure that a lower call has reported; returns its status. */
 exphil_status xph_fail_within(exphil_error *error, exphil_status status, const char *format, ...) XPH_PRINTF(3, 4);
 /* Nothing failed yet: an error on the stack that callers may leave unread. */
@@ -129,6 +136,13 @@ void xph_free(exphil_context *context, void *pointer, size_t bytes);
 static inline exphil_status xph_no_memory(size_t bytes, exphil_error *error)
 {
     return xph_fail(error, EXPHIL_E_MEMORY, "could not get %zu bytes", bytes);
+}
+/* An allocation of the device that failed with status: there is no room, or the device is lost. */
+static inline exphil_status xph_no_device_memory(exphil_error *error, const struct xph_device *device,
+                                                 exphil_status status, size_t bytes)
+{
+    if (status == EXPHIL_E_MEMORY) return xph_no_memory(bytes, error);
+    return xph_fail_device(error, device, status, "the device failed when it was asked for %zu bytes", bytes);
 }
 
 /* A line for the host's log. Delivered at once from the calling thread of a public call; from a worker thread it

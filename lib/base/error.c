@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "base/base.h"
 
+#include "backend.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,6 +46,26 @@ void xph_error_fill(exphil_error *error, exphil_status status, const char *forma
     error->status = status;
     error->native_code = 0;
     place(error->message, ROOM, draft);
+}
+
+void xph_error_fill_device(exphil_error *error, const struct xph_device *device, exphil_status status,
+                           const char *format, ...)
+{
+    if (!wanted(error)) return;
+    char draft[DRAFT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(draft, sizeof draft, format, args);
+    va_end(args);
+    error->status = status;
+    error->native_code = xph_native_code(device, status);
+    place(error->message, ROOM, draft);
+}
+
+int32_t xph_native_code(const struct xph_device *device, exphil_status status)
+{
+    const xph_backend *backend = device->backend;
+    return status == EXPHIL_E_DEVICE && backend->native_code ? backend->native_code(device) : 0;
 }
 
 /* strerror would be translated, and is not safe between threads. */

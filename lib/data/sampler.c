@@ -104,7 +104,8 @@ exphil_status xph_batch_room_create(const xph_sampler *sampler, xph_batch_room *
     }
     xph_device *device = xph_context_backend(sampler->context);
     void *block = NULL;
-    if (device->backend->host_alloc(device, bytes, &block) < 0) return xph_no_memory(bytes, error);
+    exphil_status status = device->backend->host_alloc(device, bytes, &block);
+    if (status < 0) return xph_no_device_memory(error, device, status, bytes);
     uint8_t *memory = block;
     *room = (xph_batch_room){.memory = memory,
                              .bytes = bytes,

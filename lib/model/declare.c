@@ -47,6 +47,7 @@ void xph_declare(xph_declaring *to, const char *name, int64_t rows, int64_t colu
     if (to->status < 0) return;
     xph_tensor tensor = {.init = init,
                          .scale = scale,
+                         .bias = -1,
                          .packs = (flags & XPH_PACKS) != 0,
                          .prepares = (flags & XPH_PREPARES) != 0};
     tensor.keeps = flags & (XPH_KEEPS_HALF | XPH_KEEPS_ALL);
@@ -58,6 +59,16 @@ void xph_declare(xph_declaring *to, const char *name, int64_t rows, int64_t colu
     model->tensor[model->tensor_count++] = tensor;
 }
 
+void xph_declare_bias(xph_declaring *to, int32_t before, const char *name, int64_t rows, xph_init init,
+                      double scale)
+{
+    exphil_model *model = to->model;
+    xph_declare(to, name, rows, 0, 0, init, scale);
+    if (to->status < 0) return;
+    int64_t own = model->tensor_count - 1;
+    model->tensor[own - before].bias = (int32_t)own;
+}
+
 void xph_declare_linear(xph_declaring *to, const char *name, int64_t in, int64_t out, double scale)
 {
     char text[64];
@@ -65,7 +76,7 @@ void xph_declare_linear(xph_declaring *to, const char *name, int64_t in, int64_t
     xph_declare(to, text, out, in, XPH_DECAYS | XPH_PACKS, XPH_INIT_UNIFORM,
                 scale / __builtin_sqrt((double)in));
     snprintf(text, sizeof text, "%s.bias", name);
-    xph_declare(to, text, out, 0, 0, XPH_INIT_ZERO, 0.0);
+    xph_declare_bias(to, 1, text, out, XPH_INIT_ZERO, 0.0);
 }
 
 void xph_declare_norm(xph_declaring *to, const char *name, int64_t width)

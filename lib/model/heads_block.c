@@ -19,7 +19,7 @@ void xph_heads_declare(xph_declaring *to)
     xph_declare(to, "heads.trunk.weight", width, model->config.hidden,
                 XPH_DECAYS | XPH_PACKS | XPH_KEEPS_HALF, XPH_INIT_UNIFORM,
                 1.0 / __builtin_sqrt((double)model->config.hidden));
-    xph_declare(to, "heads.trunk.bias", width, 0, 0, XPH_INIT_ZERO, 0.0);
+    xph_declare_bias(to, 1, "heads.trunk.bias", width, XPH_INIT_ZERO, 0.0);
     xph_declare(to, "heads.logits.weight", logits, width, XPH_DECAYS, XPH_INIT_UNIFORM,
                 1.0 / __builtin_sqrt((double)width));
     bool past = model->shape.slots > 0;

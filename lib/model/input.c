@@ -16,7 +16,7 @@ void xph_input_declare(xph_declaring *to)
     /* observations and one-hot actions share the row: one scale for all of it would be coarse for most */
     xph_declare(to, "input.weight", hidden, row, XPH_DECAYS | XPH_PACKS | XPH_KEEPS_HALF, XPH_INIT_UNIFORM,
                 1.0 / __builtin_sqrt((double)row));
-    xph_declare(to, "input.bias", hidden, 0, 0, XPH_INIT_ZERO, 0.0);
+    xph_declare_bias(to, 1, "input.bias", hidden, XPH_INIT_ZERO, 0.0);
     for (int64_t i = 0; i < spec->id_count; i++) {
         char name[64];
         snprintf(name, sizeof name, "ids.%s.weight", spec->ids[i].name);

@@ -1,6 +1,9 @@
 /* The Mamba block (Gu & Dao 2023): in-projection to x | z, causal convolution with SiLU, selective scan
  * gated by SiLU(z), out-projection. D = expand * hidden, N states, dt through a bottleneck of `rank`.
- * State: convolution, then scan. */
+ * State: convolution, then scan.
+ *
+ * The bias of dt is added by its linear, but with rows of 16 bits by the scan, in float: it lies near -5, where bfloat16
+ * would move delta by a hundredth. */
 #include "model/model_internal.h"
 
 enum { NORM, NORM_BIAS, IN, IN_BIAS, CONV, CONV_BIAS, X, DT, DT_BIAS, A_LOG, SKIP, OUT, OUT_BIAS };
@@ -81,6 +84,17 @@ static void conv_backward(xph_plan *plan, const xph_block *block, const xph_save
 
 /* ---- scan ---------------------------------------------------------------------------------------------- */
 
+/* Where the bias of dt is added. */
+static bool scan_adds_bias(const xph_plan *plan)
+{
+    return plan->type == XPH_BF16 || plan->type == XPH_F16;
+}
+
+static int64_t dt_bias(const xph_plan *plan, const xph_block *block, bool scan)
+{
+    return scan_adds_bias(plan) == scan ? block->first + DT_BIAS : -1;
+}
+
 static xph_scan_args scan_args(const xph_plan *plan, const xph_saved *s)
 {
     return (xph_scan_args){.type = plan->type,
@@ -103,6 +117,7 @@ static void bind_scan(xph_plan *plan, const xph_block *block, const xph_saved *s
     xph_ref b = xph_columns(s->more[PROJ], c->mamba_rank);
     xph_plan_bind(plan, &a->x, s->more[XC]);
     xph_plan_bind(plan, &a->dt, s->more[STEP]);
+    xph_plan_bind(plan, &a->delta_bias, xph_weight(plan, dt_bias(plan, block, true)));
     xph_plan_bind(plan, &a->a_log, xph_weight(plan, block->first + A_LOG));
     xph_plan_bind(plan, &a->decay, xph_packed(plan, block->first + A_LOG));
     xph_plan_bind(plan, &a->b, b);
@@ -149,6 +164,7 @@ static void scan_backward(xph_plan *plan, const xph_block *block, const xph_save
     xph_plan_bind(plan, &a->dz, xph_columns(d->more[XZ], inner(plan->model)));
     xph_plan_bind(plan, &a->da_log, xph_gradient(plan, block->first + A_LOG));
     xph_plan_bind(plan, &a->dskip, xph_gradient(plan, block->first + SKIP));
+    xph_plan_bind(plan, &a->ddelta_bias, xph_gradient(plan, dt_bias(plan, block, true)));
 }
 
 /* ---- block --------------------------------------------------------------------------------------------- */
@@ -177,7 +193,7 @@ static void forward(xph_plan *plan, const xph_block *block, xph_saved *s)
         conv_forward(plan, block, s);
         xph_emit_linear(plan, s->more[XC], first + X, -1, none, s->more[PROJ]);
     }
-    xph_emit_linear(plan, s->more[PROJ], first + DT, first + DT_BIAS, none, s->more[STEP]);
+    xph_emit_linear(plan, s->more[PROJ], first + DT, dt_bias(plan, block, false), none, s->more[STEP]);
     if (!all) return;
     scan_forward(plan, block, s);
     xph_emit_out_linear(plan, s, s->more[Y], first + OUT, first + OUT_BIAS);
@@ -191,7 +207,8 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
     xph_ref du = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
     xph_emit_linear_grad(plan, s->more[Y], first + OUT, first + OUT_BIAS, plan->dx, d.more[Y], false);
     scan_backward(plan, block, s, d.more[Y], &d);
-    xph_emit_linear_grad(plan, s->more[PROJ], first + DT, first + DT_BIAS, d.more[STEP], d.more[PROJ], false);
+    xph_emit_linear_grad(plan, s->more[PROJ], first + DT, dt_bias(plan, block, false), d.more[STEP],
+                         d.more[PROJ], false);
     xph_emit_linear_grad(plan, s->more[XC], first + X, -1, d.more[PROJ], d.more[XC], true);
     conv_backward(plan, block, s, d.more[XC], d.more[XZ]);
     xph_emit_linear_grad(plan, s->u, first + IN, first + IN_BIAS, d.more[XZ], du, false);

@@ -88,15 +88,16 @@ exphil_status xph_model_zero(exphil_model *model, exphil_error *error)
     if (!xph_size_mul((size_t)model->shape.weights, model->shape.real_bytes, &bytes))
         return xph_no_memory(SIZE_MAX, error);
     exphil_status status = backend->alloc(model->device, bytes, &model->weights);
-    if (status == EXPHIL_E_MEMORY) return xph_no_memory(bytes, error);
-    if (status < 0) return xph_fail(error, status, "the device gave no memory for the weights");
+    if (status < 0) return xph_no_device_memory(error, model->device, status, bytes);
     xph_stream *stream;
     status = backend->stream_create(model->device, 0, &stream);
-    if (status < 0) return xph_fail(error, status, "the device made no stream");
+    if (status < 0) return xph_fail_device(error, model->device, status, "the device made no stream");
     status = backend->zero(stream, model->weights, bytes);
     if (status >= 0) status = backend->stream_wait(stream);
     backend->stream_destroy(stream);
-    return status < 0 ? xph_fail(error, status, "the device could not clear the weights") : EXPHIL_OK;
+    return status < 0
+               ? xph_fail_device(error, model->device, status, "the device could not clear the weights")
+               : EXPHIL_OK;
 }
 
 static exphil_status fill_model(exphil_model *model, xph_type narrow, exphil_error *error)
@@ -203,7 +204,7 @@ exphil_status xph_model_with_weights(const exphil_model *like, const void *weigh
     }
     if (status < 0) {
         xph_model_release(made);
-        return xph_fail(error, status, "the device could not copy the weights");
+        return xph_fail_device(error, like->device, status, "the device could not copy the weights");
     }
     made->updates = updates;
     made->frames = frames;
@@ -221,11 +222,12 @@ exphil_status xph_model_pull(const exphil_model *model, const void *weights, int
     const unsigned char *from = weights ? weights : model->weights;
     xph_stream *stream;
     exphil_status status = backend->stream_create(model->device, 0, &stream);
-    if (status < 0) return xph_fail(error, status, "the device made no stream");
+    if (status < 0) return xph_fail_device(error, model->device, status, "the device made no stream");
     status = backend->download(stream, host, from + (size_t)first * real_bytes, (size_t)count * real_bytes);
     if (status >= 0) status = backend->stream_wait(stream);
     backend->stream_destroy(stream);
-    return status < 0 ? xph_fail(error, status, "the device could not give its weights") : EXPHIL_OK;
+    return status < 0 ? xph_fail_device(error, model->device, status, "the device could not give its weights")
+                      : EXPHIL_OK;
 }
 
 exphil_status xph_model_push(exphil_model *model, int64_t first, int64_t count, const void *host,
@@ -236,19 +238,28 @@ exphil_status xph_model_push(exphil_model *model, int64_t first, int64_t count, 
     unsigned char *to = model->weights;
     xph_stream *stream;
     exphil_status status = backend->stream_create(model->device, 0, &stream);
-    if (status < 0) return xph_fail(error, status, "the device made no stream");
+    if (status < 0) return xph_fail_device(error, model->device, status, "the device made no stream");
     status = backend->upload(stream, to + (size_t)first * real_bytes, host, (size_t)count * real_bytes);
     if (status >= 0) status = backend->stream_wait(stream);
     backend->stream_destroy(stream);
     model->packed_valid = false;
-    return status < 0 ? xph_fail(error, status, "the device could not take the weights") : EXPHIL_OK;
+    return status < 0 ? xph_fail_device(error, model->device, status, "the device could not take the weights")
+                      : EXPHIL_OK;
+}
+
+static const void *tensor_in(const exphil_model *model, const void *weights, int64_t index)
+{
+    if (index < 0) return NULL;
+    size_t at = (size_t)model->tensor[index].param.offset * model->shape.real_bytes;
+    return (const unsigned char *)weights + at;
 }
 
 static exphil_status pack_tensor(const exphil_model *model, xph_stream *stream, xph_type type, int64_t index,
-                                 const void *from, void *to)
+                                 const void *weights, void *to)
 {
     const xph_backend *backend = model->device->backend;
     const xph_tensor *tensor = &model->tensor[index];
+    const void *from = tensor_in(model, weights, index);
     if (tensor->prepares) {
         xph_scan_pack_args args = {.type = model->shape.type,
                                    .width = tensor->param.dim[0],
@@ -262,6 +273,7 @@ static exphil_status pack_tensor(const exphil_model *model, xph_stream *stream, 
                                  .in = tensor->param.dim[1],
                                  .out = tensor->param.dim[0],
                                  .w = from,
+                                 .bias = tensor_in(model, weights, tensor->bias),
                                  .packed = to};
     return backend->run(stream, XPH_OP_LINEAR_PACK, &args);
 }
@@ -272,9 +284,7 @@ exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, xph_
     for (int64_t i = 0; i < model->tensor_count; i++) {
         const xph_tensor *tensor = &model->tensor[i];
         if (tensor->packed_bytes == 0) continue;
-        size_t at = (size_t)tensor->param.offset * model->shape.real_bytes;
-        XPH_TRY(pack_tensor(model, stream, type, i, (const unsigned char *)weights + at,
-                            (unsigned char *)packed + tensor->packed_at));
+        XPH_TRY(pack_tensor(model, stream, type, i, weights, (unsigned char *)packed + tensor->packed_at));
     }
     return EXPHIL_OK;
 }
@@ -285,7 +295,7 @@ static exphil_status pack_own(exphil_model *model, exphil_error *error)
     size_t bytes = model->shape.packed_bytes;
     exphil_status status = EXPHIL_OK;
     if (!model->packed) status = backend->alloc(model->device, bytes, &model->packed);
-    if (status < 0) return status == EXPHIL_E_MEMORY ? xph_no_memory(bytes, error) : status;
+    if (status < 0) return xph_no_device_memory(error, model->device, status, bytes);
     xph_stream *stream;
     status = backend->stream_create(model->device, 0, &stream);
     if (status >= 0) {
@@ -294,7 +304,8 @@ static exphil_status pack_own(exphil_model *model, exphil_error *error)
         backend->stream_destroy(stream);
     }
     model->packed_valid = status >= 0;
-    return status < 0 ? xph_fail(error, status, "the device could not pack the weights") : EXPHIL_OK;
+    return status < 0 ? xph_fail_device(error, model->device, status, "the device could not pack the weights")
+                      : EXPHIL_OK;
 }
 
 exphil_status xph_model_packed(exphil_model *model, const void **packed, exphil_error *error)

@@ -100,6 +100,10 @@ exphil_status xph_net_create(const exphil_model *model, int64_t batch, int64_t t
                              exphil_error *error);
 void xph_net_destroy(xph_net *net);
 xph_stream *xph_net_stream(const xph_net *net);
+/* Records work on the net's stream, where the backend can. The work must have run before, so that nothing is found out
+ * while it is recorded; what fails all the same (a library that refuses in a recording alone) gives no graph and is no
+ * reason to end anything: run the work unrecorded, and it settles what was refused. */
+exphil_status xph_net_record(xph_net *net, exphil_status (*work)(void *arg), void *arg, xph_graph **graph);
 size_t xph_net_bytes(const xph_net *net);                            /* activations and scratch */
 /* weights -> packed (both device; packed is shape.packed_bytes). After every update. */
 exphil_status xph_net_pack(xph_net *net, const void *weights, void *packed);

@@ -35,6 +35,7 @@ typedef struct xph_tensor {
     int32_t packs;                  /* 1: has a packed form, of a matrix [out,in] */
     int32_t prepares;               /* 1: has a prepared form instead, the decay of a scan [width,states] */
     int32_t keeps;                  /* when weights are rounded: 0 or an XPH_KEEPS */
+    int32_t bias, reserved;         /* of a matrix: index of the vector that its products add, or -1 */
     size_t packed_at, packed_bytes; /* in the packed arena; 0 bytes: the device wants none */
 } xph_tensor;
 
@@ -149,6 +150,9 @@ enum {
 /* columns 0: a vector of rows elements. */
 void xph_declare(xph_declaring *to, const char *name, int64_t rows, int64_t columns, int32_t flags,
                  xph_init init, double scale);
+/* The vector that products with the matrix add which was declared so many tensors before. */
+void xph_declare_bias(xph_declaring *to, int32_t before, const char *name, int64_t rows, xph_init init,
+                      double scale);
 /* "<name>.weight" [out,in], uniform +-scale/sqrt(in), and "<name>.bias" [out], zero. */
 void xph_declare_linear(xph_declaring *to, const char *name, int64_t in, int64_t out, double scale);
 /* "<name>.weight" and "<name>.bias" [width] of a LayerNorm, one and zero. */
@@ -225,12 +229,21 @@ typedef union xph_step_args {
 typedef struct xph_step {
     struct xph_step *next;
     xph_op op;
-    int32_t reserved;
+    uint32_t refused;     /* candidates that the device does not take for it (xph_op_info) */
+    void **scratch;       /* the slot in args, or NULL: has none */
+    size_t scratch_bytes; /* that lie there */
     xph_step_args args;
 } xph_step;
 typedef struct xph_program {
     xph_step *first, *last;
 } xph_program;
+
+/* Scratch of a step whose candidate was refused after planning, free for the next step like all scratch. */
+typedef struct xph_spare {
+    struct xph_spare *next;
+    void *address; /* device */
+    size_t bytes;
+} xph_spare;
 
 /* A slot in some arguments that gets base[space] + at before a run. */
 typedef struct xph_patch {
@@ -260,6 +273,8 @@ struct xph_net {
     unsigned char *arena; /* device */
     size_t arena_bytes;
     size_t logits_at; /* in the arena */
+    xph_spare *spares; /* live as long as the net: recordings may hold them */
+    bool recording, refused; /* refused: something in this recording */
 };
 
 /* What the forward of a block leaves for its backward; every layer uses `more` in its own order. stored: where it
@@ -315,7 +330,10 @@ xph_step *xph_plan_step(xph_plan *plan, xph_op op, const void *args, size_t byte
 /* slot, inside a step or the net, will hold the address of ref. */
 void xph_plan_bind(xph_plan *plan, void *slot, xph_ref ref);
 /* Scratch as the device asks for this operation, free again for the next. */
-void xph_plan_scratch(xph_plan *plan, const xph_step *step, void *slot);
+void xph_plan_scratch(xph_plan *plan, xph_step *step, void *slot);
+/* The device refused the candidate of a planned step: the next one, with scratch as it wants it. EXPHIL_E_UNSUPPORTED:
+ * none is left. */
+exphil_status xph_plan_next_candidate(xph_net *net, xph_step *step);
 
 /* Where a tensor, its gradient and its packed form stand; index -1: none. */
 xph_ref xph_weight(const xph_plan *plan, int64_t index);

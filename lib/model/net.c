@@ -91,9 +91,10 @@ exphil_status xph_net_create(const exphil_model *model, int64_t batch, int64_t t
     made->batch = batch;
     made->time = time;
     made->flags = flags;
-    uint32_t stream_flags = flags & XPH_NET_INLINE ? XPH_STREAM_INLINE : 0;
+    uint32_t stream_flags = XPH_STREAM_NET | (flags & XPH_NET_INLINE ? XPH_STREAM_INLINE : 0);
     exphil_status status = made->backend->stream_create(model->device, stream_flags, &made->stream);
-    if (status < 0) status = xph_fail(error, status, "the device made no stream");
+    if (status < 0)
+        status = xph_fail_device(error, model->device, status, "the device made no stream for a net");
     if (status >= 0) status = plan_net(made, error);
     if (status < 0) {
         xph_net_destroy(made);
@@ -112,6 +113,16 @@ static void free_program(exphil_context *context, xph_program *program)
     }
 }
 
+static void free_spares(xph_net *net)
+{
+    while (net->spares) {
+        xph_spare *next = net->spares->next;
+        net->backend->free(net->model->device, net->spares->address, net->spares->bytes);
+        xph_free(net->model->context, net->spares, sizeof *net->spares);
+        net->spares = next;
+    }
+}
+
 /* Also of a net that is only partly made. */
 void xph_net_destroy(xph_net *net)
 {
@@ -124,6 +135,7 @@ void xph_net_destroy(xph_net *net)
     free_program(context, &net->draw);
     free_program(context, &net->backward);
     xph_free(context, net->patch, (size_t)net->patch_room * sizeof *net->patch);
+    free_spares(net);
     if (net->arena) net->backend->free(model->device, net->arena, net->arena_bytes);
     if (net->stream) net->backend->stream_destroy(net->stream);
     xph_free(context, net, sizeof *net);
@@ -199,16 +211,50 @@ static void write_addresses(xph_net *net, const bases *b, const xph_net_io *io)
     net->patched = 1;
 }
 
-static exphil_status run(const xph_net *net, const xph_program *program)
+static exphil_status run_step(const xph_net *net, const xph_step *step)
 {
-    for (const xph_step *step = program->first; step; step = step->next) {
-        const xph_copy_args *copy = &step->args.copy;
-        if (step->op == XPH_STEP_COPY)
-            XPH_TRY(net->backend->copy(net->stream, copy->to, copy->from, copy->bytes));
+    const xph_copy_args *copy = &step->args.copy;
+    if (step->op == XPH_STEP_COPY) return net->backend->copy(net->stream, copy->to, copy->from, copy->bytes);
+    if (step->refused) return net->backend->run_without(net->stream, step->op, &step->args, step->refused);
+    return net->backend->run(net->stream, step->op, &step->args);
+}
+
+static exphil_status run_settled(xph_net *net, xph_step *step)
+{
+    exphil_status status = run_step(net, step);
+    while (status == EXPHIL_E_UNSUPPORTED) {
+        XPH_TRY(xph_plan_next_candidate(net, step));
+        status = run_step(net, step);
+    }
+    return status;
+}
+
+/* A recording in which something was refused is thrown away: it is gone on with to find what else is. */
+static exphil_status run(xph_net *net, const xph_program *program)
+{
+    for (xph_step *step = program->first; step; step = step->next) {
+        exphil_status status = net->recording ? run_step(net, step) : run_settled(net, step);
+        if (status == EXPHIL_E_UNSUPPORTED && net->recording)
+            net->refused = true;
         else
-            XPH_TRY(net->backend->run(net->stream, step->op, &step->args));
+            XPH_TRY(status);
     }
     return EXPHIL_OK;
+}
+
+exphil_status xph_net_record(xph_net *net, exphil_status (*work)(void *arg), void *arg, xph_graph **graph)
+{
+    xph_graph *made = NULL;
+    XPH_TRY(net->backend->record_begin(net->stream));
+    net->recording = true;
+    net->refused = false;
+    exphil_status status = work(arg), ended = net->backend->record_end(net->stream, &made);
+    net->recording = false;
+    if (status >= 0) status = ended;
+    if (status >= 0 && net->refused) status = EXPHIL_E_UNSUPPORTED;
+    if (status < 0 && made) net->backend->graph_destroy(made); /* half of the work is none */
+    if (status >= 0) *graph = made;
+    return status;
 }
 
 exphil_status xph_net_pack(xph_net *net, const void *weights, void *packed)

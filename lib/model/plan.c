@@ -159,7 +159,7 @@ void xph_plan_bind_state(xph_plan *plan, const xph_block *block, int64_t first, 
     xph_plan_bind(plan, ld_state, (xph_ref){.space = XPH_SPACE_LD_STATE});
 }
 
-void xph_plan_scratch(xph_plan *plan, const xph_step *step, void *slot)
+void xph_plan_scratch(xph_plan *plan, xph_step *step, void *slot)
 {
     if (plan->status < 0) return;
     xph_device *device = plan->model->device;
@@ -171,11 +171,51 @@ void xph_plan_scratch(xph_plan *plan, const xph_step *step, void *slot)
                      device->backend->name, (int)step->op);
         return;
     }
+    step->scratch = slot;
+    step->scratch_bytes = info.scratch_bytes;
     if (info.scratch_bytes == 0 || !slot) return;
     size_t end;
     xph_ref ref = {.space = XPH_SPACE_ARENA};
     ref.at = (int64_t)reach(plan, info.scratch_bytes, &end);
     xph_plan_bind(plan, slot, ref);
+}
+
+static exphil_status spare_scratch(xph_net *net, size_t bytes, void **address)
+{
+    xph_spare *spare = net->spares;
+    while (spare && spare->bytes < bytes) spare = spare->next;
+    if (!spare) {
+        exphil_context *context = net->model->context;
+        spare = xph_calloc(context, 1, sizeof *spare);
+        if (!spare) return EXPHIL_E_MEMORY;
+        exphil_status status = net->backend->alloc(net->model->device, bytes, &spare->address);
+        if (status < 0) {
+            xph_free(context, spare, sizeof *spare);
+            return status;
+        }
+        spare->bytes = bytes;
+        spare->next = net->spares;
+        net->spares = spare;
+    }
+    *address = spare->address;
+    return EXPHIL_OK;
+}
+
+/* The addresses are there now, and a candidate may have looked at them. */
+exphil_status xph_plan_next_candidate(xph_net *net, xph_step *step)
+{
+    xph_device *device = net->model->device;
+    xph_op_info info = {.refused = step->refused};
+    XPH_TRY(net->backend->query(device, step->op, &step->args, &info));
+    info.refused |= info.candidate;
+    XPH_TRY(net->backend->query(device, step->op, &step->args, &info));
+    if (info.scratch_bytes > step->scratch_bytes) {
+        if (!step->scratch) return EXPHIL_E_INTERNAL;
+        XPH_TRY(spare_scratch(net, info.scratch_bytes, step->scratch));
+        step->scratch_bytes = info.scratch_bytes;
+    }
+    step->refused = info.refused;
+    return EXPHIL_OK;
 }
 
 static bool moves_in_play(const xph_patch *patch)
@@ -206,10 +246,7 @@ exphil_status xph_plan_finish(xph_plan *plan)
     size_t bytes = 0;
     if (!xph_size_add(plan->peak, plan->stored, &bytes)) return too_large(plan);
     exphil_status status = net->backend->alloc(net->model->device, bytes, &arena);
-    if (status < 0)
-        return status == EXPHIL_E_MEMORY
-                   ? xph_no_memory(bytes, plan->error)
-                   : xph_fail(plan->error, status, "the device gave no memory for a net");
+    if (status < 0) return xph_no_device_memory(plan->error, net->model->device, status, bytes);
     net->arena = arena;
     net->arena_bytes = bytes;
     int64_t kept = 0;

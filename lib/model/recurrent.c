@@ -24,7 +24,7 @@ static void declare(xph_declaring *to, xph_block *block)
     xph_declare_norm(to, "norm", hidden);
     xph_declare(to, "weight_ih", out, hidden, XPH_DECAYS | XPH_PACKS, XPH_INIT_UNIFORM, scale);
     xph_declare(to, "weight_hh", out, hidden, XPH_DECAYS | XPH_PACKS, XPH_INIT_UNIFORM, scale);
-    xph_declare(to, "bias_ih", out, 0, 0, XPH_INIT_UNIFORM, scale);
+    xph_declare_bias(to, 2, "bias_ih", out, XPH_INIT_UNIFORM, scale);
     xph_declare(to, "bias_hh", out, 0, 0, XPH_INIT_UNIFORM, scale);
     block->state = (block->kind == XPH_BLOCK_LSTM ? 2 : 1) * hidden;
 }

@@ -81,7 +81,8 @@ xph_play_stream *xph_play_at(const exphil_session *session, int64_t i);
 int32_t *xph_play_history(const exphil_session *session, int64_t i); /* [history, A], newest first */
 unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i); /* device */
 exphil_status xph_play_reset(exphil_session *session, int64_t i);
-/* Records all forms of a step where the device can, at creation, so that a step makes nothing. */
+/* Runs a step on zeros where the device records, then records all its forms, at creation, so that a step makes nothing and
+ * asks no library anything. The state is as before. */
 exphil_status xph_play_record(exphil_session *session);
 void xph_play_forget(exphil_session *session);
 

@@ -109,11 +109,12 @@ static exphil_status allocate(exphil_session *session, exphil_error *error)
     if (!host.fits || !device.fits) return xph_fail(error, EXPHIL_E_INVALID, "session: streams is too large");
     session->memory_bytes = host.at;
     void *block = NULL;
-    if (backend->host_alloc(session->device, host.at, &block) < 0) return xph_no_memory(host.at, error);
+    exphil_status status = backend->host_alloc(session->device, host.at, &block);
+    if (status < 0) return xph_no_device_memory(error, session->device, status, host.at);
     session->memory = memset(block, 0, host.at);
     block = NULL;
-    if (device.at && backend->alloc(session->device, device.at, &block) < 0)
-        return xph_no_memory(device.at, error);
+    if (device.at) status = backend->alloc(session->device, device.at, &block);
+    if (status < 0) return xph_no_device_memory(error, session->device, status, device.at);
     session->d_memory = block;
     session->d_memory_bytes = device.at;
     host = (cutter){session->memory, 0, true};
@@ -121,8 +122,10 @@ static exphil_status allocate(exphil_session *session, exphil_error *error)
     cut_host(session, &host);
     cut_device(session, &device);
     if (device.at == 0) return EXPHIL_OK; /* windows on the CPU carry nothing */
-    exphil_status status = backend->zero(xph_net_stream(session->net), session->d_memory, device.at);
-    if (status < 0) return xph_fail(error, status, "session: the device could not clear its state");
+    status = backend->zero(xph_net_stream(session->net), session->d_memory, device.at);
+    if (status < 0)
+        return xph_fail_device(error, session->device, status,
+                               "session: the device could not clear its state");
     return EXPHIL_OK;
 }
 
@@ -279,10 +282,14 @@ static exphil_status build(exphil_session *session, const exphil_model *model, e
     seed_streams(session);
     for (int64_t b = 0; b < session->streams; b++) {
         exphil_status status = xph_play_reset(session, b);
-        if (status < 0) return xph_fail(error, status, "session: the device could not clear its state");
+        if (status < 0)
+            return xph_fail_device(error, session->device, status,
+                                   "session: the device could not clear its state");
     }
     exphil_status status = xph_play_record(session);
-    return status < 0 ? xph_fail(error, status, "session: the device could not record a step") : EXPHIL_OK;
+    return status < 0
+               ? xph_fail_device(error, session->device, status, "session: the device failed in a step")
+               : EXPHIL_OK;
 }
 
 static exphil_status create(const exphil_model *model, const exphil_session_config *known,
@@ -372,7 +379,7 @@ exphil_status exphil_session_clone(const exphil_session *session, exphil_session
         status = copy_state(session, made);
         if (status < 0) {
             free_session(made);
-            xph_fail(error, status, "session: the device could not copy the state");
+            xph_fail_device(error, session->device, status, "session: the device could not copy the state");
         }
     }
     xph_play_leave(session);
@@ -436,7 +443,7 @@ void xph_play_remember(const exphil_session *session, exphil_status status, cons
     exphil_error *error = &shared(session)->error;
     va_list args;
     error->status = status;
-    error->native_code = 0;
+    error->native_code = xph_native_code(session->device, status);
     va_start(args, format);
     (void)vsnprintf(error->message, sizeof error->message, format, args);
     va_end(args);
@@ -446,7 +453,8 @@ exphil_status exphil_session_error(const exphil_session *session, exphil_error *
 {
     XPH_TRY(enter(session, error));
     exphil_status status = session->error.status;
-    if (status != EXPHIL_OK) (void)xph_fail(error, status, "%s", session->error.message);
+    if (status != EXPHIL_OK)
+        (void)xph_fail_device(error, session->device, status, "%s", session->error.message);
     xph_play_leave(session);
     return status;
 }

@@ -2,6 +2,8 @@
  * Order of a step: check all inputs, stage them, run the net, check the logits, then move queues and random streams. */
 #include "play/play.h"
 
+enum { RECORDINGS_MOST = 32 }; /* that may fail before no more are tried */
+
 xph_play_stream *xph_play_at(const exphil_session *session, int64_t i)
 {
     return (xph_play_stream *)(void *)(session->host + (size_t)i * session->host_bytes);
@@ -161,25 +163,61 @@ static exphil_status enqueue(const exphil_session *session, bool lagging)
     return fetch_outputs(session);
 }
 
-exphil_status xph_play_record(exphil_session *session)
+typedef struct recording {
+    const exphil_session *session;
+    bool lagging;
+} recording;
+
+static exphil_status enqueue_recorded(void *arg)
 {
-    const xph_backend *backend = session->device->backend;
-    xph_stream *stream = xph_net_stream(session->net);
+    const recording *r = arg;
+    return enqueue(r->session, r->lagging);
+}
+
+/* A step of both kinds on inputs of zeros, unrecorded, so that libraries find their ways before there is a recording or a
+ * game. It moves nothing: the state that it makes goes where the first step will put its own. */
+static exphil_status warm_up(exphil_session *session)
+{
+    int64_t count = session->drawing ? session->streams * session->shape->logits : 0;
+    for (int64_t i = 0; i < count; i++) session->noise[i] = 0.5f;
+    XPH_TRY(enqueue(session, false));
+    XPH_TRY(enqueue(session, true));
+    XPH_TRY(session->device->backend->stream_wait(xph_net_stream(session->net)));
+    memset(session->staged, 0, session->staged_bytes);
+    return EXPHIL_OK;
+}
+
+static exphil_status record_forms(exphil_session *session)
+{
     unsigned char *const halves[2] = {session->state[0], session->state[1]};
     exphil_status status = EXPHIL_OK;
-    if (!backend->record_begin) return EXPHIL_OK;
     for (int form = 0; status >= 0 && form < 4; form++) {
         int turn = form / 2, lagging = form % 2;
+        recording r = {session, lagging};
         session->state[0] = halves[turn];
         session->state[1] = halves[!turn];
-        XPH_TRY(backend->record_begin(stream));
-        status = enqueue(session, lagging);
-        exphil_status ended = backend->record_end(stream, &session->recorded[turn][lagging]);
-        if (status >= 0) status = ended;
+        status = xph_net_record(session->net, enqueue_recorded, &r, &session->recorded[turn][lagging]);
     }
     session->state[0] = halves[0];
     session->state[1] = halves[1];
     return status;
+}
+
+/* What fails in a recording alone ends nothing: the step that follows settles what was refused, then it is tried again.
+ * Without recordings steps run operation by operation. */
+exphil_status xph_play_record(exphil_session *session)
+{
+    const xph_backend *backend = session->device->backend;
+    if (!backend->record_begin) return EXPHIL_OK;
+    XPH_TRY(warm_up(session));
+    for (int attempt = 0; attempt < RECORDINGS_MOST; attempt++) {
+        if (record_forms(session) >= 0) return EXPHIL_OK;
+        xph_play_forget(session);
+        XPH_TRY(warm_up(session));
+    }
+    xph_log(session->context, EXPHIL_LOG_WARNING,
+            "session: %s does not record steps, they run operation by operation", backend->name);
+    return EXPHIL_OK;
 }
 
 void xph_play_forget(exphil_session *session)

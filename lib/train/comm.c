@@ -46,7 +46,9 @@ exphil_status xph_comm_average(exphil_trainer *trainer, exphil_error *error)
     if (status >= 0)
         status = backend->download(stream, trainer->shared, trainer->gradients, trainer->arena_bytes);
     if (status >= 0) status = backend->stream_wait(stream);
-    if (status < 0) return xph_fail(error, status, "trainer: the device failed to give its gradients");
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status,
+                               "trainer: the device failed to give its gradients");
     if (refused) spoil(trainer->shared, optimizer->type);
     int32_t type = optimizer->type == XPH_F64 ? EXPHIL_TYPE_F64 : EXPHIL_TYPE_F32;
     int32_t code = with->all_reduce(with->user, trainer->shared, optimizer->weights, type);
@@ -57,6 +59,8 @@ exphil_status xph_comm_average(exphil_trainer *trainer, exphil_error *error)
     status = backend->upload(stream, trainer->gradients, trainer->shared, trainer->arena_bytes);
     if (status >= 0) status = xph_trainer_run(trainer, XPH_PART_LAST);
     if (status >= 0) status = backend->event_mark(trainer->feed.turns[!trainer->feed.turn].read, stream);
-    if (status < 0) return xph_fail(error, status, "trainer: the device failed to take its gradients");
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status,
+                               "trainer: the device failed to take its gradients");
     return EXPHIL_OK;
 }

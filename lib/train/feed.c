@@ -62,19 +62,24 @@ void xph_feed_destroy(xph_feed *feed)
     memset(feed, 0, sizeof *feed);
 }
 
+static exphil_status take_block(const xph_feed *feed, size_t bytes, void **block, exphil_error *error)
+{
+    exphil_status status = feed->device->backend->alloc(feed->device, bytes, block);
+    return status < 0 ? xph_no_device_memory(error, feed->device, status, bytes) : EXPHIL_OK;
+}
+
 static exphil_status make_turn(const xph_feed *feed, xph_feed_turn *turn, exphil_error *error)
 {
     const xph_backend *backend = feed->device->backend;
     void *given = NULL;
     exphil_status status = backend->event_create(feed->device, 0, &turn->uploaded);
     if (status >= 0) status = backend->event_create(feed->device, 0, &turn->read);
-    if (status < 0) return xph_fail(error, status, "the device made no event");
-    if (backend->host_alloc(feed->device, sizeof *turn->given, &given) < 0)
-        return xph_no_memory(sizeof *turn->given, error);
+    if (status < 0) return xph_fail_device(error, feed->device, status, "the device made no event");
+    status = backend->host_alloc(feed->device, sizeof *turn->given, &given);
+    if (status < 0) return xph_no_device_memory(error, feed->device, status, sizeof *turn->given);
     turn->given = given;
     for (int i = 0; !backend->host_memory && i < XPH_FEED_INPUTS; i++)
-        if (backend->alloc(feed->device, feed->bytes[i], &turn->own[i]) < 0)
-            return xph_no_memory(feed->bytes[i], error);
+        XPH_TRY(take_block(feed, feed->bytes[i], &turn->own[i], error));
     return EXPHIL_OK;
 }
 
@@ -87,15 +92,15 @@ static exphil_status make_blocks(xph_feed *feed, exphil_error *error)
         return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld frames is too large",
                         (long long)feed->batch, (long long)feed->time);
     for (int i = STATE_IN; i < XPH_FEED_BLOCKS; i++)
-        if (backend->alloc(feed->device, feed->bytes[i], block[i - STATE_IN]) < 0)
-            return xph_no_memory(feed->bytes[i], error);
+        XPH_TRY(take_block(feed, feed->bytes[i], block[i - STATE_IN], error));
     for (int i = 0; i < 2; i++) XPH_TRY(make_turn(feed, &feed->turns[i], error));
     exphil_status status = backend->stream_create(feed->device, 0, &feed->uploads);
-    if (status < 0) return xph_fail(error, status, "the device made no stream");
+    if (status < 0) return xph_fail_device(error, feed->device, status, "the device made no stream");
     xph_stream *stream = xph_net_stream(feed->net);
     status = backend->zero(stream, feed->state[0], feed->bytes[STATE_IN]);
     if (status >= 0) status = backend->zero(stream, feed->state[1], feed->bytes[STATE_OUT]);
-    return status < 0 ? xph_fail(error, status, "the device could not clear its state") : EXPHIL_OK;
+    return status < 0 ? xph_fail_device(error, feed->device, status, "the device could not clear its state")
+                      : EXPHIL_OK;
 }
 
 exphil_status xph_feed_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t net_flags,

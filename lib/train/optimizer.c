@@ -42,10 +42,12 @@ static exphil_status arena(exphil_optimizer *optimizer, xph_stream *stream, cons
 {
     const xph_backend *backend = optimizer->device->backend;
     exphil_status status = backend->alloc(optimizer->device, optimizer->arena_bytes, address);
-    if (status < 0) return xph_no_memory(optimizer->arena_bytes, error);
+    if (status < 0) return xph_no_device_memory(error, optimizer->device, status, optimizer->arena_bytes);
     status = from ? backend->copy(stream, *address, from, optimizer->arena_bytes)
                   : backend->zero(stream, *address, optimizer->arena_bytes);
-    if (status < 0) return xph_fail(error, status, "optimizer: the device could not fill its state");
+    if (status < 0)
+        return xph_fail_device(error, optimizer->device, status,
+                               "optimizer: the device could not fill its state");
     return EXPHIL_OK;
 }
 
@@ -54,7 +56,8 @@ static exphil_status make_arenas(exphil_optimizer *optimizer, const exphil_model
     const xph_backend *backend = optimizer->device->backend;
     xph_stream *stream;
     exphil_status status = backend->stream_create(optimizer->device, 0, &stream);
-    if (status < 0) return xph_fail(error, status, "optimizer: no stream on the device");
+    if (status < 0)
+        return xph_fail_device(error, optimizer->device, status, "optimizer: no stream on the device");
     status = arena(optimizer, stream, NULL, &optimizer->m, error);
     if (status >= 0) status = arena(optimizer, stream, NULL, &optimizer->v, error);
     if (status >= 0 && optimizer->config.ema_decay > 0.0)

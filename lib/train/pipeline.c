@@ -8,6 +8,7 @@
 #define LARGEST_F64 1e150
 /* Dynamic loss scaling of float16 (Micikevicius et al. 2018): doubled after so many good updates, halved by overflow. */
 enum { GROWTH = 2000 };
+enum { RECORDINGS_MOST = 32 }; /* that may fail before no more are tried */
 #define LOSS_SCALE_LEAST 1.0
 #define LOSS_SCALE_MOST  0x1p24
 
@@ -81,28 +82,47 @@ static exphil_status run_parts(exphil_trainer *trainer, uint32_t parts)
     return parts & XPH_PART_LAST ? run_last(trainer, !(parts & XPH_PART_BATCH)) : EXPHIL_OK;
 }
 
-/* Addresses in a program depend on the feed's turn alone. */
+typedef struct recording {
+    exphil_trainer *trainer;
+    uint32_t parts;
+} recording;
+
+static exphil_status run_recorded(void *arg)
+{
+    const recording *r = arg;
+    return run_parts(r->trainer, r->parts);
+}
+
+/* What fails in a recording alone ends nothing: the program runs as it is, and is recorded another time. */
+static void record(exphil_trainer *trainer, uint32_t parts, xph_graph **graph)
+{
+    recording r = {trainer, parts};
+    if (xph_net_record(trainer->feed.net, run_recorded, &r, graph) >= 0) return;
+    if (++trainer->unrecorded == RECORDINGS_MOST)
+        xph_log(trainer->context, EXPHIL_LOG_WARNING,
+                "trainer: %s does not record updates, they run operation by operation",
+                trainer->device->backend->name);
+}
+
+/* Addresses in a program depend on the feed's turn alone. The first time it runs as it is: libraries find their ways then,
+ * and what they refuse is settled. */
 exphil_status xph_trainer_run(exphil_trainer *trainer, uint32_t parts)
 {
     const xph_backend *backend = trainer->device->backend;
-    if (!backend->record_begin) return run_parts(trainer, parts);
     xph_graph **graph = &trainer->recorded[trainer->feed.turn][parts];
-    if (!*graph) {
-        XPH_TRY(backend->record_begin(stream_of(trainer)));
-        exphil_status status = run_parts(trainer, parts),
-                      ended = backend->record_end(stream_of(trainer), graph);
-        if (status < 0 && *graph) { /* half a program is none */
-            backend->graph_destroy(*graph);
-            *graph = NULL;
-        }
-        XPH_TRY(status);
-        XPH_TRY(ended);
-    }
-    return backend->replay(stream_of(trainer), *graph);
+    bool known = trainer->ran >> parts & 1u;
+    if (backend->record_begin && known && !*graph && trainer->unrecorded < RECORDINGS_MOST)
+        record(trainer, parts, graph);
+    if (*graph) return backend->replay(stream_of(trainer), *graph);
+    XPH_TRY(run_parts(trainer, parts));
+    trainer->ran |= 1u << parts;
+    return EXPHIL_OK;
 }
 
 void xph_trainer_forget(exphil_trainer *trainer)
 {
+    trainer->ran = 0;
+    trainer->unrecorded = 0;
     for (int turn = 0; turn < 2; turn++)
         for (int parts = 0; parts < XPH_PARTS; parts++) {
             xph_graph *graph = trainer->recorded[turn][parts];
@@ -126,7 +146,8 @@ exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int6
         backend->stream_destroy(stream);
     }
     *trainer->pending[0].result = *trainer->pending[1].result = control;
-    return status < 0 ? xph_fail(error, status, "trainer: the device could not take its control block")
+    return status < 0 ? xph_fail_device(error, trainer->device, status,
+                                        "trainer: the device could not take its control block")
                       : EXPHIL_OK;
 }
 
@@ -138,11 +159,12 @@ exphil_status xph_pending_create(exphil_trainer *trainer, exphil_error *error)
     trainer->ahead = backend->host_memory ? 0 : 1;
     for (int i = 0; i < 2; i++) {
         void *result = NULL;
-        if (backend->host_alloc(trainer->device, sizeof(xph_control), &result) < 0)
-            return xph_no_memory(sizeof(xph_control), error);
+        exphil_status status = backend->host_alloc(trainer->device, sizeof(xph_control), &result);
+        if (status < 0) return xph_no_device_memory(error, trainer->device, status, sizeof(xph_control));
         trainer->pending[i].result = result;
-        exphil_status status = backend->event_create(trainer->device, 0, &trainer->pending[i].settled);
-        if (status < 0) return xph_fail(error, status, "trainer: the device made no event");
+        status = backend->event_create(trainer->device, 0, &trainer->pending[i].settled);
+        if (status < 0)
+            return xph_fail_device(error, trainer->device, status, "trainer: the device made no event");
     }
     return EXPHIL_OK;
 }
@@ -199,7 +221,8 @@ exphil_status xph_pending_settle(exphil_trainer *trainer, xph_pending *pending, 
     if (!pending->live) return EXPHIL_OK;
     pending->live = 0;
     exphil_status status = trainer->device->backend->event_wait(pending->settled);
-    if (status < 0) return xph_fail(error, status, "trainer: the device failed in an update");
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status, "trainer: the device failed in an update");
     for (int64_t i = 0; i < xph_model_shape_of(trainer->model)->heads; i++)
         loss_bad |= !xph_finite(result->head[i]);
     if (result->verdict == XPH_UPDATE_DONE) {

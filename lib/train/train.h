@@ -131,6 +131,8 @@ struct exphil_trainer {
     size_t arena_bytes, packed_bytes, norm_scratch_bytes;
     xph_control *control;               /* device */
     xph_graph *recorded[2][XPH_PARTS];  /* by the feed's turn and the program; NULL: not yet */
+    uint32_t ran;                       /* programs that have run, by bit */
+    int32_t unrecorded;                 /* recordings that failed */
     xph_pending pending[2];             /* in turns: the device may be one update behind */
     int32_t pending_turn;               /* of the next update */
     int32_t ahead;                      /* updates that the host may be ahead: 0 or 1 */

@@ -153,9 +153,8 @@ static exphil_status take_communicator(exphil_trainer *trainer, const exphil_com
 
 static exphil_status device_block(exphil_trainer *trainer, size_t bytes, void **address, exphil_error *error)
 {
-    if (trainer->device->backend->alloc(trainer->device, bytes, address) < 0)
-        return xph_no_memory(bytes, error);
-    return EXPHIL_OK;
+    exphil_status status = trainer->device->backend->alloc(trainer->device, bytes, address);
+    return status < 0 ? xph_no_device_memory(error, trainer->device, status, bytes) : EXPHIL_OK;
 }
 
 static exphil_status copy_weights(exphil_trainer *trainer, exphil_error *error)
@@ -163,11 +162,14 @@ static exphil_status copy_weights(exphil_trainer *trainer, exphil_error *error)
     const xph_backend *backend = trainer->device->backend;
     xph_stream *stream;
     exphil_status status = backend->stream_create(trainer->device, 0, &stream);
-    if (status < 0) return xph_fail(error, status, "trainer: no stream on the device");
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status, "trainer: no stream on the device");
     status = backend->copy(stream, trainer->weights, xph_model_weights(trainer->model), trainer->arena_bytes);
     if (status >= 0) status = backend->stream_wait(stream);
     backend->stream_destroy(stream);
-    if (status < 0) return xph_fail(error, status, "trainer: the device could not copy the weights");
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status,
+                               "trainer: the device could not copy the weights");
     return EXPHIL_OK;
 }
 
@@ -229,7 +231,8 @@ exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t 
         status = device_block(trainer, trainer->feed.state_bytes, &trainer->kept, error);
     if (status >= 0) {
         status = xph_trainer_refresh(trainer);
-        if (status < 0) xph_fail(error, status, "trainer: the device could not pack the weights");
+        if (status < 0)
+            xph_fail_device(error, trainer->device, status, "trainer: the device could not pack the weights");
     }
     if (status < 0) xph_trainer_drop_shape(trainer);
     return status;

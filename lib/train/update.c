@@ -75,10 +75,12 @@ static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batc
     uint32_t program = XPH_PART_BATCH | (part ? 0 : XPH_PART_FIRST) | (finishes ? XPH_PART_LAST : 0);
     const xph_given given = given_of(trainer, batch, parts);
     exphil_status status = xph_feed_take(&trainer->feed, batch, &given);
-    if (status < 0) return xph_fail(error, status, "trainer: the device failed to take a batch");
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status, "trainer: the device failed to take a batch");
     status = xph_trainer_run(trainer, program);
     if (status >= 0) status = xph_feed_swap(&trainer->feed);
-    if (status < 0) return xph_fail(error, status, "trainer: the device failed in a batch");
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status, "trainer: the device failed in a batch");
     for (int64_t row = 0; row < batch->batch * batch->time; row++) sum->frames += batch->mask[row] > 0.0f;
     sum->epoch = batch->epoch;
     return EXPHIL_OK;
@@ -97,7 +99,8 @@ static exphil_status send_result(exphil_trainer *trainer, const gathered *sum, e
     exphil_status status =
         backend->download(stream, pending->result, trainer->control, sizeof *pending->result);
     if (status >= 0) status = backend->event_mark(pending->settled, stream);
-    if (status < 0) return xph_fail(error, status, "trainer: the device failed in the update");
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status, "trainer: the device failed in the update");
     pending->live = 1;
     trainer->pending_turn = !trainer->pending_turn;
     return EXPHIL_OK;
@@ -117,7 +120,9 @@ static exphil_status give_metrics(const exphil_trainer *trainer, const gathered 
 static exphil_status uploaded(const exphil_trainer *trainer, exphil_error *error)
 {
     exphil_status status = xph_feed_uploaded(&trainer->feed);
-    return status < 0 ? xph_fail(error, status, "trainer: the device failed to take a batch") : EXPHIL_OK;
+    return status < 0
+               ? xph_fail_device(error, trainer->device, status, "trainer: the device failed to take a batch")
+               : EXPHIL_OK;
 }
 
 /* The next batch; the end of an epoch leads on to the next one. */
@@ -145,7 +150,9 @@ static exphil_status keep_state(const exphil_trainer *trainer, exphil_error *err
     if (!trainer->kept) return EXPHIL_OK;
     exphil_status status = trainer->device->backend->copy(xph_net_stream(trainer->feed.net), trainer->kept,
                                                           trainer->feed.state[0], trainer->feed.state_bytes);
-    return status < 0 ? xph_fail(error, status, "trainer: the device could not keep its state") : EXPHIL_OK;
+    return status < 0 ? xph_fail_device(error, trainer->device, status,
+                                        "trainer: the device could not keep its state")
+                      : EXPHIL_OK;
 }
 
 static exphil_status gather(exphil_trainer *trainer, const exphil_batch *given, gathered *sum,

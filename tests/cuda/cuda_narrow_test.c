@@ -88,7 +88,7 @@ static size_t bytes_of_y(const layer *l)
 static float *on_cpu(const layer *l, xph_type weights)
 {
     const xph_kernel_set *set = &xph_kernels_f32_ref;
-    xph_linear_pack_args pack = {XPH_F32, weights, l->s.in, l->s.out, l->w, NULL};
+    xph_linear_pack_args pack = {XPH_F32, weights, l->s.in, l->s.out, l->w, NULL, NULL};
     pack.packed = case_alloc(xph_kernels_packed_bytes(XPH_OP_LINEAR_PACK, &pack));
     case_run(xph_kernels_choose(set, XPH_OP_LINEAR_PACK, &pack), &pack, 1);
     xph_linear_args args = args_of(l, weights);
@@ -114,7 +114,7 @@ static void *given(const void *from, size_t bytes)
 static void *pack_on_device(const layer *l, xph_type weights)
 {
     float *w = given(l->w, (size_t)(l->s.in * l->s.out) * sizeof *w);
-    xph_linear_pack_args pack = {XPH_F32, weights, l->s.in, l->s.out, w, NULL};
+    xph_linear_pack_args pack = {XPH_F32, weights, l->s.in, l->s.out, w, NULL, NULL};
     pack.packed = given(NULL, xph_cuda_packed_bytes(XPH_OP_LINEAR_PACK, &pack));
     assert_int_equal(xph_cuda_run(xph_cuda_linear_pack, &pack, NULL), 0);
     emu_free(w);

@@ -38,7 +38,7 @@ typedef struct layer {
 static void *pack(const layer *l)
 {
     const xph_kernel_set *set = &xph_kernels_f64_ref;
-    xph_linear_pack_args args = {set->type, 0, l->s.hidden, l->gates, l->w, NULL};
+    xph_linear_pack_args args = {set->type, 0, l->s.hidden, l->gates, l->w, NULL, NULL};
     args.packed = case_alloc(xph_kernels_packed_bytes(XPH_OP_LINEAR_PACK, &args));
     case_run(xph_kernels_choose(set, XPH_OP_LINEAR_PACK, &args), &args, 1);
     return args.packed;
@@ -82,7 +82,7 @@ static void pack_here(const kt_case *c, const xph_kernel_set *set, void *given)
     if (args->type == XPH_F32 || args->weights) return;
     float *w = case_alloc((size_t)count * sizeof *w);
     for (int64_t i = 0; i < count; i++) w[i] = (float)l->w[i];
-    xph_linear_pack_args pack = {args->type, 0, l->s.hidden, l->gates, w, NULL};
+    xph_linear_pack_args pack = {args->type, 0, l->s.hidden, l->gates, w, NULL, NULL};
     args->packed = pack.packed = case_alloc(xph_cuda_packed_bytes(XPH_OP_LINEAR_PACK, &pack));
     assert_int_equal(xph_cuda_run(xph_cuda_linear_pack, &pack, NULL), 0);
 }
@@ -357,7 +357,7 @@ static void *pack_narrow(const layer *l, const xph_kernel_set *set, xph_type wei
     int64_t count = l->gates * l->s.hidden;
     float *w = set ? case_alloc((size_t)count * sizeof *w) : emu_alloc((size_t)count * sizeof *w, sizeof *w);
     for (int64_t i = 0; i < count; i++) w[i] = (float)l->w[i];
-    xph_linear_pack_args args = {XPH_F32, weights, l->s.hidden, l->gates, w, NULL};
+    xph_linear_pack_args args = {XPH_F32, weights, l->s.hidden, l->gates, w, NULL, NULL};
     if (set) {
         args.packed = case_alloc(xph_kernels_packed_bytes(XPH_OP_LINEAR_PACK, &args));
         case_run(xph_kernels_choose(set, XPH_OP_LINEAR_PACK, &args), &args, 1);

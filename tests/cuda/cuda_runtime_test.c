@@ -350,7 +350,7 @@ static void threads_have_streams_of_their_own(void **state)
 static cudaGraphExec_t instance(cudaGraph_t graph)
 {
     cudaGraphExec_t exec;
-    OK(cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
     OK(cudaGraphDestroy(graph));
     return exec;
 }

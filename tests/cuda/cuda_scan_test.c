@@ -25,7 +25,7 @@ static const shape shapes[] = {
 typedef struct layer {
     shape s;
     int64_t rows, state;
-    double *x, *dt, *a_log, *b, *c, *skip, *z, *in, *dy, *dout;
+    double *x, *dt, *bias, *a_log, *b, *c, *skip, *z, *in, *dy, *dout;
     uint8_t *reset;
 } layer;
 
@@ -42,11 +42,12 @@ static layer layer_make(const shape *s)
     l.in = s->carried ? case_random(s->batch * l.state, -1, 1) : NULL;
     l.dout = s->carried ? case_random(s->batch * l.state, -1, 1) : NULL;
     l.dy = case_random(l.rows * s->width, -1, 1);
+    l.bias = (s->width + s->time) % 2 ? case_random(s->width, -1, 1) : NULL;
     l.reset = kt_resets(l.rows, s->resets);
     return l;
 }
 
-enum { Y = 7, STATE_OUT = 8 }; /* places in the table below */
+enum { Y = 8, STATE_OUT = 9 }; /* places in the table below */
 
 static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_scan_args *args)
 {
@@ -54,6 +55,7 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_scan
     const kt_tensor list[] = {
         KT_FIELD(xph_scan_args, x, ldx, l->rows, s->width, KT_IN, l->x, NULL),
         KT_FIELD(xph_scan_args, dt, lddt, l->rows, s->width, KT_IN, l->dt, NULL),
+        KT_FLAT(xph_scan_args, delta_bias, 1, s->width, KT_IN, l->bias, NULL),
         KT_FLAT(xph_scan_args, a_log, s->width, s->states, KT_IN, l->a_log, NULL),
         KT_FIELD(xph_scan_args, b, ldb, l->rows, s->states, KT_IN, l->b, NULL),
         KT_FIELD(xph_scan_args, c, ldc, l->rows, s->states, KT_IN, l->c, NULL),
@@ -72,7 +74,7 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_scan
                      .args_bytes = sizeof *args,
                      .scratch_at = offsetof(xph_scan_args, scratch),
                      .tensors = tensors,
-                     .count = 10,
+                     .count = 11,
                      .pad = s->pad};
 }
 
@@ -213,6 +215,7 @@ static void gradient_shape(const shape *s, xph_type type)
     layer l = layer_make(s);
     int64_t rows = l.rows, width = s->width, states = s->states;
     double *da = case_random(l.state, -1, 1), *dskip = l.skip ? case_random(width, -1, 1) : NULL;
+    double *dbias = l.bias ? case_random(width, -1, 1) : NULL;
     double *dz = l.z ? case_random(rows * width, 5, 6) : NULL,
            *din = l.in ? case_zeros(s->batch * l.state) : NULL;
     const int32_t role_z = l.z ? KT_ADD : KT_IN, role_skip = l.skip ? KT_ADD : KT_IN,
@@ -220,6 +223,7 @@ static void gradient_shape(const shape *s, xph_type type)
     const kt_tensor tensors[] = {
         KT_FIELD(xph_scan_grad_args, fwd.x, fwd.ldx, rows, width, KT_IN, l.x, NULL),
         KT_FIELD(xph_scan_grad_args, fwd.dt, fwd.lddt, rows, width, KT_IN, l.dt, NULL),
+        KT_FLAT(xph_scan_grad_args, fwd.delta_bias, 1, width, KT_IN, l.bias, NULL),
         KT_FLAT(xph_scan_grad_args, fwd.a_log, width, states, KT_IN, l.a_log, NULL),
         KT_FIELD(xph_scan_grad_args, fwd.b, fwd.ldb, rows, states, KT_IN, l.b, NULL),
         KT_FIELD(xph_scan_grad_args, fwd.c, fwd.ldc, rows, states, KT_IN, l.c, NULL),
@@ -235,6 +239,7 @@ static void gradient_shape(const shape *s, xph_type type)
         KT_FIELD(xph_scan_grad_args, dz, lddz, rows, width, role_z, dz, NULL),
         KT_FLAT(xph_scan_grad_args, da_log, width, states, KT_ADD, da, NULL),
         KT_FLAT(xph_scan_grad_args, dskip, 1, width, role_skip, dskip, NULL),
+        KT_FLAT(xph_scan_grad_args, ddelta_bias, 1, width, l.bias ? KT_ADD : KT_IN, dbias, NULL),
         KT_FIELD(xph_scan_grad_args, dstate_in, fwd.ld_state, s->batch, l.state, role_in, din, NULL),
     };
     const xph_scan_grad_args args = {

@@ -1,10 +1,23 @@
 /* See queued.h. */
 #include "launch.cuh"
 
+#include "emu_control.h"
 #include "queued.h"
+
+#include <string.h>
 
 namespace
 {
+
+struct call {
+    void (*function)(const void *);
+    alignas(16) unsigned char data[256];
+};
+
+__global__ void called(call c)
+{
+    c.function(c.data);
+}
 
 constexpr int THREADS = 64;
 
@@ -22,6 +35,28 @@ __global__ void queued_shared(float *to, int bytes)
 }
 
 }  // namespace
+
+int emu_call(void *stream, void (*function)(const void *), const void *data, size_t bytes)
+{
+    call c = {function, {}};
+    if (bytes > sizeof c.data) return cudaErrorInvalidValue;
+    memcpy(c.data, data, bytes);
+    XPH_LAUNCH(called, dim3(1), dim3(1), 0, static_cast<cudaStream_t>(stream), c);
+    return cudaGetLastError();
+}
+
+int emu_capturing(void *stream)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status);
+    return status != cudaStreamCaptureStatusNone;
+}
+
+void emu_spoil_capture(void *stream)
+{
+    cudaStreamSynchronize(static_cast<cudaStream_t>(stream));
+    cudaGetLastError();
+}
 
 cudaError_t queued_launch(const queued_args *a, cudaStream_t stream)
 {

@@ -73,7 +73,7 @@ static void prepare(const kt_case *c, const xph_kernel_set *set, void *given)
 {
     xph_linear_args *args = given;
     const layer *l = c->context;
-    xph_linear_pack_args pack = {set->type, 0, args->in, args->out, args->w, NULL};
+    xph_linear_pack_args pack = {set->type, 0, args->in, args->out, args->w, NULL, NULL};
     pack.packed = case_alloc(xph_kernels_packed_bytes(XPH_OP_LINEAR_PACK, &pack));
     case_run(xph_kernels_choose(set, XPH_OP_LINEAR_PACK, &pack), &pack, 1);
     args->packed = l->s.packed ? pack.packed : NULL;

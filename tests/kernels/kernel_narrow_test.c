@@ -254,7 +254,7 @@ static layer layer_make(const shape *s, int x_kind, int w_kind)
 static void *pack_with(const xph_kernel_set *set, xph_type weights, const float *w, int64_t in, int64_t out,
                        size_t *bytes)
 {
-    xph_linear_pack_args args = {set->type, weights, in, out, w, NULL};
+    xph_linear_pack_args args = {set->type, weights, in, out, w, NULL, NULL};
     const xph_candidate *c = xph_kernels_choose(set, XPH_OP_LINEAR_PACK, &args);
     assert_non_null(c);
     *bytes = xph_kernels_packed_bytes(XPH_OP_LINEAR_PACK, &args);

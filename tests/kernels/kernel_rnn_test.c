@@ -54,7 +54,7 @@ static rnn rnn_make(const shape *s)
 
 static void *pack(const xph_kernel_set *set, const rnn *a, const void *w)
 {
-    xph_linear_pack_args args = {set->type, 0, a->s.hidden, a->gates, w, NULL};
+    xph_linear_pack_args args = {set->type, 0, a->s.hidden, a->gates, w, NULL, NULL};
     args.packed = case_alloc(xph_kernels_packed_bytes(XPH_OP_LINEAR_PACK, &args));
     case_run(xph_kernels_choose(set, XPH_OP_LINEAR_PACK, &args), &args, 1);
     return args.packed;

@@ -23,7 +23,7 @@ static const shape shapes[] = {
 typedef struct layer {
     shape s;
     int64_t rows, state;
-    double *x, *dt, *a_log, *b, *c, *skip, *z, *in, *out, *y, *dy, *dout;
+    double *x, *dt, *bias, *a_log, *b, *c, *skip, *z, *in, *out, *y, *dy, *dout;
     uint8_t *reset;
 } layer;
 
@@ -40,6 +40,7 @@ static layer layer_make(const shape *s)
     l.in = s->carried ? case_random(s->batch * l.state, -1, 1) : NULL;
     l.dout = s->carried ? case_random(s->batch * l.state, -1, 1) : NULL;
     l.dy = case_random(l.rows * s->width, -1, 1);
+    l.bias = (s->width + s->time) % 2 ? case_random(s->width, -1, 1) : NULL;
     l.y = case_zeros(l.rows * s->width);
     l.out = case_zeros(s->batch * l.state);
     l.reset = kt_resets(l.rows, s->resets);
@@ -49,7 +50,7 @@ static layer layer_make(const shape *s)
 static void layer_frame(layer *l, int64_t row, int64_t d, double *h)
 {
     int64_t states = l->s.states, i = row * l->s.width + d;
-    double delta = log1p(exp(l->dt[i])), y = l->skip ? l->skip[d] * l->x[i] : 0;
+    double delta = log1p(exp(l->dt[i] + (l->bias ? l->bias[d] : 0))), y = l->skip ? l->skip[d] * l->x[i] : 0;
     for (int64_t n = 0; n < states; n++) {
         if (l->reset && l->reset[row]) h[n] = 0;
         h[n] = exp(-delta * exp(l->a_log[d * states + n])) * h[n] + delta * l->x[i] * l->b[row * states + n];
@@ -68,7 +69,7 @@ static void layer_forward(layer *l)
     }
 }
 
-enum { Y = 7, STATE_OUT = 8, DX = 10 }; /* places in the tables below */
+enum { Y = 8, STATE_OUT = 9, DX = 11 }; /* places in the tables below */
 
 static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_scan_args *args)
 {
@@ -76,6 +77,7 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_scan
     const kt_tensor list[] = {
         KT_FIELD(xph_scan_args, x, ldx, l->rows, s->width, KT_IN, l->x, NULL),
         KT_FIELD(xph_scan_args, dt, lddt, l->rows, s->width, KT_IN, l->dt, NULL),
+        KT_FLAT(xph_scan_args, delta_bias, 1, s->width, KT_IN, l->bias, NULL),
         KT_FLAT(xph_scan_args, a_log, s->width, s->states, KT_IN, l->a_log, NULL),
         KT_FIELD(xph_scan_args, b, ldb, l->rows, s->states, KT_IN, l->b, NULL),
         KT_FIELD(xph_scan_args, c, ldc, l->rows, s->states, KT_IN, l->c, NULL),
@@ -89,7 +91,7 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_scan
     *args = (xph_scan_args){
         .batch = s->batch, .time = s->time, .width = s->width, .states = s->states, .reset = l->reset};
     return (kt_case){"scan",  XPH_OP_SCAN, args,   sizeof *args, offsetof(xph_scan_args, scratch),
-                     tensors, 10,          s->pad, 1e-12,        5e-6,
+                     tensors, 11,          s->pad, 1e-12,        5e-6,
                      NULL,    NULL};
 }
 
@@ -206,6 +208,7 @@ static void gradient_shape(const shape *s)
     layer l = layer_make(s);
     int64_t rows = l.rows, width = s->width, states = s->states;
     double *da = case_random(l.state, -1, 1), *dskip = l.skip ? case_random(width, -1, 1) : NULL;
+    double *dbias = l.bias ? case_random(width, -1, 1) : NULL;
     double *dz = l.z ? case_random(rows * width, 5, 6) : NULL,
            *din = l.in ? case_zeros(s->batch * l.state) : NULL;
     const int32_t role_z = l.z ? KT_ADD : KT_IN, role_skip = l.skip ? KT_ADD : KT_IN,
@@ -215,12 +218,14 @@ static void gradient_shape(const shape *s)
     double *want_b = differences(&l, l.b, rows * states, NULL),
            *want_c = differences(&l, l.c, rows * states, NULL);
     double *want_a = differences(&l, l.a_log, l.state, da),
-           *want_skip = differences(&l, l.skip, width, dskip);
+           *want_skip = differences(&l, l.skip, width, dskip),
+           *want_bias = differences(&l, l.bias, width, dbias);
     double *want_z = differences(&l, l.z, rows * width, NULL);
     double *want_in = differences(&l, l.in, s->batch * l.state, NULL);
     const kt_tensor tensors[] = {
         KT_FIELD(xph_scan_grad_args, fwd.x, fwd.ldx, rows, width, KT_IN, l.x, NULL),
         KT_FIELD(xph_scan_grad_args, fwd.dt, fwd.lddt, rows, width, KT_IN, l.dt, NULL),
+        KT_FLAT(xph_scan_grad_args, fwd.delta_bias, 1, width, KT_IN, l.bias, NULL),
         KT_FLAT(xph_scan_grad_args, fwd.a_log, width, states, KT_IN, l.a_log, NULL),
         KT_FIELD(xph_scan_grad_args, fwd.b, fwd.ldb, rows, states, KT_IN, l.b, NULL),
         KT_FIELD(xph_scan_grad_args, fwd.c, fwd.ldc, rows, states, KT_IN, l.c, NULL),
@@ -236,6 +241,7 @@ static void gradient_shape(const shape *s)
         KT_FIELD(xph_scan_grad_args, dz, lddz, rows, width, role_z, dz, want_z),
         KT_FLAT(xph_scan_grad_args, da_log, width, states, KT_ADD, da, want_a),
         KT_FLAT(xph_scan_grad_args, dskip, 1, width, role_skip, dskip, want_skip),
+        KT_FLAT(xph_scan_grad_args, ddelta_bias, 1, width, l.bias ? KT_ADD : KT_IN, dbias, want_bias),
         KT_FIELD(xph_scan_grad_args, dstate_in, fwd.ld_state, s->batch, l.state, role_in, din, want_in),
     };
     const xph_scan_grad_args args = {
@@ -246,7 +252,7 @@ static void gradient_shape(const shape *s)
                        sizeof args,
                        offsetof(xph_scan_grad_args, scratch),
                        tensors,
-                       18,
+                       20,
                        s->pad,
                        1e-6,
                        3e-5,
@@ -261,7 +267,7 @@ static void gradient_shape(const shape *s)
         along(&l, "db along", l.b, rows * states, got[DX + 2], NULL);
         along(&l, "dc along", l.c, rows * states, got[DX + 3], NULL);
         along(&l, "da_log along", l.a_log, l.state, got[DX + 5], da);
-        along(&l, "dstate_in along", l.in, s->batch * l.state, got[DX + 7], NULL);
+        along(&l, "dstate_in along", l.in, s->batch * l.state, got[DX + 8], NULL);
     }
     case_release();
 }

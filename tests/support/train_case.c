@@ -84,6 +84,8 @@ static exphil_context *context_of(const train_plan *plan)
     config.backend_path = plan->backend_path;
     config.cancel = plan->cancel;
     config.cancel_user = plan->cancel_user;
+    config.log = plan->log;
+    config.log_user = plan->log_user;
     CHECK(exphil_context_create(&config, &context, &error));
     return context;
 }

@@ -21,6 +21,8 @@ typedef struct train_plan {
     test_io *io;
     exphil_cancel_fn cancel;
     void *cancel_user;
+    exphil_log_fn log;
+    void *log_user;
 } train_plan;
 train_plan train_plan_of(const char *blocks, int32_t mode);
 

@@ -83,6 +83,14 @@ XPH_INLINE vec row_load(const group *g, const void *matrix, int64_t ld, int64_t 
     return c + VEC <= g->count ? vec_load(from) : vec_load_part(from, g->count - c);
 }
 
+/* The step of a row before softplus. */
+XPH_INLINE vec step_load(const group *g, int64_t row, int64_t c)
+{
+    const xph_scan_args *a = g->a;
+    const vec dt = row_load(g, a->dt, a->lddt, row, c);
+    return a->delta_bias ? dt + row_load(g, a->delta_bias, 0, 0, c) : dt;
+}
+
 XPH_INLINE void row_store(const group *g, void *matrix, int64_t ld, int64_t row, int64_t c, vec v)
 {
     real *to = (real *)matrix + row * ld + g->channel + c;

@@ -3,7 +3,7 @@
  * stretch, last first, are run again, with all states and decays in the first cache, and gone through
  * backwards. Taking the exponentials twice is cheaper than writing them to the second cache. Of more
  * frames than `keep` a first run keeps only the states where spans of so many begin. What is summed over
- * channels (db, dc) or streams (da_log, dskip) is summed in later phases, in order.
+ * channels (db, dc) or streams (da_log, dskip, ddelta_bias) is summed in later phases, in order.
  */
 #include "cpu/ref/scan_block.h"
 
@@ -19,21 +19,22 @@ enum {
 };
 
 /* Scratch, in reals. A slot holds for a group
- *   rates, zeros, h, carry (gradient of the state), dlog [turned];  limits, dskip [WIDE]
+ *   rates, zeros, h, carry (gradient of the state), dlog [turned];  limits, dskip, dbias (of delta)
+ *   [WIDE]
  *   marks [keep / STRETCH + 1][turned]: the state before each stretch;  states, decays
  *   [STRETCH][turned]: after and in
  *   each of its frames;  spans [spans][turned]: before each span
  *   delta, inflow, slope (of softplus) [keep][WIDE];  ds, sum_inflow, sum_rate [STRETCH][WIDE];  db, dc
  *   [N][LANES]
  * Behind the slots, what is summed in later phases: db and dc of each group [groups][M][N], da [B][D][N]
- * and dskip [B][D] of each stream. */
+ * and dskip, dbias [B][D] of each stream. */
 typedef struct layout {
     int64_t groups, pairs, slots, keep, span_count,
         turned;    /* pairs: streams x groups; turned: of a whole group */
     int64_t frame; /* from one frame's turned matrix to the next */
-    int64_t rates, zeros, h, carry, dlog, limits, dskip, decays, marks, states, spans;
+    int64_t rates, zeros, h, carry, dlog, limits, dskip, dbias, decays, marks, states, spans;
     int64_t delta, inflow, slope, ds, sum_inflow, sum_rate, db, dc, slot;
-    int64_t all_db, all_dc, all_da, all_dskip, total;
+    int64_t all_db, all_dc, all_da, all_dskip, all_dbias, total;
 } layout;
 
 static int64_t frames_kept(const xph_scan_args *a)
@@ -59,6 +60,7 @@ static void layout_slot(layout *l, int64_t states)
     l->dlog = take(&at, l->turned);
     l->limits = take(&at, WIDE);
     l->dskip = take(&at, WIDE);
+    l->dbias = take(&at, WIDE);
     l->decays = take(&at, STRETCH * l->frame);
     l->marks = take(&at, (l->keep / STRETCH + 1) * l->frame);
     l->states = take(&at, STRETCH * l->frame);
@@ -89,6 +91,7 @@ static layout layout_of(const xph_scan_args *a)
     l.all_dc = take(&at, l.groups * rows * a->states);
     l.all_da = take(&at, a->batch * a->width * a->states);
     l.all_dskip = take(&at, a->batch * a->width);
+    l.all_dbias = take(&at, a->batch * a->width);
     l.total = at;
     return l;
 }
@@ -137,7 +140,7 @@ static void functions_of(const work *w, int64_t t, int64_t i, int64_t frames)
     for (int64_t last = i + frames; i < last; i++) {
         int64_t row = row_of(g, t + i);
         for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
-            vec slope, delta = vec_softplus_both(row_load(g, a->dt, a->lddt, row, c), &slope);
+            vec slope, delta = vec_softplus_both(step_load(g, row, c), &slope);
             vec_store(frame_at(w, w->l->delta, i) + c, delta);
             vec_store(frame_at(w, w->l->slope, i) + c, slope);
             vec_store(frame_at(w, w->l->inflow, i) + c, delta * row_load(g, a->x, a->ldx, row, c));
@@ -378,6 +381,7 @@ static void back_inputs(const work *w, int64_t t, int64_t first, int64_t frames)
     const group *g = &w->g;
     const layout *l = w->l;
     const xph_scan_args *a = g->a;
+    real *dbias = w->slot + l->dbias;
     for (int64_t i = frames - 1; i >= 0; i--) {
         int64_t row = row_of(g, t + first + i);
         for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
@@ -387,9 +391,10 @@ static void back_inputs(const work *w, int64_t t, int64_t first, int64_t frames)
             vec rate = vec_load(frame_at(w, l->sum_rate, i) + c) * vec_all(-LN_2), dx = vec_all(R(0.0));
             if (a->skip) dx = ds * row_load(g, a->skip, 0, 0, c);
             row_store(g, w->a->dx, w->a->lddx, row, c, vec_fma(inflow, delta, dx));
-            vec ddt = vec_fma(inflow, row_load(g, a->x, a->ldx, row, c), rate);
-            row_store(g, w->a->ddt, w->a->ldddt, row, c,
-                      ddt * vec_load(frame_at(w, l->slope, first + i) + c));
+            vec ddt = vec_fma(inflow, row_load(g, a->x, a->ldx, row, c), rate) *
+                      vec_load(frame_at(w, l->slope, first + i) + c);
+            row_store(g, w->a->ddt, w->a->ldddt, row, c, ddt);
+            if (w->a->ddelta_bias) vec_store(dbias + c, vec_load(dbias + c) + ddt);
         }
     }
 }
@@ -468,6 +473,7 @@ static void start(const work *w)
     memset(w->slot + l->zeros, 0, (size_t)w->size * sizeof(real));
     memset(w->slot + l->dlog, 0, (size_t)w->size * sizeof(real));
     memset(w->slot + l->dskip, 0, WIDE * sizeof(real));
+    memset(w->slot + l->dbias, 0, WIDE * sizeof(real));
 }
 
 /* d a_log = -A delta dh decay before, summed over time. */
@@ -480,8 +486,9 @@ static void finish(const work *w)
     for (int64_t i = 0; i < w->size; i += VEC)
         vec_store(dlog + i, vec_load(dlog + i) * (vec_load(rates + i) * vec_all(-LN_2)));
     turn_out(g, scratch + l->all_da + g->stream * a->width * a->states, dlog);
-    memcpy(scratch + l->all_dskip + g->stream * a->width + g->channel, w->slot + l->dskip,
-           (size_t)g->count * sizeof(real));
+    const int64_t channels = g->stream * a->width + g->channel;
+    memcpy(scratch + l->all_dskip + channels, w->slot + l->dskip, (size_t)g->count * sizeof(real));
+    memcpy(scratch + l->all_dbias + channels, w->slot + l->dbias, (size_t)g->count * sizeof(real));
     turn_out(g, state_of(g, w->a->dstate_in), w->slot + l->carry);
 }
 
@@ -574,6 +581,7 @@ static void channels_run(const void *args, int64_t begin, int64_t end)
     int64_t from = begin * JOIN_CHANNELS, to = int_min(a->width, end * JOIN_CHANNELS), n = a->states;
     join_streams(scratch + l.all_da, a->batch, a->width * n, from * n, to * n, g->da_log);
     join_streams(scratch + l.all_dskip, a->batch, a->width, from, to, g->dskip);
+    join_streams(scratch + l.all_dbias, a->batch, a->width, from, to, g->ddelta_bias);
 }
 
 const xph_candidate XPH_LIST(scan_grad)[] = {

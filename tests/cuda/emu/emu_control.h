@@ -56,6 +56,14 @@ typedef struct emu_counts {
 emu_counts emu_count(void);
 void emu_counts_clear(void);
 
+/* ---- for a stand-in of a library that works on the device; streams are cudaStream_t ---- */
+
+/* function(copy of data, of 256 bytes at most) as a kernel of one thread: 0 or a cudaError_t. */
+int emu_call(void *stream, void (*function)(const void *), const void *data, size_t bytes);
+int emu_capturing(void *stream);
+/* What no capture allows: it is invalid then. */
+void emu_spoil_capture(void *stream);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -3,25 +3,10 @@
 #include "emulated.h"
 #include "model_case.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define FAKE EXPHIL_BINARY_DIR "/tests/plugin-emulated/libfake_cublasLt.so"
-
-typedef struct fake {
-    int *products, *refuses, *alive;
-} fake;
-
-static fake fake_library(void)
-{
-    void *library = dlopen(FAKE, RTLD_NOW | RTLD_LOCAL);
-    if (!library) fail_msg("%s", dlerror());
-    return (fake){dlsym(library, "fake_products"), dlsym(library, "fake_refuses_float_bias"),
-                  dlsym(library, "fake_alive")};
-}
 
 typedef struct rig {
     exphil_context *context;
@@ -101,6 +86,23 @@ static void near(const char *what, const float *got, const double *want, int64_t
 
 enum { MOST = 4096 };
 
+/* As a plan does it. */
+static void run_linear(const rig *r, const xph_linear_args *a)
+{
+    const xph_backend *backend = r->device->backend;
+    xph_op_info info = {0};
+    assert_int_equal(backend->query(r->device, XPH_OP_LINEAR, a, &info), EXPHIL_OK);
+    assert_string_equal(info.kernel, "linear_cublaslt");
+    exphil_status status = backend->run(r->stream, XPH_OP_LINEAR, a);
+    if (status == EXPHIL_E_UNSUPPORTED) {
+        info.refused = info.candidate;
+        assert_int_equal(backend->query(r->device, XPH_OP_LINEAR, a, &info), EXPHIL_OK);
+        assert_string_equal(info.kernel, "linear_few");
+        status = backend->run_without(r->stream, XPH_OP_LINEAR, a, info.refused);
+    }
+    assert_int_equal(status, EXPHIL_OK);
+}
+
 /* y = x W^T + bias + residual with padded rows; then dx, dw, dbias of it. */
 static void one_product(const rig *r, xph_type type, int64_t rows, int64_t in, int64_t out, bool bias,
                         bool residual, bool add)
@@ -115,7 +117,7 @@ static void one_product(const rig *r, xph_type type, int64_t rows, int64_t in, i
          *dev_b = numbers(r, XPH_F32, out, 3, b), *dev_y = numbers(r, type, rows * ldy, 4, y),
          *dev_dy = numbers(r, type, rows * ldy, 5, dy), *dev_dx = numbers(r, type, rows * ldx, 6, dx),
          *dev_dw = numbers(r, XPH_F32, in * out, 7, dw), *dev_db = numbers(r, XPH_F32, out, 8, db);
-    xph_linear_pack_args pack = {.type = type, .in = in, .out = out, .w = dev_w};
+    xph_linear_pack_args pack = {.type = type, .in = in, .out = out, .w = dev_w, .bias = bias ? dev_b : NULL};
     xph_op_info info = {0};
     assert_int_equal(backend->query(r->device, XPH_OP_LINEAR_PACK, &pack, &info), EXPHIL_OK);
     assert_int_equal(backend->alloc(r->device, info.packed_bytes, &pack.packed), EXPHIL_OK);
@@ -134,9 +136,7 @@ static void one_product(const rig *r, xph_type type, int64_t rows, int64_t in, i
                          .ldr = ldy,
                          .y = dev_y,
                          .ldy = ldy};
-    assert_int_equal(backend->query(r->device, XPH_OP_LINEAR, &a, &info), EXPHIL_OK);
-    assert_string_equal(info.kernel, "linear_cublaslt");
-    assert_int_equal(backend->run(r->stream, XPH_OP_LINEAR, &a), EXPHIL_OK);
+    run_linear(r, &a);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t o = 0; o < out; o++) {
             double sum = (bias ? (double)b[o] : 0.0) + (residual ? (double)y[i * ldy + o] : 0.0);
@@ -203,31 +203,63 @@ static void products(void **state)
     (void)state;
     emulated_gpu()->timing(EMU_EAGER, 1);
     emulated_gpu()->protect(0);
-    fake lt = fake_library();
+    fake_blaslt *lt = emulated_blaslt();
     rig r = rig_make();
     for (int variant = 0; variant < 8; variant++)
         for (int narrow = 0; narrow < 2; narrow++) {
-            int before = *lt.products;
+            int before = lt->products;
             one_product(&r, narrow ? XPH_BF16 : XPH_F32, 1 + 7 * variant, 17, 24 - variant, variant & 1,
                         variant & 2, variant & 4);
-            assert_int_equal(*lt.products - before, 3);
+            assert_int_equal(lt->products - before, 3);
         }
     rig_end(&r);
-    assert_int_equal(*lt.alive, 0);
+    assert_int_equal(lt->alive, 0);
     emulated_clean();
 }
 
-/* Then own kernels do the product, and only that. */
+/* Then own kernels do the product, and only that; the library is not asked again. */
 static void what_it_refuses(void **state)
 {
+    static const int places[] = {FAKE_AT_QUERY, FAKE_AT_RUN};
     (void)state;
-    fake lt = fake_library();
+    fake_blaslt *lt = emulated_blaslt();
+    for (int i = 0; i < 6; i++) {
+        rig r = rig_make();
+        *lt = (fake_blaslt){.call = lt->call, .capturing = lt->capturing, .spoil = lt->spoil};
+        lt->where = places[i / 3];
+        lt->which = 1 << i % 3;
+        lt->status = 15;
+        one_product(&r, XPH_BF16, 9, 16, 8, true, true, false);
+        one_product(&r, XPH_F32, 9, 16, 8, true, true, true);
+        assert_int_equal(lt->products, 4);
+        assert_int_equal(lt->refusals, 2);
+        assert_int_equal(lt->shapes, 2);
+        rig_end(&r);
+    }
+    lt->where = FAKE_NOWHERE;
+    emulated_clean();
+}
+
+/* That is no refusal: who knows what was done. */
+static void a_product_that_failed_is_a_lost_device(void **state)
+{
+    (void)state;
+    fake_blaslt *lt = emulated_blaslt();
     rig r = rig_make();
-    int before = *lt.products;
-    *lt.refuses = 1;
-    one_product(&r, XPH_BF16, 9, 16, 8, true, true, false);
-    *lt.refuses = 0;
-    assert_int_equal(*lt.products - before, 2);
+    static float x[64], w[64], y[64];
+    void *dev_x = numbers(&r, XPH_F32, 64, 1, x), *dev_w = numbers(&r, XPH_F32, 64, 2, w),
+         *dev_y = numbers(&r, XPH_F32, 64, 3, y);
+    const xph_linear_args a = {
+        .rows = 8, .in = 8, .out = 8, .x = dev_x, .ldx = 8, .w = dev_w, .y = dev_y, .ldy = 8};
+    lt->where = FAKE_AT_RUN;
+    lt->which = FAKE_ALL;
+    lt->status = 13;
+    assert_int_equal(r.device->backend->run(r.stream, XPH_OP_LINEAR, &a), EXPHIL_E_DEVICE);
+    assert_int_equal(r.device->backend->native_code(r.device), 719); /* cudaErrorLaunchFailure */
+    lt->where = FAKE_NOWHERE;
+    drop(&r, dev_x, XPH_F32, 64);
+    drop(&r, dev_w, XPH_F32, 64);
+    drop(&r, dev_y, XPH_F32, 64);
     rig_end(&r);
     emulated_clean();
 }
@@ -237,7 +269,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products),
         cmocka_unit_test(what_it_refuses),
+        cmocka_unit_test(a_product_that_failed_is_a_lost_device),
     };
-    setenv("EXPHIL_CUBLASLT", FAKE, 1);
+    setenv("EXPHIL_CUBLASLT", EMULATED_BLASLT, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

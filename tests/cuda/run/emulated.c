@@ -6,7 +6,7 @@
 static void *find(void *library, const char *name)
 {
     void *at = dlsym(library, name);
-    if (!at) fail_msg("the plugin lacks %s", name);
+    if (!at) fail_msg("there is no %s in it", name);
     return at;
 }
 
@@ -27,6 +27,9 @@ const emulated *emulated_gpu(void)
     *(void **)(&gpu.fail_operation) = find(library, "emu_fail_operation");
     *(void **)(&gpu.count) = find(library, "emu_count");
     *(void **)(&gpu.counts_clear) = find(library, "emu_counts_clear");
+    *(void **)(&gpu.call) = find(library, "emu_call");
+    *(void **)(&gpu.capturing) = find(library, "emu_capturing");
+    *(void **)(&gpu.spoil_capture) = find(library, "emu_spoil_capture");
     *(void **)(&gpu.timing) = find(library, "emu_timing");
     return &gpu;
 }
@@ -37,6 +40,17 @@ void emulated_clean(void)
     if (fault) fail_msg("the emulated GPU says: %s", fault);
     assert_int_equal(emulated_gpu()->allocated(), 0);
     assert_int_equal(emulated_gpu()->count().objects, 0);
+}
+
+fake_blaslt *emulated_blaslt(void)
+{
+    void *library = dlopen(EMULATED_BLASLT, RTLD_NOW | RTLD_LOCAL);
+    if (!library) fail_msg("%s", dlerror());
+    fake_blaslt *fake = find(library, "fake");
+    fake->call = emulated_gpu()->call;
+    fake->capturing = emulated_gpu()->capturing;
+    fake->spoil = emulated_gpu()->spoil_capture;
+    return fake;
 }
 
 exphil_context *emulated_context(void)

@@ -3,9 +3,11 @@
 #define EXPHIL_EMULATED_H
 
 #include "emu_control.h"
+#include "fake_blaslt.h"
 #include "test.h"
 
 #define EMULATED_FOLDER EXPHIL_BINARY_DIR "/tests/plugin-emulated"
+#define EMULATED_BLASLT EMULATED_FOLDER "/libfake_cublasLt.so" /* for EXPHIL_CUBLASLT, before a device is opened */
 
 /* What of emu_control.h the tests use, found in the plugin that is loaded. */
 typedef struct emulated {
@@ -21,6 +23,9 @@ typedef struct emulated {
     void (*fail_operation)(int64_t n);
     emu_counts (*count)(void);
     void (*counts_clear)(void);
+    int (*call)(void *stream, void (*function)(const void *), const void *data, size_t bytes);
+    int (*capturing)(void *stream);
+    void (*spoil_capture)(void *stream);
 } emulated;
 const emulated *emulated_gpu(void);
 
@@ -28,5 +33,7 @@ const emulated *emulated_gpu(void);
 void emulated_clean(void);
 
 exphil_context *emulated_context(void);
+/* The stand-in for cuBLASLt, at work on this device. */
+fake_blaslt *emulated_blaslt(void);
 
 #endif

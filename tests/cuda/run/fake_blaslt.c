@@ -1,7 +1,12 @@
-/* A stand-in for cuBLASLt on the emulated GPU: the functions that cuda/blaslt.c looks up, done by plain loops, strict about
- * what it is given. It works when it is called, so streams must be eager. */
+/* A stand-in for cuBLASLt on the emulated GPU: the functions that cuda/blaslt.c looks up, done by plain loops as kernels of
+ * their stream. It refuses what the real one does by its header and documentation (types that do not go together, a bias
+ * of another type than the result, addresses aligned worse than was said, a workspace that is not), and whatever else a
+ * test asks it to. */
+#include "fake_blaslt.h"
+
 #include "cublaslt.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,10 +27,9 @@ struct lt_pref {
     uint32_t schemes, align[4];
 };
 
-enum { MAGIC = 0x17, OK = 0, INVALID = 7, NOT_SUPPORTED = 15 };
+enum { MAGIC = 0x17, OK = 0, INVALID = 7, NOT_SUPPORTED = 15, REMEMBERED = 256 };
 
-/* What a test asks: products so far; whether a bias of floats beside narrow outputs is refused. */
-__attribute__((visibility("default"))) int fake_products, fake_refuses_float_bias, fake_alive;
+__attribute__((visibility("default"))) fake_blaslt fake;
 
 #define API __attribute__((visibility("default")))
 
@@ -51,14 +55,14 @@ int cublasLtCreate(lt_handle *handle)
 {
     *handle = calloc(1, sizeof **handle);
     (*handle)->magic = MAGIC;
-    fake_alive++;
+    fake.alive++;
     return OK;
 }
 
 int cublasLtDestroy(lt_handle handle)
 {
     free(handle);
-    fake_alive--;
+    fake.alive--;
     return OK;
 }
 
@@ -71,7 +75,7 @@ int cublasLtMatmulDescCreate(lt_desc *desc, int compute, int scale)
 {
     *desc = calloc(1, sizeof **desc);
     **desc = (struct lt_desc){.compute = compute, .epilogue = LT_EPILOGUE_DEFAULT, .bias_type = -1};
-    fake_alive++;
+    fake.alive++;
     return scale == LT_R_32F ? OK : INVALID;
 }
 
@@ -103,7 +107,7 @@ int cublasLtMatmulDescSetAttribute(lt_desc desc, int attribute, const void *valu
 int cublasLtMatmulDescDestroy(lt_desc desc)
 {
     free(desc);
-    fake_alive--;
+    fake.alive--;
     return OK;
 }
 
@@ -111,21 +115,21 @@ int cublasLtMatrixLayoutCreate(lt_layout *layout, int type, uint64_t rows, uint6
 {
     *layout = calloc(1, sizeof **layout);
     **layout = (struct lt_layout){type, rows, columns, ld};
-    fake_alive++;
+    fake.alive++;
     return ld >= (int64_t)rows ? OK : INVALID;
 }
 
 int cublasLtMatrixLayoutDestroy(lt_layout layout)
 {
     free(layout);
-    fake_alive--;
+    fake.alive--;
     return OK;
 }
 
 int cublasLtMatmulPreferenceCreate(lt_pref *pref)
 {
     *pref = calloc(1, sizeof **pref);
-    fake_alive++;
+    fake.alive++;
     return OK;
 }
 
@@ -142,12 +146,39 @@ int cublasLtMatmulPreferenceSetAttribute(lt_pref pref, int attribute, const void
 int cublasLtMatmulPreferenceDestroy(lt_pref pref)
 {
     free(pref);
-    fake_alive--;
+    fake.alive--;
     return OK;
 }
 
-static int fits(const struct lt_desc *desc, const struct lt_layout *a, const struct lt_layout *b,
-                const struct lt_layout *c, const struct lt_layout *d)
+/* ---- what it takes ---- */
+
+static int is_narrow(int type)
+{
+    return type == LT_R_16F || type == LT_R_16BF;
+}
+
+/* The rows of the table of types for which the sums are float. */
+static int types_fit(const struct lt_desc *desc, int ab, int cd)
+{
+    if (desc->compute == LT_COMPUTE_32F_FAST_TF32) return ab == LT_R_32F && cd == LT_R_32F;
+    if (desc->compute != LT_COMPUTE_32F) return 0;
+    return ab == LT_R_32F ? cd == LT_R_32F : is_narrow(ab) && (cd == ab || cd == LT_R_32F);
+}
+
+static size_t bytes_of(int type)
+{
+    return is_narrow(type) ? 2 : 4;
+}
+
+static int bias_fits(const struct lt_desc *desc, const struct lt_layout *d)
+{
+    if (desc->epilogue == LT_EPILOGUE_DEFAULT) return 1;
+    return desc->epilogue == LT_EPILOGUE_BIAS && desc->bias && desc->bias_type == d->type &&
+           (uintptr_t)desc->bias % bytes_of(d->type) == 0;
+}
+
+static int shapes_fit(const struct lt_desc *desc, const struct lt_layout *a, const struct lt_layout *b,
+                      const struct lt_layout *c, const struct lt_layout *d)
 {
     uint64_t m = desc->transpose[0] ? a->columns : a->rows, k = desc->transpose[0] ? a->rows : a->columns;
     uint64_t n = desc->transpose[1] ? b->rows : b->columns, inner = desc->transpose[1] ? b->columns : b->rows;
@@ -155,69 +186,180 @@ static int fits(const struct lt_desc *desc, const struct lt_layout *a, const str
            c->type == d->type && a->type == b->type;
 }
 
+/* ---- what it was asked to refuse ---- */
+
+static void remember(const struct lt_desc *desc, const struct lt_layout *a, const struct lt_layout *b,
+                     const struct lt_layout *d)
+{
+    static int64_t known[REMEMBERED][14];
+    const int64_t shape[14] = {desc->compute,
+                               desc->transpose[0],
+                               desc->transpose[1],
+                               desc->bias_type,
+                               a->type,
+                               (int64_t)a->rows,
+                               (int64_t)a->columns,
+                               a->ld,
+                               (int64_t)b->rows,
+                               (int64_t)b->columns,
+                               b->ld,
+                               d->type,
+                               (int64_t)d->rows,
+                               d->ld};
+    if (fake.shapes >= REMEMBERED) abort();
+    for (int i = 0; i < fake.shapes; i++)
+        if (memcmp(known[i], shape, sizeof shape) == 0) return;
+    memcpy(known[fake.shapes++], shape, sizeof shape);
+}
+
+static int refuses(const struct lt_desc *desc, const struct lt_layout *a, const struct lt_layout *b,
+                   const struct lt_layout *d, int where)
+{
+    int which = desc->transpose[0] ? FAKE_Y : desc->transpose[1] ? FAKE_DW : FAKE_DX;
+    if (fake.where != where || !(fake.which & which)) return 0;
+    fake.refusals++;
+    remember(desc, a, b, d);
+    return 1;
+}
+
 int cublasLtMatmulAlgoGetHeuristic(lt_handle handle, lt_desc desc, lt_layout a, lt_layout b, lt_layout c,
                                    lt_layout d, lt_pref pref, int wanted, lt_found found[], int *count)
 {
-    if (handle->magic != MAGIC || wanted != 1 || !fits(desc, a, b, c, d) || pref->schemes & 1) return INVALID;
+    if (handle->magic != MAGIC || wanted != 1 || pref->schemes & 1) return INVALID;
+    if (!shapes_fit(desc, a, b, c, d)) return INVALID;
     *count = 0;
-    if (a->type == LT_R_16F) return NOT_SUPPORTED; /* no test multiplies halves */
-    if (fake_refuses_float_bias && desc->bias_type == LT_R_32F && d->type != LT_R_32F) return NOT_SUPPORTED;
+    if (!types_fit(desc, a->type, d->type) || !bias_fits(desc, d)) return NOT_SUPPORTED;
+    if (refuses(desc, a, b, d, FAKE_AT_QUERY)) return fake.status == FAKE_NO_ALGORITHM ? OK : fake.status;
     memset(found, 0, sizeof *found);
     found->workspace_bytes = pref->workspace / 2;
     for (int i = 0; i < 4; i++) found->algo.data[i] = pref->align[i];
+    if (desc->bias) found->algo.data[4] = (uint64_t)((uintptr_t)desc->bias & -(uintptr_t)desc->bias);
     *count = 1;
     return OK;
+}
+
+/* ---- numbers ---- */
+
+static float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static float half_to_float(uint16_t half)
+{
+    const int exponent = half >> 10 & 31, fraction = half & 1023;
+    float x = exponent == 31 ? float_of(0x7f800000u | (uint32_t)fraction << 13)
+              : exponent     ? ldexpf((float)(1024 + fraction), exponent - 25)
+                             : ldexpf((float)fraction, -24);
+    return half & 0x8000 ? -x : x;
+}
+
+static uint16_t float_to_half(float x)
+{
+    const uint16_t sign = (uint16_t)(bits_of(x) >> 16 & 0x8000u);
+    const float size = fabsf(x);
+    int exponent;
+    if (isnan(x)) return 0x7e00;
+    if (size >= 65520.0f) return sign | 0x7c00;
+    if (size < 0x1p-14f) return (uint16_t)(sign | (uint16_t)nearbyintf(ldexpf(size, 24)));
+    (void)frexpf(size, &exponent); /* size in [0.5, 1) 2^exponent */
+    return (uint16_t)(sign |
+                      (uint16_t)((exponent + 13) * 1024 + (int)nearbyintf(ldexpf(size, 11 - exponent))));
+}
+
+static uint32_t rounded(uint32_t bits, int dropped)
+{
+    const uint32_t half = 1u << (dropped - 1);
+    return (bits + half - 1 + (bits >> dropped & 1)) & ~(2 * half - 1);
 }
 
 static float get(const void *at, int type, int64_t i)
 {
     uint16_t narrow;
-    uint32_t bits;
-    float x;
     if (type == LT_R_32F) return ((const float *)at)[i];
     memcpy(&narrow, (const uint16_t *)at + i, sizeof narrow);
-    bits = (uint32_t)narrow << 16;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return type == LT_R_16F ? half_to_float(narrow) : float_of((uint32_t)narrow << 16);
 }
 
 static void put(void *at, int type, int64_t i, float x)
 {
-    uint32_t bits;
-    if (type == LT_R_32F) {
+    if (type == LT_R_32F)
         ((float *)at)[i] = x;
-    } else {
-        memcpy(&bits, &x, sizeof bits);
-        ((uint16_t *)at)[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    }
+    else
+        ((uint16_t *)at)[i] = type == LT_R_16F ? float_to_half(x) : (uint16_t)(rounded(bits_of(x), 16) >> 16);
+}
+
+/* ---- products ---- */
+
+typedef struct job {
+    struct lt_desc desc;
+    struct lt_layout a, b, c, d;
+    const void *at_a, *at_b, *at_c;
+    void *at_d;
+    float beta;
+} job;
+
+_Static_assert(sizeof(job) <= 256, "what emu_call copies");
+
+static float factor(const job *j, const void *at, const struct lt_layout *from, int64_t i)
+{
+    const float x = get(at, from->type, i);
+    return j->desc.compute == LT_COMPUTE_32F_FAST_TF32 ? float_of(rounded(bits_of(x), 13)) : x;
+}
+
+static void work(const void *data)
+{
+    const job *j = data;
+    const int ta = j->desc.transpose[0], tb = j->desc.transpose[1];
+    const int64_t inner = (int64_t)(ta ? j->a.rows : j->a.columns);
+    for (int64_t column = 0; column < (int64_t)j->d.columns; column++)
+        for (int64_t row = 0; row < (int64_t)j->d.rows; row++) {
+            double sum = 0.0;
+            for (int64_t k = 0; k < inner; k++)
+                sum += (double)factor(j, j->at_a, &j->a, ta ? k + row * j->a.ld : row + k * j->a.ld) *
+                       (double)factor(j, j->at_b, &j->b, tb ? column + k * j->b.ld : k + column * j->b.ld);
+            if (j->beta != 0.0f) sum += (double)(j->beta * get(j->at_c, j->c.type, row + column * j->c.ld));
+            if (j->desc.epilogue == LT_EPILOGUE_BIAS)
+                sum += (double)get(j->desc.bias, j->desc.bias_type, row);
+            put(j->at_d, j->d.type, row + column * j->d.ld, (float)sum);
+        }
+}
+
+static int addresses_fit(const job *j, const lt_algo *algo)
+{
+    const void *const address[4] = {j->at_a, j->at_b, j->at_c, j->at_d};
+    const int type[4] = {j->a.type, j->b.type, j->c.type, j->d.type};
+    for (int i = 0; i < 4; i++)
+        if (!address[i] || (uintptr_t)address[i] % algo->data[i] || (uintptr_t)address[i] % bytes_of(type[i]))
+            return 0;
+    if (j->desc.epilogue == LT_EPILOGUE_BIAS &&
+        (!j->desc.bias || !algo->data[4] || (uintptr_t)j->desc.bias % algo->data[4]))
+        return 0;
+    return j->at_c != j->at_d || j->c.ld == j->d.ld; /* in place: one layout */
 }
 
 int cublasLtMatmul(lt_handle handle, lt_desc desc, const void *alpha, const void *a, lt_layout la,
                    const void *b, lt_layout lb, const void *beta, const void *c, lt_layout lc, void *d,
                    lt_layout ld, const lt_algo *algo, void *workspace, size_t workspace_bytes, void *stream)
 {
-    const void *address[4] = {a, b, c, d};
-    const float times = *(const float *)beta;
+    const job j = {*desc, *la, *lb, *lc, *ld, a, b, c, d, *(const float *)beta};
     if (handle->magic != MAGIC || *(const float *)alpha != 1.0f || !stream) return INVALID;
-    if (!workspace || workspace_bytes < 1024) return INVALID;
-    for (int i = 0; i < 4; i++)
-        if ((uintptr_t)address[i] % algo->data[i]) return INVALID;
-    uint64_t inner = desc->transpose[0] ? la->rows : la->columns;
-    for (uint64_t j = 0; j < ld->columns; j++)
-        for (uint64_t i = 0; i < ld->rows; i++) {
-            double sum = 0.0;
-            for (uint64_t k = 0; k < inner; k++) {
-                int64_t at =
-                    (int64_t)(desc->transpose[0] ? k : i) + (int64_t)(desc->transpose[0] ? i : k) * la->ld;
-                int64_t bt =
-                    (int64_t)(desc->transpose[1] ? j : k) + (int64_t)(desc->transpose[1] ? k : j) * lb->ld;
-                sum += (double)get(a, la->type, at) * (double)get(b, lb->type, bt);
-            }
-            if (times != 0.0f) sum += (double)(times * get(c, lc->type, (int64_t)i + (int64_t)j * lc->ld));
-            if (desc->epilogue == LT_EPILOGUE_BIAS)
-                sum += (double)get(desc->bias, desc->bias_type, (int64_t)i);
-            put(d, ld->type, (int64_t)i + (int64_t)j * ld->ld, (float)sum);
-        }
-    fake_products++;
-    return OK;
+    if (!workspace || workspace_bytes < 1024 || (uintptr_t)workspace % 256) return INVALID;
+    if (!addresses_fit(&j, algo)) return INVALID;
+    if (refuses(desc, la, lb, ld, FAKE_AT_RUN)) return fake.status;
+    if (fake.capturing(stream) && refuses(desc, la, lb, ld, FAKE_IN_CAPTURE)) {
+        if (fake.spoils) fake.spoil(stream);
+        return fake.status;
+    }
+    fake.products++;
+    return fake.call(stream, work, &j, sizeof j) ? 13 : OK;
 }

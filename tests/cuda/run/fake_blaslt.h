@@ -1,0 +1,27 @@
+/* What tests ask of the stand-in for cuBLASLt, and what it tells them. */
+#ifndef EXPHIL_FAKE_BLASLT_H
+#define EXPHIL_FAKE_BLASLT_H
+
+#include <stddef.h>
+
+/* Where products are refused. */
+enum { FAKE_NOWHERE, FAKE_AT_QUERY, FAKE_AT_RUN, FAKE_IN_CAPTURE };
+/* Which, as bits: y = x W^T, dw = dy^T x, dx = dy W. */
+enum { FAKE_Y = 1, FAKE_DW = 2, FAKE_DX = 4, FAKE_ALL = 7 };
+/* Beside cublasStatus_t, at query: it finds nothing. */
+enum { FAKE_NO_ALGORITHM = -1 };
+
+typedef struct fake_blaslt {
+    /* the device (emu_control.h) */
+    int (*call)(void *stream, void (*function)(const void *), const void *data, size_t bytes);
+    int (*capturing)(void *stream);
+    void (*spoil)(void *stream);
+    /* given */
+    int where, which, status;
+    int spoils; /* a refusal in a capture ends it */
+    /* told */
+    int products, alive;
+    int refusals, shapes; /* shapes of products that were refused, however often */
+} fake_blaslt;
+
+#endif
