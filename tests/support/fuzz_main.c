@@ -1,5 +1,6 @@
 /* Runs a fuzz target over stored inputs without libFuzzer: each argument is a file or a folder of files. Cuts of each
- * input at a few places are fed too, since most damage is a file that ends early. */
+ * input at a few places are fed too, since most damage is a file that ends early; not of those behind --whole, which a
+ * search found, cuts among them. */
 #include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +12,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static long inputs;
+static size_t cuts = 16;
 
 static void feed(const uint8_t *data, size_t bytes)
 {
@@ -36,7 +38,7 @@ static void feed_file(const char *path)
     uint8_t *data = malloc(bytes + 1);
     if (!data || fread(data, 1, bytes, file) != bytes) exit(2);
     fclose(file);
-    for (size_t part = 0; part <= 16; part++) feed(data, bytes * part / 16);
+    for (size_t part = 1; part <= cuts; part++) feed(data, bytes * part / cuts);
     free(data);
 }
 
@@ -62,7 +64,12 @@ static void feed_path(const char *path)
 int main(int argc, char **argv)
 {
     feed((const uint8_t *)"", 0);
-    for (int i = 1; i < argc; i++) feed_path(argv[i]);
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--whole") == 0)
+            cuts = 1;
+        else
+            feed_path(argv[i]);
+    }
     printf("%ld inputs\n", inputs);
     return 0;
 }
