@@ -46,7 +46,8 @@ static int32_t open_file(void *user, const char *path, int32_t mode, void **file
     int32_t rc = note(io, mode == EXPHIL_IO_CREATE ? "create" : "open");
     test_file opened = {.content = io->content, .bytes = io->content_bytes, .size = io->content_bytes};
     if (opened.size < io->content_size) opened.size = io->content_size;
-    if (!rc && strncmp(path, "content", strlen("content")) != 0) rc = xph_posix_io.open(NULL, path, mode, &opened.real);
+    if (!rc && strncmp(path, "content", strlen("content")) != 0)
+        rc = xph_posix_io.open(NULL, path, mode, &opened.real);
     if (rc) return rc;
     atomic_fetch_add(&io->open_files, 1);
     test_file *kept = malloc(sizeof *kept);
