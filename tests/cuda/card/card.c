@@ -1,5 +1,5 @@
-/* emu_control.h on a real card: the tests of CUDA kernels run there as they are. Memory is managed, so that the host may look
- * at it as the tests do, every launch is waited for (CUDA_LAUNCH_BLOCKING), and in place of pages that cannot be touched
+/* emu_control.h on a real card: the tests of CUDA kernels run there as they are. Memory is the host's,
+ * mapped, so that both may look at it as the tests do (managed memory can hang a card that is short of it), every launch is waited for (CUDA_LAUNCH_BLOCKING), and in place of pages that cannot be touched
  * there are zones before and behind it, looked at when it is freed. Schedules are what the card makes of them: a test that
  * runs all three runs three times. The end of an allocation lies where alignment lets it, as in the emulator. */
 #define _GNU_SOURCE
@@ -66,10 +66,14 @@ void *emu_alloc(size_t bytes, size_t alignment)
     if (alignment > 16) alignment = 16;
     size_t padded = (bytes + alignment - 1) / alignment * alignment, inner = (padded + 255) / 256 * 256;
     block *b = calloc(1, sizeof *b);
-    void *base = NULL;
-    if (!b || cudaMallocManaged(&base, inner + 2 * ZONE, cudaMemAttachGlobal) != cudaSuccess) {
+    void *base = NULL, *there = NULL;
+    if (!b || cudaHostAlloc(&base, inner + 2 * ZONE, cudaHostAllocMapped) != cudaSuccess) {
         free(b);
         return NULL;
+    }
+    if (cudaHostGetDevicePointer(&there, base, 0) != cudaSuccess || there != base) {
+        fprintf(stderr, "ERROR: mapped memory has another address on the device\n");
+        exit(1);
     }
     *b = (block){base, (char *)base + ZONE + (front ? 0 : inner - padded), bytes, inner + 2 * ZONE, blocks};
     memset(base, UNTOUCHED, b->room);
@@ -99,7 +103,7 @@ void emu_free(void *address)
         if (cudaDeviceSynchronize() == cudaSuccess) look_at(b);
         *at = b->next;
         allocated -= b->bytes;
-        cudaFree(b->base);
+        cudaFreeHost(b->base);
         free(b);
         /* Not every test asks for faults after it has freed. */
         if (*fault) fprintf(stderr, "ERROR: %s\n", fault), exit(1);
