@@ -32,6 +32,12 @@ static exphil_status make_spec(exphil_spec *spec, exphil_error *error)
     return EXPHIL_OK;
 }
 
+static void say(void *user, exphil_log_level level, const char *message)
+{
+    (void)user, (void)level;
+    fprintf(stderr, "exphil: bench: %s\n", message);
+}
+
 static exphil_status make_all(bench_trainer *t, const bench_workload *w, int threads, const bench_options *o,
                               exphil_error *error)
 {
@@ -44,6 +50,8 @@ static exphil_status make_all(bench_trainer *t, const bench_workload *w, int thr
     config.cpu_isa = o->isa;
     config.device = o->device;
     config.memory_limit_bytes = (size_t)o->memory_limit;
+    config.log = o->device ? say : NULL; /* which library does its products */
+    config.log_level = EXPHIL_LOG_INFO;
     trainer.precision = (int32_t)o->precision;
     optimizer.rate = 1e-4;
     optimizer.decay = 0.01;

@@ -144,9 +144,21 @@ static double give_norm_grad(card *c, const shape *s, void *args)
 
 /* ---- products, attention, recurrent layers: width in, states out, heads of 64, hidden ---- */
 
+/* Weights as products of 16-bit rows want them; NULL where there is nothing to pack. */
+static const void *packed(card *c, const shape *s, const float *w, const float *bias)
+{
+    xph_linear_pack_args pack = {.type = s->type, .in = s->width, .out = s->states, .w = w, .bias = bias};
+    xph_op_info info = {0};
+    if (s->type == XPH_F32 || c->backend->query(c->device, XPH_OP_LINEAR_PACK, &pack, &info) < 0) return NULL;
+    pack.packed = card_zeros(c, info.packed_bytes);
+    if (c->backend->run(c->stream, XPH_OP_LINEAR_PACK, &pack) < 0) abort();
+    return pack.packed;
+}
+
 static double give_linear(card *c, const shape *s, void *args)
 {
     const int64_t rows = s->batch * s->time, in = s->width, out = s->states;
+    const float *w = card_numbers(c, XPH_F32, in * out, 0.1), *bias = card_numbers(c, XPH_F32, out, 0.1);
     *(xph_linear_args *)args =
         (xph_linear_args){.type = s->type,
                           .rows = rows,
@@ -154,8 +166,9 @@ static double give_linear(card *c, const shape *s, void *args)
                           .out = out,
                           .x = card_numbers(c, s->type, rows * in, 1),
                           .ldx = in,
-                          .w = card_numbers(c, XPH_F32, in * out, 0.1),
-                          .bias = card_numbers(c, XPH_F32, out, 0.1),
+                          .w = w,
+                          .packed = packed(c, s, w, bias),
+                          .bias = bias,
                           .y = card_zeros(c, (size_t)(rows * out) * card_size(s->type)),
                           .ldy = out,
                           .math = s->math};
@@ -165,6 +178,7 @@ static double give_linear(card *c, const shape *s, void *args)
 static double give_linear_grad(card *c, const shape *s, void *args)
 {
     const int64_t rows = s->batch * s->time, in = s->width, out = s->states;
+    const float *w = card_numbers(c, XPH_F32, in * out, 0.1);
     *(xph_linear_grad_args *)args =
         (xph_linear_grad_args){.type = s->type,
                                .rows = rows,
@@ -172,7 +186,8 @@ static double give_linear_grad(card *c, const shape *s, void *args)
                                .out = out,
                                .x = card_numbers(c, s->type, rows * in, 1),
                                .ldx = in,
-                               .w = card_numbers(c, XPH_F32, in * out, 0.1),
+                               .w = w,
+                               .packed = packed(c, s, w, NULL),
                                .dy = card_numbers(c, s->type, rows * out, 1e-3),
                                .lddy = out,
                                .dx = card_zeros(c, (size_t)(rows * in) * card_size(s->type)),

@@ -3,8 +3,10 @@
  * is the median over replays. Operations are those of table A as the library calls them, so the candidate that is timed is
  * the one that runs.
  *
- *   cuda_kernels [--device cuda:0] [--backend FOLDER] [--out FILE.json] [--smoke] [SUBJECT]...
+ *   cuda_kernels [--device cuda:0] [--backend FOLDER] [--json] [--smoke] [SUBJECT]...
+ *   cuda_kernels --subjects
  *
+ * --subjects: their names, a line each; no device is opened. --json: each row as a line of JSON when it is known.
  * --smoke: small shapes, once each; for a look whether it runs, also on the emulated GPU. Exit status 77: no such device. */
 #include "cuda_kernels.h"
 
@@ -121,14 +123,22 @@ typedef struct task {
     size_t args_bytes, bytes;
     void *to, *from;
     int sets;
+    uint32_t refused; /* candidates that cannot after all */
 } task;
+
+static exphil_status run_set(const card *c, const task *t, int i)
+{
+    const void *args = t->args + (size_t)(i % t->sets) * t->args_bytes;
+    return t->refused ? c->backend->run_without(c->stream, t->op, args, t->refused)
+                      : c->backend->run(c->stream, t->op, args);
+}
 
 static void run_once(card *c, const task *t, int i)
 {
     if (t->op == XPH_OP_COUNT)
         must("copy", c->backend->copy(c->stream, t->to, t->from, t->bytes));
     else
-        must("run", c->backend->run(c->stream, t->op, t->args + (size_t)(i % t->sets) * t->args_bytes));
+        must("run", run_set(c, t, i));
 }
 
 static double many(card *c, const task *t, int runs, xph_graph *graph)
@@ -204,10 +214,45 @@ static json_t *row_of(const card *c, const card_case *k, const shape *s, const c
     return row;
 }
 
+static void give_row(json_t *row, bool as_json)
+{
+    if (as_json) {
+        json_dumpf(row, stdout, JSON_COMPACT | JSON_REAL_PRECISION(8));
+        putchar('\n');
+        fflush(stdout);
+    }
+    json_decref(row);
+}
+
+static void give_scratch(card *c, const card_case *k, task *t, size_t bytes)
+{
+    if (k->scratch_at == SIZE_MAX) return;
+    void *scratch = room(c, bytes);
+    for (int i = 0; i < t->sets; i++)
+        memcpy(t->args + (size_t)i * k->args_bytes + k->scratch_at, &scratch, sizeof scratch);
+}
+
+/* The candidate that every set of arguments is done by, as a net would take it; false: there is none. */
+static bool settle(card *c, const card_case *k, task *t, xph_op_info *info)
+{
+    for (int i = 0; i < t->sets;) {
+        const exphil_status status = run_set(c, t, i);
+        if (status != EXPHIL_E_UNSUPPORTED) {
+            must("run", status);
+            i++;
+            continue;
+        }
+        info->refused = t->refused |= info->candidate;
+        if (c->backend->query(c->device, k->op, t->args, info) < 0) return false;
+        give_scratch(c, k, t, info->scratch_bytes);
+        i = 0;
+    }
+    return true;
+}
+
 /* Arguments of all sets and their common scratch; false: not on this device. */
 static bool prepare(card *c, const card_case *k, const shape *s, task *t, xph_op_info *info, double *bytes)
 {
-    void *scratch = NULL;
     t->op = k->op;
     t->args_bytes = k->args_bytes;
     t->sets = 1;
@@ -218,13 +263,11 @@ static bool prepare(card *c, const card_case *k, const shape *s, task *t, xph_op
     const int wanted = c->smoke ? 2 : (int)(SETS_BYTES / c->set_bytes) + 1;
     for (; t->sets < wanted && t->sets < MOST_SETS; t->sets++)
         k->give(c, s, t->args + (size_t)t->sets * k->args_bytes);
-    if (k->scratch_at != SIZE_MAX) scratch = room(c, info->scratch_bytes);
-    for (int i = 0; k->scratch_at != SIZE_MAX && i < t->sets; i++)
-        memcpy(t->args + (size_t)i * k->args_bytes + k->scratch_at, &scratch, sizeof scratch);
-    return true;
+    give_scratch(c, k, t, info->scratch_bytes);
+    return settle(c, k, t, info);
 }
 
-static void time_case(card *c, const card_case *k, json_t *rows)
+static void time_case(card *c, const card_case *k, bool as_json)
 {
     const shape s = c->smoke ? card_small(k) : k->shape;
     xph_op_info info = {0};
@@ -232,7 +275,7 @@ static void time_case(card *c, const card_case *k, json_t *rows)
     double bytes = 0, spread = 0;
     if (prepare(c, k, &s, &t, &info, &bytes)) {
         const double seconds = seconds_of(c, &t, &spread);
-        json_array_append_new(rows, row_of(c, k, &s, info.kernel, bytes, seconds, spread));
+        give_row(row_of(c, k, &s, info.kernel, bytes, seconds, spread), as_json);
     } else {
         printf("SKIPPED: %s in %s has no kernel\n", k->subject, type_name(&s));
     }
@@ -243,11 +286,18 @@ static void time_case(card *c, const card_case *k, json_t *rows)
 /* ---- the program ---- */
 
 typedef struct options {
-    const char *device, *backend, *out;
+    const char *device, *backend;
     char **subjects;
     int count;
-    bool smoke;
+    bool smoke, json;
 } options;
+
+/* Rows of one subject stand together. */
+static void give_subjects(void)
+{
+    for (const card_case *k = card_cases; k->subject; k++)
+        if (k == card_cases || strcmp(k->subject, k[-1].subject) != 0) puts(k->subject);
+}
 
 static options options_of(int count, char **words)
 {
@@ -255,12 +305,16 @@ static options options_of(int count, char **words)
     for (int i = 1; i < count; i++) {
         const char **to = strcmp(words[i], "--device") == 0    ? &o.device
                           : strcmp(words[i], "--backend") == 0 ? &o.backend
-                          : strcmp(words[i], "--out") == 0     ? &o.out
                                                                : NULL;
         if (to && i + 1 < count) {
             *to = words[++i];
         } else if (strcmp(words[i], "--smoke") == 0) {
             o.smoke = true;
+        } else if (strcmp(words[i], "--json") == 0) {
+            o.json = true;
+        } else if (strcmp(words[i], "--subjects") == 0) {
+            give_subjects();
+            exit(0);
         } else if (words[i][0] == '-') {
             fprintf(stderr, "cuda_kernels: unknown option %s\n", words[i]);
             exit(2);
@@ -295,6 +349,7 @@ static exphil_context *open_device(const options *o)
     config.backend_path = o->backend;
     config.threads = 1;
     config.log = say;
+    config.log_level = EXPHIL_LOG_INFO;
     if (exphil_context_create(&config, &context, &error) >= 0) return context;
     printf("SKIPPED: %s\n", error.message);
     exit(ASIDE);
@@ -308,17 +363,15 @@ int main(int count, char **words)
     card c = {.device = xph_context_backend(context), .smoke = o.smoke, .random = 1};
     must("device", exphil_context_device(context, &info, NULL));
     c.backend = c.device->backend;
-    must("stream", c.backend->stream_create(c.device, 0, &c.stream));
+    must("stream", c.backend->stream_create(c.device, XPH_STREAM_NET, &c.stream));
     c.copy = copy_rate(&c);
     printf("%s, %s: a copy moves %.0f GB/s\n", info.name, info.isa, c.copy * 1e-9);
-    json_t *rows = json_array();
+    give_row(json_pack("{s:s, s:s, s:s, s:f}", "subject", "copy", "device", info.name, "isa", info.isa,
+                       "gb_s", c.copy * 1e-9),
+             o.json);
     for (const card_case *k = card_cases; k->subject; k++)
-        if (asked_for(&o, k->subject)) time_case(&c, k, rows);
-    json_t *all = json_pack("{s:s, s:s, s:f, s:b, s:o}", "device", info.name, "isa", info.isa, "copy_gb_s",
-                            c.copy * 1e-9, "smoke", (int)o.smoke, "kernels", rows);
-    const bool written = !o.out || json_dump_file(all, o.out, JSON_INDENT(1) | JSON_REAL_PRECISION(8)) == 0;
-    json_decref(all);
+        if (asked_for(&o, k->subject)) time_case(&c, k, o.json);
     c.backend->stream_destroy(c.stream);
     exphil_context_destroy(context);
-    return written ? 0 : 1;
+    return 0;
 }

@@ -2,9 +2,10 @@
  * it on a device, through the public interface alone: updates of 256 sequences of 60 frames in every precision, fed by the
  * prefetcher and by hand, what they ask of the device's memory, and ticks of 1, 32 and 256 players.
  *
- *   cuda_policy [--device cuda:0] [--backend FOLDER] [--out FILE.json] [--smoke]
+ *   cuda_policy [--device cuda:0] [--backend FOLDER] [--json] [--smoke] [PART]...
  *
- * --smoke: a small policy, little of everything; for a look whether it runs, also on the emulated GPU. Exit status 77: no
+ * PART: ticks, f32, tf32, bf16 or f16 (updates); all of them where none is named. --json: each row as a line of JSON when it is
+ * known. --smoke: a small policy, little of everything; for a look whether it runs, also on the emulated GPU. Exit status 77: no
  * such device. */
 #include <exphil/exphil.h>
 
@@ -24,10 +25,12 @@ static const exphil_head_spec heads[HEADS] = {
 };
 
 typedef struct plan {
-    const char *device, *backend, *out;
+    const char *device, *backend;
     int64_t hidden, batch, time, episodes, frames; /* frames of an episode */
     int64_t updates, blocks, long_run, ticks;      /* updates of a block that is timed, blocks */
-    bool smoke;
+    bool smoke, json;
+    char **parts;
+    int part_count; /* 0: all */
 } plan;
 
 static double now(void)
@@ -62,6 +65,29 @@ static double median(double *sample, int64_t count)
     return sample[count / 2];
 }
 
+static bool asked_for(const plan *p, const char *part)
+{
+    for (int i = 0; i < p->part_count; i++)
+        if (strcmp(p->parts[i], part) == 0) return true;
+    return p->part_count == 0;
+}
+
+static void give_row(const plan *p, json_t *row)
+{
+    if (p->json) {
+        json_dumpf(row, stdout, JSON_COMPACT | JSON_REAL_PRECISION(8));
+        putchar('\n');
+    }
+    fflush(stdout);
+    json_decref(row);
+}
+
+static void say(void *user, exphil_log_level level, const char *message)
+{
+    (void)user, (void)level;
+    fprintf(stderr, "cuda_policy: %s\n", message);
+}
+
 /* ---- what there is to train ---- */
 
 static exphil_spec spec_of(void)
@@ -82,6 +108,8 @@ static exphil_context *open_device(const plan *p, bool first)
     exphil_context *context = NULL;
     config.device = p->device;
     config.backend_path = p->backend;
+    config.log = say;
+    config.log_level = EXPHIL_LOG_INFO;
     const exphil_status status = exphil_context_create(&config, &context, &error);
     if (status < 0 && first) {
         printf("SKIPPED: %s\n", error.message);
@@ -246,16 +274,17 @@ static json_t *memory_row(training *t, const plan *p, const exphil_memory_info *
     const exphil_memory_info late = memory_of(t);
     const double requests = (double)late.device_requests, reused = (double)late.device_reused;
     const double asked = (requests - reused) - (double)(early->device_requests - early->device_reused);
-    json_t *row = json_pack("{s:I, s:f, s:f, s:f, s:f}", "updates", (json_int_t)p->long_run, "requests",
-                            requests, "reused", reused, "driver_allocations_after_the_third", asked,
-                            "peak_bytes", (double)late.device_peak_bytes);
+    json_t *row =
+        json_pack("{s:s, s:I, s:f, s:f, s:f, s:f}", "subject", "memory", "updates", (json_int_t)p->long_run,
+                  "requests", requests, "reused", reused, "driver_allocations_after_the_third", asked,
+                  "peak_bytes", (double)late.device_peak_bytes);
     printf("memory: %.0f requests, %.0f met from what was there; of the driver after the third update: %.0f; "
            "peak %.1f MB\n",
            requests, reused, asked, (double)late.device_peak_bytes * 1e-6);
     return row;
 }
 
-static void updates(const plan *p, json_t *all)
+static void updates(const plan *p)
 {
     static const struct {
         const char *name;
@@ -265,8 +294,8 @@ static void updates(const plan *p, json_t *all)
                  {"tf32", EXPHIL_PRECISION_TF32, 1.2},
                  {"bf16", EXPHIL_PRECISION_BF16, 0.85},
                  {"f16", EXPHIL_PRECISION_F16, 0}};
-    json_t *rows = json_array();
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        if (!asked_for(p, kinds[k].name)) continue;
         training t = training_of(p, kinds[k].precision);
         if (!t.trainer) {
             printf("SKIPPED: no training in %s on this device\n", kinds[k].name);
@@ -276,20 +305,16 @@ static void updates(const plan *p, json_t *all)
         update(&t, 3, false);
         const exphil_memory_info early = memory_of(&t);
         const double fed = update_ms(&t, p, false);
-        if (kinds[k].precision == EXPHIL_PRECISION_BF16)
-            json_object_set_new(all, "memory", memory_row(&t, p, &early));
+        if (kinds[k].precision == EXPHIL_PRECISION_BF16) give_row(p, memory_row(&t, p, &early));
         give_batch(&t, p);
         const double by_hand = update_ms(&t, p, true);
-        json_array_append_new(rows,
-                              json_pack("{s:s, s:f, s:f, s:f, s:f}", "type", kinds[k].name, "ms", fed,
-                                        "by_hand_ms", by_hand, "bar_ms", kinds[k].bar_ms, "loss", t.loss));
         printf("update, %-4s: %8.3f ms with the prefetcher, %8.3f ms by hand, loss %.4f\n", kinds[k].name,
                fed, by_hand, t.loss);
-        fflush(stdout);
+        give_row(p, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f}", "subject", "update", "type", kinds[k].name,
+                              "ms", fed, "by_hand_ms", by_hand, "bar_ms", kinds[k].bar_ms, "loss", t.loss));
         take_batch(&t);
         training_end(&t);
     }
-    json_object_set_new(all, "updates", rows);
 }
 
 /* ---- ticks ---- */
@@ -320,42 +345,54 @@ static json_t *tick_row(const plan *p, const exphil_model *model, int64_t stream
     free(floats);
     free(actions);
     free(sample);
-    return json_pack("{s:I, s:f, s:f, s:f}", "streams", (json_int_t)streams, "us", us, "p99_us", late,
-                     "bar_us", bar_us);
+    return json_pack("{s:s, s:I, s:f, s:f, s:f}", "subject", "tick", "streams", (json_int_t)streams, "us", us,
+                     "p99_us", late, "bar_us", bar_us);
 }
 
-static void ticks(const plan *p, json_t *all)
+static void ticks(const plan *p)
 {
     static const struct {
         int64_t streams;
         double bar_us;
     } kinds[] = {{1, 45}, {32, 0}, {256, 80}};
-    json_t *rows = json_array();
     exphil_context *context = open_device(p, false);
     exphil_model *model = model_of(p, context);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         const int64_t streams = p->smoke && kinds[k].streams > 32 ? 33 : kinds[k].streams;
-        json_array_append_new(rows, tick_row(p, model, streams, kinds[k].bar_us));
+        give_row(p, tick_row(p, model, streams, kinds[k].bar_us));
     }
     exphil_model_destroy(model);
     exphil_context_destroy(context);
-    json_object_set_new(all, "ticks", rows);
 }
 
 /* ---- the program ---- */
 
 static plan plan_of(int count, char **words)
 {
-    plan p = {"cuda:0", NULL, NULL, 256, 256, 60, 512, 130, 20, 9, 1000, 2000, false};
+    plan p = {.device = "cuda:0",
+              .hidden = 256,
+              .batch = 256,
+              .time = 60,
+              .episodes = 512,
+              .frames = 130,
+              .updates = 20,
+              .blocks = 9,
+              .long_run = 1000,
+              .ticks = 2000};
     for (int i = 1; i < count; i++) {
         const char **to = strcmp(words[i], "--device") == 0    ? &p.device
                           : strcmp(words[i], "--backend") == 0 ? &p.backend
-                          : strcmp(words[i], "--out") == 0     ? &p.out
                                                                : NULL;
         if (to && i + 1 < count) {
             *to = words[++i];
         } else if (strcmp(words[i], "--smoke") == 0) {
             p.smoke = true;
+        } else if (strcmp(words[i], "--json") == 0) {
+            p.json = true;
+        } else if (words[i][0] != '-') {
+            p.parts = words + i;
+            p.part_count = count - i;
+            break;
         } else {
             fprintf(stderr, "cuda_policy: unknown option %s\n", words[i]);
             exit(2);
@@ -376,11 +413,8 @@ int main(int count, char **words)
     must("device", exphil_context_device(context, &info, &error), &error);
     printf("%s, %s: policy of width %d, %d x %d frames\n", info.name, info.isa, (int)p.hidden, (int)p.batch,
            (int)p.time);
-    json_t *all = json_pack("{s:s, s:s, s:b}", "device", info.name, "isa", info.isa, "smoke", (int)p.smoke);
     exphil_context_destroy(context);
-    ticks(&p, all);
-    updates(&p, all);
-    const bool written = !p.out || json_dump_file(all, p.out, JSON_INDENT(1) | JSON_REAL_PRECISION(8)) == 0;
-    json_decref(all);
-    return written ? 0 : 1;
+    if (asked_for(&p, "ticks")) ticks(&p);
+    updates(&p);
+    return 0;
 }

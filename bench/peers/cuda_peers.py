@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """PyTorch on a card, at the shapes of bench/cuda and of training: what tools/gpu-check holds libexphil's figures against.
 
-Usage: cuda_peers.py [--out FILE.json] [--only WORD]... [--smoke]
+Usage: cuda_peers.py [--json] [--only SUBJECT]... [--type TYPE]... [--cap SECONDS] [--smoke]
+
+--json: each row as a line of JSON when it is known. --cap: a way that takes longer, compiling included, is given up and listed
+so. --smoke: small, once, also without a card.
 
 Subjects: step (one update of the ExPhil-shaped policy), scan, attention, lstm, gru. Each in every way of running that PyTorch
 has for it (eager, torch.compile, CUDA graphs, SDPA's backends); the best counts. A way that does not run here is listed with
-its reason. Times are medians over rounds of several calls between CUDA events. --smoke: small, once, also without a card.
+its reason. Times are medians over rounds of several calls between CUDA events.
 """
 import argparse
 import json
+import signal
 import statistics
 import sys
 import time
@@ -131,22 +135,34 @@ def graphed(run):
 
 
 class Table:
-    def __init__(self):
-        self.rows = []
+    def __init__(self, asked):
+        self.asked, self.broken = asked, False
 
     def add(self, subject, shape, kind, how, make):
+        if self.asked.type and kind not in self.asked.type:
+            return
         row = {"subject": subject, "shape": shape, "type": kind, "how": how}
         try:
+            signal.alarm(self.asked.cap)
             row["us"] = seconds_of(make()) * 1e6
         except Exception as error:  # a way that this PyTorch, or this card, does not have
             row["failed"] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]
         finally:
+            signal.alarm(0)
             if DEVICE == "cuda":
                 torch.cuda.empty_cache()
-            torch.compiler.reset()
-        self.rows.append(row)
+            if hasattr(torch, "compiler"):
+                torch.compiler.reset()
+        self.broken |= SMOKE and "failed" in row
+        if self.asked.json:
+            print(json.dumps(row), flush=True)
+            return
         figure = f"{row['us']:12.1f} us" if "us" in row else row["failed"]
         print(f"{subject:16} {shape:28} {kind:5} {how:22} {figure}", flush=True)
+
+
+def too_long(_signal, _frame):
+    raise TimeoutError("given up at the cap")
 
 
 def tf32(on):
@@ -164,7 +180,7 @@ def step_maker(kind, how, batch, frames):
         torch.manual_seed(1)
         tf32(kind == "tf32")
         net = Policy().to(DEVICE)
-        forward = torch.compile(net, mode="max-autotune-no-cudagraphs") if how.startswith("compile") else net
+        forward = torch.compile(net) if how.startswith("compile") else net
         on_card = {"fused": DEVICE == "cuda", "capturable": "graph" in how}
         optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, weight_decay=0.01, **on_card)
         x = torch.randn(batch, frames, 288, device=DEVICE)
@@ -306,9 +322,11 @@ def recurrent(table, name, layer, layers):
 def main():
     global SMOKE, DEVICE
     parser = argparse.ArgumentParser()
-    parser.add_argument("--out")
     parser.add_argument("--only", action="append")
-    parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("--type", action="append")
+    parser.add_argument("--cap", type=int, default=120)
+    for word in ("--json", "--smoke"):
+        parser.add_argument(word, action="store_true")
     asked = parser.parse_args()
     SMOKE = asked.smoke
     if not torch.cuda.is_available():
@@ -316,18 +334,14 @@ def main():
             print("SKIPPED: PyTorch sees no CUDA device")
             return 77
         DEVICE = "cpu"
-    table = Table()
+    signal.signal(signal.SIGALRM, too_long)
+    table = Table(asked)
     subjects = {"step": step, "scan": scans, "attention": attention,
                 "lstm": lambda t: recurrent(t, "lstm", nn.LSTM, 2), "gru": lambda t: recurrent(t, "gru", nn.GRU, 1)}
     for name, run in subjects.items():
         if not asked.only or name in asked.only:
             run(table)
-    card = torch.cuda.get_device_name() if DEVICE == "cuda" else "cpu"
-    if asked.out:
-        with open(asked.out, "w") as file:
-            json.dump({"device": card, "torch": torch.__version__, "smoke": SMOKE, "rows": table.rows}, file, indent=1)
-    broken = [row for row in table.rows if "failed" in row and SMOKE]
-    return 1 if broken else 0
+    return 1 if table.broken else 0
 
 
 if __name__ == "__main__":

@@ -86,6 +86,7 @@ static exphil_context *context_of(const train_plan *plan)
     config.cancel_user = plan->cancel_user;
     config.log = plan->log;
     config.log_user = plan->log_user;
+    config.log_level = plan->log_level;
     CHECK(exphil_context_create(&config, &context, &error));
     return context;
 }

@@ -14,15 +14,16 @@ typedef struct train_plan {
     exphil_trainer_config trainer;
     int64_t episodes;
     int32_t threads;
-    const char *isa; /* NULL: the best there is */
+    const char *isa;                   /* NULL: the best there is */
     const char *device, *backend_path; /* NULL: the CPU */
-    bool by_hand; /* no prefetcher: batches are given */
+    bool by_hand;                      /* no prefetcher: batches are given */
     test_memory *memory;
     test_io *io;
     exphil_cancel_fn cancel;
     void *cancel_user;
     exphil_log_fn log;
     void *log_user;
+    exphil_log_level log_level;
 } train_plan;
 train_plan train_plan_of(const char *blocks, int32_t mode);
 

@@ -1,5 +1,10 @@
 /* Whole training runs on a card, through the plugin and the public interface: near the CPU's losses, the same bits in every
- * run, and after the third update no more memory. The plugin is that of $EXPHIL_BACKEND_DIR. */
+ * run, and after the third update no more memory. The plugin is that of $EXPHIL_BACKEND_DIR.
+ *
+ *   card_run_test [--case NAME] [--blocks PATTERN] [--runs N] [--updates N]
+ *
+ * --case, --blocks: one of them only. --runs: of the same training (default 20). --updates: of each (default 20).
+ * Each row is a line of JSON on standard output when it is known. */
 #include "train_case.h"
 
 #include <math.h>
@@ -7,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UPDATES = 20, RUNS = 20, LONG = 1000, ASIDE = 77 };
+enum { MOST_UPDATES = 100, LONG = 1000, ASIDE = 77 };
 
 static const char *const all_blocks[] = {"mamba",     "lstm", "gru",
                                          "attention", "mlp",  "mamba attention (lstm ffn)"};
@@ -21,12 +26,20 @@ static const struct {
     {"bf16", EXPHIL_PRECISION_BF16, 3e-2},
 };
 
-/* RUNS, or fewer where they take long. */
-static int runs_asked(void)
+static struct {
+    const char *test, *blocks; /* NULL: all */
+    int runs, updates;
+} asked = {NULL, NULL, 20, 20};
+
+static bool asked_for(const char *blocks)
 {
-    const char *asked = getenv("EXPHIL_CARD_RUNS");
-    const int runs = asked ? atoi(asked) : RUNS;
-    return runs > 1 ? runs : 2;
+    return !asked.blocks || strcmp(asked.blocks, blocks) == 0;
+}
+
+static void say(void *user, exphil_log_level level, const char *message)
+{
+    (void)user, (void)level;
+    fprintf(stderr, "card_run_test: %s\n", message);
 }
 
 static train_plan plan_of(const char *blocks, const char *device, int32_t precision)
@@ -34,44 +47,75 @@ static train_plan plan_of(const char *blocks, const char *device, int32_t precis
     train_plan plan = train_plan_of(blocks, EXPHIL_MODE_CARRY);
     plan.device = device;
     plan.trainer.precision = precision;
+    plan.log = say;
+    plan.log_level = EXPHIL_LOG_INFO;
     return plan;
 }
 
 /* Losses by the number of their update: a device that is behind gives them later. */
-static void losses_of(const train_plan *plan, double losses[UPDATES + 1])
+static void losses_of(const train_plan *plan, int updates, double losses[MOST_UPDATES + 1])
 {
     train_run run = train_begin(plan);
-    for (int i = 0; i <= UPDATES; i++) losses[i] = -1;
-    for (int i = 0; i <= UPDATES; i++) {
+    for (int i = 0; i <= updates; i++) losses[i] = -1;
+    for (int i = 0; i <= updates; i++) {
         const exphil_metrics metrics = train_steps(&run, 1);
-        if (metrics.update <= UPDATES) losses[metrics.update] = metrics.loss;
+        if (metrics.update <= updates) losses[metrics.update] = metrics.loss;
     }
     train_end(&run);
+}
+
+/* The CPU's losses beside the card's in every precision. */
+static void compare(train_plan plan, const char *subject, const char *blocks, int updates)
+{
+    double cpu[MOST_UPDATES + 1], card[MOST_UPDATES + 1];
+    plan.device = "cpu";
+    losses_of(&plan, updates, cpu);
+    plan.device = "cuda:0";
+    for (size_t p = 0; p < sizeof precisions / sizeof *precisions; p++) {
+        double worst = 0;
+        plan.trainer.precision = precisions[p].precision;
+        losses_of(&plan, updates, card);
+        for (int i = 1; i <= updates; i++) worst = fmax(worst, fabs(card[i] - cpu[i]) / cpu[i]);
+        printf("{\"subject\":\"%s\",\"blocks\":\"%s\",\"type\":\"%s\",\"updates\":%d,\"first\":%.6f,"
+               "\"last\":%.6f,\"worst\":%.2e,\"bar\":%.0e}\n",
+               subject, blocks, precisions[p].name, updates, card[1], card[updates], worst,
+               precisions[p].tolerance);
+        fflush(stdout);
+        if (!(worst <= precisions[p].tolerance)) fail_msg("%s: %g", blocks, worst);
+    }
 }
 
 static void losses_are_those_of_the_cpu(void **state)
 {
     (void)state;
+    for (size_t b = 0; b < sizeof all_blocks / sizeof *all_blocks; b++)
+        if (asked_for(all_blocks[b]))
+            compare(plan_of(all_blocks[b], "cpu", EXPHIL_PRECISION_F32), "losses", all_blocks[b],
+                    asked.updates);
+}
+
+/* Products as large as those of training, for which a library takes other kernels than for small ones. */
+static void wide_nets_too(void **state)
+{
+    (void)state;
     for (size_t b = 0; b < sizeof all_blocks / sizeof *all_blocks; b++) {
-        double cpu[UPDATES + 1], card[UPDATES + 1];
         train_plan plan = plan_of(all_blocks[b], "cpu", EXPHIL_PRECISION_F32);
-        losses_of(&plan, cpu);
-        for (size_t p = 0; p < sizeof precisions / sizeof *precisions; p++) {
-            double worst = 0;
-            plan = plan_of(all_blocks[b], "cuda:0", precisions[p].precision);
-            losses_of(&plan, card);
-            for (int i = 1; i <= UPDATES; i++) worst = fmax(worst, fabs(card[i] - cpu[i]) / cpu[i]);
-            printf("%-28s %-4s loss %.6f -> %.6f, worst difference %.1e\n", all_blocks[b], precisions[p].name,
-                   card[1], card[UPDATES], worst);
-            if (!(worst <= precisions[p].tolerance)) fail_msg("%s: %g", all_blocks[b], worst);
-        }
+        const bool few = asked.updates < 20;
+        if (!asked_for(all_blocks[b])) continue;
+        plan.threads = 0;
+        plan.episodes = few ? 5 : 40;
+        plan.model.hidden = few ? 48 : 256;
+        plan.sampling.batch = few ? 2 : 64;
+        plan.sampling.time = few ? 8 : 60;
+        plan.adam.rate = 1e-3;
+        compare(plan, "losses of wide nets", all_blocks[b], few ? 1 : 4);
     }
 }
 
 static unsigned char *run_once(const train_plan *plan, size_t *bytes)
 {
     train_run run = train_begin(plan);
-    train_steps(&run, UPDATES);
+    train_steps(&run, asked.updates);
     unsigned char *all = train_snapshot(run.trainer, bytes);
     train_end(&run);
     return all;
@@ -80,13 +124,12 @@ static unsigned char *run_once(const train_plan *plan, size_t *bytes)
 static void every_run_gives_the_same_bits(void **state)
 {
     (void)state;
-    const int runs = runs_asked();
     for (size_t b = 0; b < sizeof all_blocks / sizeof *all_blocks; b++) {
-        for (size_t p = 0; p < sizeof precisions / sizeof *precisions; p++) {
+        for (size_t p = 0; asked_for(all_blocks[b]) && p < sizeof precisions / sizeof *precisions; p++) {
             const train_plan plan = plan_of(all_blocks[b], "cuda:0", precisions[p].precision);
             size_t bytes, other;
             unsigned char *first = run_once(&plan, &bytes);
-            for (int i = 1; i < runs; i++) {
+            for (int i = 1; i < asked.runs; i++) {
                 unsigned char *next = run_once(&plan, &other);
                 assert_int_equal(other, bytes);
                 if (memcmp(first, next, bytes) != 0)
@@ -94,9 +137,12 @@ static void every_run_gives_the_same_bits(void **state)
                 free(next);
             }
             free(first);
+            printf("{\"subject\":\"equal runs\",\"blocks\":\"%s\",\"type\":\"%s\",\"runs\":%d,\"updates\":%d,"
+                   "\"bytes\":%zu}\n",
+                   all_blocks[b], precisions[p].name, asked.runs, asked.updates, bytes);
+            fflush(stdout);
         }
     }
-    printf("%d runs of %d updates, the same bits\n", runs, UPDATES);
 }
 
 static exphil_memory_info memory_of(const train_run *run)
@@ -110,7 +156,7 @@ static exphil_memory_info memory_of(const train_run *run)
 static void memory_is_used_again(void **state)
 {
     (void)state;
-    const int64_t updates = runs_asked() < RUNS ? 50 : LONG;
+    const int64_t updates = asked.updates < 20 ? 5 : LONG;
     const train_plan plan = plan_of("mamba", "cuda:0", EXPHIL_PRECISION_BF16);
     train_run run = train_begin(&plan);
     train_steps(&run, 3);
@@ -120,10 +166,11 @@ static void memory_is_used_again(void **state)
     train_end(&run);
     const uint64_t since = late.device_requests - early.device_requests,
                    again = late.device_reused - early.device_reused;
-    printf("after the third of %lld updates: %llu requests, %llu of them met from what was there; peak %llu "
-           "bytes\n",
-           (long long)updates, (unsigned long long)since, (unsigned long long)again,
-           (unsigned long long)late.device_peak_bytes);
+    printf(
+        "{\"subject\":\"memory\",\"updates\":%lld,\"requests\":%llu,\"reused\":%llu,\"peak_bytes\":%llu}\n",
+        (long long)updates, (unsigned long long)since, (unsigned long long)again,
+        (unsigned long long)late.device_peak_bytes);
+    fflush(stdout);
     assert_int_equal(since, again);
     assert_int_equal(late.device_peak_bytes, early.device_peak_bytes);
 }
@@ -135,6 +182,8 @@ static void look_for_a_card(void)
     exphil_context *context = NULL;
     config.device = "cuda:0";
     config.threads = 1;
+    config.log = say; /* the first that opens the device hears whose products are taken */
+    config.log_level = EXPHIL_LOG_INFO;
     if (exphil_context_create(&config, &context, &error) < 0) {
         printf("SKIPPED: %s\n", error.message);
         exit(ASIDE);
@@ -142,11 +191,41 @@ static void look_for_a_card(void)
     exphil_context_destroy(context);
 }
 
-int main(void)
+static int number_of(const char *word, int least, int most)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(losses_are_those_of_the_cpu),
-                                       cmocka_unit_test(every_run_gives_the_same_bits),
-                                       cmocka_unit_test(memory_is_used_again)};
+    char *end;
+    const long n = strtol(word, &end, 10);
+    if (*word && !*end && n >= least && n <= most) return (int)n;
+    fprintf(stderr, "card_run_test: %s: must be %d to %d\n", word, least, most);
+    exit(2);
+}
+
+static void take_words(int count, char **words)
+{
+    for (int i = 1; i < count; i += 2) {
+        const char *value = i + 1 < count ? words[i + 1] : "";
+        if (strcmp(words[i], "--case") == 0) {
+            asked.test = value;
+        } else if (strcmp(words[i], "--blocks") == 0) {
+            asked.blocks = value;
+        } else if (strcmp(words[i], "--runs") == 0) {
+            asked.runs = number_of(value, 2, 1000);
+        } else if (strcmp(words[i], "--updates") == 0) {
+            asked.updates = number_of(value, 1, MOST_UPDATES);
+        } else {
+            fprintf(stderr, "card_run_test: unknown option %s\n", words[i]);
+            exit(2);
+        }
+    }
+}
+
+int main(int count, char **words)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(losses_are_those_of_the_cpu), cmocka_unit_test(wide_nets_too),
+        cmocka_unit_test(every_run_gives_the_same_bits), cmocka_unit_test(memory_is_used_again)};
+    take_words(count, words);
     look_for_a_card();
+    if (asked.test) cmocka_set_test_filter(asked.test);
     return cmocka_run_group_tests_name("card_run", tests, NULL, NULL);
 }
