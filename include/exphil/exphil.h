@@ -776,8 +776,8 @@ typedef struct exphil_trainer exphil_trainer;
 
 /* Several processes or threads train one model, each with a trainer, data and communicator of its own. all_reduce replaces
  * data[count] (EXPHIL_TYPE_F32 or F64, host memory) by the sum over all ranks, added in the order of the ranks so that
- * every rank gets the same bits, and returns 0, or a code that stops the update (EXPHIL_E_IO). Called from
- * exphil_trainer_step, once per update. Gradients are averaged over the ranks. */
+ * every rank gets the same bits, and returns 0, or a code that stops the update (EXPHIL_E_IO; the next call begins it anew,
+ * see exphil_trainer_step). Called from exphil_trainer_step, once per update. Gradients are averaged over the ranks. */
 typedef struct exphil_communicator {
     size_t struct_size;
     void *user;
@@ -832,13 +832,16 @@ typedef struct exphil_metrics {
 #define EXPHIL_METRICS_INIT { sizeof(exphil_metrics), 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0 }
 
 /* One update from the prefetcher (a new epoch begins by itself). metrics may be NULL. EXPHIL_E_NUMERIC names the tensor whose
- * gradient is not finite (or the loss); weights, moments and schedule are then as before, and the batch is passed over.
+ * gradient is not finite (or the loss); weights, moments and schedule are then as before, and the batch is passed over;
+ * the carried state of all lanes, which may hold such numbers too, starts from zero. After any other failure but
+ * EXPHIL_E_DEVICE the trainer is as before the call, carried state and place in the data included: called again, it goes on
+ * as if nothing had failed.
  * A GPU works on while the host goes on: metrics and EXPHIL_E_NUMERIC are then those of the update before (metrics.update
  * says which; the first is waited for), and all other calls wait for what is under way. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_step(exphil_trainer *trainer, exphil_metrics *metrics,
                                                               exphil_error *error);
 /* The same from one batch of the host's own (accumulate does not apply), every value checked; all batches of a trainer have
- * one shape, and the carried state follows its lanes. */
+ * one shape, which the first tells, and the carried state follows its lanes. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_step_batch(exphil_trainer *trainer, const exphil_batch *batch,
                                                                     exphil_metrics *metrics, exphil_error *error);
 

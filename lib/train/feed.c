@@ -201,6 +201,15 @@ exphil_status xph_feed_swap(xph_feed *feed)
     return feed->device->backend->event_mark(feed->turns[!feed->turn].read, xph_net_stream(feed->net));
 }
 
+/* A state that was read is whole until the batch after the next swap. */
+void xph_feed_swap_back(xph_feed *feed)
+{
+    void *in = feed->state[1];
+    feed->state[1] = feed->state[0];
+    feed->state[0] = in;
+    feed->turn = !feed->turn;
+}
+
 double xph_mask_sum(const exphil_batch *batch)
 {
     double sum = 0.0;

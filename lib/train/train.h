@@ -95,6 +95,8 @@ exphil_status xph_feed_measure(xph_feed *feed, const void *weights, const void *
 void xph_feed_io(const xph_feed *feed, xph_net_io *io);
 /* The batch is done: the next one goes to the other place and finds the state that this one left. */
 exphil_status xph_feed_swap(xph_feed *feed);
+/* The last batch did not count: the next one goes to its place and finds the state that it found. */
+void xph_feed_swap_back(xph_feed *feed);
 double xph_mask_sum(const exphil_batch *batch);
 
 /* An update that the device may still work on, and what the host knows of it. */
@@ -127,7 +129,7 @@ struct exphil_trainer {
     xph_feed feed;                      /* feed.net NULL until the shape is known */
     void *weights, *packed, *gradients, *norm_scratch;
     void *rounded;                      /* with fake_quantize: the weights that forward and backward see; else NULL */
-    void *kept;                         /* carried state before an update of several batches; NULL for one */
+    void *kept;                         /* carried state before an update of several batches; of one, it is still in the feed */
     size_t arena_bytes, packed_bytes, norm_scratch_bytes;
     xph_control *control;               /* device */
     xph_graph *recorded[2][XPH_PARTS];  /* by the feed's turn and the program; NULL: not yet */

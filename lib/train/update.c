@@ -1,10 +1,12 @@
 /* One update: batches through the net, gradients summed, checked and given to the optimizer. */
 #include "train/train.h"
 
-/* What one update gathers over its batches. */
+/* What one update gathers over its batches, and what leads back to where it began. */
 typedef struct gathered {
     int64_t frames, epoch, waited_ns;
     int64_t taken, first_epoch, first_index; /* batches from the prefetcher, and which was the first */
+    int64_t place_epoch, place_index;        /* of the trainer before the first */
+    int64_t parts, moved;                    /* batches of the update; those after which the state moved on */
 } gathered;
 
 static exphil_status check_batch(const exphil_trainer *trainer, const exphil_batch *batch,
@@ -67,10 +69,11 @@ static xph_given given_of(const exphil_trainer *trainer, const exphil_batch *bat
                                  xph_optimizer_rates(optimizer, number > 1 ? number - 1 : 1)}};
 }
 
-/* Forward and backward of batch `part` of so many, and after the last one the update, if no other rank is waited for. */
-static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batch, int64_t part,
-                               int64_t parts, gathered *sum, exphil_error *error)
+/* Forward and backward of the next batch, and after the last one the update, if no other rank is waited for. */
+static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batch, gathered *sum,
+                               exphil_error *error)
 {
+    const int64_t part = sum->moved, parts = sum->parts;
     bool finishes = part + 1 == parts && !trainer->communicator.all_reduce;
     uint32_t program = XPH_PART_BATCH | (part ? 0 : XPH_PART_FIRST) | (finishes ? XPH_PART_LAST : 0);
     const xph_given given = given_of(trainer, batch, parts);
@@ -81,6 +84,7 @@ static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batc
     if (status >= 0) status = xph_feed_swap(&trainer->feed);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status, "trainer: the device failed in a batch");
+    sum->moved++;
     for (int64_t row = 0; row < batch->batch * batch->time; row++) sum->frames += batch->mask[row] > 0.0f;
     sum->epoch = batch->epoch;
     return EXPHIL_OK;
@@ -145,6 +149,7 @@ static exphil_status next_batch(exphil_trainer *trainer, exphil_batch *batch, ga
     return EXPHIL_OK;
 }
 
+/* The first of several batches leaves the state in place, the second writes over it. */
 static exphil_status keep_state(const exphil_trainer *trainer, exphil_error *error)
 {
     if (!trainer->kept) return EXPHIL_OK;
@@ -155,40 +160,50 @@ static exphil_status keep_state(const exphil_trainer *trainer, exphil_error *err
                       : EXPHIL_OK;
 }
 
+static void restore_state(exphil_trainer *trainer, const gathered *sum)
+{
+    if (!sum->moved) return;
+    if (sum->parts == 1)
+        xph_feed_swap_back(&trainer->feed);
+    else if (trainer->kept)
+        (void)trainer->device->backend->copy(xph_net_stream(trainer->feed.net), trainer->feed.state[0],
+                                             trainer->kept, trainer->feed.state_bytes);
+}
+
 static exphil_status gather(exphil_trainer *trainer, const exphil_batch *given, gathered *sum,
                             exphil_error *error)
 {
-    int64_t parts = given ? 1 : trainer->accumulate;
-    XPH_TRY(keep_state(trainer, error));
-    for (int64_t part = 0; part < parts; part++) {
+    if (sum->parts > 1) XPH_TRY(keep_state(trainer, error));
+    while (sum->moved < sum->parts) {
         exphil_batch batch = EXPHIL_BATCH_INIT;
         if (given)
             batch = *given;
         else
             XPH_TRY(next_batch(trainer, &batch, sum, error));
-        XPH_TRY(run_batch(trainer, &batch, part, parts, sum, error));
+        XPH_TRY(run_batch(trainer, &batch, sum, error));
     }
     return given ? uploaded(trainer, error) : EXPHIL_OK;
 }
 
-/* An update that ended early (cancelled between two batches, or the communicator failed) takes its batches again. A batch
- * of the host's own may be freed by it now. */
+/* An update that ended early (cancelled between two batches, damaged rows, or the communicator failed) takes its batches
+ * again, from the state it began with. A batch of the host's own may be freed by it now. */
 static void give_back(exphil_trainer *trainer, const gathered *sum)
 {
-    if (uploaded(trainer, NULL) < 0 || sum->taken == 0) return;
+    if (uploaded(trainer, NULL) < 0) return;
+    restore_state(trainer, sum);
+    if (sum->taken == 0) return;
     if (exphil_prefetcher_seek(trainer->prefetcher, sum->first_epoch, sum->first_index, NULL) < 0) return;
-    trainer->epoch = sum->first_epoch;
-    trainer->index = sum->first_index;
-    if (trainer->kept)
-        (void)trainer->device->backend->copy(xph_net_stream(trainer->feed.net), trainer->feed.state[0],
-                                             trainer->kept, trainer->feed.state_bytes);
+    trainer->epoch = sum->place_epoch;
+    trainer->index = sum->place_index;
 }
 
 static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, exphil_metrics *metrics,
                             exphil_error *error)
 {
     int64_t began = xph_clock_ns();
-    gathered sum = {0};
+    gathered sum = {.place_epoch = trainer->epoch,
+                    .place_index = trainer->index,
+                    .parts = given ? 1 : trainer->accumulate};
     XPH_TRY(
         XPH_CHECK_OUTPUT(exphil_metrics, metrics, error)); /* before anything is done: it costs no update */
     if (xph_cancelled(trainer->context))
@@ -221,12 +236,26 @@ static exphil_status enter(exphil_trainer *trainer, exphil_error *error)
     return EXPHIL_OK;
 }
 
+/* The first batch tells the shape, unless it comes to nothing. One that was refused for its numbers is passed over. */
+static exphil_status update_by_hand(exphil_trainer *trainer, const exphil_batch *batch,
+                                    exphil_metrics *metrics, exphil_error *error)
+{
+    bool shaped = trainer->feed.net != NULL;
+    XPH_TRY(check_batch(trainer, batch, error));
+    XPH_TRY(check_values(trainer, batch, error));
+    XPH_TRY(xph_trainer_shape(trainer, batch->batch, batch->time, error));
+    exphil_status status = update(trainer, batch, metrics, error);
+    if (status < 0 && status != EXPHIL_E_NUMERIC && !shaped) xph_trainer_drop_shape(trainer);
+    return status;
+}
+
 static exphil_status guarded_update(exphil_trainer *trainer, const exphil_batch *batch,
                                     exphil_metrics *metrics, exphil_error *error)
 {
     xph_fpu saved = xph_fpu_push();
     xph_parallel_hold(trainer->context);
-    exphil_status status = update(trainer, batch, metrics, error);
+    exphil_status status =
+        batch ? update_by_hand(trainer, batch, metrics, error) : update(trainer, NULL, metrics, error);
     xph_parallel_release(trainer->context);
     xph_fpu_pop(saved);
     xph_busy_leave(&trainer->busy);
@@ -252,14 +281,5 @@ exphil_status exphil_trainer_step_batch(exphil_trainer *trainer, const exphil_ba
     if (!batch) return xph_fail(error, EXPHIL_E_INVALID, "batch is NULL");
     XPH_TRY(XPH_TAKE(exphil_batch, &known, batch, error));
     XPH_TRY(enter(trainer, error));
-    xph_fpu saved = xph_fpu_push();
-    exphil_status status = check_batch(trainer, &known, error);
-    if (status >= 0) status = check_values(trainer, &known, error);
-    if (status >= 0) status = xph_trainer_shape(trainer, known.batch, known.time, error);
-    xph_fpu_pop(saved);
-    if (status < 0) {
-        xph_busy_leave(&trainer->busy);
-        return status;
-    }
     return guarded_update(trainer, &known, metrics, error);
 }

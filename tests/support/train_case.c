@@ -165,11 +165,15 @@ void train_batch_free(exphil_batch *batch)
 
 /* ---- what there is to compare ------------------------------------------------------------------------------------ */
 
+/* In order with what the trainer has given to the device. */
 static void fetch(const exphil_trainer *trainer, void *to, const void *from, size_t bytes)
 {
     const xph_backend *backend = trainer->device->backend;
     xph_stream *stream = NULL;
     if (!from || !bytes) return;
+    if (trainer->feed.net) {
+        assert_int_equal(backend->stream_wait(xph_net_stream(trainer->feed.net)), EXPHIL_OK);
+    }
     assert_int_equal(backend->stream_create(trainer->device, 0, &stream), EXPHIL_OK);
     assert_int_equal(backend->download(stream, to, from, bytes), EXPHIL_OK);
     assert_int_equal(backend->stream_wait(stream), EXPHIL_OK);

@@ -3,7 +3,7 @@
  * wait reads what is not there, and the host that touches the device's memory is stopped. */
 #include "emulated.h"
 #include "model/model_internal.h"
-#include "train_case.h"
+#include "retry_case.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -363,6 +363,24 @@ static void a_lost_device_is_no_want_of_memory(void **state)
     train_end(&run);
     emulated_gpu()->clear();
     emulated_gpu()->fail_operation(0);
+    emulated_clean();
+}
+
+/* Recorded updates too, and when the device is one behind. */
+static void failed_updates_are_taken_again(void **state)
+{
+    (void)state;
+    late();
+    for (int64_t accumulate = 1; accumulate <= 2; accumulate++)
+        for (int looks = 0; looks <= 1; looks++) {
+            train_plan plan = on_gpu(train_plan_of("mamba gru", EXPHIL_MODE_CARRY));
+            plan.trainer.accumulate = accumulate;
+            plan.trainer.checkpoint_blocks = 1;
+            retry_as_never_failed(plan, RETRY_REDUCE, looks);
+            retry_as_never_failed(plan, RETRY_CANCEL, looks);
+            plan.by_hand = true;
+            retry_as_never_failed(plan, RETRY_REDUCE, looks);
+        }
 }
 
 int main(void)
@@ -379,6 +397,7 @@ int main(void)
         cmocka_unit_test(runs_go_on_where_they_were_saved),
         cmocka_unit_test(overflow_is_refused),
         cmocka_unit_test(a_lost_device_is_no_want_of_memory),
+        cmocka_unit_test(failed_updates_are_taken_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
