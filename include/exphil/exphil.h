@@ -852,7 +852,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_model(const exphil_trai
 /* path: weights (safetensors, for play); path + ".optimizer": weights, moments, averaged weights, carried state, counters
  * and place in the data: all that resume reads. Each file changes whole or not at all, the second one first. resume needs
  * objects created with the same configuration and data (EXPHIL_E_MISMATCH names the difference) and goes on to the last
- * bit as if nothing had happened. */
+ * bit as if nothing had happened. Without a prefetcher the next batch must have the saved run's shape; memory for it is had
+ * when it comes, not on the word of a file. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path,
                                                               exphil_error *error);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path,

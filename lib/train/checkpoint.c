@@ -20,6 +20,8 @@ typedef struct checkpoint {
     xph_array *arrays;
     char (*names)[XPH_TENSORS_NAME];
     int64_t count, kinds; /* arrays; kinds: 3 without averaged weights */
+    int64_t batch, time;
+    xph_stream *stream; /* of its own until the trainer has a net */
     size_t state_bytes, arrays_bytes, names_bytes;
     char *path;
     size_t path_bytes;
@@ -40,30 +42,45 @@ static void checkpoint_free(checkpoint *c)
     xph_free(context, c->arrays, c->arrays_bytes);
     xph_free(context, c->names, c->names_bytes);
     xph_free(context, c->path, c->path_bytes);
+    if (c->stream) c->trainer->device->backend->stream_destroy(c->stream);
 }
 
-static exphil_status checkpoint_make(checkpoint *c, exphil_trainer *trainer, const char *path,
-                                     exphil_error *error)
+static xph_stream *stream_of(const checkpoint *c)
+{
+    return c->stream ? c->stream : xph_net_stream(c->trainer->feed.net);
+}
+
+static size_t state_bytes_of(const exphil_trainer *trainer, int64_t batch)
+{
+    const xph_model_shape *shape = xph_model_shape_of(trainer->model);
+    return (size_t)batch * (size_t)shape->state * shape->real_bytes;
+}
+
+static exphil_status checkpoint_make(checkpoint *c, exphil_trainer *trainer, int64_t batch, int64_t time,
+                                     const char *path, exphil_error *error)
 {
     exphil_context *context = trainer->context;
     int64_t tensors = xph_model_param_count(trainer->model);
-    *c = (checkpoint){.trainer = trainer, .kinds = trainer->optimizer->average ? 4 : 3};
-    c->state_bytes = trainer->feed.state_bytes ? trainer->feed.state_bytes : 1;
-    c->count = tensors * c->kinds + (trainer->feed.state_bytes ? 1 : 0);
+    *c = (checkpoint){
+        .trainer = trainer, .kinds = trainer->optimizer->average ? 4 : 3, .batch = batch, .time = time};
+    c->state_bytes = state_bytes_of(trainer, batch);
+    c->count = tensors * c->kinds + (c->state_bytes ? 1 : 0);
     c->arrays_bytes = (size_t)c->count * sizeof *c->arrays;
     c->names_bytes = (size_t)c->count * sizeof *c->names;
     c->path_bytes = strlen(path) + sizeof CHECKPOINT_SUFFIX;
     for (int64_t k = 0; k < c->kinds; k++) c->arena[k] = xph_alloc(context, trainer->arena_bytes);
-    c->state = xph_alloc(context, c->state_bytes);
+    if (c->state_bytes) c->state = xph_alloc(context, c->state_bytes);
     c->arrays = xph_calloc(context, 1, c->arrays_bytes);
     c->names = xph_calloc(context, 1, c->names_bytes);
     c->path = xph_alloc(context, c->path_bytes);
-    if (!c->arena[0] || !c->arena[1] || !c->arena[2] || (c->kinds == 4 && !c->arena[3]) || !c->state ||
-        !c->arrays || !c->names || !c->path)
+    if (!c->arena[0] || !c->arena[1] || !c->arena[2] || (c->kinds == 4 && !c->arena[3]) ||
+        (c->state_bytes && !c->state) || !c->arrays || !c->names || !c->path)
         return xph_no_memory(trainer->arena_bytes, error);
     memcpy(c->path, path, strlen(path));
     memcpy(c->path + strlen(path), CHECKPOINT_SUFFIX, sizeof CHECKPOINT_SUFFIX);
-    return EXPHIL_OK;
+    exphil_status status = EXPHIL_OK;
+    if (!trainer->feed.net) status = trainer->device->backend->stream_create(trainer->device, 0, &c->stream);
+    return status < 0 ? xph_fail(error, status, "checkpoint: no stream on the device") : EXPHIL_OK;
 }
 
 /* Names, shapes and places of all arrays: "m.blocks.0.norm.weight" lies where its tensor lies in the arena. */
@@ -91,12 +108,10 @@ static exphil_status list_arrays(checkpoint *c, exphil_error *error)
                                         (size_t)param->count * element,
                                         0};
         }
-    if (trainer->feed.state_bytes)
-        c->arrays[at] =
-            (xph_array){"state",  dtype,
-                        2,        {trainer->feed.batch, xph_model_shape_of(trainer->model)->state, 1, 1},
-                        c->state, trainer->feed.state_bytes,
-                        0};
+    if (c->state_bytes)
+        c->arrays[at] = (xph_array){
+            "state",  dtype,          2, {c->batch, xph_model_shape_of(trainer->model)->state, 1, 1},
+            c->state, c->state_bytes, 0};
     return EXPHIL_OK;
 }
 
@@ -132,15 +147,16 @@ static void write_scale(const exphil_trainer *trainer, xph_json_out *out)
     xph_json_close(out, '}');
 }
 
-static exphil_status write_json(const exphil_trainer *trainer, xph_json_out *out, exphil_error *error)
+static exphil_status write_json(const checkpoint *c, xph_json_out *out, exphil_error *error)
 {
+    const exphil_trainer *trainer = c->trainer;
     field counters[COUNTERS];
     list_counters(trainer, counters);
     xph_json_begin(out, trainer->context);
     xph_json_open(out, NULL, '{');
     xph_json_add_int(out, "version", 1);
-    xph_json_add_int(out, "batch", trainer->feed.batch);
-    xph_json_add_int(out, "time", trainer->feed.time);
+    xph_json_add_int(out, "batch", c->batch);
+    xph_json_add_int(out, "time", c->time);
     xph_settings_write(trainer, out);
     xph_json_open(out, "counters", '{');
     for (int i = 0; i < COUNTERS; i++) xph_json_add_hex(out, counters[i].name, counters[i].value);
@@ -156,12 +172,14 @@ static exphil_status fetch(checkpoint *c, exphil_error *error)
 {
     const exphil_trainer *trainer = c->trainer;
     const xph_backend *backend = trainer->device->backend;
-    xph_stream *stream = xph_net_stream(trainer->feed.net);
+    xph_stream *stream = stream_of(c);
     exphil_status status = EXPHIL_OK;
     for (int64_t k = 0; status >= 0 && k < c->kinds; k++)
         status = backend->download(stream, c->arena[k], device_arena(trainer, k), trainer->arena_bytes);
-    if (status >= 0 && trainer->feed.state_bytes)
-        status = backend->download(stream, c->state, trainer->feed.state[0], trainer->feed.state_bytes);
+    if (status >= 0 && c->state_bytes && trainer->feed.net)
+        status = backend->download(stream, c->state, trainer->feed.state[0], c->state_bytes);
+    else if (c->state_bytes && trainer->resumed.state)
+        memcpy(c->state, trainer->resumed.state, c->state_bytes);
     if (status >= 0) status = backend->stream_wait(stream);
     if (status < 0) return xph_fail(error, status, "checkpoint: the device failed to give its memory");
     return EXPHIL_OK;
@@ -170,7 +188,7 @@ static exphil_status fetch(checkpoint *c, exphil_error *error)
 static exphil_status write_optimizer(checkpoint *c, exphil_error *error)
 {
     xph_json_out json;
-    XPH_TRY(write_json(c->trainer, &json, error));
+    XPH_TRY(write_json(c, &json, error));
     char sum[XPH_HEX_TEXT];
     const xph_pair pairs[] = {{CHECKPOINT_KEY, json.text},
                               {CHECKPOINT_SUM_KEY, xph_hex_text(sum, xph_hash(json.text, json.bytes))}};
@@ -191,6 +209,24 @@ static exphil_status write_weights(const exphil_trainer *trainer, const char *pa
     return xph_file_commit(&writer, error);
 }
 
+static exphil_status save(exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    checkpoint c;
+    bool made = trainer->feed.net != NULL;
+    int64_t batch = made ? trainer->feed.batch : trainer->resumed.batch,
+            time = made ? trainer->feed.time : trainer->resumed.time;
+    if (!xph_trainer_shaped(trainer))
+        return xph_fail(error, EXPHIL_E_STATE, "trainer has not seen a batch yet");
+    exphil_status status = checkpoint_make(&c, trainer, batch, time, path, error);
+    if (status >= 0) status = xph_trainer_settle(trainer, error);
+    if (status >= 0) status = list_arrays(&c, error);
+    if (status >= 0) status = fetch(&c, error);
+    if (status >= 0) status = write_optimizer(&c, error);
+    if (status >= 0) status = write_weights(trainer, path, error);
+    checkpoint_free(&c);
+    return status;
+}
+
 exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path, exphil_error *error)
 {
     XPH_OWN_FPU;
@@ -200,18 +236,7 @@ exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *pat
     XPH_TRY(xph_context_check(trainer->context, error));
     exphil_trainer *own = (exphil_trainer *)(uintptr_t)trainer;
     if (!xph_busy_enter(&own->busy)) return xph_busy_error("trainer", error);
-    checkpoint c;
-    exphil_status status = own->feed.net
-                               ? checkpoint_make(&c, own, path, error)
-                               : xph_fail(error, EXPHIL_E_STATE, "trainer has not seen a batch yet");
-    if (own->feed.net) {
-        if (status >= 0) status = xph_trainer_settle(own, error);
-        if (status >= 0) status = list_arrays(&c, error);
-        if (status >= 0) status = fetch(&c, error);
-        if (status >= 0) status = write_optimizer(&c, error);
-        if (status >= 0) status = write_weights(trainer, path, error);
-        checkpoint_free(&c);
-    }
+    exphil_status status = save(own, path, error);
     xph_busy_leave(&own->busy);
     return status;
 }
@@ -299,19 +324,33 @@ static exphil_status read_scale(const xph_json *json, loss_scale *scale, exphil_
     return EXPHIL_OK;
 }
 
+/* The state of the lanes goes to the net, or waits for it. */
+static exphil_status install_state(checkpoint *c)
+{
+    exphil_trainer *trainer = c->trainer;
+    if (trainer->feed.net) {
+        if (c->state_bytes)
+            XPH_TRY(trainer->device->backend->upload(stream_of(c), trainer->feed.state[0], c->state,
+                                                     c->state_bytes));
+        return xph_trainer_refresh(trainer);
+    }
+    xph_resumed_drop(trainer);
+    trainer->resumed = (xph_resumed){c->batch, c->time, c->state, c->state_bytes};
+    c->state = NULL;
+    return EXPHIL_OK;
+}
+
 /* From here on only the device can fail. */
 static exphil_status install(checkpoint *c, const uint64_t counters[COUNTERS], const loss_scale *scale,
                              exphil_error *error)
 {
     exphil_trainer *trainer = c->trainer;
     const xph_backend *backend = trainer->device->backend;
-    xph_stream *stream = xph_net_stream(trainer->feed.net);
+    xph_stream *stream = stream_of(c);
     exphil_status status = EXPHIL_OK;
     for (int64_t k = 0; status >= 0 && k < c->kinds; k++)
         status = backend->upload(stream, device_arena(trainer, k), c->arena[k], trainer->arena_bytes);
-    if (status >= 0 && trainer->feed.state_bytes)
-        status = backend->upload(stream, trainer->feed.state[0], c->state, trainer->feed.state_bytes);
-    if (status >= 0) status = xph_trainer_refresh(trainer);
+    if (status >= 0) status = install_state(c);
     if (status >= 0) status = backend->stream_wait(stream);
     if (status < 0) return xph_fail(error, status, "checkpoint: the device failed to take its memory");
     trainer->optimizer->updates = (int64_t)counters[0];
@@ -356,17 +395,28 @@ static exphil_status resume_from(checkpoint *c, xph_tensors *file, const xph_jso
     return install(c, counters, &scale, error);
 }
 
-/* Without a prefetcher the first batch would tell the shape; here the file does. */
-static exphil_status take_shape(exphil_trainer *trainer, const xph_json *json, exphil_error *error)
+/* Without a prefetcher the first batch tells the shape that the file does: until it comes, only what the file pays for is
+ * asked for. */
+static exphil_status read_shape(const exphil_trainer *trainer, const xph_tensors *file, const xph_json *json,
+                                int64_t *batch, int64_t *time, exphil_error *error)
 {
-    int64_t batch, time;
-    XPH_TRY(xph_json_get_int(json, 0, "batch", 1, 4096, &batch, error));
-    XPH_TRY(xph_json_get_int(json, 0, "time", 1, 65536, &time, error));
-    if (trainer->feed.net && (trainer->feed.batch != batch || trainer->feed.time != time))
+    const xph_model_shape *shape = xph_model_shape_of(trainer->model);
+    XPH_TRY(xph_json_get_int(json, 0, "batch", 1, 4096, batch, error));
+    XPH_TRY(xph_json_get_int(json, 0, "time", 1, 65536, time, error));
+    if (trainer->feed.net && (trainer->feed.batch != *batch || trainer->feed.time != *time))
         return xph_fail(error, EXPHIL_E_MISMATCH,
-                        "checkpoint has batches of %lld x %lld, this run of %lld x %lld", (long long)batch,
-                        (long long)time, (long long)trainer->feed.batch, (long long)trainer->feed.time);
-    return xph_trainer_shape(trainer, batch, time, error);
+                        "checkpoint has batches of %lld x %lld, this run of %lld x %lld", (long long)*batch,
+                        (long long)*time, (long long)trainer->feed.batch, (long long)trainer->feed.time);
+    if (shape->mode == EXPHIL_MODE_WINDOW && *time != shape->window)
+        return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: time is %lld, the model's window is %lld",
+                        (long long)*time, (long long)shape->window);
+    const xph_array *state = xph_tensors_find(file, "state");
+    size_t bytes = state ? state->bytes : 0, expected = state_bytes_of(trainer, *batch);
+    if (bytes != expected)
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "checkpoint: state has %llu bytes, a batch of %lld has %llu",
+                        (unsigned long long)bytes, (long long)*batch, (unsigned long long)expected);
+    return EXPHIL_OK;
 }
 
 static exphil_status read_text(const char *path, const xph_tensors *file, const char **text,
@@ -393,15 +443,14 @@ static exphil_status resume_file(exphil_trainer *trainer, const char *path, xph_
     xph_json *json = NULL;
     XPH_TRY(xph_json_parse(trainer->context, text, strlen(text), CHECKPOINT_KEY, 0, &json, error));
     checkpoint c = {.trainer = trainer};
-    bool shaped = trainer->feed.net != NULL;
+    int64_t batch = 0, time = 0;
     exphil_status status = xph_settings_check(trainer, json, error);
-    if (status >= 0) status = take_shape(trainer, json, error);
+    if (status >= 0) status = read_shape(trainer, file, json, &batch, &time, error);
     if (status >= 0) {
-        status = checkpoint_make(&c, trainer, path, error);
+        status = checkpoint_make(&c, trainer, batch, time, path, error);
         if (status >= 0) status = resume_from(&c, file, json, error);
         checkpoint_free(&c);
     }
-    if (status < 0 && !shaped) xph_trainer_drop_shape(trainer);
     xph_json_free(json);
     return status;
 }

@@ -108,6 +108,14 @@ typedef struct xph_pending {
     int32_t live, reserved;
 } xph_pending;
 
+/* A resumed run without a prefetcher, until its first batch comes: its shape, of which nothing is made on the word of a file
+ * alone, and the carried state, which the file holds. batch 0: there is none. */
+typedef struct xph_resumed {
+    int64_t batch, time;
+    void *state;                        /* host; NULL: the model carries none */
+    size_t state_bytes;
+} xph_resumed;
+
 /* Programs of an update, as bits: the first batch clears the gradient, the last is followed by the update itself. */
 enum { XPH_PART_FIRST = 1, XPH_PART_BATCH = 2, XPH_PART_LAST = 4, XPH_PARTS = 8 };
 
@@ -127,6 +135,7 @@ struct exphil_trainer {
     int32_t precision;
     double loss_scale;                  /* the first */
     xph_feed feed;                      /* feed.net NULL until the shape is known */
+    xph_resumed resumed;
     void *weights, *packed, *gradients, *norm_scratch;
     void *rounded;                      /* with fake_quantize: the weights that forward and backward see; else NULL */
     void *kept;                         /* carried state before an update of several batches; of one, it is still in the feed */
@@ -160,7 +169,9 @@ void xph_pending_destroy(exphil_trainer *trainer);
 /* With a communicator: replaces the gradients by their mean over its ranks, then runs the update. */
 exphil_status xph_comm_average(exphil_trainer *trainer, exphil_error *error);
 exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t time, exphil_error *error);
+bool xph_trainer_shaped(const exphil_trainer *trainer); /* by a batch, or by what was resumed */
 void xph_trainer_drop_shape(exphil_trainer *trainer);
+void xph_resumed_drop(exphil_trainer *trainer);
 /* What forward and backward see of the weights; refresh makes it, and its packed form, from weights that have changed. */
 const void *xph_trainer_seen(const exphil_trainer *trainer);
 exphil_status xph_trainer_refresh(exphil_trainer *trainer);

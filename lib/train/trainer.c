@@ -14,11 +14,18 @@ void xph_trainer_drop_shape(exphil_trainer *trainer)
     xph_feed_destroy(&trainer->feed);
 }
 
+void xph_resumed_drop(exphil_trainer *trainer)
+{
+    xph_free(trainer->context, trainer->resumed.state, trainer->resumed.state_bytes);
+    trainer->resumed = (xph_resumed){.batch = 0};
+}
+
 static void free_trainer(exphil_trainer *trainer)
 {
     exphil_context *context = trainer->context;
     const xph_backend *backend = trainer->device->backend;
     xph_trainer_drop_shape(trainer);
+    xph_resumed_drop(trainer);
     if (trainer->weights) backend->free(trainer->device, trainer->weights, trainer->arena_bytes);
     if (trainer->rounded) backend->free(trainer->device, trainer->rounded, trainer->arena_bytes);
     if (trainer->gradients) backend->free(trainer->device, trainer->gradients, trainer->arena_bytes);
@@ -214,27 +221,55 @@ exphil_status xph_trainer_refresh(exphil_trainer *trainer)
     return xph_net_pack(trainer->feed.net, xph_trainer_seen(trainer), trainer->packed);
 }
 
-exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t time, exphil_error *error)
+bool xph_trainer_shaped(const exphil_trainer *trainer)
 {
-    if (trainer->feed.net) {
-        if (trainer->feed.batch == batch && trainer->feed.time == time) return EXPHIL_OK;
-        return xph_fail(error, EXPHIL_E_INVALID, "batch is %lld x %lld, this run has %lld x %lld",
-                        (long long)batch, (long long)time, (long long)trainer->feed.batch,
-                        (long long)trainer->feed.time);
-    }
+    return trainer->feed.net || trainer->resumed.batch;
+}
+
+/* The state that a resumed run goes on from. */
+static exphil_status take_resumed(const exphil_trainer *trainer)
+{
+    const xph_resumed *resumed = &trainer->resumed;
+    const xph_backend *backend = trainer->device->backend;
+    xph_stream *stream = xph_net_stream(trainer->feed.net);
+    if (!resumed->state) return EXPHIL_OK;
+    XPH_TRY(backend->upload(stream, trainer->feed.state[0], resumed->state, resumed->state_bytes));
+    return backend->stream_wait(stream);
+}
+
+static exphil_status make_shape(exphil_trainer *trainer, int64_t batch, int64_t time, exphil_error *error)
+{
     uint32_t flags = XPH_NET_TRAIN | XPH_NET_CHECKPOINT(trainer->checkpoint_blocks);
     flags |= XPH_NET_PRECISION(trainer->precision);
     if (trainer->activations == EXPHIL_TYPE_BF16) flags |= XPH_NET_BF16;
     XPH_TRY(xph_feed_create(trainer->model, batch, time, flags, &trainer->feed, error));
-    exphil_status status = EXPHIL_OK;
     if (trainer->accumulate > 1 && trainer->feed.state_bytes)
-        status = device_block(trainer, trainer->feed.state_bytes, &trainer->kept, error);
-    if (status >= 0) {
-        status = xph_trainer_refresh(trainer);
-        if (status < 0)
-            xph_fail_device(error, trainer->device, status, "trainer: the device could not pack the weights");
-    }
-    if (status < 0) xph_trainer_drop_shape(trainer);
+        XPH_TRY(device_block(trainer, trainer->feed.state_bytes, &trainer->kept, error));
+    exphil_status status = xph_trainer_refresh(trainer);
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status,
+                               "trainer: the device could not pack the weights");
+    status = take_resumed(trainer);
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status,
+                               "trainer: the device could not take its state");
+    return EXPHIL_OK;
+}
+
+exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t time, exphil_error *error)
+{
+    bool made = trainer->feed.net != NULL;
+    int64_t own_batch = made ? trainer->feed.batch : trainer->resumed.batch,
+            own_time = made ? trainer->feed.time : trainer->resumed.time;
+    if (xph_trainer_shaped(trainer) && (own_batch != batch || own_time != time))
+        return xph_fail(error, EXPHIL_E_INVALID, "batch is %lld x %lld, this run has %lld x %lld",
+                        (long long)batch, (long long)time, (long long)own_batch, (long long)own_time);
+    if (made) return EXPHIL_OK;
+    exphil_status status = make_shape(trainer, batch, time, error);
+    if (status >= 0)
+        xph_resumed_drop(trainer);
+    else
+        xph_trainer_drop_shape(trainer);
     return status;
 }
 

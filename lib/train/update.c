@@ -240,7 +240,7 @@ static exphil_status enter(exphil_trainer *trainer, exphil_error *error)
 static exphil_status update_by_hand(exphil_trainer *trainer, const exphil_batch *batch,
                                     exphil_metrics *metrics, exphil_error *error)
 {
-    bool shaped = trainer->feed.net != NULL;
+    bool shaped = xph_trainer_shaped(trainer);
     XPH_TRY(check_batch(trainer, batch, error));
     XPH_TRY(check_values(trainer, batch, error));
     XPH_TRY(xph_trainer_shape(trainer, batch->batch, batch->time, error));

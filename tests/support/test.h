@@ -19,7 +19,8 @@ typedef struct test_memory {
     atomic_llong calls, live, live_bytes;
     atomic_llong wrong; /* frees with a wrong size or of a foreign pointer */
     long long fail_at;
-    bool fail_on; /* also refuse every later call */
+    bool fail_on;          /* also refuse every later call */
+    long long limit_bytes; /* refuse what would make live_bytes more; 0: no limit */
 } test_memory;
 void test_memory_init(test_memory *memory);
 /* Nothing is left and nothing was given back wrongly. */

@@ -2,6 +2,8 @@
  * either side. A checkpoint of another run is refused by the name of what differs; a damaged one is refused. */
 #include "train_case.h"
 
+#include "file/file.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -459,6 +461,118 @@ static void damaged_checkpoints_are_refused(void **state)
     test_folder_remove();
 }
 
+/* What is in `from`, as a checkpoint of batches of another shape. */
+static void forge(exphil_context *context, const char *from, const char *to, int64_t batch, int64_t time)
+{
+    size_t bytes;
+    char *data = test_read(from, &bytes), text[4096], sum[XPH_HEX_TEXT];
+    xph_tensors file;
+    xph_file_writer writer;
+    assert_ok(xph_tensors_parse(context, data, bytes, "checkpoint", &file, NULL));
+    const char *said = xph_tensors_metadata(&file, "exphil.optimizer");
+    const char *at = strstr(said, "\"batch\":"), *behind = strstr(said, ",\"settings\"");
+    assert_true(at && behind);
+    (void)snprintf(text, sizeof text, "%.*s\"batch\":%lld,\"time\":%lld%s", (int)(at - said), said,
+                   (long long)batch, (long long)time, behind);
+    const xph_pair pairs[] = {{"exphil.optimizer", text},
+                              {"exphil.optimizer_xxh64", xph_hex_text(sum, xph_hash(text, strlen(text)))}};
+    assert_ok(xph_tensors_write(context, file.tensor, file.count, pairs, 2, to, &writer, NULL));
+    assert_ok(xph_file_commit(&writer, NULL));
+    xph_tensors_free(&file);
+    free(data);
+}
+
+/* A trainer without prefetcher learns its shape from the file, but a number in it asks for no memory: the batch that comes
+ * does. What the trainer has and what the file holds, a few times over, is enough. */
+static void numbers_in_a_file_take_no_memory(const char *blocks, exphil_status expected)
+{
+    test_memory memory;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    test_memory_init(&memory);
+    train_plan plan = train_plan_of(blocks, EXPHIL_MODE_CARRY);
+    plan.by_hand = true;
+    plan.memory = &memory;
+    train_run run = train_begin(&plan), second = train_begin(&plan);
+    exphil_batch batch = train_batch(run.model, 2, 5, 0);
+    assert_ok(exphil_trainer_step_batch(run.trainer, &batch, NULL, NULL));
+    assert_ok(exphil_trainer_save(run.trainer, test_path("good"), NULL));
+    forge(run.context, test_path("good.optimizer"), test_path("net.optimizer"), 4096, 65536);
+    size_t bytes, file_bytes;
+    free(test_read(test_path("net.optimizer"), &file_bytes));
+    unsigned char *before = train_snapshot(second.trainer, &bytes);
+    memory.limit_bytes =
+        atomic_load(&memory.live_bytes) + (long long)(4 * second.trainer->arena_bytes + 4 * file_bytes);
+    exphil_status status = exphil_trainer_resume(second.trainer, test_path("net"), &error);
+    if (status != expected) fail_msg("%s: %s: %s", blocks, exphil_status_name(status), error.message);
+    if (status == EXPHIL_OK) { /* no tensor says otherwise: it holds for the first batch */
+        status = exphil_trainer_step_batch(second.trainer, &batch, NULL, &error);
+        assert_int_equal(status, EXPHIL_E_INVALID);
+        assert_non_null(strstr(error.message, "batch is 2 x 5, this run has 4096 x 65536"));
+    } else {
+        unsigned char *after = train_snapshot(second.trainer, &bytes);
+        assert_non_null(strstr(error.message, "checkpoint: state has"));
+        assert_memory_equal(before, after, bytes);
+        free(after);
+    }
+    memory.limit_bytes = 0;
+    assert_ok(exphil_trainer_resume(second.trainer, test_path("good"), NULL));
+    assert_ok(exphil_trainer_step_batch(second.trainer, &batch, NULL, NULL));
+    free(before);
+    train_batch_free(&batch);
+    train_end(&run);
+    train_end(&second);
+    assert_memory_clean(&memory);
+}
+
+static void forged_shapes(void **state)
+{
+    (void)state;
+    numbers_in_a_file_take_no_memory("gru", EXPHIL_E_MISMATCH);
+    numbers_in_a_file_take_no_memory("mlp", EXPHIL_OK);
+    train_plan plan = train_plan_of("gru", EXPHIL_MODE_WINDOW);
+    exphil_error error = EXPHIL_ERROR_INIT;
+    plan.by_hand = true;
+    train_run run = train_begin(&plan), second = train_begin(&plan);
+    exphil_batch batch = train_batch(run.model, 2, 6, 0);
+    assert_ok(exphil_trainer_step_batch(run.trainer, &batch, NULL, NULL));
+    assert_ok(exphil_trainer_save(run.trainer, test_path("good"), NULL));
+    forge(run.context, test_path("good.optimizer"), test_path("net.optimizer"), 2, 7);
+    assert_int_equal(exphil_trainer_resume(second.trainer, test_path("net"), &error), EXPHIL_E_FORMAT);
+    assert_non_null(strstr(error.message, "time is 7, the model's window is 6"));
+    train_batch_free(&batch);
+    train_end(&run);
+    train_end(&second);
+    test_folder_remove();
+}
+
+/* Until its first batch a resumed run is what it was saved as: saved again, the same files. */
+static void a_resumed_run_is_saved_again(void **state)
+{
+    (void)state;
+    train_plan plan = train_plan_of("lstm mamba", EXPHIL_MODE_CARRY);
+    plan.by_hand = true;
+    train_run run = train_begin(&plan), second = train_begin(&plan), third = train_begin(&plan);
+    exphil_batch batch = train_batch(run.model, 3, 7, 0);
+    assert_ok(exphil_trainer_step_batch(run.trainer, &batch, NULL, NULL));
+    assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
+    assert_ok(exphil_trainer_resume(second.trainer, test_path("net"), NULL));
+    assert_ok(exphil_trainer_save(second.trainer, test_path("again"), NULL));
+    assert_same_file(test_path("net"), test_path("again"));
+    assert_same_file(test_path("net.optimizer"), test_path("again.optimizer"));
+    assert_ok(exphil_trainer_resume(third.trainer, test_path("again"), NULL));
+    memset((void *)(uintptr_t)batch.reset, 0, 21);
+    assert_ok(exphil_trainer_step_batch(run.trainer, &batch, NULL, NULL));
+    assert_ok(exphil_trainer_step_batch(third.trainer, &batch, NULL, NULL));
+    assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
+    assert_ok(exphil_trainer_save(third.trainer, test_path("again"), NULL));
+    assert_same_file(test_path("net.optimizer"), test_path("again.optimizer"));
+    train_batch_free(&batch);
+    train_end(&run);
+    train_end(&second);
+    train_end(&third);
+    test_folder_remove();
+}
+
 static void other_files_are_refused(void **state)
 {
     (void)state;
@@ -488,6 +602,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(other_settings_are_named),
         cmocka_unit_test(harmless_settings_may_differ),
         cmocka_unit_test(damaged_checkpoints_are_refused),
+        cmocka_unit_test(forged_shapes),
+        cmocka_unit_test(a_resumed_run_is_saved_again),
         cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(killed_runs_go_on),
         cmocka_unit_test(killed_saves_leave_whole_files),

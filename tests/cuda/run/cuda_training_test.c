@@ -298,6 +298,37 @@ static void runs_go_on_where_they_were_saved(void **state)
     emulated_clean();
 }
 
+/* Without a prefetcher the state waits on the host for the first batch. */
+static void runs_by_hand_go_on(void **state)
+{
+    (void)state;
+    late();
+    train_plan plan = on_gpu(train_plan_of("mamba lstm", EXPHIL_MODE_CARRY));
+    plan.by_hand = true;
+    train_run run = train_begin(&plan), second = train_begin(&plan);
+    exphil_batch batch = train_batch(run.model, 3, 7, 0);
+    size_t bytes[2];
+    assert_ok(exphil_trainer_step_batch(run.trainer, &batch, NULL, NULL));
+    assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
+    assert_ok(exphil_trainer_resume(second.trainer, test_path("net"), NULL));
+    assert_ok(exphil_trainer_save(second.trainer, test_path("again"), NULL));
+    assert_ok(exphil_trainer_resume(second.trainer, test_path("again"), NULL));
+    memset((void *)(uintptr_t)batch.reset, 0, 21);
+    assert_ok(exphil_trainer_step_batch(run.trainer, &batch, NULL, NULL));
+    assert_ok(exphil_trainer_step_batch(second.trainer, &batch, NULL, NULL));
+    unsigned char *want = train_snapshot(run.trainer, &bytes[0]),
+                  *got = train_snapshot(second.trainer, &bytes[1]);
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_memory_equal(want, got, bytes[0]);
+    free(want);
+    free(got);
+    train_batch_free(&batch);
+    train_end(&run);
+    train_end(&second);
+    test_folder_remove();
+    emulated_clean();
+}
+
 /* Input so large that the first product overflows: told one update later, with nothing moved, and the run goes on. */
 static void overflow_is_refused(void **state)
 {
@@ -381,6 +412,7 @@ static void failed_updates_are_taken_again(void **state)
             plan.by_hand = true;
             retry_as_never_failed(plan, RETRY_REDUCE, looks);
         }
+    emulated_clean();
 }
 
 int main(void)
@@ -395,6 +427,7 @@ int main(void)
         cmocka_unit_test(an_update_is_one_graph),
         cmocka_unit_test(memory_is_used_again),
         cmocka_unit_test(runs_go_on_where_they_were_saved),
+        cmocka_unit_test(runs_by_hand_go_on),
         cmocka_unit_test(overflow_is_refused),
         cmocka_unit_test(a_lost_device_is_no_want_of_memory),
         cmocka_unit_test(failed_updates_are_taken_again),
