@@ -73,6 +73,7 @@ static int show_model(const exphil_model *model, const exphil_model_info *info, 
                       (json_int_t)info->trained_frames, "weights_hash", hash, "weights",
                       weights_word(info->weights), "tensors", tensors_json(model, info->tensor_count));
         json_object_set_new(object, "snapshot_bytes", json_integer((json_int_t)snapshot_bytes(model)));
+        json_object_set_new(object, "neutral_start", json_integer(info->neutral_start));
         if (calibrated) json_object_set_new(object, "calibration", comparison_json(&calibration, &spec));
         return print_json(object);
     }
@@ -80,6 +81,9 @@ static int show_model(const exphil_model *model, const exphil_model_info *info, 
            info->blocks, info->hidden, heads[info->heads]);
     printf("observes %s, acts in %s, mode %s, delay %d, %d past actions as input\n", info->layout,
            info->codec, mode[info->mode], info->delay_frames, info->action_slots);
+    if (info->delay_frames)
+        printf("past actions at an episode's start: %s\n",
+               info->neutral_start ? "neutral, as in play" : "recorded ones in training, neutral in play");
     print_state(model, info);
     printf("trained %" PRIu64 " updates on %" PRIu64 " frames; weights %s\n", info->trained_updates,
            info->trained_frames, hash);

@@ -51,10 +51,10 @@ static bool name_outputs(train_options *o)
 /* What a weights file already says. */
 static bool check_init(const option_command *command, const train_options *o)
 {
-    static const char *const fixed[] = {"layout", "codec",      "blocks",
-                                        "hidden", "head-width", "attention-window",
-                                        "heads",  "delay",      "no-previous-action",
-                                        "mode",   "window"};
+    static const char *const fixed[] = {"layout",         "codec",      "blocks",
+                                        "hidden",         "head-width", "attention-window",
+                                        "heads",          "delay",      "no-previous-action",
+                                        "recorded-start", "mode",       "window"};
     if (!o->init) return true;
     if (o->resume) {
         fprintf(stderr,
@@ -194,6 +194,8 @@ int train_command(int argc, char **argv)
         {"delay", OPTION_INT, &o.delay, "N", "frames between decision and effect (default 0)"},
         {"no-previous-action", OPTION_FLAG, &o.no_previous, NULL,
          "past actions are no inputs (default: they are)"},
+        {"recorded-start", OPTION_FLAG, &o.recorded_start, NULL,
+         "with a delay: before an episode stand recorded actions, as in 0.1 (default: neutral, as in play)"},
         {"mode", OPTION_TEXT, &o.mode, "MODE", "carry (default) or window"},
         {"window", OPTION_INT, &o.window, "N", "window mode: frames of a window (default 60)"},
         {"init", OPTION_TEXT, &o.init, "FILE",

@@ -4,6 +4,17 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* A run goes on by the rule that it began with: version 0.1 knew the other only. */
+static bool earlier_start(const train_state *r)
+{
+    exphil_model *model = NULL;
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    if (!r->options->resume || exphil_model_load(r->context, r->options->out, &model, NULL) < 0) return false;
+    bool earlier = exphil_model_query(model, &info, NULL) >= 0 && !info.neutral_start;
+    exphil_model_destroy(model);
+    return earlier;
+}
+
 static void fill_model_config(const train_state *r, exphil_model_config *config)
 {
     const train_options *o = r->options;
@@ -17,6 +28,7 @@ static void fill_model_config(const train_state *r, exphil_model_config *config)
     config->window_frames = o->window;
     config->delay_frames = (int32_t)o->delay;
     config->no_previous_action = o->no_previous;
+    config->neutral_start = o->delay > 0 && !o->recorded_start && !earlier_start(r);
     config->mode = o->chosen.mode;
     config->heads = o->chosen.heads;
 }

@@ -17,7 +17,7 @@ typedef struct train_options {
     int64_t log_every, eval_every, save_every, head_width, hidden, window, attention_window, stride;
     double rate, decay, clip, ema, low_ratio, held_out, smoothing, focal, button_weight;
     char checkpoint[4096]; /* OUT.optimizer */
-    bool json, resume, force, no_previous, last_only, quiet;
+    bool json, resume, force, no_previous, recorded_start, last_only, quiet;
     struct {
         int32_t split, heads, mode, schedule, activations, fake_quantize, precision;
     } chosen; /* what the words above stand for: EXPHIL_..., read_choices */

@@ -131,7 +131,7 @@ namespace Exphil
         public long Hidden, HeadWidth, MambaStates, MambaExpand, MambaTaps, MambaRank, AttentionHeads, AttentionDim,
             AttentionWindowFrames, FfnExpand, WindowFrames;
         public int DelayFrames;
-        public bool NoPreviousAction, Autoregressive;
+        public bool NoPreviousAction, Autoregressive, NeutralStart;
         public Mode Mode;
         public NumberType Type;
     }
@@ -141,6 +141,7 @@ namespace Exphil
         public ulong SpecHash, WeightsHash, TrainedUpdates, TrainedFrames;
         public long ParameterCount, TensorCount, FloatCount, IdCount, HeadCount, LogitCount, Hidden;
         public int DelayFrames;
+        public bool NeutralStart;
         public Mode Mode;
         public NumberType Type, Weights;
         public string Layout, Codec, Blocks;
@@ -174,7 +175,8 @@ namespace Exphil
                     attention_dim = options.AttentionDim, attention_window_frames = options.AttentionWindowFrames,
                     ffn_expand = options.FfnExpand, window_frames = options.WindowFrames, delay_frames = options.DelayFrames,
                     no_previous_action = options.NoPreviousAction ? 1 : 0, mode = (int)options.Mode,
-                    heads = options.Autoregressive ? 1 : 0, type = (int)options.Type
+                    heads = options.Autoregressive ? 1 : 0, type = (int)options.Type,
+                    neutral_start = options.NeutralStart ? 1 : 0
                 };
                 raw.spec = options.Spec == null ? IntPtr.Zero : options.Spec.Lend(pins);
                 raw.blocks = pins.Text("Blocks", options.Blocks);
@@ -226,7 +228,7 @@ namespace Exphil
                     FloatCount = raw.float_count, IdCount = raw.id_count, HeadCount = raw.head_count,
                     LogitCount = raw.logit_count, Hidden = raw.hidden, DelayFrames = raw.delay_frames, Mode = (Mode)raw.mode,
                     Type = (NumberType)raw.type, Weights = (NumberType)raw.weights, Layout = Text(raw.layout),
-                    Codec = Text(raw.codec), Blocks = Text(raw.blocks)
+                    Codec = Text(raw.codec), Blocks = Text(raw.blocks), NeutralStart = raw.neutral_start != 0
                 };
             }
         }

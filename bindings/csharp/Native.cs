@@ -50,7 +50,7 @@ namespace Exphil
             public ulong seed;
             public long hidden, head_width, mamba_states, mamba_expand, mamba_taps, mamba_rank, attention_heads, attention_dim,
                 attention_window_frames, ffn_expand, window_frames;
-            public int delay_frames, no_previous_action, mode, heads, type, reserved;
+            public int delay_frames, no_previous_action, mode, heads, type, reserved, neutral_start, reserved_2;
         }
         internal struct exphil_model_info
         {
@@ -62,7 +62,7 @@ namespace Exphil
             public fixed byte layout[32];
             public fixed byte codec[32];
             public fixed byte blocks[256];
-            public int weights, calibrated;
+            public int weights, calibrated, neutral_start, reserved_2;
         }
         internal struct exphil_session_config
         {
@@ -107,7 +107,7 @@ namespace Exphil
             public UIntPtr struct_size;
             public long batch, time, stride, segment_frames;
             public ulong seed;
-            public int mode, delay_frames, action_slots, in_order, last_only, buffers;
+            public int mode, delay_frames, action_slots, in_order, last_only, buffers, neutral_start, reserved;
         }
         internal struct exphil_optimizer_config
         {

@@ -243,7 +243,7 @@ end
 -- ---- model -----------------------------------------------------------------------------------------------------------
 
 local model_counts = "parameter_count tensor_count float_count id_count head_count logit_count hidden window_frames " ..
-    "state_bytes trained_updates trained_frames delay_frames action_slots mode heads type weights calibrated"
+    "state_bytes trained_updates trained_frames delay_frames action_slots mode heads type weights calibrated neutral_start"
 
 local function wrap_model(raw)
     local self, info = wrap(Model, raw), sized("exphil_model_info")

@@ -49,6 +49,7 @@ export interface ModelOptions {
   window_frames?: number;
   delay_frames?: number;
   no_previous_action?: number | boolean;
+  neutral_start?: number | boolean;
   mode?: Mode;
   heads?: number | 'independent' | 'autoregressive';
   type?: number | 'f32' | 'f64';
@@ -125,7 +126,8 @@ export type Metrics = Info<
 export type ReplayResult = Info<'episodes' | 'frames' | 'frames_masked' | 'truncated'>;
 export type ModelInfo = Info<
   | 'parameter_count' | 'tensor_count' | 'float_count' | 'id_count' | 'head_count' | 'logit_count' | 'hidden' | 'window_frames'
-  | 'trained_updates' | 'trained_frames' | 'delay_frames' | 'mode' | 'heads' | 'type' | 'weights',
+  | 'trained_updates' | 'trained_frames' | 'delay_frames' | 'mode' | 'heads' | 'type' | 'weights'
+  | 'neutral_start',
   'spec_hash' | 'weights_hash',
   'layout' | 'codec' | 'blocks'
 >;

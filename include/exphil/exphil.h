@@ -411,8 +411,13 @@ typedef struct exphil_model_config {
     int32_t heads;                      /* EXPHIL_HEADS_... */
     int32_t type;                       /* EXPHIL_TYPE_F32; F64: the reference in double, CPU only */
     int32_t reserved;                   /* must be 0 */
+    int32_t neutral_start;              /* past actions that act in an episode's first d frames, decided before it began:
+                                           1: neutral, in training, evaluation and play alike; 0: as 0.1 has it, neutral in
+                                           play but the recorded ones in training and evaluation. The same without delay */
+    int32_t reserved_2;                 /* must be 0 */
 } exphil_model_config;
-#define EXPHIL_MODEL_CONFIG_INIT { sizeof(exphil_model_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_MODEL_CONFIG_INIT \
+    { sizeof(exphil_model_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* config may be NULL. EXPHIL_E_INVALID names the field, for blocks also the column. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_create(exphil_context *context, const exphil_model_config *config,
@@ -449,9 +454,11 @@ typedef struct exphil_model_info {
     char blocks[256];
     int32_t weights;                    /* EXPHIL_TYPE_... that matrices are held in: type, unless quantised */
     int32_t calibrated;                 /* 1: exphil_model_calibration_get has something to tell */
+    int32_t neutral_start;              /* as in exphil_model_config */
+    int32_t reserved_2;
 } exphil_model_info;
 #define EXPHIL_MODEL_INFO_INIT \
-    { sizeof(exphil_model_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, 0, 0 }
+    { sizeof(exphil_model_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, 0, 0, 0, 0 }
 
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *info,
                                                              exphil_error *error);
@@ -649,8 +656,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_split(const exphil_data
 
 typedef struct exphil_prefetcher exphil_prefetcher;
 
-/* How frames become batches. exphil_model_sampling makes it what a model needs: mode, time (WINDOW), delay and slots set, all
- * else the default. Call it first, then set what you want otherwise. */
+/* How frames become batches. exphil_model_sampling makes it what a model needs: mode, time (WINDOW), delay, slots and
+ * neutral_start set, all else the default. Call it first, then set what you want otherwise. */
 typedef struct exphil_sampling {
     size_t struct_size;
     int64_t batch;                      /* B lanes; 0 = 16 */
@@ -666,8 +673,12 @@ typedef struct exphil_sampling {
     int32_t in_order;                   /* 1: no shuffling */
     int32_t last_only;                  /* WINDOW: loss on the last frame of each window only */
     int32_t buffers;                    /* prefetched batches; 0 = 2 */
+    int32_t neutral_start;              /* 1: past actions that act in the first d frames of an episode are neutral
+                                           (exphil_model_config). It goes by the place in the episode: segments, windows and
+                                           lanes that begin further on have the recorded ones before them */
+    int32_t reserved;                   /* must be 0 */
 } exphil_sampling;
-#define EXPHIL_SAMPLING_INIT { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_SAMPLING_INIT { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_sampling(const exphil_model *model, exphil_sampling *sampling,
                                                                 exphil_error *error);
 
@@ -679,7 +690,7 @@ typedef struct exphil_batch {
     int64_t frames;                     /* rows with mask > 0 */
     const float *floats;                /* [B*T, F] */
     const int32_t *ids;                 /* [B*T, K] */
-    const int32_t *past;                /* [B*T, slots, A]; neutral before an episode */
+    const int32_t *past;                /* [B*T, slots, A]; neutral before an episode (exphil_sampling.neutral_start) */
     const int32_t *actions;             /* [B*T, A] targets */
     const float *mask;                  /* [B*T] weight of the row in the loss */
     const uint8_t *reset;               /* [B*T] */
@@ -808,8 +819,8 @@ typedef struct exphil_trainer_config {
 #define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Trains a copy of the model's weights: the model itself stays as it is and may be played meanwhile. prefetcher may be NULL
- * if only exphil_trainer_step_batch is used. EXPHIL_E_MISMATCH: the data's spec, mode, delay or slots are not the model's.
- * EXPHIL_E_UNSUPPORTED: the model is quantised (as in exphil_optimizer_create). */
+ * if only exphil_trainer_step_batch is used. EXPHIL_E_MISMATCH: the data's spec, mode, delay, slots or neutral_start are not
+ * the model's. EXPHIL_E_UNSUPPORTED: the model is quantised (as in exphil_optimizer_create). */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer,
                                                                 exphil_prefetcher *prefetcher,
                                                                 const exphil_trainer_config *config,
@@ -860,7 +871,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_resume(exphil_trainer *
                                                                 exphil_error *error);
 EXPHIL_API void exphil_trainer_destroy(exphil_trainer *trainer);
 
-/* How well a model predicts a dataset it is shown (teacher-forced: past actions are the recorded ones). */
+/* How well a model predicts a dataset it is shown (teacher-forced: past actions are the recorded ones, at an episode's start
+ * by the model's neutral_start; "the frame before" is the newest of them). */
 typedef struct exphil_head_report {     /* fixed layout, never extended */
     double loss;                        /* training objective of this head */
     double nll;                         /* plain negative log-likelihood, nats per frame (Bernoulli: sum of bits) */
@@ -902,8 +914,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_evaluate(const exphil_t
 
 /* Runs two models over every frame of a dataset as exphil_evaluate does (teacher-forced, state carried through episodes) and
  * compares their logits and most likely values: of a Bernoulli head the bits above one half, of ties the lower class. batch as
- * in exphil_evaluate. EXPHIL_E_MISMATCH names what differs between the models (spec, mode, delay, past actions, window; blocks
- * and widths are free) or to the dataset; EXPHIL_E_NUMERIC a head whose logits are not finite. */
+ * in exphil_evaluate. EXPHIL_E_MISMATCH names what differs between the models (spec, mode, delay, past actions, neutral_start,
+ * window; blocks and widths are free) or to the dataset; EXPHIL_E_NUMERIC a head whose logits are not finite. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_compare(const exphil_model *reference, const exphil_model *model,
                                                                const exphil_dataset *dataset, int64_t batch,
                                                                exphil_comparison *comparison, exphil_error *error);

@@ -73,6 +73,8 @@ static exphil_status resolve(const exphil_sampling *given, exphil_sampling *how,
     XPH_TRY(check_range(known.in_order, 0, 1, "in_order", error));
     XPH_TRY(check_range(known.last_only, 0, 1, "last_only", error));
     XPH_TRY(check_range(known.buffers, 1, BUFFERS_MOST, "buffers", error));
+    XPH_TRY(check_range(known.neutral_start, 0, 1, "neutral_start", error));
+    XPH_TRY(check_range(known.reserved, 0, 0, "reserved", error));
     if (known.segment_frames > XPH_FRAMES_MAX) known.segment_frames = XPH_FRAMES_MAX; /* never cuts */
     *how = known;
     return EXPHIL_OK;
@@ -148,32 +150,37 @@ static void neutral_action(const xph_row_shape *shape, int32_t *action)
     for (int64_t a = 0; a < shape->heads; a++) action[a] = shape->spec->heads[a].neutral;
 }
 
-/* Packed actions of an episode from frame `first` on; before its start all are neutral. */
+/* Packed actions of an episode from frame `first` on. */
 typedef struct stretch {
     const uint8_t *packed;
     int64_t first, end;
 } stretch;
 
-static void action_at(const xph_row_shape *shape, const stretch *acted, int64_t t, int32_t *action)
+/* The action of frame t, neutral before frame `first`. */
+static void action_at(const xph_row_shape *shape, const stretch *acted, int64_t t, int64_t first,
+                      int32_t *action)
 {
-    if (t < 0) {
+    if (t < first) {
         neutral_action(shape, action);
     } else {
         xph_action_unpack(shape, acted->packed + (t - acted->first) * shape->action_bytes, action);
     }
 }
 
-/* Targets, and the actions decided before them: row t has t+d, then t+d-1, t+d-2, ... */
+/* Targets, and the actions decided before them: row t has t+d, then t+d-1, t+d-2, ... The first that an episode can have
+ * decided acts in its frame d. */
 static void copy_actions(const xph_sampler *sampler, const stretch *acted, int64_t t, int64_t count,
                          int64_t row, xph_batch_room *room)
 {
     const xph_row_shape *shape = &sampler->dataset->shape;
-    int64_t heads = shape->heads, slots = sampler->sampling.action_slots;
+    const exphil_sampling *how = &sampler->sampling;
+    int64_t heads = shape->heads, slots = how->action_slots,
+            first = how->neutral_start ? how->delay_frames : 0;
     for (int64_t i = 0; i < count; i++, t++, row++) {
-        int64_t decided = t + sampler->sampling.delay_frames;
-        action_at(shape, acted, decided, room->actions + row * heads);
+        int64_t decided = t + how->delay_frames;
+        action_at(shape, acted, decided, 0, room->actions + row * heads);
         int32_t *past = room->past + row * slots * heads;
-        for (int64_t s = 0; s < slots; s++) action_at(shape, acted, decided - 1 - s, past + s * heads);
+        for (int64_t s = 0; s < slots; s++) action_at(shape, acted, decided - 1 - s, first, past + s * heads);
     }
 }
 

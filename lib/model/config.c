@@ -61,7 +61,9 @@ static exphil_status check_choices(const exphil_model_config *config, exphil_err
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
                         "%s.type is %d; models are made in EXPHIL_TYPE_F32 or EXPHIL_TYPE_F64", CONFIG_NAME,
                         (int)config->type);
-    return check_choice("reserved", config->reserved, 0, error);
+    XPH_TRY(check_choice("reserved", config->reserved, 0, error));
+    XPH_TRY(check_choice("neutral_start", config->neutral_start, 1, error));
+    return check_choice("reserved_2", config->reserved_2, 0, error);
 }
 
 exphil_status xph_model_config_resolve(const exphil_model_config *given, exphil_model_config *known,

@@ -23,6 +23,7 @@ typedef struct xph_model_shape {
     xph_type type;                      /* of arithmetic: F32 or F64 */
     xph_type narrow;                    /* XPH_BF16 or XPH_I8: what xph_model_round rounds is rounded; 0: a plain model */
     int32_t mode, delay, slots;         /* slots: past actions that are inputs */
+    int32_t neutral_start;
     int64_t window;                     /* frames, 0 in carry mode */
     int64_t floats, ids, heads, logits, hidden;
     int64_t state;                      /* reals of recurrent state per stream */

@@ -72,6 +72,7 @@ static void add_config(xph_hasher *hasher, const exphil_model *model)
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) add_number(hasher, numbers[i]);
     for (int64_t i = 0; i < model->block_count; i++) add_number(hasher, model->block[i].kind);
     if (model->shape.narrow) add_number(hasher, model->shape.narrow); /* the same numbers compute otherwise */
+    if (c->neutral_start) add_number(hasher, -1);                     /* of no type; absent is 0.1's hash */
 }
 
 uint64_t xph_model_config_hash(const exphil_model *model)
@@ -144,6 +145,7 @@ exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *i
     known.type = model->config.type;
     known.weights = model->shape.narrow ? model->shape.narrow : model->config.type;
     known.calibrated = model->calibrated;
+    known.neutral_start = shape->neutral_start;
     snprintf(known.layout, sizeof known.layout, "%s", model->spec->layout);
     snprintf(known.codec, sizeof known.codec, "%s", model->spec->codec);
     snprintf(known.blocks, sizeof known.blocks, "%s", model->blocks);

@@ -23,7 +23,8 @@ static const struct {
 };
 #define COUNTS ((int32_t)(sizeof counts / sizeof counts[0]))
 #define MEMBERS                                                                                              \
-  (COUNTS + 13) /* of the object: those, seven of the spec, six more of the configuration; and weights */
+  (COUNTS + 13) /* of the object: those, seven of the spec, six more of the configuration; then weights and
+                    neutral_start where they are needed */
 
 static const char *const kind_words[] = {"bernoulli", "categorical", NULL};
 static const char *const mode_words[] = {"carry", "window", NULL};
@@ -83,6 +84,7 @@ void xph_model_text_write(const exphil_model *model, xph_json_out *out)
     xph_json_add_text(out, "mode", mode_words[config->mode]);
     xph_json_add_text(out, "head_order", order_words[config->heads]);
     xph_json_add_text(out, "type", type_words[config->type]);
+    if (config->neutral_start) xph_json_add_int(out, "neutral_start", 1); /* absent is what 0.1 wrote */
     if (model->shape.narrow) xph_json_add_text(out, "weights", weights_words[model->shape.narrow - XPH_BF16]);
     xph_json_close(out, '}');
 }
@@ -176,6 +178,16 @@ static exphil_status read_spec(const xph_json *json, xph_model_text *text, exphi
     return read_heads(json, text, error);
 }
 
+/* Written when it is 1 only. */
+static exphil_status read_start(const xph_json *json, exphil_model_config *config, exphil_error *error)
+{
+    int64_t value;
+    if (xph_json_find(json, 0, "neutral_start") < 0) return EXPHIL_OK;
+    XPH_TRY(xph_json_get_int(json, 0, "neutral_start", 1, 1, &value, error));
+    config->neutral_start = (int32_t)value;
+    return EXPHIL_OK;
+}
+
 exphil_status xph_model_text_read(const xph_json *json, xph_model_text *text, exphil_error *error)
 {
     exphil_model_config *config = &text->config;
@@ -195,10 +207,12 @@ exphil_status xph_model_text_read(const xph_json *json, xph_model_text *text, ex
     XPH_TRY(read_word(json, 0, "mode", mode_words, &config->mode, error));
     XPH_TRY(read_word(json, 0, "head_order", order_words, &config->heads, error));
     XPH_TRY(read_word(json, 0, "type", type_words, &config->type, error));
-    if (xph_json_find(json, 0, "weights") < 0) return check_members(json, 0, MEMBERS, error);
+    XPH_TRY(read_start(json, config, error));
+    const int32_t members = MEMBERS + config->neutral_start;
+    if (xph_json_find(json, 0, "weights") < 0) return check_members(json, 0, members, error);
     XPH_TRY(read_word(json, 0, "weights", weights_words, &text->narrow, error));
     text->narrow += XPH_BF16;
     if (config->type != EXPHIL_TYPE_F32)
         return xph_json_refuse(json, xph_json_find(json, 0, "weights"), "needs type F32", error);
-    return check_members(json, 0, MEMBERS + 1, error);
+    return check_members(json, 0, members + 1, error);
 }

@@ -12,6 +12,7 @@ exphil_status exphil_model_sampling(const exphil_model *model, exphil_sampling *
     known.mode = shape->mode;
     known.delay_frames = shape->delay;
     known.action_slots = shape->slots;
+    known.neutral_start = shape->neutral_start;
     known.time = shape->mode == EXPHIL_MODE_WINDOW ? shape->window : 0;
     return XPH_GIVE(exphil_sampling, sampling, &known, error);
 }

@@ -225,6 +225,8 @@ static exphil_status check_pair(const exphil_model *reference, const exphil_mode
     if (a->mode != b->mode) return differs("mode", a->mode, b->mode, error);
     if (a->delay != b->delay) return differs("delay_frames", a->delay, b->delay, error);
     if (a->slots != b->slots) return differs("action_slots", a->slots, b->slots, error);
+    if (a->neutral_start != b->neutral_start)
+        return differs("neutral_start", a->neutral_start, b->neutral_start, error);
     if (a->window != b->window) return differs("window_frames", a->window, b->window, error);
     return EXPHIL_OK;
 }

@@ -4,7 +4,14 @@
 
 #include <stdio.h>
 
-enum { HASH, WHOLE, NUMBER, LATER = 16 }; /* LATER: absent in older checkpoints, where it was 0 */
+enum {
+    HASH,
+    WHOLE,
+    NUMBER,
+    LATER = 16,
+    SPARE = 32
+}; /* LATER: absent in older checkpoints, where it was 0; SPARE: so too,
+                                                       * and not written when it is 0 */
 typedef struct setting {
     const char *name;
     int32_t kind;
@@ -51,6 +58,7 @@ static int64_t model_settings(const exphil_trainer *trainer, setting *to)
         {"model.action_slots", WHOLE, (uint64_t)shape->slots},
         {"model.type", WHOLE, (uint64_t)shape->type},
         {"model.weights", WHOLE, (uint64_t)shape->weights},
+        {"model.neutral_start", WHOLE | LATER | SPARE, (uint64_t)shape->neutral_start},
         {"model.blocks_and_widths", HASH, xph_model_config_hash(trainer->model)},
     };
     return put(to, list, sizeof list);
@@ -119,7 +127,9 @@ void xph_settings_write(const exphil_trainer *trainer, xph_json_out *out)
     setting settings[SETTINGS_MOST];
     int64_t count = list_settings(trainer, settings);
     xph_json_open(out, "settings", '{');
-    for (int64_t i = 0; i < count; i++) xph_json_add_hex(out, settings[i].name, settings[i].value);
+    for (int64_t i = 0; i < count; i++)
+        if (settings[i].value || !(settings[i].kind & SPARE))
+            xph_json_add_hex(out, settings[i].name, settings[i].value);
     xph_json_close(out, '}');
 }
 
@@ -152,9 +162,9 @@ exphil_status xph_settings_check(const exphil_trainer *trainer, const xph_json *
         bool absent = settings[i].kind & LATER && xph_json_find(json, object, settings[i].name) < 0;
         if (!absent) XPH_TRY(xph_json_get_hex(json, object, settings[i].name, &stored, error));
         if (stored == settings[i].value) continue;
+        const int32_t kind = settings[i].kind & ~(LATER | SPARE);
         return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made with %s %s, this run has %s",
-                        settings[i].name, show(before, settings[i].kind & ~LATER, stored),
-                        show(now, settings[i].kind & ~LATER, settings[i].value));
+                        settings[i].name, show(before, kind, stored), show(now, kind, settings[i].value));
     }
     return EXPHIL_OK;
 }

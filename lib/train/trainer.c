@@ -77,6 +77,8 @@ static exphil_status check_data(const exphil_model *model, const exphil_prefetch
         return differs("delay_frames", sampling->delay_frames, shape->delay, error);
     if (sampling->action_slots != shape->slots)
         return differs("action_slots", sampling->action_slots, shape->slots, error);
+    if (sampling->neutral_start != shape->neutral_start)
+        return differs("neutral_start", sampling->neutral_start, shape->neutral_start, error);
     if (shape->mode == EXPHIL_MODE_WINDOW && sampling->time != shape->window)
         return differs("time", sampling->time, shape->window, error);
     return EXPHIL_OK;

@@ -103,6 +103,7 @@ train_run train_begin(const train_plan *plan)
         given.mode = sampling.mode;
         given.delay_frames = sampling.delay_frames;
         given.action_slots = sampling.action_slots;
+        given.neutral_start = sampling.neutral_start;
         if (sampling.time) given.time = sampling.time;
         CHECK(exphil_prefetcher_create(run.dataset, &given, &run.prefetcher, &error));
     }

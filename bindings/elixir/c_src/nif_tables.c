@@ -69,6 +69,7 @@ static const field model_config_fields[] = {
     ONE(exphil_model_config, window_frames, T_I64),
     ONE(exphil_model_config, delay_frames, T_I32),
     ONE(exphil_model_config, no_previous_action, T_BOOL),
+    ONE(exphil_model_config, neutral_start, T_BOOL),
     NAMED(exphil_model_config, mode, T_ENUM, mode_names),
     NAMED(exphil_model_config, heads, T_ENUM, heads_names),
     NAMED(exphil_model_config, type, T_ENUM, type_names),
@@ -98,6 +99,7 @@ static const field model_info_fields[] = {
     ONE(exphil_model_info, codec, T_CHARS),
     ONE(exphil_model_info, blocks, T_CHARS),
     NAMED(exphil_model_info, weights, T_ENUM, type_names),
+    ONE(exphil_model_info, neutral_start, T_BOOL),
     ONE(exphil_model_info, calibrated, T_BOOL),
 };
 RECORD(model_info, "model", exphil_model_info, NULL);
@@ -176,7 +178,7 @@ static const field sampling_config_fields[] = {
     ONE(exphil_sampling, seed, T_U64),         NAMED(exphil_sampling, mode, T_ENUM, mode_names),
     ONE(exphil_sampling, delay_frames, T_I32), ONE(exphil_sampling, action_slots, T_I32),
     ONE(exphil_sampling, in_order, T_BOOL),    ONE(exphil_sampling, last_only, T_BOOL),
-    ONE(exphil_sampling, buffers, T_I32),
+    ONE(exphil_sampling, buffers, T_I32),      ONE(exphil_sampling, neutral_start, T_BOOL),
 };
 RECORD(sampling_config, "sampling", exphil_sampling, NULL);
 

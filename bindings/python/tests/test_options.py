@@ -16,7 +16,7 @@ TOO_LARGE = [2**64, -(2**63) - 1, 10**5000, np.float64(1e300)]
 NO_FLOATS = ["1", b"1", object(), 3j, [1.0], np.array([1.0, 2.0]), 10**400, float("nan"), np.float32("nan"), float("inf"), -float("inf")]
 # Numbers below zero that mean something; of a pad the nearest is taken.
 NEGATIVE = {"clip_norm", "weight", "first_frame", "main_x", "main_y", "c_x", "c_y", "trigger"}
-NOT_NUMBERS = {"struct_size", "reserved", "flags"}
+NOT_NUMBERS = {"struct_size", "reserved", "reserved_2", "flags"}
 
 
 def makers(model, dataset, drill):

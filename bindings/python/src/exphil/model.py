@@ -55,6 +55,7 @@ class Model(Handle):
         mode: Code = Mode.CARRY,
         heads: Code = Heads.INDEPENDENT,
         type: Code = DataType.F32,
+        neutral_start: bool = False,
     ) -> None:
         config = Config("exphil_model_config").set(
             blocks=blocks,
@@ -75,6 +76,7 @@ class Model(Handle):
             mode=code(Mode, mode, "mode"),
             heads=code(Heads, heads, "heads"),
             type=code(DataType, type, "type"),
+            neutral_start=neutral_start,
         )
         config.set(spec=spec_pointer(config, spec))
         self._make(context, lib.exphil_model_create, config)

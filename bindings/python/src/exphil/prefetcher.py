@@ -81,6 +81,7 @@ class Prefetcher(Handle):
         in_order: bool = False,
         last_only: bool = False,
         buffers: int = 0,
+        neutral_start: bool = False,
     ) -> None:
         expect(dataset, Dataset, "dataset")
         if model is not None:
@@ -98,6 +99,7 @@ class Prefetcher(Handle):
             in_order=in_order,
             last_only=last_only,
             buffers=buffers,
+            neutral_start=neutral_start,
         )
         self._core = dataset._core
         self._handle = self._core.create(lib.exphil_prefetcher_create, dataset._handle, config)

@@ -82,6 +82,7 @@ class ModelInfo:
     blocks: str
     weights: int
     calibrated: int
+    neutral_start: int
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class Trainer(Handle):
     """Trains a copy of a model's weights on a dataset; the model itself stays as it is and may be played meanwhile.
 
     dataset None is for step_batch alone. The settings are those of the C structs exphil_optimizer_config (rate to
-    schedule), exphil_sampling (batch to buffers; mode, delay and slots are the model's) and exphil_trainer_config
+    schedule), exphil_sampling (batch to buffers; mode, delay, slots and neutral_start are the model's) and exphil_trainer_config
     (losses to checkpoint_blocks), by name; 0 and None stand for the library's defaults. One thread at a time.
     """
 
@@ -90,6 +90,7 @@ class Trainer(Handle):
         in_order: bool = False,
         last_only: bool = False,
         buffers: int = 0,
+        neutral_start: bool = False,
         losses: Optional[Sequence[HeadLoss]] = None,
         communicator: Optional[Communicator] = None,
         loss_scale: float = 0.0,
@@ -133,6 +134,7 @@ class Trainer(Handle):
             in_order=in_order,
             last_only=last_only,
             buffers=buffers,
+            neutral_start=neutral_start,
         )
         config = Config("exphil_trainer_config")
         config.set(

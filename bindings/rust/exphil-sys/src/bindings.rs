@@ -616,6 +616,8 @@ pub struct exphil_model_config {
     pub heads: i32,
     pub type_: i32,
     pub reserved: i32,
+    pub neutral_start: i32,
+    pub reserved_2: i32,
 }
 impl Default for exphil_model_config {
     fn default() -> Self {
@@ -689,6 +691,8 @@ pub struct exphil_model_info {
     pub blocks: [::std::os::raw::c_char; 256usize],
     pub weights: i32,
     pub calibrated: i32,
+    pub neutral_start: i32,
+    pub reserved_2: i32,
 }
 impl Default for exphil_model_info {
     fn default() -> Self {
@@ -1059,6 +1063,8 @@ pub struct exphil_sampling {
     pub in_order: i32,
     pub last_only: i32,
     pub buffers: i32,
+    pub neutral_start: i32,
+    pub reserved: i32,
 }
 extern "C" {
     pub fn exphil_model_sampling(

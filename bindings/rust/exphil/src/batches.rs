@@ -33,6 +33,8 @@ pub struct Sampling {
     pub last_only: bool,
     /// Prefetched batches; 0 is 2.
     pub buffers: i32,
+    /// The rule of the model, as in [`crate::ModelConfig`].
+    pub neutral_start: bool,
 }
 
 impl Sampling {
@@ -49,6 +51,7 @@ impl Sampling {
             in_order: raw.in_order != 0,
             last_only: raw.last_only != 0,
             buffers: raw.buffers,
+            neutral_start: raw.neutral_start != 0,
         })
     }
 
@@ -65,6 +68,7 @@ impl Sampling {
         raw.in_order = i32::from(self.in_order);
         raw.last_only = i32::from(self.last_only);
         raw.buffers = self.buffers;
+        raw.neutral_start = i32::from(self.neutral_start);
         raw
     }
 }

@@ -74,6 +74,9 @@ pub struct ModelConfig {
     pub heads: HeadsKind,
     /// [`Type::F32`], or [`Type::F64`], the reference in double.
     pub kind: Type,
+    /// Past actions that act in an episode's first d frames are neutral in training as they are in play; otherwise training has
+    /// the recorded ones, as in 0.1.
+    pub neutral_start: bool,
 }
 
 impl ModelConfig {
@@ -95,6 +98,7 @@ impl ModelConfig {
         raw.mode = self.mode as i32;
         raw.heads = self.heads as i32;
         raw.type_ = self.kind as i32;
+        raw.neutral_start = i32::from(self.neutral_start);
     }
 }
 
@@ -288,6 +292,8 @@ pub struct ModelInfo {
     pub weights: Type,
     /// [`Model::calibration`] has something to tell.
     pub calibrated: bool,
+    /// As in [`ModelConfig`].
+    pub neutral_start: bool,
     /// Name of the observation layout.
     pub layout: String,
     /// Name of the action codec.
@@ -319,6 +325,7 @@ impl ModelInfo {
             kind: Type::from_number(raw.type_)?,
             weights: Type::from_number(raw.weights)?,
             calibrated: raw.calibrated != 0,
+            neutral_start: raw.neutral_start != 0,
             layout: text(&raw.layout),
             codec: text(&raw.codec),
             blocks: text(&raw.blocks),
