@@ -41,8 +41,8 @@ typedef struct xph_kernel_set {
 
 extern const xph_kernel_set xph_kernels_f32_ref, xph_kernels_f64_ref;
 #ifdef XPH_HAVE_X86_SETS
-extern const xph_kernel_set xph_kernels_f32_avx2, xph_kernels_f32_avx2vnni, xph_kernels_f32_avx512,
-    xph_kernels_f32_avx512vnni, xph_kernels_f32_avx512bf16;
+extern const xph_kernel_set xph_kernels_f64_avx2, xph_kernels_f32_avx2, xph_kernels_f32_avx2vnni,
+    xph_kernels_f32_avx512, xph_kernels_f32_avx512vnni, xph_kernels_f32_avx512bf16;
 #endif
 
 /* Packed weights: panels of XPH_PANEL outputs, each [in][XPH_PANEL], so that one column of a panel lies

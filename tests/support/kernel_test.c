@@ -114,14 +114,18 @@ void kt_check(const kt_case *c)
         for (const xph_candidate *k = sets[s]->op[c->op]; k->name; k++)
             run[type] += check_candidate(c, sets[s], k, first[type], &have[type]);
     }
+#ifdef XPH_HAVE_X86_SETS
+    if (xph_cpu_has(XPH_ISA_AVX2)) /* not among case_sets, of which the first alone is of doubles */
+        for (const xph_candidate *k = xph_kernels_f64_avx2.op[c->op]; k->name; k++)
+            run[1] += check_candidate(c, &xph_kernels_f64_avx2, k, first[1], &have[1]);
+#endif
     assert_true(run[0] >= 1 && run[1] >= 1);
     case_release_to(mark);
 }
 
 void kt_reference(const kt_case *c, double *results[KT_MOST])
 {
-    if (!kt_run(c, &xph_kernels_f64_ref, NULL, 1, results))
-        fail_msg("%s: not accepted", c->name);
+    if (!kt_run(c, &xph_kernels_f64_ref, NULL, 1, results)) fail_msg("%s: not accepted", c->name);
 }
 
 double *kt_differences(double (*objective)(void *context), void *context, double *x, int64_t count,

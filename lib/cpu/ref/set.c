@@ -6,6 +6,7 @@
 
 #define LEVEL_f64_ref        XPH_ISA_REF
 #define LEVEL_f32_ref        XPH_ISA_REF
+#define LEVEL_f64_avx2       XPH_ISA_AVX2
 #define LEVEL_f32_avx2       XPH_ISA_AVX2
 #define LEVEL_f32_avx512     XPH_ISA_AVX512
 /* These have instructions for products of narrow numbers only; all else is that of XPH_BASE_SET. */
