@@ -75,7 +75,7 @@ static void verify_share(void *arg, int64_t i, int32_t worker)
 exphil_status xph_dataset_verify(const exphil_dataset *dataset, exphil_error *error)
 {
     verifying v = {.dataset = dataset};
-    for (; v.first < dataset->frames; v.first += VERIFY_SHARES * VERIFY_SHARE) {
+    for (; v.first < dataset->frames; v.first += (int64_t)VERIFY_SHARES * VERIFY_SHARE) {
         int64_t shares = (dataset->frames - v.first + VERIFY_SHARE - 1) / VERIFY_SHARE;
         if (shares > VERIFY_SHARES) shares = VERIFY_SHARES;
         if (xph_cancelled(dataset->context))

@@ -461,7 +461,7 @@ static exphil_status resume(exphil_trainer *trainer, const char *path, exphil_er
     size_t bytes = strlen(path) + sizeof CHECKPOINT_SUFFIX;
     char *name = xph_alloc(context, bytes);
     if (!name) return xph_no_memory(bytes, error);
-    memcpy(name, path, strlen(path));
+    memcpy(name, path, strlen(path)); /* NOLINT(bugprone-not-null-terminated-result): the suffix ends it */
     memcpy(name + strlen(path), CHECKPOINT_SUFFIX, sizeof CHECKPOINT_SUFFIX);
     xph_tensors file;
     exphil_status status = xph_tensors_open(context, name, "checkpoint", &file, error);

@@ -105,7 +105,8 @@ failed=0
 agree() {
   [ "$2" = "$version" ] || { echo "$1 has version '$2', the header $version"; failed=1; }
 }
-agree "CHANGELOG.md" "$(sed -n 's/^## \([0-9.]*\).*/\1/p' "$source/CHANGELOG.md" | head -n 1)"
+# Above the newest release stands what comes after it.
+agree "CHANGELOG.md" "$(sed -n '/not released/d; s/^## \([0-9.]*\).*/\1/p' "$source/CHANGELOG.md" | head -n 1)"
 for crate in "$source"/bindings/rust/*/Cargo.toml; do
   agree "${crate#"$source"/}" "$(sed -n 's/^version = "\(.*\)"/\1/p' "$crate" | head -n 1)"
 done
