@@ -61,28 +61,29 @@ typedef struct policy {
     int32_t delay, alone, mode, order, type,
         weights;             /* alone: no_previous_action; weights: quantised to, or 0 */
     const exphil_spec *spec; /* NULL: Melee's, with all sizes the library's own */
+    int32_t neutral_start;
 } policy;
 
 #define ALL "(mamba attention)*2 gru ffn lstm mlp"
 static const policy policies[] = {
-    {"mamba", "mamba", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small},
-    {"lstm", "lstm", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small},
-    {"gru", "gru", 1, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small},
-    {"attention", "attention", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small},
-    {"mlp", "mlp", 3, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small},
-    {"ffn", "ffn", 0, 0, 0, 1, EXPHIL_TYPE_F32, 0, &bare},
-    {"all", ALL, 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small},
-    {"alone", "gru mamba", 0, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small},
-    {"queued", "lstm attention", 3, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small},
-    {"window", "mamba attention lstm", 1, 0, 1, 0, EXPHIL_TYPE_F32, 0, &small},
-    {"window_all", ALL, 2, 1, 1, 1, EXPHIL_TYPE_F64, 0, &bare},
-    {"double", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F64, 0, &small},
-    {"bf16", "attention ffn mlp", 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small},
-    {"bf16_mamba", "mamba", 0, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small},
-    {"bf16_window", "gru lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small},
-    {"int8", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small},
-    {"int8_window", "mlp lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small},
-    {"melee", NULL, 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, NULL},
+    {"mamba", "mamba", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0},
+    {"lstm", "lstm", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0},
+    {"gru", "gru", 1, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0},
+    {"attention", "attention", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0},
+    {"mlp", "mlp", 3, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0},
+    {"ffn", "ffn", 0, 0, 0, 1, EXPHIL_TYPE_F32, 0, &bare, 0},
+    {"all", ALL, 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1},
+    {"alone", "gru mamba", 0, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0},
+    {"queued", "lstm attention", 3, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1},
+    {"window", "mamba attention lstm", 1, 0, 1, 0, EXPHIL_TYPE_F32, 0, &small, 0},
+    {"window_all", ALL, 2, 1, 1, 1, EXPHIL_TYPE_F64, 0, &bare, 1},
+    {"double", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F64, 0, &small, 0},
+    {"bf16", "attention ffn mlp", 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0},
+    {"bf16_mamba", "mamba", 0, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0},
+    {"bf16_window", "gru lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0},
+    {"int8", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0},
+    {"int8_window", "mlp lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0},
+    {"melee", NULL, 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, NULL, 0},
 };
 
 static exphil_model *create(exphil_context *context, const policy *p)
@@ -93,6 +94,7 @@ static exphil_model *create(exphil_context *context, const policy *p)
     config.blocks = p->blocks;
     config.seed = 7;
     config.delay_frames = p->delay;
+    config.neutral_start = p->neutral_start;
     config.no_previous_action = p->alone;
     config.mode = p->mode;
     config.heads = p->order;

@@ -63,6 +63,7 @@ class Config:
         self.S = self.delay_frames + 1 - self.no_previous_action
         self.neutral = [head["neutral"] for head in self.heads]
         self.weights = getattr(self, "weights", None)
+        self.neutral_start = getattr(self, "neutral_start", 0)
 
     @staticmethod
     def pattern(text):
@@ -344,5 +345,6 @@ def past_in_play(c, decided):
 
 def past_in_data(c, recorded):
     """The same for rows of data, of which the last d have no target."""
-    return [[recorded[t + c.delay_frames - 1 - s] if t + c.delay_frames - 1 - s >= 0 else c.neutral for s in range(c.S)]
+    first = c.delay_frames if c.neutral_start else 0
+    return [[recorded[t + c.delay_frames - 1 - s] if t + c.delay_frames - 1 - s >= first else c.neutral for s in range(c.S)]
             for t in range(len(recorded) - c.delay_frames)]
