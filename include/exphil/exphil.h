@@ -703,7 +703,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_create(const exphil_
                                                                    const exphil_sampling *sampling,
                                                                    exphil_prefetcher **prefetcher, exphil_error *error);
 /* Blocks until the next batch is there. EXPHIL_END after the last of an epoch; the call after that begins the next epoch.
- * The pointers live until the next call. What went wrong in the background is reported here. */
+ * The pointers live until the next call. What went wrong in the background is reported here, in the place of the batch that
+ * it befell; the next call tries that batch again. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_next(exphil_prefetcher *prefetcher, exphil_batch *batch,
                                                                  exphil_error *error);
 /* The next batch will be this one (resuming); constant time. */
@@ -948,7 +949,7 @@ typedef struct exphil_session_config {
 } exphil_session_config;
 #define EXPHIL_SESSION_CONFIG_INIT { sizeof(exphil_session_config), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* config may be NULL. After creation the calls marked "hot" allocate nothing, take no lock, call the system never, and
+/* config may be NULL. After creation the calls marked "hot" allocate nothing, take no lock, make no system call, and
  * cost the same on every frame (attention: less until its window is full); on a GPU they ask its driver for one recorded
  * launch and wait for it: creation has run a step on zeros there, so that libraries have chosen their ways, and recorded it.
  * They return a status only; exphil_session_error has the text. */

@@ -2,7 +2,7 @@
  * place more than batches are prefetched, for the batch that the taker is looking at. All that both touch is
  * under one lock; a batch's rows belong to the thread while it fills them and to the taker from then on.
  * All memory is had at creation, so only a file (damaged rows, a disk) can make filling fail; the thread then rests, and the
- * taker is told after the good batches, each time, until it seeks elsewhere. */
+ * taker is told after the good batches. Whoever comes again after that has the batch tried again: a disk may have recovered. */
 #include "data/sampler.h"
 
 #define ROOMS_MOST 65 /* 64 buffers and the one that is looked at */
@@ -24,6 +24,7 @@ struct exphil_prefetcher {
     exphil_status failed; /* below 0: the next batch could not be filled, failure says why */
     exphil_error failure;
     bool stop, ended; /* ended: the last batch of an epoch was handed out, and not yet EXPHIL_END */
+    bool told;        /* the taker knows of failed */
     exphil_prefetcher_info info;
 };
 
@@ -166,6 +167,14 @@ static exphil_status enter(exphil_prefetcher *prefetcher, exphil_error *error)
     return xph_busy_enter(&prefetcher->busy) ? EXPHIL_OK : xph_busy_error("prefetcher", error);
 }
 
+/* Under the lock. */
+static void forget_failure(exphil_prefetcher *p)
+{
+    p->told = false;
+    p->failed = EXPHIL_OK;
+    xph_mutex_broadcast(p->lock);
+}
+
 /* Under the lock: waits, counting, then takes the oldest batch. What was looked at before is free from here
  * on. NULL: there is none and will be none. */
 static const xph_batch_room *take(exphil_prefetcher *p)
@@ -195,10 +204,14 @@ static exphil_status next(exphil_prefetcher *p, exphil_batch *batch, exphil_erro
     xph_mutex_lock(p->lock);
     bool ended = p->ended;
     p->ended = false;
+    if (p->told) forget_failure(p);
     const xph_batch_room *room = ended ? NULL : take(p);
     if (room) xph_batch_room_show(p->sampler, room, &now);
     exphil_status status = ended ? EXPHIL_END : room ? EXPHIL_OK : p->failed;
-    if (status < 0) status = xph_fail(error, status, "%s", p->failure.message);
+    if (status < 0) {
+        p->told = true;
+        status = xph_fail(error, status, "%s", p->failure.message);
+    }
     xph_mutex_unlock(p->lock);
     if (status != EXPHIL_OK) return status;
     return XPH_GIVE(exphil_batch, batch, &now, error);
@@ -226,8 +239,7 @@ exphil_status exphil_prefetcher_seek(exphil_prefetcher *prefetcher, int64_t epoc
         prefetcher->index = index;
         prefetcher->seeks++;
         prefetcher->ended = false;
-        prefetcher->failed = EXPHIL_OK;
-        xph_mutex_broadcast(prefetcher->lock);
+        forget_failure(prefetcher);
         xph_mutex_unlock(prefetcher->lock);
     }
     xph_busy_leave(&prefetcher->busy);

@@ -2,6 +2,7 @@
  * setting that changes what an update is; the same for a save in between. */
 #include "retry_case.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static train_plan plan_of(int32_t mode, int64_t accumulate)
@@ -119,6 +120,68 @@ static void damaged_rows(void **state)
     for (int64_t accumulate = 1; accumulate <= 5; accumulate++) damaged_rows_change_nothing(accumulate);
 }
 
+/* A run on a corpus of this context: its updates, each called until it is done. Failed calls are counted. */
+static unsigned char *run_on_corpus(train_plan plan, long long fail_after, int *failures, size_t *bytes)
+{
+    test_io io;
+    exphil_dataset *corpus = NULL;
+    exphil_prefetcher *prefetcher = NULL;
+    exphil_optimizer *optimizer = NULL;
+    exphil_trainer *trainer = NULL;
+    exphil_sampling sampling = EXPHIL_SAMPLING_INIT;
+    test_io_init(&io);
+    plan.io = &io;
+    train_run run = train_begin(&plan);
+    assert_ok(exphil_dataset_save(run.dataset, test_path("corpus"), NULL));
+    assert_ok(exphil_dataset_open(run.context, test_path("corpus"), &corpus, NULL));
+    assert_ok(exphil_model_sampling(run.model, &sampling, NULL));
+    sampling.batch = 4;
+    sampling.time = 8;
+    if (fail_after) {
+        io.code = EIO;
+        io.fail_at = atomic_load(&io.calls) + fail_after;
+    }
+    assert_ok(exphil_prefetcher_create(corpus, &sampling, &prefetcher, NULL));
+    assert_ok(exphil_optimizer_create(run.model, &plan.adam, &optimizer, NULL));
+    assert_ok(exphil_trainer_create(run.model, optimizer, prefetcher, &plan.trainer, &trainer, NULL));
+    for (int update = 0; update < 40;) {
+        exphil_status status = exphil_trainer_step(trainer, NULL, NULL);
+        update += status == EXPHIL_OK;
+        *failures += status != EXPHIL_OK;
+        if (status != EXPHIL_OK) assert_int_equal(status, EXPHIL_E_IO);
+        assert_true(*failures < 20);
+    }
+    unsigned char *all = train_snapshot(trainer, bytes);
+    exphil_trainer_destroy(trainer);
+    exphil_optimizer_destroy(optimizer);
+    exphil_prefetcher_destroy(prefetcher);
+    exphil_dataset_destroy(corpus);
+    train_end(&run);
+    test_folder_remove();
+    return all;
+}
+
+/* A disk that fails once is no end of the run, whichever batch it was, of this update or fetched ahead for the next. */
+static void a_read_that_fails_once(void **state)
+{
+    (void)state;
+    for (int64_t accumulate = 1; accumulate <= 3; accumulate++) {
+        train_plan plan = plan_of(EXPHIL_MODE_CARRY, accumulate);
+        int failures = 0, none = 0;
+        size_t bytes;
+        plan.episodes = 12;
+        unsigned char *want = run_on_corpus(plan, 0, &none, &bytes);
+        assert_int_equal(none, 0);
+        for (long long read = 1; read <= 181; read += 20) {
+            unsigned char *got = run_on_corpus(plan, read, &failures, &bytes);
+            assert_memory_equal(got, want, bytes);
+            free(got);
+        }
+        assert_true(failures > 0);
+        free(want);
+    }
+}
+
 /* A batch that is refused for its numbers is passed over: it is no failure of the call's, and nothing is taken again. The
  * carried state, which may hold such numbers too, starts from zero; all else is as before. */
 static void refused_numbers_are_passed_over(void **state)
@@ -186,6 +249,7 @@ int main(void)
         cmocka_unit_test(a_cancelled_update),
         cmocka_unit_test(with_every_setting),
         cmocka_unit_test(damaged_rows),
+        cmocka_unit_test(a_read_that_fails_once),
         cmocka_unit_test(refused_numbers_are_passed_over),
         cmocka_unit_test(a_first_batch_that_failed_binds_nothing),
     };
