@@ -12,6 +12,30 @@ ASIDE = 77
 RESERVE = 3.0  # seconds of the budget for what comes after the last task
 
 
+class Log:
+    """All that was said. A check goes on without it where it cannot be written: what counts stands in the results."""
+
+    def __init__(self, path):
+        self.path, self.file = path, None
+        try:
+            self.file = open(path, "ab", buffering=0)
+        except OSError as error:
+            self.end(error)
+
+    def write(self, line):
+        if self.file:
+            try:
+                self.file.write((line + "\n").encode(errors="replace"))
+            except OSError as error:
+                self.end(error)
+
+    def end(self, error):
+        print(f"{self.path}: {error.strerror}; the check goes on without its log", flush=True)
+        if self.file:
+            self.file.close()
+        self.file = None
+
+
 class Check:
     def __init__(self, machine, folder, built, library, budget=None, earlier=None):
         name = re.sub(r"[^a-z0-9]+", "-", machine["card"].lower()).strip("-")
@@ -19,14 +43,13 @@ class Check:
         path = journal.find(folder, name, machine["date"], machine)
         self.journal = journal.Journal(path, machine, earlier)
         self.stem = path.removesuffix(".jsonl")
-        self.log = open(self.stem + ".log", "a")  # all that the programs say
+        self.log = Log(self.stem + ".log")
         self.env = built.environment() | {"EXPHIL_CUBLASLT": library or "none"}
         self.end = time.monotonic() + budget if budget is not None else float("inf")
 
     def tell(self, text):
         print(text, flush=True)
-        self.log.write(text + "\n")
-        self.log.flush()
+        self.log.write(text)
 
     def left(self):
         return self.end - time.monotonic() - RESERVE
@@ -46,7 +69,7 @@ class Check:
 
         def out(line):
             text.append(line)
-            self.log.write(line + "\n")
+            self.log.write(line)
             for read in reader:
                 if row := read(line):
                     found(row)
@@ -54,7 +77,7 @@ class Check:
 
         def err(line):
             text.append(line)
-            self.log.write(line + "\n")
+            self.log.write(line)
             refused = log.take(line)
             if refused and not any(row.get("text") == refused["text"] for row in self.of(task, "log")):
                 self.journal.add({"kind": "log", "task": task.name, **refused})
@@ -127,7 +150,11 @@ class Check:
         self.summary()
 
     def summary(self):
-        report.write(self.stem + ".md", self.journal.rows)
+        """Not worth ending a check for: --summary makes it of the results at any time."""
+        try:
+            report.write(self.stem + ".md", self.journal.rows)
+        except (OSError, journal.Broken) as error:
+            self.tell(f"no summary now: {error}")
 
 
 def wrong_products(task, taken):

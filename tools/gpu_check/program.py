@@ -1,5 +1,6 @@
 """One program of a check: runs it, hands on each line when it comes, and ends it when its time is over."""
 import ctypes
+import math
 import os
 import selectors
 import signal
@@ -55,7 +56,8 @@ class Lines:
 
 
 def run(command, env, limit, out, err):
-    """(exit status, seconds); status None: it was ended after limit seconds. out and err are called with every line."""
+    """(exit status, seconds); status None: it was ended after limit seconds. out and err are called with every line; what they
+    raise ends the program."""
     begin = time.monotonic()
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
@@ -63,12 +65,23 @@ def run(command, env, limit, out, err):
     except OSError as error:
         err(str(error))
         return 127, 0.0
+    try:
+        late = follow(process, begin + limit, out, err)
+    except BaseException:
+        end(process.pid)
+        raise
+    status = process.wait()
+    return None if late else status, time.monotonic() - begin
+
+
+def follow(process, until, out, err):
+    """Hands on its lines until it has ended; True when that was for its time."""
     late = False
     with selectors.DefaultSelector() as pipes:
         for pipe, give in ((process.stdout, out), (process.stderr, err)):
             pipes.register(pipe, selectors.EVENT_READ, Lines(give))
         while pipes.get_map():
-            ready = pipes.select(max(0.0, begin + limit - time.monotonic()))
+            ready = pipes.select(None if late or until == math.inf else max(0.0, until - time.monotonic()))
             if not ready and not late:
                 late = True
                 end(process.pid)
@@ -78,5 +91,4 @@ def run(command, env, limit, out, err):
                 if not data:
                     key.data.close()
                     pipes.unregister(key.fileobj)
-    status = process.wait()
-    return None if late else status, time.monotonic() - begin
+    return late

@@ -38,14 +38,14 @@ def refusal(line):
 
 
 def json_row(line):
-    """A line that is one JSON object; else None."""
+    """A line that is one JSON object with a subject; else None."""
     if not line.startswith("{"):
         return None
     try:
         row = json.loads(line)
     except ValueError:
         return None
-    return row if isinstance(row, dict) else None
+    return row if isinstance(row, dict) and isinstance(row.get("subject"), str) else None
 
 
 def case_row(line):

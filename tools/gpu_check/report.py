@@ -190,6 +190,15 @@ def text_of(rows):
 
 def write(path, rows):
     """Whole or not at all."""
-    with open(path + ".part", "w") as file:
-        file.write(text_of(rows))
-    os.replace(path + ".part", path)
+    try:
+        text = text_of(rows)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise journal.Broken(f"{path}: a line of the results lacks a figure or has a wrong one: {error!r}") from None
+    try:
+        with open(path + ".part", "w") as file:
+            file.write(text)
+        os.replace(path + ".part", path)
+    except OSError:
+        if os.path.isfile(path + ".part"):
+            os.remove(path + ".part")
+        raise

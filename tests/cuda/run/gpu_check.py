@@ -3,9 +3,13 @@ rehearsed with three kills, cut short by a budget and taken up again.
 
 usage: gpu_check.py SOURCE BUILD
 """
+import json
 import os
+import random
 import re
+import resource
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -14,7 +18,7 @@ import types
 source, build = map(os.path.abspath, sys.argv[1:3])
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(source, "tools"))
-from gpu_check import built, check, journal, machine, plan, readers  # noqa: E402
+from gpu_check import built, check, journal, machine, plan, readers, rehearse, report  # noqa: E402
 
 # Of every stage something that takes little.
 SHORT = ("^(losses of gru|2 equal runs of gru|cuda_(arena|conv)_test|update in f32|operations of an update in f32|"
@@ -44,6 +48,24 @@ def path_in(folder, name, data=b""):
     return path
 
 
+def line(kind, **more):
+    return {"kind": kind, **{name: "x" for name in journal.FIELDS[kind]}, **more}
+
+
+def text_of(row):
+    return json.dumps(row).encode() + b"\n"
+
+
+def at_most(size, call):
+    """As on a full disk: no file grows beyond size."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        return call()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 # ---- parts ----
 
 
@@ -51,24 +73,93 @@ def results_are_whole_after_any_cut(folder):
     path = os.path.join(folder, "cut.jsonl")
     written = journal.Journal(path, MACHINE)
     for n in (1, 2):
-        written.add({"kind": "row", "task": "a", "n": n})
-    written.add({"kind": "said", "task": "a", "said": "passed"})
+        written.add(line("row", task="a", n=n))
+    written.add(line("said", task="a", said="passed"))
     os.close(written.fd)
     with open(path, "rb") as file:
         whole = file.read()
     for length in range(len(whole) + 1):
         again = journal.Journal(path_in(folder, "cut.jsonl", whole[:length]), MACHINE)
-        again.add({"kind": "row", "task": "b", "n": 1})
+        again.add(line("row", task="b"))
         os.close(again.fd)
         rows, kept = journal.read(path), max(whole[:length].count(b"\n"), 1)
         must(len(rows) == kept + 1 and rows[-1]["task"] == "b", f"cut at byte {length}: {len(rows)} rows, must be {kept + 1}")
 
 
 def broken_results_are_refused(folder):
-    refused(lambda: journal.read(path_in(folder, "b.jsonl", b'{"kind": "machine"}\nx\n{"kind": "row"}\n')), "line 2")
-    refused(lambda: journal.read(path_in(folder, "b.jsonl", b'{"kind": "row"}\n')), "line 1")
+    refused(lambda: journal.read(path_in(folder, "b.jsonl", text_of(MACHINE) + b"x\n" + text_of(line("row")))), "line 2")
+    refused(lambda: journal.read(path_in(folder, "b.jsonl", text_of(line("row")))), "line 1")
+    for kind, names in journal.FIELDS.items():
+        for name in names:
+            row = line(kind)
+            del row[name]
+            lines = [row] if kind == "machine" else [line("machine"), row]
+            path = path_in(folder, "b.jsonl", b"".join(map(text_of, lines)))
+            refused(lambda: journal.read(path), f"line {len(lines)}: a {kind} line lacks {name}")
+    refused(lambda: journal.read(path_in(folder, "b.jsonl", text_of(line("machine", date=1)))), "no text")
     held = journal.Journal(os.path.join(folder, "held.jsonl"), MACHINE)
     refused(lambda: journal.Journal(held.path, MACHINE), "another check")
+
+
+def broken_results_block_no_check(folder):
+    """Neither what is no results nor a folder of that name; what is good is taken up though it is older."""
+    folder = os.path.join(folder, "find")
+    path_in(folder, "none-2000-01-02.jsonl", b"x\n")
+    os.mkdir(os.path.join(folder, "none-2000-01-01.jsonl"))
+    found = journal.find(folder, "none", "2000-01-02", MACHINE)
+    must(found.endswith("none-2000-01-02-2.jsonl"), f"beside broken results {found} is begun")
+    old = path_in(folder, "none-1999-01-01.jsonl", text_of(MACHINE))
+    must(journal.find(folder, "none", "2000-01-02", MACHINE) == old, "good results behind broken ones are taken up")
+
+
+def lines_and_folder_are_synced(folder):
+    """Each line when it is whole and before it counts, the folder once its file was begun."""
+    synced, sync = [], os.fsync
+
+    def note(fd):
+        synced.append("folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else os.fstat(fd).st_size)
+        sync(fd)
+
+    os.fsync = note
+    try:
+        written = journal.Journal(os.path.join(folder, "synced.jsonl"), MACHINE)
+        begun = os.path.getsize(written.path)
+        written.add(line("row"))
+        must(synced == [begun, "folder", os.path.getsize(written.path)], f"synced: {synced}")
+    finally:
+        os.fsync = sync
+
+
+def what_cannot_be_written_is_told(folder):
+    """Results end a check with a sentence; the log and the summary do not end it."""
+    written = journal.Journal(os.path.join(folder, "full.jsonl"), MACHINE)
+    size = os.path.getsize(written.path)
+    refused(lambda: at_most(size + 5, lambda: written.add(line("row"))), "full.jsonl: ")
+    must(len(written.rows) == 1, "a line that was not written counts")
+    os.close(written.fd)
+    must(len(journal.Journal(written.path, MACHINE).rows) == 1, "what stood in the results of a full disk is lost")
+    log = check.Log(os.path.join(folder, "full.log"))
+    at_most(5, lambda: (log.write("a long line"), log.write("another")))
+    must(log.file is None, "a log that is full is written")
+    check.Log(folder).write("its name is a folder's")
+    it = check.Check.__new__(check.Check)
+    it.journal, it.stem, it.log = types.SimpleNamespace(rows=[MACHINE]), os.path.join(folder, "summary"), log
+    at_most(5, it.summary)
+    must(not os.path.exists(it.stem + ".md") and not os.path.exists(it.stem + ".md.part"), "half a summary")
+    refused(lambda: report.write(it.stem + ".md", [MACHINE, line("row", subject="tick")]), "streams")
+
+
+def the_first_kill_falls_between_two_tasks(folder):
+    """Whatever the seed, and however fast the machine: the check that is played waits after the end of a task for ever."""
+    for seed in range(10):
+        for tasks in range(2, 12):
+            for kills in range(1, 21):
+                blow = rehearse.Blow(random.Random(seed), 0, tasks / (kills + 1))
+                between = blow.kind == "ended tasks" and 1 <= blow.at < tasks
+                must(between, f"of {tasks} tasks, {kills} kills: the first after {blow}")
+    stub = "import signal; print('card: x\\npassed: a (1.0 s)', flush=True); signal.pause()"
+    lines, status = rehearse.play([sys.executable, "-c", stub], folder, rehearse.Blow(random.Random(1), 0, 1))
+    must(lines[1:] == ["passed: a (1.0 s)"] and status is None, f"told until the kill: {lines}, ended with {status}")
 
 
 def the_log_is_understood():
@@ -99,7 +190,8 @@ def tables_are_understood():
     row = readers.sanitizer_row("========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)")
     must(row["found"] == 2, "racecheck")
     must(readers.case_row("[  FAILED  ] forward")["said"] == "failed" and not readers.case_row("[ RUN      ] forward"), "cmocka")
-    must(readers.json_row("{") is None and readers.json_row("[1]") is None and readers.json_row('{"a": 1}') == {"a": 1}, "lines")
+    must(readers.json_row("{") is None and readers.json_row("[1]") is None and not readers.json_row('{"a": 1}'), "no rows")
+    must(readers.json_row('{"subject": "a"}') == {"subject": "a"}, "lines")
 
 
 def cublaslt_is_found_beside_pytorch(folder):
@@ -141,13 +233,14 @@ def late_tests_come_last():
 # ---- the whole ----
 
 
-def run(tool, *words, want):
+def run(tool, *words, want, before=None):
     env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/", "TMPDIR": tempfile.gettempdir()}
     done = subprocess.run([sys.executable, tool, *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          check=False)
+                          check=False, preexec_fn=before)
     if done.returncode != want:
         print("\n".join(done.stdout.splitlines()[-40:]))
         must(False, f"gpu-check {' '.join(words)} ended with {done.returncode}, must be {want}")
+    must("Traceback" not in done.stdout, done.stdout)
     return done.stdout
 
 
@@ -169,7 +262,20 @@ def a_budget_is_kept(tool, folder):
     os.makedirs(further)
     told = run(tool, *words, further, "--from", results_in(out), want=0)
     must("kept: 2 results" in told and len(journal.read(results_in(further))) == len(journal.read(results_in(out))), "--from")
-    run(tool, *words, os.path.join(folder, "other"), "--from", path_in(folder, "other.jsonl", b'{"kind": "machine"}\n'), want=1)
+    run(tool, *words, os.path.join(folder, "other"), "--from", path_in(folder, "other.jsonl", text_of(line("machine"))), want=1)
+
+
+def failures_are_sentences(tool, folder):
+    words = ["--rehearse", "--kills", "0", "--only", "^cuda_arena_test$", "--out"]
+    file = path_in(folder, "a-file")
+    must("is no folder" in run(tool, *words, file, want=2), "--out of a file")
+    told = run(tool, *words, os.path.join(file, "below"), want=1)
+    must(told.startswith("gpu-check: "), f"--out below a file: {told}")
+    told = run(tool, *words, os.path.join(folder, "full"), want=1,
+               before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50, 50)))
+    must(re.search(r"^gpu-check: .*\.jsonl: ", told, re.M), f"a full disk: {told}")
+    told = run(tool, "--rehearse", "--summary", "--out", os.path.dirname(path_in(folder, "broken/a.jsonl", b"x\n")), want=1)
+    must("a.jsonl, line 1" in told, f"a summary of broken results: {told}")
 
 
 def own_products_are_a_failure(tool, folder):
@@ -199,6 +305,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         results_are_whole_after_any_cut(folder)
         broken_results_are_refused(folder)
+        broken_results_block_no_check(folder)
+        lines_and_folder_are_synced(folder)
+        what_cannot_be_written_is_told(folder)
+        the_first_kill_falls_between_two_tasks(folder)
         the_log_is_understood()
         tables_are_understood()
         cublaslt_is_found_beside_pytorch(folder)
@@ -210,6 +320,7 @@ def main():
         tool = os.path.join(folder, built.NAME, "tools", "gpu-check")
         told = run(tool, "--list", want=77)
         must("--rehearse needs none" in told, "without a card the way to go is named")
+        failures_are_sentences(tool, folder)
         a_budget_is_kept(tool, folder)
         own_products_are_a_failure(tool, folder)
         refusals_are_reported(tool, folder)
