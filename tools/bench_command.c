@@ -142,8 +142,9 @@ static bool check(const bench_options *o, bool trains)
 static bool outputs_free(const output *to, const char *weights)
 {
     return output_spares("out", to->out, weights) && output_spares("plot", to->plot, weights) &&
-           output_spares("plot", to->plot, to->out) && (!to->out || output_free("out", to->out, to->force)) &&
-           (!to->plot || output_free("plot", to->plot, to->force));
+           output_spares("plot", to->plot, to->out) &&
+           (!to->out || output_free("out", to->out, OUTPUT_IN_PLACE, to->force)) &&
+           (!to->plot || output_free("plot", to->plot, OUTPUT_IN_PLACE, to->force));
 }
 
 int bench_command(int argc, char **argv)

@@ -129,7 +129,7 @@ int drill_command(int argc, char **argv)
         return 2;
     }
     if (count == 1) return play(argv[1], (uint64_t)seed, frames, json);
-    if (!output_free("out", out, force)) return 1;
+    if (!output_free("out", out, OUTPUT_IN_PLACE, force)) return 1;
     if (!drill_write_replay(out, (uint64_t)seed, frames)) {
         perror(out);
         return 1;

@@ -131,7 +131,7 @@ int corpus_command(int argc, char **argv)
     if (!check_data_options(&data)) return 2;
     data.outputs[0].option = "out";
     data.outputs[0].path = out;
-    if (!output_free("out", out, force)) return 1;
+    if (!output_free("out", out, OUTPUT_REPLACED, force)) return 1;
     if (!open_context(NULL, NULL, &context)) return 1;
     status = pack(context, &data, out, count, argv + 1, json);
     exphil_context_destroy(context);

@@ -104,48 +104,90 @@ static char *folder_of(const char *path)
     return slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
 }
 
-/* May files be made in the folder of this path? */
+static bool refuse_output(const char *option, const char *path, const char *why)
+{
+    fprintf(stderr, "exphil: --%s %s: %s\n", option, path, why);
+    return false;
+}
+
+/* Is there the folder of this path? Which it is stands in the message. */
 static bool check_folder(const char *option, const char *path)
 {
     char *folder = folder_of(path);
     struct stat facts;
-    bool fine = false;
-    if (!folder) return false;
+    const char *why = NULL;
+    if (!folder) return refuse_output(option, path, "no memory");
     if (stat(folder, &facts) != 0)
-        fprintf(stderr, "exphil: --%s %s: folder %s: %s\n", option, path, folder, strerror(errno));
+        why = strerror(errno);
     else if (!S_ISDIR(facts.st_mode))
-        fprintf(stderr, "exphil: --%s %s: %s is no folder\n", option, path, folder);
+        why = "that is no folder";
     else if (access(folder, W_OK | X_OK) != 0)
-        fprintf(stderr, "exphil: --%s %s: folder %s: %s\n", option, path, folder, strerror(errno));
-    else
-        fine = true;
+        why = strerror(errno);
+    if (why) fprintf(stderr, "exphil: --%s %s: folder %s: %s\n", option, path, folder, why);
     free(folder);
-    return fine;
+    return !why;
 }
 
-bool output_possible(const char *option, const char *path, bool *there)
+/* As long as the library's ".exphil-tmp", and never the temporary of a command that runs. */
+#define TRIAL ".exphil-try"
+
+/* Names may be too long, and some folders take no files though they may be written, as /proc: trying tells. */
+static bool check_making(const char *option, const char *path, output_way way)
 {
-    struct stat facts, results;
-    *there = stat(path, &facts) == 0;
-    if (strcmp(path, "-") == 0) {
-        fprintf(stderr, "exphil: --%s -: this wants a file; one of that name is ./-\n", option);
-        return false;
+    size_t bytes = strlen(path) + sizeof TRIAL;
+    char *trial = malloc(bytes);
+    if (!trial) return refuse_output(option, path, "no memory");
+    (void)snprintf(trial, bytes, "%s%s", path, way == OUTPUT_REPLACED ? TRIAL : "");
+    int descriptor = open(trial, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666), number = errno;
+    if (descriptor >= 0) {
+        close(descriptor);
+        (void)unlink(trial);
     }
-    if (*there && fstat(STDOUT_FILENO, &results) == 0 && results.st_dev == facts.st_dev &&
-        results.st_ino == facts.st_ino && S_ISREG(facts.st_mode)) {
-        fprintf(stderr, "exphil: --%s %s: that is where the results go; name another file\n", option, path);
-        return false;
-    }
-    if (!*there || S_ISREG(facts.st_mode)) return check_folder(option, path);
-    fprintf(stderr, "exphil: --%s %s: that is %s\n", option, path,
-            S_ISDIR(facts.st_mode) ? "a folder; name a file in it" : "no regular file");
+    free(trial);
+    if (descriptor >= 0 || number == EEXIST) return true;
+    fprintf(stderr, "exphil: --%s %s: no file can be made: %s\n", option, path, strerror(number));
     return false;
 }
 
-bool output_free(const char *option, const char *path, bool force)
+/* Where results go, by the same file: they and the output would write over each other. */
+static bool is_stdout(const struct stat *facts)
+{
+    struct stat results;
+    return fstat(STDOUT_FILENO, &results) == 0 && results.st_dev == facts->st_dev &&
+           results.st_ino == facts->st_ino && S_ISREG(facts->st_mode);
+}
+
+/* A file in the place of a link would leave the file that it leads to as it was. */
+static bool is_link(const char *path)
+{
+    struct stat facts;
+    return lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode);
+}
+
+bool output_possible(const char *option, const char *path, output_way way, bool *there)
+{
+    struct stat facts;
+    *there = stat(path, &facts) == 0;
+    if (!*path) return refuse_output(option, "\"\"", "the name is empty");
+    if (strcmp(path, "-") == 0)
+        return refuse_output(option, path, "this wants a file; one of that name is ./-");
+    if (*there && is_stdout(&facts))
+        return refuse_output(option, path, "that is where the results go; name another file");
+    if (*there && !S_ISREG(facts.st_mode))
+        return refuse_output(option, path,
+                             S_ISDIR(facts.st_mode) ? "that is a folder; name a file in it"
+                                                    : "that is no regular file");
+    if (way == OUTPUT_REPLACED && is_link(path))
+        return refuse_output(option, path, "that is a link; name the file that it leads to");
+    if (way == OUTPUT_IN_PLACE && *there)
+        return access(path, W_OK) == 0 || refuse_output(option, path, strerror(errno));
+    return check_folder(option, path) && check_making(option, path, way);
+}
+
+bool output_free(const char *option, const char *path, output_way way, bool force)
 {
     bool there;
-    if (!output_possible(option, path, &there)) return false;
+    if (!output_possible(option, path, way, &there)) return false;
     if (!there || force) return true;
     fprintf(stderr, "exphil: %s is there already: --force replaces it\n", path);
     return false;

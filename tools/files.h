@@ -23,11 +23,14 @@ FILE *file_open(const char *path);
 /* Says on stderr why a file of this kind is of no use. */
 void file_refuse(const char *path, file_kind kind, const char *hint);
 
-/* May this file be made: is it absent or a regular file, in a folder that takes files? *there: it exists. Says on
- * stderr why not, naming the option. */
-bool output_possible(const char *option, const char *path, bool *there);
+/* Who writes an output: this program in place, or the library by a temporary beside it, which then replaces it. */
+typedef enum output_way { OUTPUT_IN_PLACE, OUTPUT_REPLACED } output_way;
+
+/* Can this file be made: is it absent or a regular file, in a folder that takes it? Tries it with an empty file, which is
+ * removed again. *there: it exists. Says on stderr why not, naming the option. */
+bool output_possible(const char *option, const char *path, output_way way, bool *there);
 /* The same, and what is there already is replaced only by force. */
-bool output_free(const char *option, const char *path, bool force);
+bool output_free(const char *option, const char *path, output_way way, bool force);
 /* Are these two files, so that writing path leaves kept alone? If not, says so on stderr: force is no excuse. Without
  * one of them (NULL) they are. */
 bool output_spares(const char *option, const char *path, const char *kept);

@@ -23,12 +23,12 @@ static bool wants_logarithm(const plot_options *o)
 static bool may_write(const plot_options *o, const char *path)
 {
     char begin[4] = {0};
-    if (file_kind_of(path) != FILE_OTHER) return output_free("out", path, o->force);
+    if (file_kind_of(path) != FILE_OTHER) return output_free("out", path, OUTPUT_IN_PLACE, o->force);
     FILE *file = file_open(path);
     bool drawing =
         file && fread(begin, 1, sizeof begin, file) == sizeof begin && memcmp(begin, "<svg", 4) == 0;
     if (file) fclose(file);
-    return output_free("out", path, o->force || drawing);
+    return output_free("out", path, OUTPUT_IN_PLACE, o->force || drawing);
 }
 
 static bool draw(picture *p, const plot_options *o, int count, char **paths)

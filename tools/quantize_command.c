@@ -163,6 +163,7 @@ int quantize_command(int argc, char **argv)
     if (!read_type(o.type, &type) || !check_options(&o, count - 1)) return 2;
     o.data.outputs[0].option = "out";
     o.data.outputs[0].path = o.out;
-    if (!output_spares("out", o.out, o.weights) || !output_free("out", o.out, o.force)) return 1;
+    if (!output_spares("out", o.out, o.weights) || !output_free("out", o.out, OUTPUT_REPLACED, o.force))
+        return 1;
     return run(&o, type, count - 1, argv + 2);
 }

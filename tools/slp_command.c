@@ -134,7 +134,8 @@ static bool may_write(const struct options *options)
     struct stat facts;
     if (!out || strcmp(out, "-") == 0 || strncmp(out, "/dev/", 5) == 0) return true;
     if (stat(out, &facts) == 0 && S_ISFIFO(facts.st_mode)) return true;
-    return output_spares("out", out, options->files[0]) && output_free("out", out, options->force != 0);
+    return output_spares("out", out, options->files[0]) &&
+           output_free("out", out, OUTPUT_IN_PLACE, options->force != 0);
 }
 
 static int write_bytes(const char *path, const void *data, size_t bytes)

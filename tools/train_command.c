@@ -14,7 +14,8 @@ enum { ENTRIES_MOST = 96 };
 static bool check_output(const train_options *o)
 {
     bool weights, earlier;
-    if (!output_possible("out", o->out, &weights) || !output_possible("out", o->checkpoint, &earlier))
+    if (!output_possible("out", o->out, OUTPUT_REPLACED, &weights) ||
+        !output_possible("out", o->checkpoint, OUTPUT_REPLACED, &earlier))
         return false;
     if (o->resume && !earlier)
         fprintf(stderr, "exphil: --resume: there is no checkpoint %s\n", o->checkpoint);
@@ -24,7 +25,7 @@ static bool check_output(const train_options *o)
                 weights ? o->out : o->checkpoint);
     else
         return !o->log || strcmp(o->log, "/dev/stderr") == 0 ||
-               output_free("log", o->log, o->force || o->resume);
+               output_free("log", o->log, OUTPUT_IN_PLACE, o->force || o->resume);
     return false;
 }
 

@@ -35,6 +35,26 @@ expect 1 "that is a folder" train $small --out both a.slp
 expect 1 "there is no checkpoint" train $small --resume --out p a.slp
 grep -q "frames in" err && complain "the data were read before the output was looked at"
 
+# nor after the run: names that no file can have, and folders that take none
+long=$(printf '%0245d' 0)
+takes_none=
+[ -e /proc/self ] && takes_none=/proc/x
+for out in "" $long none/x $takes_none; do
+  for command in "train $small" corpus "quantize p"; do
+    case $command in quantize*) data=; touch p ;; *) data=a.slp ;; esac
+    checks=$((checks + 1))
+    "$exphil" $command --out "$out" $data >out 2>err </dev/null
+    [ $? -eq 1 ] && grep -q "^exphil: --out ${out:-\"\"}: " err || complain "$command --out '$out': $(cat err)"
+    grep -q "frames in" err && complain "$command: the data were read before --out '$out' was looked at"
+  done
+done
+rm p
+expect 1 '--out "": the name is empty' drill --out ""
+expect 1 '--log "": the name is empty' train $small --log "" --out p a.slp
+expect 1 "--log $long$long: no file can be made" train $small --log $long$long --out p a.slp
+expect 0 "183 frames" drill --out "$long" --frames 60
+rm "$long"
+
 # words that are no choice are refused before anything is looked at, as usage
 for option in "--activations fp8" "--fake-quantize int4" "--mode x" "--heads x" "--schedule x" "--split x"; do
   expect 2 "not ${option#* }" train $small $option --updates 1 --out none/x none.slp
@@ -107,10 +127,11 @@ cp p weights.optimizer
 ln -s needed soft
 ln needed hard
 cp needed before
+expect 1 "--out soft: that is a link" train $small --updates 1 --force --out soft a.slp
 for name in needed ./needed soft hard; do
-  expect 1 "would write over needed" train $small --updates 1 --force --out $name needed
+  [ $name = soft ] || expect 1 "would write over needed" train $small --updates 1 --force --out $name needed
   expect 1 "would write over needed" train $small --updates 1 --force --log $name --out v needed
-  expect 1 "would write over needed" quantize --force --out $name p needed
+  [ $name = soft ] || expect 1 "would write over needed" quantize --force --out $name p needed
 done
 cmp -s needed before || complain "a corpus that was read was written over"
 expect 1 "would write over a.slp" corpus --force --out a.slp a.slp
