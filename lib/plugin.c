@@ -122,7 +122,9 @@ exphil_status xph_plugin_load(const char *kind, const char *folder, const xph_ho
         if (own_folder(own, sizeof own)) try_folder(&search, own);
         try_folder(&search, XPH_LIBDIR);
     }
-    if (!search.found) return xph_fail(error, search.worst, "no %s backend: %s", kind, search.tried);
+    if (!search.found)
+        return xph_fail(error, search.worst, "no %s backend%s: %s", kind,
+                        folder ? "" : " (EXPHIL_BACKEND_DIR names its folder)", search.tried);
     *backend = search.found;
     return EXPHIL_OK;
 }

@@ -3,8 +3,11 @@
 #include "slp_command.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct command {
     const char *name;
@@ -68,6 +71,20 @@ static int run(int argc, char **argv)
     return 2;
 }
 
+/* The prefix may have moved since the build, and the library inside looks only where it was built for: the plugin that was
+ * installed with this program is named to it, where the user names none. */
+static void name_plugin(void)
+{
+    char program[PATH_MAX], guess[2 * PATH_MAX], folder[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length <= 0 || getenv("EXPHIL_BACKEND_DIR")) return;
+    program[length] = 0;
+    *strrchr(program, '/') = 0;
+    (void)snprintf(guess, sizeof guess, "%s/%s", program, EXPHIL_LIBDIR_FROM_BINDIR);
+    if (realpath(guess, folder) && strcmp(folder, EXPHIL_LIBDIR) != 0)
+        setenv("EXPHIL_BACKEND_DIR", folder, 0);
+}
+
 /* Files that are opened later must not get the numbers of closed standard streams: results would go into them. What
  * stands there instead refuses as a closed stream does. */
 static void hold_streams(void)
@@ -80,6 +97,7 @@ static void hold_streams(void)
 int main(int argc, char **argv)
 {
     hold_streams();
+    name_plugin();
     int status = run(argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     fprintf(stderr, "exphil: the output could not be written in full\n");

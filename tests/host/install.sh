@@ -61,4 +61,16 @@ done <"$work/pages"
 if [ -e "$build/bin/exphil" ]; then
   "$prefix/bin/exphil" --version
   "$prefix/bin/exphil" slp --help >"$work/help"
+  # The program finds the plugin of its own prefix, also by a link; EXPHIL_BACKEND_DIR goes before.
+  unset EXPHIL_BACKEND_DIR
+  cp "$build/tests/plugin-good/libexphil_cuda.so" "$libdir/libexphil_cuda.so"
+  ln -s "$prefix/bin/exphil" "$work/link"
+  for program in "$prefix/bin/exphil" "$work/link"; do
+    "$program" devices >"$work/devices"
+    grep -q '^cuda:1 .* fake device$' "$work/devices" || { cat "$work/devices"; echo "$program does not find its plugin"; exit 1; }
+  done
+  EXPHIL_BACKEND_DIR=$work "$prefix/bin/exphil" devices >"$work/devices"
+  if grep -q 'fake device' "$work/devices"; then echo "EXPHIL_BACKEND_DIR does not go before the prefix"; exit 1; fi
+  grep -qF "(EXPHIL_BACKEND_DIR names its folder): $work/libexphil_cuda.so: not there" "$work/devices" ||
+    { cat "$work/devices"; echo "the failure does not name EXPHIL_BACKEND_DIR"; exit 1; }
 fi
