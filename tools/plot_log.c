@@ -167,7 +167,8 @@ bool plot_fit(picture *p)
             p->x0 = fmin(p->x0, at.x), p->x1 = fmax(p->x1, at.x);
             p->y0 = fmin(p->y0, at.y), p->y1 = fmax(p->y1, at.y);
         }
-    if (any && p->x1 <= p->x0) p->x0 -= 1.0, p->x1 += 1.0;
+    double room = fmax(1.0, 1e-6 * fabs(p->x0)); /* around a single update */
+    if (any && p->x1 <= p->x0) p->x0 -= room, p->x1 += room;
     if (any && p->y1 - p->y0 <= 1e-12 * fabs(p->y1))
         widen(p, shares);
     else if (!p->logarithmic && p->y0 > 0.0 && p->y0 < 0.5 * p->y1)

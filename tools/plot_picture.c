@@ -39,22 +39,49 @@ static void write_escaped(FILE *f, const char *text)
     }
 }
 
-static void draw_axes(FILE *f, const picture *p)
+static void draw_heights(FILE *f, const picture *p)
 {
-    fprintf(f, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n");
     for (int i = 0; i <= 5; i++) {
-        double part = i / 5.0, x = p->x0 + part * (p->x1 - p->x0);
+        double part = i / 5.0, at = HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
         double y = p->logarithmic ? p->y0 * pow(p->y1 / p->y0, part) : p->y0 + part * (p->y1 - p->y0);
-        double at = HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
         fprintf(f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", LEFT,
                 WIDTH - RIGHT, at, at);
         fprintf(f, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.*g</text>\n", LEFT - 8, at + 4,
                 plot_digits(p), y);
-        fprintf(f, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n", place_x(p, x),
+    }
+}
+
+/* 1, 2 or 5 times a power of ten, at least one update: five steps or fewer over the width. */
+static double update_step(const picture *p)
+{
+    double least = (p->x1 - p->x0) / 5.0, ten = pow(10.0, floor(log10(least)));
+    double step = least <= ten         ? ten
+                  : least <= 2.0 * ten ? 2.0 * ten
+                  : least <= 5.0 * ten ? 5.0 * ten
+                                       : 10.0 * ten;
+    return fmax(step, 1.0);
+}
+
+/* Where updates are too large to be told apart by a step, labels would stand upon each other. */
+static void draw_updates(FILE *f, const picture *p)
+{
+    double step = update_step(p), first = ceil(p->x0 / step), before = 0.0;
+    for (int i = 0; i <= 5; i++) {
+        double x = (first + i) * step;
+        if (x > p->x1 || (i && x <= before)) break;
+        fprintf(f, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.10g</text>\n", place_x(p, x),
                 HEIGHT - BOTTOM + 20, x);
+        before = x;
     }
     fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">update</text>\n", (WIDTH + LEFT) / 2,
             HEIGHT - 10);
+}
+
+static void draw_axes(FILE *f, const picture *p)
+{
+    fprintf(f, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n");
+    draw_heights(f, p);
+    draw_updates(f, p);
     fprintf(f, "<text x=\"%d\" y=\"20\">", LEFT);
     write_escaped(f, p->field);
     fprintf(f, "%s</text>\n", manner(p));

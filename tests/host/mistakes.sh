@@ -305,6 +305,20 @@ grep -q '\*' out || complain "the score on the training data is not drawn"
 expect 0 "loss (logarithmic, smoothed)" plot log --text
 expect 1 "gradient_norm" plot log --text --field nonsense
 
+# plot: labels stand at whole updates, each once
+labels() { sed -n 's/^<text x="\([0-9.]*\)" y="448" [^>]*>\([0-9]*\)<.*/\2@\1/p' "$1" | tr '\n' ' '; }
+for last in 3 10 300; do
+  i=0
+  while [ $((i += 1)) -le $last ]; do echo "{\"kind\":\"train\",\"update\":$i,\"loss\":$i}"; done >short
+  expect 0 short.svg plot short
+  case $last in
+    3) places="1@84.0 2@480.0 3@876.0 " ;;
+    10) places="2@172.0 4@348.0 6@524.0 8@700.0 10@876.0 " ;;
+    300) places="100@346.2 200@611.1 300@876.0 " ;;
+  esac
+  [ "$(labels short.svg)" = "$places" ] || complain "plot of $last updates: labels at $(labels short.svg)"
+done
+
 # plot: what no axis can hold, and what a logarithm cannot show, is left out and said; all else is drawn
 point() { echo "{\"kind\":\"train\",\"update\":$1,\"loss\":$2}"; }
 { point 1 2; point 2 -1.7e308; point 3 1.7e308; point 4 3; point 1e300 2; } >far
@@ -319,6 +333,9 @@ grep -qE 'nan|inf' low.svg && complain "plot: no numbers in the picture of a wid
 grep -q 'points="84.0,428.0 876.0,40.0 "' low.svg || complain "plot: a wide logarithm has other corners"
 expect 0 low.svg plot low --linear
 grep -q "left out" out err && complain "plot --linear leaves zeros out"
+point 1e18 2 >far
+expect 0 far.svg plot far
+grep -qE 'nan|inf' far.svg && complain "plot: no numbers in the picture of one late update"
 point 1 1e300 >far
 expect 1 "left out: 1 points with numbers beyond" plot far
 
