@@ -66,6 +66,8 @@ bool preset_spec(const data_options *options, exphil_spec *spec);
 /* "exphil: <what>: <status name>: <message>" on stderr; returns 1, the exit status. What Ctrl-C stopped needs no
  * complaint: STOPPED. */
 int complain(const char *what, const exphil_error *error);
+/* From here on, complaints that memory is short tell this limit too. */
+void complain_of_limit(uint64_t bytes);
 /* One JSON object on stdout, with a line end; takes the reference. Returns the exit status: 1, said on stderr, when there
  * is none. */
 int print_json(json_t *object);

@@ -15,6 +15,13 @@ int64_t now_ns(void)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
+static uint64_t allowed; /* by --memory-limit; 0: all */
+
+void complain_of_limit(uint64_t bytes)
+{
+    allowed = bytes;
+}
+
 int complain(const char *what, const exphil_error *error)
 {
     const char *status = exphil_status_name(error->status);
@@ -23,6 +30,8 @@ int complain(const char *what, const exphil_error *error)
         fprintf(stderr, "exphil: %s: %s\n", status, error->message);
     else
         fprintf(stderr, "exphil: %s: %s: %s\n", what, status, error->message);
+    if (error->status == EXPHIL_E_MEMORY && allowed)
+        fprintf(stderr, "exphil: --memory-limit allows %" PRIu64 " bytes\n", allowed);
     return 1;
 }
 

@@ -25,8 +25,10 @@ bool open_context(const machine_options *machine, exphil_cancel_fn cancel, exphi
     config.device = machine->device;
     config.cpu_isa = machine->isa;
     config.memory_limit_bytes = (size_t)machine->memory_limit;
+    complain_of_limit(machine->memory_limit);
     config.log = log_line;
-    config.log_level = config.device ? EXPHIL_LOG_INFO : EXPHIL_LOG_WARNING; /* whose products a device takes */
+    config.log_level =
+        config.device ? EXPHIL_LOG_INFO : EXPHIL_LOG_WARNING; /* whose products a device takes */
     config.cancel = cancel;
     if (exphil_context_create(&config, context, &error) >= 0) return true;
     complain("context", &error);

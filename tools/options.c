@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,43 +92,74 @@ static bool in_range(const option_entry *entry, double value, const char *text)
     return false;
 }
 
-static bool number_of(const option_entry *entry, double *value)
-{
-    if (entry->kind == OPTION_INT) *value = (double)*(const int64_t *)entry->value;
-    if (entry->kind == OPTION_NUMBER) *value = *(const double *)entry->value;
-    return entry->kind == OPTION_INT || entry->kind == OPTION_NUMBER;
-}
-
-/* What is too much for 63 bits is none. */
-static bool store_bytes(const char *text, uint64_t *bytes)
+/* Why this is no number of bytes; NULL: it is one. */
+static const char *read_bytes(const char *text, uint64_t *bytes)
 {
     static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    static const char too_much[] = "that is more than 63 bits hold";
     char *unit;
+    if (text[0] == '-') return "it cannot be negative";
+    if (text[0] < '0' || text[0] > '9') return "it begins with a digit";
     errno = 0;
     unsigned long long number = strtoull(text, &unit, 10);
-    if (text[0] < '0' || text[0] > '9' || errno || number == 0) return false;
+    if (unit[0] == '.') return "it must be whole; take the next smaller unit";
     for (unsigned i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (strcmp(unit, units[i]) != 0) continue;
+        if (number == 0) return "nothing can be done in it; without a limit, leave the option out";
         *bytes = (uint64_t)number << 10 * i;
-        return number <= (uint64_t)INT64_MAX >> 10 * i && *bytes <= SIZE_MAX;
+        return errno || number > (uint64_t)INT64_MAX >> 10 * i || *bytes > SIZE_MAX ? too_much : NULL;
     }
-    return false;
+    return "units are KiB, MiB, GiB and TiB";
+}
+
+/* A whole number of more than 64 bits is infinite to its range. */
+static bool store_number(const option_entry *entry, const char *text, double *value)
+{
+    char *end;
+    errno = 0;
+    if (entry->kind == OPTION_INT) {
+        int64_t whole = strtoll(text, &end, 10);
+        *value = errno ? HUGE_VAL : (double)whole;
+        *(int64_t *)entry->value = whole;
+    } else {
+        *value = strtod(text, &end);
+        *(double *)entry->value = *value;
+    }
+    return text[0] && !*end;
+}
+
+/* What belongs behind this option's name. */
+static const char *wanted(const option_entry *entry)
+{
+    switch (entry->kind) {
+    case OPTION_BYTES:
+        return "a number of bytes, as 2000000000, 512MiB or 8GiB";
+    case OPTION_INT:
+        return "a whole number";
+    case OPTION_NUMBER:
+        return "a number";
+    default:
+        return entry->argument;
+    }
 }
 
 static bool store(const option_entry *entry, const char *text)
 {
-    char *end;
-    errno = 0;
-    if (entry->kind == OPTION_BYTES) return store_bytes(text, entry->value);
+    const char *why = NULL;
+    double value;
     if (entry->kind == OPTION_TEXT) {
         *(const char **)entry->value = text;
         return true;
     }
-    if (entry->kind == OPTION_INT)
-        *(int64_t *)entry->value = strtoll(text, &end, 10);
-    else
-        *(double *)entry->value = strtod(text, &end);
-    return text[0] && !*end && !errno;
+    if (entry->kind == OPTION_BYTES) {
+        why = read_bytes(text, entry->value);
+        if (!why) return true;
+    } else if (store_number(entry, text, &value)) {
+        return in_range(entry, value, text);
+    }
+    fprintf(stderr, "exphil: --%s wants %s, not %s%s%s\n", entry->name, wanted(entry), text, why ? ": " : "",
+            why ? why : "");
+    return false;
 }
 
 /* Reads the option at argv[*i]; moves *i over its value. */
@@ -149,12 +181,8 @@ static bool read_one(const option_command *command, int argc, char **argv, int *
         return !text;
     }
     if (!text && *i + 1 < argc) text = argv[++*i];
-    double value;
-    if (text && store(entry, text)) return !number_of(entry, &value) || in_range(entry, value, text);
-    const char *wanted =
-        entry->kind == OPTION_BYTES ? "a number of bytes, as 2000000000, 512MiB or 8GiB" : entry->argument;
-    fprintf(stderr, "exphil: --%s wants %s%s%s\n", entry->name, wanted, text ? ", not " : "",
-            text ? text : "");
+    if (text) return store(entry, text);
+    fprintf(stderr, "exphil: --%s wants %s\n", entry->name, wanted(entry));
     return false;
 }
 

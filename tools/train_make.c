@@ -43,6 +43,60 @@ static bool make_model(train_state *r)
     return complain("model", &error) == 0;
 }
 
+static bool make_optimizer(train_state *r)
+{
+    const train_options *o = r->options;
+    exphil_optimizer_config config = EXPHIL_OPTIMIZER_CONFIG_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    config.rate = o->rate;
+    config.decay = o->decay;
+    config.clip_norm = o->clip;
+    config.ema_decay = o->ema;
+    config.low_ratio = o->low_ratio;
+    config.warmup_updates = o->warmup;
+    config.total_updates = r->updates;
+    config.restart_updates = o->restart;
+    config.schedule = o->chosen.schedule;
+    if (exphil_optimizer_create(r->model, &config, &r->optimizer, &error) >= 0) return true;
+    return complain("optimizer", &error) == 0;
+}
+
+static bool make_trainer(train_state *r)
+{
+    const train_options *o = r->options;
+    exphil_trainer_config config = EXPHIL_TRAINER_CONFIG_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    for (int64_t h = 0; h < r->spec.head_count; h++) {
+        bool bits = r->spec.heads[h].kind == EXPHIL_BERNOULLI;
+        r->losses[h].smoothing = bits ? 0.0 : o->smoothing;
+        r->losses[h].focal_gamma = o->focal;
+        for (int i = 0; bits && i < 32; i++) r->positive[i] = (float)o->button_weight;
+        if (bits && o->button_weight != 1.0) r->losses[h].positive_weight = r->positive;
+    }
+    config.losses = r->losses;
+    config.accumulate = o->accumulate;
+    config.activations = o->chosen.activations;
+    config.precision = o->chosen.precision;
+    config.fake_quantize = o->chosen.fake_quantize;
+    config.checkpoint_blocks = (int32_t)o->checkpoint_blocks;
+    if (exphil_trainer_create(r->model, r->optimizer, r->prefetcher, &config, &r->trainer, &error) >= 0)
+        return true;
+    return complain("trainer", &error) == 0;
+}
+
+/* What the options ask for is made without data and dropped: a model or trainer that cannot be is refused before replays
+ * are read, which may take minutes. */
+static bool check_plan(train_state *r)
+{
+    r->updates = r->options->updates ? r->options->updates : INT32_MAX;
+    bool fine = make_model(r) && make_optimizer(r) && make_trainer(r);
+    exphil_trainer_destroy(r->trainer);
+    exphil_optimizer_destroy(r->optimizer);
+    r->trainer = NULL;
+    r->optimizer = NULL;
+    return fine;
+}
+
 /* Weights to start from say what the data must look like; without them options do, or a corpus. */
 static bool load_data(train_state *r, int count, char **paths)
 {
@@ -55,6 +109,7 @@ static bool load_data(train_state *r, int count, char **paths)
     } else if (!preset_spec(&o->data, &r->spec)) {
         return false;
     }
+    if ((o->init || !is_one_corpus(count, paths)) && !check_plan(r)) return false;
     if (!load_dataset(r->context, &r->spec, &o->data, count, paths, &r->all)) return false;
     if (o->init || !is_one_corpus(count, paths)) return true;
     return exphil_dataset_spec(r->all, &r->spec, &error) >= 0 || complain(paths[0], &error) == 0;
@@ -144,69 +199,13 @@ static bool make_prefetcher(train_state *r)
     return true;
 }
 
-static bool make_optimizer(train_state *r)
+static bool resume(train_state *r)
 {
-    const train_options *o = r->options;
-    exphil_optimizer_config config = EXPHIL_OPTIMIZER_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    config.rate = o->rate;
-    config.decay = o->decay;
-    config.clip_norm = o->clip;
-    config.ema_decay = o->ema;
-    config.low_ratio = o->low_ratio;
-    config.warmup_updates = o->warmup;
-    config.total_updates = r->updates;
-    config.restart_updates = o->restart;
-    config.schedule = o->chosen.schedule;
-    if (exphil_optimizer_create(r->model, &config, &r->optimizer, &error) >= 0) return true;
-    return complain("optimizer", &error) == 0;
-}
-
-/* What the library's words about a checkpoint mean for the command line. Types are numbers there. */
-static bool explain_resume(const train_state *r, const exphil_error *error)
-{
-    static const char *const typed[][2] = {{"fake_quantize", "fake-quantize"},
-                                           {"activations", "activations"}};
-    int before, now;
-    for (int i = 0; i < 2; i++) {
-        const char *at = strstr(error->message, typed[i][0]);
-        if (!at || sscanf(at, "%*s %d, this run has %d", &before, &now) != 2) continue;
-        const char *none = i == 0 ? "off" : "f32";
-        fprintf(stderr, "exphil: --%s: the checkpoint was made with it %s, here it is %s\n", typed[i][1],
-                before ? weights_word(before) : none, now ? weights_word(now) : none);
+    if (r->options->resume && exphil_trainer_resume(r->trainer, r->options->out, &error) < 0) {
+        explain_resume(r->options, &error);
         return false;
     }
-    complain(r->options->out, error);
-    if (error->status == EXPHIL_E_MISMATCH)
-        fprintf(
-            stderr,
-            "exphil: --resume goes on with the run as it was planned; --init %s --out OTHER starts a new one "
-            "from its weights\n",
-            r->options->out);
-    return false;
-}
-
-static bool make_trainer(train_state *r)
-{
-    const train_options *o = r->options;
-    exphil_trainer_config config = EXPHIL_TRAINER_CONFIG_INIT;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    for (int64_t h = 0; h < r->spec.head_count; h++) {
-        bool bits = r->spec.heads[h].kind == EXPHIL_BERNOULLI;
-        r->losses[h].smoothing = bits ? 0.0 : o->smoothing;
-        r->losses[h].focal_gamma = o->focal;
-        for (int i = 0; bits && i < 32; i++) r->positive[i] = (float)o->button_weight;
-        if (bits && o->button_weight != 1.0) r->losses[h].positive_weight = r->positive;
-    }
-    config.losses = r->losses;
-    config.accumulate = o->accumulate;
-    config.activations = o->chosen.activations;
-    config.precision = o->chosen.precision;
-    config.fake_quantize = o->chosen.fake_quantize;
-    config.checkpoint_blocks = (int32_t)o->checkpoint_blocks;
-    if (exphil_trainer_create(r->model, r->optimizer, r->prefetcher, &config, &r->trainer, &error) < 0)
-        return complain("trainer", &error) == 0;
-    if (o->resume && exphil_trainer_resume(r->trainer, o->out, &error) < 0) return explain_resume(r, &error);
     exphil_optimizer_info info = EXPHIL_OPTIMIZER_INFO_INIT;
     if (exphil_optimizer_query(r->optimizer, &info, &error) < 0) return complain("optimizer", &error) == 0;
     r->done = info.updates;
@@ -227,5 +226,5 @@ bool train_make(train_state *r, int count, char **paths, exphil_cancel_fn cancel
         !make_model(r))
         return false;
     r->memory = train_memory(r);
-    return make_prefetcher(r) && make_optimizer(r) && make_trainer(r);
+    return make_prefetcher(r) && make_optimizer(r) && make_trainer(r) && resume(r);
 }

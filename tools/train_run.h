@@ -44,6 +44,8 @@ typedef struct train_state {
 
 /* Data, model, optimizer and trainer (train_make.c); says why not and returns false. */
 bool train_make(train_state *r, int count, char **paths, exphil_cancel_fn cancel);
+/* Why a checkpoint is not gone on with, in the words of the options (train_resume.c). */
+void explain_resume(const train_options *options, const exphil_error *error);
 /* Bytes that the context's objects take now, on host and device. */
 uint64_t train_memory(const train_state *r);
 /* Returns the exit status. */

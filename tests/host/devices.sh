@@ -49,6 +49,7 @@ refused() {
   shift
   expect 1 "$@"
   grep -q 'EXPHIL_E_MEMORY' err && grep -q "memory limit of $what bytes: [0-9]* are in use" err || complain "$* does not tell of the limit: $(cat err)"
+  grep -q -- "^exphil: --memory-limit allows $what bytes" err || complain "$* does not name --memory-limit: $(cat err)"
 }
 limits() { # DEVICE
   expect 0 train --device "$1" --out free.safetensors
@@ -63,10 +64,25 @@ limits() { # DEVICE
 }
 limits cpu
 [ -z "$emulated" ] || { export EXPHIL_BACKEND_DIR="$emulated" && limits cuda; }
-for wrong in 0 -1 1.5GiB 12MB 1G 1gib " 1" 9999999999GiB 8388608TiB 99999999999999999999 ""; do
+while IFS=/ read -r wrong why; do
   expect 2 train --memory-limit "$wrong" --out none.safetensors
-  grep -q -- '--memory-limit wants a number of bytes, as 2000000000, 512MiB or 8GiB' err || complain "--memory-limit '$wrong': $(cat err)"
-done
+  grep -qxF "exphil: --memory-limit wants a number of bytes, as 2000000000, 512MiB or 8GiB, not $wrong: $why" err ||
+    complain "--memory-limit '$wrong': $(cat err)"
+done <<'WRONG'
+0/nothing can be done in it; without a limit, leave the option out
+0MiB/nothing can be done in it; without a limit, leave the option out
+-1/it cannot be negative
+1.5GiB/it must be whole; take the next smaller unit
+12MB/units are KiB, MiB, GiB and TiB
+1G/units are KiB, MiB, GiB and TiB
+1gib/units are KiB, MiB, GiB and TiB
+ 1/it begins with a digit
+/it begins with a digit
+9999999999GiB/that is more than 63 bits hold
+8388608TiB/that is more than 63 bits hold
+99999999999999999999/that is more than 63 bits hold
+99999999999999999999GiB/that is more than 63 bits hold
+WRONG
 if "$exphil" bench --help >out 2>/dev/null; then
   expect 2 "$exphil" bench step --memory-limit 1GiB
   expect 1 "$exphil" bench train --quick --plain --memory-limit 4KiB mlp

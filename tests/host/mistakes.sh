@@ -55,6 +55,14 @@ expect 1 "--log $long$long: no file can be made" train $small --log $long$long -
 expect 0 "183 frames" drill --out "$long" --frames 60
 rm "$long"
 
+# nor are data read for what no model or trainer can be
+for option in "--blocks foo" "--blocks gru*" "--precision bf16"; do
+  "$exphil" train --port 1 $option --out p a.slp >out 2>err && complain "train $option ended well"
+  grep -q "frames in" err && complain "the data were read before $option was looked at"
+done
+expect 1 'blocks, column 1: "foo" is no block' train --blocks foo --out p a.slp
+expect 1 "precision bf16 is for CUDA devices" train --precision bf16 --out p a.slp
+
 # words that are no choice are refused before anything is looked at, as usage
 for option in "--activations fp8" "--fake-quantize int4" "--mode x" "--heads x" "--schedule x" "--split x"; do
   expect 2 "not ${option#* }" train $small $option --updates 1 --out none/x none.slp
@@ -72,6 +80,11 @@ for option in "--rate nan" "--rate 0" "--batch 4097" "--batch 0" "--segment -5" 
   expect 2 "${option% *} wants " train $option --out none/x none.slp
   grep -q " wants -*[0-9].*, not ${option#* }$" err || complain "train $option: the range is not told: $(cat err)"
 done
+for number in ten "" 1.5 0x; do expect 2 "--updates wants a whole number, not $number" train --updates "$number" none.slp; done
+for number in x "" 1,5; do expect 2 "--rate wants a number, not $number" train --rate "$number" none.slp; done
+expect 2 "--updates wants a whole number" train --updates
+expect 2 "--updates wants 1 to 1000000000, not -99999999999999999999" train --updates -99999999999999999999 none.slp
+expect 2 "--seed wants -9.223372037e+18 to" train --seed 9223372036854775808 none.slp
 for command in quantize eval; do
   expect 2 "--threads wants 0 to 1024, not 4294967297" $command --threads 4294967297 --out none/x none
 done
@@ -185,9 +198,22 @@ grep -qv '^{.*}$' closed && complain "results went into the log: $(grep -v '^{' 
 # what a checkpoint does not allow is said in the words of the options, with a way on
 expect 0 "the trainer took" train $small --updates 4 --out run a.slp
 expect 1 "--init run --out OTHER" train $small --updates 6 --resume --out run a.slp
-expect 1 "--fake-quantize: the checkpoint was made with it off, here it is int8" \
+expect 1 "--updates: the checkpoint was made with 4, this run has 6" train $small --updates 6 --resume --out run a.slp
+expect 1 "--schedule: the checkpoint was made with cosine, this run has constant" \
+  train $small --updates 4 --schedule constant --resume --out run a.slp
+expect 1 "made with another choice of --smoothing, --focal or --button-weight" \
+  train $small --updates 4 --focal 1 --resume --out run a.slp
+for option in "--rate 0.01" "--warmup 2" "--accumulate 2" "--batch 2" "--clip 3" "--ema 0.5" "--seed 4" "--segment 50" \
+  "--low-ratio 0.5" "--decay 0.5" "--delay 3" "--hidden 9"; do
+  checks=$((checks + 1))
+  "$exphil" train $small --updates 4 $option --resume --out run a.slp >out 2>err
+  [ $? -eq 1 ] || complain "a checkpoint is gone on with $option"
+  grep -qE -- "^exphil: ${option% *}: the checkpoint was made with [0-9.]+, this run has ${option#* }\$" err ||
+    complain "$option is not named: $(tail -n 2 err)"
+done
+expect 1 "--fake-quantize: the checkpoint was made with off, this run has int8" \
   train $small --updates 4 --fake-quantize int8 --resume --out run a.slp
-expect 1 "--activations: the checkpoint was made with it f32, here it is bf16" \
+expect 1 "--activations: the checkpoint was made with f32, this run has bf16" \
   train $small --updates 4 --activations bf16 --resume --out run a.slp
 expect 0 "on: gru" train --port 1 --init run --updates 2 --out on a.slp
 expect 0 '"trainer_bytes":' train --port 1 --init run --updates 2 --force --json --out on a.slp

@@ -1,0 +1,86 @@
+/* What the library's words about a checkpoint mean for the command line of `exphil train --resume`. */
+#include "train_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS = 4 };
+
+/* A setting of a checkpoint and the option it comes from; words[i] stands for the number i. */
+typedef struct setting {
+    const char *name, *option;
+    const char *words[WORDS];
+} setting;
+
+static const setting settings[] = {
+    {"model.hidden", "hidden", {0}},
+    {"model.mode", "mode", {"carry", "window"}},
+    {"model.window_frames", "window", {0}},
+    {"model.delay_frames", "delay", {0}},
+    {"accumulate", "accumulate", {0}},
+    {"fake_quantize", "fake-quantize", {"off", "f64", "bf16", "int8"}},
+    {"precision", "precision", {"f32", "tf32", "bf16", "f16"}},
+    {"activations", "activations", {"f32", "f64", "bf16", "int8"}},
+    {"checkpoint_blocks", "checkpoint-blocks", {0}},
+    {"optimizer.rate", "rate", {0}},
+    {"optimizer.decay", "decay", {0}},
+    {"optimizer.clip_norm", "clip", {0}},
+    {"optimizer.ema_decay", "ema", {0}},
+    {"optimizer.schedule", "schedule", {"constant", "cosine", "restarts"}},
+    {"optimizer.warmup_updates", "warmup", {0}},
+    {"optimizer.low_ratio", "low-ratio", {0}},
+    {"optimizer.total_updates", "updates", {0}},
+    {"optimizer.restart_updates", "restart", {0}},
+    {"sampling.batch", "batch", {0}},
+    {"sampling.time", "time", {0}},
+    {"sampling.stride", "stride", {0}},
+    {"sampling.segment_frames", "segment", {0}},
+    {"sampling.seed", "seed", {0}},
+    {"sampling.last_only", "last-only", {"off", "on"}},
+};
+
+/* Of these the file keeps a hash or a sum alone. */
+static const char *const several[][2] = {
+    {"model.spec", "--layout or --codec"},
+    {"model.action_slots", "--no-previous-action or --delay"},
+    {"model.blocks_and_widths", "--blocks, --heads, --head-width or --attention-window"},
+    {"losses", "--smoothing, --focal or --button-weight"},
+    {"dataset", "the data, --held-out or --split"},
+};
+
+static const char *word_of(const setting *s, const char *number)
+{
+    long index = strtol(number, NULL, 10);
+    return index >= 0 && index < WORDS && s->words[index] ? s->words[index] : number;
+}
+
+static bool say_option(const char *name, const char *before, const char *now)
+{
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        if (strcmp(settings[i].name, name) != 0) continue;
+        fprintf(stderr, "exphil: --%s: the checkpoint was made with %s, this run has %s\n",
+                settings[i].option, word_of(&settings[i], before), word_of(&settings[i], now));
+        return true;
+    }
+    for (size_t i = 0; i < sizeof several / sizeof several[0]; i++) {
+        if (strcmp(several[i][0], name) != 0) continue;
+        fprintf(stderr, "exphil: the checkpoint was made with another choice of %s\n", several[i][1]);
+        return true;
+    }
+    return false;
+}
+
+void explain_resume(const train_options *o, const exphil_error *error)
+{
+    static const char begin[] = "checkpoint was made with ";
+    char name[64], before[64], now[64];
+    const char *at = strstr(error->message, begin);
+    bool parts =
+        at && sscanf(at + sizeof begin - 1, "%63s %63[^,], this run has %63s", name, before, now) == 3;
+    if (!parts || !say_option(name, before, now)) complain(o->out, error);
+    if (error->status != EXPHIL_E_MISMATCH) return;
+    fprintf(stderr,
+            "exphil: --resume goes on with the run as it was planned; --init %s --out OTHER starts a new one "
+            "from its weights\n",
+            o->out);
+}
