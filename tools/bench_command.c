@@ -201,6 +201,7 @@ int bench_command(int argc, char **argv)
         return bench_serve(&o, count - 1, argv + 2);
     }
     if (!s) {
+        if (count) fprintf(stderr, "exphil: %s is no subject of bench\n", argv[1]);
         fprintf(stderr, "exphil: bench wants a subject:\n");
         for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++)
             fprintf(stderr, "  %-8s %s\n", subjects[i].name, subjects[i].about);

@@ -91,5 +91,9 @@ typedef struct progress {
 void progress_begin(progress *bar, int64_t start, int64_t total, bool quiet);
 void progress_show(progress *bar, int64_t done, double loss, double frames_per_second, bool last);
 int64_t now_ns(void);
+/* What a word gets behind this number: "s", or nothing behind 1. */
+const char *plural(int64_t number);
+/* "exphil: <path>: <errno in words>" on stderr; returns false. */
+bool complain_of_file(const char *path);
 
 #endif

@@ -1,6 +1,7 @@
 /* What the commands say to people and programs: errors, progress, reports. */
 #include "commands.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,17 @@ int print_json(json_t *object)
     free(text);
     json_decref(object);
     return status;
+}
+
+const char *plural(int64_t number)
+{
+    return number == 1 ? "" : "s";
+}
+
+bool complain_of_file(const char *path)
+{
+    fprintf(stderr, "exphil: %s: %s\n", path, strerror(errno));
+    return false;
 }
 
 json_t *path_json(const char *path)

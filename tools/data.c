@@ -168,8 +168,7 @@ static bool add_replay(loading *l, const char *path, bool must)
     }
     if (l->options->quiet) return true;
     fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episode%s%s\n", path, result.frames,
-            result.episodes, result.episodes == 1 ? "" : "s",
-            result.truncated ? " (the replay ends early)" : "");
+            result.episodes, plural(result.episodes), result.truncated ? " (the replay ends early)" : "");
     return true;
 }
 
@@ -250,8 +249,9 @@ static bool open_corpus(exphil_context *context, const char *path, bool quiet, e
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     if (exphil_dataset_open(context, path, dataset, &error) < 0) return complain(path, &error) == 0;
     if (exphil_dataset_query(*dataset, &info, &error) >= 0 && !(quiet && !info.recovered))
-        fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episodes%s\n", path, info.frames,
-                info.episodes, info.recovered ? " (torn tail: the whole episodes were kept)" : "");
+        fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episode%s%s\n", path, info.frames,
+                info.episodes, plural(info.episodes),
+                info.recovered ? " (torn tail: the whole episodes were kept)" : "");
     return true;
 }
 
@@ -274,8 +274,8 @@ static void say_total(const loading *l, const exphil_dataset_info *info)
 {
     if (l->replays < 2 || (l->options->quiet && l->left_out == 0)) return;
     fprintf(stderr, "altogether %" PRId64 " frames in %" PRId64 " episode%s of %" PRId64 " replay%s",
-            info->frames, info->episodes, info->episodes == 1 ? "" : "s", l->replays - l->left_out,
-            l->replays - l->left_out == 1 ? "" : "s");
+            info->frames, info->episodes, plural(info->episodes), l->replays - l->left_out,
+            plural(l->replays - l->left_out));
     if (l->left_out) fprintf(stderr, "; %" PRId64 " left out", l->left_out);
     fprintf(stderr, "\n");
 }

@@ -131,7 +131,7 @@ int drill_command(int argc, char **argv)
     if (count == 1) return play(argv[1], (uint64_t)seed, frames, json);
     if (!output_free("out", out, OUTPUT_IN_PLACE, force)) return 1;
     if (!drill_write_replay(out, (uint64_t)seed, frames)) {
-        perror(out);
+        complain_of_file(out);
         return 1;
     }
     if (json)

@@ -92,9 +92,10 @@ static int pack(exphil_context *context, const data_options *data, const char *o
                                       (json_int_t)info.frames, "episodes", (json_int_t)info.episodes, "games",
                                       (json_int_t)info.games));
     else
-        printf("%s: %" PRId64 " frames, %" PRId64 " episodes, %" PRId64 " games; %" PRId64 " of %" PRId64
+        printf("%s: %" PRId64 " frames, %" PRId64 " episode%s, %" PRId64 " game%s; %" PRId64 " of %" PRId64
                " inputs never change\n",
-               out, info.frames, info.episodes, info.games, info.constant_floats, info.float_count);
+               out, info.frames, info.episodes, plural(info.episodes), info.games, plural(info.games),
+               info.constant_floats, info.float_count);
     exphil_dataset_destroy(dataset);
     return status;
 }

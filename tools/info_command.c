@@ -85,8 +85,8 @@ static int show_model(const exphil_model *model, const exphil_model_info *info, 
         printf("past actions at an episode's start: %s\n",
                info->neutral_start ? "neutral, as in play" : "recorded ones in training, neutral in play");
     print_state(model, info);
-    printf("trained %" PRIu64 " updates on %" PRIu64 " frames; weights %s\n", info->trained_updates,
-           info->trained_frames, hash);
+    printf("trained %" PRIu64 " update%s on %" PRIu64 " frames; weights %s\n", info->trained_updates,
+           plural((int64_t)info->trained_updates), info->trained_frames, hash);
     if (info->weights != info->type)
         printf("matrices in %s%s\n", weights_word(info->weights),
                calibrated ? ", compared" : ", not compared");
@@ -118,8 +118,9 @@ static int show_corpus(const exphil_dataset_info *info, bool json)
             (json_int_t)info->games, "floats", (json_int_t)info->float_count, "constant_floats",
             (json_int_t)info->constant_floats, "recovered", info->recovered, "content_hash", hash));
     }
-    printf("corpus of %" PRId64 " frames, %" PRId64 " episodes, %" PRId64 " games%s\n", info->frames,
-           info->episodes, info->games, info->recovered ? " (torn tail: only whole episodes)" : "");
+    printf("corpus of %" PRId64 " frames, %" PRId64 " episode%s, %" PRId64 " game%s%s\n", info->frames,
+           info->episodes, plural(info->episodes), info->games, plural(info->games),
+           info->recovered ? " (torn tail: only whole episodes)" : "");
     printf("%s / %s: %" PRId64 " floats (%" PRId64 " never change), %" PRId64 " ids, %" PRId64
            " heads; content %s\n",
            info->layout, info->codec, info->float_count, info->constant_floats, info->id_count,

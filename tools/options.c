@@ -200,6 +200,11 @@ bool options_read(const option_command *command, int argc, char **argv, int *cou
             return false;
         } else if (!plain && strncmp(argv[i], "--", 2) == 0) {
             if (!read_one(command, argc, argv, &i)) return false;
+        } else if (!plain && argv[i][0] == '-' && argv[i][1]) {
+            fprintf(stderr,
+                    "exphil: unknown option %s: options begin with two dashes; a file of that name is ./%s\n",
+                    argv[i], argv[i]);
+            return false;
         } else
             argv[++kept] = argv[i];
     }

@@ -45,10 +45,11 @@ static bool draw(picture *p, const plot_options *o, int count, char **paths)
         any = plot_fit(p);
     }
     if (p->too_large)
-        fprintf(stderr, "exphil: left out: %zu points with numbers beyond %g\n", p->too_large, PLOT_MOST);
+        fprintf(stderr, "exphil: left out: %zu point%s with numbers beyond %g\n", p->too_large,
+                plural((int64_t)p->too_large), PLOT_MOST);
     if (p->too_small)
-        fprintf(stderr, "exphil: left out: %zu points below %g: the height is logarithmic; see --linear\n",
-                p->too_small, PLOT_LEAST);
+        fprintf(stderr, "exphil: left out: %zu point%s below %g: the height is logarithmic; see --linear\n",
+                p->too_small, plural((int64_t)p->too_small), PLOT_LEAST);
     if (!any) {
         fprintf(stderr, "exphil: no %s in these logs\n", o->field);
         plot_list_fields(paths[0]);

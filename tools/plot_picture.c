@@ -1,6 +1,8 @@
 /* Pictures of curves: SVG, and letters for a terminal. */
 #include "plot.h"
 
+#include "commands.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -111,10 +113,7 @@ static void draw_curve(FILE *f, const picture *p, const curve *c, size_t index)
 bool plot_svg(const picture *p, const char *path)
 {
     FILE *f = fopen(path, "w");
-    if (!f) {
-        perror(path);
-        return false;
-    }
+    if (!f) return complain_of_file(path);
     fprintf(f,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
             "font-family=\"sans-serif\" font-size=\"12\">\n",
@@ -125,8 +124,7 @@ bool plot_svg(const picture *p, const char *path)
     fprintf(f, "</svg>\n");
     bool fine = !ferror(f);
     if (fclose(f) == 0 && fine) return true;
-    perror(path);
-    return false;
+    return complain_of_file(path);
 }
 
 /* ---- letters ------------------------------------------------------------------------------------------- */

@@ -173,9 +173,11 @@ static void choose_updates(train_state *r)
     if (!o->updates && !o->epochs && r->updates < 300) r->updates = 300;
     if (!o->quiet && !o->json)
         fprintf(stderr,
-                "%" PRId64 " updates, %.1f passes over %" PRId64 " frames, %" PRId64 " sequences at a time\n",
-                r->updates, (double)r->updates * (double)o->accumulate / (double)(each > 0 ? each : 1),
-                r->data.frames_per_epoch, r->batch);
+                "%" PRId64 " update%s, %.1f passes over %" PRId64 " frames, %" PRId64
+                " sequence%s at a time\n",
+                r->updates, plural(r->updates),
+                (double)r->updates * (double)o->accumulate / (double)(each > 0 ? each : 1),
+                r->data.frames_per_epoch, r->batch, plural(r->batch));
 }
 
 static bool make_prefetcher(train_state *r)

@@ -37,8 +37,7 @@ static bool open_log(train_state *r)
     if (!r->options->log) return true;
     r->log = fopen(r->options->log, r->options->resume ? "a" : "w");
     if (r->log) return true;
-    perror(r->options->log);
-    return false;
+    return complain_of_file(r->options->log);
 }
 
 static void log_object(train_state *r, json_t *object)
@@ -187,8 +186,8 @@ static bool finish(train_state *r)
         if (r->held) json_object_set_new(object, "held_out", report_json(&held, &r->spec));
         return print_json(object) == 0;
     }
-    printf("%s: %s, %" PRId64 " parameters, %" PRId64 " updates\n", r->options->out, info.blocks,
-           info.parameter_count, r->done);
+    printf("%s: %s, %" PRId64 " parameters, %" PRId64 " update%s\n", r->options->out, info.blocks,
+           info.parameter_count, r->done, plural(r->done));
     printf("the trainer took %.1f MB: weights, moments, gradients, activations, batches\n\non the training "
            "data\n",
            (double)r->memory / 1e6);

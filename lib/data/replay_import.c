@@ -81,7 +81,7 @@ static int32_t opponent_of(const importing *in, int32_t port)
 
 static exphil_status check_players(const importing *in, exphil_error *error)
 {
-    char who[120], port[16] = "any port";
+    char who[120], where[40] = "";
     say_who(in, who, sizeof who);
     int32_t other = in->config.opponent_port;
     if (other && port_of(in, other)->type >= TYPE_EMPTY)
@@ -89,10 +89,13 @@ static exphil_status check_players(const importing *in, exphil_error *error)
     for (int32_t i = 1; i <= PORTS; i++) {
         if (fits(in, i) && i != other) return EXPHIL_OK;
     }
-    if (in->config.port) snprintf(port, sizeof port, "port %d", (int)in->config.port);
+    if (in->config.port)
+        snprintf(where, sizeof where, " on port %d", (int)in->config.port);
+    else if (other)
+        snprintf(where, sizeof where, " beside the opponent on port %d", (int)other);
     bool any = !in->config.character;
-    return xph_fail(error, EXPHIL_E_INVALID, "no human player%s%.32s fits %s; %s", any ? "" : " with ",
-                    any ? "" : in->config.character, port, who);
+    return xph_fail(error, EXPHIL_E_INVALID, "no human player%s%.32s%s; %s", any ? "" : " plays ",
+                    any ? "" : in->config.character, where, who);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------- */

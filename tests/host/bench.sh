@@ -73,6 +73,7 @@ for wrong in "" nonsense "--effort 0 step" "--threads -1 train" "serve" "--folde
   [ $? -eq 2 ] || complain "bench $wrong is no mistake"
   [ -s err ] || complain "bench $wrong: no complaint on stderr"
 done
+"$exphil" bench nonsense 2>&1 | grep -q "^exphil: nonsense is no subject of bench" || complain "bench nonsense is not named"
 
 [ "$failed" -eq 0 ] && echo "every subject runs"
 exit "$failed"

@@ -115,7 +115,7 @@ cp p before
 expect 1 "--force replaces it" train $small --updates 1 --out p a.slp
 grep -q -- --resume err || complain "--resume is not named"
 cmp -s p before || complain "weights were replaced unasked"
-expect 0 "1 updates" train $small --updates 1 --force --out q a.slp
+expect 0 ", 1 update" train $small --updates 1 --force --out q a.slp
 cp log before
 expect 1 "log is there already" train $small --updates 1 --out r --log log a.slp
 expect 1 "a.slp is there already: --force replaces it" drill --out a.slp --frames 300
@@ -126,7 +126,10 @@ cmp -s log before || complain "a log was replaced unasked"
 cp a.slp there.slp
 expect 0 "423 frames" drill --force --out there.slp --frames 300 --seed 7
 cmp -s a.slp there.slp && complain "drill --force replaced nothing"
-expect 0 "300 frames" corpus --force --port 1 --out there.slp a.slp
+expect 0 "300 frames, 1 episode, 1 game;" corpus --force --port 1 --out there.slp a.slp
+expect 0 "corpus of 300 frames, 1 episode, 1 game" info there.slp
+cp there.slp ./-dashed
+expect 0 "corpus of 300 frames" info -- -dashed
 "$exphil" slp dump a.slp --what state --slot P1 --out there.slp --force || complain "slp dump --force failed"
 expect 0 "there.svg" plot log --out there.svg
 expect 0 "there.svg" plot log --out there.svg
@@ -260,7 +263,7 @@ cp a.slp mixed/3.slp
 echo nothing >mixed/2.slp
 expect 0 "altogether 600 frames in 2 episodes of 2 replays; 1 left out" train $small --updates 1 --out mix mixed
 grep -qE '^left out: mixed/2.slp: not a replay' err || complain "who is left out, and why?"
-expect 1 "left out: mixed/1.slp: no human player fits port 3" train --port 3 --out v mixed
+expect 1 "left out: mixed/1.slp: no human player on port 3" train --port 3 --out v mixed
 grep -q EXPHIL_E err && complain "what is left out looks like an error"
 expect 0 "not better" train $small --updates 1 --quiet --force --out mix mixed
 [ "$(cat err)" = "left out: mixed/2.slp: not a replay: byte 0x6e at offset 0, expected 0x7b
@@ -270,6 +273,8 @@ expect 0 "not better" train $small --updates 1 --quiet --force --out mix both
 expect 1 "this is a folder; name the replays in it" slp info mixed
 expect 1 '"readable":false' slp info mixed --json
 expect 1 "no .slp in empty" train --out v empty
+expect 1 "no human player plays marth; P1 fox human" train --character marth --out v a.slp
+expect 2 "unknown option -out: options begin with two dashes" drill -out x
 expect 2 "captain_falcon" train --character foxx --out v a.slp
 expect 1 "--split time holds out its end" train --held-out 0.2 --port 1 --out v a.slp
 
@@ -363,7 +368,7 @@ point 1e18 2 >far
 expect 0 far.svg plot far
 grep -qE 'nan|inf' far.svg && complain "plot: no numbers in the picture of one late update"
 point 1 1e300 >far
-expect 1 "left out: 1 points with numbers beyond" plot far
+expect 1 "left out: 1 point with numbers beyond" plot far
 
 # Ctrl-C saves, ends with 130 and scores nothing; --resume goes on from there
 long="$small --updates 100000 --schedule constant --out w --log w.log"
