@@ -36,7 +36,7 @@ typedef struct xph_cuda_device {
     int ordinal;
     int32_t compute; /* 90 for sm_90 */
     xph_cuda_memory memory;
-    xph_blaslt *blaslt; /* NULL: own products */
+    xph_blaslt *blaslt;     /* NULL: own products */
     atomic_int native_code; /* of the last failure */
     exphil_device_info info;
 } xph_cuda_device;
@@ -62,7 +62,8 @@ void xph_cuda_leave(const xph_cuda_scope *scope);
 
 /* A status for what CUDA says; anything but success is logged as "cuda:0: <what>: <name> (<text>)". */
 exphil_status xph_cuda_check(const xph_device *device, cudaError_t code, const char *what);
-exphil_status xph_cuda_told(const xph_device *device, cudaError_t code, const char *what, exphil_log_level level);
+exphil_status xph_cuda_told(const xph_device *device, cudaError_t code, const char *what,
+                            exphil_log_level level);
 exphil_status xph_cuda_fail(exphil_error *error, exphil_status status, int native, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

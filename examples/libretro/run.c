@@ -43,23 +43,22 @@ static struct {
     int64_t scored[2];
 } run = {.frames = 600, .picture_from = -1, .picture_frames = 1200};
 
-static const char usage[] =
-    "usage: exphil-libretro-run --core FILE --rom FILE [OPTIONS]\n"
-    "  --frames N            how many (default 600)\n"
-    "  --seat MAP WHO        plays the map's player: WHO is a teacher's library, or "
-    "random (may be given 4 times)\n"
-    "  --score MAP           counts points as the map says; its player stands first\n"
-    "  --option NAME=VALUE   a core option (may be given 16 times)\n"
-    "  --picture FILE.gif    takes a picture of every third frame ...\n"
-    "  --picture-from N      ... from this one on (default: where the game of "
-    "--score or --seat begins) ...\n"
-    "  --picture-frames N    ... for so many frames (default 1200)\n"
-    "  --names OWN OTHER     writes who plays and the points of --score under the "
-    "picture; OWN is the player of its map\n"
-    "  --drill N             then N times: save, 120 frames, load, the same 120 "
-    "frames; demands the same memory in each\n"
-    "  --realtime            60 frames a second instead of as fast as it goes\n"
-    "  --verbose             what core and plugin say\n";
+static const char usage[] = "usage: exphil-libretro-run --core FILE --rom FILE [OPTIONS]\n"
+                            "  --frames N            how many (default 600)\n"
+                            "  --seat MAP WHO        plays the map's player: WHO is a teacher's library, or "
+                            "random (may be given 4 times)\n"
+                            "  --score MAP           counts points as the map says; its player stands first\n"
+                            "  --option NAME=VALUE   a core option (may be given 16 times)\n"
+                            "  --picture FILE.gif    takes a picture of every third frame ...\n"
+                            "  --picture-from N      ... from this one on (default: where the game of "
+                            "--score or --seat begins) ...\n"
+                            "  --picture-frames N    ... for so many frames (default 1200)\n"
+                            "  --names OWN OTHER     writes who plays and the points of --score under the "
+                            "picture; OWN is the player of its map\n"
+                            "  --drill N             then N times: save, 120 frames, load, the same 120 "
+                            "frames; demands the same memory in each\n"
+                            "  --realtime            60 frames a second instead of as fast as it goes\n"
+                            "  --verbose             what core and plugin say\n";
 
 static int64_t now(void)
 {

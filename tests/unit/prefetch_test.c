@@ -85,8 +85,9 @@ static void test_order(void **state)
         assert_int_equal(info.batches_per_epoch, batches);
         assert_int_equal(info.frames_per_epoch, 70 + 33 + 120 + 8 + 51 - EPISODES);
         assert_int_equal(info.delivered, 4 * batches);
-        assert_true(info.worked_ns > 0 && info.waits >= 0 && info.waits <= info.delivered);
-        assert_true((info.waited_ns > 0) == (info.waits > 0));
+        assert_true(info.worked_ns >= 0 && info.waits >= 0 && info.waits <= info.delivered);
+        assert_true(info.waited_ns >= 0 &&
+                    (info.waits > 0 || info.waited_ns == 0)); /* a clock may be coarse */
         exphil_prefetcher_destroy(prefetcher);
         xph_sampler_destroy(sampler);
     }
