@@ -186,8 +186,9 @@ def test_info_and_histogram(model):
     session = exphil.Session(model, deadline_ns=1)
     drive(session, 30)
     info = session.info
-    assert (info.steps, info.missed, info.streams) == (30, 30, 1)
+    assert (info.steps, info.streams) == (30, 1)
     assert sum(info.latency) == 30 == sum(steps for _, steps in info.histogram())
+    assert 30 - info.latency[0] <= info.missed <= 30  # a coarse clock may see a step of 0 ns, in the first bucket
     assert 0 <= info.last_ns <= info.max_ns and info.p50_ns <= info.p99_ns
 
 
