@@ -7,9 +7,14 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 source, build = sys.argv[1:3]
-listing = subprocess.run(["ctest", "--test-dir", build, "--show-only"], capture_output=True, text=True, check=True)
+# ctest writes its log anew even where it only lists: not over that of the run which this test belongs to.
+with tempfile.TemporaryDirectory() as folder:
+    with open(os.path.join(folder, "CTestTestfile.cmake"), "w") as file:
+        file.write(f'subdirs("{build}")\n')
+    listing = subprocess.run(["ctest", "--test-dir", folder, "--show-only"], capture_output=True, text=True, check=True)
 tests = set(re.findall(r"Test +#\d+: (\S+)", listing.stdout))
 failed = []
 
