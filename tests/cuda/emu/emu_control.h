@@ -50,6 +50,7 @@ typedef struct emu_counts {
     int64_t graph_launches;
     int64_t operations;              /* that ran, also in graphs */
     int64_t synchronisations, waits; /* calls that wait; those that had to */
+    int64_t spins;                   /* of the calls that wait those which keep a processor busy meanwhile */
     int64_t null_streams;            /* calls with the null stream */
     int64_t objects;                 /* streams, events, graphs and pinned blocks that live now */
 } emu_counts;

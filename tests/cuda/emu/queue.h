@@ -63,7 +63,7 @@ struct CUstream_st {
 
 struct CUevent_st {
     emu::object head;
-    bool timed;
+    bool timed, blocking;
     emu::mark *last;
 };
 

@@ -477,6 +477,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     return with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
         counts.synchronisations++;
+        counts.spins++;
         if (s->capture) return invalidate(s->capture, cudaErrorStreamCaptureUnsupported);
         finish(s);
         return cudaSuccess;
@@ -519,6 +520,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
         if (flags > (cudaEventBlockingSync | cudaEventDisableTiming)) return cudaErrorInvalidValue;
         *event = make_object<CUevent_st>(EVENT);
         (*event)->timed = !(flags & cudaEventDisableTiming);
+        (*event)->blocking = flags & cudaEventBlockingSync;
         return cudaSuccess;
     });
 }
@@ -549,6 +551,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     return with_event(event, [&]() -> cudaError_t {
         counts.synchronisations++;
+        counts.spins += !event->blocking;
         cudaError_t error = may_wait(event->last);
         if (!error && event->last) finish(event->last);
         return error;

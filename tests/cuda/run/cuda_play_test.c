@@ -56,6 +56,7 @@ static void plays_as_the_cpu(const char *blocks, int32_t mode)
         const emu_counts counts = emulated_gpu()->count();
         assert_int_equal(counts.graph_launches, 1);
         assert_int_equal(counts.launches + counts.copies + counts.sets + counts.mallocs + counts.pinned, 0);
+        assert_int_equal(counts.spins, 1); /* a frame's wait is short */
         play_logits(here, frames, want);
         play_logits(there, frames, got);
         for (size_t i = 0; i < logits; i++) worst = fmax(worst, fabs((double)got[i] - (double)want[i]));
