@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 /* The program's own code is under test here. */
-#include "../../tools/digest.c"
-#include "../../tools/files.c"
-#include "../../tools/slp_manifest.c"
+#include "../../cli/digest.c"
+#include "../../cli/files.c"
+#include "../../cli/slp_manifest.c"
 
 static exphil_context *context;
 
