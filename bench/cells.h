@@ -3,7 +3,7 @@
 #ifndef EXPHIL_BENCH_CELLS_H
 #define EXPHIL_BENCH_CELLS_H
 
-#include "backend.h"
+#include "device/backend.h"
 
 #include <stdbool.h>
 

@@ -2,7 +2,7 @@
 #ifndef EXPHIL_BENCH_OP_WORK_H
 #define EXPHIL_BENCH_OP_WORK_H
 
-#include "backend.h"
+#include "device/backend.h"
 
 typedef struct op_work {
     double bytes, flop; /* a multiply-add is two */

@@ -2,7 +2,7 @@
 #ifndef XPH_CUDA_DEVICE_H
 #define XPH_CUDA_DEVICE_H
 
-#include "backend.h"
+#include "device/backend.h"
 #include "kernels.h"
 
 #include <cuda_runtime_api.h>

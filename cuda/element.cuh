@@ -2,7 +2,7 @@
 #ifndef XPH_CUDA_ELEMENT_CUH
 #define XPH_CUDA_ELEMENT_CUH
 
-#include "backend.h"
+#include "device/backend.h"
 #include "launch.cuh"
 
 constexpr float LOG2_E = 1.44269504088896340736f, LN_2 = 0.69314718055994530942f;

@@ -1,5 +1,5 @@
 /* The kernels of the CUDA backend, as its C part and the tests call them. For every operation of table A
- * (lib/backend.h) there is an ordered list of candidates, ended by one without name; the first that accepts runs. All
+ * (lib/device/backend.h) there is an ordered list of candidates, ended by one without name; the first that accepts runs. All
  * candidates of a list give the same bits, whatever the device: sums run in one fixed order that depends on shapes
  * alone, and there are no atomics on floats.
  *
@@ -9,7 +9,7 @@
 #ifndef XPH_CUDA_KERNELS_H
 #define XPH_CUDA_KERNELS_H
 
-#include "backend.h"
+#include "device/backend.h"
 
 #ifdef __cplusplus
 extern "C" {

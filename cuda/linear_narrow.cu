@@ -1,4 +1,4 @@
-/* Products with weights of fewer bits (args.weights of XPH_OP_LINEAR) and their packing, to the bit as lib/backend.h says
+/* Products with weights of fewer bits (args.weights of XPH_OP_LINEAR) and their packing, to the bit as lib/device/backend.h says
  * and the CPU makes them. Rows are float.
  *
  * Packed: words of 4 bytes [depth][out], a word two bfloat16s (the even column below) or four int8s of one output, zeros

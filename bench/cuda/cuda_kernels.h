@@ -2,7 +2,7 @@
 #ifndef EXPHIL_CUDA_KERNELS_BENCH_H
 #define EXPHIL_CUDA_KERNELS_BENCH_H
 
-#include "backend.h"
+#include "device/backend.h"
 
 #include <stdbool.h>
 

@@ -217,12 +217,12 @@ int64_t xph_clock_ns(void);               /* monotonic */
 
 int64_t xph_memory_total(void);           /* of the machine, bytes; 0: not known */
 
-/* The device backend of a context (lib/backend.h) is owned by the context and opened by lib/context.c. */
+/* The device backend of a context (lib/device/backend.h) is owned by the context and opened by lib/device/context.c. */
 struct xph_device;
 struct xph_device *xph_context_backend(const exphil_context *context);
 const exphil_device_info *xph_context_device_info(const exphil_context *context);
 
-/* For lib/context.c only: a context without a device; then its device, what close gets back at the end, and what
+/* For lib/device/context.c only: a context without a device; then its device, what close gets back at the end, and what
  * there is to say about it. The host's memory figures go into info. */
 exphil_status xph_context_make(const exphil_context_config *config, exphil_context **context, exphil_error *error);
 void xph_context_set_device(exphil_context *context, struct xph_device *device, const exphil_device_info *info,

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "base/base.h"
 
-#include "backend.h"
+#include "device/backend.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@
 #ifndef XPH_CPU_KERNELS_H
 #define XPH_CPU_KERNELS_H
 
-#include "backend.h"
+#include "device/backend.h"
 
 #include <stdbool.h>
 

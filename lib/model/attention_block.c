@@ -1,6 +1,6 @@
 /* The attention block: one linear to q | k | v, causal sliding-window attention with a learned bias per
  * head and distance, out-projection. State: the ring of keys and values, then its two counters
- * (lib/backend.h). */
+ * (lib/device/backend.h). */
 #include "model/model_internal.h"
 
 enum { NORM, NORM_BIAS, QKV, QKV_BIAS, RELATIVE, OUT, OUT_BIAS };

@@ -1,4 +1,4 @@
-/* Door of lib/model: what training and play may know of a model. Stands on lib/backend.h and lib/file.
+/* Door of lib/model: what training and play may know of a model. Stands on lib/device/backend.h and lib/file.
  *
  * A model owns one arena of weights on its device, in the order: tensors that decay (matrices), then those that do not.
  * A net is a plan for one shape (B, T): it owns activations and scratch, made once; forward and backward allocate nothing.
@@ -6,7 +6,7 @@
 #ifndef XPH_MODEL_MODEL_H
 #define XPH_MODEL_MODEL_H
 
-#include "backend.h"
+#include "device/backend.h"
 #include "base/base.h"
 #include "file/file.h"
 

@@ -13,7 +13,7 @@
 
 #include <inttypes.h>
 
-/* int32 sums of products of two numbers up to 127 (lib/backend.h). */
+/* int32 sums of products of two numbers up to 127 (lib/device/backend.h). */
 #define I8_COLUMNS_MOST 131072
 
 const char *xph_type_word(int32_t type)

@@ -5,7 +5,7 @@
 #ifndef XPH_PLAY_PLAY_H
 #define XPH_PLAY_PLAY_H
 
-#include "backend.h"
+#include "device/backend.h"
 #include "base/base.h"
 #include "melee/melee.h"
 #include "model/model.h"

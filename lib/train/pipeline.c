@@ -1,5 +1,5 @@
 /* The part of an update that is the device's: programs of work that are recorded where the device can, what an update
- * finds out (lib/settle.h), and when the host learns of it. A device with memory of its own may be one update behind the
+ * finds out (lib/device/settle.h), and when the host learns of it. A device with memory of its own may be one update behind the
  * host: it is given the next one before the result of the last is looked at. */
 #include "train/train.h"
 

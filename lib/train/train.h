@@ -3,7 +3,7 @@
 #ifndef XPH_TRAIN_TRAIN_H
 #define XPH_TRAIN_TRAIN_H
 
-#include "backend.h"
+#include "device/backend.h"
 #include "base/base.h"
 #include "data/data.h"
 #include "model/model.h"

@@ -1,7 +1,7 @@
 /* Device backends in plugins: found, compared, opened, listed; every way of not fitting is told apart. */
 #include "test.h"
 
-#include "backend.h"
+#include "device/backend.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Weights of fewer bits: rounding, packing and products, bit for bit what lib/backend.h says, written down once more
+/* Weights of fewer bits: rounding, packing and products, bit for bit what lib/device/backend.h says, written down once more
  * here in the plainest way; every candidate of every set must give exactly that. */
 #include "kernel_case.h"
 

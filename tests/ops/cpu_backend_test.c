@@ -2,7 +2,7 @@
  * inline. */
 #include "test.h"
 
-#include "backend.h"
+#include "device/backend.h"
 #include "cpu/kernels.h"
 
 #include <stdlib.h>

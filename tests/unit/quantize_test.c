@@ -87,7 +87,7 @@ static float bf16_of(float value)
     return value;
 }
 
-/* As lib/backend.h says it, in another way of computing: 16 significant bits by frexp, the quotient in
+/* As lib/device/backend.h says it, in another way of computing: 16 significant bits by frexp, the quotient in
  * double. */
 static void i8_row(const float *from, int64_t count, float *to)
 {

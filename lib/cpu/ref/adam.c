@@ -4,7 +4,7 @@
  * Step: m unbias1 / (sqrt(v unbias2) + epsilon). In single precision the quotient is made of multiplications: the
  * unit that divides also takes the roots, and both take ten times as long as anything else here. */
 #include "cpu/ref/lanes.h"
-#include "settle.h"
+#include "device/settle.h"
 
 /* FAR: elements whose four arrays no longer fit the last cache; AHEAD: bytes. */
 enum { ITEM = 16384, FAR = 1 << 21, AHEAD = 4096 };

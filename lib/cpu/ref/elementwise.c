@@ -1,6 +1,6 @@
 /* Over flat arrays: Euclidean norm and the first element that is not finite, and y = a x + b y. */
 #include "cpu/ref/lanes.h"
-#include "settle.h"
+#include "device/settle.h"
 
 enum { ITEM = 16384 };
 

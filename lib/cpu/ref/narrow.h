@@ -1,4 +1,4 @@
-/* Numbers of fewer bits: bfloat16 and int8 with a scale, as lib/backend.h defines them. The same operations in every
+/* Numbers of fewer bits: bfloat16 and int8 with a scale, as lib/device/backend.h defines them. The same operations in every
  * set, so the same bits. */
 #ifndef XPH_CPU_REF_NARROW_H
 #define XPH_CPU_REF_NARROW_H

@@ -1,6 +1,6 @@
 /* A device backend with two devices and no operations, built in several ways: as it should be, from other sources
  * (FAKE_OLD), unwilling (FAKE_SHY), and without its entry (FAKE_EMPTY). Like a real one it needs nothing of libexphil. */
-#include "backend.h"
+#include "device/backend.h"
 
 #include <stdio.h>
 

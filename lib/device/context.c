@@ -1,6 +1,6 @@
 /* Contexts and devices as the host sees them: makes the bare context of lib/base, opens a device for it, lists what
  * devices there are. */
-#include "plugin.h"
+#include "device/plugin.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #ifndef XPH_PLUGIN_H
 #define XPH_PLUGIN_H
 
-#include "backend.h"
+#include "device/backend.h"
 #include "base/base.h"
 
 /* Fills everything of host that does not depend on a context. */

@@ -1,7 +1,7 @@
-/* Loading of lib/backend.h plugins. The core and a plugin must come from one source tree: their build ids, a hash of
- * lib/backend.h, must be equal. A plugin stays loaded for ever, because drivers keep threads inside it. */
+/* Loading of lib/device/backend.h plugins. The core and a plugin must come from one source tree: their build ids, a hash of
+ * lib/device/backend.h, must be equal. A plugin stays loaded for ever, because drivers keep threads inside it. */
 #define _GNU_SOURCE
-#include "plugin.h"
+#include "device/plugin.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef XPH_SETTLE_H
 #define XPH_SETTLE_H
 
-#include "backend.h"
+#include "device/backend.h"
 
 #ifndef XPH_ON_DEVICE
 #  define XPH_ON_DEVICE
