@@ -3,7 +3,7 @@
 #ifndef XPH_BASE_BASE_H
 #define XPH_BASE_BASE_H
 
-#include "released.h"
+#include "abi/least_sizes.h"
 
 #include <exphil/exphil.h>
 

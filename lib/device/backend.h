@@ -14,8 +14,8 @@
  * be the same memory (play). Gradients marked += are accumulated, all others are overwritten. Nothing flows back
  * through state_in unless dstate_in is given. Every sum has one fixed order, whatever the number of threads.
  */
-#ifndef XPH_BACKEND_H
-#define XPH_BACKEND_H
+#ifndef XPH_DEVICE_BACKEND_H
+#define XPH_DEVICE_BACKEND_H
 
 #include <exphil/exphil.h>
 

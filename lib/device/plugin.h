@@ -1,6 +1,6 @@
 /* Finding and loading a device backend that is not part of the library. */
-#ifndef XPH_PLUGIN_H
-#define XPH_PLUGIN_H
+#ifndef XPH_DEVICE_PLUGIN_H
+#define XPH_DEVICE_PLUGIN_H
 
 #include "device/backend.h"
 #include "base/base.h"

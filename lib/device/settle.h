@@ -1,7 +1,7 @@
 /* What follows from the norm and the losses of one update: one piece of arithmetic for every device. XPH_ON_DEVICE is
  * what its compiler wants before such a function. */
-#ifndef XPH_SETTLE_H
-#define XPH_SETTLE_H
+#ifndef XPH_DEVICE_SETTLE_H
+#define XPH_DEVICE_SETTLE_H
 
 #include "device/backend.h"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The built library has the interface of tests/abi/libexphil.abi; the headers still have all that the newest kept ones had, in
-# the same words, and lib/released.c is made of those.
+# the same words, and lib/abi/assertions.c is made of those.
 #   baseline.sh <source folder> <libexphil.so, with debug information>
 set -eu
 source=$1 library=$2

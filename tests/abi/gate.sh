@@ -52,7 +52,7 @@ library() {
   find "$objects" -name '*.o' ! -path "$objects/$1.o" >"$work/list"
   find "$build"/CMakeFiles -path '*exphil_set_*' -name '*.o' >>"$work/list"
   # shellcheck disable=SC2046
-  "$cc" -shared -Wl,-soname,libexphil.so.0 -o "$work/libexphil.so" "$work/new.o" $(cat "$work/list") -Wl,--version-script="$work/tree/lib/exphil.map" -lm -pthread -ldl
+  "$cc" -shared -Wl,-soname,libexphil.so.0 -o "$work/libexphil.so" "$work/new.o" $(cat "$work/list") -Wl,--version-script="$work/tree/lib/abi/exphil.map" -lm -pthread -ldl
 }
 
 fresh
@@ -62,10 +62,10 @@ library play/session.c
 fresh # two fields of one size change places
 sed -i 's/^    int64_t streams; .*/    int64_t xph_held;/; s/^    int64_t deadline_ns; .*/    int64_t streams;/; s/xph_held/deadline_ns/' "$work/tree/include/exphil/exphil.h"
 changed include/exphil/exphil.h
-refused "field reordered (compiler)" 'exphil_session_config.*deadline_ns.*released' compile released.c "$work/released.o"
+refused "field reordered (compiler)" 'exphil_session_config.*deadline_ns.*released' compile abi/assertions.c "$work/released.o"
 if command -v clang >/dev/null; then
   refused "field reordered (64-bit Windows)" 'exphil_session_config.*deadline_ns.*released' clang --target=x86_64-pc-windows-msvc \
-    -std=c11 -ffreestanding -fsyntax-only -I"$work/tree/include" "$work/tree/lib/released.c"
+    -std=c11 -ffreestanding -fsyntax-only -I"$work/tree/include" "$work/tree/lib/abi/assertions.c"
 fi
 library play/session.c
 refused "field reordered (abidiff)" 'deadline_ns' "$source/tools/abi" check "$work/libexphil.so" "$work/tree/include"
@@ -75,14 +75,14 @@ sed -i 's/exphil_session_state_size(const exphil_session \*session)/exphil_sessi
   "$work/tree/include/exphil/exphil.h" "$work/tree/lib/play/snapshot.c"
 changed include/exphil/exphil.h
 changed lib/play/snapshot.c
-refused "parameter added (compiler)" 'exphil_session_state_size.*released' compile released.c "$work/released.o"
+refused "parameter added (compiler)" 'exphil_session_state_size.*released' compile abi/assertions.c "$work/released.o"
 sed -i 's/exphil_session_state_size(session)/exphil_session_state_size(session, 0)/' "$work/tree/lib/play/snapshot.c"
 library play/snapshot.c
 refused "parameter added (abidiff)" 'exphil_session_state_size' "$source/tools/abi" check "$work/libexphil.so" "$work/tree/include"
 
 fresh
-sed -i '/exphil_session_clone;/d' "$work/tree/lib/exphil.map"
-changed lib/exphil.map
+sed -i '/exphil_session_clone;/d' "$work/tree/lib/abi/exphil.map"
+changed lib/abi/exphil.map
 library play/session.c
 refused "symbol removed (abidiff)" 'exphil_session_clone' "$source/tools/abi" check "$work/libexphil.so" "$work/tree/include"
 refused "symbol removed (names)" 'exphil_session_clone' "$source/tools/symbols" "$work/libexphil.so"
@@ -90,12 +90,12 @@ refused "symbol removed (names)" 'exphil_session_clone' "$source/tools/symbols" 
 fresh # no function has it as a type: abidiff does not see it, the compiler does
 sed -i 's/EXPHIL_TYPE_BF16 = 2, EXPHIL_TYPE_I8 = 3/EXPHIL_TYPE_BF16 = 3, EXPHIL_TYPE_I8 = 2/' "$work/tree/include/exphil/exphil.h"
 changed include/exphil/exphil.h
-refused "enumerator renumbered (compiler)" 'EXPHIL_TYPE_BF16.*released' compile released.c "$work/released.o"
+refused "enumerator renumbered (compiler)" 'EXPHIL_TYPE_BF16.*released' compile abi/assertions.c "$work/released.o"
 
 fresh
 sed -i 's/define EXPHIL_SLP_FIRST_PLAYABLE (-39)/define EXPHIL_SLP_FIRST_PLAYABLE (-38)/' "$work/tree/include/exphil/slp.h"
 changed include/exphil/slp.h
-refused "constant changed (compiler)" 'EXPHIL_SLP_FIRST_PLAYABLE.*released' compile released.c "$work/released.o"
+refused "constant changed (compiler)" 'EXPHIL_SLP_FIRST_PLAYABLE.*released' compile abi/assertions.c "$work/released.o"
 
 fresh # of one type: no compiler and no abidiff sees it
 sed -i 's/int32_t kind, int32_t slot)/int32_t slot, int32_t kind)/' "$work/tree/include/exphil/slp.h"
@@ -114,31 +114,31 @@ changed lib/data/split.c
 refused "struct by its size of today" 'lib/data/split.c:[0-9]*: a struct by its size' "$source/tools/abi" kept "$work/tree/include"
 
 fresh
-sed -i 's/XPH_LEAST_exphil_sampling = [0-9]*/XPH_LEAST_exphil_sampling = sizeof(exphil_sampling)/' "$work/tree/lib/released.h"
-changed lib/released.h
-refused "least size raised" 'lib/released.h' "$source/tools/abi" kept "$work/tree/include"
+sed -i 's/XPH_LEAST_exphil_sampling = [0-9]*/XPH_LEAST_exphil_sampling = sizeof(exphil_sampling)/' "$work/tree/lib/abi/least_sizes.h"
+changed lib/abi/least_sizes.h
+refused "least size raised" 'lib/abi/least_sizes.h' "$source/tools/abi" kept "$work/tree/include"
 
 fresh
 sed -i 's/^    int32_t deliver; .*/&\n    int64_t later;/' "$work/tree/include/exphil/exphil.h"
 changed include/exphil/exphil.h
-compile released.c "$work/released.o"
+compile abi/assertions.c "$work/released.o"
 echo "field appended: allowed by the compiler's assertions"
 
 # A new function comes into a node of its own, behind those of all releases; into a released one it may not.
 fresh
-node=$(sed -nE 's/^(EXPHIL_[0-9_]+) \{/\1/p' "$work/tree/lib/exphil.map" | tail -n 1)
+node=$(sed -nE 's/^(EXPHIL_[0-9_]+) \{/\1/p' "$work/tree/lib/abi/exphil.map" | tail -n 1)
 sed -i 's/^EXPHIL_API uint32_t exphil_version(void);/&\nEXPHIL_API uint32_t exphil_added(void);/' "$work/tree/include/exphil/exphil.h"
 changed include/exphil/exphil.h
-refused "function added (names)" 'exphil_added of EXPHIL_[0-9]*_[0-9]*: missing in lib/exphil.map' "$work/tree/tools/symbols"
-sed -i 's/^    exphil_version;/    exphil_added;\n&/' "$work/tree/lib/exphil.map"
-refused "function added to a released node" 'exphil_added of EXPHIL_0: not to be in lib/exphil.map' "$work/tree/tools/symbols"
+refused "function added (names)" 'exphil_added of EXPHIL_[0-9]*_[0-9]*: missing in lib/abi/exphil.map' "$work/tree/tools/symbols"
+sed -i 's/^    exphil_version;/    exphil_added;\n&/' "$work/tree/lib/abi/exphil.map"
+refused "function added to a released node" 'exphil_added of EXPHIL_0: not to be in lib/abi/exphil.map' "$work/tree/tools/symbols"
 "$work/tree/tools/symbols" --update >/dev/null
-changed lib/exphil.map
+changed lib/abi/exphil.map
 printf '\nuint32_t exphil_added(void)\n{\n    return 0;\n}\n' >>"$work/tree/lib/base/version.c"
 library base/version.c
 "$work/tree/tools/symbols" "$work/libexphil.so" >/dev/null
-sed -n '/^EXPHIL_0 {/,/^}/p' "$work/tree/lib/exphil.map" >"$work/released"
-sed -n '/^EXPHIL_0 {/,/^}/p' "$source/lib/exphil.map" | cmp - "$work/released" || { echo "FAILED: EXPHIL_0 has changed"; failed=1; }
+sed -n '/^EXPHIL_0 {/,/^}/p' "$work/tree/lib/abi/exphil.map" >"$work/released"
+sed -n '/^EXPHIL_0 {/,/^}/p' "$source/lib/abi/exphil.map" | cmp - "$work/released" || { echo "FAILED: EXPHIL_0 has changed"; failed=1; }
 nm -D --with-symbol-versions "$work/libexphil.so" | sed -n "s/.* T \(exphil_added@.*\)/function added: \1, after $node/p" >"$work/out"
 grep -q '@@EXPHIL_[0-9]*_[0-9]*,' "$work/out" || { echo "FAILED: the new function has no node of its own"; failed=1; }
 cat "$work/out"
@@ -151,14 +151,14 @@ sed -i -e 's/^    int32_t deliver; .*/&\n    int64_t later;/' \
   "$work/tree/include/exphil/exphil.h"
 changed include/exphil/exphil.h
 refused "release written again" 'is released, and its headers were others' "$work/tree/tools/abi" release
-refused "struct added" 'lib/released.h' "$work/tree/tools/abi" kept
+refused "struct added" 'lib/abi/least_sizes.h' "$work/tree/tools/abi" kept
 "$work/tree/tools/abi" sizes
 "$work/tree/tools/abi" kept >/dev/null
 sed -i 's/^#define EXPHIL_VERSION_MINOR .*/#define EXPHIL_VERSION_MINOR 9999/' "$work/tree/include/exphil/exphil.h"
 mkdir -p "$work/tree/bindings"
 "$work/tree/tools/abi" release >/dev/null
 "$work/tree/tools/abi" kept >/dev/null
-sed -n '/exphil_added\|exphil_session_config/p' "$work/tree/lib/released.h" | tr -s ' \n' ' ' >"$work/out"
+sed -n '/exphil_added\|exphil_session_config/p' "$work/tree/lib/abi/least_sizes.h" | tr -s ' \n' ' ' >"$work/out"
 grep -q 'exphil_session_config = 72, /\* 0.1.0 \*/ XPH_LEAST_exphil_added = 8, /\* [0-9]*\.9999\.' "$work/out" ||
   { echo "FAILED: least sizes after the next release:"; cat "$work/out"; failed=1; }
 echo "next release:$(cat "$work/out")"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Each public header compiles alone, in every language that hosts use, without a warning and without padding that the
-# compiler chose (a zero-tail check over padding would not be sound). What was released, lib/released.c, holds on other systems.
+# compiler chose (a zero-tail check over padding would not be sound). What was released, lib/abi/assertions.c, holds on other systems.
 #   headers.sh <include folder> <lib folder>
 set -u
 include=$1 lib=$2
@@ -54,8 +54,8 @@ done
 if command -v clang >/dev/null; then
   for target in x86_64-pc-windows-msvc x86_64-pc-windows-gnu aarch64-linux-gnu arm64-apple-macosx i686-linux-gnu; do
     tried=$((tried + 1))
-    clang --target=$target -std=c11 -ffreestanding -I"$include" -I"$lib" -fsyntax-only -Wall -Wextra -Werror "$lib/released.c" ||
-      { echo "FAILED: lib/released.c on $target"; failed=1; }
+    clang --target=$target -std=c11 -ffreestanding -I"$include" -I"$lib" -fsyntax-only -Wall -Wextra -Werror "$lib/abi/assertions.c" ||
+      { echo "FAILED: lib/abi/assertions.c on $target"; failed=1; }
   done
 fi
 [ "$tried" -gt 0 ] || { echo "no compiler found"; exit 1; }

@@ -1,7 +1,7 @@
 /* The least struct_size of every struct that grows: its size in the first release that had it, which is what the
  * oldest program gives. Written by `tools/abi release` and `tools/abi sizes`; doc/abi.md says when. */
-#ifndef XPH_RELEASED_H
-#define XPH_RELEASED_H
+#ifndef XPH_ABI_LEAST_SIZES_H
+#define XPH_ABI_LEAST_SIZES_H
 
 #include <exphil/slp.h>
 
