@@ -1,4 +1,4 @@
-/* Numbers of fewer bits as lib/device/backend.h defines them: the operations of lib/cpu/ref/narrow.h, so the same bits. */
+/* Numbers of fewer bits as lib/device/backend.h defines them: the operations of lib/cpu/kernels/narrow.h, so the same bits. */
 #ifndef XPH_CUDA_NARROW_CUH
 #define XPH_CUDA_NARROW_CUH
 

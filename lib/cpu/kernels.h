@@ -1,4 +1,4 @@
-/* Table B: CPU kernels per instruction set. A set is one `static const` table made by compiling lib/cpu/ref
+/* Table B: CPU kernels per instruction set. A set is one `static const` table made by compiling lib/cpu/kernels
  * (and, for a level that has better code, its own folder) with that level's flags; XPH_SET names it. All sets
  * of one type give the same bits: sums run in one fixed order, multiply-adds are explicit fma, no libm.
  *
@@ -48,7 +48,7 @@ extern const xph_kernel_set xph_kernels_f64_avx2, xph_kernels_f32_avx2, xph_kern
 /* Packed weights: panels of XPH_PANEL outputs, each [in][XPH_PANEL], so that one column of a panel lies
  * together; the last panel is filled up with zeros. All sets share the format. */
 enum { XPH_PANEL = 64 };
-/* Weights of fewer bits fill up so many (format: ref/linear_narrow.h). */
+/* Weights of fewer bits fill up so many (format: kernels/linear_narrow.h). */
 enum { XPH_NARROW_PANEL = 16 };
 /* Bytes of packed for the operations that have it (linear, linear_pack, rnn), else 0. */
 size_t xph_kernels_packed_bytes(xph_op op, const void *args);

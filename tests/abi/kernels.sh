@@ -6,7 +6,7 @@ set -u
 export LC_ALL=C
 failed=0
 files=0
-for object in "$1"/CMakeFiles/exphil_set_f32_*.dir/lib/cpu/ref/*.o; do
+for object in "$1"/CMakeFiles/exphil_set_f32_*.dir/lib/cpu/kernels/*.o; do
   [ -e "$object" ] || continue
   files=$((files + 1))
   needs=$(nm -u "$object" | awk '{ print $NF }' |
@@ -14,7 +14,7 @@ for object in "$1"/CMakeFiles/exphil_set_f32_*.dir/lib/cpu/ref/*.o; do
   [ -z "$needs" ] || { echo "$object needs" $needs; failed=1; }
 done
 # The reference in double may ask libm, but not for what the processor has.
-for object in "$1"/CMakeFiles/exphil_set_f64_avx2.dir/lib/cpu/ref/*.o; do
+for object in "$1"/CMakeFiles/exphil_set_f64_avx2.dir/lib/cpu/kernels/*.o; do
   [ -e "$object" ] || continue
   nm -u "$object" | grep -qE ' fma$' && { echo "$object needs fma"; failed=1; }
 done

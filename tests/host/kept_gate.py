@@ -29,7 +29,7 @@ def compiled(name, text, folder):
     changed.write_text(text)
     objects = []
     for number, entry in enumerate(json.loads((BUILD / "compile_commands.json").read_text())):
-        if not entry["file"].endswith(f"/lib/cpu/ref/{name}"):
+        if not entry["file"].endswith(f"/lib/cpu/kernels/{name}"):
             continue
         words = shlex.split(entry["command"])
         objects.append(str(folder / f"{number}.o"))

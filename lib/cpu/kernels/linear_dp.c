@@ -1,0 +1,87 @@
+/* Products with bfloat16 weights by the instruction for them: vdpbf16ps adds the odd product, then the even one, each
+ * as an fma that rounds to nearest, whatever the rounding mode is, and takes denormals for 0 (Intel's manual, vol. 2);
+ * there are none (narrow.h), so these are the bits of linear_bf16.c. */
+#include "cpu/kernels/narrow.h"
+#include "cpu/kernels/vec.h"
+
+#if defined(__AVX512BF16__)
+
+typedef uint16_t held;
+typedef float total;
+
+#  define NARROW_ITEMS XPH_FN(xph_linear_dp_items)
+#  define NARROW_RUN   XPH_FN(xph_linear_dp_run)
+#  define LANE_BYTES   64
+#  define MANY         14
+enum { STEP = 2 };
+
+#  include "cpu/kernels/linear_narrow.h"
+
+XPH_INLINE __m512i pair_of(const uint16_t *x)
+{
+    int pair;
+    memcpy(&pair, x, sizeof pair);
+    return _mm512_set1_epi32(pair);
+}
+
+XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const panel_tile *t)
+{
+    const uint16_t *x = t->x;
+    float *sums = t->sums;
+    narrow_weights w = t->w;
+    soon later = rows >= 8 ? *t->soon : (soon){0};
+    __m512 sum[TILE_SUMS];
+    __m512i weight[8];
+    TILE_UNROLL
+    for (int i = 0; i < rows * panels; i++) sum[i] = _mm512_loadu_ps(t->zeros);
+    if (t->more) {
+        TILE_UNROLL
+        for (int i = 0; i < rows * panels; i++)
+            sum[i] = _mm512_loadu_ps(sums + i / panels * BLOCK + i % panels * VEC);
+    }
+    for (int64_t k = t->depth; k > 0; k--, x += STEP, w.at += w.depth) {
+        if (rows >= 8 && (k & 1) == 0) ask(&later.x), ask(&later.y);
+        TILE_UNROLL
+        for (int c = 0; c < panels; c++)
+            weight[c] =
+                _mm512_loadu_si512(w.at + c / NARROW_GROUP * w.group + c % NARROW_GROUP * NARROW_PANEL_BYTES);
+        TILE_UNROLL
+        for (int r = 0; r < rows; r++) {
+            __m512i pair = pair_of(x + r * ldx);
+            TILE_UNROLL
+            for (int c = 0; c < panels; c++)
+                sum[r * panels + c] =
+                    _mm512_dpbf16_ps(sum[r * panels + c], (__m512bh)pair, (__m512bh)weight[c]);
+        }
+    }
+    TILE_UNROLL
+    for (int i = 0; i < rows * panels; i++)
+        _mm512_storeu_ps(sums + i / panels * BLOCK + i % panels * VEC, sum[i]);
+    if (rows >= 8) *t->soon = later;
+}
+
+static void measure(const xph_linear_args *a, const item *i, float scales[ROWS])
+{
+    (void)a, (void)i, (void)scales;
+}
+
+static void hold(const xph_linear_args *a, const item *i, const float scales[ROWS], int64_t from,
+                 int64_t count, uint16_t *x, int64_t ldx)
+{
+    int64_t there = int_min(count, a->in - from);
+    (void)scales;
+    for (int64_t r = 0; r < i->rows; r++, x += ldx) {
+        const float *row = (const float *)a->x + (i->row + r) * a->ldx + from;
+        XPH_VECTOR
+        for (int64_t k = 0; k < there; k++) x[k] = narrow_bf16(row[k]);
+        for (int64_t k = there; k < count; k++) x[k] = 0;
+    }
+}
+
+static void finish(const xph_linear_args *a, const item *i, const float scales[ROWS], const float *sums)
+{
+    (void)scales;
+    XPH_FN(xph_linear_bf16_finish)(a, i->row, i->rows, i->column, i->columns, sums);
+}
+
+#endif

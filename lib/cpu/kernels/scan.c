@@ -1,0 +1,370 @@
+/* Selective scan (Mamba's S6): forward, one frame of it, and the rates prepared for both. See scan_block.h
+ * for how the work lies in registers, scan_grad.c for the gradient.
+ */
+#include "cpu/kernels/scan_block.h"
+
+enum {
+    LINE = 64,           /* bytes of the cache's lines */
+    MOST_SLOTS = 64,     /* calls that can be under way, each with its own memory */
+    ITEM_WORK = 1 << 14, /* states of frames of an item, where there are so many */
+    APART = 15 * LANES   /* a page apart, loads of one array would wait for stores to the other */
+};
+
+static bool scan_accepts(const void *args)
+{
+    return scan_fits(args);
+}
+
+/* Groups of all streams. */
+static int64_t all_groups(const void *args)
+{
+    const xph_scan_args *a = args;
+    return a->batch * groups_of(a);
+}
+
+static int64_t turned_most(const xph_scan_args *a)
+{
+    return blocks_per_group(a) * filled_states(a) * LANES;
+}
+
+/* An item is some groups. */
+static int64_t scan_items(const void *args)
+{
+    int64_t groups = all_groups(args),
+            work = groups * turned_most(args) * ((const xph_scan_args *)args)->time;
+    return int_min(groups, int_max(1, int_min(MOST_SLOTS, work / ITEM_WORK)));
+}
+
+/* What the functions of a chunk of frames give for the recurrence, and what that gives. */
+typedef struct chunk {
+    real delta[CHUNK][WIDE], inflow[CHUNK][WIDE]; /* inflow = delta x */
+    real sum[CHUNK][WIDE];                        /* sum_n c[n] h[n] */
+} chunk;
+
+static void chunk_load(const group *g, chunk *k, int64_t t, int64_t frames)
+{
+    const xph_scan_args *a = g->a;
+    for (int64_t i = 0; i < frames; i++) {
+        for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
+            vec delta = vec_softplus(step_load(g, row_of(g, t + i), c));
+            vec_store(k->delta[i] + c, delta);
+            vec_store(k->inflow[i] + c, delta * row_load(g, a->x, a->ldx, row_of(g, t + i), c));
+        }
+    }
+}
+
+/* y = (sum + skip x) SiLU(z) */
+static void chunk_gate(const group *g, const chunk *k, int64_t t, int64_t frames)
+{
+    const xph_scan_args *a = g->a;
+    for (int64_t i = 0; i < frames; i++) {
+        int64_t row = row_of(g, t + i);
+        for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
+            vec y = vec_load(k->sum[i] + c);
+            if (a->skip) y = vec_fma(row_load(g, a->skip, 0, 0, c), row_load(g, a->x, a->ldx, row, c), y);
+            if (a->z) y *= vec_silu(row_load(g, a->z, a->ldz, row, c));
+            row_store(g, a->y, a->ldy, row, c, y);
+        }
+    }
+}
+
+/* A slot of scratch: the group's state and rates, turned, and a chunk. */
+typedef struct carried {
+    real *h, *rates;
+    chunk *frames;
+    real limits[WIDE];
+} carried;
+
+static int64_t slot_reals(const xph_scan_args *a)
+{
+    return 2 * (turned_most(a) + APART) + (int64_t)(sizeof(chunk) / sizeof(real));
+}
+
+static carried carried_at(const xph_scan_args *a, int64_t slot)
+{
+    real *h = (real *)a->scratch + slot * slot_reals(a), *rates = h + turned_most(a) + APART;
+    return (carried){h, rates, (chunk *)(void *)(rates + turned_most(a) + APART), {0}};
+}
+
+static size_t scan_scratch(const void *args)
+{
+    return (size_t)(scan_items(args) * slot_reals(args)) * sizeof(real);
+}
+
+/* Where the chunk after this one begins. */
+typedef struct coming {
+    const group *g;
+    int64_t t;
+} coming;
+
+/* Rows of other frames lie pages apart, too far for the processor to see them coming. */
+XPH_INLINE void fetch_ahead(const coming *next, int64_t i, int64_t c)
+{
+    const group *g = next->g;
+    const xph_scan_args *a = g->a;
+    if (next->t + i >= a->time || c * (int64_t)sizeof(real) % LINE) return;
+    int64_t row = row_of(g, next->t + i), at = g->channel + c;
+    __builtin_prefetch((const real *)a->dt + row * a->lddt + at);
+    __builtin_prefetch((const real *)a->x + row * a->ldx + at);
+    if (a->z) __builtin_prefetch((const real *)a->z + row * a->ldz + at);
+    __builtin_prefetch((const real *)a->y + row * a->ldy + at, 1);
+}
+
+/* VEC channels through the frames of a chunk. */
+static void chunk_column(const group *g, chunk *k, carried *s, int64_t t, int64_t frames, int64_t c,
+                         const coming *next)
+{
+    const xph_scan_args *a = g->a;
+    real room_b[MOST_STATES], room_c[MOST_STATES];
+    int64_t at = c / LANES * g->states * LANES + c % LANES;
+    for (int64_t i = 0; i < frames; i++) {
+        const column col = {.delta = k->delta[i] + c,
+                            .inflow = k->inflow[i] + c,
+                            .rates = s->rates + at,
+                            .limits = s->limits + c,
+                            .b = frame_row(g, a->b, a->ldb, t + i, room_b),
+                            .c = frame_row(g, a->c, a->ldc, t + i, room_c),
+                            .before = s->h + at,
+                            .after = s->h + at,
+                            .sum = k->sum[i] + c};
+        fetch_ahead(next, i, c);
+        for (int64_t n = 0; resets(g, t + i) && n < g->states; n++)
+            vec_store(s->h + at + n * LANES, vec_all(R(0.0)));
+        advance(&col, g->states, SUMS);
+    }
+}
+
+static void scan_group(const group *g, const group *after, carried *s)
+{
+    const xph_scan_args *a = g->a;
+    chunk *k = s->frames;
+    rates_of(g, s->rates);
+    limits_of(g, s->rates, s->limits);
+    turn_in(g, s->h, state_of(g, a->state_in));
+    for (int64_t t = 0; t < a->time; t += CHUNK) {
+        int64_t frames = int_min(CHUNK, a->time - t);
+        const coming next = t + CHUNK < a->time ? (coming){g, t + CHUNK} : (coming){after, 0};
+        chunk_load(g, k, t, frames);
+        for (int64_t c = 0; c < g->blocks * LANES; c += VEC) chunk_column(g, k, s, t, frames, c, &next);
+        chunk_gate(g, k, t, frames);
+    }
+    turn_out(g, state_of(g, a->state_out), s->h);
+}
+
+/* The slot of the first item serves all of this call: its memory stays in the cache. */
+static void scan_run(const void *args, int64_t begin, int64_t end)
+{
+    const xph_scan_args *a = args;
+    if (begin >= end) return;
+    const int64_t groups = groups_of(a), all = all_groups(a), items = scan_items(a),
+                  last = end * all / items - 1;
+    carried s = carried_at(a, begin);
+    for (int64_t i = begin * all / items; i <= last; i++) {
+        int64_t next = int_min(i + 1, last);
+        group g = group_at(a, i / groups, i % groups), after = group_at(a, next / groups, next % groups);
+        scan_group(&g, &after, &s);
+    }
+}
+
+/* ---- one frame ---- */
+
+#if VEC_BYTES > 16
+/* Nothing is turned: the states of a channel lie in the lanes, as in memory, QUARTERS chains of four to a
+ * register; only for the sums channels meet. The same operations on every number, so the same bits. */
+enum { QUARTERS = VEC / CHAINS, STEP_STATES = 16 };
+
+/* In place: [channel][quarter] to [quarter][channel], CHAINS lanes each. */
+XPH_INLINE void turn_quarters(vec q[QUARTERS])
+{
+#  if VEC_BYTES == 64
+    __m512 a = _mm512_shuffle_f32x4((__m512)q[0], (__m512)q[1], 0x44);
+    __m512 b = _mm512_shuffle_f32x4((__m512)q[2], (__m512)q[3], 0x44);
+    __m512 c = _mm512_shuffle_f32x4((__m512)q[0], (__m512)q[1], 0xee);
+    __m512 d = _mm512_shuffle_f32x4((__m512)q[2], (__m512)q[3], 0xee);
+    q[0] = (vec)_mm512_shuffle_f32x4(a, b, 0x88);
+    q[1] = (vec)_mm512_shuffle_f32x4(a, b, 0xdd);
+    q[2] = (vec)_mm512_shuffle_f32x4(c, d, 0x88);
+    q[3] = (vec)_mm512_shuffle_f32x4(c, d, 0xdd);
+#  else
+    __m256 a = (__m256)q[0], b = (__m256)q[1];
+    q[0] = (vec)_mm256_permute2f128_ps(a, b, 0x20);
+    q[1] = (vec)_mm256_permute2f128_ps(a, b, 0x31);
+#  endif
+}
+
+/* Four numbers in every quarter. */
+XPH_INLINE vec four_everywhere(const real *from)
+{
+#  if VEC_BYTES == 64
+    return (vec)_mm512_broadcast_f32x4(_mm_loadu_ps(from));
+#  else
+    return (vec)_mm256_broadcast_ps((const __m128 *)(const void *)from);
+#  endif
+}
+
+/* Lane CHAINS l + i of the result: the chains in quarter l of s[i], joined. */
+XPH_INLINE vec join_chains(const vec s[CHAINS])
+{
+#  if VEC_BYTES == 64
+#    define PAIR(name, ...) _mm512_##name(__VA_ARGS__)
+    typedef __m512 wide;
+#  else
+#    define PAIR(name, ...) _mm256_##name(__VA_ARGS__)
+    typedef __m256 wide;
+#  endif
+    wide a =
+        PAIR(add_ps, PAIR(unpacklo_ps, (wide)s[0], (wide)s[1]), PAIR(unpackhi_ps, (wide)s[0], (wide)s[1]));
+    wide b =
+        PAIR(add_ps, PAIR(unpacklo_ps, (wide)s[2], (wide)s[3]), PAIR(unpackhi_ps, (wide)s[2], (wide)s[3]));
+    return (vec)PAIR(add_ps, PAIR(shuffle_ps, a, b, 0x44), PAIR(shuffle_ps, a, b, 0xee));
+#  undef PAIR
+}
+
+/* The channels of a group in one frame. Softplus and SiLU are taken for all of them together: alone each would
+ * wait for itself. */
+typedef struct step_place {
+    const group *g;
+    const real *in; /* states of the first of VEC channels */
+    real *out;      /* or NULL */
+    int64_t ld_in;  /* 0: in is one channel of zeros */
+    const real *rates;
+    real fall[WIDE], inflow[WIDE], sum[WIDE]; /* -delta, delta x, sum_n c[n] h[n] */
+} step_place;
+
+/* VEC of the states of channel c + k: from n on. */
+XPH_INLINE vec step_states(const step_place *p, const int64_t states, const bool given, int64_t c, int64_t k,
+                           int64_t n)
+{
+    const xph_scan_args *a = p->g->a;
+    const real *b = (const real *)a->b + p->g->stream * a->ldb;
+    vec rate = vec_load(p->rates + (c + k) * states + n);
+    if (!given && !a->decay) rate = rate_of(rate);
+    vec decay = vec_exp2_falling(vec_all(p->fall[c + k]) * rate);
+    vec next =
+        vec_fma(decay, vec_load(p->in + (c + k) * p->ld_in + n), vec_all(p->inflow[c + k]) * vec_load(b + n));
+    if (given || p->out) vec_store(p->out + (c + k) * states + n, next);
+    return next;
+}
+
+/* sum_n c[n] h[n] of VEC channels, of which `count` are there. states, given (rates prepared, new states
+ * wanted) and, where it is VEC, count are constants of a caller in a hurry. */
+XPH_INLINE vec step_sums(const step_place *p, const int64_t states, const bool given, int64_t at,
+                         const int64_t count)
+{
+    const xph_scan_args *a = p->g->a;
+    const real *c = (const real *)a->c + p->g->stream * a->ldc;
+    vec sum[CHAINS] = {{0}};
+    for (int64_t i = 0; i < CHAINS; i++) {
+        for (int64_t n = 0; n < states; n += VEC) {
+            vec q[QUARTERS];
+            XPH_UNROLL
+            for (int64_t l = 0; l < QUARTERS; l++) {
+                int64_t k = CHAINS * l + i;
+                q[l] = k < count ? step_states(p, states, given, at, k, n) : vec_all(0.0f);
+            }
+            turn_quarters(q);
+            XPH_UNROLL
+            for (int64_t l = 0; l < QUARTERS; l++)
+                sum[i] = vec_fma(four_everywhere(c + n + l * CHAINS), q[l], sum[i]);
+        }
+    }
+    return join_chains(sum);
+}
+
+static void step_enter(step_place *p)
+{
+    static const real zeros[MOST_STATES] = {0};
+    const group *g = p->g;
+    const xph_scan_args *a = g->a;
+    const real *in = resets(g, 0) ? NULL : state_of(g, a->state_in);
+    real *out = state_of(g, a->state_out);
+    const int64_t first = g->channel * a->states;
+    p->in = in ? in + first : zeros;
+    p->ld_in = in ? a->states : 0;
+    p->out = out ? out + first : NULL;
+    p->rates = (const real *)(a->decay ? a->decay : a->a_log) + first;
+    for (int64_t c = 0; c < g->count; c += VEC) {
+        vec delta = vec_softplus(step_load(g, g->stream, c));
+        vec_store(p->fall + c, -delta);
+        vec_store(p->inflow + c, delta * row_load(g, a->x, a->ldx, g->stream, c));
+    }
+}
+
+static void step_leave(const step_place *p)
+{
+    const group *g = p->g;
+    const xph_scan_args *a = g->a;
+    for (int64_t c = 0; c < g->count; c += VEC) {
+        vec y = vec_load(p->sum + c);
+        if (a->skip) y = vec_fma(row_load(g, a->skip, 0, 0, c), row_load(g, a->x, a->ldx, g->stream, c), y);
+        if (a->z) y *= vec_silu(row_load(g, a->z, a->ldz, g->stream, c));
+        row_store(g, a->y, a->ldy, g->stream, c, y);
+    }
+}
+
+static void step_group(const group *g)
+{
+    const xph_scan_args *a = g->a;
+    step_place p = {.g = g};
+    step_enter(&p);
+    bool given = a->decay && p.out && a->states == STEP_STATES;
+    for (int64_t c = 0; c < g->count; c += VEC) {
+        int64_t count = int_min(VEC, g->count - c);
+        vec_store(p.sum + c, given && count == VEC ? step_sums(&p, STEP_STATES, true, c, VEC)
+                                                   : step_sums(&p, a->states, false, c, count));
+    }
+    step_leave(&p);
+}
+
+static bool step_accepts(const void *args)
+{
+    const xph_scan_args *a = args;
+    return a->time == 1 && a->states % STEP_STATES == 0 && scan_fits(a);
+}
+
+static void step_run(const void *args, int64_t begin, int64_t end)
+{
+    const xph_scan_args *a = args;
+    int64_t groups = groups_of(a);
+    for (int64_t i = begin; i < end; i++) {
+        group g = group_at(a, i / groups, i % groups);
+        step_group(&g);
+    }
+}
+#endif
+
+const xph_candidate XPH_LIST(scan)[] = {
+#if VEC_BYTES > 16
+    {.name = XPH_LABEL("scan_step"), .accepts = step_accepts, .phase = {{all_groups, step_run}}},
+#endif
+    {.name = XPH_LABEL("scan"),
+     .accepts = scan_accepts,
+     .scratch_bytes = scan_scratch,
+     .phase = {{scan_items, scan_run}}},
+    XPH_LIST_END,
+};
+
+/* ---- rates prepared ---- */
+
+enum { PACK_ITEM = 1 << 14 };
+
+static int64_t pack_items(const void *args)
+{
+    const xph_scan_pack_args *a = args;
+    return blocks_of(a->width * a->states, PACK_ITEM);
+}
+
+static void pack_run(const void *args, int64_t begin, int64_t end)
+{
+    const xph_scan_pack_args *a = args;
+    const real *from = a->a_log;
+    real *to = a->decay;
+    const int64_t last = int_min(a->width * a->states, end * PACK_ITEM);
+    for (int64_t i = begin * PACK_ITEM; i < last; i += VEC)
+        vec_store_part(to + i, rate_of(vec_load_part(from + i, last - i)), last - i);
+}
+
+const xph_candidate XPH_LIST(scan_pack)[] = {
+    {.name = XPH_LABEL("scan_pack"), .phase = {{pack_items, pack_run}}},
+    XPH_LIST_END,
+};

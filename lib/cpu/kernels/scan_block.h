@@ -1,0 +1,268 @@
+/* What the selective scan and its gradient share: groups of channels and the recurrence itself.
+ *
+ * Work is done on groups of at most GROUP blocks of LANES channels of one stream; channels lie in the
+ * lanes of registers. A matrix [channels][N] is turned to [block][N][LANES], N filled up with zeros to a
+ * multiple of CHAINS; channels beyond the width compute on zeros. The decay exp(-delta A) with A =
+ * exp(a_log) is 2^(-delta A log2(e)); the rates A log2(e) are made once per group, or came prepared. A sum
+ * over the states runs in CHAINS chains, state n in chain n % CHAINS, which are then joined: (0 + 2) + (1
+ * + 3).
+ */
+#ifndef XPH_CPU_KERNELS_SCAN_BLOCK_H
+#define XPH_CPU_KERNELS_SCAN_BLOCK_H
+
+#include "cpu/kernels/lanes.h"
+#include "cpu/kernels/vec_element.h"
+
+enum {
+    CHAINS = 4,
+    GROUP = 4,            /* blocks; so that a visit to a row takes more than a line of the cache */
+    WIDE = GROUP * LANES, /* channels of a group */
+    CHUNK = 16,           /* frames whose functions are taken together, beside the recurrence */
+    MOST_STATES = 256     /* of a frame; some rows lie on the stack */
+};
+
+#define LOG2_E R(1.44269504088896340736)
+#define LN_2   R(0.69314718055994530942)
+
+/* Up to GROUP blocks of one stream: count channels from `channel` on. */
+typedef struct group {
+    const xph_scan_args *a;
+    int64_t stream, channel, count, blocks;
+    int64_t states; /* filled up */
+} group;
+
+XPH_INLINE int64_t filled_states(const xph_scan_args *a)
+{
+    return blocks_of(a->states, CHAINS) * CHAINS;
+}
+
+/* Blocks of a group: with many states fewer. */
+XPH_INLINE int64_t blocks_per_group(const xph_scan_args *a)
+{
+    return int_max(1, int_min(GROUP, MOST_STATES / filled_states(a)));
+}
+
+/* Groups of a stream. */
+XPH_INLINE int64_t groups_of(const xph_scan_args *a)
+{
+    return blocks_of(a->width, blocks_per_group(a) * LANES);
+}
+
+XPH_INLINE group group_at(const xph_scan_args *a, int64_t stream, int64_t number)
+{
+    int64_t most = blocks_per_group(a) * LANES, channel = number * most;
+    int64_t count = int_min(most, a->width - channel);
+    return (group){a, stream, channel, count, blocks_of(count, LANES), filled_states(a)};
+}
+
+XPH_INLINE bool scan_fits(const xph_scan_args *a)
+{
+    return a->states >= 1 && a->states <= MOST_STATES;
+}
+
+XPH_INLINE int64_t row_of(const group *g, int64_t t)
+{
+    return g->stream * g->a->time + t;
+}
+
+XPH_INLINE bool resets(const group *g, int64_t t)
+{
+    return g->a->reset && g->a->reset[row_of(g, t)];
+}
+
+/* Reals of a turned matrix of the group. */
+XPH_INLINE int64_t turned_size(const group *g)
+{
+    return g->blocks * g->states * LANES;
+}
+
+/* VEC channels from c on of the group's part of a row of a [rows][ld] matrix; beyond the group zeros. */
+XPH_INLINE vec row_load(const group *g, const void *matrix, int64_t ld, int64_t row, int64_t c)
+{
+    const real *from = (const real *)matrix + row * ld + g->channel + c;
+    return c + VEC <= g->count ? vec_load(from) : vec_load_part(from, g->count - c);
+}
+
+/* The step of a row before softplus. */
+XPH_INLINE vec step_load(const group *g, int64_t row, int64_t c)
+{
+    const xph_scan_args *a = g->a;
+    const vec dt = row_load(g, a->dt, a->lddt, row, c);
+    return a->delta_bias ? dt + row_load(g, a->delta_bias, 0, 0, c) : dt;
+}
+
+XPH_INLINE void row_store(const group *g, void *matrix, int64_t ld, int64_t row, int64_t c, vec v)
+{
+    real *to = (real *)matrix + row * ld + g->channel + c;
+    if (c + VEC <= g->count)
+        vec_store(to, v);
+    else
+        vec_store_part(to, v, g->count - c);
+}
+
+/* ---- turning ---- */
+
+#if VEC_BYTES > 16
+/* to[j * ld_to + i] = from[i * ld_from + j], i, j < 4 */
+XPH_INLINE void turn_four(real *to, int64_t ld_to, const real *from, int64_t ld_from)
+{
+    __m128 r0 = _mm_loadu_ps(from), r1 = _mm_loadu_ps(from + ld_from);
+    __m128 r2 = _mm_loadu_ps(from + 2 * ld_from), r3 = _mm_loadu_ps(from + 3 * ld_from);
+    __m128 a = _mm_unpacklo_ps(r0, r1), b = _mm_unpackhi_ps(r0, r1);
+    __m128 c = _mm_unpacklo_ps(r2, r3), d = _mm_unpackhi_ps(r2, r3);
+    _mm_storeu_ps(to, _mm_movelh_ps(a, c));
+    _mm_storeu_ps(to + ld_to, _mm_movehl_ps(c, a));
+    _mm_storeu_ps(to + 2 * ld_to, _mm_movelh_ps(b, d));
+    _mm_storeu_ps(to + 3 * ld_to, _mm_movehl_ps(d, b));
+}
+#else
+XPH_INLINE void turn_four(real *to, int64_t ld_to, const real *from, int64_t ld_from)
+{
+    for (int64_t i = 0; i < 4; i++)
+        for (int64_t j = 0; j < 4; j++) to[j * ld_to + i] = from[i * ld_from + j];
+}
+#endif
+
+/* to[j * ld_to + i] = from[i * ld_from + j], i < rows, j < columns */
+XPH_INLINE void turn(real *to, int64_t ld_to, const real *from, int64_t ld_from, int64_t rows,
+                     int64_t columns)
+{
+    int64_t fours = rows / 4 * 4, wide = columns / 4 * 4;
+    for (int64_t i = 0; i < fours; i += 4)
+        for (int64_t j = 0; j < wide; j += 4)
+            turn_four(to + j * ld_to + i, ld_to, from + i * ld_from + j, ld_from);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = i < fours ? wide : 0; j < columns; j++) to[j * ld_to + i] = from[i * ld_from + j];
+}
+
+/* The group's part of a [channels][N] matrix, turned; NULL: zeros. */
+XPH_INLINE void turn_in(const group *g, real *turned, const real *matrix)
+{
+    int64_t states = g->a->states, block = g->states * LANES;
+    if (!matrix || g->count % LANES || states != g->states)
+        memset(turned, 0, (size_t)turned_size(g) * sizeof(real));
+    for (int64_t c = 0; matrix && c < g->count; c += LANES)
+        turn(turned + c / LANES * block, LANES, matrix + (g->channel + c) * states, states,
+             int_min(LANES, g->count - c), states);
+}
+
+XPH_INLINE void turn_out(const group *g, real *matrix, const real *turned)
+{
+    int64_t states = g->a->states, block = g->states * LANES;
+    for (int64_t c = 0; matrix && c < g->count; c += LANES)
+        turn(matrix + (g->channel + c) * states, states, turned + c / LANES * block, LANES, states,
+             int_min(LANES, g->count - c));
+}
+
+XPH_INLINE real *state_of(const group *g, const void *states)
+{
+    return states ? (real *)(uintptr_t)states + g->stream * g->a->ld_state : NULL;
+}
+
+XPH_INLINE vec rate_of(vec a_log)
+{
+    return vec_exp(a_log) * vec_all(LOG2_E);
+}
+
+/* A log2(e), turned. */
+XPH_INLINE void rates_of(const group *g, real *rates)
+{
+    turn_in(g, rates, g->a->decay ? g->a->decay : g->a->a_log);
+    if (g->a->decay) return;
+    for (int64_t i = 0; i < turned_size(g); i += VEC) vec_store(rates + i, rate_of(vec_load(rates + i)));
+}
+
+/* limits[channel]: steps up to this need no look at the end of exp2's range. */
+XPH_INLINE void limits_of(const group *g, const real *rates, real *limits)
+{
+    for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
+        const real *from = rates + c / LANES * g->states * LANES + c % LANES;
+        vec most[CHAINS] = {{0}};
+        for (int64_t n = 0; n < g->states; n += CHAINS) {
+            XPH_UNROLL
+            for (int64_t j = 0; j < CHAINS; j++) most[j] = vec_max(vec_load(from + (n + j) * LANES), most[j]);
+        }
+        vec_store(limits + c,
+                  vec_all(R(125.0)) / vec_max(vec_max(most[0], most[1]), vec_max(most[2], most[3])));
+    }
+}
+
+#if VEC_BYTES == 64
+XPH_INLINE bool all_near(const real *delta, const real *limits)
+{
+    return _mm512_cmp_ps_mask(_mm512_loadu_ps(delta), _mm512_loadu_ps(limits), _CMP_LE_OQ) == 0xffffu;
+}
+#else
+XPH_INLINE bool all_near(const real *delta, const real *limits)
+{
+    (void)delta, (void)limits;
+    return false; /* saves nothing here */
+}
+#endif
+
+/* ---- the recurrence ---- */
+
+/* Where one column of VEC channels stands: its part of what the functions of a frame gave, of rates and of
+ * states; b and c of the frame. */
+typedef struct column {
+    const real *delta, *inflow, *rates, *limits, *b, *c;
+    const real *before;
+    real *after, *decays, *sum; /* after may be before */
+} column;
+
+/* What is wanted of a frame besides the state. */
+typedef enum { ONLY_STATES, SUMS, SUMS_AND_DECAYS } wish;
+
+/* State n: after = decay before + delta x b, sum += c after. */
+XPH_INLINE vec advance_state(const column *k, int64_t n, vec fall, vec inflow, vec sum, bool near,
+                             const wish wanted)
+{
+    const int64_t at = n * LANES;
+    vec x = fall * vec_load(k->rates + at), decay = near ? vec_exp2_falling_near(x) : vec_exp2_falling(x);
+    vec next = vec_fma(decay, vec_load(k->before + at), inflow * vec_all(k->b[n]));
+    if (wanted == SUMS_AND_DECAYS) vec_store(k->decays + at, decay);
+    vec_store(k->after + at, next);
+    return wanted == ONLY_STATES ? sum : vec_fma(vec_all(k->c[n]), next, sum);
+}
+
+/* Straight runs of STRAIGHT states: a loop's end that is mispredicted costs as much as some of them. */
+enum { STRAIGHT = 16 };
+XPH_INLINE void advance_all(const column *k, int64_t states, bool near, const wish wanted)
+{
+    const vec fall = -vec_load(k->delta), inflow = vec_load(k->inflow);
+    vec sum[CHAINS] = {{0}};
+    int64_t n = 0;
+    for (; n + STRAIGHT <= states; n += STRAIGHT) {
+        XPH_UNROLL
+        for (int64_t j = 0; j < STRAIGHT; j++)
+            sum[j % CHAINS] = advance_state(k, n + j, fall, inflow, sum[j % CHAINS], near, wanted);
+    }
+    for (; n < states; n += CHAINS) {
+        XPH_UNROLL
+        for (int64_t j = 0; j < CHAINS; j++)
+            sum[j] = advance_state(k, n + j, fall, inflow, sum[j], near, wanted);
+    }
+    if (wanted != ONLY_STATES) vec_store(k->sum, (sum[0] + sum[2]) + (sum[1] + sum[3]));
+}
+
+/* One frame: after = decay before + delta x b, sum = sum_n c[n] after[n]. */
+XPH_INLINE void advance(const column *k, int64_t states, const wish wanted)
+{
+    if (all_near(k->delta, k->limits))
+        advance_all(k, states, true, wanted);
+    else
+        advance_all(k, states, false, wanted);
+}
+
+/* b or c of a frame; where N must be filled up, in `room`. */
+XPH_INLINE const real *frame_row(const group *g, const void *matrix, int64_t ld, int64_t t,
+                                 real room[MOST_STATES])
+{
+    const real *row = (const real *)matrix + row_of(g, t) * ld;
+    if (g->states == g->a->states) return row;
+    memset(room + g->a->states, 0, (size_t)(g->states - g->a->states) * sizeof(real));
+    memcpy(room, row, (size_t)g->a->states * sizeof(real));
+    return room;
+}
+
+#endif

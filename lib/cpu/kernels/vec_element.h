@@ -1,0 +1,197 @@
+/* The functions of element.h for a register: the same bits as those of one number, lane by lane. */
+#ifndef XPH_CPU_KERNELS_VEC_ELEMENT_H
+#define XPH_CPU_KERNELS_VEC_ELEMENT_H
+
+#include "cpu/kernels/vec.h"
+
+#if VEC_BYTES > 16
+
+XPH_INLINE vec vec_abs(vec x)
+{
+    return (vec)((vec_bits)x & 0x7fffffffu);
+}
+/* The size of one, the sign of the other. */
+XPH_INLINE vec vec_copysign(vec size, vec sign)
+{
+    return (vec)(((vec_bits)size & 0x7fffffffu) | ((vec_bits)sign & 0x80000000u));
+}
+
+XPH_INLINE vec vec_exp_reduce(vec x, vec above, vec *r)
+{
+    const vec rounder = above + vec_all(ROUNDER);
+    vec shifted = vec_fma(x, vec_all(0x1.715476p+0f), rounder), n = shifted - rounder;
+    *r = vec_fma(n, vec_all(-LN2_LOW), vec_fma(n, vec_all(-LN2_HIGH), x));
+    return shifted;
+}
+
+XPH_INLINE vec vec_exp_within(vec c)
+{
+    vec r, shifted = vec_exp_reduce(c, vec_all(126.0f), &r);
+    vec q = vec_fma(vec_all(EXP_6), r, vec_all(EXP_5));
+    q = vec_fma(q, r, vec_all(EXP_4));
+    q = vec_fma(q, r, vec_all(EXP_3));
+    q = vec_fma(q, r, vec_all(1.0f));
+    q = vec_fma(q, r, vec_all(2.0f));
+    return vec_fma(q, r, vec_all(2.0f)) * vec_power_of_two(shifted);
+}
+
+XPH_INLINE vec vec_exp(vec x)
+{
+    return vec_exp_within(vec_at_least(vec_at_most(x, vec_all(EXP_HIGHEST)), vec_all(EXP_LOWEST)));
+}
+
+XPH_INLINE vec vec_exp_minus(vec x, float above, float unit, vec *power)
+{
+    const vec rounder = vec_all(ROUNDER + above);
+    vec shifted = vec_fma(x, vec_all(-0x1.715476p+0f), rounder), n = shifted - rounder;
+    vec r = vec_fma(n, vec_all(LN2_HIGH), x);
+    vec q = vec_fma(vec_all(EXP_6 / 2 * unit), r, vec_all(-EXP_5 / 2 * unit));
+    q = vec_fma(q, r, vec_all(EXP_4 / 2 * unit));
+    q = vec_fma(q, r, vec_all(-EXP_3 / 2 * unit));
+    q = vec_fma(q, r, vec_all(0.5f * unit));
+    q = vec_fma(q, r, vec_all(-unit));
+    *power = vec_power_of_two(shifted);
+    return vec_fma(q, r, vec_all(unit));
+}
+
+XPH_INLINE vec vec_minus_within(vec x, float lowest)
+{
+    return vec_at_least(vec_at_most(x, vec_all(MINUS_HIGHEST)), vec_all(lowest));
+}
+
+/* e^-|x| */
+XPH_INLINE vec vec_exp_down(vec x)
+{
+    vec power, part = vec_exp_minus(vec_at_most(vec_abs(x), vec_all(-MINUS_LOWEST)), 126.0f, 2.0f, &power);
+    return part * power;
+}
+
+XPH_INLINE vec vec_one_and_exp_minus(vec x)
+{
+    vec power, part = vec_exp_minus(vec_minus_within(x, MINUS_LOWEST), 129.0f, 0.25f, &power);
+    return vec_fma(part, power, vec_all(1.0f));
+}
+
+XPH_INLINE vec vec_sigmoid(vec x)
+{
+    return vec_all(1.0f) / vec_one_and_exp_minus(x);
+}
+
+XPH_INLINE vec vec_silu(vec x)
+{
+    return x / vec_one_and_exp_minus(x);
+}
+
+/* The slope of SiLU, and sigmoid(x) but for x far below 0. */
+XPH_INLINE vec vec_silu_parts(vec x, vec *sigmoid)
+{
+    const vec one = vec_all(1.0f);
+    vec power, c = vec_minus_within(x, -86.5f), part = vec_exp_minus(c, 129.0f, 0.25f, &power);
+    vec e = part * power, s = one / (one + e);
+    *sigmoid = s;
+    return vec_fma(c * (e * s), s, s);
+}
+
+XPH_INLINE vec vec_silu_slope(vec x)
+{
+    vec s;
+    return vec_silu_parts(x, &s);
+}
+
+/* Of u = e^-|x|. */
+XPH_INLINE vec vec_softplus_of(vec x, vec u)
+{
+    vec q = vec_fma(vec_all(LOG_9), u, vec_all(LOG_8));
+    q = vec_fma(q, u, vec_all(LOG_7));
+    q = vec_fma(q, u, vec_all(LOG_6));
+    q = vec_fma(q, u, vec_all(LOG_5));
+    q = vec_fma(q, u, vec_all(LOG_4));
+    q = vec_fma(q, u, vec_all(LOG_3));
+    q = vec_fma(q, u, vec_all(LOG_2));
+    q = vec_fma(q, u, vec_all(LOG_1));
+    return vec_fma(q, u, vec_at_least(x, vec_all(0.0f)));
+}
+
+XPH_INLINE vec vec_softplus(vec x)
+{
+    return vec_softplus_of(x, vec_exp_down(x));
+}
+
+/* Where x has a sign, else. */
+XPH_INLINE vec vec_where_minus(vec x, vec minus, vec plus)
+{
+#  if VEC_BYTES == 64
+    return (vec)_mm512_mask_mov_ps((__m512)plus, _mm512_movepi32_mask((__m512i)x), (__m512)minus);
+#  else
+    return (vec)_mm256_blendv_ps((__m256)plus, (__m256)minus, (__m256)x);
+#  endif
+}
+
+/* softplus(x) and its slope sigmoid(x), from one exponential. */
+XPH_INLINE vec vec_softplus_both(vec x, vec *slope)
+{
+    const vec one = vec_all(1.0f);
+    vec u = vec_exp_down(x);
+    *slope = vec_where_minus(x, u, one) / (one + u);
+    return vec_softplus_of(x, u);
+}
+
+XPH_INLINE vec vec_log1p_unit(vec x)
+{
+    vec s = x / (vec_all(2.0f) + x), w = s * s;
+    vec q = vec_fma(vec_all(ATANH_9), w, vec_all(ATANH_7));
+    q = vec_fma(q, w, vec_all(ATANH_5));
+    q = vec_fma(q, w, vec_all(ATANH_3));
+    q = vec_fma(q, w, vec_all(ATANH_1));
+    return vec_fma(s * w, q, s + s);
+}
+
+XPH_INLINE vec vec_tanh(vec x)
+{
+    vec r, c = -vec_at_most(vec_abs(x), vec_all(20.0f));
+    vec scale = vec_power_of_two(vec_exp_reduce(c + c, vec_all(127.0f), &r));
+    vec q = vec_fma(vec_all(TANH_6), r, vec_all(TANH_5));
+    q = vec_fma(q, r, vec_all(TANH_4));
+    q = vec_fma(q, r, vec_all(TANH_3));
+    q = vec_fma(q, r, vec_all(0.5f));
+    vec t = vec_fma(vec_fma(r * r, q, r), scale, scale - vec_all(1.0f));
+    return vec_copysign(t / (vec_all(2.0f) + t), x);
+}
+
+#else
+
+#  define XPH_EACH_LANE(name)                                                                                \
+    XPH_INLINE vec vec_##name(vec x)                                                                         \
+    {                                                                                                        \
+      for (int i = 0; i < VEC; i++) x[i] = real_##name(x[i]);                                                \
+      return x;                                                                                              \
+    }
+XPH_EACH_LANE(exp)
+XPH_EACH_LANE(exp_down)
+XPH_EACH_LANE(log1p_unit)
+XPH_EACH_LANE(tanh)
+XPH_EACH_LANE(sigmoid)
+XPH_EACH_LANE(silu)
+XPH_EACH_LANE(silu_slope)
+XPH_EACH_LANE(softplus)
+#  undef XPH_EACH_LANE
+
+XPH_INLINE vec vec_silu_parts(vec x, vec *sigmoid)
+{
+    *sigmoid = vec_sigmoid(x);
+    return vec_silu_slope(x);
+}
+XPH_INLINE vec vec_softplus_both(vec x, vec *slope)
+{
+    vec s = x;
+    for (int i = 0; i < VEC; i++) {
+        real u = real_exp_down(x[i]);
+        s[i] = (x[i] < R(0.0) ? u : R(1.0)) / (R(1.0) + u);
+    }
+    *slope = s;
+    return vec_softplus(x);
+}
+
+#endif
+
+#endif
