@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ENTRIES_MOST = 96 };
-
 /* ---- the output ---------------------------------------------------------------------------------------- */
 
 /* What earlier runs left is gone on with, or replaced, only when asked. */
@@ -158,106 +156,109 @@ static bool read_choices(train_options *o)
     return precision_of(o->precision, &o->chosen.precision);
 }
 
+/* ---- the command --------------------------------------------------------------------------------------- */
+
+static train_options asked = {.out = "policy.safetensors",
+                              .split = "game",
+                              .heads = "independent",
+                              .mode = "carry",
+                              .schedule = "cosine",
+                              .blocks = "mamba*2",
+                              .time = 60,
+                              .accumulate = 1,
+                              .activations = "f32",
+                              .log_every = 1,
+                              .rate = 1e-3,
+                              .button_weight = 1.0,
+                              .data.if_weights = "--init FILE starts from weights"};
+
+static const option_entry entries[] = {
+    {NULL, 0, NULL, NULL, "data"},
+    {"layout", OPTION_TEXT, &asked.data.layout, "NAME", "melee2 (default) or exphil288"},
+    {"codec", OPTION_TEXT, &asked.data.codec, "NAME", "exphil81 (default) or exphil81-floor"},
+    {"port", OPTION_INT, &asked.data.port, "N", "imitate this port (default: every human player)"},
+    {"opponent", OPTION_INT, &asked.data.opponent, "N", "the other port (default: the first other player)"},
+    {"character", OPTION_TEXT, &asked.data.character, "NAME",
+     "imitate only this character, each human who plays it (default: any)"},
+    {"first", OPTION_INT, &asked.data.first, "FRAME", "first game frame to use (default 0)"},
+    {"last", OPTION_INT, &asked.data.last, "FRAME", "last game frame to use (default: all)"},
+    {"held-out", OPTION_NUMBER, &asked.held_out, "SHARE", "part kept for evaluation (default 0: none)"},
+    {"split", OPTION_TEXT, &asked.split, "HOW",
+     "hold out whole games: game (default), or the end of each: time"},
+    {NULL, 0, NULL, NULL, "model"},
+    {"blocks", OPTION_TEXT, &asked.blocks, "PATTERN", "mamba*2 (default), '(lstm ffn)*3', attention*2, ..."},
+    {"hidden", OPTION_INT, &asked.hidden, "N", "width (default 256)"},
+    {"head-width", OPTION_INT, &asked.head_width, "N", "width of the action heads' trunk (default 128)"},
+    {"attention-window", OPTION_INT, &asked.attention_window, "N", "frames that attention sees (default 60)"},
+    {"heads", OPTION_TEXT, &asked.heads, "KIND", "independent (default) or autoregressive"},
+    {"delay", OPTION_INT, &asked.delay, "N", "frames between decision and effect (default 0)"},
+    {"no-previous-action", OPTION_FLAG, &asked.no_previous, NULL,
+     "past actions are no inputs (default: they are)"},
+    {"recorded-start", OPTION_FLAG, &asked.recorded_start, NULL,
+     "with a delay: before an episode stand recorded actions, as in 0.1 (default: neutral, as in play)"},
+    {"mode", OPTION_TEXT, &asked.mode, "MODE", "carry (default) or window"},
+    {"window", OPTION_INT, &asked.window, "N", "window mode: frames of a window (default 60)"},
+    {"init", OPTION_TEXT, &asked.init, "FILE",
+     "start from these weights, which say layout, codec and model (default: new)"},
+    {NULL, 0, NULL, NULL, "training"},
+    {"epochs", OPTION_INT, &asked.epochs, "N",
+     "passes over the data (default 20, or what makes 300 updates)"},
+    {"updates", OPTION_INT, &asked.updates, "N", "updates instead of epochs (default: by epochs)"},
+    {"batch", OPTION_INT, &asked.batch, "N", "sequences at a time (default 16, fewer for little data)"},
+    {"time", OPTION_INT, &asked.time, "N", "carry mode: frames of a chunk (default 60)"},
+    {"segment", OPTION_INT, &asked.segment, "N",
+     "cut games into pieces of N frames (default: as batch needs)"},
+    {"stride", OPTION_INT, &asked.stride, "N", "window mode: frames between windows (default 1)"},
+    {"last-only", OPTION_FLAG, &asked.last_only, NULL,
+     "window mode: loss on the last frame only (default: on all)"},
+    {"accumulate", OPTION_INT, &asked.accumulate, "N", "batches per update (default 1)"},
+    {"checkpoint-blocks", OPTION_INT, &asked.checkpoint_blocks, "N",
+     "recompute activations N blocks at a time, same result: 1 saves most memory, all of them none "
+     "(default 0: keep them)"},
+    {"activations", OPTION_TEXT, &asked.activations, "TYPE",
+     "how they are kept for gradients: f32 (default), or bf16 in half the memory"},
+    {"precision", OPTION_TEXT, &asked.precision, "NAME",
+     "of the arithmetic on a GPU: f32 (default), tf32, bf16 or f16; weights stay f32"},
+    {"fake-quantize", OPTION_TEXT, &asked.fake_quantize, "TYPE",
+     "train for exphil quantize: forward with weights rounded to int8 or bf16 (default: not)"},
+    {"rate", OPTION_NUMBER, &asked.rate, "X", "learning rate (default 0.001)"},
+    {"schedule", OPTION_TEXT, &asked.schedule, "KIND", "of the rate: cosine (default), constant, restarts"},
+    {"warmup", OPTION_INT, &asked.warmup, "N", "updates of linear warm-up (default 0)"},
+    {"restart", OPTION_INT, &asked.restart, "N", "updates between restarts; restarts need it (no default)"},
+    {"low-ratio", OPTION_NUMBER, &asked.low_ratio, "X", "lowest rate / rate (default 0)"},
+    {"decay", OPTION_NUMBER, &asked.decay, "X", "weight decay (default 0)"},
+    {"clip", OPTION_NUMBER, &asked.clip, "X", "gradient norm at most (default 1; negative: off)"},
+    {"ema", OPTION_NUMBER, &asked.ema, "X",
+     "decay of averaged weights, which are then saved (default 0: none)"},
+    {"smoothing", OPTION_NUMBER, &asked.smoothing, "X", "label smoothing of categorical heads (default 0)"},
+    {"focal", OPTION_NUMBER, &asked.focal, "X", "focal gamma (default 0: plain cross-entropy)"},
+    {"button-weight", OPTION_NUMBER, &asked.button_weight, "X", "weight of pressed buttons (default 1)"},
+    {"seed", OPTION_INT, &asked.seed, "N", "of weights, order and split (default 0)"},
+    {NULL, 0, NULL, NULL, "output"},
+    {"out", OPTION_TEXT, &asked.out, "FILE",
+     "weights (default policy.safetensors); FILE.optimizer: the checkpoint"},
+    {"resume", OPTION_FLAG, &asked.resume, NULL, "go on from OUT.optimizer (default: begin anew)"},
+    {"force", OPTION_FLAG, &asked.force, NULL, "replace OUT and LOG if they are there (default: refuse)"},
+    {"log", OPTION_TEXT, &asked.log, "FILE",
+     "one JSON object per line, for exphil plot; --resume adds to it (default: none)"},
+    {"log-every", OPTION_INT, &asked.log_every, "N", "updates between lines (default 1)"},
+    {"eval-every", OPTION_INT, &asked.eval_every, "N",
+     "updates between held-out scores (default 0: at the end)"},
+    {"save-every", OPTION_INT, &asked.save_every, "N", "updates between checkpoints (default 0: at the end)"},
+    {"threads", OPTION_INT, &asked.machine.threads, "N", "processor threads (default 0: one per core)"},
+    {"device", OPTION_TEXT, &asked.machine.device, "NAME", DEVICE_HELP},
+    {"memory-limit", OPTION_BYTES, &asked.machine.memory_limit, "BYTES", LIMIT_HELP},
+    {"isa", OPTION_TEXT, &asked.machine.isa, "NAME", ISA_HELP},
+    {"quiet", OPTION_FLAG, &asked.quiet, NULL,
+     "no progress, no lines about the data (default: shown; --json: no progress)"},
+    {"json", OPTION_FLAG, &asked.json, NULL, "print one JSON object at the end (default: a table)"},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
 int train_command(int argc, char **argv)
 {
-    train_options o = {.out = "policy.safetensors",
-                       .split = "game",
-                       .heads = "independent",
-                       .mode = "carry",
-                       .schedule = "cosine",
-                       .blocks = "mamba*2",
-                       .time = 60,
-                       .accumulate = 1,
-                       .activations = "f32",
-                       .log_every = 1,
-                       .rate = 1e-3,
-                       .button_weight = 1.0,
-                       .data.if_weights = "--init FILE starts from weights"};
-    const option_entry entries[] = {
-        {NULL, 0, NULL, NULL, "data"},
-        {"layout", OPTION_TEXT, &o.data.layout, "NAME", "melee2 (default) or exphil288"},
-        {"codec", OPTION_TEXT, &o.data.codec, "NAME", "exphil81 (default) or exphil81-floor"},
-        {"port", OPTION_INT, &o.data.port, "N", "imitate this port (default: every human player)"},
-        {"opponent", OPTION_INT, &o.data.opponent, "N", "the other port (default: the first other player)"},
-        {"character", OPTION_TEXT, &o.data.character, "NAME",
-         "imitate only this character, each human who plays it (default: any)"},
-        {"first", OPTION_INT, &o.data.first, "FRAME", "first game frame to use (default 0)"},
-        {"last", OPTION_INT, &o.data.last, "FRAME", "last game frame to use (default: all)"},
-        {"held-out", OPTION_NUMBER, &o.held_out, "SHARE", "part kept for evaluation (default 0: none)"},
-        {"split", OPTION_TEXT, &o.split, "HOW",
-         "hold out whole games: game (default), or the end of each: time"},
-        {NULL, 0, NULL, NULL, "model"},
-        {"blocks", OPTION_TEXT, &o.blocks, "PATTERN", "mamba*2 (default), '(lstm ffn)*3', attention*2, ..."},
-        {"hidden", OPTION_INT, &o.hidden, "N", "width (default 256)"},
-        {"head-width", OPTION_INT, &o.head_width, "N", "width of the action heads' trunk (default 128)"},
-        {"attention-window", OPTION_INT, &o.attention_window, "N", "frames that attention sees (default 60)"},
-        {"heads", OPTION_TEXT, &o.heads, "KIND", "independent (default) or autoregressive"},
-        {"delay", OPTION_INT, &o.delay, "N", "frames between decision and effect (default 0)"},
-        {"no-previous-action", OPTION_FLAG, &o.no_previous, NULL,
-         "past actions are no inputs (default: they are)"},
-        {"recorded-start", OPTION_FLAG, &o.recorded_start, NULL,
-         "with a delay: before an episode stand recorded actions, as in 0.1 (default: neutral, as in play)"},
-        {"mode", OPTION_TEXT, &o.mode, "MODE", "carry (default) or window"},
-        {"window", OPTION_INT, &o.window, "N", "window mode: frames of a window (default 60)"},
-        {"init", OPTION_TEXT, &o.init, "FILE",
-         "start from these weights, which say layout, codec and model (default: new)"},
-        {NULL, 0, NULL, NULL, "training"},
-        {"epochs", OPTION_INT, &o.epochs, "N",
-         "passes over the data (default 20, or what makes 300 updates)"},
-        {"updates", OPTION_INT, &o.updates, "N", "updates instead of epochs (default: by epochs)"},
-        {"batch", OPTION_INT, &o.batch, "N", "sequences at a time (default 16, fewer for little data)"},
-        {"time", OPTION_INT, &o.time, "N", "carry mode: frames of a chunk (default 60)"},
-        {"segment", OPTION_INT, &o.segment, "N",
-         "cut games into pieces of N frames (default: as batch needs)"},
-        {"stride", OPTION_INT, &o.stride, "N", "window mode: frames between windows (default 1)"},
-        {"last-only", OPTION_FLAG, &o.last_only, NULL,
-         "window mode: loss on the last frame only (default: on all)"},
-        {"accumulate", OPTION_INT, &o.accumulate, "N", "batches per update (default 1)"},
-        {"checkpoint-blocks", OPTION_INT, &o.checkpoint_blocks, "N",
-         "recompute activations N blocks at a time, same result: 1 saves most memory, all of them none "
-         "(default 0: keep them)"},
-        {"activations", OPTION_TEXT, &o.activations, "TYPE",
-         "how they are kept for gradients: f32 (default), or bf16 in half the memory"},
-        {"precision", OPTION_TEXT, &o.precision, "NAME",
-         "of the arithmetic on a GPU: f32 (default), tf32, bf16 or f16; weights stay f32"},
-        {"fake-quantize", OPTION_TEXT, &o.fake_quantize, "TYPE",
-         "train for exphil quantize: forward with weights rounded to int8 or bf16 (default: not)"},
-        {"rate", OPTION_NUMBER, &o.rate, "X", "learning rate (default 0.001)"},
-        {"schedule", OPTION_TEXT, &o.schedule, "KIND", "of the rate: cosine (default), constant, restarts"},
-        {"warmup", OPTION_INT, &o.warmup, "N", "updates of linear warm-up (default 0)"},
-        {"restart", OPTION_INT, &o.restart, "N", "updates between restarts; restarts need it (no default)"},
-        {"low-ratio", OPTION_NUMBER, &o.low_ratio, "X", "lowest rate / rate (default 0)"},
-        {"decay", OPTION_NUMBER, &o.decay, "X", "weight decay (default 0)"},
-        {"clip", OPTION_NUMBER, &o.clip, "X", "gradient norm at most (default 1; negative: off)"},
-        {"ema", OPTION_NUMBER, &o.ema, "X",
-         "decay of averaged weights, which are then saved (default 0: none)"},
-        {"smoothing", OPTION_NUMBER, &o.smoothing, "X", "label smoothing of categorical heads (default 0)"},
-        {"focal", OPTION_NUMBER, &o.focal, "X", "focal gamma (default 0: plain cross-entropy)"},
-        {"button-weight", OPTION_NUMBER, &o.button_weight, "X", "weight of pressed buttons (default 1)"},
-        {"seed", OPTION_INT, &o.seed, "N", "of weights, order and split (default 0)"},
-        {NULL, 0, NULL, NULL, "output"},
-        {"out", OPTION_TEXT, &o.out, "FILE",
-         "weights (default policy.safetensors); FILE.optimizer: the checkpoint"},
-        {"resume", OPTION_FLAG, &o.resume, NULL, "go on from OUT.optimizer (default: begin anew)"},
-        {"force", OPTION_FLAG, &o.force, NULL, "replace OUT and LOG if they are there (default: refuse)"},
-        {"log", OPTION_TEXT, &o.log, "FILE",
-         "one JSON object per line, for exphil plot; --resume adds to it (default: none)"},
-        {"log-every", OPTION_INT, &o.log_every, "N", "updates between lines (default 1)"},
-        {"eval-every", OPTION_INT, &o.eval_every, "N",
-         "updates between held-out scores (default 0: at the end)"},
-        {"save-every", OPTION_INT, &o.save_every, "N", "updates between checkpoints (default 0: at the end)"},
-        {"threads", OPTION_INT, &o.machine.threads, "N", "processor threads (default 0: one per core)"},
-        {"device", OPTION_TEXT, &o.machine.device, "NAME", DEVICE_HELP},
-        {"memory-limit", OPTION_BYTES, &o.machine.memory_limit, "BYTES", LIMIT_HELP},
-        {"isa", OPTION_TEXT, &o.machine.isa, "NAME", ISA_HELP},
-        {"quiet", OPTION_FLAG, &o.quiet, NULL,
-         "no progress, no lines about the data (default: shown; --json: no progress)"},
-        {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object at the end (default: a table)"},
-        {NULL, 0, NULL, NULL, NULL},
-    };
-    _Static_assert(sizeof entries / sizeof entries[0] <= ENTRIES_MOST, "room for what was given");
-    bool given[ENTRIES_MOST] = {false};
-    const option_command command = {
+    static bool given[sizeof entries / sizeof entries[0]];
+    static const option_command command = {
         .usage = "train [OPTIONS] FILE...",
         .about =
             "Trains a policy by behaviour cloning. FILE: .slp replays, folders of them, or one corpus.\n"
@@ -273,10 +274,10 @@ int train_command(int argc, char **argv)
         fprintf(stderr, "exphil: train wants files; see exphil train --help\n");
         return 2;
     }
-    if (!read_choices(&o) || !check_together(&command, &o) || !check_mode(&command, &o) ||
-        !check_data_options(&o.data) || !check_init(&command, &o))
+    if (!read_choices(&asked) || !check_together(&command, &asked) || !check_mode(&command, &asked) ||
+        !check_data_options(&asked.data) || !check_init(&command, &asked))
         return 2;
-    if (!name_outputs(&o) || !check_output(&o)) return 1;
-    o.data.quiet = o.quiet;
-    return train_run(&o, count, argv + 1);
+    if (!name_outputs(&asked) || !check_output(&asked)) return 1;
+    asked.data.quiet = asked.quiet;
+    return train_run(&asked, count, argv + 1);
 }
