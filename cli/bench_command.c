@@ -147,58 +147,60 @@ static bool outputs_free(const output *to, const char *weights)
            (!to->plot || output_free("plot", to->plot, OUTPUT_IN_PLACE, to->force));
 }
 
+/* What was asked for. */
+static bench_options asked = {.effort = 1};
+static output results;
+static const char *precision;
+
+static const option_entry entries[] = {
+    {"isa", OPTION_TEXT, &asked.isa, "NAME",
+     "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16 (default: the best)"},
+    {"weights", OPTION_TEXT, &asked.weights, "FILE",
+     "step: of this policy (default: drawn ones of usual shapes)"},
+    {"threads", OPTION_INT, &asked.threads, "N",
+     "kernels: on so many threads (default 1); train: these only"},
+    {"device", OPTION_TEXT, &asked.device, "NAME",
+     "train: on this device, as cuda:0 (default: the processor); exphil devices lists them"},
+    {"memory-limit", OPTION_BYTES, &asked.memory_limit, "BYTES", "train: " LIMIT_HELP},
+    {"precision", OPTION_TEXT, &precision, "NAME",
+     "train: f32, tf32, bf16 or f16, as the device has them (default: f32)"},
+    {"roofline", OPTION_FLAG, &asked.roofline, NULL,
+     "train: time, bytes and bound of every operation of an update"},
+    {"candidates", OPTION_FLAG, &asked.candidates, NULL,
+     "kernels: every way of computing it, not only the chosen"},
+    {"replays", OPTION_TEXT, &asked.replays, "FOLDER",
+     "data: replays to read (default: none, that part is left out)"},
+    {"folder", OPTION_TEXT, &asked.folder, "FOLDER",
+     "data: where to put a corpus for a while (default: /tmp)"},
+    {"effort", OPTION_NUMBER, &asked.effort, "X", "so many times the usual time for each row (default 1)"},
+    {"quick", OPTION_FLAG, &asked.quick, NULL, "everything once and small: does it run?"},
+    {"plain", OPTION_FLAG, &results.plain, NULL, "neither pinned to a core nor with real-time priority"},
+    {"out", OPTION_TEXT, &results.out, "FILE", "also write the result as JSON"},
+    {"plot", OPTION_TEXT, &results.plot, "FILE.svg", "also draw the shares of the floors"},
+    {"force", OPTION_FLAG, &results.force, NULL, "replace these files if they are there (default: refuse)"},
+    {"json", OPTION_FLAG, &results.json, NULL, "print one JSON object (default: a table while it runs)"},
+    {NULL, 0, NULL, NULL, NULL},
+};
+static const option_command command = {
+    .usage = "bench [OPTIONS] SUBJECT [WORD]...",
+    .about = "Measures this machine: the median of interleaved rounds, with its quartiles and tail, "
+             "beside the\n"
+             "floor that the processor or its memory sets, measured in the same run.\n"
+             "SUBJECT is step, train, data, kernels or floors. With WORDs only\n"
+             "rows are measured whose name holds one of them.\n"
+             "\"<= 60 us: met\" compares with a goal that the library sets itself; a goal that a machine\n"
+             "misses is no fault of the installation. \"(floor's 3.1)\" is the tail of a bare loop that was\n"
+             "measured in turns with the row: what the machine does to anything that long.",
+    .entry = entries};
+
 int bench_command(int argc, char **argv)
 {
-    bench_options o = {.effort = 1};
-    output to = {0};
-    const char *precision = NULL;
-    const option_entry entries[] = {
-        {"isa", OPTION_TEXT, &o.isa, "NAME",
-         "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16 (default: the best)"},
-        {"weights", OPTION_TEXT, &o.weights, "FILE",
-         "step: of this policy (default: drawn ones of usual shapes)"},
-        {"threads", OPTION_INT, &o.threads, "N",
-         "kernels: on so many threads (default 1); train: these only"},
-        {"device", OPTION_TEXT, &o.device, "NAME",
-         "train: on this device, as cuda:0 (default: the processor); exphil devices lists them"},
-        {"memory-limit", OPTION_BYTES, &o.memory_limit, "BYTES", "train: " LIMIT_HELP},
-        {"precision", OPTION_TEXT, &precision, "NAME",
-         "train: f32, tf32, bf16 or f16, as the device has them (default: f32)"},
-        {"roofline", OPTION_FLAG, &o.roofline, NULL,
-         "train: time, bytes and bound of every operation of an update"},
-        {"candidates", OPTION_FLAG, &o.candidates, NULL,
-         "kernels: every way of computing it, not only the chosen"},
-        {"replays", OPTION_TEXT, &o.replays, "FOLDER",
-         "data: replays to read (default: none, that part is left out)"},
-        {"folder", OPTION_TEXT, &o.folder, "FOLDER",
-         "data: where to put a corpus for a while (default: /tmp)"},
-        {"effort", OPTION_NUMBER, &o.effort, "X", "so many times the usual time for each row (default 1)"},
-        {"quick", OPTION_FLAG, &o.quick, NULL, "everything once and small: does it run?"},
-        {"plain", OPTION_FLAG, &to.plain, NULL, "neither pinned to a core nor with real-time priority"},
-        {"out", OPTION_TEXT, &to.out, "FILE", "also write the result as JSON"},
-        {"plot", OPTION_TEXT, &to.plot, "FILE.svg", "also draw the shares of the floors"},
-        {"force", OPTION_FLAG, &to.force, NULL, "replace these files if they are there (default: refuse)"},
-        {"json", OPTION_FLAG, &to.json, NULL, "print one JSON object (default: a table while it runs)"},
-        {NULL, 0, NULL, NULL, NULL},
-    };
-    const option_command command = {
-        .usage = "bench [OPTIONS] SUBJECT [WORD]...",
-        .about =
-            "Measures this machine: the median of interleaved rounds, with its quartiles and tail, "
-            "beside the\n"
-            "floor that the processor or its memory sets, measured in the same run.\n"
-            "SUBJECT is step, train, data, kernels or floors. With WORDs only\n"
-            "rows are measured whose name holds one of them.\n"
-            "\"<= 60 us: met\" compares with a goal that the library sets itself; a goal that a machine\n"
-            "misses is no fault of the installation. \"(floor's 3.1)\" is the tail of a bare loop that was\n"
-            "measured in turns with the row: what the machine does to anything that long.",
-        .entry = entries};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
     const subject *s = count >= 1 ? subject_of(argv[1]) : NULL;
     if (count >= 1 && strcmp(argv[1], "serve") == 0) {
-        bench_take_place(!to.plain, !to.plain);
-        return bench_serve(&o, count - 1, argv + 2);
+        bench_take_place(!results.plain, !results.plain);
+        return bench_serve(&asked, count - 1, argv + 2);
     }
     if (!s) {
         if (count) fprintf(stderr, "exphil: %s is no subject of bench\n", argv[1]);
@@ -207,10 +209,10 @@ int bench_command(int argc, char **argv)
             fprintf(stderr, "  %-8s %s\n", subjects[i].name, subjects[i].about);
         return 2;
     }
-    o.filters = count - 1;
-    o.filter = argv + 2;
+    asked.filters = count - 1;
+    asked.filter = argv + 2;
     int32_t chosen = 0;
-    if (!precision_of(precision, &chosen) || !check(&o, s->run == bench_train)) return 2;
-    o.precision = chosen;
-    return outputs_free(&to, o.weights) ? bench(s, &o, &to) : 1;
+    if (!precision_of(precision, &chosen) || !check(&asked, s->run == bench_train)) return 2;
+    asked.precision = chosen;
+    return outputs_free(&results, asked.weights) ? bench(s, &asked, &results) : 1;
 }
