@@ -67,7 +67,7 @@ exphil_status exphil_model_tensor_set(exphil_model *model, const char *name, con
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 exphil_status exphil_model_tensor_to_dlpack(const exphil_model *model, const char *name, struct DLManagedTensor **tensor, exphil_error *error);
-exphil_status exphil_model_tensor_to_dlpack_versioned( const exphil_model *model, const char *name, struct DLManagedTensorVersioned **tensor, exphil_error *error);
+exphil_status exphil_model_tensor_to_dlpack_versioned(const exphil_model *model, const char *name, struct DLManagedTensorVersioned **tensor, exphil_error *error);
 exphil_status exphil_model_tensor_from_dlpack(exphil_model *model, const char *name, const struct DLManagedTensor *tensor, exphil_error *error);
 exphil_status exphil_model_quantize(const exphil_model *model, int32_t type, exphil_model **quantized, exphil_error *error);
 typedef struct exphil_head_comparison { double max_error, rms_error; double kl; double agreement; } exphil_head_comparison;

@@ -9,14 +9,14 @@ text = text:gsub("/%*.-%*/", ""):gsub("\\\n", " ")
 
 -- Numbers that stand for sizes of arrays.
 local numbers = {}
-for name, value in text:gmatch("\n#define (EXPHIL_[%u_]+) (%d+)%f[^%w]") do numbers[name] = value end
+for name, value in text:gmatch("\n#define (EXPHIL_[%u_]+) +(%d+)%f[^%w]") do numbers[name] = value end
 
 text = text:gsub("\n#[^\n]*", "\n"):gsub("\n#[^\n]*", "\n")
 text = text:gsub('extern "C" {', ""):gsub("EXPHIL_API ", ""):gsub("EXPHIL_NODISCARD ", "")
 text = text:gsub("EXPHIL_[%u_]+", numbers)
 
 -- One declaration a line; the last brace is that of extern "C".
-text = text:gsub("%s+", " "):gsub("%s*}%s*$", "")
+text = text:gsub("%s+", " "):gsub("%( ", "("):gsub("%s*}%s*$", "")
 local lines, depth, start = {}, 0, 1
 for place, sign in text:gmatch("()([{};])") do
     depth = depth + (sign == "{" and 1 or sign == "}" and -1 or 0)

@@ -6,21 +6,22 @@
  *   2 what the replay is       4 live stream                 6 for policies
  *
  * Needs of exphil.h only context, status and error. The rules box of exphil.h applies, with these additions:
- *   Damage      A replay that was cut, or is still being written, is not a failure: reading succeeds and gives all
- *               complete frames before the cut; exphil_slp_info says where and why reading stopped. Only bytes
- *               without a readable game start are EXPHIL_E_FORMAT; the message names the byte offset.
- *   Versions    A field exists if it fits into the size that the replay itself declares for the event, whatever
- *               its version number says; exphil_slp_info.fields says which exist. Absent fields hold NaN (float),
- *               all ones (unsigned), -1 (int8_t) or INT32_MIN (int32_t).
- *   Values      Sizes are checked, values are not: any character, stage, state, item or end method is passed on,
- *               floats are the bits of the file. Whoever trains on them checks ranges first.
+ *   Damage      A replay that was cut, or is still being written, is not a failure: reading succeeds and
+ *               gives all complete frames before the cut; exphil_slp_info says where and why reading stopped.
+ *               Only bytes without a readable game start are EXPHIL_E_FORMAT; the message names the byte
+ *               offset.
+ *   Versions    A field exists if it fits into the size that the replay itself declares for the event,
+ *               whatever its version number says; exphil_slp_info.fields says which exist. Absent fields hold
+ *               NaN (float), all ones (unsigned), -1 (int8_t) or INT32_MIN (int32_t).
+ *   Values      Sizes are checked, values are not: any character, stage, state, item or end method is passed
+ *               on, floats are the bits of the file. Whoever trains on them checks ranges first.
  *   Threads     An exphil_slp never changes: shared freely. An exphil_slp_stream: one thread at a time.
- *   Privacy     Name tags, display names, connect codes, account and match ids are never read: they are personal
- *               data, and no policy needs them.
- *   Records     exphil_slp_frame, _player, _item, _slot and _port are plain records without struct_size: their
- *               layout is fixed. A later recorder's new fields will come as new records beside them.
- *   Ports       Records and sections 2 to 5 hold the file's port index, 0..3; section 6 takes the port that players and
- *               exphil.h say, 1..4. Index 0 is port 1, "P1".
+ *   Privacy     Name tags, display names, connect codes, account and match ids are never read: they are
+ *               personal data, and no policy needs them.
+ *   Records     exphil_slp_frame, _player, _item, _slot and _port are plain records without struct_size:
+ *               their layout is fixed. A later recorder's new fields will come as new records beside them.
+ *   Ports       Records and sections 2 to 5 hold the file's port index, 0..3; section 6 takes the port that
+ *               players and exphil.h say, 1..4. Index 0 is port 1, "P1".
  */
 #ifndef EXPHIL_SLP_H
 #define EXPHIL_SLP_H
@@ -31,85 +32,89 @@
 extern "C" {
 #endif
 
-/* ---- 1 configuration, open --------------------------------------------------------------------------- */
+/* ---- 1 configuration, open ---------------------------------------------------------------------------- */
 
 typedef struct exphil_slp exphil_slp;
 
 /* Rollback netplay simulates frames again when a remote input arrives late. */
 enum {
-    EXPHIL_SLP_LAST = 0,         /* the last complete simulation of each frame: what really happened */
-    EXPHIL_SLP_FIRST = 1,        /* the first complete one: what the local player saw */
-    EXPHIL_SLP_ALL = 2           /* all complete ones in the order of the file; frame indices repeat */
+    EXPHIL_SLP_LAST = 0,  /* the last complete simulation of each frame: what really happened */
+    EXPHIL_SLP_FIRST = 1, /* the first complete one: what the local player saw */
+    EXPHIL_SLP_ALL = 2    /* all complete ones in the order of the file; frame indices repeat */
 };
 
-#define EXPHIL_SLP_FIRST_FRAME (-123)       /* index of the first simulated frame of every game */
-#define EXPHIL_SLP_FIRST_PLAYABLE (-39)     /* inputs before this index are recorded, but the game ignores them */
-#define EXPHIL_SLP_FRAME_LIMIT 1000000      /* frames whose index lies beyond +-this are ignored */
-#define EXPHIL_SLP_PORTS 4
+#define EXPHIL_SLP_FIRST_FRAME    (-123)  /* index of the first simulated frame of every game */
+#define EXPHIL_SLP_FIRST_PLAYABLE (-39)   /* earlier inputs are recorded, but the game ignores them */
+#define EXPHIL_SLP_FRAME_LIMIT    1000000 /* frames whose index lies beyond +-this are ignored */
+#define EXPHIL_SLP_PORTS          4
 
 typedef struct exphil_slp_config {
     size_t struct_size;
-    size_t limit_bytes;          /* longest input that is read; 0 = 64 MiB, at most 2 GiB - 1 */
-    int32_t rollback;            /* EXPHIL_SLP_LAST, ... */
-    uint32_t flags;              /* must be 0 */
+    size_t limit_bytes; /* longest input that is read; 0 = 64 MiB, at most 2 GiB - 1 */
+    int32_t rollback;   /* EXPHIL_SLP_LAST, ... */
+    uint32_t flags;     /* must be 0 */
 } exphil_slp_config;
+/* clang-format off */
 #define EXPHIL_SLP_CONFIG_INIT { sizeof(exphil_slp_config), 0, 0, 0 }
+/* clang-format on */
 
-/* Reads a whole file: a .slp container, or a bare event stream that starts with 0x35. A file that is still growing is
- * read as far as it goes; open it again for more. config may be NULL. */
+/* Reads a whole file: a .slp container, or a bare event stream that starts with 0x35. A file that is still
+ * growing is read as far as it goes; open it again for more. config may be NULL. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_open(exphil_context *context, const char *path,
                                                           const exphil_slp_config *config, exphil_slp **slp,
                                                           exphil_error *error);
 /* The same from memory; data is not needed after the call. */
-EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_read(exphil_context *context, const void *data, size_t size_bytes,
-                                                          const exphil_slp_config *config, exphil_slp **slp,
-                                                          exphil_error *error);
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_read(exphil_context *context, const void *data,
+                                                          size_t size_bytes, const exphil_slp_config *config,
+                                                          exphil_slp **slp, exphil_error *error);
 EXPHIL_API void exphil_slp_destroy(exphil_slp *slp);
 
-/* ---- 2 what the replay is ---------------------------------------------------------------------------- */
+/* ---- 2 what the replay is ----------------------------------------------------------------------------- */
 
-enum { EXPHIL_SLP_CONTAINER = 0, EXPHIL_SLP_BARE = 1 };             /* exphil_slp_info.container */
+enum { EXPHIL_SLP_CONTAINER = 0, EXPHIL_SLP_BARE = 1 }; /* exphil_slp_info.container */
 
-enum {                           /* exphil_slp_info.stop: why the events ended */
-    EXPHIL_SLP_STOP_COMPLETE = 0,        /* all declared bytes read */
-    EXPHIL_SLP_STOP_END_OF_FILE = 1,     /* length never filled in; the file ends between two events */
-    EXPHIL_SLP_STOP_METADATA = 2,        /* length never filled in; the metadata follow */
-    EXPHIL_SLP_STOP_TRUNCATED = 3,       /* inside an event */
-    EXPHIL_SLP_STOP_UNKNOWN_CODE = 4     /* at an event that the replay gives no size for */
+/* exphil_slp_info.stop: why the events ended */
+enum {
+    EXPHIL_SLP_STOP_COMPLETE = 0,    /* all declared bytes read */
+    EXPHIL_SLP_STOP_END_OF_FILE = 1, /* length never filled in; the file ends between two events */
+    EXPHIL_SLP_STOP_METADATA = 2,    /* length never filled in; the metadata follow */
+    EXPHIL_SLP_STOP_TRUNCATED = 3,   /* inside an event */
+    EXPHIL_SLP_STOP_UNKNOWN_CODE = 4 /* at an event that the replay gives no size for */
 };
 
-enum {                           /* exphil_slp_info.metadata */
-    EXPHIL_SLP_METADATA_ABSENT = 0, EXPHIL_SLP_METADATA_OK = 1, EXPHIL_SLP_METADATA_UNREADABLE = 2
+/* exphil_slp_info.metadata */
+enum { EXPHIL_SLP_METADATA_ABSENT = 0, EXPHIL_SLP_METADATA_OK = 1, EXPHIL_SLP_METADATA_UNREADABLE = 2 };
+
+/* exphil_slp_info.fields: what this replay records, with the version it came with */
+enum {
+    EXPHIL_SLP_HAS_STATE_AGE = 1 << 0,      /* 0.2.0 */
+    EXPHIL_SLP_HAS_RAW_JOY_X = 1 << 1,      /* 1.2.0 */
+    EXPHIL_SLP_HAS_PRE_PERCENT = 1 << 2,    /* 1.4.0 */
+    EXPHIL_SLP_HAS_FLAGS = 1 << 3,          /* 2.0.0: flags, misc, airborne, ground_id, jumps, l_cancel */
+    EXPHIL_SLP_HAS_LRAS = 1 << 4,           /* 2.0.0 */
+    EXPHIL_SLP_HAS_HURTBOX = 1 << 5,        /* 2.1.0 */
+    EXPHIL_SLP_HAS_FRAME_SEED = 1 << 6,     /* 2.2.0 */
+    EXPHIL_SLP_HAS_BOOKEND = 1 << 7,        /* 3.0.0 */
+    EXPHIL_SLP_HAS_ITEMS = 1 << 8,          /* 3.0.0 */
+    EXPHIL_SLP_HAS_ITEM_MISC = 1 << 9,      /* 3.2.0 */
+    EXPHIL_SLP_HAS_VELOCITY = 1 << 10,      /* 3.5.0 */
+    EXPHIL_SLP_HAS_ITEM_OWNER = 1 << 11,    /* 3.6.0 */
+    EXPHIL_SLP_HAS_LATEST_FINAL = 1 << 12,  /* 3.7.0 */
+    EXPHIL_SLP_HAS_HITLAG = 1 << 13,        /* 3.8.0 */
+    EXPHIL_SLP_HAS_SCENE_COUNTER = 1 << 14, /* 3.10.0 */
+    EXPHIL_SLP_HAS_ANIMATION = 1 << 15,     /* 3.11.0 */
+    EXPHIL_SLP_HAS_PLACEMENTS = 1 << 16,    /* 3.13.0 */
+    EXPHIL_SLP_HAS_RAW_JOY_Y = 1 << 17,     /* 3.15.0 */
+    EXPHIL_SLP_HAS_INSTANCE = 1 << 18,      /* 3.16.0: instance_hit_by, instance_id of players */
+    EXPHIL_SLP_HAS_ITEM_INSTANCE = 1 << 19, /* 3.16.0 */
+    EXPHIL_SLP_HAS_RAW_C = 1 << 20,         /* 3.17.0 */
+    EXPHIL_SLP_HAS_FOUNTAIN = 1 << 21,      /* 3.18.0 */
+    EXPHIL_SLP_HAS_WHISPY = 1 << 22,        /* 3.18.0 */
+    EXPHIL_SLP_HAS_STADIUM = 1 << 23        /* 3.18.0 */
 };
 
-enum {                           /* exphil_slp_info.fields: what this replay records, with the version it came with */
-    EXPHIL_SLP_HAS_STATE_AGE = 1 << 0,           /* 0.2.0 */
-    EXPHIL_SLP_HAS_RAW_JOY_X = 1 << 1,           /* 1.2.0 */
-    EXPHIL_SLP_HAS_PRE_PERCENT = 1 << 2,         /* 1.4.0 */
-    EXPHIL_SLP_HAS_FLAGS = 1 << 3,               /* 2.0.0: flags, misc, airborne, ground_id, jumps, l_cancel */
-    EXPHIL_SLP_HAS_LRAS = 1 << 4,                /* 2.0.0 */
-    EXPHIL_SLP_HAS_HURTBOX = 1 << 5,             /* 2.1.0 */
-    EXPHIL_SLP_HAS_FRAME_SEED = 1 << 6,          /* 2.2.0 */
-    EXPHIL_SLP_HAS_BOOKEND = 1 << 7,             /* 3.0.0 */
-    EXPHIL_SLP_HAS_ITEMS = 1 << 8,               /* 3.0.0 */
-    EXPHIL_SLP_HAS_ITEM_MISC = 1 << 9,           /* 3.2.0 */
-    EXPHIL_SLP_HAS_VELOCITY = 1 << 10,           /* 3.5.0 */
-    EXPHIL_SLP_HAS_ITEM_OWNER = 1 << 11,         /* 3.6.0 */
-    EXPHIL_SLP_HAS_LATEST_FINAL = 1 << 12,       /* 3.7.0 */
-    EXPHIL_SLP_HAS_HITLAG = 1 << 13,             /* 3.8.0 */
-    EXPHIL_SLP_HAS_SCENE_COUNTER = 1 << 14,      /* 3.10.0 */
-    EXPHIL_SLP_HAS_ANIMATION = 1 << 15,          /* 3.11.0 */
-    EXPHIL_SLP_HAS_PLACEMENTS = 1 << 16,         /* 3.13.0 */
-    EXPHIL_SLP_HAS_RAW_JOY_Y = 1 << 17,          /* 3.15.0 */
-    EXPHIL_SLP_HAS_INSTANCE = 1 << 18,           /* 3.16.0: instance_hit_by, instance_id of players */
-    EXPHIL_SLP_HAS_ITEM_INSTANCE = 1 << 19,      /* 3.16.0 */
-    EXPHIL_SLP_HAS_RAW_C = 1 << 20,              /* 3.17.0 */
-    EXPHIL_SLP_HAS_FOUNTAIN = 1 << 21,           /* 3.18.0 */
-    EXPHIL_SLP_HAS_WHISPY = 1 << 22,             /* 3.18.0 */
-    EXPHIL_SLP_HAS_STADIUM = 1 << 23             /* 3.18.0 */
-};
-
-enum {                           /* exphil_slp_info.problems: oddities met; none of them stops reading */
+/* exphil_slp_info.problems: oddities met; none of them stops reading */
+enum {
     EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH = 1 << 0, /* read as 0, "not filled in" */
     EXPHIL_SLP_PROBLEM_LENGTH = 1 << 1,          /* declared length runs past the end of the file */
     EXPHIL_SLP_PROBLEM_SHORT_EVENT = 1 << 2,     /* an event is declared too short to be used; skipped */
@@ -118,40 +123,42 @@ enum {                           /* exphil_slp_info.problems: oddities met; none
     EXPHIL_SLP_PROBLEM_FRAME_START = 1 << 5,     /* a frame without its frame start event */
     EXPHIL_SLP_PROBLEM_ITEM = 1 << 6,            /* item outside its frame; ignored */
     EXPHIL_SLP_PROBLEM_BOOKEND = 1 << 7,         /* bookend outside its frame; ignored */
-    EXPHIL_SLP_PROBLEM_FRAME_LIMIT = 1 << 8,     /* frame index beyond EXPHIL_SLP_FRAME_LIMIT; frame ignored */
-    EXPHIL_SLP_PROBLEM_METADATA = 1 << 9,        /* metadata unreadable */
-    EXPHIL_SLP_PROBLEM_ITEM_LIMIT = 1 << 10      /* streams only: more than EXPHIL_SLP_STREAM_ITEMS in a frame */
+    EXPHIL_SLP_PROBLEM_FRAME_LIMIT = 1 << 8, /* frame index beyond EXPHIL_SLP_FRAME_LIMIT; frame ignored */
+    EXPHIL_SLP_PROBLEM_METADATA = 1 << 9,    /* metadata unreadable */
+    /* streams only: more than EXPHIL_SLP_STREAM_ITEMS in a frame */
+    EXPHIL_SLP_PROBLEM_ITEM_LIMIT = 1 << 10
 };
 
 /* Settings of one port at the start of the game. */
 typedef struct exphil_slp_port {
-    uint32_t dashback_fix;       /* 0 off, 1 UCF, 2 Dween or Arduino; 1.0.0 */
+    uint32_t dashback_fix; /* 0 off, 1 UCF, 2 Dween or Arduino; 1.0.0 */
     uint32_t shield_drop_fix;
     float offence_ratio;
     float defence_ratio;
     float model_scale;
     uint16_t start_damage;
     uint16_t respawn_damage;
-    uint8_t character;           /* external id */
-    uint8_t type;                /* 0 human or bot, 1 CPU, 2 demo, 3 empty */
+    uint8_t character; /* external id */
+    uint8_t type;      /* 0 human or bot, 1 CPU, 2 demo, 3 empty */
     uint8_t stocks;
     uint8_t costume;
     uint8_t team_shade;
     uint8_t handicap;
-    uint8_t team;                /* 0 red, 1 blue, 2 green; only when exphil_slp_info.teams */
-    uint8_t flags;               /* 01 stamina 02 silent 04 low gravity 08 invisible 20 metal 40 warp-in 80 rumble */
-    uint8_t cpu_level;           /* means nothing unless type is 1 */
-    uint8_t port;                /* its own number, 0..3 */
+    uint8_t team;      /* 0 red, 1 blue, 2 green; only when exphil_slp_info.teams */
+    uint8_t flags;     /* 01 stamina 02 silent 04 low gravity 08 invisible 20 metal 40 warp-in 80 rumble */
+    uint8_t cpu_level; /* means nothing unless type is 1 */
+    uint8_t port;      /* its own number, 0..3 */
     uint8_t reserved[2];
 } exphil_slp_port;
 
 typedef struct exphil_slp_info {
     size_t struct_size;
     uint64_t input_bytes;
-    uint64_t stop_offset;        /* byte offset at which reading of events stopped */
+    uint64_t stop_offset; /* byte offset at which reading of events stopped */
     int64_t frame_count;
-    int64_t instance_count;      /* simulations of frames, complete or not */
-    int64_t incomplete_count;    /* of these, cut off or without bookend, or beyond the frame limit; never used */
+    int64_t instance_count; /* simulations of frames, complete or not */
+    /* of these, cut off or without bookend, or beyond the frame limit; never used */
+    int64_t incomplete_count;
     int64_t item_count;          /* items of all frames together */
     int64_t unknown_event_count; /* skipped events of unknown kinds */
     int64_t problem_count;       /* oddities of all kinds together */
@@ -169,39 +176,42 @@ typedef struct exphil_slp_info {
     int32_t end_count;           /* game end events met; the first one counts */
     uint32_t seed;
     uint32_t timer_seconds;
-    uint32_t game_number;        /* 3.14.0 */
+    uint32_t game_number; /* 3.14.0 */
     uint32_t tiebreak_number;
     float damage_ratio;
-    uint16_t stage;              /* external id */
-    uint8_t version[4];          /* major, minor, build, unused */
-    uint8_t game_mode;           /* 0 time, 1 stock, 2 coin, 3 bonus */
-    uint8_t timer_kind;          /* 0 none, 2 down, 3 up */
-    uint8_t teams;               /* nonzero: team game */
-    uint8_t friendly_fire;       /* 0 or 1 */
-    uint8_t pal;                 /* 1.5.0 */
-    uint8_t frozen;              /* frozen Stadium, 2.0.0; not reliable before 3.19 */
-    uint8_t minor_scene;         /* 3.7.0: 2 in game */
-    uint8_t major_scene;         /* 2 versus, 8 online, 15 target test, 32 home-run */
-    uint8_t language;            /* 3.12.0: 0 Japanese, 1 English */
-    uint8_t player_count;        /* ports whose type is not 3 */
-    int8_t item_spawn;           /* -1 off, 0..4 very low..very high */
-    int8_t self_destruct;        /* score of one */
-    uint8_t end_method;          /* 255 when there is no game end event */
-    int8_t end_lras;             /* port that quit, -1 nobody; 2.0.0 */
-    int8_t placements[4];        /* by port, 0 = first, -1 not in the game; 3.13.0 */
+    uint16_t stage;        /* external id */
+    uint8_t version[4];    /* major, minor, build, unused */
+    uint8_t game_mode;     /* 0 time, 1 stock, 2 coin, 3 bonus */
+    uint8_t timer_kind;    /* 0 none, 2 down, 3 up */
+    uint8_t teams;         /* nonzero: team game */
+    uint8_t friendly_fire; /* 0 or 1 */
+    uint8_t pal;           /* 1.5.0 */
+    uint8_t frozen;        /* frozen Stadium, 2.0.0; not reliable before 3.19 */
+    uint8_t minor_scene;   /* 3.7.0: 2 in game */
+    uint8_t major_scene;   /* 2 versus, 8 online, 15 target test, 32 home-run */
+    uint8_t language;      /* 3.12.0: 0 Japanese, 1 English */
+    uint8_t player_count;  /* ports whose type is not 3 */
+    int8_t item_spawn;     /* -1 off, 0..4 very low..very high */
+    int8_t self_destruct;  /* score of one */
+    uint8_t end_method;    /* 255 when there is no game end event */
+    int8_t end_lras;       /* port that quit, -1 nobody; 2.0.0 */
+    int8_t placements[4];  /* by port, 0 = first, -1 not in the game; 3.13.0 */
     uint8_t reserved[4];
-    char played_on[32];          /* "dolphin", "nintendont", ...; empty when not said */
+    char played_on[32]; /* "dolphin", "nintendont", ...; empty when not said */
     exphil_slp_port ports[EXPHIL_SLP_PORTS];
 } exphil_slp_info;
+/* clang-format off */
 #define EXPHIL_SLP_PORT_ZERO { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 } }
-#define EXPHIL_SLP_INFO_INIT { sizeof(exphil_slp_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, \
-    { EXPHIL_SLP_PORT_ZERO, EXPHIL_SLP_PORT_ZERO, EXPHIL_SLP_PORT_ZERO, EXPHIL_SLP_PORT_ZERO } }
+#define EXPHIL_SLP_INFO_INIT \
+    { sizeof(exphil_slp_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+      { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, { EXPHIL_SLP_PORT_ZERO, \
+      EXPHIL_SLP_PORT_ZERO, EXPHIL_SLP_PORT_ZERO, EXPHIL_SLP_PORT_ZERO } }
+/* clang-format on */
 
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_query(const exphil_slp *slp, exphil_slp_info *info,
-                                                              exphil_error *error);
+                                                           exphil_error *error);
 
-/* ---- 3 frames, players, items ------------------------------------------------------------------------ */
+/* ---- 3 frames, players, items ------------------------------------------------------------------------- */
 
 typedef struct exphil_slp_item {
     float facing;
@@ -209,94 +219,97 @@ typedef struct exphil_slp_item {
     float vel_y;
     float x;
     float y;
-    float timer;                 /* frames left; may be negative */
-    uint32_t spawn_id;           /* follow one item by this */
+    float timer;       /* frames left; may be negative */
+    uint32_t spawn_id; /* follow one item by this */
     uint16_t type;
     uint16_t damage;
-    uint16_t instance_id;        /* 3.16.0 */
+    uint16_t instance_id; /* 3.16.0 */
     uint8_t state;
-    uint8_t misc[4];             /* 3.2.0: missile kind, turnip face, shot launched, charge 0..7 */
-    int8_t owner;                /* port, -1 none or not recorded; 3.6.0 */
+    uint8_t misc[4]; /* 3.2.0: missile kind, turnip face, shot launched, charge 0..7 */
+    int8_t owner;    /* port, -1 none or not recorded; 3.6.0 */
 } exphil_slp_item;
 
-/* One simulated frame. Stage values are the last ones sent up to and including this frame ("hold the last value"). */
+/* One simulated frame. Stage values are the last ones sent up to and including this frame ("hold the last
+ * value"). */
 typedef struct exphil_slp_frame {
     const exphil_slp_item *items; /* in the order of the file */
     int32_t item_count;
-    int32_t frame;               /* index; -123 is the first of a game */
-    int32_t instance;            /* place among all simulations of the replay, complete or not */
-    uint32_t seed;               /* 2.2.0 */
-    uint32_t scene_counter;      /* 3.10.0: goes on in pause, so a jump is a pause */
-    int32_t latest_final;        /* 3.7.0: the recorder's promise; a hint at best */
-    float fountain_left;         /* heights of the Fountain's platforms: 20 and 28 before the first event */
+    int32_t frame;          /* index; -123 is the first of a game */
+    int32_t instance;       /* place among all simulations of the replay, complete or not */
+    uint32_t seed;          /* 2.2.0 */
+    uint32_t scene_counter; /* 3.10.0: goes on in pause, so a jump is a pause */
+    int32_t latest_final;   /* 3.7.0: the recorder's promise; a hint at best */
+    float fountain_left;    /* heights of the Fountain's platforms: 20 and 28 before the first event */
     float fountain_right;
-    uint16_t stadium_event;      /* 0 finished 2 init 3 on monitor 4 receding 5 rising 6 finalise; 0 at first */
-    uint16_t stadium_kind;       /* 3 fire 4 grass 5 normal 6 rock 9 water; 5 at first */
-    uint8_t whispy;              /* 0 none 1 left 2 right; 0 at first */
-    uint8_t slots;               /* bit 2 * port + follower: that character is there */
-    uint8_t changed;             /* stage events of this very frame: 1 Fountain, 2 Whispy, 4 Stadium */
+    uint16_t stadium_event; /* 0 finished 2 init 3 on monitor 4 receding 5 rising 6 finalise; 0 at first */
+    uint16_t stadium_kind;  /* 3 fire 4 grass 5 normal 6 rock 9 water; 5 at first */
+    uint8_t whispy;         /* 0 none 1 left 2 right; 0 at first */
+    uint8_t slots;          /* bit 2 * port + follower: that character is there */
+    uint8_t changed;        /* stage events of this very frame: 1 Fountain, 2 Whispy, 4 Stadium */
     uint8_t reserved;
 } exphil_slp_frame;
 
-/* One character in one frame: the inputs that act in it (pre-frame) and the state that results (post-frame). */
+/* One character in one frame: the inputs that act in it (pre-frame) and the state that results
+ * (post-frame). */
 typedef struct exphil_slp_player {
     int32_t frame;
-    uint32_t pre_seed;           /* -- pre-frame -- */
+    uint32_t pre_seed; /* -- pre-frame -- */
     float pre_x;
     float pre_y;
     float pre_facing;
-    float pre_percent;           /* 1.4.0 */
-    float joy_x;                 /* processed sticks, -1..1 in steps of 1/80 for humans */
+    float pre_percent; /* 1.4.0 */
+    float joy_x;       /* processed sticks, -1..1 in steps of 1/80 for humans */
     float joy_y;
     float c_x;
     float c_y;
-    float trigger;               /* processed, one value for both */
-    float physical_l;            /* garbage before 1.2.0 */
+    float trigger;    /* processed, one value for both */
+    float physical_l; /* garbage before 1.2.0 */
     float physical_r;
-    uint32_t buttons;            /* processed: low half as physical, high half stick directions */
-    float x;                     /* -- post-frame -- */
+    uint32_t buttons; /* processed: low half as physical, high half stick directions */
+    float x;          /* -- post-frame -- */
     float y;
     float facing;
     float percent;
     float shield;
-    float state_age;             /* 0.2.0 */
-    float misc;                  /* 2.0.0: hitstun left while flags[3] & 2, else anything, NaN included */
-    float vel_air_x;             /* 3.5.0 */
+    float state_age; /* 0.2.0 */
+    float misc;      /* 2.0.0: hitstun left while flags[3] & 2, else anything, NaN included */
+    float vel_air_x; /* 3.5.0 */
     float vel_y;
     float vel_kb_x;
     float vel_kb_y;
     float vel_ground_x;
-    float hitlag;                /* 3.8.0 */
-    uint32_t animation;          /* 3.11.0 */
-    uint16_t physical_buttons;   /* pre: 0001 left 0002 right 0004 down 0008 up 0010 Z 0020 R 0040 L 0100 A 0200 B
-                                    0400 X 0800 Y 1000 Start */
-    uint16_t pre_action_state;   /* pre */
+    float hitlag;       /* 3.8.0 */
+    uint32_t animation; /* 3.11.0 */
+    /* pre: 0001 left 0002 right 0004 down 0008 up 0010 Z 0020 R 0040 L
+     * 0100 A 0200 B 0400 X 0800 Y 1000 Start */
+    uint16_t physical_buttons;
+    uint16_t pre_action_state; /* pre */
     uint16_t action_state;
-    uint16_t ground_id;          /* 2.0.0: 65535 none */
-    uint16_t instance_hit_by;    /* 3.16.0 */
-    uint16_t instance_id;        /* 3.16.0 */
-    int8_t raw_joy_x;            /* pre, 1.2.0: not clamped */
-    int8_t raw_joy_y;            /* pre, 3.15.0 */
-    int8_t raw_c_x;              /* pre, 3.17.0 */
+    uint16_t ground_id;       /* 2.0.0: 65535 none */
+    uint16_t instance_hit_by; /* 3.16.0 */
+    uint16_t instance_id;     /* 3.16.0 */
+    int8_t raw_joy_x;         /* pre, 1.2.0: not clamped */
+    int8_t raw_joy_y;         /* pre, 3.15.0 */
+    int8_t raw_c_x;           /* pre, 3.17.0 */
     int8_t raw_c_y;
-    uint8_t port;                /* 0..3 */
-    uint8_t follower;            /* 1: Nana */
-    uint8_t character;           /* internal id; changes when Zelda and Sheik swap */
+    uint8_t port;      /* 0..3 */
+    uint8_t follower;  /* 1: Nana */
+    uint8_t character; /* internal id; changes when Zelda and Sheik swap */
     uint8_t last_attack;
     uint8_t combo;
-    uint8_t last_hit_by;         /* port, 6 = nobody */
+    uint8_t last_hit_by; /* port, 6 = nobody */
     uint8_t stocks;
-    uint8_t flags[5];            /* 2.0.0 */
-    uint8_t airborne;            /* 2.0.0 */
-    uint8_t jumps;               /* 2.0.0: left */
-    uint8_t l_cancel;            /* 2.0.0: 0 none 1 hit 2 missed */
-    uint8_t hurtbox;             /* 2.1.0: 0 vulnerable 1 invulnerable 2 intangible */
+    uint8_t flags[5]; /* 2.0.0 */
+    uint8_t airborne; /* 2.0.0 */
+    uint8_t jumps;    /* 2.0.0: left */
+    uint8_t l_cancel; /* 2.0.0: 0 none 1 hit 2 missed */
+    uint8_t hurtbox;  /* 2.1.0: 0 vulnerable 1 invulnerable 2 intangible */
 } exphil_slp_player;
 
 /* All records of one character, frames ascending (in the order of the file under EXPHIL_SLP_ALL). */
 typedef struct exphil_slp_slot {
     const exphil_slp_player *records;
-    int64_t record_count;        /* at least 1 */
+    int64_t record_count; /* at least 1 */
     int32_t first_frame;
     int32_t last_frame;
     int32_t port;
@@ -304,83 +317,96 @@ typedef struct exphil_slp_slot {
 } exphil_slp_slot;
 
 EXPHIL_API int64_t exphil_slp_frame_count(const exphil_slp *slp);
-/* Frame at a position in [0, frame count), NULL outside. All frames lie in one array: position 0 is its start. Game frames
- * ascend with the position, but a damaged file may lack some: exphil_slp_position finds one. */
+/* Frame at a position in [0, frame count), NULL outside. All frames lie in one array: position 0 is its
+ * start. Game frames ascend with the position, but a damaged file may lack some: exphil_slp_position finds
+ * one. */
 EXPHIL_API const exphil_slp_frame *exphil_slp_frame_at(const exphil_slp *slp, int64_t position);
-/* Position of a game frame (-123, ...), by binary search; -1 when the replay does not have it. Under EXPHIL_SLP_ALL: that of
- * one of its simulations. */
+/* Position of a game frame (-123, ...), by binary search; -1 when the replay does not have it. Under
+ * EXPHIL_SLP_ALL: that of one of its simulations. */
 EXPHIL_API int64_t exphil_slp_position(const exphil_slp *slp, int32_t frame);
 /* Characters that have at least one record, ordered by port and follower. */
 EXPHIL_API int32_t exphil_slp_slot_count(const exphil_slp *slp);
 EXPHIL_API const exphil_slp_slot *exphil_slp_slot_at(const exphil_slp *slp, int32_t index);
-/* One character at a frame position, in constant time; NULL when it is not there: dead, asleep, or no such port. A
- * record exists when both its pre-frame and its post-frame do. */
+/* One character at a frame position, in constant time; NULL when it is not there: dead, asleep, or no such
+ * port. A record exists when both its pre-frame and its post-frame do. */
 EXPHIL_API const exphil_slp_player *exphil_slp_player_at(const exphil_slp *slp, int64_t position,
                                                          int32_t port_index, int32_t follower);
 
-/* ---- 4 live stream ----------------------------------------------------------------------------------- */
+/* ---- 4 live stream ------------------------------------------------------------------------------------ */
 
-#define EXPHIL_SLP_STREAM_ITEMS 64          /* items kept of one frame; recorders send at most 15 */
+#define EXPHIL_SLP_STREAM_ITEMS 64 /* items kept of one frame; recorders send at most 15 */
 
-/* Takes the bytes of one game as they come, container header or not, and gives each frame as soon as it is complete:
- * at its bookend, or before 3.0.0 when the next one starts. A frame index that comes again is a correction and
- * replaces what was known. Memory is taken at creation only. */
+/* Takes the bytes of one game as they come, container header or not, and gives each frame as soon as it is
+ * complete: at its bookend, or before 3.0.0 when the next one starts. A frame index that comes again is a
+ * correction and replaces what was known. Memory is taken at creation only. */
 typedef struct exphil_slp_stream exphil_slp_stream;
 
-EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_create(exphil_context *context, exphil_slp_stream **stream,
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_create(exphil_context *context,
+                                                                   exphil_slp_stream **stream,
                                                                    exphil_error *error);
 EXPHIL_API void exphil_slp_stream_destroy(exphil_slp_stream *stream);
-/* EXPHIL_OK: a frame is ready; *used_bytes of the data were taken, push the rest again. EXPHIL_AGAIN: all were taken,
- * more are needed. EXPHIL_END: the game is over, the rest was not taken. On a failure, every further push fails the
- * same way until the reset. used_bytes must not be NULL. */
+/* EXPHIL_OK: a frame is ready; *used_bytes of the data were taken, push the rest again. EXPHIL_AGAIN: all
+ * were taken, more are needed. EXPHIL_END: the game is over, the rest was not taken. On a failure, every
+ * further push fails the same way until the reset. used_bytes must not be NULL. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_push(exphil_slp_stream *stream, const void *data,
                                                                  size_t size_bytes, size_t *used_bytes,
                                                                  exphil_error *error);
 /* Forgets the game; the next bytes are the start of another one. */
-EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_reset(exphil_slp_stream *stream, exphil_error *error);
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_reset(exphil_slp_stream *stream,
+                                                                  exphil_error *error);
 /* What is known so far; EXPHIL_E_STATE before the game start event was read. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_query(exphil_slp_stream *stream,
-                                                                     exphil_slp_info *info, exphil_error *error);
+                                                                  exphil_slp_info *info, exphil_error *error);
 /* The frame that the last push made ready, until the next push; NULL when there is none. */
 EXPHIL_API const exphil_slp_frame *exphil_slp_stream_frame(const exphil_slp_stream *stream);
-EXPHIL_API const exphil_slp_player *exphil_slp_stream_player(const exphil_slp_stream *stream, int32_t port_index,
-                                                             int32_t follower);
+EXPHIL_API const exphil_slp_player *exphil_slp_stream_player(const exphil_slp_stream *stream,
+                                                             int32_t port_index, int32_t follower);
 
-/* ---- 5 canonical dumps ------------------------------------------------------------------------------- */
+/* ---- 5 canonical dumps -------------------------------------------------------------------------------- */
 
 /* Little-endian, packed bytes of the frames, for comparing readers with one another bit for bit.
  *   STATE  24 bytes a record: i32 frame; f32 x, y, percent, shield, facing (post)
  *   INPUT  30: i32 frame; f32 joy_x, joy_y, c_x, c_y, trigger; u32 buttons; u16 physical buttons
- *   AUX    54: i32 frame; u16 action state; u8 character, stocks, last_attack, combo, last_hit_by, airborne, jumps,
- *          l_cancel, hurtbox, flags[5]; f32 state_age, misc, vel_air_x, vel_y, vel_kb_x, vel_kb_y, vel_ground_x,
- *          hitlag; i8 raw_joy_x, raw_joy_y
- *   ITEMS  of all ports, 6 bytes a frame: i32 frame, u16 count; then 34 an item: u16 type, u8 state, f32 facing, vel_x,
- *          vel_y, x, y, u16 damage, f32 timer, u32 spawn_id, i8 owner */
-enum { EXPHIL_SLP_DUMP_STATE = 0, EXPHIL_SLP_DUMP_INPUT = 1, EXPHIL_SLP_DUMP_AUX = 2, EXPHIL_SLP_DUMP_ITEMS = 3 };
+ *   AUX    54: i32 frame; u16 action state; u8 character, stocks, last_attack, combo, last_hit_by, airborne,
+ *          jumps, l_cancel, hurtbox, flags[5]; f32 state_age, misc, vel_air_x, vel_y, vel_kb_x, vel_kb_y,
+ *          vel_ground_x, hitlag; i8 raw_joy_x, raw_joy_y
+ *   ITEMS  of all ports, 6 bytes a frame: i32 frame, u16 count; then 34 an item: u16 type, u8 state, f32
+ *          facing, vel_x, vel_y, x, y, u16 damage, f32 timer, u32 spawn_id, i8 owner */
+enum {
+    EXPHIL_SLP_DUMP_STATE = 0,
+    EXPHIL_SLP_DUMP_INPUT = 1,
+    EXPHIL_SLP_DUMP_AUX = 2,
+    EXPHIL_SLP_DUMP_ITEMS = 3
+};
 
-/* Length of a dump; slot is an index as in exphil_slp_slot_at and means nothing for ITEMS. 0 when there is no such slot
- * or kind. */
+/* Length of a dump; slot is an index as in exphil_slp_slot_at and means nothing for ITEMS. 0 when there is no
+ * such slot or kind. */
 EXPHIL_API size_t exphil_slp_dump_bytes(const exphil_slp *slp, int32_t kind, int32_t slot);
 /* Writes it into buffer, which must have exactly that length. */
-EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_dump(const exphil_slp *slp, int32_t kind, int32_t slot, void *buffer,
-                                                          size_t buffer_bytes, exphil_error *error);
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_dump(const exphil_slp *slp, int32_t kind, int32_t slot,
+                                                          void *buffer, size_t buffer_bytes,
+                                                          exphil_error *error);
 
-/* ---- 6 for policies ---------------------------------------------------------------------------------- */
+/* ---- 6 for policies ----------------------------------------------------------------------------------- */
 
-/* Ports are 1..4 from here on. What a policy that plays own_port knows after the frame at this position: the observation for
- * the action of the next frame. opponent_port 0: the first other player, of another team in team games. EXPHIL_E_INVALID when
- * own_port has no record there. */
+/* Ports are 1..4 from here on. What a policy that plays own_port knows after the frame at this position: the
+ * observation for the action of the next frame. opponent_port 0: the first other player, of another team in
+ * team games. EXPHIL_E_INVALID when own_port has no record there. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_melee_frame(const exphil_slp *slp, int64_t position,
                                                                  int32_t own_port, int32_t opponent_port,
-                                                                 exphil_melee_frame *frame, exphil_error *error);
+                                                                 exphil_melee_frame *frame,
+                                                                 exphil_error *error);
 /* The same for the frame that the last push made ready: the bits that the finished replay will give. */
-EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_melee_frame(exphil_slp_stream *stream, int32_t own_port,
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_melee_frame(exphil_slp_stream *stream,
+                                                                        int32_t own_port,
                                                                         int32_t opponent_port,
                                                                         exphil_melee_frame *frame,
                                                                         exphil_error *error);
-/* What the player of a port did on the frame at this position: processed sticks and trigger, physical buttons. */
-EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_melee_pad(const exphil_slp *slp, int64_t position, int32_t port,
-                                                               exphil_pad *pad, exphil_error *error);
+/* What the player of a port did on the frame at this position: processed sticks and trigger, physical
+ * buttons. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_melee_pad(const exphil_slp *slp, int64_t position,
+                                                               int32_t port, exphil_pad *pad,
+                                                               exphil_error *error);
 
 #ifdef __cplusplus
 }
