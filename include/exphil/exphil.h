@@ -2,41 +2,41 @@
  * libexphil - policies for 60 Hz games: train by behaviour cloning, play in process.
  * SPDX-License-Identifier: MIT
  *
- * Read this header top to bottom; it is the whole stable interface (the replay reader alone is in slp.h).
+ * Read this header from top to bottom; it is the whole stable interface (only the replay reader is in slp.h).
  *
  *   1 linkage, version        4 context, devices          7 model                    10 session (play)
  *   2 status and errors       5 observations, actions     8 dataset, prefetcher
  *   3 hooks                   6 Melee                     9 optimizer, trainer
  *
  * Rules that hold everywhere unless a declaration says otherwise
- *   Ownership   *_create and *_load hand the caller one reference; drop it with the matching *_destroy.
+ *   Ownership   *_create and *_load give the caller one reference; drop it with the matching *_destroy.
  *               Children keep their parents alive, so handles may be destroyed in any order. *_destroy(NULL)
  *               does nothing.
- *   Borrowing   Pointers passed in are read during the call only. Pointers returned are owned by the object
- *               they came from and live until it is next modified or destroyed.
+ *   Borrowing   Pointers passed in are read during the call only. Pointers returned belong to the object they
+ *               came from and are valid until it is next modified or destroyed.
  *   Outputs     On failure output parameters are left untouched and nothing needs to be cleaned up.
  *   Structs     Every struct starts with struct_size; the *_INIT macro sets it and zeroes the rest. Zero
  *               means "the default". Fields are only ever appended. A longer struct from a newer program is
- *               accepted if the part this library does not know is all zero, else EXPHIL_E_VERSION. A NULL
- *               configuration is all defaults where the declaration allows it. Output structs: set
- *               struct_size, the library fills at most that much. One shorter than its first release had it
- *               is EXPHIL_E_INVALID. Where pointers have 4 bytes, link statically what was built with this
- *               header: nothing is promised between releases.
+ *               accepted if the part that this library does not know is all zero, else EXPHIL_E_VERSION. A
+ *               NULL configuration means all defaults where the declaration allows it. Output structs: set
+ *               struct_size, and the library fills at most that much. A struct shorter than in its first
+ *               release is EXPHIL_E_INVALID. Where pointers have 4 bytes, link statically a library that was
+ *               built with this same header: nothing is promised between releases there.
  *   Threads     exphil_context, exphil_model: shared freely. Everything else: one thread at a time; a second
  *               concurrent caller gets EXPHIL_E_BUSY. No thread affinity, no thread-local state.
- *   Units       Sizes are bytes (size_t, *_bytes), counts and dimensions elements (int64_t), time nanoseconds
- *               (*_ns) or game frames (*_frames, 1/60 s). Text is UTF-8. Numbers in text use '.' in any
- *               locale.
+ *   Units       Sizes are in bytes (size_t, *_bytes), counts and dimensions in elements (int64_t), times in
+ *               nanoseconds (*_ns) or game frames (*_frames, 1/60 s). Text is UTF-8. Numbers in text use '.'
+ *               in any locale.
  *   Host        No global state, no static constructors, no signal handlers, no stdout/stderr, no exit or
- *               abort; floating-point mode and locale of callers stay as they were. Threads with stacks of 64
- *               KiB will do.
- *   Files       Written to a temporary beside the target, synced, renamed, and the folder synced: the old
- *               file or the new one, never half. Every byte of a file that is read is checked before it is
- *               used.
+ *               abort. The caller's floating-point mode and locale stay as they were. A stack of 64 KiB is
+ *               enough on any thread.
+ *   Files       A file is written to a temporary beside the target, synced and renamed, and the folder is
+ *               synced: the target is the old file or the new one, never half of it. Every byte that is read
+ *               from a file is checked before it is used.
  *   Fork        Objects made before fork() must not be used in the child (EXPHIL_E_STATE); make new ones
  *               there.
- *   Letters     B streams or sequences, T frames, F floats and K ids of an observation, A heads of an action,
- *               L logits: the sum of the heads' counts.
+ *   Letters     B streams or sequences, T frames, F floats and K ids of an observation, A heads of an
+ *               action, L logits (the sum of the heads' counts).
  */
 #ifndef EXPHIL_EXPHIL_H
 #define EXPHIL_EXPHIL_H
@@ -74,44 +74,43 @@ extern "C" {
 
 #define EXPHIL_VERSION (EXPHIL_VERSION_MAJOR * 10000 + EXPHIL_VERSION_MINOR * 100 + EXPHIL_VERSION_PATCH)
 
-/* Version of the library that is loaded, in the form of EXPHIL_VERSION. */
+/* Version of the loaded library, in the form of EXPHIL_VERSION. */
 EXPHIL_API uint32_t exphil_version(void);
 /* "0.1.0 cpu:ref,avx2,avx512", static storage. */
 EXPHIL_API const char *exphil_version_string(void);
 
 /* ---- 2 status and errors ------------------------------------------------------------------------------ */
 
-/* Zero: done. Positive: not an error, but not the plain case. Negative: failed. Values never change. */
+/* Zero: done. Positive: not an error, but not the usual result. Negative: failed. Values never change. */
 typedef int32_t exphil_status;
 enum {
     EXPHIL_OK = 0,
     EXPHIL_END = 1,            /* no more items in this epoch or file */
     EXPHIL_AGAIN = 2,          /* not ready yet; call again */
     EXPHIL_E_INVALID = -1,     /* an argument or configuration is wrong */
-    EXPHIL_E_MEMORY = -2,      /* host or device memory could not be had */
+    EXPHIL_E_MEMORY = -2,      /* no host or device memory left, or a limit on it reached */
     EXPHIL_E_IO = -3,          /* the operating system refused a file operation */
-    EXPHIL_E_FORMAT = -4,      /* file content is damaged or of an unknown version */
-    EXPHIL_E_UNSUPPORTED = -5, /* right request, but not on this device, type or shape */
+    EXPHIL_E_FORMAT = -4,      /* file content is damaged or has an unknown version */
+    EXPHIL_E_UNSUPPORTED = -5, /* valid, but not on this device, with this type or this shape */
     EXPHIL_E_DEVICE = -6,      /* the device or its driver failed; the context's device is lost */
     EXPHIL_E_STATE = -7,       /* call made in the wrong order, or after fork() */
     EXPHIL_E_BUSY = -8,        /* object is in use on another thread */
-    EXPHIL_E_VERSION = -9,     /* caller, library or plugin are too far apart */
-    EXPHIL_E_CANCELLED = -10,  /* the cancel hook said so */
+    EXPHIL_E_VERSION = -9,     /* versions of caller, library and plugin do not fit together */
+    EXPHIL_E_CANCELLED = -10,  /* the cancel hook stopped the call */
     EXPHIL_E_NUMERIC = -11,    /* NaN or infinity in an input, a gradient or a result */
-    EXPHIL_E_MISMATCH = -12,   /* two objects do not belong together: layout, codec, delay or mode differ */
+    EXPHIL_E_MISMATCH = -12,   /* two objects do not fit together: layout, codec, delay or mode differ */
     EXPHIL_E_INTERNAL = -13    /* a bug in libexphil; please report */
 };
 
 /* "EXPHIL_OK", "EXPHIL_E_FORMAT", ...; "EXPHIL_UNKNOWN" for any other number. Static storage. */
 EXPHIL_API const char *exphil_status_name(exphil_status status);
 
-/* Where a call may say why it failed. Owned by the caller; pass NULL when not wanted. Written only on
- * failure. */
+/* Where a call says why it failed. Owned by the caller; pass NULL if not wanted. Written only on failure. */
 typedef struct exphil_error {
     size_t struct_size;
     exphil_status status;
     int32_t native_code; /* errno, cudaError_t, ...; 0 when there is none */
-    char message[240];   /* one line, always terminated; names the field, argument or byte offset */
+    char message[240];   /* one line, always NUL-terminated; names the field, argument or byte offset */
 } exphil_error;
 /* clang-format off */
 #define EXPHIL_ERROR_INIT { sizeof(exphil_error), 0, 0, { 0 } }
@@ -131,20 +130,20 @@ typedef struct exphil_allocator {
 enum { EXPHIL_IO_READ = 1, EXPHIL_IO_CREATE = 2 }; /* modes of exphil_io.open */
 enum { EXPHIL_IO_ABSENT = 0, EXPHIL_IO_FILE = 1, EXPHIL_IO_FOLDER = 2, EXPHIL_IO_OTHER = 3 };
 
-/* All file access of a context. Each function returns 0 or an errno value and is called from any thread, but
- * never twice at a time for one file. read takes any place, on a file that may stay open for long: a corpus
- * is read while it is used. Give all functions or none; map and unmap, by which 0.1 mapped a corpus, are not
- * called any more: both, or both NULL. */
+/* All file access of a context. Each function returns 0 or an errno value. It is called from any thread,
+ * but never twice at a time for one file. read may ask for any offset, and a file may stay open for long:
+ * a corpus is read while it is in use. Set all functions or none. map and unmap, with which 0.1 mapped a
+ * corpus, are no longer called: set both or neither. */
 typedef struct exphil_io {
     size_t struct_size;
     void *user;
     int32_t (*kind)(void *user, const char *path, int32_t *kind); /* EXPHIL_IO_ABSENT, ... */
-    /* CREATE: empty, locked against other creators, EBUSY when locked */
+    /* EXPHIL_IO_CREATE: empty, locked against other creators; EBUSY if it is locked already */
     int32_t (*open)(void *user, const char *path, int32_t mode, void **file);
     int32_t (*size)(void *user, void *file, uint64_t *size_bytes);
     int32_t (*read)(void *user, void *file, uint64_t offset_bytes, void *data, size_t size_bytes,
                     size_t *done_bytes);
-    /* append */
+    /* appends */
     int32_t (*write)(void *user, void *file, const void *data, size_t size_bytes, size_t *done_bytes);
     int32_t (*sync)(void *user, void *file);
     int32_t (*close)(void *user, void *file); /* releases file even when it fails */
@@ -155,15 +154,15 @@ typedef struct exphil_io {
     int32_t (*unmap)(void *user, const void *data, size_t size_bytes);
 } exphil_io;
 
-/* message is one finished line without a line end. Called from the thread that called into the library, with
- * no lock held, never from inside exphil_session_step. */
+/* message is one complete line without a newline. Called from the thread that called the library, with no
+ * lock held, never from inside exphil_session_step. */
 typedef int32_t exphil_log_level;
 enum { EXPHIL_LOG_ERROR = 1, EXPHIL_LOG_WARNING = 2, EXPHIL_LOG_INFO = 3, EXPHIL_LOG_DEBUG = 4 };
 typedef void (*exphil_log_fn)(void *user, exphil_log_level level, const char *message);
 
-/* The host's own threads. parallel_for runs fn(arg, i, worker) for every i in [0, count) and returns when all
- * are done; 0 <= worker < workers, and one worker number runs on one thread at a time. The library never
- * nests it. */
+/* The host's own threads. parallel_for runs fn(arg, i, worker) for every i in [0, count) and returns when
+ * all calls are done. 0 <= worker < workers, and each worker number runs on one thread at a time. The
+ * library never nests calls. */
 typedef struct exphil_executor {
     size_t struct_size;
     void *user;
@@ -173,8 +172,8 @@ typedef struct exphil_executor {
                          int64_t count);
 } exphil_executor;
 
-/* Asked between frames, batches and layers of long calls, from the calling thread. Nonzero: the call stops
- * with EXPHIL_E_CANCELLED and leaves its object as it was before the call. */
+/* Called between the frames, batches and layers of long calls, from the calling thread. Nonzero: the call
+ * stops with EXPHIL_E_CANCELLED and leaves its object as it was before the call. */
 typedef int32_t (*exphil_cancel_fn)(void *user);
 
 /* ---- 4 context and devices ---------------------------------------------------------------------------- */
@@ -185,43 +184,46 @@ typedef struct exphil_context_config {
     size_t struct_size;
     const exphil_allocator *allocator; /* NULL: aligned malloc */
     const exphil_io *io;               /* NULL: the file system */
-    const exphil_executor *executor;   /* NULL: own pool of threads, which sleeps when idle */
+    const exphil_executor *executor;   /* NULL: the context's own thread pool, which sleeps when idle */
     exphil_log_fn log;                 /* NULL: silent */
     void *log_user;
     exphil_cancel_fn cancel; /* NULL: never */
     void *cancel_user;
-    const char *device; /* NULL, "cpu", "cuda", "cuda:0"; NULL is "cpu", "auto" tries CUDA first */
-    /* NULL = best there is; "ref", "avx2", "avx512" cap it ("avx2vnni", "avx512vnni", "avx512bf16": with
-     * products of int8, of bfloat16). Same bits in all */
+    const char *device; /* "cpu", "cuda", "cuda:0" or "auto", which tries CUDA first; NULL: "cpu" */
+    /* highest instruction set to use: "ref", "avx2", "avx512"; "avx2vnni" and "avx512vnni" add products of
+     * int8, "avx512bf16" products of bfloat16. NULL: the best that this processor has. The results have
+     * the same bits in all */
     const char *cpu_isa;
-    /* folder of libexphil_cuda.so; NULL: $EXPHIL_BACKEND_DIR, inside or beside this library, libdir */
+    /* folder of libexphil_cuda.so. NULL: $EXPHIL_BACKEND_DIR, then inside or beside this library, then
+     * libdir */
     const char *backend_path;
-    /* device memory at most; 0 = no limit. On the CPU that is what models, sessions and trainers take; data
-     * are not counted. What is refused (EXPHIL_E_MEMORY) is logged */
+    /* upper limit of device memory; 0 = no limit. On the CPU it counts what models, sessions and trainers
+     * take, but not data. A refused allocation (EXPHIL_E_MEMORY) is logged */
     size_t memory_limit_bytes;
-    int32_t threads;            /* own pool: 0 = one per core this process may use; 1 = caller only */
+    int32_t threads; /* of the own pool: 0 = one per core that this process may use; 1 = the caller only */
     exphil_log_level log_level; /* 0 = EXPHIL_LOG_WARNING */
 } exphil_context_config;
 /* clang-format off */
 #define EXPHIL_CONTEXT_CONFIG_INIT { sizeof(exphil_context_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* config may be NULL. The hook structs are copied. EXPHIL_E_INVALID names the bad field; EXPHIL_E_UNSUPPORTED
- * when the asked device or instruction set cannot be had, with every path tried. Reads the environment
- * variables EXPHIL_CPU_ISA and EXPHIL_BACKEND_DIR (the CUDA plugin: EXPHIL_CUBLASLT) once, here. */
+/* config may be NULL. The hook structs are copied. EXPHIL_E_INVALID names the bad field.
+ * EXPHIL_E_UNSUPPORTED: the requested device or instruction set is not available; the message has every
+ * path that was tried. The environment variables EXPHIL_CPU_ISA and EXPHIL_BACKEND_DIR (and
+ * EXPHIL_CUBLASLT, by the CUDA plugin) are read once, here. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_context_create(const exphil_context_config *config,
                                                                 exphil_context **context,
                                                                 exphil_error *error);
 EXPHIL_API void exphil_context_destroy(exphil_context *context);
 
-/* Devices that a context of this process could be created on, the CPU first. Never starts a driver. */
+/* Devices on which this process can create a context, the CPU first. Never starts a driver. */
 typedef struct exphil_device_info {
     size_t struct_size;
     int64_t memory_bytes; /* 0: not known before the device is opened */
     int32_t index;
-    int32_t workers; /* CPU: threads that would be used; else 0 */
+    int32_t workers; /* CPU: threads that a context would use; else 0 */
     char id[32];     /* "cpu", "cuda:0": what exphil_context_config.device takes */
-    char name[128];  /* as the processor or driver calls it */
+    char name[128];  /* as the processor or driver names it */
     char isa[32];    /* "avx512vnni", "sm_90" */
 } exphil_device_info;
 /* clang-format off */
@@ -238,13 +240,13 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_context_device(const exphil_con
 
 typedef struct exphil_memory_info {
     size_t struct_size;
-    uint64_t host_used_bytes; /* through the allocator, now */
+    uint64_t host_used_bytes; /* allocated now, through the allocator */
     uint64_t host_peak_bytes;
-    uint64_t host_allocations;  /* calls of alloc since creation */
-    uint64_t device_used_bytes; /* equal to 0 on the CPU, whose memory is host memory */
+    uint64_t host_allocations;  /* calls to alloc since creation */
+    uint64_t device_used_bytes; /* 0 on the CPU, whose memory is host memory */
     uint64_t device_peak_bytes;
-    uint64_t device_requests; /* requests to the device pool ... */
-    uint64_t device_reused;   /* ... of which so many were met without asking the driver */
+    uint64_t device_requests; /* allocations asked of the device pool */
+    uint64_t device_reused;   /* those met from the pool, without asking the driver */
 } exphil_memory_info;
 /* clang-format off */
 #define EXPHIL_MEMORY_INFO_INIT { sizeof(exphil_memory_info), 0, 0, 0, 0, 0, 0, 0 }
@@ -256,11 +258,11 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_context_memory(const exphil_con
 
 /* ---- 5 observations and actions of any game ----------------------------------------------------------- */
 
-/* An id of an observation: an integer in [0, entries), looked up in a learned table of that many rows. */
+/* An id of an observation: an integer in [0, entries) that selects a row of a learned table. */
 typedef struct exphil_id_spec { /* fixed layout, never extended */
     const char *name;           /* 1..31 of [a-z0-9_.] */
     int32_t entries;            /* 1..65536 */
-    int32_t width;              /* of the learned row, 1..256; 0 = 8 */
+    int32_t width;              /* of a table's row, 1..256; 0 = 8 */
 } exphil_id_spec;
 
 /* A head of an action. Its value is one int32: bits 0..count-1 (BERNOULLI) or a class in [0, count). */
@@ -269,14 +271,14 @@ typedef struct exphil_head_spec { /* fixed layout, never extended */
     const char *name;             /* 1..31 of [a-z0-9_.] */
     int32_t kind;
     int32_t count;    /* bits 1..31, classes 2..1024 */
-    int32_t neutral;  /* value of "do nothing": primes queues and stands before an episode */
+    int32_t neutral;  /* value of "do nothing"; fills queues, and past actions before an episode's start */
     int32_t reserved; /* must be 0 */
 } exphil_head_spec;
 
 #define EXPHIL_IDS_MAX   64
 #define EXPHIL_HEADS_MAX 16
 
-/* What a frame of a game looks like: floats[F], ids[K] in; heads[A] out. Datasets, models and sessions with
+/* The form of a game's frames: floats[F] and ids[K] in, heads[A] out. Datasets, models and sessions with
  * different hashes refuse each other (EXPHIL_E_MISMATCH). */
 typedef struct exphil_spec {
     size_t struct_size;
@@ -287,7 +289,8 @@ typedef struct exphil_spec {
     const exphil_id_spec *ids;
     int64_t head_count; /* A, 1..EXPHIL_HEADS_MAX */
     const exphil_head_spec *heads;
-    uint64_t layout_hash; /* of every field's meaning; 0: made from the names and sizes here */
+    /* hash of every field's meaning; 0: computed from the names and sizes given here */
+    uint64_t layout_hash;
 } exphil_spec;
 /* clang-format off */
 #define EXPHIL_SPEC_INIT { sizeof(exphil_spec), 0, 0, 0, 0, 0, 0, 0, 0 }
@@ -304,7 +307,7 @@ EXPHIL_API uint64_t exphil_spec_hash(const exphil_spec *spec);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_spec(const char *layout, const char *codec,
                                                             exphil_spec *spec, exphil_error *error);
 
-/* One column of a layout, for people and tests: which number stands where and how it was scaled. */
+/* One column of a layout, for people and tests: which value it holds and how that is scaled. */
 typedef struct exphil_melee_field {
     size_t struct_size;
     int64_t offset;          /* first float, or the index of the id */
@@ -324,14 +327,14 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_field_get(const char *lay
                                                                  exphil_melee_field *field,
                                                                  exphil_error *error);
 
-/* Names of external character and stage ids ("fox", "battlefield"), as exphil_replay_config.character and the
- * start of a replay have them; NULL when unknown. Characters in a frame carry internal ids: Fox is 2 outside
- * and 1 inside. */
+/* Names of external character and stage ids ("fox", "battlefield"), as in exphil_replay_config.character
+ * and a replay's start; NULL when unknown. The characters of a frame carry internal ids: Fox is external
+ * 2, internal 1. */
 EXPHIL_API const char *exphil_melee_character_name(int32_t external);
 EXPHIL_API const char *exphil_melee_stage_name(int32_t external);
 
-/* Which of the later fields of a character are known: older replays lack them, a live host sets HAS_ALL
- * (without it they read as absent). */
+/* Which of the later fields of a character are known. Older replays lack some; a live host sets HAS_ALL,
+ * for without it they read as absent. */
 enum {
     EXPHIL_MELEE_HAS_AGE = 1,     /* state_age: 0.2.0 */
     EXPHIL_MELEE_HAS_FLAGS = 2,   /* flags, misc, airborne, ground, jumps, l_cancel: 2.0.0 */
@@ -345,7 +348,7 @@ enum {
 typedef struct exphil_melee_character {                   /* fixed layout, never extended */
     int32_t present;                                      /* 0: absent (all else ignored) */
     uint32_t known;                                       /* EXPHIL_MELEE_HAS_... */
-    float x, y, facing, percent, shield, state_age, misc; /* misc: hitstun left while flags[3] & 2 */
+    float x, y, facing, percent, shield, state_age, misc; /* misc: remaining hitstun while flags[3] & 2 */
     float speed_air_x, speed_y, speed_attack_x, speed_attack_y, speed_ground_x, hitlag;
     uint16_t action_state, ground;
     uint8_t character; /* internal id */
@@ -366,7 +369,7 @@ typedef struct exphil_melee_item { /* fixed layout, never extended */
 #define EXPHIL_MELEE_ITEMS_MAX 15
 typedef struct exphil_melee_frame {
     size_t struct_size;
-    int32_t frame;                       /* -123 is the first of a game, the clock starts at 0 */
+    int32_t frame;                       /* -123 is the first of a game; the clock starts at 0 */
     int32_t stage;                       /* external id */
     int32_t own_port, opponent_port;     /* 1..4; opponent 0: the first other port that is present */
     exphil_melee_character player[4];    /* by port - 1 */
@@ -403,19 +406,19 @@ enum {
     EXPHIL_PAD_START = 0x1000
 };
 typedef struct exphil_pad { /* fixed layout, never extended */
-    uint32_t buttons;       /* EXPHIL_PAD_...; codecs say neither START nor D_LEFT, D_RIGHT, D_DOWN */
+    uint32_t buttons;       /* EXPHIL_PAD_...; codecs cannot express START, D_LEFT, D_RIGHT, D_DOWN */
     float main_x, main_y, c_x, c_y, trigger;
 } exphil_pad;
 
-/* The one encoder: replays, live frames and simulators all pass here. floats [F], ids [K] of the layout.
- * EXPHIL_E_NUMERIC names a field that is NaN or infinite; EXPHIL_E_INVALID an own_port that is not present or
- * a port or item_count out of range. Enumerated values of the game (action state, character, stage, item
- * type) are never refused: what a layout's tables do not know falls into their last row. An opponent or Nana
- * that is not present is all zeros. */
+/* The only encoder: replays, live frames and simulators all use it. floats [F], ids [K] of the layout.
+ * EXPHIL_E_NUMERIC names a field that is NaN or infinite. EXPHIL_E_INVALID: own_port is not present, or a
+ * port or item_count is out of range. Enumerated values of the game (action state, character, stage, item
+ * type) are never refused: a value that the layout's table does not have takes the table's last row. An
+ * opponent or Nana that is not present is all zeros. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_encode(const char *layout,
                                                               const exphil_melee_frame *frame, float *floats,
                                                               int32_t *ids, exphil_error *error);
-/* Pad -> head values [A] and back. decode(encode(pad)) is the nearest pad the codec can say. */
+/* Pad -> head values [A] and back. decode(encode(pad)) is the nearest pad that the codec can express. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_pad_encode(const char *codec, const exphil_pad *pad,
                                                                   int32_t *action, exphil_error *error);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_pad_decode(const char *codec, const int32_t *action,
@@ -470,9 +473,9 @@ typedef struct exphil_model_config {
     int32_t heads;    /* EXPHIL_HEADS_... */
     int32_t type;     /* EXPHIL_TYPE_F32; F64: the reference in double, CPU only */
     int32_t reserved; /* must be 0 */
-    /* past actions that act in an episode's first d frames, decided before it began: 1: neutral, in training,
-     * evaluation and play alike; 0: as 0.1 has it, neutral in play but the recorded ones in training and
-     * evaluation. The same without delay */
+    /* the past actions that act in the first d frames of an episode, decided before it began. 1: neutral,
+     * in training, evaluation and play alike. 0: as in 0.1, neutral in play but the recorded ones in
+     * training and evaluation. Both are the same without delay */
     int32_t neutral_start;
     int32_t reserved_2; /* must be 0 */
 } exphil_model_config;
@@ -485,9 +488,9 @@ typedef struct exphil_model_config {
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_create(exphil_context *context,
                                                               const exphil_model_config *config,
                                                               exphil_model **model, exphil_error *error);
-/* Weights are a safetensors file; tensors and names as exphil_model_tensor_info tells. Its header is checked
- * first, against the size of the file and the model it tells of, then the data; nothing is built of a file
- * that fails. A file without libexphil's metadata is EXPHIL_E_FORMAT. */
+/* Weights are a safetensors file with the tensors that exphil_model_tensor_info lists. The file's header
+ * is checked first, against the file's size and the model that it describes, then the data. No part of a
+ * model is made from a file that fails. A file without libexphil's metadata is EXPHIL_E_FORMAT. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_load(exphil_context *context, const char *path,
                                                             exphil_model **model, exphil_error *error);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_load_memory(exphil_context *context, const void *data,
@@ -506,18 +509,18 @@ typedef struct exphil_model_info {
     int64_t float_count, id_count, head_count, logit_count;
     int64_t hidden;
     int64_t window_frames; /* 0 in EXPHIL_MODE_CARRY */
-    /* CARRY: recurrent state of one stream, as training and play carry it. WINDOW: state inside one window,
-     * which nobody keeps. A stream's snapshot, which holds the state or the window's frames, is
-     * exphil_session_state_size */
+    /* CARRY: recurrent state of one stream, as training and play carry it. WINDOW: state inside one
+     * window, which is not kept. The size of a stream's snapshot, with the state or the window's frames in
+     * it, is exphil_session_state_size */
     uint64_t state_bytes;
-    uint64_t trained_updates, trained_frames; /* how much training the weights have seen */
+    uint64_t trained_updates, trained_frames; /* updates and frames that the weights were trained for */
     int32_t delay_frames;
     int32_t action_slots; /* past actions that are inputs: d or d + 1 */
     int32_t mode, heads, type, reserved;
     char layout[32], codec[32];
     char blocks[256];
-    int32_t weights;       /* EXPHIL_TYPE_... that matrices are held in: type, unless quantised */
-    int32_t calibrated;    /* 1: exphil_model_calibration_get has something to tell */
+    int32_t weights;       /* EXPHIL_TYPE_... of the stored matrices: type, unless quantised */
+    int32_t calibrated;    /* 1: it has a comparison for exphil_model_calibration_get */
     int32_t neutral_start; /* as in exphil_model_config */
     int32_t reserved_2;
 } exphil_model_info;
@@ -529,7 +532,7 @@ typedef struct exphil_model_info {
 
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_query(const exphil_model *model,
                                                              exphil_model_info *info, exphil_error *error);
-/* The spec the model was made with; its pointers live as long as the model. */
+/* The model's spec; its pointers are valid as long as the model. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_spec(const exphil_model *model, exphil_spec *spec,
                                                             exphil_error *error);
 
@@ -548,16 +551,17 @@ typedef struct exphil_tensor_info {
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_info(const exphil_model *model, int64_t index,
                                                                    exphil_tensor_info *info,
                                                                    exphil_error *error);
-/* Copies out and in; size_bytes must be the tensor's. set needs a model that nothing else uses yet (no
- * session, trainer, or exported tensor), else EXPHIL_E_STATE; non-finite values are EXPHIL_E_NUMERIC. */
+/* Copies a tensor out or in; size_bytes must be the tensor's. set needs a model that nothing else uses yet
+ * (no session, trainer or exported tensor), else EXPHIL_E_STATE; a value that is not finite is
+ * EXPHIL_E_NUMERIC. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_get(const exphil_model *model, const char *name,
                                                                   void *data, size_t size_bytes,
                                                                   exphil_error *error);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_set(exphil_model *model, const char *name,
                                                                   const void *data, size_t size_bytes,
                                                                   exphil_error *error);
-/* Zero-copy out (DLPack 1.x; the tensor keeps the model alive, treat it as read-only, end with its deleter),
- * copy in. */
+/* to_dlpack exports without a copy (DLPack 1.x): the tensor keeps the model alive; treat it as read-only
+ * and release it with its deleter. from_dlpack copies in. */
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_to_dlpack(const exphil_model *model,
@@ -569,17 +573,18 @@ exphil_model_tensor_to_dlpack_versioned(const exphil_model *model, const char *n
                                         struct DLManagedTensorVersioned **tensor, exphil_error *error);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_from_dlpack(
     exphil_model *model, const char *name, const struct DLManagedTensor *tensor, exphil_error *error);
-/* A new model that computes with weights of fewer bits: EXPHIL_TYPE_BF16 (inputs of a matrix are rounded to
- * it too), or EXPHIL_TYPE_I8: one scale per output row, inputs rounded to 255 levels of the largest of the
- * frame, exact sums. It plays, saves and loads like any other. Rounded are the matrices of the blocks,
- * recurrent ones too, and to BF16 in either case input.weight and heads.trunk.weight, on which the actions
- * depend most. All else stays F32 (so that of the default policy's file 55 or 36 percent remain, of larger
- * ones down to a half or a quarter):
- * biases, norms, convolutions, scans, tables of ids, heads.past, heads.logits, heads.embed. Tensors are told
- * as F32, exactly as rounded. The weights do not change any more: setting tensors and quantising again are
- * EXPHIL_E_STATE, training is EXPHIL_E_UNSUPPORTED; train the F32 model, with
- * exphil_trainer_config.fake_quantize. EXPHIL_E_UNSUPPORTED for other types, for a model of EXPHIL_TYPE_F64,
- * and where the device has no kernels for it; EXPHIL_E_NUMERIC names a weight that is too large for BF16. */
+/* A new model that computes with weights of fewer bits. EXPHIL_TYPE_BF16: the inputs of a matrix are rounded
+ * to BF16 too. EXPHIL_TYPE_I8: one scale per output row, inputs rounded to 255 levels of the frame's largest
+ * input, exact sums. The model plays, saves and loads like any other.
+ * The matrices of the blocks are rounded, recurrent ones too. input.weight and heads.trunk.weight, on which
+ * the actions depend most, are rounded to BF16 with either type. All else stays F32: biases, norms,
+ * convolutions, scans, tables of ids, heads.past, heads.logits, heads.embed. The default policy's file
+ * shrinks to 55 or 36 percent, a larger policy's to as little as a half or a quarter.
+ * Tensors are reported as F32, exactly as rounded. The weights no longer change: setting tensors and
+ * quantising again are EXPHIL_E_STATE, training is EXPHIL_E_UNSUPPORTED; train the F32 model with
+ * exphil_trainer_config.fake_quantize. EXPHIL_E_UNSUPPORTED also for other types, for a model of
+ * EXPHIL_TYPE_F64, and on a device without the kernels. EXPHIL_E_NUMERIC names a weight that is too large
+ * for BF16. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_quantize(const exphil_model *model, int32_t type,
                                                                 exphil_model **quantized,
                                                                 exphil_error *error);
@@ -606,18 +611,18 @@ typedef struct exphil_comparison {
 #define EXPHIL_COMPARISON_INIT { sizeof(exphil_comparison), 0, 0, 0, 0, 0, 0, 0, 0, { { 0, 0, 0, 0 } } }
 /* clang-format on */
 
-/* Keeps a comparison with a quantised model, in place of an earlier one: exphil_model_save writes it to the
- * file, a loaded model has it. set needs a model that nothing else uses yet, and a quantised one, else
- * EXPHIL_E_STATE; EXPHIL_E_INVALID names a field that cannot be of this model. get is EXPHIL_E_STATE where
- * there is none. */
+/* set stores a comparison with a quantised model in place of an earlier one: exphil_model_save writes it
+ * to the file, and a loaded model has it. set needs a quantised model that nothing else uses yet, else
+ * EXPHIL_E_STATE; EXPHIL_E_INVALID names a field that cannot belong to this model. get is EXPHIL_E_STATE
+ * if there is no comparison. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_calibration_set(exphil_model *model,
                                                                        const exphil_comparison *comparison,
                                                                        exphil_error *error);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_calibration_get(const exphil_model *model,
                                                                        exphil_comparison *comparison,
                                                                        exphil_error *error);
-/* Writes the one-frame step with its state as inputs and outputs; opset 17. EXPHIL_E_UNSUPPORTED names a
- * block this release cannot express: 0.1.0 expresses none yet. */
+/* Writes the step of one frame, with its state as inputs and outputs; opset 17. EXPHIL_E_UNSUPPORTED names
+ * a block that this release cannot express: 0.1.0 expresses none yet. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_export_onnx(const exphil_model *model,
                                                                    const char *path, exphil_error *error);
 
@@ -633,37 +638,38 @@ typedef struct exphil_dataset_config {
 #define EXPHIL_DATASET_CONFIG_INIT { sizeof(exphil_dataset_config), 0 }
 /* clang-format on */
 
-/* Frames in memory, grouped in episodes (one player's side of one game). Row t holds what is known before the
- * action of frame t acts (the end of frame t-1) and the action that acts in frame t: with a delay too, the
- * library shifts. */
+/* Frames in memory, grouped in episodes (one player's side of one game). Row t holds what is known before
+ * the action of frame t acts (the end of frame t-1) and the action that acts in frame t. This holds with a
+ * delay too: the library does the shifting. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_create(exphil_context *context,
                                                                 const exphil_dataset_config *config,
                                                                 exphil_dataset **dataset,
                                                                 exphil_error *error);
-/* Opens a corpus file that exphil_dataset_save wrote; it stays open while any dataset uses it, and may be
- * larger than memory: opening reads little, rows are read when they are needed. They are checked in pieces
- * when they are first used, and damage found then is EXPHIL_E_FORMAT with the byte offset from
- * exphil_dataset_frame, exphil_prefetcher_next or whatever needed them; EXPHIL_E_IO where the disk fails. A
- * torn tail costs the episodes that are not whole: see exphil_dataset_info.recovered. A save to the same path
- * puts a new file there and leaves the open one as it is. Who writes into the file itself does no harm but to
- * the data: shortened, it is EXPHIL_E_FORMAT with the byte where it ends now; changed after the check, rows
- * are used as they are then, and EXPHIL_E_FORMAT where ids or actions do not exist. */
+/* Opens a corpus file that exphil_dataset_save wrote. It may be larger than memory: opening reads little, and
+ * rows are read when they are needed. The file stays open while any dataset uses it. A save to the same path
+ * writes a new file and leaves the open one as it is.
+ * Rows are checked in pieces, on first use. Damage found then is EXPHIL_E_FORMAT with the byte offset, from
+ * exphil_dataset_frame, exphil_prefetcher_next or any other call that needed the rows; EXPHIL_E_IO if the
+ * disk fails. A torn tail costs only the episodes that are not whole: see exphil_dataset_info.recovered.
+ * Writing into the open file harms nothing but the data. If it was shortened, reading is EXPHIL_E_FORMAT
+ * with the byte where it now ends. Rows changed after the check are used as they are then, and ids or
+ * actions that do not exist are EXPHIL_E_FORMAT. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_open(exphil_context *context, const char *path,
                                                               exphil_dataset **dataset, exphil_error *error);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_save(const exphil_dataset *dataset, const char *path,
                                                               exphil_error *error);
-/* Checks all rows now, on all workers. EXPHIL_E_FORMAT names the first damaged place; EXPHIL_E_CANCELLED by
- * the hook. */
+/* Checks all rows now, on all workers. EXPHIL_E_FORMAT names the first damaged place; EXPHIL_E_CANCELLED:
+ * the cancel hook stopped it. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_verify(const exphil_dataset *dataset,
                                                                 exphil_error *error);
 EXPHIL_API void exphil_dataset_destroy(exphil_dataset *dataset);
 
 typedef struct exphil_replay_config {
     size_t struct_size;
-    const char *character; /* imitate only this one: "fox", "mewtwo", ...; NULL any */
-    int32_t port;          /* imitate 1..4; 0: every human player (that is the character, if given) */
+    const char *character; /* imitate only this character: "fox", "mewtwo", ...; NULL: any */
+    int32_t port; /* port to imitate, 1..4; 0: every human player (of that character, if one is given) */
     int32_t opponent_port; /* 0: the first other player, of another team in team games */
-    int32_t first_frame;   /* of the game; default 0: the clock starts */
+    int32_t first_frame;   /* of the game; default 0, where the clock starts */
     int32_t last_frame;    /* inclusive; 0: to the end of the game */
 } exphil_replay_config;
 /* clang-format off */
@@ -673,8 +679,8 @@ typedef struct exphil_replay_config {
 typedef struct exphil_replay_result {
     size_t struct_size;
     int64_t episodes, frames; /* added */
-    int64_t frames_masked;    /* left out: a character absent, a value not finite */
-    int32_t truncated;        /* 1: the replay ends early; what there is was used */
+    int64_t frames_masked;    /* left out: a character is absent, or a value is not finite */
+    int32_t truncated;        /* 1: the replay ends early; the frames before its end were used */
     int32_t reserved;
 } exphil_replay_result;
 /* clang-format off */
@@ -682,7 +688,7 @@ typedef struct exphil_replay_result {
 /* clang-format on */
 
 /* config and result may be NULL. The dataset must have a Melee spec. EXPHIL_E_INVALID: no player fits (the
- * message says who is there). A gap in a player's frames starts a new episode. */
+ * message lists the players). A gap in a player's frames starts a new episode. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_add_replay(exphil_dataset *dataset, const char *path,
                                                                     const exphil_replay_config *config,
                                                                     exphil_replay_result *result,
@@ -690,8 +696,9 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_add_replay(exphil_datas
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_add_replay_memory(
     exphil_dataset *dataset, const void *data, size_t size_bytes, const exphil_replay_config *config,
     exphil_replay_result *result, exphil_error *error);
-/* One episode of any game: floats [T,F], ids [T,K], actions [T,A]; copied. game groups episodes that a split
- * must keep together. NaN, infinity and ids or actions out of range are refused with their row and column. */
+/* One episode of any game: floats [T,F], ids [T,K], actions [T,A]; copied. game identifies the episodes
+ * that a split must keep together. NaN, infinity and ids or actions out of range are refused; the message
+ * has row and column. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_add_rows(exphil_dataset *dataset, uint64_t game,
                                                                   int64_t frames, const float *floats,
                                                                   const int32_t *ids, const int32_t *actions,
@@ -703,7 +710,7 @@ typedef struct exphil_dataset_info {
     uint64_t content_hash; /* of all rows in order */
     int64_t frames, episodes, games;
     int64_t float_count, id_count, head_count;
-    int64_t constant_floats; /* columns that never change: dead inputs */
+    int64_t constant_floats; /* columns that never change, hence dead inputs */
     int32_t recovered;       /* 1: opened from a file with a torn tail */
     int32_t reserved;
     char layout[32], codec[32];
@@ -721,7 +728,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_spec(const exphil_datas
 
 typedef struct exphil_episode_info {
     size_t struct_size;
-    uint64_t game; /* hash of the replay's content, or what add_rows was given */
+    uint64_t game; /* hash of the replay's content, or the value given to add_rows */
     int64_t first; /* its first frame in the dataset */
     int64_t frames;
     int32_t first_game_frame;              /* of the replay; 0 for rows */
@@ -734,7 +741,7 @@ typedef struct exphil_episode_info {
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_episode(const exphil_dataset *dataset, int64_t index,
                                                                  exphil_episode_info *info,
                                                                  exphil_error *error);
-/* Any frame in constant time: floats [F], ids [K], action [A]; any of them may be NULL. */
+/* Any frame, in constant time: floats [F], ids [K], action [A]; each may be NULL. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_frame(const exphil_dataset *dataset, int64_t index,
                                                                float *floats, int32_t *ids, int32_t *action,
                                                                exphil_error *error);
@@ -743,7 +750,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_frame(const exphil_data
 enum { EXPHIL_SPLIT_GAME = 0, EXPHIL_SPLIT_TIME = 1 };
 typedef struct exphil_split_config {
     size_t struct_size;
-    double held_out; /* share in (0,1) */
+    double held_out; /* fraction in (0,1) */
     uint64_t seed;
     int32_t by; /* EXPHIL_SPLIT_... */
     int32_t reserved;
@@ -760,26 +767,27 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_split(const exphil_data
 
 typedef struct exphil_prefetcher exphil_prefetcher;
 
-/* How frames become batches. exphil_model_sampling makes it what a model needs: mode, time (WINDOW), delay,
- * slots and neutral_start set, all else the default. Call it first, then set what you want otherwise. */
+/* How frames become batches. exphil_model_sampling fills it for a model: it sets mode, time (WINDOW),
+ * delay, slots and neutral_start, and leaves the rest at the default. Call it first, then set what you
+ * want to differ. */
 typedef struct exphil_sampling {
     size_t struct_size;
     int64_t batch;  /* B lanes; 0 = 16 */
     int64_t time;   /* T frames a chunk; 0 = 60 (WINDOW: the model's window) */
     int64_t stride; /* WINDOW: frames between starts; 0 = 1 */
-    /* CARRY: cut episodes into pieces of at most this many frames, which start from a zero state; 0: shuffled
-     * whole episodes in a ring, opened at a random place and cut into B equal lanes */
+    /* CARRY: cuts episodes into segments of at most this many frames, each starting from a zero state. 0:
+     * shuffled whole episodes form a ring, which is opened at a random place and cut into B equal lanes */
     int64_t segment_frames;
     uint64_t seed;
     int32_t mode;         /* EXPHIL_MODE_... */
     int32_t delay_frames; /* d: target of row t is the action of frame t + d */
-    int32_t action_slots; /* past actions given: t+d-1, t+d-2, ..., newest first */
+    int32_t action_slots; /* number of past actions: t+d-1, t+d-2, ..., newest first */
     int32_t in_order;     /* 1: no shuffling */
     int32_t last_only;    /* WINDOW: loss on the last frame of each window only */
     int32_t buffers;      /* prefetched batches; 0 = 2 */
-    /* 1: past actions that act in the first d frames of an episode are neutral (exphil_model_config). It goes
-     * by the place in the episode: segments, windows and lanes that begin further on have the recorded ones
-     * before them */
+    /* 1: past actions that act in the first d frames of an episode are neutral (see exphil_model_config).
+     * What counts is the place in the episode: segments, windows and lanes that begin later have the
+     * recorded actions before them */
     int32_t neutral_start;
     int32_t reserved; /* must be 0 */
 } exphil_sampling;
@@ -790,12 +798,12 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_sampling(const exphil_mod
                                                                 exphil_sampling *sampling,
                                                                 exphil_error *error);
 
-/* One batch, row b*T + t. Rows with mask 0 are padding. reset 1 where an episode, segment or window
+/* One batch; row b*T + t. Rows with mask 0 are padding. reset is 1 where an episode, segment or window
  * starts. */
 typedef struct exphil_batch {
     size_t struct_size;
     int64_t batch, time;
-    int64_t epoch, index;   /* which batch of which epoch; the order is a function of (seed, epoch) */
+    int64_t epoch, index;   /* position of the batch; the order is a function of (seed, epoch) */
     int64_t frames;         /* rows with mask > 0 */
     const float *floats;    /* [B*T, F] */
     const int32_t *ids;     /* [B*T, K] */
@@ -808,28 +816,28 @@ typedef struct exphil_batch {
 #define EXPHIL_BATCH_INIT { sizeof(exphil_batch), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* A thread of its own fills batches ahead, in order; nothing is dropped. sampling may be NULL (all defaults),
- * but what is to feed a trainer needs exphil_model_sampling first. */
+/* A background thread fills batches ahead of time, in order; none is dropped. sampling may be NULL (all
+ * defaults), but a prefetcher for a trainer needs exphil_model_sampling first. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_create(const exphil_dataset *dataset,
                                                                    const exphil_sampling *sampling,
                                                                    exphil_prefetcher **prefetcher,
                                                                    exphil_error *error);
-/* Blocks until the next batch is there. EXPHIL_END after the last of an epoch; the call after that begins the
- * next epoch. The pointers live until the next call. What went wrong in the background is reported here, in
- * the place of the batch that it befell; the next call tries that batch again. */
+/* Blocks until the next batch is ready. EXPHIL_END after the last batch of an epoch; the call after that
+ * begins the next epoch. The pointers are valid until the next call. An error of the background thread is
+ * returned in place of the batch that it concerns; the next call tries that batch again. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_next(exphil_prefetcher *prefetcher,
                                                                  exphil_batch *batch, exphil_error *error);
-/* The next batch will be this one (resuming); constant time. */
+/* Makes this the next batch, for resuming; constant time. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_seek(exphil_prefetcher *prefetcher, int64_t epoch,
                                                                  int64_t index, exphil_error *error);
 typedef struct exphil_prefetcher_info {
     size_t struct_size;
     int64_t batches_per_epoch;
     int64_t frames_per_epoch;
-    int64_t delivered; /* batches handed out */
+    int64_t delivered; /* batches returned */
     int64_t waited_ns; /* time that next spent waiting */
     int64_t worked_ns; /* time that the background thread spent filling */
-    int64_t waits;     /* how many calls of next had to wait */
+    int64_t waits;     /* calls of next that had to wait */
 } exphil_prefetcher_info;
 /* clang-format off */
 #define EXPHIL_PREFETCHER_INFO_INIT { sizeof(exphil_prefetcher_info), 0, 0, 0, 0, 0, 0 }
@@ -841,7 +849,7 @@ EXPHIL_API void exphil_prefetcher_destroy(exphil_prefetcher *prefetcher);
 
 /* ---- 9 optimizer and trainer -------------------------------------------------------------------------- */
 
-/* The order of training, each step with the results of those before:
+/* The order of training; each step needs the results of the ones before:
  *   exphil_dataset_create, _add_replay ...         exphil_model_create, exphil_model_sampling
  *   exphil_prefetcher_create(dataset, sampling)    exphil_optimizer_create(model)
  *   exphil_trainer_create(model, optimizer, prefetcher), exphil_trainer_step until done,
@@ -849,10 +857,12 @@ EXPHIL_API void exphil_prefetcher_destroy(exphil_prefetcher *prefetcher);
 
 typedef struct exphil_optimizer exphil_optimizer;
 
-/* Rate at update u (0-based), warm-up first: rate * (u+1)/warmup_updates, then with s = (u - warmup)/(total -
- * warmup): CONSTANT rate; COSINE low + (rate-low)(1+cos(pi s))/2 (SGDR, Loshchilov & Hutter 2017); RESTARTS
- * the same with s running over periods of restart_updates, each restart_factor times the last. low = rate *
- * low_ratio. */
+/* Rate at update u (0-based). During warm-up: rate * (u+1)/warmup_updates.
+ * Then, with s = (u - warmup)/(total - warmup):
+ *   CONSTANT  rate
+ *   COSINE    low + (rate-low)(1+cos(pi s))/2 (SGDR, Loshchilov & Hutter 2017), low = rate * low_ratio
+ *   RESTARTS  the same, with s running over periods of restart_updates, each restart_factor times as long
+ *             as the last */
 enum { EXPHIL_SCHEDULE_CONSTANT = 0, EXPHIL_SCHEDULE_COSINE = 1, EXPHIL_SCHEDULE_RESTARTS = 2 };
 
 /* AdamW (Loshchilov & Hutter 2019): decoupled decay on matrices only (not on biases, norms, A_log, D,
@@ -879,8 +889,8 @@ typedef struct exphil_optimizer_config {
     { sizeof(exphil_optimizer_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* State for the weights of this model (moments zero, averaged weights equal to the weights). config may be
- * NULL. Serves one trainer. */
+/* State for the weights of this model: moments are zero, averaged weights equal the weights. config may be
+ * NULL. An optimizer serves one trainer. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_optimizer_create(const exphil_model *model,
                                                                   const exphil_optimizer_config *config,
                                                                   exphil_optimizer **optimizer,
@@ -894,15 +904,15 @@ typedef struct exphil_optimizer_info {
 /* clang-format off */
 #define EXPHIL_OPTIMIZER_INFO_INIT { sizeof(exphil_optimizer_info), 0, 0, 0 }
 /* clang-format on */
-/* Any thread, also while its trainer works. */
+/* From any thread, also while its trainer works. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_optimizer_query(const exphil_optimizer *optimizer,
                                                                  exphil_optimizer_info *info,
                                                                  exphil_error *error);
 EXPHIL_API void exphil_optimizer_destroy(exphil_optimizer *optimizer);
 
-/* Loss of one head. BERNOULLI: mean binary cross-entropy of its bits; CATEGORICAL: cross-entropy. */
+/* Loss of one head. BERNOULLI: mean binary cross-entropy of its bits. CATEGORICAL: cross-entropy. */
 typedef struct exphil_head_loss { /* fixed layout, never extended */
-    double weight;                /* 0 = 1; negative: head not trained */
+    double weight;                /* 0 = 1; negative: the head is not trained */
     double smoothing;             /* label smoothing, categorical heads only, [0,1) */
     double focal_gamma;           /* factor (1-p_t)^gamma (Lin et al. 2017); 0 = plain */
     const float *positive_weight; /* [count] of a Bernoulli head, each > 0; NULL: 1 */
@@ -910,11 +920,11 @@ typedef struct exphil_head_loss { /* fixed layout, never extended */
 
 typedef struct exphil_trainer exphil_trainer;
 
-/* Several processes or threads train one model, each with a trainer, data and communicator of its own.
- * all_reduce replaces data[count] (EXPHIL_TYPE_F32 or F64, host memory) by the sum over all ranks, added in
- * the order of the ranks so that every rank gets the same bits, and returns 0, or a code that stops the
- * update (EXPHIL_E_IO; the next call begins it anew, see exphil_trainer_step). Called from
- * exphil_trainer_step, once per update. Gradients are averaged over the ranks. */
+/* Several processes or threads train one model, each with its own trainer, data and communicator.
+ * all_reduce replaces data[count] (EXPHIL_TYPE_F32 or F64, host memory) by the sum over all ranks, added
+ * in rank order so that every rank gets the same bits. It returns 0, or a nonzero code that stops the
+ * update with EXPHIL_E_IO; the next call begins the update again (see exphil_trainer_step).
+ * exphil_trainer_step calls it once per update. Gradients are averaged over the ranks. */
 typedef struct exphil_communicator {
     size_t struct_size;
     void *user;
@@ -922,7 +932,7 @@ typedef struct exphil_communicator {
     int32_t rank, ranks; /* 0 <= rank < ranks */
 } exphil_communicator;
 
-/* Arithmetic of training; weights and moments stay F32. F16 scales the loss (dynamically). */
+/* Arithmetic of training; weights and moments stay F32. F16 uses dynamic loss scaling. */
 enum {
     EXPHIL_PRECISION_F32 = 0,
     EXPHIL_PRECISION_TF32 = 1,
@@ -933,28 +943,29 @@ enum {
 typedef struct exphil_trainer_config {
     size_t struct_size;
     const exphil_head_loss *losses;          /* [A]; NULL: all defaults */
-    const exphil_communicator *communicator; /* copied; NULL: alone */
+    const exphil_communicator *communicator; /* copied; NULL: one rank */
     double loss_scale;                       /* F16: first value; 0 = 65536 */
     int64_t accumulate;                      /* batches per update; 0 = 1 */
-    int32_t precision; /* EXPHIL_PRECISION_...; EXPHIL_E_UNSUPPORTED where the device has it not */
-    /* EXPHIL_TYPE_F32, or BF16: how what waits for backward is kept (half of that; all in all about a third
-     * less; with checkpoint_blocks little waits). Forward is as ever, gradients are near */
+    int32_t precision; /* EXPHIL_PRECISION_...; EXPHIL_E_UNSUPPORTED where the device lacks it */
+    /* type in which activations are stored for backward, EXPHIL_TYPE_F32 or BF16. BF16 takes half the
+     * memory for them, about a third less in all; with checkpoint_blocks little is stored. Forward is
+     * unchanged, gradients are close */
     int32_t activations;
-    /* EXPHIL_TYPE_I8 or BF16: forward, and gradients of what lies below, with weights rounded as quantize
-     * would; gradients go straight through to the weights as they are (Bengio et al. 2013). Activations stay
-     * F32. 0: not */
+    /* EXPHIL_TYPE_I8 or BF16: forward, and the gradients of all layers below, use weights rounded as
+     * exphil_model_quantize rounds them; a weight's own gradient passes straight through the rounding
+     * (Bengio et al. 2013). Activations stay F32. 0: off */
     int32_t fake_quantize;
-    /* recompute activations in backward, n blocks at a time (the same bits in less memory): 1 takes the
-     * least, larger n more, the number of blocks or more saves nothing; 0 = keep all */
+    /* recompute activations in backward, n blocks at a time: the same bits in less memory. 1 takes the
+     * least memory, a larger n more; the number of blocks or more saves nothing. 0 = keep all */
     int32_t checkpoint_blocks;
 } exphil_trainer_config;
 /* clang-format off */
 #define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* Trains a copy of the model's weights: the model itself stays as it is and may be played meanwhile.
- * prefetcher may be NULL if only exphil_trainer_step_batch is used. EXPHIL_E_MISMATCH: the data's spec, mode,
- * delay, slots or neutral_start are not the model's. EXPHIL_E_UNSUPPORTED: the model is quantised (as in
+/* Trains a copy of the model's weights: the model stays as it is and may be played meanwhile. prefetcher
+ * may be NULL if only exphil_trainer_step_batch is used. EXPHIL_E_MISMATCH: the data's spec, mode, delay,
+ * slots or neutral_start are not the model's. EXPHIL_E_UNSUPPORTED: the model is quantised (also from
  * exphil_optimizer_create). */
 EXPHIL_API EXPHIL_NODISCARD exphil_status
 exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer, exphil_prefetcher *prefetcher,
@@ -962,8 +973,8 @@ exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer, ex
 
 typedef struct exphil_metrics {
     size_t struct_size;
-    int64_t update;                     /* this was the n-th, from 1 */
-    int64_t epoch;                      /* of its last batch, from 0 */
+    int64_t update;                     /* number of this update, from 1 */
+    int64_t epoch;                      /* epoch of its last batch, from 0 */
     int64_t frames;                     /* trained so far */
     double loss;                        /* objective of this update, before the step */
     double head_loss[EXPHIL_HEADS_MAX]; /* mean per frame, not weighted by head */
@@ -971,65 +982,67 @@ typedef struct exphil_metrics {
     double rate;
     double loss_scale; /* 1 but for F16 */
     int64_t time_ns;   /* of this call */
-    int64_t waited_ns; /* of that, waiting for data */
-    int64_t skipped;   /* updates refused so far because of NaN or infinity */
+    int64_t waited_ns; /* part of it spent waiting for data */
+    int64_t skipped;   /* updates skipped so far because of NaN or infinity */
 } exphil_metrics;
 /* clang-format off */
 #define EXPHIL_METRICS_INIT { sizeof(exphil_metrics), 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* One update from the prefetcher (a new epoch begins by itself). metrics may be NULL. EXPHIL_E_NUMERIC names
- * the tensor whose gradient is not finite (or the loss); weights, moments and schedule are then as before,
- * and the batch is passed over; the carried state of all lanes, which may hold such numbers too, starts from
- * zero. After any other failure but EXPHIL_E_DEVICE the trainer is as before the call, carried state and
- * place in the data included: called again, it goes on as if nothing had failed.
- * A GPU works on while the host goes on: metrics and EXPHIL_E_NUMERIC are then those of the update before
- * (metrics.update says which; the first is waited for), and all other calls wait for what is under way. */
+/* One update with batches from the prefetcher; a new epoch begins by itself. metrics may be NULL.
+ * EXPHIL_E_NUMERIC names the tensor whose gradient is not finite, or the loss. Weights, moments and schedule
+ * are then as before and the batch is skipped; the carried state of all lanes, which may hold such values
+ * too, starts from zero. After any other failure except EXPHIL_E_DEVICE the trainer is as before the call,
+ * with its carried state and place in the data: the next call goes on as if nothing had failed.
+ * On a GPU the call returns while the update still runs. metrics and EXPHIL_E_NUMERIC are then those of
+ * the update before (metrics.update says which; the first update is waited for), and all other calls wait
+ * for the running one. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_step(exphil_trainer *trainer,
                                                               exphil_metrics *metrics, exphil_error *error);
-/* The same from one batch of the host's own (accumulate does not apply), every value checked; all batches of
- * a trainer have one shape, which the first tells, and the carried state follows its lanes. */
+/* The same with one batch that the host made (accumulate does not apply); every value is checked. All
+ * batches of a trainer have the shape of the first, and the carried state follows the lanes. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_step_batch(exphil_trainer *trainer,
                                                                     const exphil_batch *batch,
                                                                     exphil_metrics *metrics,
                                                                     exphil_error *error);
 
 enum { EXPHIL_WEIGHTS = 0, EXPHIL_WEIGHTS_AVERAGED = 1 };
-/* A new model with the weights as they are now. */
+/* A new model with the current weights. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which,
                                                                exphil_model **model, exphil_error *error);
-/* path: weights (safetensors, for play); path + ".optimizer": weights, moments, averaged weights, carried
- * state, counters and place in the data: all that resume reads. Each file changes whole or not at all, the
- * second one first. resume needs objects created with the same configuration and data (EXPHIL_E_MISMATCH
- * names the difference) and goes on to the last bit as if nothing had happened. Without a prefetcher the next
- * batch must have the saved run's shape; memory for it is had when it comes, not on the word of a file. */
+/* save writes two files, each replaced whole or not at all: first path + ".optimizer", all that resume
+ * reads (weights, moments, averaged weights, carried state, counters, place in the data), then path, the
+ * weights for play (safetensors). resume needs objects created with the same configuration and data
+ * (EXPHIL_E_MISMATCH names the difference); training then goes on, bit for bit, as if it had not stopped.
+ * Without a prefetcher the next batch must have the saved run's shape; memory for it is allocated when it
+ * comes, not because a file asks for it. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path,
                                                               exphil_error *error);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path,
                                                                 exphil_error *error);
 EXPHIL_API void exphil_trainer_destroy(exphil_trainer *trainer);
 
-/* How well a model predicts a dataset it is shown (teacher-forced: past actions are the recorded ones, at an
- * episode's start by the model's neutral_start; "the frame before" is the newest of them). */
+/* How well a model predicts a dataset, teacher-forced: past actions are the recorded ones, and at an
+ * episode's start follow the model's neutral_start. "The frame before" is the newest past action. */
 typedef struct exphil_head_report { /* fixed layout, never extended */
     double loss;                    /* training objective of this head */
     double nll;               /* plain negative log-likelihood, nats per frame (Bernoulli: sum of bits) */
-    double accuracy;          /* frames with this head exactly right */
-    double top3;              /* categorical: target among the three likeliest; Bernoulli: as accuracy */
+    double accuracy;          /* fraction of frames with this head exactly right */
+    double top3;              /* categorical: target among the three most likely; Bernoulli: as accuracy */
     double change_accuracy;   /* accuracy on frames where this head's target differs from the frame before */
-    double majority_accuracy; /* baseline: always this dataset's commonest value */
+    double majority_accuracy; /* baseline: always the dataset's most common value */
     double copy_accuracy;     /* baseline: the value of the frame before */
-    double frequency_nll;     /* baseline: this dataset's own frequencies */
+    double frequency_nll;     /* baseline: the dataset's own frequencies */
 } exphil_head_report;
 typedef struct exphil_report {
     size_t struct_size;
     int64_t frames;
-    int64_t change_frames;        /* any head differs from the frame before */
+    int64_t change_frames;        /* frames where any head differs from the frame before */
     double loss;                  /* training objective */
     double nll, frequency_nll;    /* sums over heads */
     double exact_accuracy;        /* all heads right */
     double exact_change_accuracy; /* all heads right, on change frames */
-    double exact_majority;        /* baseline: the commonest whole action */
+    double exact_majority;        /* baseline: the most common whole action */
     double exact_majority_change;
     double exact_copy; /* baseline: the action of the frame before (0 on change frames) */
     int64_t heads;
@@ -1040,16 +1053,16 @@ typedef struct exphil_report {
     { sizeof(exphil_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { { 0, 0, 0, 0, 0, 0, 0, 0 } } }
 /* clang-format on */
 
-/* losses as in exphil_trainer_config, may be NULL. batch: lanes at a time, 0 = 16 (means are summed lane
- * after lane: their last digits depend on it). frequencies: baselines are taken from this dataset (the
- * training data), NULL: from dataset. */
+/* losses as in exphil_trainer_config; may be NULL. batch: lanes at a time, 0 = 16; means are summed lane
+ * after lane, so their last digits depend on it. frequencies: the dataset for the baselines (the training
+ * data); NULL: dataset itself. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_evaluate(const exphil_model *model,
                                                           const exphil_dataset *dataset,
                                                           const exphil_dataset *frequencies,
                                                           const exphil_head_loss *losses, int64_t batch,
                                                           exphil_report *report, exphil_error *error);
-/* The same for the trainer's weights as they are now, with its losses; with fake_quantize: for what they are
- * rounded to. */
+/* The same for the trainer's current weights, with its losses; with fake_quantize, for the weights as
+ * rounded. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_evaluate(const exphil_trainer *trainer,
                                                                   int32_t which,
                                                                   const exphil_dataset *dataset,
@@ -1057,10 +1070,10 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_evaluate(const exphil_t
                                                                   exphil_report *report, exphil_error *error);
 
 /* Runs two models over every frame of a dataset as exphil_evaluate does (teacher-forced, state carried
- * through episodes) and compares their logits and most likely values: of a Bernoulli head the bits above one
- * half, of ties the lower class. batch as in exphil_evaluate. EXPHIL_E_MISMATCH names what differs between
- * the models (spec, mode, delay, past actions, neutral_start, window; blocks and widths are free) or to the
- * dataset; EXPHIL_E_NUMERIC a head whose logits are not finite. */
+ * through episodes) and compares their logits and most likely values: of a Bernoulli head the bits above
+ * one half, of ties the lower class. batch as in exphil_evaluate. EXPHIL_E_MISMATCH names what differs
+ * between the models (spec, mode, delay, past actions, neutral_start, window; blocks and widths are free),
+ * or from the dataset. EXPHIL_E_NUMERIC names a head whose logits are not finite. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_compare(const exphil_model *reference,
                                                                const exphil_model *model,
                                                                const exphil_dataset *dataset, int64_t batch,
@@ -1073,34 +1086,35 @@ typedef struct exphil_session exphil_session;
 
 typedef struct exphil_head_play { /* fixed layout, never extended */
     float temperature;            /* 0 = 1 */
-    int32_t deterministic;        /* 1: most likely value */
+    int32_t deterministic;        /* 1: take the most likely value */
     float press, release;         /* deterministic bits: on above press, off below release; 0 = 0.5 */
 } exphil_head_play;
 
 /* DUE: step returns the action that is due on this frame (decided d frames ago; neutral for the first d).
- * DECIDED: step returns the action just decided, for a game that itself delays it by d. */
+ * DECIDED: step returns the action just decided, for a game that itself applies the delay d. */
 enum { EXPHIL_DELIVER_DUE = 0, EXPHIL_DELIVER_DECIDED = 1 };
 
 typedef struct exphil_session_config {
     size_t struct_size;
     const exphil_head_play *heads; /* [A]; NULL: all defaults */
-    const exphil_spec *spec;       /* what the host will give and take; NULL: the model's. Else checked */
-    const int32_t *delay_frames;   /* what the host will run with; NULL: the model's. Else checked */
-    const int32_t *mode;           /* likewise */
+    const exphil_spec *spec;       /* the host's spec, checked against the model's; NULL: the model's */
+    const int32_t *delay_frames;   /* the host's delay, checked against the model's; NULL: the model's */
+    const int32_t *mode;           /* the host's mode, likewise */
     uint64_t seed;                 /* of the sampling noise */
     int64_t streams;               /* players at once; 0 = 1, at most 4096 */
     int64_t deadline_ns;           /* slower steps are counted; 0 = 16666667 */
-    int32_t deterministic; /* 1: all heads take the likeliest value; 0: drawn from their probabilities */
-    int32_t deliver;       /* EXPHIL_DELIVER_... */
+    int32_t deterministic;         /* 1: all heads take the most likely value; 0: values are sampled */
+    int32_t deliver;               /* EXPHIL_DELIVER_... */
 } exphil_session_config;
 /* clang-format off */
 #define EXPHIL_SESSION_CONFIG_INIT { sizeof(exphil_session_config), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* config may be NULL. After creation the calls marked "hot" allocate nothing, take no lock, make no system
- * call, and cost the same on every frame (attention: less until its window is full); on a GPU they ask its
- * driver for one recorded launch and wait for it: creation has run a step on zeros there, so that libraries
- * have chosen their ways, and recorded it. They return a status only; exphil_session_error has the text. */
+ * call, and cost the same on every frame (attention: less until its window is full). On a GPU they ask the
+ * driver for one recorded launch and wait for it: creation has run a step on zeros, so that libraries have
+ * chosen their algorithms, and recorded it. Hot calls return only a status; exphil_session_error has the
+ * text. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_create(const exphil_model *model,
                                                                 const exphil_session_config *config,
                                                                 exphil_session **session,
@@ -1110,31 +1124,32 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_clone(const exphil_sess
                                                                exphil_session **clone, exphil_error *error);
 EXPHIL_API void exphil_session_destroy(exphil_session *session);
 
-/* Hot. Melee: one frame per stream in, one controller per stream out. What acts in frame t (with a delay, t +
- * d) is decided on what is known before: the characters as frame t-1 left them, as rows of a dataset have it.
- * On failure no stream has moved; only when finite inputs lead to logits that are not (EXPHIL_E_NUMERIC) the
- * streams concerned are reset. */
+/* Hot. Melee: one frame per stream in, one controller per stream out. The action that acts in frame t
+ * (with a delay, t + d) is decided from what is known before: the characters as frame t-1 left them, as in
+ * the rows of a dataset. On failure no stream has advanced. Only when finite inputs give logits that are
+ * not finite (EXPHIL_E_NUMERIC) are the streams concerned reset. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_step(exphil_session *session,
                                                               const exphil_melee_frame *frames,
                                                               exphil_pad *pads);
-/* Hot. Any game: floats [B,F], ids [B,K] in, actions [B,A] out. noise: uniform in (0,1), [B,L] for L logits,
- * or NULL: the session's own stream. */
+/* Hot. Any game: floats [B,F], ids [B,K] in, actions [B,A] out. noise: uniform in (0,1), [B,L] for L
+ * logits; NULL: the session's own random streams. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_step_row(exphil_session *session,
                                                                   const float *floats, const int32_t *ids,
                                                                   const float *noise, int32_t *actions);
 /* Hot. Logits [L] of the last step of a stream, heads in order; count must be L. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_logits(const exphil_session *session, int64_t stream,
                                                                 float *logits, int64_t count);
-/* Hot. A stream, or all with -1, starts an episode: zero state, neutral queue; the random stream goes on. */
+/* Hot. Starts an episode on a stream, or on all with -1: zero state, neutral queue; the random stream goes
+ * on. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_reset(exphil_session *session, int64_t stream);
-/* Hot. Replaces the newest decided action of a stream by what was really done (a human took over, the game
- * refused). */
+/* Hot. Replaces the newest decided action of a stream by the action that was taken instead (a human took
+ * over, the game refused). */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_override(exphil_session *session, int64_t stream,
                                                                   const int32_t *action);
 
-/* All that a step depends on, of one stream, as one flat block: recurrent state (WINDOW: the frames of the
- * window), queue, random stream, latest logits. Good for any session on the same weights and configuration,
- * in any process and with any later release of one EXPHIL_ABI; else EXPHIL_E_MISMATCH. */
+/* All that a step of one stream depends on, as one flat block: recurrent state (WINDOW: the frames of the
+ * window), queue, random stream, latest logits. It fits any session with the same weights and
+ * configuration, in any process and in any later release with the same EXPHIL_ABI; else EXPHIL_E_MISMATCH. */
 EXPHIL_API size_t exphil_session_state_size(const exphil_session *session);
 /* Hot. size_bytes must be exphil_session_state_size. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_state_save(const exphil_session *session,
@@ -1149,9 +1164,9 @@ typedef struct exphil_session_info {
     size_t struct_size;
     uint64_t steps;
     uint64_t missed; /* steps over deadline_ns */
-    /* steps with 2^(i/2) <= nanoseconds / 64 < 2^((i+1)/2); ends collect the rest */
+    /* steps with 2^(i/2) <= nanoseconds / 64 < 2^((i+1)/2); the first and last bucket take the rest */
     uint64_t latency[EXPHIL_LATENCY_BUCKETS];
-    /* last, max: exact. p*: upper edge of the bucket, an upper bound that lies within a factor of sqrt(2) */
+    /* last, max: exact. p*: upper edge of the bucket, an upper bound within a factor of sqrt(2) */
     int64_t last_ns, max_ns, p50_ns, p99_ns;
     int64_t streams;
     int64_t float_count, id_count, head_count, logit_count;
@@ -1163,8 +1178,8 @@ typedef struct exphil_session_info {
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_query(const exphil_session *session,
                                                                exphil_session_info *info,
                                                                exphil_error *error);
-/* Why the last call that failed on this session did. Fills error and returns the status it had (EXPHIL_OK:
- * none did). */
+/* Why the last failed call on this session failed. Fills error and returns the status of that call
+ * (EXPHIL_OK: none failed). */
 EXPHIL_API exphil_status exphil_session_error(const exphil_session *session, exphil_error *error);
 
 #ifdef __cplusplus

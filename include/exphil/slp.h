@@ -5,7 +5,8 @@
  *   1 configuration, open      3 frames, players, items      5 canonical dumps
  *   2 what the replay is       4 live stream                 6 for policies
  *
- * Needs of exphil.h only context, status and error. The rules box of exphil.h applies, with these additions:
+ * Sections 1 to 5 need only context, status and error of exphil.h. The rules of exphil.h apply, with these
+ * additions:
  *   Damage      A replay that was cut, or is still being written, is not a failure: reading succeeds and
  *               gives all complete frames before the cut; exphil_slp_info says where and why reading stopped.
  *               Only bytes without a readable game start are EXPHIL_E_FORMAT; the message names the byte
@@ -14,14 +15,14 @@
  *               whatever its version number says; exphil_slp_info.fields says which exist. Absent fields hold
  *               NaN (float), all ones (unsigned), -1 (int8_t) or INT32_MIN (int32_t).
  *   Values      Sizes are checked, values are not: any character, stage, state, item or end method is passed
- *               on, floats are the bits of the file. Whoever trains on them checks ranges first.
+ *               on, and floats are the bits of the file. Check ranges before you train on them.
  *   Threads     An exphil_slp never changes: shared freely. An exphil_slp_stream: one thread at a time.
  *   Privacy     Name tags, display names, connect codes, account and match ids are never read: they are
  *               personal data, and no policy needs them.
  *   Records     exphil_slp_frame, _player, _item, _slot and _port are plain records without struct_size:
- *               their layout is fixed. A later recorder's new fields will come as new records beside them.
- *   Ports       Records and sections 2 to 5 hold the file's port index, 0..3; section 6 takes the port that
- *               players and exphil.h say, 1..4. Index 0 is port 1, "P1".
+ *               their layout is fixed. New fields of later recorders will come as new records beside them.
+ *   Ports       Records and sections 2 to 5 have the file's port index, 0..3; section 6 takes the port
+ *               number that players and exphil.h use, 1..4. Index 0 is port 1, "P1".
  */
 #ifndef EXPHIL_SLP_H
 #define EXPHIL_SLP_H
@@ -45,7 +46,7 @@ enum {
 
 #define EXPHIL_SLP_FIRST_FRAME    (-123)  /* index of the first simulated frame of every game */
 #define EXPHIL_SLP_FIRST_PLAYABLE (-39)   /* earlier inputs are recorded, but the game ignores them */
-#define EXPHIL_SLP_FRAME_LIMIT    1000000 /* frames whose index lies beyond +-this are ignored */
+#define EXPHIL_SLP_FRAME_LIMIT    1000000 /* frames with an index beyond +-this are ignored */
 #define EXPHIL_SLP_PORTS          4
 
 typedef struct exphil_slp_config {
@@ -58,8 +59,8 @@ typedef struct exphil_slp_config {
 #define EXPHIL_SLP_CONFIG_INIT { sizeof(exphil_slp_config), 0, 0, 0 }
 /* clang-format on */
 
-/* Reads a whole file: a .slp container, or a bare event stream that starts with 0x35. A file that is still
- * growing is read as far as it goes; open it again for more. config may be NULL. */
+/* Reads a whole file: a .slp container, or a bare event stream, which starts with 0x35. A file that is
+ * still growing is read as far as it goes; open it again for more. config may be NULL. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_open(exphil_context *context, const char *path,
                                                           const exphil_slp_config *config, exphil_slp **slp,
                                                           exphil_error *error);
@@ -78,14 +79,14 @@ enum {
     EXPHIL_SLP_STOP_COMPLETE = 0,    /* all declared bytes read */
     EXPHIL_SLP_STOP_END_OF_FILE = 1, /* length never filled in; the file ends between two events */
     EXPHIL_SLP_STOP_METADATA = 2,    /* length never filled in; the metadata follow */
-    EXPHIL_SLP_STOP_TRUNCATED = 3,   /* inside an event */
-    EXPHIL_SLP_STOP_UNKNOWN_CODE = 4 /* at an event that the replay gives no size for */
+    EXPHIL_SLP_STOP_TRUNCATED = 3,   /* cut inside an event */
+    EXPHIL_SLP_STOP_UNKNOWN_CODE = 4 /* stopped at an event for which the replay declares no size */
 };
 
 /* exphil_slp_info.metadata */
 enum { EXPHIL_SLP_METADATA_ABSENT = 0, EXPHIL_SLP_METADATA_OK = 1, EXPHIL_SLP_METADATA_UNREADABLE = 2 };
 
-/* exphil_slp_info.fields: what this replay records, with the version it came with */
+/* exphil_slp_info.fields: what this replay records, each with the version that introduced it */
 enum {
     EXPHIL_SLP_HAS_STATE_AGE = 1 << 0,      /* 0.2.0 */
     EXPHIL_SLP_HAS_RAW_JOY_X = 1 << 1,      /* 1.2.0 */
@@ -113,10 +114,10 @@ enum {
     EXPHIL_SLP_HAS_STADIUM = 1 << 23        /* 3.18.0 */
 };
 
-/* exphil_slp_info.problems: oddities met; none of them stops reading */
+/* exphil_slp_info.problems: irregularities found; none of them stops reading */
 enum {
     EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH = 1 << 0, /* read as 0, "not filled in" */
-    EXPHIL_SLP_PROBLEM_LENGTH = 1 << 1,          /* declared length runs past the end of the file */
+    EXPHIL_SLP_PROBLEM_LENGTH = 1 << 1,          /* declared length exceeds the file */
     EXPHIL_SLP_PROBLEM_SHORT_EVENT = 1 << 2,     /* an event is declared too short to be used; skipped */
     EXPHIL_SLP_PROBLEM_SECOND_START = 1 << 3,    /* a second game start; ignored */
     EXPHIL_SLP_PROBLEM_PORT = 1 << 4,            /* port index above 3; event ignored */
@@ -146,7 +147,7 @@ typedef struct exphil_slp_port {
     uint8_t handicap;
     uint8_t team;      /* 0 red, 1 blue, 2 green; only when exphil_slp_info.teams */
     uint8_t flags;     /* 01 stamina 02 silent 04 low gravity 08 invisible 20 metal 40 warp-in 80 rumble */
-    uint8_t cpu_level; /* means nothing unless type is 1 */
+    uint8_t cpu_level; /* meaningful only if type is 1 */
     uint8_t port;      /* its own number, 0..3 */
     uint8_t reserved[2];
 } exphil_slp_port;
@@ -157,11 +158,11 @@ typedef struct exphil_slp_info {
     uint64_t stop_offset; /* byte offset at which reading of events stopped */
     int64_t frame_count;
     int64_t instance_count; /* simulations of frames, complete or not */
-    /* of these, cut off or without bookend, or beyond the frame limit; never used */
+    /* of these, cut off, without bookend or beyond the frame limit; never used */
     int64_t incomplete_count;
     int64_t item_count;          /* items of all frames together */
-    int64_t unknown_event_count; /* skipped events of unknown kinds */
-    int64_t problem_count;       /* oddities of all kinds together */
+    int64_t unknown_event_count; /* skipped events of unknown kind */
+    int64_t problem_count;       /* irregularities of all kinds together */
     uint32_t problems;           /* EXPHIL_SLP_PROBLEM_* */
     uint32_t fields;             /* EXPHIL_SLP_HAS_* */
     int32_t container;           /* EXPHIL_SLP_CONTAINER or _BARE */
@@ -172,8 +173,8 @@ typedef struct exphil_slp_info {
     int32_t first_frame;         /* smallest and largest index; INT32_MIN without frames */
     int32_t last_frame;
     int32_t metadata;            /* EXPHIL_SLP_METADATA_* */
-    int32_t metadata_last_frame; /* what the metadata claim (it can be wrong); INT32_MIN: they do not */
-    int32_t end_count;           /* game end events met; the first one counts */
+    int32_t metadata_last_frame; /* what the metadata say (it can be wrong); INT32_MIN: nothing */
+    int32_t end_count;           /* game end events found; the first one counts */
     uint32_t seed;
     uint32_t timer_seconds;
     uint32_t game_number; /* 3.14.0 */
@@ -194,10 +195,10 @@ typedef struct exphil_slp_info {
     int8_t item_spawn;     /* -1 off, 0..4 very low..very high */
     int8_t self_destruct;  /* score of one */
     uint8_t end_method;    /* 255 when there is no game end event */
-    int8_t end_lras;       /* port that quit, -1 nobody; 2.0.0 */
+    int8_t end_lras;       /* port that quit, -1 none; 2.0.0 */
     int8_t placements[4];  /* by port, 0 = first, -1 not in the game; 3.13.0 */
     uint8_t reserved[4];
-    char played_on[32]; /* "dolphin", "nintendont", ...; empty when not said */
+    char played_on[32]; /* "dolphin", "nintendont", ...; empty when not recorded */
     exphil_slp_port ports[EXPHIL_SLP_PORTS];
 } exphil_slp_info;
 /* clang-format off */
@@ -220,7 +221,7 @@ typedef struct exphil_slp_item {
     float x;
     float y;
     float timer;       /* frames left; may be negative */
-    uint32_t spawn_id; /* follow one item by this */
+    uint32_t spawn_id; /* identifies one item across frames */
     uint16_t type;
     uint16_t damage;
     uint16_t instance_id; /* 3.16.0 */
@@ -229,23 +230,22 @@ typedef struct exphil_slp_item {
     int8_t owner;    /* port, -1 none or not recorded; 3.6.0 */
 } exphil_slp_item;
 
-/* One simulated frame. Stage values are the last ones sent up to and including this frame ("hold the last
- * value"). */
+/* One simulated frame. Stage values are the last ones sent, up to and including this frame. */
 typedef struct exphil_slp_frame {
     const exphil_slp_item *items; /* in the order of the file */
     int32_t item_count;
     int32_t frame;          /* index; -123 is the first of a game */
-    int32_t instance;       /* place among all simulations of the replay, complete or not */
+    int32_t instance;       /* position among all simulations of the replay, complete or not */
     uint32_t seed;          /* 2.2.0 */
-    uint32_t scene_counter; /* 3.10.0: goes on in pause, so a jump is a pause */
-    int32_t latest_final;   /* 3.7.0: the recorder's promise; a hint at best */
+    uint32_t scene_counter; /* 3.10.0: goes on during a pause, so a jump means a pause */
+    int32_t latest_final;   /* 3.7.0: latest frame that the recorder calls final; a hint at best */
     float fountain_left;    /* heights of the Fountain's platforms: 20 and 28 before the first event */
     float fountain_right;
     uint16_t stadium_event; /* 0 finished 2 init 3 on monitor 4 receding 5 rising 6 finalise; 0 at first */
     uint16_t stadium_kind;  /* 3 fire 4 grass 5 normal 6 rock 9 water; 5 at first */
     uint8_t whispy;         /* 0 none 1 left 2 right; 0 at first */
-    uint8_t slots;          /* bit 2 * port + follower: that character is there */
-    uint8_t changed;        /* stage events of this very frame: 1 Fountain, 2 Whispy, 4 Stadium */
+    uint8_t slots;          /* bit 2 * port + follower: that character is present */
+    uint8_t changed;        /* stage events of this frame: 1 Fountain, 2 Whispy, 4 Stadium */
     uint8_t reserved;
 } exphil_slp_frame;
 
@@ -317,28 +317,28 @@ typedef struct exphil_slp_slot {
 } exphil_slp_slot;
 
 EXPHIL_API int64_t exphil_slp_frame_count(const exphil_slp *slp);
-/* Frame at a position in [0, frame count), NULL outside. All frames lie in one array: position 0 is its
- * start. Game frames ascend with the position, but a damaged file may lack some: exphil_slp_position finds
- * one. */
+/* Frame at a position in [0, frame count), NULL outside. All frames are in one array that starts at
+ * position 0. Game frames ascend with the position, but a damaged file may lack some: exphil_slp_position
+ * finds a frame. */
 EXPHIL_API const exphil_slp_frame *exphil_slp_frame_at(const exphil_slp *slp, int64_t position);
 /* Position of a game frame (-123, ...), by binary search; -1 when the replay does not have it. Under
- * EXPHIL_SLP_ALL: that of one of its simulations. */
+ * EXPHIL_SLP_ALL: the position of one of its simulations. */
 EXPHIL_API int64_t exphil_slp_position(const exphil_slp *slp, int32_t frame);
 /* Characters that have at least one record, ordered by port and follower. */
 EXPHIL_API int32_t exphil_slp_slot_count(const exphil_slp *slp);
 EXPHIL_API const exphil_slp_slot *exphil_slp_slot_at(const exphil_slp *slp, int32_t index);
-/* One character at a frame position, in constant time; NULL when it is not there: dead, asleep, or no such
- * port. A record exists when both its pre-frame and its post-frame do. */
+/* One character at a frame position, in constant time; NULL when it is not present: dead, asleep, or no
+ * such port. A record exists only when both its pre-frame and its post-frame event do. */
 EXPHIL_API const exphil_slp_player *exphil_slp_player_at(const exphil_slp *slp, int64_t position,
                                                          int32_t port_index, int32_t follower);
 
 /* ---- 4 live stream ------------------------------------------------------------------------------------ */
 
-#define EXPHIL_SLP_STREAM_ITEMS 64 /* items kept of one frame; recorders send at most 15 */
+#define EXPHIL_SLP_STREAM_ITEMS 64 /* items kept per frame; recorders send at most 15 */
 
-/* Takes the bytes of one game as they come, container header or not, and gives each frame as soon as it is
- * complete: at its bookend, or before 3.0.0 when the next one starts. A frame index that comes again is a
- * correction and replaces what was known. Memory is taken at creation only. */
+/* Takes the bytes of one game as they arrive, with or without container header, and gives each frame as
+ * soon as it is complete: at its bookend, or before 3.0.0 when the next frame starts. A frame index that
+ * comes again is a correction and replaces the earlier frame. Memory is allocated at creation only. */
 typedef struct exphil_slp_stream exphil_slp_stream;
 
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_create(exphil_context *context,
@@ -346,18 +346,19 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_create(exphil_contex
                                                                    exphil_error *error);
 EXPHIL_API void exphil_slp_stream_destroy(exphil_slp_stream *stream);
 /* EXPHIL_OK: a frame is ready; *used_bytes of the data were taken, push the rest again. EXPHIL_AGAIN: all
- * were taken, more are needed. EXPHIL_END: the game is over, the rest was not taken. On a failure, every
- * further push fails the same way until the reset. used_bytes must not be NULL. */
+ * bytes were taken, and more are needed. EXPHIL_END: the game is over, the rest was not taken. After a
+ * failure every further push fails the same way until exphil_slp_stream_reset. used_bytes must not be
+ * NULL. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_push(exphil_slp_stream *stream, const void *data,
                                                                  size_t size_bytes, size_t *used_bytes,
                                                                  exphil_error *error);
 /* Forgets the game; the next bytes are the start of another one. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_reset(exphil_slp_stream *stream,
                                                                   exphil_error *error);
-/* What is known so far; EXPHIL_E_STATE before the game start event was read. */
+/* What is known so far; EXPHIL_E_STATE before the game start event has arrived. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_query(exphil_slp_stream *stream,
                                                                   exphil_slp_info *info, exphil_error *error);
-/* The frame that the last push made ready, until the next push; NULL when there is none. */
+/* The frame that the last push completed, valid until the next push; NULL when there is none. */
 EXPHIL_API const exphil_slp_frame *exphil_slp_stream_frame(const exphil_slp_stream *stream);
 EXPHIL_API const exphil_slp_player *exphil_slp_stream_player(const exphil_slp_stream *stream,
                                                              int32_t port_index, int32_t follower);
@@ -379,24 +380,24 @@ enum {
     EXPHIL_SLP_DUMP_ITEMS = 3
 };
 
-/* Length of a dump; slot is an index as in exphil_slp_slot_at and means nothing for ITEMS. 0 when there is no
- * such slot or kind. */
+/* Length of a dump in bytes; slot is an index as in exphil_slp_slot_at and ignored for ITEMS. 0 when there
+ * is no such slot or kind. */
 EXPHIL_API size_t exphil_slp_dump_bytes(const exphil_slp *slp, int32_t kind, int32_t slot);
-/* Writes it into buffer, which must have exactly that length. */
+/* Writes the dump into buffer, whose size must be exactly that length. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_dump(const exphil_slp *slp, int32_t kind, int32_t slot,
                                                           void *buffer, size_t buffer_bytes,
                                                           exphil_error *error);
 
 /* ---- 6 for policies ----------------------------------------------------------------------------------- */
 
-/* Ports are 1..4 from here on. What a policy that plays own_port knows after the frame at this position: the
- * observation for the action of the next frame. opponent_port 0: the first other player, of another team in
- * team games. EXPHIL_E_INVALID when own_port has no record there. */
+/* Ports are 1..4 from here on. What a policy on own_port knows after the frame at this position: the
+ * observation for the action of the next frame. opponent_port 0: the first other player, of another team
+ * in team games. EXPHIL_E_INVALID when own_port has no record there. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_melee_frame(const exphil_slp *slp, int64_t position,
                                                                  int32_t own_port, int32_t opponent_port,
                                                                  exphil_melee_frame *frame,
                                                                  exphil_error *error);
-/* The same for the frame that the last push made ready: the bits that the finished replay will give. */
+/* The same for the frame that the last push completed: the same bits as from the finished replay. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_melee_frame(exphil_slp_stream *stream,
                                                                         int32_t own_port,
                                                                         int32_t opponent_port,
