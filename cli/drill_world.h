@@ -1,5 +1,6 @@
-/* A small scripted world for demonstrations: two Foxes on Final Destination, one driven by a teacher that reacts to what
- * it sees, one that wanders. It looks to the library exactly like the real game: frames in, controllers out. */
+/* A small scripted world for demonstrations: two Foxes on Final Destination, one driven by a teacher that
+ * reacts to what it sees, one that wanders. It looks to the library exactly like the real game: frames in,
+ * controllers out. */
 #ifndef EXPHIL_TOOLS_DRILL_WORLD_H
 #define EXPHIL_TOOLS_DRILL_WORLD_H
 
@@ -12,9 +13,9 @@ typedef struct drill_body {
 
 typedef struct drill_world {
     drill_body own, other;
-    uint64_t random;                    /* of the wanderer */
-    int32_t frame, pause, goal;         /* the wanderer stands for pause frames, then walks to goal */
-    int64_t hits;                       /* times the own reflector touched the other */
+    uint64_t random;            /* of the wanderer */
+    int32_t frame, pause, goal; /* the wanderer stands for pause frames, then walks to goal */
+    int64_t hits;               /* times the own reflector touched the other */
 } drill_world;
 
 void drill_begin(drill_world *world, uint64_t seed);

@@ -42,7 +42,7 @@ static inline bool xph_size_align(size_t size, size_t align, size_t *out)
     return true;
 }
 
-/* ---- numbers: looks at the bits, so that nothing is raised whatever the host's floating-point traps ------------ */
+/* ---- numbers: looks at the bits, so that nothing is raised whatever the host's floating-point traps ---- */
 
 static inline bool xph_finite(double value)
 {
@@ -53,13 +53,14 @@ static inline bool xph_finite(double value)
 
 /* ---- errors -------------------------------------------------------------------------------------------- */
 
-/* Fills error; NULL: nothing to fill. Never use %f, %g or %e here (the locale would show); format numbers with
- * xph_format_double. */
+/* Fills error; NULL: nothing to fill. Never use %f, %g or %e here (the locale would show); format numbers
+ * with xph_format_double. */
 void xph_error_fill(exphil_error *error, exphil_status status, const char *format, ...) XPH_PRINTF(3, 4);
 /* The same with an errno value; appends ": <text of errno>". */
 void xph_error_fill_errno(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)
     XPH_PRINTF(4, 5);
-/* The same of a call of table A: EXPHIL_E_DEVICE comes with the driver's own code, xph_native_code: that, or 0. */
+/* The same of a call of table A: EXPHIL_E_DEVICE comes with the driver's own code, xph_native_code: that, or
+ * 0. */
 struct xph_device;
 void xph_error_fill_device(exphil_error *error, const struct xph_device *device, exphil_status status,
                            const char *format, ...) XPH_PRINTF(4, 5);
@@ -68,21 +69,22 @@ static inline exphil_status xph_status(exphil_status status)
 {
     return status;
 }
-/* They fill error and return status: `return xph_fail(error, EXPHIL_E_INVALID, "...", ...)`. Macros, so that whoever reads
- * a caller alone, a compiler among them, knows the status. It is evaluated twice. */
+/* They fill error and return status: `return xph_fail(error, EXPHIL_E_INVALID, "...", ...)`. Macros, so that
+ * whoever reads a caller alone, a compiler among them, knows the status. It is evaluated twice. */
 #define xph_fail(error, status, ...) (xph_error_fill(error, status, __VA_ARGS__), xph_status(status))
-#define xph_fail_errno(error, status, code, ...) \
-    (xph_error_fill_errno(error, status, code, __VA_ARGS__), xph_status(status))
-#define xph_fail_device(error, device, status, ...) \
-    (xph_error_fill_device(error, device, status, __VA_ARGS__), xph_status(status))
+#define xph_fail_errno(error, status, code, ...)                                                             \
+  (xph_error_fill_errno(error, status, code, __VA_ARGS__), xph_status(status))
+#define xph_fail_device(error, device, status, ...)                                                          \
+  (xph_error_fill_device(error, device, status, __VA_ARGS__), xph_status(status))
 /* Puts "prefix: " before the message of a failure that a lower call has reported; returns its status. */
-exphil_status xph_fail_within(exphil_error *error, exphil_status status, const char *format, ...) XPH_PRINTF(3, 4);
+exphil_status xph_fail_within(exphil_error *error, exphil_status status, const char *format, ...)
+    XPH_PRINTF(3, 4);
 /* Nothing failed yet: an error on the stack that callers may leave unread. */
-#define XPH_TRY(call)                          \
-    do {                                       \
-        exphil_status xph_try_status = (call); \
-        if (xph_try_status < 0) return xph_try_status; \
-    } while (0)
+#define XPH_TRY(call)                                                                                        \
+  do {                                                                                                       \
+    exphil_status xph_try_status = (call);                                                                   \
+    if (xph_try_status < 0) return xph_try_status;                                                           \
+  } while (0)
 
 #define XPH_DOUBLE_TEXT 32
 /* Shortest of %.{digits}g with '.' in any locale, into text[XPH_DOUBLE_TEXT]; returns text. digits 1..17. */
@@ -90,37 +92,42 @@ const char *xph_format_double(char *text, double value, int digits);
 /* Reads a decimal number with '.' in any locale; the whole of text must be used. */
 bool xph_parse_double(const char *text, double *value);
 
-/* ---- configuration structs (rule "Structs" of exphil.h) --------------------------------------------------- */
+/* ---- configuration structs (rule "Structs" of exphil.h) ------------------------------------------------ */
 
 /* No struct will ever be longer: a larger number is a struct_size that was never set. */
 #define XPH_STRUCT_MOST 65536
 
-/* Copies a caller's struct of any age over *known (which holds the defaults). NULL given: nothing is copied. */
-#define XPH_TAKE(type, known, given, error)                                                                      \
-    xph_config_take((1 ? (known) : (type *)0), sizeof(type), (1 ? (given) : (const type *)0), XPH_LEAST(type), #type, \
-                    error)
+/* Copies a caller's struct of any age over *known (which holds the defaults). NULL given: nothing is
+ * copied. */
+#define XPH_TAKE(type, known, given, error)                                                                  \
+  xph_config_take((1 ? (known) : (type *)0), sizeof(type), (1 ? (given) : (const type *)0), XPH_LEAST(type), \
+                  #type, error)
 /* Copies a result into a caller's output struct of any age; leaves its struct_size as it was. */
-#define XPH_GIVE(type, given, known, error)                                                                      \
-    xph_config_give((1 ? (given) : (type *)0), (1 ? (known) : (const type *)0), sizeof(type), XPH_LEAST(type), #type, \
-                    error)
+#define XPH_GIVE(type, given, known, error)                                                                  \
+  xph_config_give((1 ? (given) : (type *)0), (1 ? (known) : (const type *)0), sizeof(type), XPH_LEAST(type), \
+                  #type, error)
 /* Would XPH_GIVE take this output struct? Asked before work that must not be lost. NULL is fine. */
-#define XPH_CHECK_OUTPUT(type, given, error) \
-    xph_config_check((1 ? (given) : (const type *)0), XPH_LEAST(type), #type, error)
+#define XPH_CHECK_OUTPUT(type, given, error)                                                                 \
+  xph_config_check((1 ? (given) : (const type *)0), XPH_LEAST(type), #type, error)
 
-/* What the macros call. least_bytes: size of the struct's first release; name: the type's name for the message. */
+/* What the macros call. least_bytes: size of the struct's first release; name: the type's name for the
+ * message. */
 exphil_status xph_config_take(void *known, size_t known_bytes, const void *given, size_t least_bytes,
                               const char *name, exphil_error *error);
 exphil_status xph_config_give(void *given, const void *known, size_t known_bytes, size_t least_bytes,
                               const char *name, exphil_error *error);
 exphil_status xph_config_check(const void *given, size_t least_bytes, const char *name, exphil_error *error);
 
-/* ---- context --------------------------------------------------------------------------------------------- */
+/* ---- context ------------------------------------------------------------------------------------------- */
 
 /* An atomic flag for "one thread at a time": enter says false when somebody is inside. */
-typedef struct xph_busy { atomic_int inside; } xph_busy;
+typedef struct xph_busy {
+    atomic_int inside;
+} xph_busy;
 bool xph_busy_enter(xph_busy *busy);
 void xph_busy_leave(xph_busy *busy);
-exphil_status xph_busy_error(const char *object, exphil_error *error); /* EXPHIL_E_BUSY with the object's name */
+/* EXPHIL_E_BUSY with the object's name */
+exphil_status xph_busy_error(const char *object, exphil_error *error);
 
 /* References: children keep their parents. retain returns its argument. */
 exphil_context *xph_context_retain(exphil_context *context);
@@ -145,10 +152,12 @@ static inline exphil_status xph_no_device_memory(exphil_error *error, const stru
     return xph_fail_device(error, device, status, "the device failed when it was asked for %zu bytes", bytes);
 }
 
-/* A line for the host's log. Delivered at once from the calling thread of a public call; from a worker thread it
- * is queued and delivered by the next xph_log_flush (called at the end of public calls that own threads). */
+/* A line for the host's log. Delivered at once from the calling thread of a public call; from a worker thread
+ * it is queued and delivered by the next xph_log_flush (called at the end of public calls that own
+ * threads). */
 void xph_log(exphil_context *context, exphil_log_level level, const char *format, ...) XPH_PRINTF(3, 4);
-void xph_log_from_worker(exphil_context *context, exphil_log_level level, const char *format, ...) XPH_PRINTF(3, 4);
+void xph_log_from_worker(exphil_context *context, exphil_log_level level, const char *format, ...)
+    XPH_PRINTF(3, 4);
 void xph_log_flush(exphil_context *context);
 
 bool xph_cancelled(exphil_context *context);
@@ -158,48 +167,50 @@ bool xph_cancelled(exphil_context *context);
 typedef void (*xph_task_fn)(void *arg, int64_t i, int32_t worker);
 void xph_parallel(exphil_context *context, xph_task_fn fn, void *arg, int64_t count);
 int32_t xph_workers(const exphil_context *context);
-/* Between these two the pool's threads look for work for a moment before they sleep, because the next comes at once: an
- * update is a hundred short phases, and to wake a thread takes longer than some of them. They nest. */
+/* Between these two the pool's threads look for work for a moment before they sleep, because the next comes
+ * at once: an update is a hundred short phases, and to wake a thread takes longer than some of them. They
+ * nest. */
 void xph_parallel_hold(exphil_context *context);
 void xph_parallel_release(exphil_context *context);
 
 /* One long-lived thread (prefetcher): explicit stack, all signals blocked. join waits for its end. */
 typedef struct xph_thread xph_thread;
-exphil_status xph_thread_create(exphil_context *context, void (*fn)(void *arg), void *arg, xph_thread **thread,
-                                exphil_error *error);
+exphil_status xph_thread_create(exphil_context *context, void (*fn)(void *arg), void *arg,
+                                xph_thread **thread, exphil_error *error);
 void xph_thread_join(xph_thread *thread);
 
-typedef struct xph_mutex xph_mutex;       /* with one condition variable */
+typedef struct xph_mutex xph_mutex; /* with one condition variable */
 exphil_status xph_mutex_create(exphil_context *context, xph_mutex **mutex, exphil_error *error);
 void xph_mutex_destroy(xph_mutex *mutex);
 void xph_mutex_lock(xph_mutex *mutex);
 void xph_mutex_unlock(xph_mutex *mutex);
-void xph_mutex_wait(xph_mutex *mutex);    /* unlock, sleep until broadcast, lock */
+void xph_mutex_wait(xph_mutex *mutex); /* unlock, sleep until broadcast, lock */
 void xph_mutex_broadcast(xph_mutex *mutex);
 
-/* ---- CPU ------------------------------------------------------------------------------------------------- */
+/* ---- CPU ----------------------------------------------------------------------------------------------- */
 
-typedef int32_t xph_isa;                  /* levels in ascending order */
+typedef int32_t xph_isa; /* levels in ascending order */
 enum {
     XPH_ISA_REF = 0,
-    XPH_ISA_AVX2 = 1,                     /* AVX2+FMA+F16C */
-    XPH_ISA_AVX2_VNNI = 2,                /* ... and int8 products (AVX-VNNI) */
-    XPH_ISA_AVX512 = 3,                   /* F+BW+DQ+VL; not all of them have AVX-VNNI */
-    XPH_ISA_AVX512_VNNI = 4,              /* ... and int8 products */
-    XPH_ISA_AVX512_BF16 = 5,              /* ... and bfloat16 products */
+    XPH_ISA_AVX2 = 1,        /* AVX2+FMA+F16C */
+    XPH_ISA_AVX2_VNNI = 2,   /* ... and int8 products (AVX-VNNI) */
+    XPH_ISA_AVX512 = 3,      /* F+BW+DQ+VL; not all of them have AVX-VNNI */
+    XPH_ISA_AVX512_VNNI = 4, /* ... and int8 products */
+    XPH_ISA_AVX512_BF16 = 5, /* ... and bfloat16 products */
     XPH_ISA_COUNT = 6
 };
-/* CPUID and XGETBV: what the processor has with the system's consent, and the level that is best on it. That is never
- * XPH_ISA_AVX512_BF16 where its products are slower than fused multiply-adds (Intel's). */
+/* CPUID and XGETBV: what the processor has with the system's consent, and the level that is best on it. That
+ * is never XPH_ISA_AVX512_BF16 where its products are slower than fused multiply-adds (Intel's). */
 bool xph_cpu_has(xph_isa level);
 xph_isa xph_cpu_detect(void);
-const char *xph_isa_name(xph_isa isa);    /* "avx512vnni" */
+const char *xph_isa_name(xph_isa isa); /* "avx512vnni" */
 void xph_cpu_name(char *name, size_t bytes);
-int32_t xph_cpu_count(void);              /* cores this process may use */
+int32_t xph_cpu_count(void); /* cores this process may use */
 xph_isa xph_context_isa(const exphil_context *context);
 
-/* Rounds to nearest, no flush to zero, no traps, for the time of a call (results must not depend on the host's
- * mode); pop puts the caller's mode back. Every public compute call and every pool thread does this. */
+/* Rounds to nearest, no flush to zero, no traps, for the time of a call (results must not depend on the
+ * host's mode); pop puts the caller's mode back. Every public compute call and every pool thread does
+ * this. */
 typedef uint32_t xph_fpu;
 xph_fpu xph_fpu_push(void);
 void xph_fpu_pop(xph_fpu saved);
@@ -207,49 +218,58 @@ static inline void xph_fpu_leave(const xph_fpu *saved)
 {
     xph_fpu_pop(*saved);
 }
-/* First in a function: the library's mode until it returns, however it does. Numbers of files and hosts are looked at and
- * converted there, and a signalling NaN must raise nothing where the host has unmasked an exception. */
+/* First in a function: the library's mode until it returns, however it does. Numbers of files and hosts are
+ * looked at and converted there, and a signalling NaN must raise nothing where the host has unmasked an
+ * exception. */
 #define XPH_OWN_FPU __attribute__((cleanup(xph_fpu_leave), unused)) xph_fpu xph_fpu_saved = xph_fpu_push()
 
-int64_t xph_find_not_finite(const float *values, int64_t count); /* index of the first infinity or NaN, or -1 */
+/* index of the first infinity or NaN, or -1 */
+int64_t xph_find_not_finite(const float *values, int64_t count);
 
-int64_t xph_clock_ns(void);               /* monotonic */
+int64_t xph_clock_ns(void); /* monotonic */
 
-int64_t xph_memory_total(void);           /* of the machine, bytes; 0: not known */
+int64_t xph_memory_total(void); /* of the machine, bytes; 0: not known */
 
-/* The device backend of a context (lib/device/backend.h) is owned by the context and opened by lib/device/context.c. */
+/* The device backend of a context (lib/device/backend.h) is owned by the context and opened by
+ * lib/device/context.c. */
 struct xph_device;
 struct xph_device *xph_context_backend(const exphil_context *context);
 const exphil_device_info *xph_context_device_info(const exphil_context *context);
 
-/* For lib/device/context.c only: a context without a device; then its device, what close gets back at the end, and what
- * there is to say about it. The host's memory figures go into info. */
-exphil_status xph_context_make(const exphil_context_config *config, exphil_context **context, exphil_error *error);
-void xph_context_set_device(exphil_context *context, struct xph_device *device, const exphil_device_info *info,
-                            void *owner, void (*close)(void *owner));
+/* For lib/device/context.c only: a context without a device; then its device, what close gets back at the
+ * end, and what there is to say about it. The host's memory figures go into info. */
+exphil_status xph_context_make(const exphil_context_config *config, exphil_context **context,
+                               exphil_error *error);
+void xph_context_set_device(exphil_context *context, struct xph_device *device,
+                            const exphil_device_info *info, void *owner, void (*close)(void *owner));
 void xph_context_host_memory(const exphil_context *context, exphil_memory_info *info);
 
-/* ---- random numbers -------------------------------------------------------------------------------------- */
+/* ---- random numbers ------------------------------------------------------------------------------------ */
 
-/* Philox4x32-10 (Salmon et al., SC 2011): the n-th number is a pure function of (seed, stream, n). The struct is
- * plain data; copying it copies the stream. */
-typedef struct xph_rng { uint64_t seed, stream, position; } xph_rng;
-enum { /* streams, so that no two uses of one seed share numbers */
-    XPH_RNG_INIT = 1, XPH_RNG_SHUFFLE = 2, XPH_RNG_SAMPLE = 3, XPH_RNG_SPLIT = 4, XPH_RNG_TEST = 5
-};
+/* Philox4x32-10 (Salmon et al., SC 2011): the n-th number is a pure function of (seed, stream, n). The struct
+ * is plain data; copying it copies the stream. */
+typedef struct xph_rng {
+    uint64_t seed, stream, position;
+} xph_rng;
+/* streams, so that no two uses of one seed share numbers */
+enum { XPH_RNG_INIT = 1, XPH_RNG_SHUFFLE = 2, XPH_RNG_SAMPLE = 3, XPH_RNG_SPLIT = 4, XPH_RNG_TEST = 5 };
 void xph_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]); /* the bare function */
 uint32_t xph_rng_u32(xph_rng *rng);
 uint64_t xph_rng_u64(xph_rng *rng);
-uint64_t xph_rng_below(xph_rng *rng, uint64_t bound);  /* uniform in [0, bound), exactly; bound > 0 */
-double xph_rng_double(xph_rng *rng);                   /* uniform in [0, 1), 53 bits */
-float xph_rng_float(xph_rng *rng);                     /* uniform in (0, 1): never 0, never 1; 24 bits */
+uint64_t xph_rng_below(xph_rng *rng, uint64_t bound); /* uniform in [0, bound), exactly; bound > 0 */
+double xph_rng_double(xph_rng *rng);                  /* uniform in [0, 1), 53 bits */
+float xph_rng_float(xph_rng *rng);                    /* uniform in (0, 1): never 0, never 1; 24 bits */
 void xph_rng_floats(xph_rng *rng, float *to, int64_t count); /* the same numbers, many at a time */
 
-/* ---- hashes ---------------------------------------------------------------------------------------------- */
+/* ---- hashes -------------------------------------------------------------------------------------------- */
 
 /* XXH64 with seed 0 (Collet's xxHash specification), one shot and in pieces. */
 uint64_t xph_hash(const void *data, size_t bytes);
-typedef struct xph_hasher { uint64_t lane[4], total; uint8_t tail[32]; uint32_t tail_bytes, reserved; } xph_hasher;
+typedef struct xph_hasher {
+    uint64_t lane[4], total;
+    uint8_t tail[32];
+    uint32_t tail_bytes, reserved;
+} xph_hasher;
 void xph_hash_begin(xph_hasher *hasher);
 void xph_hash_add(xph_hasher *hasher, const void *data, size_t bytes);
 uint64_t xph_hash_end(const xph_hasher *hasher);
@@ -257,49 +277,67 @@ uint32_t xph_crc32(uint32_t crc, const void *data, size_t bytes); /* zlib's; sta
 /* Verdict on a checksum; always true in fuzzing builds (FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION). */
 bool xph_hash_equal(uint64_t found, uint64_t expected);
 
-/* ---- files ----------------------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------------------------- */
 
-/* A file that is open for reading, by one thread at a time. path is borrowed, for messages; bytes is the size that it had
- * when it was opened. */
-typedef struct xph_file { exphil_context *context; void *handle; const char *path; uint64_t bytes; } xph_file;
+/* A file that is open for reading, by one thread at a time. path is borrowed, for messages; bytes is the size
+ * that it had when it was opened. */
+typedef struct xph_file {
+    exphil_context *context;
+    void *handle;
+    const char *path;
+    uint64_t bytes;
+} xph_file;
 /* Fails with EXPHIL_E_IO, and with EXPHIL_E_FORMAT when the file is longer than limit_bytes. */
 exphil_status xph_file_open(exphil_context *context, const char *path, uint64_t limit_bytes, xph_file *file,
                             exphil_error *error);
 /* All of the bytes, or EXPHIL_E_IO, or EXPHIL_E_FORMAT with the byte where the file ends now. */
-exphil_status xph_file_read(const xph_file *file, uint64_t offset, void *to, size_t bytes, exphil_error *error);
+exphil_status xph_file_read(const xph_file *file, uint64_t offset, void *to, size_t bytes,
+                            exphil_error *error);
 /* May several threads read it at once? A host's hooks are not called twice at a time for one file. */
 bool xph_file_many(const xph_file *file);
 void xph_file_close(xph_file *file); /* closed, or never opened and all zero: nothing */
 
-/* A part of a file in context memory. Who fetches has looked at the head of the file: a hole costs nobody anything, but
- * memory for it does. The cancel hook is asked (EXPHIL_E_CANCELLED). */
-typedef struct xph_file_data { exphil_context *context; uint8_t *data; size_t bytes; } xph_file_data;
+/* A part of a file in context memory. Who fetches has looked at the head of the file: a hole costs nobody
+ * anything, but memory for it does. The cancel hook is asked (EXPHIL_E_CANCELLED). */
+typedef struct xph_file_data {
+    exphil_context *context;
+    uint8_t *data;
+    size_t bytes;
+} xph_file_data;
 exphil_status xph_file_fetch(const xph_file *file, uint64_t offset, size_t bytes, xph_file_data *data,
                              exphil_error *error);
 void xph_file_release(xph_file_data *data);
 
-/* Atomic writing: begin makes "<path>.exphil-tmp" (a stale one is removed), add appends, commit syncs, renames,
- * closes and syncs the folder; any failure, or cancel, removes the temporary and leaves the old file. The rename comes
- * before the close, because the close gives up the lock that keeps other writers off. Refuses a target that exists
- * and is not a regular file (symbolic links are not followed). */
-typedef struct xph_file_writer { exphil_context *context; void *file; char *path, *temporary; size_t path_bytes;
-                                 uint64_t written; } xph_file_writer;
-exphil_status xph_file_begin(exphil_context *context, const char *path, xph_file_writer *writer, exphil_error *error);
+/* Atomic writing: begin makes "<path>.exphil-tmp" (a stale one is removed), add appends, commit syncs,
+ * renames, closes and syncs the folder; any failure, or cancel, removes the temporary and leaves the old
+ * file. The rename comes before the close, because the close gives up the lock that keeps other writers off.
+ * Refuses a target that exists and is not a regular file (symbolic links are not followed). */
+typedef struct xph_file_writer {
+    exphil_context *context;
+    void *file;
+    char *path, *temporary;
+    size_t path_bytes;
+    uint64_t written;
+} xph_file_writer;
+exphil_status xph_file_begin(exphil_context *context, const char *path, xph_file_writer *writer,
+                             exphil_error *error);
 exphil_status xph_file_add(xph_file_writer *writer, const void *data, size_t bytes, exphil_error *error);
 exphil_status xph_file_commit(xph_file_writer *writer, exphil_error *error);
 void xph_file_cancel(xph_file_writer *writer);
 
-/* ---- spec: what a frame of a game looks like (spec.c) ------------------------------------------------------- */
+/* ---- spec: what a frame of a game looks like (spec.c) -------------------------------------------------- */
 
 /* EXPHIL_E_INVALID names the field. Everything below expects a spec that passed here. */
 exphil_status xph_spec_check(const exphil_spec *spec, exphil_error *error);
-/* Checks, then copies into one flat block with all texts. Widths of 0 become 8 and a layout_hash of 0 becomes the one
- * made from names and sizes, so a copy can be written to a file as it is; exphil_spec_hash stays the same. */
+/* Checks, then copies into one flat block with all texts. Widths of 0 become 8 and a layout_hash of 0 becomes
+ * the one made from names and sizes, so a copy can be written to a file as it is; exphil_spec_hash stays the
+ * same. */
 exphil_status xph_spec_copy(exphil_context *context, const exphil_spec *spec, exphil_spec **copy,
                             exphil_error *error);
 void xph_spec_free(exphil_context *context, exphil_spec *spec); /* NULL is ignored */
 int64_t xph_spec_logits(const exphil_spec *spec);               /* L: bits and classes of all heads */
 /* Every head value of action [A] in range? row goes into the message unless it is negative. */
-exphil_status xph_action_check(const exphil_spec *spec, const int32_t *action, int64_t row, exphil_error *error);
+exphil_status xph_action_check(const exphil_spec *spec, const int32_t *action, int64_t row,
+                               exphil_error *error);
 
 #endif

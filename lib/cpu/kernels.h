@@ -1,16 +1,17 @@
-/* Table B: CPU kernels per instruction set. A set is one `static const` table made by compiling lib/cpu/kernels
- * (and, for a level that has better code, its own folder) with that level's flags; XPH_SET names it. All sets
- * of one type give the same bits: sums run in one fixed order, multiply-adds are explicit fma, no libm.
+/* Table B: CPU kernels per instruction set. A set is one `static const` table made by compiling
+ * lib/cpu/kernels (and, for a level that has better code, its own folder) with that level's flags; XPH_SET
+ * names it. All sets of one type give the same bits: sums run in one fixed order, multiply-adds are explicit
+ * fma, no libm.
  *
  * For every operation of table A a set has an ordered list of candidates, the last accepting everything (but
- * no more than 256 states of a scan and 256 taps of a convolution: they lie on the stack; and weights of fewer
- * bits only where there are candidates for them, in single precision). A candidate is a
- * chain of phases; the items of one phase are independent and may run on any thread in any order, phases run
- * one after the other. Tests and benchmarks walk the same lists.
+ * no more than 256 states of a scan and 256 taps of a convolution: they lie on the stack; and weights of
+ * fewer bits only where there are candidates for them, in single precision). A candidate is a chain of
+ * phases; the items of one phase are independent and may run on any thread in any order, phases run one after
+ * the other. Tests and benchmarks walk the same lists.
  *
- * The thread may have a stack of 64 KiB in all: no function takes 32 (a warning of the compiler says which does).
- * Larger arrays lie in scratch: of so many slots as the phase has items, a call takes that of its first item.
- */
+ * The thread may have a stack of 64 KiB in all: no function takes 32 (a warning of the compiler says which
+ * does). Larger arrays lie in scratch: of so many slots as the phase has items, a call takes that of its
+ * first item. */
 #ifndef XPH_CPU_KERNELS_H
 #define XPH_CPU_KERNELS_H
 
@@ -21,22 +22,22 @@
 #define XPH_PHASES 6
 
 typedef struct xph_phase {
-    int64_t (*items)(const void *args);                           /* how many independent pieces of work */
-    void (*run)(const void *args, int64_t begin, int64_t end);    /* items [begin, end) */
+    int64_t (*items)(const void *args);                        /* how many independent pieces of work */
+    void (*run)(const void *args, int64_t begin, int64_t end); /* items [begin, end) */
 } xph_phase;
 
 typedef struct xph_candidate {
     const char *name;
-    bool (*accepts)(const void *args);        /* NULL: everything */
+    bool (*accepts)(const void *args);         /* NULL: everything */
     size_t (*scratch_bytes)(const void *args); /* NULL: none; shared by all items of the op */
-    xph_phase phase[XPH_PHASES];              /* ends at the first without run */
+    xph_phase phase[XPH_PHASES];               /* ends at the first without run */
 } xph_candidate;
 
 typedef struct xph_kernel_set {
-    const char *name;                         /* "f32_avx2" */
+    const char *name; /* "f32_avx2" */
     xph_type type;
-    int32_t isa;                              /* XPH_ISA_* */
-    const xph_candidate *op[XPH_OP_COUNT];    /* lists, each ended by a candidate without name */
+    int32_t isa;                           /* XPH_ISA_* */
+    const xph_candidate *op[XPH_OP_COUNT]; /* lists, each ended by a candidate without name */
 } xph_kernel_set;
 
 extern const xph_kernel_set xph_kernels_f32_ref, xph_kernels_f64_ref;

@@ -50,7 +50,8 @@ typedef struct xph_corpus_record {
     uint64_t hash;
 } xph_corpus_record;
 
-typedef struct xph_corpus_footer { /* records uint64_t offsets, F uint32_t and F uint8_t of the columns follow */
+/* records uint64_t offsets, F uint32_t and F uint8_t of the columns follow */
+typedef struct xph_corpus_footer {
     char magic[8];
     uint64_t records, frames;
     uint64_t content_hash; /* as in exphil_dataset_info */
@@ -69,7 +70,8 @@ _Static_assert(sizeof(xph_corpus_id) == 40 && sizeof(xph_corpus_head) == 48, "as
 #define XPH_FOOTER_MAGIC "endindex"
 
 /* An open file with one reference. */
-exphil_status xph_corpus_open(exphil_context *context, const char *path, xph_corpus **corpus, exphil_error *error);
+exphil_status xph_corpus_open(exphil_context *context, const char *path, xph_corpus **corpus,
+                              exphil_error *error);
 
 /* A part of a corpus in memory, of at most so many bytes. */
 enum { XPH_WINDOW = 32768 };
@@ -82,10 +84,12 @@ typedef struct xph_window {
 exphil_status xph_window_make(xph_window *window, const xph_corpus *corpus, exphil_error *error);
 void xph_window_free(xph_window *window);
 /* At most XPH_WINDOW bytes, none behind the end of the file; they stand until the next look. */
-exphil_status xph_window_look(xph_window *window, uint64_t at, size_t bytes, const uint8_t **data, exphil_error *error);
+exphil_status xph_window_look(xph_window *window, uint64_t at, size_t bytes, const uint8_t **data,
+                              exphil_error *error);
 /* Any number of bytes. */
 exphil_status xph_window_copy(xph_window *window, uint64_t at, void *to, size_t bytes, exphil_error *error);
-/* Is all zero from here to the end of the file? That may be a hole of any size: the cancel hook is asked in between. */
+/* Is all zero from here to the end of the file? That may be a hole of any size: the cancel hook is asked in
+ * between. */
 exphil_status xph_window_zero(xph_window *window, uint64_t at, bool *zero, exphil_error *error);
 bool xph_all_zero(const void *data, size_t bytes);
 

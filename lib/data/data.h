@@ -21,10 +21,10 @@ void xph_sort(uint64_t *keys, int64_t count);
 
 /* The sampler without a thread: batch `index` of `epoch` into memory of the sampler. What evaluation uses. */
 typedef struct xph_sampler xph_sampler;
-exphil_status xph_sampler_create(const exphil_dataset *dataset, const exphil_sampling *sampling, xph_sampler **sampler,
-                                 exphil_error *error);
+exphil_status xph_sampler_create(const exphil_dataset *dataset, const exphil_sampling *sampling,
+                                 xph_sampler **sampler, exphil_error *error);
 void xph_sampler_destroy(xph_sampler *sampler);
-int64_t xph_sampler_batches(const xph_sampler *sampler);             /* per epoch */
+int64_t xph_sampler_batches(const xph_sampler *sampler); /* per epoch */
 exphil_status xph_sampler_batch(xph_sampler *sampler, int64_t epoch, int64_t index, exphil_batch *batch,
                                 exphil_error *error);
 

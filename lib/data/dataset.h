@@ -14,7 +14,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows are read from little-endian files");
 _Static_assert(sizeof(float) == 4, "rows are IEEE single precision");
 
-/* ---- rows (rows.c) ----------------------------------------------------------------------------------- */
+/* ---- rows (rows.c) ------------------------------------------------------------------------------------- */
 
 /* Sizes of a row. The value of a head takes 1, 2 or 4 bytes, whatever its range needs; an action is the
  * values of its heads one after the other, without gaps. */
@@ -36,8 +36,8 @@ typedef struct xph_episode_facts {
     int32_t first_game_frame, port, opponent_port, stage, character, opponent_character;
 } xph_episode_facts;
 
-/* Rows are hashed, and rows of a file checked when they are first used, in pieces of so many frames: a batch out of a
- * large file need not wait for all of it. */
+/* Rows are hashed, and rows of a file checked when they are first used, in pieces of so many frames: a batch
+ * out of a large file need not wait for all of it. */
 enum { XPH_PIECE = 256 };
 static inline int64_t xph_pieces(int64_t frames)
 {
@@ -51,8 +51,8 @@ typedef struct xph_rows {
     const uint8_t *actions; /* [T, P] */
 } xph_rows;
 
-/* A file that stays open while blocks hold references to it (corpus_file.c). It is read when rows are needed, never mapped:
- * whoever shortens it meanwhile would end the process. */
+/* A file that stays open while blocks hold references to it (corpus_file.c). It is read when rows are needed,
+ * never mapped: whoever shortens it meanwhile would end the process. */
 typedef struct xph_corpus {
     exphil_context *context;
     atomic_int references;
@@ -88,7 +88,8 @@ typedef struct xph_block_room {
 } xph_block_room;
 exphil_status xph_block_create(exphil_context *context, const xph_row_shape *shape, int64_t frames,
                                xph_block **block, xph_block_room *room, exphil_error *error);
-/* A block whose rows begin at byte `at` of a corpus, of which it takes a reference. The caller fills piece_hash. */
+/* A block whose rows begin at byte `at` of a corpus, of which it takes a reference. The caller fills
+ * piece_hash. */
 exphil_status xph_block_of(xph_corpus *corpus, uint64_t at, int64_t frames, xph_block **block,
                            exphil_error *error);
 xph_block *xph_block_retain(xph_block *block);
@@ -122,18 +123,19 @@ static inline int64_t xph_piece_frames(int64_t frames, int64_t at)
     return frames - at < XPH_PIECE ? frames - at : XPH_PIECE;
 }
 
-/* XXH64 over floats [T,F], ids [T,K], packed actions [T,P] of at most XPH_PIECE frames, and XXH64 over these hashes of
- * all pieces: the same for rows in memory and in a file. */
+/* XXH64 over floats [T,F], ids [T,K], packed actions [T,P] of at most XPH_PIECE frames, and XXH64 over these
+ * hashes of all pieces: the same for rows in memory and in a file. */
 uint64_t xph_piece_hash(const xph_row_shape *shape, const xph_rows *rows, int64_t frames);
 exphil_status xph_rows_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
                             xph_piece_room *room, uint64_t *hash, exphil_error *error);
-/* The gate for rows [first, first + frames) of a corpus, on any thread: EXPHIL_E_FORMAT with the byte offset if they
- * are not what was saved, or could never have been. Rows in memory have passed it when they came in. */
+/* The gate for rows [first, first + frames) of a corpus, on any thread: EXPHIL_E_FORMAT with the byte offset
+ * if they are not what was saved, or could never have been. Rows in memory have passed it when they came
+ * in. */
 exphil_status xph_rows_verify(const xph_row_shape *shape, const xph_block *block, int64_t first,
                               int64_t frames, xph_piece_room *room, exphil_error *error);
 
-/* Rows copied from a corpus, and actions [action_rows, heads]: a file that another program writes to may have changed
- * after the gate, and these would index tables. EXPHIL_E_FORMAT. Rows in memory pass. */
+/* Rows copied from a corpus, and actions [action_rows, heads]: a file that another program writes to may have
+ * changed after the gate, and these would index tables. EXPHIL_E_FORMAT. Rows in memory pass. */
 exphil_status xph_rows_recheck(const xph_row_shape *shape, const xph_block *block, const int32_t *ids,
                                int64_t rows, const int32_t *actions, int64_t action_rows,
                                exphil_error *error);
@@ -163,7 +165,7 @@ void xph_columns_free(exphil_context *context, xph_columns *columns);
 void xph_columns_add(xph_columns *columns, const float *rows, int64_t frames);
 void xph_columns_merge(xph_columns *columns, const xph_columns *other);
 
-/* ---- dataset (dataset.c) ----------------------------------------------------------------------------- */
+/* ---- dataset (dataset.c) ------------------------------------------------------------------------------- */
 
 typedef struct xph_episode {
     xph_block *block;
@@ -204,7 +206,8 @@ struct exphil_dataset {
     xph_rows frame_rows;
 };
 
-/* A game's number among dataset->games, where 0 marks an empty place: the game 0 shares that of one in 2^64 others. */
+/* A game's number among dataset->games, where 0 marks an empty place: the game 0 shares that of one in 2^64
+ * others. */
 static inline uint64_t xph_game_key(uint64_t game)
 {
     return game ? game : 0x9E3779B97F4A7C15u;
@@ -225,7 +228,8 @@ exphil_status xph_dataset_append(exphil_dataset *dataset, const xph_episode *epi
 /* The same episodes in a dataset of its own, which later additions do not reach. EXPHIL_E_BUSY. */
 exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset **snapshot,
                                    exphil_error *error);
-/* The gate for all rows, by all workers; the first bad piece in the order of the episodes is told. Under the flag. */
+/* The gate for all rows, by all workers; the first bad piece in the order of the episodes is told. Under the
+ * flag. */
 exphil_status xph_dataset_verify(const exphil_dataset *dataset, exphil_error *error);
 /* Columns up to the last episode, whose rows pass the gate. Under the flag. */
 exphil_status xph_dataset_look(exphil_dataset *dataset, exphil_error *error);

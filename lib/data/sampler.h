@@ -25,8 +25,8 @@ int64_t xph_sampler_frames(const xph_sampler *sampler); /* per epoch, with a mas
 /* EXPHIL_E_INVALID unless there is such a batch. */
 exphil_status xph_sampler_place(const xph_sampler *sampler, int64_t epoch, int64_t index,
                                 exphil_error *error);
-/* Fills room with a batch whose place is valid. EXPHIL_E_FORMAT: rows of a file are damaged; EXPHIL_E_CANCELLED:
- * xph_sampler_stop was called meanwhile. */
+/* Fills room with a batch whose place is valid. EXPHIL_E_FORMAT: rows of a file are damaged;
+ * EXPHIL_E_CANCELLED: xph_sampler_stop was called meanwhile. */
 exphil_status xph_sampler_fill(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_room *room,
                                exphil_error *error);
 void xph_sampler_stop(xph_sampler *sampler); /* from any thread; there is no way back */

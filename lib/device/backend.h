@@ -1,19 +1,20 @@
-/* Table A: the contract between the core and a device backend. Private: core and plugins come from one source tree
- * and are compared by a hash of this file.
+/* Table A: the contract between the core and a device backend. Private: core and plugins come from one source
+ * tree and are compared by a hash of this file.
  *
- * Operations are whole layer pieces (forward, backward; a streaming step is the forward with time 1). All pointers in
- * args are addresses on the device of the stream unless marked host. Work of one stream runs in order. The core
- * plans once: shapes are checked, scratch is sized by query, then operations are only called; they allocate nothing.
+ * Operations are whole layer pieces (forward, backward; a streaming step is the forward with time 1). All
+ * pointers in args are addresses on the device of the stream unless marked host. Work of one stream runs in
+ * order. The core plans once: shapes are checked, scratch is sized by query, then operations are only called;
+ * they allocate nothing.
  *
- * Letters: B batch (streams), T time (frames), M = B*T rows (row b*T + t), D width, H hidden, N scan states, A heads,
- * L logits of all action heads together, R width of the action-head trunk. Matrices are row-major; ld* is the
- * distance between rows in elements. `real` is float or double as args.type says.
+ * Letters: B batch (streams), T time (frames), M = B*T rows (row b*T + t), D width, H hidden, N scan states,
+ * A heads, L logits of all action heads together, R width of the action-head trunk. Matrices are row-major;
+ * ld* is the distance between rows in elements. `real` is float or double as args.type says.
  *
- * Sequences: reset is uint8 [B*T], nonzero where a frame starts an episode: what was carried is zero from there on and
- * nothing before it is seen; NULL = no resets. state_in/state_out are per stream, stride ld_state elements; they may
- * be the same memory (play). Gradients marked += are accumulated, all others are overwritten. Nothing flows back
- * through state_in unless dstate_in is given. Every sum has one fixed order, whatever the number of threads.
- */
+ * Sequences: reset is uint8 [B*T], nonzero where a frame starts an episode: what was carried is zero from
+ * there on and nothing before it is seen; NULL = no resets. state_in/state_out are per stream, stride
+ * ld_state elements; they may be the same memory (play). Gradients marked += are accumulated, all others are
+ * overwritten. Nothing flows back through state_in unless dstate_in is given. Every sum has one fixed order,
+ * whatever the number of threads. */
 #ifndef XPH_DEVICE_BACKEND_H
 #define XPH_DEVICE_BACKEND_H
 
@@ -23,20 +24,21 @@
 
 typedef int32_t xph_type;
 enum { XPH_F32 = 0, XPH_F64 = 1, XPH_BF16 = 2, XPH_I8 = 3, XPH_F16 = 4 };
-/* Weights of a matrix in fewer bits (linear, linear_pack, rnn: args.weights; 0 is the type of the arithmetic). The
- * arithmetic stays XPH_F32 around them, and every device and instruction set rounds alike:
- *   XPH_BF16  w and x are rounded to nearest even, below 2^-50 to 0; sums in float from 0, two products at a time
- *             (odd column first, then even, each a fused multiply-add); then the bias is added, then the residual
- *   XPH_I8    w[o][k] = scale[o] q[o][k], |q| <= 127, scale = max|w[o]| / 127 rounded up to 16 significant bits, so that
- *             scale * q is exact and rounding what is rounded changes nothing; x is rounded per row to 255 levels,
- *             x = sx u, sx = max|x| / 127, u = nearest even of x * (127 / max|x|), 0 in a row below 2^-100; sums are
- *             exact in int32 (in <= 131072); y = fma(sx scale[o], sum, bias) + residual. A row of w or x with a NaN or
- *             an infinity gives NaN */
+/* Weights of a matrix in fewer bits (linear, linear_pack, rnn: args.weights; 0 is the type of the
+ * arithmetic). The arithmetic stays XPH_F32 around them, and every device and instruction set rounds alike:
+ *   XPH_BF16  w and x are rounded to nearest even, below 2^-50 to 0; sums in float from 0, two products at a
+ *             time (odd column first, then even, each a fused multiply-add); then the bias is added, then the
+ *             residual
+ *   XPH_I8    w[o][k] = scale[o] q[o][k], |q| <= 127, scale = max|w[o]| / 127 rounded up to 16 significant
+ *             bits, so that scale * q is exact and rounding what is rounded changes nothing; x is rounded per
+ *             row to 255 levels, x = sx u, sx = max|x| / 127, u = nearest even of x * (127 / max|x|), 0 in a
+ *             row below 2^-100; sums are exact in int32 (in <= 131072); y = fma(sx scale[o], sum, bias) +
+ *             residual. A row of w or x with a NaN or an infinity gives NaN */
 
-typedef struct xph_device xph_device;   /* opened by the backend */
-typedef struct xph_stream xph_stream;   /* ordered work of one device */
+typedef struct xph_device xph_device; /* opened by the backend */
+typedef struct xph_stream xph_stream; /* ordered work of one device */
 typedef struct xph_event xph_event;
-typedef struct xph_graph xph_graph;     /* recorded work, replayed in one call */
+typedef struct xph_graph xph_graph; /* recorded work, replayed in one call */
 
 /* What the core gives a backend: a plugin has no undefined references to libexphil. */
 typedef struct xph_host {
@@ -48,46 +50,58 @@ typedef struct xph_host {
     void (*free)(void *context, void *pointer, size_t bytes);
     void (*log)(void *context, exphil_log_level level, const char *message);
     int32_t (*cancelled)(void *context);
-    void (*parallel)(void *context, void (*fn)(void *arg, int64_t i, int32_t worker), void *arg, int64_t count);
+    void (*parallel)(void *context, void (*fn)(void *arg, int64_t i, int32_t worker), void *arg,
+                     int64_t count);
     int32_t (*workers)(void *context);
-    int32_t isa;                        /* level allowed by the context (base/base.h xph_isa) */
+    int32_t isa; /* level allowed by the context (base/base.h xph_isa) */
     int32_t reserved;
-    size_t memory_limit_bytes;          /* of the device's own memory; 0: none. alloc keeps it for the CPU */
+    size_t memory_limit_bytes; /* of the device's own memory; 0: none. alloc keeps it for the CPU */
 } xph_host;
 
-/* How a device may multiply floats: XPH_MATH_TF32 allows matrix units that read 10 bits of a float's 23 (sums stay in
- * float). A device without them, and the CPU, does XPH_MATH_F32. */
+/* How a device may multiply floats: XPH_MATH_TF32 allows matrix units that read 10 bits of a float's 23 (sums
+ * stay in float). A device without them, and the CPU, does XPH_MATH_F32. */
 enum { XPH_MATH_F32 = 0, XPH_MATH_TF32 = 1 };
 
 /* y = x W^T + bias + residual; x [rows,in], W [out,in], y [rows,out]. residual may be y itself. */
 typedef struct xph_linear_args {
-    xph_type type, weights;             /* weights XPH_BF16, XPH_I8: packed is needed and w is not read */
+    xph_type type, weights; /* weights XPH_BF16, XPH_I8: packed is needed and w is not read */
     int64_t rows, in, out;
-    const void *x; int64_t ldx;
-    const void *w;                      /* [out,in], dense */
-    const void *packed;                 /* made of w and bias by linear_pack: packed_bytes of query */
-    const void *bias;                   /* [out] or NULL */
-    const void *residual; int64_t ldr;  /* or NULL */
-    void *y; int64_t ldy;
-    int32_t back;                       /* nonzero: better read packed from its end. The same bits */
+    const void *x;
+    int64_t ldx;
+    const void *w;        /* [out,in], dense */
+    const void *packed;   /* made of w and bias by linear_pack: packed_bytes of query */
+    const void *bias;     /* [out] or NULL */
+    const void *residual; /* or NULL */
+    int64_t ldr;
+    void *y;
+    int64_t ldy;
+    int32_t back; /* nonzero: better read packed from its end. The same bits */
     int32_t math;
 } xph_linear_args;
 typedef struct xph_linear_grad_args {
     xph_type type;
     int64_t rows, in, out;
-    const void *x; int64_t ldx;
-    const void *w, *packed;             /* as in linear */
-    const void *dy; int64_t lddy;
-    void *dx; int64_t lddx;             /* NULL: not wanted */
-    int32_t dx_add;                     /* nonzero: dx += */
+    const void *x;
+    int64_t ldx;
+    const void *w, *packed; /* as in linear */
+    const void *dy;
+    int64_t lddy;
+    void *dx; /* NULL: not wanted */
+    int64_t lddx;
+    int32_t dx_add; /* nonzero: dx += */
     int32_t math;
-    void *dw, *dbias;                   /* +=, or NULL */
+    void *dw, *dbias; /* +=, or NULL */
     void *scratch;
 } xph_linear_grad_args;
 /* bias: that of the products with w, or NULL: they have none. */
-typedef struct xph_linear_pack_args { xph_type type, weights; int64_t in, out; const void *w, *bias; void *packed; } xph_linear_pack_args;
-/* to = w as weights of fewer bits would hold it, in type; to may be w. q, scale: the numbers themselves (uint16 bfloat16s
- * and no scale, or int8 and scale[out]) or NULL. */
+typedef struct xph_linear_pack_args {
+    xph_type type, weights;
+    int64_t in, out;
+    const void *w, *bias;
+    void *packed;
+} xph_linear_pack_args;
+/* to = w as weights of fewer bits would hold it, in type; to may be w. q, scale: the numbers themselves
+ * (uint16 bfloat16s and no scale, or int8 and scale[out]) or NULL. */
 typedef struct xph_round_args {
     xph_type type, weights;
     int64_t in, out;
@@ -96,7 +110,13 @@ typedef struct xph_round_args {
     float *scale;
 } xph_round_args;
 /* count numbers: narrow nonzero of type to as, XPH_BF16 or XPH_F16 (nearest even), else back. */
-typedef struct xph_cast_args { xph_type type, as; int32_t narrow, reserved; int64_t count; const void *x; void *y; } xph_cast_args;
+typedef struct xph_cast_args {
+    xph_type type, as;
+    int32_t narrow, reserved;
+    int64_t count;
+    const void *x;
+    void *y;
+} xph_cast_args;
 
 /* y = act((x - mean) * rstd * gain + shift), LayerNorm over the width (Ba et al. 2016), two passes. */
 enum { XPH_ACT_NONE = 0, XPH_ACT_SILU = 1 };
@@ -105,37 +125,49 @@ typedef struct xph_norm_args {
     int32_t act;
     int64_t rows, width;
     double epsilon;
-    const void *x; int64_t ldx;
-    const void *gain, *shift;           /* [width] */
-    void *y; int64_t ldy;
-    void *saved;                        /* [rows,2] mean, rstd for backward; NULL in play */
+    const void *x;
+    int64_t ldx;
+    const void *gain, *shift; /* [width] */
+    void *y;
+    int64_t ldy;
+    void *saved; /* [rows,2] mean, rstd for backward; NULL in play */
 } xph_norm_args;
 typedef struct xph_norm_grad_args {
-    xph_norm_args fwd;                  /* y is not read */
-    const void *dy; int64_t lddy;
-    void *dx; int64_t lddx;
+    xph_norm_args fwd; /* y is not read */
+    const void *dy;
+    int64_t lddy;
+    void *dx;
+    int64_t lddx;
     int32_t dx_add;
-    void *dgain, *dshift;               /* += */
+    void *dgain, *dshift; /* += */
     void *scratch;
 } xph_norm_grad_args;
 
-/* y = SiLU(bias[d] + sum_j w[d][j] x[t-taps+1+j][d]), causal, depthwise. state: the last taps-1 inputs, oldest first,
- * [taps-1, D]. */
+/* y = SiLU(bias[d] + sum_j w[d][j] x[t-taps+1+j][d]), causal, depthwise. state: the last taps-1 inputs,
+ * oldest first, [taps-1, D]. */
 typedef struct xph_conv_args {
     xph_type type;
     int64_t batch, time, width, taps;
-    const void *x; int64_t ldx;
-    const void *w, *bias;               /* [D,taps], [D] */
+    const void *x;
+    int64_t ldx;
+    const void *w, *bias; /* [D,taps], [D] */
     const uint8_t *reset;
-    const void *state_in; void *state_out; int64_t ld_state;
-    void *y; int64_t ldy;
+    const void *state_in;
+    void *state_out;
+    int64_t ld_state;
+    void *y;
+    int64_t ldy;
 } xph_conv_args;
 typedef struct xph_conv_grad_args {
-    xph_conv_args fwd;                  /* y, state_out not read */
-    const void *dy; int64_t lddy;
-    void *dx; int64_t lddx;
-    void *dw, *dbias;                   /* += */
-    void *dstate_in; const void *dstate_out; /* or NULL; stride fwd.ld_state */
+    xph_conv_args fwd; /* y, state_out not read */
+    const void *dy;
+    int64_t lddy;
+    void *dx;
+    int64_t lddx;
+    void *dw, *dbias; /* += */
+    /* each may be NULL; stride fwd.ld_state */
+    void *dstate_in;
+    const void *dstate_out;
     void *scratch;
 } xph_conv_grad_args;
 
@@ -145,32 +177,54 @@ typedef struct xph_conv_grad_args {
 typedef struct xph_scan_args {
     xph_type type;
     int64_t batch, time, width, states;
-    const void *x; int64_t ldx;         /* [M,D] */
-    const void *dt; int64_t lddt;       /* [M,D] before softplus */
-    const void *delta_bias;             /* [D] or NULL: 0. Beside rows of 16 bits, which would round dt with it in: near
-                                         * -4.6 a bfloat16 is off by up to 0.016, and delta by as much of itself */
-    const void *a_log;                  /* [D,N] */
-    const void *decay;                  /* made of a_log by scan_pack, or NULL: made anew; the same bits */
-    const void *b; int64_t ldb;         /* [M,N] */
-    const void *c; int64_t ldc;         /* [M,N] */
-    const void *skip;                   /* [D] or NULL */
-    const void *z; int64_t ldz;         /* [M,D] or NULL: no gate */
+    const void *x; /* [M,D] */
+    int64_t ldx;
+    const void *dt; /* [M,D] before softplus */
+    int64_t lddt;
+    /* [D] or NULL: 0. Beside rows of 16 bits, which would round dt with it in: near -4.6 a bfloat16 is off by
+     * up to 0.016, and delta by as much of itself */
+    const void *delta_bias;
+    const void *a_log; /* [D,N] */
+    const void *decay; /* made of a_log by scan_pack, or NULL: made anew; the same bits */
+    const void *b;     /* [M,N] */
+    int64_t ldb;
+    const void *c; /* [M,N] */
+    int64_t ldc;
+    const void *skip; /* [D] or NULL */
+    const void *z;    /* [M,D] or NULL: no gate */
+    int64_t ldz;
     const uint8_t *reset;
-    const void *state_in; void *state_out; int64_t ld_state;
-    void *y; int64_t ldy;
+    const void *state_in;
+    void *state_out;
+    int64_t ld_state;
+    void *y;
+    int64_t ldy;
     void *scratch;
 } xph_scan_args;
-typedef struct xph_scan_pack_args { xph_type type; int64_t width, states; const void *a_log; void *decay; } xph_scan_pack_args;
+typedef struct xph_scan_pack_args {
+    xph_type type;
+    int64_t width, states;
+    const void *a_log;
+    void *decay;
+} xph_scan_pack_args;
 typedef struct xph_scan_grad_args {
-    xph_scan_args fwd;                  /* y, state_out, scratch not read */
-    const void *dy; int64_t lddy;
-    void *dx; int64_t lddx;
-    void *ddt; int64_t ldddt;
-    void *db; int64_t lddb;
-    void *dc; int64_t lddc;
-    void *dz; int64_t lddz;             /* NULL if fwd.z is */
+    xph_scan_args fwd; /* y, state_out, scratch not read */
+    const void *dy;
+    int64_t lddy;
+    void *dx;
+    int64_t lddx;
+    void *ddt;
+    int64_t ldddt;
+    void *db;
+    int64_t lddb;
+    void *dc;
+    int64_t lddc;
+    void *dz; /* NULL if fwd.z is */
+    int64_t lddz;
     void *da_log, *dskip, *ddelta_bias; /* +=; NULL if fwd.skip, fwd.delta_bias are */
-    void *dstate_in; const void *dstate_out; /* or NULL; stride fwd.ld_state */
+    /* each may be NULL; stride fwd.ld_state */
+    void *dstate_in;
+    const void *dstate_out;
     void *scratch;
 } xph_scan_grad_args;
 
@@ -180,83 +234,109 @@ typedef struct xph_scan_grad_args {
 enum { XPH_ATTENTION_AUTO = 0, XPH_ATTENTION_PLAIN = 1, XPH_ATTENTION_CHUNKED = 2 };
 typedef struct xph_attention_args {
     xph_type type;
-    int32_t method;                     /* a test or the model may force one */
-    int32_t lagging, math;              /* lagging: state_out already holds what was state_in one frame ago (time is 1), so
-                                           only the slot that state_in wrote last is copied to it */
+    int32_t method; /* a test or the model may force one */
+    /* lagging: state_out already holds what was state_in one frame ago (time is 1), so only the slot that
+     * state_in wrote last is copied to it */
+    int32_t lagging, math;
     int64_t batch, time, heads, dim, window;
-    const void *qkv; int64_t ldqkv;     /* [M, 3*A*dim]: q | k | v */
-    const void *bias;                   /* [A, window] */
+    const void *qkv; /* [M, 3*A*dim]: q | k | v */
+    int64_t ldqkv;
+    const void *bias; /* [A, window] */
     const uint8_t *reset;
-    const void *state_in; void *state_out; int64_t ld_state;
-    void *y; int64_t ldy;               /* [M, A*dim] */
-    void *saved;                        /* [M,A] log-sum-exp for backward; NULL in play */
+    const void *state_in;
+    void *state_out;
+    int64_t ld_state;
+    void *y; /* [M, A*dim] */
+    int64_t ldy;
+    void *saved; /* [M,A] log-sum-exp for backward; NULL in play */
     void *scratch;
 } xph_attention_args;
 typedef struct xph_attention_grad_args {
-    xph_attention_args fwd;             /* y is read; state_out is not */
-    const void *dy; int64_t lddy;
-    void *dqkv; int64_t lddqkv;
-    void *dbias;                        /* += */
-    void *scratch;                      /* nothing flows into the ring's keys and values */
+    xph_attention_args fwd; /* y is read; state_out is not */
+    const void *dy;
+    int64_t lddy;
+    void *dqkv;
+    int64_t lddqkv;
+    void *dbias;   /* += */
+    void *scratch; /* nothing flows into the ring's keys and values */
 } xph_attention_grad_args;
 
-/* LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014) in cuDNN's and PyTorch's form and gate order:
+/* LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014) in cuDNN's and PyTorch's form and gate
+ * order:
  *   LSTM i,f,g,o:  g_ = gx + W h + bias;  c' = sig(f) c + sig(i) tanh(g);  h' = sig(o) tanh(c')
  *   GRU  r,z,n:    n = tanh(gx_n + r (W_n h + bias_n));  h' = (1-z) n + z h
  * state: LSTM h | c, GRU h. */
 enum { XPH_RNN_LSTM = 0, XPH_RNN_GRU = 1 };
 typedef struct xph_rnn_args {
-    xph_type type, weights;             /* weights as in linear: of w */
-    int32_t kind, back;                 /* back as in linear */
+    xph_type type, weights; /* weights as in linear: of w */
+    int32_t kind, back;     /* back as in linear */
     int32_t math, reserved;
     int64_t batch, time, hidden;
-    const void *gx; int64_t ldgx;       /* [M, G*H]: input part of the gates, its bias added; G = 4 or 3 */
-    const void *w, *packed;             /* [G*H, H] recurrent, and packed by linear_pack (in H, out G*H) */
-    const void *bias;                   /* [G*H] recurrent */
+    const void *gx; /* [M, G*H]: input part of the gates, its bias added; G = 4 or 3 */
+    int64_t ldgx;
+    const void *w, *packed; /* [G*H, H] recurrent, and packed by linear_pack (in H, out G*H) */
+    const void *bias;       /* [G*H] recurrent */
     const uint8_t *reset;
-    const void *state_in; void *state_out; int64_t ld_state;
-    void *y; int64_t ldy;               /* [M,H] */
-    void *saved;                        /* [M, 5H] LSTM i,f,g,o,c or [M, 4H] GRU r,z,n,W_n h + bias_n; NULL in play */
+    const void *state_in;
+    void *state_out;
+    int64_t ld_state;
+    void *y; /* [M,H] */
+    int64_t ldy;
+    void *saved; /* [M, 5H] LSTM i,f,g,o,c or [M, 4H] GRU r,z,n,W_n h + bias_n; NULL in play */
     void *scratch;
-    xph_linear_args input;              /* input.rows 1, only with one stream and one frame: this product makes gx (its
-                                         * y) and is run here, before that of w or, with back, after it */
+    /* input.rows 1, only with one stream and one frame: this product makes gx (its y) and is run here, before
+     * that of w or, with back, after it */
+    xph_linear_args input;
 } xph_rnn_args;
 typedef struct xph_rnn_grad_args {
-    xph_rnn_args fwd;                   /* y is read; gx and state_out are not */
-    const void *dy; int64_t lddy;
-    void *dgx; int64_t lddgx;
-    void *dw, *dbias;                   /* += */
-    void *dstate_in; const void *dstate_out; /* or NULL; stride fwd.ld_state */
+    xph_rnn_args fwd; /* y is read; gx and state_out are not */
+    const void *dy;
+    int64_t lddy;
+    void *dgx;
+    int64_t lddgx;
+    void *dw, *dbias; /* += */
+    /* each may be NULL; stride fwd.ld_state */
+    void *dstate_in;
+    const void *dstate_out;
     void *scratch;
 } xph_rnn_grad_args;
 
-/* What an update of the weights needs to know that differs from update to update, and what it finds out: in the device's
- * memory, so that a whole update can be recorded once and the host be one update ahead of the device. */
-typedef struct xph_rates { double rate, correction1, correction2, ema_decay; } xph_rates;
+/* What an update of the weights needs to know that differs from update to update, and what it finds out: in
+ * the device's memory, so that a whole update can be recorded once and the host be one update ahead of the
+ * device. */
+typedef struct xph_rates {
+    double rate, correction1, correction2, ema_decay;
+} xph_rates;
 /* Comes with every batch. */
 typedef struct xph_given {
-    int64_t update;                     /* number of this update, from 1, if none before it is refused */
-    double scale;                       /* of this batch's loss: 1 / (sum of its mask * batches of the update) */
-    xph_rates rates[2];                 /* of this update; and of the number before, when the last one was refused */
+    int64_t update;     /* number of this update, from 1, if none before it is refused */
+    double scale;       /* of this batch's loss: 1 / (sum of its mask * batches of the update) */
+    xph_rates rates[2]; /* of this update; and of the number before, when the last one was refused */
 } xph_given;
-enum { XPH_UPDATE_DONE = 0, XPH_UPDATE_BAD_GRADIENT = 1, XPH_UPDATE_BAD_LOSS = 2, XPH_UPDATE_TOO_LARGE = 3,
-       XPH_UPDATE_OVERFLOW = 4 };       /* of a scaled gradient in float16: skipped, and the loss scale halved */
+enum {
+    XPH_UPDATE_DONE = 0,
+    XPH_UPDATE_BAD_GRADIENT = 1,
+    XPH_UPDATE_BAD_LOSS = 2,
+    XPH_UPDATE_TOO_LARGE = 3,
+    /* of a scaled gradient in float16: skipped, and the loss scale halved */
+    XPH_UPDATE_OVERFLOW = 4
+};
 typedef struct xph_control {
     /* carried from update to update */
-    int64_t done;                       /* updates that were made */
-    int64_t good;                       /* of them since the loss scale last changed */
-    double loss_scale;                  /* the gradient is so much too large: 1 but for float16 */
+    int64_t done;      /* updates that were made */
+    int64_t good;      /* of them since the loss scale last changed */
+    double loss_scale; /* the gradient is so much too large: 1 but for float16 */
     /* of this update */
-    double head[EXPHIL_HEADS_MAX];      /* sum over its batches of scale * sums of the loss */
-    double norm;                        /* of the gradient */
-    int64_t first_bad;                  /* element of it, or -1 */
-    double grad_scale;                  /* clipping and the loss scale undone */
-    int64_t verdict;                    /* XPH_UPDATE_... */
-    uint32_t arrived, reserved;         /* the device's own: 0 between operations */
+    double head[EXPHIL_HEADS_MAX]; /* sum over its batches of scale * sums of the loss */
+    double norm;                   /* of the gradient */
+    int64_t first_bad;             /* element of it, or -1 */
+    double grad_scale;             /* clipping and the loss scale undone */
+    int64_t verdict;               /* XPH_UPDATE_... */
+    uint32_t arrived, reserved;    /* the device's own: 0 between operations */
 } xph_control;
-/* After norm2 of the gradient, before adam: verdict, grad_scale, the next loss_scale (dynamic loss scaling: Micikevicius et
- * al. 2018). clip 0: never. largest: a norm above it is refused unless it is clipped. growth: updates without overflow
- * after which loss_scale doubles, 0: it stays 1. */
+/* After norm2 of the gradient, before adam: verdict, grad_scale, the next loss_scale (dynamic loss scaling:
+ * Micikevicius et al. 2018). clip 0: never. largest: a norm above it is refused unless it is clipped. growth:
+ * updates without overflow after which loss_scale doubles, 0: it stays 1. */
 typedef struct xph_settle_args {
     int32_t heads, reserved;
     xph_control *control;
@@ -264,152 +344,226 @@ typedef struct xph_settle_args {
     int64_t growth;
 } xph_settle_args;
 /* Zeros where the update was refused: carried state that may hold what is not finite. */
-typedef struct xph_clear_args { xph_type type; int64_t count; const xph_control *control; void *x; } xph_clear_args;
+typedef struct xph_clear_args {
+    xph_type type;
+    int64_t count;
+    const xph_control *control;
+    void *x;
+} xph_clear_args;
 
 /* One head of an action. bits: independent Bernoulli bits in an int32 (bit i = class logit first+i);
  * categorical: one of count classes. */
 enum { XPH_HEAD_BERNOULLI = 0, XPH_HEAD_CATEGORICAL = 1 };
 typedef struct xph_head {
-    int32_t kind, count;                /* bits (1..31) or classes (2..1024) */
-    int64_t first;                      /* first logit of this head */
+    int32_t kind, count; /* bits (1..31) or classes (2..1024) */
+    int64_t first;       /* first logit of this head */
 } xph_head;
 
 /* Builds input rows: floats | table rows of the ids | one-hot (bits for Bernoulli) of the given past actions.
  * y [rows, floats + sum of widths + slots*L], in that order. */
-typedef struct xph_embed_table { const void *table; void *dtable; int64_t entries, width; } xph_embed_table;
+typedef struct xph_embed_table {
+    const void *table;
+    void *dtable;
+    int64_t entries, width;
+} xph_embed_table;
 typedef struct xph_embed_args {
     xph_type type;
     int64_t rows, floats, ids, slots, heads, logits;
-    const float *x; int64_t ldx;        /* [rows, floats] always float */
-    const int32_t *id; int64_t ldid;    /* [rows, ids], range-checked by the caller */
-    const xph_embed_table *tables;      /* host, [ids]; dtable += in backward */
-    const int32_t *actions; int64_t lda; /* [rows, slots*heads] or NULL */
-    const xph_head *head;               /* host, [heads] */
-    void *y; int64_t ldy;
+    const float *x; /* [rows, floats] always float */
+    int64_t ldx;
+    const int32_t *id; /* [rows, ids], range-checked by the caller */
+    int64_t ldid;
+    const xph_embed_table *tables; /* host, [ids]; dtable += in backward */
+    const int32_t *actions;        /* [rows, slots*heads] or NULL */
+    int64_t lda;
+    const xph_head *head; /* host, [heads] */
+    void *y;
+    int64_t ldy;
 } xph_embed_args;
-typedef struct xph_embed_grad_args { xph_embed_args fwd; const void *dy; int64_t lddy; } xph_embed_grad_args;
+typedef struct xph_embed_grad_args {
+    xph_embed_args fwd;
+    const void *dy;
+    int64_t lddy;
+} xph_embed_grad_args;
 
-/* Action heads on one trunk: s_0 = z; logits_i = base_i + bias_i + v_i SiLU(s_i); s_{i+1} = s_i + (rows of e at the bits
- * or the class taken for head i). e NULL: the heads are independent. v, e [L,R]. The gradient of base is dy. */
+/* Action heads on one trunk: s_0 = z; logits_i = base_i + bias_i + v_i SiLU(s_i); s_{i+1} = s_i + (rows of e
+ * at the bits or the class taken for head i). e NULL: the heads are independent. v, e [L,R]. The gradient of
+ * base is dy. */
 typedef struct xph_heads_args {
     xph_type type;
     int64_t rows, width, heads, logits;
-    const xph_head *head;               /* host */
-    const void *z; int64_t ldz;         /* [rows,R] */
+    const xph_head *head; /* host */
+    const void *z;        /* [rows,R] */
+    int64_t ldz;
     const void *v, *bias, *e;
-    const void *base; int64_t ldbase;   /* [rows,L] what the logits start from, or NULL: 0 */
-    const int32_t *actions; int64_t lda; /* [rows,heads] what was done; may be NULL when e is */
-    void *y; int64_t ldy;               /* logits [rows,L] */
+    const void *base; /* [rows,L] what the logits start from, or NULL: 0 */
+    int64_t ldbase;
+    const int32_t *actions; /* [rows,heads] what was done; may be NULL when e is */
+    int64_t lda;
+    void *y; /* logits [rows,L] */
+    int64_t ldy;
 } xph_heads_args;
 typedef struct xph_heads_grad_args {
-    xph_heads_args fwd;                 /* y not read */
-    const void *dy; int64_t lddy;
-    void *dz; int64_t lddz;
-    void *dv, *dbias, *de;              /* += */
+    xph_heads_args fwd; /* y not read */
+    const void *dy;
+    int64_t lddy;
+    void *dz;
+    int64_t lddz;
+    void *dv, *dbias, *de; /* += */
     void *scratch;
 } xph_heads_grad_args;
 
 /* Loss and its gradient in one pass. Per frame with weight w = mask[row] and per head:
  *   Bernoulli: mean over bits of (1-p_t)^gamma * (BCE with logits, positive_weight on y = 1)
- *   categorical: (1-p_t)^gamma * cross-entropy against (1-eps) onehot + eps/classes;  p_t = sum_k p_k target_k
+ *   categorical: (1-p_t)^gamma * cross-entropy against (1-eps) onehot + eps/classes;
+ *                p_t = sum_k p_k target_k
  * (focal: Lin et al. 2017, constant gamma; gamma 0 is the plain loss). */
 typedef struct xph_head_loss {
     double weight, smoothing, focal_gamma;
-    const float *positive_weight;       /* host, [count] of a Bernoulli head, or NULL */
+    const float *positive_weight; /* host, [count] of a Bernoulli head, or NULL */
 } xph_head_loss;
 typedef struct xph_loss_args {
     xph_type type;
     int64_t rows, heads, logits;
-    const xph_head *head;               /* host */
-    const xph_head_loss *loss;          /* host */
-    const void *y; int64_t ldy;         /* logits */
-    const int32_t *actions; int64_t lda; /* targets [rows,heads] */
-    const float *mask;                  /* [rows] or NULL: all 1 */
-    double scale;                       /* dy = scale * mask * weight * gradient */
-    const xph_given *given;             /* device, or NULL: */
-    xph_control *control;               /* with given: scale is given's times control's loss_scale, and its head grows */
-    void *dy; int64_t lddy;             /* or NULL */
-    double *sums;                       /* [heads] sum of mask * head loss, unweighted by head; overwritten */
-    double *rows_loss;                  /* [rows, heads] scratch */
+    const xph_head *head;      /* host */
+    const xph_head_loss *loss; /* host */
+    const void *y;             /* logits */
+    int64_t ldy;
+    const int32_t *actions; /* targets [rows,heads] */
+    int64_t lda;
+    const float *mask;      /* [rows] or NULL: all 1 */
+    double scale;           /* dy = scale * mask * weight * gradient */
+    const xph_given *given; /* device, or NULL: */
+    xph_control *control;   /* with given: scale is given's times control's loss_scale, and its head grows */
+    void *dy;               /* or NULL */
+    int64_t lddy;
+    double *sums;      /* [heads] sum of mask * head loss, unweighted by head; overwritten */
+    double *rows_loss; /* [rows, heads] scratch */
 } xph_loss_args;
 
 /* Draws actions head by head from the trunk (as heads: what is drawn for head i is seen by i+1).
  * Bernoulli: u < sigmoid(logit / temperature), or hysteresis (see deterministic); categorical: Gumbel-max,
  * argmax(logit / temperature - log(-log u)); ties to the lower class. */
-typedef struct xph_sample_head { float temperature, press, release; int32_t deterministic; } xph_sample_head;
+typedef struct xph_sample_head {
+    float temperature, press, release;
+    int32_t deterministic;
+} xph_sample_head;
 typedef struct xph_sample_args {
-    xph_heads_args heads;               /* actions not read */
-    const xph_sample_head *how;         /* host, [heads]; deterministic: argmax; bits by press/release on sigmoid */
-    const float *noise; int64_t ldn;    /* [rows,L] uniform in (0,1); may be NULL when all are deterministic */
-    const int32_t *previous; int64_t ldp; /* [rows,heads] last actions for hysteresis, or NULL */
-    int32_t *actions; int64_t lda;      /* [rows,heads] out */
+    xph_heads_args heads;       /* actions not read */
+    const xph_sample_head *how; /* host, [heads]; deterministic: argmax; bits by press/release on sigmoid */
+    const float *noise;         /* [rows,L] uniform in (0,1); may be NULL when all are deterministic */
+    int64_t ldn;
+    const int32_t *previous; /* [rows,heads] last actions for hysteresis, or NULL */
+    int64_t ldp;
+    int32_t *actions; /* [rows,heads] out */
+    int64_t lda;
     void *scratch;
 } xph_sample_args;
 
-/* AdamW (Loshchilov & Hutter 2019) over one arena: g = grad*grad_scale; m, v; p -= lr*(m/c1/(sqrt(v/c2)+eps) + decay p);
- * decay only for the first decay_count elements; ema = ema*ema_decay + p*(1-ema_decay) when ema is given. */
+/* AdamW (Loshchilov & Hutter 2019) over one arena: g = grad*grad_scale; m, v; p -= lr*(m/c1/(sqrt(v/c2)+eps)
+ * + decay p); decay only for the first decay_count elements; ema = ema*ema_decay + p*(1-ema_decay) when ema
+ * is given. */
 typedef struct xph_adam_args {
     xph_type type;
     int64_t count, decay_count;
-    void *p; const void *grad; void *m, *v, *ema;
+    void *p;
+    const void *grad;
+    void *m, *v, *ema;
     double rate, beta1, beta2, epsilon, decay, correction1, correction2, grad_scale, ema_decay;
-    const xph_given *given;             /* device, or NULL: */
-    const xph_control *control;         /* with given: rates are given's, grad_scale is control's, and only an update
-                                         * that is not refused is made */
+    const xph_given *given; /* device, or NULL: */
+    /* with given: rates are given's, grad_scale is control's, and only an update that is not refused is
+     * made */
+    const xph_control *control;
 } xph_adam_args;
-/* Euclidean norm without overflow, and the first element that is not finite (-1: none). Results in device memory. */
+/* Euclidean norm without overflow, and the first element that is not finite (-1: none). Results in device
+ * memory. */
 typedef struct xph_norm2_args {
     xph_type type;
     int64_t count;
     const void *x;
     double *norm;
     int64_t *first_bad;
-    const xph_settle_args *settle;      /* host, or NULL: then done at once, norm and first_bad being its control's */
+    /* host, or NULL: then done at once, norm and first_bad being its control's */
+    const xph_settle_args *settle;
     void *scratch;
 } xph_norm2_args;
 /* y = x * a + from * b over count elements (any may be the same); from NULL: y. */
-typedef struct xph_axpby_args { xph_type type; int64_t count; const void *x; void *y; double a, b;
-                                const void *from; } xph_axpby_args;
+typedef struct xph_axpby_args {
+    xph_type type;
+    int64_t count;
+    const void *x;
+    void *y;
+    double a, b;
+    const void *from;
+} xph_axpby_args;
 
 typedef int32_t xph_op;
 enum {
-    XPH_OP_LINEAR, XPH_OP_LINEAR_GRAD, XPH_OP_LINEAR_PACK, XPH_OP_NORM, XPH_OP_NORM_GRAD, XPH_OP_CONV, XPH_OP_CONV_GRAD,
-    XPH_OP_SCAN, XPH_OP_SCAN_GRAD, XPH_OP_ATTENTION, XPH_OP_ATTENTION_GRAD, XPH_OP_RNN, XPH_OP_RNN_GRAD, XPH_OP_EMBED,
-    XPH_OP_EMBED_GRAD, XPH_OP_HEADS, XPH_OP_HEADS_GRAD, XPH_OP_LOSS, XPH_OP_SAMPLE, XPH_OP_ADAM, XPH_OP_NORM2,
-    XPH_OP_AXPBY, XPH_OP_ROUND, XPH_OP_CAST, XPH_OP_SCAN_PACK, XPH_OP_CLEAR, XPH_OP_COUNT
+    XPH_OP_LINEAR,
+    XPH_OP_LINEAR_GRAD,
+    XPH_OP_LINEAR_PACK,
+    XPH_OP_NORM,
+    XPH_OP_NORM_GRAD,
+    XPH_OP_CONV,
+    XPH_OP_CONV_GRAD,
+    XPH_OP_SCAN,
+    XPH_OP_SCAN_GRAD,
+    XPH_OP_ATTENTION,
+    XPH_OP_ATTENTION_GRAD,
+    XPH_OP_RNN,
+    XPH_OP_RNN_GRAD,
+    XPH_OP_EMBED,
+    XPH_OP_EMBED_GRAD,
+    XPH_OP_HEADS,
+    XPH_OP_HEADS_GRAD,
+    XPH_OP_LOSS,
+    XPH_OP_SAMPLE,
+    XPH_OP_ADAM,
+    XPH_OP_NORM2,
+    XPH_OP_AXPBY,
+    XPH_OP_ROUND,
+    XPH_OP_CAST,
+    XPH_OP_SCAN_PACK,
+    XPH_OP_CLEAR,
+    XPH_OP_COUNT
 };
 /* What an operation needs for given shapes (pointers in args are not looked at). */
 typedef struct xph_op_info {
-    const char *kernel;                 /* name of the candidate that would run */
-    size_t scratch_bytes;               /* for args.scratch */
-    size_t packed_bytes;                /* linear and rnn: size of packed; scan: of decay */
-    uint32_t refused;                   /* given: candidates that are not to be taken, by bit */
-    uint32_t candidate;                 /* the bit of kernel */
+    const char *kernel;   /* name of the candidate that would run */
+    size_t scratch_bytes; /* for args.scratch */
+    size_t packed_bytes;  /* linear and rnn: size of packed; scan: of decay */
+    uint32_t refused;     /* given: candidates that are not to be taken, by bit */
+    uint32_t candidate;   /* the bit of kernel */
 } xph_op_info;
 
-/* INLINE: never fans out to other threads, and a wait is short: play. NET: for products, whose memory it then has. */
+/* INLINE: never fans out to other threads, and a wait is short: play. NET: for products, whose memory it then
+ * has. */
 enum { XPH_STREAM_INLINE = 1, XPH_STREAM_NET = 2 };
-enum { XPH_EVENT_TIMED = 1 };           /* for event_elapsed */
+enum { XPH_EVENT_TIMED = 1 }; /* for event_elapsed */
 
 typedef struct xph_backend {
     /* frozen head */
     size_t struct_size;
     uint32_t abi, core_version;
     const char *name, *build_id;
-    int32_t host_memory;                /* nonzero: the device works in the host's memory, which need not be uploaded,
-                                         * and work is done when a call returns */
-    uint32_t precisions;                /* bit per EXPHIL_PRECISION_... that training may ask for */
+    /* nonzero: the device works in the host's memory, which need not be uploaded, and work is done when a
+     * call returns */
+    int32_t host_memory;
+    uint32_t precisions; /* bit per EXPHIL_PRECISION_... that training may ask for */
     /* devices, memory, order */
     int32_t (*device_count)(void);
     exphil_status (*device_info)(int32_t ordinal, exphil_device_info *info);
-    exphil_status (*device_open)(const xph_host *host, int32_t ordinal, xph_device **device, exphil_error *error);
+    exphil_status (*device_open)(const xph_host *host, int32_t ordinal, xph_device **device,
+                                 exphil_error *error);
     void (*device_close)(xph_device *device);
-    exphil_status (*alloc)(xph_device *device, size_t bytes, void **address);  /* 64-byte aligned, content arbitrary */
+    /* 64-byte aligned, content arbitrary */
+    exphil_status (*alloc)(xph_device *device, size_t bytes, void **address);
     void (*free)(xph_device *device, void *address, size_t bytes);
-    /* Host memory that copies to and from the device need not stage; until a copy is done it must stay as it is. */
+    /* Host memory that copies to and from the device need not stage; until a copy is done it must stay as it
+     * is. */
     exphil_status (*host_alloc)(xph_device *device, size_t bytes, void **address);
     void (*host_free)(xph_device *device, void *address, size_t bytes);
-    void (*memory_info)(xph_device *device, exphil_memory_info *info);        /* fills device_... */
+    void (*memory_info)(xph_device *device, exphil_memory_info *info); /* fills device_... */
     exphil_status (*stream_create)(xph_device *device, uint32_t flags, xph_stream **stream);
     void (*stream_destroy)(xph_stream *stream);
     exphil_status (*upload)(xph_stream *stream, void *device_to, const void *host_from, size_t bytes);
@@ -423,31 +577,37 @@ typedef struct xph_backend {
     exphil_status (*event_mark)(xph_event *event, xph_stream *stream);
     exphil_status (*event_wait)(xph_event *event);                        /* the host waits */
     exphil_status (*stream_follow)(xph_stream *stream, xph_event *event); /* later work of stream waits */
-    exphil_status (*event_elapsed)(xph_event *from, xph_event *to, double *ns); /* both timed, marked and done */
-    /* Between begin and end work is recorded and not done, with the numbers in its arguments as they are now. end also
-     * ends a recording that failed, and gives no graph then; EXPHIL_E_UNSUPPORTED: an operation refused (see run). */
-    exphil_status (*record_begin)(xph_stream *stream);                    /* NULL: recording would save nothing */
+    /* both timed, marked and done */
+    exphil_status (*event_elapsed)(xph_event *from, xph_event *to, double *ns);
+    /* Between begin and end work is recorded and not done, with the numbers in its arguments as they are now.
+     * end also ends a recording that failed, and gives no graph then; EXPHIL_E_UNSUPPORTED: an operation
+     * refused (see run). */
+    exphil_status (*record_begin)(xph_stream *stream); /* NULL: recording would save nothing */
     exphil_status (*record_end)(xph_stream *stream, xph_graph **graph);
     exphil_status (*replay)(xph_stream *stream, xph_graph *graph);
     void (*graph_destroy)(xph_graph *graph);
-    /* operations: args is the struct of that op. EXPHIL_E_UNSUPPORTED from query: no candidate is left. From run: the
-     * candidate that was to run cannot after all (a library refuses a shape when it sees the addresses), has done
-     * nothing, and the backend has said so once. Then query is asked again with that candidate refused, scratch made as
-     * it says, and run_without called from then on. While work is recorded the recording is ended first: a refusal may
-     * have spoilt it. */
+    /* operations: args is the struct of that op. EXPHIL_E_UNSUPPORTED from query: no candidate is left. From
+     * run: the candidate that was to run cannot after all (a library refuses a shape when it sees the
+     * addresses), has done nothing, and the backend has said so once. Then query is asked again with that
+     * candidate refused, scratch made as it says, and run_without called from then on. While work is recorded
+     * the recording is ended first: a refusal may have spoilt it. */
     exphil_status (*query)(xph_device *device, xph_op op, const void *args, xph_op_info *info);
     exphil_status (*run)(xph_stream *stream, xph_op op, const void *args);
-    exphil_status (*run_without)(xph_stream *stream, xph_op op, const void *args, uint32_t refused); /* NULL: run
-                                         * never refuses */
+    /* NULL: run never refuses */
+    exphil_status (*run_without)(xph_stream *stream, xph_op op, const void *args, uint32_t refused);
     int32_t (*native_code)(const xph_device *device); /* of its last EXPHIL_E_DEVICE; NULL: always 0 */
 } xph_backend;
 
 typedef const xph_backend *(*xph_backend_query_fn)(uint32_t abi, const xph_host *host);
 
 /* The backend of a device: the first member of every xph_device. */
-struct xph_device { const xph_backend *backend; };
-struct xph_stream { xph_device *device; };
+struct xph_device {
+    const xph_backend *backend;
+};
+struct xph_stream {
+    xph_device *device;
+};
 
-const xph_backend *xph_cpu_backend(void);   /* lib/cpu; always there */
+const xph_backend *xph_cpu_backend(void); /* lib/cpu; always there */
 
 #endif

@@ -6,15 +6,16 @@
 
 #include <exphil/slp.h>
 
-/* A layout or codec, found once by name so that hot calls do not compare strings; NULL for an unknown name. */
+/* A layout or codec, found once by name so that hot calls do not compare strings; NULL for an unknown
+ * name. */
 typedef struct xph_melee_layout xph_melee_layout;
 typedef struct xph_melee_codec xph_melee_codec;
 const xph_melee_layout *xph_melee_layout_find(const char *name);
 const xph_melee_codec *xph_melee_codec_find(const char *name);
 
-/* Hot: no allocation. On EXPHIL_E_NUMERIC / EXPHIL_E_INVALID *culprit is a static text, ready to be the message: "own.x is
- * not finite". Nothing else is written then. Pointers must not be NULL (ids may be where the layout has none); frame is one of
- * the library's own, a caller's was taken by its struct_size. */
+/* Hot: no allocation. On EXPHIL_E_NUMERIC / EXPHIL_E_INVALID *culprit is a static text, ready to be the
+ * message: "own.x is not finite". Nothing else is written then. Pointers must not be NULL (ids may be where
+ * the layout has none); frame is one of the library's own, a caller's was taken by its struct_size. */
 exphil_status xph_melee_encode(const xph_melee_layout *layout, const exphil_melee_frame *frame, float *floats,
                                int32_t *ids, const char **culprit);
 exphil_status xph_melee_pad_encode(const xph_melee_codec *codec, const exphil_pad *pad, int32_t *action,
@@ -28,22 +29,24 @@ int32_t xph_melee_character_find(const char *name);
 const char *xph_melee_stage_name(int32_t external); /* "battlefield" */
 int32_t xph_melee_stage_find(const char *name);
 
-/* A whole replay file; limit_bytes 0: 64 MiB. EXPHIL_E_FORMAT when it is longer or does not begin as a replay does, before
- * there is memory for it. Messages have the path. */
-exphil_status xph_slp_file_read(exphil_context *context, const char *path, size_t limit_bytes, xph_file_data *data,
-                                exphil_error *error);
+/* A whole replay file; limit_bytes 0: 64 MiB. EXPHIL_E_FORMAT when it is longer or does not begin as a replay
+ * does, before there is memory for it. Messages have the path. */
+exphil_status xph_slp_file_read(exphil_context *context, const char *path, size_t limit_bytes,
+                                xph_file_data *data, exphil_error *error);
 
-/* The first other player, of another team in team games; 0: nobody. Ports are 1..4 as in exphil_melee_frame. */
+/* The first other player, of another team in team games; 0: nobody. Ports are 1..4 as in
+ * exphil_melee_frame. */
 int32_t xph_melee_opponent(const exphil_slp_info *info, int32_t own_port);
-/* Frame table of a replay (lib/melee/game.c); opponent_port 0: xph_melee_opponent. position counts final frames from 0;
- * frames ascend but may have gaps. state fills what is known after the frame at this position: it is the observation for
- * the next one. false: own_port has no record there. live_state: the same for the frame that a stream has ready. */
+/* Frame table of a replay (lib/melee/game.c); opponent_port 0: xph_melee_opponent. position counts final
+ * frames from 0; frames ascend but may have gaps. state fills what is known after the frame at this position:
+ * it is the observation for the next one. false: own_port has no record there. live_state: the same for the
+ * frame that a stream has ready. */
 bool xph_melee_game_state(const exphil_slp *slp, int64_t position, int32_t own_port, int32_t opponent_port,
                           exphil_melee_frame *frame);
 bool xph_melee_live_state(exphil_slp_stream *stream, int32_t own_port, int32_t opponent_port,
                           exphil_melee_frame *frame);
-/* The controller of a port on the frame at this position (what a policy should have done): processed sticks and trigger,
- * physical buttons (slp.md section 8). false: no record. */
+/* The controller of a port on the frame at this position (what a policy should have done): processed sticks
+ * and trigger, physical buttons (slp.md section 8). false: no record. */
 bool xph_melee_game_pad(const exphil_slp *slp, int64_t position, int32_t port, exphil_pad *pad);
 
 #endif

@@ -8,35 +8,37 @@
 
 #include "base/base.h"
 
-enum { /* command bytes */
-       XPH_SLP_SPLITTER = 0x10,
-       XPH_SLP_PAYLOADS = 0x35,
-       XPH_SLP_GAME_START = 0x36,
-       XPH_SLP_PRE = 0x37,
-       XPH_SLP_POST = 0x38,
-       XPH_SLP_GAME_END = 0x39,
-       XPH_SLP_FRAME_START = 0x3A,
-       XPH_SLP_ITEM = 0x3B,
-       XPH_SLP_BOOKEND = 0x3C,
-       XPH_SLP_GECKO = 0x3D,
-       XPH_SLP_FOUNTAIN = 0x3F,
-       XPH_SLP_WHISPY = 0x40,
-       XPH_SLP_STADIUM = 0x41
+/* command bytes */
+enum {
+    XPH_SLP_SPLITTER = 0x10,
+    XPH_SLP_PAYLOADS = 0x35,
+    XPH_SLP_GAME_START = 0x36,
+    XPH_SLP_PRE = 0x37,
+    XPH_SLP_POST = 0x38,
+    XPH_SLP_GAME_END = 0x39,
+    XPH_SLP_FRAME_START = 0x3A,
+    XPH_SLP_ITEM = 0x3B,
+    XPH_SLP_BOOKEND = 0x3C,
+    XPH_SLP_GECKO = 0x3D,
+    XPH_SLP_FOUNTAIN = 0x3F,
+    XPH_SLP_WHISPY = 0x40,
+    XPH_SLP_STADIUM = 0x41
 };
 
-enum {                      /* what the walker does with a command byte */
-       XPH_SLP_NO_SIZE = 0, /* not in the payload table */
-       XPH_SLP_USE,         /* known, and long enough */
-       XPH_SLP_SKIP,        /* known, and nothing in it is of use */
-       XPH_SLP_SHORT,       /* known, declared too short */
-       XPH_SLP_UNKNOWN      /* of a later recorder, or damage */
+/* what the walker does with a command byte */
+enum {
+    XPH_SLP_NO_SIZE = 0, /* not in the payload table */
+    XPH_SLP_USE,         /* known, and long enough */
+    XPH_SLP_SKIP,        /* known, and nothing in it is of use */
+    XPH_SLP_SHORT,       /* known, declared too short */
+    XPH_SLP_UNKNOWN      /* of a later recorder, or damage */
 };
 
 #define XPH_SLP_SLOTS    (2 * EXPHIL_SLP_PORTS)
-#define XPH_SLP_HEADER   15    /* bytes of the container before the event stream */
+#define XPH_SLP_HEADER   15                 /* bytes of the container before the event stream */
 #define XPH_SLP_LIMIT    ((size_t)64 << 20) /* bytes of a replay, unless the caller says otherwise */
-#define XPH_SLP_DEPTH    32    /* nesting of metadata */
-#define XPH_SLP_EVENT    65536 /* longest event, command byte included */
+#define XPH_SLP_DEPTH    32                 /* nesting of metadata */
+#define XPH_SLP_EVENT    65536              /* longest event, command byte included */
 #define XPH_SLP_NO_FRAME INT32_MIN
 
 /* ---- bytes: big-endian, unaligned ---------------------------------------------------------------------- */
@@ -117,11 +119,12 @@ struct xph_slp_instance {
     uint8_t open;
 };
 
-enum {                     /* what an event did */
-       XPH_SLP_TAKEN = 1,  /* it belongs to walk->now and carries values to decode */
-       XPH_SLP_OPENED = 2, /* it opened walk->now */
-       XPH_SLP_CLOSED = 4, /* it closed walk->before: for good, and the instance is complete */
-       XPH_SLP_ENDED = 8   /* it is a game end */
+/* what an event did */
+enum {
+    XPH_SLP_TAKEN = 1,  /* it belongs to walk->now and carries values to decode */
+    XPH_SLP_OPENED = 2, /* it opened walk->now */
+    XPH_SLP_CLOSED = 4, /* it closed walk->before: for good, and the instance is complete */
+    XPH_SLP_ENDED = 8   /* it is a game end */
 };
 
 struct xph_slp_walk {

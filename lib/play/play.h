@@ -1,19 +1,21 @@
-/* Door of lib/play. No other room needs anything of it; the declarations are shared by the files of this room.
+/* Door of lib/play. No other room needs anything of it; the declarations are shared by the files of this
+ * room.
  *
- * A session keeps, per stream, recurrent state on the device and a small host part: random stream, decided actions,
- * and in window mode the latest input rows. Everything is allocated at creation. */
+ * A session keeps, per stream, recurrent state on the device and a small host part: random stream, decided
+ * actions, and in window mode the latest input rows. Everything is allocated at creation. */
 #ifndef XPH_PLAY_PLAY_H
 #define XPH_PLAY_PLAY_H
 
-#include "device/backend.h"
 #include "base/base.h"
+#include "device/backend.h"
 #include "melee/melee.h"
 #include "model/model.h"
 
-/* Host part of one stream; history and, in window mode, rows of floats, ids and past actions lie behind it. */
+/* Host part of one stream; history and, in window mode, rows of floats, ids and past actions lie behind
+ * it. */
 typedef struct xph_play_stream {
     xph_rng rng;
-    int64_t seen;                       /* frames since the stream was reset, at most the window */
+    int64_t seen; /* frames since the stream was reset, at most the window */
 } xph_play_stream;
 
 /* Steps by duration; edge[i] is the first nanosecond beyond bucket i. */
@@ -29,72 +31,72 @@ int64_t xph_latency_quantile(const xph_latency *latency, uint64_t percent);
 
 struct exphil_session {
     exphil_context *context;
-    exphil_model *model;                /* retained */
+    exphil_model *model; /* retained */
     xph_device *device;
     xph_net *net;
     const void *packed;
     const xph_model_shape *shape;
     const exphil_spec *spec;
-    const xph_melee_layout *layout;     /* both NULL when the spec is none of Melee's own */
+    const xph_melee_layout *layout; /* both NULL when the spec is none of Melee's own */
     const xph_melee_codec *codec;
     xph_busy busy;
-    exphil_session_config config;       /* defaults filled in, pointers cleared */
+    exphil_session_config config; /* defaults filled in, pointers cleared */
     xph_sample_head how[EXPHIL_HEADS_MAX];
-    bool drawing;                       /* any head needs noise */
-    bool windowed;                      /* every step computes a whole window from a zero state */
-    int64_t streams, rows, frames;      /* rows = streams * frames; frames per pass: 1 or the window */
-    int64_t history;                    /* decided actions kept per stream: max(slots, delay + 1) */
-    size_t state_bytes;                 /* recurrent state of one stream; 0 in window mode */
+    bool drawing;                  /* any head needs noise */
+    bool windowed;                 /* every step computes a whole window from a zero state */
+    int64_t streams, rows, frames; /* rows = streams * frames; frames per pass: 1 or the window */
+    int64_t history;               /* decided actions kept per stream: max(slots, delay + 1) */
+    size_t state_bytes;            /* recurrent state of one stream; 0 in window mode */
     uint64_t weights_hash;
-    uint64_t play_hash;                 /* of all settings that a saved state must share */
+    uint64_t play_hash; /* of all settings that a saved state must share */
     /* host memory, one block */
-    unsigned char *host;                /* streams x host_bytes: xph_play_stream, history, window rows */
+    unsigned char *host; /* streams x host_bytes: xph_play_stream, history, window rows */
     size_t host_bytes, history_at, floats_at, ids_at, past_at;
-    unsigned char *staged;              /* what the device takes for a step, in one piece: */
+    unsigned char *staged; /* what the device takes for a step, in one piece: */
     size_t staged_bytes;
-    float *floats, *noise;              /* [rows,F], [streams,L] */
-    int32_t *ids, *past, *previous;     /* [rows,K], [rows,slots*A], [streams,A] */
-    uint8_t *reset;                     /* [rows] */
-    int32_t *actions;                   /* [streams,A] what it gives */
-    float *melee_floats;                /* [streams,F] rows that the encoder fills */
-    int32_t *melee_ids, *decided;       /* [streams,K], [streams,A] */
-    float *logits, *fresh;              /* [streams,L] of the last step that went well, and of the one under way */
-    double *wide;                       /* [streams,L] room for F64 logits, or NULL */
+    float *floats, *noise;          /* [rows,F], [streams,L] */
+    int32_t *ids, *past, *previous; /* [rows,K], [rows,slots*A], [streams,A] */
+    uint8_t *reset;                 /* [rows] */
+    int32_t *actions;               /* [streams,A] what it gives */
+    float *melee_floats;            /* [streams,F] rows that the encoder fills */
+    int32_t *melee_ids, *decided;   /* [streams,K], [streams,A] */
+    float *logits, *fresh; /* [streams,L] of the last step that went well, and of the one under way */
+    double *wide;          /* [streams,L] room for F64 logits, or NULL */
     unsigned char *memory;
     size_t memory_bytes;
     /* device memory, one block */
-    unsigned char *state[2];            /* [streams, state_bytes]: before the step, and what the step makes of it */
-    bool lagging;                       /* state[1] is what state[0] was one frame ago: large states move on in it */
-    bool back;                          /* weights are read from their end: every other frame (xph_net_io) */
-    unsigned char *d_staged;            /* staged there, or itself where the device works in the host's memory */
+    unsigned char *state[2]; /* [streams, state_bytes]: before the step, and what the step makes of it */
+    bool lagging;            /* state[1] is what state[0] was one frame ago: large states move on in it */
+    bool back;               /* weights are read from their end: every other frame (xph_net_io) */
+    unsigned char *d_staged; /* staged there, or itself where the device works in the host's memory */
     int32_t *d_actions;
     unsigned char *d_memory;
     size_t d_memory_bytes;
-    int32_t turn, reserved;             /* which of the two halves state[0] is */
-    xph_graph *recorded[2][2];          /* a step, by turn and lagging; NULL where the device records nothing */
+    int32_t turn, reserved;    /* which of the two halves state[0] is */
+    xph_graph *recorded[2][2]; /* a step, by turn and lagging; NULL where the device records nothing */
     xph_latency latency;
-    exphil_error error;                 /* of the last call that failed */
+    exphil_error error; /* of the last call that failed */
 };
 
 /* Parts of stream i. */
 xph_play_stream *xph_play_at(const exphil_session *session, int64_t i);
-int32_t *xph_play_history(const exphil_session *session, int64_t i); /* [history, A], newest first */
+int32_t *xph_play_history(const exphil_session *session, int64_t i);         /* [history, A], newest first */
 unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i); /* device */
 exphil_status xph_play_reset(exphil_session *session, int64_t i);
-/* Runs a step on zeros where the device records, then records all its forms, at creation, so that a step makes nothing and
- * asks no library anything. The state is as before. */
+/* Runs a step on zeros where the device records, then records all its forms, at creation, so that a step
+ * makes nothing and asks no library anything. The state is as before. */
 exphil_status xph_play_record(exphil_session *session);
 void xph_play_forget(exphil_session *session);
 
-/* Every call on a session begins and ends with these: NULL, a forked child and a second thread are refused. const: the
- * flag and the text of the last failure are no part of a session's value. */
+/* Every call on a session begins and ends with these: NULL, a forked child and a second thread are refused.
+ * const: the flag and the text of the last failure are no part of a session's value. */
 exphil_status xph_play_enter(const exphil_session *session);
 void xph_play_leave(const exphil_session *session);
 /* Remembers why a hot call failed. */
 void xph_play_remember(const exphil_session *session, exphil_status status, const char *format, ...)
     XPH_PRINTF(3, 4);
 /* The same, and returns status, which is evaluated twice (as xph_fail). */
-#define xph_play_fail(session, status, ...) \
-    (xph_play_remember(session, status, __VA_ARGS__), xph_status(status))
+#define xph_play_fail(session, status, ...)                                                                  \
+  (xph_play_remember(session, status, __VA_ARGS__), xph_status(status))
 
 #endif

@@ -7,7 +7,7 @@
 typedef struct xph_baseline {
     exphil_context *context;
     const exphil_spec *spec;
-    double *nll;                        /* per head, from first[h]: categorical -log p(class); bits: off, on pairs */
+    double *nll; /* per head, from first[h]: categorical -log p(class); bits: off, on pairs */
     size_t nll_bytes;
     int64_t first[EXPHIL_HEADS_MAX];
     int32_t majority[EXPHIL_HEADS_MAX]; /* commonest value of each head */

@@ -1,34 +1,34 @@
-/* Door of lib/train. Nothing stands on training: other rooms need nothing of it. The declarations here are shared by the
- * files of this room. */
+/* Door of lib/train. Nothing stands on training: other rooms need nothing of it. The declarations here are
+ * shared by the files of this room. */
 #ifndef XPH_TRAIN_TRAIN_H
 #define XPH_TRAIN_TRAIN_H
 
-#include "device/backend.h"
 #include "base/base.h"
 #include "data/data.h"
+#include "device/backend.h"
 #include "model/model.h"
 
-/* ---- schedule ------------------------------------------------------------------------------------------------ */
+/* ---- schedule ------------------------------------------------------------------------------------------ */
 
 /* Rate of update u (0-based) under a checked configuration; no libm, so that all systems train alike. */
 double xph_schedule_rate(const exphil_optimizer_config *config, int64_t update);
 exphil_status xph_schedule_check(const exphil_optimizer_config *config, exphil_error *error);
 double xph_power(double base, int64_t exponent); /* exponent >= 0 */
 
-/* ---- optimizer ------------------------------------------------------------------------------------------------ */
+/* ---- optimizer ----------------------------------------------------------------------------------------- */
 
 struct exphil_optimizer {
     exphil_context *context;
     xph_device *device;
-    exphil_optimizer_config config;     /* defaults filled in */
+    exphil_optimizer_config config; /* defaults filled in */
     atomic_int references;
-    atomic_int attached;                /* serves one trainer */
+    atomic_int attached; /* serves one trainer */
     xph_type type;
     size_t arena_bytes;
-    int64_t weights, decaying;          /* elements */
-    uint64_t config_hash;               /* of the model it was made for */
-    void *m, *v, *average;              /* device arenas; average NULL without EMA */
-    _Atomic int64_t updates;            /* may be asked for while the trainer works */
+    int64_t weights, decaying; /* elements */
+    uint64_t config_hash;      /* of the model it was made for */
+    void *m, *v, *average;     /* device arenas; average NULL without EMA */
+    _Atomic int64_t updates;   /* may be asked for while the trainer works */
 };
 
 exphil_optimizer *xph_optimizer_retain(exphil_optimizer *optimizer);
@@ -39,7 +39,7 @@ xph_rates xph_optimizer_rates(const exphil_optimizer *optimizer, int64_t number)
 exphil_status xph_optimizer_update(const exphil_optimizer *optimizer, xph_stream *stream, void *weights,
                                    const void *gradients, const xph_given *given, const xph_control *control);
 
-/* ---- trainer -------------------------------------------------------------------------------------------------- */
+/* ---- trainer ------------------------------------------------------------------------------------------- */
 
 /* Losses of all heads with their positive weights copied behind them. */
 typedef struct xph_losses {
@@ -53,10 +53,11 @@ enum { XPH_FEED_INPUTS = 7, XPH_FEED_BLOCKS = 12 };
 
 /* One of the two places for a batch. */
 typedef struct xph_feed_turn {
-    void *own[XPH_FEED_INPUTS];         /* on the device: floats, mask, ids, past, actions, reset, given; all NULL where
-                                         * the device works in the host's memory */
-    xph_given *given;                   /* host, pinned */
-    xph_event *uploaded, *read;         /* the batch has left the host; the device has no more use for it */
+    /* on the device: floats, mask, ids, past, actions, reset, given; all NULL where the device works in the
+     * host's memory */
+    void *own[XPH_FEED_INPUTS];
+    xph_given *given;           /* host, pinned */
+    xph_event *uploaded, *read; /* the batch has left the host; the device has no more use for it */
 } xph_feed_turn;
 
 /* Batches on the device and what the loss needs, for one shape. Shared by training and evaluation. */
@@ -66,32 +67,33 @@ typedef struct xph_feed {
     xph_net *net;
     xph_stream *uploads;
     int64_t batch, time;
-    const float *floats, *mask;         /* the batch as the device reads it: in own, or where it was given */
+    const float *floats, *mask; /* the batch as the device reads it: in own, or where it was given */
     const int32_t *ids, *past, *actions;
     const uint8_t *reset;
     const xph_given *given;
     xph_feed_turn turns[2];
-    int32_t turn;                       /* that is next to be filled, or is being worked on */
+    int32_t turn; /* that is next to be filled, or is being worked on */
     int32_t reserved;
-    void *state[2], *dlogits;           /* state: in and out, swapped after every batch */
+    void *state[2], *dlogits; /* state: in and out, swapped after every batch */
     double *sums, *rows_loss;
-    size_t bytes[XPH_FEED_BLOCKS];      /* of the device blocks above, in order */
+    size_t bytes[XPH_FEED_BLOCKS]; /* of the device blocks above, in order */
     size_t state_bytes;
 } xph_feed;
 
-exphil_status xph_feed_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t net_flags, xph_feed *feed,
-                              exphil_error *error);
+exphil_status xph_feed_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t net_flags,
+                              xph_feed *feed, exphil_error *error);
 void xph_feed_destroy(xph_feed *feed);
-/* Begins to upload the batch, or has it read where it is: then it must stay until the work on it is done, else until
- * xph_feed_uploaded returns. */
+/* Begins to upload the batch, or has it read where it is: then it must stay until the work on it is done,
+ * else until xph_feed_uploaded returns. */
 exphil_status xph_feed_take(xph_feed *feed, const exphil_batch *batch, const xph_given *given);
 exphil_status xph_feed_uploaded(const xph_feed *feed);
-/* Forward and loss of the batch that was taken. With control (device) its head losses grow and feed->dlogits is filled. */
-exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *packed, const xph_losses *losses,
-                               xph_control *control);
+/* Forward and loss of the batch that was taken. With control (device) its head losses grow and feed->dlogits
+ * is filled. */
+exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *packed,
+                               const xph_losses *losses, xph_control *control);
 /* Takes a batch and waits for its losses: head_sums [heads]. Moves the carried state, as forward does. */
-exphil_status xph_feed_measure(xph_feed *feed, const void *weights, const void *packed, const xph_losses *losses,
-                               const exphil_batch *batch, double *head_sums);
+exphil_status xph_feed_measure(xph_feed *feed, const void *weights, const void *packed,
+                               const xph_losses *losses, const exphil_batch *batch, double *head_sums);
 void xph_feed_io(const xph_feed *feed, xph_net_io *io);
 /* The batch is done: the next one goes to the other place and finds the state that this one left. */
 exphil_status xph_feed_swap(xph_feed *feed);
@@ -101,61 +103,64 @@ double xph_mask_sum(const exphil_batch *batch);
 
 /* An update that the device may still work on, and what the host knows of it. */
 typedef struct xph_pending {
-    xph_control *result;                /* host, pinned; valid after settled */
+    xph_control *result; /* host, pinned; valid after settled */
     xph_event *settled;
     int64_t frames, epoch;
     double rate;
     int32_t live, reserved;
 } xph_pending;
 
-/* A resumed run without a prefetcher, until its first batch comes: its shape, of which nothing is made on the word of a file
- * alone, and the carried state, which the file holds. batch 0: there is none. */
+/* A resumed run without a prefetcher, until its first batch comes: its shape, of which nothing is made on the
+ * word of a file alone, and the carried state, which the file holds. batch 0: there is none. */
 typedef struct xph_resumed {
     int64_t batch, time;
-    void *state;                        /* host; NULL: the model carries none */
+    void *state; /* host; NULL: the model carries none */
     size_t state_bytes;
 } xph_resumed;
 
-/* Programs of an update, as bits: the first batch clears the gradient, the last is followed by the update itself. */
+/* Programs of an update, as bits: the first batch clears the gradient, the last is followed by the update
+ * itself. */
 enum { XPH_PART_FIRST = 1, XPH_PART_BATCH = 2, XPH_PART_LAST = 4, XPH_PARTS = 8 };
 
 struct exphil_trainer {
     exphil_context *context;
     xph_device *device;
-    exphil_model *model;                /* retained; its weights are never written */
+    exphil_model *model; /* retained; its weights are never written */
     exphil_optimizer *optimizer;
-    exphil_prefetcher *prefetcher;      /* or NULL */
+    exphil_prefetcher *prefetcher; /* or NULL */
     xph_busy busy;
     xph_losses losses;
-    exphil_communicator communicator;   /* all_reduce NULL: alone */
-    void *shared;                       /* host copy of the gradients for it */
+    exphil_communicator communicator; /* all_reduce NULL: alone */
+    void *shared;                     /* host copy of the gradients for it */
     int64_t accumulate;
-    int32_t fake_quantize;              /* 0, EXPHIL_TYPE_BF16 or EXPHIL_TYPE_I8 */
+    int32_t fake_quantize;                  /* 0, EXPHIL_TYPE_BF16 or EXPHIL_TYPE_I8 */
     int32_t activations, checkpoint_blocks; /* EXPHIL_TYPE_F32 or BF16; 0: all activations are kept */
     int32_t precision;
-    double loss_scale;                  /* the first */
-    xph_feed feed;                      /* feed.net NULL until the shape is known */
+    double loss_scale; /* the first */
+    xph_feed feed;     /* feed.net NULL until the shape is known */
     xph_resumed resumed;
     void *weights, *packed, *gradients, *norm_scratch;
-    void *rounded;                      /* with fake_quantize: the weights that forward and backward see; else NULL */
-    void *kept;                         /* carried state before an update of several batches; of one, it is still in the feed */
+    void *rounded; /* with fake_quantize: the weights that forward and backward see; else NULL */
+    void *kept;    /* carried state before an update of several batches; of one, it is still in the feed */
     size_t arena_bytes, packed_bytes, norm_scratch_bytes;
-    xph_control *control;               /* device */
-    xph_graph *recorded[2][XPH_PARTS];  /* by the feed's turn and the program; NULL: not yet */
-    uint32_t ran;                       /* programs that have run, by bit */
-    int32_t unrecorded;                 /* recordings that failed */
-    xph_pending pending[2];             /* in turns: the device may be one update behind */
-    int32_t pending_turn;               /* of the next update */
-    int32_t ahead;                      /* updates that the host may be ahead: 0 or 1 */
-    exphil_error late;                  /* what an update came to that nobody waited for; status OK: nothing */
+    xph_control *control;              /* device */
+    xph_graph *recorded[2][XPH_PARTS]; /* by the feed's turn and the program; NULL: not yet */
+    uint32_t ran;                      /* programs that have run, by bit */
+    int32_t unrecorded;                /* recordings that failed */
+    xph_pending pending[2];            /* in turns: the device may be one update behind */
+    int32_t pending_turn;              /* of the next update */
+    int32_t ahead;                     /* updates that the host may be ahead: 0 or 1 */
+    exphil_error late;                 /* what an update came to that nobody waited for; status OK: nothing */
     int64_t frames, skipped;
     exphil_metrics metrics;             /* of the last update whose result is known */
     int64_t epoch, index;               /* of the batch that comes next */
     uint64_t base_updates, base_frames; /* training that the model had seen before */
 };
 
-/* Tells the device where the optimizer stands: after creation and resume. good: updates since the loss scale changed. */
-exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int64_t good, exphil_error *error);
+/* Tells the device where the optimizer stands: after creation and resume. good: updates since the loss scale
+ * changed. */
+exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int64_t good,
+                                exphil_error *error);
 /* Runs a program (XPH_PART_...) on the batch that was taken, recorded where the device can. */
 exphil_status xph_trainer_run(exphil_trainer *trainer, uint32_t parts);
 void xph_trainer_forget(exphil_trainer *trainer); /* all recordings */
@@ -165,25 +170,29 @@ exphil_status xph_trainer_settle(exphil_trainer *trainer, exphil_error *error);
 exphil_status xph_pending_settle(exphil_trainer *trainer, xph_pending *pending, exphil_error *error);
 exphil_status xph_pending_create(exphil_trainer *trainer, exphil_error *error);
 void xph_pending_destroy(exphil_trainer *trainer);
-/* Makes the feed on the first call; later ones must ask for the same shape. drop makes it as if never called. */
+/* Makes the feed on the first call; later ones must ask for the same shape. drop makes it as if never
+ * called. */
 /* With a communicator: replaces the gradients by their mean over its ranks, then runs the update. */
 exphil_status xph_comm_average(exphil_trainer *trainer, exphil_error *error);
 exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t time, exphil_error *error);
 bool xph_trainer_shaped(const exphil_trainer *trainer); /* by a batch, or by what was resumed */
 void xph_trainer_drop_shape(exphil_trainer *trainer);
 void xph_resumed_drop(exphil_trainer *trainer);
-/* What forward and backward see of the weights; refresh makes it, and its packed form, from weights that have changed. */
+/* What forward and backward see of the weights; refresh makes it, and its packed form, from weights that have
+ * changed. */
 const void *xph_trainer_seen(const exphil_trainer *trainer);
 exphil_status xph_trainer_refresh(exphil_trainer *trainer);
-/* Whole episodes in order, as a model wants them: the sampler of an evaluation, and its first batch. EXPHIL_E_MISMATCH,
- * EXPHIL_E_INVALID: dataset is not of the model's spec, is empty; batch is out of range. */
+/* Whole episodes in order, as a model wants them: the sampler of an evaluation, and its first batch.
+ * EXPHIL_E_MISMATCH, EXPHIL_E_INVALID: dataset is not of the model's spec, is empty; batch is out of
+ * range. */
 exphil_status xph_whole_sampler(const exphil_model *model, const exphil_dataset *dataset, int64_t batch,
                                 xph_sampler **sampler, exphil_batch *first, exphil_error *error);
 /* Logits of the last forward as doubles in wide [rows*L]; narrow is room for them as floats. */
 exphil_status xph_feed_logits(const xph_feed *feed, float *narrow, double *wide);
 /* Evaluation of given weights; what exphil_evaluate and exphil_trainer_evaluate share. */
 exphil_status xph_evaluate(const exphil_model *model, const void *weights, const void *packed,
-                           const exphil_dataset *dataset, const exphil_dataset *frequencies, const xph_losses *losses,
-                           int64_t batch, exphil_report *report, exphil_error *error);
+                           const exphil_dataset *dataset, const exphil_dataset *frequencies,
+                           const xph_losses *losses, int64_t batch, exphil_report *report,
+                           exphil_error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* What tests share: an allocator that counts and fails on order, file hooks that fail on order, a temporary folder,
- * contexts with these, real replays. Includes cmocka in the order it needs. */
+/* What tests share: an allocator that counts and fails on order, file hooks that fail on order, a temporary
+ * folder, contexts with these, real replays. Includes cmocka in the order it needs. */
 #ifndef EXPHIL_TEST_H
 #define EXPHIL_TEST_H
 
@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 
-/* ---- memory: counts, checks the sizes given back, refuses call number fail_at (from 1; 0: none) ------------ */
+/* ---- memory: counts, checks the sizes given back, refuses call number fail_at (from 1; 0: none) -------- */
 
 typedef struct test_memory {
     exphil_allocator hook;
@@ -30,7 +30,7 @@ void test_memory_init(test_memory *memory);
     assert_int_equal(atomic_load(&(memory)->wrong), 0);                                                      \
   } while (0)
 
-/* ---- files: the real ones and one in memory, with faults --------------------------------------------------------------- */
+/* ---- files: the real ones and one in memory, with faults ----------------------------------------------- */
 
 typedef struct test_io {
     exphil_io hook;
@@ -39,24 +39,25 @@ typedef struct test_io {
     bool fail_on;      /* also every later one */
     int32_t code;      /* errno value it fails with */
     size_t most_bytes; /* most that one read or write moves; 0: no limit */
-    /* What a file whose name begins with "content" has, which must stay while it is open: these bytes, then a hole up to
-     * content_size, if that is more. */
+    /* What a file whose name begins with "content" has, which must stay while it is open: these bytes, then a
+     * hole up to content_size, if that is more. */
     const void *content;
     size_t content_bytes;
     uint64_t content_size;
     atomic_llong open_files, bytes_read;
     atomic_llong reading, overlaps; /* reads under way of all files; times that one began while another was */
-    char log[4096]; /* "open write sync ...": names of the operations in order */
+    char log[4096];                 /* "open write sync ...": names of the operations in order */
 } test_io;
 void test_io_init(test_io *io);
 
-/* ---- contexts ------------------------------------------------------------------------------------------------ */
+/* ---- contexts ------------------------------------------------------------------------------------------ */
 
-/* Any of memory and io may be NULL. threads as in the configuration. On $EXPHIL_TEST_DEVICE (a context's device) of the
- * plugin in $EXPHIL_TEST_BACKEND, where those are set. Fails the test when it cannot be had. */
+/* Any of memory and io may be NULL. threads as in the configuration. On $EXPHIL_TEST_DEVICE (a context's
+ * device) of the plugin in $EXPHIL_TEST_BACKEND, where those are set. Fails the test when it cannot be
+ * had. */
 exphil_context *test_context(test_memory *memory, test_io *io, int32_t threads);
 
-/* ---- folders and files ------------------------------------------------------------------------------------- */
+/* ---- folders and files --------------------------------------------------------------------------------- */
 
 /* A new empty folder, the same one until test_folder_remove. */
 const char *test_folder(void);
@@ -72,10 +73,10 @@ bool test_exists(const char *path);
  * ../shared/replays beside the source. */
 const char *test_replay(const char *name);
 
-/* Has the Python package safetensors read one file and write it to another in its own order and without the checksum;
- * what it says about the first (number of tensors, sum of all bytes of data, metadata keys) goes into said. false, after
- * saying so loudly, when there is no such package. The program is $EXPHIL_PYTHON, the one that
- * tools/deps made, or python3. */
+/* Has the Python package safetensors read one file and write it to another in its own order and without the
+ * checksum; what it says about the first (number of tensors, sum of all bytes of data, metadata keys) goes
+ * into said. false, after saying so loudly, when there is no such package. The program is $EXPHIL_PYTHON, the
+ * one that tools/deps made, or python3. */
 bool test_safetensors_rewrite(const char *from, const char *to, char *said, size_t room);
 
 #endif
