@@ -50,7 +50,8 @@ typedef struct machine_options {
 bool open_context(const machine_options *machine, exphil_cancel_fn cancel, exphil_context **context);
 /* Weights, recognised by content; hint is what to say when they are something else. */
 bool load_weights(exphil_context *context, const char *path, const char *hint, exphil_model **model);
-/* Ports and frames that contradict each other, and the character's name; names the option that is wrong. */
+/* Checks that ports and frames do not contradict each other, and the character's name. False: prints which
+ * option is wrong. */
 bool check_data_options(const data_options *options);
 /* Files may be .slp replays, folders of them (searched through), or one corpus. Replays in folders that
  * cannot be read or have no such player are named on stderr and left out; those named one by one fail. */
@@ -58,9 +59,9 @@ bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_o
                   char **paths, exphil_dataset **dataset);
 /* Is all the data one corpus, which has a spec of its own? */
 bool is_one_corpus(int count, char **paths);
-/* The preset that options ask for. */
 /* f32, tf32, bf16 or f16 as EXPHIL_PRECISION_...; NULL is f32. False with a message. */
 bool precision_of(const char *name, int32_t *precision);
+/* The preset that options ask for. */
 bool preset_spec(const data_options *options, exphil_spec *spec);
 
 /* "exphil: <what>: <status name>: <message>" on stderr; returns 1, the exit status. What Ctrl-C stopped needs no

@@ -1,5 +1,6 @@
-/* Door of lib/base, the ground floor: everything that differs between systems, and what every room needs.
- * Nothing here knows about games, models or files' contents. */
+/* Interface of lib/base, on which every other folder stands: all that differs between systems, and what every
+ * folder needs: errors, memory, threads, files, numbers, the spec of a game. Nothing here knows Melee, models
+ * or the content of files. */
 #ifndef XPH_BASE_BASE_H
 #define XPH_BASE_BASE_H
 
@@ -59,11 +60,11 @@ void xph_error_fill(exphil_error *error, exphil_status status, const char *forma
 /* The same with an errno value; appends ": <text of errno>". */
 void xph_error_fill_errno(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)
     XPH_PRINTF(4, 5);
-/* The same of a call of table A: EXPHIL_E_DEVICE comes with the driver's own code, xph_native_code: that, or
- * 0. */
 struct xph_device;
+/* The same for a failed call of table A: with EXPHIL_E_DEVICE, native_code is the driver's own code. */
 void xph_error_fill_device(exphil_error *error, const struct xph_device *device, exphil_status status,
                            const char *format, ...) XPH_PRINTF(4, 5);
+/* That code with EXPHIL_E_DEVICE, else 0. */
 int32_t xph_native_code(const struct xph_device *device, exphil_status status);
 static inline exphil_status xph_status(exphil_status status)
 {

@@ -1,4 +1,5 @@
-/* Door of lib/data: what training may know of datasets and prefetchers. Stands on lib/melee and lib/file. */
+/* Interface of lib/data: what training may use of datasets and prefetchers. Uses lib/base, lib/device and
+ * lib/melee. */
 #ifndef XPH_DATA_DATA_H
 #define XPH_DATA_DATA_H
 

@@ -170,10 +170,10 @@ exphil_status xph_trainer_settle(exphil_trainer *trainer, exphil_error *error);
 exphil_status xph_pending_settle(exphil_trainer *trainer, xph_pending *pending, exphil_error *error);
 exphil_status xph_pending_create(exphil_trainer *trainer, exphil_error *error);
 void xph_pending_destroy(exphil_trainer *trainer);
-/* Makes the feed on the first call; later ones must ask for the same shape. drop makes it as if never
- * called. */
 /* With a communicator: replaces the gradients by their mean over its ranks, then runs the update. */
 exphil_status xph_comm_average(exphil_trainer *trainer, exphil_error *error);
+/* xph_trainer_shape makes the feed on the first call; later calls must ask for the same shape.
+ * xph_trainer_drop_shape undoes it. */
 exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t time, exphil_error *error);
 bool xph_trainer_shaped(const exphil_trainer *trainer); /* by a batch, or by what was resumed */
 void xph_trainer_drop_shape(exphil_trainer *trainer);
