@@ -1,4 +1,4 @@
-/* A picture of a report: for every row that has a floor, how much of it was reached, as bars; SVG. */
+/* A report as an SVG picture: for every row with a floor, a bar shows how much of the floor was reached. */
 #include "report.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* `exphil bench data`: replays to rows, how soon training starts on a large corpus, how fast a corpus is read. */
+/* `exphil bench data`: how fast replays become rows, how soon training starts on a large corpus, how fast a
+ * corpus is read. */
 #include "bench.h"
 #include "frames.h"
 

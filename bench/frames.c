@@ -1,4 +1,4 @@
-/* Made-up frames: see frames.h. */
+/* Synthetic frames: see frames.h. */
 #include "frames.h"
 
 enum { FINAL_DESTINATION = 32, FOX = 1, FALCO = 22 };

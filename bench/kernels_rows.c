@@ -1,4 +1,5 @@
-/* What works row by row or over whole arenas: norm, input rows, action heads, loss, sampling, the optimizer. */
+/* Operations that work row by row or over whole arenas: norm, input rows, action heads, loss, sampling, the
+ * optimizer. */
 #include "kernels.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What runs along time: scan, convolution, attention. */
+/* Operations along time: scan, convolution, attention. */
 #include "kernels.h"
 
 #include <math.h>

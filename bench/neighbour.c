@@ -1,4 +1,4 @@
-/* A busy neighbour: what else runs on a machine on which a game runs. */
+/* A busy neighbour: the other load of a machine that runs a game. */
 #include "step.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* Counts of bytes and operations from the arguments of every operation. Rows are counted in the type they are stored in;
- * weights, states, what is kept for backward and gradients of weights are floats. */
+/* Counts of bytes and operations from the arguments of every operation. Rows are counted in the type they are
+ * stored in; weights, states, data kept for backward and gradients of weights are floats. */
 #include "op_work.h"
 
 static double size_of(xph_type type)

@@ -1,4 +1,4 @@
-/* What of a subject is asked for, and how thoroughly. */
+/* Which rows of a subject are measured, and how thoroughly. */
 #include "bench.h"
 
 #include <string.h>

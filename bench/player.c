@@ -1,4 +1,4 @@
-/* Policies at play: see step.h. */
+/* Policies that play: see step.h. */
 #include "frames.h"
 #include "step.h"
 

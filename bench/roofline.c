@@ -1,9 +1,10 @@
-/* `exphil bench train --device D`: updates as they are recorded there; with --roofline every operation of an update on a device, as it runs there among the others:
- * its time between two events, the bytes and operations that it cannot do without (op_work.c), and which of two bounds,
- * both measured here, it lies under: the rate of a copy, or that of a large product in the same precision.
+/* `exphil bench train --device D`: updates as they are recorded on the device. With --roofline, every
+ * operation of an update as it runs there among the others: its time between two events, the least bytes and
+ * operations that it needs (op_work.c), and which of two bounds, both measured here, limits it: the rate of a
+ * copy, or that of a large product in the same precision.
  *
- * Updates are not recorded while they are looked into, so that events fit between their operations; a long piece of work
- * goes ahead of each, so that the host is ahead of the device and no operation waits to be launched. */
+ * Updates are not recorded while they are examined, so that events fit between their operations. A long piece
+ * of work runs before each, so that the host is ahead of the device and no operation waits to be launched. */
 #include "op_work.h"
 #include "train.h"
 

@@ -1,5 +1,6 @@
-/* `exphil bench step`: one decision - a frame encoded, the net moved by a frame, heads, sampling - of whole policies, warm,
- * with cold caches and paced as in a game; of many players at once; and the bare cells that other libraries have too. */
+/* `exphil bench step`: one decision - a frame encoded, the net run for one frame, heads, sampling - of whole
+ * policies, warm, with cold caches and paced as in a game; of many players at once; and the bare cells that
+ * other libraries have too. */
 #include "step.h"
 #include "cells.h"
 #include "frames.h"

@@ -1,4 +1,5 @@
-/* The cases: arguments of every operation that training and play spend time in, and the bytes that it cannot but move. */
+/* The cases: arguments of every operation that training and play spend time in, and the least bytes that each
+ * must move. */
 #include "cuda_kernels.h"
 
 #include <math.h>

@@ -1,13 +1,14 @@
-/* How long the operations of a device take, beside what a copy on it moves in that time. Each is recorded so often that a
- * replay takes milliseconds, on several sets of arguments in turn, which together are larger than any cache; what comes out
- * is the median over replays. Operations are those of table A as the library calls them, so the candidate that is timed is
- * the one that runs.
+/* How long the operations of a device take, beside what a copy on it moves in that time. Each operation is
+ * recorded as many times as make a replay take milliseconds, on several sets of arguments in turn, which
+ * together are larger than any cache; the result is the median over replays. Operations are those of table A
+ * as the library calls them, so the candidate that is timed is the one that runs.
  *
  *   cuda_kernels [--device cuda:0] [--backend FOLDER] [--json] [--smoke] [SUBJECT]...
  *   cuda_kernels --subjects
  *
- * --subjects: their names, a line each; no device is opened. --json: each row as a line of JSON when it is known.
- * --smoke: small shapes, once each; for a look whether it runs, also on the emulated GPU. Exit status 77: no such device. */
+ * --subjects: their names, a line each; no device is opened. --json: each row as a line of JSON when it is
+ * known. --smoke: small shapes, once each, to check that it runs, also on the emulated GPU. Exit status 77:
+ * no such device. */
 #include "cuda_kernels.h"
 
 #include "base/base.h"

@@ -1,12 +1,13 @@
-/* The policy that the goals speak of (288 numbers a frame, width 256, two Mamba blocks, six heads) as a host trains and plays
- * it on a device, through the public interface alone: updates of 256 sequences of 60 frames in every precision, fed by the
- * prefetcher and by hand, what they ask of the device's memory, and ticks of 1, 32 and 256 players.
+/* The policy of the goals (288 numbers a frame, width 256, two Mamba blocks, six heads) as a host trains and
+ * plays it on a device, through the public interface alone: updates of 256 sequences of 60 frames in every
+ * precision, fed by the prefetcher and by hand, the device memory that they request, and ticks of 1, 32 and
+ * 256 players.
  *
  *   cuda_policy [--device cuda:0] [--backend FOLDER] [--json] [--smoke] [PART]...
  *
- * PART: ticks, f32, tf32, bf16 or f16 (updates); all of them where none is named. --json: each row as a line of JSON when it is
- * known. --smoke: a small policy, little of everything; for a look whether it runs, also on the emulated GPU. Exit status 77: no
- * such device. */
+ * PART: ticks, f32, tf32, bf16 or f16 (updates); all of them where none is named. --json: each row as a line
+ * of JSON when it is known. --smoke: a small policy, little of everything, to check that it runs, also on the
+ * emulated GPU. Exit status 77: no such device. */
 #include <exphil/exphil.h>
 
 #include <jansson.h>

@@ -1,5 +1,6 @@
-/* oneDNN as a peer, through its C interface of version 3: LSTM and GRU of one frame with the state fed back, and the MLP of
- * inner products with LayerNorm and swish between them. Weights lie as each primitive likes them best.
+/* oneDNN as a peer, through its C interface of version 3: LSTM and GRU of one frame with the state fed back,
+ * and the MLP of inner products with LayerNorm and swish between them. Weights are in the layout that each
+ * primitive prefers.
  *
  *   onednn_peer FOLDER lstm|gru|mlp IN HIDDEN f32|bf16
  * Reads the arrays of the case from FOLDER; the output of the first step goes to FOLDER/onednn.y.bin. */

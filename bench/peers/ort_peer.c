@@ -1,10 +1,10 @@
-/* ONNX Runtime as a peer, through its C interface: runs a graph with its state fed back. The interface is a table of
- * functions that only grows at its end (onnxruntime_c_api.h, struct OrtApi), so that the few places used here hold for
- * every version; there is no header to install with the Python package, which brings the library.
+/* ONNX Runtime as a peer, through its C interface: runs a graph with its state fed back. The interface is a
+ * table of functions that only grows at its end (onnxruntime_c_api.h, struct OrtApi), so that the few entries
+ * used here are valid in every version; the Python package, which brings the library, installs no header.
  *
  *   ort_peer LIBRARY GRAPH FOLDER TENSOR...
- * TENSOR is in:NAME:DIMS, out:NAME:DIMS or out:NAME:DIMS:INPUT (fed back to that input), DIMS like 1x288. Inputs are read
- * from FOLDER/NAME.bin; the outputs of the first run go to FOLDER/onnxruntime.NAME.bin. */
+ * TENSOR is in:NAME:DIMS, out:NAME:DIMS or out:NAME:DIMS:INPUT (fed back to that input), DIMS like 1x288.
+ * Inputs are read from FOLDER/NAME.bin; the outputs of the first run go to FOLDER/onnxruntime.NAME.bin. */
 #define _GNU_SOURCE
 #include "peer.h"
 
