@@ -1,4 +1,5 @@
-/* `exphil bench`: how fast this machine steps, trains, reads, and what of that the machine itself would allow. */
+/* `exphil bench`: how fast this machine steps, trains and reads, and how fast the hardware would allow it
+ * to. */
 #include "commands.h"
 #include "files.h"
 #include "options.h"

@@ -1,4 +1,4 @@
-/* What the commands say to people and programs: errors, progress, reports. */
+/* What the commands print for people and programs: errors, progress, reports. */
 #include "commands.h"
 
 #include <errno.h>

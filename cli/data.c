@@ -1,4 +1,4 @@
-/* From the files on a command line to a dataset or a model. */
+/* Makes a dataset or a model from the files on a command line. */
 #include "commands.h"
 #include "files.h"
 

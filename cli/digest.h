@@ -1,4 +1,4 @@
-/* Check sums that the program prints and compares: SHA-256 (FIPS 180-4) and the CRC-32 of zlib. */
+/* Checksums that the program prints and compares: SHA-256 (FIPS 180-4) and the CRC-32 of zlib. */
 #ifndef EXPHIL_TOOLS_DIGEST_H
 #define EXPHIL_TOOLS_DIGEST_H
 

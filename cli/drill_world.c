@@ -1,4 +1,5 @@
-/* The drill's world and its teacher. Numbers are of the order of the real game's, not its physics. */
+/* The drill's world and its teacher. Its numbers are of the real game's magnitude; its physics are not the
+ * game's. */
 #include "drill_world.h"
 
 #include <math.h>

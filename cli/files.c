@@ -1,5 +1,5 @@
-/* Telling replays, weights and corpora apart: each begins with bytes that the others cannot begin with. Then: what may be
- * written where. */
+/* Telling replays, weights and corpora apart: each begins with bytes that the others cannot begin with. Also
+ * which files may be written. */
 #include "files.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
-/* `exphil play`: sessions see a replay frame by frame and say what they would press; agreement and latency come
- * out. Two sessions go side by side. The past actions of the first are the recorded ones (teacher-forced, as
- * in training and in eval); the second remembers only its own decisions, as in a live game. */
+/* `exphil play`: sessions see a replay frame by frame and say what they would press; agreement and latency
+ * are reported. Two sessions run side by side. The past actions of the first are the recorded ones
+ * (teacher-forced, as in training and in eval); the second remembers only its own decisions, as in a live
+ * game. */
 #include "commands.h"
 #include "files.h"
 #include "options.h"

@@ -1,4 +1,4 @@
-/* Curves out of training logs, and their pictures. */
+/* Curves from training logs, and their pictures. */
 #ifndef EXPHIL_TOOLS_PLOT_H
 #define EXPHIL_TOOLS_PLOT_H
 

@@ -1,5 +1,5 @@
-/* `exphil quantize`: weights of fewer bits, and on given replays how far their decisions are from those
- * before. */
+/* `exphil quantize`: makes weights of fewer bits and measures, on given replays, how far their decisions are
+ * from those before. */
 #include "commands.h"
 #include "files.h"
 #include "options.h"

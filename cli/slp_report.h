@@ -1,4 +1,4 @@
-/* What a replay says about itself, for people and for programs. Nothing that names a person. */
+/* What a replay says about itself, for people and for programs. Nothing in it names a person. */
 #ifndef EXPHIL_TOOLS_SLP_REPORT_H
 #define EXPHIL_TOOLS_SLP_REPORT_H
 

@@ -1,4 +1,4 @@
-/* `exphil train`: its options, and what can be refused before any data is read. */
+/* `exphil train`: its options, and the checks that need no data. */
 #include "files.h"
 #include "options.h"
 #include "train_run.h"

@@ -1,4 +1,4 @@
-/* From options to everything that a run needs: data, model, batches, optimizer, trainer. */
+/* Makes from the options everything that a run needs: data, model, batches, optimizer, trainer. */
 #include "train_run.h"
 
 #include <inttypes.h>

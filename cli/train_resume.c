@@ -1,4 +1,4 @@
-/* What the library's words about a checkpoint mean for the command line of `exphil train --resume`. */
+/* Translates the library's messages about a checkpoint into options of `exphil train --resume`. */
 #include "train_run.h"
 
 #include <stdlib.h>
