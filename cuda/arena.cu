@@ -1,6 +1,7 @@
-/* Over whole arenas: AdamW with a running average, the Euclidean norm and the first element that is not finite, what
- * follows from them (lib/device/settle.h), y = a x + b y, and casts between float and the types of rows. Every element on its
- * own but for the norm, whose squares are summed in double: in a thread, over the threads of a block, over blocks, each in one order that the count alone decides.
+/* Over whole arenas: AdamW with a running average, the Euclidean norm and the first element that is not
+ * finite, what follows from them (lib/device/settle.h), y = a x + b y, and casts between float and the types
+ * of rows. Elements are independent, except in the norm, whose squares are summed in double: in a thread,
+ * over the threads of a block, over blocks, each in an order that depends on the count alone.
  */
 #define XPH_ON_DEVICE __host__ __device__
 #include "fold.cuh"

@@ -2,8 +2,8 @@
  *   step    one frame: a block takes heads of a stream, and moves their ring on itself
  *   plain   any shape: a warp takes a frame, its lanes 32 keys, then the columns
  *   tiles   chunks of up to 128 columns: attention_tile.cu, by chains of fmaf or by matrix units
- * All but matrix units give the same bits (attention.cuh says why). After a chunk the ring is written by kernels of their own, when
- * nobody reads it any more: it may be the one that was read.
+ * All but matrix units give the same bits (attention.cuh says why). After a chunk separate kernels write the
+ * ring, when nothing reads it any more: it may be the ring that was read.
  */
 #include "attention_frame.cuh"
 

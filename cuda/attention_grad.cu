@@ -1,9 +1,10 @@
-/* Gradient of attention. Probabilities are made again from the saved log-sum-exp (Dao et al. 2022):
+/* Gradient of attention. Probabilities are recomputed from the saved log-sum-exp (Dao et al. 2022):
  *   p = 2^(score - log-sum-exp)   ds = p (v.dy - y.dy)   dbias += ds
  *   dq = scale sum ds k           dk = scale sum ds q    dv = sum p dy
- * dq is summed over the keys, oldest first, by who has the frame; dk and dv over the frames, oldest first, by who has the
- * key: no sum is shared. dbias: over the frames of a tile, oldest first, for each distance; then over tiles and streams by
- * fold. The products are chains of fmaf over the columns; y.dy runs in CLASSES chains, joined as in sum_of_classes.
+ * The owner of a frame sums dq over the keys, oldest first; the owner of a key sums dk and dv over the
+ * frames, oldest first: no sum is shared. dbias: over the frames of a tile, oldest first, for each distance;
+ * then over tiles and streams by fold. The products are chains of fmaf over the columns; y.dy runs in CLASSES
+ * chains, joined as in sum_of_classes.
  */
 #include "attention_grad.cuh"
 #include "fold.cuh"

@@ -1,8 +1,9 @@
-/* Attention forward in tiles: a block has 64 frames of one head and visits the tiles of 64 keys that they see, oldest
- * first (Dao et al. 2022). A warp has 16 of the frames and skips bands of 16 keys that none of them sees.
+/* Attention forward in tiles: a block has 64 frames of one head and visits the tiles of 64 keys that they
+ * see, oldest first (Dao et al. 2022). A warp has 16 of the frames and skips bands of 16 keys that none of
+ * them sees.
  *
- * What a frame does not see has probability 0, and 0 times a value that is no number is none: where a result is none, the
- * block makes its frames again one by one, by who reads nothing unseen.
+ * A key that a frame does not see has probability 0, but 0 times NaN is NaN. Where a result is NaN, the block
+ * recomputes its frames one by one with attention_frame, which reads nothing unseen.
  */
 #include "attention_frame.cuh"
 #include "attention_tile.cuh"

@@ -1,4 +1,5 @@
-/* What forward and gradient of attention in tiles share: rows on their way into shared memory and out of registers. */
+/* What forward and gradient of attention in tiles share: moving rows into shared memory and out of
+ * registers. */
 #ifndef XPH_CUDA_ATTENTION_TILE_CUH
 #define XPH_CUDA_ATTENTION_TILE_CUH
 

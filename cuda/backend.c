@@ -1,5 +1,5 @@
-/* Table A on CUDA. Operations are the candidates of kernels.h; nothing but the one query function is seen from outside, and
- * nothing here is asked of libexphil but through the host table. The driver is not started before a device is opened. */
+/* Table A on CUDA. Operations are the candidates of kernels.h; only the one query function is exported, and
+ * libexphil is called only through the host table. The driver is not started before a device is opened. */
 #include "device.h"
 
 #include <stdarg.h>

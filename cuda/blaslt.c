@@ -1,14 +1,16 @@
-/* Products by NVIDIA's cuBLASLt, where the machine has it: opened by name when a device is opened, never linked. Its matrices
- * are column-major, so ours are their own transposes there: y' = W x' with W = (memory of w)'. For every shape the library is
- * asked once for an algorithm, which is then kept: the same bits in every run on the same card. Reductions that add to the
- * output in any order are not taken.
+/* Products by NVIDIA's cuBLASLt, if the machine has it: opened by name when a device is opened, never linked.
+ * Its matrices are column-major, so ours are their own transposes there: y' = W x' with W = (memory of w)'.
+ * For every shape the library is asked once for an algorithm, which is then kept: the same bits in every run
+ * on the same card. Algorithms that add to the output in no fixed order are not taken.
  *
- * Rows of float16 or bfloat16 are multiplied with the copy of the weights that linear_pack made, and get that of the
- * bias, which has the type of the result: another is not to be had (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE).
+ * Rows of float16 or bfloat16 are multiplied with the copy of the weights that linear_pack made, and get the
+ * narrow copy of the bias, which must have the type of the result (cublasLt.h,
+ * CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE).
  *
- * What the library refuses, when it is asked for an algorithm or when that is to run, it is not asked again; it is logged
- * once with its shape and status, and the next candidate does it. In a gradient, which is two products, that is settled
- * here: the other product stays the library's, and scratch is the same.
+ * A product that the library refuses, when asked for an algorithm or when that is to run, is not requested
+ * again: the refusal is logged once with shape and status, and the next candidate computes the product. A
+ * gradient, which is two products, is handled here: the other product stays with the library, and scratch is
+ * the same.
  */
 #include "cublaslt.h"
 #include "device.h"

@@ -1,14 +1,15 @@
 /* Causal depthwise convolution of 1 to 16 taps with SiLU, forward (one frame is a chunk of one) and gradient.
  *
- * A thread walks a channel through time with the last inputs in registers, and reads AHEAD frames at a time. Forward cuts
- * time into spans, the first inputs of which are read again, so that few streams fill a GPU too; where a reset lies
- * between, or before the first frame, what is read again is zero or the carried state. Zeros times weights are added
- * like any input, so that the bits do not depend on where a span begins.
+ * A thread walks a channel through time with the last inputs in registers, and reads AHEAD frames at a time.
+ * Forward cuts time into spans and reads the inputs before each span again, so that few streams fill a GPU
+ * too; where a reset lies in between these inputs are zero, and before the first frame they are the carried
+ * state. Zeros times weights are added like any input, so that the bits do not depend on where a span begins.
  *
- * The gradient walks back: inputs, and with them the sum before SiLU, are made again, and the gradients of that sum in
- * the frames ahead lie in registers. dw and dbias are sums over a stream in the thread, over streams by fold.
+ * The gradient walks back: the sum before SiLU is recomputed from the inputs, and its gradients in the frames
+ * ahead stay in registers. The thread sums dw and dbias over a stream, fold over the streams.
  *
- * Kernels are made for TAPS = 1, 2, 3, 4, 8 and 16; with 8 and 16 the convolution may have fewer, the last of them.
+ * Kernels are made for TAPS = 1, 2, 3, 4, 8 and 16; with 8 and 16 the convolution may have fewer, the last of
+ * them.
  */
 #include "fold.cuh"
 #include "kernels.h"

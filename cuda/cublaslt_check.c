@@ -1,4 +1,4 @@
-/* cublaslt.h against NVIDIA's own header, where that is there to compile with. */
+/* Checks cublaslt.h against NVIDIA's own header, where that is installed. */
 #include "cublaslt.h"
 
 #if defined(__has_include)

@@ -1,4 +1,4 @@
-/* What the C files of this folder share: a device, its streams, its memory, its library for products. */
+/* What the C files of this folder share: a device, its streams, its memory, its cuBLASLt. */
 #ifndef XPH_CUDA_DEVICE_H
 #define XPH_CUDA_DEVICE_H
 

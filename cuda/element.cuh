@@ -1,4 +1,4 @@
-/* Numbers of a kernel: how they are stored, and the functions of one of them. */
+/* The numbers of a kernel: how they are stored, and functions of a single number. */
 #ifndef XPH_CUDA_ELEMENT_CUH
 #define XPH_CUDA_ELEMENT_CUH
 

@@ -1,9 +1,10 @@
-/* Input rows: floats, then table rows picked by ids, then one-hot past actions; and the gradient of the tables.
+/* Input rows: floats, then table rows picked by ids, then one-hot past actions; and the gradient of the
+ * tables.
  *
- * A thread makes one column of ROWS rows, and so finds out once what the column is. In the gradient a block owns one row
- * of a table: strand s of its threads goes through the input rows s, s + 32, ..., once for every id of the table, and
- * the strands are added in order. Ids may share a table, as two players' characters do. What lies on the host in args
- * travels with the launch.
+ * A thread makes one column of ROWS rows, and so finds out once what the column is. In the gradient a block
+ * owns one row of a table: strand s of its threads goes through the input rows s, s + 32, ..., once for every
+ * id of the table, and the strands are added in order. Ids may share a table, as two players' characters do.
+ * Host arrays in args are passed with the launch.
  */
 #include "element.cuh"
 #include "kernels.h"

@@ -1,9 +1,11 @@
-/* The action heads on one trunk (XPH_OP_HEADS): a warp per row keeps the trunk s in registers, lane l its columns l,
- * l + 32, ..., and goes through the heads in order; a logit is a sum along a lane's columns, then over the lanes.
+/* The action heads on one trunk (XPH_OP_HEADS): a warp per row keeps the trunk s in registers, lane l its
+ * columns l, l + 32, ..., and goes through the heads in order; a logit is a sum along a lane's columns, then
+ * over the lanes.
  *
- * In the gradient the same warp leaves SiLU(s) of every head, and the gradient of s behind it, in scratch; the gradients
- * of v, e and bias are then sums over rows, a block for 32 columns of a logit: strand s of its threads takes the rows s,
- * s + 32, ..., the strands are added in order. Heads lie on the host in args and travel with the launch.
+ * In the gradient the same warp leaves SiLU(s) of every head, and the gradient of s behind it, in scratch;
+ * the gradients of v, e and bias are then sums over rows, a block for 32 columns of a logit: strand s of its
+ * threads takes the rows s, s + 32, ..., the strands are added in order. The heads, a host array in args, are
+ * passed with the launch.
  */
 #include "fold.cuh"
 #include "kernels.h"

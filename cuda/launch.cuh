@@ -1,12 +1,13 @@
-/* What kernels of this folder use of CUDA, for two compilers: nvcc makes them run on a GPU, any C++17 compiler with
- * tests/cuda/emu in its search path on the emulated one. Four things are written differently from plain CUDA:
+/* The part of CUDA that kernels of this folder use, for two compilers: nvcc compiles them for a GPU, any
+ * C++17 compiler with tests/cuda/emu in its search path for the emulated one. Four things are written
+ * differently from plain CUDA:
  *   XPH_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...)   for kernel<<<...>>>(...); a kernel with
  *                                                       template arguments stands in parentheses
  *   XPH_SHARED(type, name, [a][b])                      for __shared__ type name[a][b]
  *   XPH_SHARED_DYNAMIC(type, name)                      for extern __shared__, aligned to 16 bytes
  *   XPH_UNROLL                                          for #pragma unroll
- * All float arithmetic that matters is written as fmaf; nvcc must be given -fmad=false, so that two kernels that write
- * the same operations compute the same bits.
+ * All float arithmetic that matters is written as fmaf; nvcc must be given -fmad=false, so that two kernels
+ * that write the same operations compute the same bits.
  */
 #ifndef XPH_CUDA_LAUNCH_CUH
 #define XPH_CUDA_LAUNCH_CUH

@@ -1,10 +1,10 @@
-/* Matrix products of our own, where no library of them is there: y = x W^T + bias + residual, and the gradients of x, W
- * and bias. Weights are float.
+/* Our own matrix products, for when cuBLASLt is missing or refuses: y = x W^T + bias + residual, and the
+ * gradients of x, W and bias. Weights are float.
  *
- * A block makes TALL x WIDE numbers of the product from tiles in shared memory, DEPTH deep; a thread TALL / 16 x 4 of
- * them. Each is one chain of fused multiply-adds along the inner dimension, from its first element on, whatever the
- * tiles: a row has the same bits alone and among others. dW and dbias are such chains over SLICE rows at least, the
- * slices are added by fold; how many there are depends on the rows alone.
+ * A block makes TALL x WIDE numbers of the product from tiles in shared memory, DEPTH deep; a thread TALL /
+ * 16 x 4 of them. Each is one chain of fused multiply-adds along the inner dimension, from its first element
+ * on, whatever the tiles: a row has the same bits alone and among others. dW and dbias are such chains over
+ * SLICE rows at least, the slices are added by fold; their number depends on the rows alone.
  */
 #include "fold.cuh"
 #include "kernels.h"

@@ -1,10 +1,11 @@
-/* Products with weights of fewer bits (args.weights of XPH_OP_LINEAR) and their packing, to the bit as lib/device/backend.h says
- * and the CPU makes them. Rows are float.
+/* Products with weights of fewer bits (args.weights of XPH_OP_LINEAR) and their packing, to the bit as
+ * lib/device/backend.h says and the CPU makes them. Rows are float.
  *
- * Packed: words of 4 bytes [depth][out], a word two bfloat16s (the even column below) or four int8s of one output, zeros
- * behind the last; behind the words of int8s their float scales [out]. A thread makes one output of ROWS rows, its
- * neighbour the next output, so that words are read side by side; inputs are rounded into shared memory, CHUNK words of
- * each row at a time. Nothing is shared out along the inner dimension: bfloat16s are summed one after the other.
+ * Packed: words of 4 bytes [depth][out], a word two bfloat16s (the even column below) or four int8s of one
+ * output, zeros behind the last; behind the words of int8s their float scales [out]. A thread makes one
+ * output of ROWS rows, its neighbour the next output, so that reads of words coalesce. Inputs are rounded
+ * into shared memory, CHUNK words of each row at a time. The inner dimension is not split: bfloat16s are
+ * summed one after the other.
  */
 #include "kernels.h"
 #include "narrow.cuh"

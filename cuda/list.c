@@ -1,6 +1,6 @@
-/* What GPUs there are, without starting the driver: a process that has started it can no longer fork. The kernel's part of
- * the driver lists its GPUs in /proc; CUDA_VISIBLE_DEVICES hides some, as CUDA does it. Where there is no such list (WSL)
- * none is counted before one was opened. */
+/* Lists GPUs without starting the driver: a process that has started it can no longer fork. The driver's
+ * kernel module lists its GPUs in /proc; CUDA_VISIBLE_DEVICES hides some, as in CUDA. Without such a list
+ * (WSL) no GPU is counted before one was opened. */
 #include "device.h"
 
 #include <dirent.h>

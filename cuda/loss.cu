@@ -1,8 +1,8 @@
 /* Loss of the action heads and its gradient in one pass, a warp per row and head; then the sums of each head.
  *
- * The formulas are those of lib/cpu/kernels/loss.c, which says how they keep their digits: no exponential has a positive
- * argument, the share of all classes but the asked one is never 1 minus something. What lies on the host in args (heads,
- * weights of bits) travels with the launch.
+ * The formulas are those of lib/cpu/kernels/loss.c, which says how they keep their digits: no exponential has
+ * a positive argument, the probability of all classes but the target is never 1 minus something. Host arrays
+ * in args (heads, weights of bits) are passed with the launch.
  */
 #include "fold.cuh"
 #include "kernels.h"

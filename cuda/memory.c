@@ -1,5 +1,5 @@
-/* Memory of a device: what was freed is kept by size and given out again, so that making and dropping nets, sessions and
- * trainers asks the driver for nothing new. */
+/* Memory of a device: freed blocks are kept by size and reused, so that making and dropping nets, sessions
+ * and trainers needs no new memory from the driver. */
 #include "device.h"
 
 #include <stdint.h>

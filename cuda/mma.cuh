@@ -1,11 +1,11 @@
-/* Matrix units of a warp: D += A B with A of 16 rows, B of 8 columns, sums in float. Fragments lie as the PTX manual says
- * (sections on mma.m16n8k8 for tf32, mma.m16n8k16 for bfloat16, ldmatrix); with lane = 4 g + q:
+/* Matrix units of a warp: D += A B with A of 16 rows, B of 8 columns, sums in float. Fragments lie as the PTX
+ * manual says (sections on mma.m16n8k8 for tf32, mma.m16n8k16 for bfloat16, ldmatrix); with lane = 4 g + q:
  *   C, D       c[0], c[1]: row g, columns 2 q and 2 q + 1; c[2], c[3]: row g + 8
  *   tf32       a[0..3]: (g, q), (g + 8, q), (g, q + 4), (g + 8, q + 4) as (row, k); b[0], b[1]: k = q, q + 4 of column g
  *   bfloat16   (and float16) registers hold two neighbours in k, the lower one in the lower half; k = 2 q + {0, 1} stands
  *              for q above, and + 8 for + 4
- * On the emulated GPU every lane computes its four numbers in float, which the hardware may do in another order and with
- * less care for the last bits: of these kernels only what is within a tolerance can be compared.
+ * On the emulated GPU every lane computes its four numbers in float, which the hardware may do in another
+ * order and with other roundings of the last bits: these kernels can be compared only within a tolerance.
  */
 #ifndef XPH_CUDA_MMA_CUH
 #define XPH_CUDA_MMA_CUH

@@ -1,13 +1,13 @@
 /* LayerNorm over the width with an optional SiLU behind it, and its gradient.
  *
- * A warp takes a row, lane l its columns l, l + 32, ...: up to 32 HELD columns stay in registers, wider rows are read
- * again for every pass (HELD 0). Sums run along a lane's columns, then over the lanes by halves, whatever HELD is: all
- * candidates give the same bits.
+ * A warp takes a row, lane l its columns l, l + 32, ...: up to 32 HELD columns stay in registers, wider rows
+ * are read again for every pass (HELD 0). Sums run along a lane's columns, then over the lanes by halves,
+ * whatever HELD is: all candidates give the same bits.
  *
- * The gradients of gain and shift are sums over rows: warp w of all takes rows w, w + W, ... in registers, the warps of a
- * block are added in order, the blocks by fold. How many blocks there are depends on the rows alone. With HELD 0 a
- * kernel of its own takes these sums in that order, a thread per column; of more than 512 columns it always does, they
- * would not fit the registers.
+ * The gradients of gain and shift are sums over rows: warp w of all takes rows w, w + W, ... in registers,
+ * the warps of a block are added in order, the blocks by fold. How many blocks there are depends on the rows
+ * alone. With HELD 0 a separate kernel takes these sums in that order, a thread per column; above 512
+ * columns, which would not fit the registers, it always does.
  */
 #include "fold.cuh"
 #include "kernels.h"

@@ -1,5 +1,6 @@
-/* Packed forms of weights for matrix units: a narrow copy of a matrix, made once per update, for rows of float16 or
- * bfloat16, and behind it one of the bias. Rows of floats are multiplied with the weights themselves. */
+/* Packed forms of weights for matrix units: a narrow copy of a matrix, made once per update, for rows of
+ * float16 or bfloat16, followed by a narrow copy of the bias. Rows of floats are multiplied with the weights
+ * themselves. */
 #include "element.cuh"
 #include "kernels.h"
 

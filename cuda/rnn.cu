@@ -1,8 +1,8 @@
-/* LSTM and GRU, forward (XPH_OP_RNN): what recurs; the input parts of the gates are made before. A frame is a launch. A
- * block makes all gates of UNITS units of ROWS streams: tiles of h and of the weights, DEPTH deep, come into shared
- * memory through registers while the tile before them is multiplied; a thread has sums for TR streams and all gates of TU
- * units, of one strand. When strands are added, gates meet their input parts where they are and nothing but the new
- * state leaves the block.
+/* LSTM and GRU, forward (XPH_OP_RNN): the recurrent part; the input parts of the gates are computed before. A
+ * frame is a launch. A block makes all gates of UNITS units of ROWS streams: tiles of h and of the weights,
+ * DEPTH deep, come into shared memory through registers while the tile before them is multiplied; a thread
+ * has sums for TR streams and all gates of TU units, of one strand. When strands are added, the input parts
+ * join the gates in place, and only the new state leaves the block.
  *
  * State goes from frame to frame through scratch, h | c of a stream side by side as in state_in.
  */

@@ -1,9 +1,9 @@
-/* What forward (rnn.cu) and backward (rnn_grad.cu) of LSTM and GRU share: sizes, numbers on their way into shared
- * memory, the order of sums. Kernels know the kind by its number of gates: 4 an LSTM, 3 a GRU.
+/* What forward (rnn.cu) and backward (rnn_grad.cu) of LSTM and GRU share: sizes, loads into shared memory,
+ * the order of sums. Kernels know the kind by its number of gates: 4 an LSTM, 3 a GRU.
  *
  * A product with recurrent weights is summed in strands: of S strands number s takes the inner numbers k with
- * k / 4 % S = s, in order, by fused multiply-adds from 0; then strands are added whose numbers differ in the highest bit,
- * in the next lower one, and so on. A strand is a group of neighbouring lanes.
+ * k / 4 % S = s, in order, by fused multiply-adds from 0; then strands are added whose numbers differ in the
+ * highest bit, in the next lower one, and so on. A strand is a group of neighbouring lanes.
  */
 #ifndef XPH_CUDA_RNN_CUH
 #define XPH_CUDA_RNN_CUH

@@ -1,5 +1,5 @@
-/* A frame of LSTM and GRU forward, without the product: what comes in, the gates of a unit, what goes out. For kernels that
- * make products each in their own way. */
+/* A frame of LSTM and GRU forward without the product: inputs, the gates of a unit, outputs. For kernels that
+ * each compute the product in their own way. */
 #ifndef XPH_CUDA_RNN_CELL_CUH
 #define XPH_CUDA_RNN_CELL_CUH
 

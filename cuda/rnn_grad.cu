@@ -1,10 +1,11 @@
-/* LSTM and GRU, backward (XPH_OP_RNN_GRAD). A frame is a launch, from the last to the first: what the next frame's gates
- * pass on to h through W (a product of UNITS columns for ROWS streams), then the gates of this frame, whose gradients go
- * to dgx and, as float, to where the launch before this frame reads them. One launch more makes the gradient of state_in.
+/* LSTM and GRU, backward (XPH_OP_RNN_GRAD). A frame is a launch, from the last to the first: what the next
+ * frame's gates pass on to h through W (a product of UNITS columns for ROWS streams), then the gates of this
+ * frame, whose gradients go to dgx and, as float, to where the launch before this frame reads them. One
+ * launch more makes the gradient of state_in.
  *
- * On the way h before every frame is written down, so that dw and dbias are those of one linear layer over all rows. The
- * recurrent gradient of a gate is that of the whole, but for the third of a GRU, which the reset gate has scaled: that
- * one has a place of its own and is a layer of its own.
+ * The launches also store the h before every frame, so that dw and dbias are those of one linear layer over
+ * all rows. The recurrent gradient of a gate equals that of the whole gate, except for the third gate of a
+ * GRU, which the reset gate has scaled: it has its own buffer and is its own layer.
  */
 #include "rnn.cuh"
 #include "tensor.cuh"

@@ -1,9 +1,10 @@
-/* LSTM and GRU, forward, by matrix units: rows of bfloat16 or float16 with the packed weights, rows of float where TF32 is
- * allowed. As in rnn.cu a frame is a launch and nothing but the new state leaves a block; here a warp makes all gates of 4
- * units of 16 streams. It reads its weights and h from the second cache straight into registers, in the order that loads
- * of 16 bytes give: a lane's four words are the words of two steps, and the inner dimension is summed in that order.
+/* LSTM and GRU, forward, by matrix units: rows of bfloat16 or float16 with the packed weights, rows of float
+ * where TF32 is allowed. As in rnn.cu a frame is a launch and nothing but the new state leaves a block; here
+ * a warp makes all gates of 4 units of 16 streams. It reads its weights and h from L2 straight into
+ * registers, in the order that loads of 16 bytes give: a lane's four words are the words of two steps, and
+ * the inner dimension is summed in that order.
  *
- * h lies in scratch a second time, as the units read it.
+ * A second copy of h lies in scratch, in the layout that the matrix units read.
  */
 #include "rnn_cell.cuh"
 #include "tensor.cuh"

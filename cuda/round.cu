@@ -1,5 +1,5 @@
-/* Weights as fewer bits hold them (XPH_OP_ROUND): bfloat16s number by number, int8s by blocks of a row each, which find
- * its scale first. To the bit what the CPU makes. Parameters are float whatever the type of rows. */
+/* Weights rounded to fewer bits (XPH_OP_ROUND): bfloat16s number by number, int8s by one block per row, which
+ * finds the row's scale first. The bits are the CPU's. Parameters are float whatever the type of rows. */
 #include "kernels.h"
 #include "narrow.cuh"
 

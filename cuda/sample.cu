@@ -1,10 +1,11 @@
-/* Draws actions head by head from the trunk (XPH_OP_SAMPLE): what is drawn for a head moves the trunk that the next one
- * sees, so a row is a chain, and a chain is latency. A block works on one row. Each of its warps holds the whole trunk,
- * lane l the columns l, l + 32, ..., and makes every WARPS-th logit of a head, ONCE of them at a time; what a logit
- * scores in the draw goes to shared memory, and behind one barrier every warp draws for itself and moves its trunk.
+/* Draws actions head by head from the trunk (XPH_OP_SAMPLE): the value drawn for a head changes the trunk
+ * that the next head sees, so a row is a chain, whose time is latency. A block works on one row. Each of its
+ * warps holds the whole trunk, lane l the columns l, l + 32, ..., and makes every WARPS-th logit of a head,
+ * ONCE of them at a time; each logit's score in the draw goes to shared memory, and behind one barrier every
+ * warp draws for itself and updates its trunk.
  *
- * Logits have the bits of heads.cu. Heads and how they are drawn lie on the host in args and travel with the launch. Of
- * few rows the weights are asked for ahead of their turn: they do not depend on what is drawn.
+ * Logits have the bits of heads.cu. The heads and their settings, host arrays in args, are passed with the
+ * launch. With few rows the weights are prefetched: they do not depend on what is drawn.
  */
 #include "fold.cuh"
 #include "kernels.h"

@@ -1,9 +1,9 @@
 /* Selective scan (Mamba's S6): forward over frames, one frame, and the rates prepared for both.
  *
- * Over frames a channel belongs to 1, 2 or 4 lanes that keep its states in registers and walk through time; b and c of
- * STAGE frames at a time are staged in shared memory, two buffers with one barrier per stage. Inputs are read where the
- * products before left them, row by row, neighbouring channels by neighbouring lanes. Of one frame nothing is staged:
- * four lanes per channel, whose states they read and write as four floats at a time.
+ * Over frames a channel belongs to 1, 2 or 4 lanes that keep its states in registers and walk through time; b
+ * and c of STAGE frames at a time are staged in shared memory, two buffers with one barrier per stage. Inputs
+ * are read where the products before left them, row by row, neighbouring channels by neighbouring lanes. A
+ * single frame is not staged: four lanes per channel read and write its states four floats at a time.
  */
 #include "scan.cuh"
 

@@ -1,9 +1,10 @@
-/* What the selective scan and its gradient share. N states are filled up to PADDED = 8, 16, 32 or 64 of them; those
- * beyond N have rate, b and c zero, so they stay zero and add zero.
+/* What the selective scan and its gradient share. N states are padded to PADDED = 8, 16, 32 or 64 of them;
+ * those beyond N have rate, b and c zero, so they stay zero and add zero.
  *
- * Every state is h' = fma(2^(delta rate), h, (delta x) b) with rate = -exp(a_log) log2(e), in every kernel: forward, one
- * frame and the recomputation in the gradient hold the same bits. The sum over the states runs in four chains of
- * PADDED / 4 neighbours each, joined (0 + 1) + (2 + 3): one lane, two or four per channel make the same sum.
+ * Every state is h' = fma(2^(delta rate), h, (delta x) b) with rate = -exp(a_log) log2(e), in every kernel:
+ * forward, one frame and the recomputation in the gradient hold the same bits. The sum over the states runs
+ * in four chains of PADDED / 4 neighbours each, joined (0 + 1) + (2 + 3): one lane, two or four per channel
+ * make the same sum.
  */
 #ifndef XPH_CUDA_SCAN_CUH
 #define XPH_CUDA_SCAN_CUH

@@ -1,14 +1,14 @@
-/* Gradient of the selective scan (scan.cu). Nothing is kept from the forward pass: a block takes its channels of one
- * stream through time once, leaving the state before every CHUNK frames in scratch, then goes back chunk by chunk, runs
- * each again with all its states and decays in registers, and through it backwards. So every exponential is taken twice,
- * and no [B,T,D,N] ever lies in memory.
+/* Gradient of the selective scan (scan.cu). Nothing is kept from the forward pass. A block runs its channels
+ * of one stream through time once and stores the state before every CHUNK frames in scratch. It then goes
+ * back chunk by chunk: it runs a chunk again with all its states and decays in registers, then backwards. So
+ * every exponential is computed twice, and no [B,T,D,N] array is ever in memory.
  *
- * A lane holds OWN states, PADDED / OWN lanes a channel. What is the same for them (softplus, gate) is made once, by the
- * threads in the order of memory, and lies in shared memory for the chunk, as do the gradients by frame that go out.
+ * A lane holds OWN states, PADDED / OWN lanes a channel. Values common to them (softplus, gate) are computed
+ * once, by the threads in memory order, and stay in shared memory for the chunk, as do the per-frame
+ * gradients that are written out.
  *
- * db and dc are sums over channels: in a warp by fold_lanes, over the warps of a block in order, over blocks by
- * scan_join; da_log, dskip and ddelta_bias are sums over streams, by
- * fold. All parts lie in scratch.
+ * db and dc are sums over channels: in a warp by fold_lanes, over the warps of a block in order, over blocks
+ * by scan_join; da_log, dskip and ddelta_bias are sums over streams, by fold. All parts lie in scratch.
  */
 #include "fold.cuh"
 #include "scan.cuh"

@@ -1,6 +1,6 @@
-/* Products of tiles in shared memory, by a block of 128 threads. A tile has 64 rows of DIM = 32, 64 or 128 numbers; a warp
- * owns 16 rows of every result, a thread ROWS of them, and of these score_columns of 64 or columns_of(DIM) of DIM columns,
- * in registers. Three units do the same three products:
+/* Products of tiles in shared memory, by a block of 128 threads. A tile has 64 rows of DIM = 32, 64 or 128
+ * numbers; a warp owns 16 rows of every result, a thread ROWS of them, and of these score_columns of 64 or
+ * columns_of(DIM) of DIM columns, in registers. Three units do the same three products:
  *   float_unit   chains of fmaf, each over its columns or rows in order: the same bits as any chain elsewhere
  *   tf32_unit    matrix units on floats of 10 bits of fraction
  *   bf16_unit    matrix units on bfloat16s
@@ -10,8 +10,8 @@
  *            in `room`, where chains of fmaf have it always
  *   turned   to[row][d] += sum over c of p[c][row] b[c][d]   likewise; p lies in `room`
  *
- * A product reads of `a`, and `times` of `room`, what the rows of its own warp need; of b everything. A 16-byte vector of a
- * row is read by 8 lanes of neighbouring rows without bank conflicts, hence the padding.
+ * A product reads of `a`, and `times` of `room`, what the rows of its own warp need, and all of b. A 16-byte
+ * vector of a row is read by 8 lanes of neighbouring rows without bank conflicts, hence the padding.
  */
 #ifndef XPH_CUDA_TILE_CUH
 #define XPH_CUDA_TILE_CUH
