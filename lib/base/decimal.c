@@ -1,5 +1,5 @@
-/* Numbers in text with '.' whatever locale the host has set. The thread's locale is exchanged for "C" for the time of
- * one conversion, which no other thread can see. */
+/* Numbers in text with '.', whatever locale the host has set. The thread's locale is set to "C" for one
+ * conversion, which no other thread can see. */
 #define _GNU_SOURCE
 #include "base/base.h"
 

@@ -1,5 +1,5 @@
-/* Reading files by place, through the context's file hooks. Nothing is mapped: a file that another program shortens
- * meanwhile gives a status, not a signal. */
+/* Reading files at any offset, through the context's file hooks. Nothing is mapped: a file that another
+ * program shortens gives a status, not a signal. */
 #include "base/hooks.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* Writing a file so that after any failure, kill or loss of power there is the old one or the new one, never half:
- * a temporary beside it, synced, renamed over it, then the folder synced (why each step: Pillai et al., "All file
- * systems are not created equal", OSDI 2014). One writer at a time has the temporary: it is locked from begin until
- * after the rename, and a second writer gets EXPHIL_E_BUSY. */
+/* Writing a file so that after any failure, kill or loss of power the old file or the new one is there, never
+ * half of it: a temporary beside it, synced, renamed over it, then the folder synced (why each step: Pillai
+ * et al., "All file systems are not created equal", OSDI 2014). Only one writer at a time has the temporary:
+ * it is locked from begin until after the rename, and a second writer gets EXPHIL_E_BUSY. */
 #include "base/hooks.h"
 
 #include <errno.h>

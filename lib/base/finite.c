@@ -1,5 +1,5 @@
-/* Numbers of files and hosts that are no numbers: infinities and NaN, told by their bits, so that no compiler flag can
- * remove the look and no signalling NaN raises anything. */
+/* Finds infinities and NaN in numbers of files and hosts by their bits, so that no compiler flag can remove
+ * the check and no signalling NaN raises anything. */
 #include "base/base.h"
 
 /* Exponent all ones. */

@@ -1,5 +1,5 @@
-/* The host's log. Lines of worker threads wait in a queue until a thread that called into the library comes by: a host
- * may hold a lock (Python's, say) that its callback needs, so that no other thread may call it. */
+/* The host's log. Lines of worker threads wait in a queue until a thread that called the library delivers
+ * them: a host may hold a lock (Python's, say) that its callback needs, so no other thread may call it. */
 #include "base/hooks.h"
 
 #include <stdarg.h>

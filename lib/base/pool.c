@@ -1,7 +1,9 @@
-/* The context's own threads, and the way to the host's. Threads sleep on a condition when there is nothing to do. Only
- * between xph_parallel_hold and release do they look for work for a moment before, and callers for the end of theirs. Any number of callers may fan out at the same time: each puts a job on the list, works on it itself as
- * worker 0, and idle threads join the oldest job that has items left. A thread is in one job at a time, so that its
- * number is its own within that job, and a caller never waits for another caller's work. */
+/* The context's own threads, and the way to the host's. Threads sleep on a condition when there is nothing to
+ * do. Only between xph_parallel_hold and xph_parallel_release do they poll for work for a moment before they
+ * sleep, and so do callers that wait for the end of their job. Any number of callers may fan out at the same
+ * time: each puts a job on the list, works on it itself as worker 0, and idle threads join the oldest job
+ * that has items left. A thread is in one job at a time, so that its number is its own within that job, and a
+ * caller never waits for another caller's work. */
 #define _GNU_SOURCE
 #include "base/hooks.h"
 

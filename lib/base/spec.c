@@ -1,6 +1,6 @@
-/* What a frame of a game looks like, checked, copied and hashed in one place for data, models and
- * sessions. A copy is one flat block with the defaults written out (id widths, layout hash), and hashes
- * like its original. */
+/* What a frame of a game looks like, checked, copied and hashed in one place, for data, models and sessions.
+ * A copy is one flat block with the defaults written out (id widths, layout hash), and hashes like its
+ * original. */
 #include "base/base.h"
 
 #include <stdio.h>

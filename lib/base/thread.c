@@ -1,4 +1,5 @@
-/* Threads and locks for the other rooms: explicit stacks, no signals of the host delivered to them. */
+/* Threads and locks for the other folders: explicit stacks, and none of the host's signals delivered to
+ * them. */
 #define _GNU_SOURCE
 #include "base/hooks.h"
 

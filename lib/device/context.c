@@ -1,5 +1,5 @@
-/* Contexts and devices as the host sees them: makes the bare context of lib/base, opens a device for it, lists what
- * devices there are. */
+/* Contexts and devices as the host sees them: makes the bare context of lib/base, opens a device for it,
+ * lists the devices. */
 #include "device/plugin.h"
 
 #include <stdio.h>

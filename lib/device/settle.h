@@ -1,5 +1,5 @@
-/* What follows from the norm and the losses of one update: one piece of arithmetic for every device. XPH_ON_DEVICE is
- * what its compiler wants before such a function. */
+/* What follows from the norm and the losses of one update: the same arithmetic for every device.
+ * XPH_ON_DEVICE is the prefix that the device's compiler needs before such a function. */
 #ifndef XPH_DEVICE_SETTLE_H
 #define XPH_DEVICE_SETTLE_H
 

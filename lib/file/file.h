@@ -1,6 +1,5 @@
-/* Door of lib/file: JSON text and safetensors files. Whatever comes in is not trusted: every byte is
- * checked before it means anything, nothing is allocated that the input did not pay for, and messages name
- * the byte or the field. */
+/* Interface of lib/file: JSON text and safetensors files. Input is not trusted: every byte is checked before
+ * it is used, allocations stay in proportion to the input, and messages name the byte or the field. */
 #ifndef XPH_FILE_FILE_H
 #define XPH_FILE_FILE_H
 

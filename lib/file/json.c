@@ -1,10 +1,10 @@
-/* Reading JSON (RFC 8259). Written here because what comes out must be right when memory is short too:
- * jansson 2.14 gives shortened strings and no error when an allocation fails while it reads one. Its memory
- * is process-global besides. It is the reference of the tests.
+/* Reading JSON (RFC 8259). Written here because the result must be right even when memory is short: jansson
+ * 2.14 gives shortened strings and no error when an allocation fails while it reads one, and its allocator is
+ * global to the process. It is the reference in the tests.
  *
- * One pass counts values, then everything is one allocation of known size: values in the order of the
- * text, a hash table of members, texts. No recursion. Numbers stay text until somebody asks; nothing looks
- * at the locale. */
+ * One pass counts values, then everything is one allocation of known size: values in the order of the text, a
+ * hash table of members, texts. No recursion. Numbers stay text until they are used; nothing depends on the
+ * locale. */
 #include "file/file.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Reading safetensors (huggingface/safetensors: u64 little-endian N, N bytes of JSON, data). Stricter than
- * the format where it leaves room: limits of file.h, printable names, each field exactly once, no other
- * fields. Of a file the header comes first, then what its tensors say against the file's size, then the data:
- * a hole of gigabytes, which takes no room on a disk, takes none here. */
+ * the format where the format leaves a choice: limits of file.h, printable names, each field exactly once, no
+ * other fields. The header is read first, then its tensors are compared with the file's size, then the data
+ * is read: a hole of gigabytes, which takes no space on disk, takes no memory here. */
 #include "file/tensor_rules.h"
 
 #include <inttypes.h>
