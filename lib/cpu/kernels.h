@@ -3,15 +3,15 @@
  * names it. All sets of one type give the same bits: sums run in one fixed order, multiply-adds are explicit
  * fma, no libm.
  *
- * For every operation of table A a set has an ordered list of candidates, the last accepting everything (but
- * no more than 256 states of a scan and 256 taps of a convolution: they lie on the stack; and weights of
- * fewer bits only where there are candidates for them, in single precision). A candidate is a chain of
+ * For every operation of table A a set has an ordered list of candidates, of which the last accepts
+ * everything (except more than 256 states of a scan or 256 taps of a convolution, which lie on the stack, and
+ * except weights of fewer bits, which have candidates in single precision only). A candidate is a chain of
  * phases; the items of one phase are independent and may run on any thread in any order, phases run one after
  * the other. Tests and benchmarks walk the same lists.
  *
  * The thread may have a stack of 64 KiB in all: no function takes 32 (a warning of the compiler says which
- * does). Larger arrays lie in scratch: of so many slots as the phase has items, a call takes that of its
- * first item. */
+ * does). Larger arrays lie in scratch, which has as many slots as the phase has items; a call takes the slot
+ * of its first item. */
 #ifndef XPH_CPU_KERNELS_H
 #define XPH_CPU_KERNELS_H
 

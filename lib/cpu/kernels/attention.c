@@ -1,10 +1,10 @@
 /* Causal sliding-window attention, forward, of one head of one stream at a time.
  *
- * Ring: every frame is written to slot `next`, which then moves on round the window; a reset only sets
- * `filled` to zero before its frame is written. What lies in the slots that are not filled is never used.
+ * Ring: every frame is written to slot `next`, which then advances around the window; a reset only sets
+ * `filled` to zero before its frame is written. Slots that are not filled are never used.
  *
- * plain: frame by frame, keys and values read where they lie. tiled: tiles of FRAMES frames against a copy
- * of all keys they see. The same sums in the same order (attention_parts.h), so the same bits. */
+ * plain: frame by frame, keys and values read in place. tiled: tiles of FRAMES frames against a copy of all
+ * keys they see. The same sums in the same order (attention_parts.h), so the same bits. */
 #include "cpu/kernels/attention_parts.h"
 
 /* ---- ring ---- */

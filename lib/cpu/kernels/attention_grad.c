@@ -1,5 +1,5 @@
-/* Causal sliding-window attention, backward, of one head of one stream at a time. Probabilities are made
- * again from the saved log-sum-exp (Dao et al. 2022), tile of frames by tile of frames against a copy of
+/* Causal sliding-window attention, backward, of one head of one stream at a time. Probabilities are
+ * recomputed from the saved log-sum-exp (Dao et al. 2022), tile of frames by tile of frames against a copy of
  * all keys they see:
  *   p = exp(score - log-sum-exp)   ds = p (v.dy - y.dy)   dbias += ds
  *   dq = scale sum ds k            dk += scale ds q       dv += p dy       frames one after the other

@@ -1,6 +1,6 @@
-/* Two registers multiplied into a third, and a load that is done once: for the inner loops of matrix products.
- * Written out, because compilers load a column anew for every row, or turn the sums round between registers until
- * there are none left. */
+/* A multiply-add of registers and a load that is done once, for the inner loops of matrix products. Written
+ * out, because compilers reload a column for every row, or move the sums between registers until they run
+ * out. */
 #ifndef XPH_CPU_KERNELS_HOLD_H
 #define XPH_CPU_KERNELS_HOLD_H
 

@@ -1,6 +1,6 @@
-/* Products with bfloat16 weights by the instruction for them: vdpbf16ps adds the odd product, then the even one, each
- * as an fma that rounds to nearest, whatever the rounding mode is, and takes denormals for 0 (Intel's manual, vol. 2);
- * there are none (narrow.h), so these are the bits of linear_bf16.c. */
+/* Products with bfloat16 weights by the instruction for them: vdpbf16ps adds the odd product, then the even
+ * one, each as an fma that rounds to nearest, whatever the rounding mode is, and treats denormals as 0
+ * (Intel's manual, vol. 2). There are no denormals (narrow.h), so these are the bits of linear_bf16.c. */
 #include "cpu/kernels/narrow.h"
 #include "cpu/kernels/vec.h"
 

@@ -1,4 +1,4 @@
-/* How a product with weights of fewer bits goes over its outputs. A file that includes this has defined before:
+/* How a product with weights of fewer bits walks its outputs. A file that includes this must first define:
  *
  *   held, total        type of an input as it is held for the product, and of a sum
  *   STEP               inputs that are multiplied at once: 4 bytes of packed weights
@@ -8,13 +8,14 @@
  *   finish             sums to results
  *   NARROW_ITEMS, NARROW_RUN  names of the functions that count and run items
  *
- * The depth of a product is in / STEP, rounded up. Packed weights lie in groups of NARROW_GROUP panels, a group as
- * [depth][panels][XPH_NARROW_PANEL][STEP], so that a row alone reads one stream of memory; the last group has as many
- * panels as are needed, and what is missing is 0.
+ * The depth of a product is in / STEP, rounded up. Packed weights lie in groups of NARROW_GROUP panels, a
+ * group as [depth][panels][XPH_NARROW_PANEL][STEP], so that a single row reads one stream of memory; the last
+ * group has as many panels as are needed, padded with 0.
  *
- * An item is up to ROWS rows by BLOCK columns. Rows run fastest: the weights of a block of columns stay in the second
- * cache. Inputs are rounded into a piece on the stack (small: a caller's may have 64 KiB in all), once where one piece
- * holds all of the rows. Sums go on from piece to piece, so where these are cut changes nothing. */
+ * An item is up to ROWS rows by BLOCK columns. Rows run fastest: the weights of a block of columns stay in
+ * L2. Inputs are rounded into a piece on the stack (a small one: the caller's stack may have 64 KiB in all),
+ * only once if one piece holds all of the rows. Sums continue from piece to piece, so the cuts change
+ * nothing. */
 #ifndef XPH_CPU_KERNELS_LINEAR_NARROW_H
 #define XPH_CPU_KERNELS_LINEAR_NARROW_H
 

@@ -2,11 +2,12 @@
  *
  * No exponential has a positive argument and no difference of near numbers stands for a small one: with z =
  * +-x so that p_t = sigmoid(z), 1 - p_t is sigmoid(-z) and its power exp(-gamma softplus(z)); for classes the
- * sum of the others is kept apart from the largest. So logits of +-1e4 give finite numbers and the gradient
- * of a nearly certain class keeps its digits. A row whose mask is zero does not count, whatever is in it.
+ * sum of the others is kept apart from the largest term. So logits of +-1e4 give finite numbers and the
+ * gradient of a nearly certain class keeps its digits. A row whose mask is zero does not count, whatever is
+ * in it.
  *
- * Heads have few classes, so a lane is a row: VEC rows go through a head together, their logits turned into columns,
- * and every sum over classes or bits runs in order. */
+ * Heads have few classes, so a lane is a row: VEC rows go through a head together, their logits transposed to
+ * columns, and every sum over classes or bits runs in order. */
 #include "cpu/kernels/columns.h"
 #include "cpu/kernels/lanes.h"
 #include "cpu/kernels/vec_element.h"

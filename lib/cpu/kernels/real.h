@@ -1,4 +1,4 @@
-/* Ground of every file in lib/cpu/kernels. Each of these files is compiled once per kernel set:
+/* Base of every file in lib/cpu/kernels. Each of these files is compiled once per kernel set:
  * -DXPH_SET=f32_avx2 names the set, -DXPH_REAL_F32 or -DXPH_REAL_F64 says what `real` is. Static functions
  * keep plain names; what leaves the file is a list of candidates named by XPH_LIST.
  *

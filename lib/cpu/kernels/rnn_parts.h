@@ -1,7 +1,8 @@
 /* What forward (rnn.c) and backward (rnn_grad.c) of LSTM and GRU share: sizes, how streams are cut into
  * items, a register of units, and one strip of streams times one panel of weights.
  *
- * Streams are cut by shape alone and sum alone, so neither the cut nor who runs it shows in a result. */
+ * The cut depends on the shape alone, and every stream is summed by itself, so neither the cut nor the thread
+ * that runs it changes a result. */
 #ifndef XPH_CPU_KERNELS_RNN_PARTS_H
 #define XPH_CPU_KERNELS_RNN_PARTS_H
 

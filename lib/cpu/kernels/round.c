@@ -1,8 +1,9 @@
-/* Weights of a matrix as fewer bits hold them (XPH_OP_ROUND), and casts between float and bfloat16. Rounding what is
- * rounded changes nothing: a model read from such a file packs to the same numbers.
+/* Weights of a matrix rounded to fewer bits (XPH_OP_ROUND), and casts between float and bfloat16. Rounding
+ * twice changes nothing: a model read from such a file packs to the same numbers.
  *
- * bfloat16 is the upper half of a float (Kalamkar et al. 2019). Numbers below 2^-50 become 0 in weights, so that no
- * product and no sum of products of two of them can be a denormal: some instructions would flush it. */
+ * bfloat16 is the upper half of a float (Kalamkar et al. 2019). Numbers below 2^-50 become 0 in weights, so
+ * that no product and no sum of products of two of them can be a denormal: some instructions would flush
+ * it. */
 #include "cpu/kernels/narrow.h"
 
 static int64_t round_items(const void *args)

@@ -1,5 +1,5 @@
 /* Selective scan (Mamba's S6): forward, one frame of it, and the rates prepared for both. See scan_block.h
- * for how the work lies in registers, scan_grad.c for the gradient.
+ * for the use of registers, scan_grad.c for the gradient.
  */
 #include "cpu/kernels/scan_block.h"
 

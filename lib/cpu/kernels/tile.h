@@ -6,11 +6,11 @@
  * the batch, the threads or the width of a register.
  *
  * b is a panel of XPH_PANEL columns, [depth][XPH_PANEL]. a is a matrix with the depth along its rows, or
- * turned, [depth][rows].
+ * transposed, [depth][rows].
  *
- * What a tile will write and what the next ones will read is asked for line by line while it multiplies: a
- * burst of such requests would fill the line buffers through which b comes from the second level cache, and
- * without them up to a fifth of the time is spent waiting for memory.
+ * The lines that a tile will write and that the next tiles will read are prefetched one by one while it
+ * multiplies. A burst of prefetches would fill the line buffers through which b comes from L2; without
+ * prefetches up to a fifth of the time is spent waiting for memory.
  */
 #ifndef XPH_CPU_KERNELS_TILE_H
 #define XPH_CPU_KERNELS_TILE_H

@@ -1,8 +1,8 @@
 /* The trunk of the action heads, shared by heads.c (actions known) and sample.c (actions drawn on the way).
  *
- * Logits are sums over blocks of the trunk's width, in order, on top of base and bias; a block is summed in LANES
- * lanes. Both callers cut the same blocks, so what is played has the bits of what is trained, however many rows
- * and classes are taken together. */
+ * Logits are sums over blocks of the trunk's width, in order, on top of base and bias; a block is summed in
+ * LANES lanes. Both callers cut the same blocks, so play has the bits of training, however many rows and
+ * classes are taken together. */
 #ifndef XPH_CPU_KERNELS_TRUNK_H
 #define XPH_CPU_KERNELS_TRUNK_H
 
