@@ -1,5 +1,5 @@
 /* Private to lib/data: the corpus file, version 2, as doc/file-format.md describes it. All numbers
- * little-endian; the headers start at multiples of 64, and what is skipped to get there is zero.
+ * little-endian; the headers start at multiples of 64, and the padding before them is zero.
  *
  *   file header 64 | spec block | records: header 128, hashes of pieces, rows
  *   | footer: header 64, offsets of the records, columns */

@@ -1,5 +1,5 @@
-/* The file of a corpus: open as long as rows of it are used, read by any thread, and for its headers through a window,
- * so that small records do not cost a call each. */
+/* The file of a corpus. It is open as long as rows of it are used, and any thread may read it. Headers are
+ * read through a window, so that small records do not cost a call each. */
 #include "data/corpus.h"
 
 /* ---- the file ---------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* Writing a corpus file: header and spec, one record for each episode, and at the end the footer, without
- * which a reader knows that the file was cut. */
+/* Writing a corpus file: header and spec, one record for each episode, and at the end the footer; a file
+ * without one was cut. */
 #include "data/corpus.h"
 
 /* ---- pieces ------------------------------------------------------------------------------------------ */

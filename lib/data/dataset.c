@@ -1,5 +1,5 @@
-/* Datasets: an ordered list of episodes with a number for every frame. Additions are checked first, then all
- * the memory is had, then nothing can fail, so that a failed addition leaves no trace. */
+/* Datasets: an ordered list of episodes, whose frames are numbered. An addition is checked first, then all
+ * its memory is allocated, and after that nothing can fail: a failed addition leaves no trace. */
 #include "data/dataset.h"
 
 #include "melee/melee.h"

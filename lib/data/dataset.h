@@ -2,7 +2,7 @@
  *
  * A block is the rows of one stretch of play; it never changes and is shared by counted references, so that
  * splits and prefetchers cost no copies. An episode is a view of a block, whole or a part. A dataset is an
- * ordered list of episodes; its frames are numbered through from 0. */
+ * ordered list of episodes; its frames are numbered from 0. */
 #ifndef XPH_DATA_DATASET_H
 #define XPH_DATA_DATASET_H
 

@@ -1,4 +1,4 @@
-/* Reading a dataset through: the columns of all rows, the gate for all rows, and single frames. */
+/* Reading a dataset: the columns of all rows, the check of all rows, and single frames. */
 #include "data/dataset.h"
 
 /* ---- all rows ---------------------------------------------------------------------------------------- */

@@ -3,14 +3,14 @@
  * WINDOW: all window starts, shuffled.
  *
  * CARRY without segment_frames: the shuffled episodes are laid end to end on a ring, which is opened at a
- * random place within its first episode and cut into lanes of equal length. Lanes are full but for the last,
- * and as many batches are needed as must be; cuts fall elsewhere in every epoch.
+ * random place within its first episode and cut into lanes of equal length. All lanes but the last are full,
+ * so the number of batches is the least possible; cuts fall elsewhere in every epoch.
  *
  * CARRY with segment_frames S: episodes are cut into units of S frames and one more, which holds the two
  * ends. Where the first end stops is drawn anew in every epoch, so that borders move, while the lengths of
  * the units stay. The units are dealt, longest first, each to the lane with the fewest frames (Graham 1969:
- * at most 4/3 of the best possible), and every lane is shuffled. Lengths being what they are, the longest
- * lane is the same in all epochs: the number of batches never changes. */
+ * at most 4/3 of the best possible), and every lane is shuffled. Since the lengths stay, the longest lane has
+ * the same length in all epochs: the number of batches never changes. */
 #include "data/order.h"
 
 typedef struct xph_unit {

@@ -1,6 +1,6 @@
 /* Private to lib/data: the order in which an epoch visits the frames of a dataset. The plan of an epoch is a
  * pure function of the dataset, the sampling, and the epoch's number; making it takes time in proportion to
- * what it orders, and all memory for it is had once. After that, any batch is found in constant time. */
+ * what it orders, and all its memory is allocated once. After that, any batch is found in constant time. */
 #ifndef XPH_DATA_ORDER_H
 #define XPH_DATA_ORDER_H
 

@@ -1,8 +1,9 @@
-/* The prefetcher: one thread fills a ring of batches ahead of the one that takes them. The ring has one
- * place more than batches are prefetched, for the batch that the taker is looking at. All that both touch is
- * under one lock; a batch's rows belong to the thread while it fills them and to the taker from then on.
- * All memory is had at creation, so only a file (damaged rows, a disk) can make filling fail; the thread then rests, and the
- * taker is told after the good batches. Whoever comes again after that has the batch tried again: a disk may have recovered. */
+/* The prefetcher: one thread fills a ring of batches ahead of the one that takes them. The ring has one slot
+ * more than batches are prefetched, for the batch that the taker is reading. All shared state is under one
+ * lock; a batch's rows belong to the thread while it fills them and to the taker from then on. All memory is
+ * allocated at creation, so only a file (damaged rows, a disk) can make filling fail. The thread then pauses,
+ * and the taker gets the error after the good batches. The next call tries that batch again: a disk may have
+ * recovered. */
 #include "data/sampler.h"
 
 #define ROOMS_MOST 65 /* 64 buffers and the one that is looked at */

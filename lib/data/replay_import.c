@@ -1,6 +1,6 @@
 /* Replays into episodes. Row t is what is known after frame t-1 and the controller that acted in frame t;
- * both frames must be there, follow each other, and have the player in them, else an episode ends and the
- * next good frame begins another. Rows go through the same encoder and codec as live play. */
+ * both frames must exist, follow each other, and contain the player, else an episode ends and the next good
+ * frame begins another. Rows go through the same encoder and codec as live play. */
 #include "data/dataset.h"
 
 #include "melee/melee.h"

@@ -1,4 +1,4 @@
-/* Rows: packing of actions, blocks and their references, and what the one gate asks of all rows that come into a
+/* Rows: packing of actions, blocks and their references, and the one check of all rows that come into a
  * dataset, whether from a host, a replay or a file: every float finite, every id and action in range. */
 #include "data/dataset.h"
 

@@ -1,6 +1,6 @@
-/* Rows wherever they lie: behind their block, or in a corpus, out of which they are read. The gate for those of a corpus
- * works on pieces: the first who needs a row reads its piece whole, compares its hash and looks at every value; later
- * readers take only what they need. */
+/* Reading rows, from their block or from a corpus. Rows of a corpus are checked in pieces: the first reader
+ * of a row reads its whole piece, compares the hash and checks every value; later readers read only what they
+ * need. */
 #include "data/dataset.h"
 
 /* ---- room -------------------------------------------------------------------------------------------- */

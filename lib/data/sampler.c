@@ -1,4 +1,4 @@
-/* Batches out of a dataset: defaults and limits of exphil_sampling, then for every batch of the plan the
+/* Batches from a dataset: defaults and limits of exphil_sampling, then for every batch of the plan the
  * copying of rows, with the targets d frames later and the actions decided before them. Works on a snapshot
  * of the dataset, so that the host may go on adding episodes.
  *

@@ -1,4 +1,4 @@
-/* Private to lib/data: batches out of a dataset, into memory that is made once. */
+/* Private to lib/data: makes batches from a dataset, in memory that is allocated once. */
 #ifndef XPH_DATA_SAMPLER_H
 #define XPH_DATA_SAMPLER_H
 

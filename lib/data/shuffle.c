@@ -1,5 +1,5 @@
-/* Shuffling and sorting. Own functions, since the C library's sort takes memory behind the host's back and
- * its order of equal keys differs between systems. */
+/* Shuffling and sorting. Own functions, because the C library's sort allocates outside the host's allocator,
+ * and its order of equal keys differs between systems. */
 #include "data/order.h"
 
 #define LOOK_EVERY 65536 /* steps between looks at stop: well below a millisecond */

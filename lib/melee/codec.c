@@ -1,15 +1,15 @@
 /* exphil81 and exphil81-floor: a controller as eight buttons, four axes of 17 classes and a trigger of
  * five.
  *
- * exphil81 rounds to the nearest class, halves away from the centre, so that left and right mirror each
- * other and a full stick and a full trigger can be said. exphil81-floor is what ExPhil trains on: rounded
- * down, the last class of an axis and of the trigger never used (a full stick becomes 0.875, a full
- * trigger 0.75), for its checkpoints.
+ * exphil81 rounds to the nearest class, halves away from the centre, so that left and right mirror each other
+ * and a full stick and a full trigger can be expressed. exphil81-floor is what ExPhil trains on: rounded
+ * down, the last class of an axis and of the trigger never used (a full stick becomes 0.875, a full trigger
+ * 0.75), for its checkpoints.
  *
- * Buttons are the physical ones. Start and the other three d-pad directions are not said: encoding drops
- * them and decoding never sets them. The trigger is the processed value, whatever buttons are down: L or R
- * make the game read 1 and Z without them 0.35, so beside these buttons the class repeats what the buttons
- * say and carries nothing new. */
+ * Buttons are the physical ones. Start and the d-pad directions left, right and down cannot be expressed:
+ * encoding drops them and decoding never sets them. The trigger is the processed value, whatever buttons are
+ * down: L or R make the game read 1 and Z without them 0.35, so beside these buttons the class carries
+ * nothing new. */
 #include "melee/codec.h"
 
 #include <math.h>

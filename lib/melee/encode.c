@@ -1,5 +1,5 @@
-/* The one encoder: replays, live frames and simulators all pass here. It walks the tables of a layout over
- * the numbers that gather.c found, and writes the caller's row only when every number was fine. */
+/* The only encoder: replays, live frames and simulators all use it. It walks the tables of a layout over the
+ * numbers that gather.c found, and writes the caller's row only if every number is valid. */
 #include "melee/layout.h"
 
 #include <math.h>

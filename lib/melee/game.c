@@ -1,5 +1,5 @@
-/* A replay as a list of frames: the observation after each, and the controller that acted in it. Copies
- * values only; what they mean is the encoder's business, so that a live host's frame goes the same way. */
+/* A replay as a list of frames: the observation after each, and the controller that acted in it. It only
+ * copies values; their meaning is left to the encoder, so that a live host's frame is treated alike. */
 #include "melee/melee.h"
 
 /* Stage values before the first event of a game; also those of recorders that have no such events. */

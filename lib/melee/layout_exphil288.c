@@ -1,10 +1,9 @@
 /* exphil288: the default vector of ExPhil (287 features and one zero), as its training path fills it from
- * replays, so that a policy trained there sees the same numbers here. The names are honest about what
- * stands in them where ExPhil calls it otherwise: "hitstun" holds hitlag and "invulnerable" the reflector
- * bits, because its parser reads those. Columns that its parser or its defaults never fill (Nana, previous
- * controller, projectiles) are zero. The player name is always number 0, "unknown", which is a one in the
- * first of its 112 columns. A missing opponent is encoded as one at x = 0 with all else zero, again as
- * ExPhil does. */
+ * replays, so that a policy trained there sees the same numbers here. Names say what a column really holds,
+ * even where ExPhil's name differs: "hitstun" holds hitlag and "invulnerable" the reflector bits, because its
+ * parser reads those. Columns that its parser or its defaults never fill (Nana, previous controller,
+ * projectiles) are zero. The player name is always number 0, "unknown", which is a one in the first of its
+ * 112 columns. A missing opponent is encoded as one at x = 0 with all else zero, again as ExPhil does. */
 #include "melee/layout.h"
 
 #define UNFILLED "0: ExPhil's replay parser never fills it"

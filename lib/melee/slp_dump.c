@@ -1,4 +1,4 @@
-/* Canonical dumps: the same bytes from every reader that is right. slp.h gives the layouts. */
+/* Canonical dumps: the same bytes from every correct reader. slp.h gives the layouts. */
 #include "melee/slp_internal.h"
 
 enum { STATE_BYTES = 24, INPUT_BYTES = 30, AUX_BYTES = 54, FRAME_BYTES = 6, ITEM_BYTES = 34 };

@@ -1,6 +1,6 @@
 /* Decoding of single events. The offsets are those of the public format description, counted from the command
- * byte; a field is there when its last byte lies inside the declared payload: offset of last byte <= size.
- * Fields stand in ascending order, so that a shorter layout ends the decoding at the first field it does not
+ * byte; a field exists if its last byte lies inside the declared payload: offset of last byte <= size. Fields
+ * stand in ascending order, so that a shorter layout ends the decoding at the first field it does not
  * have. */
 #include "melee/slp_internal.h"
 

@@ -1,4 +1,4 @@
-/* A replay out of a file: its head is looked at before there is memory for the rest. */
+/* Reads a replay from a file: its head is checked before memory is allocated for the rest. */
 #include "melee/melee.h"
 #include "melee/slp_internal.h"
 

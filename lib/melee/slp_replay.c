@@ -1,6 +1,6 @@
 /* A whole replay. Pass 1 walks all events and lists the complete instances; pass 2 decodes those that count
- * into arrays of exactly the right size. Memory follows the bytes that are there, never a number read from
- * the file: an instance costs at least 10 bytes of input, a record 91, an item 38. */
+ * into arrays of exactly the right size. Memory depends on the bytes that are present, never on a number read
+ * from the file: an instance costs at least 10 bytes of input, a record 91, an item 38. */
 #include "melee/melee.h"
 #include "melee/slp_internal.h"
 

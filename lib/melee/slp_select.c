@@ -1,5 +1,5 @@
-/* Which simulation of a frame counts. Netplay simulates frames again; usually the list is ascending apart
- * from a few steps back, in a damaged file it can be in any order, and sorting must stay linear. */
+/* Which simulation of a frame counts. Netplay simulates frames again. Usually the list is ascending apart
+ * from a few steps back; in a damaged file it can be in any order, and sorting must stay linear. */
 #include "melee/slp_internal.h"
 
 enum { DIGIT_BITS = 7, DIGITS = 1 << DIGIT_BITS, PASSES = 3 }; /* 2^21 > 2 * EXPHIL_SLP_FRAME_LIMIT */

@@ -1,5 +1,5 @@
 /* What game start and game end events say about the whole game. The game info block begins at offset 5 and is
- * always there; later fields exist when they fit. The text fields are left alone: they are personal data. */
+ * always there; later fields exist if they fit. The text fields are not read: they are personal data. */
 #include "melee/slp_internal.h"
 
 void xph_slp_blank_info(exphil_slp_info *info)

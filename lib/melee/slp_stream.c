@@ -1,6 +1,5 @@
-/* The live stream: the same walker and the same records, one frame at a time. Two shots take turns, so that a
- * frame which is completed by the start of the next one can be handed out while that one is already being
- * built. */
+/* The live stream: the same walker and the same records, one frame at a time. Two frame buffers take turns: a
+ * frame that is completed by the start of the next can be returned while the next is already being built. */
 #include "melee/slp_internal.h"
 
 enum phase { HEAD, EVENTS, OVER, FAILED };
