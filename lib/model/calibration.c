@@ -1,5 +1,5 @@
-/* The comparison that a quantised model carries with it: taken from a host or a file, which are equally
- * little trusted. */
+/* The comparison that a quantised model carries with it: taken from a host or a file, neither of which is
+ * trusted. */
 #include "model/calibration.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
-/* What a quantised model knows of its distance from the model it was made of, as text. Private to
- * lib/model. */
+/* A quantised model's measured distance from the model it was made from, as text. Private to lib/model. */
 #ifndef XPH_MODEL_CALIBRATION_H
 #define XPH_MODEL_CALIBRATION_H
 

@@ -1,6 +1,6 @@
-/* The structs of DLPack 1.1 that cross the border, written down from its specification
- * (dmlc.github.io/dlpack). The two managed structs have the tags that exphil.h declares; a program that
- * includes dlpack.h itself sees its own, with the same layout. Private. */
+/* The structs of DLPack 1.1 that are exchanged, written from its specification (dmlc.github.io/dlpack). The
+ * two managed structs have the tags that exphil.h declares; a program that includes dlpack.h itself sees its
+ * own, with the same layout. Private. */
 #ifndef XPH_MODEL_DLPACK_ABI_H
 #define XPH_MODEL_DLPACK_ABI_H
 

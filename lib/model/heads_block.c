@@ -1,8 +1,8 @@
-/* The end of a model: LayerNorm, a linear to the trunk z of the action heads, the heads on it. Past
- * actions also reach the logits directly, through one table (heads.past.weight): at 60 Hz two frames in three
- * repeat their input, so a policy begins by repeating (about 3 to 1 for the last of 17 classes, 7 to 1 for a
- * bit) and learns when not to. Either all rows get their logits for given actions, or the last frame of every
- * stream draws its action. */
+/* The end of a model: LayerNorm, a linear to the trunk z of the action heads, the heads on it. Past actions
+ * also reach the logits directly, through one table (heads.past.weight): at 60 Hz two frames in three repeat
+ * their input, so a policy begins by repeating (about 3 to 1 for the last of 17 classes, 7 to 1 for a bit)
+ * and learns when not to. Either logits are computed for all rows, with given actions, or the last frame of
+ * every stream draws its action. */
 #include "model/model_internal.h"
 
 #define EMBED_SCALE                                                                                          \

@@ -1,12 +1,12 @@
-/* Initial weights. Every tensor draws from a random stream named after it, so that a tensor more or less
- * changes no other. All arithmetic is in double without the C library's functions and rounded once: the
- * same seed gives the same bits everywhere.
+/* Initial weights. Every tensor draws from a random stream named after it, so that adding or removing a
+ * tensor changes no other. All arithmetic is in double without the C library's functions and rounded once:
+ * the same seed gives the same bits everywhere.
  *
  * Linear weights uniform +-1/sqrt(inputs) (PyTorch's default), their biases zero; what a block adds to its
  * input is scaled by 1/sqrt(blocks). LSTM and GRU uniform +-1/sqrt(hidden), convolution +-1/sqrt(taps),
  * biases too, as in PyTorch. Mamba: A_log = log(1..N), D = 1, bias of dt so that softplus gives steps
- * log-uniform in [1e-3, 1e-1] (Gu & Dao 2023). Where past actions are inputs, the heads begin by repeating the
- * newest one. */
+ * log-uniform in [1e-3, 1e-1] (Gu & Dao 2023). Where past actions are inputs, the heads begin by repeating
+ * the newest one. */
 #include "base/scalar.h"
 #include "model/model_internal.h"
 

@@ -1,5 +1,5 @@
-/* A model's life: made from a configuration, shared by counted references, its weights in one arena on the
- * device. */
+/* The life of a model: it is made from a configuration, shared by counted references, and has its weights in
+ * one arena on the device. */
 #include "model/model_internal.h"
 
 #include <limits.h>

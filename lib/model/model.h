@@ -1,8 +1,9 @@
-/* Door of lib/model: what training and play may know of a model. Stands on lib/device/backend.h and lib/file.
+/* Interface of lib/model: what training and play may use of a model. Uses lib/device/backend.h and lib/file.
  *
- * A model owns one arena of weights on its device, in the order: tensors that decay (matrices), then those that do not.
- * A net is a plan for one shape (B, T): it owns activations and scratch, made once; forward and backward allocate nothing.
- * Several nets may share one model. Weights are passed at each call, so a trainer runs nets on its own copy. */
+ * A model owns one arena of weights on its device, in the order: tensors that decay (matrices), then those
+ * that do not. A net is a plan for one shape (B, T): it owns activations and scratch, made once; forward and
+ * backward allocate nothing. Several nets may share one model. Weights are passed at each call, so a trainer
+ * runs nets on its own copy. */
 #ifndef XPH_MODEL_MODEL_H
 #define XPH_MODEL_MODEL_H
 

@@ -1,5 +1,5 @@
-/* Weights files: safetensors with the configuration among the metadata. The data is read when the header has
- * shown that it is of this model; everything is checked before a model is given out. */
+/* Weights files: safetensors with the configuration among the metadata. The data is read only after the
+ * header has been found to fit the model; everything is checked before a model is returned. */
 #include "model/calibration.h"
 #include "model/model_text.h"
 #include "model/stored.h"

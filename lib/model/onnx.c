@@ -1,5 +1,5 @@
-/* Models as ONNX graphs. This release can express none of the blocks: the call says so, after looking at
- * its arguments as it always will. */
+/* Models as ONNX graphs. This release can express none of the blocks: the call says so, after it has checked
+ * its arguments. */
 #include "model/model_internal.h"
 
 exphil_status exphil_model_export_onnx(const exphil_model *model, const char *path, exphil_error *error)

@@ -1,13 +1,13 @@
 /* Models with weights in fewer bits: those whose matrices with a packed form (XPH_PACKS) hold rounded
- * numbers. They stand in the arena as reals, exactly, so that whatever reads tensors needs to know nothing
- * of it; only the packed form, which is what a step reads, is of fewer bits.
+ * numbers. They stand in the arena as reals, exactly, so that code that reads tensors need not know of it;
+ * only the packed form, which a step reads, has fewer bits.
  *
- * Not all bear 8 bits alike (held-out human play, Kullback-Leibler divergence of the actions from those in
- * F32): most of the loss came from the input, where observations and one-hot actions share one scale, then
- * from the large diagonal of past actions, then from the trunk. So the first and the last are kept in
- * bfloat16, past actions as they are (XPH_KEEPS): a tenth of the divergence or less, for a few percent of
- * the bytes. Norms, biases, convolutions, scan parameters, tables of ids and the last matrices of the heads
- * stay as they are too: they are small, and no product of a matrix. */
+ * Not all tolerate 8 bits equally well (held-out human play, Kullback-Leibler divergence of the actions from
+ * those in F32): most of the loss came from the input, where observations and one-hot actions share one
+ * scale, then from the large diagonal of past actions, then from the trunk. So the first and the last are
+ * kept in bfloat16, and past actions as they are (XPH_KEEPS): a tenth of the divergence or less, for a few
+ * percent of the bytes. Norms, biases, convolutions, scan parameters, tables of ids and the last matrices of
+ * the heads stay as they are too: they are small, and no product of a matrix. */
 #include "model/model_internal.h"
 #include "model/tensors.h"
 

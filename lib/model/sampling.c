@@ -1,4 +1,4 @@
-/* What a model needs its batches to be. */
+/* The sampling that a model needs. */
 #include "model/model_internal.h"
 
 exphil_status exphil_model_sampling(const exphil_model *model, exphil_sampling *sampling, exphil_error *error)

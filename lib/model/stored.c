@@ -1,7 +1,7 @@
 /* How tensors lie in a weights file: in the type of the model, except that the rounded matrices of a
- * quantised model are stored as the numbers they consist of, BF16 or I8 with "<name>.scale", one F32 per
- * row. A file holds nothing but what rounding makes (lib/device/backend.h): then it packs to the bits it was saved
- * from, and is saved again as it was. */
+ * quantised model are stored as the numbers they consist of, BF16 or I8 with "<name>.scale", one F32 per row.
+ * A file holds only numbers that rounding makes (lib/device/backend.h): it then packs to the bits it was
+ * saved from, and is saved again as it was. */
 #include "model/stored.h"
 
 #include "model/tensors.h"

@@ -1,4 +1,4 @@
-/* Tensors of a model by name: what there is, values out, values in. */
+/* Tensors of a model by name: listing them, reading and setting their values. */
 #include "model/tensors.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Latency of steps in half-octave buckets: constant memory, no clock of its own. */
+/* Latency of steps in half-octave buckets: constant memory; the caller reads the clock. */
 #include "play/play.h"
 
 /* Upper edge of bucket i, 64 * 2^((i+1)/2), rounded up: the durations below it are the integers below the exact edge.

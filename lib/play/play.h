@@ -1,5 +1,4 @@
-/* Door of lib/play. No other room needs anything of it; the declarations are shared by the files of this
- * room.
+/* Declarations that the files of lib/play share. No other folder uses them.
  *
  * A session keeps, per stream, recurrent state on the device and a small host part: random stream, decided
  * actions, and in window mode the latest input rows. Everything is allocated at creation. */

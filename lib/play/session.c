@@ -1,5 +1,5 @@
-/* Creation and cold calls of sessions. All memory of a session is two blocks, one on the host and one on the device, cut
- * into parts here once. */
+/* Creation and cold calls of sessions. The memory of a session is two blocks, one on the host and one on the
+ * device, divided once, here. */
 #include "play/play.h"
 
 #include <stdarg.h>

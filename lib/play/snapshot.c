@@ -1,5 +1,6 @@
-/* State of one stream as one flat block, for rollback, clones and other processes; and the small hot calls that change
- * a stream between steps. Block: header, host part of the stream, recurrent state, logits of the last step. */
+/* The state of one stream as one flat block, for rollback, clones and other processes; and the small hot
+ * calls that change a stream between steps. Block: header, host part of the stream, recurrent state, logits
+ * of the last step. */
 #include "play/play.h"
 
 typedef struct snapshot_header {

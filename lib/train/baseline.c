@@ -1,6 +1,6 @@
-/* Frequencies of a dataset's actions: the majority value of each head and of the whole action, and the negative
- * log-likelihood of always predicting the frequencies (add-one-half smoothing, so that unseen values cost a lot but
- * not everything). */
+/* Frequencies of a dataset's actions: the majority value of each head and of the whole action, and the
+ * negative log-likelihood of always predicting the frequencies (add-one-half smoothing, so that unseen values
+ * have a large but finite cost). */
 #include "train/baseline.h"
 
 #include "data/data.h"

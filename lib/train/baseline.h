@@ -1,4 +1,4 @@
-/* Baselines of an evaluation: what one would predict from the frequencies of a dataset alone. */
+/* Baselines of an evaluation: predictions from the frequencies of a dataset alone. */
 #ifndef XPH_TRAIN_BASELINE_H
 #define XPH_TRAIN_BASELINE_H
 

@@ -1,6 +1,6 @@
-/* Saving and resuming a run. "<path>" is a weights file for play; "<path>.optimizer" holds all that resume reads, as
- * safetensors: per tensor its weights, moments and average, the carried state of the lanes, and in the metadata the
- * counters and every setting that must be the same for the run to go on to the last bit. */
+/* Saving and resuming a run. "<path>" is a weights file for play; "<path>.optimizer" holds all that resume
+ * reads, as safetensors: per tensor its weights, moments and average, the carried state of the lanes, and in
+ * the metadata the counters and every setting that must be the same for the run to continue bit for bit. */
 #include "train/train.h"
 
 #include "file/file.h"

@@ -1,5 +1,6 @@
-/* Training on several ranks: one all-reduce over the whole gradient arena per update, through the host's communicator.
- * The sum is the communicator's; that it is made in the order of the ranks gives all of them the same bits. */
+/* Training on several ranks: one all-reduce over the whole gradient arena per update, through the host's
+ * communicator. The communicator takes the sum, in the order of the ranks, so that all ranks get the same
+ * bits. */
 #include "train/train.h"
 
 static void scale(void *data, int64_t count, xph_type type, double factor)

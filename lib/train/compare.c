@@ -1,6 +1,5 @@
-/* Two models beside each other on the same frames: how far apart are their logits, and how often would they
- * act alike? Teacher-forced as evaluation is, so that one differing action does not lead the two into
- * different games. */
+/* Compares two models on the same frames: how far apart their logits are, and how often they would act alike.
+ * Teacher-forced like evaluation, so that one differing action does not lead the two into different games. */
 #include "train/train.h"
 
 #include <math.h>

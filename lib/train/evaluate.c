@@ -1,5 +1,6 @@
-/* Evaluation: the training objective and honest accuracies, with the baselines that a policy has to beat beside them.
- * Everything is teacher-forced: past actions are the recorded ones, state is carried through whole episodes. */
+/* Evaluation: the training objective and accuracies, beside the baselines that a policy has to beat.
+ * Everything is teacher-forced: past actions are the recorded ones, state is carried through whole
+ * episodes. */
 #include "train/baseline.h"
 #include "train/train.h"
 

@@ -1,6 +1,6 @@
-/* The part of an update that is the device's: programs of work that are recorded where the device can, what an update
- * finds out (lib/device/settle.h), and when the host learns of it. A device with memory of its own may be one update behind the
- * host: it is given the next one before the result of the last is looked at. */
+/* The device's part of an update: programs of work, recorded if the device can record, the result of an
+ * update (lib/device/settle.h), and when the host reads it. A device with its own memory may be one update
+ * behind the host: it is given the next update before the host reads the result of the last. */
 #include "train/train.h"
 
 /* 1e18: beyond it the square of a gradient leaves the range of a float in the second moment. */

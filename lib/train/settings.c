@@ -1,5 +1,5 @@
-/* What must be the same for a run to go on to the last bit. Everything is 64 bits in the file; how it is shown to a person
- * depends on its kind. What a schedule does not look at does not count. */
+/* What must be the same for a run to continue bit for bit. Every setting is 64 bits in the file; how it is
+ * printed depends on its kind. Settings that the schedule does not use do not count. */
 #include "train/settings.h"
 
 #include <stdio.h>

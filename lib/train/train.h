@@ -1,5 +1,4 @@
-/* Door of lib/train. Nothing stands on training: other rooms need nothing of it. The declarations here are
- * shared by the files of this room. */
+/* Declarations that the files of lib/train share. No other folder uses training. */
 #ifndef XPH_TRAIN_TRAIN_H
 #define XPH_TRAIN_TRAIN_H
 

@@ -1,5 +1,5 @@
-/* One training run: batches in, updates of a private copy of the model's weights out. The order of all sums is fixed, so a
- * run is a function of its seeds whatever the number of threads. */
+/* One training run: batches in, updates of a private copy of the model's weights out. The order of all sums
+ * is fixed, so a run depends on its seeds, not on the number of threads. */
 #include "train/train.h"
 
 #define CHECKPOINT_MOST 64 /* blocks: no model has more */
