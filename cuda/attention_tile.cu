@@ -2,8 +2,8 @@
  * see, oldest first (Dao et al. 2022). A warp has 16 of the frames and skips bands of 16 keys that none of
  * them sees.
  *
- * A key that a frame does not see has probability 0, but 0 times NaN is NaN. Where a result is NaN, the block
- * recomputes its frames one by one with attention_frame, which reads nothing unseen.
+ * A key that a frame does not see has probability 0, but 0 times a number that is not finite is NaN. Where a
+ * result is NaN, the block recomputes its frames one by one with attention_frame, which reads nothing unseen.
  */
 #include "attention_frame.cuh"
 #include "attention_tile.cuh"
