@@ -1,6 +1,6 @@
-/* Interface of lib/base, on which every other folder stands: all that differs between systems, and what every
- * folder needs: errors, memory, threads, files, numbers, the spec of a game. Nothing here knows Melee, models
- * or the content of files. */
+/* Door of lib/base, the ground floor: all that differs between systems, and what every room needs: errors,
+ * memory, threads, files, numbers, the spec of a game. Nothing here knows Melee, models or the content of
+ * files. */
 #ifndef XPH_BASE_BASE_H
 #define XPH_BASE_BASE_H
 

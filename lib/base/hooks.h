@@ -1,4 +1,4 @@
-/* The context as the files of this folder see it. What other folders may do with one is in base.h. */
+/* The context as the files of this room see it. What other rooms may do with one is in base.h. */
 #ifndef XPH_BASE_HOOKS_H
 #define XPH_BASE_HOOKS_H
 

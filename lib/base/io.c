@@ -1,6 +1,6 @@
 /* exphil_io on the file system of the machine. A file is its descriptor plus one, stored in the pointer:
  * nothing to allocate, and never NULL. Interrupted and short operations are reported as they are; the callers
- * in this folder continue them. */
+ * in this room continue them. */
 #define _GNU_SOURCE
 #include "base/hooks.h"
 

@@ -1,4 +1,4 @@
-/* Threads and locks for the other folders: explicit stacks, and none of the host's signals delivered to
+/* Threads and locks for the other rooms: explicit stacks, and none of the host's signals delivered to
  * them. */
 #define _GNU_SOURCE
 #include "base/hooks.h"

@@ -1,5 +1,4 @@
-/* Interface of lib/data: what training may use of datasets and prefetchers. Uses lib/base, lib/device and
- * lib/melee. */
+/* Door of lib/data: what training may use of datasets and prefetchers. Stands on lib/melee. */
 #ifndef XPH_DATA_DATA_H
 #define XPH_DATA_DATA_H
 

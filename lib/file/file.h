@@ -1,5 +1,5 @@
-/* Interface of lib/file: JSON text and safetensors files. Input is not trusted: every byte is checked before
- * it is used, allocations stay in proportion to the input, and messages name the byte or the field. */
+/* Door of lib/file: JSON text and safetensors files. Input is not trusted: every byte is checked before it is
+ * used, allocations stay in proportion to the input, and messages name the byte or the field. */
 #ifndef XPH_FILE_FILE_H
 #define XPH_FILE_FILE_H
 

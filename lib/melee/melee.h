@@ -1,4 +1,4 @@
-/* Interface of lib/melee, the first game that the library knows. Replays themselves are read through
+/* Door of lib/melee, the first game that the library knows. Replays themselves are read through
  * exphil/slp.h. */
 #ifndef XPH_MELEE_MELEE_H
 #define XPH_MELEE_MELEE_H

@@ -1,4 +1,4 @@
-/* Interface of lib/model: what training and play may use of a model. Uses lib/device/backend.h and lib/file.
+/* Door of lib/model: what training and play may use of a model. Stands on lib/device and lib/file.
  *
  * A model owns one arena of weights on its device, in the order: tensors that decay (matrices), then those
  * that do not. A net is a plan for one shape (B, T): it owns activations and scratch, made once; forward and

@@ -1,4 +1,4 @@
-/* Declarations that the files of lib/play share. No other folder uses them.
+/* Door of lib/play: the declarations that its files share. No other room needs them.
  *
  * A session keeps, per stream, recurrent state on the device and a small host part: random stream, decided
  * actions, and in window mode the latest input rows. Everything is allocated at creation. */

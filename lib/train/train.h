@@ -1,4 +1,4 @@
-/* Declarations that the files of lib/train share. No other folder uses training. */
+/* Door of lib/train: the declarations that its files share. No other room needs them. */
 #ifndef XPH_TRAIN_TRAIN_H
 #define XPH_TRAIN_TRAIN_H
 
