@@ -54,7 +54,7 @@ def linked(objects, folder):
 
 
 def planted(name, before, after):
-    text = (SOURCE / "lib" / "cpu" / "ref" / name).read_text()
+    text = (SOURCE / "lib" / "cpu" / "kernels" / name).read_text()
     if before not in text:
         sys.exit(f"FAILED: {name} has no `{before}` to change")
     with tempfile.TemporaryDirectory() as folder:
