@@ -42,8 +42,8 @@ changed() {
 }
 
 compile() {
-  "$cc" -std=c11 -g -O0 -ffile-prefix-map="$work/tree/"= -fPIC -fvisibility=hidden -DEXPHIL_BUILDING -DXPH_LIBDIR='""' -DXPH_BUILD_ID='""' -I"$work/tree/include" \
-    -I"$work/tree/lib" -c "$work/tree/lib/$1" -o "$2"
+  "$cc" -std=c11 -g -O0 -ffile-prefix-map="$work/tree/"= -fPIC -fvisibility=hidden -DEXPHIL_BUILDING \
+    -DXPH_LIBDIR='""' -DXPH_BUILD_ID='""' -I"$work/tree/include" -I"$work/tree/lib" -c "$work/tree/lib/$1" -o "$2"
 }
 
 # library FILE: the library of the build with this file of lib/ compiled anew from the copy.
@@ -52,7 +52,8 @@ library() {
   find "$objects" -name '*.o' ! -path "$objects/$1.o" >"$work/list"
   find "$build"/CMakeFiles -path '*exphil_set_*' -name '*.o' >>"$work/list"
   # shellcheck disable=SC2046
-  "$cc" -shared -Wl,-soname,libexphil.so.0 -o "$work/libexphil.so" "$work/new.o" $(cat "$work/list") -Wl,--version-script="$work/tree/lib/abi/exphil.map" -lm -pthread -ldl
+  "$cc" -shared -Wl,-soname,libexphil.so.0 -o "$work/libexphil.so" "$work/new.o" $(cat "$work/list") \
+    -Wl,--version-script="$work/tree/lib/abi/exphil.map" -lm -pthread -ldl
 }
 
 fresh
@@ -60,7 +61,8 @@ library play/session.c
 "$source/tools/abi" check "$work/libexphil.so" "$work/tree/include"
 
 fresh # two fields of one size change places
-sed -i 's/^    int64_t streams; .*/    int64_t xph_held;/; s/^    int64_t deadline_ns; .*/    int64_t streams;/; s/xph_held/deadline_ns/' "$work/tree/include/exphil/exphil.h"
+sed -i 's/^    int64_t streams; .*/    int64_t xph_held;/; s/^    int64_t deadline_ns; .*/    int64_t streams;/; s/xph_held/deadline_ns/' \
+  "$work/tree/include/exphil/exphil.h"
 changed include/exphil/exphil.h
 refused "field reordered (compiler)" 'exphil_session_config.*deadline_ns.*released' compile abi/assertions.c "$work/released.o"
 if command -v clang >/dev/null; then
@@ -71,7 +73,7 @@ library play/session.c
 refused "field reordered (abidiff)" 'deadline_ns' "$source/tools/abi" check "$work/libexphil.so" "$work/tree/include"
 
 fresh
-sed -i 's/exphil_session_state_size(const exphil_session \*session)/exphil_session_state_size(const exphil_session *session, int64_t stream)/' \
+sed -i 's/\(exphil_session_state_size(const exphil_session \*session\))/\1, int64_t stream)/' \
   "$work/tree/include/exphil/exphil.h" "$work/tree/lib/play/snapshot.c"
 changed include/exphil/exphil.h
 changed lib/play/snapshot.c

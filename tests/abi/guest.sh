@@ -29,7 +29,8 @@ relro=$(printf '%016x' $((0x$1)))
 relro_end=$(printf '%016x' $((0x$1 + 0x$2)))
 # Compared as text of equal length: awk would take 00001e23 for a number.
 nm "$shared" | awk -v from="$relro" -v to="$relro_end" '$2 ~ /^[BbDdCc]$/ && !($1 "" >= from "" && $1 "" < to "") { print $3 }' |
-  grep -vE '^(completed\.[0-9]+|__dso_handle|__TMC_END__|_DYNAMIC|_GLOBAL_OFFSET_TABLE_|__frame_dummy_init_array_entry|__do_global_dtors_aux_fini_array_entry|__(init|fini)_array_(start|end))$' >"$work/writable"
+  grep -vE -e '^(completed\.[0-9]+|__dso_handle|__TMC_END__|_DYNAMIC|_GLOBAL_OFFSET_TABLE_)$' \
+    -e '^(__frame_dummy_init_array_entry|__do_global_dtors_aux_fini_array_entry|__(init|fini)_array_(start|end))$' >"$work/writable"
 [ ! -s "$work/writable" ] || complain "writable global state:" "$work/writable"
 
 readelf -W -l "$shared" | grep -w TLS >"$work/tls"

@@ -61,7 +61,8 @@ done
 
 # serve: weights, inputs and results as files, then rounds on demand
 mkdir case
-printf 'round 3 0\nrun 2\nquit\n' | "$exphil" bench --plain --folder case serve cell gru 16 32 f32 >out 2>err || complain "serve: $(cat err)"
+printf 'round 3 0\nrun 2\nquit\n' | "$exphil" bench --plain --folder case serve cell gru 16 32 f32 >out 2>err ||
+  complain "serve: $(cat err)"
 [ "$(sed -n 1p out)" = ready ] || complain "serve is not ready: $(cat out)"
 sed -n 2p out | python3 -c 'import json, sys; assert len(json.load(sys.stdin)["ns"]) == 3' || complain "serve: $(cat out)"
 sed -n 3p out | grep -q '"ran":2' || complain "serve: $(cat out)"

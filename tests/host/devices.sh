@@ -42,13 +42,15 @@ expect 2 "$exphil" devices cuda:0
 
 # ---- the limit ----
 "$exphil" drill --out drill.slp --frames 60 >/dev/null || complain "no drill"
-train() { "$exphil" train --quiet --port 1 --blocks gru --hidden 8 --head-width 8 --time 15 --batch 1 --updates 1 --threads 1 --force "$@" drill.slp; }
+train() { "$exphil" train --quiet --port 1 --blocks gru --hidden 8 --head-width 8 --time 15 --batch 1 --updates 1 --threads 1 \
+  --force "$@" drill.slp; }
 # refused WHAT COMMAND...: ends with 1 and tells of the limit
 refused() {
   what=$1
   shift
   expect 1 "$@"
-  grep -q 'EXPHIL_E_MEMORY' err && grep -q "memory limit of $what bytes: [0-9]* are in use" err || complain "$* does not tell of the limit: $(cat err)"
+  grep -q 'EXPHIL_E_MEMORY' err && grep -q "memory limit of $what bytes: [0-9]* are in use" err ||
+    complain "$* does not tell of the limit: $(cat err)"
   grep -q -- "^exphil: --memory-limit allows $what bytes" err || complain "$* does not name --memory-limit: $(cat err)"
 }
 limits() { # DEVICE

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The example in README.md is examples/minimal.c, has the promised size, compiles as it stands and runs on the policy that
-# README's lines train. That policy plays: what it hits is the same number on every machine. Every command and option that it names is one. usage: readme.sh source-dir build-dir compiler
+# README's lines train. That policy plays: what it hits is the same number on every machine. Every command and option that it names is one.
+# usage: readme.sh source-dir build-dir compiler
 set -eu
 source=$1 build=$2 cc=$3
 folder=$(mktemp -d)

@@ -61,7 +61,8 @@ sed -n 's/^    \(exphil .*\)/\1/p' csharp/README.md >policy.sh
 sh -e policy.sh >log 2>&1 || { cat log >&2; fail "the policy of README.md is not made"; }
 mono Program1.exe >log 2>&1 || { cat log >&2; fail "the example of README.md does not play the policy of README.md"; }
 mono Program3.exe >log 2>&1 || { cat log >&2; fail "the third example of README.md failed"; }
-[ "$(grep -c '^[A-Z].* main .* c .* trigger \|^none main .* c .* trigger ' log)" -eq 60 ] || { cat log >&2; fail "the third example of README.md said something else"; }
+[ "$(grep -c '^[A-Z].* main .* c .* trigger \|^none main .* c .* trigger ' log)" -eq 60 ] ||
+  { cat log >&2; fail "the third example of README.md said something else"; }
 
 # The name without a version is for compilers: players need not have it. Where the library is missing, that is said. All in a
 # folder with a space in its name.

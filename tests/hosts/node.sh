@@ -25,7 +25,8 @@ grep -q "\"version\": \"$(number MAJOR).$(number MINOR).$(number PATCH)\"" node_
 # What C makes of Melee's frames, for the tests to compare with.
 mkdir -p melee
 # shellcheck disable=SC2046
-cc -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Werror node_modules/exphil/melee_rows.c -o melee/rows $(pkg-config --cflags --libs exphil)
+cc -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Werror node_modules/exphil/melee_rows.c \
+  -o melee/rows $(pkg-config --cflags --libs exphil)
 melee/rows melee/model.safetensors >melee/rows.json
 # Another addon's objects, which no test can make by itself: both lie before memory that looks like a model.
 cat >foreign.c <<'EOF'
@@ -46,7 +47,8 @@ for include in "${NODE_INCLUDE:-}" "$beside" /usr/include/node; do
   [ ! -e "$include/node_api.h" ] || break
 done
 cc -std=c11 -fPIC -shared -isystem "$include" foreign.c -o foreign.node
-(cd node_modules/exphil && EXPHIL_FOREIGN=$PWD/../../foreign.node EXPHIL_MELEE=../../melee timeout 900 node --test exphil.test.js exphil_melee.test.js >../../log 2>&1) ||
+(cd node_modules/exphil && EXPHIL_FOREIGN=$PWD/../../foreign.node EXPHIL_MELEE=../../melee \
+  timeout 900 node --test exphil.test.js exphil_melee.test.js >../../log 2>&1) ||
   { cat log >&2; fail "tests failed"; }
 for folder in $EXPHIL_TRACES; do
   node node_modules/exphil/exphil_trace.js check "$folder/policy.safetensors" "$folder/frames.trace"
@@ -63,7 +65,8 @@ case $actions in *[!0-9\ ]*) fail "the example of README.md printed: $actions" ;
 *) fail "the example of README.md printed: $actions" ;; esac
 node readme1.js policy.safetensors | grep -Eqx "([0-9]+ ){5}[0-9]+" || fail "the policy of README.md does not play"
 node readme2.js melee/model.safetensors >log 2>&1 || { cat log >&2; fail "the second example of README.md failed"; }
-grep -q "^pad .*buttons: " log && grep -Eqx "[0-9]+ [0-9]+ ([0-9]+,){5}[0-9]+" log || { cat log >&2; fail "the second example of README.md gave no pad"; }
+grep -q "^pad .*buttons: " log && grep -Eqx "[0-9]+ [0-9]+ ([0-9]+,){5}[0-9]+" log ||
+  { cat log >&2; fail "the second example of README.md gave no pad"; }
 node readme3.js >log 2>&1 || { cat log >&2; fail "the third example of README.md failed"; }
 [ "$(tail -n 1 log)" = "move 2" ] || { cat log >&2; fail "the third example of README.md did not learn"; }
 
@@ -100,7 +103,8 @@ if command -v npm >/dev/null 2>&1; then
 fi
 EOF
 sh spaces.sh >log 2>&1 || { cat log >&2; fail "not installed below a folder with a space in its name"; }
-[ "$(cat "with space/program/by_"* | sort -u)" = "$actions" ] || fail "installed below a folder with a space in its name, it plays otherwise"
+[ "$(cat "with space/program/by_"* | sort -u)" = "$actions" ] ||
+  fail "installed below a folder with a space in its name, it plays otherwise"
 
 # Where it cannot be written to (root always can), the build says so.
 chmod a-w node_modules/exphil

@@ -33,10 +33,12 @@ both() {
   name=$1
   shift
   cp "$today" "$release/lib/libexphil.so.0"
-  "$@" drill.slp >"$release/$name.today" 2>"$release/$name.said" || { cat "$release/$name.said" >&2; fail "$name of $release on today's library"; }
+  "$@" drill.slp >"$release/$name.today" 2>"$release/$name.said" ||
+    { cat "$release/$name.said" >&2; fail "$name of $release on today's library"; }
   [ "$(wc -l <"$release/$name.today")" -ge 13 ] || fail "$name of $release printed too little"
   cp "$grown" "$release/lib/libexphil.so.0"
-  "$@" drill.slp >"$release/$name.grown" 2>"$release/$name.said" || { cat "$release/$name.said" >&2; fail "$name of $release on the grown library"; }
+  "$@" drill.slp >"$release/$name.grown" 2>"$release/$name.said" ||
+    { cat "$release/$name.said" >&2; fail "$name of $release on the grown library"; }
   diff "$release/$name.today" "$release/$name.grown" || fail "$name of $release gets other bits from the grown library"
   echo "$name of $release: $(wc -l <"$release/$name.grown") digests agree"
 }

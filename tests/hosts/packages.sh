@@ -67,7 +67,8 @@ fits() {
 for asked in 0.0 0.1 0.2 1.0; do
   fits $asked >asked.cmake
   wanted_fit=FALSE
-  [ "${asked%.*}" != "${version%%.*}" ] || [ "$(printf '%s\n' "$asked" "${version%.*}" | sort -V | tail -n 1)" != "${version%.*}" ] || wanted_fit=TRUE
+  [ "${asked%.*}" != "${version%%.*}" ] ||
+    [ "$(printf '%s\n' "$asked" "${version%.*}" | sort -V | tail -n 1)" != "${version%.*}" ] || wanted_fit=TRUE
   [ "$(cmake -P asked.cmake 2>&1)" = $wanted_fit ] || { echo "find_package(exphil $asked): not $wanted_fit"; exit 1; }
 done
 

@@ -57,12 +57,14 @@ for name in ("pip", "setuptools", "pkg_resources", "_distutils_hack", "wheel"):
             os.symlink(path, os.path.join(sys.argv[1], os.path.basename(path)))
 END
 if (python=$PWD/bare/bin/python && wheel) >bare.log 2>&1; then fail "a wheel is built without cffi"; fi
-grep -q "without cffi (No module named 'cffi'): install python3-cffi" bare.log || { cat bare.log >&2; fail "a missing cffi is not explained"; }
+grep -q "without cffi (No module named 'cffi'): install python3-cffi" bare.log ||
+    { cat bare.log >&2; fail "a missing cffi is not explained"; }
 mkdir nowhere
 if (export PKG_CONFIG_LIBDIR="$PWD/nowhere" PKG_CONFIG_PATH="$PWD/nowhere" && wheel) >nowhere.log 2>&1; then
     fail "a wheel is built without libexphil"
 fi
-grep -q "libexphil is not found; install it and set PKG_CONFIG_PATH" nowhere.log || { cat nowhere.log >&2; fail "a missing libexphil is not explained"; }
+grep -q "libexphil is not found; install it and set PKG_CONFIG_PATH" nowhere.log ||
+    { cat nowhere.log >&2; fail "a missing libexphil is not explained"; }
 if ls source/dist/*.whl >/dev/null 2>&1; then fail "a build that failed left a wheel"; fi
 # Installed as its README says, beside the sources, which must not be taken for the package.
 "$python" -m venv --system-site-packages --without-pip source/.venv

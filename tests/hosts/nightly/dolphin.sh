@@ -1,14 +1,16 @@
 #!/bin/sh
 # Our own GameCube Pong in stock Dolphin, without a display: the scripted player is recorded, a policy learns from it, and both play
 # a minute at a console's speed. It must return what the script returns. Whether it saw every frame once and answered before the
-# next one is told, not judged: it is the machine's affair, too. About four and a half minutes; nothing else should run meanwhile. The environment is that of every host suite.
+# next one is told, not judged: it is the machine's affair, too. About four and a half minutes; nothing else should run meanwhile.
+# The environment is that of every host suite.
 set -eu
 here=$EXPHIL_SOURCE
 map=$here/examples/pong/gamecube/pong_gamecube_left.exphil
 
 fail() { echo "dolphin: $*" >&2; exit 1; }
 
-[ -x "${DOLPHIN:-/usr/games/dolphin-emu-nogui}" ] || command -v dolphin-emu-nogui >/dev/null || { echo "SKIPPED: no dolphin-emu-nogui"; exit 0; }
+[ -x "${DOLPHIN:-/usr/games/dolphin-emu-nogui}" ] || command -v dolphin-emu-nogui >/dev/null ||
+  { echo "SKIPPED: no dolphin-emu-nogui"; exit 0; }
 command -v powerpc-linux-gnu-gcc >/dev/null || { echo "SKIPPED: no powerpc-linux-gnu-gcc"; exit 0; }
 echo '#include <libretro-common/libretro.h>' | ${CC:-cc} -E - >/dev/null 2>&1 || { echo "SKIPPED: no libretro.h (retroarch-dev)"; exit 0; }
 [ "$(uname -s)" = Linux ] || { echo "SKIPPED: not Linux"; exit 0; }
@@ -110,7 +112,8 @@ sed 's/^[a-z]* //' table
 
 # Columns: run player frames rate missed late untaken mean / max p50 p99 max returned balls percent score
 awk '
-    { frames[$1] = $3; rate[$1] = $4; missed[$1] = $5; late[$1] = $6; untaken[$1] = $7; latency[$1] = $10; returned[$1] = $14; balls[$1] = $15 }
+    { frames[$1] = $3; rate[$1] = $4; missed[$1] = $5; late[$1] = $6; untaken[$1] = $7
+      latency[$1] = $10; returned[$1] = $14; balls[$1] = $15 }
     function demand(holds, what) { if (!holds) { print "dolphin: " what > "/dev/stderr"; failed = 1 } }
     END {
         printf "%d frames at %.1f a second, %d missed, %d decisions late, %d not taken in the next frame, input takes up to %d\n",
