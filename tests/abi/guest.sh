@@ -24,6 +24,7 @@ comm -23 "$work/undefined" "$work/allowed" >"$work/surprises"
 
 # Constant tables of pointers must be relocated and so lie in .data.rel.ro, which is read-only when the program runs
 # but for nm is data too. What the compiler's own start files put into every shared library is let through.
+# shellcheck disable=SC2046 # two words
 set -- $(readelf -W -S "$shared" | sed -nE 's/.* \.data\.rel\.ro +[A-Z]+ +([0-9a-f]+) +[0-9a-f]+ +([0-9a-f]+).*/\1 \2/p') 0 0
 relro=$(printf '%016x' $((0x$1)))
 relro_end=$(printf '%016x' $((0x$1 + 0x$2)))

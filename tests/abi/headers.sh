@@ -43,12 +43,12 @@ found_padding() {
 }
 
 for compiler in gcc clang; do
-  check $compiler c99 -Wconversion -Wsign-conversion -Wstrict-prototypes
-  check $compiler c11 -Wconversion -Wsign-conversion -Wstrict-prototypes
+  check "$compiler" c99 -Wconversion -Wsign-conversion -Wstrict-prototypes
+  check "$compiler" c11 -Wconversion -Wsign-conversion -Wstrict-prototypes
 done
 for compiler in g++ clang++; do
-  check $compiler c++11 -Wconversion
-  check $compiler c++17 -Wconversion -Wold-style-cast
+  check "$compiler" c++11 -Wconversion
+  check "$compiler" c++17 -Wconversion -Wold-style-cast
 done
 # Windows has another long, and enums of another kind; where pointers have 4 bytes nothing is asserted.
 if command -v clang >/dev/null; then

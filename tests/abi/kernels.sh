@@ -11,6 +11,7 @@ for object in "$1"/CMakeFiles/exphil_set_f32_*.dir/lib/cpu/kernels/*.o; do
   files=$((files + 1))
   needs=$(nm -u "$object" | awk '{ print $NF }' |
     grep -vE '^(xph_.*|fmaf?|mem(cpy|move|set|cmp)|__mem(cpy|move|set)_chk|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_)$')
+  # shellcheck disable=SC2086 # on one line
   [ -z "$needs" ] || { echo "$object needs" $needs; failed=1; }
 done
 # The reference in double may ask libm, but not for what the processor has.

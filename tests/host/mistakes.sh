@@ -43,6 +43,7 @@ for out in "" $long none/x $takes_none; do
   for command in "train $small" corpus "quantize p"; do
     case $command in quantize*) data=; touch p ;; *) data=a.slp ;; esac
     checks=$((checks + 1))
+    # shellcheck disable=SC2094 # $out is an argument and not the file out
     "$exphil" $command --out "$out" $data >out 2>err </dev/null
     [ $? -eq 1 ] && grep -q "^exphil: --out ${out:-\"\"}: " err || complain "$command --out '$out': $(cat err)"
     grep -q "frames in" err && complain "$command: the data were read before --out '$out' was looked at"
@@ -374,10 +375,12 @@ expect 1 "left out: 1 point with numbers beyond" plot far
 long="$small --updates 100000 --schedule constant --out w --log w.log"
 for more in "" --resume; do
   checks=$((checks + 1))
+  # shellcheck disable=SC2002 # it may not be there yet
   before=$(cat w.log 2>/dev/null | wc -l)
   "$exphil" train $long $more a.slp >out 2>err </dev/null &
   run=$!
   tries=0
+  # shellcheck disable=SC2002
   while [ "$(cat w.log 2>/dev/null | wc -l)" -le "$before" ] && [ $tries -lt 3000 ]; do sleep 0.1; tries=$((tries + 1)); done
   kill -INT $run
   wait $run

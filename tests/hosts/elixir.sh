@@ -75,7 +75,7 @@ awk '/^caught/ { fine = $4 > 40 && $2 > 0.9 * $4 } END { exit !fine }' log || { 
 nif=_build/test/lib/libexphil/priv/libexphil_nif.so
 touch marker
 quietly mix compile
-[ ! $nif -nt marker ] || { echo "elixir: the NIF is built again for nothing"; exit 1; }
+[ -z "$(find $nif -newer marker)" ] || { echo "elixir: the NIF is built again for nothing"; exit 1; }
 mkdir elsewhere
 ln -s "$(pkg-config --variable=libdir exphil)" elsewhere/lib
 ln -s "$(pkg-config --variable=includedir exphil)" elsewhere/include

@@ -12,7 +12,7 @@ unset PKG_CONFIG_PATH LD_LIBRARY_PATH
 
 cpack --config "$EXPHIL_BUILD/CPackConfig.cmake" -B "$PWD" >cpack.log 2>&1 || { cat cpack.log; exit 1; }
 lintian --fail-on error --tag-display-limit 0 ./*.deb >lintian.log 2>&1 || { cat lintian.log; exit 1; }
-echo "lintian: no errors in $(ls ./*.deb | wc -l) packages, $(grep -c '^W:' lintian.log || true) warnings"
+echo "lintian: no errors in $(find . -maxdepth 1 -name '*.deb' | wc -l) packages, $(grep -c '^W:' lintian.log || true) warnings"
 
 wanted="exphil-tools libexphil-dev libexphil0"
 [ ! -e "$EXPHIL_BUILD/libexphil_cuda.so" ] || wanted="exphil-cuda $wanted"
@@ -21,7 +21,7 @@ for package in $wanted; do
   [ "$(dpkg-deb -f "$deb" Version)" = "$version-1" ] || { echo "$deb is not of version $version"; exit 1; }
   dpkg-deb -x "$deb" root
 done
-[ "$(ls ./*.deb | wc -l)" -eq "$(echo "$wanted" | wc -w)" ] || { echo "other packages than $wanted: $(ls ./*.deb)"; exit 1; }
+[ "$(find . -maxdepth 1 -name '*.deb' | wc -l)" -eq "$(echo "$wanted" | wc -w)" ] || { echo "other packages than $wanted: $(ls ./*.deb)"; exit 1; }
 for file in usr/include/exphil/exphil.h usr/include/exphil/slp.h usr/bin/exphil usr/share/man/man1/exphil.1.gz \
   usr/share/doc/exphil/README.md usr/share/doc/libexphil0/copyright; do
   [ -e "root/$file" ] || { echo "no package has $file"; exit 1; }

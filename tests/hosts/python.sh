@@ -3,6 +3,7 @@
 # pytest, the common trace, and the examples of its README; all below a folder whose name has a space. The environment is
 # that of every host suite.
 #   python.sh | python.sh bench
+# shellcheck disable=SC2030,SC2031 # python is another one in some subshells, and there only
 set -eu
 python=${PYTHON:-/usr/bin/python3}
 command -v "$python" >/dev/null || { echo "SKIPPED: no $python"; exit 0; }
@@ -124,6 +125,7 @@ head -c 500000 whole.slp >drill.slp
 "$python" example2.py >example2.log
 grep -q "ends early" example2.log || { cat example2.log >&2; fail "the second example is silent about a cut replay"; }
 # Links of the README lead to something wherever the folder stands: in the source tree, and installed.
+# shellcheck disable=SC2013 # no link has a space
 for link in $(sed -n 's/.*](\([^)#]*\)).*/\1/p' README.md); do
     for folder in "$EXPHIL_SOURCE/bindings/python" "$EXPHIL_PREFIX/share/doc/exphil/bindings/python"; do
         [ ! -d "$folder" ] || [ -e "$folder/$link" ] || fail "README.md links to $link, which $folder does not reach"
