@@ -42,7 +42,8 @@ def bars_of(row):
 
 
 def table_of(report):
-    lines = ["| what | how | p50 | quartiles | p99.9 | rate | share of its floor | bar |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    lines = ["| what | how | p50 | quartiles | p99.9 | rate | share of its floor | bar |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     for row in report["rows"]:
         share = "%.0f %% of %s" % (100 * row["share_of_floor"], row["floor_of"]) if "share_of_floor" in row else ""
         lines.append("| %s: %s | %s | %s | %s .. %s | %s | %s | %s | %s |" % (
@@ -56,7 +57,8 @@ def table_of(report):
 
 def peers_table(report):
     lines = ["Versions: %s." % ", ".join("%s %s" % pair for pair in report["versions"].items()), "",
-             "| case | who | p50 | quartiles | p99 | p99.9 | ours / theirs | bar |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+             "| case | who | p50 | quartiles | p99 | p99.9 | ours / theirs | bar |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     for row in report["rows"]:
         ours = row["parties"][0]["p50_ns"]
         for party in row["parties"]:
@@ -79,10 +81,12 @@ def heading(machine, floors):
                                                           machine["compiler"], machine["library"]),
              "Pinned to a core: %s; real-time priority: %s." % tuple("yes" if machine[k] else "no" for k in ("pinned", "fifo"))]
     if floors:
-        lines += ["", "One core: f32 %.4g GFLOP/s (AVX2 %.4g), bf16 %.4g, int8 %.4g GOP/s, e^x %.3g ns; %d threads f32 %.4g. Reading: %s." % (
+        lines += ["", "One core: f32 %.4g GFLOP/s (AVX2 %.4g), bf16 %.4g, int8 %.4g GOP/s, e^x %.3g ns; %d threads f32 %.4g. "
+                  "Reading: %s." % (
             floors["fma_gflops"], floors["fma_avx2_gflops"], floors["bf16_gflops"], floors["int8_gops"],
             1 / floors["exponentials_per_ns"] if floors["exponentials_per_ns"] else 0, floors["threads"],
-            floors["fma_threads_gflops"], ", ".join("%.4g KiB %.0f GB/s" % (r["bytes"] / 1024, r["gb_per_s"]) for r in floors["read"]))]
+            floors["fma_threads_gflops"],
+            ", ".join("%.4g KiB %.0f GB/s" % (r["bytes"] / 1024, r["gb_per_s"]) for r in floors["read"]))]
     return lines
 
 
@@ -134,8 +138,8 @@ def kernel_figures(report):
     lines = ["| operation | shape | time | rate | share of its floor |", "| --- | --- | --- | --- | --- |"]
     for row in report["rows"]:
         if "share_of_floor" in row:
-            lines.append("| %s | %s | %s | %s | %.0f %% of %s |" % (row["subject"], row["what"], unit_of(row["p50_ns"]), rate_of(row),
-                                                               100 * row["share_of_floor"], row["floor_of"]))
+            lines.append("| %s | %s | %s | %s | %.0f %% of %s |" % (
+                row["subject"], row["what"], unit_of(row["p50_ns"]), rate_of(row), 100 * row["share_of_floor"], row["floor_of"]))
     return lines
 
 

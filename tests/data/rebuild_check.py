@@ -172,8 +172,8 @@ class Page:
         return found[0] if found else (None, None)
 
     def values(self, config, kind):
-        def bernoulli(l):
-            return config.heads[max(h for h, first in enumerate(config.first) if first <= l)]["kind"] == "bernoulli"
+        def bernoulli(logit):
+            return config.heads[max(h for h, first in enumerate(config.first) if first <= logit)]["kind"] == "bernoulli"
 
         names = dict(vars(config), sum=sum, sqrt=math.sqrt, log=math.log, kind=kind, bernoulli=bernoulli)
         names.update(count=lambda _: len(config.kinds))

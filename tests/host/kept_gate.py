@@ -4,7 +4,6 @@ tests/train/kept_test.c compares; no commit writes the files of a release anew; 
   kept_gate.py <source folder> <build folder>
 """
 import json
-import os
 import pathlib
 import shlex
 import subprocess

@@ -5,8 +5,7 @@ import math
 import os
 import subprocess
 
-from . import built as programs
-from . import machine
+from . import built as programs, machine
 
 STAGES = ["tests", "reference", "peers", "operations", "sanitizer", "counters", "repeat"]
 FIRST_SECONDS = 300  # what the stage tests may take before the others have their turn; the rest of it comes last
@@ -19,7 +18,8 @@ COUNTERS = ["gpu__time_duration.sum", "smsp__inst_executed.sum", "dram__bytes_re
 
 # seconds: about; limit: it is ended then, and has failed (none in a rehearsal). products: "cublaslt" or "own" must be what the log
 # says was taken; None: it opens no device. reader: of readers.py. why: it is left out.
-Task = collections.namedtuple("Task", "name stage command seconds limit products reader why env", defaults=(None, "lines", None, {}))
+Task = collections.namedtuple("Task", "name stage command seconds limit products reader why env",
+                              defaults=(None, "lines", None, {}))
 
 
 class Planner:

@@ -170,7 +170,8 @@ def top_of(machine, said, report):
     lines = [title, "", facts + ".", "", f"{report.met} goals met, {report.missed} missed. Tasks: {journal.counts(ends)}."
              + (" Small shapes: these figures say only that it runs." if machine["quick"] else ""), ""]
     lines += [f"- FAILED {task}: {row['why']}" for task, row in said.items() if row["said"] == "failed"]
-    return lines + [f"- {row['said']}: {task}: {row['why']}" for task, row in said.items() if row["said"] not in ("passed", "failed")]
+    return lines + [f"- {row['said']}: {task}: {row['why']}" for task, row in said.items()
+                    if row["said"] not in ("passed", "failed")]
 
 
 def table_tasks(report, said):

@@ -97,6 +97,7 @@ def test_specs_and_batches(spec):
         for name in ("layout", "codec", "float_count", "heads", "ids", "layout_hash"):
             attempt(lambda changed: exphil.Model(exphil.Spec(**{**vars(spec), **changed})), {name: value})
         for name in ("name", "kind", "count", "neutral"):
-            attempt(lambda changed: exphil.Model(exphil.Spec("l", "c", 1, (exphil.HeadSpec(**{**vars(spec.heads[1]), **changed}),))),
+            attempt(lambda changed: exphil.Model(
+                exphil.Spec("l", "c", 1, (exphil.HeadSpec(**{**vars(spec.heads[1]), **changed}),))),
                     {name: value})
     assert trainer.step_batch(exphil.Batch(**batch)).update >= 1

@@ -10,10 +10,11 @@ from conftest import rows
 import exphil
 from exphil import _native
 
-NO_INTEGERS = [1.5, 2.0, np.float32(2.5), np.float64(2.0), float("nan"), float("inf"), Decimal("2.5"), Decimal(2), Fraction(5, 2), 3j,
-               "3", b"3", object(), [1], np.array([1, 2]), np.array(1.5)]
+NO_INTEGERS = [1.5, 2.0, np.float32(2.5), np.float64(2.0), float("nan"), float("inf"), Decimal("2.5"), Decimal(2), Fraction(5, 2),
+               3j, "3", b"3", object(), [1], np.array([1, 2]), np.array(1.5)]
 TOO_LARGE = [2**64, -(2**63) - 1, 10**5000, np.float64(1e300)]
-NO_FLOATS = ["1", b"1", object(), 3j, [1.0], np.array([1.0, 2.0]), 10**400, float("nan"), np.float32("nan"), float("inf"), -float("inf")]
+NO_FLOATS = ["1", b"1", object(), 3j, [1.0], np.array([1.0, 2.0]), 10**400, float("nan"),
+             np.float32("nan"), float("inf"), -float("inf")]
 # Numbers below zero that mean something; of a pad the nearest is taken.
 NEGATIVE = {"clip_norm", "weight", "first_frame", "main_x", "main_y", "c_x", "c_y", "trigger"}
 NOT_NUMBERS = {"struct_size", "reserved", "reserved_2", "flags"}
@@ -48,8 +49,8 @@ def makers(model, dataset, drill):
             model, heads=[exphil.HeadPlay(**settings), exphil.HeadPlay()]),
         "exphil_head_spec": one_head,
         "exphil_id_spec": one_id,
-        "exphil_spec": lambda **settings: exphil.Model(exphil.Spec(**{"layout": "l", "codec": "c", "float_count": 1, "heads": (plain,),
-                                                                      **settings}), blocks="gru", hidden=8),
+        "exphil_spec": lambda **settings: exphil.Model(
+            exphil.Spec(**{"layout": "l", "codec": "c", "float_count": 1, "heads": (plain,), **settings}), blocks="gru", hidden=8),
         "exphil_pad": lambda **settings: exphil.melee.pad_encode(exphil.melee.pad(**settings)),
     }
 
@@ -88,7 +89,8 @@ def test_numbers_of_numpy_are_numbers(model, dataset, drill):
     count = 0
     for kind, make in makers(model, dataset, drill).items():
         for name, integer in numbers(kind):
-            for value in [np.int8(2), np.uint64(2), np.array(2)] if integer else [np.float16(0.5), np.float32(0.5), np.array(0.5), Decimal("0.5")]:
+            integers = [np.int8(2), np.uint64(2), np.array(2)]
+            for value in integers if integer else [np.float16(0.5), np.float32(0.5), np.array(0.5), Decimal("0.5")]:
                 plain, theirs = (outcome(make, name, one) for one in (value.item() if hasattr(value, "item") else 0.5, value))
                 assert plain == theirs, (name, value)
                 count += 1
@@ -143,7 +145,8 @@ def test_numbers_of_calls(model, dataset, drill, value):
 @pytest.mark.parametrize("value", [5, "text", object()])
 def test_objects_are_asked_for_by_name(model, dataset, value):
     for name, call in [("context", lambda n: exphil.Model(context=n)), ("spec", exphil.Model), ("spec", exphil.Dataset),
-                       ("frequencies", lambda n: model.evaluate(dataset, n)), ("heads", lambda n: exphil.Session(model, heads=[n, n])),
+                       ("frequencies", lambda n: model.evaluate(dataset, n)),
+                       ("heads", lambda n: exphil.Session(model, heads=[n, n])),
                        ("losses", lambda n: exphil.Trainer(model, losses=[n, n]))]:
         with pytest.raises(TypeError, match=name):
             call(value)

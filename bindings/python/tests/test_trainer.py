@@ -42,7 +42,8 @@ def test_settings_are_used(model, dataset):
 
 @pytest.mark.parametrize("settings, word", [
     ({"schedule": "cosine"}, "total_updates"), ({"rate": -1.0}, "rate"), ({"batch": -1}, "batch"),
-    ({"checkpoint_blocks": -1}, "checkpoint_blocks"), ({"fake_quantize": "f64"}, "fake_quantize"), ({"accumulate": -2}, "accumulate"),
+    ({"checkpoint_blocks": -1}, "checkpoint_blocks"), ({"fake_quantize": "f64"}, "fake_quantize"),
+    ({"accumulate": -2}, "accumulate"),
 ])
 def test_wrong_settings(model, dataset, settings, word):
     with pytest.raises(exphil.ExphilError, match=word):
@@ -201,7 +202,8 @@ def test_what_all_reduce_raises_comes_through(model, dataset):
 
 
 def test_arguments_of_another_class(model, dataset):
-    for make in (lambda: exphil.Trainer(dataset, model), lambda: exphil.Session(dataset), lambda: exphil.Prefetcher(dataset, dataset)):
+    for make in (lambda: exphil.Trainer(dataset, model), lambda: exphil.Session(dataset),
+                 lambda: exphil.Prefetcher(dataset, dataset)):
         with pytest.raises(TypeError, match="model must be an exphil.Model, not Dataset"):
             make()
     for make in (lambda: exphil.Trainer(model, model), lambda: exphil.Prefetcher(model, model),

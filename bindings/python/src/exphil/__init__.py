@@ -16,8 +16,7 @@ except ImportError as _error:
 
     raise _explain(_error) from None
 
-from .library import check_version as _check_version  # noqa: E402
-from .library import library_path, library_version, written as _written  # noqa: E402
+from .library import check_version as _check_version, library_path, library_version, written as _written  # noqa: E402
 
 _check_version(_lib.EXPHIL_VERSION, _lib.exphil_version(), library_path())
 

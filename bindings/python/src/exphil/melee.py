@@ -66,9 +66,9 @@ def fields(layout: Optional[str] = None) -> List[MeleeField]:
     spec(layout)
     name = _name(layout, "layout")
     found = []
-    for number in range(lib.exphil_melee_field_count(name)):
+    for index in range(lib.exphil_melee_field_count(name)):
         field = empty(MeleeField)
-        call(lib.exphil_melee_field_get, name, number, field)
+        call(lib.exphil_melee_field_get, name, index, field)
         found.append(read(MeleeField, field))
     return found
 

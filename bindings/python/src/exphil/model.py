@@ -8,8 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from ._native import ffi, lib
-from .arrays import Array, number, take
-from .arrays import pointer as address_of
+from .arrays import Array, number, pointer as address_of, take
 from .constants import Code, DataType, Heads, Mode, code
 from .context import Context, context_or_default
 from .dataset import Dataset, dataset_pointer

@@ -79,7 +79,8 @@ class Session(Handle):
         config.set(
             heads=_heads_pointer(heads, model.spec.heads, config),
             spec=spec_pointer(config, spec),
-            delay_frames=None if delay_frames is None else config.keep(ffi.new("int32_t *", number(delay_frames, "delay_frames", "int32_t"))),
+            delay_frames=None if delay_frames is None else config.keep(
+                ffi.new("int32_t *", number(delay_frames, "delay_frames", "int32_t"))),
             mode=None if mode is None else config.keep(ffi.new("int32_t *", code(Mode, mode, "mode"))),
             seed=seed,
             streams=streams,
@@ -116,7 +117,8 @@ class Session(Handle):
 
         floats [B,F] and ids [B,K] are copied into the session's arrays, both of them (ids of a model without any may be
         left out): what an earlier frame left there must not slip into this one. Without arguments: what stands in the
-        arrays. With one stream the first dimension may be left out. noise, uniform in (0,1), [B,L] for L logits, replaces the session's own.
+        arrays. With one stream the first dimension may be left out. noise, uniform in (0,1), [B,L] for L logits,
+        replaces the session's own.
         """
         if floats is not None:
             if ids is None and self._sizes[1]:
