@@ -4,8 +4,8 @@
 
 #include "../libretro/game_map.h"
 
-/* Buttons by their names; r is Z, l2 and r2 are the triggers' clicks; select, l, l3 and r3 are nothing. Axes: lx ly the stick, rx ry
- * the C-stick, up and right positive on the pad. */
+/* Buttons by their names; r is Z, l2 and r2 are the triggers' clicks; select, l, l3 and r3 are nothing. Axes: lx ly the stick,
+ * rx ry the C-stick, up and right positive on the pad. */
 exphil_pad gamecube_pad(const struct game_press *press);
 
 #endif

@@ -21,8 +21,8 @@ typedef struct cpu_stream {
 } cpu_stream;
 
 /* Items of one phase: every worker has a share of neighbours, takes it in pieces, and then helps the others with
- * theirs (past SHARES_MOST they only help). Items of most operations are rows in order, so a worker finds in its own cache what it wrote there in the phase
- * before. */
+ * theirs (past SHARES_MOST they only help). Items of most operations are rows in order, so a worker finds in its own cache
+ * what it wrote there in the phase before. */
 enum { SHARES_MOST = 64, PIECES_PER_SHARE = 8 };
 typedef struct share {
     _Alignas(64) _Atomic int64_t next;

@@ -21,7 +21,8 @@ for package in $wanted; do
   [ "$(dpkg-deb -f "$deb" Version)" = "$version-1" ] || { echo "$deb is not of version $version"; exit 1; }
   dpkg-deb -x "$deb" root
 done
-[ "$(find . -maxdepth 1 -name '*.deb' | wc -l)" -eq "$(echo "$wanted" | wc -w)" ] || { echo "other packages than $wanted: $(ls ./*.deb)"; exit 1; }
+[ "$(find . -maxdepth 1 -name '*.deb' | wc -l)" -eq "$(echo "$wanted" | wc -w)" ] ||
+  { echo "other packages than $wanted: $(ls ./*.deb)"; exit 1; }
 for file in usr/include/exphil/exphil.h usr/include/exphil/slp.h usr/bin/exphil usr/share/man/man1/exphil.1.gz \
   usr/share/doc/exphil/README.md usr/share/doc/libexphil0/copyright; do
   [ -e "root/$file" ] || { echo "no package has $file"; exit 1; }

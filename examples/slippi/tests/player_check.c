@@ -108,8 +108,8 @@ static int check_limits(player *p, const exphil_model *model, const exphil_model
     return 0;
 }
 
-/* Frames that never come and one that is not finite, to a player that holds decisions back: what it presses was decided exactly that
- * long ago, as a player knows that holds nothing back, or is what was pressed before. */
+/* Frames that never come and one that is not finite, to a player that holds decisions back: what it presses was decided exactly
+ * that long ago, as a player knows that holds nothing back, or is what was pressed before. */
 static int check_gaps(exphil_context *context)
 {
     enum { DELAY = 3, LAST = 200 };

@@ -1,7 +1,8 @@
-/* emu_control.h on a real card: the tests of CUDA kernels run there as they are. Memory is the host's,
- * mapped, so that both may look at it as the tests do (managed memory can hang a card that is short of it), every launch is waited for (CUDA_LAUNCH_BLOCKING), and in place of pages that cannot be touched
- * there are zones before and behind it, looked at when it is freed. Schedules are what the card makes of them: a test that
- * runs all three runs three times. The end of an allocation lies where alignment lets it, as in the emulator. */
+/* emu_control.h on a real card: the tests of CUDA kernels run there as they are. Memory is the host's, mapped, so
+ * that both may look at it as the tests do (managed memory can hang a card that is short of it), every launch is waited for
+ * (CUDA_LAUNCH_BLOCKING), and in place of pages that cannot be touched there are zones before and behind it, looked at when
+ * it is freed. Schedules are what the card makes of them: a test that runs all three runs three times. The end of an
+ * allocation lies where alignment lets it, as in the emulator. */
 #define _GNU_SOURCE
 #include "../emu/emu_control.h"
 
