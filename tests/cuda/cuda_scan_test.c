@@ -80,7 +80,7 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_scan
 
 static device_case on_device(const kt_case *c, xph_type type, int64_t rows)
 {
-    return (device_case){c,   xph_cuda_scan, type, device_tolerance(type), offsetof(xph_scan_args, reset),
+    return (device_case){c,    xph_cuda_scan, type, device_tolerance(type), offsetof(xph_scan_args, reset),
                          rows, false};
 }
 
@@ -253,7 +253,8 @@ static void gradient_shape(const shape *s, xph_type type)
                        .count = sizeof tensors / sizeof *tensors,
                        .pad = s->pad};
     const device_case d = {
-        &c, xph_cuda_scan_grad, type, device_tolerance(type), offsetof(xph_scan_grad_args, fwd.reset), rows, false};
+        &c,   xph_cuda_scan_grad, type, device_tolerance(type), offsetof(xph_scan_grad_args, fwd.reset), rows,
+        false};
     device_check(&d, NULL);
     case_release();
 }

@@ -85,7 +85,8 @@ static norm norm_of(const xph_kernel_set *set, const double *x, int64_t count, i
 {
     norm n = {-1, -2};
     const xph_candidate *candidate = set->op[XPH_OP_NORM2];
-    xph_norm2_args args = {set->type, count, case_give(set->type, x, 1, count, count), &n.norm, &n.bad, NULL, NULL};
+    xph_norm2_args args = {set->type, count, case_give(set->type, x, 1, count, count), &n.norm, &n.bad,
+                           NULL,      NULL};
     args.scratch = case_scratch(candidate, &args);
     case_run(candidate, &args, threads);
     return n;

@@ -188,7 +188,8 @@ static void casts(void **state)
         float *x = numbers(SIZES, 999);
         double *given = case_zeros(999);
         for (int i = 0; i < 999; i++) given[i] = (double)x[i];
-        args = (xph_cast_args){set->type, XPH_BF16, 1, 0, 999, case_give(set->type, given, 1, 999, 999), back};
+        args =
+            (xph_cast_args){set->type, XPH_BF16, 1, 0, 999, case_give(set->type, given, 1, 999, 999), back};
         case_run(set->op[XPH_OP_CAST], &args, 1);
         for (int i = 0; i < 999; i++) assert_true((float)values[back[i]] == plain_bf16(x[i], false));
         case_release();

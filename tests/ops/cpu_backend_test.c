@@ -2,8 +2,8 @@
  * inline. */
 #include "test.h"
 
-#include "device/backend.h"
 #include "cpu/kernels.h"
+#include "device/backend.h"
 
 #include <stdlib.h>
 

@@ -889,7 +889,8 @@ static void steps_are_timed(void **state)
     uint64_t sum = 0;
     for (int i = 0; i < EXPHIL_LATENCY_BUCKETS; i++) sum += a.latency[i];
     assert_int_equal(sum, 50);
-    assert_in_range(a.missed, sum - a.latency[0], sum); /* a coarse clock may see a step of 0 ns, in the first bucket */
+    /* A coarse clock may see a step of 0 ns, in the first bucket. */
+    assert_in_range(a.missed, sum - a.latency[0], sum);
     assert_int_equal(b.missed, 0);
     assert_true(a.p50_ns > 0 && a.p50_ns <= a.p99_ns && a.last_ns >= 0 && a.last_ns <= a.max_ns);
     assert_true(a.p99_ns <= 2 * a.max_ns + 64);

@@ -154,9 +154,8 @@ static void names_and_lengths(void **state)
     assert_int_equal(parse_copy(file, bytes, &error), EXPHIL_E_FORMAT);
     free(file);
     assert_int_equal(parse_copy(longest, 16, &error), EXPHIL_E_FORMAT);
-    assert_string_equal(
-        error.message,
-        "weights: byte 0 says the header has 1048577 bytes; 8 follow, at most 1048576 are allowed: no safetensors file, or a cut one");
+    assert_string_equal(error.message, "weights: byte 0 says the header has 1048577 bytes; 8 follow, at most "
+                                       "1048576 are allowed: no safetensors file, or a cut one");
     assert_int_equal(parse_copy("abc", 3, &error), EXPHIL_E_FORMAT);
     assert_string_equal(error.message, "weights: ends at byte 3, inside the length of the header");
     memset(longest, 0, 8);

@@ -7,7 +7,8 @@
 #include "test.h"
 
 #define EMULATED_FOLDER EXPHIL_BINARY_DIR "/tests/plugin-emulated"
-#define EMULATED_BLASLT EMULATED_FOLDER "/libfake_cublasLt.so" /* for EXPHIL_CUBLASLT, before a device is opened */
+/* For EXPHIL_CUBLASLT, before a device is opened. */
+#define EMULATED_BLASLT EMULATED_FOLDER "/libfake_cublasLt.so"
 
 /* What of emu_control.h the tests use, found in the plugin that is loaded. */
 typedef struct emulated {
