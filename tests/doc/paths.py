@@ -1,6 +1,6 @@
-"""Files that the documents name exist. In backticks, or as the target of a link: a path from the top of the tree, or (doc/architecture.md)
-the bare name of a source file of the library, the program or the benchmarks. <name>, * and {} stand
-for many and are left alone.
+"""Files that the documents name exist. In backticks, or as the target of a link: a path from the top of the tree, or
+(doc/architecture.md) the bare name of a source file of the library, the program or the benchmarks. <name>, * and {} stand for
+many and are left alone.
 
 usage: paths.py SOURCE
 """
