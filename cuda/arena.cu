@@ -6,7 +6,8 @@
 #define XPH_ON_DEVICE __host__ __device__
 #include "fold.cuh"
 #include "kernels.h"
-#include "device/settle.h"
+
+#include "device/settle.h" /* needs what fold.cuh includes */
 
 namespace
 {
