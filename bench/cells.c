@@ -2,7 +2,7 @@
 #include "cells.h"
 #include "harness.h"
 
-#include "base/base.h"
+#include "device/device.h"
 
 #include <stdio.h>
 

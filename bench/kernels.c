@@ -1,7 +1,7 @@
 /* `exphil bench kernels`: walks the cases and, for each, the candidates of the best set; see kernels.h. */
 #include "kernels.h"
 
-#include "base/base.h"
+#include "device/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>

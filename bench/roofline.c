@@ -8,7 +8,7 @@
 #include "op_work.h"
 #include "train.h"
 
-#include "base/base.h"
+#include "device/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include "cpu/kernels.h"
 
-#include "base/base.h"
+#include "device/device.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
  * no such device. */
 #include "cuda_kernels.h"
 
-#include "base/base.h"
+#include "device/device.h"
 
 #include <jansson.h>
 #include <stdio.h>

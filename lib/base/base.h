@@ -60,12 +60,9 @@ void xph_error_fill(exphil_error *error, exphil_status status, const char *forma
 /* The same with an errno value; appends ": <text of errno>". */
 void xph_error_fill_errno(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)
     XPH_PRINTF(4, 5);
-struct xph_device;
-/* The same for a failed call of table A: with EXPHIL_E_DEVICE, native_code is the driver's own code. */
-void xph_error_fill_device(exphil_error *error, const struct xph_device *device, exphil_status status,
-                           const char *format, ...) XPH_PRINTF(4, 5);
-/* That code with EXPHIL_E_DEVICE, else 0. */
-int32_t xph_native_code(const struct xph_device *device, exphil_status status);
+/* The same with a code of whatever failed below. */
+void xph_error_fill_native(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)
+    XPH_PRINTF(4, 5);
 static inline exphil_status xph_status(exphil_status status)
 {
     return status;
@@ -75,8 +72,6 @@ static inline exphil_status xph_status(exphil_status status)
 #define xph_fail(error, status, ...) (xph_error_fill(error, status, __VA_ARGS__), xph_status(status))
 #define xph_fail_errno(error, status, code, ...)                                                             \
   (xph_error_fill_errno(error, status, code, __VA_ARGS__), xph_status(status))
-#define xph_fail_device(error, device, status, ...)                                                          \
-  (xph_error_fill_device(error, device, status, __VA_ARGS__), xph_status(status))
 /* Puts "prefix: " before the message of a failure that a lower call has reported; returns its status. */
 exphil_status xph_fail_within(exphil_error *error, exphil_status status, const char *format, ...)
     XPH_PRINTF(3, 4);
@@ -144,13 +139,6 @@ void xph_free(exphil_context *context, void *pointer, size_t bytes);
 static inline exphil_status xph_no_memory(size_t bytes, exphil_error *error)
 {
     return xph_fail(error, EXPHIL_E_MEMORY, "could not get %zu bytes", bytes);
-}
-/* An allocation of the device that failed with status: there is no room, or the device is lost. */
-static inline exphil_status xph_no_device_memory(exphil_error *error, const struct xph_device *device,
-                                                 exphil_status status, size_t bytes)
-{
-    if (status == EXPHIL_E_MEMORY) return xph_no_memory(bytes, error);
-    return xph_fail_device(error, device, status, "the device failed when it was asked for %zu bytes", bytes);
 }
 
 /* A line for the host's log. Delivered at once from the calling thread of a public call; from a worker thread
@@ -231,18 +219,12 @@ int64_t xph_clock_ns(void); /* monotonic */
 
 int64_t xph_memory_total(void); /* of the machine, bytes; 0: not known */
 
-/* The device backend of a context (lib/device/backend.h) is owned by the context and opened by
- * lib/device/context.c. */
-struct xph_device;
-struct xph_device *xph_context_backend(const exphil_context *context);
-const exphil_device_info *xph_context_device_info(const exphil_context *context);
-
-/* For lib/device/context.c only: a context without a device; then its device, what close gets back at the
- * end, and what there is to say about it. The host's memory figures go into info. */
+/* For lib/device/context.c only: a context without a device; then what it opened for the context, which close
+ * ends with it. The host's memory figures go into info. */
 exphil_status xph_context_make(const exphil_context_config *config, exphil_context **context,
                                exphil_error *error);
-void xph_context_set_device(exphil_context *context, struct xph_device *device,
-                            const exphil_device_info *info, void *owner, void (*close)(void *owner));
+void xph_context_attach(exphil_context *context, void *attached, void (*close)(void *attached));
+void *xph_context_attached(const exphil_context *context);
 void xph_context_host_memory(const exphil_context *context, exphil_memory_info *info);
 
 /* ---- random numbers ------------------------------------------------------------------------------------ */

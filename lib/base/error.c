@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "base/base.h"
 
-#include "device/backend.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,8 +46,7 @@ void xph_error_fill(exphil_error *error, exphil_status status, const char *forma
     place(error->message, ROOM, draft);
 }
 
-void xph_error_fill_device(exphil_error *error, const struct xph_device *device, exphil_status status,
-                           const char *format, ...)
+void xph_error_fill_native(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)
 {
     if (!wanted(error)) return;
     char draft[DRAFT];
@@ -58,14 +55,8 @@ void xph_error_fill_device(exphil_error *error, const struct xph_device *device,
     vsnprintf(draft, sizeof draft, format, args);
     va_end(args);
     error->status = status;
-    error->native_code = xph_native_code(device, status);
+    error->native_code = code;
     place(error->message, ROOM, draft);
-}
-
-int32_t xph_native_code(const struct xph_device *device, exphil_status status)
-{
-    const xph_backend *backend = device->backend;
-    return status == EXPHIL_E_DEVICE && backend->native_code ? backend->native_code(device) : 0;
 }
 
 /* strerror would be translated, and is not safe between threads. */

@@ -203,13 +203,15 @@ exphil_status xph_context_make(const exphil_context_config *config, exphil_conte
     return EXPHIL_OK;
 }
 
-void xph_context_set_device(exphil_context *context, struct xph_device *device,
-                            const exphil_device_info *info, void *owner, void (*close)(void *owner))
+void xph_context_attach(exphil_context *context, void *attached, void (*close)(void *attached))
 {
-    context->device = device;
-    context->device_info = *info;
-    context->device_owner = owner;
-    context->device_close = close;
+    context->attached = attached;
+    context->close = close;
+}
+
+void *xph_context_attached(const exphil_context *context)
+{
+    return context->attached;
 }
 
 exphil_context *xph_context_retain(exphil_context *context)
@@ -225,7 +227,7 @@ void xph_context_release(exphil_context *context)
     if (!context || xph_forked(context)) return;
     if (atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) != 1) return;
     xph_pool_destroy(context);
-    if (context->device_close) context->device_close(context->device_owner);
+    if (context->close) context->close(context->attached);
     xph_log_flush(context);
     pthread_mutex_destroy(&context->pool_lock);
     pthread_mutex_destroy(&context->queue.lock);
@@ -237,16 +239,6 @@ void xph_context_release(exphil_context *context)
 xph_isa xph_context_isa(const exphil_context *context)
 {
     return context->isa;
-}
-
-struct xph_device *xph_context_backend(const exphil_context *context)
-{
-    return context->device;
-}
-
-const exphil_device_info *xph_context_device_info(const exphil_context *context)
-{
-    return &context->device_info;
 }
 
 bool xph_cancelled(exphil_context *context)

@@ -40,10 +40,8 @@ struct exphil_context {
     pthread_mutex_t pool_lock; /* guards the making of the pool */
     xph_pool *_Atomic pool;    /* made by the first call that has work for two */
     atomic_int held;           /* xph_parallel_hold: more than 0 while work follows work */
-    struct xph_device *device;
-    void *device_owner; /* goes to device_close */
-    void (*device_close)(void *owner);
-    exphil_device_info device_info;
+    void *attached;            /* of lib/device; goes to close */
+    void (*close)(void *attached);
     xph_log_queue queue;
 };
 

@@ -6,7 +6,7 @@
  * them depends on them. So every batch has rows to learn from. */
 #include "data/sampler.h"
 
-#include "device/backend.h"
+#include "device/device.h"
 
 #define BATCH_MOST   4096
 #define TIME_MOST    65536

@@ -1,5 +1,6 @@
 /* Contexts and devices as the host sees them: makes the bare context of lib/base, opens a device for it,
  * lists the devices. */
+#include "device/device.h"
 #include "device/plugin.h"
 
 #include <stdio.h>
@@ -14,6 +15,7 @@ typedef struct opened {
     exphil_context *context;
     const xph_backend *backend;
     xph_device *device;
+    exphil_device_info info;
     size_t limit; /* of memory that this device takes from the host; 0: none */
     atomic_size_t taken;
 } opened;
@@ -67,6 +69,11 @@ static int32_t host_workers(void *user)
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
+xph_device *xph_context_backend(const exphil_context *context)
+{
+    return ((const opened *)xph_context_attached(context))->device;
+}
+
 static void close_device(void *user)
 {
     opened *owner = user;
@@ -87,12 +94,11 @@ static void cpu_info(exphil_device_info *info, xph_isa isa, int32_t workers)
 /* owner is taken over on success, also by open_plugin. */
 static exphil_status open_cpu(opened *owner, size_t limit, exphil_error *error)
 {
-    exphil_device_info info;
-    cpu_info(&info, xph_context_isa(owner->context), xph_workers(owner->context));
+    cpu_info(&owner->info, xph_context_isa(owner->context), xph_workers(owner->context));
     owner->backend = xph_cpu_backend();
     owner->limit = limit;
     XPH_TRY(owner->backend->device_open(&owner->host, 0, &owner->device, error));
-    xph_context_set_device(owner->context, owner->device, &info, owner, close_device);
+    xph_context_attach(owner->context, owner, close_device);
     return EXPHIL_OK;
 }
 
@@ -101,14 +107,14 @@ static exphil_status open_plugin(opened *owner, const exphil_context_config *con
 {
     XPH_TRY(xph_plugin_load(CUDA, config->backend_path, &owner->host, &owner->backend, error));
     XPH_TRY(owner->backend->device_open(&owner->host, ordinal, &owner->device, error));
-    exphil_device_info info = EXPHIL_DEVICE_INFO_INIT;
-    exphil_status status = owner->backend->device_info(ordinal, &info);
+    owner->info = (exphil_device_info)EXPHIL_DEVICE_INFO_INIT;
+    exphil_status status = owner->backend->device_info(ordinal, &owner->info);
     if (status < 0) {
         owner->backend->device_close(owner->device);
         return xph_fail(error, status, "CUDA device %d does not answer", (int)ordinal);
     }
-    info.index = ordinal + 1; /* in the list of exphil_device_get */
-    xph_context_set_device(owner->context, owner->device, &info, owner, close_device);
+    owner->info.index = ordinal + 1; /* in the list of exphil_device_get */
+    xph_context_attach(owner->context, owner, close_device);
     return EXPHIL_OK;
 }
 
@@ -232,8 +238,8 @@ exphil_status exphil_context_device(const exphil_context *context, exphil_device
                                     exphil_error *error)
 {
     XPH_TRY(xph_context_check(context, error));
-    const exphil_device_info *known = xph_context_device_info(context);
-    return XPH_GIVE(exphil_device_info, info, known, error);
+    const opened *owner = xph_context_attached(context);
+    return XPH_GIVE(exphil_device_info, info, &owner->info, error);
 }
 
 exphil_status exphil_context_memory(const exphil_context *context, exphil_memory_info *info,

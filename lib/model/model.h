@@ -7,7 +7,7 @@
 #ifndef XPH_MODEL_MODEL_H
 #define XPH_MODEL_MODEL_H
 
-#include "device/backend.h"
+#include "device/device.h"
 #include "base/base.h"
 #include "file/file.h"
 

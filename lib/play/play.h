@@ -6,7 +6,7 @@
 #define XPH_PLAY_PLAY_H
 
 #include "base/base.h"
-#include "device/backend.h"
+#include "device/device.h"
 #include "melee/melee.h"
 #include "model/model.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 #include "data/data.h"
-#include "device/backend.h"
+#include "device/device.h"
 #include "model/model.h"
 
 /* ---- schedule ------------------------------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* Contexts: hooks and their checks, references, memory figures, log, fork, floating-point mode, devices. */
 #include "test.h"
 
-#include "device/backend.h"
+#include "device/device.h"
 
 #include <sched.h>
 #include <stdatomic.h>

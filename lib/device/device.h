@@ -1,0 +1,29 @@
+/* Interface of lib/device: the device of a context, and how what fails on it is told. */
+#ifndef XPH_DEVICE_DEVICE_H
+#define XPH_DEVICE_DEVICE_H
+
+#include "base/base.h"
+#include "device/backend.h"
+
+/* Opened with the context, which owns it (context.c). */
+xph_device *xph_context_backend(const exphil_context *context);
+
+/* With EXPHIL_E_DEVICE the driver's own code, else 0. */
+static inline int32_t xph_native_code(const xph_device *device, exphil_status status)
+{
+    const xph_backend *backend = device->backend;
+    return status == EXPHIL_E_DEVICE && backend->native_code ? backend->native_code(device) : 0;
+}
+/* xph_fail for a call of table A (backend.h) that failed with status: with the driver's own code. */
+#define xph_fail_device(error, device, status, ...)                                                          \
+  (xph_error_fill_native(error, status, xph_native_code(device, status), __VA_ARGS__), xph_status(status))
+
+/* An allocation of the device that failed with status: there is no memory, or the device is lost. */
+static inline exphil_status xph_no_device_memory(exphil_error *error, const xph_device *device,
+                                                 exphil_status status, size_t bytes)
+{
+    if (status == EXPHIL_E_MEMORY) return xph_no_memory(bytes, error);
+    return xph_fail_device(error, device, status, "the device failed when it was asked for %zu bytes", bytes);
+}
+
+#endif
