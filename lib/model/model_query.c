@@ -37,6 +37,34 @@ void xph_model_trained(const exphil_model *model, uint64_t *updates, uint64_t *f
     *frames = model->frames;
 }
 
+/* ---- tensors ------------------------------------------------------------------------------------------- */
+
+int64_t xph_model_param_count(const exphil_model *model)
+{
+    return model->tensor_count;
+}
+
+const xph_param *xph_model_param(const exphil_model *model, int64_t index)
+{
+    return &model->tensor[index].param;
+}
+
+int64_t xph_model_param_at(const exphil_model *model, int64_t element)
+{
+    for (int64_t i = 0; i < model->tensor_count; i++) {
+        const xph_param *param = &model->tensor[i].param;
+        if (element >= param->offset && element < param->offset + param->count) return i;
+    }
+    return -1;
+}
+
+int64_t xph_model_find(const exphil_model *model, const char *name)
+{
+    for (int64_t i = 0; name && i < model->tensor_count; i++)
+        if (strcmp(model->tensor[i].param.name, name) == 0) return i;
+    return -1;
+}
+
 /* ---- hashes -------------------------------------------------------------------------------------------- */
 
 static void add_number(xph_hasher *hasher, int64_t value)

@@ -16,31 +16,6 @@
 /* int32 sums of products of two numbers up to 127 (lib/device/backend.h). */
 #define I8_COLUMNS_MOST 131072
 
-const char *xph_type_word(int32_t type)
-{
-    static const char *const names[] = {"EXPHIL_TYPE_F32", "EXPHIL_TYPE_F64", "EXPHIL_TYPE_BF16",
-                                        "EXPHIL_TYPE_I8", "EXPHIL_TYPE_F16"};
-    return type < 0 || type > EXPHIL_TYPE_F16 ? "?" : names[type];
-}
-
-xph_type xph_tensor_narrow(const xph_tensor *tensor, xph_type narrow)
-{
-    if (!tensor->packs || tensor->keeps & XPH_KEEPS_ALL) return 0;
-    return narrow && tensor->keeps & XPH_KEEPS_HALF ? XPH_BF16 : narrow;
-}
-
-xph_type xph_model_narrow(const exphil_model *model, int64_t index)
-{
-    return xph_tensor_narrow(&model->tensor[index], model->shape.narrow);
-}
-
-exphil_status xph_model_check_plain(const exphil_model *model, const char *what, exphil_error *error)
-{
-    if (!model->shape.narrow) return EXPHIL_OK;
-    return xph_fail(error, EXPHIL_E_STATE, "the weights of the model are rounded to %s: %s",
-                    xph_type_word(model->shape.narrow), what);
-}
-
 /* ---- rounding ------------------------------------------------------------------------------------------ */
 
 static xph_round_args round_args(const exphil_model *model, xph_type narrow, int64_t index)
