@@ -1,7 +1,7 @@
 /* The attention block: one linear to q | k | v, causal sliding-window attention with a learned bias per
  * head and distance, out-projection. State: the ring of keys and values, then its two counters
  * (lib/device/backend.h). */
-#include "model/model_internal.h"
+#include "model/layer.h"
 
 enum { NORM, NORM_BIAS, QKV, QKV_BIAS, RELATIVE, OUT, OUT_BIAS };
 enum { HEADS_QKV, Y, LOG_SUM }; /* of xph_saved.more: [M,3*A*dim], [M,A*dim], [M,A] */

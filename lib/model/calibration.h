@@ -2,7 +2,7 @@
 #ifndef XPH_MODEL_CALIBRATION_H
 #define XPH_MODEL_CALIBRATION_H
 
-#include "model/model_internal.h"
+#include "model/tensor_table.h"
 
 /* One object; out is open and empty. */
 void xph_calibration_write(const exphil_model *model, xph_json_out *out);

@@ -1,5 +1,5 @@
 /* Configuration of a model: defaults for what is 0, limits for the rest. Every refusal names the field. */
-#include "model/model_internal.h"
+#include "model/tensor_table.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* What layers declare their tensors with: each becomes a row of the table. */
-#include "model/model_internal.h"
+#include "model/layer.h"
 
 #include <stdio.h>
 

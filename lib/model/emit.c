@@ -1,5 +1,5 @@
 /* Operations that several layers share: one function makes one step, shapes taken from the tensors. */
-#include "model/model_internal.h"
+#include "model/net_plan.h"
 
 xph_linear_args xph_linear_shape(const xph_plan *plan, xph_ref x, int64_t weight, xph_ref y)
 {

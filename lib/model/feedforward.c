@@ -1,6 +1,6 @@
 /* Feed-forward blocks, without state: linear up, LayerNorm with SiLU in one operation, linear down. The
  * inner width is hidden for mlp, ffn_expand * hidden for ffn. */
-#include "model/model_internal.h"
+#include "model/layer.h"
 
 enum { NORM, NORM_BIAS, UP, UP_BIAS, UP_NORM, UP_NORM_BIAS, DOWN, DOWN_BIAS };
 enum { INNER, ACTIVE, INNER_STATS }; /* of xph_saved.more: before and after norm and SiLU, [M,inner]; [M,2] */

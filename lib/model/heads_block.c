@@ -3,7 +3,7 @@
  * their input, so a policy begins by repeating (about 3 to 1 for the last of 17 classes, 7 to 1 for a bit)
  * and learns when not to. Either logits are computed for all rows, with given actions, or the last frame of
  * every stream draws its action. */
-#include "model/model_internal.h"
+#include "model/layer.h"
 
 #define EMBED_SCALE                                                                                          \
   0.1 /* half-width of what a taken action adds to the trunk at first, against about 0.6 of the trunk */

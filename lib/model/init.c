@@ -8,7 +8,7 @@
  * log-uniform in [1e-3, 1e-1] (Gu & Dao 2023). Where past actions are inputs, the heads begin by repeating
  * the newest one. */
 #include "base/scalar.h"
-#include "model/model_internal.h"
+#include "model/tensor_table.h"
 
 #define DT_LOW  1e-3
 #define DT_HIGH 1e-1

@@ -1,6 +1,6 @@
 /* The input of a model: floats | rows of the id tables | past actions as one-hot and bits, then one linear
  * to the hidden width. Tensors: input.weight, input.bias, then the id tables. */
-#include "model/model_internal.h"
+#include "model/layer.h"
 
 #include <stdio.h>
 

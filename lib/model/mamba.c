@@ -4,7 +4,7 @@
  *
  * The bias of dt is added by its linear, but with rows of 16 bits by the scan, in float: it lies near -5, where bfloat16
  * would move delta by a hundredth. */
-#include "model/model_internal.h"
+#include "model/layer.h"
 
 enum { NORM, NORM_BIAS, IN, IN_BIAS, CONV, CONV_BIAS, X, DT, DT_BIAS, A_LOG, SKIP, OUT, OUT_BIAS };
 enum { XZ, XC, PROJ, STEP, Y }; /* of xph_saved.more: [M,2D], [M,D], [M,rank+2N], [M,D], [M,D] */

@@ -1,6 +1,6 @@
 /* The life of a model: it is made from a configuration, shared by counted references, and has its weights in
  * one arena on the device. */
-#include "model/model_internal.h"
+#include "model/tensor_table.h"
 
 /* ---- making and freeing -------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* What may be asked about a model: dimensions, spec, hashes, counters. */
-#include "model/model_internal.h"
+#include "model/tensor_table.h"
 
 #include <stddef.h>
 #include <stdio.h>

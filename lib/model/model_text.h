@@ -2,7 +2,7 @@
 #ifndef XPH_MODEL_TEXT_H
 #define XPH_MODEL_TEXT_H
 
-#include "model/model_internal.h"
+#include "model/tensor_table.h"
 
 /* What was read. config.spec points to spec, whose texts point into the document. */
 typedef struct xph_model_text {

@@ -5,7 +5,7 @@
  * Training keeps what backward reads, block after block or as segment.c says, and works on gradients above
  * that; without training every block reuses the memory of the one before and the residual stream stays in
  * place. */
-#include "model/model_internal.h"
+#include "model/layer.h"
 
 /* ---- planning ------------------------------------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 /* Models as ONNX graphs. This release can express none of the blocks: the call says so, after it has checked
  * its arguments. */
-#include "model/model_internal.h"
+#include "model/layer.h"
 
 exphil_status exphil_model_export_onnx(const exphil_model *model, const char *path, exphil_error *error)
 {

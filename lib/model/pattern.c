@@ -1,7 +1,7 @@
 /* Reads the list of blocks: words separated by blanks, groups in parentheses, each with an optional "*count":
  *   sequence = item { item }      item = ( word | "(" sequence ")" ) [ "*" number ]
  * One pass with a stack of its own; nothing is ever longer than XPH_BLOCKS_MOST, whatever the text says. */
-#include "model/model_internal.h"
+#include "model/layer.h"
 
 #define DEPTH_MOST 16 /* parentheses inside each other */
 

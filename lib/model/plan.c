@@ -1,6 +1,6 @@
 /* Planning a net: a stack of buffers that becomes one arena, lists of steps, and the addresses in their
  * arguments that change from call to call. Nothing here knows what a layer is. */
-#include "model/model_internal.h"
+#include "model/net_plan.h"
 
 #define BUFFER_ALIGN 64
 

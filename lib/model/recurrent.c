@@ -1,7 +1,7 @@
 /* LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014) blocks: x + rnn(LayerNorm(x)), gates and
  * tensors in PyTorch's order. The input part of all gates is one linear for the whole chunk; the recurrent
  * part runs frame by frame. State: LSTM h | c, GRU h. */
-#include "model/model_internal.h"
+#include "model/layer.h"
 
 enum { NORM, NORM_BIAS, WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
 enum { GX, Y, GATES }; /* of xph_saved.more: [M,G*H], [M,H], what the kernel keeps */

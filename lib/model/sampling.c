@@ -1,5 +1,5 @@
 /* The sampling that a model needs. */
-#include "model/model_internal.h"
+#include "model/tensor_table.h"
 
 exphil_status exphil_model_sampling(const exphil_model *model, exphil_sampling *sampling, exphil_error *error)
 {

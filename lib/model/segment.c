@@ -8,7 +8,7 @@
  *                          before use; the rest is made again from that
  *   both                   as checkpoint, with inputs as bfloat16
  * Forward itself never sees a rounded number, and what the last segment keeps is exact. */
-#include "model/model_internal.h"
+#include "model/layer.h"
 
 /* ---- shapes --------------------------------------------------------------------------------------------- */
 

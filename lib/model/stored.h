@@ -2,7 +2,7 @@
 #ifndef XPH_MODEL_STORED_H
 #define XPH_MODEL_STORED_H
 
-#include "model/model_internal.h"
+#include "model/tensor_table.h"
 
 /* What is written: arrays that point into the host's copy of the arena and into a block of their own. */
 typedef struct xph_stored {

@@ -2,7 +2,7 @@
 #ifndef XPH_MODEL_TENSORS_H
 #define XPH_MODEL_TENSORS_H
 
-#include "model/model_internal.h"
+#include "model/tensor_table.h"
 
 /* Index of the first of count values that is not finite, -1: all are. data may have any alignment. */
 int64_t xph_first_bad(xph_type type, const void *data, int64_t count);

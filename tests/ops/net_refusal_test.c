@@ -3,7 +3,7 @@
  * CPU's behind a table that refuses. */
 #include "model_case.h"
 
-#include "model/model_internal.h"
+#include "model/net_plan.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * their places. */
 #include "model_case.h"
 
-#include "model/model_internal.h"
+#include "model/tensor_table.h"
 
 #include <stdlib.h>
 

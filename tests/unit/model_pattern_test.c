@@ -2,7 +2,7 @@
  * beyond 64. */
 #include "test.h"
 
-#include "model/model_internal.h"
+#include "model/layer.h"
 
 #include <stdio.h>
 

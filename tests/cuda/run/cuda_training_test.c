@@ -2,7 +2,7 @@
  * the public interface, the device being named as a host would. Streams run as late as they may, so that whoever does not
  * wait reads what is not there, and the host that touches the device's memory is stopped. */
 #include "emulated.h"
-#include "model/model_internal.h"
+#include "model/tensor_table.h"
 #include "retry_case.h"
 
 #include <math.h>

@@ -1,0 +1,62 @@
+/* A kind of layer: what it declares when a model is made and what it emits when a net is planned; and the input and the
+ * heads, which do the same. */
+#ifndef XPH_MODEL_LAYER_H
+#define XPH_MODEL_LAYER_H
+
+#include "base/base.h"
+#include "model/net_plan.h"
+#include "model/tensor_table.h"
+
+/* ---- declaring tensors (declare.c; the layers call it) ------------------------------------------------- */
+
+/* Collects the table; the first failure sticks and makes the rest do nothing. prefix: "blocks.0." or "". */
+typedef struct xph_declaring {
+    exphil_model *model;
+    exphil_error *error;
+    exphil_status status;
+    char prefix[32];
+} xph_declaring;
+
+/* columns 0: a vector of rows elements. */
+void xph_declare(xph_declaring *to, const char *name, int64_t rows, int64_t columns, int32_t flags,
+                 xph_init init, double scale);
+/* The vector that products with the matrix add which was declared so many tensors before. */
+void xph_declare_bias(xph_declaring *to, int32_t before, const char *name, int64_t rows, xph_init init,
+                      double scale);
+/* "<name>.weight" [out,in], uniform +-scale/sqrt(in), and "<name>.bias" [out], zero. */
+void xph_declare_linear(xph_declaring *to, const char *name, int64_t in, int64_t out, double scale);
+/* "<name>.weight" and "<name>.bias" [width] of a LayerNorm, one and zero. */
+void xph_declare_norm(xph_declaring *to, const char *name, int64_t width);
+/* 1/sqrt(number of blocks): on what a block adds to its input, so that depth does not change the scale of
+ * the sum. */
+double xph_residual_scale(const exphil_model *model);
+
+/* ---- layers -------------------------------------------------------------------------------------------- */
+
+typedef struct xph_layer {
+    const char *name;                                     /* its word in a pattern */
+    void (*declare)(xph_declaring *to, xph_block *block); /* tensors and state */
+    void (*forward)(xph_plan *plan, const xph_block *block, xph_saved *saved);
+    void (*backward)(xph_plan *plan, const xph_block *block, const xph_saved *saved);
+    /* Of xph_saved.more by bit: what is stored for backward where activations are bfloat16, as such or as it is. The
+     * rest is made again from it, or not read by backward. */
+    uint32_t bf16, exact;
+} xph_layer;
+extern const xph_layer xph_layer_mamba, xph_layer_lstm, xph_layer_gru, xph_layer_attention, xph_layer_mlp,
+    xph_layer_ffn;
+const xph_layer *xph_layer_of(xph_block_kind kind); /* NULL past the last (layers.c) */
+
+/* All blocks, and where their activations wait for backward (segment.c). */
+void xph_blocks_forward(xph_plan *plan);
+void xph_blocks_backward(xph_plan *plan);
+
+void xph_input_declare(xph_declaring *to);
+void xph_input_forward(xph_plan *plan);
+void xph_input_backward(xph_plan *plan);
+
+void xph_heads_declare(xph_declaring *to);
+void xph_heads_forward(xph_plan *plan);
+void xph_heads_backward(xph_plan *plan);
+void xph_heads_draw(xph_plan *plan); /* last frame of every stream */
+
+#endif
