@@ -79,7 +79,8 @@ struct exphil_session {
 
 /* Parts of stream i. */
 xph_play_stream *xph_play_at(const exphil_session *session, int64_t i);
-int32_t *xph_play_history(const exphil_session *session, int64_t i);         /* [history, A], newest first */
+void *xph_play_part(const exphil_session *session, int64_t i, size_t at); /* of its host part, from byte at */
+int32_t *xph_play_history(const exphil_session *session, int64_t i);      /* [history, A], newest first */
 unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i); /* device */
 exphil_status xph_play_reset(exphil_session *session, int64_t i);
 /* Runs a step on zeros where the device records, then records all its forms, at creation, so that a step

@@ -2,9 +2,6 @@
  * device, divided once, here. */
 #include "play/play.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 /* Cuts a block into 64-byte aligned parts; the first pass (base NULL) only measures. */
 typedef struct cutter {
     unsigned char *base;
@@ -417,36 +414,6 @@ exphil_status exphil_session_query(const exphil_session *session, exphil_session
     fill_info(session, &known);
     xph_play_leave(session);
     return XPH_GIVE(exphil_session_info, info, &known, error);
-}
-
-/* ---- entering and failing ------------------------------------------------------------------------------------------ */
-
-static exphil_session *shared(const exphil_session *session)
-{
-    return (exphil_session *)(uintptr_t)session;
-}
-
-exphil_status xph_play_enter(const exphil_session *session)
-{
-    if (!session) return EXPHIL_E_INVALID;
-    XPH_TRY(xph_context_check(session->context, NULL));
-    return xph_busy_enter(&shared(session)->busy) ? EXPHIL_OK : EXPHIL_E_BUSY;
-}
-
-void xph_play_leave(const exphil_session *session)
-{
-    xph_busy_leave(&shared(session)->busy);
-}
-
-void xph_play_remember(const exphil_session *session, exphil_status status, const char *format, ...)
-{
-    exphil_error *error = &shared(session)->error;
-    va_list args;
-    error->status = status;
-    error->native_code = xph_native_code(session->device, status);
-    va_start(args, format);
-    (void)vsnprintf(error->message, sizeof error->message, format, args);
-    va_end(args);
 }
 
 exphil_status exphil_session_error(const exphil_session *session, exphil_error *error)

@@ -158,23 +158,6 @@ exphil_status exphil_session_state_restore(exphil_session *session, int64_t stre
     return status;
 }
 
-exphil_status xph_play_reset(exphil_session *session, int64_t i)
-{
-    const exphil_spec *spec = session->spec;
-    xph_play_stream *stream = xph_play_at(session, i);
-    xph_rng rng = stream->rng;
-    memset(stream, 0, session->host_bytes);
-    stream->rng = rng;
-    int32_t *history = xph_play_history(session, i);
-    for (int64_t k = 0; k < session->history; k++)
-        for (int64_t h = 0; h < spec->head_count; h++)
-            history[k * spec->head_count + h] = spec->heads[h].neutral;
-    if (session->state_bytes == 0) return EXPHIL_OK;
-    session->lagging = false;
-    return session->device->backend->zero(xph_net_stream(session->net), xph_play_recurrent(session, i),
-                                          session->state_bytes);
-}
-
 exphil_status exphil_session_reset(exphil_session *session, int64_t stream)
 {
     XPH_OWN_FPU;

@@ -4,26 +4,6 @@
 
 enum { RECORDINGS_MOST = 32 }; /* that may fail before no more are tried */
 
-xph_play_stream *xph_play_at(const exphil_session *session, int64_t i)
-{
-    return (xph_play_stream *)(void *)(session->host + (size_t)i * session->host_bytes);
-}
-
-static void *part(const exphil_session *session, int64_t i, size_t at)
-{
-    return session->host + (size_t)i * session->host_bytes + at;
-}
-
-int32_t *xph_play_history(const exphil_session *session, int64_t i)
-{
-    return part(session, i, session->history_at);
-}
-
-unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i)
-{
-    return session->state[0] + (size_t)i * session->state_bytes;
-}
-
 /* ---- input rows ------------------------------------------------------------------------------------------------ */
 
 static exphil_status bad_float(const exphil_session *session, int64_t b, int64_t i)
@@ -70,9 +50,9 @@ static void stage_window(exphil_session *session, int64_t b, const float *floats
     int64_t seen = xph_play_at(session, b)->seen;
     float *f = session->floats + first * spec->float_count;
     int32_t *d = session->ids + first * spec->id_count, *p = session->past + first * slots;
-    next_window(f, part(session, b, session->floats_at), frames, spec->float_count, floats);
-    next_window(d, part(session, b, session->ids_at), frames, spec->id_count, ids);
-    next_window(p, part(session, b, session->past_at), frames, slots, xph_play_history(session, b));
+    next_window(f, xph_play_part(session, b, session->floats_at), frames, spec->float_count, floats);
+    next_window(d, xph_play_part(session, b, session->ids_at), frames, spec->id_count, ids);
+    next_window(p, xph_play_part(session, b, session->past_at), frames, slots, xph_play_history(session, b));
     memset(session->reset + first, 0, (size_t)frames);
     session->reset[first + frames - 1 - (seen < frames - 1 ? seen : frames - 1)] = 1;
 }
@@ -269,11 +249,11 @@ static void commit_stream(exphil_session *session, int64_t b, bool own_noise)
     int32_t *history = xph_play_history(session, b);
     if (session->windowed) {
         int64_t first = b * frames;
-        memcpy(part(session, b, session->floats_at), session->floats + first * spec->float_count,
+        memcpy(xph_play_part(session, b, session->floats_at), session->floats + first * spec->float_count,
                (size_t)(frames * spec->float_count) * sizeof(float));
-        memcpy(part(session, b, session->ids_at), session->ids + first * spec->id_count,
+        memcpy(xph_play_part(session, b, session->ids_at), session->ids + first * spec->id_count,
                (size_t)(frames * spec->id_count) * sizeof(int32_t));
-        memcpy(part(session, b, session->past_at), session->past + first * slots,
+        memcpy(xph_play_part(session, b, session->past_at), session->past + first * slots,
                (size_t)(frames * slots) * sizeof(int32_t));
     }
     if (stream->seen < frames) stream->seen++;

@@ -1,0 +1,74 @@
+/* What every call on a session stands on: entering and failing, the parts of a stream, and its start. */
+#include "play/play.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- entering and failing ------------------------------------------------------------------------------ */
+
+static exphil_session *shared(const exphil_session *session)
+{
+    return (exphil_session *)(uintptr_t)session;
+}
+
+exphil_status xph_play_enter(const exphil_session *session)
+{
+    if (!session) return EXPHIL_E_INVALID;
+    XPH_TRY(xph_context_check(session->context, NULL));
+    return xph_busy_enter(&shared(session)->busy) ? EXPHIL_OK : EXPHIL_E_BUSY;
+}
+
+void xph_play_leave(const exphil_session *session)
+{
+    xph_busy_leave(&shared(session)->busy);
+}
+
+void xph_play_remember(const exphil_session *session, exphil_status status, const char *format, ...)
+{
+    exphil_error *error = &shared(session)->error;
+    va_list args;
+    error->status = status;
+    error->native_code = xph_native_code(session->device, status);
+    va_start(args, format);
+    (void)vsnprintf(error->message, sizeof error->message, format, args);
+    va_end(args);
+}
+
+/* ---- streams ------------------------------------------------------------------------------------------- */
+
+xph_play_stream *xph_play_at(const exphil_session *session, int64_t i)
+{
+    return (xph_play_stream *)(void *)(session->host + (size_t)i * session->host_bytes);
+}
+
+void *xph_play_part(const exphil_session *session, int64_t i, size_t at)
+{
+    return session->host + (size_t)i * session->host_bytes + at;
+}
+
+int32_t *xph_play_history(const exphil_session *session, int64_t i)
+{
+    return xph_play_part(session, i, session->history_at);
+}
+
+unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i)
+{
+    return session->state[0] + (size_t)i * session->state_bytes;
+}
+
+exphil_status xph_play_reset(exphil_session *session, int64_t i)
+{
+    const exphil_spec *spec = session->spec;
+    xph_play_stream *stream = xph_play_at(session, i);
+    xph_rng rng = stream->rng;
+    memset(stream, 0, session->host_bytes);
+    stream->rng = rng;
+    int32_t *history = xph_play_history(session, i);
+    for (int64_t k = 0; k < session->history; k++)
+        for (int64_t h = 0; h < spec->head_count; h++)
+            history[k * spec->head_count + h] = spec->heads[h].neutral;
+    if (session->state_bytes == 0) return EXPHIL_OK;
+    session->lagging = false;
+    return session->device->backend->zero(xph_net_stream(session->net), xph_play_recurrent(session, i),
+                                          session->state_bytes);
+}
