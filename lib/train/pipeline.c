@@ -17,6 +17,21 @@ static xph_stream *stream_of(const exphil_trainer *trainer)
     return xph_net_stream(trainer->feed.net);
 }
 
+/* ---- weights as they are seen ------------------------------------------------------------------------------------ */
+
+const void *xph_trainer_seen(const exphil_trainer *trainer)
+{
+    return trainer->rounded ? trainer->rounded : trainer->weights;
+}
+
+exphil_status xph_trainer_refresh(exphil_trainer *trainer)
+{
+    if (trainer->rounded)
+        XPH_TRY(xph_model_round(trainer->model, xph_net_stream(trainer->feed.net), trainer->fake_quantize,
+                                trainer->weights, trainer->rounded));
+    return xph_net_pack(trainer->feed.net, xph_trainer_seen(trainer), trainer->packed);
+}
+
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 static exphil_status run_first(exphil_trainer *trainer)

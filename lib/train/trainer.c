@@ -210,19 +210,6 @@ static exphil_status allocate(exphil_trainer *trainer, exphil_error *error)
     return copy_weights(trainer, error);
 }
 
-const void *xph_trainer_seen(const exphil_trainer *trainer)
-{
-    return trainer->rounded ? trainer->rounded : trainer->weights;
-}
-
-exphil_status xph_trainer_refresh(exphil_trainer *trainer)
-{
-    if (trainer->rounded)
-        XPH_TRY(xph_model_round(trainer->model, xph_net_stream(trainer->feed.net), trainer->fake_quantize,
-                                trainer->weights, trainer->rounded));
-    return xph_net_pack(trainer->feed.net, xph_trainer_seen(trainer), trainer->packed);
-}
-
 bool xph_trainer_shaped(const exphil_trainer *trainer)
 {
     return trainer->feed.net || trainer->resumed.batch;
