@@ -1,5 +1,5 @@
-/* The file of a corpus. It is open as long as rows of it are used, and any thread may read it. Headers are
- * read through a window, so that small records do not cost a call each. */
+/* The file of a corpus: it is opened here, and its headers are read through a window, so that small records do
+ * not cost a call each. */
 #include "data/corpus.h"
 
 /* ---- the file ---------------------------------------------------------------------------------------- */
@@ -30,25 +30,6 @@ exphil_status xph_corpus_open(exphil_context *context, const char *path, xph_cor
     XPH_TRY(xph_file_open(context, path, INT64_MAX, &file, error));
     exphil_status status = take_file(context, &file, path, corpus, error);
     if (status < 0) xph_file_close(&file);
-    return status;
-}
-
-void xph_corpus_release(xph_corpus *corpus)
-{
-    if (!corpus || atomic_fetch_sub(&corpus->references, 1) != 1) return;
-    exphil_context *context = corpus->context;
-    xph_file_close(&corpus->file);
-    xph_mutex_destroy(corpus->lock);
-    xph_free(context, corpus, corpus->bytes);
-    xph_context_release(context);
-}
-
-exphil_status xph_corpus_read(const xph_corpus *corpus, uint64_t offset, void *to, size_t bytes,
-                              exphil_error *error)
-{
-    if (corpus->lock) xph_mutex_lock(corpus->lock);
-    exphil_status status = xph_file_read(&corpus->file, offset, to, bytes, error);
-    if (corpus->lock) xph_mutex_unlock(corpus->lock);
     return status;
 }
 

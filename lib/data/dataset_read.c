@@ -1,5 +1,8 @@
-/* Reading a dataset: the columns of all rows, the check of all rows, and single frames. */
+/* Reading a dataset: the columns of all rows and what is told of it, the check of all rows, and single
+ * frames. */
 #include "data/dataset.h"
+
+#include <stdio.h>
 
 /* ---- all rows ---------------------------------------------------------------------------------------- */
 
@@ -31,6 +34,40 @@ exphil_status xph_dataset_look(exphil_dataset *dataset, exphil_error *error)
     }
     xph_piece_room_free(&room);
     return status;
+}
+
+static int64_t constant_floats(const xph_columns *columns)
+{
+    int64_t constant = 0;
+    for (int64_t f = 0; f < columns->floats && columns->any; f++) constant += !columns->varies[f];
+    return constant;
+}
+
+exphil_status exphil_dataset_query(const exphil_dataset *dataset, exphil_dataset_info *info,
+                                   exphil_error *error)
+{
+    XPH_OWN_FPU;
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    exphil_status status = xph_dataset_look((exphil_dataset *)(uintptr_t)dataset, error);
+    if (status < 0) {
+        xph_dataset_leave(dataset);
+        return status;
+    }
+    exphil_dataset_info now = {.struct_size = sizeof now,
+                               .spec_hash = dataset->spec_hash,
+                               .content_hash = xph_dataset_content_hash(dataset),
+                               .frames = dataset->frames,
+                               .episodes = dataset->episode_count,
+                               .games = dataset->game_count,
+                               .float_count = dataset->shape.floats,
+                               .id_count = dataset->shape.ids,
+                               .head_count = dataset->shape.heads,
+                               .constant_floats = constant_floats(&dataset->columns),
+                               .recovered = dataset->recovered};
+    snprintf(now.layout, sizeof now.layout, "%s", dataset->spec->layout);
+    snprintf(now.codec, sizeof now.codec, "%s", dataset->spec->codec);
+    xph_dataset_leave(dataset);
+    return XPH_GIVE(exphil_dataset_info, info, &now, error);
 }
 
 /* Some frames of the dataset, and those that a worker takes at once: a look at the cancel hook between the former. */

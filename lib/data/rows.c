@@ -95,6 +95,16 @@ exphil_status xph_block_of(xph_corpus *corpus, uint64_t at, int64_t frames, xph_
     return EXPHIL_OK;
 }
 
+void xph_corpus_release(xph_corpus *corpus)
+{
+    if (!corpus || atomic_fetch_sub(&corpus->references, 1) != 1) return;
+    exphil_context *context = corpus->context;
+    xph_file_close(&corpus->file);
+    xph_mutex_destroy(corpus->lock);
+    xph_free(context, corpus, corpus->bytes);
+    xph_context_release(context);
+}
+
 xph_block *xph_block_retain(xph_block *block)
 {
     atomic_fetch_add(&block->references, 1);

@@ -22,6 +22,15 @@ void xph_piece_room_free(xph_piece_room *room)
 
 /* ---- reading ----------------------------------------------------------------------------------------- */
 
+exphil_status xph_corpus_read(const xph_corpus *corpus, uint64_t offset, void *to, size_t bytes,
+                              exphil_error *error)
+{
+    if (corpus->lock) xph_mutex_lock(corpus->lock);
+    exphil_status status = xph_file_read(&corpus->file, offset, to, bytes, error);
+    if (corpus->lock) xph_mutex_unlock(corpus->lock);
+    return status;
+}
+
 /* Where row `first` of a block lies in its corpus. */
 typedef struct places {
     uint64_t floats, ids, actions;
