@@ -251,10 +251,9 @@ typedef struct hosted {
 /* Threads of the host run in whatever mode the host has set. */
 static void run_hosted(void *arg, int64_t i, int32_t worker)
 {
+    XPH_OWN_FPU;
     const hosted *task = arg;
-    xph_fpu saved = xph_fpu_push();
     task->fn(task->arg, i, worker);
-    xph_fpu_pop(saved);
 }
 
 void xph_parallel(exphil_context *context, xph_task_fn fn, void *arg, int64_t count)

@@ -325,9 +325,7 @@ static exphil_status add_replay(exphil_dataset *dataset, const void *data, size_
     XPH_TRY(check_spec(&in, error));
     XPH_TRY(exphil_slp_read(in.context, data, bytes, NULL, &in.slp, error));
     in.game = xph_hash(data, bytes);
-    xph_fpu saved = xph_fpu_push();
     exphil_status status = import_all(&in, error);
-    xph_fpu_pop(saved);
     if (status == EXPHIL_OK && result) status = XPH_GIVE(exphil_replay_result, result, &in.result, error);
     end_import(&in);
     return status;
@@ -339,6 +337,7 @@ exphil_status exphil_dataset_add_replay(exphil_dataset *dataset, const char *pat
                                         const exphil_replay_config *config, exphil_replay_result *result,
                                         exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_dataset_enter(dataset, error));
     xph_file_data file = {.context = dataset->context};
     exphil_status status = xph_slp_file_read(dataset->context, path, 0, &file, error);
@@ -355,6 +354,7 @@ exphil_status exphil_dataset_add_replay_memory(exphil_dataset *dataset, const vo
                                                const exphil_replay_config *config,
                                                exphil_replay_result *result, exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_dataset_enter(dataset, error));
     exphil_status status = data ? add_replay(dataset, data, size_bytes, config, result, error)
                                 : xph_fail(error, EXPHIL_E_INVALID, "data is NULL");

@@ -134,17 +134,13 @@ static exphil_status make_split(split *made, exphil_error *error)
     const exphil_dataset *from = made->from;
     for (int side = 0; side < 2; side++)
         XPH_TRY(xph_dataset_new(from->context, from->spec, &made->side[side], error));
-    xph_fpu saved = xph_fpu_push();
-    exphil_status status =
-        made->config->by == EXPHIL_SPLIT_GAME ? split_games(made, error) : split_time(made, error);
-    xph_fpu_pop(saved);
-    return status;
+    return made->config->by == EXPHIL_SPLIT_GAME ? split_games(made, error) : split_time(made, error);
 }
 
-static exphil_status dataset_split_checked(const exphil_dataset *dataset, const exphil_split_config *config,
-                                           exphil_dataset **kept, exphil_dataset **held_out,
-                                           exphil_error *error)
+exphil_status exphil_dataset_split(const exphil_dataset *dataset, const exphil_split_config *config,
+                                   exphil_dataset **kept, exphil_dataset **held_out, exphil_error *error)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_dataset_enter(dataset, error));
     exphil_split_config known = EXPHIL_SPLIT_CONFIG_INIT;
     split made = {.from = dataset, .config = &known};
@@ -167,14 +163,4 @@ static exphil_status dataset_split_checked(const exphil_dataset *dataset, const 
     *kept = made.side[0];
     *held_out = made.side[1];
     return EXPHIL_OK;
-}
-
-/* Comparing numbers of a host must raise nothing, whatever traps it has set. */
-exphil_status exphil_dataset_split(const exphil_dataset *dataset, const exphil_split_config *config,
-                                   exphil_dataset **kept, exphil_dataset **held_out, exphil_error *error)
-{
-    xph_fpu saved = xph_fpu_push();
-    exphil_status status = dataset_split_checked(dataset, config, kept, held_out, error);
-    xph_fpu_pop(saved);
-    return status;
 }

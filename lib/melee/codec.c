@@ -153,23 +153,21 @@ static exphil_status find(const char *name, const void *pad, const void *action,
 exphil_status exphil_melee_pad_encode(const char *codec, const exphil_pad *pad, int32_t *action,
                                       exphil_error *error)
 {
+    XPH_OWN_FPU;
     const xph_melee_codec *found;
     XPH_TRY(find(codec, pad, action, &found, error));
     const char *culprit = "";
-    xph_fpu saved = xph_fpu_push();
     exphil_status status = xph_melee_pad_encode(found, pad, action, &culprit);
-    xph_fpu_pop(saved);
     return status < 0 ? xph_fail(error, status, "%s", culprit) : status;
 }
 
 exphil_status exphil_melee_pad_decode(const char *codec, const int32_t *action, exphil_pad *pad,
                                       exphil_error *error)
 {
+    XPH_OWN_FPU;
     const xph_melee_codec *found;
     XPH_TRY(find(codec, pad, action, &found, error));
     const char *culprit = "";
-    xph_fpu saved = xph_fpu_push();
     exphil_status status = xph_melee_pad_decode(found, action, pad, &culprit);
-    xph_fpu_pop(saved);
     return status < 0 ? xph_fail(error, status, "%s", culprit) : status;
 }

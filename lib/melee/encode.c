@@ -66,6 +66,7 @@ exphil_status xph_melee_encode(const xph_melee_layout *layout, const exphil_mele
 exphil_status exphil_melee_encode(const char *layout, const exphil_melee_frame *frame, float *floats,
                                   int32_t *ids, exphil_error *error)
 {
+    XPH_OWN_FPU;
     const xph_melee_layout *found = xph_melee_layout_find(layout);
     if (!found) return xph_fail(error, EXPHIL_E_INVALID, "layout \"%s\" is unknown", layout);
     if (!frame) return xph_fail(error, EXPHIL_E_INVALID, "frame is NULL");
@@ -74,8 +75,6 @@ exphil_status exphil_melee_encode(const char *layout, const exphil_melee_frame *
     exphil_melee_frame known = EXPHIL_MELEE_FRAME_INIT;
     XPH_TRY(XPH_TAKE(exphil_melee_frame, &known, frame, error));
     const char *culprit = "";
-    xph_fpu saved = xph_fpu_push();
     exphil_status status = xph_melee_encode(found, &known, floats, ids, &culprit);
-    xph_fpu_pop(saved);
     return status < 0 ? xph_fail(error, status, "%s", culprit) : status;
 }

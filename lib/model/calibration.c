@@ -62,6 +62,7 @@ static exphil_status set(exphil_model *model, const exphil_comparison *known, ex
 exphil_status exphil_model_calibration_set(exphil_model *model, const exphil_comparison *comparison,
                                            exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
     XPH_TRY(xph_context_check(model->context, error));
     if (!comparison) return xph_fail(error, EXPHIL_E_INVALID, "comparison is NULL");
@@ -71,10 +72,7 @@ exphil_status exphil_model_calibration_set(exphil_model *model, const exphil_com
         return xph_fail(error, EXPHIL_E_STATE, "the model is not quantised: there is nothing to calibrate");
     if (!xph_model_alone(model))
         return xph_fail(error, EXPHIL_E_STATE, "the model is in use: its calibration stays as it is");
-    xph_fpu saved = xph_fpu_push(); /* a host's NaN raises nothing */
-    exphil_status status = set(model, &known, error);
-    xph_fpu_pop(saved);
-    return status;
+    return set(model, &known, error);
 }
 
 exphil_status exphil_model_calibration_get(const exphil_model *model, exphil_comparison *comparison,

@@ -188,6 +188,7 @@ static void gather(const xph_dlpack_tensor *from, xph_type type, int64_t count, 
 exphil_status exphil_model_tensor_from_dlpack(exphil_model *model, const char *name,
                                               const struct DLManagedTensor *tensor, exphil_error *error)
 {
+    XPH_OWN_FPU;
     const xph_param *param = NULL;
     XPH_TRY(xph_named_param(model, name, &param, error));
     if (!tensor) return xph_fail(error, EXPHIL_E_INVALID, "tensor is NULL");
@@ -196,9 +197,7 @@ exphil_status exphil_model_tensor_from_dlpack(exphil_model *model, const char *n
     size_t bytes = (size_t)param->count * model->shape.real_bytes;
     void *host = xph_alloc(model->context, bytes);
     if (!host) return xph_no_memory(bytes, error);
-    xph_fpu saved = xph_fpu_push();
     gather(&tensor->tensor, model->shape.type, param->count, host);
-    xph_fpu_pop(saved);
     exphil_status status = xph_param_set(model, param, host, error);
     xph_free(model->context, host, bytes);
     return status;

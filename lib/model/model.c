@@ -122,9 +122,7 @@ exphil_status xph_model_outline(exphil_context *context, const exphil_model_conf
     made->device = xph_context_backend(context);
     made->config = known;
     atomic_init(&made->references, 1);
-    xph_fpu saved = xph_fpu_push();
     exphil_status status = fill_model(made, narrow, error);
-    xph_fpu_pop(saved);
     if (status < 0) {
         free_model(made);
         return status;
@@ -150,13 +148,12 @@ exphil_status xph_model_make(exphil_context *context, const exphil_model_config 
 exphil_status exphil_model_create(exphil_context *context, const exphil_model_config *config,
                                   exphil_model **model, exphil_error *error)
 {
+    XPH_OWN_FPU;
     exphil_model *made;
     XPH_TRY(xph_context_check(context, error));
     if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
     XPH_TRY(xph_model_make(context, config, 0, &made, error));
-    xph_fpu saved = xph_fpu_push();
     exphil_status status = xph_model_init(made, error);
-    xph_fpu_pop(saved);
     if (status < 0) {
         xph_model_release(made);
         return status;

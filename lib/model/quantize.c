@@ -123,6 +123,7 @@ static exphil_status quantize(const exphil_model *model, xph_type narrow, exphil
 exphil_status exphil_model_quantize(const exphil_model *model, int32_t type, exphil_model **quantized,
                                     exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
     XPH_TRY(xph_context_check(model->context, error));
     if (!quantized) return xph_fail(error, EXPHIL_E_INVALID, "quantized is NULL");
@@ -133,8 +134,5 @@ exphil_status exphil_model_quantize(const exphil_model *model, int32_t type, exp
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
                         "weights are rounded to EXPHIL_TYPE_BF16 or EXPHIL_TYPE_I8, not to %s",
                         xph_type_word(type));
-    xph_fpu saved = xph_fpu_push();
-    exphil_status status = quantize(model, type, quantized, error);
-    xph_fpu_pop(saved);
-    return status;
+    return quantize(model, type, quantized, error);
 }

@@ -315,9 +315,10 @@ static exphil_status create(const exphil_model *model, const exphil_session_conf
     return EXPHIL_OK;
 }
 
-static exphil_status session_create_checked(const exphil_model *model, const exphil_session_config *config,
-                                            exphil_session **session, exphil_error *error)
+exphil_status exphil_session_create(const exphil_model *model, const exphil_session_config *config,
+                                    exphil_session **session, exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!model || !session)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", model ? "session" : "model");
     XPH_TRY(xph_context_check(xph_model_context(model), error));
@@ -326,16 +327,6 @@ static exphil_status session_create_checked(const exphil_model *model, const exp
     XPH_TRY(check_config(&known, error));
     XPH_TRY(check_host(model, &known, error));
     return create(model, &known, session, error);
-}
-
-/* Comparing numbers of a host must raise nothing, whatever traps it has set. */
-exphil_status exphil_session_create(const exphil_model *model, const exphil_session_config *config,
-                                    exphil_session **session, exphil_error *error)
-{
-    xph_fpu saved = xph_fpu_push();
-    exphil_status status = session_create_checked(model, config, session, error);
-    xph_fpu_pop(saved);
-    return status;
 }
 
 /* For the calls that have room for a text of their own. */

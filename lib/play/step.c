@@ -307,15 +307,14 @@ static exphil_status check_noise(const exphil_session *session, const float *noi
 exphil_status exphil_session_step_row(exphil_session *session, const float *floats, const int32_t *ids,
                                       const float *noise, int32_t *actions)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_play_enter(session));
     int64_t began = xph_clock_ns();
-    xph_fpu saved = xph_fpu_push();
     exphil_status status = actions ? check_rows(session, floats, ids)
                                    : xph_play_fail(session, EXPHIL_E_INVALID, "actions is NULL");
     if (status >= 0) status = check_noise(session, noise);
     if (status >= 0) status = step_rows(session, floats, ids, noise, actions);
     if (status >= 0) xph_latency_add(&session->latency, xph_clock_ns() - began);
-    xph_fpu_pop(saved);
     xph_play_leave(session);
     return status;
 }
@@ -379,12 +378,11 @@ static exphil_status step_frames(exphil_session *session, const exphil_melee_fra
 
 exphil_status exphil_session_step(exphil_session *session, const exphil_melee_frame *frames, exphil_pad *pads)
 {
+    XPH_OWN_FPU;
     XPH_TRY(xph_play_enter(session));
     int64_t began = xph_clock_ns();
-    xph_fpu saved = xph_fpu_push();
     exphil_status status = step_frames(session, frames, pads);
     if (status >= 0) xph_latency_add(&session->latency, xph_clock_ns() - began);
-    xph_fpu_pop(saved);
     xph_play_leave(session);
     return status;
 }

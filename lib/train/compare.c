@@ -261,6 +261,7 @@ exphil_status exphil_model_compare(const exphil_model *reference, const exphil_m
                                    const exphil_dataset *dataset, int64_t batch,
                                    exphil_comparison *comparison, exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!reference || !model || !dataset || !comparison)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL",
                         !reference ? "reference"
@@ -269,8 +270,5 @@ exphil_status exphil_model_compare(const exphil_model *reference, const exphil_m
                                    : "comparison");
     XPH_TRY(xph_context_check(xph_model_context(reference), error));
     XPH_TRY(xph_context_check(xph_model_context(model), error));
-    xph_fpu saved = xph_fpu_push();
-    exphil_status status = compare_checked(reference, model, dataset, batch, comparison, error);
-    xph_fpu_pop(saved);
-    return status;
+    return compare_checked(reference, model, dataset, batch, comparison, error);
 }

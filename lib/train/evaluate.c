@@ -263,6 +263,7 @@ exphil_status exphil_evaluate(const exphil_model *model, const exphil_dataset *d
                               const exphil_dataset *frequencies, const exphil_head_loss *losses,
                               int64_t batch, exphil_report *report, exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!model || !dataset || !report)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL",
                         !model     ? "model"
@@ -272,13 +273,11 @@ exphil_status exphil_evaluate(const exphil_model *model, const exphil_dataset *d
     xph_losses taken;
     const void *packed = NULL;
     exphil_model *held = xph_model_retain(model);
-    xph_fpu saved = xph_fpu_push();
     exphil_status status = xph_losses_take(xph_model_spec(model), losses, &taken, error);
     if (status >= 0) status = xph_model_packed(held, &packed, error);
     if (status >= 0)
         status = xph_evaluate(model, xph_model_weights(model), packed, dataset, frequencies, &taken, batch,
                               report, error);
-    xph_fpu_pop(saved);
     xph_model_release(held);
     return status;
 }
@@ -287,6 +286,7 @@ exphil_status exphil_trainer_evaluate(const exphil_trainer *trainer, int32_t whi
                                       const exphil_dataset *dataset, const exphil_dataset *frequencies,
                                       exphil_report *report, exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!trainer || !dataset || !report)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL",
                         !trainer   ? "trainer"
@@ -295,7 +295,6 @@ exphil_status exphil_trainer_evaluate(const exphil_trainer *trainer, int32_t whi
     exphil_model *model = NULL;
     const void *packed = NULL;
     XPH_TRY(exphil_trainer_model(trainer, which, &model, error));
-    xph_fpu saved = xph_fpu_push();
     exphil_status status = EXPHIL_OK;
     if (trainer->fake_quantize)
         status = xph_model_take_rounded(model, trainer->fake_quantize, xph_model_weights(model), error);
@@ -303,7 +302,6 @@ exphil_status exphil_trainer_evaluate(const exphil_trainer *trainer, int32_t whi
     if (status >= 0)
         status = xph_evaluate(model, xph_model_weights(model), packed, dataset, frequencies, &trainer->losses,
                               0, report, error);
-    xph_fpu_pop(saved);
     xph_model_release(model);
     return status;
 }

@@ -78,10 +78,10 @@ static void free_optimizer(exphil_optimizer *optimizer)
     xph_context_release(context);
 }
 
-static exphil_status optimizer_create_checked(const exphil_model *model,
-                                              const exphil_optimizer_config *config,
-                                              exphil_optimizer **optimizer, exphil_error *error)
+exphil_status exphil_optimizer_create(const exphil_model *model, const exphil_optimizer_config *config,
+                                      exphil_optimizer **optimizer, exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!model || !optimizer)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", model ? "optimizer" : "model");
     exphil_context *context = xph_model_context(model);
@@ -116,16 +116,6 @@ static exphil_status optimizer_create_checked(const exphil_model *model,
     return EXPHIL_OK;
 }
 
-/* Comparing numbers of a host must raise nothing, whatever traps it has set. */
-exphil_status exphil_optimizer_create(const exphil_model *model, const exphil_optimizer_config *config,
-                                      exphil_optimizer **optimizer, exphil_error *error)
-{
-    xph_fpu saved = xph_fpu_push();
-    exphil_status status = optimizer_create_checked(model, config, optimizer, error);
-    xph_fpu_pop(saved);
-    return status;
-}
-
 exphil_optimizer *xph_optimizer_retain(exphil_optimizer *optimizer)
 {
     atomic_fetch_add(&optimizer->references, 1);
@@ -145,13 +135,12 @@ void exphil_optimizer_destroy(exphil_optimizer *optimizer)
 exphil_status exphil_optimizer_query(const exphil_optimizer *optimizer, exphil_optimizer_info *info,
                                      exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!optimizer) return xph_fail(error, EXPHIL_E_INVALID, "optimizer is NULL");
     XPH_TRY(xph_context_check(optimizer->context, error));
     exphil_optimizer_info known = EXPHIL_OPTIMIZER_INFO_INIT;
     known.updates = optimizer->updates;
-    xph_fpu saved = xph_fpu_push();
     known.rate = xph_schedule_rate(&optimizer->config, optimizer->updates);
-    xph_fpu_pop(saved);
     known.state_bytes = (uint64_t)optimizer->arena_bytes * (optimizer->average ? 3u : 2u);
     return XPH_GIVE(exphil_optimizer_info, info, &known, error);
 }

@@ -284,11 +284,11 @@ static exphil_status build(exphil_trainer *trainer, const exphil_model *model, e
     return xph_trainer_shape(trainer, sampling->batch, sampling->time, error);
 }
 
-static exphil_status trainer_create_checked(const exphil_model *model, exphil_optimizer *optimizer,
-                                            exphil_prefetcher *prefetcher,
-                                            const exphil_trainer_config *config, exphil_trainer **trainer,
-                                            exphil_error *error)
+exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer,
+                                    exphil_prefetcher *prefetcher, const exphil_trainer_config *config,
+                                    exphil_trainer **trainer, exphil_error *error)
 {
+    XPH_OWN_FPU;
     if (!model || !optimizer || !trainer)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL",
                         !model       ? "model"
@@ -326,17 +326,6 @@ static exphil_status trainer_create_checked(const exphil_model *model, exphil_op
     }
     *trainer = made;
     return EXPHIL_OK;
-}
-
-/* Comparing numbers of a host must raise nothing, whatever traps it has set. */
-exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer,
-                                    exphil_prefetcher *prefetcher, const exphil_trainer_config *config,
-                                    exphil_trainer **trainer, exphil_error *error)
-{
-    xph_fpu saved = xph_fpu_push();
-    exphil_status status = trainer_create_checked(model, optimizer, prefetcher, config, trainer, error);
-    xph_fpu_pop(saved);
-    return status;
 }
 
 exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which, exphil_model **model,

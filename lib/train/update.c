@@ -252,12 +252,11 @@ static exphil_status update_by_hand(exphil_trainer *trainer, const exphil_batch 
 static exphil_status guarded_update(exphil_trainer *trainer, const exphil_batch *batch,
                                     exphil_metrics *metrics, exphil_error *error)
 {
-    xph_fpu saved = xph_fpu_push();
+    XPH_OWN_FPU;
     xph_parallel_hold(trainer->context);
     exphil_status status =
         batch ? update_by_hand(trainer, batch, metrics, error) : update(trainer, NULL, metrics, error);
     xph_parallel_release(trainer->context);
-    xph_fpu_pop(saved);
     xph_busy_leave(&trainer->busy);
     xph_log_flush(trainer->context);
     return status;
