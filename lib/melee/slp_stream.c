@@ -244,6 +244,12 @@ void exphil_slp_stream_destroy(exphil_slp_stream *stream)
     xph_context_release(context);
 }
 
+static exphil_status enter(exphil_slp_stream *stream, exphil_error *error)
+{
+    XPH_TRY(xph_context_check(stream->context, error));
+    return xph_busy_enter(&stream->busy) ? EXPHIL_OK : xph_busy_error("exphil_slp_stream", error);
+}
+
 exphil_status exphil_slp_stream_push(exphil_slp_stream *stream, const void *data, size_t size_bytes,
                                      size_t *used_bytes, exphil_error *error)
 {
@@ -251,8 +257,7 @@ exphil_status exphil_slp_stream_push(exphil_slp_stream *stream, const void *data
     if (!stream) return xph_fail(error, EXPHIL_E_INVALID, "stream is NULL");
     if (!used_bytes) return xph_fail(error, EXPHIL_E_INVALID, "used_bytes is NULL");
     if (!data && size_bytes) return xph_fail(error, EXPHIL_E_INVALID, "data is NULL");
-    XPH_TRY(xph_context_check(stream->context, error));
-    if (!xph_busy_enter(&stream->busy)) return xph_busy_error("exphil_slp_stream", error);
+    XPH_TRY(enter(stream, error));
     size_t used = 0;
     exphil_status status = push(stream, data, size_bytes, &used, error);
     if (status >= 0) *used_bytes = used;
@@ -263,8 +268,7 @@ exphil_status exphil_slp_stream_push(exphil_slp_stream *stream, const void *data
 exphil_status exphil_slp_stream_reset(exphil_slp_stream *stream, exphil_error *error)
 {
     if (!stream) return xph_fail(error, EXPHIL_E_INVALID, "stream is NULL");
-    XPH_TRY(xph_context_check(stream->context, error));
-    if (!xph_busy_enter(&stream->busy)) return xph_busy_error("exphil_slp_stream", error);
+    XPH_TRY(enter(stream, error));
     begin(stream);
     xph_busy_leave(&stream->busy);
     return EXPHIL_OK;

@@ -63,8 +63,7 @@ exphil_status exphil_model_calibration_set(exphil_model *model, const exphil_com
                                            exphil_error *error)
 {
     XPH_OWN_FPU;
-    if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
-    XPH_TRY(xph_context_check(model->context, error));
+    XPH_TRY(xph_model_check(model, error));
     if (!comparison) return xph_fail(error, EXPHIL_E_INVALID, "comparison is NULL");
     exphil_comparison known = EXPHIL_COMPARISON_INIT;
     XPH_TRY(XPH_TAKE(exphil_comparison, &known, comparison, error));
@@ -79,8 +78,7 @@ exphil_status exphil_model_calibration_get(const exphil_model *model, exphil_com
                                            exphil_error *error)
 {
     XPH_OWN_FPU;
-    if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
-    XPH_TRY(xph_context_check(model->context, error));
+    XPH_TRY(xph_model_check(model, error));
     if (!comparison) return xph_fail(error, EXPHIL_E_INVALID, "comparison is NULL");
     if (!model->calibrated) return xph_fail(error, EXPHIL_E_STATE, "the model has not been calibrated");
     return XPH_GIVE(exphil_comparison, comparison, &model->calibration, error);

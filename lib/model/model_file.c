@@ -110,8 +110,7 @@ exphil_status xph_model_write(const exphil_model *model, const void *weights, ui
 exphil_status exphil_model_save(const exphil_model *model, const char *path, exphil_error *error)
 {
     XPH_OWN_FPU;
-    if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
-    XPH_TRY(xph_context_check(model->context, error));
+    XPH_TRY(xph_model_check(model, error));
     xph_file_writer writer = {.context = model->context};
     XPH_TRY(xph_model_write(model, NULL, model->updates, model->frames, NULL, 0, path, &writer, error));
     return xph_file_commit(&writer, error);

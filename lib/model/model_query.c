@@ -134,7 +134,7 @@ exphil_status xph_model_weights_hash(const exphil_model *model, uint64_t *hash, 
 
 /* ---- public -------------------------------------------------------------------------------------------- */
 
-static exphil_status check_model(const exphil_model *model, exphil_error *error)
+exphil_status xph_model_check(const exphil_model *model, exphil_error *error)
 {
     if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
     return xph_context_check(model->context, error);
@@ -150,7 +150,7 @@ static int64_t parameters(const exphil_model *model)
 exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *info, exphil_error *error)
 {
     XPH_OWN_FPU;
-    XPH_TRY(check_model(model, error));
+    XPH_TRY(xph_model_check(model, error));
     const xph_model_shape *shape = &model->shape;
     exphil_model_info known = EXPHIL_MODEL_INFO_INIT;
     XPH_TRY(xph_model_weights_hash(model, &known.weights_hash, error));
@@ -182,6 +182,6 @@ exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *i
 
 exphil_status exphil_model_spec(const exphil_model *model, exphil_spec *spec, exphil_error *error)
 {
-    XPH_TRY(check_model(model, error));
+    XPH_TRY(xph_model_check(model, error));
     return XPH_GIVE(exphil_spec, spec, model->spec, error);
 }

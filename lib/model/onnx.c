@@ -4,8 +4,7 @@
 
 exphil_status exphil_model_export_onnx(const exphil_model *model, const char *path, exphil_error *error)
 {
-    if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
-    XPH_TRY(xph_context_check(model->context, error));
+    XPH_TRY(xph_model_check(model, error));
     if (!path || !*path) return xph_fail(error, EXPHIL_E_INVALID, "path is %s", path ? "empty" : "NULL");
     const xph_layer *layer = xph_layer_of(model->block[0].kind);
     return xph_fail(error, EXPHIL_E_UNSUPPORTED,

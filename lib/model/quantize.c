@@ -124,8 +124,7 @@ exphil_status exphil_model_quantize(const exphil_model *model, int32_t type, exp
                                     exphil_error *error)
 {
     XPH_OWN_FPU;
-    if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
-    XPH_TRY(xph_context_check(model->context, error));
+    XPH_TRY(xph_model_check(model, error));
     if (!quantized) return xph_fail(error, EXPHIL_E_INVALID, "quantized is NULL");
     if (type < 0 || type > EXPHIL_TYPE_F16)
         return xph_fail(error, EXPHIL_E_INVALID, "type is %d, which is no EXPHIL_TYPE", (int)type);

@@ -4,9 +4,8 @@
 exphil_status exphil_model_sampling(const exphil_model *model, exphil_sampling *sampling, exphil_error *error)
 {
     XPH_OWN_FPU;
-    if (!model || !sampling)
-        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", model ? "sampling" : "model");
-    XPH_TRY(xph_context_check(model->context, error));
+    XPH_TRY(xph_model_check(model, error));
+    if (!sampling) return xph_fail(error, EXPHIL_E_INVALID, "sampling is NULL");
     const xph_model_shape *shape = &model->shape;
     exphil_sampling known = EXPHIL_SAMPLING_INIT;
     known.mode = shape->mode;

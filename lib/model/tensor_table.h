@@ -125,6 +125,8 @@ const char *xph_type_word(int32_t type);
 exphil_status xph_calibration_check(const exphil_model *model, const exphil_comparison *comparison,
                                     exphil_error *error);
 
+/* What every public call on a model begins with: EXPHIL_E_INVALID for NULL, EXPHIL_E_STATE in a forked child. */
+exphil_status xph_model_check(const exphil_model *model, exphil_error *error);
 /* Index of a tensor, -1 for an unknown name. */
 int64_t xph_model_find(const exphil_model *model, const char *name);
 /* True while nobody but the caller's handle uses the model: its weights may be changed. */

@@ -22,16 +22,10 @@ int64_t xph_first_bad(xph_type type, const void *data, int64_t count)
     return -1;
 }
 
-static exphil_status check_model(const exphil_model *model, exphil_error *error)
-{
-    if (!model) return xph_fail(error, EXPHIL_E_INVALID, "model is NULL");
-    return xph_context_check(model->context, error);
-}
-
 exphil_status exphil_model_tensor_info(const exphil_model *model, int64_t index, exphil_tensor_info *info,
                                        exphil_error *error)
 {
-    XPH_TRY(check_model(model, error));
+    XPH_TRY(xph_model_check(model, error));
     if (index < 0 || index >= model->tensor_count) {
         return xph_fail(error, EXPHIL_E_INVALID, "index is %" PRId64 ", the model has %" PRId64 " tensors",
                         index, model->tensor_count);
@@ -49,7 +43,7 @@ exphil_status exphil_model_tensor_info(const exphil_model *model, int64_t index,
 exphil_status xph_named_param(const exphil_model *model, const char *name, const xph_param **param,
                               exphil_error *error)
 {
-    XPH_TRY(check_model(model, error));
+    XPH_TRY(xph_model_check(model, error));
     if (!name) return xph_fail(error, EXPHIL_E_INVALID, "name is NULL");
     int64_t index = xph_model_find(model, name);
     if (index < 0) return xph_fail(error, EXPHIL_E_INVALID, "the model has no tensor \"%s\"", name);

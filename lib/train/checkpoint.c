@@ -233,11 +233,9 @@ exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *pat
     if (!trainer || !path)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
     if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
-    XPH_TRY(xph_context_check(trainer->context, error));
-    exphil_trainer *own = (exphil_trainer *)(uintptr_t)trainer;
-    if (!xph_busy_enter(&own->busy)) return xph_busy_error("trainer", error);
-    exphil_status status = save(own, path, error);
-    xph_busy_leave(&own->busy);
+    XPH_TRY(xph_trainer_enter(trainer, error));
+    exphil_status status = save((exphil_trainer *)(uintptr_t)trainer, path, error);
+    xph_trainer_leave(trainer);
     return status;
 }
 
@@ -479,10 +477,9 @@ exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path, e
     if (!trainer || !path)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
     if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
-    XPH_TRY(xph_context_check(trainer->context, error));
-    if (!xph_busy_enter(&trainer->busy)) return xph_busy_error("trainer", error);
+    XPH_TRY(xph_trainer_enter(trainer, error));
     exphil_status status = xph_trainer_settle(trainer, error);
     if (status >= 0) status = resume(trainer, path, error);
-    xph_busy_leave(&trainer->busy);
+    xph_trainer_leave(trainer);
     return status;
 }

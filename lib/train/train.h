@@ -156,6 +156,10 @@ struct exphil_trainer {
     uint64_t base_updates, base_frames; /* training that the model had seen before */
 };
 
+/* Every call on a trainer begins and ends with these: NULL, a forked child and a second thread are refused.
+ * const: the flag is no part of a trainer's value. */
+exphil_status xph_trainer_enter(const exphil_trainer *trainer, exphil_error *error);
+void xph_trainer_leave(const exphil_trainer *trainer);
 /* Tells the device where the optimizer stands: after creation and resume. good: updates since the loss scale
  * changed. */
 exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int64_t good,

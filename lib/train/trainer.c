@@ -50,6 +50,19 @@ void exphil_trainer_destroy(exphil_trainer *trainer)
     if (trainer) free_trainer(trainer);
 }
 
+exphil_status xph_trainer_enter(const exphil_trainer *trainer, exphil_error *error)
+{
+    if (!trainer) return xph_fail(error, EXPHIL_E_INVALID, "trainer is NULL");
+    XPH_TRY(xph_context_check(trainer->context, error));
+    bool alone = xph_busy_enter(&((exphil_trainer *)(uintptr_t)trainer)->busy);
+    return alone ? EXPHIL_OK : xph_busy_error("trainer", error);
+}
+
+void xph_trainer_leave(const exphil_trainer *trainer)
+{
+    xph_busy_leave(&((exphil_trainer *)(uintptr_t)trainer)->busy);
+}
+
 static exphil_status differs(const char *what, long long data, long long model, exphil_error *error)
 {
     return xph_fail(error, EXPHIL_E_MISMATCH, "prefetcher's %s is %lld, the model's is %lld", what, data,
@@ -338,15 +351,13 @@ exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which,
         return xph_fail(error, EXPHIL_E_INVALID, "which is %d, not a kind of weights", which);
     if (which == EXPHIL_WEIGHTS_AVERAGED && !trainer->optimizer->average)
         return xph_fail(error, EXPHIL_E_STATE, "no averaged weights: the optimizer's ema_decay is 0");
-    XPH_TRY(xph_context_check(trainer->context, error));
-    xph_busy *busy = &((exphil_trainer *)(uintptr_t)trainer)->busy;
-    if (!xph_busy_enter(busy)) return xph_busy_error("trainer", error);
+    XPH_TRY(xph_trainer_enter(trainer, error));
     const void *weights = which == EXPHIL_WEIGHTS ? trainer->weights : trainer->optimizer->average;
     exphil_status status = xph_trainer_settle((exphil_trainer *)(uintptr_t)trainer, error);
     if (status >= 0)
         status = xph_model_with_weights(trainer->model, weights,
                                         trainer->base_updates + (uint64_t)trainer->optimizer->updates,
                                         trainer->base_frames + (uint64_t)trainer->frames, model, error);
-    xph_busy_leave(busy);
+    xph_trainer_leave(trainer);
     return status;
 }

@@ -228,14 +228,6 @@ static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, 
     return status < 0 ? status : give_metrics(trainer, &sum, began, metrics, error);
 }
 
-static exphil_status enter(exphil_trainer *trainer, exphil_error *error)
-{
-    if (!trainer) return xph_fail(error, EXPHIL_E_INVALID, "trainer is NULL");
-    XPH_TRY(xph_context_check(trainer->context, error));
-    if (!xph_busy_enter(&trainer->busy)) return xph_busy_error("trainer", error);
-    return EXPHIL_OK;
-}
-
 /* The first batch tells the shape, unless it comes to nothing. One that was refused for its numbers is passed over. */
 static exphil_status update_by_hand(exphil_trainer *trainer, const exphil_batch *batch,
                                     exphil_metrics *metrics, exphil_error *error)
@@ -257,16 +249,16 @@ static exphil_status guarded_update(exphil_trainer *trainer, const exphil_batch 
     exphil_status status =
         batch ? update_by_hand(trainer, batch, metrics, error) : update(trainer, NULL, metrics, error);
     xph_parallel_release(trainer->context);
-    xph_busy_leave(&trainer->busy);
+    xph_trainer_leave(trainer);
     xph_log_flush(trainer->context);
     return status;
 }
 
 exphil_status exphil_trainer_step(exphil_trainer *trainer, exphil_metrics *metrics, exphil_error *error)
 {
-    XPH_TRY(enter(trainer, error));
+    XPH_TRY(xph_trainer_enter(trainer, error));
     if (!trainer->prefetcher) {
-        xph_busy_leave(&trainer->busy);
+        xph_trainer_leave(trainer);
         return xph_fail(error, EXPHIL_E_STATE,
                         "trainer has no prefetcher: give batches to exphil_trainer_step_batch");
     }
@@ -279,6 +271,6 @@ exphil_status exphil_trainer_step_batch(exphil_trainer *trainer, const exphil_ba
     exphil_batch known = EXPHIL_BATCH_INIT;
     if (!batch) return xph_fail(error, EXPHIL_E_INVALID, "batch is NULL");
     XPH_TRY(XPH_TAKE(exphil_batch, &known, batch, error));
-    XPH_TRY(enter(trainer, error));
+    XPH_TRY(xph_trainer_enter(trainer, error));
     return guarded_update(trainer, &known, metrics, error);
 }
