@@ -93,8 +93,9 @@ typedef struct xph_net_io {
     const void *state_in;
     void *state_out;
     int64_t ld_state;
-    int32_t lagging;                    /* state_out already holds what was state_in one frame ago (T is 1) */
-    int32_t back;                       /* nonzero: packed weights better from their end. Turned from frame to frame, what
+    int32_t lagging;                    /* state_out already holds what was state_in one frame ago (T is 1): what did not
+                                         * change in it need not be written */
+    int32_t back;                       /* nonzero: packed weights better from their end. Changed from frame to frame, what
                                          * was read last, and is still in a cache, is read first. The same bits */
 } xph_net_io;
 

@@ -177,7 +177,7 @@ static bases bases_of(const void *weights, const void *packed, const xph_net_io 
 }
 
 /* The first patch that is not as it should be. Play gives the same addresses on every frame but those of the state,
- * which change places, and turns the order of reading: then the other arguments hold theirs already. */
+ * which change places, and the order of reading: then the other arguments hold theirs already. */
 static int64_t first_stale(const xph_net *net, const bases *b, const xph_net_io *io)
 {
     bases before = *b;

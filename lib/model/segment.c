@@ -96,9 +96,9 @@ static void emit_blocks(xph_plan *plan, int64_t first, int64_t end, xph_ref out)
 
 /* Where the output of a segment goes, which is the input of the next: it must outlive this segment's memory. Rounded
  * inputs are stored, so two buffers take turns. */
-static xph_ref segment_output(xph_plan *plan, const xph_ref turns[2], int64_t number)
+static xph_ref segment_output(xph_plan *plan, const xph_ref buffer[2], int64_t number)
 {
-    if (rounds(plan)) return turns[number % 2];
+    if (rounds(plan)) return buffer[number % 2];
     xph_ref out = xph_plan_store(plan, elements(plan, plan->x), plan->element);
     out.ld = plan->x.ld;
     return out;
@@ -107,8 +107,8 @@ static xph_ref segment_output(xph_plan *plan, const xph_ref turns[2], int64_t nu
 static void forward_segments(xph_plan *plan)
 {
     const exphil_model *model = plan->model;
-    xph_ref turns[2] = {plan->x, {0}};
-    if (rounds(plan)) turns[1] = xph_plan_buffer(plan, plan->rows, model->shape.hidden);
+    xph_ref buffer[2] = {plan->x, {0}};
+    if (rounds(plan)) buffer[1] = xph_plan_buffer(plan, plan->rows, model->shape.hidden);
     plan->region = plan->top;
     size_t before = plan->peak;
     plan->peak = 0;
@@ -122,7 +122,7 @@ static void forward_segments(xph_plan *plan)
             s->stored_x = xph_plan_store(plan, elements(plan, plan->x), sizeof(uint16_t));
             put_away(plan, plan->x, s->stored_x);
         }
-        emit_blocks(plan, first, end, last ? (xph_ref){0} : segment_output(plan, turns, number));
+        emit_blocks(plan, first, end, last ? (xph_ref){0} : segment_output(plan, buffer, number));
         if (rounds(plan) && !checkpoint(plan) && !last)
             store_activations(plan, xph_layer_of(model->block[first].kind), s);
         first = end;

@@ -64,15 +64,24 @@ struct exphil_session {
     unsigned char *memory;
     size_t memory_bytes;
     /* device memory, one block */
-    unsigned char *state[2]; /* [streams, state_bytes]: before the step, and what the step makes of it */
-    bool lagging;            /* state[1] is what state[0] was one frame ago: large states move on in it */
-    bool back;               /* weights are read from their end: every other frame (xph_net_io) */
+    /* [streams, state_bytes] each: the state before the step, and what the step makes of it. They are two so that
+     * a step that fails has moved nothing; one that went well makes them change places. */
+    unsigned char *state[2];
+    /* The last thing that wrote to the state was a step that went well: then state[1] is what state[0] was one
+     * frame ago, and of a large state (keys and values of attention) the step writes only what is new instead of
+     * copying it all. */
+    bool lagging;
+    /* Weights are read from their end, every other frame: what was read last is still in a cache, and is read
+     * first. In one order all the time a model larger than the cache would find nothing there. */
+    bool back;
     unsigned char *d_staged; /* staged there, or itself where the device works in the host's memory */
     int32_t *d_actions;
     unsigned char *d_memory;
     size_t d_memory_bytes;
-    int32_t turn, reserved;    /* which of the two halves state[0] is */
-    xph_graph *recorded[2][2]; /* a step, by turn and lagging; NULL where the device records nothing */
+    int32_t parity, reserved; /* of the steps that went well: which half of the memory state[0] is */
+    /* A step, by parity, because a recording holds addresses, and lagging; NULL where the device records
+     * nothing. */
+    xph_graph *recorded[2][2];
     xph_latency latency;
     exphil_error error; /* of the last call that failed */
 };

@@ -172,11 +172,11 @@ static exphil_status record_forms(exphil_session *session)
     unsigned char *const halves[2] = {session->state[0], session->state[1]};
     exphil_status status = EXPHIL_OK;
     for (int form = 0; status >= 0 && form < 4; form++) {
-        int turn = form / 2, lagging = form % 2;
+        int parity = form / 2, lagging = form % 2;
         recording r = {session, lagging};
-        session->state[0] = halves[turn];
-        session->state[1] = halves[!turn];
-        status = xph_net_record(session->net, enqueue_recorded, &r, &session->recorded[turn][lagging]);
+        session->state[0] = halves[parity];
+        session->state[1] = halves[!parity];
+        status = xph_net_record(session->net, enqueue_recorded, &r, &session->recorded[parity][lagging]);
     }
     session->state[0] = halves[0];
     session->state[1] = halves[1];
@@ -215,7 +215,7 @@ static exphil_status run_net(exphil_session *session)
     xph_stream *stream = xph_net_stream(session->net);
     size_t count = (size_t)(session->streams * session->shape->logits);
     bool lagging = session->lagging;
-    xph_graph *recorded = session->recorded[session->turn][lagging];
+    xph_graph *recorded = session->recorded[session->parity][lagging];
     session->lagging = false;
     exphil_status status = recorded ? backend->replay(stream, recorded) : enqueue(session, lagging);
     session->back = !session->back;
@@ -268,7 +268,7 @@ static void commit(exphil_session *session, bool own_noise)
     unsigned char *before = session->state[0];
     session->state[0] = session->state[1];
     session->state[1] = before;
-    session->turn = !session->turn;
+    session->parity = !session->parity;
     session->lagging = true;
     memcpy(session->logits, session->fresh,
            (size_t)(session->streams * session->shape->logits) * sizeof(float));

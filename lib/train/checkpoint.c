@@ -138,7 +138,7 @@ static void list_counters(const exphil_trainer *trainer, field to[COUNTERS])
 /* All updates are settled: the last result is what the device carries. */
 static void write_scale(const exphil_trainer *trainer, xph_json_out *out)
 {
-    const xph_control *last = trainer->pending[!trainer->pending_turn].result;
+    const xph_control *last = trainer->pending[!trainer->pending_parity].result;
     uint64_t bits;
     memcpy(&bits, &last->loss_scale, sizeof bits);
     xph_json_open(out, "loss_scale", '{');

@@ -59,7 +59,7 @@ exphil_status xph_comm_average(exphil_trainer *trainer, exphil_error *error)
     scale(trainer->shared, optimizer->weights, optimizer->type, 1.0 / (double)with->ranks);
     status = backend->upload(stream, trainer->gradients, trainer->shared, trainer->arena_bytes);
     if (status >= 0) status = xph_trainer_run(trainer, XPH_PART_LAST);
-    if (status >= 0) status = backend->event_mark(trainer->feed.turns[!trainer->feed.turn].read, stream);
+    if (status >= 0) status = backend->event_mark(trainer->feed.slot[!trainer->feed.parity].read, stream);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status,
                                "trainer: the device failed to take its gradients");

@@ -1,8 +1,8 @@
 /* A feed carries batches to the device and runs forward and loss on them: the part that training and
  * evaluation share.
  *
- * A device with its own memory has two buffers for batches, which take turns: while the device works on one,
- * a second stream fills the other. The owner may change a batch once it has been uploaded. */
+ * A device with its own memory has two slots for batches: while the device works on one, a second stream fills
+ * the other. The owner may change a batch once it has been uploaded. */
 #include "train/train.h"
 
 /* Device blocks of a feed, in the order of feed->bytes. */
@@ -38,14 +38,14 @@ static bool size_blocks(const xph_feed *feed, size_t bytes[XPH_FEED_BLOCKS])
 
 /* ---- making and freeing ----------------------------------------------------------------------------------------- */
 
-static void free_turn(const xph_feed *feed, const xph_feed_turn *turn)
+static void free_slot(const xph_feed *feed, const xph_feed_slot *slot)
 {
     const xph_backend *backend = feed->device->backend;
     for (int i = 0; i < XPH_FEED_INPUTS; i++)
-        if (turn->own[i]) backend->free(feed->device, turn->own[i], feed->bytes[i]);
-    if (turn->given) backend->host_free(feed->device, turn->given, sizeof *turn->given);
-    if (turn->uploaded) backend->event_destroy(turn->uploaded);
-    if (turn->read) backend->event_destroy(turn->read);
+        if (slot->own[i]) backend->free(feed->device, slot->own[i], feed->bytes[i]);
+    if (slot->given) backend->host_free(feed->device, slot->given, sizeof *slot->given);
+    if (slot->uploaded) backend->event_destroy(slot->uploaded);
+    if (slot->read) backend->event_destroy(slot->read);
 }
 
 void xph_feed_destroy(xph_feed *feed)
@@ -55,7 +55,7 @@ void xph_feed_destroy(xph_feed *feed)
     void *const block[] = {feed->state[0], feed->state[1], feed->dlogits, feed->sums, feed->rows_loss};
     if (feed->uploads) backend->stream_wait(feed->uploads);
     if (feed->net) backend->stream_wait(xph_net_stream(feed->net));
-    for (int i = 0; i < 2; i++) free_turn(feed, &feed->turns[i]);
+    for (int i = 0; i < 2; i++) free_slot(feed, &feed->slot[i]);
     for (int i = STATE_IN; i < XPH_FEED_BLOCKS; i++)
         if (block[i - STATE_IN]) backend->free(feed->device, block[i - STATE_IN], feed->bytes[i]);
     if (feed->uploads) backend->stream_destroy(feed->uploads);
@@ -69,18 +69,18 @@ static exphil_status take_block(const xph_feed *feed, size_t bytes, void **block
     return status < 0 ? xph_no_device_memory(error, feed->device, status, bytes) : EXPHIL_OK;
 }
 
-static exphil_status make_turn(const xph_feed *feed, xph_feed_turn *turn, exphil_error *error)
+static exphil_status make_slot(const xph_feed *feed, xph_feed_slot *slot, exphil_error *error)
 {
     const xph_backend *backend = feed->device->backend;
     void *given = NULL;
-    exphil_status status = backend->event_create(feed->device, 0, &turn->uploaded);
-    if (status >= 0) status = backend->event_create(feed->device, 0, &turn->read);
+    exphil_status status = backend->event_create(feed->device, 0, &slot->uploaded);
+    if (status >= 0) status = backend->event_create(feed->device, 0, &slot->read);
     if (status < 0) return xph_fail_device(error, feed->device, status, "the device made no event");
-    status = backend->host_alloc(feed->device, sizeof *turn->given, &given);
-    if (status < 0) return xph_no_device_memory(error, feed->device, status, sizeof *turn->given);
-    turn->given = given;
+    status = backend->host_alloc(feed->device, sizeof *slot->given, &given);
+    if (status < 0) return xph_no_device_memory(error, feed->device, status, sizeof *slot->given);
+    slot->given = given;
     for (int i = 0; !backend->host_memory && i < XPH_FEED_INPUTS; i++)
-        XPH_TRY(take_block(feed, feed->bytes[i], &turn->own[i], error));
+        XPH_TRY(take_block(feed, feed->bytes[i], &slot->own[i], error));
     return EXPHIL_OK;
 }
 
@@ -94,7 +94,7 @@ static exphil_status make_blocks(xph_feed *feed, exphil_error *error)
                         (long long)feed->batch, (long long)feed->time);
     for (int i = STATE_IN; i < XPH_FEED_BLOCKS; i++)
         XPH_TRY(take_block(feed, feed->bytes[i], block[i - STATE_IN], error));
-    for (int i = 0; i < 2; i++) XPH_TRY(make_turn(feed, &feed->turns[i], error));
+    for (int i = 0; i < 2; i++) XPH_TRY(make_slot(feed, &feed->slot[i], error));
     exphil_status status = backend->stream_create(feed->device, 0, &feed->uploads);
     if (status < 0) return xph_fail_device(error, feed->device, status, "the device made no stream");
     xph_stream *stream = xph_net_stream(feed->net);
@@ -142,28 +142,28 @@ static void list_parts(const xph_feed *feed, const exphil_batch *batch, const xp
     part[6] = (feed_part){given, sizeof *given};
 }
 
-static exphil_status upload(const xph_feed *feed, const xph_feed_turn *turn,
+static exphil_status upload(const xph_feed *feed, const xph_feed_slot *slot,
                             const feed_part part[XPH_FEED_INPUTS])
 {
     const xph_backend *backend = feed->device->backend;
-    XPH_TRY(backend->stream_follow(feed->uploads, turn->read));
+    XPH_TRY(backend->stream_follow(feed->uploads, slot->read));
     for (int i = 0; i < XPH_FEED_INPUTS; i++)
-        if (turn->own[i] && part[i].bytes)
-            XPH_TRY(backend->upload(feed->uploads, turn->own[i], part[i].from, part[i].bytes));
-    XPH_TRY(backend->event_mark(turn->uploaded, feed->uploads));
-    return backend->stream_follow(xph_net_stream(feed->net), turn->uploaded);
+        if (slot->own[i] && part[i].bytes)
+            XPH_TRY(backend->upload(feed->uploads, slot->own[i], part[i].from, part[i].bytes));
+    XPH_TRY(backend->event_mark(slot->uploaded, feed->uploads));
+    return backend->stream_follow(xph_net_stream(feed->net), slot->uploaded);
 }
 
 exphil_status xph_feed_take(xph_feed *feed, const exphil_batch *batch, const xph_given *given)
 {
-    xph_feed_turn *turn = &feed->turns[feed->turn];
+    xph_feed_slot *slot = &feed->slot[feed->parity];
     feed_part part[XPH_FEED_INPUTS];
     const void *at[XPH_FEED_INPUTS];
-    XPH_TRY(feed->device->backend->event_wait(turn->uploaded)); /* what was given then has left its place */
-    *turn->given = *given;
-    list_parts(feed, batch, turn->given, part);
-    XPH_TRY(upload(feed, turn, part));
-    for (int i = 0; i < XPH_FEED_INPUTS; i++) at[i] = turn->own[i] ? turn->own[i] : part[i].from;
+    XPH_TRY(feed->device->backend->event_wait(slot->uploaded)); /* what was given then has left its place */
+    *slot->given = *given;
+    list_parts(feed, batch, slot->given, part);
+    XPH_TRY(upload(feed, slot, part));
+    for (int i = 0; i < XPH_FEED_INPUTS; i++) at[i] = slot->own[i] ? slot->own[i] : part[i].from;
     feed->floats = at[0];
     feed->mask = at[1];
     feed->ids = at[2];
@@ -177,8 +177,8 @@ exphil_status xph_feed_take(xph_feed *feed, const exphil_batch *batch, const xph
 exphil_status xph_feed_uploaded(const xph_feed *feed)
 {
     const xph_backend *backend = feed->device->backend;
-    XPH_TRY(backend->event_wait(feed->turns[0].uploaded));
-    return backend->event_wait(feed->turns[1].uploaded);
+    XPH_TRY(backend->event_wait(feed->slot[0].uploaded));
+    return backend->event_wait(feed->slot[1].uploaded);
 }
 
 void xph_feed_io(const xph_feed *feed, xph_net_io *io)
@@ -198,8 +198,8 @@ exphil_status xph_feed_swap(xph_feed *feed)
     void *in = feed->state[0];
     feed->state[0] = feed->state[1];
     feed->state[1] = in;
-    feed->turn = !feed->turn;
-    return feed->device->backend->event_mark(feed->turns[!feed->turn].read, xph_net_stream(feed->net));
+    feed->parity = !feed->parity;
+    return feed->device->backend->event_mark(feed->slot[!feed->parity].read, xph_net_stream(feed->net));
 }
 
 /* A state that was read is whole until the batch after the next swap. */
@@ -208,7 +208,7 @@ void xph_feed_swap_back(xph_feed *feed)
     void *in = feed->state[1];
     feed->state[1] = feed->state[0];
     feed->state[0] = in;
-    feed->turn = !feed->turn;
+    feed->parity = !feed->parity;
 }
 
 double xph_mask_sum(const exphil_batch *batch)

@@ -119,12 +119,12 @@ static void record(exphil_trainer *trainer, uint32_t parts, xph_graph **graph)
                 trainer->device->backend->name);
 }
 
-/* Addresses in a program depend on the feed's turn alone. The first time it runs as it is: libraries find their ways then,
+/* Addresses in a program depend on the feed's parity alone. The first time it runs as it is: libraries find their ways then,
  * and what they refuse is settled. */
 exphil_status xph_trainer_run(exphil_trainer *trainer, uint32_t parts)
 {
     const xph_backend *backend = trainer->device->backend;
-    xph_graph **graph = &trainer->recorded[trainer->feed.turn][parts];
+    xph_graph **graph = &trainer->recorded[trainer->feed.parity][parts];
     bool known = trainer->ran >> parts & 1u;
     if (backend->record_begin && known && !*graph && trainer->unrecorded < RECORDINGS_MOST)
         record(trainer, parts, graph);
@@ -138,11 +138,11 @@ void xph_trainer_forget(exphil_trainer *trainer)
 {
     trainer->ran = 0;
     trainer->unrecorded = 0;
-    for (int turn = 0; turn < 2; turn++)
+    for (int parity = 0; parity < 2; parity++)
         for (int parts = 0; parts < XPH_PARTS; parts++) {
-            xph_graph *graph = trainer->recorded[turn][parts];
+            xph_graph *graph = trainer->recorded[parity][parts];
             if (graph) trainer->device->backend->graph_destroy(graph);
-            trainer->recorded[turn][parts] = NULL;
+            trainer->recorded[parity][parts] = NULL;
         }
 }
 
@@ -256,7 +256,7 @@ exphil_status xph_trainer_settle(exphil_trainer *trainer, exphil_error *error)
     for (int i = 0; i < 2; i++) {
         exphil_error why = EXPHIL_ERROR_INIT;
         exphil_status status =
-            xph_pending_settle(trainer, &trainer->pending[(trainer->pending_turn + i) % 2], &why);
+            xph_pending_settle(trainer, &trainer->pending[(trainer->pending_parity + i) % 2], &why);
         if (status == EXPHIL_E_NUMERIC)
             trainer->late = why;
         else if (status < 0)

@@ -50,14 +50,14 @@ exphil_status xph_losses_take(const exphil_spec *spec, const exphil_head_loss *g
 
 enum { XPH_FEED_INPUTS = 7, XPH_FEED_BLOCKS = 12 };
 
-/* One of the two places for a batch. */
-typedef struct xph_feed_turn {
+/* One of the two slots for a batch. */
+typedef struct xph_feed_slot {
     /* on the device: floats, mask, ids, past, actions, reset, given; all NULL where the device works in the
      * host's memory */
     void *own[XPH_FEED_INPUTS];
     xph_given *given;           /* host, pinned */
     xph_event *uploaded, *read; /* the batch has left the host; the device has no more use for it */
-} xph_feed_turn;
+} xph_feed_slot;
 
 /* Batches on the device and what the loss needs, for one shape. Shared by training and evaluation. */
 typedef struct xph_feed {
@@ -70,8 +70,9 @@ typedef struct xph_feed {
     const int32_t *ids, *past, *actions;
     const uint8_t *reset;
     const xph_given *given;
-    xph_feed_turn turns[2];
-    int32_t turn; /* that is next to be filled, or is being worked on */
+    xph_feed_slot slot[2];
+    /* Of the slot that is next to be filled, or is being worked on: it changes with every batch, as state[0] does. */
+    int32_t parity;
     int32_t reserved;
     void *state[2], *dlogits; /* state: in and out, swapped after every batch */
     double *sums, *rows_loss;
@@ -94,9 +95,9 @@ exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *
 exphil_status xph_feed_measure(xph_feed *feed, const void *weights, const void *packed,
                                const xph_losses *losses, const exphil_batch *batch, double *head_sums);
 void xph_feed_io(const xph_feed *feed, xph_net_io *io);
-/* The batch is done: the next one goes to the other place and finds the state that this one left. */
+/* The batch is done: the next one goes to the other slot and finds the state that this one left. */
 exphil_status xph_feed_swap(xph_feed *feed);
-/* The last batch did not count: the next one goes to its place and finds the state that it found. */
+/* The last batch did not count: the next one goes to its slot and finds the state that it found. */
 void xph_feed_swap_back(xph_feed *feed);
 double xph_mask_sum(const exphil_batch *batch);
 
@@ -142,14 +143,15 @@ struct exphil_trainer {
     void *rounded; /* with fake_quantize: the weights that forward and backward see; else NULL */
     void *kept;    /* carried state before an update of several batches; of one, it is still in the feed */
     size_t arena_bytes, packed_bytes, norm_scratch_bytes;
-    xph_control *control;              /* device */
-    xph_graph *recorded[2][XPH_PARTS]; /* by the feed's turn and the program; NULL: not yet */
-    uint32_t ran;                      /* programs that have run, by bit */
-    int32_t unrecorded;                /* recordings that failed */
-    xph_pending pending[2];            /* in turns: the device may be one update behind */
-    int32_t pending_turn;              /* of the next update */
-    int32_t ahead;                     /* updates that the host may be ahead: 0 or 1 */
-    exphil_error late;                 /* what an update came to that nobody waited for; status OK: nothing */
+    xph_control *control; /* device */
+    /* By the feed's parity, on which addresses depend, and the program; NULL: not yet. */
+    xph_graph *recorded[2][XPH_PARTS];
+    uint32_t ran;           /* programs that have run, by bit */
+    int32_t unrecorded;     /* recordings that failed */
+    xph_pending pending[2]; /* of even and odd updates: the device may be one update behind */
+    int32_t pending_parity; /* of the next update */
+    int32_t ahead;          /* updates that the host may be ahead: 0 or 1 */
+    exphil_error late;      /* what an update came to that nobody waited for; status OK: nothing */
     int64_t frames, skipped;
     exphil_metrics metrics;             /* of the last update whose result is known */
     int64_t epoch, index;               /* of the batch that comes next */

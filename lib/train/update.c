@@ -95,8 +95,8 @@ static exphil_status send_result(exphil_trainer *trainer, const gathered *sum, e
 {
     const xph_backend *backend = trainer->device->backend;
     xph_stream *stream = xph_net_stream(trainer->feed.net);
-    xph_pending *pending = &trainer->pending[trainer->pending_turn];
-    int64_t number = trainer->optimizer->updates + trainer->pending[!trainer->pending_turn].live;
+    xph_pending *pending = &trainer->pending[trainer->pending_parity];
+    int64_t number = trainer->optimizer->updates + trainer->pending[!trainer->pending_parity].live;
     pending->frames = sum->frames;
     pending->epoch = sum->epoch;
     pending->rate = xph_schedule_rate(&trainer->optimizer->config, number);
@@ -106,7 +106,7 @@ static exphil_status send_result(exphil_trainer *trainer, const gathered *sum, e
     if (status < 0)
         return xph_fail_device(error, trainer->device, status, "trainer: the device failed in the update");
     pending->live = 1;
-    trainer->pending_turn = !trainer->pending_turn;
+    trainer->pending_parity = !trainer->pending_parity;
     return EXPHIL_OK;
 }
 
@@ -222,9 +222,9 @@ static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, 
     XPH_TRY(send_result(trainer, &sum, error));
     /* The first update is waited for, so that there are numbers to give. */
     bool waits = !trainer->ahead || trainer->metrics.update == 0;
-    status = xph_pending_settle(trainer, &trainer->pending[trainer->pending_turn], error);
+    status = xph_pending_settle(trainer, &trainer->pending[trainer->pending_parity], error);
     if (status >= 0 && waits)
-        status = xph_pending_settle(trainer, &trainer->pending[!trainer->pending_turn], error);
+        status = xph_pending_settle(trainer, &trainer->pending[!trainer->pending_parity], error);
     return status < 0 ? status : give_metrics(trainer, &sum, began, metrics, error);
 }
 
