@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROOM  sizeof((exphil_error *)0)->message
-#define DRAFT 1024 /* formatted here first, so that the cut is made by place() */
+#define MESSAGE_BYTES sizeof((exphil_error *)0)->message
+#define DRAFT         1024 /* formatted here first, so that the cut is made by place() */
 
 /* An error struct that is too short to be one (struct_size not set) is left alone. */
 static bool wanted(const exphil_error *error)
@@ -17,11 +17,11 @@ static bool wanted(const exphil_error *error)
 
 /* Copies what fits, ends it, never leaves half a UTF-8 character; returns the length. Control characters (from
  * paths, from files) become '?': the text is one line. */
-static size_t place(char *to, size_t room, const char *from)
+static size_t place(char *to, size_t capacity, const char *from)
 {
-    size_t length = strnlen(from, room);
-    if (length == room) {
-        length = room - 1;
+    size_t length = strnlen(from, capacity);
+    if (length == capacity) {
+        length = capacity - 1;
         while (length > 0 && ((unsigned char)from[length] & 0xC0) == 0x80) length--;
     }
     for (size_t i = 0; i < length; i++) {
@@ -43,7 +43,7 @@ void xph_error_fill(exphil_error *error, exphil_status status, const char *forma
     va_end(args);
     error->status = status;
     error->native_code = 0;
-    place(error->message, ROOM, draft);
+    place(error->message, MESSAGE_BYTES, draft);
 }
 
 void xph_error_fill_native(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)
@@ -56,20 +56,20 @@ void xph_error_fill_native(exphil_error *error, exphil_status status, int32_t co
     va_end(args);
     error->status = status;
     error->native_code = code;
-    place(error->message, ROOM, draft);
+    place(error->message, MESSAGE_BYTES, draft);
 }
 
 /* strerror would be translated, and is not safe between threads. */
-static void errno_text(int32_t code, char *text, size_t room)
+static void errno_text(int32_t code, char *text, size_t capacity)
 {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 32)
     const char *known = strerrordesc_np(code);
     if (known) {
-        place(text, room, known);
+        place(text, capacity, known);
         return;
     }
 #endif
-    snprintf(text, room, "error %d", (int)code);
+    snprintf(text, capacity, "error %d", (int)code);
 }
 
 void xph_error_fill_errno(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)
@@ -84,25 +84,25 @@ void xph_error_fill_errno(exphil_error *error, exphil_status status, int32_t cod
     error->status = status;
     error->native_code = code;
     /* The reason must survive a long path. */
-    size_t tail = strlen(reason) + 2, length = place(error->message, ROOM - tail, draft);
-    place(error->message + length, ROOM - length, ": ");
-    place(error->message + length + 2, ROOM - length - 2, reason);
+    size_t tail = strlen(reason) + 2, length = place(error->message, MESSAGE_BYTES - tail, draft);
+    place(error->message + length, MESSAGE_BYTES - length, ": ");
+    place(error->message + length + 2, MESSAGE_BYTES - length - 2, reason);
 }
 
 exphil_status xph_fail_within(exphil_error *error, exphil_status status, const char *format, ...)
 {
     if (!wanted(error)) return status;
-    char draft[DRAFT], inner[ROOM];
+    char draft[DRAFT], inner[MESSAGE_BYTES];
     place(inner, sizeof inner, error->message);
     va_list args;
     va_start(args, format);
     vsnprintf(draft, sizeof draft, format, args);
     va_end(args);
     error->status = status;
-    size_t length = place(error->message, ROOM, draft);
-    if (length + 2 < ROOM) {
-        place(error->message + length, ROOM - length, ": ");
-        place(error->message + length + 2, ROOM - length - 2, inner);
+    size_t length = place(error->message, MESSAGE_BYTES, draft);
+    if (length + 2 < MESSAGE_BYTES) {
+        place(error->message + length, MESSAGE_BYTES - length, ": ");
+        place(error->message + length + 2, MESSAGE_BYTES - length - 2, inner);
     }
     return status;
 }

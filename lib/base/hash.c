@@ -47,7 +47,7 @@ void xph_hash_add(xph_hasher *hasher, const void *data, size_t bytes)
     const uint8_t *p = data;
     hasher->total += bytes;
     if (hasher->tail_bytes) {
-        size_t room = STRIPE - hasher->tail_bytes, take = bytes < room ? bytes : room;
+        size_t left = STRIPE - hasher->tail_bytes, take = bytes < left ? bytes : left;
         memcpy(hasher->tail + hasher->tail_bytes, p, take);
         hasher->tail_bytes += (uint32_t)take;
         if (hasher->tail_bytes < STRIPE) return;

@@ -34,7 +34,7 @@ struct xph_pool {
     int32_t started, sleeping;
     bool ending;
     bool crowded; /* more threads than processors: one that looks takes the place of one that works */
-    int32_t room;
+    int32_t capacity;
     atomic_uint posted; /* jobs so far; changed under the lock */
     xph_pool_thread thread[];
 };
@@ -164,7 +164,7 @@ static struct xph_pool *make_pool(exphil_context *context)
     }
     pool->context = context;
     pool->crowded = context->threads > xph_cpu_count();
-    pool->room = wanted;
+    pool->capacity = wanted;
     for (; pool->started < wanted; pool->started++) {
         xph_pool_thread *thread = &pool->thread[pool->started];
         *thread = (xph_pool_thread){.pool = pool, .number = pool->started + 1};
@@ -205,7 +205,7 @@ void xph_pool_destroy(exphil_context *context)
     pthread_cond_destroy(&pool->done);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->lock);
-    xph_free(context, pool, pool_bytes(pool->room));
+    xph_free(context, pool, pool_bytes(pool->capacity));
 }
 
 /* ---- use --------------------------------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ typedef struct reader {
     xph_window window;
     exphil_dataset *dataset;
     xph_episode *episodes; /* of the whole records */
-    int64_t count, room;
+    int64_t count, capacity;
     bool torn;
 } reader;
 
@@ -260,7 +260,7 @@ static exphil_status note_record(reader *r, const xph_corpus_record *record, exp
 {
     int64_t frames = (int64_t)record->frames;
     xph_episode *episodes =
-        xph_grow(r->context, r->episodes, &r->room, r->count + 1, sizeof *episodes, error);
+        xph_grow(r->context, r->episodes, &r->capacity, r->count + 1, sizeof *episodes, error);
     if (!episodes) return EXPHIL_E_MEMORY;
     r->episodes = episodes;
     uint64_t rows = r->at + sizeof *record + hashes_bytes(frames);
@@ -440,7 +440,7 @@ static exphil_status read_corpus(xph_corpus *corpus, exphil_dataset **dataset, e
     XPH_TRY(xph_window_make(&r.window, corpus, error));
     exphil_status status = read_all(&r, error);
     for (int64_t i = 0; i < r.count; i++) xph_block_release(r.episodes[i].block);
-    xph_free(context, r.episodes, (size_t)r.room * sizeof *r.episodes);
+    xph_free(context, r.episodes, (size_t)r.capacity * sizeof *r.episodes);
     xph_window_free(&r.window);
     if (status < 0) {
         xph_dataset_release(r.dataset);

@@ -17,7 +17,7 @@ static uint64_t header_hash(const void *header, size_t bytes)
     return xph_hash(header, bytes - sizeof(uint64_t));
 }
 
-/* Spec block in its form of the file; returns its length without padding. to has room for the largest there
+/* Spec block in its form of the file; returns its length without padding. to has space for the largest there
  * is. */
 typedef union spec_block {
     xph_corpus_spec spec;
@@ -77,7 +77,7 @@ typedef struct saving {
     const exphil_dataset *dataset;
     xph_file_writer writer;
     uint64_t *offsets;
-    xph_piece_room room;
+    xph_piece_buffer buffer;
 } saving;
 
 /* Hashes of an episode's floats, ids and actions, each for itself: rows of a corpus are read twice, for the hashes and
@@ -117,7 +117,7 @@ static exphil_status add_hashes(saving *s, const xph_episode *episode, regions *
     for (int64_t at = 0; at < episode->frames; at += XPH_PIECE) {
         int64_t frames = xph_piece_frames(episode->frames, at);
         xph_rows rows;
-        XPH_TRY(xph_rows_take(shape, episode->block, episode->offset + at, frames, &s->room, &rows, error));
+        XPH_TRY(xph_rows_take(shape, episode->block, episode->offset + at, frames, &s->buffer, &rows, error));
         uint64_t hash = xph_piece_hash(shape, &rows, frames);
         XPH_TRY(xph_file_add(&s->writer, &hash, sizeof hash, error));
         if (episode->block->corpus) regions_add(seen, shape, &rows, frames);
@@ -137,8 +137,8 @@ static exphil_status add_region_of_corpus(saving *s, const xph_episode *episode,
                                           exphil_error *error)
 {
     const xph_row_shape *shape = &s->dataset->shape;
-    XPH_TRY(xph_piece_room_make(&s->room, shape, error));
-    void *to = s->room.memory;
+    XPH_TRY(xph_piece_buffer_make(&s->buffer, shape, error));
+    void *to = s->buffer.memory;
     for (int64_t at = 0; at < episode->frames; at += XPH_PIECE) {
         int64_t frames = xph_piece_frames(episode->frames, at);
         size_t bytes = (size_t)frames * region_bytes(shape, i);
@@ -229,7 +229,7 @@ static exphil_status write_all(saving *s, exphil_error *error)
 
 static exphil_status save(const exphil_dataset *dataset, const char *path, exphil_error *error)
 {
-    saving s = {.dataset = dataset, .room.context = dataset->context};
+    saving s = {.dataset = dataset, .buffer.context = dataset->context};
     size_t bytes = (size_t)dataset->episode_count * sizeof(uint64_t);
     s.offsets = xph_alloc(dataset->context, bytes);
     if (!s.offsets) return xph_no_memory(bytes, error);
@@ -242,7 +242,7 @@ static exphil_status save(const exphil_dataset *dataset, const char *path, exphi
             status = xph_file_commit(&s.writer, error);
         }
     }
-    xph_piece_room_free(&s.room);
+    xph_piece_buffer_free(&s.buffer);
     xph_free(dataset->context, s.offsets, bytes);
     return status;
 }

@@ -6,11 +6,11 @@
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-void *xph_grow(exphil_context *context, void *items, int64_t *room, int64_t need, size_t item_bytes,
+void *xph_grow(exphil_context *context, void *items, int64_t *capacity, int64_t need, size_t item_bytes,
                exphil_error *error)
 {
-    if (items && need <= *room) return items;
-    int64_t more = *room + *room / 2;
+    if (items && need <= *capacity) return items;
+    int64_t more = *capacity + *capacity / 2;
     if (more < need) more = need;
     if (more < 16) more = 16;
     size_t bytes = SIZE_MAX;
@@ -19,9 +19,9 @@ void *xph_grow(exphil_context *context, void *items, int64_t *room, int64_t need
         xph_no_memory(bytes, error);
         return NULL;
     }
-    if (items) memcpy(grown, items, (size_t)*room * item_bytes);
-    xph_free(context, items, (size_t)*room * item_bytes);
-    *room = more;
+    if (items) memcpy(grown, items, (size_t)*capacity * item_bytes);
+    xph_free(context, items, (size_t)*capacity * item_bytes);
+    *capacity = more;
     return grown;
 }
 
@@ -32,7 +32,7 @@ exphil_status xph_dataset_new(exphil_context *context, const exphil_spec *spec, 
     if (!made) return xph_no_memory(sizeof *made, error);
     made->context = xph_context_retain(context);
     made->references = 1;
-    made->frame_room.context = context;
+    made->frame_buffer.context = context;
     made->salt = (uint64_t)(uintptr_t)made ^ (uint64_t)xph_clock_ns() << 20;
     exphil_status status = xph_spec_copy(context, spec, &made->spec, error);
     if (status == EXPHIL_OK)
@@ -53,11 +53,11 @@ static void free_dataset(exphil_dataset *dataset)
 {
     exphil_context *context = dataset->context;
     for (int64_t i = 0; i < dataset->episode_count; i++) xph_block_release(dataset->episodes[i].block);
-    xph_free(context, dataset->episodes, (size_t)dataset->episode_room * sizeof *dataset->episodes);
-    xph_free(context, dataset->pages, (size_t)dataset->page_room * sizeof *dataset->pages);
-    xph_free(context, dataset->games, (size_t)dataset->game_room * sizeof *dataset->games);
+    xph_free(context, dataset->episodes, (size_t)dataset->episode_capacity * sizeof *dataset->episodes);
+    xph_free(context, dataset->pages, (size_t)dataset->page_capacity * sizeof *dataset->pages);
+    xph_free(context, dataset->games, (size_t)dataset->game_capacity * sizeof *dataset->games);
     xph_columns_free(context, &dataset->columns);
-    xph_piece_room_free(&dataset->frame_room);
+    xph_piece_buffer_free(&dataset->frame_buffer);
     xph_spec_free(context, dataset->spec);
     xph_free(context, dataset, sizeof *dataset);
     xph_context_release(context);
@@ -124,9 +124,10 @@ static uint64_t game_mix(const exphil_dataset *dataset, uint64_t key)
 }
 
 /* Distinct games are an open-addressing table; no game has the number 0 in it (xph_game_key). Where a game is or would be. */
-static int64_t game_place(const exphil_dataset *dataset, const uint64_t *games, int64_t room, uint64_t key)
+static int64_t game_place(const exphil_dataset *dataset, const uint64_t *games, int64_t capacity,
+                          uint64_t key)
 {
-    uint64_t mask = (uint64_t)room - 1, at = game_mix(dataset, key) & mask;
+    uint64_t mask = (uint64_t)capacity - 1, at = game_mix(dataset, key) & mask;
     while (games[at] && games[at] != key) at = (at + 1) & mask;
     return (int64_t)at;
 }
@@ -134,27 +135,27 @@ static int64_t game_place(const exphil_dataset *dataset, const uint64_t *games, 
 static void add_game(exphil_dataset *dataset, uint64_t game)
 {
     uint64_t key = xph_game_key(game);
-    int64_t at = game_place(dataset, dataset->games, dataset->game_room, key);
+    int64_t at = game_place(dataset, dataset->games, dataset->game_capacity, key);
     if (dataset->games[at]) return;
     dataset->games[at] = key;
     dataset->game_count++;
 }
 
 /* At most half full, so that looking up is short. */
-static exphil_status make_game_room(exphil_dataset *dataset, int64_t count, exphil_error *error)
+static exphil_status grow_games(exphil_dataset *dataset, int64_t count, exphil_error *error)
 {
-    int64_t room = 16;
-    while (room < 2 * count) room *= 2;
-    if (room <= dataset->game_room) return EXPHIL_OK;
-    uint64_t *games = xph_calloc(dataset->context, (size_t)room, sizeof *games);
-    if (!games) return xph_no_memory((size_t)room * sizeof *games, error);
-    for (int64_t i = 0; i < dataset->game_room; i++) {
+    int64_t capacity = 16;
+    while (capacity < 2 * count) capacity *= 2;
+    if (capacity <= dataset->game_capacity) return EXPHIL_OK;
+    uint64_t *games = xph_calloc(dataset->context, (size_t)capacity, sizeof *games);
+    if (!games) return xph_no_memory((size_t)capacity * sizeof *games, error);
+    for (int64_t i = 0; i < dataset->game_capacity; i++) {
         uint64_t key = dataset->games[i];
-        if (key) games[game_place(dataset, games, room, key)] = key;
+        if (key) games[game_place(dataset, games, capacity, key)] = key;
     }
-    xph_free(dataset->context, dataset->games, (size_t)dataset->game_room * sizeof *games);
+    xph_free(dataset->context, dataset->games, (size_t)dataset->game_capacity * sizeof *games);
     dataset->games = games;
-    dataset->game_room = room;
+    dataset->game_capacity = capacity;
     return EXPHIL_OK;
 }
 
@@ -183,18 +184,18 @@ static void add_episode(exphil_dataset *dataset, const xph_episode *given)
     xph_hash_add(&dataset->content, &episode->hash, sizeof episode->hash);
 }
 
-static exphil_status make_room(exphil_dataset *dataset, int64_t more, int64_t frames, exphil_error *error)
+static exphil_status grow(exphil_dataset *dataset, int64_t more, int64_t frames, exphil_error *error)
 {
     exphil_context *context = dataset->context;
-    xph_episode *episodes = xph_grow(context, dataset->episodes, &dataset->episode_room,
+    xph_episode *episodes = xph_grow(context, dataset->episodes, &dataset->episode_capacity,
                                      dataset->episode_count + more, sizeof *episodes, error);
     if (!episodes) return EXPHIL_E_MEMORY;
     dataset->episodes = episodes;
     xph_page *pages =
-        xph_grow(context, dataset->pages, &dataset->page_room, pages_for(frames), sizeof *pages, error);
+        xph_grow(context, dataset->pages, &dataset->page_capacity, pages_for(frames), sizeof *pages, error);
     if (!pages) return EXPHIL_E_MEMORY;
     dataset->pages = pages;
-    return make_game_room(dataset, dataset->game_count + more, error);
+    return grow_games(dataset, dataset->game_count + more, error);
 }
 
 exphil_status xph_dataset_append(exphil_dataset *dataset, const xph_episode *episodes, int64_t count,
@@ -208,7 +209,7 @@ exphil_status xph_dataset_append(exphil_dataset *dataset, const xph_episode *epi
         }
         frames += episodes[i].frames;
     }
-    XPH_TRY(make_room(dataset, count, frames, error));
+    XPH_TRY(grow(dataset, count, frames, error));
     for (int64_t i = 0; i < count; i++) add_episode(dataset, &episodes[i]);
     return EXPHIL_OK;
 }
@@ -265,13 +266,13 @@ static exphil_status check_pointers(const xph_row_shape *shape, const float *flo
 }
 
 /* Actions are checked before they are packed, the rest in place. */
-static exphil_status fill_block(const xph_row_shape *shape, xph_block *block, const xph_block_room *room,
+static exphil_status fill_block(const xph_row_shape *shape, xph_block *block, const xph_block_buffer *buffer,
                                 const int32_t *actions, exphil_error *error)
 {
     for (int64_t t = 0; t < block->frames; t++) {
         const int32_t *action = actions + t * shape->heads;
         XPH_TRY(xph_action_check(shape->spec, action, t, error));
-        xph_action_pack(shape, action, room->actions + t * shape->action_bytes);
+        xph_action_pack(shape, action, buffer->actions + t * shape->action_bytes);
     }
     xph_flaw flaw = xph_rows_flaw(shape, &block->rows, 0, block->frames);
     if (flaw.kind != XPH_FLAW_NONE) return xph_flaw_fail(shape, &flaw, error);
@@ -283,12 +284,12 @@ static exphil_status add_rows(exphil_dataset *dataset, uint64_t game, int64_t fr
 {
     const xph_row_shape *shape = &dataset->shape;
     xph_block *block;
-    xph_block_room room;
-    XPH_TRY(xph_block_create(dataset->context, shape, frames, &block, &room, error));
+    xph_block_buffer buffer;
+    XPH_TRY(xph_block_create(dataset->context, shape, frames, &block, &buffer, error));
     block->facts = (xph_episode_facts){.game = game, .character = -1, .opponent_character = -1};
-    if (floats) memcpy(room.floats, floats, (size_t)(frames * shape->floats) * sizeof *floats);
-    if (ids) memcpy(room.ids, ids, (size_t)(frames * shape->ids) * sizeof *ids);
-    exphil_status status = fill_block(shape, block, &room, actions, error);
+    if (floats) memcpy(buffer.floats, floats, (size_t)(frames * shape->floats) * sizeof *floats);
+    if (ids) memcpy(buffer.ids, ids, (size_t)(frames * shape->ids) * sizeof *ids);
+    exphil_status status = fill_block(shape, block, &buffer, actions, error);
     xph_episode episode = {.block = block, .frames = frames, .hash = block->hash};
     if (status == EXPHIL_OK) status = xph_dataset_append(dataset, &episode, 1, error);
     xph_block_release(block);

@@ -80,14 +80,14 @@ typedef struct xph_block {
     xph_episode_facts facts;
 } xph_block;
 
-/* A block with room for its rows, which the caller fills and then describes: hash, facts. */
-typedef struct xph_block_room {
+/* A block with memory for its rows, which the caller fills and then describes: hash, facts. */
+typedef struct xph_block_buffer {
     float *floats;
     int32_t *ids;
     uint8_t *actions;
-} xph_block_room;
+} xph_block_buffer;
 exphil_status xph_block_create(exphil_context *context, const xph_row_shape *shape, int64_t frames,
-                               xph_block **block, xph_block_room *room, exphil_error *error);
+                               xph_block **block, xph_block_buffer *buffer, exphil_error *error);
 /* A block whose rows begin at byte `at` of a corpus, of which it takes a reference. The caller fills
  * piece_hash. */
 exphil_status xph_block_of(xph_corpus *corpus, uint64_t at, int64_t frames, xph_block **block,
@@ -95,24 +95,25 @@ exphil_status xph_block_of(xph_corpus *corpus, uint64_t at, int64_t frames, xph_
 xph_block *xph_block_retain(xph_block *block);
 void xph_block_release(xph_block *block);
 
-/* Room for the rows of one piece; begin with only the context set: it gets memory when it is first needed. */
-typedef struct xph_piece_room {
+/* Memory for the rows of one piece; begin with only the context set: it gets memory when it is first needed. */
+typedef struct xph_piece_buffer {
     exphil_context *context;
     uint8_t *memory;
     size_t bytes;
-} xph_piece_room;
-exphil_status xph_piece_room_make(xph_piece_room *room, const xph_row_shape *shape, exphil_error *error);
-void xph_piece_room_free(xph_piece_room *room);
+} xph_piece_buffer;
+exphil_status xph_piece_buffer_make(xph_piece_buffer *buffer, const xph_row_shape *shape,
+                                    exphil_error *error);
+void xph_piece_buffer_free(xph_piece_buffer *buffer);
 
 /* Rows wherever they lie (rows_read.c), as they are: copied, each of the three unless it is NULL ... */
 exphil_status xph_rows_copy(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
                             float *floats, int32_t *ids, uint8_t *actions, exphil_error *error);
-/* ... or at most XPH_PIECE of them in place, or in the room. */
+/* ... or at most XPH_PIECE of them in place, or in the buffer. */
 exphil_status xph_rows_take(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
-                            xph_piece_room *room, xph_rows *rows, exphil_error *error);
-/* Rows of piece i of a block after the gate, in place or in the room. */
+                            xph_piece_buffer *buffer, xph_rows *rows, exphil_error *error);
+/* Rows of piece i of a block after the gate, in place or in the buffer. */
 exphil_status xph_rows_piece(const xph_row_shape *shape, const xph_block *block, int64_t i,
-                             xph_piece_room *room, xph_rows *rows, exphil_error *error);
+                             xph_piece_buffer *buffer, xph_rows *rows, exphil_error *error);
 static inline xph_rows xph_rows_from(const xph_row_shape *shape, const xph_rows *rows, int64_t first)
 {
     return (xph_rows){rows->floats + first * shape->floats, rows->ids + first * shape->ids,
@@ -127,12 +128,12 @@ static inline int64_t xph_piece_frames(int64_t frames, int64_t at)
  * hashes of all pieces: the same for rows in memory and in a file. */
 uint64_t xph_piece_hash(const xph_row_shape *shape, const xph_rows *rows, int64_t frames);
 exphil_status xph_rows_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
-                            xph_piece_room *room, uint64_t *hash, exphil_error *error);
+                            xph_piece_buffer *buffer, uint64_t *hash, exphil_error *error);
 /* The gate for rows [first, first + frames) of a corpus, on any thread: EXPHIL_E_FORMAT with the byte offset
  * if they are not what was saved, or could never have been. Rows in memory have passed it when they came
  * in. */
 exphil_status xph_rows_verify(const xph_row_shape *shape, const xph_block *block, int64_t first,
-                              int64_t frames, xph_piece_room *room, exphil_error *error);
+                              int64_t frames, xph_piece_buffer *buffer, exphil_error *error);
 
 /* Rows copied from a corpus, and actions [action_rows, heads]: a file that another program writes to may have
  * changed after the gate, and these would index tables. EXPHIL_E_FORMAT. Rows in memory pass. */
@@ -188,11 +189,11 @@ struct exphil_dataset {
     uint64_t spec_hash;
     xph_row_shape shape;
     xph_episode *episodes;
-    int64_t episode_count, episode_room;
+    int64_t episode_count, episode_capacity;
     xph_page *pages;
-    int64_t page_room;
-    uint64_t *games; /* distinct, as a table of game_room places; 0: empty */
-    int64_t game_count, game_room;
+    int64_t page_capacity;
+    uint64_t *games; /* distinct, as a table of game_capacity slots; 0: empty */
+    int64_t game_count, game_capacity;
     uint64_t salt; /* of that table's order, which nothing shows */
     int64_t frames;
     xph_columns columns; /* of the first columns_of episodes; exphil_dataset_query looks at the rest */
@@ -200,7 +201,7 @@ struct exphil_dataset {
     xph_hasher content; /* spec, then length and hash of each episode */
     int32_t recovered;
     /* The piece of a corpus that exphil_dataset_frame read last; NULL: none. */
-    xph_piece_room frame_room;
+    xph_piece_buffer frame_buffer;
     const xph_block *frame_block;
     int64_t frame_piece;
     xph_rows frame_rows;
@@ -213,9 +214,9 @@ static inline uint64_t xph_game_key(uint64_t game)
     return game ? game : 0x9E3779B97F4A7C15u;
 }
 
-/* An array with room for at least need items: the given one or a longer copy, the old then being freed.
+/* An array with capacity for at least need items: the given one or a longer copy, the old then being freed.
  * NULL: there is no memory and nothing has changed. */
-void *xph_grow(exphil_context *context, void *items, int64_t *room, int64_t need, size_t item_bytes,
+void *xph_grow(exphil_context *context, void *items, int64_t *capacity, int64_t need, size_t item_bytes,
                exphil_error *error);
 
 /* An empty dataset with one reference. */

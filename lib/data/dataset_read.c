@@ -8,7 +8,7 @@
 
 /* Piece by piece of the block, of which an episode may be a part. */
 static exphil_status look_at_episode(const exphil_dataset *dataset, const xph_episode *episode,
-                                     xph_piece_room *room, xph_columns *columns, exphil_error *error)
+                                     xph_piece_buffer *buffer, xph_columns *columns, exphil_error *error)
 {
     const xph_row_shape *shape = &dataset->shape;
     int64_t row = episode->offset, end = row + episode->frames;
@@ -16,7 +16,7 @@ static exphil_status look_at_episode(const exphil_dataset *dataset, const xph_ep
         int64_t piece = row / XPH_PIECE, skip = row % XPH_PIECE,
                 count = xph_piece_frames(end, row - skip) - skip;
         xph_rows rows;
-        XPH_TRY(xph_rows_piece(shape, episode->block, piece, room, &rows, error));
+        XPH_TRY(xph_rows_piece(shape, episode->block, piece, buffer, &rows, error));
         xph_columns_add(columns, rows.floats + skip * shape->floats, count);
         row += count;
     }
@@ -25,14 +25,14 @@ static exphil_status look_at_episode(const exphil_dataset *dataset, const xph_ep
 
 exphil_status xph_dataset_look(exphil_dataset *dataset, exphil_error *error)
 {
-    xph_piece_room room = {.context = dataset->context};
+    xph_piece_buffer buffer = {.context = dataset->context};
     exphil_status status = EXPHIL_OK;
     while (status >= 0 && dataset->columns_of < dataset->episode_count) {
         const xph_episode *episode = &dataset->episodes[dataset->columns_of];
-        status = look_at_episode(dataset, episode, &room, &dataset->columns, error);
+        status = look_at_episode(dataset, episode, &buffer, &dataset->columns, error);
         if (status >= 0) dataset->columns_of++;
     }
-    xph_piece_room_free(&room);
+    xph_piece_buffer_free(&buffer);
     return status;
 }
 
@@ -83,16 +83,17 @@ typedef struct verifying {
 static exphil_status verify_frames(const exphil_dataset *dataset, int64_t first, int64_t end,
                                    exphil_error *error)
 {
-    xph_piece_room room = {.context = dataset->context};
+    xph_piece_buffer buffer = {.context = dataset->context};
     exphil_status status = EXPHIL_OK;
     while (status >= 0 && first < end) {
         const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, first)];
         int64_t at = first - episode->first, frames = episode->frames - at;
         if (frames > end - first) frames = end - first;
-        status = xph_rows_verify(&dataset->shape, episode->block, episode->offset + at, frames, &room, error);
+        status =
+            xph_rows_verify(&dataset->shape, episode->block, episode->offset + at, frames, &buffer, error);
         first += frames;
     }
-    xph_piece_room_free(&room);
+    xph_piece_buffer_free(&buffer);
     return status;
 }
 
@@ -148,9 +149,9 @@ static exphil_status read_row(exphil_dataset *dataset, const xph_block *block, i
     bool kept = dataset->frame_block == block && dataset->frame_piece == piece;
     bool whole = !skip || !atomic_load_explicit(&block->checked[piece], memory_order_relaxed);
     if (!kept) dataset->frame_block = NULL;
-    if (!kept && !whole) return xph_rows_take(shape, block, row, 1, &dataset->frame_room, rows, error);
+    if (!kept && !whole) return xph_rows_take(shape, block, row, 1, &dataset->frame_buffer, rows, error);
     if (!kept)
-        XPH_TRY(xph_rows_piece(shape, block, piece, &dataset->frame_room, &dataset->frame_rows, error));
+        XPH_TRY(xph_rows_piece(shape, block, piece, &dataset->frame_buffer, &dataset->frame_rows, error));
     dataset->frame_block = block;
     dataset->frame_piece = piece;
     *rows = xph_rows_from(shape, &dataset->frame_rows, skip);

@@ -213,7 +213,7 @@ static bool plan_deal(xph_order *order, xph_rng *rng, const atomic_bool *stop)
     if (shuffled && !xph_shuffle(rng, order->units, count, sizeof *order->units, stop)) return false;
     order_units(order, count);
     uint32_t *lane_of = order->begin; /* free until the lanes are indexed */
-    deal(order->units, count, order->keys, order->keys + order->unit_room, lanes, lane_of);
+    deal(order->units, count, order->keys, order->keys + order->unit_capacity, lanes, lane_of);
     fill_lanes(order, count, lane_of);
     for (int64_t b = 0; shuffled && b < lanes; b++) {
         int64_t pieces = order->lane[b + 1] - order->lane[b];
@@ -261,14 +261,14 @@ static void count_all(xph_order *order)
         }
         order->frames += frames;
         cut made = how->segment_frames ? cut_of(frames, how) : (cut){1, 0};
-        order->unit_room += made.whole + (made.ends > 0);
-        order->piece_room += made.whole + (made.ends ? 2 : 0);
+        order->unit_capacity += made.whole + (made.ends > 0);
+        order->piece_capacity += made.whole + (made.ends ? 2 : 0);
     }
     if (how->mode == EXPHIL_MODE_WINDOW) {
         order->batches = (order->window_count + how->batch - 1) / how->batch;
     } else if (!how->segment_frames) {
         order->batches = (order->frames + row - 1) / row;
-        order->piece_room += how->batch + 1; /* where lanes cut, and the opening */
+        order->piece_capacity += how->batch + 1; /* where lanes cut, and the opening */
     }
 }
 
@@ -293,13 +293,13 @@ static void drop(xph_order *order, void *memory, int64_t count, size_t item_byte
 void xph_order_free(xph_order *order)
 {
     drop(order, order->windows, order->window_count, sizeof *order->windows);
-    drop(order, order->pieces, order->piece_room, sizeof *order->pieces);
-    drop(order, order->begin, order->piece_room, sizeof *order->begin);
-    drop(order, order->units, order->unit_room, sizeof *order->units);
+    drop(order, order->pieces, order->piece_capacity, sizeof *order->pieces);
+    drop(order, order->begin, order->piece_capacity, sizeof *order->begin);
+    drop(order, order->units, order->unit_capacity, sizeof *order->units);
     if (order->sampling) {
         int64_t lanes = order->sampling->batch;
         drop(order, order->lane, lanes + 1, sizeof *order->lane);
-        drop(order, order->keys, order->unit_room + lanes, sizeof *order->keys);
+        drop(order, order->keys, order->unit_capacity + lanes, sizeof *order->keys);
         drop(order, order->at, at_count(order), sizeof *order->at);
     }
     *order = (xph_order){.context = NULL};
@@ -312,7 +312,7 @@ static void count_dealt(xph_order *order)
     xph_rng rng = {.seed = 0};
     int64_t count = make_units(order, &rng);
     order_units(order, count);
-    uint64_t *heap = order->keys + order->unit_room;
+    uint64_t *heap = order->keys + order->unit_capacity;
     int64_t longest = deal(order->units, count, order->keys, heap, order->sampling->batch, NULL);
     order->batches = (longest + time - 1) / time;
 }
@@ -320,11 +320,11 @@ static void count_dealt(xph_order *order)
 static exphil_status get_lanes(xph_order *order, exphil_error *error)
 {
     int64_t lanes = order->sampling->batch;
-    if (!(order->pieces = get(order, order->piece_room, sizeof *order->pieces, error)) ||
-        !(order->begin = get(order, order->piece_room, sizeof *order->begin, error)) ||
-        !(order->units = get(order, order->unit_room, sizeof *order->units, error)) ||
+    if (!(order->pieces = get(order, order->piece_capacity, sizeof *order->pieces, error)) ||
+        !(order->begin = get(order, order->piece_capacity, sizeof *order->begin, error)) ||
+        !(order->units = get(order, order->unit_capacity, sizeof *order->units, error)) ||
         !(order->lane = get(order, lanes + 1, sizeof *order->lane, error)) ||
-        !(order->keys = get(order, order->unit_room + lanes, sizeof *order->keys, error))) {
+        !(order->keys = get(order, order->unit_capacity + lanes, sizeof *order->keys, error))) {
         return EXPHIL_E_MEMORY;
     }
     if (order->sampling->segment_frames) count_dealt(order);

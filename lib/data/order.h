@@ -24,7 +24,7 @@ typedef struct xph_order {
     const exphil_sampling *sampling; /* defaults filled in */
     int64_t batches;                 /* per epoch, the same for all epochs */
     int64_t frames;                  /* rows that have a target and are not padding */
-    int64_t piece_room, unit_room, window_count;
+    int64_t piece_capacity, unit_capacity, window_count;
     xph_piece *pieces;
     uint32_t *begin, *lane, *at, *windows;
     struct xph_unit *units; /* what lanes are dealt */

@@ -6,7 +6,7 @@
  * recovered. */
 #include "data/sampler.h"
 
-#define ROOMS_MOST 65 /* 64 buffers and the one that is looked at */
+#define BUFFERS_MOST 65 /* 64 buffers and the one that is looked at */
 
 struct exphil_prefetcher {
     exphil_context *context;
@@ -15,8 +15,8 @@ struct exphil_prefetcher {
     xph_sampler *sampler; /* of the thread alone, but for what never changes in it */
     xph_thread *thread;
     xph_mutex *lock;
-    int64_t rooms;
-    xph_batch_room room[ROOMS_MOST];
+    int64_t buffers;
+    xph_batch_buffer buffer[BUFFERS_MOST];
     /* Under the lock. Ready batches are at taken, taken+1, ... in the ring; what is looked at is before
      * them. */
     int64_t taken, ready;
@@ -48,17 +48,17 @@ static void run(void *arg)
     exphil_prefetcher *p = arg;
     xph_mutex_lock(p->lock);
     while (!p->stop) {
-        if (p->ready == p->rooms - 1 || p->failed < 0) {
+        if (p->ready == p->buffers - 1 || p->failed < 0) {
             xph_mutex_wait(p->lock);
             continue;
         }
-        xph_batch_room *room = &p->room[(p->taken + p->ready) % p->rooms];
+        xph_batch_buffer *buffer = &p->buffer[(p->taken + p->ready) % p->buffers];
         int64_t epoch = p->epoch, index = p->index;
         uint64_t seeks = p->seeks;
         xph_mutex_unlock(p->lock);
         int64_t started = xph_clock_ns();
         exphil_error failure = EXPHIL_ERROR_INIT;
-        exphil_status status = xph_sampler_fill(p->sampler, epoch, index, room, &failure);
+        exphil_status status = xph_sampler_fill(p->sampler, epoch, index, buffer, &failure);
         xph_mutex_lock(p->lock);
         if (status >= 0) {
             publish(p, started, seeks);
@@ -90,7 +90,7 @@ static void free_prefetcher(exphil_prefetcher *p)
     if (xph_context_check(context, NULL) < 0)
         return; /* after fork(): the thread is not here to be waited for */
     stop_thread(p);
-    for (int64_t i = 0; p->sampler && i < p->rooms; i++) xph_batch_room_free(p->sampler, &p->room[i]);
+    for (int64_t i = 0; p->sampler && i < p->buffers; i++) xph_batch_buffer_free(p->sampler, &p->buffer[i]);
     xph_mutex_destroy(p->lock);
     xph_sampler_destroy(p->sampler);
     xph_free(context, p, sizeof *p);
@@ -101,8 +101,9 @@ static exphil_status make(exphil_prefetcher *p, const exphil_dataset *dataset,
                           const exphil_sampling *sampling, exphil_error *error)
 {
     XPH_TRY(xph_sampler_create(dataset, sampling, &p->sampler, error));
-    p->rooms = xph_sampler_sampling(p->sampler)->buffers + 1;
-    for (int64_t i = 0; i < p->rooms; i++) XPH_TRY(xph_batch_room_create(p->sampler, &p->room[i], error));
+    p->buffers = xph_sampler_sampling(p->sampler)->buffers + 1;
+    for (int64_t i = 0; i < p->buffers; i++)
+        XPH_TRY(xph_batch_buffer_create(p->sampler, &p->buffer[i], error));
     p->info.batches_per_epoch = xph_sampler_batches(p->sampler);
     p->info.frames_per_epoch = xph_sampler_frames(p->sampler);
     XPH_TRY(xph_mutex_create(p->context, &p->lock, error));
@@ -178,7 +179,7 @@ static void forget_failure(exphil_prefetcher *p)
 
 /* Under the lock: waits, counting, then takes the oldest batch. What was looked at before is free from here
  * on. NULL: there is none and will be none. */
-static const xph_batch_room *take(exphil_prefetcher *p)
+static const xph_batch_buffer *take(exphil_prefetcher *p)
 {
     if (!p->ready) {
         int64_t started = xph_clock_ns();
@@ -187,13 +188,13 @@ static const xph_batch_room *take(exphil_prefetcher *p)
         p->info.waited_ns += xph_clock_ns() - started;
         p->info.waits++;
     }
-    const xph_batch_room *room = &p->room[p->taken];
-    p->taken = (p->taken + 1) % p->rooms;
+    const xph_batch_buffer *buffer = &p->buffer[p->taken];
+    p->taken = (p->taken + 1) % p->buffers;
     p->ready--;
     p->info.delivered++;
-    p->ended = room->index == p->info.batches_per_epoch - 1;
+    p->ended = buffer->index == p->info.batches_per_epoch - 1;
     xph_mutex_broadcast(p->lock);
-    return room;
+    return buffer;
 }
 
 static exphil_status next(exphil_prefetcher *p, exphil_batch *batch, exphil_error *error)
@@ -206,9 +207,9 @@ static exphil_status next(exphil_prefetcher *p, exphil_batch *batch, exphil_erro
     bool ended = p->ended;
     p->ended = false;
     if (p->told) forget_failure(p);
-    const xph_batch_room *room = ended ? NULL : take(p);
-    if (room) xph_batch_room_show(p->sampler, room, &now);
-    exphil_status status = ended ? EXPHIL_END : room ? EXPHIL_OK : p->failed;
+    const xph_batch_buffer *buffer = ended ? NULL : take(p);
+    if (buffer) xph_batch_buffer_show(p->sampler, buffer, &now);
+    exphil_status status = ended ? EXPHIL_END : buffer ? EXPHIL_OK : p->failed;
     if (status < 0) {
         p->told = true;
         status = xph_fail(error, status, "%s", p->failure.message);

@@ -24,15 +24,15 @@ typedef struct importing {
     uint64_t game;
     int64_t frames;  /* of the replay */
     int64_t run_end; /* position behind the frames that follow each other */
-    /* Rows of the episode that is being gathered: room for the rest of the run, so that an episode without gaps
+    /* Rows of the episode that is being gathered: memory for the rest of the run, so that an episode without gaps
      * is kept as it is. hasher has the hashes of its whole pieces, made while they are in the cache. */
     xph_block *scratch;
-    xph_block_room room;
+    xph_block_buffer buffer;
     int64_t gathered;
     xph_hasher hasher;
     xph_episode_facts facts; /* of the player at hand */
     xph_episode *episodes;   /* finished */
-    int64_t count, episode_room;
+    int64_t count, episode_capacity;
     exphil_replay_result result;
 } importing;
 
@@ -49,19 +49,19 @@ static const char *type_name(uint8_t type)
 }
 
 /* "P1 fox human, P2 falco CPU" */
-static void say_who(const importing *in, char *text, size_t room)
+static void say_who(const importing *in, char *text, size_t capacity)
 {
     size_t used = 0;
     text[0] = '\0';
-    for (int32_t port = 1; port <= PORTS && used < room; port++) {
+    for (int32_t port = 1; port <= PORTS && used < capacity; port++) {
         const exphil_slp_port *p = port_of(in, port);
         if (p->type >= TYPE_EMPTY) continue;
         const char *name = xph_melee_character_name(p->character);
-        int written = snprintf(text + used, room - used, "%sP%d %s %s", used ? ", " : "", (int)port,
+        int written = snprintf(text + used, capacity - used, "%sP%d %s %s", used ? ", " : "", (int)port,
                                name ? name : "unknown", type_name(p->type));
         used += written > 0 ? (size_t)written : 0;
     }
-    if (!used) snprintf(text, room, "nobody plays");
+    if (!used) snprintf(text, capacity, "nobody plays");
 }
 
 /* Only humans: for a computer player the game records no buttons, so that its rows would teach to press
@@ -125,11 +125,11 @@ static exphil_status take_block(importing *in, xph_block **taken, exphil_error *
         return EXPHIL_OK;
     }
     xph_block *block;
-    xph_block_room room;
-    XPH_TRY(xph_block_create(in->context, shape, frames, &block, &room, error));
-    memcpy(room.floats, in->room.floats, (size_t)(frames * shape->floats) * sizeof *room.floats);
-    memcpy(room.ids, in->room.ids, (size_t)(frames * shape->ids) * sizeof *room.ids);
-    memcpy(room.actions, in->room.actions, (size_t)(frames * shape->action_bytes));
+    xph_block_buffer buffer;
+    XPH_TRY(xph_block_create(in->context, shape, frames, &block, &buffer, error));
+    memcpy(buffer.floats, in->buffer.floats, (size_t)(frames * shape->floats) * sizeof *buffer.floats);
+    memcpy(buffer.ids, in->buffer.ids, (size_t)(frames * shape->ids) * sizeof *buffer.ids);
+    memcpy(buffer.actions, in->buffer.actions, (size_t)(frames * shape->action_bytes));
     *taken = block;
     return EXPHIL_OK;
 }
@@ -141,7 +141,7 @@ static exphil_status finish_episode(importing *in, exphil_error *error)
     if (!frames) return EXPHIL_OK;
     if (frames % XPH_PIECE) XPH_TRY(finish_piece(in, error));
     xph_episode *episodes =
-        xph_grow(in->context, in->episodes, &in->episode_room, in->count + 1, sizeof *episodes, error);
+        xph_grow(in->context, in->episodes, &in->episode_capacity, in->count + 1, sizeof *episodes, error);
     if (!episodes) return EXPHIL_E_MEMORY;
     in->episodes = episodes;
     xph_block *block;
@@ -157,7 +157,7 @@ static exphil_status finish_episode(importing *in, exphil_error *error)
 static exphil_status begin_episode(importing *in, int64_t position, exphil_error *error)
 {
     xph_hash_begin(&in->hasher);
-    if (position < in->run_end && in->scratch) return EXPHIL_OK; /* the run's room is large enough */
+    if (position < in->run_end && in->scratch) return EXPHIL_OK; /* the run's buffer is large enough */
     int64_t end = position + 1;
     while (end < in->frames &&
            exphil_slp_frame_at(in->slp, end)->frame == exphil_slp_frame_at(in->slp, end - 1)->frame + 1 &&
@@ -166,7 +166,8 @@ static exphil_status begin_episode(importing *in, int64_t position, exphil_error
     in->run_end = end;
     xph_block_release(in->scratch);
     in->scratch = NULL;
-    return xph_block_create(in->context, &in->dataset->shape, end - position, &in->scratch, &in->room, error);
+    return xph_block_create(in->context, &in->dataset->shape, end - position, &in->scratch, &in->buffer,
+                            error);
 }
 
 /* The row of the frame at this position behind those gathered. *found false: there is none. */
@@ -186,10 +187,10 @@ static exphil_status gather(importing *in, int64_t position, bool *found, exphil
     int64_t row = in->gathered;
     if (xph_melee_pad_encode(in->codec, &pad, action, &culprit) < 0) return EXPHIL_OK;
     if (!row) XPH_TRY(begin_episode(in, position, error));
-    if (xph_melee_encode(in->layout, &state, in->room.floats + row * shape->floats,
-                         in->room.ids + row * shape->ids, &culprit) < 0)
+    if (xph_melee_encode(in->layout, &state, in->buffer.floats + row * shape->floats,
+                         in->buffer.ids + row * shape->ids, &culprit) < 0)
         return EXPHIL_OK;
-    xph_action_pack(shape, action, in->room.actions + row * shape->action_bytes);
+    xph_action_pack(shape, action, in->buffer.actions + row * shape->action_bytes);
     if (!row) in->facts.first_game_frame = frame->frame;
     in->gathered++;
     *found = true;
@@ -304,7 +305,7 @@ static exphil_status check_spec(const importing *in, exphil_error *error)
 static void end_import(importing *in)
 {
     for (int64_t i = 0; i < in->count; i++) xph_block_release(in->episodes[i].block);
-    xph_free(in->context, in->episodes, (size_t)in->episode_room * sizeof *in->episodes);
+    xph_free(in->context, in->episodes, (size_t)in->episode_capacity * sizeof *in->episodes);
     xph_block_release(in->scratch);
     exphil_slp_destroy(in->slp);
 }

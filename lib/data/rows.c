@@ -49,16 +49,16 @@ static bool rows_bytes(const xph_row_shape *shape, int64_t frames, size_t *bytes
 }
 
 /* Floats, then ids, then actions: alignment falls from 4 to 1, so there are no gaps. */
-static void place_rows(xph_block_room *room, const xph_row_shape *shape, int64_t frames, uint8_t *rows)
+static void place_rows(xph_block_buffer *buffer, const xph_row_shape *shape, int64_t frames, uint8_t *rows)
 {
-    room->floats = (float *)(void *)rows;
+    buffer->floats = (float *)(void *)rows;
     rows += (size_t)(frames * shape->floats) * sizeof(float);
-    room->ids = (int32_t *)(void *)rows;
-    room->actions = rows + (size_t)(frames * shape->ids) * sizeof(int32_t);
+    buffer->ids = (int32_t *)(void *)rows;
+    buffer->actions = rows + (size_t)(frames * shape->ids) * sizeof(int32_t);
 }
 
 exphil_status xph_block_create(exphil_context *context, const xph_row_shape *shape, int64_t frames,
-                               xph_block **block, xph_block_room *room, exphil_error *error)
+                               xph_block **block, xph_block_buffer *buffer, exphil_error *error)
 {
     size_t head, bytes;
     if (!xph_size_align(sizeof(xph_block), 64, &head) || !rows_bytes(shape, frames, &bytes) ||
@@ -68,8 +68,8 @@ exphil_status xph_block_create(exphil_context *context, const xph_row_shape *sha
     xph_block *made = xph_alloc(context, bytes);
     if (!made) return xph_no_memory(bytes, error);
     *made = (xph_block){.context = context, .references = 1, .frames = frames, .bytes = bytes};
-    place_rows(room, shape, frames, (uint8_t *)made + head);
-    made->rows = (xph_rows){room->floats, room->ids, room->actions};
+    place_rows(buffer, shape, frames, (uint8_t *)made + head);
+    made->rows = (xph_rows){buffer->floats, buffer->ids, buffer->actions};
     *block = made;
     return EXPHIL_OK;
 }

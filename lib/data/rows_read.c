@@ -3,21 +3,21 @@
  * need. */
 #include "data/dataset.h"
 
-/* ---- room -------------------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------------------- */
 
-exphil_status xph_piece_room_make(xph_piece_room *room, const xph_row_shape *shape, exphil_error *error)
+exphil_status xph_piece_buffer_make(xph_piece_buffer *buffer, const xph_row_shape *shape, exphil_error *error)
 {
     size_t bytes = XPH_PIECE * (size_t)shape->row_bytes;
-    if (room->memory) return EXPHIL_OK;
-    room->memory = xph_alloc(room->context, bytes);
-    room->bytes = bytes;
-    return room->memory ? EXPHIL_OK : xph_no_memory(bytes, error);
+    if (buffer->memory) return EXPHIL_OK;
+    buffer->memory = xph_alloc(buffer->context, bytes);
+    buffer->bytes = bytes;
+    return buffer->memory ? EXPHIL_OK : xph_no_memory(bytes, error);
 }
 
-void xph_piece_room_free(xph_piece_room *room)
+void xph_piece_buffer_free(xph_piece_buffer *buffer)
 {
-    xph_free(room->context, room->memory, room->bytes);
-    room->memory = NULL;
+    xph_free(buffer->context, buffer->memory, buffer->bytes);
+    buffer->memory = NULL;
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------- */
@@ -76,14 +76,14 @@ exphil_status xph_rows_copy(const xph_row_shape *shape, const xph_block *block, 
 }
 
 exphil_status xph_rows_take(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
-                            xph_piece_room *room, xph_rows *rows, exphil_error *error)
+                            xph_piece_buffer *buffer, xph_rows *rows, exphil_error *error)
 {
     if (!block->corpus) {
         *rows = xph_rows_from(shape, &block->rows, first);
         return EXPHIL_OK;
     }
-    XPH_TRY(xph_piece_room_make(room, shape, error));
-    float *floats = (float *)(void *)room->memory;
+    XPH_TRY(xph_piece_buffer_make(buffer, shape, error));
+    float *floats = (float *)(void *)buffer->memory;
     int32_t *ids = (int32_t *)(void *)(floats + frames * shape->floats);
     uint8_t *actions = (uint8_t *)(ids + frames * shape->ids);
     *rows = (xph_rows){floats, ids, actions};
@@ -103,14 +103,14 @@ uint64_t xph_piece_hash(const xph_row_shape *shape, const xph_rows *rows, int64_
 }
 
 exphil_status xph_rows_hash(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
-                            xph_piece_room *room, uint64_t *hash, exphil_error *error)
+                            xph_piece_buffer *buffer, uint64_t *hash, exphil_error *error)
 {
     xph_hasher hasher;
     xph_hash_begin(&hasher);
     for (int64_t at = 0; at < frames; at += XPH_PIECE) {
         xph_rows rows;
         int64_t count = xph_piece_frames(frames, at);
-        XPH_TRY(xph_rows_take(shape, block, first + at, count, room, &rows, error));
+        XPH_TRY(xph_rows_take(shape, block, first + at, count, buffer, &rows, error));
         uint64_t piece = xph_piece_hash(shape, &rows, count);
         xph_hash_add(&hasher, &piece, sizeof piece);
     }
@@ -145,21 +145,21 @@ static exphil_status check_piece(const xph_row_shape *shape, const xph_block *bl
 }
 
 exphil_status xph_rows_piece(const xph_row_shape *shape, const xph_block *block, int64_t i,
-                             xph_piece_room *room, xph_rows *rows, exphil_error *error)
+                             xph_piece_buffer *buffer, xph_rows *rows, exphil_error *error)
 {
     int64_t first = i * XPH_PIECE, frames = xph_piece_frames(block->frames, first);
-    XPH_TRY(xph_rows_take(shape, block, first, frames, room, rows, error));
+    XPH_TRY(xph_rows_take(shape, block, first, frames, buffer, rows, error));
     if (!block->corpus || is_checked(block, i)) return EXPHIL_OK;
     return check_piece(shape, block, i, rows, error);
 }
 
 exphil_status xph_rows_verify(const xph_row_shape *shape, const xph_block *block, int64_t first,
-                              int64_t frames, xph_piece_room *room, exphil_error *error)
+                              int64_t frames, xph_piece_buffer *buffer, exphil_error *error)
 {
     if (!block->corpus || frames <= 0) return EXPHIL_OK;
     for (int64_t i = first / XPH_PIECE; i <= (first + frames - 1) / XPH_PIECE; i++) {
         xph_rows rows;
-        if (!is_checked(block, i)) XPH_TRY(xph_rows_piece(shape, block, i, room, &rows, error));
+        if (!is_checked(block, i)) XPH_TRY(xph_rows_piece(shape, block, i, buffer, &rows, error));
     }
     return EXPHIL_OK;
 }

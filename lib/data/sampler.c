@@ -22,11 +22,11 @@ struct xph_sampler {
     xph_order order;
     int64_t planned; /* epoch that the plan is of; -1: none */
     atomic_bool stop;
-    xph_batch_room own; /* of xph_sampler_batch, made when it is first needed */
+    xph_batch_buffer own; /* of xph_sampler_batch, made when it is first needed */
     /* Of the one who fills: actions around a stretch of rows, and a piece of a corpus. */
     uint8_t *packed;
     size_t packed_bytes;
-    xph_piece_room piece;
+    xph_piece_buffer piece;
 };
 
 /* ---- configuration ----------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static exphil_status resolve(const exphil_sampling *given, exphil_sampling *how,
     return EXPHIL_OK;
 }
 
-/* ---- room for a batch -------------------------------------------------------------------------------- */
+/* ---- memory for a batch -------------------------------------------------------------------------------- */
 
 /* Takes count items of item_bytes behind *at, which stays a multiple of 64. */
 static bool take(size_t *at, size_t rows, int64_t count, size_t item_bytes, size_t *offset)
@@ -91,7 +91,8 @@ static bool take(size_t *at, size_t rows, int64_t count, size_t item_bytes, size
            xph_size_add(*at, bytes, at) && xph_size_align(*at, 64, at);
 }
 
-exphil_status xph_batch_room_create(const xph_sampler *sampler, xph_batch_room *room, exphil_error *error)
+exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buffer *buffer,
+                                      exphil_error *error)
 {
     const xph_row_shape *shape = &sampler->dataset->shape;
     const exphil_sampling *how = &sampler->sampling;
@@ -109,38 +110,38 @@ exphil_status xph_batch_room_create(const xph_sampler *sampler, xph_batch_room *
     exphil_status status = device->backend->host_alloc(device, bytes, &block);
     if (status < 0) return xph_no_device_memory(error, device, status, bytes);
     uint8_t *memory = block;
-    *room = (xph_batch_room){.memory = memory,
-                             .bytes = bytes,
-                             .floats = (float *)(void *)(memory + floats),
-                             .mask = (float *)(void *)(memory + mask),
-                             .ids = (int32_t *)(void *)(memory + ids),
-                             .past = (int32_t *)(void *)(memory + past),
-                             .actions = (int32_t *)(void *)(memory + actions),
-                             .reset = memory + reset};
+    *buffer = (xph_batch_buffer){.memory = memory,
+                                 .bytes = bytes,
+                                 .floats = (float *)(void *)(memory + floats),
+                                 .mask = (float *)(void *)(memory + mask),
+                                 .ids = (int32_t *)(void *)(memory + ids),
+                                 .past = (int32_t *)(void *)(memory + past),
+                                 .actions = (int32_t *)(void *)(memory + actions),
+                                 .reset = memory + reset};
     return EXPHIL_OK;
 }
 
-void xph_batch_room_free(const xph_sampler *sampler, xph_batch_room *room)
+void xph_batch_buffer_free(const xph_sampler *sampler, xph_batch_buffer *buffer)
 {
     xph_device *device = xph_context_backend(sampler->context);
-    if (room->memory) device->backend->host_free(device, room->memory, room->bytes);
-    *room = (xph_batch_room){.memory = NULL};
+    if (buffer->memory) device->backend->host_free(device, buffer->memory, buffer->bytes);
+    *buffer = (xph_batch_buffer){.memory = NULL};
 }
 
-void xph_batch_room_show(const xph_sampler *sampler, const xph_batch_room *room, exphil_batch *batch)
+void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *buffer, exphil_batch *batch)
 {
     *batch = (exphil_batch){.struct_size = sizeof *batch,
                             .batch = sampler->sampling.batch,
                             .time = sampler->sampling.time,
-                            .epoch = room->epoch,
-                            .index = room->index,
-                            .frames = room->frames,
-                            .floats = room->floats,
-                            .ids = room->ids,
-                            .past = room->past,
-                            .actions = room->actions,
-                            .mask = room->mask,
-                            .reset = room->reset};
+                            .epoch = buffer->epoch,
+                            .index = buffer->index,
+                            .frames = buffer->frames,
+                            .floats = buffer->floats,
+                            .ids = buffer->ids,
+                            .past = buffer->past,
+                            .actions = buffer->actions,
+                            .mask = buffer->mask,
+                            .reset = buffer->reset};
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------- */
@@ -170,7 +171,7 @@ static void action_at(const xph_row_shape *shape, const stretch *acted, int64_t 
 /* Targets, and the actions decided before them: row t has t+d, then t+d-1, t+d-2, ... The first that an episode can have
  * decided acts in its frame d. */
 static void copy_actions(const xph_sampler *sampler, const stretch *acted, int64_t t, int64_t count,
-                         int64_t row, xph_batch_room *room)
+                         int64_t row, xph_batch_buffer *buffer)
 {
     const xph_row_shape *shape = &sampler->dataset->shape;
     const exphil_sampling *how = &sampler->sampling;
@@ -178,8 +179,8 @@ static void copy_actions(const xph_sampler *sampler, const stretch *acted, int64
             first = how->neutral_start ? how->delay_frames : 0;
     for (int64_t i = 0; i < count; i++, t++, row++) {
         int64_t decided = t + how->delay_frames;
-        action_at(shape, acted, decided, 0, room->actions + row * heads);
-        int32_t *past = room->past + row * slots * heads;
+        action_at(shape, acted, decided, 0, buffer->actions + row * heads);
+        int32_t *past = buffer->past + row * slots * heads;
         for (int64_t s = 0; s < slots; s++) action_at(shape, acted, decided - 1 - s, first, past + s * heads);
     }
 }
@@ -194,7 +195,7 @@ static stretch stretch_of(const xph_sampler *sampler, const xph_episode *episode
 
 /* Copies count frames of one episode, from a frame of the dataset on, to the rows from row on. */
 static exphil_status copy_rows(xph_sampler *sampler, int64_t frame, int64_t count, int64_t row,
-                               xph_batch_room *room, exphil_error *error)
+                               xph_batch_buffer *buffer, exphil_error *error)
 {
     const exphil_dataset *dataset = sampler->dataset;
     const xph_row_shape *shape = &dataset->shape;
@@ -204,39 +205,40 @@ static exphil_status copy_rows(xph_sampler *sampler, int64_t frame, int64_t coun
     stretch acted = stretch_of(sampler, episode, t, count);
     int64_t acts = acted.end - acted.first;
     XPH_TRY(xph_rows_verify(shape, block, offset + acted.first, acts, &sampler->piece, error));
-    XPH_TRY(xph_rows_copy(shape, block, offset + t, count, room->floats + row * shape->floats,
-                          room->ids + row * shape->ids, NULL, error));
+    XPH_TRY(xph_rows_copy(shape, block, offset + t, count, buffer->floats + row * shape->floats,
+                          buffer->ids + row * shape->ids, NULL, error));
     XPH_TRY(xph_rows_copy(shape, block, offset + acted.first, acts, NULL, NULL, sampler->packed, error));
-    copy_actions(sampler, &acted, t, count, row, room);
+    copy_actions(sampler, &acted, t, count, row, buffer);
     int64_t slots = sampler->sampling.action_slots;
-    XPH_TRY(xph_rows_recheck(shape, block, room->ids + row * shape->ids, count,
-                             room->actions + row * shape->heads, count, error));
-    XPH_TRY(xph_rows_recheck(shape, block, NULL, 0, room->past + row * slots * shape->heads, count * slots,
+    XPH_TRY(xph_rows_recheck(shape, block, buffer->ids + row * shape->ids, count,
+                             buffer->actions + row * shape->heads, count, error));
+    XPH_TRY(xph_rows_recheck(shape, block, NULL, 0, buffer->past + row * slots * shape->heads, count * slots,
                              error));
     bool last_only = sampler->sampling.last_only;
     for (int64_t i = 0; i < count; i++) {
         bool counts = !last_only || i == count - 1;
-        room->mask[row + i] = counts ? 1.0f : 0.0f;
-        room->reset[row + i] = 0;
-        room->frames += counts;
+        buffer->mask[row + i] = counts ? 1.0f : 0.0f;
+        buffer->reset[row + i] = 0;
+        buffer->frames += counts;
     }
     return EXPHIL_OK;
 }
 
 /* Rows without frames: all zero; the first starts from a zero state, so that no state runs on into
  * padding. */
-static void pad_rows(const xph_sampler *sampler, int64_t row, int64_t count, bool first, xph_batch_room *room)
+static void pad_rows(const xph_sampler *sampler, int64_t row, int64_t count, bool first,
+                     xph_batch_buffer *buffer)
 {
     const xph_row_shape *shape = &sampler->dataset->shape;
     int64_t heads = shape->heads, slots = sampler->sampling.action_slots;
     size_t rows = (size_t)count;
-    memset(room->floats + row * shape->floats, 0, rows * (size_t)shape->floats * sizeof(float));
-    memset(room->ids + row * shape->ids, 0, rows * (size_t)shape->ids * sizeof(int32_t));
-    memset(room->past + row * slots * heads, 0, rows * (size_t)(slots * heads) * sizeof(int32_t));
-    memset(room->actions + row * heads, 0, rows * (size_t)heads * sizeof(int32_t));
-    memset(room->mask + row, 0, rows * sizeof(float));
-    memset(room->reset + row, 0, rows);
-    if (first && count) room->reset[row] = 1;
+    memset(buffer->floats + row * shape->floats, 0, rows * (size_t)shape->floats * sizeof(float));
+    memset(buffer->ids + row * shape->ids, 0, rows * (size_t)shape->ids * sizeof(int32_t));
+    memset(buffer->past + row * slots * heads, 0, rows * (size_t)(slots * heads) * sizeof(int32_t));
+    memset(buffer->actions + row * heads, 0, rows * (size_t)heads * sizeof(int32_t));
+    memset(buffer->mask + row, 0, rows * sizeof(float));
+    memset(buffer->reset + row, 0, rows);
+    if (first && count) buffer->reset[row] = 1;
 }
 
 /* Frames of a lane before its padding. */
@@ -246,7 +248,7 @@ static int64_t lane_end(const xph_order *order, int64_t lane)
     return end == first ? 0 : (int64_t)order->begin[end - 1] + order->pieces[end - 1].frames;
 }
 
-static exphil_status fill_lane(xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_room *room,
+static exphil_status fill_lane(xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_buffer *buffer,
                                exphil_error *error)
 {
     const xph_order *order = &sampler->order;
@@ -256,16 +258,16 @@ static exphil_status fill_lane(xph_sampler *sampler, int64_t lane, int64_t index
         const xph_piece *piece = &order->pieces[p];
         int64_t skip = at - order->begin[p], count = piece->frames - skip;
         if (count > end - row) count = end - row;
-        XPH_TRY(copy_rows(sampler, piece->first + skip, count, row, room, error));
-        if (!skip) room->reset[row] = 1;
+        XPH_TRY(copy_rows(sampler, piece->first + skip, count, row, buffer, error));
+        if (!skip) buffer->reset[row] = 1;
         row += count;
         at += count;
     }
-    pad_rows(sampler, row, end - row, lane_end(order, lane) >= index * time, room);
+    pad_rows(sampler, row, end - row, lane_end(order, lane) >= index * time, buffer);
     return EXPHIL_OK;
 }
 
-static exphil_status fill_window(xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_room *room,
+static exphil_status fill_window(xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_buffer *buffer,
                                  exphil_error *error)
 {
     const xph_order *order = &sampler->order;
@@ -277,10 +279,10 @@ static exphil_status fill_window(xph_sampler *sampler, int64_t lane, int64_t ind
         const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, frame)];
         count = episode->first + xph_usable_frames(episode, sampler->sampling.delay_frames) - frame;
         if (count > time) count = time;
-        XPH_TRY(copy_rows(sampler, frame, count, row, room, error));
-        room->reset[row] = 1;
+        XPH_TRY(copy_rows(sampler, frame, count, row, buffer, error));
+        buffer->reset[row] = 1;
     }
-    pad_rows(sampler, row + count, time - count, true, room);
+    pad_rows(sampler, row + count, time - count, true, buffer);
     return EXPHIL_OK;
 }
 
@@ -297,7 +299,7 @@ static exphil_status make_places(xph_sampler *made, exphil_error *error)
     if (!made->packed) return xph_no_memory(made->packed_bytes, error);
     for (int64_t i = 0; i < dataset->episode_count; i++)
         if (dataset->episodes[i].block->corpus)
-            return xph_piece_room_make(&made->piece, &dataset->shape, error);
+            return xph_piece_buffer_make(&made->piece, &dataset->shape, error);
     return EXPHIL_OK;
 }
 
@@ -331,8 +333,8 @@ void xph_sampler_destroy(xph_sampler *sampler)
 {
     if (!sampler) return;
     exphil_context *context = sampler->context;
-    xph_batch_room_free(sampler, &sampler->own);
-    xph_piece_room_free(&sampler->piece);
+    xph_batch_buffer_free(sampler, &sampler->own);
+    xph_piece_buffer_free(&sampler->piece);
     xph_free(context, sampler->packed, sampler->packed_bytes);
     xph_order_free(&sampler->order);
     xph_dataset_release(sampler->dataset);
@@ -376,7 +378,7 @@ exphil_status xph_sampler_place(const xph_sampler *sampler, int64_t epoch, int64
     return EXPHIL_OK;
 }
 
-exphil_status xph_sampler_fill(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_room *room,
+exphil_status xph_sampler_fill(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_buffer *buffer,
                                exphil_error *error)
 {
     if (sampler->planned != epoch) {
@@ -384,13 +386,13 @@ exphil_status xph_sampler_fill(xph_sampler *sampler, int64_t epoch, int64_t inde
         if (!xph_order_plan(&sampler->order, epoch, &sampler->stop)) return EXPHIL_E_CANCELLED;
         sampler->planned = epoch;
     }
-    room->epoch = epoch;
-    room->index = index;
-    room->frames = 0;
+    buffer->epoch = epoch;
+    buffer->index = index;
+    buffer->frames = 0;
     bool windows = sampler->sampling.mode == EXPHIL_MODE_WINDOW;
     for (int64_t lane = 0; lane < sampler->sampling.batch; lane++) {
-        XPH_TRY(windows ? fill_window(sampler, lane, index, room, error)
-                        : fill_lane(sampler, lane, index, room, error));
+        XPH_TRY(windows ? fill_window(sampler, lane, index, buffer, error)
+                        : fill_lane(sampler, lane, index, buffer, error));
     }
     return EXPHIL_OK;
 }
@@ -399,9 +401,9 @@ exphil_status xph_sampler_batch(xph_sampler *sampler, int64_t epoch, int64_t ind
                                 exphil_error *error)
 {
     XPH_TRY(xph_sampler_place(sampler, epoch, index, error));
-    if (!sampler->own.memory) XPH_TRY(xph_batch_room_create(sampler, &sampler->own, error));
+    if (!sampler->own.memory) XPH_TRY(xph_batch_buffer_create(sampler, &sampler->own, error));
     XPH_TRY(xph_sampler_fill(sampler, epoch, index, &sampler->own, error));
     exphil_batch now;
-    xph_batch_room_show(sampler, &sampler->own, &now);
+    xph_batch_buffer_show(sampler, &sampler->own, &now);
     return XPH_GIVE(exphil_batch, batch, &now, error);
 }

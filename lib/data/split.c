@@ -13,11 +13,11 @@ typedef struct split {
 static exphil_status hash_part(const split *made, xph_episode *part, exphil_error *error)
 {
     const xph_row_shape *shape = &made->from->shape;
-    xph_piece_room room = {.context = made->from->context};
-    exphil_status status = xph_rows_verify(shape, part->block, part->offset, part->frames, &room, error);
+    xph_piece_buffer buffer = {.context = made->from->context};
+    exphil_status status = xph_rows_verify(shape, part->block, part->offset, part->frames, &buffer, error);
     if (status >= 0)
-        status = xph_rows_hash(shape, part->block, part->offset, part->frames, &room, &part->hash, error);
-    xph_piece_room_free(&room);
+        status = xph_rows_hash(shape, part->block, part->offset, part->frames, &buffer, &part->hash, error);
+    xph_piece_buffer_free(&buffer);
     return status;
 }
 
@@ -51,7 +51,7 @@ static exphil_status draw_games(const split *made, uint64_t **games, int64_t *he
     size_t bytes = (size_t)from->game_count * sizeof **games;
     uint64_t *drawn = xph_alloc(from->context, bytes);
     if (!drawn) return xph_no_memory(bytes, error);
-    for (int64_t i = 0, count = 0; i < from->game_room; i++)
+    for (int64_t i = 0, count = 0; i < from->game_capacity; i++)
         if (from->games[i]) drawn[count++] = from->games[i];
     xph_sort(drawn, from->game_count);
     xph_rng rng = {.seed = made->config->seed, .stream = XPH_RNG_SPLIT};

@@ -74,7 +74,7 @@ bool xph_hex_value(const char *text, uint64_t *value);
 typedef struct xph_json_out {
     exphil_context *context;
     char *text; /* ends with 0 */
-    size_t bytes, room;
+    size_t bytes, capacity;
     exphil_status status;
 } xph_json_out;
 void xph_json_begin(xph_json_out *out, exphil_context *context);

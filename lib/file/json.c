@@ -26,7 +26,7 @@ struct xph_json {
     int32_t *slots; /* of members: value + 1, or 0 */
     char *texts;
     uint32_t slot_count; /* a power of two */
-    int32_t used, room;
+    int32_t used, capacity;
 };
 
 typedef struct reader {
@@ -263,7 +263,7 @@ static void append(reader *r, int32_t at)
 static exphil_status read_value(reader *r, uint32_t name)
 {
     xph_json *json = r->json;
-    if (json->used == json->room) return refuse(r, "too many values");
+    if (json->used == json->capacity) return refuse(r, "too many values");
     int32_t at = json->used++;
     value *v = &json->values[at];
     *v = (value){.parent = -1, .next = -1, .name = name, .text = NONE};
@@ -353,7 +353,7 @@ static xph_json *allocate(exphil_context *context, const char *label, size_t cou
     size_t bytes = sizeof(xph_json) + count * sizeof(value) + slots * sizeof(int32_t) + text_bytes + 1;
     xph_json *json = xph_alloc(context, bytes);
     if (!json) return NULL;
-    *json = (xph_json){.context = context, .label = label, .bytes = bytes, .room = (int32_t)count};
+    *json = (xph_json){.context = context, .label = label, .bytes = bytes, .capacity = (int32_t)count};
     json->values = (value *)(json + 1);
     json->slots = (int32_t *)(json->values + count);
     json->texts = (char *)(json->slots + slots);

@@ -8,10 +8,10 @@
 /* Puts part before what is at *from; what does not fit is cut off in front. */
 static void prepend(const char *begin, char **from, const char *part)
 {
-    size_t length = strlen(part), room = (size_t)(*from - begin);
-    if (length > room) {
-        part += length - room;
-        length = room;
+    size_t length = strlen(part), left = (size_t)(*from - begin);
+    if (length > left) {
+        part += length - left;
+        length = left;
     }
     *from -= length;
     memcpy(*from, part, length);

@@ -11,7 +11,7 @@ void xph_json_begin(xph_json_out *out, exphil_context *context)
 
 void xph_json_drop(xph_json_out *out)
 {
-    xph_free(out->context, out->text, out->room);
+    xph_free(out->context, out->text, out->capacity);
     *out = (xph_json_out){.context = out->context, .status = EXPHIL_E_STATE};
 }
 
@@ -19,23 +19,23 @@ void xph_json_drop(xph_json_out *out)
 static bool reserve(xph_json_out *out, size_t more)
 {
     if (out->status < 0) return false;
-    if (out->room - out->bytes > more) return true;
-    size_t room = out->room ? out->room : 256;
-    while (room - out->bytes <= more) {
-        if (!xph_size_mul(room, 2, &room)) {
+    if (out->capacity - out->bytes > more) return true;
+    size_t capacity = out->capacity ? out->capacity : 256;
+    while (capacity - out->bytes <= more) {
+        if (!xph_size_mul(capacity, 2, &capacity)) {
             out->status = EXPHIL_E_MEMORY;
             return false;
         }
     }
-    char *text = xph_alloc(out->context, room);
+    char *text = xph_alloc(out->context, capacity);
     if (!text) {
         out->status = EXPHIL_E_MEMORY;
         return false;
     }
     if (out->bytes) memcpy(text, out->text, out->bytes);
-    xph_free(out->context, out->text, out->room);
+    xph_free(out->context, out->text, out->capacity);
     out->text = text;
-    out->room = room;
+    out->capacity = capacity;
     return true;
 }
 

@@ -115,10 +115,10 @@ static bool key_is(const struct value *key, const char *name)
 }
 
 /* Plain characters only: the text comes from a stranger's file and is printed. */
-static void copy_text(char *to, size_t room, const struct value *value)
+static void copy_text(char *to, size_t capacity, const struct value *value)
 {
-    size_t length = value->text_bytes < room - 1 ? value->text_bytes : room - 1;
-    memset(to, 0, room);
+    size_t length = value->text_bytes < capacity - 1 ? value->text_bytes : capacity - 1;
+    memset(to, 0, capacity);
     for (size_t i = 0; i < length; i++) {
         uint8_t byte = value->text[i] >= 0x20 && value->text[i] < 0x7F ? value->text[i] : (uint8_t)'?';
         memcpy(to + i, &byte, 1);

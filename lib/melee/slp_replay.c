@@ -126,7 +126,7 @@ static void read_metadata(const struct reading *reading, exphil_slp_info *info)
         xph_slp_metadata_read(reading->data, reading->bytes, (size_t)info->stop_offset, info);
 }
 
-/* ---- room ---------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------------------- */
 
 static void count_records(const struct reading *reading, exphil_slp *slp)
 {
@@ -149,7 +149,7 @@ static void count_records(const struct reading *reading, exphil_slp *slp)
     }
 }
 
-static void *room(exphil_context *context, size_t count, size_t bytes, exphil_error *error)
+static void *make_array(exphil_context *context, size_t count, size_t bytes, exphil_error *error)
 {
     size_t total;
     if (!xph_size_mul(count, bytes, &total)) total = SIZE_MAX;
@@ -158,17 +158,17 @@ static void *room(exphil_context *context, size_t count, size_t bytes, exphil_er
     return pointer;
 }
 
-static exphil_status make_room(exphil_slp *slp, exphil_error *error)
+static exphil_status make_arrays(exphil_slp *slp, exphil_error *error)
 {
     exphil_context *context = slp->context;
     size_t places = slp->frame_count * slp->slot_count; /* a frame costs 10 bytes of input: no overflow */
-    slp->frames = room(context, slp->frame_count, sizeof *slp->frames, error);
+    slp->frames = make_array(context, slp->frame_count, sizeof *slp->frames, error);
     if (!slp->frames) return EXPHIL_E_MEMORY;
-    slp->records = room(context, slp->record_count, sizeof *slp->records, error);
+    slp->records = make_array(context, slp->record_count, sizeof *slp->records, error);
     if (!slp->records) return EXPHIL_E_MEMORY;
-    slp->items = room(context, slp->item_count, sizeof *slp->items, error);
+    slp->items = make_array(context, slp->item_count, sizeof *slp->items, error);
     if (!slp->items) return EXPHIL_E_MEMORY;
-    slp->record_of = room(context, places, sizeof *slp->record_of, error);
+    slp->record_of = make_array(context, places, sizeof *slp->record_of, error);
     if (!slp->record_of) return EXPHIL_E_MEMORY;
     memset(slp->record_of, 0, places * sizeof *slp->record_of);
     return EXPHIL_OK;
@@ -283,7 +283,7 @@ static exphil_status read_all(struct reading *reading, exphil_slp *slp, exphil_e
     XPH_TRY(first_pass(reading, error));
     XPH_TRY(xph_slp_select(slp->context, reading->list, &reading->count, reading->config.rollback, error));
     count_records(reading, slp);
-    XPH_TRY(make_room(slp, error));
+    XPH_TRY(make_arrays(slp, error));
     XPH_TRY(second_pass(reading, slp, error));
     slp->info = reading->walk.info;
     slp->info.rollback = reading->config.rollback;

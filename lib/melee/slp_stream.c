@@ -23,7 +23,7 @@ struct exphil_slp_stream {
     uint32_t given; /* the frame being built was handed out at its bookend */
     struct xph_slp_container container;
     struct xph_slp_walk walk;
-    exphil_slp_frame held; /* stage values of the frame handed out last */
+    exphil_slp_frame previous; /* stage values of the frame handed out last */
     struct shot shots[2];
     uint8_t buffer[XPH_SLP_EVENT];
 };
@@ -82,7 +82,7 @@ static const uint8_t *next_unit(exphil_slp_stream *stream, const uint8_t *data, 
 
 static void start_shot(exphil_slp_stream *stream, const struct xph_slp_instance *instance)
 {
-    stream->building->frame = stream->held;
+    stream->building->frame = stream->previous;
     xph_slp_next_frame(&stream->building->frame, instance);
     stream->given = 0;
 }
@@ -94,7 +94,7 @@ static void give(exphil_slp_stream *stream, const struct xph_slp_instance *insta
     if (stream->given) return;
     shot->frame.slots = xph_slp_slots(instance);
     shot->frame.items = shot->items;
-    stream->held = shot->frame;
+    stream->previous = shot->frame;
     stream->ready = shot;
     stream->given = 1;
     stream->walk.info.frame_count++;
@@ -165,7 +165,7 @@ static exphil_status take_head(exphil_slp_stream *stream, const uint8_t *head, s
         stream->walk.info.problems |= EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH;
         stream->walk.info.problem_count++;
     }
-    xph_slp_blank_frame(&stream->walk.table, &stream->held);
+    xph_slp_blank_frame(&stream->walk.table, &stream->previous);
     stream->phase = EVENTS;
     return EXPHIL_OK;
 }

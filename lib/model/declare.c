@@ -10,16 +10,16 @@ double xph_residual_scale(const exphil_model *model)
 
 static exphil_status grow(exphil_model *model, exphil_error *error)
 {
-    if (model->tensor_count < model->tensor_room) return EXPHIL_OK;
-    int64_t room = model->tensor_room ? 2 * model->tensor_room : 64;
-    size_t bytes = (size_t)room * sizeof *model->tensor,
-           old = (size_t)model->tensor_room * sizeof *model->tensor;
+    if (model->tensor_count < model->tensor_capacity) return EXPHIL_OK;
+    int64_t capacity = model->tensor_capacity ? 2 * model->tensor_capacity : 64;
+    size_t bytes = (size_t)capacity * sizeof *model->tensor,
+           old = (size_t)model->tensor_capacity * sizeof *model->tensor;
     xph_tensor *more = xph_alloc(model->context, bytes);
     if (!more) return xph_no_memory(bytes, error);
     if (old) memcpy(more, model->tensor, old);
     xph_free(model->context, model->tensor, old);
     model->tensor = more;
-    model->tensor_room = room;
+    model->tensor_capacity = capacity;
     return EXPHIL_OK;
 }
 

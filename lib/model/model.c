@@ -17,7 +17,7 @@ static void free_model(exphil_model *model)
     if (model->packed) backend->free(model->device, model->packed, model->shape.packed_bytes);
     if (model->weights) backend->free(model->device, model->weights, weights_bytes(model));
     if (model->packing) xph_mutex_destroy(model->packing);
-    xph_free(context, model->tensor, (size_t)model->tensor_room * sizeof *model->tensor);
+    xph_free(context, model->tensor, (size_t)model->tensor_capacity * sizeof *model->tensor);
     if (model->spec) xph_spec_free(context, model->spec);
     xph_free(context, model, sizeof *model);
     xph_context_release(context);

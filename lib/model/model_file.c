@@ -174,7 +174,7 @@ static exphil_status read_calibration(exphil_model *model, const xph_tensors *fi
                                       : status;
 }
 
-/* Bytes of the largest tensor as reals: room for what a file holds in fewer bits. */
+/* Bytes of the largest tensor as reals: a buffer for what a file holds in fewer bits. */
 static size_t largest_bytes(const exphil_model *model)
 {
     int64_t most = 1;
@@ -185,13 +185,13 @@ static size_t largest_bytes(const exphil_model *model)
     return (size_t)most * model->shape.real_bytes;
 }
 
-static exphil_status push_all(exphil_model *model, const xph_tensors *file, void *room, exphil_error *error)
+static exphil_status push_all(exphil_model *model, const xph_tensors *file, void *buffer, exphil_error *error)
 {
     for (int64_t i = 0; i < model->tensor_count; i++) {
         const xph_param *param = xph_model_param(model, i);
         if (xph_cancelled(model->context))
             return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
-        const void *values = xph_stored_values(model, i, file, room);
+        const void *values = xph_stored_values(model, i, file, buffer);
         XPH_TRY(xph_model_push(model, param->offset, param->count, values, error));
     }
     return EXPHIL_OK;
@@ -204,10 +204,10 @@ static exphil_status fill(exphil_model *model, xph_tensors *file, exphil_error *
     XPH_TRY(xph_stored_check_values(model, file, error));
     XPH_TRY(xph_model_zero(model, error));
     size_t bytes = largest_bytes(model);
-    void *room = xph_alloc(model->context, bytes);
-    if (!room) return xph_no_memory(bytes, error);
-    exphil_status status = push_all(model, file, room, error);
-    xph_free(model->context, room, bytes);
+    void *buffer = xph_alloc(model->context, bytes);
+    if (!buffer) return xph_no_memory(bytes, error);
+    exphil_status status = push_all(model, file, buffer, error);
+    xph_free(model->context, buffer, bytes);
     XPH_TRY(status);
     XPH_TRY(read_counter(file, UPDATES_KEY, &model->updates, error));
     XPH_TRY(read_counter(file, FRAMES_KEY, &model->frames, error));

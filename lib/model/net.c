@@ -134,7 +134,7 @@ void xph_net_destroy(xph_net *net)
     free_program(context, &net->heads);
     free_program(context, &net->draw);
     free_program(context, &net->backward);
-    xph_free(context, net->patch, (size_t)net->patch_room * sizeof *net->patch);
+    xph_free(context, net->patch, (size_t)net->patch_capacity * sizeof *net->patch);
     free_spares(net);
     if (net->arena) net->backend->free(model->device, net->arena, net->arena_bytes);
     if (net->stream) net->backend->stream_destroy(net->stream);

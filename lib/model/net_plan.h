@@ -110,7 +110,7 @@ struct xph_net {
     xph_program blocks, heads, draw,
         backward; /* input and blocks; heads of all rows; of the last rows; gradients */
     xph_patch *patch;
-    int64_t patch_count, patch_room;
+    int64_t patch_count, patch_capacity;
     int64_t patch_states; /* the first of those of the states, which are the last */
     const void *base[XPH_SPACES];
     int64_t ld_state;

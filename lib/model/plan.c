@@ -129,15 +129,16 @@ xph_step *xph_plan_step(xph_plan *plan, xph_op op, const void *args, size_t byte
 
 static exphil_status grow(xph_net *net, exphil_error *error)
 {
-    if (net->patch_count < net->patch_room) return EXPHIL_OK;
-    int64_t room = net->patch_room ? 2 * net->patch_room : 128;
-    size_t bytes = (size_t)room * sizeof *net->patch, old = (size_t)net->patch_room * sizeof *net->patch;
+    if (net->patch_count < net->patch_capacity) return EXPHIL_OK;
+    int64_t capacity = net->patch_capacity ? 2 * net->patch_capacity : 128;
+    size_t bytes = (size_t)capacity * sizeof *net->patch,
+           old = (size_t)net->patch_capacity * sizeof *net->patch;
     xph_patch *more = xph_alloc(net->model->context, bytes);
     if (!more) return xph_no_memory(bytes, error);
     if (old) memcpy(more, net->patch, old);
     xph_free(net->model->context, net->patch, old);
     net->patch = more;
-    net->patch_room = room;
+    net->patch_capacity = capacity;
     return EXPHIL_OK;
 }
 

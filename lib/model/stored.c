@@ -88,7 +88,7 @@ static size_t numbers_bytes(xph_type narrow, const xph_param *param)
     return ((size_t)param->count * each + 3) & ~(size_t)3;
 }
 
-static exphil_status make_room(const exphil_model *model, xph_stored *stored, exphil_error *error)
+static exphil_status make_buffers(const exphil_model *model, xph_stored *stored, exphil_error *error)
 {
     int64_t scales = 0;
     size_t bytes = 4;
@@ -139,7 +139,7 @@ exphil_status xph_stored_make(const exphil_model *model, const void *host, xph_s
                               exphil_error *error)
 {
     *stored = (xph_stored){.context = model->context};
-    XPH_TRY(make_room(model, stored, error));
+    XPH_TRY(make_buffers(model, stored, error));
     unsigned char *at = stored->block;
     for (int64_t i = 0; i < model->tensor_count; i++) {
         const xph_param *param = xph_model_param(model, i);
@@ -321,7 +321,7 @@ static void read_i8(const xph_param *param, const void *data, const void *scales
     }
 }
 
-const void *xph_stored_values(const exphil_model *model, int64_t index, const xph_tensors *file, void *room)
+const void *xph_stored_values(const exphil_model *model, int64_t index, const xph_tensors *file, void *buffer)
 {
     const xph_param *param = xph_model_param(model, index);
     const void *data = xph_tensors_find(file, param->name)->data;
@@ -330,8 +330,8 @@ const void *xph_stored_values(const exphil_model *model, int64_t index, const xp
     if (!narrow) return data;
     scale_name(name, param);
     if (narrow == XPH_I8)
-        read_i8(param, data, xph_tensors_find(file, name)->data, room);
+        read_i8(param, data, xph_tensors_find(file, name)->data, buffer);
     else
-        read_bf16(param, data, room);
-    return room;
+        read_bf16(param, data, buffer);
+    return buffer;
 }

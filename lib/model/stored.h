@@ -27,7 +27,8 @@ exphil_status xph_stored_check_shapes(const exphil_model *model, const xph_tenso
 exphil_status xph_stored_check_values(const exphil_model *model, const xph_tensors *file,
                                       exphil_error *error);
 /* The values of tensor `index` in the type of the model, from a file that was checked: where they lie in
- * the file, or put into room[count] if they are stored otherwise. */
-const void *xph_stored_values(const exphil_model *model, int64_t index, const xph_tensors *file, void *room);
+ * the file, or put into buffer[count] if they are stored otherwise. */
+const void *xph_stored_values(const exphil_model *model, int64_t index, const xph_tensors *file,
+                              void *buffer);
 
 #endif

@@ -76,7 +76,7 @@ struct exphil_model {
     xph_block block[XPH_BLOCKS_MOST];
     int64_t block_count;
     xph_tensor *tensor; /* in the order input, ids, blocks, norm, heads */
-    int64_t tensor_count, tensor_room;
+    int64_t tensor_count, tensor_capacity;
     int32_t input_first, norm_first, heads_first; /* indices of tensors */
     int32_t reserved;
     int64_t row; /* width of an input row: floats + ids + past actions */

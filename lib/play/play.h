@@ -60,7 +60,7 @@ struct exphil_session {
     float *melee_floats;            /* [streams,F] rows that the encoder fills */
     int32_t *melee_ids, *decided;   /* [streams,K], [streams,A] */
     float *logits, *fresh; /* [streams,L] of the last step that went well, and of the one under way */
-    double *wide;          /* [streams,L] room for F64 logits, or NULL */
+    double *wide;          /* [streams,L] buffer for F64 logits, or NULL */
     unsigned char *memory;
     size_t memory_bytes;
     /* device memory, one block */

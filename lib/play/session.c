@@ -329,7 +329,7 @@ exphil_status exphil_session_create(const exphil_model *model, const exphil_sess
     return create(model, &known, session, error);
 }
 
-/* For the calls that have room for a text of their own. */
+/* For the calls that take a text of their own. */
 static exphil_status enter(const exphil_session *session, exphil_error *error)
 {
     if (!session) return xph_fail(error, EXPHIL_E_INVALID, "session is NULL");

@@ -8,7 +8,7 @@
 typedef struct side {
     const char *name;
     const exphil_model *model;
-    exphil_model *held;
+    exphil_model *retained;
     const void *packed;
     xph_feed feed;
     float *narrow;
@@ -130,7 +130,7 @@ static void comparing_free(comparing *c)
         xph_free(c->context, s->narrow, s->narrow_bytes);
         xph_free(c->context, s->wide, s->wide_bytes);
         xph_feed_destroy(&s->feed);
-        if (s->held) xph_model_release(s->held);
+        if (s->retained) xph_model_release(s->retained);
     }
     xph_sampler_destroy(c->sampler);
 }
@@ -139,8 +139,8 @@ static exphil_status side_make(side *s, exphil_context *context, const exphil_ba
                                exphil_error *error)
 {
     size_t count = (size_t)(first->batch * first->time * xph_model_shape_of(s->model)->logits);
-    s->held = xph_model_retain(s->model);
-    XPH_TRY(xph_model_packed(s->held, &s->packed, error));
+    s->retained = xph_model_retain(s->model);
+    XPH_TRY(xph_model_packed(s->retained, &s->packed, error));
     XPH_TRY(xph_feed_create(s->model, first->batch, first->time, 0, &s->feed, error));
     s->narrow_bytes = count * sizeof *s->narrow;
     s->wide_bytes = count * sizeof *s->wide;

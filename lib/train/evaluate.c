@@ -272,13 +272,13 @@ exphil_status exphil_evaluate(const exphil_model *model, const exphil_dataset *d
     XPH_TRY(xph_context_check(xph_model_context(model), error));
     xph_losses taken;
     const void *packed = NULL;
-    exphil_model *held = xph_model_retain(model);
+    exphil_model *retained = xph_model_retain(model);
     exphil_status status = xph_losses_take(xph_model_spec(model), losses, &taken, error);
-    if (status >= 0) status = xph_model_packed(held, &packed, error);
+    if (status >= 0) status = xph_model_packed(retained, &packed, error);
     if (status >= 0)
         status = xph_evaluate(model, xph_model_weights(model), packed, dataset, frequencies, &taken, batch,
                               report, error);
-    xph_model_release(held);
+    xph_model_release(retained);
     return status;
 }
 
