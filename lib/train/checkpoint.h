@@ -1,0 +1,43 @@
+/* What saving and resuming a run share. "<path>" is a weights file for play; "<path>.optimizer" holds all that
+ * resume reads, as safetensors: per tensor its weights, moments and average, the carried state of the lanes, and
+ * in the metadata the counters and every setting that must be the same for the run to continue bit for bit. */
+#ifndef XPH_TRAIN_CHECKPOINT_H
+#define XPH_TRAIN_CHECKPOINT_H
+
+#include "file/file.h"
+#include "train/train.h"
+
+#define XPH_CHECKPOINT_KEY     "exphil.optimizer"
+/* Of that text: the file's own checksum is of the data only. */
+#define XPH_CHECKPOINT_SUM_KEY "exphil.optimizer_xxh64"
+#define XPH_CHECKPOINT_SUFFIX  ".optimizer"
+
+/* Weights, both moments, average; and numbers of a run that are taken over. */
+enum { XPH_CHECKPOINT_KINDS = 4, XPH_CHECKPOINT_COUNTERS = 7 };
+
+/* Host copies of everything on the device that a checkpoint holds. */
+typedef struct xph_checkpoint {
+    exphil_trainer *trainer;
+    void *arena[XPH_CHECKPOINT_KINDS], *state;
+    xph_array *arrays;
+    char (*names)[XPH_TENSORS_NAME];
+    int64_t count, kinds; /* arrays; kinds: 3 without averaged weights */
+    int64_t batch, time;
+    xph_stream *stream; /* of its own until the trainer has a net */
+    size_t state_bytes, arrays_bytes, names_bytes;
+    char *path;
+    size_t path_bytes;
+} xph_checkpoint;
+
+/* Memory for a run of this shape. Needs xph_checkpoint_free also after a failure. */
+exphil_status xph_checkpoint_make(xph_checkpoint *c, exphil_trainer *trainer, int64_t batch, int64_t time,
+                                  const char *path, exphil_error *error);
+void xph_checkpoint_free(xph_checkpoint *c);
+/* Names, shapes and places of all arrays. */
+exphil_status xph_checkpoint_list(xph_checkpoint *c, exphil_error *error);
+/* Where the device has weights, moments and average. */
+void *xph_checkpoint_arena(const exphil_trainer *trainer, int64_t kind);
+xph_stream *xph_checkpoint_stream(const xph_checkpoint *c);
+size_t xph_checkpoint_state_bytes(const exphil_trainer *trainer, int64_t batch);
+
+#endif

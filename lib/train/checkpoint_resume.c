@@ -1,0 +1,248 @@
+/* Resuming a run: the file is not trusted, and nothing of the trainer changes before all of it has been checked. */
+#include "train/checkpoint.h"
+#include "train/settings.h"
+
+static exphil_status read_counters(const xph_json *json, uint64_t counters[XPH_CHECKPOINT_COUNTERS],
+                                   exphil_error *error)
+{
+    static const char *const name[XPH_CHECKPOINT_COUNTERS] = {
+        "updates", "frames", "skipped", "epoch", "index", "base_updates", "base_frames"};
+    int32_t object;
+    XPH_TRY(xph_json_get(json, 0, "counters", XPH_JSON_OBJECT, &object, error));
+    for (int i = 0; i < XPH_CHECKPOINT_COUNTERS; i++) {
+        XPH_TRY(xph_json_get_hex(json, object, name[i], &counters[i], error));
+        if (counters[i] >= (uint64_t)1 << (i == 3 ? 48 : 60)) /* an epoch is part of a random stream's name */
+            return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: counters.%s is out of range", name[i]);
+    }
+    return EXPHIL_OK;
+}
+
+static bool all_finite(const xph_array *array)
+{
+    const unsigned char *at = array->data;
+    size_t element = array->dtype == XPH_DTYPE_F64 ? sizeof(double) : sizeof(float);
+    for (size_t i = 0; i < array->bytes; i += element) {
+        double wide;
+        float narrow;
+        memcpy(&narrow, at + i, sizeof narrow);
+        if (element == sizeof wide)
+            memcpy(&wide, at + i, sizeof wide);
+        else
+            wide = (double)narrow;
+        if (!(wide - wide == 0.0)) return false;
+    }
+    return true;
+}
+
+/* Exactly the expected tensors. */
+static exphil_status match_arrays(const xph_checkpoint *c, const xph_tensors *file, exphil_error *error)
+{
+    if (file->count != c->count)
+        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint has %lld tensors, this run has %lld",
+                        (long long)file->count, (long long)c->count);
+    for (int64_t i = 0; i < c->count; i++) {
+        const xph_array *want = &c->arrays[i], *got = xph_tensors_find(file, want->name);
+        if (!got) return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint lacks tensor %s", want->name);
+        if (got->dtype != want->dtype || got->rank != want->rank ||
+            memcmp(got->dim, want->dim, sizeof got->dim) != 0)
+            return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint: type or shape of %s differs", want->name);
+    }
+    return EXPHIL_OK;
+}
+
+/* Fills the host arenas from the file, whose data is read here: all finite. */
+static exphil_status take_arrays(xph_checkpoint *c, xph_tensors *file, exphil_error *error)
+{
+    XPH_TRY(match_arrays(c, file, error));
+    XPH_TRY(xph_tensors_load(file, error));
+    for (int64_t k = 0; k < c->kinds; k++) memset(c->arena[k], 0, c->trainer->arena_bytes);
+    for (int64_t i = 0; i < c->count; i++) {
+        const xph_array *want = &c->arrays[i], *got = xph_tensors_find(file, want->name);
+        if (!all_finite(got))
+            return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: %s holds NaN or infinity", want->name);
+        memcpy((void *)(uintptr_t)want->data, got->data, want->bytes);
+    }
+    return EXPHIL_OK;
+}
+
+typedef struct loss_scale {
+    double value;
+    int64_t good;
+} loss_scale;
+
+static exphil_status read_scale(const xph_json *json, loss_scale *scale, exphil_error *error)
+{
+    int32_t object;
+    uint64_t bits, good;
+    XPH_TRY(xph_json_get(json, 0, "loss_scale", XPH_JSON_OBJECT, &object, error));
+    XPH_TRY(xph_json_get_hex(json, object, "value", &bits, error));
+    XPH_TRY(xph_json_get_hex(json, object, "good", &good, error));
+    memcpy(&scale->value, &bits, sizeof bits);
+    scale->good = (int64_t)(good & 0xffffffffu);
+    if (!(scale->value >= 1.0 && scale->value <= 0x1p24))
+        return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: loss_scale.value is out of range");
+    return EXPHIL_OK;
+}
+
+/* The state of the lanes goes to the net, or waits for it. */
+static exphil_status install_state(xph_checkpoint *c)
+{
+    exphil_trainer *trainer = c->trainer;
+    if (trainer->feed.net) {
+        if (c->state_bytes)
+            XPH_TRY(trainer->device->backend->upload(xph_checkpoint_stream(c), trainer->feed.state[0],
+                                                     c->state, c->state_bytes));
+        return xph_trainer_refresh(trainer);
+    }
+    xph_resumed_drop(trainer);
+    trainer->resumed = (xph_resumed){c->batch, c->time, c->state, c->state_bytes};
+    c->state = NULL;
+    return EXPHIL_OK;
+}
+
+/* From here on only the device can fail. */
+static exphil_status install(xph_checkpoint *c, const uint64_t counters[XPH_CHECKPOINT_COUNTERS],
+                             const loss_scale *scale, exphil_error *error)
+{
+    exphil_trainer *trainer = c->trainer;
+    const xph_backend *backend = trainer->device->backend;
+    xph_stream *stream = xph_checkpoint_stream(c);
+    exphil_status status = EXPHIL_OK;
+    for (int64_t k = 0; status >= 0 && k < c->kinds; k++)
+        status = backend->upload(stream, xph_checkpoint_arena(trainer, k), c->arena[k], trainer->arena_bytes);
+    if (status >= 0) status = install_state(c);
+    if (status >= 0) status = backend->stream_wait(stream);
+    if (status < 0) return xph_fail(error, status, "checkpoint: the device failed to take its memory");
+    trainer->optimizer->updates = (int64_t)counters[0];
+    trainer->frames = (int64_t)counters[1];
+    trainer->skipped = (int64_t)counters[2];
+    trainer->epoch = (int64_t)counters[3];
+    trainer->index = (int64_t)counters[4];
+    trainer->base_updates = counters[5];
+    trainer->base_frames = counters[6];
+    trainer->metrics = (exphil_metrics)EXPHIL_METRICS_INIT;
+    trainer->late = (exphil_error)EXPHIL_ERROR_INIT;
+    return xph_control_begin(trainer, scale->value, scale->good, error);
+}
+
+static exphil_status seek(const exphil_trainer *trainer, const uint64_t counters[XPH_CHECKPOINT_COUNTERS],
+                          exphil_error *error)
+{
+    if (!trainer->prefetcher) return EXPHIL_OK;
+    exphil_prefetcher_info info = EXPHIL_PREFETCHER_INFO_INIT;
+    XPH_TRY(exphil_prefetcher_query(trainer->prefetcher, &info, error));
+    int64_t epoch = (int64_t)counters[3], index = (int64_t)counters[4];
+    if (index > info.batches_per_epoch)
+        return xph_fail(error, EXPHIL_E_FORMAT,
+                        "checkpoint: counters.index %lld is beyond the epoch's %lld batches",
+                        (long long)index, (long long)info.batches_per_epoch);
+    if (index == info.batches_per_epoch) {
+        epoch++;
+        index = 0;
+    }
+    return exphil_prefetcher_seek(trainer->prefetcher, epoch, index, error);
+}
+
+static exphil_status resume_from(xph_checkpoint *c, xph_tensors *file, const xph_json *json,
+                                 exphil_error *error)
+{
+    uint64_t counters[XPH_CHECKPOINT_COUNTERS];
+    loss_scale scale = {1.0, 0};
+    XPH_TRY(read_counters(json, counters, error));
+    if (c->trainer->precision == EXPHIL_PRECISION_F16) XPH_TRY(read_scale(json, &scale, error));
+    XPH_TRY(xph_checkpoint_list(c, error));
+    XPH_TRY(take_arrays(c, file, error));
+    XPH_TRY(seek(c->trainer, counters, error));
+    return install(c, counters, &scale, error);
+}
+
+/* Without a prefetcher the first batch tells the shape that the file does: until it comes, only what the file pays for is
+ * asked for. */
+static exphil_status read_shape(const exphil_trainer *trainer, const xph_tensors *file, const xph_json *json,
+                                int64_t *batch, int64_t *time, exphil_error *error)
+{
+    const xph_model_shape *shape = xph_model_shape_of(trainer->model);
+    XPH_TRY(xph_json_get_int(json, 0, "batch", 1, 4096, batch, error));
+    XPH_TRY(xph_json_get_int(json, 0, "time", 1, 65536, time, error));
+    if (trainer->feed.net && (trainer->feed.batch != *batch || trainer->feed.time != *time))
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "checkpoint has batches of %lld x %lld, this run of %lld x %lld", (long long)*batch,
+                        (long long)*time, (long long)trainer->feed.batch, (long long)trainer->feed.time);
+    if (shape->mode == EXPHIL_MODE_WINDOW && *time != shape->window)
+        return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: time is %lld, the model's window is %lld",
+                        (long long)*time, (long long)shape->window);
+    const xph_array *state = xph_tensors_find(file, "state");
+    size_t bytes = state ? state->bytes : 0, expected = xph_checkpoint_state_bytes(trainer, *batch);
+    if (bytes != expected)
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "checkpoint: state has %llu bytes, a batch of %lld has %llu",
+                        (unsigned long long)bytes, (long long)*batch, (unsigned long long)expected);
+    return EXPHIL_OK;
+}
+
+static exphil_status read_text(const char *path, const xph_tensors *file, const char **text,
+                               exphil_error *error)
+{
+    const char *found = xph_tensors_metadata(file, XPH_CHECKPOINT_KEY),
+               *sum = xph_tensors_metadata(file, XPH_CHECKPOINT_SUM_KEY);
+    uint64_t expected;
+    if (!found || !sum)
+        return xph_fail(error, EXPHIL_E_FORMAT, "%s%s has no %s in its metadata", path, XPH_CHECKPOINT_SUFFIX,
+                        found ? XPH_CHECKPOINT_SUM_KEY : XPH_CHECKPOINT_KEY);
+    if (!xph_hex_value(sum, &expected) || !xph_hash_equal(xph_hash(found, strlen(found)), expected))
+        return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: %s is damaged, its checksum differs",
+                        XPH_CHECKPOINT_KEY);
+    *text = found;
+    return EXPHIL_OK;
+}
+
+static exphil_status resume_file(exphil_trainer *trainer, const char *path, xph_tensors *file,
+                                 exphil_error *error)
+{
+    const char *text = NULL;
+    XPH_TRY(read_text(path, file, &text, error));
+    xph_json *json = NULL;
+    XPH_TRY(xph_json_parse(trainer->context, text, strlen(text), XPH_CHECKPOINT_KEY, 0, &json, error));
+    xph_checkpoint c = {.trainer = trainer};
+    int64_t batch = 0, time = 0;
+    exphil_status status = xph_settings_check(trainer, json, error);
+    if (status >= 0) status = read_shape(trainer, file, json, &batch, &time, error);
+    if (status >= 0) {
+        status = xph_checkpoint_make(&c, trainer, batch, time, path, error);
+        if (status >= 0) status = resume_from(&c, file, json, error);
+        xph_checkpoint_free(&c);
+    }
+    xph_json_free(json);
+    return status;
+}
+
+static exphil_status resume(exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    exphil_context *context = trainer->context;
+    size_t bytes = strlen(path) + sizeof XPH_CHECKPOINT_SUFFIX;
+    char *name = xph_alloc(context, bytes);
+    if (!name) return xph_no_memory(bytes, error);
+    memcpy(name, path, strlen(path)); /* NOLINT(bugprone-not-null-terminated-result): the suffix ends it */
+    memcpy(name + strlen(path), XPH_CHECKPOINT_SUFFIX, sizeof XPH_CHECKPOINT_SUFFIX);
+    xph_tensors file;
+    exphil_status status = xph_tensors_open(context, name, "checkpoint", &file, error);
+    if (status >= 0) {
+        status = resume_file(trainer, path, &file, error);
+        xph_tensors_free(&file);
+    }
+    xph_free(context, name, bytes);
+    return status;
+}
+
+exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    XPH_OWN_FPU;
+    if (!trainer || !path)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
+    if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
+    XPH_TRY(xph_trainer_enter(trainer, error));
+    exphil_status status = xph_trainer_settle(trainer, error);
+    if (status >= 0) status = resume(trainer, path, error);
+    xph_trainer_leave(trainer);
+    return status;
+}

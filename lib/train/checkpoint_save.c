@@ -1,0 +1,128 @@
+/* Saving a run. */
+#include "train/checkpoint.h"
+#include "train/settings.h"
+
+/* ---- settings and counters as JSON -------------------------------------------------------------------------------- */
+
+/* Settings (settings.c) are compared, counters are taken over. */
+typedef struct field {
+    const char *name;
+    uint64_t value;
+} field;
+
+static void list_counters(const exphil_trainer *trainer, field to[XPH_CHECKPOINT_COUNTERS])
+{
+    to[0] = (field){"updates", (uint64_t)trainer->optimizer->updates};
+    to[1] = (field){"frames", (uint64_t)trainer->frames};
+    to[2] = (field){"skipped", (uint64_t)trainer->skipped};
+    to[3] = (field){"epoch", (uint64_t)trainer->epoch};
+    to[4] = (field){"index", (uint64_t)trainer->index};
+    to[5] = (field){"base_updates", trainer->base_updates};
+    to[6] = (field){"base_frames", trainer->base_frames};
+}
+
+/* All updates are settled: the last result is what the device carries. */
+static void write_scale(const exphil_trainer *trainer, xph_json_out *out)
+{
+    const xph_control *last = trainer->pending[!trainer->pending_parity].result;
+    uint64_t bits;
+    memcpy(&bits, &last->loss_scale, sizeof bits);
+    xph_json_open(out, "loss_scale", '{');
+    xph_json_add_hex(out, "value", bits);
+    xph_json_add_hex(out, "good", (uint64_t)last->good);
+    xph_json_close(out, '}');
+}
+
+static exphil_status write_json(const xph_checkpoint *c, xph_json_out *out, exphil_error *error)
+{
+    const exphil_trainer *trainer = c->trainer;
+    field counters[XPH_CHECKPOINT_COUNTERS];
+    list_counters(trainer, counters);
+    xph_json_begin(out, trainer->context);
+    xph_json_open(out, NULL, '{');
+    xph_json_add_int(out, "version", 1);
+    xph_json_add_int(out, "batch", c->batch);
+    xph_json_add_int(out, "time", c->time);
+    xph_settings_write(trainer, out);
+    xph_json_open(out, "counters", '{');
+    for (int i = 0; i < XPH_CHECKPOINT_COUNTERS; i++)
+        xph_json_add_hex(out, counters[i].name, counters[i].value);
+    xph_json_close(out, '}');
+    if (trainer->precision == EXPHIL_PRECISION_F16) write_scale(trainer, out);
+    xph_json_close(out, '}');
+    return xph_json_end(out, error);
+}
+
+/* ---- saving ---------------------------------------------------------------------------------------------------------- */
+
+static exphil_status fetch(xph_checkpoint *c, exphil_error *error)
+{
+    const exphil_trainer *trainer = c->trainer;
+    const xph_backend *backend = trainer->device->backend;
+    xph_stream *stream = xph_checkpoint_stream(c);
+    exphil_status status = EXPHIL_OK;
+    for (int64_t k = 0; status >= 0 && k < c->kinds; k++)
+        status =
+            backend->download(stream, c->arena[k], xph_checkpoint_arena(trainer, k), trainer->arena_bytes);
+    if (status >= 0 && c->state_bytes && trainer->feed.net)
+        status = backend->download(stream, c->state, trainer->feed.state[0], c->state_bytes);
+    else if (c->state_bytes && trainer->resumed.state)
+        memcpy(c->state, trainer->resumed.state, c->state_bytes);
+    if (status >= 0) status = backend->stream_wait(stream);
+    if (status < 0) return xph_fail(error, status, "checkpoint: the device failed to give its memory");
+    return EXPHIL_OK;
+}
+
+static exphil_status write_optimizer(xph_checkpoint *c, exphil_error *error)
+{
+    xph_json_out json;
+    XPH_TRY(write_json(c, &json, error));
+    char sum[XPH_HEX_TEXT];
+    const xph_pair pairs[] = {{XPH_CHECKPOINT_KEY, json.text},
+                              {XPH_CHECKPOINT_SUM_KEY, xph_hex_text(sum, xph_hash(json.text, json.bytes))}};
+    xph_file_writer writer;
+    exphil_status status =
+        xph_tensors_write(c->trainer->context, c->arrays, c->count, pairs, 2, c->path, &writer, error);
+    xph_json_drop(&json);
+    if (status >= 0) status = xph_file_commit(&writer, error);
+    return status;
+}
+
+static exphil_status write_weights(const exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    xph_file_writer writer;
+    XPH_TRY(xph_model_write(trainer->model, trainer->weights,
+                            trainer->base_updates + (uint64_t)trainer->optimizer->updates,
+                            trainer->base_frames + (uint64_t)trainer->frames, NULL, 0, path, &writer, error));
+    return xph_file_commit(&writer, error);
+}
+
+static exphil_status save(exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    xph_checkpoint c;
+    bool made = trainer->feed.net != NULL;
+    int64_t batch = made ? trainer->feed.batch : trainer->resumed.batch,
+            time = made ? trainer->feed.time : trainer->resumed.time;
+    if (!xph_trainer_shaped(trainer))
+        return xph_fail(error, EXPHIL_E_STATE, "trainer has not seen a batch yet");
+    exphil_status status = xph_checkpoint_make(&c, trainer, batch, time, path, error);
+    if (status >= 0) status = xph_trainer_settle(trainer, error);
+    if (status >= 0) status = xph_checkpoint_list(&c, error);
+    if (status >= 0) status = fetch(&c, error);
+    if (status >= 0) status = write_optimizer(&c, error);
+    if (status >= 0) status = write_weights(trainer, path, error);
+    xph_checkpoint_free(&c);
+    return status;
+}
+
+exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    XPH_OWN_FPU;
+    if (!trainer || !path)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
+    if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
+    XPH_TRY(xph_trainer_enter(trainer, error));
+    exphil_status status = save((exphil_trainer *)(uintptr_t)trainer, path, error);
+    xph_trainer_leave(trainer);
+    return status;
+}
