@@ -1,6 +1,9 @@
 /* Host copies of what a run is made of, and the names under which a checkpoint has them. */
 #include "train/checkpoint.h"
 
+const char *const xph_checkpoint_counter[XPH_CHECKPOINT_COUNTERS] = {
+    "updates", "frames", "skipped", "epoch", "index", "base_updates", "base_frames"};
+
 static const char *const kind_name[XPH_CHECKPOINT_KINDS] = {"weights", "m", "v", "average"};
 
 void *xph_checkpoint_arena(const exphil_trainer *trainer, int64_t kind)

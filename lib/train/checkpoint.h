@@ -15,6 +15,9 @@
 /* Weights, both moments, average; and numbers of a run that are taken over. */
 enum { XPH_CHECKPOINT_KINDS = 4, XPH_CHECKPOINT_COUNTERS = 7 };
 
+/* Their names in the metadata. */
+extern const char *const xph_checkpoint_counter[XPH_CHECKPOINT_COUNTERS];
+
 /* Host copies of everything on the device that a checkpoint holds. */
 typedef struct xph_checkpoint {
     exphil_trainer *trainer;

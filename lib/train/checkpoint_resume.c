@@ -5,14 +5,13 @@
 static exphil_status read_counters(const xph_json *json, uint64_t counters[XPH_CHECKPOINT_COUNTERS],
                                    exphil_error *error)
 {
-    static const char *const name[XPH_CHECKPOINT_COUNTERS] = {
-        "updates", "frames", "skipped", "epoch", "index", "base_updates", "base_frames"};
     int32_t object;
     XPH_TRY(xph_json_get(json, 0, "counters", XPH_JSON_OBJECT, &object, error));
     for (int i = 0; i < XPH_CHECKPOINT_COUNTERS; i++) {
-        XPH_TRY(xph_json_get_hex(json, object, name[i], &counters[i], error));
+        XPH_TRY(xph_json_get_hex(json, object, xph_checkpoint_counter[i], &counters[i], error));
         if (counters[i] >= (uint64_t)1 << (i == 3 ? 48 : 60)) /* an epoch is part of a random stream's name */
-            return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: counters.%s is out of range", name[i]);
+            return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: counters.%s is out of range",
+                            xph_checkpoint_counter[i]);
     }
     return EXPHIL_OK;
 }

@@ -5,20 +5,19 @@
 /* ---- settings and counters as JSON -------------------------------------------------------------------------------- */
 
 /* Settings (settings.c) are compared, counters are taken over. */
-typedef struct field {
-    const char *name;
-    uint64_t value;
-} field;
-
-static void list_counters(const exphil_trainer *trainer, field to[XPH_CHECKPOINT_COUNTERS])
+static void write_counters(const exphil_trainer *trainer, xph_json_out *out)
 {
-    to[0] = (field){"updates", (uint64_t)trainer->optimizer->updates};
-    to[1] = (field){"frames", (uint64_t)trainer->frames};
-    to[2] = (field){"skipped", (uint64_t)trainer->skipped};
-    to[3] = (field){"epoch", (uint64_t)trainer->epoch};
-    to[4] = (field){"index", (uint64_t)trainer->index};
-    to[5] = (field){"base_updates", trainer->base_updates};
-    to[6] = (field){"base_frames", trainer->base_frames};
+    const uint64_t value[XPH_CHECKPOINT_COUNTERS] = {(uint64_t)trainer->optimizer->updates,
+                                                     (uint64_t)trainer->frames,
+                                                     (uint64_t)trainer->skipped,
+                                                     (uint64_t)trainer->epoch,
+                                                     (uint64_t)trainer->index,
+                                                     trainer->base_updates,
+                                                     trainer->base_frames};
+    xph_json_open(out, "counters", '{');
+    for (int i = 0; i < XPH_CHECKPOINT_COUNTERS; i++)
+        xph_json_add_hex(out, xph_checkpoint_counter[i], value[i]);
+    xph_json_close(out, '}');
 }
 
 /* All updates are settled: the last result is what the device carries. */
@@ -36,18 +35,13 @@ static void write_scale(const exphil_trainer *trainer, xph_json_out *out)
 static exphil_status write_json(const xph_checkpoint *c, xph_json_out *out, exphil_error *error)
 {
     const exphil_trainer *trainer = c->trainer;
-    field counters[XPH_CHECKPOINT_COUNTERS];
-    list_counters(trainer, counters);
     xph_json_begin(out, trainer->context);
     xph_json_open(out, NULL, '{');
     xph_json_add_int(out, "version", 1);
     xph_json_add_int(out, "batch", c->batch);
     xph_json_add_int(out, "time", c->time);
     xph_settings_write(trainer, out);
-    xph_json_open(out, "counters", '{');
-    for (int i = 0; i < XPH_CHECKPOINT_COUNTERS; i++)
-        xph_json_add_hex(out, counters[i].name, counters[i].value);
-    xph_json_close(out, '}');
+    write_counters(trainer, out);
     if (trainer->precision == EXPHIL_PRECISION_F16) write_scale(trainer, out);
     xph_json_close(out, '}');
     return xph_json_end(out, error);
