@@ -93,7 +93,4 @@ exphil_status xph_window_copy(xph_window *window, uint64_t at, void *to, size_t 
 exphil_status xph_window_zero(xph_window *window, uint64_t at, bool *zero, exphil_error *error);
 bool xph_all_zero(const void *data, size_t bytes);
 
-/* The name of an EXPHIL_TYPE_..., for messages. */
-const char *xph_corpus_type_name(uint32_t type);
-
 #endif
