@@ -33,6 +33,16 @@ double xph_residual_scale(const exphil_model *model);
 
 /* ---- layers -------------------------------------------------------------------------------------------- */
 
+enum {
+    XPH_BLOCK_MAMBA,
+    XPH_BLOCK_LSTM,
+    XPH_BLOCK_GRU,
+    XPH_BLOCK_ATTENTION,
+    XPH_BLOCK_MLP,
+    XPH_BLOCK_FFN,
+    XPH_BLOCK_KINDS
+};
+
 typedef struct xph_layer {
     const char *name;                                     /* its word in a pattern */
     void (*declare)(xph_declaring *to, xph_block *block); /* tensors and state */

@@ -47,16 +47,7 @@ typedef struct xph_tensor {
 
 /* ---- blocks -------------------------------------------------------------------------------------------- */
 
-typedef int32_t xph_block_kind;
-enum {
-    XPH_BLOCK_MAMBA,
-    XPH_BLOCK_LSTM,
-    XPH_BLOCK_GRU,
-    XPH_BLOCK_ATTENTION,
-    XPH_BLOCK_MLP,
-    XPH_BLOCK_FFN,
-    XPH_BLOCK_KINDS
-};
+typedef int32_t xph_block_kind; /* XPH_BLOCK_... (layer.h) */
 
 typedef struct xph_block {
     xph_block_kind kind;
