@@ -122,7 +122,7 @@ const char *xph_isa_name(xph_isa isa)
 
 int32_t xph_cpu_count(void)
 {
-    /* Room for 8192 cores; the kernel refuses a set that is too small, then all that are online count. */
+    /* A set of 8192 cores; the kernel refuses a set that is too small, then all that are online count. */
     cpu_set_t set[8192 / CPU_SETSIZE];
     if (sched_getaffinity(0, sizeof set, set) == 0) {
         int count = CPU_COUNT_S(sizeof set, set);

@@ -17,8 +17,7 @@ static uint64_t header_hash(const void *header, size_t bytes)
     return xph_hash(header, bytes - sizeof(uint64_t));
 }
 
-/* Spec block in its form of the file; returns its length without padding. to has space for the largest there
- * is. */
+/* The longest spec block there can be. */
 typedef union spec_block {
     xph_corpus_spec spec;
     uint8_t bytes[sizeof(xph_corpus_spec) + EXPHIL_IDS_MAX * sizeof(xph_corpus_id) +
@@ -31,6 +30,7 @@ static void put_text(char *to, const char *text)
     memcpy(to, text, strlen(text)); /* NOLINT(bugprone-not-null-terminated-result) */
 }
 
+/* A spec as the file has it; returns its length, padding included. */
 static size_t put_spec(const exphil_spec *spec, spec_block *block)
 {
     memset(block, 0, sizeof *block);

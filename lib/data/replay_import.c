@@ -153,7 +153,7 @@ static exphil_status finish_episode(importing *in, exphil_error *error)
     return EXPHIL_OK;
 }
 
-/* Room for an episode that begins at this position. */
+/* Memory for an episode that begins at this position. */
 static exphil_status begin_episode(importing *in, int64_t position, exphil_error *error)
 {
     xph_hash_begin(&in->hasher);

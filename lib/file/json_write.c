@@ -15,7 +15,7 @@ void xph_json_drop(xph_json_out *out)
     *out = (xph_json_out){.context = out->context, .status = EXPHIL_E_STATE};
 }
 
-/* Room for so many more bytes and the end. */
+/* Space for so many more bytes and the end. */
 static bool reserve(xph_json_out *out, size_t more)
 {
     if (out->status < 0) return false;
