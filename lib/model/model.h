@@ -7,119 +7,129 @@
 #ifndef XPH_MODEL_MODEL_H
 #define XPH_MODEL_MODEL_H
 
-#include "device/device.h"
 #include "base/base.h"
+#include "device/device.h"
 #include "file/file.h"
 
 /* One tensor of the arena. */
 typedef struct xph_param {
     char name[128];
-    int32_t rank, decays;               /* decays: 1 for matrices that weight decay applies to */
+    int32_t rank, decays; /* decays: 1 for matrices that weight decay applies to */
     int64_t dim[4];
-    int64_t offset, count;              /* elements in the arena; offset is a multiple of 16 */
+    int64_t offset, count; /* elements in the arena; offset is a multiple of 16 */
 } xph_param;
 
 /* Dimensions that the other rooms need, fixed at creation. */
 typedef struct xph_model_shape {
-    xph_type type;                      /* of arithmetic: F32 or F64 */
-    xph_type narrow;                    /* XPH_BF16 or XPH_I8: what xph_model_round rounds is rounded; 0: a plain model */
-    int32_t mode, delay, slots;         /* slots: past actions that are inputs */
+    xph_type type;   /* of arithmetic: F32 or F64 */
+    xph_type narrow; /* XPH_BF16 or XPH_I8: what xph_model_round rounds is rounded; 0: a plain model */
+    int32_t mode, delay, slots; /* slots: past actions that are inputs */
     int32_t neutral_start;
-    int64_t window;                     /* frames, 0 in carry mode */
+    int64_t window; /* frames, 0 in carry mode */
     int64_t floats, ids, heads, logits, hidden;
-    int64_t state;                      /* reals of recurrent state per stream */
-    int64_t weights, decaying;          /* elements of the arena (padding included, zero); the first of which decay */
-    size_t real_bytes;                  /* 4 or 8 */
-    size_t packed_bytes;                /* of packed weights */
+    int64_t state;             /* reals of recurrent state per stream */
+    int64_t weights, decaying; /* elements of the arena (padding included, zero); the first of which decay */
+    size_t real_bytes;         /* 4 or 8 */
+    size_t packed_bytes;       /* of packed weights */
     uint64_t spec_hash;
 } xph_model_shape;
 
 const xph_model_shape *xph_model_shape_of(const exphil_model *model);
 exphil_context *xph_model_context(const exphil_model *model);
 const exphil_spec *xph_model_spec(const exphil_model *model);
-const xph_head *xph_model_heads(const exphil_model *model);          /* [heads], with first logits */
+const xph_head *xph_model_heads(const exphil_model *model); /* [heads], with first logits */
 int64_t xph_model_param_count(const exphil_model *model);
 const xph_param *xph_model_param(const exphil_model *model, int64_t index);
-const void *xph_model_weights(const exphil_model *model);            /* device address of the arena */
+const void *xph_model_weights(const exphil_model *model); /* device address of the arena */
 /* Packed form of the weights, made once and shared by all sessions. */
 exphil_status xph_model_packed(exphil_model *model, const void **packed, exphil_error *error);
 /* Children: retain makes tensor_set refuse; release destroys with the last. const: the count is atomic. */
 exphil_model *xph_model_retain(const exphil_model *model);
 void xph_model_release(exphil_model *model);
 /* Same configuration, given weights (device address, copied) and training counters. */
-exphil_status xph_model_with_weights(const exphil_model *like, const void *weights, uint64_t updates, uint64_t frames,
-                                     exphil_model **model, exphil_error *error);
+exphil_status xph_model_with_weights(const exphil_model *like, const void *weights, uint64_t updates,
+                                     uint64_t frames, exphil_model **model, exphil_error *error);
 void xph_model_trained(const exphil_model *model, uint64_t *updates, uint64_t *frames);
-/* The matrices that have a packed form, as weights of fewer bits hold them (XPH_OP_ROUND); the rest as it is. from and to
- * are arenas of the device and may be the same. Ask xph_model_can_round first: EXPHIL_E_UNSUPPORTED names what cannot be. */
+/* The matrices that have a packed form, as weights of fewer bits hold them (XPH_OP_ROUND); the rest as it is.
+ * from and to are arenas of the device and may be the same. Ask xph_model_can_round first:
+ * EXPHIL_E_UNSUPPORTED names what cannot be. */
 exphil_status xph_model_can_round(const exphil_model *model, xph_type narrow, exphil_error *error);
-exphil_status xph_model_round(const exphil_model *model, xph_stream *stream, xph_type narrow, const void *from, void *to);
+exphil_status xph_model_round(const exphil_model *model, xph_stream *stream, xph_type narrow,
+                              const void *from, void *to);
 /* The same with an arena into the model's own, which may be the same; nobody else uses the model yet. */
-exphil_status xph_model_take_rounded(exphil_model *model, xph_type narrow, const void *from, exphil_error *error);
+exphil_status xph_model_take_rounded(exphil_model *model, xph_type narrow, const void *from,
+                                     exphil_error *error);
 /* Hash of configuration (not of weights): equal for models whose optimizer states fit each other. */
 uint64_t xph_model_config_hash(const exphil_model *model);
 /* Hash of configuration and weights. */
 exphil_status xph_model_weights_hash(const exphil_model *model, uint64_t *hash, exphil_error *error);
-/* Writes a safetensors file from given weights (device) as exphil_model_save does, with extra metadata pairs. Begins only:
- * the caller commits, so that several files can change together. */
-exphil_status xph_model_write(const exphil_model *model, const void *weights, uint64_t updates, uint64_t frames,
-                              const xph_pair *extra, int64_t extra_count, const char *path, xph_file_writer *writer,
-                              exphil_error *error);
+/* Writes a safetensors file from given weights (device) as exphil_model_save does, with extra metadata pairs.
+ * Begins only: the caller commits, so that several files can change together. */
+exphil_status xph_model_write(const exphil_model *model, const void *weights, uint64_t updates,
+                              uint64_t frames, const xph_pair *extra, int64_t extra_count, const char *path,
+                              xph_file_writer *writer, exphil_error *error);
 
 /* Index of the tensor that holds arena element i, -1 for padding. */
 int64_t xph_model_param_at(const exphil_model *model, int64_t element);
 
-/* ---- nets --------------------------------------------------------------------------------------------------- */
+/* ---- nets ---------------------------------------------------------------------------------------------- */
 
 typedef struct xph_net xph_net;
-enum { XPH_NET_TRAIN = 1,               /* keeps what backward needs */
-       XPH_NET_INLINE = 2,              /* one thread, for play */
-       XPH_NET_PLAIN = 4,               /* attention by the plain method: the same bits however frames are cut up */
-       XPH_NET_BF16 = 8 };              /* training: what stays for backward is bfloat16 (segment.c) */
-/* Training: activations of every n blocks (0: of none) are dropped after forward and made again in backward from the input
- * of the first of them; gradients are the same to the last bit. In flags. */
-#define XPH_NET_CHECKPOINT(n) ((uint32_t)(n) << 16)
-/* EXPHIL_PRECISION_... that the device offers; in flags. Weights, states, logits and gradients are floats in all. */
-#define XPH_NET_PRECISION(p)          ((uint32_t)(p) << 8)
-#define XPH_NET_PRECISION_OF(flags)   ((flags) >> 8 & 0xffu)
+enum {
+    XPH_NET_TRAIN = 1,  /* keeps what backward needs */
+    XPH_NET_INLINE = 2, /* one thread, for play */
+    XPH_NET_PLAIN = 4,  /* attention by the plain method: the same bits however frames are cut up */
+    XPH_NET_BF16 = 8    /* training: what stays for backward is bfloat16 (segment.c) */
+};
+/* Training: activations of every n blocks (0: of none) are dropped after forward and made again in backward
+ * from the input of the first of them; gradients are the same to the last bit. In flags. */
+#define XPH_NET_CHECKPOINT(n)       ((uint32_t)(n) << 16)
+/* EXPHIL_PRECISION_... that the device offers; in flags. Weights, states, logits and gradients are floats in
+ * all. */
+#define XPH_NET_PRECISION(p)        ((uint32_t)(p) << 8)
+#define XPH_NET_PRECISION_OF(flags) ((flags) >> 8 & 0xffu)
 
-/* Device addresses; M = B*T rows. state_in/state_out [B, state] stride ld_state, may be the same when not training. */
+/* Device addresses; M = B*T rows. state_in/state_out [B, state] stride ld_state, may be the same when not
+ * training. */
 typedef struct xph_net_io {
-    const float *floats;                /* [M, F] */
-    const int32_t *ids;                 /* [M, K] */
-    const int32_t *past;                /* [M, slots*A] */
-    const int32_t *actions;             /* [M, A] what was done (targets); needed for autoregressive heads */
-    const uint8_t *reset;               /* [M] or NULL */
+    const float *floats;    /* [M, F] */
+    const int32_t *ids;     /* [M, K] */
+    const int32_t *past;    /* [M, slots*A] */
+    const int32_t *actions; /* [M, A] what was done (targets); needed for autoregressive heads */
+    const uint8_t *reset;   /* [M] or NULL */
     const void *state_in;
     void *state_out;
     int64_t ld_state;
-    int32_t lagging;                    /* state_out already holds what was state_in one frame ago (T is 1): what did not
-                                         * change in it need not be written */
-    int32_t back;                       /* nonzero: packed weights better from their end. Changed from frame to frame, what
-                                         * was read last, and is still in a cache, is read first. The same bits */
+    /* state_out already holds what was state_in one frame ago (T is 1): what did not change in it need not be
+     * written. */
+    int32_t lagging;
+    /* nonzero: packed weights better from their end. Changed from frame to frame, what was read last, and is
+     * still in a cache, is read first. The same bits. */
+    int32_t back;
 } xph_net_io;
 
-exphil_status xph_net_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t flags, xph_net **net,
-                             exphil_error *error);
+exphil_status xph_net_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t flags,
+                             xph_net **net, exphil_error *error);
 void xph_net_destroy(xph_net *net);
 xph_stream *xph_net_stream(const xph_net *net);
-/* Records work on the net's stream, where the backend can. The work must have run before, so that nothing is found out
- * while it is recorded; what fails all the same (a library that refuses in a recording alone) gives no graph and is no
- * reason to end anything: run the work unrecorded, and it settles what was refused. */
+/* Records work on the net's stream, where the backend can. The work must have run before, so that nothing is
+ * found out while it is recorded; what fails all the same (a library that refuses in a recording alone) gives
+ * no graph and is no reason to end anything: run the work unrecorded, and it settles what was refused. */
 exphil_status xph_net_record(xph_net *net, exphil_status (*work)(void *arg), void *arg, xph_graph **graph);
-size_t xph_net_bytes(const xph_net *net);                            /* activations and scratch */
+size_t xph_net_bytes(const xph_net *net); /* activations and scratch */
 /* weights -> packed (both device; packed is shape.packed_bytes). After every update. */
 exphil_status xph_net_pack(xph_net *net, const void *weights, void *packed);
 /* Blocks and heads, teacher-forced; logits [M, L] stay in the net until the next forward. */
 exphil_status xph_net_forward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io);
-void *xph_net_logits(const xph_net *net);                            /* device [M, L], real */
+void *xph_net_logits(const xph_net *net); /* device [M, L], real */
 /* After forward with the same io: dlogits [M, L] -> gradients, += into an arena shaped as the weights. */
 exphil_status xph_net_backward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
                                const void *dlogits, void *gradients);
-/* Blocks, then the heads draw the action of the last frame of every stream: how [A], noise [B,L] or NULL, previous [B,A]
- * or NULL, actions [B,A] as in xph_sample_args; xph_net_logits then holds [B,L]. So a step in carry mode is a net (B,1), in
- * window mode a net (B,window) whose state is not given. */
+/* Blocks, then the heads draw the action of the last frame of every stream: how [A], noise [B,L] or NULL,
+ * previous [B,A] or NULL, actions [B,A] as in xph_sample_args; xph_net_logits then holds [B,L]. So a step in
+ * carry mode is a net (B,1), in window mode a net (B,window) whose state is not given. */
 exphil_status xph_net_sample(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
-                             const xph_sample_head *how, const float *noise, const int32_t *previous, int32_t *actions);
+                             const xph_sample_head *how, const float *noise, const int32_t *previous,
+                             int32_t *actions);
 
 #endif
