@@ -1,5 +1,5 @@
-/* The file of a corpus: it is opened here, and its headers are read through a window, so that small records do
- * not cost a call each. */
+/* The file of a corpus: it is opened here, and its headers are read through a window, so that small records
+ * do not cost a call each. */
 #include "data/corpus.h"
 
 /* ---- the file ---------------------------------------------------------------------------------------- */

@@ -95,7 +95,8 @@ exphil_status xph_block_of(xph_corpus *corpus, uint64_t at, int64_t frames, xph_
 xph_block *xph_block_retain(xph_block *block);
 void xph_block_release(xph_block *block);
 
-/* Memory for the rows of one piece; begin with only the context set: it gets memory when it is first needed. */
+/* Memory for the rows of one piece; begin with only the context set: it gets memory when it is first
+ * needed. */
 typedef struct xph_piece_buffer {
     exphil_context *context;
     uint8_t *memory;

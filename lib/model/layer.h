@@ -1,5 +1,5 @@
-/* A kind of layer: what it declares when a model is made and what it emits when a net is planned; and the input and the
- * heads, which do the same. */
+/* A kind of layer: what it declares when a model is made and what it emits when a net is planned; and the
+ * input and the heads, which do the same. */
 #ifndef XPH_MODEL_LAYER_H
 #define XPH_MODEL_LAYER_H
 
@@ -48,8 +48,8 @@ typedef struct xph_layer {
     void (*declare)(xph_declaring *to, xph_block *block); /* tensors and state */
     void (*forward)(xph_plan *plan, const xph_block *block, xph_saved *saved);
     void (*backward)(xph_plan *plan, const xph_block *block, const xph_saved *saved);
-    /* Of xph_saved.more by bit: what is stored for backward where activations are bfloat16, as such or as it is. The
-     * rest is made again from it, or not read by backward. */
+    /* Of xph_saved.more by bit: what is stored for backward where activations are bfloat16, as such or as it
+     * is. The rest is made again from it, or not read by backward. */
     uint32_t bf16, exact;
 } xph_layer;
 extern const xph_layer xph_layer_mamba, xph_layer_lstm, xph_layer_gru, xph_layer_attention, xph_layer_mlp,

@@ -1,5 +1,5 @@
-/* All kinds of layers, and the table of tensors: layers declare theirs in order, then every tensor gets its place in
- * the arena of weights (first those that weight decay applies to) and in that of packed weights. */
+/* All kinds of layers, and the table of tensors: layers declare theirs in order, then every tensor gets its
+ * place in the arena of weights (first those that weight decay applies to) and in that of packed weights. */
 #include "model/layer.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* A net as it is planned and run: where arguments of operations stand, lists of operations, buffers.
  *
- * A net (net.c) is planned by asking every layer to emit its operations once, forward and backward; segment.c says what
- * stays in between; plan.c keeps buffers and addresses, emit.c turns one operation into one step. */
+ * A net (net.c) is planned by asking every layer to emit its operations once, forward and backward; segment.c
+ * says what stays in between; plan.c keeps buffers and addresses, emit.c turns one operation into one
+ * step. */
 #ifndef XPH_MODEL_NET_PLAN_H
 #define XPH_MODEL_NET_PLAN_H
 
@@ -123,17 +124,17 @@ struct xph_net {
     bool recording, refused; /* refused: something in this recording */
 };
 
-/* What the forward of a block leaves for its backward; every layer uses `more` in its own order. stored: where it
- * waits, where that is another place (segment.c). */
+/* What the forward of a block leaves for its backward; every layer uses `more` in its own order. stored:
+ * where it waits, where that is another place (segment.c). */
 enum { XPH_SAVED_MORE = 6 };
 typedef struct xph_saved {
     xph_ref x, u, stats, more[XPH_SAVED_MORE];
     xph_ref stored_x, stored[XPH_SAVED_MORE];
 } xph_saved;
 
-/* Why the forward of a block is emitted: for the first time; in backward, to make again all that was dropped; or in
- * backward, to make again what was not stored (xph_layer.bf16, exact) from what was. Only the first time state moves
- * on. */
+/* Why the forward of a block is emitted: for the first time; in backward, to make again all that was dropped;
+ * or in backward, to make again what was not stored (xph_layer.bf16, exact) from what was. Only the first
+ * time state moves on. */
 typedef int32_t xph_pass;
 enum { XPH_PASS_FIRST, XPH_PASS_AGAIN, XPH_PASS_RESTORE };
 
@@ -177,8 +178,8 @@ xph_step *xph_plan_step(xph_plan *plan, xph_op op, const void *args, size_t byte
 void xph_plan_bind(xph_plan *plan, void *slot, xph_ref ref);
 /* Scratch as the device asks for this operation, free again for the next. */
 void xph_plan_scratch(xph_plan *plan, xph_step *step, void *slot);
-/* The device refused the candidate of a planned step: the next one, with scratch as it wants it. EXPHIL_E_UNSUPPORTED:
- * none is left. */
+/* The device refused the candidate of a planned step: the next one, with scratch as it wants it.
+ * EXPHIL_E_UNSUPPORTED: none is left. */
 exphil_status xph_plan_next_candidate(xph_net *net, xph_step *step);
 
 /* Where a tensor, its gradient and its packed form stand; index -1: none. */

@@ -20,10 +20,12 @@ exphil_status xph_stored_make(const exphil_model *model, const void *host, xph_s
                               exphil_error *error);
 void xph_stored_free(xph_stored *stored);
 
-/* Exactly the tensors of this model, of its types and shapes: EXPHIL_E_FORMAT names the tensor. No data is looked at. */
+/* Exactly the tensors of this model, of its types and shapes: EXPHIL_E_FORMAT names the tensor. No data is
+ * looked at. */
 exphil_status xph_stored_check_shapes(const exphil_model *model, const xph_tensors *file,
                                       exphil_error *error);
-/* Then: finite, and rounded where the model is. EXPHIL_E_FORMAT or EXPHIL_E_NUMERIC names tensor and element. */
+/* Then: finite, and rounded where the model is. EXPHIL_E_FORMAT or EXPHIL_E_NUMERIC names tensor and
+ * element. */
 exphil_status xph_stored_check_values(const exphil_model *model, const xph_tensors *file,
                                       exphil_error *error);
 /* The values of tensor `index` in the type of the model, from a file that was checked: where they lie in

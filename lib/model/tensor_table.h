@@ -1,7 +1,8 @@
-/* A model as the files of this folder see it: configuration, table of tensors, blocks, weights.
+/* A model as the files of this room see it: configuration, table of tensors, blocks, weights.
  *
- * Creation: config.c checks and fills in defaults, pattern.c reads the blocks, layers.c has every layer declare its tensors
- * and its state and lays them out, model.c gets the memory and init.c fills it. weights.c carries values in and out. */
+ * Creation: config.c checks and fills in defaults, pattern.c reads the blocks, layers.c has every layer
+ * declare its tensors and its state and lays them out, model.c gets the memory and init.c fills it. weights.c
+ * carries values in and out. */
 #ifndef XPH_MODEL_TENSOR_TABLE_H
 #define XPH_MODEL_TENSOR_TABLE_H
 
@@ -90,8 +91,8 @@ exphil_status xph_model_config_resolve(const exphil_model_config *given, exphil_
 exphil_status xph_pattern_read(const char *text, xph_block_kind *kinds, int64_t *count, exphil_error *error);
 
 /* Everything but the weights, which have no memory yet: what a file is compared with before it costs any.
- * Then the memory, zero. make does both; init fills it by the seed. model is not NULL in outline. narrow as in
- * xph_model_shape; EXPHIL_E_UNSUPPORTED when the device cannot hold weights so. */
+ * Then the memory, zero. make does both; init fills it by the seed. model is not NULL in outline. narrow as
+ * in xph_model_shape; EXPHIL_E_UNSUPPORTED when the device cannot hold weights so. */
 exphil_status xph_model_outline(exphil_context *context, const exphil_model_config *config, xph_type narrow,
                                 exphil_model **model, exphil_error *error);
 exphil_status xph_model_zero(exphil_model *model, exphil_error *error);
@@ -105,7 +106,8 @@ exphil_status xph_model_declare(exphil_model *model, exphil_error *error);
 exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, xph_type type,
                              const void *weights, void *packed);
 
-/* What a tensor is rounded to where weights are rounded to narrow (0: nowhere), and in this model; 0: it is not. */
+/* What a tensor is rounded to where weights are rounded to narrow (0: nowhere), and in this model; 0: it is
+ * not. */
 xph_type xph_tensor_narrow(const xph_tensor *tensor, xph_type narrow);
 xph_type xph_model_narrow(const exphil_model *model, int64_t index);
 /* EXPHIL_E_STATE about a model whose weights are rounded, else EXPHIL_OK. */
@@ -116,7 +118,8 @@ const char *xph_type_word(int32_t type);
 exphil_status xph_calibration_check(const exphil_model *model, const exphil_comparison *comparison,
                                     exphil_error *error);
 
-/* What every public call on a model begins with: EXPHIL_E_INVALID for NULL, EXPHIL_E_STATE in a forked child. */
+/* What every public call on a model begins with: EXPHIL_E_INVALID for NULL, EXPHIL_E_STATE in a forked
+ * child. */
 exphil_status xph_model_check(const exphil_model *model, exphil_error *error);
 /* Index of a tensor, -1 for an unknown name. */
 int64_t xph_model_find(const exphil_model *model, const char *name);

@@ -1,4 +1,5 @@
-/* The weights of a model: what they are rounded to, values out of the arena and into it, and their packed form. */
+/* The weights of a model: what they are rounded to, values out of the arena and into it, and their packed
+ * form. */
 #include "model/tensor_table.h"
 
 /* ---- types --------------------------------------------------------------------------------------------- */

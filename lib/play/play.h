@@ -64,12 +64,12 @@ struct exphil_session {
     unsigned char *memory;
     size_t memory_bytes;
     /* device memory, one block */
-    /* [streams, state_bytes] each: the state before the step, and what the step makes of it. They are two so that
-     * a step that fails has moved nothing; one that went well makes them change places. */
+    /* [streams, state_bytes] each: the state before the step, and what the step makes of it. They are two so
+     * that a step that fails has moved nothing; one that went well makes them change places. */
     unsigned char *state[2];
-    /* The last thing that wrote to the state was a step that went well: then state[1] is what state[0] was one
-     * frame ago, and of a large state (keys and values of attention) the step writes only what is new instead of
-     * copying it all. */
+    /* The last thing that wrote to the state was a step that went well: then state[1] is what state[0] was
+     * one frame ago, and of a large state (keys and values of attention) the step writes only what is new
+     * instead of copying it all. */
     bool lagging;
     /* Weights are read from their end, every other frame: what was read last is still in a cache, and is read
      * first. In one order all the time a model larger than the cache would find nothing there. */

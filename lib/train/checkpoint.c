@@ -63,7 +63,8 @@ exphil_status xph_checkpoint_make(xph_checkpoint *c, exphil_trainer *trainer, in
     return status < 0 ? xph_fail(error, status, "checkpoint: no stream on the device") : EXPHIL_OK;
 }
 
-/* Names, shapes and places of all arrays: "m.blocks.0.norm.weight" lies where its tensor lies in the arena. */
+/* Names, shapes and places of all arrays: "m.blocks.0.norm.weight" lies where its tensor lies in the
+ * arena. */
 exphil_status xph_checkpoint_list(xph_checkpoint *c, exphil_error *error)
 {
     const exphil_trainer *trainer = c->trainer;

@@ -1,6 +1,7 @@
-/* What saving and resuming a run share. "<path>" is a weights file for play; "<path>.optimizer" holds all that
- * resume reads, as safetensors: per tensor its weights, moments and average, the carried state of the lanes, and
- * in the metadata the counters and every setting that must be the same for the run to continue bit for bit. */
+/* What saving and resuming a run share. "<path>" is a weights file for play; "<path>.optimizer" holds all
+ * that resume reads, as safetensors: per tensor its weights, moments and average, the carried state of the
+ * lanes, and in the metadata the counters and every setting that must be the same for the run to continue bit
+ * for bit. */
 #ifndef XPH_TRAIN_CHECKPOINT_H
 #define XPH_TRAIN_CHECKPOINT_H
 

@@ -1,4 +1,5 @@
-/* Resuming a run: the file is not trusted, and nothing of the trainer changes before all of it has been checked. */
+/* Resuming a run: the file is not trusted, and nothing of the trainer changes before all of it has been
+ * checked. */
 #include "train/checkpoint.h"
 #include "train/settings.h"
 
@@ -155,8 +156,8 @@ static exphil_status resume_from(xph_checkpoint *c, xph_tensors *file, const xph
     return install(c, counters, &scale, error);
 }
 
-/* Without a prefetcher the first batch tells the shape that the file does: until it comes, only what the file pays for is
- * asked for. */
+/* Without a prefetcher the first batch tells the shape that the file does: until it comes, only what the file
+ * pays for is asked for. */
 static exphil_status read_shape(const exphil_trainer *trainer, const xph_tensors *file, const xph_json *json,
                                 int64_t *batch, int64_t *time, exphil_error *error)
 {

@@ -1,8 +1,8 @@
 /* A feed carries batches to the device and runs forward and loss on them: the part that training and
  * evaluation share.
  *
- * A device with its own memory has two slots for batches: while the device works on one, a second stream fills
- * the other. The owner may change a batch once it has been uploaded. */
+ * A device with its own memory has two slots for batches: while the device works on one, a second stream
+ * fills the other. The owner may change a batch once it has been uploaded. */
 #include "train/train.h"
 
 /* Device blocks of a feed, in the order of feed->bytes. */

@@ -71,7 +71,8 @@ typedef struct xph_feed {
     const uint8_t *reset;
     const xph_given *given;
     xph_feed_slot slot[2];
-    /* Of the slot that is next to be filled, or is being worked on: it changes with every batch, as state[0] does. */
+    /* Of the slot that is next to be filled, or is being worked on: it changes with every batch, as state[0]
+     * does. */
     int32_t parity;
     int32_t reserved;
     void *state[2], *dlogits; /* state: in and out, swapped after every batch */
