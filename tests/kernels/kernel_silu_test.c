@@ -1,8 +1,8 @@
 /* SiLU, its slope and the logarithm of registers against libm in double, over all exponents. */
 #define XPH_SET f32_ref
 #define XPH_REAL_F32
-#include "cpu/kernels/silu.h"
-#include "cpu/kernels/vec_log.h"
+#include "cpu/simd/silu.h"
+#include "cpu/simd/vec_log.h"
 
 #include "test.h"
 

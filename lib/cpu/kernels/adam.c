@@ -1,9 +1,9 @@
 /* AdamW over one arena: elements are independent, in items of ITEM elements. The two halves of an arena, with
  * and without decay, may meet inside an item.
  *
- * Step: m unbias1 / (sqrt(v unbias2) + epsilon). In single precision the quotient is made of multiplications:
- * the unit that divides also computes the roots, and both take ten times as long as anything else here. */
-#include "cpu/kernels/lanes.h"
+ * Step: m unbias1 / (sqrt(v unbias2) + epsilon). In single precision the quotient is made of multiplications: the
+ * unit that divides also takes the roots, and both take ten times as long as anything else here. */
+#include "cpu/simd/lanes.h"
 #include "device/settle.h"
 
 /* FAR: elements whose four arrays no longer fit the last cache; AHEAD: bytes. */

@@ -10,7 +10,7 @@
 #ifndef XPH_CPU_KERNELS_ATTENTION_PARTS_H
 #define XPH_CPU_KERNELS_ATTENTION_PARTS_H
 
-#include "cpu/kernels/vec_element.h"
+#include "cpu/simd/vec_element.h"
 
 enum {
     LANES = 16,

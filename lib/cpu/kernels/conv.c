@@ -5,9 +5,9 @@
  * between. The gradient has blocks of channels as items and takes the streams in order: per stream dw and
  * dbias are summed from 0 over time, and these sums added in order to what is there.
  */
-#include "cpu/kernels/columns.h"
-#include "cpu/kernels/lanes.h"
-#include "cpu/kernels/vec_element.h"
+#include "cpu/simd/columns.h"
+#include "cpu/simd/lanes.h"
+#include "cpu/simd/vec_element.h"
 
 /* Weights of a block stay below MOST_WEIGHTS: they lie on the stack. */
 enum { CHANNELS = 64, MOST_TAPS = 256, MOST_WEIGHTS = 1024, COMMON_TAPS = 4 };

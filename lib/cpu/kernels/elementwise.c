@@ -1,5 +1,5 @@
 /* Over flat arrays: Euclidean norm and the first element that is not finite, and y = a x + b y. */
-#include "cpu/kernels/lanes.h"
+#include "cpu/simd/lanes.h"
 #include "device/settle.h"
 
 enum { ITEM = 16384 };

@@ -5,7 +5,7 @@
  * For processors whose own bfloat16 product takes longer than two fmas and this expansion: Intel's as of 2025 (the
  * other is linear_dp.c). Packing is for both. */
 #include "cpu/kernels/narrow.h"
-#include "cpu/kernels/vec.h"
+#include "cpu/simd/vec.h"
 
 #if defined(XPH_REAL_F32)
 

@@ -2,7 +2,7 @@
  * one, each as an fma that rounds to nearest, whatever the rounding mode is, and treats denormals as 0
  * (Intel's manual, vol. 2). There are no denormals (narrow.h), so these are the bits of linear_bf16.c. */
 #include "cpu/kernels/narrow.h"
-#include "cpu/kernels/vec.h"
+#include "cpu/simd/vec.h"
 
 #if defined(__AVX512BF16__)
 

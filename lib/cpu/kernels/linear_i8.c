@@ -6,7 +6,7 @@
  * Packed: groups as in linear_narrow.h, then per column, filled up to whole panels, the float scale, then int32 128
  * times the sum of the weights. */
 #include "cpu/kernels/narrow.h"
-#include "cpu/kernels/vec.h"
+#include "cpu/simd/vec.h"
 
 #if defined(XPH_REAL_F32)
 

@@ -6,12 +6,12 @@
  * gradient of a nearly certain class keeps its digits. A row whose mask is zero does not count, whatever is
  * in it.
  *
- * Heads have few classes, so a lane is a row: VEC rows go through a head together, their logits transposed to
- * columns, and every sum over classes or bits runs in order. */
-#include "cpu/kernels/columns.h"
-#include "cpu/kernels/lanes.h"
-#include "cpu/kernels/vec_element.h"
-#include "cpu/kernels/vec_log.h"
+ * Heads have few classes, so a lane is a row: VEC rows go through a head together, their logits turned into columns,
+ * and every sum over classes or bits runs in order. */
+#include "cpu/simd/columns.h"
+#include "cpu/simd/lanes.h"
+#include "cpu/simd/vec_element.h"
+#include "cpu/simd/vec_log.h"
 
 enum { CLASSES = 64, SUMS = 8 }; /* classes whose columns are kept; lanes of the sums over rows */
 

@@ -123,6 +123,6 @@ XPH_INLINE real sum(const real *restrict a, int64_t count)
     return sum_lanes(lane);
 }
 
-#include "cpu/kernels/element.h"
+#include "cpu/simd/element.h"
 
 #endif

@@ -6,8 +6,8 @@
 #ifndef XPH_CPU_KERNELS_RNN_PARTS_H
 #define XPH_CPU_KERNELS_RNN_PARTS_H
 
-#include "cpu/kernels/hold.h"
-#include "cpu/kernels/vec_element.h"
+#include "cpu/simd/hold.h"
+#include "cpu/simd/vec_element.h"
 
 enum { MOST_STREAMS = 96 }; /* that go through time together: their state stays in the second cache */
 

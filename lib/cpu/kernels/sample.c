@@ -1,8 +1,8 @@
 /* Draws the actions of a row, head by head: the logits of a head, its action, the trunk updated by it, the
  * next head. One row takes one pass over v and, in play, no memory but its scratch. */
 #include "cpu/kernels/trunk.h"
-#include "cpu/kernels/vec_element.h"
-#include "cpu/kernels/vec_log.h"
+#include "cpu/simd/vec_element.h"
+#include "cpu/simd/vec_log.h"
 
 static int64_t padded(int64_t count)
 {

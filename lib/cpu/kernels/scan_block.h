@@ -9,8 +9,8 @@
 #ifndef XPH_CPU_KERNELS_SCAN_BLOCK_H
 #define XPH_CPU_KERNELS_SCAN_BLOCK_H
 
-#include "cpu/kernels/lanes.h"
-#include "cpu/kernels/vec_element.h"
+#include "cpu/simd/lanes.h"
+#include "cpu/simd/vec_element.h"
 
 enum {
     CHAINS = 4,

@@ -15,7 +15,7 @@
 #ifndef XPH_CPU_KERNELS_TILE_H
 #define XPH_CPU_KERNELS_TILE_H
 
-#include "cpu/kernels/hold.h"
+#include "cpu/simd/hold.h"
 
 /* Sums in registers; the widest tile of STRIP rows has all of them. */
 #if VEC_BYTES == 64

@@ -6,8 +6,8 @@
 #ifndef XPH_CPU_KERNELS_TRUNK_H
 #define XPH_CPU_KERNELS_TRUNK_H
 
-#include "cpu/kernels/lanes.h"
-#include "cpu/kernels/silu.h"
+#include "cpu/simd/lanes.h"
+#include "cpu/simd/silu.h"
 
 enum { TRUNK_COLUMNS = 256, TRUNK_ROWS = 32 / (int)sizeof(real) };
 

@@ -1,5 +1,5 @@
-/* Clears what a refused update has spoilt. */
-#include "cpu/kernels/lanes.h"
+/* Zeros for what a refused update has spoilt. */
+#include "cpu/simd/lanes.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* The logarithm of a register of positive numbers: the bits of real_log, lane by lane. */
-#ifndef XPH_CPU_KERNELS_VEC_LOG_H
-#define XPH_CPU_KERNELS_VEC_LOG_H
+#ifndef XPH_CPU_SIMD_VEC_LOG_H
+#define XPH_CPU_SIMD_VEC_LOG_H
 
-#include "cpu/kernels/lanes.h"
+#include "cpu/simd/lanes.h"
 
 #if VEC_BYTES > 16
 typedef int32_t vec_int __attribute__((vector_size(VEC_BYTES)));

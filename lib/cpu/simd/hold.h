@@ -1,10 +1,10 @@
-/* A multiply-add of registers and a load that is done once, for the inner loops of matrix products. Written
- * out, because compilers reload a column for every row, or move the sums between registers until they run
- * out. */
-#ifndef XPH_CPU_KERNELS_HOLD_H
-#define XPH_CPU_KERNELS_HOLD_H
+/* Two registers multiplied into a third, and a load that is done once: for the inner loops of matrix products.
+ * Written out, because compilers load a column anew for every row, or turn the sums round between registers until
+ * there are none left. */
+#ifndef XPH_CPU_SIMD_HOLD_H
+#define XPH_CPU_SIMD_HOLD_H
 
-#include "cpu/kernels/vec.h"
+#include "cpu/simd/vec.h"
 
 #if VEC_BYTES == 64
 #  define TILE_HOLD(x)             __asm__("" : "+v"(x))

@@ -2,10 +2,10 @@
  * in order, then halves are joined (i with i + 8, + 4, + 2, + 1). The lanes are the same in all sets, however
  * many registers hold them, so the results are too. Shorter than `sum` and `dot` of real.h, whose lanes
  * compilers keep in memory. */
-#ifndef XPH_CPU_KERNELS_LANES_H
-#define XPH_CPU_KERNELS_LANES_H
+#ifndef XPH_CPU_SIMD_LANES_H
+#define XPH_CPU_SIMD_LANES_H
 
-#include "cpu/kernels/vec.h"
+#include "cpu/simd/vec.h"
 
 enum { LANES = 16, LANE_VECS = LANES / VEC };
 

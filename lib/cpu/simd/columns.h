@@ -1,9 +1,9 @@
-/* VEC rows of a matrix as columns: lane r of column k is number k of row r. For sums along a row that are too
- * short to fill registers: every lane is then its own row. */
-#ifndef XPH_CPU_KERNELS_COLUMNS_H
-#define XPH_CPU_KERNELS_COLUMNS_H
+/* VEC rows of a matrix as columns: lane r of column k is number k of row r. For what is summed along a row but is too
+ * short to fill registers by itself: every lane is then a row of its own. */
+#ifndef XPH_CPU_SIMD_COLUMNS_H
+#define XPH_CPU_SIMD_COLUMNS_H
 
-#include "cpu/kernels/vec.h"
+#include "cpu/simd/vec.h"
 
 #if VEC_BYTES == 64
 typedef __m512 wide;

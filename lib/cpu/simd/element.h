@@ -7,8 +7,8 @@
  * processors, so an exponential below 2^-125.5 is 0, and what is made of it too. Double precision is the
  * reference and uses libm.
  */
-#ifndef XPH_CPU_KERNELS_ELEMENT_H
-#define XPH_CPU_KERNELS_ELEMENT_H
+#ifndef XPH_CPU_SIMD_ELEMENT_H
+#define XPH_CPU_SIMD_ELEMENT_H
 
 #if defined(XPH_REAL_F64)
 

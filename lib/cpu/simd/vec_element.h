@@ -1,8 +1,8 @@
 /* The functions of element.h for a register: the same bits as those of one number, lane by lane. */
-#ifndef XPH_CPU_KERNELS_VEC_ELEMENT_H
-#define XPH_CPU_KERNELS_VEC_ELEMENT_H
+#ifndef XPH_CPU_SIMD_VEC_ELEMENT_H
+#define XPH_CPU_SIMD_VEC_ELEMENT_H
 
-#include "cpu/kernels/vec.h"
+#include "cpu/simd/vec.h"
 
 #if VEC_BYTES > 16
 

@@ -2,8 +2,8 @@
  * products, the scan). The width differs between sets, results do not: every lane is an output of its own.
  * Compiler vector extensions, and the fused multiply-add of the set, which those lack.
  */
-#ifndef XPH_CPU_KERNELS_VEC_H
-#define XPH_CPU_KERNELS_VEC_H
+#ifndef XPH_CPU_SIMD_VEC_H
+#define XPH_CPU_SIMD_VEC_H
 
 #include "cpu/kernels/real.h"
 
