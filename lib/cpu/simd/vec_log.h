@@ -29,7 +29,8 @@ XPH_INLINE vec vec_log(vec x)
     q = vec_fma(q, w, vec_all(0x1.9998d4p-2f));
     q = vec_fma(q, w, vec_all(0x1.555556p-1f));
     vec part = vec_fma(s * w, q, s + s);
-    return vec_fma(n, vec_all(LN2_HIGH), vec_fma(n, vec_all(LN2_LOW), part));
+    vec y = vec_fma(n, vec_all(LN2_HIGH), vec_fma(n, vec_all(LN2_LOW), part));
+    return vec_larger(vec_all(REAL_INFINITY), x, y, x);
 }
 #else
 XPH_INLINE vec vec_log(vec x)
