@@ -1,7 +1,6 @@
 /* The functions of one number in single precision against libm in double, over all exponents. */
-#define XPH_SET f32_ref
 #define XPH_REAL_F32
-#include "cpu/kernels/real.h"
+#include "cpu/simd/real.h"
 
 #include "test.h"
 

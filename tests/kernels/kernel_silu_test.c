@@ -1,5 +1,4 @@
 /* SiLU, its slope and the logarithm of registers against libm in double, over all exponents. */
-#define XPH_SET f32_ref
 #define XPH_REAL_F32
 #include "cpu/simd/silu.h"
 #include "cpu/simd/vec_log.h"

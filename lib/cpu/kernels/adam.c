@@ -3,6 +3,7 @@
  *
  * Step: m unbias1 / (sqrt(v unbias2) + epsilon). In single precision the quotient is made of multiplications: the
  * unit that divides also takes the roots, and both take ten times as long as anything else here. */
+#include "cpu/kernels/real.h"
 #include "cpu/simd/lanes.h"
 #include "device/settle.h"
 

@@ -10,6 +10,7 @@
 #ifndef XPH_CPU_KERNELS_ATTENTION_PARTS_H
 #define XPH_CPU_KERNELS_ATTENTION_PARTS_H
 
+#include "cpu/kernels/real.h"
 #include "cpu/simd/vec_element.h"
 
 enum {

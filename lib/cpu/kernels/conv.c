@@ -5,6 +5,7 @@
  * between. The gradient has blocks of channels as items and takes the streams in order: per stream dw and
  * dbias are summed from 0 over time, and these sums added in order to what is there.
  */
+#include "cpu/kernels/real.h"
 #include "cpu/simd/columns.h"
 #include "cpu/simd/lanes.h"
 #include "cpu/simd/vec_element.h"

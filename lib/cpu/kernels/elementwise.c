@@ -1,4 +1,5 @@
 /* Over flat arrays: Euclidean norm and the first element that is not finite, and y = a x + b y. */
+#include "cpu/kernels/real.h"
 #include "cpu/simd/lanes.h"
 #include "device/settle.h"
 

@@ -8,6 +8,7 @@
  *
  * Heads have few classes, so a lane is a row: VEC rows go through a head together, their logits turned into columns,
  * and every sum over classes or bits runs in order. */
+#include "cpu/kernels/real.h"
 #include "cpu/simd/columns.h"
 #include "cpu/simd/lanes.h"
 #include "cpu/simd/vec_element.h"

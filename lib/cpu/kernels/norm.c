@@ -3,6 +3,7 @@
  * Rows are summed in lanes and two passes (mean, then squares about it). Gradients of gain and shift are summed
  * over the rows: SUM_ROWS rows from 0 in order, and these sums added in order to what is there. The
  * passes over one row alternate with those over its neighbours, because each would have to wait for the last. */
+#include "cpu/kernels/real.h"
 #include "cpu/simd/lanes.h"
 #include "cpu/simd/silu.h"
 

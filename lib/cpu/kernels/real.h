@@ -4,36 +4,20 @@
  *
  * What keeps the bits the same in all sets: loops run over independent outputs, so that a compiler may
  * vectorise them without changing any sum; where one long sum is needed it runs in XPH_LANES lanes, of which then
- * halves are added; a*b+c is written FMA(a, b, c) and contraction is off. Single precision uses no libm but fmaf
- * (correctly rounded) and sqrtf.
+ * halves are added; and no rounding is left to a compiler (simd/real.h).
  */
 #ifndef XPH_CPU_KERNELS_REAL_H
 #define XPH_CPU_KERNELS_REAL_H
 
 #include "cpu/kernels.h"
+#include "cpu/simd/real.h"
 
 #include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #if defined(XPH_REAL_F32)
-typedef float real;
-#  define R(number)     number##f
-#  define FMA(a, b, c)  __builtin_fmaf(a, b, c)
-#  define REAL_SQRT(x)  __builtin_sqrtf(x)
-#  define REAL_ABS(x)   __builtin_fabsf(x)
-#  define REAL_INFINITY __builtin_inff()
-#  define REAL_TYPE     XPH_F32
-#elif defined(XPH_REAL_F64)
-typedef double real;
-#  define R(number)     number
-#  define FMA(a, b, c)  __builtin_fma(a, b, c)
-#  define REAL_SQRT(x)  __builtin_sqrt(x)
-#  define REAL_ABS(x)   __builtin_fabs(x)
-#  define REAL_INFINITY __builtin_inf()
-#  define REAL_TYPE     XPH_F64
+#  define REAL_TYPE XPH_F32
 #else
-#  error "define XPH_REAL_F32 or XPH_REAL_F64, and XPH_SET"
+#  define REAL_TYPE XPH_F64
 #endif
 
 #define XPH_JOIN_NOW(a, b)   a##b
@@ -59,28 +43,9 @@ typedef double real;
 #define XPH_DECLARE_LIST(op) extern const xph_candidate XPH_LIST(op)[];
 XPH_ALL_LISTS(XPH_DECLARE_LIST)
 
-/* Before loops over independent outputs: nothing is carried from one turn to the next. Where clang may not
- * act on it (sanitizers, coverage) that is nothing to warn about. */
-#if defined(__clang__)
-#  define XPH_VECTOR _Pragma("clang loop vectorize(enable)")
-#  pragma clang diagnostic ignored "-Wpass-failed"
-#else
-#  define XPH_VECTOR _Pragma("GCC ivdep")
-#endif
-
-#define XPH_INLINE static inline __attribute__((always_inline, unused))
-
 /* ---- counts: an operation is cut into items of at least some ten thousand multiply-adds, so that handing
  * one to another thread pays. Cuts depend on shapes alone. ---- */
 
-XPH_INLINE int64_t int_min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-XPH_INLINE int64_t int_max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 XPH_INLINE int64_t blocks_of(int64_t count, int64_t block)
 {
     return (count + block - 1) / block;
@@ -93,7 +58,5 @@ XPH_INLINE int64_t rows_per_item(int64_t work)
 
 /* Lanes of a long sum. */
 enum { XPH_LANES = 32 };
-
-#include "cpu/simd/element.h"
 
 #endif

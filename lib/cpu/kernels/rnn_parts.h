@@ -6,6 +6,7 @@
 #ifndef XPH_CPU_KERNELS_RNN_PARTS_H
 #define XPH_CPU_KERNELS_RNN_PARTS_H
 
+#include "cpu/kernels/real.h"
 #include "cpu/simd/hold.h"
 #include "cpu/simd/vec_element.h"
 

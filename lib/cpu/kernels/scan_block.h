@@ -9,6 +9,7 @@
 #ifndef XPH_CPU_KERNELS_SCAN_BLOCK_H
 #define XPH_CPU_KERNELS_SCAN_BLOCK_H
 
+#include "cpu/kernels/real.h"
 #include "cpu/simd/lanes.h"
 #include "cpu/simd/vec_element.h"
 

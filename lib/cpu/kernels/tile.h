@@ -15,6 +15,7 @@
 #ifndef XPH_CPU_KERNELS_TILE_H
 #define XPH_CPU_KERNELS_TILE_H
 
+#include "cpu/kernels/real.h"
 #include "cpu/simd/hold.h"
 
 /* Sums in registers; the widest tile of STRIP rows has all of them. */

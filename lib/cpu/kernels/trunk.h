@@ -6,6 +6,7 @@
 #ifndef XPH_CPU_KERNELS_TRUNK_H
 #define XPH_CPU_KERNELS_TRUNK_H
 
+#include "cpu/kernels/real.h"
 #include "cpu/simd/lanes.h"
 #include "cpu/simd/silu.h"
 

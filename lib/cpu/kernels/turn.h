@@ -2,6 +2,7 @@
 #ifndef XPH_CPU_KERNELS_TURN_H
 #define XPH_CPU_KERNELS_TURN_H
 
+#include "cpu/kernels/real.h"
 #include "cpu/simd/vec.h"
 
 enum { TURN = 8, TURN_DEPTH = 32 /* of a block: 2 lines of a row of floats */ };

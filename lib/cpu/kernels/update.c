@@ -1,5 +1,5 @@
 /* Zeros for what a refused update has spoilt. */
-#include "cpu/simd/lanes.h"
+#include "cpu/kernels/real.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Functions of one number for the kernels: exp, log, log1p, sigmoid, SiLU, tanh, softplus. Part of real.h;
+/* Functions of one number for the kernels: exp, log, log1p, sigmoid, SiLU, tanh, softplus. Part of real.h of this folder;
  * the same for registers: vec_element.h.
  *
  * Single precision: own polynomials (Chebyshev fits made with 150 bits), no branches and no tables, one

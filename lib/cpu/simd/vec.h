@@ -5,7 +5,7 @@
 #ifndef XPH_CPU_SIMD_VEC_H
 #define XPH_CPU_SIMD_VEC_H
 
-#include "cpu/kernels/real.h"
+#include "cpu/simd/real.h"
 
 #if defined(XPH_REAL_F32) && (defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__)))
 #  include <immintrin.h>

@@ -1,0 +1,51 @@
+/* What a real is in this set, -DXPH_REAL_F32 or -DXPH_REAL_F64, and its functions of one number.
+ *
+ * a*b+c is written FMA(a, b, c) and contraction is off, so that every compiler rounds alike. Single precision uses no
+ * libm but fmaf (correctly rounded) and sqrtf. */
+#ifndef XPH_CPU_SIMD_REAL_H
+#define XPH_CPU_SIMD_REAL_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(XPH_REAL_F32)
+typedef float real;
+#  define R(number)     number##f
+#  define FMA(a, b, c)  __builtin_fmaf(a, b, c)
+#  define REAL_SQRT(x)  __builtin_sqrtf(x)
+#  define REAL_ABS(x)   __builtin_fabsf(x)
+#  define REAL_INFINITY __builtin_inff()
+#elif defined(XPH_REAL_F64)
+typedef double real;
+#  define R(number)     number
+#  define FMA(a, b, c)  __builtin_fma(a, b, c)
+#  define REAL_SQRT(x)  __builtin_sqrt(x)
+#  define REAL_ABS(x)   __builtin_fabs(x)
+#  define REAL_INFINITY __builtin_inf()
+#else
+#  error "define XPH_REAL_F32 or XPH_REAL_F64"
+#endif
+
+/* Before loops over independent outputs: nothing is carried from one turn to the next. Where clang may not
+ * act on it (sanitizers, coverage) that is nothing to warn about. */
+#if defined(__clang__)
+#  define XPH_VECTOR _Pragma("clang loop vectorize(enable)")
+#  pragma clang diagnostic ignored "-Wpass-failed"
+#else
+#  define XPH_VECTOR _Pragma("GCC ivdep")
+#endif
+
+#define XPH_INLINE static inline __attribute__((always_inline, unused))
+
+XPH_INLINE int64_t int_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+XPH_INLINE int64_t int_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+#include "cpu/simd/element.h"
+
+#endif
