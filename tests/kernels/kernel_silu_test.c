@@ -1,7 +1,6 @@
 /* SiLU, its slope and the logarithm of registers against libm in double, over all exponents. */
 #define XPH_REAL_F32
 #include "cpu/simd/silu.h"
-#include "cpu/simd/vec_log.h"
 
 #include "test.h"
 

@@ -4,7 +4,7 @@
  * Step: m unbias1 / (sqrt(v unbias2) + epsilon). In single precision the quotient is made of multiplications: the
  * unit that divides also takes the roots, and both take ten times as long as anything else here. */
 #include "cpu/kernels/real.h"
-#include "cpu/simd/lanes.h"
+#include "cpu/simd/vec.h"
 #include "device/settle.h"
 
 /* FAR: elements whose four arrays no longer fit the last cache; AHEAD: bytes. */
@@ -16,27 +16,13 @@ static int64_t adam_items(const void *args)
     return blocks_of(a->count, ITEM);
 }
 
-XPH_INLINE vec vec_sqrt(vec x)
-{
-#if VEC_BYTES == 64
-    return (vec)_mm512_sqrt_ps((__m512)x);
-#elif VEC_BYTES == 32
-    return (vec)_mm256_sqrt_ps((__m256)x);
-#else
-    for (int i = 0; i < VEC; i++) x[i] = REAL_SQRT(x[i]);
-    return x;
-#endif
-}
-
 #if defined(XPH_REAL_F32)
-typedef uint32_t adam_bits __attribute__((vector_size(VEC_BYTES)));
-
 /* 1 / x for positive normal x, within 1.3 * 2^-24 of it: the exponent turned over gives it within 5.1 %, an
  * iteration of third order within 1.3e-4, one of second order the rest. NaN and infinity give NaN. */
 XPH_INLINE vec vec_inverse(vec x)
 {
     const vec one = vec_all(1.0f);
-    vec r = (vec)(0x7ef311c0u - (adam_bits)x), e = vec_fma(-x, r, one);
+    vec r = (vec)(0x7ef311c0u - (vec_bits)x), e = vec_fma(-x, r, one);
     r = vec_fma(r, vec_fma(e, e, e), r);
     return vec_fma(r, vec_fma(-x, r, one), r);
 }

@@ -92,7 +92,7 @@ ATTENTION_APART void exponentials(real *s, int64_t count, real scale, const real
         XPH_UNROLL
         for (int c = 0; c < LANE_VECS; c++) {
             vec x = score(s, i + c * VEC, count, factor, bias);
-            large[c] = vec_larger(x, large[c]);
+            large[c] = vec_max(x, large[c]);
             vec_store(s + i + c * VEC, x);
         }
     }

@@ -137,7 +137,7 @@ XPH_INLINE void strip_weights(const place *p, int64_t c, vec w[COMMON_TAPS])
     const real *row[VEC];
     for (int64_t r = 0; r < VEC; r++) /* of channels that are not there, those of the last */
         row[r] = (const real *)p->a->w + (p->channel + int_min(c + r, p->channels - 1)) * COMMON_TAPS;
-    columns_in(row, 0, COMMON_TAPS, column);
+    columns_in(row, 0, COMMON_TAPS, column, VEC);
     XPH_UNROLL
     for (int64_t j = 0; j < COMMON_TAPS; j++) w[j] = vec_load(column + j * VEC);
 }

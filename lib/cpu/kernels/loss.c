@@ -12,7 +12,6 @@
 #include "cpu/simd/columns.h"
 #include "cpu/simd/lanes.h"
 #include "cpu/simd/vec_element.h"
-#include "cpu/simd/vec_log.h"
 
 enum { CLASSES = 64, SUMS = 8 }; /* classes whose columns are kept; lanes of the sums over rows */
 
@@ -41,7 +40,7 @@ typedef struct job {
 
 static vec select_counting(const job *j, vec x)
 {
-    return vec_larger(j->counts, vec_all(R(0.0)), x, vec_all(R(0.0)));
+    return vec_where_greater(j->counts, vec_all(R(0.0)), x, vec_all(R(0.0)));
 }
 
 /* ---- Bernoulli ---- */
@@ -53,9 +52,9 @@ XPH_INLINE vec bit_loss(vec x, vec sign, vec weight, real gamma, vec *slope)
 {
     const vec zero = vec_all(R(0.0)), one = vec_all(R(1.0));
     vec z = x * sign, e = vec_exp_down(z), near = vec_log1p_unit(e), share = one / (one + e);
-    vec missed = vec_larger(z, zero, zero, -z) + near; /* softplus(-z) */
-    vec hit = vec_larger(z, zero, z, zero) + near;     /* softplus(z) = -log q */
-    vec q = vec_larger(z, zero, e, one) * share, p = vec_larger(z, zero, one, e) * share, factor = weight;
+    vec missed = vec_where_greater(z, zero, zero, -z) + near; /* softplus(-z) */
+    vec hit = vec_where_greater(z, zero, z, zero) + near;     /* softplus(z) = -log q */
+    vec q = vec_where_greater(z, zero, e, one) * share, p = vec_where_greater(z, zero, one, e) * share, factor = weight;
     if (gamma != R(0.0)) factor *= vec_exp(vec_all(-gamma) * hit);
     *slope = -sign * factor * vec_fma(vec_all(gamma) * p, missed, q);
     return factor * missed;
@@ -73,12 +72,12 @@ static void bernoulli(job *j)
     int32_t count = j->head->count;
     const vec zero = vec_all(R(0.0)), one = vec_all(R(1.0)), mean = j->factor / vec_all((real)count);
     real column[32 * VEC], part[VEC];
-    columns_in(j->x, 0, count, column);
+    columns_in(j->x, 0, count, column, VEC);
     for (int r = 0; r < VEC; r++) j->loss[r] = 0.0;
     for (int32_t i = 0; i < count; i++) {
         vec sign = sign_of(j, i), slope, weight = one;
         if (j->how->positive_weight)
-            weight = vec_larger(sign, zero, vec_all((real)j->how->positive_weight[i]), one);
+            weight = vec_where_greater(sign, zero, vec_all((real)j->how->positive_weight[i]), one);
         vec loss = bit_loss(vec_load(column + i * VEC), sign, weight, (real)j->how->focal_gamma, &slope);
         vec_store(column + i * VEC, select_counting(j, mean * slope));
         vec_store(part, loss);
@@ -105,7 +104,7 @@ static bool next_classes(classes *c, const job *j, bool stay)
     }
     c->first = first;
     c->count = int_min(CLASSES, all - first);
-    if (!stay) columns_in(j->x, first, c->count, c->column);
+    if (!stay) columns_in(j->x, first, c->count, c->column, VEC);
     return true;
 }
 
@@ -130,9 +129,9 @@ static void find_top(const job *j, classes *c, target *t)
         if (c->first == 0) t->top = t->own = vec_load(c->column);
         for (int64_t k = 0; k < c->count; k++) {
             vec x = vec_load(c->column + k * VEC), number = vec_all((real)(c->first + k));
-            t->place = vec_larger(x, t->top, number, t->place);
-            t->top = vec_larger(x, t->top, x, t->top);
-            t->own = vec_same(number, t->class, x, t->own);
+            t->place = vec_where_greater(x, t->top, number, t->place);
+            t->top = vec_where_greater(x, t->top, x, t->top);
+            t->own = vec_where_equal(number, t->class, x, t->own);
         }
     }
 }
@@ -147,7 +146,7 @@ static void sum_powers(const job *j, classes *c, target *t, bool stay)
             vec number = vec_all((real)(c->first + k)), d = vec_load(c->column + k * VEC) - t->top;
             vec e = vec_exp(d);
             vec_store(c->column + k * VEC, e);
-            t->others += vec_same(number, t->place, zero, e);
+            t->others += vec_where_equal(number, t->place, zero, e);
             t->below -= d;
         }
     }
@@ -162,7 +161,7 @@ static void class_gradient(const job *j, classes *c, const target *t, vec slope,
         for (int64_t k = 0; k < c->count; k++) {
             vec e = vec_load(c->column + k * VEC);
             if (!stay) e = vec_exp(e - t->top);
-            vec d = vec_same(vec_all((real)(c->first + k)), t->class, at_class, vec_fma(slope, e, -even));
+            vec d = vec_where_equal(vec_all((real)(c->first + k)), t->class, at_class, vec_fma(slope, e, -even));
             vec_store(c->column + k * VEC, select_counting(j, d));
         }
         columns_out(c->column, c->first, c->count, j->dx);
@@ -183,14 +182,14 @@ static void categorical(job *j)
     find_top(j, &c, &t);
     sum_powers(j, &c, &t, stay);
     vec total = one + t.others, inverse = one / total, p = t.own_power * inverse;
-    vec norm = vec_larger(t.others, one, vec_log(total), vec_log1p_unit(t.others));
-    vec rest = vec_same(t.class, t.place, t.others, one + (t.others - t.own_power)) * inverse;
+    vec norm = vec_where_greater(t.others, one, vec_log(total), vec_log1p_unit(t.others));
+    vec rest = vec_where_equal(t.class, t.place, t.others, one + (t.others - t.own_power)) * inverse;
     vec q = vec_fma(keep, rest, vec_all(smoothing) - even), entropy = keep * (t.top - t.own + norm);
     if (smoothing > R(0.0)) entropy = vec_fma(even, vec_fma(vec_all(number), norm, t.below), entropy);
     vec power = one, pull = zero;
     if (gamma > R(0.0)) { /* a NaN stays one */
-        power = vec_larger(q, zero, vec_exp(vec_all(gamma) * vec_log(q)), q);
-        pull = vec_larger(q, zero, vec_all(gamma) * power * (entropy / q), q);
+        power = vec_where_greater(q, zero, vec_exp(vec_all(gamma) * vec_log(q)), q);
+        pull = vec_where_greater(q, zero, vec_all(gamma) * power * (entropy / q), q);
     }
     real powers[VEC], entropies[VEC];
     vec_store(powers, power);

@@ -7,7 +7,6 @@
 #define XPH_CPU_KERNELS_RNN_PARTS_H
 
 #include "cpu/kernels/real.h"
-#include "cpu/simd/hold.h"
 #include "cpu/simd/vec_element.h"
 
 enum { MOST_STREAMS = 96 }; /* that go through time together: their state stays in the second cache */
@@ -150,13 +149,13 @@ XPH_INLINE void step(const int rows, const int vecs, const real *const *a, int64
     XPH_UNROLL
     for (int c = 0; c < vecs; c++) {
         w[c] = vec_load(b + c * VEC);
-        TILE_HOLD(w[c]);
+        VEC_HOLD(w[c]);
     }
     XPH_UNROLL
     for (int r = 0; r < rows; r++) {
         vec x = vec_all(a[r / 3][r % 3 * lda + k]);
         XPH_UNROLL
-        for (int c = 0; c < vecs; c++) TILE_FMA(sum[r * vecs + c], x, w[c]);
+        for (int c = 0; c < vecs; c++) VEC_FMA_HELD(sum[r * vecs + c], x, w[c]);
     }
 }
 

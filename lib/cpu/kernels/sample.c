@@ -2,7 +2,6 @@
  * next head. One row takes one pass over v and, in play, no memory but its scratch. */
 #include "cpu/kernels/trunk.h"
 #include "cpu/simd/vec_element.h"
-#include "cpu/simd/vec_log.h"
 
 static int64_t padded(int64_t count)
 {
@@ -90,10 +89,10 @@ static int32_t draw_bits(const draw *d)
         uint32_t on;
         if (d->how->deterministic) {
             x = vec_sigmoid(x);
-            on = (previous >> at & vec_above(x, hold)) | (~previous >> at & vec_above(x, press));
+            on = (previous >> at & vec_greater(x, hold)) | (~previous >> at & vec_greater(x, press));
         } else {
             if (temperature != R(1.0)) x /= vec_all(temperature);
-            on = vec_above(vec_sigmoid(x), noise_part(d->noise + at, count - at));
+            on = vec_greater(vec_sigmoid(x), noise_part(d->noise + at, count - at));
         }
         bits |= on << at;
     }
@@ -127,9 +126,9 @@ static int32_t draw_class(const draw *d)
             if (temperature != R(1.0)) score /= vec_all(temperature);
             score += vec_load_part(d->gumbel + at, left);
         }
-        score = vec_larger(vec_all((real)left), place, score, nothing);
-        class = vec_larger(score, best, place + vec_all((real)at), class);
-        best = vec_larger(score, best, score, best);
+        score = vec_where_greater(vec_all((real)left), place, score, nothing);
+        class = vec_where_greater(score, best, place + vec_all((real)at), class);
+        best = vec_where_greater(score, best, score, best);
     }
     return first_best(best, class);
 }

@@ -16,7 +16,7 @@
 #define XPH_CPU_KERNELS_TILE_H
 
 #include "cpu/kernels/real.h"
-#include "cpu/simd/hold.h"
+#include "cpu/simd/vec.h"
 
 /* Sums in registers; the widest tile of STRIP rows has all of them. */
 #if VEC_BYTES == 64
@@ -79,22 +79,22 @@ XPH_INLINE void tile_step(const int rows, const int vecs, const bool turned, con
         XPH_UNROLL
         for (int c = 0; c < vecs; c++) {
             vec column = vec_load(b + c * VEC);
-            TILE_HOLD(column);
+            VEC_HOLD(column);
             XPH_UNROLL
-            for (int r = 0; r < rows; r++) TILE_FMA(sum[r * vecs + c], held[r], column);
+            for (int r = 0; r < rows; r++) VEC_FMA_HELD(sum[r * vecs + c], held[r], column);
         }
         return;
     }
     XPH_UNROLL
     for (int c = 0; c < vecs; c++) {
         held[c] = vec_load(b + c * VEC);
-        TILE_HOLD(held[c]);
+        VEC_HOLD(held[c]);
     }
     XPH_UNROLL
     for (int r = 0; r < rows; r++) {
         vec x = vec_all(turned ? a[0][k * lda + r] : a[r / 3][r % 3 * lda + k]);
         XPH_UNROLL
-        for (int c = 0; c < vecs; c++) TILE_FMA(sum[r * vecs + c], x, held[c]);
+        for (int c = 0; c < vecs; c++) VEC_FMA_HELD(sum[r * vecs + c], x, held[c]);
     }
 }
 

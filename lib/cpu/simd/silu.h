@@ -4,7 +4,7 @@
 #ifndef XPH_CPU_SIMD_SILU_H
 #define XPH_CPU_SIMD_SILU_H
 
-#include "cpu/simd/vec.h"
+#include "cpu/simd/vec_element.h"
 
 #if defined(XPH_REAL_F64)
 
@@ -26,37 +26,19 @@ XPH_INLINE vec silu_slope_vec(vec x, vec *slope)
 
 #else
 
-typedef uint32_t silu_bits __attribute__((vector_size(VEC_BYTES)));
-
-/* x within +-88; a NaN may become a number, both callers see x itself again. */
-XPH_INLINE vec silu_within(vec x)
-{
-#  if VEC_BYTES == 64
-    return (vec)_mm512_range_ps((__m512)x, _mm512_set1_ps(88.0f), 2); /* the lesser magnitude, sign of x */
-#  elif VEC_BYTES == 32
-    __m256 v = _mm256_max_ps(_mm256_set1_ps(-88.0f), (__m256)x);
-    return (vec)_mm256_min_ps(_mm256_set1_ps(88.0f), v);
-#  else
-    for (int i = 0; i < VEC; i++) {
-        x[i] = x[i] < -88.0f ? -88.0f : x[i];
-        x[i] = x[i] > 88.0f ? 88.0f : x[i];
-    }
-    return x;
-#  endif
-}
-
-/* e^-x = part power, x taken within +-88. Rounded to ROUNDER + 127, the low bits are the exponent as it stands in
- * a float; 0 makes a power of 0. */
+/* e^-x = part power, x taken within +-88; a NaN may become a number, both callers see x itself again. Rounded to
+ * ROUNDER + 127, the low bits are the exponent as it stands in a float; 0 makes a power of 0. */
 XPH_INLINE vec silu_exp(vec x, vec *power)
 {
     const vec minus = vec_all(-0x1.715476p+0f), rounder = vec_all(ROUNDER + 127.0f);
-    vec c = silu_within(x), shifted = vec_fma(c, minus, rounder), f = vec_fma(c, minus, rounder - shifted);
+    vec c = vec_within(x, 88.0f), shifted = vec_fma(c, minus, rounder),
+        f = vec_fma(c, minus, rounder - shifted);
     vec q = vec_fma(vec_all(EXP2_5), f, vec_all(EXP2_4));
     q = vec_fma(q, f, vec_all(EXP2_3));
     q = vec_fma(q, f, vec_all(EXP2_2));
     q = vec_fma(q, f, vec_all(EXP2_1));
     q = vec_fma(q, f, vec_all(EXP2_0));
-    *power = (vec)((silu_bits)shifted << 23);
+    *power = vec_power_of_two(shifted);
     return vec_fma(q, f, vec_all(1.0f));
 }
 

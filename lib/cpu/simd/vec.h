@@ -1,15 +1,53 @@
-/* A register of reals, for the few loops that a compiler does not keep in registers by itself (matrix
- * products, the scan). The width differs between sets, results do not: every lane is an output of its own.
- * Compiler vector extensions, and the fused multiply-add of the set, which those lack.
+/* Vectors of reals: what kernels compute with. A kernel says what is computed; here is how a processor does it. A new
+ * processor is a new file beside avx512.h, avx2.h and generic128.h that has all functions of the list below, and a line
+ * in this one that takes it; no kernel changes.
+ *
+ * A vec has VEC lanes: 64 or 32 bytes of floats, else 16 bytes of floats or doubles. Every lane is an output of its own,
+ * so that results have the same bits at every width; where lanes are summed, halves are added (lane i and lane i + VEC/2,
+ * then VEC/4, ... 1), which is the same order in every set, too. + - * / and unary - are those of the compiler's vectors:
+ * each lane rounds once. A set's functions, of which each lane rounds as the formula says:
+ *
+ *   vec_all(x)                      x in every lane
+ *   vec_fma(a, b, c)                a b + c, rounded once
+ *   vec_sqrt(x)                     correctly rounded
+ *   vec_max(a, b), vec_min(a, b)    a > b ? a : b, a < b ? a : b: b where they are equal or one is NaN
+ *   vec_within(x, limit)            x, but at most limit and at least -limit; of NaN NaN or a number
+ *   vec_greater(a, b), vec_equal    bit i of the result: a > b, a == b in lane i; no lane with a NaN
+ *   vec_where_greater(a, b, yes, no), vec_where_equal    yes where a > b (a == b), no elsewhere and with NaN
+ *   vec_where_minus(x, yes, no)     yes where the sign bit of x is set (-0 and NaN too)
+ *   vec_first(count, v, rest)       the first count lanes of v, 0 <= count < VEC, then those of rest
+ *   vec_load_part(from, count)      the first count lanes, 0 elsewhere; count from 0 on, more than VEC: all. Memory
+ *   vec_store_part(to, v, count)    beyond is not touched
+ *   vec_sum(v)                      the lanes, in halves
+ *   vec_top(v)                      the largest lane; none is NaN
+ *   vec_sum_rows(row)               lane i: vec_sum(row[i]) of VEC vectors
+ *   VEC_HOLD(x)                     keeps x in a register where compilers would rather load it again each time
+ *   VEC_FMA_HELD(sum, a, b)         sum = vec_fma(a, b, sum), with nothing moved between registers
+ *
+ * In single precision only, where quarters are the 16 bytes of four floats:
+ *
+ *   vec_of_int(n)                   the number of each integer
+ *   vec_floor_parts(x, &whole)      x - floor(x), rounded down, for x within +-2^22; whole: what vec_times_two_to takes
+ *   vec_times_two_to(x, whole)      x 2^floor, floor within [-126, 127]
+ *   vec_all_at_most(a, b)           a <= b in every lane
+ *   vec_transpose4(x)               of x[0..3], each quarter as a matrix of four rows
+ *   vec_transpose_quarters(x)       of x[0..VEC/4), as a matrix of quarters
+ *   vec_sum_fours(x)                lane 4 k + i: the sum of quarter k of x[i], (0 + 2) + (1 + 3)
+ *   vec_load_fours(row, at)         quarter k: four numbers from row[4 k] + at on; and back
+ *   vec_store_fours(row, at, v)
+ *   vec_repeat_four(from)           four numbers in every quarter
+ *   vec_bits_max(a, b), vec_bits_top(v)    of unsigned integers
+ *   vec_store_bytes(to, v, flip)    the low bytes of all lanes of v[0..VEC_NARROW), their bits flipped by flip
+ *
+ *   VEC_NARROW                      vectors that vec_store_bytes stores together
+ *   VEC_NEAR_PAYS                   1: looking at what vec_exp2_falling_near asks for costs less than it saves
  */
 #ifndef XPH_CPU_SIMD_VEC_H
 #define XPH_CPU_SIMD_VEC_H
 
 #include "cpu/simd/real.h"
 
-#if defined(XPH_REAL_F32) && (defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__)))
-#  include <immintrin.h>
-#endif
+#include <stdbool.h>
 
 #if defined(XPH_REAL_F32) && defined(__AVX512F__)
 #  define VEC_BYTES 64
@@ -20,6 +58,14 @@
 #endif
 
 typedef real vec __attribute__((vector_size(VEC_BYTES)));
+/* The lanes of a vec as integers. */
+#if defined(XPH_REAL_F32)
+typedef uint32_t vec_bits __attribute__((vector_size(VEC_BYTES)));
+typedef int32_t vec_int __attribute__((vector_size(VEC_BYTES)));
+#else
+typedef uint64_t vec_bits __attribute__((vector_size(VEC_BYTES)));
+typedef int64_t vec_int __attribute__((vector_size(VEC_BYTES)));
+#endif
 enum { VEC = VEC_BYTES / sizeof(real) };
 
 /* Without wide registers there is nothing to keep in them, and a compiler that must unroll such loops, with a
@@ -44,112 +90,53 @@ XPH_INLINE void vec_store(real *to, vec v)
     memcpy(to, &v, sizeof v);
 }
 
-#if VEC_BYTES == 64
-XPH_INLINE vec vec_all(real x)
+XPH_INLINE vec_bits vec_bits_load(const void *from)
 {
-    return (vec)_mm512_set1_ps(x);
-}
-XPH_INLINE vec vec_fma(vec a, vec b, vec c)
-{
-    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-}
-/* x < low ? low : x; a NaN in x stays. */
-XPH_INLINE vec vec_at_least(vec x, vec low)
-{
-    return (vec)_mm512_max_ps((__m512)low, (__m512)x);
-}
-/* x > high ? high : x; a NaN in x stays. */
-XPH_INLINE vec vec_at_most(vec x, vec high)
-{
-    return (vec)_mm512_min_ps((__m512)high, (__m512)x);
-}
-#elif VEC_BYTES == 32
-XPH_INLINE vec vec_all(real x)
-{
-    return (vec)_mm256_set1_ps(x);
-}
-XPH_INLINE vec vec_fma(vec a, vec b, vec c)
-{
-    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-}
-/* x < low ? low : x; a NaN in x stays. */
-XPH_INLINE vec vec_at_least(vec x, vec low)
-{
-    return (vec)_mm256_max_ps((__m256)low, (__m256)x);
-}
-/* x > high ? high : x; a NaN in x stays. */
-XPH_INLINE vec vec_at_most(vec x, vec high)
-{
-    return (vec)_mm256_min_ps((__m256)high, (__m256)x);
-}
-#else
-XPH_INLINE vec vec_all(real x)
-{
-    vec v = {0};
-    for (int i = 0; i < VEC; i++) v[i] = x;
+    vec_bits v;
+    memcpy(&v, from, sizeof v);
     return v;
 }
 
-XPH_INLINE vec vec_fma(vec a, vec b, vec c)
+#if defined(XPH_REAL_F32)
+/* Four floats: a quarter of the widest vector. */
+typedef float quarter __attribute__((vector_size(16)));
+#  if defined(__clang__)
+#    define QUARTER_OF(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#  else
+typedef int32_t quarter_places __attribute__((vector_size(16)));
+#    define QUARTER_OF(a, b, i, j, k, l) __builtin_shuffle(a, b, (quarter_places){i, j, k, l})
+#  endif
+
+XPH_INLINE void quarter_transpose(quarter x[4])
 {
-    for (int i = 0; i < VEC; i++) c[i] = FMA(a[i], b[i], c[i]);
-    return c;
+    quarter a = QUARTER_OF(x[0], x[1], 0, 4, 1, 5), b = QUARTER_OF(x[0], x[1], 2, 6, 3, 7);
+    quarter c = QUARTER_OF(x[2], x[3], 0, 4, 1, 5), d = QUARTER_OF(x[2], x[3], 2, 6, 3, 7);
+    x[0] = QUARTER_OF(a, c, 0, 1, 4, 5);
+    x[1] = QUARTER_OF(a, c, 2, 3, 6, 7);
+    x[2] = QUARTER_OF(b, d, 0, 1, 4, 5);
+    x[3] = QUARTER_OF(b, d, 2, 3, 6, 7);
 }
 #endif
 
-#if VEC_BYTES > 16
-typedef uint32_t vec_bits __attribute__((vector_size(VEC_BYTES)));
-
-/* power_of_two of every lane. */
-XPH_INLINE vec vec_power_of_two(vec shifted)
-{
-    return (vec)((vec_bits)shifted << 23);
-}
-
-/* The polynomial of real_exp2_falling. */
-XPH_INLINE vec vec_fall(vec f)
-{
-    vec q = vec_fma(vec_all(FALL_5), f, vec_all(FALL_4));
-    q = vec_fma(q, f, vec_all(FALL_3));
-    q = vec_fma(q, f, vec_all(FALL_2));
-    q = vec_fma(q, f, vec_all(FALL_1));
-    return vec_fma(q, f, vec_all(1.0f));
-}
-#endif
-
-/* real_exp2_falling of every lane; _near: of lanes that are not below -126. */
 #if VEC_BYTES == 64
-XPH_INLINE vec vec_exp2_falling_near(vec x)
-{
-    /* 1 | 8: down, in silence */
-    return (vec)_mm512_scalef_ps((__m512)vec_fall((vec)_mm512_reduce_ps((__m512)x, 9)), (__m512)x);
-}
-XPH_INLINE vec vec_exp2_falling(vec x)
-{
-    return vec_exp2_falling_near(vec_at_least(x, vec_all(-126.0f)));
-}
+#  include "cpu/simd/avx512.h"
 #elif VEC_BYTES == 32
-XPH_INLINE vec vec_exp2_falling(vec x)
-{
-    vec c = vec_at_least(x, vec_all(-126.0f)), below = (vec)_mm256_floor_ps((__m256)c), f = c - below;
-    __m256 above = _mm256_cmp_ps((__m256)(f + below), (__m256)c, _CMP_GT_OQ);
-    f = (vec)_mm256_add_epi32((__m256i)f, (__m256i)above);
-    return vec_fall(f) * vec_power_of_two(below + vec_all(ROUNDER + 127.0f));
-}
-XPH_INLINE vec vec_exp2_falling_near(vec x)
-{
-    return vec_exp2_falling(x);
-}
+#  include "cpu/simd/avx2.h"
 #else
-XPH_INLINE vec vec_exp2_falling(vec x)
-{
-    for (int i = 0; i < VEC; i++) x[i] = real_exp2_falling(x[i]);
-    return x;
-}
-XPH_INLINE vec vec_exp2_falling_near(vec x)
-{
-    return vec_exp2_falling(x);
-}
+#  include "cpu/simd/generic128.h"
 #endif
+
+/* ---- what follows from these ---- */
+
+/* x < low ? low : x; a NaN in x stays. */
+XPH_INLINE vec vec_at_least(vec x, vec low)
+{
+    return vec_max(low, x);
+}
+/* x > high ? high : x; a NaN in x stays. */
+XPH_INLINE vec vec_at_most(vec x, vec high)
+{
+    return vec_min(high, x);
+}
 
 #endif

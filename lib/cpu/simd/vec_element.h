@@ -1,10 +1,10 @@
-/* The functions of element.h for a register: the same bits as those of one number, lane by lane. */
+/* The functions of element.h for a vector: the same bits as those of one number, lane by lane. */
 #ifndef XPH_CPU_SIMD_VEC_ELEMENT_H
 #define XPH_CPU_SIMD_VEC_ELEMENT_H
 
 #include "cpu/simd/vec.h"
 
-#if VEC_BYTES > 16
+#if defined(XPH_REAL_F32)
 
 XPH_INLINE vec vec_abs(vec x)
 {
@@ -14,6 +14,27 @@ XPH_INLINE vec vec_abs(vec x)
 XPH_INLINE vec vec_copysign(vec size, vec sign)
 {
     return (vec)(((vec_bits)size & 0x7fffffffu) | ((vec_bits)sign & 0x80000000u));
+}
+
+/* power_of_two of every lane. */
+XPH_INLINE vec vec_power_of_two(vec shifted)
+{
+    return (vec)((vec_bits)shifted << 23);
+}
+
+/* real_exp2_falling of every lane; _near: of lanes that are not below -126. */
+XPH_INLINE vec vec_exp2_falling_near(vec x)
+{
+    vec whole, f = vec_floor_parts(x, &whole);
+    vec q = vec_fma(vec_all(FALL_5), f, vec_all(FALL_4));
+    q = vec_fma(q, f, vec_all(FALL_3));
+    q = vec_fma(q, f, vec_all(FALL_2));
+    q = vec_fma(q, f, vec_all(FALL_1));
+    return vec_times_two_to(vec_fma(q, f, vec_all(1.0f)), whole);
+}
+XPH_INLINE vec vec_exp2_falling(vec x)
+{
+    return vec_exp2_falling_near(vec_at_least(x, vec_all(-126.0f)));
 }
 
 XPH_INLINE vec vec_exp_reduce(vec x, vec above, vec *r)
@@ -117,16 +138,6 @@ XPH_INLINE vec vec_softplus(vec x)
     return vec_softplus_of(x, vec_exp_down(x));
 }
 
-/* Where x has a sign, else. */
-XPH_INLINE vec vec_where_minus(vec x, vec minus, vec plus)
-{
-#  if VEC_BYTES == 64
-    return (vec)_mm512_mask_mov_ps((__m512)plus, _mm512_movepi32_mask((__m512i)x), (__m512)minus);
-#  else
-    return (vec)_mm256_blendv_ps((__m256)plus, (__m256)minus, (__m256)x);
-#  endif
-}
-
 /* softplus(x) and its slope sigmoid(x), from one exponential. */
 XPH_INLINE vec vec_softplus_both(vec x, vec *slope)
 {
@@ -158,6 +169,23 @@ XPH_INLINE vec vec_tanh(vec x)
     return vec_copysign(t / (vec_all(2.0f) + t), x);
 }
 
+/* Of 0 and below it is not right, NaN and infinity stay. */
+XPH_INLINE vec vec_log(vec x)
+{
+    const vec one = vec_all(1.0f), least = vec_all(0x1p-126f);
+    vec scale = vec_where_greater(least, x, vec_all(-23.0f), vec_all(0.0f));
+    vec_int bits = (vec_int)vec_where_greater(least, x, x * vec_all(0x1p23f), x) - 0x3f3504f3;
+    vec n = vec_of_int(bits >> 23) + scale, m = (vec)((bits & 0x7fffff) + 0x3f3504f3);
+    vec s = (m - one) / (m + one), w = s * s;
+    vec q = vec_fma(vec_all(0x1.dba25ep-3f), w, vec_all(0x1.bc8cf8p-3f));
+    q = vec_fma(q, w, vec_all(0x1.24c926p-2f));
+    q = vec_fma(q, w, vec_all(0x1.9998d4p-2f));
+    q = vec_fma(q, w, vec_all(0x1.555556p-1f));
+    vec part = vec_fma(s * w, q, s + s);
+    vec y = vec_fma(n, vec_all(LN2_HIGH), vec_fma(n, vec_all(LN2_LOW), part));
+    return vec_where_greater(vec_all(REAL_INFINITY), x, y, x);
+}
+
 #else
 
 #  define XPH_EACH_LANE(name)                                                                                \
@@ -167,7 +195,9 @@ XPH_INLINE vec vec_tanh(vec x)
       return x;                                                                                              \
     }
 XPH_EACH_LANE(exp)
+XPH_EACH_LANE(exp2_falling)
 XPH_EACH_LANE(exp_down)
+XPH_EACH_LANE(log)
 XPH_EACH_LANE(log1p_unit)
 XPH_EACH_LANE(tanh)
 XPH_EACH_LANE(sigmoid)
@@ -176,6 +206,10 @@ XPH_EACH_LANE(silu_slope)
 XPH_EACH_LANE(softplus)
 #  undef XPH_EACH_LANE
 
+XPH_INLINE vec vec_exp2_falling_near(vec x)
+{
+    return vec_exp2_falling(x);
+}
 XPH_INLINE vec vec_silu_parts(vec x, vec *sigmoid)
 {
     *sigmoid = vec_sigmoid(x);
