@@ -96,7 +96,7 @@ ATTENTION_APART void exponentials(real *s, int64_t count, real scale, const real
             vec_store(s + i + c * VEC, x);
         }
     }
-    *most = largest(large);
+    *most = top_of_lanes(large);
     vec base = vec_all(*most);
     for (int64_t i = 0; i < all; i += LANES) {
         XPH_UNROLL
@@ -106,7 +106,7 @@ ATTENTION_APART void exponentials(real *s, int64_t count, real scale, const real
             total[c] += e;
         }
     }
-    *sum = join(total);
+    *sum = join_lanes(total);
 }
 
 /* Logarithms and quotients of all frames at once. */

@@ -81,7 +81,7 @@ ATTENTION_APART void frame_back(real *s, real *ds, int64_t count, real scale, re
     vec factor = vec_all(scale), whole = vec_all(lse), straight = vec_all(along);
     for (int64_t i = 0; i < all; i += VEC) {
         vec p = vec_exp(score(s, i, count, factor, bias) - whole), d = p * (vec_load(ds + i) - straight);
-        if (i + VEC > count) d = first_lanes(d, int_max(0, count - i), vec_all(R(0.0)));
+        if (i + VEC > count) d = vec_first(int_max(0, count - i), d, vec_all(R(0.0)));
         vec_store(s + i, p);
         vec_store(dbias + i, vec_load(dbias + i) + d);
         vec_store(ds + i, d * factor);

@@ -11,21 +11,20 @@
 #define XPH_CPU_KERNELS_ATTENTION_PARTS_H
 
 #include "cpu/kernels/real.h"
+#include "cpu/simd/lanes.h"
 #include "cpu/simd/vec_element.h"
 
 enum {
-    LANES = 16,
     FRAMES = VEC_BYTES > 16 ? 6 : 2, /* of a tile: with VECS registers of columns they fill those there are */
     VECS = VEC_BYTES == 64   ? 4
            : VEC_BYTES == 32 ? 2
                              : 1,
-    KEYS = VEC_BYTES == 64 ? 16 : 8, /* whose products are made together */
+    KEYS = VEC_BYTES > 16 ? (int)VEC : 8, /* whose products are made together */
     KEY_BLOCK = 64,
     PART = 64 /* frames that share one copy of their keys, at least */
 };
 /* Loops that need all registers are not to be merged with what surrounds them. */
 #define ATTENTION_APART static __attribute__((noinline))
-#define LANE_VECS       (LANES / (int)VEC)
 
 XPH_INLINE int64_t whole_lanes(int64_t count)
 {
@@ -159,78 +158,7 @@ XPH_INLINE int64_t bias_at(const view *v, int64_t t, int64_t j)
     return v->args->window - 1 - (t - j);
 }
 
-/* ---- lanes joined ---- */
-
-#if VEC_BYTES == 64
-/* Two rows of sums into one: lane i with i + step, of groups of 2 * step. */
-XPH_INLINE vec fold(const int step, vec a, vec b)
-{
-    __m512 x = (__m512)a, y = (__m512)b;
-    if (step == 8) return (vec)_mm512_shuffle_f32x4(x, y, 0x44) + (vec)_mm512_shuffle_f32x4(x, y, 0xee);
-    if (step == 4) return (vec)_mm512_shuffle_f32x4(x, y, 0x88) + (vec)_mm512_shuffle_f32x4(x, y, 0xdd);
-    if (step == 2) return (vec)_mm512_shuffle_ps(x, y, 0x44) + (vec)_mm512_shuffle_ps(x, y, 0xee);
-    return (vec)_mm512_shuffle_ps(x, y, 0x88) + (vec)_mm512_shuffle_ps(x, y, 0xdd);
-}
-XPH_INLINE vec vec_larger(vec a, vec b)
-{
-    return (vec)_mm512_max_ps((__m512)a, (__m512)b);
-}
-XPH_INLINE real largest(const vec *lane)
-{
-    return _mm512_reduce_max_ps((__m512)lane[0]);
-}
-#elif VEC_BYTES == 32
-XPH_INLINE vec fold(const int step, vec a, vec b)
-{
-    __m256 x = (__m256)a, y = (__m256)b;
-    if (step == 4) return (vec)_mm256_permute2f128_ps(x, y, 0x20) + (vec)_mm256_permute2f128_ps(x, y, 0x31);
-    if (step == 2) return (vec)_mm256_shuffle_ps(x, y, 0x44) + (vec)_mm256_shuffle_ps(x, y, 0xee);
-    return (vec)_mm256_shuffle_ps(x, y, 0x88) + (vec)_mm256_shuffle_ps(x, y, 0xdd);
-}
-XPH_INLINE vec vec_larger(vec a, vec b)
-{
-    return (vec)_mm256_max_ps((__m256)a, (__m256)b);
-}
-XPH_INLINE real largest(const vec *lane)
-{
-    __m256 all = _mm256_max_ps((__m256)lane[0], (__m256)lane[1]);
-    __m128 four = _mm_max_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
-    __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
-}
-#else
-XPH_INLINE vec vec_larger(vec a, vec b)
-{
-    for (int i = 0; i < VEC; i++) b[i] = a[i] > b[i] ? a[i] : b[i];
-    return b;
-}
-XPH_INLINE real largest(const vec *lane)
-{
-    real x = lane[0][0];
-    for (int i = 1; i < LANES; i++) x = lane[i / VEC][i % VEC] > x ? lane[i / VEC][i % VEC] : x;
-    return x;
-}
-#endif
-
-#if VEC_BYTES > 16
-XPH_INLINE real join(const vec *lane)
-{
-    vec all = (int)VEC == (int)LANES ? fold(8, lane[0], lane[0]) : lane[0] + lane[LANE_VECS - 1];
-    all = fold(4, all, all);
-    all = fold(2, all, all);
-    all = fold(1, all, all);
-    return all[0];
-}
-#else
-XPH_INLINE real join(const vec *lane)
-{
-    real x[LANES];
-    memcpy(x, lane, sizeof x);
-    for (int width = LANES / 2; width > 0; width /= 2)
-        for (int i = 0; i < width; i++) x[i] += x[i + width];
-    return x[0];
-}
-#endif
+/* ---- products with keys ---- */
 
 /* a.b over whole lanes */
 XPH_INLINE real lane_dot(const real *a, const real *b, int64_t wide)
@@ -241,77 +169,37 @@ XPH_INLINE real lane_dot(const real *a, const real *b, int64_t wide)
         for (int i = 0; i < LANE_VECS; i++)
             lane[i] = vec_fma(vec_load(a + d + i * VEC), vec_load(b + d + i * VEC), lane[i]);
     }
-    return join(lane);
+    return join_lanes(lane);
 }
-
-/* The first `count` lanes of v, then those of rest. */
-#if VEC_BYTES == 64
-XPH_INLINE vec first_lanes(vec v, int64_t count, vec rest)
-{
-    return (vec)_mm512_mask_mov_ps((__m512)rest, (__mmask16)((1u << count) - 1u), (__m512)v);
-}
-#elif VEC_BYTES == 32
-XPH_INLINE vec first_lanes(vec v, int64_t count, vec rest)
-{
-    __m256i in = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    return (vec)_mm256_blendv_ps((__m256)rest, (__m256)v, _mm256_castsi256_ps(in));
-}
-#else
-XPH_INLINE vec first_lanes(vec v, int64_t count, vec rest)
-{
-    for (int i = 0; i < VEC; i++) rest[i] = i < count ? v[i] : rest[i];
-    return rest;
-}
-#endif
 
 /* Products i..i+VEC-1 of `count` become scores: times factor, plus bias; -infinity beyond them. */
 XPH_INLINE vec score(const real *s, int64_t i, int64_t count, vec factor, const real *bias)
 {
     vec all = vec_fma(vec_load(s + i), factor, vec_load(bias + i));
-    return i + VEC <= count ? all : first_lanes(all, int_max(0, count - i), vec_all(-REAL_INFINITY));
+    return i + VEC <= count ? all : vec_first(int_max(0, count - i), all, vec_all(-REAL_INFINITY));
 }
-
-/* ---- products with keys ---- */
 
 #if VEC_BYTES > 16
-#  if VEC_BYTES == 64
-enum { HALVES = 1 }; /* registers of the lanes */
-#  else
-enum { HALVES = 2 };
-#  endif
-
-/* to[i] = a.row[i] for KEYS rows given in the order in which fold puts them right: that of key_of. */
-XPH_INLINE int key_of(int i)
-{
-    return i % (KEYS / 4) * 4 + i / (KEYS / 4);
-}
-
+/* to[i] = a.row[i] for KEYS rows, as many as a register has lanes. */
 XPH_INLINE void dots_of_rows(const real *a, const real *const *row, int64_t wide, real *to)
 {
-    vec sum[KEYS * (int)HALVES];
+    vec sum[KEYS][LANE_VECS], joined[KEYS];
     XPH_UNROLL
-    for (int i = 0; i < KEYS * (int)HALVES; i++) sum[i] = vec_all(0.0f);
+    for (int i = 0; i < KEYS; i++) {
+        XPH_UNROLL
+        for (int h = 0; h < LANE_VECS; h++) sum[i][h] = vec_all(0.0f);
+    }
     for (int64_t d = 0; d < wide; d += LANES) {
         XPH_UNROLL
-        for (int h = 0; h < HALVES; h++) {
+        for (int h = 0; h < LANE_VECS; h++) {
             vec x = vec_load(a + d + h * VEC);
             XPH_UNROLL
-            for (int i = 0; i < KEYS; i++)
-                sum[i * (int)HALVES + h] =
-                    vec_fma(x, vec_load(row[i] + d + h * VEC), sum[i * (int)HALVES + h]);
+            for (int i = 0; i < KEYS; i++) sum[i][h] = vec_fma(x, vec_load(row[i] + d + h * VEC), sum[i][h]);
         }
     }
     XPH_UNROLL
-    for (int i = 0; i < KEYS && HALVES == 2; i++)
-        sum[i] = sum[i * (int)HALVES] + sum[i * (int)HALVES + 1 % (int)HALVES];
-    XPH_UNROLL
-    for (int i = 0; i < KEYS / 2; i++) sum[i] = fold(VEC / 2, sum[2 * i], sum[2 * i + 1]);
-    XPH_UNROLL
-    for (int i = 0; i < KEYS / 4; i++) sum[i] = fold(VEC / 4, sum[2 * i], sum[2 * i + 1]);
-    XPH_UNROLL
-    for (int i = 0; i < KEYS / 8; i++) sum[i] = fold(VEC / 8, sum[2 * i], sum[2 * i + 1]);
-    if (HALVES == 1) sum[0] = fold(1, sum[0], sum[1]);
-    vec_store(to, sum[0]);
+    for (int i = 0; i < KEYS; i++) joined[i] = join_vecs(sum[i]);
+    vec_store(to, vec_sum_rows(joined));
 }
 
 /* KEYS rows evenly apart, the last of which is `last` and stands for those beyond it. */
@@ -320,8 +208,7 @@ XPH_INLINE void dots_of_group(const real *a, const real *k, const int64_t stride
 {
     const real *row[KEYS];
     XPH_UNROLL
-    for (int i = 0; i < KEYS; i++)
-        row[i] = k + (last == KEYS - 1 ? key_of(i) : int_min(key_of(i), last)) * stride;
+    for (int i = 0; i < KEYS; i++) row[i] = k + (last == KEYS - 1 ? i : int_min(i, last)) * stride;
     dots_of_rows(a, row, wide, to);
 }
 #else

@@ -26,4 +26,13 @@ XPH_INLINE real join_lanes(const vec *lane)
     return vec_sum(join_vecs(lane));
 }
 
+/* The largest of them; none is NaN. */
+XPH_INLINE real top_of_lanes(const vec *lane)
+{
+    vec most = lane[0];
+    XPH_UNROLL
+    for (int i = 1; i < LANE_VECS; i++) most = vec_max(most, lane[i]);
+    return vec_top(most);
+}
+
 #endif
