@@ -9,39 +9,6 @@
 
 enum { TRUNK_SUMS = VEC_BYTES == 64 ? 16 : 4 }; /* sums of lanes that stay in registers */
 
-#if VEC_BYTES == 64
-/* Pairs of registers joined by halves of what is still to be summed: first the halves of a register, then its
- * quarters, at last neighbours; the lanes come out in the order of the registers. */
-XPH_INLINE __m512 join_half(__m512 a, __m512 b)
-{
-    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
-}
-XPH_INLINE __m512 join_quarter(__m512 a, __m512 b)
-{
-    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
-}
-XPH_INLINE __m512 join_pair(__m512 a, __m512 b)
-{
-    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
-}
-XPH_INLINE __m512 join_next(__m512 a, __m512 b)
-{
-    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
-}
-/* Registers 4k .. 4k + 3 in 16 lanes: 0 1 2 3 of each in quarters of the result. */
-XPH_INLINE __m512 join_four(const vec *lane)
-{
-    __m512 a = join_half((__m512)lane[0], (__m512)lane[4]), b = join_half((__m512)lane[8], (__m512)lane[12]);
-    return join_quarter(a, b); /* quarter k: lane[4k] */
-}
-XPH_INLINE void join_all(const vec *lane, real *to)
-{
-    __m512 a = join_pair(join_four(lane), join_four(lane + 1)),
-           b = join_pair(join_four(lane + 2), join_four(lane + 3));
-    _mm512_storeu_ps(to, join_next(a, b));
-}
-#endif
-
 /* to[i] = the lanes of sum i joined. */
 XPH_INLINE void join_sums(vec (*lane)[LANE_VECS], int count, real *to)
 {
@@ -50,7 +17,7 @@ XPH_INLINE void join_sums(vec (*lane)[LANE_VECS], int count, real *to)
         vec all[TRUNK_SUMS];
         XPH_UNROLL
         for (int i = 0; i < TRUNK_SUMS; i++) all[i] = i < count ? lane[i][0] : vec_all(0.0f);
-        join_all(all, to);
+        vec_store(to, vec_sum_rows(all));
         return;
     }
 #endif

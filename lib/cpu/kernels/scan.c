@@ -173,53 +173,6 @@ static void scan_run(const void *args, int64_t begin, int64_t end)
  * register; only for the sums channels meet. The same operations on every number, so the same bits. */
 enum { QUARTERS = VEC / CHAINS, STEP_STATES = 16 };
 
-/* In place: [channel][quarter] to [quarter][channel], CHAINS lanes each. */
-XPH_INLINE void turn_quarters(vec q[QUARTERS])
-{
-#  if VEC_BYTES == 64
-    __m512 a = _mm512_shuffle_f32x4((__m512)q[0], (__m512)q[1], 0x44);
-    __m512 b = _mm512_shuffle_f32x4((__m512)q[2], (__m512)q[3], 0x44);
-    __m512 c = _mm512_shuffle_f32x4((__m512)q[0], (__m512)q[1], 0xee);
-    __m512 d = _mm512_shuffle_f32x4((__m512)q[2], (__m512)q[3], 0xee);
-    q[0] = (vec)_mm512_shuffle_f32x4(a, b, 0x88);
-    q[1] = (vec)_mm512_shuffle_f32x4(a, b, 0xdd);
-    q[2] = (vec)_mm512_shuffle_f32x4(c, d, 0x88);
-    q[3] = (vec)_mm512_shuffle_f32x4(c, d, 0xdd);
-#  else
-    __m256 a = (__m256)q[0], b = (__m256)q[1];
-    q[0] = (vec)_mm256_permute2f128_ps(a, b, 0x20);
-    q[1] = (vec)_mm256_permute2f128_ps(a, b, 0x31);
-#  endif
-}
-
-/* Four numbers in every quarter. */
-XPH_INLINE vec four_everywhere(const real *from)
-{
-#  if VEC_BYTES == 64
-    return (vec)_mm512_broadcast_f32x4(_mm_loadu_ps(from));
-#  else
-    return (vec)_mm256_broadcast_ps((const __m128 *)(const void *)from);
-#  endif
-}
-
-/* Lane CHAINS l + i of the result: the chains in quarter l of s[i], joined. */
-XPH_INLINE vec join_chains(const vec s[CHAINS])
-{
-#  if VEC_BYTES == 64
-#    define PAIR(name, ...) _mm512_##name(__VA_ARGS__)
-    typedef __m512 wide;
-#  else
-#    define PAIR(name, ...) _mm256_##name(__VA_ARGS__)
-    typedef __m256 wide;
-#  endif
-    wide a =
-        PAIR(add_ps, PAIR(unpacklo_ps, (wide)s[0], (wide)s[1]), PAIR(unpackhi_ps, (wide)s[0], (wide)s[1]));
-    wide b =
-        PAIR(add_ps, PAIR(unpacklo_ps, (wide)s[2], (wide)s[3]), PAIR(unpackhi_ps, (wide)s[2], (wide)s[3]));
-    return (vec)PAIR(add_ps, PAIR(shuffle_ps, a, b, 0x44), PAIR(shuffle_ps, a, b, 0xee));
-#  undef PAIR
-}
-
 /* The channels of a group in one frame. Softplus and SiLU are taken for all of them together: alone each would
  * wait for itself. */
 typedef struct step_place {
@@ -262,13 +215,13 @@ XPH_INLINE vec step_sums(const step_place *p, const int64_t states, const bool g
                 int64_t k = CHAINS * l + i;
                 q[l] = k < count ? step_states(p, states, given, at, k, n) : vec_all(0.0f);
             }
-            turn_quarters(q);
+            vec_transpose_quarters(q); /* [channel][quarter] to [quarter][channel] */
             XPH_UNROLL
             for (int64_t l = 0; l < QUARTERS; l++)
-                sum[i] = vec_fma(four_everywhere(c + n + l * CHAINS), q[l], sum[i]);
+                sum[i] = vec_fma(vec_repeat_four(c + n + l * CHAINS), q[l], sum[i]);
         }
     }
-    return join_chains(sum);
+    return vec_sum_fours(sum);
 }
 
 static void step_enter(step_place *p)

@@ -187,18 +187,11 @@ XPH_INLINE void limits_of(const group *g, const real *rates, real *limits)
     }
 }
 
-#if VEC_BYTES == 64
+/* Whether no step leads out of exp2's range, where it pays to look. */
 XPH_INLINE bool all_near(const real *delta, const real *limits)
 {
-    return _mm512_cmp_ps_mask(_mm512_loadu_ps(delta), _mm512_loadu_ps(limits), _CMP_LE_OQ) == 0xffffu;
+    return VEC_NEAR_PAYS && vec_all_at_most(vec_load(delta), vec_load(limits));
 }
-#else
-XPH_INLINE bool all_near(const real *delta, const real *limits)
-{
-    (void)delta, (void)limits;
-    return false; /* saves nothing here */
-}
-#endif
 
 /* ---- the recurrence ---- */
 

@@ -399,50 +399,26 @@ static void back_inputs(const work *w, int64_t t, int64_t first, int64_t frames)
     }
 }
 
-#if VEC_BYTES == 64
-/* a and b joined by halves: the halves of a, then those of b. */
-XPH_INLINE __m512 join_halves(__m512 a, __m512 b)
+/* Row n of [N][LANES] sums, in one register. */
+XPH_INLINE vec joined_row(const real *sums, int64_t n)
 {
-    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x4e), _mm512_mask_blend_ps(0xff00, a, b));
-}
-/* Both hold two rows by halves: four rows by quarters. */
-XPH_INLINE __m512 join_quarters(__m512 a, __m512 b)
-{
-    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
-}
-
-/* join_lanes of LANES rows, in the same order of sums. */
-XPH_INLINE vec join_rows(const vec rows[LANES])
-{
-    __m512 four[4];
+    vec row[LANE_VECS];
     XPH_UNROLL
-    for (int i = 0; i < 4; i++)
-        four[i] = join_quarters(join_halves((__m512)rows[i], (__m512)rows[i + 4]),
-                                join_halves((__m512)rows[i + 8], (__m512)rows[i + 12]));
-    __m512 a = _mm512_add_ps(_mm512_unpacklo_ps(four[0], four[1]), _mm512_unpackhi_ps(four[0], four[1]));
-    __m512 b = _mm512_add_ps(_mm512_unpacklo_ps(four[2], four[3]), _mm512_unpackhi_ps(four[2], four[3]));
-    return (vec)_mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
+    for (int i = 0; i < LANE_VECS; i++) row[i] = vec_load(sums + n * LANES + i * VEC);
+    return join_vecs(row);
 }
-#endif
 
 /* The lanes of [N][LANES] sums joined. */
 static void join_states(const real *sums, real *to, int64_t states)
 {
     int64_t n = 0;
-#if VEC_BYTES == 64
-    for (; n + LANES <= states; n += LANES) {
-        vec rows[LANES];
+    for (; n + VEC <= states; n += VEC) {
+        vec rows[VEC];
         XPH_UNROLL
-        for (int i = 0; i < LANES; i++) rows[i] = vec_load(sums + (n + i) * LANES);
-        vec_store(to + n, join_rows(rows));
+        for (int i = 0; i < VEC; i++) rows[i] = joined_row(sums, n + i);
+        vec_store(to + n, vec_sum_rows(rows));
     }
-#endif
-    for (; n < states; n++) {
-        vec row[LANE_VECS];
-        XPH_UNROLL
-        for (int i = 0; i < LANE_VECS; i++) row[i] = vec_load(sums + n * LANES + i * VEC);
-        to[n] = join_lanes(row);
-    }
+    for (; n < states; n++) to[n] = vec_sum(joined_row(sums, n));
 }
 
 static void back_stretch(const work *w, int64_t t, int64_t first, int64_t frames)

@@ -43,6 +43,10 @@ XPH_INLINE uint32_t vec_equal(vec a, vec b)
 {
     return bits_of_mask((vec_int)(a == b));
 }
+XPH_INLINE bool vec_all_at_most(vec a, vec b)
+{
+    return bits_of_mask((vec_int)(a <= b)) == (1u << VEC) - 1u;
+}
 XPH_INLINE vec vec_where_greater(vec a, vec b, vec yes, vec no)
 {
     return mask_choose((vec_int)(a > b), yes, no);
@@ -108,10 +112,6 @@ XPH_INLINE vec vec_of_int(vec_int n)
     vec v = {0};
     for (int i = 0; i < VEC; i++) v[i] = (real)n[i];
     return v;
-}
-XPH_INLINE bool vec_all_at_most(vec a, vec b)
-{
-    return bits_of_mask((vec_int)(a <= b)) == 0xfu;
 }
 
 /* ---- exponents ---- */

@@ -13,6 +13,7 @@
  *   vec_max(a, b), vec_min(a, b)    a > b ? a : b, a < b ? a : b: b where they are equal or one is NaN
  *   vec_within(x, limit)            x, but at most limit and at least -limit; of NaN NaN or a number
  *   vec_greater(a, b), vec_equal    bit i of the result: a > b, a == b in lane i; no lane with a NaN
+ *   vec_all_at_most(a, b)           a <= b in every lane
  *   vec_where_greater(a, b, yes, no), vec_where_equal    yes where a > b (a == b), no elsewhere and with NaN
  *   vec_where_minus(x, yes, no)     yes where the sign bit of x is set (-0 and NaN too)
  *   vec_first(count, v, rest)       the first count lanes of v, 0 <= count < VEC, then those of rest
@@ -29,7 +30,6 @@
  *   vec_of_int(n)                   the number of each integer
  *   vec_floor_parts(x, &whole)      x - floor(x), rounded down, for x within +-2^22; whole: what vec_times_two_to takes
  *   vec_times_two_to(x, whole)      x 2^floor, floor within [-126, 127]
- *   vec_all_at_most(a, b)           a <= b in every lane
  *   vec_transpose4(x)               of x[0..3], each quarter as a matrix of four rows
  *   vec_transpose_quarters(x)       of x[0..VEC/4), as a matrix of quarters
  *   vec_sum_fours(x)                lane 4 k + i: the sum of quarter k of x[i], (0 + 2) + (1 + 3)
