@@ -5,8 +5,8 @@
  * in pieces on the stack.
  */
 #include "cpu/kernels/narrow.h"
+#include "cpu/kernels/panel.h"
 #include "cpu/kernels/tile.h"
-#include "cpu/kernels/turn.h"
 
 enum {
     P = XPH_PANEL,

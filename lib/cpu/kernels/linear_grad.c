@@ -9,8 +9,8 @@
  * cache; the next rows are prefetched meanwhile. The copies are too large for a host's stack, so they lie in
  * scratch, where dx had its packed W.
  */
+#include "cpu/kernels/panel.h"
 #include "cpu/kernels/tile.h"
-#include "cpu/kernels/turn.h"
 #include "cpu/simd/lanes.h"
 
 enum {

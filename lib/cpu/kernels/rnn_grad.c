@@ -2,11 +2,11 @@
  * and stores the gradients of the gates and the h before each frame. dw and dbias are then those of a linear
  * layer over all rows.
  *
- * The gradient of h through W starts from the direct part (GRU: dh z, LSTM: 0) and adds the gates in order.
- * The gradient of the recurrent part of the gates equals that of the whole gate, except for the third gate of
- * a GRU, which the reset gate has scaled: it has its own buffer. */
+ * What comes back to h through W starts from what comes straight (GRU: dh z, LSTM: 0) and takes the gates
+ * in order. The gradient of the recurrent part of the gates is that of the whole, but for the third gate
+ * of a GRU, which the reset gate has scaled: that one has a place of its own. */
+#include "cpu/kernels/panel.h"
 #include "cpu/kernels/rnn_parts.h"
-#include "cpu/kernels/turn.h"
 
 enum { P = XPH_PANEL };
 

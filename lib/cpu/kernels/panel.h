@@ -1,6 +1,6 @@
-/* Panels of weights, [depth][XPH_PANEL], from a matrix: transposed, or with its rows kept. */
-#ifndef XPH_CPU_KERNELS_TURN_H
-#define XPH_CPU_KERNELS_TURN_H
+/* Panels of weights, [depth][XPH_PANEL], out of a matrix: rows become columns, or they stay. */
+#ifndef XPH_CPU_KERNELS_PANEL_H
+#define XPH_CPU_KERNELS_PANEL_H
 
 #include "cpu/kernels/real.h"
 #include "cpu/simd/vec.h"
