@@ -195,7 +195,7 @@ static void block_turning(const xph_linear_args *a, int64_t row, int64_t rows, i
     for (int64_t r = 0; r < rows; r++) memcpy(sums + r * P, first, sizeof first);
     for (int64_t k = 0; k < a->in; k += PIECE) {
         part.depth = int_min(PIECE, a->in - k);
-        panel_turned((const real *)a->w + panel * P * a->in + k, a->in, part.depth, columns, piece);
+        panel_transposed((const real *)a->w + panel * P * a->in + k, a->in, part.depth, columns, piece);
         for (int64_t r = 0; r < rows; r += STRIP) {
             part.a = whole.a + r * a->ldx + k;
             part.lda = a->ldx;
@@ -277,8 +277,8 @@ static void pack_run(const void *args, int64_t begin, int64_t end)
 {
     const xph_linear_pack_args *a = args;
     for (int64_t panel = begin; panel < end; panel++)
-        panel_turned((const real *)a->w + panel * P * a->in, a->in, a->in, int_min(P, a->out - panel * P),
-                     (real *)a->packed + panel * P * a->in);
+        panel_transposed((const real *)a->w + panel * P * a->in, a->in, a->in, int_min(P, a->out - panel * P),
+                         (real *)a->packed + panel * P * a->in);
 }
 
 /* clang-format off */

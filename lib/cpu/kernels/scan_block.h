@@ -10,6 +10,7 @@
 #define XPH_CPU_KERNELS_SCAN_BLOCK_H
 
 #include "cpu/kernels/real.h"
+#include "cpu/simd/columns.h"
 #include "cpu/simd/lanes.h"
 #include "cpu/simd/vec_element.h"
 
@@ -100,40 +101,7 @@ XPH_INLINE void row_store(const group *g, void *matrix, int64_t ld, int64_t row,
         vec_store_part(to, v, g->count - c);
 }
 
-/* ---- turning ---- */
-
-#if VEC_BYTES > 16
-/* to[j * ld_to + i] = from[i * ld_from + j], i, j < 4 */
-XPH_INLINE void turn_four(real *to, int64_t ld_to, const real *from, int64_t ld_from)
-{
-    __m128 r0 = _mm_loadu_ps(from), r1 = _mm_loadu_ps(from + ld_from);
-    __m128 r2 = _mm_loadu_ps(from + 2 * ld_from), r3 = _mm_loadu_ps(from + 3 * ld_from);
-    __m128 a = _mm_unpacklo_ps(r0, r1), b = _mm_unpackhi_ps(r0, r1);
-    __m128 c = _mm_unpacklo_ps(r2, r3), d = _mm_unpackhi_ps(r2, r3);
-    _mm_storeu_ps(to, _mm_movelh_ps(a, c));
-    _mm_storeu_ps(to + ld_to, _mm_movehl_ps(c, a));
-    _mm_storeu_ps(to + 2 * ld_to, _mm_movelh_ps(b, d));
-    _mm_storeu_ps(to + 3 * ld_to, _mm_movehl_ps(d, b));
-}
-#else
-XPH_INLINE void turn_four(real *to, int64_t ld_to, const real *from, int64_t ld_from)
-{
-    for (int64_t i = 0; i < 4; i++)
-        for (int64_t j = 0; j < 4; j++) to[j * ld_to + i] = from[i * ld_from + j];
-}
-#endif
-
-/* to[j * ld_to + i] = from[i * ld_from + j], i < rows, j < columns */
-XPH_INLINE void turn(real *to, int64_t ld_to, const real *from, int64_t ld_from, int64_t rows,
-                     int64_t columns)
-{
-    int64_t fours = rows / 4 * 4, wide = columns / 4 * 4;
-    for (int64_t i = 0; i < fours; i += 4)
-        for (int64_t j = 0; j < wide; j += 4)
-            turn_four(to + j * ld_to + i, ld_to, from + i * ld_from + j, ld_from);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = i < fours ? wide : 0; j < columns; j++) to[j * ld_to + i] = from[i * ld_from + j];
-}
+/* ---- matrices transposed ---- */
 
 /* The group's part of a [channels][N] matrix, turned; NULL: zeros. */
 XPH_INLINE void turn_in(const group *g, real *turned, const real *matrix)
@@ -142,16 +110,16 @@ XPH_INLINE void turn_in(const group *g, real *turned, const real *matrix)
     if (!matrix || g->count % LANES || states != g->states)
         memset(turned, 0, (size_t)turned_size(g) * sizeof(real));
     for (int64_t c = 0; matrix && c < g->count; c += LANES)
-        turn(turned + c / LANES * block, LANES, matrix + (g->channel + c) * states, states,
-             int_min(LANES, g->count - c), states);
+        transpose(turned + c / LANES * block, LANES, matrix + (g->channel + c) * states, states,
+                  int_min(LANES, g->count - c), states);
 }
 
 XPH_INLINE void turn_out(const group *g, real *matrix, const real *turned)
 {
     int64_t states = g->a->states, block = g->states * LANES;
     for (int64_t c = 0; matrix && c < g->count; c += LANES)
-        turn(matrix + (g->channel + c) * states, states, turned + c / LANES * block, LANES, states,
-             int_min(LANES, g->count - c));
+        transpose(matrix + (g->channel + c) * states, states, turned + c / LANES * block, LANES, states,
+                  int_min(LANES, g->count - c));
 }
 
 XPH_INLINE real *state_of(const group *g, const void *states)

@@ -39,4 +39,30 @@ XPH_INLINE void columns_out(const real *from, int64_t at, int64_t count, real *c
         for (int r = 0; r < VEC; r++) row[r][at + k] = from[k * VEC + r];
 }
 
+/* to[j ld_to + i] = from[i ld_from + j], i, j < 4 */
+XPH_INLINE void transpose_fours(real *to, int64_t ld_to, const real *from, int64_t ld_from)
+{
+#if defined(XPH_REAL_F32)
+    quarter x[4];
+    for (int i = 0; i < 4; i++) memcpy(x + i, from + i * ld_from, sizeof *x);
+    quarter_transpose(x);
+    for (int j = 0; j < 4; j++) memcpy(to + j * ld_to, x + j, sizeof *x);
+#else
+    for (int64_t i = 0; i < 4; i++)
+        for (int64_t j = 0; j < 4; j++) to[j * ld_to + i] = from[i * ld_from + j];
+#endif
+}
+
+/* to[j ld_to + i] = from[i ld_from + j], i < rows, j < columns */
+XPH_INLINE void transpose(real *to, int64_t ld_to, const real *from, int64_t ld_from, int64_t rows,
+                          int64_t columns)
+{
+    int64_t fours = rows / 4 * 4, wide = columns / 4 * 4;
+    for (int64_t i = 0; i < fours; i += 4)
+        for (int64_t j = 0; j < wide; j += 4)
+            transpose_fours(to + j * ld_to + i, ld_to, from + i * ld_from + j, ld_from);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = i < fours ? wide : 0; j < columns; j++) to[j * ld_to + i] = from[i * ld_from + j];
+}
+
 #endif
