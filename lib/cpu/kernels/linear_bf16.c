@@ -10,7 +10,6 @@
 #if defined(XPH_REAL_F32)
 
 typedef float held, total;
-typedef uint32_t pair_bits __attribute__((vector_size(VEC_BYTES)));
 
 #  define NARROW_ITEMS XPH_FN(xph_linear_bf16_items)
 #  define NARROW_RUN   XPH_FN(xph_linear_bf16_run)
@@ -26,32 +25,27 @@ enum { STEP = 2 };
 
 #  include "cpu/kernels/linear_narrow.h"
 
-typedef vec loose_vec __attribute__((aligned(4), may_alias));
-typedef pair_bits loose_pairs __attribute__((aligned(4), may_alias));
-
-XPH_INLINE pair_bits pairs_at(narrow_weights w, int column)
+XPH_INLINE vec_bits pairs_at(narrow_weights w, int column)
 {
     enum { PER_PANEL = NARROW_PANEL_BYTES / VEC_BYTES };
     int panel = column / PER_PANEL;
     const char *at = w.at + panel / NARROW_GROUP * w.group + panel % NARROW_GROUP * NARROW_PANEL_BYTES;
-    return *(const loose_pairs *)(at + column % PER_PANEL * VEC_BYTES);
+    return vec_bits_load(at + column % PER_PANEL * VEC_BYTES);
 }
 
 /* Keeps pairs in their register: loaded a second time for the other half they would take longer than the halving. */
-XPH_INLINE pair_bits once(pair_bits pairs)
+XPH_INLINE vec_bits once(vec_bits pairs)
 {
-#  if VEC_BYTES > 16
-    __asm__("" : "+v"(pairs));
-#  endif
+    VEC_HOLD(pairs);
     return pairs;
 }
 
-XPH_INLINE vec odd_of(pair_bits pairs)
+XPH_INLINE vec odd_of(vec_bits pairs)
 {
     return (vec)(pairs & 0xffff0000u);
 }
 
-XPH_INLINE vec even_of(pair_bits pairs)
+XPH_INLINE vec even_of(vec_bits pairs)
 {
     return (vec)(pairs << 16);
 }
@@ -65,7 +59,7 @@ XPH_INLINE void add_columns(const int rows, const int columns, const float *x, i
     for (int r = 0; r < rows; r++) odd[r] = vec_all(x[r * ldx + 1]), even[r] = vec_all(x[r * ldx]);
     TILE_UNROLL
     for (int c = 0; c < columns; c++) {
-        pair_bits pairs = once(pairs_at(w, c));
+        vec_bits pairs = once(pairs_at(w, c));
         TILE_UNROLL
         for (int r = 0; r < rows; r++)
             sum[r * columns + c] = vec_fma(odd[r], odd_of(pairs), sum[r * columns + c]);
@@ -78,7 +72,7 @@ XPH_INLINE void add_columns(const int rows, const int columns, const float *x, i
 XPH_INLINE void add_rows(const int rows, const int columns, const float *x, int64_t ldx, narrow_weights w,
                          vec *sum)
 {
-    pair_bits pairs[4];
+    vec_bits pairs[4];
     vec half[4];
     TILE_UNROLL
     for (int c = 0; c < columns; c++) pairs[c] = once(pairs_at(w, c)), half[c] = odd_of(pairs[c]);
@@ -106,11 +100,11 @@ XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const 
     soon later = rows >= 8 ? *t->soon : (soon){0};
     vec sum[TILE_SUMS];
     TILE_UNROLL
-    for (int i = 0; i < rows * columns; i++) sum[i] = *(const loose_vec *)t->zeros;
+    for (int i = 0; i < rows * columns; i++) sum[i] = (vec)vec_bits_load(t->zeros);
     if (t->more) {
         TILE_UNROLL
         for (int i = 0; i < rows * columns; i++)
-            sum[i] = *(const loose_vec *)(t->sums + i / columns * BLOCK + i % columns * VEC);
+            sum[i] = (vec)vec_bits_load(t->sums + i / columns * BLOCK + i % columns * VEC);
     }
     for (int64_t k = t->depth; k > 0; k--, x += STEP, w.at += w.depth) {
         if (rows >= 8 && (k & 3) == 0) ask(&later.x), ask(&later.y);
@@ -121,7 +115,7 @@ XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const 
     }
     TILE_UNROLL
     for (int i = 0; i < rows * columns; i++)
-        *(loose_vec *)(t->sums + i / columns * BLOCK + i % columns * VEC) = sum[i];
+        vec_store(t->sums + i / columns * BLOCK + i % columns * VEC, sum[i]);
     if (rows >= 8) *t->soon = later;
 }
 

@@ -17,11 +17,11 @@ enum { STEP = 2 };
 
 #  include "cpu/kernels/linear_narrow.h"
 
-XPH_INLINE __m512i pair_of(const uint16_t *x)
+XPH_INLINE vec_bits pair_of(const uint16_t *x)
 {
-    int pair;
+    float pair;
     memcpy(&pair, x, sizeof pair);
-    return _mm512_set1_epi32(pair);
+    return (vec_bits)vec_all(pair);
 }
 
 XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const panel_tile *t)
@@ -30,33 +30,32 @@ XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const 
     float *sums = t->sums;
     narrow_weights w = t->w;
     soon later = rows >= 8 ? *t->soon : (soon){0};
-    __m512 sum[TILE_SUMS];
-    __m512i weight[8];
+    vec sum[TILE_SUMS];
+    vec_bits weight[8];
     TILE_UNROLL
-    for (int i = 0; i < rows * panels; i++) sum[i] = _mm512_loadu_ps(t->zeros);
+    for (int i = 0; i < rows * panels; i++) sum[i] = (vec)vec_bits_load(t->zeros);
     if (t->more) {
         TILE_UNROLL
         for (int i = 0; i < rows * panels; i++)
-            sum[i] = _mm512_loadu_ps(sums + i / panels * BLOCK + i % panels * VEC);
+            sum[i] = (vec)vec_bits_load(sums + i / panels * BLOCK + i % panels * VEC);
     }
     for (int64_t k = t->depth; k > 0; k--, x += STEP, w.at += w.depth) {
         if (rows >= 8 && (k & 1) == 0) ask(&later.x), ask(&later.y);
         TILE_UNROLL
         for (int c = 0; c < panels; c++)
             weight[c] =
-                _mm512_loadu_si512(w.at + c / NARROW_GROUP * w.group + c % NARROW_GROUP * NARROW_PANEL_BYTES);
+                vec_bits_load(w.at + c / NARROW_GROUP * w.group + c % NARROW_GROUP * NARROW_PANEL_BYTES);
         TILE_UNROLL
         for (int r = 0; r < rows; r++) {
-            __m512i pair = pair_of(x + r * ldx);
+            vec_bits pair = pair_of(x + r * ldx);
             TILE_UNROLL
             for (int c = 0; c < panels; c++)
                 sum[r * panels + c] =
-                    _mm512_dpbf16_ps(sum[r * panels + c], (__m512bh)pair, (__m512bh)weight[c]);
+                    (vec)_mm512_dpbf16_ps((__m512)sum[r * panels + c], (__m512bh)pair, (__m512bh)weight[c]);
         }
     }
     TILE_UNROLL
-    for (int i = 0; i < rows * panels; i++)
-        _mm512_storeu_ps(sums + i / panels * BLOCK + i % panels * VEC, sum[i]);
+    for (int i = 0; i < rows * panels; i++) vec_store(sums + i / panels * BLOCK + i % panels * VEC, sum[i]);
     if (rows >= 8) *t->soon = later;
 }
 

@@ -152,83 +152,33 @@ XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const 
 
 /* ---- inputs: x = largest / 127 * level, level = nearest even integer of x * (127 / largest) ---- */
 
-/* What is done by registers of floats; returns how many numbers it was done for. */
-#  if VEC_BYTES == 64
+/* Vectors are taken two, or VEC_NARROW, at a time; both return how many numbers they have gone through. */
 XPH_INLINE int64_t largest_of_vecs(const float *x, int64_t count, uint32_t *largest)
 {
-    __m512i most[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()}, size = _mm512_set1_epi32(0x7fffffff);
+    vec_bits most[2] = {{0}};
     int64_t k = 0;
-    for (; k + 32 <= count; k += 32) {
-        most[0] = _mm512_max_epu32(most[0], _mm512_and_si512(size, _mm512_loadu_si512(x + k)));
-        most[1] = _mm512_max_epu32(most[1], _mm512_and_si512(size, _mm512_loadu_si512(x + k + 16)));
+    for (; k + 2 * VEC <= count; k += 2 * VEC) {
+        XPH_UNROLL
+        for (int i = 0; i < 2; i++)
+            most[i] = vec_bits_max(most[i], vec_bits_load(x + k + i * VEC) & 0x7fffffffu);
     }
-    *largest = _mm512_reduce_max_epu32(_mm512_max_epu32(most[0], most[1]));
+    *largest = vec_bits_top(vec_bits_max(most[0], most[1]));
     return k;
 }
 
 XPH_INLINE int64_t levels_of_vecs(const float *x, int64_t count, float inverse, uint8_t *levels)
 {
-    const __m512 rounder = _mm512_set1_ps(ROUND_TO_1), unit = _mm512_set1_ps(inverse);
+    const vec rounder = vec_all(ROUND_TO_1), unit = vec_all(inverse);
     int64_t k = 0;
-    for (; k + 16 <= count; k += 16) {
-        __m512 at = _mm512_fmadd_ps(_mm512_loadu_ps(x + k), unit, rounder);
-        __m128i bytes = _mm512_cvtepi32_epi8(_mm512_castps_si512(at));
-        _mm_storeu_si128((__m128i *)(void *)(levels + k), _mm_xor_si128(bytes, _mm_set1_epi8((char)OFFSET)));
+    for (; k + VEC_NARROW * VEC <= count; k += VEC_NARROW * VEC) {
+        vec_bits at[VEC_NARROW];
+        XPH_UNROLL
+        for (int i = 0; i < VEC_NARROW; i++)
+            at[i] = (vec_bits)vec_fma(vec_load(x + k + i * VEC), unit, rounder);
+        vec_store_bytes(levels + k, at, OFFSET);
     }
     return k;
 }
-#  elif VEC_BYTES == 32
-XPH_INLINE int64_t largest_of_vecs(const float *x, int64_t count, uint32_t *largest)
-{
-    __m256i most = _mm256_setzero_si256(), size = _mm256_set1_epi32(0x7fffffff);
-    uint32_t each[8];
-    int64_t k = 0;
-    for (; k + 8 <= count; k += 8) {
-        __m256i at = _mm256_loadu_si256((const __m256i *)(const void *)(x + k));
-        most = _mm256_max_epu32(most, _mm256_and_si256(size, at));
-    }
-    memcpy(each, &most, sizeof each);
-    *largest = 0;
-    for (int i = 0; i < 8; i++) *largest = each[i] > *largest ? each[i] : *largest;
-    return k;
-}
-
-XPH_INLINE __m256i levels_at(const float *x, __m256 unit)
-{
-    __m256 rounder = _mm256_set1_ps(ROUND_TO_1);
-    __m256i at = _mm256_castps_si256(_mm256_fmadd_ps(_mm256_loadu_ps(x), unit, rounder));
-    return _mm256_srai_epi32(_mm256_slli_epi32(at, 24), 24);
-}
-
-XPH_INLINE int64_t levels_of_vecs(const float *x, int64_t count, float inverse, uint8_t *levels)
-{
-    const __m256 unit = _mm256_set1_ps(inverse);
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    int64_t k = 0;
-    for (; k + 32 <= count; k += 32) {
-        __m256i low = _mm256_packs_epi32(levels_at(x + k, unit), levels_at(x + k + 8, unit));
-        __m256i high = _mm256_packs_epi32(levels_at(x + k + 16, unit), levels_at(x + k + 24, unit));
-        __m256i all = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
-        all = _mm256_xor_si256(all, _mm256_set1_epi8((char)OFFSET));
-        _mm256_storeu_si256((__m256i *)(void *)(levels + k), all);
-    }
-    return k;
-}
-#  else
-XPH_INLINE int64_t largest_of_vecs(const float *x, int64_t count, uint32_t *largest)
-{
-    (void)x, (void)count;
-    *largest = 0;
-    return 0;
-}
-
-XPH_INLINE int64_t levels_of_vecs(const float *x, int64_t count, float inverse, uint8_t *levels)
-{
-    for (int64_t k = 0; k < count; k++)
-        levels[k] = (uint8_t)(bits_of_float(FMA(x[k], inverse, ROUND_TO_1)) ^ OFFSET);
-    return count;
-}
-#  endif
 
 /* The largest size of each row: 0 if below 2^-100, NaN if one is not finite. */
 static void measure(const xph_linear_args *a, const item *i, float largest[ROWS])
@@ -247,10 +197,10 @@ static void measure(const xph_linear_args *a, const item *i, float largest[ROWS]
 /* Fewer numbers than levels_of_vecs takes at once. */
 static void last_levels(const float *x, int64_t count, float inverse, uint8_t *levels)
 {
-    float filled[32] = {0};
-    uint8_t all[32];
+    float filled[VEC_NARROW * VEC] = {0};
+    uint8_t all[VEC_NARROW * VEC];
     memcpy(filled, x, (size_t)count * sizeof *x);
-    levels_of_vecs(filled, 32, inverse, all);
+    levels_of_vecs(filled, VEC_NARROW * VEC, inverse, all);
     memcpy(levels, all, (size_t)count);
 }
 
