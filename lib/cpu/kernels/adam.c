@@ -17,7 +17,7 @@ static int64_t adam_items(const void *args)
 }
 
 #if defined(XPH_REAL_F32)
-/* 1 / x for positive normal x, within 1.3 * 2^-24 of it: the exponent turned over gives it within 5.1 %, an
+/* 1 / x for positive normal x, within 1.3 * 2^-24 of it: the exponent negated gives it within 5.1 %, an
  * iteration of third order within 1.3e-4, one of second order the rest. NaN and infinity give NaN. */
 XPH_INLINE vec vec_inverse(vec x)
 {

@@ -170,7 +170,7 @@ XPH_INLINE void weigh_runs(const int vecs, const run *runs, int count, int64_t c
     for (int c = 0; c < vecs; c++) vec_store(y + column + c * VEC, sum[c] * vec_all(factor));
 }
 
-/* Scratch of one item: the bias turned, one row of scores, query, y, keys and values in whole lanes where
+/* Scratch of one item: the bias reversed, one row of scores, query, y, keys and values in whole lanes where
  * dim is not. */
 static int64_t plain_reals(const xph_attention_args *args)
 {
@@ -221,7 +221,7 @@ static void plain_run(const void *given, int64_t begin, int64_t end)
     for (int64_t item = begin; item < end; item++) {
         view v = view_of(args, item);
         int64_t start = 0;
-        turn_bias(&v, room);
+        reverse_bias(&v, room);
         for (int64_t t = 0; t < args->time; t++) {
             start = episode_start(&v, t, start);
             plain_frame(&v, t, first_seen(&v, t, start), room);
@@ -239,7 +239,7 @@ XPH_INLINE int64_t frames_of_part(const xph_attention_args *args)
 }
 
 /* Scratch of one item: keys and values [window + part + KEYS, wide], queries [FRAMES, wide], scores
- * [FRAMES, ld], the bias turned. */
+ * [FRAMES, ld], the bias reversed. */
 typedef struct desk {
     real *k, *v, *q, *scores, *bias;
     int64_t ld;
@@ -307,7 +307,7 @@ static void tiled_run(const void *given, int64_t begin, int64_t end)
     for (int64_t item = begin; item < end; item++) {
         view v = view_of(args, item), next = view_of(args, int_min(item + 1, end - 1));
         int64_t start = -v.filled, part = frames_of_part(args);
-        turn_bias(&v, d.bias);
+        reverse_bias(&v, d.bias);
         for (int64_t from = 0; from < args->time; from += part) {
             int64_t last = int_min(args->time, from + part), oldest = first_seen(&v, from, start);
             keys_to_lanes(&v, oldest, last, d.k, d.v);

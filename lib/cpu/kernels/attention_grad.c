@@ -18,7 +18,7 @@ XPH_INLINE int64_t row_ld(const xph_attention_args *args)
 }
 
 /* Scratch of one item: keys, values and their gradients [window + part + KEYS, wide], queries and dy
- * [FRAMES, wide], p and ds [FRAMES, ld], the bias and its gradient turned. Before all items: gradients of
+ * [FRAMES, wide], p and ds [FRAMES, ld], the bias and its gradient reversed. Before all items: gradients of
  * the bias [batch, heads, window]. */
 typedef struct desk {
     real *k, *v, *dk, *dv, *q, *dy, *p, *ds, *bias, *dbias;
@@ -235,7 +235,7 @@ static void grad_run(const void *given, int64_t begin, int64_t end)
         view v = view_of(args, item), next = view_of(args, int_min(item + 1, end - 1));
         int64_t start = -v.filled, part = frames_of_part(args);
         real *of_bias = (real *)grad->scratch + item * args->window;
-        turn_bias(&v, d.bias);
+        reverse_bias(&v, d.bias);
         memset(d.dbias, 0, (size_t)d.ld * sizeof(real));
         for (int64_t from = 0; from < args->time; from += part)
             part_back(grad, &v, &next, &d, from, int_min(args->time, from + part), &start);

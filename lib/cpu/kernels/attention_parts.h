@@ -144,7 +144,7 @@ static void keys_to_lanes(const view *v, int64_t first, int64_t end, real *k, re
 
 /* The bias from the far end to the near one, so that it runs along the keys; room for whole lanes behind
  * it. */
-static void turn_bias(const view *v, real *to)
+static void reverse_bias(const view *v, real *to)
 {
     int64_t window = v->args->window;
     XPH_VECTOR
@@ -152,7 +152,7 @@ static void turn_bias(const view *v, real *to)
     for (int64_t i = 0; i < LANES; i++) to[window + i] = R(0.0);
 }
 
-/* Where in the turned bias key j stands for frame t. */
+/* Where in the reversed bias key j stands for frame t. */
 XPH_INLINE int64_t bias_at(const view *v, int64_t t, int64_t j)
 {
     return v->args->window - 1 - (t - j);

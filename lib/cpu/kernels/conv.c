@@ -63,13 +63,13 @@ static const real *input_at(const place *p, int64_t t, int64_t lag)
     return state + state_at(p, a->taps - 1 + t - lag);
 }
 
-/* Weights of the block turned to [taps][channels]. */
-static void turn_weights(const place *p, real *turned)
+/* Weights of the block transposed to [taps][channels]. */
+static void transpose_weights(const place *p, real *transposed)
 {
     const real *w = p->a->w;
     for (int64_t j = 0; j < p->a->taps; j++)
         for (int64_t c = 0; c < p->channels; c++)
-            turned[j * p->channels + c] = w[(p->channel + c) * p->a->taps + j];
+            transposed[j * p->channels + c] = w[(p->channel + c) * p->a->taps + j];
 }
 
 /* Whole registers go by plain loads and stores: a load cannot take its number from a masked store under
@@ -88,12 +88,12 @@ XPH_INLINE void some_store(real *to, vec v, int64_t count)
 
 /* Columns c.. of the block before the activation: bias + sum over the taps, oldest first. `inputs` are the
  * rows of input_at, oldest first. */
-XPH_INLINE vec before_activation(const place *p, const real *const *inputs, const real *turned, int64_t c)
+XPH_INLINE vec before_activation(const place *p, const real *const *inputs, const real *transposed, int64_t c)
 {
     const int64_t left = p->channels - c;
     vec sum = some_load((const real *)p->a->bias + p->channel + c, left);
     for (int64_t j = 0; j < p->a->taps; j++)
-        sum = vec_fma(some_load(turned + j * p->channels + c, left), some_load(inputs[j] + c, left), sum);
+        sum = vec_fma(some_load(transposed + j * p->channels + c, left), some_load(inputs[j] + c, left), sum);
     return sum;
 }
 
@@ -211,15 +211,15 @@ static void conv_strip(const place *p, int64_t c)
 static void conv_frames(place *p)
 {
     const xph_conv_args *a = p->a;
-    real turned[MOST_WEIGHTS];
+    real transposed[MOST_WEIGHTS];
     const real *inputs[MOST_TAPS];
-    turn_weights(p, turned);
+    transpose_weights(p, transposed);
     for (int64_t t = 0; t < a->time; t++) {
         real *y = (real *)a->y + (p->stream * a->time + t) * a->ldy + p->channel;
         enter_frame(p, t);
         inputs_of(p, t, inputs);
         for (int64_t c = 0; c < p->channels; c += VEC)
-            some_store(y + c, vec_silu(before_activation(p, inputs, turned, c)), p->channels - c);
+            some_store(y + c, vec_silu(before_activation(p, inputs, transposed, c)), p->channels - c);
     }
 }
 
@@ -261,19 +261,19 @@ static real *input_grad_at(const place *p, const xph_conv_grad_args *g, int64_t 
 /* Frame t: dp, the gradient before the activation, and from it the gradients of bias, weights and inputs.
  * The input of the frame itself meets its first term here, older ones are added to. `dx` are the rows of
  * input_grad_at, oldest first. */
-XPH_INLINE void back_frame(const place *p, const real *const *inputs, real *const *dx, const real *turned,
+XPH_INLINE void back_frame(const place *p, const real *const *inputs, real *const *dx, const real *transposed,
                            int64_t taps, const real *dy, real *dw, real *dbias)
 {
     for (int64_t c = 0; c < p->channels; c += VEC) {
         const int64_t left = p->channels - c;
-        vec slope = vec_silu_slope(before_activation(p, inputs, turned, c));
+        vec slope = vec_silu_slope(before_activation(p, inputs, transposed, c));
         vec dp = some_load(dy + c, left) * slope;
         some_store(dbias + c, some_load(dbias + c, left) + dp, left);
         for (int64_t j = 0; j < taps; j++) {
             real *dwj = dw + j * p->channels + c;
             some_store(dwj, vec_fma(dp, some_load(inputs[j] + c, left), some_load(dwj, left)), left);
             if (!dx[j]) continue;
-            vec w = some_load(turned + j * p->channels + c, left);
+            vec w = some_load(transposed + j * p->channels + c, left);
             vec to = j + 1 < taps ? vec_fma(dp, w, some_load(dx[j] + c, left)) : dp * w;
             some_store(dx[j] + c, to, left);
         }
@@ -378,15 +378,15 @@ static void grad_strip(const place *p, const xph_conv_grad_args *g, int64_t c, r
 static void grad_frames(place *p, const xph_conv_grad_args *g, real *dw, real *dbias)
 {
     const xph_conv_args *a = p->a;
-    real turned[MOST_WEIGHTS], *dx[MOST_TAPS];
+    real transposed[MOST_WEIGHTS], *dx[MOST_TAPS];
     const real *inputs[MOST_TAPS];
-    turn_weights(p, turned);
+    transpose_weights(p, transposed);
     for (int64_t t = 0; t < a->time; t++) {
         const real *dy = (const real *)g->dy + (p->stream * a->time + t) * g->lddy + p->channel;
         enter_frame(p, t);
         inputs_of(p, t, inputs);
         for (int64_t j = 0; j < a->taps; j++) dx[j] = input_grad_at(p, g, t, a->taps - 1 - j);
-        back_frame(p, inputs, dx, turned, a->taps, dy, dw, dbias);
+        back_frame(p, inputs, dx, transposed, a->taps, dy, dw, dbias);
     }
 }
 

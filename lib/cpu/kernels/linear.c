@@ -1,8 +1,8 @@
 /* y = x W^T + bias + residual, and the packing of W. tile.h says in which order a sum is taken.
  *
- * Many rows: cut by rows; a group of panels stays in L2 while strip after strip of rows passes. Few rows: cut
- * by panels; all rows pass one panel while the next is prefetched. Weights that are not packed are transposed
- * in pieces on the stack.
+ * Many rows: cut by rows; a group of panels stays in the second level cache while strip after strip of rows
+ * passes. Few rows: cut by panels; all rows pass one panel while the next is asked for.
+ * Weights that are not packed are transposed in pieces on the stack.
  */
 #include "cpu/kernels/narrow.h"
 #include "cpu/kernels/panel.h"
@@ -14,9 +14,9 @@ enum {
     FEW_ROWS = 4 * BLOCK,            /* up to here cut by panels */
     SOME_ROWS = 16 * BLOCK,          /* up to here cut finer, so that several threads have as much each */
     GROUP_BYTES = 640 << 10,         /* of packed weights that stay in the cache, with room for x, y */
-    PIECE = 128 / (int)sizeof(real), /* depth of a piece turned on the stack */
-    TURNED_ROWS = 192 / (int)sizeof(real), /* whose sums lie there, too */
-    ITEM_WORK = 1 << 20                    /* multiply-adds of an item */
+    PIECE = 128 / (int)sizeof(real), /* depth of a piece transposed on the stack */
+    STACK_ROWS = 192 / (int)sizeof(real), /* whose sums lie there, too */
+    ITEM_WORK = 1 << 20                   /* multiply-adds of an item */
 };
 
 #define TILE(rows, vecs)                                                                                     \
@@ -184,10 +184,10 @@ static void packed_run(const xph_linear_args *a, range r)
 
 /* ---- not packed ---- */
 
-static void block_turning(const xph_linear_args *a, int64_t row, int64_t rows, int64_t panel)
+static void block_transposing(const xph_linear_args *a, int64_t row, int64_t rows, int64_t panel)
 {
     int64_t columns = int_min(P, a->out - panel * P);
-    _Alignas(64) real piece[PIECE * P], sums[TURNED_ROWS * P];
+    _Alignas(64) real piece[PIECE * P], sums[STACK_ROWS * P];
     real first[P] = {0};
     tile_job whole, part = {0};
     job_at(a, row, panel, &whole);
@@ -211,11 +211,11 @@ static void block_turning(const xph_linear_args *a, int64_t row, int64_t rows, i
                 whole.add ? sums[r * P + c] + whole.add[r * a->ldr + c] : sums[r * P + c];
 }
 
-static void turning_run(const xph_linear_args *a, range r)
+static void transposing_run(const xph_linear_args *a, range r)
 {
-    for (int64_t done = 0; done < r.rows; done += TURNED_ROWS)
+    for (int64_t done = 0; done < r.rows; done += STACK_ROWS)
         for (int64_t panel = r.panel; panel < r.panel + r.panels; panel++)
-            block_turning(a, r.row + done, int_min(TURNED_ROWS, r.rows - done), panel);
+            block_transposing(a, r.row + done, int_min(STACK_ROWS, r.rows - done), panel);
 }
 
 /* ---- items ---- */
@@ -254,7 +254,7 @@ static void linear_run(const void *args, int64_t begin, int64_t end)
     if (a->packed)
         packed_run(a, r);
     else
-        turning_run(a, r);
+        transposing_run(a, r);
 }
 
 /* clang-format off */

@@ -1,6 +1,6 @@
 /* Gradients of y = x W^T + bias.
  *
- *   dx     a product as in forward, of dy and W packed transposed; a sum starts from 0
+ *   dx     a product as forward, of dy and W packed transposed; a sum starts from 0
  *   dw     every SUM_ROWS rows are summed from 0 in order, and these sums added in order to what is there
  *   dbias  likewise, taken while dy is copied for dw
  *
@@ -81,18 +81,18 @@ static void dx_run(const void *args, int64_t begin, int64_t end)
 
 /* ---- dw ---- */
 
-#define TURNED_TILE(vecs)                                                                                    \
-  static void turned_tile_##vecs(const tile_job *job)                                                        \
+#define TRANSPOSED_TILE(vecs)                                                                                \
+  static void transposed_tile_##vecs(const tile_job *job)                                                    \
   {                                                                                                          \
     tile(STRIP, vecs, true, job);                                                                            \
   }
-TURNED_TILE(1)
-TURNED_TILE(2)
+TRANSPOSED_TILE(1)
+TRANSPOSED_TILE(2)
 #if VEC_BYTES == 64
-TURNED_TILE(4)
-static const tile_fn turned_tiles[] = {turned_tile_1, turned_tile_2, turned_tile_4};
+TRANSPOSED_TILE(4)
+static const tile_fn transposed_tiles[] = {transposed_tile_1, transposed_tile_2, transposed_tile_4};
 #else
-static const tile_fn turned_tiles[] = {turned_tile_1, turned_tile_2};
+static const tile_fn transposed_tiles[] = {transposed_tile_1, transposed_tile_2};
 #endif
 
 /* dw is cut into parts of `strips` strips (one chunk) by GROUP panels, group after group of one chunk. An item is as
@@ -242,9 +242,9 @@ static void strip_times_panel(int64_t outputs, int64_t columns, tile_job *job)
         int w = tile_width(STRIP, left);
         int64_t wide = VEC << w;
         if (left < wide || outputs < STRIP)
-            tile_part(turned_tiles[w], outputs, int_min(left, wide), job);
+            tile_part(transposed_tiles[w], outputs, int_min(left, wide), job);
         else
-            turned_tiles[w](job);
+            transposed_tiles[w](job);
         left -= wide;
         job->b += wide;
         job->to += wide;

@@ -6,7 +6,7 @@
  * gradient of a nearly certain class keeps its digits. A row whose mask is zero does not count, whatever is
  * in it.
  *
- * Heads have few classes, so a lane is a row: VEC rows go through a head together, their logits turned into columns,
+ * Heads have few classes, so a lane is a row: VEC rows go through a head together, their logits transposed into columns,
  * and every sum over classes or bits runs in order. */
 #include "cpu/kernels/real.h"
 #include "cpu/simd/columns.h"
@@ -54,7 +54,8 @@ XPH_INLINE vec bit_loss(vec x, vec sign, vec weight, real gamma, vec *slope)
     vec z = x * sign, e = vec_exp_down(z), near = vec_log1p_unit(e), share = one / (one + e);
     vec missed = vec_where_greater(z, zero, zero, -z) + near; /* softplus(-z) */
     vec hit = vec_where_greater(z, zero, z, zero) + near;     /* softplus(z) = -log q */
-    vec q = vec_where_greater(z, zero, e, one) * share, p = vec_where_greater(z, zero, one, e) * share, factor = weight;
+    vec q = vec_where_greater(z, zero, e, one) * share, p = vec_where_greater(z, zero, one, e) * share,
+        factor = weight;
     if (gamma != R(0.0)) factor *= vec_exp(vec_all(-gamma) * hit);
     *slope = -sign * factor * vec_fma(vec_all(gamma) * p, missed, q);
     return factor * missed;
@@ -161,7 +162,8 @@ static void class_gradient(const job *j, classes *c, const target *t, vec slope,
         for (int64_t k = 0; k < c->count; k++) {
             vec e = vec_load(c->column + k * VEC);
             if (!stay) e = vec_exp(e - t->top);
-            vec d = vec_where_equal(vec_all((real)(c->first + k)), t->class, at_class, vec_fma(slope, e, -even));
+            vec d =
+                vec_where_equal(vec_all((real)(c->first + k)), t->class, at_class, vec_fma(slope, e, -even));
             vec_store(c->column + k * VEC, select_counting(j, d));
         }
         columns_out(c->column, c->first, c->count, j->dx);

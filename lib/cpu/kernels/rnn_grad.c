@@ -1,6 +1,6 @@
-/* LSTM and GRU, backward. W is packed transposed. Every block of streams then goes back through its frames
- * and stores the gradients of the gates and the h before each frame. dw and dbias are then those of a linear
- * layer over all rows.
+/* LSTM and GRU, backward. W is packed transposed; then every block of streams goes back through
+ * its frames, leaving the gradients of the gates and the h before each frame; then dw and dbias are those
+ * of a linear layer over all rows.
  *
  * What comes back to h through W starts from what comes straight (GRU: dh z, LSTM: 0) and takes the gates
  * in order. The gradient of the recurrent part of the gates is that of the whole, but for the third gate

@@ -22,7 +22,7 @@ static int64_t all_groups(const void *args)
     return a->batch * groups_of(a);
 }
 
-static int64_t turned_most(const xph_scan_args *a)
+static int64_t transposed_most(const xph_scan_args *a)
 {
     return blocks_per_group(a) * filled_states(a) * LANES;
 }
@@ -31,7 +31,7 @@ static int64_t turned_most(const xph_scan_args *a)
 static int64_t scan_items(const void *args)
 {
     int64_t groups = all_groups(args),
-            work = groups * turned_most(args) * ((const xph_scan_args *)args)->time;
+            work = groups * transposed_most(args) * ((const xph_scan_args *)args)->time;
     return int_min(groups, int_max(1, int_min(MOST_SLOTS, work / ITEM_WORK)));
 }
 
@@ -68,7 +68,7 @@ static void chunk_gate(const group *g, const chunk *k, int64_t t, int64_t frames
     }
 }
 
-/* A slot of scratch: the group's state and rates, turned, and a chunk. */
+/* A slot of scratch: the group's state and rates, transposed, and a chunk. */
 typedef struct carried {
     real *h, *rates;
     chunk *frames;
@@ -77,13 +77,13 @@ typedef struct carried {
 
 static int64_t slot_reals(const xph_scan_args *a)
 {
-    return 2 * (turned_most(a) + APART) + (int64_t)(sizeof(chunk) / sizeof(real));
+    return 2 * (transposed_most(a) + APART) + (int64_t)(sizeof(chunk) / sizeof(real));
 }
 
 static carried carried_at(const xph_scan_args *a, int64_t slot)
 {
-    real *h = (real *)a->scratch + slot * slot_reals(a), *rates = h + turned_most(a) + APART;
-    return (carried){h, rates, (chunk *)(void *)(rates + turned_most(a) + APART), {0}};
+    real *h = (real *)a->scratch + slot * slot_reals(a), *rates = h + transposed_most(a) + APART;
+    return (carried){h, rates, (chunk *)(void *)(rates + transposed_most(a) + APART), {0}};
 }
 
 static size_t scan_scratch(const void *args)
@@ -140,7 +140,7 @@ static void scan_group(const group *g, const group *after, carried *s)
     chunk *k = s->frames;
     rates_of(g, s->rates);
     limits_of(g, s->rates, s->limits);
-    turn_in(g, s->h, state_of(g, a->state_in));
+    transpose_in(g, s->h, state_of(g, a->state_in));
     for (int64_t t = 0; t < a->time; t += CHUNK) {
         int64_t frames = int_min(CHUNK, a->time - t);
         const coming next = t + CHUNK < a->time ? (coming){g, t + CHUNK} : (coming){after, 0};
@@ -148,7 +148,7 @@ static void scan_group(const group *g, const group *after, carried *s)
         for (int64_t c = 0; c < g->blocks * LANES; c += VEC) chunk_column(g, k, s, t, frames, c, &next);
         chunk_gate(g, k, t, frames);
     }
-    turn_out(g, state_of(g, a->state_out), s->h);
+    transpose_out(g, state_of(g, a->state_out), s->h);
 }
 
 /* The slot of the first item serves all of this call: its memory stays in the cache. */
@@ -169,7 +169,7 @@ static void scan_run(const void *args, int64_t begin, int64_t end)
 /* ---- one frame ---- */
 
 #if VEC_BYTES > 16
-/* Nothing is turned: the states of a channel lie in the lanes, as in memory, QUARTERS chains of four to a
+/* Nothing is transposed: the states of a channel lie in the lanes, as in memory, QUARTERS chains of four to a
  * register; only for the sums channels meet. The same operations on every number, so the same bits. */
 enum { QUARTERS = VEC / CHAINS, STEP_STATES = 16 };
 

@@ -1,10 +1,11 @@
 /* What the selective scan and its gradient share: groups of channels and the recurrence itself.
  *
- * Work is done on groups of at most GROUP blocks of LANES channels of one stream; channels lie in the lanes
- * of registers. A matrix [channels][N] is transposed to [block][N][LANES], N padded with zeros to a multiple
- * of CHAINS; channels beyond the width compute on zeros. The decay exp(-delta A) with A = exp(a_log) is
- * 2^(-delta A log2(e)); the rates A log2(e) are made once per group, or came prepared. A sum over the states
- * runs in CHAINS chains, state n in chain n % CHAINS, which are then joined: (0 + 2) + (1 + 3).
+ * Work is done on groups of at most GROUP blocks of LANES channels of one stream; channels lie in the
+ * lanes of registers. A matrix [channels][N] is transposed to [block][N][LANES], N filled up with zeros to a
+ * multiple of CHAINS; channels beyond the width compute on zeros. The decay exp(-delta A) with A =
+ * exp(a_log) is 2^(-delta A log2(e)); the rates A log2(e) are made once per group, or came prepared. A sum
+ * over the states runs in CHAINS chains, state n in chain n % CHAINS, which are then joined: (0 + 2) + (1
+ * + 3).
  */
 #ifndef XPH_CPU_KERNELS_SCAN_BLOCK_H
 #define XPH_CPU_KERNELS_SCAN_BLOCK_H
@@ -71,8 +72,8 @@ XPH_INLINE bool resets(const group *g, int64_t t)
     return g->a->reset && g->a->reset[row_of(g, t)];
 }
 
-/* Reals of a turned matrix of the group. */
-XPH_INLINE int64_t turned_size(const group *g)
+/* Reals of a transposed matrix of the group. */
+XPH_INLINE int64_t transposed_size(const group *g)
 {
     return g->blocks * g->states * LANES;
 }
@@ -103,22 +104,22 @@ XPH_INLINE void row_store(const group *g, void *matrix, int64_t ld, int64_t row,
 
 /* ---- matrices transposed ---- */
 
-/* The group's part of a [channels][N] matrix, turned; NULL: zeros. */
-XPH_INLINE void turn_in(const group *g, real *turned, const real *matrix)
+/* The group's part of a [channels][N] matrix, transposed; NULL: zeros. */
+XPH_INLINE void transpose_in(const group *g, real *transposed, const real *matrix)
 {
     int64_t states = g->a->states, block = g->states * LANES;
     if (!matrix || g->count % LANES || states != g->states)
-        memset(turned, 0, (size_t)turned_size(g) * sizeof(real));
+        memset(transposed, 0, (size_t)transposed_size(g) * sizeof(real));
     for (int64_t c = 0; matrix && c < g->count; c += LANES)
-        transpose(turned + c / LANES * block, LANES, matrix + (g->channel + c) * states, states,
+        transpose(transposed + c / LANES * block, LANES, matrix + (g->channel + c) * states, states,
                   int_min(LANES, g->count - c), states);
 }
 
-XPH_INLINE void turn_out(const group *g, real *matrix, const real *turned)
+XPH_INLINE void transpose_out(const group *g, real *matrix, const real *transposed)
 {
     int64_t states = g->a->states, block = g->states * LANES;
     for (int64_t c = 0; matrix && c < g->count; c += LANES)
-        transpose(matrix + (g->channel + c) * states, states, turned + c / LANES * block, LANES, states,
+        transpose(matrix + (g->channel + c) * states, states, transposed + c / LANES * block, LANES, states,
                   int_min(LANES, g->count - c));
 }
 
@@ -132,12 +133,12 @@ XPH_INLINE vec rate_of(vec a_log)
     return vec_exp(a_log) * vec_all(LOG2_E);
 }
 
-/* A log2(e), turned. */
+/* A log2(e), transposed. */
 XPH_INLINE void rates_of(const group *g, real *rates)
 {
-    turn_in(g, rates, g->a->decay ? g->a->decay : g->a->a_log);
+    transpose_in(g, rates, g->a->decay ? g->a->decay : g->a->a_log);
     if (g->a->decay) return;
-    for (int64_t i = 0; i < turned_size(g); i += VEC) vec_store(rates + i, rate_of(vec_load(rates + i)));
+    for (int64_t i = 0; i < transposed_size(g); i += VEC) vec_store(rates + i, rate_of(vec_load(rates + i)));
 }
 
 /* limits[channel]: steps up to this need no look at the end of exp2's range. */

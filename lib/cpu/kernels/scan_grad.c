@@ -19,19 +19,19 @@ enum {
 };
 
 /* Scratch, in reals. A slot holds for a group
- *   rates, zeros, h, carry (gradient of the state), dlog [turned];  limits, dskip, dbias (of delta)
+ *   rates, zeros, h, carry (gradient of the state), dlog [transposed];  limits, dskip, dbias (of delta)
  *   [WIDE]
- *   marks [keep / STRETCH + 1][turned]: the state before each stretch;  states, decays
- *   [STRETCH][turned]: after and in
- *   each of its frames;  spans [spans][turned]: before each span
+ *   marks [keep / STRETCH + 1][transposed]: the state before each stretch;  states, decays
+ *   [STRETCH][transposed]: after and in
+ *   each of its frames;  spans [spans][transposed]: before each span
  *   delta, inflow, slope (of softplus) [keep][WIDE];  ds, sum_inflow, sum_rate [STRETCH][WIDE];  db, dc
  *   [N][LANES]
  * Behind the slots, what is summed in later phases: db and dc of each group [groups][M][N], da [B][D][N]
  * and dskip, dbias [B][D] of each stream. */
 typedef struct layout {
     int64_t groups, pairs, slots, keep, span_count,
-        turned;    /* pairs: streams x groups; turned: of a whole group */
-    int64_t frame; /* from one frame's turned matrix to the next */
+        transposed; /* pairs: streams x groups; transposed: of a whole group */
+    int64_t frame;  /* from one frame's transposed matrix to the next */
     int64_t rates, zeros, h, carry, dlog, limits, dskip, dbias, decays, marks, states, spans;
     int64_t delta, inflow, slope, ds, sum_inflow, sum_rate, db, dc, slot;
     int64_t all_db, all_dc, all_da, all_dskip, all_dbias, total;
@@ -53,11 +53,11 @@ static int64_t take(int64_t *at, int64_t count)
 static void layout_slot(layout *l, int64_t states)
 {
     int64_t at = 0;
-    l->rates = take(&at, l->turned);
-    l->zeros = take(&at, l->turned);
-    l->h = take(&at, l->turned);
-    l->carry = take(&at, l->turned);
-    l->dlog = take(&at, l->turned);
+    l->rates = take(&at, l->transposed);
+    l->zeros = take(&at, l->transposed);
+    l->h = take(&at, l->transposed);
+    l->carry = take(&at, l->transposed);
+    l->dlog = take(&at, l->transposed);
     l->limits = take(&at, WIDE);
     l->dskip = take(&at, WIDE);
     l->dbias = take(&at, WIDE);
@@ -83,8 +83,8 @@ static layout layout_of(const xph_scan_args *a)
     l.pairs = a->batch * l.groups;
     l.slots = int_max(1, int_min(l.pairs, MOST_SLOTS));
     l.span_count = int_max(1, blocks_of(a->time, l.keep));
-    l.turned = blocks_per_group(a) * states * LANES;
-    l.frame = l.turned + APART;
+    l.transposed = blocks_per_group(a) * states * LANES;
+    l.frame = l.transposed + APART;
     layout_slot(&l, states);
     int64_t at = l.slots * l.slot;
     l.all_db = take(&at, l.groups * rows * a->states);
@@ -118,14 +118,14 @@ typedef struct work {
     const layout *l;
     real *slot;
     group g, next;        /* and the one after it, or itself */
-    int64_t number, size; /* of the group in its stream; of a turned matrix */
+    int64_t number, size; /* of the group in its stream; of a transposed matrix */
 } work;
 
 static real *frame_at(const work *w, int64_t array, int64_t i)
 {
     return w->slot + array + i * WIDE;
 }
-static real *turned_at(const work *w, int64_t array, int64_t i)
+static real *transposed_at(const work *w, int64_t array, int64_t i)
 {
     return w->slot + array + i * w->l->frame;
 }
@@ -204,7 +204,7 @@ static void keep_column(const work *w, int64_t t, int64_t i, int64_t frames, int
     real room_b[MOST_STATES];
     const int64_t at = c / LANES * g->states * LANES + c % LANES;
     for (int64_t last = i + frames; i < last; i++) {
-        const real *before = i % STRETCH ? w->slot + l->h : turned_at(w, l->marks, i / STRETCH);
+        const real *before = i % STRETCH ? w->slot + l->h : transposed_at(w, l->marks, i / STRETCH);
         const column col = {
             .delta = frame_at(w, l->delta, i) + c,
             .inflow = frame_at(w, l->inflow, i) + c,
@@ -212,8 +212,9 @@ static void keep_column(const work *w, int64_t t, int64_t i, int64_t frames, int
             .limits = w->slot + l->limits + c,
             .b = frame_row(g, a->b, a->ldb, t + i, room_b),
             .before = (resets(g, t + i) ? w->slot + l->zeros : before) + at,
-            .after = ((i + 1) % STRETCH ? w->slot + l->h : turned_at(w, l->marks, (i + 1) / STRETCH)) + at,
-            .decays = turned_at(w, l->decays, i) + at};
+            .after =
+                ((i + 1) % STRETCH ? w->slot + l->h : transposed_at(w, l->marks, (i + 1) / STRETCH)) + at,
+            .decays = transposed_at(w, l->decays, i) + at};
         fetch_marking(w, t + i, c);
         advance(&col, g->states, ONLY_STATES);
     }
@@ -222,20 +223,20 @@ static void keep_column(const work *w, int64_t t, int64_t i, int64_t frames, int
 /* A span from the state in `from`; where the last frame leaves the state. */
 static const real *run_span(const work *w, const real *from, int64_t t, int64_t frames)
 {
-    memcpy(turned_at(w, w->l->marks, 0), from, (size_t)w->size * sizeof(real));
+    memcpy(transposed_at(w, w->l->marks, 0), from, (size_t)w->size * sizeof(real));
     for (int64_t i = 0; i < frames; i += CHUNK) {
         int64_t now = int_min(CHUNK, frames - i);
         functions_of(w, t, i, now);
         for (int64_t c = 0; c < w->g.blocks * LANES; c += VEC) keep_column(w, t, i, now, c);
     }
-    return frames % STRETCH ? w->slot + w->l->h : turned_at(w, w->l->marks, frames / STRETCH);
+    return frames % STRETCH ? w->slot + w->l->h : transposed_at(w, w->l->marks, frames / STRETCH);
 }
 
 /* The state before frame first + i of a span, which a reset makes zeros. */
 static const real *before_frame(const work *w, int64_t t, int64_t first, int64_t i)
 {
     if (resets(&w->g, t + first + i)) return w->slot + w->l->zeros;
-    return i ? turned_at(w, w->l->states, i - 1) : turned_at(w, w->l->marks, first / STRETCH);
+    return i ? transposed_at(w, w->l->states, i - 1) : transposed_at(w, w->l->marks, first / STRETCH);
 }
 
 /* A stretch of the span: frames [first, first + frames), with all states and their sums, which lie in ds. */
@@ -254,8 +255,8 @@ static void stretch_column(const work *w, int64_t t, int64_t first, int64_t fram
                             .b = frame_row(g, a->b, a->ldb, t + first + i, room_b),
                             .c = frame_row(g, a->c, a->ldc, t + first + i, room_c),
                             .before = before_frame(w, t, first, i) + at,
-                            .after = turned_at(w, l->states, i) + at,
-                            .decays = turned_at(w, l->decays, i) + at,
+                            .after = transposed_at(w, l->states, i) + at,
+                            .decays = transposed_at(w, l->decays, i) + at,
                             .sum = frame_at(w, l->ds, i) + c};
         fetch_going_back(w, t + first + i, c);
         advance(&col, g->states, SUMS_AND_DECAYS);
@@ -353,8 +354,8 @@ static void back_frame(const work *w, int64_t t, int64_t first, int64_t i)
             const back k = {.b = b,
                             .c = c,
                             .before = before_frame(w, t, first, i) + at,
-                            .after = turned_at(w, l->states, i) + at,
-                            .decays = turned_at(w, l->decays, i) + at,
+                            .after = transposed_at(w, l->states, i) + at,
+                            .decays = transposed_at(w, l->decays, i) + at,
                             .rates = w->slot + l->rates + at,
                             .delta = frame_at(w, l->delta, first + i) + wide,
                             .inflow = frame_at(w, l->inflow, first + i) + wide,
@@ -444,8 +445,8 @@ static void start(const work *w)
     const layout *l = w->l;
     rates_of(g, w->slot + l->rates);
     limits_of(g, w->slot + l->rates, w->slot + l->limits);
-    turn_in(g, w->slot + l->carry, state_of(g, w->a->dstate_out));
-    turn_in(g, w->slot + l->spans, state_of(g, g->a->state_in));
+    transpose_in(g, w->slot + l->carry, state_of(g, w->a->dstate_out));
+    transpose_in(g, w->slot + l->spans, state_of(g, g->a->state_in));
     memset(w->slot + l->zeros, 0, (size_t)w->size * sizeof(real));
     memset(w->slot + l->dlog, 0, (size_t)w->size * sizeof(real));
     memset(w->slot + l->dskip, 0, WIDE * sizeof(real));
@@ -461,11 +462,11 @@ static void finish(const work *w)
     real *scratch = w->a->scratch, *dlog = w->slot + l->dlog, *rates = w->slot + l->rates;
     for (int64_t i = 0; i < w->size; i += VEC)
         vec_store(dlog + i, vec_load(dlog + i) * (vec_load(rates + i) * vec_all(-LN_2)));
-    turn_out(g, scratch + l->all_da + g->stream * a->width * a->states, dlog);
+    transpose_out(g, scratch + l->all_da + g->stream * a->width * a->states, dlog);
     const int64_t channels = g->stream * a->width + g->channel;
     memcpy(scratch + l->all_dskip + channels, w->slot + l->dskip, (size_t)g->count * sizeof(real));
     memcpy(scratch + l->all_dbias + channels, w->slot + l->dbias, (size_t)g->count * sizeof(real));
-    turn_out(g, state_of(g, w->a->dstate_in), w->slot + l->carry);
+    transpose_out(g, state_of(g, w->a->dstate_in), w->slot + l->carry);
 }
 
 static void grad_pair(const work *w)
@@ -473,12 +474,12 @@ static void grad_pair(const work *w)
     const int64_t time = w->g.a->time, keep = w->l->keep, count = blocks_of(time, keep);
     start(w);
     for (int64_t span = 0; span < count - 1; span++)
-        memcpy(turned_at(w, w->l->spans, span + 1),
-               run_span(w, turned_at(w, w->l->spans, span), span * keep, keep),
+        memcpy(transposed_at(w, w->l->spans, span + 1),
+               run_span(w, transposed_at(w, w->l->spans, span), span * keep, keep),
                (size_t)w->size * sizeof(real));
     for (int64_t span = count - 1; span >= 0; span--) {
         int64_t t = span * keep, frames = int_min(keep, time - t);
-        run_span(w, turned_at(w, w->l->spans, span), t, frames);
+        run_span(w, transposed_at(w, w->l->spans, span), t, frames);
         for (int64_t first = (frames - 1) / STRETCH * STRETCH; first >= 0; first -= STRETCH)
             back_stretch(w, t, first, int_min(STRETCH, frames - first));
     }
@@ -496,7 +497,7 @@ static void grad_run(const void *args, int64_t begin, int64_t end)
         work w = {.a = a, .l = &l, .slot = (real *)a->scratch + begin * l.slot, .number = pair % l.groups};
         w.g = group_at(&a->fwd, pair / l.groups, w.number);
         w.next = group_at(&a->fwd, next / l.groups, next % l.groups);
-        w.size = turned_size(&w.g);
+        w.size = transposed_size(&w.g);
         grad_pair(&w);
     }
 }

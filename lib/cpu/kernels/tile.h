@@ -49,7 +49,7 @@ typedef struct tile_job {
     const real *add; /* NULL: nothing; may be `to` */
     int64_t ld_add;
     ahead next;
-    int64_t ldb; /* of b, for a turned: its rows may lie apart */
+    int64_t ldb; /* of b, for a transposed: its rows may lie apart */
 } tile_job;
 
 typedef void (*tile_fn)(const tile_job *job);
@@ -62,12 +62,12 @@ typedef void (*tile_fn)(const tile_job *job);
 #endif
 
 /* One step of the depth: the fewer of rows and columns are held, the others pass. a: the rows 0 and 3. */
-XPH_INLINE void tile_step(const int rows, const int vecs, const bool turned, const real *const *a,
+XPH_INLINE void tile_step(const int rows, const int vecs, const bool transposed, const real *const *a,
                           int64_t lda, int64_t k, const real *b, vec *sum)
 {
     vec held[STRIP];
     if (rows == 1) { /* every column is used once, where it is loaded */
-        held[0] = vec_all(turned ? a[0][k * lda] : a[0][k]);
+        held[0] = vec_all(transposed ? a[0][k * lda] : a[0][k]);
         XPH_UNROLL
         for (int c = 0; c < vecs; c++) sum[c] = vec_fma(held[0], vec_load(b + c * VEC), sum[c]);
         return;
@@ -75,7 +75,7 @@ XPH_INLINE void tile_step(const int rows, const int vecs, const bool turned, con
     if (rows < vecs) {
         XPH_UNROLL
         for (int r = 0; r < rows; r++)
-            held[r] = vec_all(turned ? a[0][k * lda + r] : a[r / 3][r % 3 * lda + k]);
+            held[r] = vec_all(transposed ? a[0][k * lda + r] : a[r / 3][r % 3 * lda + k]);
         XPH_UNROLL
         for (int c = 0; c < vecs; c++) {
             vec column = vec_load(b + c * VEC);
@@ -92,7 +92,7 @@ XPH_INLINE void tile_step(const int rows, const int vecs, const bool turned, con
     }
     XPH_UNROLL
     for (int r = 0; r < rows; r++) {
-        vec x = vec_all(turned ? a[0][k * lda + r] : a[r / 3][r % 3 * lda + k]);
+        vec x = vec_all(transposed ? a[0][k * lda + r] : a[r / 3][r % 3 * lda + k]);
         XPH_UNROLL
         for (int c = 0; c < vecs; c++) VEC_FMA_HELD(sum[r * vecs + c], x, held[c]);
     }
@@ -150,28 +150,28 @@ XPH_INLINE void tile_ask(const int rows, const int lines, const tile_job *job, i
     }
 }
 
-/* rows, vecs (registers of columns) and turned are constants at every call. */
-TILE_INLINE void tile(const int rows, const int vecs, const bool turned, const tile_job *job)
+/* rows, vecs (registers of columns) and transposed are constants at every call. */
+TILE_INLINE void tile(const int rows, const int vecs, const bool transposed, const tile_job *job)
 {
     const int lines = (vecs * VEC + LINE - 1) / LINE;
-    const int64_t depth = job->depth, lda = job->lda, ldb = turned ? job->ldb : XPH_PANEL;
-    const real *const a[2] = {job->a, job->a + (!turned && rows > 3 ? 3 * lda : 0)}, *b = job->b;
+    const int64_t depth = job->depth, lda = job->lda, ldb = transposed ? job->ldb : XPH_PANEL;
+    const real *const a[2] = {job->a, job->a + (!transposed && rows > 3 ? 3 * lda : 0)}, *b = job->b;
     vec sum[TILE_SUMS];
     int64_t k = 0;
     tile_start(rows, vecs, job, sum);
     /* few rows wait for b alone: a short loop, which the processor reads ahead of; small registers, none */
     for (; VEC_BYTES > 16 && (rows > 3 || VEC_BYTES < 64) && k + TILE_STEPS <= depth; k += TILE_STEPS) {
         if (rows > 3) tile_ask(rows, lines, job, k);
-        if (turned) { /* rows that lie apart have no addresses ready made */
+        if (transposed) { /* rows that lie apart have no addresses ready made */
             for (int step = 0; step < TILE_STEPS; step++, b += ldb)
-                tile_step(rows, vecs, turned, a, lda, k + step, b, sum);
+                tile_step(rows, vecs, transposed, a, lda, k + step, b, sum);
         } else {
             XPH_UNROLL
             for (int step = 0; step < TILE_STEPS; step++, b += ldb)
-                tile_step(rows, vecs, turned, a, lda, k + step, b, sum);
+                tile_step(rows, vecs, transposed, a, lda, k + step, b, sum);
         }
     }
-    for (; k < depth; k++, b += ldb) tile_step(rows, vecs, turned, a, lda, k, b, sum);
+    for (; k < depth; k++, b += ldb) tile_step(rows, vecs, transposed, a, lda, k, b, sum);
     tile_end(rows, vecs, job, sum);
 }
 

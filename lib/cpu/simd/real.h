@@ -26,7 +26,7 @@ typedef double real;
 #  error "define XPH_REAL_F32 or XPH_REAL_F64"
 #endif
 
-/* Before loops over independent outputs: nothing is carried from one turn to the next. Where clang may not
+/* Before loops over independent outputs: nothing is carried from one iteration to the next. Where clang may not
  * act on it (sanitizers, coverage) that is nothing to warn about. */
 #if defined(__clang__)
 #  define XPH_VECTOR _Pragma("clang loop vectorize(enable)")

@@ -69,7 +69,7 @@ typedef int64_t vec_int __attribute__((vector_size(VEC_BYTES)));
 enum { VEC = VEC_BYTES / sizeof(real) };
 
 /* Without wide registers there is nothing to keep in them, and a compiler that must unroll such loops, with a
- * sanitizer's checks in each turn, needs minutes for a file. */
+ * sanitizer's checks in each iteration, needs minutes for a file. */
 #if VEC_BYTES == 16 || defined(EXPHIL_SANITIZE)
 #  define XPH_UNROLL
 #elif defined(__clang__)
