@@ -70,9 +70,9 @@ XPH_INLINE vec adam_step(vec p, vec grad, vec *m, vec *v, const rates *k, real d
     return vec_fma(vec_all(-k->rate), vec_fma(vec_all(decay), p, step), p);
 }
 
-/* Fetches what comes later of an arena from memory (a third less time; from a cache it would only disturb):
+/* Prefetches what comes later of an arena from memory (a third less time; from a cache it would only disturb):
  * addresses alone, nothing is read. */
-XPH_INLINE void fetch_ahead(const xph_adam_args *a, int64_t at)
+XPH_INLINE void prefetch_ahead(const xph_adam_args *a, int64_t at)
 {
     const real *arrays[] = {a->p, a->m, a->v, a->grad};
     for (int i = 0; i < 4; i++) __builtin_prefetch((const void *)((uintptr_t)(arrays[i] + at) + AHEAD), 0, 2);
@@ -86,7 +86,7 @@ static void adam_range(const xph_adam_args *a, int64_t begin, int64_t end, real 
     real *p = a->p, *m = a->m, *v = a->v;
     int64_t at = begin, left;
     for (; at + VEC <= end; at += VEC) {
-        if (a->count >= FAR) fetch_ahead(a, at);
+        if (a->count >= FAR) prefetch_ahead(a, at);
         vec first = vec_load(m + at), second = vec_load(v + at);
         vec_store(p + at, adam_step(vec_load(p + at), vec_load(grad + at), &first, &second, &k, decay));
         vec_store(m + at, first);

@@ -287,7 +287,7 @@ static void tile_forward(const view *v, const view *next, const tile *a, const d
     real *y = (real *)args->y + (v->stream * args->time + a->t) * args->ldy + v->head * args->dim;
     softmax of;
     for (int r = 0; r < a->rows; r++) {
-        ask_for_frame(next, a->t + r);
+        prefetch_frame(next, a->t + r);
         row_to_lanes(v, query_at(v, a->t + r), d->q + r * v->wide);
     }
     dots_of_tile(a, d->q, keys, v->wide, d->scores, d->ld);

@@ -146,13 +146,13 @@ static void spread_all(const view *v, const tile *a, weights p, const real *x, r
         (a->rows == 1 ? spread_thin_frame : spread_thin)(a, p, x + column, to + column, v->wide);
 }
 
-XPH_INLINE void ask_for_back(const xph_attention_grad_args *grad, const view *v, int64_t t)
+XPH_INLINE void prefetch_back(const xph_attention_grad_args *grad, const view *v, int64_t t)
 {
     int64_t row = row_of(v, t), column = v->head * v->args->dim;
-    ask_for_frame(v, t);
-    for (int part = 0; part < 3; part++) ask_for(v, dq_at(grad, v, t) + part * v->span);
-    ask_for(v, (const real *)v->args->y + row * v->args->ldy + column);
-    ask_for(v, (const real *)grad->dy + row * grad->lddy + column);
+    prefetch_frame(v, t);
+    for (int part = 0; part < 3; part++) prefetch_row(v, dq_at(grad, v, t) + part * v->span);
+    prefetch_row(v, (const real *)v->args->y + row * v->args->ldy + column);
+    prefetch_row(v, (const real *)grad->dy + row * grad->lddy + column);
 }
 
 /* What d keeps per key begins with `oldest`; `next` is what comes after v. */
@@ -165,7 +165,7 @@ static void tile_back(const xph_attention_grad_args *grad, const view *v, const 
     for (int r = 0; r < a->rows; r++) {
         int64_t t = a->t + r, row = row_of(v, t);
         real *q = d->q + r * wide, *dy = d->dy + r * wide;
-        ask_for_back(grad, next, t);
+        prefetch_back(grad, next, t);
         row_to_lanes(v, (const real *)args->y + row * args->ldy + v->head * args->dim, q);
         row_to_lanes(v, (const real *)grad->dy + row * grad->lddy + v->head * args->dim, dy);
         along[r] = lane_dot(q, dy, wide);

@@ -108,15 +108,15 @@ XPH_INLINE int64_t first_seen(const view *v, int64_t t, int64_t start)
     return int_max(start, t - v->args->window + 1);
 }
 
-/* Asks for a row of this head that is needed soon, to read or to write. */
-XPH_INLINE void ask_for(const view *v, const real *row)
+/* Prefetches a row of this head, to read or to write. */
+XPH_INLINE void prefetch_row(const view *v, const real *row)
 {
     for (int64_t d = 0; d < v->args->dim; d += 64 / (int)sizeof(real)) __builtin_prefetch(row + d, 0, 2);
 }
 
-XPH_INLINE void ask_for_frame(const view *v, int64_t t)
+XPH_INLINE void prefetch_frame(const view *v, int64_t t)
 {
-    for (int part = 0; part < 3; part++) ask_for(v, query_at(v, t) + part * v->span);
+    for (int part = 0; part < 3; part++) prefetch_row(v, query_at(v, t) + part * v->span);
 }
 
 /* ---- rows of whole lanes ---- */

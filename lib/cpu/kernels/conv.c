@@ -176,8 +176,8 @@ XPH_INLINE void strip_forget(strip *s)
     for (int64_t j = 0; j < OLDER; j++) s->seen[j] = vec_all(R(0.0));
 }
 
-/* Rows lie pages apart: the next strip's lines are asked for while this one's are at work. */
-XPH_INLINE void fetch_beside(const real *here)
+/* Rows lie pages apart: the next strip's lines are prefetched while this one's are at work. */
+XPH_INLINE void prefetch_beside(const real *here)
 {
     __builtin_prefetch(here + VEC);
 }
@@ -200,7 +200,7 @@ static void conv_strip(const place *p, int64_t c)
     strip s = strip_at(p, c);
     for (int64_t t = 0; t < a->time; t++, x += a->ldx, y += a->ldy) {
         vec now = some_load(x, left);
-        if (left > VEC) fetch_beside(x), fetch_beside(y);
+        if (left > VEC) prefetch_beside(x), prefetch_beside(y);
         if (a->reset && a->reset[row + t]) strip_forget(&s);
         some_store(y, vec_silu(strip_sum(&s, now)), left);
         strip_shift(&s, now);
@@ -360,7 +360,7 @@ static void grad_strip(const place *p, const xph_conv_grad_args *g, int64_t c, r
     vec sum = vec_all(R(0.0)), sums[COMMON_TAPS] = {{0}};
     for (int64_t t = 0; t < a->time; t++, x += a->ldx, dy += g->lddy, dx += g->lddx) {
         vec now = some_load(x, left), up = some_load(dy, left);
-        if (left > VEC) fetch_beside(x), fetch_beside(dy), fetch_beside(dx);
+        if (left > VEC) prefetch_beside(x), prefetch_beside(dy), prefetch_beside(dx);
         if (a->reset && a->reset[row + t]) strip_forget(&s), owed_pay(&o, left);
         vec dp = up * vec_silu_slope(strip_sum(&s, now));
         sum += dp;

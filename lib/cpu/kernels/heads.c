@@ -309,9 +309,9 @@ static part part_make(const xph_heads_grad_args *grad, int64_t item)
     return p;
 }
 
-/* An item takes few columns of each row, which a processor does not see coming: z of the next block, and where dz
+/* An item takes few columns of each row, which a processor does not foresee: z of the next block, and where dz
  * of this one will go. Addresses alone, nothing is read. */
-static void part_fetch(const part *p, int64_t r)
+static void part_prefetch(const part *p, int64_t r)
 {
     const xph_heads_args *args = &p->grad->fwd;
     const int64_t bytes = (int64_t)sizeof(real), row = p->row + r;
@@ -333,7 +333,7 @@ static void part_again(const part *p)
         const int32_t *actions = args->e ? args->actions + (p->row + r) * args->lda : NULL;
         const real *z = (const real *)args->z + (p->row + r) * args->ldz + p->column;
         real *s = p->s + r * COLUMNS;
-        part_fetch(p, r);
+        part_prefetch(p, r);
         columns_in(p, z, s);
         for (int64_t h = 0; h + 1 < args->heads; h++) {
             real *next = s + BLOCK * COLUMNS;

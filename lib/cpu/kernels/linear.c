@@ -1,7 +1,7 @@
 /* y = x W^T + bias + residual, and the packing of W. tile.h says in which order a sum is taken.
  *
  * Many rows: cut by rows; a group of panels stays in the second level cache while strip after strip of rows
- * passes. Few rows: cut by panels; all rows pass one panel while the next is asked for.
+ * passes. Few rows: cut by panels; all rows pass one panel while the next is prefetched.
  * Weights that are not packed are transposed in pieces on the stack.
  */
 #include "cpu/kernels/narrow.h"
@@ -109,16 +109,16 @@ static void job_at(const xph_linear_args *a, int64_t row, int64_t panel, tile_jo
     job->ld_add = a->ldr;
 }
 
-/* All rows pass panel after panel; each strip asks for its share of the next one. */
+/* All rows pass panel after panel; each strip prefetches its share of the next one. */
 static void panels_outside(const xph_linear_args *a, range r)
 {
     int64_t strips = blocks_of(r.rows, STRIP), share = blocks_of(P * TILE_STEPS / LINE, strips);
     tile_job job;
     for (int64_t i = 0; i < r.panels; i++) {
         int64_t panel = r.panel + (a->back ? r.panels - 1 - i : i), next = panel + (a->back ? -1 : 1);
-        bool ask = strips > 2 && a->in * a->out * (int64_t)sizeof(real) > 3 << 19 && i + 1 < r.panels;
-        job.next =
-            (ahead){(const real *)a->packed + (ask ? next : panel) * P * a->in, P, LINE, ask ? share : 0};
+        bool prefetch = strips > 2 && a->in * a->out * (int64_t)sizeof(real) > 3 << 19 && i + 1 < r.panels;
+        job.next = (ahead){(const real *)a->packed + (prefetch ? next : panel) * P * a->in, P, LINE,
+                           prefetch ? share : 0};
         for (int64_t done = 0, rows; done < r.rows; done += rows) {
             rows = tile_rows(r.rows - done);
             job_at(a, r.row + done, panel, &job);
@@ -147,7 +147,7 @@ static void row_alone(const xph_linear_args *a, range r)
     if (!a->back) panels_outside(a, rest);
 }
 
-/* All panels pass strip after strip; each panel asks for its share of the next strip. */
+/* All panels pass strip after strip; each panel prefetches its share of the next strip. */
 static void rows_outside(const xph_linear_args *a, range r)
 {
     int64_t share = blocks_of(STRIP, r.panels);

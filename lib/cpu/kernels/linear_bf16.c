@@ -97,7 +97,7 @@ XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const 
     const int columns = panels * NARROW_PANEL_BYTES / VEC_BYTES;
     const float *x = t->x;
     narrow_weights w = t->w;
-    soon later = rows >= 8 ? *t->soon : (soon){0};
+    prefetch later = rows >= 8 ? *t->prefetch : (prefetch){0};
     vec sum[TILE_SUMS];
     TILE_UNROLL
     for (int i = 0; i < rows * columns; i++) sum[i] = (vec)vec_bits_load(t->zeros);
@@ -107,7 +107,7 @@ XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const 
             sum[i] = (vec)vec_bits_load(t->sums + i / columns * BLOCK + i % columns * VEC);
     }
     for (int64_t k = t->depth; k > 0; k--, x += STEP, w.at += w.depth) {
-        if (rows >= 8 && (k & 3) == 0) ask(&later.x), ask(&later.y);
+        if (rows >= 8 && (k & 3) == 0) prefetch_line(&later.x), prefetch_line(&later.y);
         if (rows <= 2)
             add_columns(rows, columns, x, ldx, w, sum);
         else
@@ -116,7 +116,7 @@ XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const 
     TILE_UNROLL
     for (int i = 0; i < rows * columns; i++)
         vec_store(t->sums + i / columns * BLOCK + i % columns * VEC, sum[i]);
-    if (rows >= 8) *t->soon = later;
+    if (rows >= 8) *t->prefetch = later;
 }
 
 static void measure(const xph_linear_args *a, const item *i, float scales[ROWS])

@@ -29,7 +29,7 @@ XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const 
     const uint16_t *x = t->x;
     float *sums = t->sums;
     narrow_weights w = t->w;
-    soon later = rows >= 8 ? *t->soon : (soon){0};
+    prefetch later = rows >= 8 ? *t->prefetch : (prefetch){0};
     vec sum[TILE_SUMS];
     vec_bits weight[8];
     TILE_UNROLL
@@ -40,7 +40,7 @@ XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const 
             sum[i] = (vec)vec_bits_load(sums + i / panels * BLOCK + i % panels * VEC);
     }
     for (int64_t k = t->depth; k > 0; k--, x += STEP, w.at += w.depth) {
-        if (rows >= 8 && (k & 1) == 0) ask(&later.x), ask(&later.y);
+        if (rows >= 8 && (k & 1) == 0) prefetch_line(&later.x), prefetch_line(&later.y);
         TILE_UNROLL
         for (int c = 0; c < panels; c++)
             weight[c] =
@@ -56,7 +56,7 @@ XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const 
     }
     TILE_UNROLL
     for (int i = 0; i < rows * panels; i++) vec_store(sums + i / panels * BLOCK + i % panels * VEC, sum[i]);
-    if (rows >= 8) *t->soon = later;
+    if (rows >= 8) *t->prefetch = later;
 }
 
 static void measure(const xph_linear_args *a, const item *i, float scales[ROWS])

@@ -5,9 +5,9 @@
  *   dbias  likewise, taken while dy is copied for dw
  *
  * dw is dy^T times x: of every SUM_ROWS rows the dy of a chunk of outputs is copied, once for all panels of
- * inputs, and the x of a panel too where its rows are so far apart that they would fall into few sets of a
- * cache; the next rows are prefetched meanwhile. The copies are too large for a host's stack, so they lie in
- * scratch, where dx had its packed W.
+ * inputs, and the x of a panel too where its rows lie so far apart that they would share few places of a
+ * cache; the rows that follow are prefetched meanwhile. The copies are too large for the stack of a host: they
+ * lie in scratch, where dx had its packed W.
  */
 #include "cpu/kernels/panel.h"
 #include "cpu/kernels/tile.h"
@@ -188,23 +188,23 @@ static void take_chunk(const walk *w, int64_t row, int64_t chunk, real *to)
     for (int64_t i = 0; i < outputs_of(w, chunk); i++) dbias[chunk * w->cut.strips * STRIP + i] += sums[i];
 }
 
-/* What the tiles of one block of rows ask for of the next: its x, then its dy, a span of a row at a time. */
-typedef struct coming {
+/* What the tiles of one block of rows prefetch of the next: its x, then its dy, a span of a row at a time. */
+typedef struct ahead_rows {
     const real *at, *row_end;
     int64_t width, ld, rows;
-} coming;
+} ahead_rows;
 typedef struct plan {
-    coming part[2];
+    ahead_rows part[2];
     int64_t each; /* spans of a tile */
 } plan;
 
-static coming coming_of(const real *at, int64_t width, int64_t ld, int64_t rows)
+static ahead_rows ahead_rows_of(const real *at, int64_t width, int64_t ld, int64_t rows)
 {
     if (rows > 0 && ld == width) { /* all rows in one */
         width *= rows;
         rows = 1;
     }
-    return (coming){at, at + width, width, ld, rows};
+    return (ahead_rows){at, at + width, width, ld, rows};
 }
 
 static plan plan_of(const walk *w, int64_t row)
@@ -217,14 +217,14 @@ static plan plan_of(const walk *w, int64_t row)
     int64_t outputs = int_min(a->out, (last + 1) * w->cut.strips * STRIP) - output;
     int64_t rows = int_max(0, int_min(SUM_ROWS, a->rows - row)), tiles = panels * blocks_of(outputs, STRIP);
     if (rows == 0) return (plan){0};
-    return (plan){{coming_of((const real *)a->x + row * a->ldx + panel * P, inputs, a->ldx, rows),
-                   coming_of((const real *)a->dy + row * a->lddy + output, outputs, a->lddy, rows)},
+    return (plan){{ahead_rows_of((const real *)a->x + row * a->ldx + panel * P, inputs, a->ldx, rows),
+                   ahead_rows_of((const real *)a->dy + row * a->lddy + output, outputs, a->lddy, rows)},
                   blocks_of(rows * (inputs + outputs), tiles * SPAN)};
 }
 
 static ahead share_of(plan *p)
 {
-    coming *c = p->part[0].rows ? &p->part[0] : &p->part[1];
+    ahead_rows *c = p->part[0].rows ? &p->part[0] : &p->part[1];
     if (!c->rows) return (ahead){0};
     ahead share = {c->at, LINE / TILE_STEPS, SPAN, p->each};
     c->at += p->each * SPAN;

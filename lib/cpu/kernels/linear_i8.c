@@ -120,7 +120,7 @@ XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const 
     const uint8_t *x = t->x;
     int32_t *sums = t->sums;
     narrow_weights w = t->w;
-    soon later = rows >= 8 ? *t->soon : (soon){0};
+    prefetch later = rows >= 8 ? *t->prefetch : (prefetch){0};
     lanes sum[TILE_SUMS], weight[8 * PER_PANEL];
     TILE_UNROLL
     for (int i = 0; i < rows * columns; i++) sum[i] = lanes_at(t->zeros);
@@ -130,7 +130,7 @@ XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const 
             sum[i] = lanes_at(sums + i / columns * BLOCK + i % columns * COLUMNS);
     }
     for (int64_t k = t->depth; k > 0; k--, x += STEP, w.at += w.depth) {
-        if (rows >= 8 && (k & 0) == 0) ask(&later.x), ask(&later.y);
+        if (rows >= 8 && (k & 0) == 0) prefetch_line(&later.x), prefetch_line(&later.y);
         TILE_UNROLL
         for (int c = 0; c < columns; c++)
             weight[c] =
@@ -147,7 +147,7 @@ XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const 
     TILE_UNROLL
     for (int i = 0; i < rows * columns; i++)
         lanes_to(sums + i / columns * BLOCK + i % columns * COLUMNS, sum[i]);
-    if (rows >= 8) *t->soon = later;
+    if (rows >= 8) *t->prefetch = later;
 }
 
 /* ---- inputs: x = largest / 127 * level, level = nearest even integer of x * (127 / largest) ---- */

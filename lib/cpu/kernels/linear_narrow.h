@@ -69,20 +69,20 @@ typedef struct panel_tile {
     int64_t depth;
     total *sums;
     bool more; /* sums go on, else they start from zeros; seeing constants a compiler would make these */
-    const total *zeros; /* of an array in memory, and leave it there */
-    struct soon *soon;  /* for tiles of at least 8 rows */
+    const total *zeros;        /* of an array in memory, and leave it there */
+    struct prefetch *prefetch; /* for tiles of at least 8 rows */
 } panel_tile;
 
-/* Memory that will be needed soon, asked for line by line while tiles of many rows multiply: what of the inputs comes
- * next, and where this item's results go. All at once such requests would take the buffers that the weights need. */
+/* Memory that comes next, prefetched line by line while tiles of many rows multiply: what of the inputs comes
+ * next, and where this item's results go. All at once prefetches would take the buffers that the weights need. */
 typedef struct lines {
     const char *at;
-    int64_t in_row, of_row; /* lines asked for in this row, of how many */
+    int64_t in_row, of_row; /* lines prefetched in this row, of how many */
     int64_t next_row, rows; /* bytes from its end to the next, rows left */
 } lines;
-typedef struct soon {
+typedef struct prefetch {
     lines x, y;
-} soon;
+} prefetch;
 
 static lines lines_of(const float *at, int64_t ld, int64_t rows, int64_t width)
 {
@@ -90,7 +90,7 @@ static lines lines_of(const float *at, int64_t ld, int64_t rows, int64_t width)
     return (lines){(const char *)at, 0, bytes / 64, ld * (int64_t)sizeof *at - bytes, width > 0 ? rows : 0};
 }
 
-XPH_INLINE void ask(lines *l)
+XPH_INLINE void prefetch_line(lines *l)
 {
     if (l->rows <= 0) return;
     __builtin_prefetch(l->at, 0, 2);
@@ -165,7 +165,7 @@ static const total zeros[64 / sizeof(total)];
 
 /* steps [from, from + steps) of the depth, x being what is held of them */
 static void block_sums(const xph_linear_args *a, const item *i, const held *x, int64_t from, int64_t steps,
-                       total *sums, soon *later)
+                       total *sums, prefetch *later)
 {
     int64_t depth = depth_of(a), all = blocks_of(a->out, XPH_NARROW_PANEL);
     int64_t panel = i->column / XPH_NARROW_PANEL, end = panel + blocks_of(i->columns, XPH_NARROW_PANEL);
@@ -184,10 +184,10 @@ static void block_sums(const xph_linear_args *a, const item *i, const held *x, i
 }
 
 /* While the piece at `from` of the item is multiplied; `number` is that of the next item, if there is one. */
-static soon soon_of(const xph_linear_args *a, const item *i, int64_t number, int64_t end, int64_t from,
-                    int64_t width)
+static prefetch prefetch_of(const xph_linear_args *a, const item *i, int64_t number, int64_t end,
+                            int64_t from, int64_t width)
 {
-    soon s = {0};
+    prefetch s = {0};
     item next = *i;
     int64_t at = from + width;
     if (at >= a->in) {
@@ -222,7 +222,8 @@ void NARROW_RUN(const void *args, int64_t begin, int64_t end)
             int64_t steps = int_min(piece, depth - k);
             if (whole != i.row)
                 hold(a, &i, scales, k * STEP, steps * STEP, x, i.rows >= 8 ? STRIDE : steps * STEP);
-            soon s = i.rows < 8 ? (soon){0} : soon_of(a, &i, number + 1, end, k * STEP, steps * STEP);
+            prefetch s =
+                i.rows < 8 ? (prefetch){0} : prefetch_of(a, &i, number + 1, end, k * STEP, steps * STEP);
             block_sums(a, &i, x, k, steps, sums, &s);
         }
         whole = piece >= depth ? i.row : -1;

@@ -1,11 +1,11 @@
 /* LSTM and GRU, forward: the recurrent part. The input parts of the gates are computed before, by one linear
  * over all frames.
  *
- * Every gate starts from its bias and takes h[0], h[1], ... in order, then joins the input part, gate = gx +
- * (bias + W h). Streams go through the frames in blocks. Where the width is a multiple of a panel, the gates
- * of XPH_PANEL units of a strip of streams are computed and used at once: they never leave L1, and the memory
- * of the next strip is prefetched meanwhile. Otherwise, and for weights of fewer bits or one frame of one
- * stream, the product is that of linear, one frame of a block of streams at a time.
+ * Every gate starts from its bias and takes h[0], h[1], ... in order, then joins the input part, gate = gx
+ * + (bias + W h). Streams go through the frames in blocks. Where the width is a multiple of a panel, the
+ * gates of XPH_PANEL units of a strip of streams are made and used at once: they never leave the first
+ * cache, and what the next strip reads and writes is prefetched meanwhile. Else, for weights of fewer bits,
+ * and for one frame of one stream, the product is that of linear, one frame of a block of streams at a time.
  *
  * A single frame also computes the input part here: both weight matrices are then read forwards in one frame
  * and backwards in the next, and each frame begins with what the last one left in the cache. */
@@ -104,9 +104,9 @@ XPH_INLINE int64_t units_at(const xph_rnn_args *args, int64_t u)
 }
 
 /* What comes after a place, perhaps in the next frame, will read and write. */
-static wishes wishes_of(const walk *now, place at, int64_t rows)
+static prefetches prefetches_of(const walk *now, place at, int64_t rows)
 {
-    wishes all = {.count = 0};
+    prefetches all = {.count = 0};
     walk w = *now;
     at = next_place(w.args, w.streams, at, rows);
     if (at.r >= w.streams) at = (place){0, 0}, w.t++;
@@ -116,17 +116,17 @@ static wishes wishes_of(const walk *now, place at, int64_t rows)
     at.u = units_at(args, at.u);
     all.rows = strip_rows(w.streams - at.r);
     for (int64_t g = 0; g < gates_of(args); g += hidden)
-        wish_for(&all, input_of(&w, at.r) + g + at.u, time * args->ldgx);
-    wish_for(&all, (const real *)args->y + row * args->ldy + at.u, time * args->ldy);
+        prefetch_add(&all, input_of(&w, at.r) + g + at.u, time * args->ldgx);
+    prefetch_add(&all, (const real *)args->y + row * args->ldy + at.u, time * args->ldy);
     for (int64_t g = 0; g < width && args->saved; g += hidden)
-        wish_for(&all, (const real *)args->saved + row * width + g + at.u, time * width);
+        prefetch_add(&all, (const real *)args->saved + row * width + g + at.u, time * width);
     return all;
 }
 
 /* Gate g of P units from u on of `rows` streams into to [rows][G*P]; the third of a GRU without its input
  * part. */
 XPH_INLINE void gate_of_strip(const walk *w, const int gates, int g, int64_t rows, int64_t r, int64_t u,
-                              real *to, wishes *soon)
+                              real *to, prefetches *prefetch)
 {
     const xph_rnn_args *args = w->args;
     int64_t hidden = args->hidden, column = g * hidden + u;
@@ -140,7 +140,7 @@ XPH_INLINE void gate_of_strip(const walk *w, const int gates, int g, int64_t row
                                   .ld = MOST_GATES * P,
                                   .add = g < 2 || gates == 4 ? input_of(w, r) + column : NULL,
                                   .ld_add = args->time * args->ldgx,
-                                  .soon = soon});
+                                  .prefetch = prefetch});
 }
 
 /* `some` gates from g on of one stream: as many at once as there are registers for. A few sums would wait
@@ -180,11 +180,11 @@ XPH_INLINE void strip_of_cells(const walk *w, const int gates, int64_t rows, pla
 {
     real made[STRIP * MOST_GATES * P];
     int64_t r = at.r, u = units_at(w->args, at.u);
-    wishes soon = wishes_of(w, at, rows);
+    prefetches next = prefetches_of(w, at, rows);
     if (rows == 1)
         strip_alone(w, gates, r, u, made);
     else
-        for (int g = 0; g < gates; g++) gate_of_strip(w, gates, g, rows, r, u, made, &soon);
+        for (int g = 0; g < gates; g++) gate_of_strip(w, gates, g, rows, r, u, made, &next);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < P; k += VEC) {
             vec gate[MOST_GATES];

@@ -132,7 +132,7 @@ static void cell_back(const walk *w, int64_t r)
 
 /* What the strip after this one will read and write in these columns: that of the same frame while the
  * weights stay, else this one in the frame before. */
-static wishes wishes_of(const walk *now, int64_t rows, int64_t r, int64_t u)
+static prefetches prefetches_of(const walk *now, int64_t rows, int64_t r, int64_t u)
 {
     const xph_rnn_args *args = now->args;
     walk w = *now;
@@ -140,20 +140,20 @@ static wishes wishes_of(const walk *now, int64_t rows, int64_t r, int64_t u)
         w.t--;
     else if ((r += rows) >= w.streams)
         r = 0, w.t--;
-    wishes all = {.rows = strip_rows(w.streams - r)};
+    prefetches all = {.rows = strip_rows(w.streams - r)};
     if (w.t < 0 || u + P > args->hidden) return all;
     int64_t hidden = args->hidden, time = args->time, row = row_of(&w, r), width = saved_width(args);
     const real *saved = (const real *)args->saved + row * width + u, *dgx = (const real *)w.grad->dgx + u;
-    for (int64_t g = 0; g < 4 * hidden; g += hidden) wish_for(&all, saved + g, time * width);
+    for (int64_t g = 0; g < 4 * hidden; g += hidden) prefetch_add(&all, saved + g, time * width);
     for (int64_t g = 0; g < gates_of(args); g += hidden)
-        wish_for(&all, dgx + row * w.grad->lddgx + g, time * w.grad->lddgx);
-    wish_for(&all, (const real *)w.grad->dy + row * w.grad->lddy + u, time * w.grad->lddy);
-    wish_for(&all, w.before + row * hidden + u, time * hidden);
-    if (args->kind == XPH_RNN_GRU) wish_for(&all, w.third + row * hidden + u, time * hidden);
+        prefetch_add(&all, dgx + row * w.grad->lddgx + g, time * w.grad->lddgx);
+    prefetch_add(&all, (const real *)w.grad->dy + row * w.grad->lddy + u, time * w.grad->lddy);
+    prefetch_add(&all, w.before + row * hidden + u, time * hidden);
+    if (args->kind == XPH_RNN_GRU) prefetch_add(&all, w.third + row * hidden + u, time * hidden);
     if (w.t == 0) return all;
-    wish_for(&all, (const real *)args->y + (row - 1) * args->ldy + u, time * args->ldy);
+    prefetch_add(&all, (const real *)args->y + (row - 1) * args->ldy + u, time * args->ldy);
     if (args->kind == XPH_RNN_LSTM)
-        wish_for(&all, saved - hidden, time * width); /* c of the frame before that */
+        prefetch_add(&all, saved - hidden, time * width); /* c of the frame before that */
     return all;
 }
 
@@ -163,7 +163,7 @@ static void back_strip(const walk *w, int64_t rows, int64_t r, int64_t u)
     const xph_rnn_args *args = w->args;
     int64_t hidden = args->hidden, gates = gates_of(args), row = row_of(w, r);
     int64_t ready = first_gates(args);
-    wishes soon = wishes_of(w, rows, r, u);
+    prefetches next = prefetches_of(w, rows, r, u);
     job j = {.a = (const real *)w->grad->dgx + row * w->grad->lddgx,
              .lda = args->time * w->grad->lddgx,
              .b = w->packed + u * gates,
@@ -173,7 +173,7 @@ static void back_strip(const walk *w, int64_t rows, int64_t r, int64_t u)
              .ld_start = hidden,
              .to = w->dh + r * hidden + u,
              .ld = hidden,
-             .soon = &soon};
+             .prefetch = &next};
     strip_times_panel(rows, j);
     if (ready == gates) return;
     j.a = w->third + row * hidden;

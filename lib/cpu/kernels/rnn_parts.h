@@ -88,35 +88,35 @@ XPH_INLINE void give(real *to, vec v, const int64_t count)
     memcpy(to, &v, (size_t)count * sizeof(real));
 }
 
-/* ---- memory that is needed soon ---- */
+/* ---- memory that comes next ---- */
 
-/* Blocks of `rows` rows of XPH_PANEL reals, `ld` apart. They are asked for line by line while a product
+/* Blocks of `rows` rows of XPH_PANEL reals, `ld` apart. They are prefetched line by line while a product
  * runs: a burst would fill the line buffers through which the weights come out of the second cache. */
-typedef struct wish {
+typedef struct prefetch_block {
     const real *at;
     int64_t ld;
-} wish;
+} prefetch_block;
 enum {
     LINE = 64 / (int)sizeof(real),
     LINES = XPH_PANEL / LINE, /* of a row */
-    MOST_WISHES = 12,
-    ASK_STEPS = 8, /* of a product between two times of asking */
-    ASK_LINES = 3
+    MOST_PREFETCHES = 12,
+    PREFETCH_STEPS = 8, /* of a product between two prefetches */
+    PREFETCH_LINES = 3
 };
-typedef struct wishes {
-    wish of[MOST_WISHES];
+typedef struct prefetches {
+    prefetch_block of[MOST_PREFETCHES];
     int64_t rows, count, now, line;
-} wishes;
+} prefetches;
 
-XPH_INLINE void wish_for(wishes *all, const real *at, int64_t ld)
+XPH_INLINE void prefetch_add(prefetches *all, const real *at, int64_t ld)
 {
-    all->of[all->count++] = (wish){at, ld};
+    all->of[all->count++] = (prefetch_block){at, ld};
 }
 
-XPH_INLINE void ask(wishes *all)
+XPH_INLINE void prefetch_some(prefetches *all)
 {
-    for (int i = 0; i < ASK_LINES && all->now < all->count; i++) {
-        const wish *w = &all->of[all->now];
+    for (int i = 0; i < PREFETCH_LINES && all->now < all->count; i++) {
+        const prefetch_block *w = &all->of[all->now];
         __builtin_prefetch(w->at + all->line / LINES * w->ld + all->line % LINES * LINE, 0, 3);
         if (++all->line < all->rows * LINES) continue;
         all->line = 0;
@@ -139,7 +139,7 @@ typedef struct job {
     const real *a, *b, *start, *add;
     int64_t lda, ld_start, ld_add, depth, columns, ld;
     real *to;
-    wishes *soon;
+    prefetches *prefetch;
 } job;
 
 XPH_INLINE void step(const int rows, const int vecs, const real *const *a, int64_t lda, int64_t k,
@@ -187,10 +187,10 @@ XPH_INLINE void tile(const int rows, const int vecs, const job *j, const int64_t
         for (int c = 0; c < vecs; c++)
             sum[r * vecs + c] = take(j->start + r * j->ld_start + c * VEC, c == vecs - 1 ? count : VEC);
     }
-    for (; k + ASK_STEPS <= depth; k += ASK_STEPS) {
-        ask(j->soon);
+    for (; k + PREFETCH_STEPS <= depth; k += PREFETCH_STEPS) {
+        prefetch_some(j->prefetch);
         XPH_UNROLL
-        for (int i = 0; i < ASK_STEPS; i++, b += XPH_PANEL) step(rows, vecs, a, lda, k + i, b, sum);
+        for (int i = 0; i < PREFETCH_STEPS; i++, b += XPH_PANEL) step(rows, vecs, a, lda, k + i, b, sum);
     }
     for (; k < depth; k++, b += XPH_PANEL) step(rows, vecs, a, lda, k, b, sum);
     if (j->add)

@@ -92,13 +92,13 @@ static size_t scan_scratch(const void *args)
 }
 
 /* Where the chunk after this one begins. */
-typedef struct coming {
+typedef struct next_chunk {
     const group *g;
     int64_t t;
-} coming;
+} next_chunk;
 
-/* Rows of other frames lie pages apart, too far for the processor to see them coming. */
-XPH_INLINE void fetch_ahead(const coming *next, int64_t i, int64_t c)
+/* Rows of other frames lie pages apart, too far for the processor to foresee them. */
+XPH_INLINE void prefetch_ahead(const next_chunk *next, int64_t i, int64_t c)
 {
     const group *g = next->g;
     const xph_scan_args *a = g->a;
@@ -112,7 +112,7 @@ XPH_INLINE void fetch_ahead(const coming *next, int64_t i, int64_t c)
 
 /* VEC channels through the frames of a chunk. */
 static void chunk_column(const group *g, chunk *k, carried *s, int64_t t, int64_t frames, int64_t c,
-                         const coming *next)
+                         const next_chunk *next)
 {
     const xph_scan_args *a = g->a;
     real room_b[MOST_STATES], room_c[MOST_STATES];
@@ -127,7 +127,7 @@ static void chunk_column(const group *g, chunk *k, carried *s, int64_t t, int64_
                             .before = s->h + at,
                             .after = s->h + at,
                             .sum = k->sum[i] + c};
-        fetch_ahead(next, i, c);
+        prefetch_ahead(next, i, c);
         for (int64_t n = 0; resets(g, t + i) && n < g->states; n++)
             vec_store(s->h + at + n * LANES, vec_all(R(0.0)));
         advance(&col, g->states, SUMS);
@@ -143,7 +143,7 @@ static void scan_group(const group *g, const group *after, carried *s)
     transpose_in(g, s->h, state_of(g, a->state_in));
     for (int64_t t = 0; t < a->time; t += CHUNK) {
         int64_t frames = int_min(CHUNK, a->time - t);
-        const coming next = t + CHUNK < a->time ? (coming){g, t + CHUNK} : (coming){after, 0};
+        const next_chunk next = t + CHUNK < a->time ? (next_chunk){g, t + CHUNK} : (next_chunk){after, 0};
         chunk_load(g, k, t, frames);
         for (int64_t c = 0; c < g->blocks * LANES; c += VEC) chunk_column(g, k, s, t, frames, c, &next);
         chunk_gate(g, k, t, frames);

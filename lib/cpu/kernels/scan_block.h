@@ -173,11 +173,11 @@ typedef struct column {
 } column;
 
 /* What is wanted of a frame besides the state. */
-typedef enum { ONLY_STATES, SUMS, SUMS_AND_DECAYS } wish;
+typedef enum { ONLY_STATES, SUMS, SUMS_AND_DECAYS } frame_outputs;
 
 /* State n: after = decay before + delta x b, sum += c after. */
 XPH_INLINE vec advance_state(const column *k, int64_t n, vec fall, vec inflow, vec sum, bool near,
-                             const wish wanted)
+                             const frame_outputs wanted)
 {
     const int64_t at = n * LANES;
     vec x = fall * vec_load(k->rates + at), decay = near ? vec_exp2_falling_near(x) : vec_exp2_falling(x);
@@ -189,7 +189,7 @@ XPH_INLINE vec advance_state(const column *k, int64_t n, vec fall, vec inflow, v
 
 /* Straight runs of STRAIGHT states: a loop's end that is mispredicted costs as much as some of them. */
 enum { STRAIGHT = 16 };
-XPH_INLINE void advance_all(const column *k, int64_t states, bool near, const wish wanted)
+XPH_INLINE void advance_all(const column *k, int64_t states, bool near, const frame_outputs wanted)
 {
     const vec fall = -vec_load(k->delta), inflow = vec_load(k->inflow);
     vec sum[CHAINS] = {{0}};
@@ -208,7 +208,7 @@ XPH_INLINE void advance_all(const column *k, int64_t states, bool near, const wi
 }
 
 /* One frame: after = decay before + delta x b, sum = sum_n c[n] after[n]. */
-XPH_INLINE void advance(const column *k, int64_t states, const wish wanted)
+XPH_INLINE void advance(const column *k, int64_t states, const frame_outputs wanted)
 {
     if (all_near(k->delta, k->limits))
         advance_all(k, states, true, wanted);

@@ -148,50 +148,50 @@ static void functions_of(const work *w, int64_t t, int64_t i, int64_t frames)
     }
 }
 
-/* A line of a row that will be wanted; rows lie pages apart, too far for the processor to see them coming.
+/* Prefetches a line of a row; rows lie pages apart, too far for the processor to foresee them.
  * Into the second cache: the first is full. */
-XPH_INLINE void fetch(const group *g, const void *matrix, int64_t ld, int64_t t, int64_t c)
+XPH_INLINE void prefetch_line(const group *g, const void *matrix, int64_t ld, int64_t t, int64_t c)
 {
     if (matrix) __builtin_prefetch((const real *)matrix + row_of(g, t) * ld + g->channel + c, 0, 2);
 }
 
 /* What functions_of will load for frame t of the group that comes next, if any. */
-XPH_INLINE void fetch_inputs(const group *g, int64_t t, int64_t c)
+XPH_INLINE void prefetch_inputs(const group *g, int64_t t, int64_t c)
 {
     if (t >= g->a->time) return;
-    fetch(g, g->a->x, g->a->ldx, t, c);
-    fetch(g, g->a->dt, g->a->lddt, t, c);
+    prefetch_line(g, g->a->x, g->a->ldx, t, c);
+    prefetch_line(g, g->a->dt, g->a->lddt, t, c);
 }
 
 /* What going back through frame t will load and store. */
-XPH_INLINE void fetch_back(const work *w, int64_t t, int64_t c)
+XPH_INLINE void prefetch_back(const work *w, int64_t t, int64_t c)
 {
     const group *g = &w->g;
-    fetch(g, g->a->z, g->a->ldz, t, c);
-    fetch(g, w->a->dy, w->a->lddy, t, c);
-    fetch(g, w->a->dz, w->a->lddz, t, c);
-    fetch(g, w->a->dx, w->a->lddx, t, c);
-    fetch(g, w->a->ddt, w->a->ldddt, t, c);
+    prefetch_line(g, g->a->z, g->a->ldz, t, c);
+    prefetch_line(g, w->a->dy, w->a->lddy, t, c);
+    prefetch_line(g, w->a->dz, w->a->lddz, t, c);
+    prefetch_line(g, w->a->dx, w->a->lddx, t, c);
+    prefetch_line(g, w->a->ddt, w->a->ldddt, t, c);
 }
 
 /* While frame t is marked: what comes CHUNK frames later, which may be the first frames to go back
  * through. */
-XPH_INLINE void fetch_marking(const work *w, int64_t t, int64_t c)
+XPH_INLINE void prefetch_marking(const work *w, int64_t t, int64_t c)
 {
     const int64_t time = w->g.a->time, later = t + CHUNK;
     if (later < time)
-        fetch_inputs(&w->g, later, c);
+        prefetch_inputs(&w->g, later, c);
     else if (2 * time - later > 0)
-        fetch_back(w, 2 * time - later - 1, c);
+        prefetch_back(w, 2 * time - later - 1, c);
 }
 
 /* While frame t is run again before going back: frames before it, then those of the group that comes next. */
-XPH_INLINE void fetch_going_back(const work *w, int64_t t, int64_t c)
+XPH_INLINE void prefetch_going_back(const work *w, int64_t t, int64_t c)
 {
     if (t >= CHUNK)
-        fetch_back(w, t - CHUNK, c);
+        prefetch_back(w, t - CHUNK, c);
     else
-        fetch_inputs(&w->next, CHUNK - 1 - t, c);
+        prefetch_inputs(&w->next, CHUNK - 1 - t, c);
 }
 
 /* VEC channels through frames [i, i + frames), with a mark before every stretch; h holds the state in
@@ -215,7 +215,7 @@ static void keep_column(const work *w, int64_t t, int64_t i, int64_t frames, int
             .after =
                 ((i + 1) % STRETCH ? w->slot + l->h : transposed_at(w, l->marks, (i + 1) / STRETCH)) + at,
             .decays = transposed_at(w, l->decays, i) + at};
-        fetch_marking(w, t + i, c);
+        prefetch_marking(w, t + i, c);
         advance(&col, g->states, ONLY_STATES);
     }
 }
@@ -258,7 +258,7 @@ static void stretch_column(const work *w, int64_t t, int64_t first, int64_t fram
                             .after = transposed_at(w, l->states, i) + at,
                             .decays = transposed_at(w, l->decays, i) + at,
                             .sum = frame_at(w, l->ds, i) + c};
-        fetch_going_back(w, t + first + i, c);
+        prefetch_going_back(w, t + first + i, c);
         advance(&col, g->states, SUMS_AND_DECAYS);
     }
 }

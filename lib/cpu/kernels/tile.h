@@ -8,9 +8,9 @@
  * b is a panel of XPH_PANEL columns, [depth][XPH_PANEL]. a is a matrix with the depth along its rows, or
  * transposed, [depth][rows].
  *
- * The lines that a tile will write and that the next tiles will read are prefetched one by one while it
- * multiplies. A burst of prefetches would fill the line buffers through which b comes from L2; without
- * prefetches up to a fifth of the time is spent waiting for memory.
+ * What a tile will write and what the next ones will read is prefetched line by line while it multiplies: a
+ * burst of prefetches would fill the line buffers through which b comes from the second level cache, and
+ * without them up to a fifth of the time is spent waiting for memory.
  */
 #ifndef XPH_CPU_KERNELS_TILE_H
 #define XPH_CPU_KERNELS_TILE_H
@@ -26,7 +26,7 @@ enum { TILE_SUMS = 12 };
 #endif
 enum {
     STRIP = 6,       /* rows of a tile at most */
-    TILE_STEPS = 8,  /* of the depth between two requests */
+    TILE_STEPS = 8,  /* of the depth between two prefetches */
     TILE_WIDTHS = 4, /* 1, 2, 4, 8 registers */
     LINE = 64 / (int)sizeof(real)
 };
@@ -133,7 +133,7 @@ XPH_INLINE void tile_end(const int rows, const int vecs, const tile_job *job, ve
 }
 
 /* What is needed around depth k: a row that the tile will write (and add), and the lines ahead. */
-XPH_INLINE void tile_ask(const int rows, const int lines, const tile_job *job, int64_t k)
+XPH_INLINE void tile_prefetch(const int rows, const int lines, const tile_job *job, int64_t k)
 {
     int64_t r = int_min(k / TILE_STEPS, rows - 1);
     const real *to = job->to + r * job->ld;
@@ -161,7 +161,7 @@ TILE_INLINE void tile(const int rows, const int vecs, const bool transposed, con
     tile_start(rows, vecs, job, sum);
     /* few rows wait for b alone: a short loop, which the processor reads ahead of; small registers, none */
     for (; VEC_BYTES > 16 && (rows > 3 || VEC_BYTES < 64) && k + TILE_STEPS <= depth; k += TILE_STEPS) {
-        if (rows > 3) tile_ask(rows, lines, job, k);
+        if (rows > 3) tile_prefetch(rows, lines, job, k);
         if (transposed) { /* rows that lie apart have no addresses ready made */
             for (int step = 0; step < TILE_STEPS; step++, b += ldb)
                 tile_step(rows, vecs, transposed, a, lda, k + step, b, sum);
