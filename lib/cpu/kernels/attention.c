@@ -73,13 +73,14 @@ static void count_slots(const void *given, int64_t begin, int64_t end)
 
 /* ---- softmax ---- */
 
-/* Of the frames of a tile, with room for whole lanes. */
+/* Of the frames of a tile, with space for whole lanes. */
 typedef struct softmax {
     real most[LANES], total[LANES], factor[LANES];
 } softmax;
 
 /* Products become exponentials, 0 up to whole lanes; bias: of the first of the keys. */
-ATTENTION_APART void exponentials(real *s, int64_t count, real scale, const real *bias, real *most, real *sum)
+ATTENTION_NOINLINE void exponentials(real *s, int64_t count, real scale, const real *bias, real *most,
+                                     real *sum)
 {
     int64_t all = whole_lanes(count);
     vec factor = vec_all(scale), large[LANE_VECS], total[LANE_VECS];
@@ -127,8 +128,9 @@ static void finish_softmax(const view *v, int64_t t, int64_t rows, softmax *of)
 
 /* ---- plain ---- */
 
-/* to[i] = a.k[i] for keys that lie evenly; to has room for whole lanes. */
-ATTENTION_APART void dots(const real *a, const real *k, int64_t stride, int64_t count, int64_t wide, real *to)
+/* to[i] = a.k[i] for keys that lie evenly; to has space for whole lanes. */
+ATTENTION_NOINLINE void dots(const real *a, const real *k, int64_t stride, int64_t count, int64_t wide,
+                             real *to)
 {
     int64_t i = 0;
     for (; i + KEYS <= count; i += KEYS) dots_of_group(a, k + i * stride, stride, KEYS - 1, wide, to + i);
@@ -184,11 +186,11 @@ static size_t plain_scratch(const void *given)
     return (size_t)(args->batch * args->heads * plain_reals(args)) * sizeof(real);
 }
 
-static void plain_frame(const view *v, int64_t t, int64_t first, real *room)
+static void plain_frame(const view *v, int64_t t, int64_t first, real *scratch)
 {
     const xph_attention_args *args = v->args;
     int64_t lanes = whole_lanes(args->window + 2 * LANES), count = t - first + 1, wide = v->wide, column = 0;
-    real *bias = room, *p = bias + lanes, *copies = p + lanes;
+    real *bias = scratch, *p = bias + lanes, *copies = p + lanes;
     real *y = (real *)args->y + (v->stream * args->time + t) * args->ldy + v->head * args->dim, *to = y;
     const real *q = query_at(v, t);
     run runs[3] = {{0}};
@@ -216,15 +218,15 @@ static void plain_frame(const view *v, int64_t t, int64_t first, real *room)
 static void plain_run(const void *given, int64_t begin, int64_t end)
 {
     const xph_attention_args *args = given;
-    real *room =
+    real *scratch =
         (real *)args->scratch + begin * plain_reals(args); /* of the first item, for all: it stays warm */
     for (int64_t item = begin; item < end; item++) {
         view v = view_of(args, item);
         int64_t start = 0;
-        reverse_bias(&v, room);
+        reverse_bias(&v, scratch);
         for (int64_t t = 0; t < args->time; t++) {
             start = episode_start(&v, t, start);
-            plain_frame(&v, t, first_seen(&v, t, start), room);
+            plain_frame(&v, t, first_seen(&v, t, start), scratch);
         }
         ring_write(&v);
     }

@@ -74,8 +74,8 @@ XPH_INLINE real *dq_at(const xph_attention_grad_args *grad, const view *v, int64
 
 /* s: products with queries become p; ds: products of values with dy become scale times the gradient of the
  * score. */
-ATTENTION_APART void frame_back(real *s, real *ds, int64_t count, real scale, real lse, real along,
-                                const real *bias, real *dbias)
+ATTENTION_NOINLINE void frame_back(real *s, real *ds, int64_t count, real scale, real lse, real along,
+                                   const real *bias, real *dbias)
 {
     int64_t all = whole_lanes(count);
     vec factor = vec_all(scale), whole = vec_all(lse), straight = vec_all(along);
@@ -128,7 +128,7 @@ XPH_INLINE void spread(const int rows, const int vecs, const tile *a, weights p,
 }
 
 #define SPREAD(name, rows, vecs)                                                                             \
-  ATTENTION_APART void name(const tile *a, weights p, const real *x, real *to, int64_t ld)                   \
+  ATTENTION_NOINLINE void name(const tile *a, weights p, const real *x, real *to, int64_t ld)                \
   {                                                                                                          \
     spread(rows, vecs, a, p, x, to, ld);                                                                     \
   }

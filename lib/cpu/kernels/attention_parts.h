@@ -24,7 +24,7 @@ enum {
     PART = 64 /* frames that share one copy of their keys, at least */
 };
 /* Loops that need all registers are not to be merged with what surrounds them. */
-#define ATTENTION_APART static __attribute__((noinline))
+#define ATTENTION_NOINLINE static __attribute__((noinline))
 
 XPH_INLINE int64_t whole_lanes(int64_t count)
 {
@@ -142,7 +142,7 @@ static void keys_to_lanes(const view *v, int64_t first, int64_t end, real *k, re
     }
 }
 
-/* The bias from the far end to the near one, so that it runs along the keys; room for whole lanes behind
+/* The bias from the far end to the near one, so that it runs along the keys; space for whole lanes behind
  * it. */
 static void reverse_bias(const view *v, real *to)
 {
@@ -219,9 +219,9 @@ XPH_INLINE void dots_of_group(const real *a, const real *k, int64_t stride, int6
 }
 #endif
 
-/* to[i] = a.k[i] for rows of whole lanes behind each other. There is room for whole lanes in `to`, and for
+/* to[i] = a.k[i] for rows of whole lanes behind each other. There is space for whole lanes in `to`, and for
  * KEYS rows more in k: whatever stands there becomes numbers that nobody reads. */
-ATTENTION_APART void dots_dense(const real *a, const real *k, int64_t count, int64_t wide, real *to)
+ATTENTION_NOINLINE void dots_dense(const real *a, const real *k, int64_t count, int64_t wide, real *to)
 {
     for (int64_t i = 0; i < count; i += KEYS) {
         if (wide == 64)
@@ -267,8 +267,8 @@ typedef struct weights {
     int64_t ld;
 } weights;
 
-/* to[r][i] = x[r].k[i] for what frame r sees; x in whole lanes, room as in dots_dense. A block of keys
- * stays in the first cache for all frames. */
+/* to[r][i] = x[r].k[i] for what frame r sees; x in whole lanes, space as in dots_dense. A block of keys
+ * stays in L1 for all frames. */
 static void dots_of_tile(const tile *a, const real *x, const real *k, int64_t wide, real *to, int64_t ld)
 {
     for (int64_t from = 0; from <= a->last; from += KEY_BLOCK)
@@ -338,8 +338,8 @@ XPH_INLINE void weigh_columns(const int rows, const int vecs, const tile *a, wei
 }
 
 #define WEIGH(name, rows, vecs)                                                                              \
-  ATTENTION_APART void name(const tile *a, weights p, const real *x, int64_t stride, const real *factor,     \
-                            real *to, int64_t ld, int64_t columns)                                           \
+  ATTENTION_NOINLINE void name(const tile *a, weights p, const real *x, int64_t stride, const real *factor,  \
+                               real *to, int64_t ld, int64_t columns)                                        \
   {                                                                                                          \
     weigh_columns(rows, vecs, a, p, x, stride, factor, to, ld, columns);                                     \
   }

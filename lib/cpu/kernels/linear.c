@@ -1,6 +1,6 @@
 /* y = x W^T + bias + residual, and the packing of W. tile.h says in which order a sum is taken.
  *
- * Many rows: cut by rows; a group of panels stays in the second level cache while strip after strip of rows
+ * Many rows: cut by rows; a group of panels stays in L2 while strip after strip of rows
  * passes. Few rows: cut by panels; all rows pass one panel while the next is prefetched.
  * Weights that are not packed are transposed in pieces on the stack.
  */
@@ -13,7 +13,7 @@ enum {
     BLOCK = 8 * STRIP,               /* rows handled together */
     FEW_ROWS = 4 * BLOCK,            /* up to here cut by panels */
     SOME_ROWS = 16 * BLOCK,          /* up to here cut finer, so that several threads have as much each */
-    GROUP_BYTES = 640 << 10,         /* of packed weights that stay in the cache, with room for x, y */
+    GROUP_BYTES = 640 << 10,         /* of packed weights that stay in the cache, with space for x, y */
     PIECE = 128 / (int)sizeof(real), /* depth of a piece transposed on the stack */
     STACK_ROWS = 192 / (int)sizeof(real), /* whose sums lie there, too */
     ITEM_WORK = 1 << 20                   /* multiply-adds of an item */

@@ -19,7 +19,7 @@ enum {
     CHUNK = 48 * STRIP,                /* outputs packed together, whole registers */
     PACK_VECS = 4,                     /* registers of a row copied together */
     DIRECT = 2048 / (int)sizeof(real), /* rows of x not further apart need no copy */
-    DW_BYTES = 800 << 10,              /* of dw that stay in the second level cache while all rows pass */
+    DW_BYTES = 800 << 10,              /* of dw that stay in L2 while all rows pass */
     GROUP = 2,                         /* panels of inputs of an item */
     ITEMS = 8,                         /* at least, where there is so much */
     MOST_SLOTS = 64,                   /* calls that can be under way, each with its own copies */
@@ -289,7 +289,7 @@ static void dw_part(const xph_linear_grad_args *a, int64_t begin, int64_t end, r
     }
 }
 
-/* So many chunks at a time that their dw stays in the second level cache. The slot of the first item serves all
+/* So many chunks at a time that their dw stays in L2. The slot of the first item serves all
  * of this call: its memory stays there, too. */
 static void dw_run(const void *args, int64_t begin, int64_t end)
 {

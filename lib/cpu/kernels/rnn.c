@@ -3,9 +3,9 @@
  *
  * Every gate starts from its bias and takes h[0], h[1], ... in order, then joins the input part, gate = gx
  * + (bias + W h). Streams go through the frames in blocks. Where the width is a multiple of a panel, the
- * gates of XPH_PANEL units of a strip of streams are made and used at once: they never leave the first
- * cache, and what the next strip reads and writes is prefetched meanwhile. Else, for weights of fewer bits,
- * and for one frame of one stream, the product is that of linear, one frame of a block of streams at a time.
+ * gates of XPH_PANEL units of a strip of streams are made and used at once: they never leave L1, and
+ * what the next strip reads and writes is prefetched meanwhile. Else, for weights of fewer bits, and for one
+ * frame of one stream, the product is that of linear, one frame of a block of streams at a time.
  *
  * A single frame also computes the input part here: both weight matrices are then read forwards in one frame
  * and backwards in the next, and each frame begins with what the last one left in the cache. */
@@ -37,12 +37,12 @@ static size_t plain_scratch(const void *given)
 static walk walk_of(const xph_rnn_args *args, int64_t first, int64_t streams)
 {
     int64_t all = args->batch * args->hidden;
-    real *room = args->scratch;
+    real *scratch = args->scratch;
     walk w = {.args = args, .first = first, .streams = streams};
-    w.h = room + first * args->hidden;
+    w.h = scratch + first * args->hidden;
     w.next = w.h + all;
     w.c = w.next + all;
-    w.product = room + 3 * all + first * gates_of(args);
+    w.product = scratch + 3 * all + first * gates_of(args);
     return w;
 }
 
@@ -144,7 +144,7 @@ XPH_INLINE void gate_of_strip(const walk *w, const int gates, int g, int64_t row
 }
 
 /* `some` gates from g on of one stream: as many at once as there are registers for. A few sums would wait
- * for each other, and the second cache gives most when panels are read side by side. */
+ * for each other, and L2 gives most when panels are read side by side. */
 XPH_INLINE void gates_alone(const walk *w, const int some, int g, int64_t r, int64_t u, real *to)
 {
     enum { EACH = P / VEC };

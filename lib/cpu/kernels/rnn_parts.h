@@ -9,7 +9,7 @@
 #include "cpu/kernels/real.h"
 #include "cpu/simd/vec_element.h"
 
-enum { MOST_STREAMS = 96 }; /* that go through time together: their state stays in the second cache */
+enum { MOST_STREAMS = 96 }; /* that go through time together: their state stays in L2 */
 
 XPH_INLINE int64_t gates_of(const xph_rnn_args *args)
 {
@@ -48,7 +48,7 @@ XPH_INLINE int64_t strip_rows(int64_t left)
 }
 
 /* Strips of streams times panels of units, in the order in which they are taken: strip by strip while all
- * weights stay in the second cache, which nothing that only passes through drives them out of then; else
+ * weights stay in L2, which nothing that only passes through drives them out of then; else
  * panel by panel, so that one panel of every gate stays. */
 typedef struct place {
     int64_t r, u;
@@ -91,7 +91,7 @@ XPH_INLINE void give(real *to, vec v, const int64_t count)
 /* ---- memory that comes next ---- */
 
 /* Blocks of `rows` rows of XPH_PANEL reals, `ld` apart. They are prefetched line by line while a product
- * runs: a burst would fill the line buffers through which the weights come out of the second cache. */
+ * runs: a burst would fill the line buffers through which the weights come out of L2. */
 typedef struct prefetch_block {
     const real *at;
     int64_t ld;

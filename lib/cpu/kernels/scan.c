@@ -4,10 +4,10 @@
 #include "cpu/kernels/scan_block.h"
 
 enum {
-    LINE = 64,           /* bytes of the cache's lines */
-    MOST_SLOTS = 64,     /* calls that can be under way, each with its own memory */
-    ITEM_WORK = 1 << 14, /* states of frames of an item, where there are so many */
-    APART = 15 * LANES   /* a page apart, loads of one array would wait for stores to the other */
+    LINE = 64,                 /* bytes of the cache's lines */
+    MOST_SLOTS = 64,           /* calls that can be under way, each with its own memory */
+    ITEM_WORK = 1 << 14,       /* states of frames of an item, where there are so many */
+    ALIAS_PADDING = 15 * LANES /* a page apart, loads of one array would wait for stores to the other */
 };
 
 static bool scan_accepts(const void *args)
@@ -77,13 +77,13 @@ typedef struct carried {
 
 static int64_t slot_reals(const xph_scan_args *a)
 {
-    return 2 * (transposed_most(a) + APART) + (int64_t)(sizeof(chunk) / sizeof(real));
+    return 2 * (transposed_most(a) + ALIAS_PADDING) + (int64_t)(sizeof(chunk) / sizeof(real));
 }
 
 static carried carried_at(const xph_scan_args *a, int64_t slot)
 {
-    real *h = (real *)a->scratch + slot * slot_reals(a), *rates = h + transposed_most(a) + APART;
-    return (carried){h, rates, (chunk *)(void *)(rates + transposed_most(a) + APART), {0}};
+    real *h = (real *)a->scratch + slot * slot_reals(a), *rates = h + transposed_most(a) + ALIAS_PADDING;
+    return (carried){h, rates, (chunk *)(void *)(rates + transposed_most(a) + ALIAS_PADDING), {0}};
 }
 
 static size_t scan_scratch(const void *args)
@@ -115,15 +115,15 @@ static void chunk_column(const group *g, chunk *k, carried *s, int64_t t, int64_
                          const next_chunk *next)
 {
     const xph_scan_args *a = g->a;
-    real room_b[MOST_STATES], room_c[MOST_STATES];
+    real buffer_b[MOST_STATES], buffer_c[MOST_STATES];
     int64_t at = c / LANES * g->states * LANES + c % LANES;
     for (int64_t i = 0; i < frames; i++) {
         const column col = {.delta = k->delta[i] + c,
                             .inflow = k->inflow[i] + c,
                             .rates = s->rates + at,
                             .limits = s->limits + c,
-                            .b = frame_row(g, a->b, a->ldb, t + i, room_b),
-                            .c = frame_row(g, a->c, a->ldc, t + i, room_c),
+                            .b = frame_row(g, a->b, a->ldb, t + i, buffer_b),
+                            .c = frame_row(g, a->c, a->ldc, t + i, buffer_c),
                             .before = s->h + at,
                             .after = s->h + at,
                             .sum = k->sum[i] + c};

@@ -216,15 +216,15 @@ XPH_INLINE void advance(const column *k, int64_t states, const frame_outputs wan
         advance_all(k, states, false, wanted);
 }
 
-/* b or c of a frame; where N must be filled up, in `room`. */
+/* b or c of a frame; where N must be filled up, in `buffer`. */
 XPH_INLINE const real *frame_row(const group *g, const void *matrix, int64_t ld, int64_t t,
-                                 real room[MOST_STATES])
+                                 real buffer[MOST_STATES])
 {
     const real *row = (const real *)matrix + row_of(g, t) * ld;
     if (g->states == g->a->states) return row;
-    memset(room + g->a->states, 0, (size_t)(g->states - g->a->states) * sizeof(real));
-    memcpy(room, row, (size_t)g->a->states * sizeof(real));
-    return room;
+    memset(buffer + g->a->states, 0, (size_t)(g->states - g->a->states) * sizeof(real));
+    memcpy(buffer, row, (size_t)g->a->states * sizeof(real));
+    return buffer;
 }
 
 #endif

@@ -1,9 +1,9 @@
-/* Gradient of the selective scan (scan.c). It never holds [B,T,D,N]. An item runs one group of channels of
- * one stream through time and keeps the state before every STRETCH-th frame. Then each stretch, the last
- * first, is run again with all states and decays in L1, and gone through backwards. Computing the
- * exponentials twice is cheaper than writing them to L2. With more than `keep` frames, a first run keeps only
- * the states at the start of each span of `keep` frames. Sums over channels (db, dc) and streams (da_log,
- * dskip, ddelta_bias) are taken in later phases, in order.
+/* Gradient of the selective scan (scan.c). It never holds [B,T,D,N]: an item takes one group of channels
+ * of one stream through time, keeping the state before every STRETCH-th frame; from there the frames of a
+ * stretch, last first, are run again, with all states and decays in L1, and gone through
+ * backwards. Taking the exponentials twice is cheaper than writing them to L2. Of more
+ * frames than `keep` a first run keeps only the states where spans of so many begin. What is summed over
+ * channels (db, dc) or streams (da_log, dskip, ddelta_bias) is summed in later phases, in order.
  */
 #include "cpu/kernels/scan_block.h"
 
@@ -13,7 +13,7 @@ enum {
     KEPT_BLOCKS =
         64 * MOST_KEEP, /* frames times states times blocks of a span at most, if that is a chunk or more */
     MOST_SLOTS = 32,    /* calls that can be under way, each with its own memory */
-    APART = 11 * LANES, /* arrays whole pages apart look the same to the loads and stores in flight */
+    ALIAS_PADDING = 11 * LANES, /* arrays whole pages apart look the same to the loads and stores in flight */
     JOIN_ROWS = 256,
     JOIN_CHANNELS = 64
 };
@@ -46,7 +46,7 @@ static int64_t frames_kept(const xph_scan_args *a)
 static int64_t take(int64_t *at, int64_t count)
 {
     int64_t here = *at;
-    *at += blocks_of(count, LANES) * LANES + APART;
+    *at += blocks_of(count, LANES) * LANES + ALIAS_PADDING;
     return here;
 }
 
@@ -84,7 +84,7 @@ static layout layout_of(const xph_scan_args *a)
     l.slots = int_max(1, int_min(l.pairs, MOST_SLOTS));
     l.span_count = int_max(1, blocks_of(a->time, l.keep));
     l.transposed = blocks_per_group(a) * states * LANES;
-    l.frame = l.transposed + APART;
+    l.frame = l.transposed + ALIAS_PADDING;
     layout_slot(&l, states);
     int64_t at = l.slots * l.slot;
     l.all_db = take(&at, l.groups * rows * a->states);
@@ -149,7 +149,7 @@ static void functions_of(const work *w, int64_t t, int64_t i, int64_t frames)
 }
 
 /* Prefetches a line of a row; rows lie pages apart, too far for the processor to foresee them.
- * Into the second cache: the first is full. */
+ * Into L2: L1 is full. */
 XPH_INLINE void prefetch_line(const group *g, const void *matrix, int64_t ld, int64_t t, int64_t c)
 {
     if (matrix) __builtin_prefetch((const real *)matrix + row_of(g, t) * ld + g->channel + c, 0, 2);
@@ -201,7 +201,7 @@ static void keep_column(const work *w, int64_t t, int64_t i, int64_t frames, int
     const group *g = &w->g;
     const layout *l = w->l;
     const xph_scan_args *a = g->a;
-    real room_b[MOST_STATES];
+    real buffer_b[MOST_STATES];
     const int64_t at = c / LANES * g->states * LANES + c % LANES;
     for (int64_t last = i + frames; i < last; i++) {
         const real *before = i % STRETCH ? w->slot + l->h : transposed_at(w, l->marks, i / STRETCH);
@@ -210,7 +210,7 @@ static void keep_column(const work *w, int64_t t, int64_t i, int64_t frames, int
             .inflow = frame_at(w, l->inflow, i) + c,
             .rates = w->slot + l->rates + at,
             .limits = w->slot + l->limits + c,
-            .b = frame_row(g, a->b, a->ldb, t + i, room_b),
+            .b = frame_row(g, a->b, a->ldb, t + i, buffer_b),
             .before = (resets(g, t + i) ? w->slot + l->zeros : before) + at,
             .after =
                 ((i + 1) % STRETCH ? w->slot + l->h : transposed_at(w, l->marks, (i + 1) / STRETCH)) + at,
@@ -245,15 +245,15 @@ static void stretch_column(const work *w, int64_t t, int64_t first, int64_t fram
     const group *g = &w->g;
     const layout *l = w->l;
     const xph_scan_args *a = g->a;
-    real room_b[MOST_STATES], room_c[MOST_STATES];
+    real buffer_b[MOST_STATES], buffer_c[MOST_STATES];
     const int64_t at = c / LANES * g->states * LANES + c % LANES;
     for (int64_t i = 0; i < frames; i++) {
         const column col = {.delta = frame_at(w, l->delta, first + i) + c,
                             .inflow = frame_at(w, l->inflow, first + i) + c,
                             .rates = w->slot + l->rates + at,
                             .limits = w->slot + l->limits + c,
-                            .b = frame_row(g, a->b, a->ldb, t + first + i, room_b),
-                            .c = frame_row(g, a->c, a->ldc, t + first + i, room_c),
+                            .b = frame_row(g, a->b, a->ldb, t + first + i, buffer_b),
+                            .c = frame_row(g, a->c, a->ldc, t + first + i, buffer_c),
                             .before = before_frame(w, t, first, i) + at,
                             .after = transposed_at(w, l->states, i) + at,
                             .decays = transposed_at(w, l->decays, i) + at,
@@ -344,9 +344,9 @@ static void back_frame(const work *w, int64_t t, int64_t first, int64_t i)
     const group *g = &w->g;
     const layout *l = w->l;
     const xph_scan_args *a = g->a;
-    real room_b[MOST_STATES], room_c[MOST_STATES];
-    const real *b = frame_row(g, a->b, a->ldb, t + first + i, room_b);
-    const real *c = frame_row(g, a->c, a->ldc, t + first + i, room_c);
+    real buffer_b[MOST_STATES], buffer_c[MOST_STATES];
+    const real *b = frame_row(g, a->b, a->ldb, t + first + i, buffer_b);
+    const real *c = frame_row(g, a->c, a->ldc, t + first + i, buffer_c);
     const int64_t together = g->blocks == GROUP ? GROUP : 1;
     for (int64_t block = 0; block < g->blocks; block += together) {
         for (int64_t v = 0; v < LANES; v += VEC) {

@@ -9,7 +9,7 @@
  * transposed, [depth][rows].
  *
  * What a tile will write and what the next ones will read is prefetched line by line while it multiplies: a
- * burst of prefetches would fill the line buffers through which b comes from the second level cache, and
+ * burst of prefetches would fill the line buffers through which b comes from L2, and
  * without them up to a fifth of the time is spent waiting for memory.
  */
 #ifndef XPH_CPU_KERNELS_TILE_H
@@ -193,17 +193,17 @@ XPH_INLINE int64_t tile_rows(int64_t left)
 XPH_INLINE void tile_part(tile_fn whole, int64_t rows, int64_t columns, const tile_job *job)
 {
     _Alignas(64) real first[STRIP * XPH_PANEL], sums[STRIP * XPH_PANEL];
-    tile_job room = *job;
+    tile_job full = *job;
     if (job->start) {
         for (int64_t r = 0; r < rows; r++)
             memcpy(first + r * XPH_PANEL, job->start + r * job->ld_start, (size_t)columns * sizeof(real));
-        room.start = first;
-        room.ld_start = XPH_PANEL;
+        full.start = first;
+        full.ld_start = XPH_PANEL;
     }
-    room.to = sums;
-    room.ld = XPH_PANEL;
-    room.add = NULL;
-    whole(&room);
+    full.to = sums;
+    full.ld = XPH_PANEL;
+    full.add = NULL;
+    whole(&full);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
             job->to[r * job->ld + c] =

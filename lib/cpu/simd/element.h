@@ -1,5 +1,5 @@
-/* Functions of one number for the kernels: exp, log, log1p, sigmoid, SiLU, tanh, softplus. Part of real.h of this folder;
- * the same for registers: vec_element.h.
+/* Functions of one number: exp, log, log1p, sigmoid, SiLU, tanh, softplus. Part of real.h; the same for vectors:
+ * vec_element.h.
  *
  * Single precision: own polynomials (Chebyshev fits made with 150 bits), no branches and no tables, one
  * division at most, so that loops over them vectorise and give the same bits at every width. Within a few

@@ -1,11 +1,11 @@
-/* Vectors of reals: what kernels compute with. A kernel says what is computed; here is how a processor does it. A new
- * processor is a new file beside avx512.h, avx2.h and generic128.h that has all functions of the list below, and a line
- * in this one that takes it; no kernel changes.
+/* Vectors of reals. A kernel says what is computed, a set of vectors how a processor does it: a new processor is a new
+ * file beside avx512.h, avx2.h and generic128.h with all functions of the list below, and the line in this one that
+ * takes it; no kernel changes.
  *
- * A vec has VEC lanes: 64 or 32 bytes of floats, else 16 bytes of floats or doubles. Every lane is an output of its own,
- * so that results have the same bits at every width; where lanes are summed, halves are added (lane i and lane i + VEC/2,
- * then VEC/4, ... 1), which is the same order in every set, too. + - * / and unary - are those of the compiler's vectors:
- * each lane rounds once. A set's functions, of which each lane rounds as the formula says:
+ * A vec has VEC lanes: 64 or 32 bytes of floats, else 16 bytes of floats or doubles. Every lane is an output of its
+ * own, so that results have the same bits at every width; where lanes are summed, halves are added (lane i and lane
+ * i + VEC/2, then VEC/4, ... 1), which is one order for all widths (lanes.h). + - * / and unary - are those of the
+ * compiler's vectors: each lane rounds once. The functions of a set:
  *
  *   vec_all(x)                      x in every lane
  *   vec_fma(a, b, c)                a b + c, rounded once
