@@ -162,34 +162,8 @@ static void device_close(xph_device *base)
 
 /* ---- operations ---- */
 
-static const xph_cuda_candidate *const lists[XPH_OP_COUNT] = {
-    [XPH_OP_LINEAR] = xph_cuda_linear,
-    [XPH_OP_LINEAR_GRAD] = xph_cuda_linear_grad,
-    [XPH_OP_LINEAR_PACK] = xph_cuda_linear_pack,
-    [XPH_OP_NORM] = xph_cuda_norm,
-    [XPH_OP_NORM_GRAD] = xph_cuda_norm_grad,
-    [XPH_OP_CONV] = xph_cuda_conv,
-    [XPH_OP_CONV_GRAD] = xph_cuda_conv_grad,
-    [XPH_OP_SCAN] = xph_cuda_scan,
-    [XPH_OP_SCAN_GRAD] = xph_cuda_scan_grad,
-    [XPH_OP_ATTENTION] = xph_cuda_attention,
-    [XPH_OP_ATTENTION_GRAD] = xph_cuda_attention_grad,
-    [XPH_OP_RNN] = xph_cuda_rnn,
-    [XPH_OP_RNN_GRAD] = xph_cuda_rnn_grad,
-    [XPH_OP_EMBED] = xph_cuda_embed,
-    [XPH_OP_EMBED_GRAD] = xph_cuda_embed_grad,
-    [XPH_OP_HEADS] = xph_cuda_heads,
-    [XPH_OP_HEADS_GRAD] = xph_cuda_heads_grad,
-    [XPH_OP_LOSS] = xph_cuda_loss,
-    [XPH_OP_SAMPLE] = xph_cuda_sample,
-    [XPH_OP_ADAM] = xph_cuda_adam,
-    [XPH_OP_NORM2] = xph_cuda_norm2,
-    [XPH_OP_AXPBY] = xph_cuda_axpby,
-    [XPH_OP_ROUND] = xph_cuda_round,
-    [XPH_OP_CAST] = xph_cuda_cast,
-    [XPH_OP_SCAN_PACK] = xph_cuda_scan_pack,
-    [XPH_OP_CLEAR] = xph_cuda_clear,
-};
+#define ENTRY(NAME, name) [XPH_OP_##NAME] = xph_cuda_##name,
+static const xph_cuda_candidate *const lists[XPH_OP_COUNT] = {XPH_EACH_OP(ENTRY)};
 
 static const xph_cuda_candidate *choose(xph_op op, const void *args, uint32_t refused, uint32_t *bit)
 {

@@ -59,16 +59,9 @@ static inline int xph_cuda_run(const xph_cuda_candidate *list, const void *args,
     return 1;
 }
 
-extern const xph_cuda_candidate xph_cuda_scan[], xph_cuda_scan_pack[], xph_cuda_scan_grad[];
-extern const xph_cuda_candidate xph_cuda_conv[], xph_cuda_conv_grad[];
-extern const xph_cuda_candidate xph_cuda_norm[], xph_cuda_norm_grad[];
-extern const xph_cuda_candidate xph_cuda_linear[], xph_cuda_linear_grad[], xph_cuda_linear_pack[];
-extern const xph_cuda_candidate xph_cuda_attention[], xph_cuda_attention_grad[];
-extern const xph_cuda_candidate xph_cuda_rnn[], xph_cuda_rnn_grad[], xph_cuda_sample[], xph_cuda_round[];
-extern const xph_cuda_candidate xph_cuda_embed[], xph_cuda_embed_grad[], xph_cuda_loss[];
-extern const xph_cuda_candidate xph_cuda_heads[], xph_cuda_heads_grad[];
-extern const xph_cuda_candidate xph_cuda_adam[], xph_cuda_norm2[], xph_cuda_axpby[], xph_cuda_cast[];
-extern const xph_cuda_candidate xph_cuda_clear[];
+#define XPH_CUDA_DECLARE(NAME, name) extern const xph_cuda_candidate xph_cuda_##name[];
+XPH_EACH_OP(XPH_CUDA_DECLARE)
+#undef XPH_CUDA_DECLARE
 
 #ifdef __cplusplus
 }

@@ -497,36 +497,27 @@ typedef struct xph_axpby_args {
     const void *from;
 } xph_axpby_args;
 
+/* Every operation, in the order of its number: XPH_OP_<NAME>, arguments xph_<name>_args, lists of kernels
+ * xph_<name>_<set> and xph_cuda_<name>. Whoever has something for each makes it of this list: a name here without its
+ * struct or its kernels does not build. product: matrix products and what is made of them, which a CPU set of
+ * instructions for products alone compiles anew (lib/cpu/kernels/set.c). */
+/* clang-format off */
+#define XPH_OPS(product, other) \
+    product(LINEAR, linear) product(LINEAR_GRAD, linear_grad) product(LINEAR_PACK, linear_pack)  \
+    other(NORM, norm) other(NORM_GRAD, norm_grad) other(CONV, conv) other(CONV_GRAD, conv_grad)  \
+    other(SCAN, scan) other(SCAN_GRAD, scan_grad) other(ATTENTION, attention)                    \
+    other(ATTENTION_GRAD, attention_grad) product(RNN, rnn) product(RNN_GRAD, rnn_grad)          \
+    other(EMBED, embed) other(EMBED_GRAD, embed_grad) other(HEADS, heads)                        \
+    other(HEADS_GRAD, heads_grad) other(LOSS, loss) other(SAMPLE, sample) other(ADAM, adam)      \
+    other(NORM2, norm2) other(AXPBY, axpby) other(ROUND, round) other(CAST, cast)                \
+    other(SCAN_PACK, scan_pack) other(CLEAR, clear)
+/* clang-format on */
+#define XPH_EACH_OP(each) XPH_OPS(each, each)
+
 typedef int32_t xph_op;
-enum {
-    XPH_OP_LINEAR,
-    XPH_OP_LINEAR_GRAD,
-    XPH_OP_LINEAR_PACK,
-    XPH_OP_NORM,
-    XPH_OP_NORM_GRAD,
-    XPH_OP_CONV,
-    XPH_OP_CONV_GRAD,
-    XPH_OP_SCAN,
-    XPH_OP_SCAN_GRAD,
-    XPH_OP_ATTENTION,
-    XPH_OP_ATTENTION_GRAD,
-    XPH_OP_RNN,
-    XPH_OP_RNN_GRAD,
-    XPH_OP_EMBED,
-    XPH_OP_EMBED_GRAD,
-    XPH_OP_HEADS,
-    XPH_OP_HEADS_GRAD,
-    XPH_OP_LOSS,
-    XPH_OP_SAMPLE,
-    XPH_OP_ADAM,
-    XPH_OP_NORM2,
-    XPH_OP_AXPBY,
-    XPH_OP_ROUND,
-    XPH_OP_CAST,
-    XPH_OP_SCAN_PACK,
-    XPH_OP_CLEAR,
-    XPH_OP_COUNT
-};
+#define XPH_OP_NUMBER(NAME, name) XPH_OP_##NAME,
+enum { XPH_EACH_OP(XPH_OP_NUMBER) XPH_OP_COUNT };
+#undef XPH_OP_NUMBER
 /* What an operation needs for given shapes (pointers in args are not looked at). */
 typedef struct xph_op_info {
     const char *kernel;   /* name of the candidate that would run */

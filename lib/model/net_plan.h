@@ -51,28 +51,12 @@ typedef struct xph_copy_args {
     const void *from;
     size_t bytes;
 } xph_copy_args;
+#define XPH_STEP_ARGS(NAME, name) xph_##name##_args name;
 typedef union xph_step_args {
-    xph_linear_args linear;
-    xph_linear_grad_args linear_grad;
-    xph_norm_args norm;
-    xph_norm_grad_args norm_grad;
-    xph_conv_args conv;
-    xph_conv_grad_args conv_grad;
-    xph_scan_args scan;
-    xph_scan_grad_args scan_grad;
-    xph_attention_args attention;
-    xph_attention_grad_args attention_grad;
-    xph_rnn_args rnn;
-    xph_rnn_grad_args rnn_grad;
-    xph_embed_args embed;
-    xph_embed_grad_args embed_grad;
-    xph_heads_args heads;
-    xph_heads_grad_args heads_grad;
-    xph_sample_args sample;
-    xph_axpby_args axpby;
-    xph_cast_args cast;
+    XPH_EACH_OP(XPH_STEP_ARGS)
     xph_copy_args copy;
 } xph_step_args;
+#undef XPH_STEP_ARGS
 typedef struct xph_step {
     struct xph_step *next;
     xph_op op;

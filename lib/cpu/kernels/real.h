@@ -20,28 +20,22 @@
 #  define REAL_TYPE XPH_F64
 #endif
 
-#define XPH_JOIN_NOW(a, b)   a##b
-#define XPH_JOIN(a, b)       XPH_JOIN_NOW(a, b)
-#define XPH_TEXT_NOW(a)      #a
-#define XPH_TEXT(a)          XPH_TEXT_NOW(a)
+#define XPH_JOIN_NOW(a, b)         a##b
+#define XPH_JOIN(a, b)             XPH_JOIN_NOW(a, b)
+#define XPH_TEXT_NOW(a)            #a
+#define XPH_TEXT(a)                XPH_TEXT_NOW(a)
 /* xph_linear + _ + f32_avx2: for names that leave the file. */
-#define XPH_FN(name)         XPH_JOIN(XPH_JOIN(name, _), XPH_SET)
+#define XPH_FN(name)               XPH_JOIN(XPH_JOIN(name, _), XPH_SET)
 /* The candidates of an operation:
  *   const xph_candidate XPH_LIST(norm)[] = {{.name = XPH_LABEL("norm"), ...}, XPH_LIST_END}; */
-#define XPH_LIST(op)         XPH_FN(xph_##op)
-#define XPH_LABEL(text)      text "_" XPH_TEXT(XPH_SET)
-/* Every list of the set, in the order of xph_op. A set for products alone compiles those of `products` anew. */
+#define XPH_LIST(op)               XPH_FN(xph_##op)
+#define XPH_LABEL(text)            text "_" XPH_TEXT(XPH_SET)
 /* clang-format off */
 #define XPH_LIST_END {.name = NULL}
-#define XPH_ALL_LISTS(each) XPH_SPLIT_LISTS(each, each)
-#define XPH_SPLIT_LISTS(products, each)                                                                                  \
-    products(linear) products(linear_grad) products(linear_pack) each(norm) each(norm_grad) each(conv) each(conv_grad)   \
-    each(scan) each(scan_grad) each(attention) each(attention_grad) products(rnn) products(rnn_grad) each(embed)     \
-    each(embed_grad) each(heads) each(heads_grad) each(loss) each(sample) each(adam) each(norm2) each(axpby)   \
-    each(round) each(cast) each(scan_pack) each(clear)
 /* clang-format on */
-#define XPH_DECLARE_LIST(op) extern const xph_candidate XPH_LIST(op)[];
-XPH_ALL_LISTS(XPH_DECLARE_LIST)
+/* All lists of the set (XPH_OPS). */
+#define XPH_DECLARE_LIST(NAME, op) extern const xph_candidate XPH_LIST(op)[];
+XPH_EACH_OP(XPH_DECLARE_LIST)
 
 /* ---- counts: an operation is cut into items of at least some ten thousand multiply-adds, so that handing
  * one to another thread pays. Cuts depend on shapes alone. ---- */

@@ -14,13 +14,13 @@
 #define LEVEL_f32_avx512vnni XPH_ISA_AVX512_VNNI
 #define LEVEL_f32_avx512bf16 XPH_ISA_AVX512_BF16
 
-#define ENTRY(op) XPH_LIST(op),
+#define ENTRY(NAME, op) [XPH_OP_##NAME] = XPH_LIST(op),
 #if defined(XPH_BASE_SET)
-#  define BASE_LIST(op)    XPH_JOIN(XPH_JOIN(xph_##op, _), XPH_BASE_SET)
-#  define BASE_ENTRY(op)   BASE_LIST(op),
-#  define BASE_DECLARE(op) extern const xph_candidate BASE_LIST(op)[];
-#  define NO_ENTRY(op)
-XPH_SPLIT_LISTS(NO_ENTRY, BASE_DECLARE)
+#  define BASE_LIST(op)          XPH_JOIN(XPH_JOIN(xph_##op, _), XPH_BASE_SET)
+#  define BASE_ENTRY(NAME, op)   [XPH_OP_##NAME] = BASE_LIST(op),
+#  define BASE_DECLARE(NAME, op) extern const xph_candidate BASE_LIST(op)[];
+#  define NO_ENTRY(NAME, op)
+XPH_OPS(NO_ENTRY, BASE_DECLARE)
 #else
 #  define BASE_ENTRY ENTRY
 #endif
@@ -29,7 +29,5 @@ const xph_kernel_set XPH_FN(xph_kernels) = {
     XPH_TEXT(XPH_SET),
     REAL_TYPE,
     XPH_JOIN(LEVEL_, XPH_SET),
-    {XPH_SPLIT_LISTS(ENTRY, BASE_ENTRY)},
+    {XPH_OPS(ENTRY, BASE_ENTRY)},
 };
-
-_Static_assert(XPH_OP_COUNT == 26, "XPH_ALL_LISTS follows xph_op");
