@@ -23,14 +23,16 @@ static bool pack(const bench_cell *c, int64_t in, int64_t out, const float *w, v
     if (backend_of(c)->query(c->stream->device, XPH_OP_LINEAR_PACK, &args, &info) < 0) return false;
     *packed = args.packed = bench_memory(info.packed_bytes);
     *bytes += info.packed_bytes;
-    return backend_of(c)->run(c->stream, XPH_OP_LINEAR_PACK, &args) >= 0;
+    return backend_of(c)->run(c->stream, info.kernel, &args) >= 0;
 }
 
-static bool scratch(const bench_cell *c, xph_op op, const void *args, void **memory)
+static bool choose(const bench_cell *c, xph_op op, const void *args, const xph_kernel **kernel,
+                   void **scratch)
 {
     xph_op_info info = {0};
     if (backend_of(c)->query(c->stream->device, op, args, &info) < 0) return false;
-    *memory = bench_memory(info.scratch_bytes);
+    *kernel = info.kernel;
+    *scratch = bench_memory(info.scratch_bytes);
     return true;
 }
 
@@ -96,9 +98,11 @@ static bool connect(bench_cell *c)
     c->first.packed = c->packed_in;
     c->second.packed = c->rnn.packed = c->packed_out;
     if (c->rows == 1 && c->kind != CELL_MLP) c->rnn.input = c->first;
-    return scratch(c, XPH_OP_LINEAR, &c->first, &c->scratch_in) &&
-           (c->kind == CELL_MLP ? scratch(c, XPH_OP_LINEAR, &c->second, &c->scratch_out)
-                                : scratch(c, XPH_OP_RNN, &c->rnn, &c->rnn.scratch));
+    void *none;
+    if (!choose(c, XPH_OP_LINEAR, &c->first, &c->first_kernel, &c->scratch_in)) return false;
+    if (c->kind != CELL_MLP) return choose(c, XPH_OP_RNN, &c->rnn, &c->rnn_kernel, &c->rnn.scratch);
+    return choose(c, XPH_OP_NORM, &c->norm, &c->norm_kernel, &none) &&
+           choose(c, XPH_OP_LINEAR, &c->second, &c->second_kernel, &c->scratch_out);
 }
 
 bool bench_cell_make(bench_cell *cell, int kind, int64_t in, int64_t hidden, int64_t rows, xph_type weights,
@@ -118,15 +122,16 @@ void bench_cell_step(void *arg, int64_t calls)
 {
     bench_cell *c = arg;
     xph_stream *s = c->stream;
-    exphil_status (*run)(xph_stream * stream, xph_op op, const void *args) = backend_of(c)->run;
+    exphil_status (*run)(xph_stream * stream, const xph_kernel *kernel, const void *args) =
+        backend_of(c)->run;
     for (int64_t i = 0; i < calls; i++) {
         c->first.back = c->second.back = c->rnn.input.back = c->rnn.back = !c->rnn.back; /* as sessions do */
-        if (!c->rnn.input.rows) (void)run(s, XPH_OP_LINEAR, &c->first);
+        if (!c->rnn.input.rows) (void)run(s, c->first_kernel, &c->first);
         if (c->kind == CELL_MLP) {
-            (void)run(s, XPH_OP_NORM, &c->norm);
-            (void)run(s, XPH_OP_LINEAR, &c->second);
+            (void)run(s, c->norm_kernel, &c->norm);
+            (void)run(s, c->second_kernel, &c->second);
         } else {
-            (void)run(s, XPH_OP_RNN, &c->rnn);
+            (void)run(s, c->rnn_kernel, &c->rnn);
         }
     }
 }

@@ -27,6 +27,7 @@ typedef struct bench_cell {
     xph_linear_args first, second;
     xph_norm_args norm;
     xph_rnn_args rnn;
+    const xph_kernel *first_kernel, *second_kernel, *norm_kernel, *rnn_kernel;
 } bench_cell;
 
 /* Weights and inputs are drawn from one stream of small numbers: a cell of the same shape has the same. Memory is the

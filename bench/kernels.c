@@ -10,7 +10,7 @@
 typedef struct kernel_run {
     const kernel_bench *bench;
     const xph_candidate *candidate;
-    xph_op op;
+    const xph_kernel *kernel; /* the device's, of run_spread */
     const void *args;
 } kernel_run;
 
@@ -27,7 +27,7 @@ static void run_spread(void *arg, int64_t calls)
 {
     const kernel_run *r = arg;
     xph_stream *stream = r->bench->stream;
-    for (int64_t c = 0; c < calls; c++) (void)stream->device->backend->run(stream, r->op, r->args);
+    for (int64_t c = 0; c < calls; c++) (void)stream->device->backend->run(stream, r->kernel, r->args);
 }
 
 bool kernel_wanted(const kernel_bench *k, const char *subject, const char *what)
@@ -91,10 +91,15 @@ void kernel_time(kernel_bench *k, kernel_case *c)
     const xph_candidate *found[MOST];
     kernel_run runs[MOST];
     bench_work works[MOST + 1] = {{0}};
+    xph_op_info info = {0};
+    if (k->stream && k->stream->device->backend->query(k->stream->device, c->op, c->args, &info) < 0) {
+        k->failed = true;
+        return;
+    }
     int count = gather(k, c, found);
     give_scratch(c, found, count);
     for (int i = 0; i < count; i++) {
-        runs[i] = (kernel_run){k, found[i], c->op, c->args};
+        runs[i] = (kernel_run){k, found[i], info.kernel, c->args};
         works[i] = (bench_work){.run = k->stream ? run_spread : run_alone, .arg = &runs[i]};
     }
     double per_call = 1, floor_ns = 0, spread = k->stream ? (double)xph_workers(k->context) : 1;

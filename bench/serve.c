@@ -7,7 +7,9 @@
 
 #include "cpu/kernels.h"
 
+#include "base/base.h"
 #include "device/device.h"
+#include "device/work.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,7 +29,7 @@ typedef struct served {
     xph_norm_args norm;
     exphil_context *context;
     xph_stream *stream;
-    xph_op op;
+    const xph_kernel *kernel;
     const void *args;
 } served;
 
@@ -188,7 +190,7 @@ static bool serve_update(served *s, char **words)
 static void run_operation(void *arg, int64_t calls)
 {
     const served *s = arg;
-    for (int64_t i = 0; i < calls; i++) (void)s->stream->device->backend->run(s->stream, s->op, s->args);
+    for (int64_t i = 0; i < calls; i++) (void)s->stream->device->backend->run(s->stream, s->kernel, s->args);
 }
 
 static bool open_operation(served *s, xph_op op, const void *args)
@@ -202,10 +204,10 @@ static bool open_operation(served *s, xph_op op, const void *args)
         return false;
     }
     xph_device *device = xph_context_backend(s->context);
-    s->op = op;
     s->args = args;
     s->work = (bench_work){.run = run_operation, .arg = s};
-    return device->backend->stream_create(device, XPH_STREAM_INLINE, &s->stream) >= 0;
+    return xph_choose_kernel(device, op, args, &s->kernel) >= 0 &&
+           device->backend->stream_create(device, XPH_STREAM_INLINE, &s->stream) >= 0;
 }
 
 /* The first update of a run, as torch counts: corrections of step 1 in what is compared, of no step in what is timed. */

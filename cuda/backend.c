@@ -180,7 +180,8 @@ static exphil_status query(xph_device *device, xph_op op, const void *args, xph_
     uint32_t bit;
     const xph_cuda_candidate *candidate = choose(op, args, info->refused, &bit);
     if (!candidate) return EXPHIL_E_UNSUPPORTED;
-    *info = (xph_op_info){.kernel = candidate->name,
+    *info = (xph_op_info){.kernel = (const xph_kernel *)candidate,
+                          .name = candidate->name,
                           .packed_bytes = xph_cuda_packed_bytes(op, args),
                           .refused = info->refused,
                           .candidate = bit};
@@ -189,27 +190,16 @@ static exphil_status query(xph_device *device, xph_op op, const void *args, xph_
 }
 
 /* What fails while it is recorded is tried again unrecorded, and told then. */
-static exphil_status run_without(xph_stream *stream, xph_op op, const void *args, uint32_t refused)
+static exphil_status run(xph_stream *stream, const xph_kernel *kernel, const void *args)
 {
     XPH_ON(stream->device);
-    uint32_t bit;
-    const xph_cuda_candidate *candidate = choose(op, args, refused, &bit);
-    if (!candidate) return EXPHIL_E_INTERNAL;
-    bool multiplies =
-        op == XPH_OP_LINEAR || op == XPH_OP_LINEAR_GRAD || op == XPH_OP_RNN || op == XPH_OP_RNN_GRAD;
-    exphil_status status = multiplies ? xph_blaslt_prepare((xph_cuda_stream *)stream) : EXPHIL_OK;
-    if (status < 0) return status;
+    const xph_cuda_candidate *candidate = (const xph_cuda_candidate *)kernel;
     RANGE_BEGIN(candidate->name);
     int code = candidate->launch(args, ((xph_cuda_stream *)stream)->stream);
     RANGE_END();
     if (code == XPH_CUDA_REFUSED) return EXPHIL_E_UNSUPPORTED;
     return xph_cuda_told(stream->device, (cudaError_t)code, candidate->name,
                          ((xph_cuda_stream *)stream)->recording ? EXPHIL_LOG_DEBUG : EXPHIL_LOG_ERROR);
-}
-
-static exphil_status run(xph_stream *stream, xph_op op, const void *args)
-{
-    return run_without(stream, op, args, 0);
 }
 
 /* ---- the table ---- */
@@ -250,7 +240,6 @@ static const xph_backend backend = {
     .graph_destroy = xph_cuda_graph_destroy,
     .query = query,
     .run = run,
-    .run_without = run_without,
     .native_code = native_code,
 };
 

@@ -152,7 +152,7 @@ static const void *packed(card *c, const shape *s, const float *w, const float *
     xph_op_info info = {0};
     if (s->type == XPH_F32 || c->backend->query(c->device, XPH_OP_LINEAR_PACK, &pack, &info) < 0) return NULL;
     pack.packed = card_zeros(c, info.packed_bytes);
-    if (c->backend->run(c->stream, XPH_OP_LINEAR_PACK, &pack) < 0) abort();
+    if (c->backend->run(c->stream, info.kernel, &pack) < 0) abort();
     return pack.packed;
 }
 

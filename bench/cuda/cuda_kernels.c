@@ -124,14 +124,13 @@ typedef struct task {
     size_t args_bytes, bytes;
     void *to, *from;
     int sets;
-    uint32_t refused; /* candidates that cannot after all */
+    const xph_kernel *kernel;
 } task;
 
 static exphil_status run_set(const card *c, const task *t, int i)
 {
     const void *args = t->args + (size_t)(i % t->sets) * t->args_bytes;
-    return t->refused ? c->backend->run_without(c->stream, t->op, args, t->refused)
-                      : c->backend->run(c->stream, t->op, args);
+    return c->backend->run(c->stream, t->kernel, args);
 }
 
 static void run_once(card *c, const task *t, int i)
@@ -243,8 +242,9 @@ static bool settle(card *c, const card_case *k, task *t, xph_op_info *info)
             i++;
             continue;
         }
-        info->refused = t->refused |= info->candidate;
+        info->refused |= info->candidate;
         if (c->backend->query(c->device, k->op, t->args, info) < 0) return false;
+        t->kernel = info->kernel;
         give_scratch(c, k, t, info->scratch_bytes);
         i = 0;
     }
@@ -261,6 +261,7 @@ static bool prepare(card *c, const card_case *k, const shape *s, task *t, xph_op
     if (!t->args) must("memory", EXPHIL_E_MEMORY);
     *bytes = k->give(c, s, t->args);
     if (c->backend->query(c->device, k->op, t->args, info) < 0) return false;
+    t->kernel = info->kernel;
     const int wanted = c->smoke ? 2 : (int)(SETS_BYTES / c->set_bytes) + 1;
     for (; t->sets < wanted && t->sets < MOST_SETS; t->sets++)
         k->give(c, s, t->args + (size_t)t->sets * k->args_bytes);
@@ -276,7 +277,7 @@ static void time_case(card *c, const card_case *k, bool as_json)
     double bytes = 0, spread = 0;
     if (prepare(c, k, &s, &t, &info, &bytes)) {
         const double seconds = seconds_of(c, &t, &spread);
-        give_row(row_of(c, k, &s, info.kernel, bytes, seconds, spread), as_json);
+        give_row(row_of(c, k, &s, info.name, bytes, seconds, spread), as_json);
     } else {
         printf("SKIPPED: %s in %s has no kernel\n", k->subject, type_name(&s));
     }

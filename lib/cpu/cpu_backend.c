@@ -1,5 +1,5 @@
-/* Table A on the CPU: memory is the context's, work is done when run returns, an operation is the first
- * candidate of the best kernel set that accepts its arguments, its phases spread over the threads of the
+/* Table A on the CPU: memory is the context's, work is done when run returns, a kernel is the first
+ * candidate of the best kernel set that accepts the arguments, its phases spread over the threads of the
  * context.
  *
  * Splitting items over threads never changes a result: an item is a whole set of outputs, summed in its own
@@ -163,7 +163,7 @@ static exphil_status stream_wait(xph_stream *stream)
     return EXPHIL_OK;
 }
 
-/* Every args struct begins with its type. */
+/* Every args struct begins with its type. No candidate refuses when it runs. */
 static const xph_candidate *choose(const cpu_device *cpu, xph_op op, const void *args)
 {
     xph_type type = *(const xph_type *)args;
@@ -175,7 +175,7 @@ static exphil_status query(xph_device *device, xph_op op, const void *args, xph_
 {
     const xph_candidate *candidate = choose((cpu_device *)device, op, args);
     if (!candidate) return EXPHIL_E_UNSUPPORTED;
-    *info = (xph_op_info){.kernel = candidate->name};
+    *info = (xph_op_info){.kernel = (const xph_kernel *)candidate, .name = candidate->name};
     if (candidate->scratch_bytes) info->scratch_bytes = candidate->scratch_bytes(args);
     info->packed_bytes = xph_kernels_packed_bytes(op, args);
     return EXPHIL_OK;
@@ -272,10 +272,9 @@ static exphil_status zero_bytes(xph_stream *stream, void *to, size_t bytes)
     return EXPHIL_OK;
 }
 
-static exphil_status run(xph_stream *stream, xph_op op, const void *args)
+static exphil_status run(xph_stream *stream, const xph_kernel *kernel, const void *args)
 {
-    const xph_candidate *candidate = choose((cpu_device *)stream->device, op, args);
-    if (!candidate) return EXPHIL_E_INTERNAL;
+    const xph_candidate *candidate = (const xph_candidate *)kernel;
     for (int i = 0; i < XPH_PHASES && candidate->phase[i].run; i++)
         run_phase((const cpu_stream *)stream, &candidate->phase[i], args);
     return EXPHIL_OK;

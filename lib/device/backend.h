@@ -20,7 +20,7 @@
 
 #include <exphil/exphil.h>
 
-#define XPH_BACKEND_ABI 1u
+#define XPH_BACKEND_ABI 2u
 
 typedef int32_t xph_type;
 enum { XPH_F32 = 0, XPH_F64 = 1, XPH_BF16 = 2, XPH_I8 = 3, XPH_F16 = 4 };
@@ -38,7 +38,8 @@ enum { XPH_F32 = 0, XPH_F64 = 1, XPH_BF16 = 2, XPH_I8 = 3, XPH_F16 = 4 };
 typedef struct xph_device xph_device; /* opened by the backend */
 typedef struct xph_stream xph_stream; /* ordered work of one device */
 typedef struct xph_event xph_event;
-typedef struct xph_graph xph_graph; /* recorded work, replayed in one call */
+typedef struct xph_graph xph_graph;   /* recorded work, replayed in one call */
+typedef struct xph_kernel xph_kernel; /* a way to do an operation, there as long as its backend */
 
 /* What the core gives a backend: a plugin has no undefined references to libexphil. */
 typedef struct xph_host {
@@ -518,13 +519,14 @@ typedef int32_t xph_op;
 #define XPH_OP_NUMBER(NAME, name) XPH_OP_##NAME,
 enum { XPH_EACH_OP(XPH_OP_NUMBER) XPH_OP_COUNT };
 #undef XPH_OP_NUMBER
-/* What an operation needs for given shapes (pointers in args are not looked at). */
+/* How an operation is done for given shapes, and what it needs. */
 typedef struct xph_op_info {
-    const char *kernel;   /* name of the candidate that would run */
-    size_t scratch_bytes; /* for args.scratch */
-    size_t packed_bytes;  /* linear and rnn: size of packed; scan: of decay */
-    uint32_t refused;     /* given: candidates that are not to be taken, by bit */
-    uint32_t candidate;   /* the bit of kernel */
+    const xph_kernel *kernel; /* what run is given */
+    const char *name;         /* of it */
+    size_t scratch_bytes;     /* for args.scratch */
+    size_t packed_bytes;      /* linear and rnn: size of packed; scan: of decay */
+    uint32_t refused;         /* given: candidates that are not to be taken, by bit */
+    uint32_t candidate;       /* the bit of kernel */
 } xph_op_info;
 
 /* INLINE: never fans out to other threads, and a wait is short: play. NET: for products, whose memory it then
@@ -577,15 +579,15 @@ typedef struct xph_backend {
     exphil_status (*record_end)(xph_stream *stream, xph_graph **graph);
     exphil_status (*replay)(xph_stream *stream, xph_graph *graph);
     void (*graph_destroy)(xph_graph *graph);
-    /* operations: args is the struct of that op. EXPHIL_E_UNSUPPORTED from query: no candidate is left. From
-     * run: the candidate that was to run cannot after all (a library refuses a shape when it sees the
-     * addresses), has done nothing, and the backend has said so once. Then query is asked again with that
-     * candidate refused, scratch made as it says, and run_without called from then on. While work is recorded
+    /* operations: args is the struct of that op. query chooses, once: by types, shapes, distances of rows and
+     * what is marked host. Addresses on the device are not looked at and need not be there yet, and what else
+     * may change from call to call (ld_state, back, lagging, rates) does not count. run does what was chosen.
+     * EXPHIL_E_UNSUPPORTED from query: no candidate is left. From run: the kernel cannot after all (a library
+     * refuses a shape when it sees the addresses), has done nothing, and the backend has said so once. Then
+     * query is asked again with that candidate refused, and scratch made as it says. While work is recorded
      * the recording is ended first: a refusal may have spoilt it. */
     exphil_status (*query)(xph_device *device, xph_op op, const void *args, xph_op_info *info);
-    exphil_status (*run)(xph_stream *stream, xph_op op, const void *args);
-    /* NULL: run never refuses */
-    exphil_status (*run_without)(xph_stream *stream, xph_op op, const void *args, uint32_t refused);
+    exphil_status (*run)(xph_stream *stream, const xph_kernel *kernel, const void *args);
     int32_t (*native_code)(const xph_device *device); /* of its last EXPHIL_E_DEVICE; NULL: always 0 */
 } xph_backend;
 

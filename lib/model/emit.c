@@ -62,18 +62,18 @@ void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bia
     xph_plan_bind(plan, &a->dbias, xph_gradient(plan, bias));
 }
 
-static xph_norm_args norm_args(const xph_plan *plan, int64_t gain, int32_t act)
+static xph_norm_args norm_args(const xph_plan *plan, xph_ref x, int64_t gain, int32_t act)
 {
     return (xph_norm_args){.type = plan->type,
                            .act = act,
                            .rows = plan->rows,
                            .width = plan->model->tensor[gain].param.dim[0],
-                           .epsilon = 1e-5};
+                           .epsilon = 1e-5,
+                           .ldx = x.ld};
 }
 
 static void bind_norm(xph_plan *plan, xph_norm_args *a, xph_ref x, int64_t gain, xph_ref stats)
 {
-    a->ldx = x.ld;
     xph_plan_bind(plan, &a->x, x);
     xph_plan_bind(plan, &a->gain, xph_weight(plan, gain));
     xph_plan_bind(plan, &a->shift, xph_weight(plan, gain + 1));
@@ -82,11 +82,11 @@ static void bind_norm(xph_plan *plan, xph_norm_args *a, xph_ref x, int64_t gain,
 
 void xph_emit_norm(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref y)
 {
-    xph_norm_args args = norm_args(plan, gain, act);
+    xph_norm_args args = norm_args(plan, x, gain, act);
+    args.ldy = y.ld;
     xph_step *step = xph_plan_step(plan, XPH_OP_NORM, &args, sizeof args);
     if (!step) return;
     xph_norm_args *a = &step->args.norm;
-    a->ldy = y.ld;
     xph_plan_scratch(plan, step, NULL);
     bind_norm(plan, a, x, gain, stats);
     xph_plan_bind(plan, &a->y, y);
@@ -96,7 +96,7 @@ void xph_emit_norm_grad(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xp
                         xph_ref dx, bool add)
 {
     xph_norm_grad_args args = {
-        .fwd = norm_args(plan, gain, act), .lddy = dy.ld, .lddx = dx.ld, .dx_add = add};
+        .fwd = norm_args(plan, x, gain, act), .lddy = dy.ld, .lddx = dx.ld, .dx_add = add};
     xph_step *step = xph_plan_step(plan, XPH_OP_NORM_GRAD, &args, sizeof args);
     if (!step) return;
     xph_norm_grad_args *a = &step->args.norm_grad;

@@ -215,8 +215,7 @@ static exphil_status run_step(const xph_net *net, const xph_step *step)
 {
     const xph_copy_args *copy = &step->args.copy;
     if (step->op == XPH_STEP_COPY) return net->backend->copy(net->stream, copy->to, copy->from, copy->bytes);
-    if (step->refused) return net->backend->run_without(net->stream, step->op, &step->args, step->refused);
-    return net->backend->run(net->stream, step->op, &step->args);
+    return net->backend->run(net->stream, step->chosen.kernel, &step->args);
 }
 
 static exphil_status run_settled(xph_net *net, xph_step *step)

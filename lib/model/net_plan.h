@@ -60,7 +60,7 @@ typedef union xph_step_args {
 typedef struct xph_step {
     struct xph_step *next;
     xph_op op;
-    uint32_t refused;     /* candidates that the device does not take for it (xph_op_info) */
+    xph_op_info chosen;   /* how the device does it; of a copy none */
     void **scratch;       /* the slot in args, or NULL: has none */
     size_t scratch_bytes; /* that lie there */
     xph_step_args args;

@@ -164,8 +164,7 @@ void xph_plan_scratch(xph_plan *plan, xph_step *step, void *slot)
 {
     if (plan->status < 0) return;
     xph_device *device = plan->model->device;
-    xph_op_info info = {0};
-    exphil_status status = device->backend->query(device, step->op, &step->args, &info);
+    exphil_status status = device->backend->query(device, step->op, &step->args, &step->chosen);
     if (status < 0) {
         plan->status =
             xph_fail(plan->error, status, "the device %s has no kernel for operation %d of this model",
@@ -173,11 +172,11 @@ void xph_plan_scratch(xph_plan *plan, xph_step *step, void *slot)
         return;
     }
     step->scratch = slot;
-    step->scratch_bytes = info.scratch_bytes;
-    if (info.scratch_bytes == 0 || !slot) return;
+    step->scratch_bytes = step->chosen.scratch_bytes;
+    if (step->scratch_bytes == 0 || !slot) return;
     size_t end;
     xph_ref ref = {.space = XPH_SPACE_ARENA};
-    ref.at = (int64_t)reach(plan, info.scratch_bytes, &end);
+    ref.at = (int64_t)reach(plan, step->scratch_bytes, &end);
     xph_plan_bind(plan, slot, ref);
 }
 
@@ -202,20 +201,16 @@ static exphil_status spare_scratch(xph_net *net, size_t bytes, void **address)
     return EXPHIL_OK;
 }
 
-/* The addresses are there now, and a candidate may have looked at them. */
 exphil_status xph_plan_next_candidate(xph_net *net, xph_step *step)
 {
-    xph_device *device = net->model->device;
-    xph_op_info info = {.refused = step->refused};
-    XPH_TRY(net->backend->query(device, step->op, &step->args, &info));
-    info.refused |= info.candidate;
-    XPH_TRY(net->backend->query(device, step->op, &step->args, &info));
+    xph_op_info info = {.refused = step->chosen.refused | step->chosen.candidate};
+    XPH_TRY(net->backend->query(net->model->device, step->op, &step->args, &info));
     if (info.scratch_bytes > step->scratch_bytes) {
         if (!step->scratch) return EXPHIL_E_INTERNAL;
         XPH_TRY(spare_scratch(net, info.scratch_bytes, step->scratch));
         step->scratch_bytes = info.scratch_bytes;
     }
-    step->refused = info.refused;
+    step->chosen = info;
     return EXPHIL_OK;
 }
 

@@ -8,6 +8,7 @@
  * kept in bfloat16, and past actions as they are (XPH_KEEPS): a tenth of the divergence or less, for a few
  * percent of the bytes. Norms, biases, convolutions, scan parameters, tables of ids and the last matrices of
  * the heads stay as they are too: they are small, and no product of a matrix. */
+#include "device/work.h"
 #include "model/tensor_table.h"
 #include "model/tensors.h"
 
@@ -61,7 +62,7 @@ exphil_status xph_model_round(const exphil_model *model, xph_stream *stream, xph
         if (!args.weights) continue;
         args.w = (const unsigned char *)from + at;
         args.to = (unsigned char *)to + at;
-        XPH_TRY(backend->run(stream, XPH_OP_ROUND, &args));
+        XPH_TRY(xph_run_once(stream, XPH_OP_ROUND, &args));
     }
     return EXPHIL_OK;
 }

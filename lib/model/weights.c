@@ -1,5 +1,6 @@
 /* The weights of a model: what they are rounded to, values out of the arena and into it, and their packed
  * form. */
+#include "device/work.h"
 #include "model/tensor_table.h"
 
 /* ---- types --------------------------------------------------------------------------------------------- */
@@ -76,7 +77,6 @@ static const void *tensor_in(const exphil_model *model, const void *weights, int
 static exphil_status pack_tensor(const exphil_model *model, xph_stream *stream, xph_type type, int64_t index,
                                  const void *weights, void *to)
 {
-    const xph_backend *backend = model->device->backend;
     const xph_tensor *tensor = &model->tensor[index];
     const void *from = tensor_in(model, weights, index);
     if (tensor->prepares) {
@@ -85,7 +85,7 @@ static exphil_status pack_tensor(const exphil_model *model, xph_stream *stream, 
                                    .states = tensor->param.dim[1],
                                    .a_log = from,
                                    .decay = to};
-        return backend->run(stream, XPH_OP_SCAN_PACK, &args);
+        return xph_run_once(stream, XPH_OP_SCAN_PACK, &args);
     }
     xph_linear_pack_args args = {.type = type,
                                  .weights = xph_model_narrow(model, index),
@@ -94,7 +94,7 @@ static exphil_status pack_tensor(const exphil_model *model, xph_stream *stream, 
                                  .w = from,
                                  .bias = tensor_in(model, weights, tensor->bias),
                                  .packed = to};
-    return backend->run(stream, XPH_OP_LINEAR_PACK, &args);
+    return xph_run_once(stream, XPH_OP_LINEAR_PACK, &args);
 }
 
 exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, xph_type type,

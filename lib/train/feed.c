@@ -246,7 +246,8 @@ exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *
         .sums = feed->sums,
         .rows_loss = feed->rows_loss,
     };
-    return feed->device->backend->run(xph_net_stream(feed->net), XPH_OP_LOSS, &args);
+    if (!feed->loss) XPH_TRY(xph_choose_kernel(feed->device, XPH_OP_LOSS, &args, &feed->loss));
+    return feed->device->backend->run(xph_net_stream(feed->net), feed->loss, &args);
 }
 
 exphil_status xph_feed_measure(xph_feed *feed, const void *weights, const void *packed,

@@ -51,6 +51,32 @@ static exphil_status arena(exphil_optimizer *optimizer, xph_stream *stream, cons
     return EXPHIL_OK;
 }
 
+/* All but the weights and what comes with an update. */
+static xph_adam_args adam_args(const exphil_optimizer *optimizer)
+{
+    const exphil_optimizer_config *config = &optimizer->config;
+    return (xph_adam_args){.type = optimizer->type,
+                           .count = optimizer->weights,
+                           .decay_count = optimizer->decaying,
+                           .m = optimizer->m,
+                           .v = optimizer->v,
+                           .ema = optimizer->average,
+                           .beta1 = config->beta1,
+                           .beta2 = config->beta2,
+                           .epsilon = config->epsilon,
+                           .decay = config->decay};
+}
+
+static exphil_status choose_adam(exphil_optimizer *optimizer, exphil_error *error)
+{
+    const xph_adam_args args = adam_args(optimizer);
+    exphil_status status = xph_choose_kernel(optimizer->device, XPH_OP_ADAM, &args, &optimizer->adam);
+    if (status < 0)
+        return xph_fail_device(error, optimizer->device, status,
+                               "optimizer: the device has no kernel for an update");
+    return EXPHIL_OK;
+}
+
 static exphil_status make_arenas(exphil_optimizer *optimizer, const exphil_model *model, exphil_error *error)
 {
     const xph_backend *backend = optimizer->device->backend;
@@ -108,6 +134,7 @@ exphil_status exphil_optimizer_create(const exphil_model *model, const exphil_op
     made->arena_bytes = (size_t)shape->weights * shape->real_bytes;
     made->config_hash = xph_model_config_hash(model);
     exphil_status status = make_arenas(made, model, error);
+    if (status >= 0) status = choose_adam(made, error);
     if (status < 0) {
         free_optimizer(made);
         return status;
@@ -164,22 +191,10 @@ xph_rates xph_optimizer_rates(const exphil_optimizer *optimizer, int64_t number)
 exphil_status xph_optimizer_update(const exphil_optimizer *optimizer, xph_stream *stream, void *weights,
                                    const void *gradients, const xph_given *given, const xph_control *control)
 {
-    const exphil_optimizer_config *config = &optimizer->config;
-    xph_adam_args args = {
-        .type = optimizer->type,
-        .count = optimizer->weights,
-        .decay_count = optimizer->decaying,
-        .p = weights,
-        .grad = gradients,
-        .m = optimizer->m,
-        .v = optimizer->v,
-        .ema = optimizer->average,
-        .beta1 = config->beta1,
-        .beta2 = config->beta2,
-        .epsilon = config->epsilon,
-        .decay = config->decay,
-        .given = given,
-        .control = control,
-    };
-    return optimizer->device->backend->run(stream, XPH_OP_ADAM, &args);
+    xph_adam_args args = adam_args(optimizer);
+    args.p = weights;
+    args.grad = gradients;
+    args.given = given;
+    args.control = control;
+    return optimizer->device->backend->run(stream, optimizer->adam, &args);
 }

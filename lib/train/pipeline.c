@@ -71,7 +71,7 @@ static exphil_status run_settle(const exphil_trainer *trainer)
                                  .first_bad = &trainer->control->first_bad,
                                  .settle = &settle,
                                  .scratch = trainer->norm_scratch};
-    return trainer->device->backend->run(stream_of(trainer), XPH_OP_NORM2, &norm);
+    return trainer->device->backend->run(stream_of(trainer), trainer->norm2, &norm);
 }
 
 /* After numbers went wrong the carried state may hold them: all lanes start again from zero. With a batch in the same
@@ -86,7 +86,7 @@ static exphil_status run_last(exphil_trainer *trainer, bool swapped)
                             .count = trainer->feed.batch * shape->state,
                             .control = trainer->control,
                             .x = trainer->feed.state[swapped ? 0 : 1]};
-    XPH_TRY(trainer->device->backend->run(stream_of(trainer), XPH_OP_CLEAR, &clear));
+    XPH_TRY(trainer->device->backend->run(stream_of(trainer), trainer->clear, &clear));
     return xph_trainer_refresh(trainer);
 }
 

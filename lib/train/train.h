@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "data/data.h"
 #include "device/device.h"
+#include "device/work.h"
 #include "model/model.h"
 
 /* ---- schedule ------------------------------------------------------------------------------------------ */
@@ -27,7 +28,8 @@ struct exphil_optimizer {
     int64_t weights, decaying; /* elements */
     uint64_t config_hash;      /* of the model it was made for */
     void *m, *v, *average;     /* device arenas; average NULL without EMA */
-    _Atomic int64_t updates;   /* may be asked for while the trainer works */
+    const xph_kernel *adam;
+    _Atomic int64_t updates; /* may be asked for while the trainer works */
 };
 
 exphil_optimizer *xph_optimizer_retain(exphil_optimizer *optimizer);
@@ -77,6 +79,7 @@ typedef struct xph_feed {
     int32_t reserved;
     void *state[2], *dlogits; /* state: in and out, swapped after every batch */
     double *sums, *rows_loss;
+    const xph_kernel *loss;        /* NULL before the first loss: heads and weights of it are known then */
     size_t bytes[XPH_FEED_BLOCKS]; /* of the device blocks above, in order */
     size_t state_bytes;
 } xph_feed;
@@ -140,6 +143,7 @@ struct exphil_trainer {
     double loss_scale; /* the first */
     xph_feed feed;     /* feed.net NULL until the shape is known */
     xph_resumed resumed;
+    const xph_kernel *norm2, *clear;
     void *weights, *packed, *gradients, *norm_scratch;
     void *rounded; /* with fake_quantize: the weights that forward and backward see; else NULL */
     void *kept;    /* carried state before an update of several batches; of one, it is still in the feed */

@@ -204,6 +204,7 @@ static exphil_status allocate(exphil_trainer *trainer, exphil_error *error)
     xph_norm2_args norm = {.type = shape->type, .count = shape->weights};
     xph_op_info info = {0};
     XPH_TRY(backend->query(trainer->device, XPH_OP_NORM2, &norm, &info));
+    trainer->norm2 = info.kernel;
     trainer->norm_scratch_bytes = info.scratch_bytes ? info.scratch_bytes : 1;
     void *block = NULL;
     XPH_TRY(device_block(trainer, trainer->arena_bytes, &trainer->weights, error));
@@ -245,9 +246,15 @@ static exphil_status make_shape(exphil_trainer *trainer, int64_t batch, int64_t 
     flags |= XPH_NET_PRECISION(trainer->precision);
     if (trainer->activations == EXPHIL_TYPE_BF16) flags |= XPH_NET_BF16;
     XPH_TRY(xph_feed_create(trainer->model, batch, time, flags, &trainer->feed, error));
+    const xph_model_shape *shape = xph_model_shape_of(trainer->model);
+    const xph_clear_args clear = {.type = shape->type, .count = batch * shape->state};
+    exphil_status status = xph_choose_kernel(trainer->device, XPH_OP_CLEAR, &clear, &trainer->clear);
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status,
+                               "trainer: the device has no kernel to clear a state");
     if (trainer->accumulate > 1 && trainer->feed.state_bytes)
         XPH_TRY(device_block(trainer, trainer->feed.state_bytes, &trainer->kept, error));
-    exphil_status status = xph_trainer_refresh(trainer);
+    status = xph_trainer_refresh(trainer);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status,
                                "trainer: the device could not pack the weights");

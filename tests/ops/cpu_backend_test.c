@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "cpu/kernels.h"
-#include "device/backend.h"
+#include "device/work.h"
 
 #include <stdlib.h>
 
@@ -136,9 +136,9 @@ static void queries(void **state)
     const xph_norm_grad_args norm = {.fwd = {.type = XPH_F32, .rows = 3, .width = 5}};
     const xph_scan_args wide = {.type = XPH_F32, .batch = 1, .time = 2, .width = 8, .states = 100000};
     const xph_axpby_args half = {.type = XPH_BF16, .count = 1};
-    xph_op_info found = {"nothing", 1, 1, 0, 0};
+    xph_op_info found = {NULL, "nothing", 1, 1, 0, 0};
     assert_int_equal(cpu->query(device, XPH_OP_LINEAR, &linear, &found), EXPHIL_OK);
-    assert_string_equal(found.kernel, xph_kernels_choose(set, XPH_OP_LINEAR, &linear)->name);
+    assert_string_equal(found.name, xph_kernels_choose(set, XPH_OP_LINEAR, &linear)->name);
     assert_int_equal(found.packed_bytes, XPH_PANEL * 5 * sizeof(float));
     assert_int_equal(found.scratch_bytes, 0);
     assert_int_equal(cpu->query(device, XPH_OP_RNN, &gru, &found), EXPHIL_OK);
@@ -167,7 +167,7 @@ static int64_t axpby(int32_t workers, uint32_t flags, float *y)
     for (int i = 0; i < COUNT; i++) y[i] = 1.0f;
     const xph_axpby_args args = {XPH_F32, COUNT, x, y, 2.0, 1.0, NULL};
     assert_int_equal(cpu->stream_create(device, flags, &stream), EXPHIL_OK);
-    assert_int_equal(cpu->run(stream, XPH_OP_AXPBY, &args), EXPHIL_OK);
+    assert_int_equal(xph_run_once(stream, XPH_OP_AXPBY, &args), EXPHIL_OK);
     for (int i = 0; i < COUNT; i++) assert_true(y[i] == 2.0f * (float)i + 1.0f);
     cpu->stream_destroy(stream);
     cpu->device_close(device);
@@ -198,8 +198,8 @@ static void empty(void **state)
     const xph_axpby_args none = {XPH_F32, 0, NULL, NULL, 1, 1, NULL};
     const xph_linear_args linear = {.type = XPH_F32, .rows = 0, .in = 5, .out = 17};
     assert_int_equal(cpu->stream_create(device, 0, &stream), EXPHIL_OK);
-    assert_int_equal(cpu->run(stream, XPH_OP_AXPBY, &none), EXPHIL_OK);
-    assert_int_equal(cpu->run(stream, XPH_OP_LINEAR, &linear), EXPHIL_OK);
+    assert_int_equal(xph_run_once(stream, XPH_OP_AXPBY, &none), EXPHIL_OK);
+    assert_int_equal(xph_run_once(stream, XPH_OP_LINEAR, &linear), EXPHIL_OK);
     assert_int_equal(cpu->upload(stream, NULL, NULL, 0), EXPHIL_OK);
     assert_int_equal(cpu->zero(stream, NULL, 0), EXPHIL_OK);
     cpu->stream_destroy(stream);
@@ -218,7 +218,7 @@ static void level(void **state)
         xph_device *device = open_on(&host, 1, isa);
         xph_op_info found;
         assert_int_equal(cpu->query(device, XPH_OP_LINEAR, &linear, &found), EXPHIL_OK);
-        assert_non_null(strstr(found.kernel, xph_isa_name(isa)));
+        assert_non_null(strstr(found.name, xph_isa_name(isa)));
         cpu->device_close(device);
     }
 }

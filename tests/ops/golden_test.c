@@ -2,6 +2,7 @@
  * loss and every gradient, for every kind of block. Double must agree to 1e-9, single to 1e-5. */
 #include "model_case.h"
 
+#include "device/work.h"
 #include "file/file.h"
 
 #include <stdio.h>
@@ -178,7 +179,7 @@ static void check_loss(golden *g, const void *logits, const int32_t *actions)
     xph_device *device = xph_context_backend(g->context);
     xph_stream *stream = NULL;
     assert_ok(device->backend->stream_create(device, 0, &stream));
-    assert_ok(device->backend->run(stream, XPH_OP_LOSS, &args));
+    assert_ok(xph_run_once(stream, XPH_OP_LOSS, &args));
     device->backend->stream_destroy(stream);
     double error = model_case_error(found, sums, heads);
     if (!(error <= g->tolerance)) fail_msg("%s: loss differs by %.3g", g->name, error);

@@ -21,6 +21,19 @@ static size_t real_scratch(xph_device *device, xph_op op, const void *args)
     return info.scratch_bytes;
 }
 
+/* A candidate of the table that refuses: what run is given instead of a kernel of the CPU's. */
+typedef struct refusing {
+    xph_op op;
+    uint32_t bit;
+    const xph_kernel *kernel;
+} refusing;
+static refusing seen[2 * XPH_OP_COUNT];
+
+static bool is_net(xph_op op)
+{
+    return op != XPH_OP_LINEAR_PACK && op != XPH_OP_SCAN_PACK;
+}
+
 /* Linears have none in any candidate. */
 static exphil_status query(xph_device *device, xph_op op, const void *args, xph_op_info *info)
 {
@@ -28,16 +41,13 @@ static exphil_status query(xph_device *device, xph_op op, const void *args, xph_
     if (refused & SECOND) return EXPHIL_E_UNSUPPORTED;
     XPH_TRY(real->query(device, op, args, info));
     info->refused = refused;
-    info->candidate = refused & FIRST ? SECOND : FIRST;
+    info->candidate = refused & FIRST || !is_net(op) ? SECOND : FIRST;
     if (info->scratch_bytes && info->candidate == SECOND) info->scratch_bytes += MORE;
+    refusing *one = &seen[2 * op + (info->candidate == SECOND)];
+    if (one->kernel) assert_ptr_equal(one->kernel, info->kernel);
+    *one = (refusing){op, info->candidate, info->kernel};
+    info->kernel = (const xph_kernel *)one;
     return EXPHIL_OK;
-}
-
-static exphil_status run(xph_stream *stream, xph_op op, const void *args)
-{
-    if (op == XPH_OP_LINEAR_PACK || op == XPH_OP_SCAN_PACK) return real->run(stream, op, args);
-    refusals++;
-    return EXPHIL_E_UNSUPPORTED;
 }
 
 static void *scratch_of(xph_op op, const void *args)
@@ -63,13 +73,17 @@ static void *scratch_of(xph_op op, const void *args)
 }
 
 /* Who was promised scratch may write all of it. */
-static exphil_status run_without(xph_stream *stream, xph_op op, const void *args, uint32_t refused)
+static exphil_status run(xph_stream *stream, const xph_kernel *kernel, const void *args)
 {
-    assert_int_equal(refused, FIRST);
-    void *scratch = scratch_of(op, args);
-    size_t bytes = scratch ? real_scratch(stream->device, op, args) : 0;
+    const refusing *one = (const refusing *)kernel;
+    if (one->bit == FIRST) {
+        refusals++;
+        return EXPHIL_E_UNSUPPORTED;
+    }
+    void *scratch = scratch_of(one->op, args);
+    size_t bytes = scratch ? real_scratch(stream->device, one->op, args) : 0;
     if (bytes) memset(scratch, 0xff, bytes + MORE);
-    return real->run(stream, op, args);
+    return real->run(stream, one->kernel, args);
 }
 
 static exphil_status alloc(xph_device *device, size_t bytes, void **address)
@@ -100,7 +114,6 @@ static outcome work(exphil_context *context, bool refuses)
     xph_backend table = *real;
     table.query = query;
     table.run = run;
-    table.run_without = run_without;
     table.alloc = alloc;
     exphil_model *model = model_case_create(context, &config);
     model_case *c = model_case_make(model, BATCH, TIME, 4, 0.1, 3);
@@ -150,9 +163,9 @@ static void the_next_candidate_has_its_own_scratch(void **state)
 }
 
 /* The query that has no candidate left is the end of it. */
-static exphil_status refuse_all(xph_stream *stream, xph_op op, const void *args, uint32_t refused)
+static exphil_status refuse_all(xph_stream *stream, const xph_kernel *kernel, const void *args)
 {
-    (void)stream, (void)op, (void)args, (void)refused;
+    (void)stream, (void)kernel, (void)args;
     return EXPHIL_E_UNSUPPORTED;
 }
 
@@ -165,8 +178,7 @@ static void none_left_is_told(void **state)
     real = device->backend;
     xph_backend table = *real;
     table.query = query;
-    table.run = run;
-    table.run_without = refuse_all;
+    table.run = refuse_all;
     exphil_model *model = model_case_create(context, &config);
     model_case *c = model_case_make(model, BATCH, TIME, 0, 0.1, 3);
     xph_net *net = NULL;

@@ -3,6 +3,8 @@
 #include "emulated.h"
 #include "model_case.h"
 
+#include "device/work.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,7 @@ static rig rig_make(void)
 {
     rig r = {.context = emulated_context()};
     r.device = xph_context_backend(r.context);
-    assert_int_equal(r.device->backend->stream_create(r.device, 0, &r.stream), EXPHIL_OK);
+    assert_int_equal(r.device->backend->stream_create(r.device, XPH_STREAM_NET, &r.stream), EXPHIL_OK);
     return r;
 }
 
@@ -92,13 +94,13 @@ static void run_linear(const rig *r, const xph_linear_args *a)
     const xph_backend *backend = r->device->backend;
     xph_op_info info = {0};
     assert_int_equal(backend->query(r->device, XPH_OP_LINEAR, a, &info), EXPHIL_OK);
-    assert_string_equal(info.kernel, "linear_cublaslt");
-    exphil_status status = backend->run(r->stream, XPH_OP_LINEAR, a);
+    assert_string_equal(info.name, "linear_cublaslt");
+    exphil_status status = backend->run(r->stream, info.kernel, a);
     if (status == EXPHIL_E_UNSUPPORTED) {
         info.refused = info.candidate;
         assert_int_equal(backend->query(r->device, XPH_OP_LINEAR, a, &info), EXPHIL_OK);
-        assert_string_equal(info.kernel, "linear_few");
-        status = backend->run_without(r->stream, XPH_OP_LINEAR, a, info.refused);
+        assert_string_equal(info.name, "linear_few");
+        status = backend->run(r->stream, info.kernel, a);
     }
     assert_int_equal(status, EXPHIL_OK);
 }
@@ -122,7 +124,7 @@ static void one_product(const rig *r, xph_type type, int64_t rows, int64_t in, i
     assert_int_equal(backend->query(r->device, XPH_OP_LINEAR_PACK, &pack, &info), EXPHIL_OK);
     assert_int_equal(backend->alloc(r->device, info.packed_bytes, &pack.packed), EXPHIL_OK);
     const size_t packed_bytes = info.packed_bytes;
-    assert_int_equal(backend->run(r->stream, XPH_OP_LINEAR_PACK, &pack), EXPHIL_OK);
+    assert_int_equal(backend->run(r->stream, info.kernel, &pack), EXPHIL_OK);
     xph_linear_args a = {.type = type,
                          .rows = rows,
                          .in = in,
@@ -161,9 +163,9 @@ static void one_product(const rig *r, xph_type type, int64_t rows, int64_t in, i
                               .dw = dev_dw,
                               .dbias = dev_db};
     assert_int_equal(backend->query(r->device, XPH_OP_LINEAR_GRAD, &g, &info), EXPHIL_OK);
-    assert_string_equal(info.kernel, "linear_grad_cublaslt");
+    assert_string_equal(info.name, "linear_grad_cublaslt");
     assert_int_equal(backend->alloc(r->device, info.scratch_bytes, &g.scratch), EXPHIL_OK);
-    assert_int_equal(backend->run(r->stream, XPH_OP_LINEAR_GRAD, &g), EXPHIL_OK);
+    assert_int_equal(backend->run(r->stream, info.kernel, &g), EXPHIL_OK);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < in; k++) {
             double sum = add ? (double)dx[i * ldx + k] : 0.0;
@@ -254,7 +256,7 @@ static void a_product_that_failed_is_a_lost_device(void **state)
     lt->where = FAKE_AT_RUN;
     lt->which = FAKE_ALL;
     lt->status = 13;
-    assert_int_equal(r.device->backend->run(r.stream, XPH_OP_LINEAR, &a), EXPHIL_E_DEVICE);
+    assert_int_equal(xph_run_once(r.stream, XPH_OP_LINEAR, &a), EXPHIL_E_DEVICE);
     assert_int_equal(r.device->backend->native_code(r.device), 719); /* cudaErrorLaunchFailure */
     lt->where = FAKE_NOWHERE;
     drop(&r, dev_x, XPH_F32, 64);
