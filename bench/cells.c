@@ -26,8 +26,7 @@ static bool pack(const bench_cell *c, int64_t in, int64_t out, const float *w, v
     return backend_of(c)->run(c->stream, info.kernel, &args) >= 0;
 }
 
-static bool choose(const bench_cell *c, xph_op op, const void *args, const xph_kernel **kernel,
-                   void **scratch)
+static bool choose(const bench_cell *c, xph_op op, void *args, const xph_kernel **kernel, void **scratch)
 {
     xph_op_info info = {0};
     if (backend_of(c)->query(c->stream->device, op, args, &info) < 0) return false;

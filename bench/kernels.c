@@ -67,7 +67,8 @@ static void give_row(kernel_bench *k, const kernel_case *c, const char *how, ben
 static int gather(const kernel_bench *k, const kernel_case *c, const xph_candidate *found[MOST])
 {
     int count = 0;
-    for (const xph_candidate *one = k->set->op[c->op]; one && one->name && count < MOST; one++) {
+    k->set->compose(c->op, c->args);
+    for (const xph_candidate *one = k->set->op[c->op]; one->name && count < MOST; one++) {
         if (one->accepts && !one->accepts(c->args)) continue;
         found[count++] = one;
         if (!k->options->candidates || k->stream) break;

@@ -43,7 +43,7 @@ typedef struct looking {
 } looking;
 static looking look;
 
-static exphil_status timed_query(xph_device *device, xph_op op, const void *args, xph_op_info *info)
+static exphil_status timed_query(xph_device *device, xph_op op, void *args, xph_op_info *info)
 {
     XPH_TRY(look.real->query(device, op, args, info));
     int i = 0;

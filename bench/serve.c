@@ -193,7 +193,7 @@ static void run_operation(void *arg, int64_t calls)
     for (int64_t i = 0; i < calls; i++) (void)s->stream->device->backend->run(s->stream, s->kernel, s->args);
 }
 
-static bool open_operation(served *s, xph_op op, const void *args)
+static bool open_operation(served *s, xph_op op, void *args)
 {
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;

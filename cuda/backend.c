@@ -174,7 +174,7 @@ static const xph_cuda_candidate *choose(xph_op op, const void *args, uint32_t re
     return NULL;
 }
 
-static exphil_status query(xph_device *device, xph_op op, const void *args, xph_op_info *info)
+static exphil_status query(xph_device *device, xph_op op, void *args, xph_op_info *info)
 {
     XPH_ON(device);
     uint32_t bit;

@@ -164,14 +164,14 @@ static exphil_status stream_wait(xph_stream *stream)
 }
 
 /* Every args struct begins with its type. No candidate refuses when it runs. */
-static const xph_candidate *choose(const cpu_device *cpu, xph_op op, const void *args)
+static const xph_candidate *choose(const cpu_device *cpu, xph_op op, void *args)
 {
     xph_type type = *(const xph_type *)args;
     if (type != XPH_F32 && type != XPH_F64) return NULL;
     return xph_kernels_choose(cpu->set[type], op, args);
 }
 
-static exphil_status query(xph_device *device, xph_op op, const void *args, xph_op_info *info)
+static exphil_status query(xph_device *device, xph_op op, void *args, xph_op_info *info)
 {
     const xph_candidate *candidate = choose((cpu_device *)device, op, args);
     if (!candidate) return EXPHIL_E_UNSUPPORTED;

@@ -38,6 +38,8 @@ typedef struct xph_kernel_set {
     xph_type type;
     int32_t isa;                           /* XPH_ISA_* */
     const xph_candidate *op[XPH_OP_COUNT]; /* lists, each ended by a candidate without name */
+    void (*compose)(xph_op op,
+                    void *args); /* before a candidate is asked: kernels that it calls, into args */
 } xph_kernel_set;
 
 extern const xph_kernel_set xph_kernels_f32_ref, xph_kernels_f64_ref;
@@ -56,7 +58,9 @@ size_t xph_kernels_packed_bytes(xph_op op, const void *args);
 
 /* Best set of a type whose level is at most isa. */
 const xph_kernel_set *xph_kernels_pick(xph_type type, int32_t isa);
-/* First candidate that accepts; NULL only for a type the set does not have. */
-const xph_candidate *xph_kernels_choose(const xph_kernel_set *set, xph_op op, const void *args);
+/* Composes, then the first candidate that accepts; NULL where there is none. */
+const xph_candidate *xph_kernels_choose(const xph_kernel_set *set, xph_op op, void *args);
+/* The first of a list that accepts, or NULL. */
+const xph_candidate *xph_kernels_first(const xph_candidate *list, const void *args);
 
 #endif

@@ -20,12 +20,18 @@ const xph_kernel_set *xph_kernels_pick(xph_type type, int32_t isa)
     return best;
 }
 
-const xph_candidate *xph_kernels_choose(const xph_kernel_set *set, xph_op op, const void *args)
+const xph_candidate *xph_kernels_first(const xph_candidate *list, const void *args)
 {
-    if (!set || op < 0 || op >= XPH_OP_COUNT || !set->op[op]) return NULL;
-    for (const xph_candidate *c = set->op[op]; c->name; c++)
+    for (const xph_candidate *c = list; c->name; c++)
         if (!c->accepts || c->accepts(args)) return c;
     return NULL;
+}
+
+const xph_candidate *xph_kernels_choose(const xph_kernel_set *set, xph_op op, void *args)
+{
+    if (!set || op < 0 || op >= XPH_OP_COUNT) return NULL;
+    set->compose(op, args);
+    return xph_kernels_first(set->op[op], args);
 }
 
 static size_t whole(int64_t count, size_t unit)

@@ -288,6 +288,8 @@ typedef struct xph_rnn_args {
     /* input.rows 1, only with one stream and one frame: this product makes gx (its y) and is run here, before
      * that of w or, with back, after it */
     xph_linear_args input;
+    /* of query: those with w and of input, where the kernel calls others */
+    const xph_kernel *product, *input_product;
 } xph_rnn_args;
 typedef struct xph_rnn_grad_args {
     xph_rnn_args fwd; /* y is read; gx and state_out are not */
@@ -300,6 +302,7 @@ typedef struct xph_rnn_grad_args {
     void *dstate_in;
     const void *dstate_out;
     void *scratch;
+    const xph_kernel *products[2]; /* of query: those that make dw and dbias, where the kernel calls others */
 } xph_rnn_grad_args;
 
 /* What an update of the weights needs to know that differs from update to update, and what it finds out: in
@@ -581,12 +584,12 @@ typedef struct xph_backend {
     void (*graph_destroy)(xph_graph *graph);
     /* operations: args is the struct of that op. query chooses, once: by types, shapes, distances of rows and
      * what is marked host. Addresses on the device are not looked at and need not be there yet, and what else
-     * may change from call to call (ld_state, back, lagging, rates) does not count. run does what was chosen.
-     * EXPHIL_E_UNSUPPORTED from query: no candidate is left. From run: the kernel cannot after all (a library
-     * refuses a shape when it sees the addresses), has done nothing, and the backend has said so once. Then
-     * query is asked again with that candidate refused, and scratch made as it says. While work is recorded
-     * the recording is ended first: a refusal may have spoilt it. */
-    exphil_status (*query)(xph_device *device, xph_op op, const void *args, xph_op_info *info);
+     * may change from call to call (ld_state, back, lagging, rates) does not count. What is marked as of query
+     * it fills in. run does what was chosen. EXPHIL_E_UNSUPPORTED from query: no candidate is left. From run:
+     * the kernel cannot after all (a library refuses a shape when it sees the addresses), has done nothing, and
+     * the backend has said so once. Then query is asked again with that candidate refused, and scratch made as
+     * it says. While work is recorded the recording is ended first: a refusal may have spoilt it. */
+    exphil_status (*query)(xph_device *device, xph_op op, void *args, xph_op_info *info);
     exphil_status (*run)(xph_stream *stream, const xph_kernel *kernel, const void *args);
     int32_t (*native_code)(const xph_device *device); /* of its last EXPHIL_E_DEVICE; NULL: always 0 */
 } xph_backend;

@@ -2,7 +2,7 @@
 
 #include "base/base.h"
 
-exphil_status xph_choose_kernel(xph_device *device, xph_op op, const void *args, const xph_kernel **kernel)
+exphil_status xph_choose_kernel(xph_device *device, xph_op op, void *args, const xph_kernel **kernel)
 {
     xph_op_info info = {0};
     if (device->backend->query(device, op, args, &info) < 0 || info.scratch_bytes) return EXPHIL_E_INTERNAL;
@@ -10,7 +10,7 @@ exphil_status xph_choose_kernel(xph_device *device, xph_op op, const void *args,
     return EXPHIL_OK;
 }
 
-exphil_status xph_run_once(xph_stream *stream, xph_op op, const void *args)
+exphil_status xph_run_once(xph_stream *stream, xph_op op, void *args)
 {
     const xph_kernel *kernel;
     XPH_TRY(xph_choose_kernel(stream->device, op, args, &kernel));

@@ -6,8 +6,8 @@
 
 /* The kernel of an operation that runs often and without scratch. EXPHIL_E_INTERNAL: the device has none, or it wants
  * scratch. */
-exphil_status xph_choose_kernel(xph_device *device, xph_op op, const void *args, const xph_kernel **kernel);
+exphil_status xph_choose_kernel(xph_device *device, xph_op op, void *args, const xph_kernel **kernel);
 /* Chooses and runs, where an operation runs once. */
-exphil_status xph_run_once(xph_stream *stream, xph_op op, const void *args);
+exphil_status xph_run_once(xph_stream *stream, xph_op op, void *args);
 
 #endif

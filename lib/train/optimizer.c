@@ -69,7 +69,7 @@ static xph_adam_args adam_args(const exphil_optimizer *optimizer)
 
 static exphil_status choose_adam(exphil_optimizer *optimizer, exphil_error *error)
 {
-    const xph_adam_args args = adam_args(optimizer);
+    xph_adam_args args = adam_args(optimizer);
     exphil_status status = xph_choose_kernel(optimizer->device, XPH_OP_ADAM, &args, &optimizer->adam);
     if (status < 0)
         return xph_fail_device(error, optimizer->device, status,

@@ -92,6 +92,7 @@ static void rnn_run_by(rnn *a, const xph_kernel_set *set, int which, int threads
 {
     xph_rnn_args args = rnn_args(a, set);
     const xph_candidate *c = NULL;
+    set->compose(XPH_OP_RNN, &args);
     for (const xph_candidate *each = set->op[XPH_OP_RNN]; each->name && which >= 0; each++)
         if (!each->accepts || each->accepts(&args)) c = each, which--;
     int64_t rows = a->s.batch * a->s.time;
@@ -128,6 +129,7 @@ static void grad_run(rnn *a, const xph_kernel_set *set, int threads)
     if (a->state_in)
         args.dstate_in =
             case_give(type, case_zeros(a->s.batch * a->state), a->s.batch, a->state, args.fwd.ld_state);
+    set->compose(XPH_OP_RNN_GRAD, &args);
     args.scratch = case_scratch(c, &args);
     case_run(c, &args, threads);
     a->dgx = case_take(type, args.dgx, rows, a->gates, args.lddgx);

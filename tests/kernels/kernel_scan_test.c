@@ -405,8 +405,8 @@ static void many_groups(void **state)
 static void most_states(void **state)
 {
     (void)state;
-    const xph_scan_args args = {.batch = 1, .time = 1, .width = 1, .states = 257};
-    const xph_scan_args fit = {.batch = 1, .time = 1, .width = 1, .states = 256};
+    xph_scan_args args = {.batch = 1, .time = 1, .width = 1, .states = 257};
+    xph_scan_args fit = {.batch = 1, .time = 1, .width = 1, .states = 256};
     assert_null(xph_kernels_choose(&xph_kernels_f32_ref, XPH_OP_SCAN, &args));
     assert_non_null(xph_kernels_choose(&xph_kernels_f32_ref, XPH_OP_SCAN, &fit));
     assert_null(xph_kernels_pick(XPH_BF16, XPH_ISA_AVX512));

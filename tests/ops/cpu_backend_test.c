@@ -131,11 +131,11 @@ static void queries(void **state)
     counting_host host;
     xph_device *device = open_on(&host, 1, xph_cpu_detect());
     const xph_kernel_set *set = xph_kernels_pick(XPH_F32, xph_cpu_detect());
-    const xph_linear_args linear = {.type = XPH_F32, .rows = 3, .in = 5, .out = 17};
-    const xph_rnn_args gru = {.type = XPH_F64, .kind = XPH_RNN_GRU, .batch = 2, .time = 3, .hidden = 6};
-    const xph_norm_grad_args norm = {.fwd = {.type = XPH_F32, .rows = 3, .width = 5}};
-    const xph_scan_args wide = {.type = XPH_F32, .batch = 1, .time = 2, .width = 8, .states = 100000};
-    const xph_axpby_args half = {.type = XPH_BF16, .count = 1};
+    xph_linear_args linear = {.type = XPH_F32, .rows = 3, .in = 5, .out = 17};
+    xph_rnn_args gru = {.type = XPH_F64, .kind = XPH_RNN_GRU, .batch = 2, .time = 3, .hidden = 6};
+    xph_norm_grad_args norm = {.fwd = {.type = XPH_F32, .rows = 3, .width = 5}};
+    xph_scan_args wide = {.type = XPH_F32, .batch = 1, .time = 2, .width = 8, .states = 100000};
+    xph_axpby_args half = {.type = XPH_BF16, .count = 1};
     xph_op_info found = {NULL, "nothing", 1, 1, 0, 0};
     assert_int_equal(cpu->query(device, XPH_OP_LINEAR, &linear, &found), EXPHIL_OK);
     assert_string_equal(found.name, xph_kernels_choose(set, XPH_OP_LINEAR, &linear)->name);
@@ -165,7 +165,7 @@ static int64_t axpby(int32_t workers, uint32_t flags, float *y)
     float *x = malloc(COUNT * sizeof *x);
     for (int i = 0; i < COUNT; i++) x[i] = (float)i;
     for (int i = 0; i < COUNT; i++) y[i] = 1.0f;
-    const xph_axpby_args args = {XPH_F32, COUNT, x, y, 2.0, 1.0, NULL};
+    xph_axpby_args args = {XPH_F32, COUNT, x, y, 2.0, 1.0, NULL};
     assert_int_equal(cpu->stream_create(device, flags, &stream), EXPHIL_OK);
     assert_int_equal(xph_run_once(stream, XPH_OP_AXPBY, &args), EXPHIL_OK);
     for (int i = 0; i < COUNT; i++) assert_true(y[i] == 2.0f * (float)i + 1.0f);
@@ -195,8 +195,8 @@ static void empty(void **state)
     counting_host host;
     xph_device *device = open_on(&host, 2, xph_cpu_detect());
     xph_stream *stream = NULL;
-    const xph_axpby_args none = {XPH_F32, 0, NULL, NULL, 1, 1, NULL};
-    const xph_linear_args linear = {.type = XPH_F32, .rows = 0, .in = 5, .out = 17};
+    xph_axpby_args none = {XPH_F32, 0, NULL, NULL, 1, 1, NULL};
+    xph_linear_args linear = {.type = XPH_F32, .rows = 0, .in = 5, .out = 17};
     assert_int_equal(cpu->stream_create(device, 0, &stream), EXPHIL_OK);
     assert_int_equal(xph_run_once(stream, XPH_OP_AXPBY, &none), EXPHIL_OK);
     assert_int_equal(xph_run_once(stream, XPH_OP_LINEAR, &linear), EXPHIL_OK);
@@ -211,7 +211,7 @@ static void level(void **state)
 {
     (void)state;
     const xph_backend *cpu = xph_cpu_backend();
-    const xph_linear_args linear = {.type = XPH_F32, .rows = 3, .in = 5, .out = 17};
+    xph_linear_args linear = {.type = XPH_F32, .rows = 3, .in = 5, .out = 17};
     counting_host host;
     for (int32_t isa = XPH_ISA_REF; isa < XPH_ISA_COUNT; isa++) {
         if (!xph_cpu_has(isa)) continue;

@@ -14,13 +14,6 @@ static const xph_backend *real;
 static int64_t refusals, allocations;
 static bool starved;
 
-static size_t real_scratch(xph_device *device, xph_op op, const void *args)
-{
-    xph_op_info info = {0};
-    assert_int_equal(real->query(device, op, args, &info), EXPHIL_OK);
-    return info.scratch_bytes;
-}
-
 /* A candidate of the table that refuses: what run is given instead of a kernel of the CPU's. */
 typedef struct refusing {
     xph_op op;
@@ -29,13 +22,22 @@ typedef struct refusing {
 } refusing;
 static refusing seen[2 * XPH_OP_COUNT];
 
+/* All that refuse are steps of a net. */
+static size_t real_scratch(xph_device *device, const refusing *one, const void *args)
+{
+    xph_op_info info = {0};
+    xph_step_args copy = *(const xph_step_args *)args;
+    assert_int_equal(real->query(device, one->op, &copy, &info), EXPHIL_OK);
+    return info.scratch_bytes;
+}
+
 static bool is_net(xph_op op)
 {
     return op != XPH_OP_LINEAR_PACK && op != XPH_OP_SCAN_PACK;
 }
 
 /* Linears have none in any candidate. */
-static exphil_status query(xph_device *device, xph_op op, const void *args, xph_op_info *info)
+static exphil_status query(xph_device *device, xph_op op, void *args, xph_op_info *info)
 {
     const uint32_t refused = info->refused;
     if (refused & SECOND) return EXPHIL_E_UNSUPPORTED;
@@ -81,7 +83,7 @@ static exphil_status run(xph_stream *stream, const xph_kernel *kernel, const voi
         return EXPHIL_E_UNSUPPORTED;
     }
     void *scratch = scratch_of(one->op, args);
-    size_t bytes = scratch ? real_scratch(stream->device, one->op, args) : 0;
+    size_t bytes = scratch ? real_scratch(stream->device, one, args) : 0;
     if (bytes) memset(scratch, 0xff, bytes + MORE);
     return real->run(stream, one->kernel, args);
 }

@@ -43,6 +43,7 @@ bool kt_run(const kt_case *c, const xph_kernel_set *set, const xph_candidate *ca
         put(args, t->at, &memory[i], sizeof memory[i]);
     }
     if (c->prepare) c->prepare(c, set, args);
+    set->compose(c->op, args);
     if (!candidate) candidate = xph_kernels_choose(set, c->op, args);
     bool accepted = !candidate->accepts || candidate->accepts(args);
     if (accepted) {

@@ -36,6 +36,9 @@
 /* All lists of the set (XPH_OPS). */
 #define XPH_DECLARE_LIST(NAME, op) extern const xph_candidate XPH_LIST(op)[];
 XPH_EACH_OP(XPH_DECLARE_LIST)
+/* xph_kernel_set.compose of the operations that call others of the set. */
+void XPH_FN(xph_rnn_compose)(xph_rnn_args *args);
+void XPH_FN(xph_rnn_grad_compose)(xph_rnn_grad_args *args);
 
 /* ---- counts: an operation is cut into items of at least some ten thousand multiply-adds, so that handing
  * one to another thread pays. Cuts depend on shapes alone. ---- */

@@ -228,13 +228,6 @@ static xph_linear_args product_of(const walk *w)
                              .back = args->back};
 }
 
-static const xph_candidate *linear_for(const xph_linear_args *linear)
-{
-    for (const xph_candidate *c = XPH_LIST(linear); c->name; c++)
-        if (!c->accepts || c->accepts(linear)) return c;
-    return NULL;
-}
-
 XPH_INLINE void cells(const walk *w, const int gates, int64_t r, int64_t u, const int64_t count)
 {
     int64_t hidden = w->args->hidden;
@@ -257,19 +250,20 @@ XPH_INLINE void stream_of_cells(const walk *w, const int gates, int64_t r)
     if (whole < hidden) cells(w, gates, r, whole, hidden - whole);
 }
 
-static void multiply(const xph_linear_args *product)
+static void multiply(const xph_kernel *kernel, const xph_linear_args *product)
 {
-    const xph_candidate *linear = linear_for(product);
+    const xph_candidate *linear = (const xph_candidate *)kernel;
     for (int i = 0; i < XPH_PHASES && linear->phase[i].run; i++)
         linear->phase[i].run(product, 0, linear->phase[i].items(product));
 }
 
 static void plain_frame(const walk *w)
 {
-    const xph_linear_args product = product_of(w), *input = &w->args->input;
-    if (input->rows && !w->args->back) multiply(input);
-    multiply(&product);
-    if (input->rows && w->args->back) multiply(input);
+    const xph_rnn_args *args = w->args;
+    const xph_linear_args product = product_of(w);
+    if (args->input.rows && !args->back) multiply(args->input_product, &args->input);
+    multiply(args->product, &product);
+    if (args->input.rows && args->back) multiply(args->input_product, &args->input);
     for (int64_t r = 0; r < w->streams; r++) {
         if (w->args->kind == XPH_RNN_LSTM)
             stream_of_cells(w, 4, r);
@@ -360,13 +354,21 @@ static bool fused_accepts(const void *given)
     return args->weights == 0 && args->hidden % P == 0 && !args->input.rows;
 }
 
+/* Blocks of streams differ in their rows alone, by which no product is chosen. */
+void XPH_FN(xph_rnn_compose)(xph_rnn_args *args)
+{
+    walk w = {.args = args, .streams = args->batch};
+    xph_linear_args product = product_of(&w);
+    args->product = (const xph_kernel *)xph_kernels_first(XPH_LIST(linear), &product);
+    args->input_product =
+        args->input.rows ? (const xph_kernel *)xph_kernels_first(XPH_LIST(linear), &args->input) : NULL;
+}
+
 /* Weights that some candidate of linear takes. */
 static bool plain_accepts(const void *given)
 {
     const xph_rnn_args *args = given;
-    walk w = {.args = args, .streams = args->batch};
-    xph_linear_args product = product_of(&w);
-    return linear_for(&product) != NULL && (!args->input.rows || linear_for(&args->input) != NULL);
+    return args->product && (!args->input.rows || args->input_product);
 }
 
 const xph_candidate XPH_LIST(rnn)[] = {

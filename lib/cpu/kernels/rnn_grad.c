@@ -278,11 +278,9 @@ static xph_linear_grad_args weights_of(const xph_rnn_grad_args *grad, int part)
     return linear;
 }
 
-static const xph_candidate *linear_for(const xph_linear_grad_args *linear)
+static const xph_candidate *product_of(const xph_rnn_grad_args *grad, int part)
 {
-    const xph_candidate *c = XPH_LIST(linear_grad);
-    while (c->accepts && !c->accepts(linear)) c++;
-    return c;
+    return (const xph_candidate *)grad->products[part];
 }
 
 static int parts_of(const xph_rnn_grad_args *grad)
@@ -293,7 +291,7 @@ static int parts_of(const xph_rnn_grad_args *grad)
 static size_t linear_scratch(const xph_rnn_grad_args *grad, int part)
 {
     xph_linear_grad_args linear = weights_shape(grad, part);
-    const xph_candidate *c = linear_for(&linear);
+    const xph_candidate *c = product_of(grad, part);
     return c->scratch_bytes ? (c->scratch_bytes(&linear) + 63) & ~(size_t)63 : 0;
 }
 
@@ -313,7 +311,7 @@ static size_t grad_scratch(const void *given)
 static int64_t linear_items(const xph_rnn_grad_args *grad, int part, int p)
 {
     xph_linear_grad_args linear = weights_of(grad, part);
-    const xph_phase *phase = &linear_for(&linear)->phase[p];
+    const xph_phase *phase = &product_of(grad, part)->phase[p];
     return phase->run ? phase->items(&linear) : 0;
 }
 
@@ -331,7 +329,7 @@ static void weight_run(const xph_rnn_grad_args *grad, int p, int64_t begin, int6
         int64_t items = linear_items(grad, part, p);
         linear.scratch = scratch;
         if (begin < items && end > 0)
-            linear_for(&linear)->phase[p].run(&linear, int_max(0, begin), int_min(items, end));
+            product_of(grad, part)->phase[p].run(&linear, int_max(0, begin), int_min(items, end));
         scratch += linear_scratch(grad, part);
         begin -= items;
         end -= items;
@@ -352,11 +350,19 @@ WEIGHT_PHASE(1)
 WEIGHT_PHASE(2)
 WEIGHT_PHASE(3)
 
+void XPH_FN(xph_rnn_grad_compose)(xph_rnn_grad_args *args)
+{
+    for (int part = 0; part < 2; part++) {
+        const xph_linear_grad_args linear = weights_shape(args, part);
+        args->products[part] = (const xph_kernel *)xph_kernels_first(XPH_LIST(linear_grad), &linear);
+    }
+}
+
 /* Training knows no weights of fewer bits; and the gradient of linear must fit behind the two phases here. */
 static bool grad_accepts(const void *given)
 {
     const xph_rnn_grad_args *grad = given;
-    return grad->fwd.weights == 0;
+    return grad->fwd.weights == 0 && grad->products[0] && grad->products[1];
 }
 
 const xph_candidate XPH_LIST(rnn_grad)[] = {

@@ -25,9 +25,12 @@ XPH_OPS(NO_ENTRY, BASE_DECLARE)
 #  define BASE_ENTRY ENTRY
 #endif
 
+static void compose(xph_op op, void *args)
+{
+    if (op == XPH_OP_RNN) XPH_FN(xph_rnn_compose)(args);
+    if (op == XPH_OP_RNN_GRAD) XPH_FN(xph_rnn_grad_compose)(args);
+}
+
 const xph_kernel_set XPH_FN(xph_kernels) = {
-    XPH_TEXT(XPH_SET),
-    REAL_TYPE,
-    XPH_JOIN(LEVEL_, XPH_SET),
-    {XPH_OPS(ENTRY, BASE_ENTRY)},
+    XPH_TEXT(XPH_SET), REAL_TYPE, XPH_JOIN(LEVEL_, XPH_SET), {XPH_OPS(ENTRY, BASE_ENTRY)}, compose,
 };

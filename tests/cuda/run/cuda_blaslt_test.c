@@ -89,7 +89,7 @@ static void near(const char *what, const float *got, const double *want, int64_t
 enum { MOST = 4096 };
 
 /* As a plan does it. */
-static void run_linear(const rig *r, const xph_linear_args *a)
+static void run_linear(const rig *r, xph_linear_args *a)
 {
     const xph_backend *backend = r->device->backend;
     xph_op_info info = {0};
@@ -251,7 +251,7 @@ static void a_product_that_failed_is_a_lost_device(void **state)
     static float x[64], w[64], y[64];
     void *dev_x = numbers(&r, XPH_F32, 64, 1, x), *dev_w = numbers(&r, XPH_F32, 64, 2, w),
          *dev_y = numbers(&r, XPH_F32, 64, 3, y);
-    const xph_linear_args a = {
+    xph_linear_args a = {
         .rows = 8, .in = 8, .out = 8, .x = dev_x, .ldx = 8, .w = dev_w, .y = dev_y, .ldy = 8};
     lt->where = FAKE_AT_RUN;
     lt->which = FAKE_ALL;
