@@ -38,8 +38,8 @@ typedef struct xph_kernel_set {
     xph_type type;
     int32_t isa;                           /* XPH_ISA_* */
     const xph_candidate *op[XPH_OP_COUNT]; /* lists, each ended by a candidate without name */
-    void (*compose)(xph_op op,
-                    void *args); /* before a candidate is asked: kernels that it calls, into args */
+    /* Before a candidate is asked: puts the kernels that it calls into args. */
+    void (*compose)(xph_op op, void *args);
 } xph_kernel_set;
 
 extern const xph_kernel_set xph_kernels_f32_ref, xph_kernels_f64_ref;

@@ -1,5 +1,5 @@
 /* Table A: the contract between the core and a device backend. Private: core and plugins come from one source
- * tree and are compared by a hash of this file.
+ * tree and are compared by a hash of this file, settle.h and exphil.h.
  *
  * Operations are whole layer pieces (forward, backward; a streaming step is the forward with time 1). All
  * pointers in args are addresses on the device of the stream unless marked host. Work of one stream runs in

@@ -1,5 +1,6 @@
 /* Loading of lib/device/backend.h plugins. The core and a plugin must come from one source tree: their build ids, a hash of
- * lib/device/backend.h, must be equal. A plugin stays loaded for ever, because drivers keep threads inside it. */
+ * the headers between them (CMakeLists.txt), must be equal. A plugin stays loaded for ever, because drivers keep threads
+ * inside it. */
 #define _GNU_SOURCE
 #include "device/plugin.h"
 
