@@ -16,3 +16,11 @@ exphil_status xph_run_once(xph_stream *stream, xph_op op, void *args)
     XPH_TRY(xph_choose_kernel(stream->device, op, args, &kernel));
     return stream->device->backend->run(stream, kernel, args);
 }
+
+exphil_status xph_stream_end(xph_stream *stream, exphil_status status)
+{
+    const xph_backend *backend = stream->device->backend;
+    if (status >= 0) status = backend->stream_wait(stream);
+    backend->stream_destroy(stream);
+    return status;
+}

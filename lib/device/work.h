@@ -9,5 +9,8 @@
 exphil_status xph_choose_kernel(xph_device *device, xph_op op, void *args, const xph_kernel **kernel);
 /* Chooses and runs, where an operation runs once. */
 exphil_status xph_run_once(xph_stream *stream, xph_op op, void *args);
+/* The end of a stream that was made for one piece of work: waits for it unless status says that it failed, destroys the
+ * stream, and gives the status of both. */
+exphil_status xph_stream_end(xph_stream *stream, exphil_status status);
 
 #endif

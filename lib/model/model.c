@@ -1,5 +1,6 @@
 /* The life of a model: it is made from a configuration, shared by counted references, and has its weights in
  * one arena on the device. */
+#include "device/work.h"
 #include "model/tensor_table.h"
 
 /* ---- making and freeing -------------------------------------------------------------------------------- */
@@ -91,9 +92,7 @@ exphil_status xph_model_zero(exphil_model *model, exphil_error *error)
     xph_stream *stream;
     status = backend->stream_create(model->device, 0, &stream);
     if (status < 0) return xph_fail_device(error, model->device, status, "the device made no stream");
-    status = backend->zero(stream, model->weights, bytes);
-    if (status >= 0) status = backend->stream_wait(stream);
-    backend->stream_destroy(stream);
+    status = xph_stream_end(stream, backend->zero(stream, model->weights, bytes));
     return status < 0
                ? xph_fail_device(error, model->device, status, "the device could not clear the weights")
                : EXPHIL_OK;
@@ -193,11 +192,8 @@ exphil_status xph_model_with_weights(const exphil_model *like, const void *weigh
     const xph_backend *backend = made->device->backend;
     xph_stream *stream;
     exphil_status status = backend->stream_create(made->device, 0, &stream);
-    if (status >= 0) {
-        status = backend->copy(stream, made->weights, weights, weights_bytes(made));
-        if (status >= 0) status = backend->stream_wait(stream);
-        backend->stream_destroy(stream);
-    }
+    if (status >= 0)
+        status = xph_stream_end(stream, backend->copy(stream, made->weights, weights, weights_bytes(made)));
     if (status < 0) {
         xph_model_release(made);
         return xph_fail_device(error, like->device, status, "the device could not copy the weights");

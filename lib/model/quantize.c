@@ -74,9 +74,7 @@ exphil_status xph_model_take_rounded(exphil_model *model, xph_type narrow, const
     xph_stream *stream;
     exphil_status status = backend->stream_create(model->device, 0, &stream);
     if (status < 0) return xph_fail(error, status, "the device made no stream");
-    status = xph_model_round(model, stream, narrow, from, model->weights);
-    if (status >= 0) status = backend->stream_wait(stream);
-    backend->stream_destroy(stream);
+    status = xph_stream_end(stream, xph_model_round(model, stream, narrow, from, model->weights));
     model->packed_valid = false;
     return status < 0 ? xph_fail(error, status, "the device could not round the weights") : EXPHIL_OK;
 }

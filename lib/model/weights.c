@@ -42,8 +42,7 @@ exphil_status xph_model_pull(const exphil_model *model, const void *weights, int
     exphil_status status = backend->stream_create(model->device, 0, &stream);
     if (status < 0) return xph_fail_device(error, model->device, status, "the device made no stream");
     status = backend->download(stream, host, from + (size_t)first * real_bytes, (size_t)count * real_bytes);
-    if (status >= 0) status = backend->stream_wait(stream);
-    backend->stream_destroy(stream);
+    status = xph_stream_end(stream, status);
     return status < 0 ? xph_fail_device(error, model->device, status, "the device could not give its weights")
                       : EXPHIL_OK;
 }
@@ -58,8 +57,7 @@ exphil_status xph_model_push(exphil_model *model, int64_t first, int64_t count, 
     exphil_status status = backend->stream_create(model->device, 0, &stream);
     if (status < 0) return xph_fail_device(error, model->device, status, "the device made no stream");
     status = backend->upload(stream, to + (size_t)first * real_bytes, host, (size_t)count * real_bytes);
-    if (status >= 0) status = backend->stream_wait(stream);
-    backend->stream_destroy(stream);
+    status = xph_stream_end(stream, status);
     model->packed_valid = false;
     return status < 0 ? xph_fail_device(error, model->device, status, "the device could not take the weights")
                       : EXPHIL_OK;
@@ -119,8 +117,7 @@ static exphil_status pack_own(exphil_model *model, exphil_error *error)
     status = backend->stream_create(model->device, 0, &stream);
     if (status >= 0) {
         status = xph_model_pack(model, stream, model->shape.type, model->weights, model->packed);
-        if (status >= 0) status = backend->stream_wait(stream);
-        backend->stream_destroy(stream);
+        status = xph_stream_end(stream, status);
     }
     model->packed_valid = status >= 0;
     return status < 0 ? xph_fail_device(error, model->device, status, "the device could not pack the weights")

@@ -88,9 +88,7 @@ static exphil_status make_arenas(exphil_optimizer *optimizer, const exphil_model
     if (status >= 0) status = arena(optimizer, stream, NULL, &optimizer->v, error);
     if (status >= 0 && optimizer->config.ema_decay > 0.0)
         status = arena(optimizer, stream, xph_model_weights(model), &optimizer->average, error);
-    if (status >= 0) status = backend->stream_wait(stream);
-    backend->stream_destroy(stream);
-    return status;
+    return xph_stream_end(stream, status);
 }
 
 static void free_optimizer(exphil_optimizer *optimizer)

@@ -157,8 +157,7 @@ exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int6
     exphil_status status = backend->stream_create(trainer->device, 0, &stream);
     if (status >= 0) {
         status = backend->upload(stream, trainer->control, &control, sizeof control);
-        if (status >= 0) status = backend->stream_wait(stream);
-        backend->stream_destroy(stream);
+        status = xph_stream_end(stream, status);
     }
     *trainer->pending[0].result = *trainer->pending[1].result = control;
     return status < 0 ? xph_fail_device(error, trainer->device, status,

@@ -187,8 +187,7 @@ static exphil_status copy_weights(exphil_trainer *trainer, exphil_error *error)
     if (status < 0)
         return xph_fail_device(error, trainer->device, status, "trainer: no stream on the device");
     status = backend->copy(stream, trainer->weights, xph_model_weights(trainer->model), trainer->arena_bytes);
-    if (status >= 0) status = backend->stream_wait(stream);
-    backend->stream_destroy(stream);
+    status = xph_stream_end(stream, status);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status,
                                "trainer: the device could not copy the weights");
