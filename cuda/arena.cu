@@ -68,16 +68,16 @@ struct arenas {
 /* The first thread makes the rates: divisions of doubles are dear. */
 __global__ void __launch_bounds__(THREADS) adam(const arenas a, const xph_adam_args given)
 {
-    XPH_SHARED(rates, room, [1]);
+    XPH_SHARED(rates, buffer, [1]);
     const xph_control *control = given.given ? given.control : nullptr;
     if (control && control->verdict != XPH_UPDATE_DONE) return; /* all of the block */
     if (threadIdx.x == 0) {
         live now = {{given.rate, given.correction1, given.correction2, given.ema_decay}, given.grad_scale};
         if (control) now = {xph_live_rates(given.given, control), control->grad_scale};
-        room[0] = rates_of(given, now);
+        buffer[0] = rates_of(given, now);
     }
     __syncthreads();
-    const rates k = room[0];
+    const rates k = buffer[0];
     each_element(a.count, [&](int64_t i) {
         const float g = load(a.grad + i) * k.scale, p = a.p[i], decay = i < a.decay_count ? k.decay : 0.0f;
         const float m = fmaf(k.take1, g, k.keep1 * a.m[i]), v = fmaf(k.take2 * g, g, k.keep2 * a.v[i]);
@@ -120,19 +120,19 @@ __device__ inline partial both(partial a, partial b)
 }
 
 /* In thread 0. */
-__device__ inline partial sum_of_block(partial mine, partial *room)
+__device__ inline partial sum_of_block(partial mine, partial *buffer)
 {
     const int thread = static_cast<int>(threadIdx.x);
-    room[thread] = mine;
+    buffer[thread] = mine;
     for (int half = THREADS / 2; half; half /= 2) {
         __syncthreads();
-        if (thread < half) room[thread] = both(room[thread], room[thread + half]);
+        if (thread < half) buffer[thread] = both(buffer[thread], buffer[thread + half]);
     }
-    return room[thread];
+    return buffer[thread];
 }
 
 /* What the block finds in its elements, in thread 0. */
-__device__ inline partial part_of_block(const float *x, int64_t count, partial *room)
+__device__ inline partial part_of_block(const float *x, int64_t count, partial *buffer)
 {
     const int64_t begin = blockIdx.x * NORM_ITEM, end = begin + NORM_ITEM < count ? begin + NORM_ITEM : count;
     partial mine = {0.0, NONE};
@@ -141,29 +141,29 @@ __device__ inline partial part_of_block(const float *x, int64_t count, partial *
         const bool bad = number - number != 0.0f;
         mine = both(mine, {static_cast<double>(number) * number, bad ? i : NONE});
     }
-    return sum_of_block(mine, room);
+    return sum_of_block(mine, buffer);
 }
 
 /* All parts in one order, whichever block adds them. In thread 0. */
-__device__ inline partial join_parts(const volatile partial *parts, int64_t count, partial *room)
+__device__ inline partial join_parts(const volatile partial *parts, int64_t count, partial *buffer)
 {
     partial mine = {0.0, NONE};
     for (int64_t i = threadIdx.x; i < count; i += THREADS) mine = both(mine, {parts[i].sum, parts[i].bad});
-    return sum_of_block(mine, room);
+    return sum_of_block(mine, buffer);
 }
 
 __global__ void __launch_bounds__(THREADS) norm_parts(const float *x, int64_t count, partial *parts)
 {
-    XPH_SHARED(partial, room, [THREADS]);
-    const partial all = part_of_block(x, count, room);
+    XPH_SHARED(partial, buffer, [THREADS]);
+    const partial all = part_of_block(x, count, buffer);
     if (threadIdx.x == 0) parts[blockIdx.x] = all;
 }
 
 __global__ void __launch_bounds__(THREADS)
     norm_join(const partial *parts, int64_t count, double *norm, int64_t *first_bad)
 {
-    XPH_SHARED(partial, room, [THREADS]);
-    const partial all = join_parts(parts, count, room);
+    XPH_SHARED(partial, buffer, [THREADS]);
+    const partial all = join_parts(parts, count, buffer);
     if (threadIdx.x) return;
     *norm = sqrt(all.sum);
     *first_bad = all.bad == NONE ? -1 : all.bad;
@@ -173,9 +173,9 @@ __global__ void __launch_bounds__(THREADS)
 __global__ void __launch_bounds__(THREADS)
     norm_settle(const float *x, int64_t count, partial *parts, const xph_settle_args settle)
 {
-    XPH_SHARED(partial, room, [THREADS]);
+    XPH_SHARED(partial, buffer, [THREADS]);
     XPH_SHARED(int, last, [1]);
-    const partial own = part_of_block(x, count, room);
+    const partial own = part_of_block(x, count, buffer);
     if (threadIdx.x == 0) {
         parts[blockIdx.x] = own;
         __threadfence();
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(THREADS)
     __syncthreads();
     if (!last[0]) return;
     __threadfence();
-    const partial all = join_parts(parts, gridDim.x, room);
+    const partial all = join_parts(parts, gridDim.x, buffer);
     if (threadIdx.x) return;
     settle.control->norm = sqrt(all.sum);
     settle.control->first_bad = all.bad == NONE ? -1 : all.bad;

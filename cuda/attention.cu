@@ -71,7 +71,7 @@ template <class Stored> void move_ring(const xph_attention_args *a, cudaStream_t
 /* ---- one frame ---- */
 
 constexpr int STEP_THREADS = 256, STEP_WARPS = STEP_THREADS / WARP;
-constexpr int64_t STEP_SCORES = 4096; /* that shared memory has room for, as a heads * window */
+constexpr int64_t STEP_SCORES = 4096; /* that shared memory holds, as a heads * window */
 
 /* Scores of a head become exponentials; their sum in *total. Returns the base. */
 __device__ inline float step_softmax(float *score, int count, int lane, float *total)

@@ -14,11 +14,12 @@ namespace
 template <class Unit, class Stored, int DIM> struct forward_tile {
     using number = typename Unit::number;
     static constexpr int LD = DIM + Unit::PAD, ROWS = Unit::ROWS, COLUMNS = Unit::columns_of(DIM);
-    static constexpr int SLOT = Unit::THROUGH_ROOM && Unit::ROOM > LD ? TILE *Unit::ROOM : TILE *LD;
+    static constexpr int SLOT =
+        Unit::THROUGH_BUFFER && Unit::BUFFER_LD > LD ? TILE *Unit::BUFFER_LD : TILE *LD;
     static constexpr int SLOTS = 3; /* queries; keys, then probabilities; values */
     static constexpr size_t SHARED = SLOTS * SLOT * sizeof(number);
-    static constexpr int BLOCKS = DIM == 128 ? 2 : Unit::THROUGH_ROOM ? 3 : 4;
-    static constexpr int MOST = Unit::THROUGH_ROOM || sizeof(Stored) == 2 ? 8 : 4; /* as registers allow */
+    static constexpr int BLOCKS = DIM == 128 ? 2 : Unit::THROUGH_BUFFER ? 3 : 4;
+    static constexpr int MOST = Unit::THROUGH_BUFFER || sizeof(Stored) == 2 ? 8 : 4; /* as registers allow */
 
     struct softmax {
         float base[ROWS], total[ROWS];
@@ -48,7 +49,7 @@ template <class Unit, class Stored, int DIM> struct forward_tile {
             of->total[i] *= factor;
             XPH_UNROLL
             for (int j = 0; j < Unit::SCORES; j++) {
-                s[i][j] = Unit::THROUGH_ROOM ? exp2_from(s[i][j], next) : exp2_fast(s[i][j] - next);
+                s[i][j] = Unit::THROUGH_BUFFER ? exp2_from(s[i][j], next) : exp2_fast(s[i][j] - next);
                 of->total[i] += s[i][j];
             }
             XPH_UNROLL
@@ -71,7 +72,7 @@ template <class Unit, class Stored, int DIM> struct forward_tile {
             Unit::template scores<DIM>(s, tiles, keys, begin, end);
             weigh(v, t0, k0, masked, first, bias, s, of, sum);
         }
-        if (Unit::THROUGH_ROOM) {
+        if (Unit::THROUGH_BUFFER) {
             __syncthreads(); /* nobody needs the keys any more */
             if (any) Unit::put(keys, s);
             __syncwarp();

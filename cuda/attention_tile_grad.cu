@@ -16,13 +16,13 @@ namespace
 template <class Unit, class Stored, int DIM> struct back_tile {
     using number = typename Unit::number;
     static constexpr int LD = DIM + Unit::PAD, ROWS = Unit::ROWS, COLUMNS = Unit::columns_of(DIM);
-    static constexpr int ROOM = TILE * Unit::ROOM, SLOT = TILE * LD;
-    static constexpr int VALUES = SLOT > ROOM ? SLOT : ROOM; /* their place becomes the room */
-    static constexpr bool SPARE = sizeof(number) == 2;       /* a second room is cheaper than registers */
-    static constexpr size_t FRAMES_SHARED = (3 * SLOT + VALUES + (SPARE ? ROOM : 0)) * sizeof(number);
-    static constexpr size_t KEYS_SHARED = (4 * SLOT + (Unit::THROUGH_ROOM ? ROOM : 0)) * sizeof(number);
+    static constexpr int BUFFER = TILE * Unit::BUFFER_LD, SLOT = TILE * LD;
+    static constexpr int VALUES = SLOT > BUFFER ? SLOT : BUFFER; /* their place becomes the buffer */
+    static constexpr bool SPARE = sizeof(number) == 2; /* a second buffer is cheaper than registers */
+    static constexpr size_t FRAMES_SHARED = (3 * SLOT + VALUES + (SPARE ? BUFFER : 0)) * sizeof(number);
+    static constexpr size_t KEYS_SHARED = (4 * SLOT + (Unit::THROUGH_BUFFER ? BUFFER : 0)) * sizeof(number);
 
-    /* Blocks of a multiprocessor that share its registers; shared memory has room for three in sm_90 and sm_100. */
+    /* Blocks of a multiprocessor that share its registers; shared memory has space for three in sm_90 and sm_100. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200
     static constexpr int BLOCKS = DIM == 128 ? 1 : 3;
 #else
@@ -123,16 +123,16 @@ template <class Unit, class Stored, int DIM> struct back_tile {
         }
     }
 
-    /* to += p b, p through the warp's rows of the room where the unit wants that. */
-    static __device__ void add(float (&to)[ROWS][COLUMNS], const float (&p)[ROWS][Unit::SCORES], number *room,
-                               const number *b, int begin, int end)
+    /* to += p b, p through the warp's rows of the buffer where the unit wants that. */
+    static __device__ void add(float (&to)[ROWS][COLUMNS], const float (&p)[ROWS][Unit::SCORES],
+                               number *buffer, const number *b, int begin, int end)
     {
-        if (Unit::THROUGH_ROOM) {
+        if (Unit::THROUGH_BUFFER) {
             __syncwarp();
-            Unit::put(room, p);
+            Unit::put(buffer, p);
             __syncwarp();
         }
-        Unit::template times<DIM>(to, p, room, b, begin, end);
+        Unit::template times<DIM>(to, p, buffer, b, begin, end);
     }
 
     static __device__ void leave_keys(const xph_attention_grad_args &g, const head_view &v, int k0,
@@ -149,40 +149,40 @@ template <class Unit, class Stored, int DIM> struct back_tile {
         const int off = static_cast<int>(threadIdx.x) - (TILE - 1), distance = at.t0 - at.k0 + off;
         return off < TILE && distance >= 0 && distance < b.v.window ? b.dbias + distance : nullptr;
     }
-    static __device__ float sum_of_bias(float sum, const number *room)
+    static __device__ float sum_of_bias(float sum, const number *buffer)
     {
         const int off = static_cast<int>(threadIdx.x) - (TILE - 1);
         const int begin = off > 0 ? off : 0, end = off > 0 ? TILE : TILE + off;
-        for (int c = begin; c < end; c++) sum += Unit::get(room + (c - off) * Unit::ROOM + c);
+        for (int c = begin; c < end; c++) sum += Unit::get(buffer + (c - off) * Unit::BUFFER_LD + c);
         return sum;
     }
 
-    /* dv and dk of a chunk of one tile, one after the other: registers are scarce. ds is in the room then. */
+    /* dv and dk of a chunk of one tile, one after the other: registers are scarce. ds is in the buffer then. */
     static __device__ void leave_keys_alone(const xph_attention_grad_args &g, const head_view &v, int k0,
                                             number *tiles, int begin, int end,
                                             const float (&p)[ROWS][Unit::SCORES],
                                             const float (&ds)[ROWS][Unit::SCORES])
     {
         const number *const q = tiles, *const dy = q + SLOT;
-        number *const room = tiles + 3 * SLOT, *const spare = room + VALUES;
+        number *const buffer = tiles + 3 * SLOT, *const spare = buffer + VALUES;
         Stored *to = dq_at<Stored>(g, v, k0);
         float sum[ROWS][COLUMNS];
         clear<Unit, DIM>(sum);
-        Unit::put(room, Unit::THROUGH_ROOM ? p : ds);
+        Unit::put(buffer, Unit::THROUGH_BUFFER ? p : ds);
         if (SPARE) Unit::put(spare, p);
         __syncwarp();
         if (SPARE)
-            Unit::template times_of_room<DIM>(sum, spare, dy, begin, end);
+            Unit::template times_of_buffer<DIM>(sum, spare, dy, begin, end);
         else
-            Unit::template times<DIM>(sum, p, room, dy, begin, end);
+            Unit::template times<DIM>(sum, p, buffer, dy, begin, end);
         leave<Unit, DIM>(sum, to + 2 * v.span, g.lddqkv, v.time - k0, v.dim, [](int) { return 1.0f; });
-        if (Unit::THROUGH_ROOM) {
+        if (Unit::THROUGH_BUFFER) {
             __syncwarp();
-            Unit::put(room, ds);
+            Unit::put(buffer, ds);
             __syncwarp();
         }
         clear<Unit, DIM>(sum);
-        Unit::template times_of_room<DIM>(sum, room, q, begin, end);
+        Unit::template times_of_buffer<DIM>(sum, buffer, q, begin, end);
         leave<Unit, DIM>(sum, to + v.span, g.lddqkv, v.time - k0, v.dim, [&](int) { return v.scale; });
     }
 
@@ -199,21 +199,21 @@ template <class Unit, class Stored, int DIM> struct back_tile {
     static __device__ void visit(const xph_attention_grad_args &g, const back_view &b, const frames &f,
                                  place at, number *tiles, bool alone, float (&dq)[ROWS][COLUMNS])
     {
-        number *const q = tiles, *const dy = q + SLOT, *const keys = dy + SLOT, *const room = keys + SLOT;
+        number *const q = tiles, *const dy = q + SLOT, *const keys = dy + SLOT, *const buffer = keys + SLOT;
         float p[ROWS][Unit::SCORES], ds[ROWS][Unit::SCORES];
         int begin, end;
         float *const bias = bias_of_thread(b, at), before = bias ? *bias : 0.0f;
         frames_of_band(b.v, at, &begin, &end);
-        pairs(b.v, f, at, keys, room, q, dy, begin, end, p, ds);
+        pairs(b.v, f, at, keys, buffer, q, dy, begin, end, p, ds);
         __syncthreads(); /* nobody needs the values any more */
         if (alone) leave_keys_alone(g, b.v, at.k0, tiles, begin, end, p, ds);
-        if (!alone) Unit::put(room, ds);
+        if (!alone) Unit::put(buffer, ds);
         __syncthreads();
         const int own = own_rows(), oldest = f.first[own] - at.k0, newest = at.t0 + own + BAND - at.k0;
         if (at.t0 + own < b.v.time)
-            Unit::template turned<DIM>(dq, room, keys, oldest > 0 ? oldest & -BAND : 0,
-                                       newest < TILE ? newest : TILE);
-        if (bias) *bias = sum_of_bias(before, room);
+            Unit::template transposed<DIM>(dq, buffer, keys, oldest > 0 ? oldest & -BAND : 0,
+                                           newest < TILE ? newest : TILE);
+        if (bias) *bias = sum_of_bias(before, buffer);
     }
 
     static int run(const xph_attention_grad_args *g, cudaStream_t stream);
@@ -266,7 +266,7 @@ __global__ void __launch_bounds__(TILE_THREADS, DIM == 128 ? 1 : 2)
     const head_view &v = b.v;
     const int k0 = place.t0;
     number_of<Unit> *const keys = tiles, *const values = keys + work::SLOT, *const q = values + work::SLOT,
-                           *const dy = q + work::SLOT, *const room = dy + work::SLOT;
+                           *const dy = q + work::SLOT, *const buffer = dy + work::SLOT;
     float dk[work::ROWS][work::COLUMNS], dv[work::ROWS][work::COLUMNS];
     clear<Unit, DIM>(dk);
     clear<Unit, DIM>(dv);
@@ -285,8 +285,8 @@ __global__ void __launch_bounds__(TILE_THREADS, DIM == 128 ? 1 : 2)
         work::frames_of_band(v, {t0, k0}, &begin, &end);
         if (begin >= end) continue;
         work::pairs(v, f, {t0, k0}, keys, values, q, dy, begin, end, p, ds);
-        work::add(dv, p, room, dy, begin, end);
-        work::add(dk, ds, room, q, begin, end);
+        work::add(dv, p, buffer, dy, begin, end);
+        work::add(dk, ds, buffer, q, begin, end);
     }
     work::leave_keys(g, v, k0, dk, dv);
 }

@@ -55,7 +55,7 @@ struct xph_blaslt {
     lt_handle handle;
     plan *plans;
     workspace *workspaces;
-    int64_t workspace_count, workspace_room;
+    int64_t workspace_count, workspace_capacity;
     atomic_int users; /* devices of this ordinal that are open; counted under opening, read without it */
 };
 
@@ -128,7 +128,7 @@ xph_blaslt *xph_blaslt_open(xph_cuda_device *device)
         if (lt->users == 0) {
             lt->plans = NULL;
             lt->workspaces = NULL;
-            lt->workspace_count = lt->workspace_room = 0;
+            lt->workspace_count = lt->workspace_capacity = 0;
             if (pthread_mutex_init(&lt->lock, NULL) != 0) {
                 lt = NULL;
             } else if (library.cublasLtCreate(&lt->handle) != 0) {
@@ -182,15 +182,15 @@ exphil_status xph_blaslt_prepare(xph_cuda_stream *stream)
     exphil_status status = xph_cuda_alloc(&device->base, WORKSPACE, &stream->workspace);
     if (status < 0) return status;
     pthread_mutex_lock(&lt->lock);
-    if (lt->workspace_count == lt->workspace_room) {
-        int64_t room = lt->workspace_room ? 2 * lt->workspace_room : 16;
-        workspace *more = realloc(lt->workspaces, (size_t)room * sizeof *more);
+    if (lt->workspace_count == lt->workspace_capacity) {
+        int64_t capacity = lt->workspace_capacity ? 2 * lt->workspace_capacity : 16;
+        workspace *more = realloc(lt->workspaces, (size_t)capacity * sizeof *more);
         if (more) {
             lt->workspaces = more;
-            lt->workspace_room = room;
+            lt->workspace_capacity = capacity;
         }
     }
-    bool noted = lt->workspace_count < lt->workspace_room;
+    bool noted = lt->workspace_count < lt->workspace_capacity;
     if (noted) lt->workspaces[lt->workspace_count++] = (workspace){stream, stream->workspace};
     pthread_mutex_unlock(&lt->lock);
     return noted ? EXPHIL_OK : EXPHIL_E_MEMORY;
@@ -400,16 +400,16 @@ static int fatal(void)
 
 /* Under the lock. */
 static int multiply_by(xph_blaslt *lt, plan *made, const product *p, xph_cuda_stream *own,
-                       cudaStream_t stream, void *room)
+                       cudaStream_t stream, void *memory)
 {
     const float one = 1.0f;
     if (made->refused) return XPH_CUDA_REFUSED;
-    if (!room && made->found.workspace_bytes) return XPH_CUDA_REFUSED; /* not a stream of table A's */
+    if (!memory && made->found.workspace_bytes) return XPH_CUDA_REFUSED; /* not a stream of table A's */
     int status = p->shape.bias >= 0 ? set_bias(made, p->bias) : 0;
     if (!status)
         status = library.cublasLtMatmul(lt->handle, made->desc, &one, p->a, made->a, p->b, made->b, &p->beta,
-                                        p->c ? p->c : p->d, made->c, p->d, made->d, &made->found.algo, room,
-                                        room ? WORKSPACE : 0, stream);
+                                        p->c ? p->c : p->d, made->c, p->d, made->d, &made->found.algo, memory,
+                                        memory ? WORKSPACE : 0, stream);
     if (!status) return cudaSuccess;
     if (is_fatal(status)) return fatal();
     return refuse(lt, made, status, own, "when it was to run");
@@ -423,10 +423,10 @@ static int multiply(product *p, cudaStream_t stream)
     if (!lt) return XPH_CUDA_REFUSED;
     for (int i = 0; i < ALIGNMENTS; i++) p->shape.align[i] = alignment(address[i]);
     pthread_mutex_lock(&lt->lock);
-    const workspace *room = workspace_of(lt, stream);
-    xph_cuda_stream *own = room ? room->of : NULL;
+    const workspace *known = workspace_of(lt, stream);
+    xph_cuda_stream *own = known ? known->of : NULL;
     plan *made = plan_of(lt, p, own);
-    int code = made ? multiply_by(lt, made, p, own, stream, room ? room->address : NULL)
+    int code = made ? multiply_by(lt, made, p, own, stream, known ? known->address : NULL)
                     : (int)cudaErrorMemoryAllocation;
     pthread_mutex_unlock(&lt->lock);
     return code;

@@ -26,7 +26,7 @@ typedef struct xph_cuda_memory {
     size_t used, peak;   /* as rounded */
     uint64_t requests, reused;
     xph_block_kept *kept;
-    int64_t count, room;
+    int64_t count, capacity;
     int32_t ordered; /* the driver allocates in streams */
 } xph_cuda_memory;
 

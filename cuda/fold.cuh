@@ -7,8 +7,8 @@
 /* COUNT sums over the lanes that differ in the bits LEAST..16, halved as often as there are bits or sums left: in each
  * round a lane gives away one half and takes in the other. Returns which of the sums v[0] is then, the next ones follow
  * in v[1]...; fold_left says how many. */
-template <int COUNT, int LEAST, int BIT = WARP / 2, int ROOM>
-__device__ inline int fold_lanes(float (&v)[ROOM], int lane)
+template <int COUNT, int LEAST, int BIT = WARP / 2, int CAPACITY>
+__device__ inline int fold_lanes(float (&v)[CAPACITY], int lane)
 {
     if constexpr (BIT < LEAST) {
         return 0;
@@ -46,16 +46,16 @@ template <class Number> __device__ inline Number sum_of_warp(Number x)
 
 constexpr int FOLD_COLUMNS = WARP, FOLD_STRANDS = 32, FOLD_THREADS = 256;
 
-/* sum[i] += part[0][i] + part[1][i] + ... (rows of them, `apart` numbers apart): strand s takes the rows s, s + 32, ...,
+/* sum[i] += part[0][i] + part[1][i] + ... (rows of them, `ld` numbers apart): strand s takes the rows s, s + 32, ...,
  * then 0 + 1 + ... + 31. */
 template <class Unused = void>
 __global__ void __launch_bounds__(FOLD_COLUMNS *FOLD_STRANDS)
-    fold_rows(const float *part, float *sum, int64_t rows, int64_t count, int64_t apart)
+    fold_rows(const float *part, float *sum, int64_t rows, int64_t count, int64_t ld)
 {
     XPH_SHARED(float, strands, [FOLD_STRANDS][FOLD_COLUMNS]);
     const int64_t i = int64_t(blockIdx.x) * FOLD_COLUMNS + threadIdx.x;
     float s = 0.0f;
-    for (int64_t r = threadIdx.y; i < count && r < rows; r += FOLD_STRANDS) s += part[r * apart + i];
+    for (int64_t r = threadIdx.y; i < count && r < rows; r += FOLD_STRANDS) s += part[r * ld + i];
     strands[threadIdx.y][threadIdx.x] = s;
     __syncthreads();
     if (threadIdx.y || i >= count) return;
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(FOLD_COLUMNS *FOLD_STRANDS)
  * for rows that are not there changes nothing, for a sum that began at 0 is never -0. */
 template <class Unused = void>
 __global__ void __launch_bounds__(FOLD_THREADS)
-    fold_few(const float *part, float *sum, int rows, int64_t count, int64_t apart)
+    fold_few(const float *part, float *sum, int rows, int64_t count, int64_t ld)
 {
     const int64_t i = int64_t(blockIdx.x) * FOLD_THREADS + threadIdx.x;
     if (i >= count) return;
@@ -76,28 +76,28 @@ __global__ void __launch_bounds__(FOLD_THREADS)
     for (int first = 0; first < rows; first += 8) {
         float x[8];
         XPH_UNROLL
-        for (int k = 0; k < 8; k++) x[k] = first + k < rows ? part[(first + k) * apart + i] : 0.0f;
+        for (int k = 0; k < 8; k++) x[k] = first + k < rows ? part[(first + k) * ld + i] : 0.0f;
         XPH_UNROLL
         for (int k = 0; k < 8; k++) s += x[k];
     }
     sum[i] += s;
 }
 
-inline void fold_apart(const float *part, float *sum, int64_t rows, int64_t count, int64_t apart,
-                       cudaStream_t stream)
+inline void fold_strided(const float *part, float *sum, int64_t rows, int64_t count, int64_t ld,
+                         cudaStream_t stream)
 {
     if (!rows || !count) return;
     if (rows <= FOLD_STRANDS)
         XPH_LAUNCH((fold_few<>), dim3(as_grid(blocks_of(count, FOLD_THREADS))), dim3(FOLD_THREADS), 0, stream,
-                   part, sum, static_cast<int>(rows), count, apart);
+                   part, sum, static_cast<int>(rows), count, ld);
     else
         XPH_LAUNCH((fold_rows<>), dim3(as_grid(blocks_of(count, FOLD_COLUMNS))),
-                   dim3(FOLD_COLUMNS, FOLD_STRANDS), 0, stream, part, sum, rows, count, apart);
+                   dim3(FOLD_COLUMNS, FOLD_STRANDS), 0, stream, part, sum, rows, count, ld);
 }
 
 inline void fold(const float *part, float *sum, int64_t rows, int64_t count, cudaStream_t stream)
 {
-    fold_apart(part, sum, rows, count, count, stream);
+    fold_strided(part, sum, rows, count, count, stream);
 }
 
 #endif

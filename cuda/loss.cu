@@ -156,18 +156,18 @@ __global__ void __launch_bounds__(THREADS) loss_rows(const xph_loss_args a, cons
 /* A block per head: thread t takes rows t, t + 128, ..., then the threads by halves. */
 __global__ void __launch_bounds__(THREADS) loss_sums(const xph_loss_args a)
 {
-    XPH_SHARED(double, room, [THREADS]);
+    XPH_SHARED(double, buffer, [THREADS]);
     const int thread = static_cast<int>(threadIdx.x);
     double sum = 0.0;
     for (int64_t row = thread; row < a.rows; row += THREADS) sum += a.rows_loss[row * a.heads + blockIdx.x];
-    room[thread] = sum;
+    buffer[thread] = sum;
     for (int half = THREADS / 2; half; half /= 2) {
         __syncthreads();
-        if (thread < half) room[thread] += room[thread + half];
+        if (thread < half) buffer[thread] += buffer[thread + half];
     }
     if (thread) return;
-    a.sums[blockIdx.x] = room[0];
-    if (a.given) a.control->head[blockIdx.x] += room[0] * a.given->scale;
+    a.sums[blockIdx.x] = buffer[0];
+    if (a.given) a.control->head[blockIdx.x] += buffer[0] * a.given->scale;
 }
 
 bool accepts(const void *args)

@@ -53,7 +53,8 @@ void xph_cuda_memory_close(xph_cuda_device *device)
     give_back_kept(device);
     cudaStreamDestroy(memory->stream);
     if (memory->kept)
-        device->host.free(device->host.context, memory->kept, (size_t)memory->room * sizeof *memory->kept);
+        device->host.free(device->host.context, memory->kept,
+                          (size_t)memory->capacity * sizeof *memory->kept);
     pthread_mutex_destroy(&memory->lock);
 }
 
@@ -97,28 +98,28 @@ exphil_status xph_cuda_alloc(xph_device *base, size_t bytes, void **address)
 {
     xph_cuda_device *device = of(base);
     xph_cuda_memory *memory = &device->memory;
-    size_t room = rounded(bytes);
+    size_t whole = rounded(bytes);
     cudaError_t code = cudaSuccess;
-    if (!room) return EXPHIL_E_MEMORY;
+    if (!whole) return EXPHIL_E_MEMORY;
     XPH_ON(base);
     pthread_mutex_lock(&memory->lock);
     void *got = NULL;
-    bool fits = !memory->limit || (room <= memory->limit && memory->used <= memory->limit - room);
+    bool fits = !memory->limit || (whole <= memory->limit && memory->used <= memory->limit - whole);
     if (fits) {
         memory->requests++;
-        got = take_kept(memory, room);
+        got = take_kept(memory, whole);
         if (got)
             memory->reused++;
         else
-            code = ask_driver(device, room, &got);
+            code = ask_driver(device, whole, &got);
     }
     if (fits && !code) {
-        memory->used += room;
+        memory->used += whole;
         if (memory->used > memory->peak) memory->peak = memory->used;
     }
     size_t used = memory->used;
     pthread_mutex_unlock(&memory->lock);
-    if (!fits) tell_limit(device, used, room);
+    if (!fits) tell_limit(device, used, whole);
     if (!fits) return EXPHIL_E_MEMORY;
     if (code) cudaGetLastError();
     if (code == cudaErrorMemoryAllocation) return EXPHIL_E_MEMORY;
@@ -131,16 +132,16 @@ static bool keep(xph_cuda_device *device, void *address, size_t bytes)
 {
     xph_cuda_memory *memory = &device->memory;
     const xph_host *host = &device->host;
-    if (memory->count == memory->room) {
-        int64_t room = memory->room ? 2 * memory->room : 64;
-        xph_block_kept *more = host->alloc(host->context, (size_t)room * sizeof *more);
+    if (memory->count == memory->capacity) {
+        int64_t capacity = memory->capacity ? 2 * memory->capacity : 64;
+        xph_block_kept *more = host->alloc(host->context, (size_t)capacity * sizeof *more);
         if (!more) return false;
         if (memory->kept) {
             memcpy(more, memory->kept, (size_t)memory->count * sizeof *more);
-            host->free(host->context, memory->kept, (size_t)memory->room * sizeof *more);
+            host->free(host->context, memory->kept, (size_t)memory->capacity * sizeof *more);
         }
         memory->kept = more;
-        memory->room = room;
+        memory->capacity = capacity;
     }
     memory->kept[memory->count++] = (xph_block_kept){address, bytes};
     return true;
@@ -149,12 +150,12 @@ static bool keep(xph_cuda_device *device, void *address, size_t bytes)
 void xph_cuda_free(xph_device *base, void *address, size_t bytes)
 {
     xph_cuda_device *device = of(base);
-    size_t room = rounded(bytes);
+    size_t whole = rounded(bytes);
     if (!address) return;
     XPH_ON(base);
     pthread_mutex_lock(&device->memory.lock);
-    device->memory.used -= room;
-    if (!keep(device, address, room)) give_back(device, address);
+    device->memory.used -= whole;
+    if (!keep(device, address, whole)) give_back(device, address);
     pthread_mutex_unlock(&device->memory.lock);
 }
 

@@ -76,8 +76,8 @@ __device__ inline void load_matrices(unsigned (&to)[4], const void *row)
                  : "r"(at)
                  : "memory");
 }
-/* Of numbers of 2 bytes, turned: a lane gets rows 2 q and 2 q + 1 of column g. */
-__device__ inline void load_turned(unsigned (&to)[4], const void *row)
+/* Of numbers of 2 bytes, transposed: a lane gets rows 2 q and 2 q + 1 of column g. */
+__device__ inline void load_transposed(unsigned (&to)[4], const void *row)
 {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(row));
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -176,7 +176,7 @@ inline void load_matrices(unsigned (&to)[4], const void *row)
     for (unsigned m = 0; m < 4; m++) memcpy(&to[m], emu_row(row, 8 * m + g) + 4 * q, 4);
     __syncwarp();
 }
-inline void load_turned(unsigned (&to)[4], const void *row)
+inline void load_transposed(unsigned (&to)[4], const void *row)
 {
     const unsigned g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
     for (unsigned m = 0; m < 4; m++) {

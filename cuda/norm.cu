@@ -284,8 +284,8 @@ template <int HELD> int grad_launch(const void *args, cudaStream_t stream)
     const float *part = static_cast<const float *>(g->scratch);
     if (!g->fwd.rows || !width) return cudaSuccess;
     with_stored(g->fwd.type, [&](auto zero) { rows_back<decltype(zero), HELD>(g, stream); });
-    fold_apart(part, static_cast<float *>(g->dgain), blocks, width, 2 * width, stream);
-    fold_apart(part + width, static_cast<float *>(g->dshift), blocks, width, 2 * width, stream);
+    fold_strided(part, static_cast<float *>(g->dgain), blocks, width, 2 * width, stream);
+    fold_strided(part + width, static_cast<float *>(g->dshift), blocks, width, 2 * width, stream);
     return cudaGetLastError();
 }
 

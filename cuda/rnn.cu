@@ -13,10 +13,10 @@ namespace
 
 constexpr int STRANDS = 4, WARP_ROWS = 4, LANE_ROWS = 2, LANE_UNITS = 4;
 
-/* A block has 4 x 2 warps, a warp for every strand 2 x 4 threads. Rows in shared memory are ROOM quads apart, so that what
+/* A block has 4 x 2 warps, a warp for every strand 2 x 4 threads. Rows in shared memory are LD quads apart, so that what
  * half a warp reads at once lies in different banks. BLOCKS: of a multiprocessor at once. */
 template <int TR_, int TU_, int DEPTH_, int BLOCKS_> struct tile {
-    static constexpr int TR = TR_, TU = TU_, DEPTH = DEPTH_, BLOCKS = BLOCKS_, ROOM = DEPTH / QUAD + 2;
+    static constexpr int TR = TR_, TU = TU_, DEPTH = DEPTH_, BLOCKS = BLOCKS_, LD = DEPTH / QUAD + 2;
     static constexpr int ROWS = WARP_ROWS * LANE_ROWS * TR, UNITS = 2 * LANE_UNITS * TU;
 };
 using wide_tile = tile<4, 2, 32, 1>;
@@ -41,8 +41,8 @@ template <class Tile> struct place {
 
 /* sum[(i TU + j) G + g] */
 template <int G, class Tile>
-__device__ inline void add_tile(const place<Tile> &p, const float4 (*h)[Tile::ROOM],
-                                const float4 (*w)[Tile::ROOM], float (&sum)[Tile::TR * Tile::TU * G])
+__device__ inline void add_tile(const place<Tile> &p, const float4 (*h)[Tile::LD],
+                                const float4 (*w)[Tile::LD], float (&sum)[Tile::TR * Tile::TU * G])
 {
     XPH_UNROLL
     for (int k = 0; k < Tile::DEPTH / QUAD; k += STRANDS) {
@@ -81,8 +81,8 @@ template <class Stored, int G, class Tile>
 __global__ void __launch_bounds__(RNN_THREADS, Tile::BLOCKS) rnn_frame(const frame f)
 {
     constexpr int COLUMNS = G * Tile::UNITS, SUMS = Tile::TR * Tile::TU * G;
-    XPH_SHARED(float4, h, [2][Tile::ROWS][Tile::ROOM]);
-    XPH_SHARED(float4, w, [2][COLUMNS][Tile::ROOM]);
+    XPH_SHARED(float4, h, [2][Tile::ROWS][Tile::LD]);
+    XPH_SHARED(float4, w, [2][COLUMNS][Tile::LD]);
     const xph_rnn_args &a = f.a;
     const int64_t first = int64_t(blockIdx.x) * Tile::ROWS, unit0 = int64_t(blockIdx.y) * Tile::UNITS;
     const int hidden = static_cast<int>(a.hidden), depth = f.before ? hidden : 0;
@@ -91,10 +91,10 @@ __global__ void __launch_bounds__(RNN_THREADS, Tile::BLOCKS) rnn_frame(const fra
     const int64_t stream = first + p.row + LANE_ROWS * own;
     const bool works = stream < a.batch && (Tile::TR == STRANDS || p.strand == 0);
     /* Nobody looks at sums of streams and units that are not there: they get others' numbers. */
-    share<Tile::ROWS, Tile::DEPTH, Tile::ROOM> left([&](int r) {
+    share<Tile::ROWS, Tile::DEPTH, Tile::LD> left([&](int r) {
         return depth ? f.before + (first + r < a.batch ? first + r : first) * f.ld_before : nullptr;
     });
-    share<COLUMNS, Tile::DEPTH, Tile::ROOM> right([&](int r) {
+    share<COLUMNS, Tile::DEPTH, Tile::LD> right([&](int r) {
         const int64_t unit = unit0 + r % Tile::UNITS;
         return static_cast<const float *>(a.w) +
                (r / Tile::UNITS * a.hidden + (unit < hidden ? unit : unit0)) * a.hidden;
@@ -154,7 +154,7 @@ template <int G> __global__ void __launch_bounds__(RNN_THREADS) rnn_cells(const 
 
 /* ---- candidates ---- */
 
-int64_t room_of(const xph_rnn_args *a)
+int64_t state_ld(const xph_rnn_args *a)
 {
     return round_up(state_width(a), QUAD);
 }
@@ -174,7 +174,7 @@ bool few_accepts(const void *args)
 size_t scratch(const void *args)
 {
     const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
-    return static_cast<size_t>((a->time > 1 ? 2 : 1) * a->batch * room_of(a)) * sizeof(float);
+    return static_cast<size_t>((a->time > 1 ? 2 : 1) * a->batch * state_ld(a)) * sizeof(float);
 }
 
 bool overlap(const xph_rnn_args *a)
@@ -188,19 +188,19 @@ bool overlap(const xph_rnn_args *a)
 template <class Stored, int G, class Tile> void frames(const xph_rnn_args *a, cudaStream_t stream)
 {
     const dim3 grid(as_grid(blocks_of(a->batch, Tile::ROWS)), as_grid(blocks_of(a->hidden, Tile::UNITS)));
-    const int64_t room = room_of(a);
+    const int64_t ld = state_ld(a);
     float *const states = static_cast<float *>(a->scratch), *const last = static_cast<float *>(a->state_out);
     frame f = {*a, 0, static_cast<const float *>(a->state_in), nullptr, a->ld_state, 0, false, false};
     if (a->time == 1 && overlap(a)) {
-        carry(a, states, room, false, stream);
+        carry(a, states, ld, false, stream);
         f.before = states;
-        f.ld_before = room;
+        f.ld_before = ld;
     }
     f.quads_w = in_quads(a->w, a->hidden, a->hidden);
     for (f.t = 0; f.t < a->time; f.t++) {
         const bool ends = f.t + 1 == a->time;
-        f.after = ends ? last : states + f.t % 2 * a->batch * room;
-        f.ld_after = ends ? a->ld_state : room;
+        f.after = ends ? last : states + f.t % 2 * a->batch * ld;
+        f.ld_after = ends ? a->ld_state : ld;
         f.quads_before = in_quads(f.before, f.ld_before, a->hidden);
         XPH_LAUNCH((rnn_frame<Stored, G, Tile>), grid, dim3(RNN_THREADS), 0, stream, f);
         f.before = f.after;
@@ -298,23 +298,23 @@ bool narrow_accepts(const void *args)
 size_t narrow_scratch(const void *args)
 {
     const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
-    return static_cast<size_t>(a->batch * (2 * room_of(a) + gates_of(a))) * sizeof(float);
+    return static_cast<size_t>(a->batch * (2 * state_ld(a) + gates_of(a))) * sizeof(float);
 }
 
 template <int G> int narrow_frames(const xph_rnn_args *a, cudaStream_t stream)
 {
     const dim3 grid(as_grid(blocks_of(a->batch * a->hidden, RNN_THREADS)));
-    const int64_t room = room_of(a);
-    float *const states = static_cast<float *>(a->scratch), *const product = states + 2 * a->batch * room;
-    frame f = {*a, 0, states + a->batch * room, nullptr, room, room, false, false};
+    const int64_t ld = state_ld(a);
+    float *const states = static_cast<float *>(a->scratch), *const product = states + 2 * a->batch * ld;
+    frame f = {*a, 0, states + a->batch * ld, nullptr, ld, ld, false, false};
     xph_linear_args l = product_of(a);
     l.y = product;
-    l.ldx = room;
-    carry(a, states + a->batch * room, room, true, stream);
+    l.ldx = ld;
+    carry(a, states + a->batch * ld, ld, true, stream);
     for (f.t = 0; f.t < a->time; f.t++) {
         const bool ends = f.t + 1 == a->time;
-        f.after = ends ? static_cast<float *>(a->state_out) : states + f.t % 2 * a->batch * room;
-        f.ld_after = ends ? a->ld_state : room;
+        f.after = ends ? static_cast<float *>(a->state_out) : states + f.t % 2 * a->batch * ld;
+        f.ld_after = ends ? a->ld_state : ld;
         l.x = f.before;
         const int error = xph_narrow_linear(&l, stream);
         if (error) return error;

@@ -51,10 +51,10 @@ __device__ inline float4 quad_of(const float *from, int k, int count, bool quads
 }
 
 /* A thread's share of ROWS rows, DEPTH numbers of each at a time, on their way into shared memory, where they are
- * ROOM quads apart. */
-template <int ROWS, int DEPTH, int ROOM> struct share {
-    static constexpr int QUADS = DEPTH / QUAD, APART = RNN_THREADS / QUADS;
-    static constexpr int COUNT = (ROWS + APART - 1) / APART;
+ * LD quads apart. */
+template <int ROWS, int DEPTH, int LD> struct share {
+    static constexpr int QUADS = DEPTH / QUAD, STEP = RNN_THREADS / QUADS;
+    static constexpr int COUNT = (ROWS + STEP - 1) / STEP;
     static_assert(RNN_THREADS % QUADS == 0, "a thread has the same quad of all its rows");
     const float *row[COUNT];
     float4 held[COUNT];
@@ -67,7 +67,7 @@ template <int ROWS, int DEPTH, int ROOM> struct share {
         quad = static_cast<int>(threadIdx.x) % QUADS;
         XPH_UNROLL
         for (int i = 0; i < COUNT; i++) {
-            const int r = first + i * APART;
+            const int r = first + i * STEP;
             row[i] = row_of(r < ROWS ? r : first % ROWS);
         }
     }
@@ -85,11 +85,11 @@ template <int ROWS, int DEPTH, int ROOM> struct share {
             for (int i = 0; i < COUNT; i++) held[i] = *reinterpret_cast<const float4 *>(row[i] + k);
         }
     }
-    __device__ void put(float4 (*to)[ROOM]) const
+    __device__ void put(float4 (*to)[LD]) const
     {
         XPH_UNROLL
         for (int i = 0; i < COUNT; i++)
-            if (ROWS % APART == 0 || first + i * APART < ROWS) to[first + i * APART][quad] = held[i];
+            if (ROWS % STEP == 0 || first + i * STEP < ROWS) to[first + i * STEP][quad] = held[i];
     }
 };
 
@@ -109,7 +109,7 @@ bool rnn_tensor_ready(const xph_rnn_args *a);
 size_t rnn_tensor_scratch(const xph_rnn_args *a);
 int rnn_tensor_frames(const xph_rnn_args *a, cudaStream_t stream);
 
-/* All frames in one launch (rnn_stay.cu); run is false where the device has not the room for it. */
+/* All frames in one launch (rnn_stay.cu); run is false where the device has too little shared memory. */
 bool rnn_stay_fits(const xph_rnn_args *a);
 bool rnn_stay_run(const xph_rnn_args *a, cudaStream_t stream);
 

@@ -19,9 +19,9 @@ constexpr int STRANDS = 8, WARP_ROWS = 4, LANE_ROWS = 2, TU = 4, UNITS = 16;
 constexpr int LEAST = WARP / STRANDS; /* lanes of a strand */
 
 /* A block has 4 x 2 warps, a warp for every strand 2 x 2 threads of TR streams and TU units. Rows in shared memory are
- * ROOM quads apart, so that what half a warp reads at once lies in different banks. */
+ * LD quads apart, so that what half a warp reads at once lies in different banks. */
 template <int TR_, int DEPTH_> struct tile {
-    static constexpr int TR = TR_, DEPTH = DEPTH_, ROOM = DEPTH / QUAD + 2;
+    static constexpr int TR = TR_, DEPTH = DEPTH_, LD = DEPTH / QUAD + 2;
     static constexpr int ROWS = WARP_ROWS * LANE_ROWS * TR, SUMS = TR * TU, LEFT = fold_left(SUMS, LEAST);
 };
 using wide_tile = tile<4, 64>;
@@ -68,9 +68,9 @@ template <class Tile> struct place {
 
 /* A thread's share of UNITS columns of W, DEPTH rows at a time, on their way to rows of shared memory. */
 template <class Tile> struct columns {
-    static constexpr int ACROSS = UNITS / QUAD, APART = RNN_THREADS / ACROSS;
-    static constexpr int COUNT = Tile::DEPTH / APART;
-    static_assert(Tile::DEPTH % APART == 0, "all threads have as many quads");
+    static constexpr int ACROSS = UNITS / QUAD, STEP = RNN_THREADS / ACROSS;
+    static constexpr int COUNT = Tile::DEPTH / STEP;
+    static_assert(Tile::DEPTH % STEP == 0, "all threads have as many quads");
     const float *w;
     float4 held[COUNT];
     int row, across, hidden, unit; /* unit: the first of the thread's quad */
@@ -86,17 +86,17 @@ template <class Tile> struct columns {
     {
         XPH_UNROLL
         for (int i = 0; i < COUNT; i++) {
-            const int r = k + row + i * APART;
+            const int r = k + row + i * STEP;
             held[i] = {0.0f, 0.0f, 0.0f, 0.0f};
             if (r < depth) held[i] = quad_of(w + r * hidden, unit, hidden, quads);
         }
     }
-    __device__ void put(float4 (*to)[Tile::ROOM]) const
+    __device__ void put(float4 (*to)[Tile::LD]) const
     {
-        constexpr int NEXT = ACROSS * Tile::ROOM * QUAD;
+        constexpr int NEXT = ACROSS * Tile::LD * QUAD;
         float *column = reinterpret_cast<float *>(to[across]) + row;
         XPH_UNROLL
-        for (int i = 0; i < COUNT; i++, column += APART) {
+        for (int i = 0; i < COUNT; i++, column += STEP) {
             column[0] = held[i].x;
             column[NEXT] = held[i].y;
             column[2 * NEXT] = held[i].z;
@@ -106,8 +106,8 @@ template <class Tile> struct columns {
 };
 
 template <class Tile>
-__device__ inline void add_tile(const place<Tile> &p, const float4 (*d)[Tile::ROOM],
-                                const float4 (*w)[Tile::ROOM], float (&sum)[Tile::SUMS])
+__device__ inline void add_tile(const place<Tile> &p, const float4 (*d)[Tile::LD],
+                                const float4 (*w)[Tile::LD], float (&sum)[Tile::SUMS])
 {
     XPH_UNROLL
     for (int k = 0; k < Tile::DEPTH / QUAD; k += STRANDS) {
@@ -129,11 +129,11 @@ template <int G, class Tile>
 __device__ inline void product(const frame &f, const place<Tile> &p, int64_t stream0, int64_t unit0,
                                float (&sum)[Tile::SUMS])
 {
-    XPH_SHARED(float4, d, [2][Tile::ROWS][Tile::ROOM]);
-    XPH_SHARED(float4, w, [2][UNITS][Tile::ROOM]);
+    XPH_SHARED(float4, d, [2][Tile::ROWS][Tile::LD]);
+    XPH_SHARED(float4, w, [2][UNITS][Tile::LD]);
     const xph_rnn_args &a = f.g.fwd;
     const int hidden = static_cast<int>(a.hidden), depth = G * hidden;
-    share<Tile::ROWS, Tile::DEPTH, Tile::ROOM> left([&](int r) {
+    share<Tile::ROWS, Tile::DEPTH, Tile::LD> left([&](int r) {
         return static_cast<const float *>(f.from) + (stream0 + r < a.batch ? stream0 + r : stream0) * f.ld;
     });
     columns<Tile> right(static_cast<const float *>(a.w), static_cast<int>(unit0), hidden);
@@ -306,27 +306,27 @@ __global__ void __launch_bounds__(RNN_THREADS, 1) rnn_frame_back(const frame f)
 
 /* ---- a frame by matrix units ---- */
 
-constexpr int TENSOR_ROWS = 32, TURN = 32, TURN_ROWS = 8;
+constexpr int TENSOR_ROWS = 32, TRANSPOSE_TILE = 32, TRANSPOSE_ROWS = 8;
 
 /* to[unit][gate] = w[gate][unit] */
 template <class Number>
-__global__ void __launch_bounds__(TURN *TURN_ROWS)
-    rnn_turn(const float *w, Number *to, int64_t gates, int64_t hidden)
+__global__ void __launch_bounds__(TRANSPOSE_TILE *TRANSPOSE_ROWS)
+    rnn_transpose(const float *w, Number *to, int64_t gates, int64_t hidden)
 {
-    XPH_SHARED(float, tile, [TURN][TURN + 1]);
-    const int64_t gate0 = int64_t(blockIdx.x) * TURN, unit0 = int64_t(blockIdx.y) * TURN;
-    for (int r = static_cast<int>(threadIdx.y); r < TURN; r += TURN_ROWS)
+    XPH_SHARED(float, tile, [TRANSPOSE_TILE][TRANSPOSE_TILE + 1]);
+    const int64_t gate0 = int64_t(blockIdx.x) * TRANSPOSE_TILE, unit0 = int64_t(blockIdx.y) * TRANSPOSE_TILE;
+    for (int r = static_cast<int>(threadIdx.y); r < TRANSPOSE_TILE; r += TRANSPOSE_ROWS)
         tile[r][threadIdx.x] = load(w + (gate0 + r) * hidden + unit0 + threadIdx.x);
     __syncthreads();
-    for (int r = static_cast<int>(threadIdx.y); r < TURN; r += TURN_ROWS)
+    for (int r = static_cast<int>(threadIdx.y); r < TRANSPOSE_TILE; r += TRANSPOSE_ROWS)
         store(to + (unit0 + r) * gates + gate0 + threadIdx.x, tile[threadIdx.x][r]);
 }
 
-/* UNITS units of 32 streams: a warp for one gate's part of the sums of 16 streams. turned: W with a row of words for every
+/* UNITS units of 32 streams: a warp for one gate's part of the sums of 16 streams. transposed: W with a row of words for every
  * unit; groups: of words of one gate. */
 template <class Stored, class Kind, int G>
 __global__ void __launch_bounds__(2 * G * WARP, 1)
-    rnn_frame_back_tensor(const frame f, const float *turned, int groups)
+    rnn_frame_back_tensor(const frame f, const float *transposed, int groups)
 {
     constexpr int THREADS = 2 * G * WARP, ALL = TENSOR_ROWS * UNITS, EACH = (ALL + THREADS - 1) / THREADS;
     XPH_SHARED(float, parts, [G][TENSOR_ROWS][UNITS + 1]);
@@ -351,7 +351,7 @@ __global__ void __launch_bounds__(2 * G * WARP, 1)
         XPH_UNROLL
         for (int i = 0; i < 2; i++) {
             const int64_t stream = stream0 + row0 + g + 8 * i;
-            w[i] = turned + (unit0 + g + 8 * i) * G * words + at;
+            w[i] = transposed + (unit0 + g + 8 * i) * G * words + at;
             d[i] =
                 static_cast<const float *>(f.from) + (stream < a.batch ? stream : stream0) * G * words + at;
         }
@@ -380,11 +380,11 @@ int64_t first_gates(const xph_rnn_args *a)
 
 /* What scratch holds, each from a multiple of ROUND bytes on. */
 constexpr int64_t ROUND = 256;
-struct room {
-    int64_t ld, gates, aside, rows, turned; /* bytes, gates twice and rows up to twice */
+struct layout {
+    int64_t ld, gates, aside, rows, transposed; /* bytes, gates twice and rows up to twice */
     size_t kept;
 
-    explicit room(const xph_rnn_grad_args *g)
+    explicit layout(const xph_rnn_grad_args *g)
     {
         const xph_rnn_args *a = &g->fwd;
         const int64_t real = sizeof(float), stored = a->type == XPH_F32 ? 4 : 2;
@@ -392,8 +392,8 @@ struct room {
         gates = round_up(a->batch * ld * real, ROUND);
         aside = round_up(a->batch * a->hidden * real, ROUND);
         rows = round_up(a->batch * a->time * a->hidden * stored, ROUND);
-        turned = rnn_tensor_fits(a) ? round_up(gates_of(a) * a->hidden * real, ROUND) : 0;
-        kept = static_cast<size_t>(2 * gates + aside + (a->kind == XPH_RNN_LSTM ? 1 : 2) * rows + turned);
+        transposed = rnn_tensor_fits(a) ? round_up(gates_of(a) * a->hidden * real, ROUND) : 0;
+        kept = static_cast<size_t>(2 * gates + aside + (a->kind == XPH_RNN_LSTM ? 1 : 2) * rows + transposed);
     }
 };
 
@@ -401,7 +401,7 @@ struct room {
 xph_linear_grad_args weights_of(const xph_rnn_grad_args *g, int part)
 {
     const xph_rnn_args *a = &g->fwd;
-    const room r(g);
+    const layout r(g);
     char *scratch = static_cast<char *>(g->scratch);
     const int64_t first = part * first_gates(a);
     xph_linear_grad_args l = {};
@@ -481,14 +481,14 @@ size_t scratch(const void *args)
         const size_t bytes = c && c->scratch_bytes ? c->scratch_bytes(&l) : 0;
         most = bytes > most ? bytes : most;
     }
-    return room(g).kept + most;
+    return layout(g).kept + most;
 }
 
 /* The frames from the last on, by one(f) each. */
 template <class One> void frames(const xph_rnn_grad_args *g, One one)
 {
     const xph_rnn_args *a = &g->fwd;
-    const room r(g);
+    const layout r(g);
     char *const scratch = static_cast<char *>(g->scratch);
     frame f = {};
     f.g = *g;
@@ -534,15 +534,16 @@ struct by_units {
         using Number = typename Kind::Number;
         const xph_rnn_args *a = &g->fwd;
         const dim3 grid(as_grid(blocks_of(a->batch, TENSOR_ROWS)), as_grid(blocks_of(a->hidden, UNITS)));
-        const dim3 tiles(as_grid(G * a->hidden / TURN), as_grid(a->hidden / TURN));
-        const room r(g);
+        const dim3 tiles(as_grid(G * a->hidden / TRANSPOSE_TILE), as_grid(a->hidden / TRANSPOSE_TILE));
+        const layout r(g);
         const int groups = static_cast<int>(a->hidden / (GROUP * Kind::PER_WORD));
-        Number *turned = reinterpret_cast<Number *>(static_cast<char *>(g->scratch) + r.kept - r.turned);
-        XPH_LAUNCH((rnn_turn<Number>), tiles, dim3(TURN, TURN_ROWS), 0, stream,
-                   static_cast<const float *>(a->w), turned, G * a->hidden, a->hidden);
+        Number *transposed =
+            reinterpret_cast<Number *>(static_cast<char *>(g->scratch) + r.kept - r.transposed);
+        XPH_LAUNCH((rnn_transpose<Number>), tiles, dim3(TRANSPOSE_TILE, TRANSPOSE_ROWS), 0, stream,
+                   static_cast<const float *>(a->w), transposed, G * a->hidden, a->hidden);
         frames(g, [&](const frame &f) {
             XPH_LAUNCH((rnn_frame_back_tensor<Stored, Kind, G>), grid, dim3(2 * G * WARP), 0, stream, f,
-                       reinterpret_cast<const float *>(turned), groups);
+                       reinterpret_cast<const float *>(transposed), groups);
         });
     }
 };

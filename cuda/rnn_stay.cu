@@ -12,25 +12,24 @@ constexpr int ROWS = 2, STRANDS = 4, LANE_UNITS = WARP / STRANDS, MOST_UNITS = 1
 constexpr int64_t SHARED_BYTES = 227 * 1024, LEAST_FRAMES = 3;
 
 /* Quads of a row in shared memory: as many for every strand, and rows one quad apart in banks. */
-__host__ __device__ inline int room_of(int64_t hidden)
+__host__ __device__ inline int row_quads(int64_t hidden)
 {
     return static_cast<int>(blocks_of(hidden, QUAD * STRANDS)) * STRANDS + 1;
 }
 
 /* Sums of gate g and stream r, of one strand. */
 template <int G>
-__device__ inline void multiply(const float4 *w, const float4 *h, int hidden, int room,
-                                float (&sum)[ROWS * G])
+__device__ inline void multiply(const float4 *w, const float4 *h, int hidden, int ld, float (&sum)[ROWS * G])
 {
     XPH_UNROLL
     for (int n = 0; n < ROWS * G; n++) sum[n] = 0.0f;
-    for (int q = 0; q < room - 1; q += STRANDS) {
+    for (int q = 0; q < ld - 1; q += STRANDS) {
         float4 x[ROWS];
         XPH_UNROLL
-        for (int r = 0; r < ROWS; r++) x[r] = h[r * room + q];
+        for (int r = 0; r < ROWS; r++) x[r] = h[r * ld + q];
         XPH_UNROLL
         for (int g = 0; g < G; g++) {
-            const float4 y = w[g * hidden * room + q];
+            const float4 y = w[g * hidden * ld + q];
             XPH_UNROLL
             for (int r = 0; r < ROWS; r++) sum[r * G + g] = add_quad(x[r], y, sum[r * G + g]);
         }
@@ -42,40 +41,40 @@ __device__ inline void multiply(const float4 *w, const float4 *h, int hidden, in
     }
 }
 
-/* w: [G H][room], h: [2][ROWS][room]. Numbers behind the last are zeros. */
-__device__ inline void bring(const xph_rnn_args &a, float4 *w, int64_t count, int room, bool quads)
+/* w: [G H][ld], h: [2][ROWS][ld]. Numbers behind the last are zeros. */
+__device__ inline void bring(const xph_rnn_args &a, float4 *w, int64_t count, int ld, bool quads)
 {
     const int hidden = static_cast<int>(a.hidden), step = static_cast<int>(blockDim.x);
     for (int i = static_cast<int>(threadIdx.x); i < count; i += step)
-        w[i] = quad_of(static_cast<const float *>(a.w) + i / room * a.hidden, i % room * QUAD, hidden, quads);
-    for (int i = static_cast<int>(threadIdx.x); i < 2 * ROWS * room; i += step)
+        w[i] = quad_of(static_cast<const float *>(a.w) + i / ld * a.hidden, i % ld * QUAD, hidden, quads);
+    for (int i = static_cast<int>(threadIdx.x); i < 2 * ROWS * ld; i += step)
         w[count + i] = {0.0f, 0.0f, 0.0f, 0.0f};
 }
 
 template <class Stored, int G>
 __global__ void __launch_bounds__(MOST_UNITS *STRANDS, 1)
-    rnn_stay(const xph_rnn_args a, const int room, const bool quads)
+    rnn_stay(const xph_rnn_args a, const int ld, const bool quads)
 {
     XPH_SHARED_DYNAMIC(float4, w);
     const int hidden = static_cast<int>(a.hidden), lane = static_cast<int>(threadIdx.x) % WARP;
     const int strand = lane / LANE_UNITS,
               unit = static_cast<int>(threadIdx.x) / WARP * LANE_UNITS + lane % LANE_UNITS;
-    const int64_t count = int64_t(G) * hidden * room, stream = int64_t(blockIdx.x) * ROWS + strand;
+    const int64_t count = int64_t(G) * hidden * ld, stream = int64_t(blockIdx.x) * ROWS + strand;
     const bool works = strand < ROWS && stream < a.batch && unit < hidden;
     float4 *const h = w + count;
-    const float4 *const mine = w + (unit < hidden ? unit : 0) * room + strand;
+    const float4 *const mine = w + (unit < hidden ? unit : 0) * ld + strand;
     const Stored *gx = static_cast<const Stored *>(a.gx) + (works ? stream * a.time * a.ldgx + unit : 0);
     const float *bias = static_cast<const float *>(a.bias) + (works ? unit : 0);
     cell<G> now = {};
     float next[G];
-    bring(a, w, count, room, quads);
+    bring(a, w, count, ld, quads);
     __syncthreads();
     if (works) {
         const float *state = static_cast<const float *>(a.state_in);
         if (state) state += stream * a.ld_state + unit;
         now.h = state ? state[0] : 0.0f;
         now.c = state && G == LSTM ? state[hidden] : 0.0f;
-        reinterpret_cast<float *>(h + strand * room)[unit] = now.h;
+        reinterpret_cast<float *>(h + strand * ld)[unit] = now.h;
         XPH_UNROLL
         for (int g = 0; g < G; g++) next[g] = load(gx + g * hidden);
     }
@@ -83,7 +82,7 @@ __global__ void __launch_bounds__(MOST_UNITS *STRANDS, 1)
     for (int at = 0; f.t < a.time; f.t++, at ^= 1) {
         float sum[ROWS * G], gate[G];
         __syncthreads(); /* h is there, and nobody reads any more what is written below */
-        multiply<G>(mine, h + at * ROWS * room + strand, hidden, room, sum);
+        multiply<G>(mine, h + at * ROWS * ld + strand, hidden, ld, sum);
         if (!works) continue;
         now.fresh = (f.t == 0 && !a.state_in) || is_fresh(a, stream, f.t);
         if (now.fresh) now.h = now.c = 0.0f;
@@ -100,13 +99,13 @@ __global__ void __launch_bounds__(MOST_UNITS *STRANDS, 1)
         now.step(gate);
         f.after = f.t + 1 == a.time ? static_cast<float *>(a.state_out) : nullptr;
         cell_after<Stored, G>(f, stream, unit, now);
-        reinterpret_cast<float *>(h + ((at ^ 1) * ROWS + strand) * room)[unit] = now.h;
+        reinterpret_cast<float *>(h + ((at ^ 1) * ROWS + strand) * ld)[unit] = now.h;
     }
 }
 
 int64_t bytes_of(const xph_rnn_args *a)
 {
-    return (gates_of(a) + 2 * ROWS) * room_of(a->hidden) * int64_t(sizeof(float4));
+    return (gates_of(a) + 2 * ROWS) * row_quads(a->hidden) * int64_t(sizeof(float4));
 }
 
 /* False: the device has less shared memory. */
@@ -117,7 +116,7 @@ template <class Stored, int G> bool run(const xph_rnn_args *a, cudaStream_t stre
     if (cudaFuncSetAttribute(rnn_stay<Stored, G>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes))
         return false;
     XPH_LAUNCH((rnn_stay<Stored, G>), dim3(as_grid(blocks_of(a->batch, ROWS))), block,
-               static_cast<size_t>(bytes), stream, *a, room_of(a->hidden),
+               static_cast<size_t>(bytes), stream, *a, row_quads(a->hidden),
                in_quads(a->w, a->hidden, a->hidden));
     return true;
 }

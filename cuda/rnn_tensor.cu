@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(RNN_THREADS) rnn_first_h(const xph_rnn_args a,
 
 /* ---- frames ---- */
 
-int64_t room_of(const xph_rnn_args *a)
+int64_t state_ld(const xph_rnn_args *a)
 {
     return round_up(state_width(a), QUAD);
 }
@@ -93,7 +93,7 @@ template <class Stored, class Kind, int G> void frames(const xph_rnn_args *a, cu
     using Number = typename Kind::Number;
     const dim3 grid(as_grid(blocks_of(a->batch, BLOCK_ROWS)), as_grid(blocks_of(a->hidden, BLOCK_UNITS)));
     const dim3 numbers(as_grid(blocks_of(a->batch * a->hidden, RNN_THREADS)));
-    const int64_t room = room_of(a);
+    const int64_t ld = state_ld(a);
     char *const read = static_cast<char *>(a->scratch);
     float *const states = reinterpret_cast<float *>(read + 2 * operand_bytes(a));
     frame f = {*a, 0, static_cast<const float *>(a->state_in), nullptr, a->ld_state, 0, false, false};
@@ -106,8 +106,8 @@ template <class Stored, class Kind, int G> void frames(const xph_rnn_args *a, cu
     }
     for (f.t = 0; f.t < a->time; f.t++) {
         const bool ends = f.t + 1 == a->time;
-        f.after = ends ? static_cast<float *>(a->state_out) : states + f.t % 2 * a->batch * room;
-        f.ld_after = ends ? a->ld_state : room;
+        f.after = ends ? static_cast<float *>(a->state_out) : states + f.t % 2 * a->batch * ld;
+        f.ld_after = ends ? a->ld_state : ld;
         o.h_after = ends ? nullptr : read + f.t % 2 * operand_bytes(a);
         XPH_LAUNCH((rnn_frame_tensor<Stored, Kind, G>), grid, dim3(RNN_THREADS), 0, stream, f, o);
         f.before = f.after;
@@ -134,7 +134,7 @@ bool rnn_tensor_fits(const xph_rnn_args *a)
 
 size_t rnn_tensor_scratch(const xph_rnn_args *a)
 {
-    const int64_t states = a->time > 1 ? 2 * a->batch * room_of(a) : 0;
+    const int64_t states = a->time > 1 ? 2 * a->batch * state_ld(a) : 0;
     return static_cast<size_t>(2 * operand_bytes(a) + states * int64_t(sizeof(float)));
 }
 

@@ -6,11 +6,11 @@
  *   bf16_unit    matrix units on bfloat16s
  *
  *   scores   s[row][c] = a[row].b[c]                     c below `end`, a multiple of 16; 0 beyond
- *   times    to[row][d] += sum over c of p[row][c] b[c][d]   c from begin to end, multiples of 16; times_of_room has p
- *            in `room`, where chains of fmaf have it always
- *   turned   to[row][d] += sum over c of p[c][row] b[c][d]   likewise; p lies in `room`
+ *   times    to[row][d] += sum over c of p[row][c] b[c][d]   c from begin to end, multiples of 16; times_of_buffer has p
+ *            in `buffer`, where chains of fmaf have it always
+ *   transposed   to[row][d] += sum over c of p[c][row] b[c][d]   likewise; p lies in `buffer`
  *
- * A product reads of `a`, and `times` of `room`, what the rows of its own warp need, and all of b. A 16-byte
+ * A product reads of `a`, and `times` of `buffer`, what the rows of its own warp need, and all of b. A 16-byte
  * vector of a row is read by 8 lanes of neighbouring rows without bank conflicts, hence the padding.
  */
 #ifndef XPH_CUDA_TILE_CUH
@@ -42,8 +42,8 @@ __device__ inline int own_rows()
 struct float_unit {
     using number = float;
     static constexpr int ROWS = 8, SCORES = TILE / 16, LANES = 16; /* LANES: that share a row */
-    static constexpr int PAD = 4, ROOM = TILE + 4;
-    static constexpr bool THROUGH_ROOM = true; /* times reads p from room */
+    static constexpr int PAD = 4, BUFFER_LD = TILE + 4;
+    static constexpr bool THROUGH_BUFFER = true; /* times reads p from buffer */
     static __host__ __device__ constexpr int columns_of(int dim) { return dim / 16; }
     static __host__ __device__ constexpr int vector_of(int dim) { return dim < TILE ? 2 : 4; }
 
@@ -98,12 +98,12 @@ struct float_unit {
             scores_of<DIM, 4>(s, a, b);
     }
 
-    static __device__ void put(float *room, const float (&p)[ROWS][SCORES])
+    static __device__ void put(float *buffer, const float (&p)[ROWS][SCORES])
     {
         XPH_UNROLL
         for (int i = 0; i < ROWS; i++) {
             XPH_UNROLL
-            for (int j = 0; j < SCORES; j++) room[row(i) * ROOM + score_column(j)] = p[i][j];
+            for (int j = 0; j < SCORES; j++) buffer[row(i) * BUFFER_LD + score_column(j)] = p[i][j];
         }
     }
 
@@ -129,17 +129,17 @@ struct float_unit {
         }
     }
     template <int DIM>
-    static __device__ void times_of_room(float (&to)[ROWS][columns_of(DIM)], const float *room,
-                                         const float *b, int begin, int end)
+    static __device__ void times_of_buffer(float (&to)[ROWS][columns_of(DIM)], const float *buffer,
+                                           const float *b, int begin, int end)
     {
         constexpr int LD = DIM + PAD;
-        const float *rows = room + row(0) * ROOM;
+        const float *rows = buffer + row(0) * BUFFER_LD;
         XPH_KEEP_LOOP
         for (int c = begin; c < end; c += 2) {
             float x[2][ROWS];
             XPH_UNROLL
             for (int i = 0; i < ROWS; i++) {
-                const float2 v = *reinterpret_cast<const float2 *>(rows + i * ROOM + c);
+                const float2 v = *reinterpret_cast<const float2 *>(rows + i * BUFFER_LD + c);
                 x[0][i] = v.x, x[1][i] = v.y;
             }
             add_row<DIM>(to, x[0], b + c * LD);
@@ -148,18 +148,19 @@ struct float_unit {
     }
     template <int DIM>
     static __device__ void times(float (&to)[ROWS][columns_of(DIM)], const float (&)[ROWS][SCORES],
-                                 const float *room, const float *b, int begin, int end)
+                                 const float *buffer, const float *b, int begin, int end)
     {
-        times_of_room<DIM>(to, room, b, begin, end);
+        times_of_buffer<DIM>(to, buffer, b, begin, end);
     }
     template <int DIM>
-    static __device__ void turned(float (&to)[ROWS][columns_of(DIM)], const float *room, const float *b,
-                                  int begin, int end)
+    static __device__ void transposed(float (&to)[ROWS][columns_of(DIM)], const float *buffer, const float *b,
+                                      int begin, int end)
     {
         constexpr int LD = DIM + PAD;
         XPH_KEEP_LOOP
         for (int c = begin; c < end; c++) {
-            const float4 low = vector(room + c * ROOM + row(0)), high = vector(room + c * ROOM + row(4));
+            const float4 low = vector(buffer + c * BUFFER_LD + row(0)),
+                         high = vector(buffer + c * BUFFER_LD + row(4));
             const float x[ROWS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
             add_row<DIM>(to, x, b + c * LD);
         }
@@ -177,8 +178,8 @@ template <class Number, class Mma> struct matrix_unit {
     static constexpr int ROWS = 2, SCORES = TILE / 4, LANES = 4;
     static constexpr int VECTOR =
         16 / static_cast<int>(sizeof(Number)); /* numbers of 16 bytes: half a step of k */
-    static constexpr int PAD = VECTOR, ROOM = TILE + 8;
-    static constexpr bool THROUGH_ROOM = false;
+    static constexpr int PAD = VECTOR, BUFFER_LD = TILE + 8;
+    static constexpr bool THROUGH_BUFFER = false;
     static __host__ __device__ constexpr int columns_of(int dim) { return dim / 4; }
 
     static __device__ int row(int i) { return own_rows() + tile_lane() / 4 + 8 * i; }
@@ -238,13 +239,13 @@ struct tf32_unit : matrix_unit<float, mma_of_tf32> {
         *reinterpret_cast<float4 *>(to) = make_float4(to_tf32(x.x), to_tf32(x.y), to_tf32(x.z), to_tf32(x.w));
     }
     static __device__ float get(const float *from) { return *from; }
-    static __device__ void put(float *room, const float (&p)[ROWS][SCORES])
+    static __device__ void put(float *buffer, const float (&p)[ROWS][SCORES])
     {
         XPH_UNROLL
         for (int i = 0; i < ROWS; i++) {
             XPH_UNROLL
             for (int j = 0; j < SCORES; j += 2)
-                *reinterpret_cast<float2 *>(room + row(i) * ROOM + score_column(j)) =
+                *reinterpret_cast<float2 *>(buffer + row(i) * BUFFER_LD + score_column(j)) =
                     make_float2(to_tf32(p[i][j]), to_tf32(p[i][j + 1]));
         }
     }
@@ -274,29 +275,29 @@ struct tf32_unit : matrix_unit<float, mma_of_tf32> {
         }
     }
     template <int DIM>
-    static __device__ void times_of_room(float (&to)[ROWS][columns_of(DIM)], const float *room,
-                                         const float *b, int begin, int end)
+    static __device__ void times_of_buffer(float (&to)[ROWS][columns_of(DIM)], const float *buffer,
+                                           const float *b, int begin, int end)
     {
-        const float *from = room + row(0) * ROOM + score_column(0);
+        const float *from = buffer + row(0) * BUFFER_LD + score_column(0);
         XPH_KEEP_LOOP
         for (int c = begin; c < end; c += 8) {
             const float2 low = *reinterpret_cast<const float2 *>(from + c),
-                         high = *reinterpret_cast<const float2 *>(from + 8 * ROOM + c);
+                         high = *reinterpret_cast<const float2 *>(from + 8 * BUFFER_LD + c);
             const unsigned x[4] = {bits(low.x), bits(high.x), bits(low.y), bits(high.y)};
             add_rows<DIM>(to, x, b + c * (DIM + PAD));
         }
     }
     template <int DIM>
-    static __device__ void turned(float (&to)[ROWS][columns_of(DIM)], const float *room, const float *b,
-                                  int begin, int end)
+    static __device__ void transposed(float (&to)[ROWS][columns_of(DIM)], const float *buffer, const float *b,
+                                      int begin, int end)
     {
         constexpr int LD = DIM + PAD;
         const int g = tile_lane() / 4, q = tile_lane() % 4;
         XPH_KEEP_LOOP
         for (int c = begin; c < end; c += 8) {
-            const float *from = room + (c + q) * ROOM + own_rows() + g, *rows = b + (c + q) * LD + g;
-            const unsigned x[4] = {bits(from[0]), bits(from[8]), bits(from[4 * ROOM]),
-                                   bits(from[4 * ROOM + 8])};
+            const float *from = buffer + (c + q) * BUFFER_LD + own_rows() + g, *rows = b + (c + q) * LD + g;
+            const unsigned x[4] = {bits(from[0]), bits(from[8]), bits(from[4 * BUFFER_LD]),
+                                   bits(from[4 * BUFFER_LD + 8])};
             XPH_UNROLL
             for (int d = 0; d < DIM; d += 8)
                 mma_of_tf32::add(to, d / 4, x, bits(rows[d]), bits(rows[4 * LD + d]));
@@ -315,17 +316,17 @@ struct bf16_unit : matrix_unit<__nv_bfloat16, mma_of_bf16> {
         put2(to + 2, x.z, x.w);
     }
     static __device__ float get(const __nv_bfloat16 *from) { return __bfloat162float(*from); }
-    static __device__ void put(__nv_bfloat16 *room, const float (&p)[ROWS][SCORES])
+    static __device__ void put(__nv_bfloat16 *buffer, const float (&p)[ROWS][SCORES])
     {
         XPH_UNROLL
         for (int i = 0; i < ROWS; i++) {
             XPH_UNROLL
             for (int j = 0; j < SCORES; j += 2)
-                put2(room + row(i) * ROOM + score_column(j), p[i][j], p[i][j + 1]);
+                put2(buffer + row(i) * BUFFER_LD + score_column(j), p[i][j], p[i][j + 1]);
         }
     }
 
-    /* Rows c..c+15 of b, 16 columns at a time, turned: neighbours in k together. */
+    /* Rows c..c+15 of b, 16 columns at a time, transposed: neighbours in k together. */
     template <int DIM>
     static __device__ void add_rows(float (&to)[ROWS][columns_of(DIM)], const unsigned (&x)[4],
                                     const __nv_bfloat16 *b)
@@ -336,7 +337,7 @@ struct bf16_unit : matrix_unit<__nv_bfloat16, mma_of_bf16> {
         XPH_UNROLL
         for (int d = 0; d < DIM; d += 16) {
             unsigned y[4];
-            load_turned(y, rows + d);
+            load_transposed(y, rows + d);
             mma_of_bf16::add(to, d / 4, x, y[0], y[1]);
             mma_of_bf16::add(to, d / 4 + 2, x, y[2], y[3]);
         }
@@ -359,27 +360,27 @@ struct bf16_unit : matrix_unit<__nv_bfloat16, mma_of_bf16> {
         return *reinterpret_cast<const unsigned *>(at);
     }
     template <int DIM>
-    static __device__ void times_of_room(float (&to)[ROWS][columns_of(DIM)], const __nv_bfloat16 *room,
-                                         const __nv_bfloat16 *b, int begin, int end)
+    static __device__ void times_of_buffer(float (&to)[ROWS][columns_of(DIM)], const __nv_bfloat16 *buffer,
+                                           const __nv_bfloat16 *b, int begin, int end)
     {
-        const __nv_bfloat16 *from = room + row(0) * ROOM + score_column(0);
+        const __nv_bfloat16 *from = buffer + row(0) * BUFFER_LD + score_column(0);
         XPH_KEEP_LOOP
         for (int c = begin; c < end; c += 16) {
-            const unsigned x[4] = {pair(from + c), pair(from + 8 * ROOM + c), pair(from + c + 8),
-                                   pair(from + 8 * ROOM + c + 8)};
+            const unsigned x[4] = {pair(from + c), pair(from + 8 * BUFFER_LD + c), pair(from + c + 8),
+                                   pair(from + 8 * BUFFER_LD + c + 8)};
             add_rows<DIM>(to, x, b + c * (DIM + PAD));
         }
     }
     template <int DIM>
-    static __device__ void turned(float (&to)[ROWS][columns_of(DIM)], const __nv_bfloat16 *room,
-                                  const __nv_bfloat16 *b, int begin, int end)
+    static __device__ void transposed(float (&to)[ROWS][columns_of(DIM)], const __nv_bfloat16 *buffer,
+                                      const __nv_bfloat16 *b, int begin, int end)
     {
         const int lane = tile_lane(), in = lane % 8, matrix = lane / 8;
-        const __nv_bfloat16 *from = room + (in + matrix / 2 * 8) * ROOM + own_rows() + matrix % 2 * 8;
+        const __nv_bfloat16 *from = buffer + (in + matrix / 2 * 8) * BUFFER_LD + own_rows() + matrix % 2 * 8;
         XPH_KEEP_LOOP
         for (int c = begin; c < end; c += 16) {
             unsigned x[4];
-            load_turned(x, from + c * ROOM);
+            load_transposed(x, from + c * BUFFER_LD);
             add_rows<DIM>(to, x, b + c * (DIM + PAD));
         }
     }

@@ -256,8 +256,8 @@ static exphil_status move_bytes(xph_stream *stream, void *to, const void *from, 
     const move_args args = {to, from, bytes};
     const unsigned char *first = to, *source = from;
     if (!bytes) return EXPHIL_OK;
-    bool apart = first + bytes <= source || source + bytes <= first;
-    if (apart)
+    bool disjoint = first + bytes <= source || source + bytes <= first;
+    if (disjoint)
         run_phase((const cpu_stream *)stream, &phase, &args);
     else
         memmove(to, from, bytes);
