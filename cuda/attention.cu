@@ -3,70 +3,12 @@
  *   plain   any shape: a warp takes a frame, its lanes 32 keys, then the columns
  *   tiles   chunks of up to 128 columns: attention_tile.cu, by chains of fmaf or by matrix units
  * All but matrix units give the same bits (attention.cuh says why). After a chunk separate kernels write the
- * ring, when nothing reads it any more: it may be the ring that was read.
+ * ring (attention_parts.cu), when nothing reads it any more: it may be the ring that was read.
  */
 #include "attention_frame.cuh"
 
 namespace
 {
-
-/* ---- ring ---- */
-
-constexpr int RING_THREADS = 256;
-
-/* Frame whose keys slot holds after the chunk, or -1: what it held before. */
-__device__ inline int frame_of_slot(const head_view &v, int slot)
-{
-    const int off = slot < v.next ? slot - v.next + v.window : slot - v.next;
-    return off < v.time ? off + (v.time - 1 - off) / v.window * v.window : -1;
-}
-
-/* A stream is blockIdx.x, numbers of its ring are dealt out over blockIdx.y. */
-template <class Stored> __global__ void __launch_bounds__(RING_THREADS) ring_write(const xph_attention_args a)
-{
-    const int64_t stream = blockIdx.x, half = a.window * a.heads * a.dim,
-                  apart = int64_t(gridDim.y) * RING_THREADS;
-    const head_view v = view_of(a, stream, 0);
-    float *out = static_cast<float *>(a.state_out) + stream * a.ld_state;
-    for (int64_t i = int64_t(blockIdx.y) * RING_THREADS + threadIdx.x; i < 2 * half; i += apart) {
-        const int part = i < half ? 1 : 2; /* keys, values */
-        const int64_t at = i < half ? i : i - half, column = at % v.span;
-        const int t = frame_of_slot(v, static_cast<int>(at / v.span));
-        if (t >= 0)
-            out[i] = load(query_at<Stored>(a, v, t) + part * v.span + column);
-        else if (a.state_in != a.state_out)
-            out[i] = v.ring ? v.ring[i] : 0.0f;
-    }
-}
-
-__device__ inline void leave_counters(const xph_attention_args &a, const head_view &v, int64_t stream,
-                                      int filled)
-{
-    float *counters = static_cast<float *>(a.state_out) + stream * a.ld_state + 2 * a.window * v.span;
-    counters[0] = static_cast<float>((int64_t(v.next) + v.time) % v.window);
-    counters[1] = static_cast<float>(filled < v.window ? filled : v.window);
-}
-
-/* A warp per stream. A reset more than a window ago counts as none: either way the ring is full. */
-template <class Unused = void> __global__ void __launch_bounds__(WARP) ring_count(const xph_attention_args a)
-{
-    const int64_t stream = blockIdx.x;
-    const head_view v = view_of(a, stream, 0);
-    int start = -v.filled;
-    if (a.reset)
-        start = last_reset(a.reset + v.row, v.time - 1, v.time - 1 - v.window, start,
-                           static_cast<int>(threadIdx.x));
-    __syncwarp(); /* all have read the counters */
-    if (threadIdx.x == 0) leave_counters(a, v, stream, v.time - start);
-}
-
-template <class Stored> void move_ring(const xph_attention_args *a, cudaStream_t stream)
-{
-    const int64_t blocks = blocks_of(2 * a->window * a->heads * a->dim, 8 * RING_THREADS);
-    const dim3 grid(as_grid(a->batch), as_grid(blocks < 1024 ? blocks : 1024));
-    XPH_LAUNCH((ring_write<Stored>), grid, dim3(RING_THREADS), 0, stream, *a);
-    XPH_LAUNCH((ring_count<>), dim3(as_grid(a->batch)), dim3(WARP), 0, stream, *a);
-}
 
 /* ---- one frame ---- */
 
@@ -97,13 +39,13 @@ __device__ inline void step_ring(const xph_attention_args &a, const head_view &v
     float *out = static_cast<float *>(a.state_out) + stream * a.ld_state;
     const Stored *row = query_at<Stored>(a, v, 0);
     const int newest = v.next ? v.next - 1 : v.window - 1;
-    const bool apart = a.state_in != a.state_out, whole = apart && !(v.ring && a.lagging);
+    const bool moves = a.state_in != a.state_out, whole = moves && !(v.ring && a.lagging);
     for (int part = 0; part < 2; part++)
         for (int64_t c = begin + threadIdx.x; c < end; c += STEP_THREADS) {
             const int64_t at = part * v.window * v.span + c;
             for (int s = 0; whole && s < v.window; s++)
                 out[at + s * v.span] = v.ring ? v.ring[at + s * v.span] : 0.0f;
-            if (apart && !whole) out[at + newest * v.span] = v.ring[at + newest * v.span];
+            if (moves && !whole) out[at + newest * v.span] = v.ring[at + newest * v.span];
             out[at + v.next * v.span] = load(row + (1 + part) * v.span + c);
         }
 }
@@ -159,8 +101,7 @@ template <class Stored> int step(const xph_attention_args *a, cudaStream_t strea
     const dim3 grid(as_grid(a->batch), as_grid(shares));
     const size_t shared = static_cast<size_t>(heads * (a->window + 1)) * sizeof(float);
     XPH_LAUNCH((attention_step<Stored>), grid, dim3(STEP_THREADS), shared, stream, *a);
-    if (shares > 1 && a->state_out)
-        XPH_LAUNCH((ring_count<>), dim3(as_grid(a->batch)), dim3(WARP), 0, stream, *a);
+    if (shares > 1 && a->state_out) attention_count_ring(a, stream);
     return cudaGetLastError();
 }
 
@@ -229,11 +170,6 @@ template <attention_unit UNIT> int tile_launch(const void *args, cudaStream_t st
 }
 
 }  // namespace
-
-void attention_move_ring(const xph_attention_args *a, cudaStream_t stream)
-{
-    if (a->state_out) with_stored(a->type, [=](auto zero) { move_ring<decltype(zero)>(a, stream); });
-}
 
 const xph_cuda_candidate xph_cuda_attention[] = {
     {"attention_step", step_accepts, nullptr, step_launch},

@@ -234,7 +234,8 @@ int attention_tile_launch(const xph_attention_args *a, attention_unit unit, cuda
 bool attention_tile_grad_accepts(const xph_attention_grad_args *g, attention_unit unit);
 int attention_tile_grad_launch(const xph_attention_grad_args *g, attention_unit unit, cudaStream_t stream);
 
-/* Writes state_out, if there is one, when all that reads state_in is done. */
+/* Writes state_out, if there is one, when all that reads state_in is done; or its two counters alone. */
 void attention_move_ring(const xph_attention_args *a, cudaStream_t stream);
+void attention_count_ring(const xph_attention_args *a, cudaStream_t stream);
 
 #endif

@@ -80,4 +80,13 @@ __device__ inline void attention_frame(const xph_attention_args &a, const head_v
         frame_part<Stored>(a, v, t, count, from, lane);
 }
 
+/* What a stream's ring says of itself after the chunk, of which `filled` frames count. */
+__device__ inline void leave_counters(const xph_attention_args &a, const head_view &v, int64_t stream,
+                                      int filled)
+{
+    float *counters = static_cast<float *>(a.state_out) + stream * a.ld_state + 2 * a.window * v.span;
+    counters[0] = static_cast<float>((int64_t(v.next) + v.time) % v.window);
+    counters[1] = static_cast<float>(filled < v.window ? filled : v.window);
+}
+
 #endif

@@ -159,14 +159,6 @@ template <attention_unit UNIT> int tile_launch(const void *args, cudaStream_t st
 
 }  // namespace
 
-void attention_fold_bias(const xph_attention_grad_args *g, cudaStream_t stream)
-{
-    const grad_layout at = grad_layout_of(&g->fwd);
-    if (g->dbias)
-        fold(static_cast<const float *>(g->scratch) + at.part, static_cast<float *>(g->dbias),
-             g->fwd.batch * at.tiles, g->fwd.heads * g->fwd.window, stream);
-}
-
 const xph_cuda_candidate xph_cuda_attention_grad[] = {
     {"attention_grad_matrices", tile_accepts<ATTENTION_MATRICES>, scratch_bytes,
      tile_launch<ATTENTION_MATRICES>},

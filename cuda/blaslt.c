@@ -447,7 +447,7 @@ static bool known(xph_type type)
     return type == XPH_F32 || type == XPH_BF16 || type == XPH_F16;
 }
 
-bool xph_blaslt_accepts(const void *args)
+static bool lt_accepts(const void *args)
 {
     const xph_linear_args *a = args;
     return current() && known(a->type) && !a->weights && a->rows && a->in && a->out;
@@ -460,7 +460,7 @@ static const void *bias_of(const xph_linear_args *a)
     return (const char *)a->packed + xph_packed_bias_at(a->in, a->out);
 }
 
-int xph_blaslt_linear(const void *args, cudaStream_t stream)
+static int lt_linear(const void *args, cudaStream_t stream)
 {
     const xph_linear_args *a = args;
     const int32_t type = type_of(a->type);
@@ -487,7 +487,7 @@ int xph_blaslt_linear(const void *args, cudaStream_t stream)
     return multiply(&p, stream);
 }
 
-bool xph_blaslt_accepts_grad(const void *args)
+static bool lt_accepts_grad(const void *args)
 {
     const xph_linear_grad_args *g = args;
     return current() && known(g->type) && g->rows && g->in && g->out;
@@ -543,7 +543,7 @@ static int multiply_dx(const xph_linear_grad_args *g, cudaStream_t stream)
 }
 
 /* What the library does not do - the gradient of the bias, always - is left to the next candidate. */
-int xph_blaslt_linear_grad(const void *args, cudaStream_t stream)
+static int lt_linear_grad(const void *args, cudaStream_t stream)
 {
     const xph_linear_grad_args *g = args;
     xph_linear_grad_args rest = *g;
@@ -559,3 +559,18 @@ int xph_blaslt_linear_grad(const void *args, cudaStream_t stream)
     rest.dw = rest.dbias = NULL;
     return xph_cuda_run(xph_cuda_linear_grad + 1, &rest, stream);
 }
+
+/* ---- candidates of products: the library's, then own ones ---- */
+
+const xph_cuda_candidate xph_cuda_linear[] = {
+    {"linear_cublaslt", lt_accepts, NULL, lt_linear},
+    {"linear_narrow", xph_narrow_accepts, NULL, xph_narrow_linear},
+    {"linear_few", xph_linear_accepts_few, NULL, xph_linear_few},
+    {"linear", xph_linear_accepts, NULL, xph_linear},
+    {NULL, NULL, NULL, NULL},
+};
+const xph_cuda_candidate xph_cuda_linear_grad[] = {
+    {"linear_grad_cublaslt", lt_accepts_grad, xph_linear_grad_scratch, lt_linear_grad},
+    {"linear_grad", xph_linear_accepts_grad, xph_linear_grad_scratch, xph_linear_grad},
+    {NULL, NULL, NULL, NULL},
+};

@@ -35,11 +35,14 @@ size_t xph_cuda_packed_bytes(xph_op op, const void *args);
 /* Where in a narrow copy of weights [out,in] that of their bias begins, in bytes. */
 size_t xph_packed_bias_at(int64_t in, int64_t out);
 
-/* cuBLASLt, in front of own products (blaslt.c): accepts where a device was opened with it. */
-bool xph_blaslt_accepts(const void *args);
-int xph_blaslt_linear(const void *args, struct CUstream_st *stream);
-bool xph_blaslt_accepts_grad(const void *args);
-int xph_blaslt_linear_grad(const void *args, struct CUstream_st *stream);
+/* Own products with weights as they are (linear.cu): a chain of fmaf per number. */
+bool xph_linear_accepts(const void *args);
+int xph_linear(const void *args, struct CUstream_st *stream);
+bool xph_linear_accepts_few(const void *args);
+int xph_linear_few(const void *args, struct CUstream_st *stream);
+bool xph_linear_accepts_grad(const void *args);
+size_t xph_linear_grad_scratch(const void *args);
+int xph_linear_grad(const void *args, struct CUstream_st *stream);
 
 /* Products with weights of fewer bits, and their packing (linear_narrow.cu): behind cuBLASLt in the lists of both. */
 size_t xph_narrow_bytes(xph_type weights, int64_t in, int64_t out);

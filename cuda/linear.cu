@@ -117,17 +117,6 @@ bool fits(const xph_linear_args *a)
     return is_stored(a->type) && !a->weights && a->rows < int64_t(1) << 31;
 }
 
-bool accepts(const void *args)
-{
-    return fits(static_cast<const xph_linear_args *>(args));
-}
-
-bool few_accepts(const void *args)
-{
-    const xph_linear_args *a = static_cast<const xph_linear_args *>(args);
-    return a->rows <= FEW_ROWS && fits(a);
-}
-
 template <int TALL> int launch(const void *args, cudaStream_t stream)
 {
     const xph_linear_args *a = static_cast<const xph_linear_args *>(args);
@@ -215,37 +204,45 @@ template <class Stored> void gradients(const xph_linear_grad_args *g, cudaStream
     }
 }
 
-bool grad_accepts(const void *args)
+}  // namespace
+
+bool xph_linear_accepts(const void *args)
+{
+    return fits(static_cast<const xph_linear_args *>(args));
+}
+
+bool xph_linear_accepts_few(const void *args)
+{
+    const xph_linear_args *a = static_cast<const xph_linear_args *>(args);
+    return a->rows <= FEW_ROWS && fits(a);
+}
+
+int xph_linear_few(const void *args, cudaStream_t stream)
+{
+    return launch<SIDE>(args, stream);
+}
+
+int xph_linear(const void *args, cudaStream_t stream)
+{
+    return launch<WIDE>(args, stream);
+}
+
+bool xph_linear_accepts_grad(const void *args)
 {
     const xph_linear_grad_args *g = static_cast<const xph_linear_grad_args *>(args);
     return is_stored(g->type) && g->rows < int64_t(1) << 31;
 }
 
-size_t grad_scratch(const void *args)
+size_t xph_linear_grad_scratch(const void *args)
 {
     const xph_linear_grad_args *g = static_cast<const xph_linear_grad_args *>(args);
     return static_cast<size_t>(slices_of(g).count * g->out * (g->in + 1)) * sizeof(float);
 }
 
-int grad_launch(const void *args, cudaStream_t stream)
+int xph_linear_grad(const void *args, cudaStream_t stream)
 {
     const xph_linear_grad_args *g = static_cast<const xph_linear_grad_args *>(args);
     if (!g->rows || !g->in || !g->out) return cudaSuccess;
     with_stored(g->type, [&](auto zero) { gradients<decltype(zero)>(g, stream); });
     return cudaGetLastError();
 }
-
-}  // namespace
-
-const xph_cuda_candidate xph_cuda_linear[] = {
-    {"linear_cublaslt", xph_blaslt_accepts, nullptr, xph_blaslt_linear},
-    {"linear_narrow", xph_narrow_accepts, nullptr, xph_narrow_linear},
-    {"linear_few", few_accepts, nullptr, launch<SIDE>},
-    {"linear", accepts, nullptr, launch<WIDE>},
-    {nullptr, nullptr, nullptr, nullptr},
-};
-const xph_cuda_candidate xph_cuda_linear_grad[] = {
-    {"linear_grad_cublaslt", xph_blaslt_accepts_grad, grad_scratch, xph_blaslt_linear_grad},
-    {"linear_grad", grad_accepts, grad_scratch, grad_launch},
-    {nullptr, nullptr, nullptr, nullptr},
-};
