@@ -1,7 +1,7 @@
 /* The commands of the exphil program; each returns the exit status: 0 done, 1 failed, 2 wrong usage, 130 stopped
  * by Ctrl-C. argv[0] is the command's name. */
-#ifndef EXPHIL_TOOLS_COMMANDS_H
-#define EXPHIL_TOOLS_COMMANDS_H
+#ifndef EXPHIL_CLI_COMMANDS_H
+#define EXPHIL_CLI_COMMANDS_H
 
 #include <exphil/exphil.h>
 

@@ -1,6 +1,6 @@
 /* Checksums that the program prints and compares: SHA-256 (FIPS 180-4) and the CRC-32 of zlib. */
-#ifndef EXPHIL_TOOLS_DIGEST_H
-#define EXPHIL_TOOLS_DIGEST_H
+#ifndef EXPHIL_CLI_DIGEST_H
+#define EXPHIL_CLI_DIGEST_H
 
 #include <stddef.h>
 #include <stdint.h>

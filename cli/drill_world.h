@@ -1,8 +1,8 @@
 /* A small scripted world for demonstrations: two Foxes on Final Destination, one driven by a teacher that
  * reacts to what it sees, one that wanders. It looks to the library exactly like the real game: frames in,
  * controllers out. */
-#ifndef EXPHIL_TOOLS_DRILL_WORLD_H
-#define EXPHIL_TOOLS_DRILL_WORLD_H
+#ifndef EXPHIL_CLI_DRILL_WORLD_H
+#define EXPHIL_CLI_DRILL_WORLD_H
 
 #include <exphil/exphil.h>
 

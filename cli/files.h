@@ -1,6 +1,6 @@
 /* What a file is, by its first bytes and not by its name; and which files may be written. */
-#ifndef EXPHIL_TOOLS_FILES_H
-#define EXPHIL_TOOLS_FILES_H
+#ifndef EXPHIL_CLI_FILES_H
+#define EXPHIL_CLI_FILES_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Command lines: a table of options drives both the reading and the help. */
-#ifndef EXPHIL_TOOLS_OPTIONS_H
-#define EXPHIL_TOOLS_OPTIONS_H
+#ifndef EXPHIL_CLI_OPTIONS_H
+#define EXPHIL_CLI_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Curves from training logs, and their pictures. */
-#ifndef EXPHIL_TOOLS_PLOT_H
-#define EXPHIL_TOOLS_PLOT_H
+#ifndef EXPHIL_CLI_PLOT_H
+#define EXPHIL_CLI_PLOT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Known facts about replays, one file a line, compared with what the library reads. */
-#ifndef EXPHIL_TOOLS_SLP_MANIFEST_H
-#define EXPHIL_TOOLS_SLP_MANIFEST_H
+#ifndef EXPHIL_CLI_SLP_MANIFEST_H
+#define EXPHIL_CLI_SLP_MANIFEST_H
 
 #include <exphil/slp.h>
 

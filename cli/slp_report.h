@@ -1,6 +1,6 @@
 /* What a replay says about itself, for people and for programs. Nothing in it names a person. */
-#ifndef EXPHIL_TOOLS_SLP_REPORT_H
-#define EXPHIL_TOOLS_SLP_REPORT_H
+#ifndef EXPHIL_CLI_SLP_REPORT_H
+#define EXPHIL_CLI_SLP_REPORT_H
 
 #include <exphil/slp.h>
 

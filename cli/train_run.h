@@ -1,6 +1,6 @@
 /* A training run as `exphil train` asks for it. */
-#ifndef EXPHIL_TOOLS_TRAIN_RUN_H
-#define EXPHIL_TOOLS_TRAIN_RUN_H
+#ifndef EXPHIL_CLI_TRAIN_RUN_H
+#define EXPHIL_CLI_TRAIN_RUN_H
 
 #include "commands.h"
 
