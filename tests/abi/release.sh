@@ -25,9 +25,9 @@ refused() {
 
 tools/release >"$work/out" || { cat "$work/out"; echo "FAILED: a whole release is refused"; exit 1; }
 echo x >left-over && refused uncommitted && rm left-over
-sed -i "s/^## $version/## $version (not released)/" CHANGELOG.md && refused CHANGELOG && git checkout -q CHANGELOG.md
-echo '/* */' >>include/exphil/slp.h && refused 'holds the headers' && git checkout -q include
-rm tests/data/kept/"$version"/results.txt && refused 'kept_test' && git checkout -q tests
+sed -i "s/^## $version/## $version (not released)/" CHANGELOG.md && refused CHANGELOG && git checkout -q -- CHANGELOG.md
+echo '/* */' >>include/exphil/slp.h && refused 'holds the headers' && git checkout -q -- include
+rm tests/data/kept/"$version"/results.txt && refused 'kept_test' && git checkout -q -- tests
 tools/release --tag >/dev/null
 git tag -n9 -l "v$version" | grep -q "$version" || { echo "FAILED: no tag was made"; failed=1; }
 refused "no tag v$version"
