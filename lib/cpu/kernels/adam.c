@@ -1,8 +1,8 @@
 /* AdamW over one arena: elements are independent, in items of ITEM elements. The two halves of an arena, with
  * and without decay, may meet inside an item.
  *
- * Step: m unbias1 / (sqrt(v unbias2) + epsilon). In single precision the quotient is made of multiplications: the
- * unit that divides also takes the roots, and both take ten times as long as anything else here. */
+ * Step: m unbias1 / (sqrt(v unbias2) + epsilon). In single precision the quotient is made of multiplications:
+ * the unit that divides also computes the roots, and both take ten times as long as anything else here. */
 #include "cpu/kernels/real.h"
 #include "cpu/simd/vec.h"
 #include "device/settle.h"

@@ -1,8 +1,8 @@
 /* y = x W^T + bias + residual, and the packing of W. tile.h says in which order a sum is taken.
  *
- * Many rows: cut by rows; a group of panels stays in L2 while strip after strip of rows
- * passes. Few rows: cut by panels; all rows pass one panel while the next is prefetched.
- * Weights that are not packed are transposed in pieces on the stack.
+ * Many rows: cut by rows; a group of panels stays in L2 while strip after strip of rows passes. Few rows: cut
+ * by panels; all rows pass one panel while the next is prefetched. Weights that are not packed are transposed
+ * in pieces on the stack.
  */
 #include "cpu/kernels/narrow.h"
 #include "cpu/kernels/panel.h"

@@ -1,13 +1,13 @@
 /* Gradients of y = x W^T + bias.
  *
- *   dx     a product as forward, of dy and W packed transposed; a sum starts from 0
+ *   dx     a product as in forward, of dy and W packed transposed; a sum starts from 0
  *   dw     every SUM_ROWS rows are summed from 0 in order, and these sums added in order to what is there
  *   dbias  likewise, taken while dy is copied for dw
  *
  * dw is dy^T times x: of every SUM_ROWS rows the dy of a chunk of outputs is copied, once for all panels of
- * inputs, and the x of a panel too where its rows lie so far apart that they would share few places of a
- * cache; the rows that follow are prefetched meanwhile. The copies are too large for the stack of a host: they
- * lie in scratch, where dx had its packed W.
+ * inputs, and the x of a panel too where its rows are so far apart that they would fall into few sets of a
+ * cache; the next rows are prefetched meanwhile. The copies are too large for a host's stack, so they lie in
+ * scratch, where dx had its packed W.
  */
 #include "cpu/kernels/panel.h"
 #include "cpu/kernels/tile.h"

@@ -12,9 +12,10 @@
  * group as [depth][panels][XPH_NARROW_PANEL][STEP], so that a single row reads one stream of memory; the last
  * group has as many panels as are needed, padded with 0.
  *
- * An item is up to ROWS rows by BLOCK columns. Rows run fastest: the weights of a block of columns stay in L2.
- * Inputs are rounded into a piece on the stack (small: a caller's may have 64 KiB in all), once where one piece holds
- * all of the rows. Sums go on from piece to piece, so where these are cut changes nothing. */
+ * An item is up to ROWS rows by BLOCK columns. Rows run fastest: the weights of a block of columns stay in
+ * L2. Inputs are rounded into a piece on the stack (a small one: the caller's stack may have 64 KiB in all),
+ * only once if one piece holds all of the rows. Sums continue from piece to piece, so the cuts change
+ * nothing. */
 #ifndef XPH_CPU_KERNELS_LINEAR_NARROW_H
 #define XPH_CPU_KERNELS_LINEAR_NARROW_H
 

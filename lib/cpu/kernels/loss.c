@@ -6,7 +6,7 @@
  * gradient of a nearly certain class keeps its digits. A row whose mask is zero does not count, whatever is
  * in it.
  *
- * Heads have few classes, so a lane is a row: VEC rows go through a head together, their logits transposed into
+ * Heads have few classes, so a lane is a row: VEC rows go through a head together, their logits transposed to
  * columns, and every sum over classes or bits runs in order. */
 #include "cpu/kernels/real.h"
 #include "cpu/simd/columns.h"

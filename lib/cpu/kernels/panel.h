@@ -1,4 +1,4 @@
-/* Panels of weights, [depth][XPH_PANEL], out of a matrix: rows become columns, or they stay. */
+/* Panels of weights, [depth][XPH_PANEL], from a matrix: transposed, or with its rows kept. */
 #ifndef XPH_CPU_KERNELS_PANEL_H
 #define XPH_CPU_KERNELS_PANEL_H
 

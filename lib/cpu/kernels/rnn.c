@@ -1,11 +1,11 @@
 /* LSTM and GRU, forward: the recurrent part. The input parts of the gates are computed before, by one linear
  * over all frames.
  *
- * Every gate starts from its bias and takes h[0], h[1], ... in order, then joins the input part, gate = gx
- * + (bias + W h). Streams go through the frames in blocks. Where the width is a multiple of a panel, the
- * gates of XPH_PANEL units of a strip of streams are made and used at once: they never leave L1, and
- * what the next strip reads and writes is prefetched meanwhile. Else, for weights of fewer bits, and for one
- * frame of one stream, the product is that of linear, one frame of a block of streams at a time.
+ * Every gate starts from its bias and takes h[0], h[1], ... in order, then joins the input part, gate = gx +
+ * (bias + W h). Streams go through the frames in blocks. Where the width is a multiple of a panel, the gates
+ * of XPH_PANEL units of a strip of streams are computed and used at once: they never leave L1, and the memory
+ * of the next strip is prefetched meanwhile. Otherwise, and for weights of fewer bits or one frame of one
+ * stream, the product is that of linear, one frame of a block of streams at a time.
  *
  * A single frame also computes the input part here: both weight matrices are then read forwards in one frame
  * and backwards in the next, and each frame begins with what the last one left in the cache. */

@@ -1,10 +1,10 @@
-/* LSTM and GRU, backward. W is packed transposed; then every block of streams goes back through
- * its frames, leaving the gradients of the gates and the h before each frame; then dw and dbias are those
- * of a linear layer over all rows.
+/* LSTM and GRU, backward. W is packed transposed. Every block of streams then goes back through its frames
+ * and stores the gradients of the gates and the h before each frame. dw and dbias are then those of a linear
+ * layer over all rows.
  *
- * What comes back to h through W starts from what comes straight (GRU: dh z, LSTM: 0) and takes the gates
- * in order. The gradient of the recurrent part of the gates is that of the whole, but for the third gate
- * of a GRU, which the reset gate has scaled: that one has a place of its own. */
+ * The gradient of h through W starts from the direct part (GRU: dh z, LSTM: 0) and adds the gates in order.
+ * The gradient of the recurrent part of the gates equals that of the whole gate, except for the third gate of
+ * a GRU, which the reset gate has scaled: it has its own buffer. */
 #include "cpu/kernels/panel.h"
 #include "cpu/kernels/rnn_parts.h"
 

@@ -1,11 +1,10 @@
 /* What the selective scan and its gradient share: groups of channels and the recurrence itself.
  *
- * Work is done on groups of at most GROUP blocks of LANES channels of one stream; channels lie in the
- * lanes of registers. A matrix [channels][N] is transposed to [block][N][LANES], N filled up with zeros to a
- * multiple of CHAINS; channels beyond the width compute on zeros. The decay exp(-delta A) with A =
- * exp(a_log) is 2^(-delta A log2(e)); the rates A log2(e) are made once per group, or came prepared. A sum
- * over the states runs in CHAINS chains, state n in chain n % CHAINS, which are then joined: (0 + 2) + (1
- * + 3).
+ * Work is done on groups of at most GROUP blocks of LANES channels of one stream; channels lie in the lanes
+ * of registers. A matrix [channels][N] is transposed to [block][N][LANES], N padded with zeros to a multiple
+ * of CHAINS; channels beyond the width compute on zeros. The decay exp(-delta A) with A = exp(a_log) is
+ * 2^(-delta A log2(e)); the rates A log2(e) are made once per group, or came prepared. A sum over the states
+ * runs in CHAINS chains, state n in chain n % CHAINS, which are then joined: (0 + 2) + (1 + 3).
  */
 #ifndef XPH_CPU_KERNELS_SCAN_BLOCK_H
 #define XPH_CPU_KERNELS_SCAN_BLOCK_H

@@ -1,9 +1,9 @@
-/* Gradient of the selective scan (scan.c). It never holds [B,T,D,N]: an item takes one group of channels
- * of one stream through time, keeping the state before every STRETCH-th frame; from there the frames of a
- * stretch, last first, are run again, with all states and decays in L1, and gone through
- * backwards. Taking the exponentials twice is cheaper than writing them to L2. Of more
- * frames than `keep` a first run keeps only the states where spans of so many begin. What is summed over
- * channels (db, dc) or streams (da_log, dskip, ddelta_bias) is summed in later phases, in order.
+/* Gradient of the selective scan (scan.c). It never holds [B,T,D,N]. An item runs one group of channels of
+ * one stream through time and keeps the state before every STRETCH-th frame. Then each stretch, the last
+ * first, is run again with all states and decays in L1, and gone through backwards. Computing the
+ * exponentials twice is cheaper than writing them to L2. With more than `keep` frames, a first run keeps only
+ * the states at the start of each span of `keep` frames. Sums over channels (db, dc) and streams (da_log,
+ * dskip, ddelta_bias) are taken in later phases, in order.
  */
 #include "cpu/kernels/scan_block.h"
 

@@ -8,9 +8,9 @@
  * b is a panel of XPH_PANEL columns, [depth][XPH_PANEL]. a is a matrix with the depth along its rows, or
  * transposed, [depth][rows].
  *
- * What a tile will write and what the next ones will read is prefetched line by line while it multiplies: a
- * burst of prefetches would fill the line buffers through which b comes from L2, and
- * without them up to a fifth of the time is spent waiting for memory.
+ * The lines that a tile will write and that the next tiles will read are prefetched one by one while it
+ * multiplies. A burst of prefetches would fill the line buffers through which b comes from L2; without
+ * prefetches up to a fifth of the time is spent waiting for memory.
  */
 #ifndef XPH_CPU_KERNELS_TILE_H
 #define XPH_CPU_KERNELS_TILE_H

@@ -1,4 +1,4 @@
-/* Zeros for what a refused update has spoilt. */
+/* Clears what a refused update has spoilt. */
 #include "cpu/kernels/real.h"
 
 #include <string.h>

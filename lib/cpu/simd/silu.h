@@ -1,6 +1,7 @@
-/* SiLU and its slope of a register: x / (1 + e^-x), one division and no absolute value, cheaper than by way of
- * real_sigmoid. Single precision: within 3 units of the last place, below 0, where SiLU fades, of 3 - x / 4, below -88
- * within 1e-38 |x| of 0. NaN stays; infinity gives infinity or NaN. Same bits at every width. */
+/* SiLU and its slope of a register: x / (1 + e^-x), one division and no absolute value, cheaper than by way
+ * of real_sigmoid. Single precision: within 3 units in the last place; below 0, where SiLU fades, within 3 -
+ * x / 4 of them; below -88 within 1e-38 |x| of 0. NaN stays NaN; infinity gives infinity or NaN. Same bits at
+ * every width. */
 #ifndef XPH_CPU_SIMD_SILU_H
 #define XPH_CPU_SIMD_SILU_H
 
