@@ -500,7 +500,7 @@ static void frames_are_encoded_rows(void **state)
     exphil_context_destroy(context);
 }
 
-static void assert_says(const exphil_session *session, exphil_status status, const char *says)
+static void session_says(const exphil_session *session, exphil_status status, const char *says)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     assert_int_equal(exphil_session_error(session, &error), status);
@@ -522,24 +522,24 @@ static void bad_frames_are_refused(void **state)
     exphil_melee_frame frame[2] = {melee_frame(), melee_frame()};
     frame[1].own_port = 3;
     assert_int_equal(exphil_session_step(session, frame, pad), EXPHIL_E_INVALID);
-    assert_says(session, EXPHIL_E_INVALID, "frames[1]: ");
+    session_says(session, EXPHIL_E_INVALID, "frames[1]: ");
     frame[1] = melee_frame();
     frame[1].player[1].x = NAN;
     assert_int_equal(exphil_session_step(session, frame, pad), EXPHIL_E_NUMERIC);
-    assert_says(session, EXPHIL_E_NUMERIC, "own.x");
+    session_says(session, EXPHIL_E_NUMERIC, "own.x");
     frame[1] = melee_frame();
     frame[1].struct_size = 8;
     assert_int_equal(exphil_session_step(session, frame, pad), EXPHIL_E_INVALID);
-    assert_says(session, EXPHIL_E_INVALID, "frames[1].struct_size");
+    session_says(session, EXPHIL_E_INVALID, "frames[1].struct_size");
     frame[0].struct_size = 0;
     assert_int_equal(exphil_session_step(session, frame, pad), EXPHIL_E_INVALID);
     frame[0].struct_size = SIZE_MAX - 7;
     assert_int_equal(exphil_session_step(session, frame, pad), EXPHIL_E_INVALID);
     assert_int_equal(exphil_session_step(session, NULL, pad), EXPHIL_E_INVALID);
-    assert_says(session, EXPHIL_E_INVALID, "frames is NULL");
+    session_says(session, EXPHIL_E_INVALID, "frames is NULL");
     frame[0] = frame[1] = melee_frame();
     assert_int_equal(exphil_session_step(session, frame, NULL), EXPHIL_E_INVALID);
-    assert_says(session, EXPHIL_E_INVALID, "pads is NULL");
+    session_says(session, EXPHIL_E_INVALID, "pads is NULL");
     assert_memory_equal(pad, untouched, sizeof pad);
     exphil_session_destroy(session);
     exphil_model_destroy(model);
@@ -569,7 +569,7 @@ static void longer_frames_are_stepped_over(void **state)
     assert_memory_equal(pad, want, sizeof pad);
     given[1].more[1] = 1;
     assert_int_equal(exphil_session_step(session, &given[0].frame, pad), EXPHIL_E_VERSION);
-    assert_says(session, EXPHIL_E_VERSION, "frames[1]");
+    session_says(session, EXPHIL_E_VERSION, "frames[1]");
     exphil_session_destroy(session);
     exphil_session_destroy(other);
     exphil_model_destroy(model);
@@ -591,7 +591,7 @@ static void names_alone_are_not_melee(void **state)
     exphil_melee_frame frame = melee_frame();
     exphil_pad pad;
     assert_int_equal(exphil_session_step(session, &frame, &pad), EXPHIL_E_STATE);
-    assert_says(session, EXPHIL_E_STATE, "exphil_session_step_row");
+    session_says(session, EXPHIL_E_STATE, "exphil_session_step_row");
     exphil_session_destroy(session);
     exphil_model_destroy(model);
     exphil_context_destroy(context);
@@ -648,7 +648,7 @@ static void bad_rows_move_nothing(void **state)
         if (cases[i].at_id >= 0) ids[cases[i].at_id] = cases[i].id;
         if (cases[i].at_noise >= 0) noise[cases[i].at_noise] = cases[i].value;
         assert_int_equal(exphil_session_step_row(p.a, floats, ids, noise, action), cases[i].status);
-        assert_says(p.a, cases[i].status, cases[i].says);
+        session_says(p.a, cases[i].status, cases[i].says);
         unsigned char *after = save_all(p.a, 2);
         assert_memory_equal(after, before, 2 * exphil_session_state_size(p.a));
         assert_memory_equal(action, untouched, sizeof action);
@@ -680,7 +680,7 @@ static void overflow_resets_its_stream_alone(void **state)
     memcpy(floats, p.f->floats, sizeof floats);
     for (int i = 13; i < 26; i++) floats[i] = 3e38f;
     assert_int_equal(exphil_session_step_row(p.a, floats, p.f->ids, NULL, action), EXPHIL_E_NUMERIC);
-    assert_says(p.a, EXPHIL_E_NUMERIC, "stream 1: the logits are not finite; it was reset");
+    session_says(p.a, EXPHIL_E_NUMERIC, "stream 1: the logits are not finite; it was reset");
     unsigned char *got = save_all(p.a, 3);
     assert_memory_equal(got, want, 3 * bytes);
     for (int64_t t = 6; t < 10; t++) {
@@ -704,14 +704,14 @@ static void small_calls_name_what_is_wrong(void **state)
     exphil_error error = EXPHIL_ERROR_INIT;
     assert_int_equal(exphil_session_error(p.a, &error), EXPHIL_OK);
     assert_int_equal(exphil_session_logits(p.a, 2, logits, LOGITS), EXPHIL_E_INVALID);
-    assert_says(p.a, EXPHIL_E_INVALID, "stream is 2, the session has 2");
+    session_says(p.a, EXPHIL_E_INVALID, "stream is 2, the session has 2");
     assert_int_equal(exphil_session_logits(p.a, -1, logits, LOGITS), EXPHIL_E_INVALID);
     assert_int_equal(exphil_session_logits(p.a, 0, logits, LOGITS - 1), EXPHIL_E_INVALID);
-    assert_says(p.a, EXPHIL_E_INVALID, "count is 11, there are 12");
+    session_says(p.a, EXPHIL_E_INVALID, "count is 11, there are 12");
     assert_int_equal(exphil_session_reset(p.a, -2), EXPHIL_E_INVALID);
-    assert_says(p.a, EXPHIL_E_INVALID, "stream is -2");
+    session_says(p.a, EXPHIL_E_INVALID, "stream is -2");
     assert_int_equal(exphil_session_override(p.a, 0, wild), EXPHIL_E_INVALID);
-    assert_says(p.a, EXPHIL_E_INVALID, "buttons is 8");
+    session_says(p.a, EXPHIL_E_INVALID, "buttons is 8");
     assert_int_equal(exphil_session_override(p.a, 0, NULL), EXPHIL_E_INVALID);
     assert_int_equal(exphil_session_step_row(p.a, p.f->floats, NULL, NULL, NULL), EXPHIL_E_INVALID);
     assert_int_equal(exphil_session_error(p.b, NULL), EXPHIL_OK);

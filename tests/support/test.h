@@ -50,6 +50,14 @@ typedef struct test_io {
 } test_io;
 void test_io_init(test_io *io);
 
+/* ---- errors -------------------------------------------------------------------------------------------- */
+
+/* The message of the error at this address has these words. */
+#define assert_says(error, words)                                                                            \
+  do {                                                                                                       \
+    if (!strstr((error)->message, words)) fail_msg("\"%s\" lacks \"%s\"", (error)->message, words);          \
+  } while (0)
+
 /* ---- contexts ------------------------------------------------------------------------------------------ */
 
 /* Any of memory and io may be NULL. threads as in the configuration. On $EXPHIL_TEST_DEVICE (a context's
