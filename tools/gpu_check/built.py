@@ -20,7 +20,7 @@ STAND_IN = "librefusing_cublasLt.so"  # a cuBLASLt that refuses every product, f
 PROGRAMS = ["cuda_kernels", "cuda_policy", "exphil"]
 TARGETS = ["exphil_cuda", "card_tests", "cuda_kernels", "cuda_policy", "exphil_program"]
 # What the emulated GPU's tests say of the emulator itself, and whole runs that card_run_test makes.
-OF_THE_EMULATOR = re.compile(r"cuda_(faults|runtime|ucontext|blaslt|play|training)_test$")
+OF_THE_EMULATOR = re.compile(r"cuda_(faults|runtime|graph|memory|ucontext|blaslt|play|training)_test$")
 # What every machine with a driver has; all else must be in the archive.
 EVERYWHERE = re.compile(r"(lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so\.\d+|ld-linux.*|libcuda\.so\.1)$")
 CARRIED = re.compile(r"lib(jansson|cmocka)\b")
