@@ -219,3 +219,48 @@ void play_reference(exphil_model *model, const play_frames *frames, const int32_
     }
     free(of_lane);
 }
+
+const int32_t play_neutral[PLAY_HEADS] = {0, 2, 0};
+
+play_pair play_pair_make(const char *blocks, int32_t delay, exphil_session_config a, exphil_session_config b,
+                         int64_t frames)
+{
+    play_pair p = {.context = test_context(NULL, NULL, 1)};
+    exphil_model_config config = model_case_config(blocks, EXPHIL_TYPE_F32);
+    config.delay_frames = delay;
+    config.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
+    p.model = play_model(p.context, &config, 0.2);
+    p.a = play_session(p.model, &a);
+    p.b = play_session(p.model, &b);
+    p.f = play_frames_make(p.model, a.streams ? a.streams : 1, frames, 11);
+    return p;
+}
+
+void play_pair_free(play_pair *p)
+{
+    play_frames_free(p->f);
+    exphil_session_destroy(p->a);
+    exphil_session_destroy(p->b);
+    exphil_model_destroy(p->model);
+    exphil_context_destroy(p->context);
+}
+
+bool play_same_run(play_pair *p, int64_t frames, bool own)
+{
+    bool same = true;
+    for (int64_t t = 0; t < frames; t++) {
+        int32_t a[PLAY_STREAMS * PLAY_HEADS], b[PLAY_STREAMS * PLAY_HEADS];
+        play_step(p->a, p->f, t, own, a);
+        play_step(p->b, p->f, t, own, b);
+        same &= memcmp(a, b, (size_t)(p->f->streams * PLAY_HEADS) * sizeof *a) == 0;
+    }
+    return same;
+}
+
+void play_says(const exphil_session *session, exphil_status status, const char *words)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    assert_int_equal(exphil_session_error(session, &error), status);
+    assert_int_equal(error.status, status);
+    assert_says(&error, words);
+}

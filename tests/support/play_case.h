@@ -32,4 +32,24 @@ void play_logits(const exphil_session *session, const play_frames *frames, float
 void play_reference(exphil_model *model, const play_frames *frames, const int32_t *decided,
                     const uint8_t *reset, const int32_t *override, double *logits);
 
+enum { PLAY_HEADS = 3, PLAY_LOGITS = 12 }; /* of model_case_spec */
+enum { PLAY_STREAMS = 8 };                 /* at most of a pair */
+extern const int32_t play_neutral[PLAY_HEADS];
+
+/* Two sessions of one model, whose heads are autoregressive, and frames for both. */
+typedef struct play_pair {
+    exphil_context *context;
+    exphil_model *model;
+    exphil_session *a, *b;
+    play_frames *f;
+} play_pair;
+play_pair play_pair_make(const char *blocks, int32_t delay, exphil_session_config a, exphil_session_config b,
+                         int64_t frames);
+void play_pair_free(play_pair *p);
+/* Whether both do the same in all frames; own: as play_step has it. */
+bool play_same_run(play_pair *p, int64_t frames, bool own);
+
+/* Fails unless the session's error has this status and these words. */
+void play_says(const exphil_session *session, exphil_status status, const char *words);
+
 #endif
