@@ -76,6 +76,7 @@ void test_write(const char *path, const void *data, size_t bytes);
 /* Whole file into malloc'ed memory with a 0 behind it; NULL when it is not there. */
 char *test_read(const char *path, size_t *bytes);
 bool test_exists(const char *path);
+void assert_same_file(const char *one, const char *two);
 
 /* "<replays>/name", or NULL after saying loudly that the test is skipped. The folder is $EXPHIL_REPLAYS or
  * ../shared/replays beside the source. */

@@ -80,3 +80,15 @@ const char *test_replay(const char *name)
     printf("SKIPPED: no replay %s; set EXPHIL_REPLAYS to the folder that holds it\n", to);
     return NULL;
 }
+
+void assert_same_file(const char *one, const char *two)
+{
+    size_t bytes[2];
+    char *data[2] = {test_read(one, &bytes[0]), test_read(two, &bytes[1])};
+    assert_non_null(data[0]);
+    assert_non_null(data[1]);
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_memory_equal(data[0], data[1], bytes[0]);
+    free(data[0]);
+    free(data[1]);
+}

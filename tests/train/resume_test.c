@@ -80,18 +80,6 @@ static int finish(pid_t child)
     return status;
 }
 
-static void assert_same_file(const char *one, const char *two)
-{
-    size_t bytes[2];
-    char *data[2] = {test_read(one, &bytes[0]), test_read(two, &bytes[1])};
-    assert_non_null(data[0]);
-    assert_non_null(data[1]);
-    assert_int_equal(bytes[0], bytes[1]);
-    assert_memory_equal(data[0], data[1], bytes[0]);
-    free(data[0]);
-    free(data[1]);
-}
-
 static void killed_runs_go_on(void **state)
 {
     (void)state;

@@ -40,16 +40,6 @@ static void save(const exphil_model *model, const char *path)
     if (exphil_model_save(model, path, &error) != EXPHIL_OK) fail_msg("%s", error.message);
 }
 
-static void assert_same_file(const char *one, const char *two)
-{
-    size_t bytes_one, bytes_two;
-    char *a = test_read(one, &bytes_one), *b = test_read(two, &bytes_two);
-    assert_int_equal(bytes_one, bytes_two);
-    assert_memory_equal(a, b, bytes_one);
-    free(a);
-    free(b);
-}
-
 static void assert_same_model(const exphil_model *one, const exphil_model *two)
 {
     exphil_model_info a = EXPHIL_MODEL_INFO_INIT, b = EXPHIL_MODEL_INFO_INIT;
