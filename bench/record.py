@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Joins the reports of one run of tools/bench into bench/results/<machine>-<date>.json and a table .md, and puts the pictures
-beside them. The figures in doc/performance.md and doc/kernels.md, between their marks, are taken from the same run.
+"""Joins the reports of one run of tools/bench into bench/results/<machine>-<date>.json, a row a line, and a table .md, and
+puts the pictures beside them. The figures in doc/performance.md and doc/kernels.md, between their marks, are taken from the
+same run.
 
 Usage: record.py FOLDER_OF_REPORTS RESULTS [DOC]
 """
@@ -184,6 +185,20 @@ def fill_documents(doc, reports, source):
         fill(os.path.join(doc, name), figures, source)
 
 
+def json_of(reports):
+    """JSON with a line for each row, and for each other thing that a report holds."""
+    texts = []
+    for subject, report in reports.items():
+        lines = []
+        for key, value in report.items():
+            text = json.dumps(value)
+            if key == "rows":
+                text = "[\n   %s\n  ]" % ",\n   ".join(map(json.dumps, value))
+            lines.append('  "%s": %s' % (key, text))
+        texts.append(' "%s": {\n%s\n }' % (subject, ",\n".join(lines)))
+    return "{\n%s\n}\n" % ",\n".join(texts)
+
+
 def main():
     folder, results = sys.argv[1:3]
     reports = {}
@@ -199,8 +214,7 @@ def main():
     name = "%s-%s-%s" % (processor, machine["isa"], machine["date"][:10])
     os.makedirs(results, exist_ok=True)
     with open(os.path.join(results, name + ".json"), "w") as file:
-        json.dump(reports, file, indent=1)
-        file.write("\n")
+        file.write(json_of(reports))
     floors = next((r["floors"] for r in reports.values() if r.get("floors")), None)
     lines = ["# " + name, ""] + heading(machine, floors)
     for subject, report in reports.items():
