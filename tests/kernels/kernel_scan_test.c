@@ -203,6 +203,19 @@ static void along(layer *l, const char *what, double *x, int64_t count, const do
     case_close(what, &slope, &difference, 1, 1e-6);
 }
 
+/* The gradients that the case asks for, along directions. */
+static void gradient_along(const shape *s, layer *l, const kt_case *c, const double *da)
+{
+    double *got[KT_MOST];
+    kt_reference(c, got);
+    along(l, "dx along", l->x, l->rows * s->width, got[DX], NULL);
+    along(l, "ddt along", l->dt, l->rows * s->width, got[DX + 1], NULL);
+    along(l, "db along", l->b, l->rows * s->states, got[DX + 2], NULL);
+    along(l, "dc along", l->c, l->rows * s->states, got[DX + 3], NULL);
+    along(l, "da_log along", l->a_log, l->state, got[DX + 5], da);
+    along(l, "dstate_in along", l->in, s->batch * l->state, got[DX + 8], NULL);
+}
+
 static void gradient_shape(const shape *s)
 {
     layer l = layer_make(s);
@@ -259,16 +272,7 @@ static void gradient_shape(const shape *s)
                        NULL,
                        NULL};
     kt_check(&c);
-    if (s->time > MANY_FRAMES) {
-        double *got[KT_MOST];
-        kt_reference(&c, got);
-        along(&l, "dx along", l.x, rows * width, got[DX], NULL);
-        along(&l, "ddt along", l.dt, rows * width, got[DX + 1], NULL);
-        along(&l, "db along", l.b, rows * states, got[DX + 2], NULL);
-        along(&l, "dc along", l.c, rows * states, got[DX + 3], NULL);
-        along(&l, "da_log along", l.a_log, l.state, got[DX + 5], da);
-        along(&l, "dstate_in along", l.in, s->batch * l.state, got[DX + 8], NULL);
-    }
+    if (s->time > MANY_FRAMES) gradient_along(s, &l, &c, da);
     case_release();
 }
 
