@@ -296,37 +296,37 @@ static void schedules_compare_what_they_use(void **state)
     test_folder_remove();
 }
 
-static void other_settings_are_named(void **state)
+/* A run of this plan is saved as "net". */
+static void save_run(const train_plan *plan, int64_t updates)
 {
-    (void)state;
-    train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
-    plan.adam.ema_decay = 0.9;
-    plan.adam.schedule = EXPHIL_SCHEDULE_COSINE;
-    plan.adam.total_updates = 300;
-    train_run run = train_begin(&plan);
-    (void)train_steps(&run, 3);
+    train_run run = train_begin(plan);
+    (void)train_steps(&run, updates);
     assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
     train_end(&run);
+}
+
+/* The saved run is not that of the plan with this changed. */
 #define OTHER(field, value, says)                                                                            \
   do {                                                                                                       \
-    train_plan other = plan;                                                                                 \
+    train_plan other = *plan;                                                                                \
     other.field = (value);                                                                                   \
     refuse(&other, says);                                                                                    \
   } while (0)
+
+static void other_losses_are_named(const train_plan *plan)
+{
     const exphil_head_loss heavier[3] = {{2, 0, 0, NULL}}, smooth[3] = {{0, 0, 0, NULL}, {0, 0.1, 0, NULL}},
                            focal[3] = {{0, 0, 2, NULL}};
     static const float positive[3] = {1, 2, 1};
     const exphil_head_loss skewed[3] = {{0, 0, 0, positive}};
-    OTHER(model.hidden, 16, "model.hidden 24, this run has 16");
-    OTHER(model.blocks, "lstm", "with model.");
-    OTHER(model.delay_frames, 2, "model.delay_frames");
-    OTHER(model.mode, EXPHIL_MODE_WINDOW, "model.mode");
     OTHER(trainer.losses, heavier, "with losses");
     OTHER(trainer.losses, smooth, "with losses");
     OTHER(trainer.losses, focal, "with losses");
     OTHER(trainer.losses, skewed, "with losses");
-    OTHER(trainer.accumulate, 2, "accumulate 1, this run has 2");
-    OTHER(trainer.activations, EXPHIL_TYPE_BF16, "activations 0, this run has 2");
+}
+
+static void other_optimizers_are_named(const train_plan *plan)
+{
     OTHER(adam.rate, 4e-3, "optimizer.rate");
     OTHER(adam.beta1, 0.8, "optimizer.beta1");
     OTHER(adam.beta2, 0.99, "optimizer.beta2");
@@ -338,6 +338,10 @@ static void other_settings_are_named(void **state)
     OTHER(adam.low_ratio, 0.1, "optimizer.low_ratio");
     OTHER(adam.warmup_updates, 5, "optimizer.warmup_updates");
     OTHER(adam.total_updates, 500, "optimizer.total_updates");
+}
+
+static void other_data_is_named(const train_plan *plan)
+{
     OTHER(episodes, 6, "with dataset");
     OTHER(sampling.batch, 3, "sampling.batch");
     OTHER(sampling.time, 9, "sampling.time");
@@ -345,25 +349,45 @@ static void other_settings_are_named(void **state)
     OTHER(sampling.seed, 4, "sampling.seed");
     OTHER(sampling.in_order, 1, "sampling.in_order");
     OTHER(by_hand, true, "with a prefetcher, this trainer has none");
-    plan.adam.schedule = EXPHIL_SCHEDULE_COSINE;
-    plan.adam.total_updates = 500;
-    refuse(&plan, "optimizer.");
-    plan = train_plan_of("gru", EXPHIL_MODE_WINDOW);
-    run = train_begin(&plan);
-    (void)train_steps(&run, 1);
-    assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
-    train_end(&run);
+}
+
+static void other_windows_are_named(void)
+{
+    train_plan windows = train_plan_of("gru", EXPHIL_MODE_WINDOW), *plan = &windows;
+    save_run(plan, 1);
     OTHER(sampling.stride, 2, "sampling.stride");
     OTHER(sampling.last_only, 1, "sampling.last_only");
-    plan.by_hand = true;
-    run = train_begin(&plan);
+    plan->by_hand = true;
+    train_run run = train_begin(plan);
     exphil_batch batch = train_batch(run.model, 2, 6, 0);
     assert_ok(exphil_trainer_step_batch(run.trainer, &batch, NULL, NULL));
     assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
     train_batch_free(&batch);
     train_end(&run);
     OTHER(by_hand, false, "without a prefetcher, this trainer has one");
-#undef OTHER
+}
+
+static void other_settings_are_named(void **state)
+{
+    (void)state;
+    train_plan carried = train_plan_of("gru", EXPHIL_MODE_CARRY), *plan = &carried;
+    plan->adam.ema_decay = 0.9;
+    plan->adam.schedule = EXPHIL_SCHEDULE_COSINE;
+    plan->adam.total_updates = 300;
+    save_run(plan, 3);
+    OTHER(model.hidden, 16, "model.hidden 24, this run has 16");
+    OTHER(model.blocks, "lstm", "with model.");
+    OTHER(model.delay_frames, 2, "model.delay_frames");
+    OTHER(model.mode, EXPHIL_MODE_WINDOW, "model.mode");
+    OTHER(trainer.accumulate, 2, "accumulate 1, this run has 2");
+    OTHER(trainer.activations, EXPHIL_TYPE_BF16, "activations 0, this run has 2");
+    other_losses_are_named(plan);
+    other_optimizers_are_named(plan);
+    other_data_is_named(plan);
+    plan->adam.schedule = EXPHIL_SCHEDULE_COSINE;
+    plan->adam.total_updates = 500;
+    refuse(plan, "optimizer.");
+    other_windows_are_named();
     test_folder_remove();
 }
 

@@ -112,9 +112,20 @@ static void bad_optimizers_are_refused(void **state)
     exphil_context_destroy(context);
 }
 
-static void bad_trainers_are_refused(void **state)
+/* A trainer of this run and configuration is refused. */
+static void refused(train_run *run, const exphil_trainer_config *config, exphil_status status,
+                    const char *says)
 {
-    (void)state;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    assert_int_equal(
+        exphil_trainer_create(run->model, run->optimizer, run->prefetcher, config, &run->trainer, &error),
+        status);
+    assert_says(&error, says);
+    assert_null(run->trainer);
+}
+
+static void bad_losses_are_refused(train_run *run)
+{
     static const float weights[5] = {1, 1, 1, 1, 1}, zero[5] = {1, 0, 1, 1, 1}, nan[5] = {1, 1, NAN, 1, 1};
     const struct {
         exphil_head_loss loss[3];
@@ -130,43 +141,34 @@ static void bad_trainers_are_refused(void **state)
         {{{0, 0, 0, zero}}, "losses[0].positive_weight[1]"},
         {{{0, 0, 0, nan}}, "losses[0].positive_weight[2]"},
     };
+    for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
+        exphil_trainer_config config = EXPHIL_TRAINER_CONFIG_INIT;
+        config.losses = losses[i].loss;
+        refused(run, &config, EXPHIL_E_INVALID, losses[i].says);
+    }
+}
+
+static void bad_trainers_are_refused(void **state)
+{
+    (void)state;
     train_plan plan = train_plan_of("mlp", EXPHIL_MODE_CARRY);
     train_run run = train_begin(&plan);
     exphil_trainer_destroy(run.trainer);
     run.trainer = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_trainer_config config = EXPHIL_TRAINER_CONFIG_INIT;
-    for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
-        config.losses = losses[i].loss;
-        assert_int_equal(
-            exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &config, &run.trainer, &error),
-            EXPHIL_E_INVALID);
-        assert_says(&error, losses[i].says);
-    }
-    config.losses = NULL;
+    bad_losses_are_refused(&run);
     config.accumulate = -1;
-    assert_int_equal(
-        exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &config, &run.trainer, &error),
-        EXPHIL_E_INVALID);
-    assert_says(&error, "accumulate");
+    refused(&run, &config, EXPHIL_E_INVALID, "accumulate");
     config.accumulate = 0;
     config.checkpoint_blocks = -1;
-    exphil_status status =
-        exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &config, &run.trainer, &error);
-    assert_int_equal(status, EXPHIL_E_INVALID);
-    assert_says(&error, "checkpoint_blocks");
+    refused(&run, &config, EXPHIL_E_INVALID, "checkpoint_blocks");
     config.checkpoint_blocks = 0;
     config.activations = EXPHIL_TYPE_F16;
-    status = exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &config, &run.trainer, &error);
-    assert_int_equal(status, EXPHIL_E_UNSUPPORTED);
-    assert_says(&error, "activations");
+    refused(&run, &config, EXPHIL_E_UNSUPPORTED, "activations");
     config.activations = 0;
     config.precision = EXPHIL_PRECISION_BF16;
-    assert_int_equal(
-        exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &config, &run.trainer, &error),
-        EXPHIL_E_UNSUPPORTED);
-    assert_says(&error, "precision");
-    assert_null(run.trainer);
+    refused(&run, &config, EXPHIL_E_UNSUPPORTED, "precision");
     assert_ok(exphil_trainer_create(run.model, run.optimizer, run.prefetcher, NULL, &run.trainer,
                                     NULL)); /* still free */
     exphil_trainer *second = NULL;

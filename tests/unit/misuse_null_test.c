@@ -112,11 +112,9 @@ static int32_t no_reduce(void *user, void *data, int64_t count, int32_t type)
     return 0;
 }
 
-static void null_training(void **state)
+/* Configurations of trainers whose parts are missing or that the CPU does not have. */
+static void trainers_of_half_a_configuration(exphil_model *m)
 {
-    (void)state;
-    exphil_model *m = w.run.model;
-    exphil_trainer *t = w.run.trainer;
     exphil_optimizer *own = NULL;
     exphil_communicator alone = {sizeof alone, NULL, NULL, 0, 1};
     exphil_trainer_config config = EXPHIL_TRAINER_CONFIG_INIT;
@@ -152,6 +150,33 @@ static void null_training(void **state)
     BAD(UNSUPPORTED, "fake_quantize",
         exphil_optimizer_create(w.quantized, NULL, OUT(exphil_optimizer *), &e));
     exphil_optimizer_destroy(own);
+}
+
+static void null_evaluations(exphil_model *m, exphil_trainer *t)
+{
+    BAD(INVALID, "model", exphil_evaluate(NULL, w.run.dataset, NULL, NULL, 0, FILL(exphil_report), &e));
+    BAD(INVALID, "dataset", exphil_evaluate(m, NULL, NULL, NULL, 0, FILL(exphil_report), &e));
+    BAD(INVALID, "report", exphil_evaluate(m, w.run.dataset, NULL, NULL, 0, NULL, &e));
+    exphil_comparison *compared = FILL(exphil_comparison);
+    BAD(INVALID, "reference", exphil_model_compare(NULL, m, w.run.dataset, 0, compared, &e));
+    BAD(INVALID, "model", exphil_model_compare(m, NULL, w.run.dataset, 0, compared, &e));
+    BAD(INVALID, "dataset", exphil_model_compare(m, m, NULL, 0, compared, &e));
+    BAD(INVALID, "comparison", exphil_model_compare(m, m, w.run.dataset, 0, NULL, &e));
+    BAD(INVALID, "batch", exphil_model_compare(m, m, w.run.dataset, -1, compared, &e));
+    BAD(INVALID, "batch", exphil_model_compare(m, m, w.run.dataset, 4097, compared, &e));
+    BAD(INVALID, "empty", exphil_model_compare(m, m, w.empty, 0, compared, &e));
+    BAD(MISMATCH, "spec", exphil_model_compare(w.melee, m, w.run.dataset, 0, compared, &e));
+    BAD(INVALID, "trainer", exphil_trainer_evaluate(NULL, 0, w.run.dataset, NULL, FILL(exphil_report), &e));
+    BAD(INVALID, "dataset", exphil_trainer_evaluate(t, 0, NULL, NULL, FILL(exphil_report), &e));
+    BAD(INVALID, "report", exphil_trainer_evaluate(t, 0, w.run.dataset, NULL, NULL, &e));
+}
+
+static void null_training(void **state)
+{
+    (void)state;
+    exphil_model *m = w.run.model;
+    exphil_trainer *t = w.run.trainer;
+    trainers_of_half_a_configuration(m);
     BAD(INVALID, "model", exphil_optimizer_create(NULL, NULL, OUT(exphil_optimizer *), &e));
     BAD(INVALID, "optimizer", exphil_optimizer_create(m, NULL, NULL, &e));
     BAD(INVALID, "optimizer", exphil_optimizer_query(NULL, FILL(exphil_optimizer_info), &e));
@@ -175,21 +200,7 @@ static void null_training(void **state)
     BAD(INVALID, "trainer", exphil_trainer_resume(NULL, "x", &e));
     BAD(INVALID, "path", exphil_trainer_resume(t, NULL, &e));
     BAD(INVALID, "path", exphil_trainer_resume(t, "", &e));
-    BAD(INVALID, "model", exphil_evaluate(NULL, w.run.dataset, NULL, NULL, 0, FILL(exphil_report), &e));
-    BAD(INVALID, "dataset", exphil_evaluate(m, NULL, NULL, NULL, 0, FILL(exphil_report), &e));
-    BAD(INVALID, "report", exphil_evaluate(m, w.run.dataset, NULL, NULL, 0, NULL, &e));
-    exphil_comparison *compared = FILL(exphil_comparison);
-    BAD(INVALID, "reference", exphil_model_compare(NULL, m, w.run.dataset, 0, compared, &e));
-    BAD(INVALID, "model", exphil_model_compare(m, NULL, w.run.dataset, 0, compared, &e));
-    BAD(INVALID, "dataset", exphil_model_compare(m, m, NULL, 0, compared, &e));
-    BAD(INVALID, "comparison", exphil_model_compare(m, m, w.run.dataset, 0, NULL, &e));
-    BAD(INVALID, "batch", exphil_model_compare(m, m, w.run.dataset, -1, compared, &e));
-    BAD(INVALID, "batch", exphil_model_compare(m, m, w.run.dataset, 4097, compared, &e));
-    BAD(INVALID, "empty", exphil_model_compare(m, m, w.empty, 0, compared, &e));
-    BAD(MISMATCH, "spec", exphil_model_compare(w.melee, m, w.run.dataset, 0, compared, &e));
-    BAD(INVALID, "trainer", exphil_trainer_evaluate(NULL, 0, w.run.dataset, NULL, FILL(exphil_report), &e));
-    BAD(INVALID, "dataset", exphil_trainer_evaluate(t, 0, NULL, NULL, FILL(exphil_report), &e));
-    BAD(INVALID, "report", exphil_trainer_evaluate(t, 0, w.run.dataset, NULL, NULL, &e));
+    null_evaluations(m, t);
 }
 
 static void null_play(void **state)

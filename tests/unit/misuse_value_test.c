@@ -8,6 +8,39 @@
 #include <math.h>
 #include <stdio.h>
 
+static void values_of_tensors(exphil_context *c)
+{
+    float some[24] = {0}, bad[24] = {0};
+    bad[7] = NAN;
+    BAD(INVALID, "index", exphil_model_tensor_info(w.run.model, -1, FILL(exphil_tensor_info), &e));
+    BAD(INVALID, "index", exphil_model_tensor_info(w.run.model, 100000, FILL(exphil_tensor_info), &e));
+    BAD(INVALID, "norm.bios", exphil_model_tensor_get(w.run.model, "norm.bios", OUT(float), 96, &e));
+    BAD(INVALID, "size_bytes", exphil_model_tensor_get(w.run.model, "norm.bias", OUT(float), 95, &e));
+    BAD(STATE, "use", exphil_model_tensor_set(w.run.model, "norm.bias", some, 96, &e));
+    exphil_model_config config = model_case_config("gru", EXPHIL_TYPE_F32);
+    exphil_model *own = model_case_create(c, &config);
+    BAD(INVALID, "size_bytes", exphil_model_tensor_set(own, "norm.bias", some, 100, &e));
+    BAD(NUMERIC, "norm.bias", exphil_model_tensor_set(own, "norm.bias", bad, 96, &e));
+    BAD(INVALID, "nothing", exphil_model_tensor_set(own, "nothing", some, 96, &e));
+    exphil_model_destroy(own);
+    BAD(STATE, "rounded", exphil_model_tensor_set(w.quantized, "norm.bias", some, 96, &e));
+}
+
+static void values_of_quantized_models(void)
+{
+    BAD(INVALID, "model", exphil_model_quantize(NULL, EXPHIL_TYPE_BF16, OUT(exphil_model *), &e));
+    BAD(INVALID, "quantized", exphil_model_quantize(w.run.model, EXPHIL_TYPE_BF16, NULL, &e));
+    BAD(INVALID, "type", exphil_model_quantize(w.run.model, 99, OUT(exphil_model *), &e));
+    BAD(INVALID, "type", exphil_model_quantize(w.run.model, -1, OUT(exphil_model *), &e));
+    BAD(UNSUPPORTED, "F64", exphil_model_quantize(w.run.model, EXPHIL_TYPE_F64, OUT(exphil_model *), &e));
+    BAD(STATE, "rounded", exphil_model_quantize(w.quantized, EXPHIL_TYPE_BF16, OUT(exphil_model *), &e));
+    exphil_comparison comparison = w.comparison;
+    comparison.frames = 0;
+    BAD(INVALID, "frames", exphil_model_calibration_set(w.quantized, &comparison, &e));
+    BAD(STATE, "not quantised", exphil_model_calibration_set(w.run.model, &w.comparison, &e));
+    BAD(STATE, "calibrated", exphil_model_calibration_get(w.run.model, FILL(exphil_comparison), &e));
+}
+
 static void values_of_models(void **state)
 {
     (void)state;
@@ -48,33 +81,42 @@ static void values_of_models(void **state)
         exphil_status status = exphil_model_create(c, &config, OUT(exphil_model *), &e);
         misuse_check(cases[i].says, status, cases[i].status, &e, cases[i].says);
     }
-    float some[24] = {0}, bad[24] = {0};
-    bad[7] = NAN;
-    BAD(INVALID, "index", exphil_model_tensor_info(w.run.model, -1, FILL(exphil_tensor_info), &e));
-    BAD(INVALID, "index", exphil_model_tensor_info(w.run.model, 100000, FILL(exphil_tensor_info), &e));
-    BAD(INVALID, "norm.bios", exphil_model_tensor_get(w.run.model, "norm.bios", OUT(float), 96, &e));
-    BAD(INVALID, "size_bytes", exphil_model_tensor_get(w.run.model, "norm.bias", OUT(float), 95, &e));
-    BAD(STATE, "use", exphil_model_tensor_set(w.run.model, "norm.bias", some, 96, &e));
-    exphil_model_config config = model_case_config("gru", EXPHIL_TYPE_F32);
-    exphil_model *own = model_case_create(c, &config);
-    BAD(INVALID, "size_bytes", exphil_model_tensor_set(own, "norm.bias", some, 100, &e));
-    BAD(NUMERIC, "norm.bias", exphil_model_tensor_set(own, "norm.bias", bad, 96, &e));
-    BAD(INVALID, "nothing", exphil_model_tensor_set(own, "nothing", some, 96, &e));
-    exphil_model_destroy(own);
-    BAD(INVALID, "model", exphil_model_quantize(NULL, EXPHIL_TYPE_BF16, OUT(exphil_model *), &e));
-    BAD(INVALID, "quantized", exphil_model_quantize(w.run.model, EXPHIL_TYPE_BF16, NULL, &e));
-    BAD(INVALID, "type", exphil_model_quantize(w.run.model, 99, OUT(exphil_model *), &e));
-    BAD(INVALID, "type", exphil_model_quantize(w.run.model, -1, OUT(exphil_model *), &e));
-    BAD(UNSUPPORTED, "F64", exphil_model_quantize(w.run.model, EXPHIL_TYPE_F64, OUT(exphil_model *), &e));
-    BAD(STATE, "rounded", exphil_model_quantize(w.quantized, EXPHIL_TYPE_BF16, OUT(exphil_model *), &e));
-    BAD(STATE, "rounded", exphil_model_tensor_set(w.quantized, "norm.bias", some, 96, &e));
-    exphil_comparison comparison = w.comparison;
-    comparison.frames = 0;
-    BAD(INVALID, "frames", exphil_model_calibration_set(w.quantized, &comparison, &e));
-    BAD(STATE, "not quantised", exphil_model_calibration_set(w.run.model, &w.comparison, &e));
-    BAD(STATE, "calibrated", exphil_model_calibration_get(w.run.model, FILL(exphil_comparison), &e));
+    values_of_tensors(c);
+    values_of_quantized_models();
     BAD(FORMAT, "", exphil_model_load_memory(c, "x", 1, OUT(exphil_model *), &e));
     BAD(FORMAT, "", exphil_model_load_memory(c, "x", 0, OUT(exphil_model *), &e));
+}
+
+static void counts_of_specs(exphil_spec good)
+{
+    exphil_spec spec = good;
+    spec.float_count = 4097;
+    BAD(INVALID, "float_count", misuse_take_spec(&spec, &e));
+    spec.float_count = -1;
+    BAD(INVALID, "float_count", misuse_take_spec(&spec, &e));
+    spec = good;
+    spec.id_count = 65;
+    BAD(INVALID, "id_count", misuse_take_spec(&spec, &e));
+    spec = good;
+    spec.ids = NULL;
+    BAD(INVALID, "ids", misuse_take_spec(&spec, &e));
+    spec = good;
+    spec.head_count = 0;
+    BAD(INVALID, "head_count", misuse_take_spec(&spec, &e));
+    spec.head_count = 17;
+    BAD(INVALID, "head_count", misuse_take_spec(&spec, &e));
+    spec = good;
+    spec.heads = NULL;
+    BAD(INVALID, "heads", misuse_take_spec(&spec, &e));
+    spec = good;
+    spec.layout = NULL;
+    BAD(INVALID, "layout", misuse_take_spec(&spec, &e));
+    spec = good;
+    spec.codec = "a name of more than thirty-one bytes";
+    BAD(INVALID, "codec", misuse_take_spec(&spec, &e));
+    spec = good;
+    spec.float_count = spec.id_count = 0;
+    BAD(INVALID, "float_count", misuse_take_spec(&spec, &e));
 }
 
 static void values_of_specs(void **state)
@@ -117,40 +159,11 @@ static void values_of_specs(void **state)
         spec.ids = &ids[i].id;
         BAD(INVALID, ids[i].says, misuse_take_spec(&spec, &e));
     }
-    exphil_spec spec = good;
-    spec.float_count = 4097;
-    BAD(INVALID, "float_count", misuse_take_spec(&spec, &e));
-    spec.float_count = -1;
-    BAD(INVALID, "float_count", misuse_take_spec(&spec, &e));
-    spec = good;
-    spec.id_count = 65;
-    BAD(INVALID, "id_count", misuse_take_spec(&spec, &e));
-    spec = good;
-    spec.ids = NULL;
-    BAD(INVALID, "ids", misuse_take_spec(&spec, &e));
-    spec = good;
-    spec.head_count = 0;
-    BAD(INVALID, "head_count", misuse_take_spec(&spec, &e));
-    spec.head_count = 17;
-    BAD(INVALID, "head_count", misuse_take_spec(&spec, &e));
-    spec = good;
-    spec.heads = NULL;
-    BAD(INVALID, "heads", misuse_take_spec(&spec, &e));
-    spec = good;
-    spec.layout = NULL;
-    BAD(INVALID, "layout", misuse_take_spec(&spec, &e));
-    spec = good;
-    spec.codec = "a name of more than thirty-one bytes";
-    BAD(INVALID, "codec", misuse_take_spec(&spec, &e));
-    spec = good;
-    spec.float_count = spec.id_count = 0;
-    BAD(INVALID, "float_count", misuse_take_spec(&spec, &e));
+    counts_of_specs(good);
 }
 
-static void values_of_data(void **state)
+static void values_of_rows(void)
 {
-    (void)state;
-    exphil_dataset *d = w.run.dataset;
     float floats[8 * 13];
     int32_t ids[16], actions[24];
     memcpy(floats, w.floats, sizeof floats);
@@ -172,10 +185,10 @@ static void values_of_data(void **state)
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     assert_ok(exphil_dataset_query(w.empty, &info, NULL));
     assert_int_equal(info.frames, 0);
-    BAD(INVALID, "index", exphil_dataset_frame(d, -1, OUT(float), NULL, NULL, &e));
-    BAD(INVALID, "index", exphil_dataset_frame(d, INT64_MAX, OUT(float), NULL, NULL, &e));
-    BAD(INVALID, "index", exphil_dataset_episode(d, 5, FILL(exphil_episode_info), &e));
-    BAD(INVALID, "index", exphil_dataset_episode(d, -1, FILL(exphil_episode_info), &e));
+}
+
+static void values_of_splits(exphil_dataset *d)
+{
     static const struct {
         exphil_split_config config;
         const char *says;
@@ -194,6 +207,10 @@ static void values_of_data(void **state)
     }
     exphil_split_config half = {sizeof half, 0.5, 1, EXPHIL_SPLIT_GAME, 0};
     BAD(INVALID, "", exphil_dataset_split(w.empty, &half, OUT(exphil_dataset *), OUT2(exphil_dataset *), &e));
+}
+
+static void values_of_sampling(exphil_dataset *d)
+{
     static const struct {
         exphil_sampling how;
         const char *says;
@@ -217,6 +234,19 @@ static void values_of_data(void **state)
         how.struct_size = sizeof how;
         BAD(INVALID, samplings[i].says, exphil_prefetcher_create(d, &how, OUT(exphil_prefetcher *), &e));
     }
+}
+
+static void values_of_data(void **state)
+{
+    (void)state;
+    exphil_dataset *d = w.run.dataset;
+    values_of_rows();
+    BAD(INVALID, "index", exphil_dataset_frame(d, -1, OUT(float), NULL, NULL, &e));
+    BAD(INVALID, "index", exphil_dataset_frame(d, INT64_MAX, OUT(float), NULL, NULL, &e));
+    BAD(INVALID, "index", exphil_dataset_episode(d, 5, FILL(exphil_episode_info), &e));
+    BAD(INVALID, "index", exphil_dataset_episode(d, -1, FILL(exphil_episode_info), &e));
+    values_of_splits(d);
+    values_of_sampling(d);
     BAD(INVALID, "", exphil_prefetcher_create(w.empty, NULL, OUT(exphil_prefetcher *), &e));
     BAD(INVALID, "epoch", exphil_prefetcher_seek(w.run.prefetcher, -1, 0, &e));
     BAD(INVALID, "index", exphil_prefetcher_seek(w.run.prefetcher, 0, 1 << 20, &e));

@@ -105,99 +105,163 @@ static void run_linear(const rig *r, xph_linear_args *a)
     assert_int_equal(status, EXPHIL_OK);
 }
 
-/* y = x W^T + bias + residual with padded rows; then dx, dw, dbias of it. */
-static void one_product(const rig *r, xph_type type, int64_t rows, int64_t in, int64_t out, bool bias,
-                        bool residual, bool add)
+/* y = x W^T + bias + residual with padded rows, and what it is made of: numbers here and on the device. */
+typedef struct product {
+    xph_type type;
+    int64_t rows, in, out, ldx, ldy;
+    bool bias, residual, add;
+    float x[MOST], w[MOST], b[MOST], y[MOST], dy[MOST], dx[MOST], dw[MOST], db[MOST];
+    void *dev_x, *dev_w, *dev_b, *dev_y, *dev_dy, *dev_dx, *dev_dw, *dev_db, *packed, *scratch;
+    size_t packed_bytes, scratch_bytes;
+} product;
+
+static void product_make(const rig *r, product *p)
 {
-    const xph_backend *backend = r->device->backend;
-    const int64_t ldx = in + 3, ldy = out + 5;
-    static float x[MOST], w[MOST], b[MOST], y[MOST], dy[MOST], dx[MOST], dw[MOST], db[MOST], got[MOST];
-    static double want[MOST];
-    const double tolerance = type == XPH_BF16 ? 2e-2 : 1e-5;
-    assert_true(rows * ldx <= MOST && rows * ldy <= MOST && in * out <= MOST);
-    void *dev_x = numbers(r, type, rows * ldx, 1, x), *dev_w = numbers(r, XPH_F32, in * out, 2, w),
-         *dev_b = numbers(r, XPH_F32, out, 3, b), *dev_y = numbers(r, type, rows * ldy, 4, y),
-         *dev_dy = numbers(r, type, rows * ldy, 5, dy), *dev_dx = numbers(r, type, rows * ldx, 6, dx),
-         *dev_dw = numbers(r, XPH_F32, in * out, 7, dw), *dev_db = numbers(r, XPH_F32, out, 8, db);
-    xph_linear_pack_args pack = {.type = type, .in = in, .out = out, .w = dev_w, .bias = bias ? dev_b : NULL};
+    assert_true(p->rows * p->ldx <= MOST && p->rows * p->ldy <= MOST && p->in * p->out <= MOST);
+    p->dev_x = numbers(r, p->type, p->rows * p->ldx, 1, p->x);
+    p->dev_w = numbers(r, XPH_F32, p->in * p->out, 2, p->w);
+    p->dev_b = numbers(r, XPH_F32, p->out, 3, p->b);
+    p->dev_y = numbers(r, p->type, p->rows * p->ldy, 4, p->y);
+    p->dev_dy = numbers(r, p->type, p->rows * p->ldy, 5, p->dy);
+    p->dev_dx = numbers(r, p->type, p->rows * p->ldx, 6, p->dx);
+    p->dev_dw = numbers(r, XPH_F32, p->in * p->out, 7, p->dw);
+    p->dev_db = numbers(r, XPH_F32, p->out, 8, p->db);
+    xph_linear_pack_args pack = {
+        .type = p->type, .in = p->in, .out = p->out, .w = p->dev_w, .bias = p->bias ? p->dev_b : NULL};
     xph_op_info info = {0};
+    const xph_backend *backend = r->device->backend;
     assert_int_equal(backend->query(r->device, XPH_OP_LINEAR_PACK, &pack, &info), EXPHIL_OK);
     assert_int_equal(backend->alloc(r->device, info.packed_bytes, &pack.packed), EXPHIL_OK);
-    const size_t packed_bytes = info.packed_bytes;
     assert_int_equal(backend->run(r->stream, info.kernel, &pack), EXPHIL_OK);
-    xph_linear_args a = {.type = type,
-                         .rows = rows,
-                         .in = in,
-                         .out = out,
-                         .x = dev_x,
-                         .ldx = ldx,
-                         .w = dev_w,
-                         .packed = pack.packed,
-                         .bias = bias ? dev_b : NULL,
-                         .residual = residual ? dev_y : NULL,
-                         .ldr = ldy,
-                         .y = dev_y,
-                         .ldy = ldy};
+    p->packed = pack.packed;
+    p->packed_bytes = info.packed_bytes;
+}
+
+static void product_free(const rig *r, const product *p)
+{
+    r->device->backend->free(r->device, p->scratch, p->scratch_bytes);
+    r->device->backend->free(r->device, p->packed, p->packed_bytes);
+    drop(r, p->dev_x, p->type, p->rows * p->ldx);
+    drop(r, p->dev_w, XPH_F32, p->in * p->out);
+    drop(r, p->dev_b, XPH_F32, p->out);
+    drop(r, p->dev_y, p->type, p->rows * p->ldy);
+    drop(r, p->dev_dy, p->type, p->rows * p->ldy);
+    drop(r, p->dev_dx, p->type, p->rows * p->ldx);
+    drop(r, p->dev_dw, XPH_F32, p->in * p->out);
+    drop(r, p->dev_db, XPH_F32, p->out);
+}
+
+static double product_tolerance(const product *p)
+{
+    return p->type == XPH_BF16 ? 2e-2 : 1e-5;
+}
+
+static void check_forward(const rig *r, const product *p)
+{
+    static float got[MOST];
+    static double want[MOST];
+    xph_linear_args a = {.type = p->type,
+                         .rows = p->rows,
+                         .in = p->in,
+                         .out = p->out,
+                         .x = p->dev_x,
+                         .ldx = p->ldx,
+                         .w = p->dev_w,
+                         .packed = p->packed,
+                         .bias = p->bias ? p->dev_b : NULL,
+                         .residual = p->residual ? p->dev_y : NULL,
+                         .ldr = p->ldy,
+                         .y = p->dev_y,
+                         .ldy = p->ldy};
     run_linear(r, &a);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t o = 0; o < out; o++) {
-            double sum = (bias ? (double)b[o] : 0.0) + (residual ? (double)y[i * ldy + o] : 0.0);
-            for (int64_t k = 0; k < in; k++) sum += (double)x[i * ldx + k] * (double)w[o * in + k];
-            want[i * out + o] = sum;
+    for (int64_t i = 0; i < p->rows; i++)
+        for (int64_t o = 0; o < p->out; o++) {
+            double sum =
+                (p->bias ? (double)p->b[o] : 0.0) + (p->residual ? (double)p->y[i * p->ldy + o] : 0.0);
+            for (int64_t k = 0; k < p->in; k++)
+                sum += (double)p->x[i * p->ldx + k] * (double)p->w[o * p->in + k];
+            want[i * p->out + o] = sum;
         }
-    fetch(r, type, dev_y, rows * ldy, got);
-    near("y", got, want, rows, out, ldy, tolerance);
-    xph_linear_grad_args g = {.type = type,
-                              .rows = rows,
-                              .in = in,
-                              .out = out,
-                              .x = dev_x,
-                              .ldx = ldx,
-                              .w = dev_w,
-                              .packed = pack.packed,
-                              .dy = dev_dy,
-                              .lddy = ldy,
-                              .dx = dev_dx,
-                              .lddx = ldx,
-                              .dx_add = add,
-                              .dw = dev_dw,
-                              .dbias = dev_db};
+    fetch(r, p->type, p->dev_y, p->rows * p->ldy, got);
+    near("y", got, want, p->rows, p->out, p->ldy, product_tolerance(p));
+}
+
+static void run_gradient(const rig *r, product *p)
+{
+    const xph_backend *backend = r->device->backend;
+    xph_op_info info = {0};
+    xph_linear_grad_args g = {.type = p->type,
+                              .rows = p->rows,
+                              .in = p->in,
+                              .out = p->out,
+                              .x = p->dev_x,
+                              .ldx = p->ldx,
+                              .w = p->dev_w,
+                              .packed = p->packed,
+                              .dy = p->dev_dy,
+                              .lddy = p->ldy,
+                              .dx = p->dev_dx,
+                              .lddx = p->ldx,
+                              .dx_add = p->add,
+                              .dw = p->dev_dw,
+                              .dbias = p->dev_db};
     assert_int_equal(backend->query(r->device, XPH_OP_LINEAR_GRAD, &g, &info), EXPHIL_OK);
     assert_string_equal(info.name, "linear_grad_cublaslt");
     assert_int_equal(backend->alloc(r->device, info.scratch_bytes, &g.scratch), EXPHIL_OK);
     assert_int_equal(backend->run(r->stream, info.kernel, &g), EXPHIL_OK);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < in; k++) {
-            double sum = add ? (double)dx[i * ldx + k] : 0.0;
-            for (int64_t o = 0; o < out; o++) sum += (double)dy[i * ldy + o] * (double)w[o * in + k];
-            want[i * in + k] = sum;
+    p->scratch = g.scratch;
+    p->scratch_bytes = info.scratch_bytes;
+}
+
+static void check_gradient(const rig *r, const product *p)
+{
+    static float got[MOST];
+    static double want[MOST];
+    for (int64_t i = 0; i < p->rows; i++)
+        for (int64_t k = 0; k < p->in; k++) {
+            double sum = p->add ? (double)p->dx[i * p->ldx + k] : 0.0;
+            for (int64_t o = 0; o < p->out; o++)
+                sum += (double)p->dy[i * p->ldy + o] * (double)p->w[o * p->in + k];
+            want[i * p->in + k] = sum;
         }
-    fetch(r, type, dev_dx, rows * ldx, got);
-    near("dx", got, want, rows, in, ldx, tolerance);
-    for (int64_t o = 0; o < out; o++)
-        for (int64_t k = 0; k < in; k++) {
-            double sum = (double)dw[o * in + k];
-            for (int64_t i = 0; i < rows; i++) sum += (double)dy[i * ldy + o] * (double)x[i * ldx + k];
-            want[o * in + k] = sum;
+    fetch(r, p->type, p->dev_dx, p->rows * p->ldx, got);
+    near("dx", got, want, p->rows, p->in, p->ldx, product_tolerance(p));
+    for (int64_t o = 0; o < p->out; o++)
+        for (int64_t k = 0; k < p->in; k++) {
+            double sum = (double)p->dw[o * p->in + k];
+            for (int64_t i = 0; i < p->rows; i++)
+                sum += (double)p->dy[i * p->ldy + o] * (double)p->x[i * p->ldx + k];
+            want[o * p->in + k] = sum;
         }
-    fetch(r, XPH_F32, dev_dw, in * out, got);
-    near("dw", got, want, out, in, in, 1e-5);
-    for (int64_t o = 0; o < out; o++) {
-        want[o] = (double)db[o];
-        for (int64_t i = 0; i < rows; i++) want[o] += (double)dy[i * ldy + o];
+    fetch(r, XPH_F32, p->dev_dw, p->in * p->out, got);
+    near("dw", got, want, p->out, p->in, p->in, 1e-5);
+    for (int64_t o = 0; o < p->out; o++) {
+        want[o] = (double)p->db[o];
+        for (int64_t i = 0; i < p->rows; i++) want[o] += (double)p->dy[i * p->ldy + o];
     }
-    fetch(r, XPH_F32, dev_db, out, got);
-    near("dbias", got, want, 1, out, out, 1e-5);
-    backend->free(r->device, g.scratch, info.scratch_bytes);
-    backend->free(r->device, pack.packed, packed_bytes);
-    drop(r, dev_x, type, rows * ldx);
-    drop(r, dev_w, XPH_F32, in * out);
-    drop(r, dev_b, XPH_F32, out);
-    drop(r, dev_y, type, rows * ldy);
-    drop(r, dev_dy, type, rows * ldy);
-    drop(r, dev_dx, type, rows * ldx);
-    drop(r, dev_dw, XPH_F32, in * out);
-    drop(r, dev_db, XPH_F32, out);
+    fetch(r, XPH_F32, p->dev_db, p->out, got);
+    near("dbias", got, want, 1, p->out, p->out, 1e-5);
+}
+
+/* The product, then dx, dw, dbias of it. */
+static void one_product(const rig *r, xph_type type, int64_t rows, int64_t in, int64_t out, bool bias,
+                        bool residual, bool add)
+{
+    static product p;
+    p.type = type;
+    p.rows = rows;
+    p.in = in;
+    p.out = out;
+    p.ldx = in + 3;
+    p.ldy = out + 5;
+    p.bias = bias;
+    p.residual = residual;
+    p.add = add;
+    product_make(r, &p);
+    check_forward(r, &p);
+    run_gradient(r, &p);
+    check_gradient(r, &p);
+    product_free(r, &p);
 }
 
 static void products(void **state)
