@@ -1,17 +1,12 @@
 /* The CUDA kernels of the selective scan on the emulated GPU: against the CPU's in double, frames against chunks,
  * resets, carried state, states of all paddings, widths that fill no block. */
 #include "device_case.h"
+#include "scan_case.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef struct shape {
-    int64_t batch, time, width, states, pad;
-    bool carried, skip, gate;
-    int64_t resets; /* one frame in so many; 0: none */
-} shape;
-
-static const shape shapes[] = {
+static const scan_shape shapes[] = {
     {1, 1, 1, 1, 0, false, false, false, 0},  {1, 1, 16, 16, 0, true, true, true, 0},
     {2, 5, 3, 4, 1, true, true, true, 3},     {0, 4, 5, 4, 0, true, true, true, 0},
     {2, 0, 5, 4, 1, true, false, true, 2},    {3, 7, 67, 3, 2, true, true, false, 4},
@@ -21,62 +16,6 @@ static const shape shapes[] = {
     {3, 1, 70, 64, 4, true, true, true, 2},   {2, 1, 35, 32, 0, true, true, true, 0},
     {1, 24, 65, 12, 0, true, true, true, 0},
 };
-
-typedef struct layer {
-    shape s;
-    int64_t rows, state;
-    double *x, *dt, *bias, *a_log, *b, *c, *skip, *z, *in, *dy, *dout;
-    uint8_t *reset;
-} layer;
-
-static layer layer_make(const shape *s)
-{
-    layer l = {.s = *s, .rows = s->batch * s->time, .state = s->width * s->states};
-    l.x = case_random(l.rows * s->width, -2, 2);
-    l.dt = case_random(l.rows * s->width, -4, 2);
-    l.a_log = case_random(l.state, -1, 2);
-    l.b = case_random(l.rows * s->states, -1, 1);
-    l.c = case_random(l.rows * s->states, -1, 1);
-    l.skip = s->skip ? case_random(s->width, -1, 1) : NULL;
-    l.z = s->gate ? case_random(l.rows * s->width, -2, 2) : NULL;
-    l.in = s->carried ? case_random(s->batch * l.state, -1, 1) : NULL;
-    l.dout = s->carried ? case_random(s->batch * l.state, -1, 1) : NULL;
-    l.dy = case_random(l.rows * s->width, -1, 1);
-    l.bias = (s->width + s->time) % 2 ? case_random(s->width, -1, 1) : NULL;
-    l.reset = kt_resets(l.rows, s->resets);
-    return l;
-}
-
-enum { Y = 8, STATE_OUT = 9 }; /* places in the table below */
-
-static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_scan_args *args)
-{
-    const shape *s = &l->s;
-    const kt_tensor list[] = {
-        KT_FIELD(xph_scan_args, x, ldx, l->rows, s->width, KT_IN, l->x, NULL),
-        KT_FIELD(xph_scan_args, dt, lddt, l->rows, s->width, KT_IN, l->dt, NULL),
-        KT_FLAT(xph_scan_args, delta_bias, 1, s->width, KT_IN, l->bias, NULL),
-        KT_FLAT(xph_scan_args, a_log, s->width, s->states, KT_IN, l->a_log, NULL),
-        KT_FIELD(xph_scan_args, b, ldb, l->rows, s->states, KT_IN, l->b, NULL),
-        KT_FIELD(xph_scan_args, c, ldc, l->rows, s->states, KT_IN, l->c, NULL),
-        KT_FLAT(xph_scan_args, skip, 1, s->width, KT_IN, l->skip, NULL),
-        KT_FIELD(xph_scan_args, z, ldz, l->rows, s->width, KT_IN, l->z, NULL),
-        KT_FIELD(xph_scan_args, y, ldy, l->rows, s->width, KT_OUT, NULL, NULL),
-        KT_FIELD(xph_scan_args, state_out, ld_state, s->batch, l->state, KT_OUT, NULL, NULL),
-        KT_FIELD(xph_scan_args, state_in, ld_state, s->batch, l->state, KT_IN, l->in, NULL),
-    };
-    memcpy(tensors, list, sizeof list);
-    *args = (xph_scan_args){
-        .batch = s->batch, .time = s->time, .width = s->width, .states = s->states, .reset = l->reset};
-    return (kt_case){.name = "scan",
-                     .op = XPH_OP_SCAN,
-                     .args = args,
-                     .args_bytes = sizeof *args,
-                     .scratch_at = offsetof(xph_scan_args, scratch),
-                     .tensors = tensors,
-                     .count = 11,
-                     .pad = s->pad};
-}
 
 static device_case on_device(const kt_case *c, xph_type type, int64_t rows)
 {
@@ -91,8 +30,8 @@ static void forward(void **state)
         kt_tensor tensors[KT_MOST];
         xph_scan_args args;
         case_seed(i / DEVICE_TYPES);
-        layer l = layer_make(&shapes[i / DEVICE_TYPES]);
-        kt_case c = forward_case(&l, tensors, &args);
+        scan_layer l = scan_layer_make(&shapes[i / DEVICE_TYPES]);
+        kt_case c = scan_case(&l, tensors, &args);
         device_case d = on_device(&c, device_types[i % DEVICE_TYPES], l.rows);
         device_check(&d, NULL);
         case_release();
@@ -104,60 +43,40 @@ static void many_channels(void **state)
 {
     (void)state;
     for (int64_t states = 7; states <= 63; states = 2 * states + 1) {
-        const shape s = {32, 3, 521, states, 0, true, true, true, 4};
+        const scan_shape s = {32, 3, 521, states, 0, true, true, true, 4};
         kt_tensor tensors[KT_MOST];
         xph_scan_args args;
         case_seed((uint64_t)states);
-        layer l = layer_make(&s);
-        kt_case c = forward_case(&l, tensors, &args);
+        scan_layer l = scan_layer_make(&s);
+        kt_case c = scan_case(&l, tensors, &args);
         device_case d = on_device(&c, XPH_F32, l.rows);
         device_check(&d, NULL);
         case_release();
     }
 }
 
-static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
-{
-    xph_scan_args *args = given;
-    (void)c, (void)set;
-    args->state_in = args->state_out;
-}
-
-static layer frame_of(const layer *all, int64_t row)
-{
-    layer one = *all;
-    one.s.batch = one.s.time = one.rows = 1;
-    one.x += row * one.s.width;
-    one.dt += row * one.s.width;
-    one.b += row * one.s.states;
-    one.c += row * one.s.states;
-    if (one.z) one.z += row * one.s.width;
-    if (one.reset) one.reset += row;
-    return one;
-}
-
 /* Stream b of all, frame by frame, its state in place. */
-static void one_stream(const layer *all, xph_type type, int64_t b, double *const *together)
+static void one_stream(const scan_layer *all, xph_type type, int64_t b, double *const *together)
 {
-    const shape *s = &all->s;
+    const scan_shape *s = &all->s;
     double *carried = kt_copy(all->in ? all->in + b * all->state : case_zeros(all->state), all->state);
     for (int64_t t = 0; t < s->time; t++) {
         double *result[KT_MOST];
         kt_tensor tensors[KT_MOST];
         xph_scan_args args;
         int64_t row = b * s->time + t;
-        layer one = frame_of(all, row);
-        kt_case c = forward_case(&one, tensors, &args);
-        tensors[STATE_OUT].role = KT_ADD;
-        tensors[STATE_OUT].x = carried;
-        c.count = STATE_OUT + 1;
-        c.prepare = in_place;
+        scan_layer one = scan_frame_of(all, row);
+        kt_case c = scan_case(&one, tensors, &args);
+        tensors[SCAN_STATE].role = KT_ADD;
+        tensors[SCAN_STATE].x = carried;
+        c.count = SCAN_STATE + 1;
+        c.prepare = scan_in_place;
         device_case d = on_device(&c, type, 1);
         device_run(&d, result);
-        case_same("frame", result[Y], together[Y] + row * s->width, s->width);
-        carried = result[STATE_OUT];
+        case_same("frame", result[SCAN_Y], together[SCAN_Y] + row * s->width, s->width);
+        carried = result[SCAN_STATE];
     }
-    case_same("state", carried, together[STATE_OUT] + b * all->state, all->state);
+    case_same("state", carried, together[SCAN_STATE] + b * all->state, all->state);
 }
 
 static void frames_have_the_bits_of_a_chunk(void **state)
@@ -169,8 +88,8 @@ static void frames_have_the_bits_of_a_chunk(void **state)
         xph_scan_args args;
         xph_type type = device_types[i % DEVICE_TYPES];
         case_seed(i / DEVICE_TYPES);
-        layer all = layer_make(&shapes[i / DEVICE_TYPES]);
-        kt_case c = forward_case(&all, tensors, &args);
+        scan_layer all = scan_layer_make(&shapes[i / DEVICE_TYPES]);
+        kt_case c = scan_case(&all, tensors, &args);
         device_case d = on_device(&c, type, all.rows);
         device_run(&d, together);
         for (int64_t b = 0; b < all.s.batch; b++) one_stream(&all, type, b, together);
@@ -198,63 +117,30 @@ static void prepared_rates_give_the_same_bits(void **state)
         kt_tensor tensors[KT_MOST];
         xph_scan_args args;
         case_seed(i);
-        layer l = layer_make(&shapes[i]);
-        kt_case c = forward_case(&l, tensors, &args);
+        scan_layer l = scan_layer_make(&shapes[i]);
+        kt_case c = scan_case(&l, tensors, &args);
         device_case d = on_device(&c, XPH_F32, l.rows);
         device_run(&d, without);
         c.prepare = prepare_decay;
         device_run(&d, with);
-        case_same("y", with[Y], without[Y], l.rows * l.s.width);
-        case_same("state", with[STATE_OUT], without[STATE_OUT], l.s.batch * l.state);
+        case_same("y", with[SCAN_Y], without[SCAN_Y], l.rows * l.s.width);
+        case_same("state", with[SCAN_STATE], without[SCAN_STATE], l.s.batch * l.state);
         case_release();
     }
 }
 
-static void gradient_shape(const shape *s, xph_type type)
+static void gradient_shape(const scan_shape *s, xph_type type)
 {
-    layer l = layer_make(s);
-    int64_t rows = l.rows, width = s->width, states = s->states;
-    double *da = case_random(l.state, -1, 1), *dskip = l.skip ? case_random(width, -1, 1) : NULL;
-    double *dbias = l.bias ? case_random(width, -1, 1) : NULL;
-    double *dz = l.z ? case_random(rows * width, 5, 6) : NULL,
-           *din = l.in ? case_zeros(s->batch * l.state) : NULL;
-    const int32_t role_z = l.z ? KT_ADD : KT_IN, role_skip = l.skip ? KT_ADD : KT_IN,
-                  role_in = l.in ? KT_ADD : KT_IN;
-    const kt_tensor tensors[] = {
-        KT_FIELD(xph_scan_grad_args, fwd.x, fwd.ldx, rows, width, KT_IN, l.x, NULL),
-        KT_FIELD(xph_scan_grad_args, fwd.dt, fwd.lddt, rows, width, KT_IN, l.dt, NULL),
-        KT_FLAT(xph_scan_grad_args, fwd.delta_bias, 1, width, KT_IN, l.bias, NULL),
-        KT_FLAT(xph_scan_grad_args, fwd.a_log, width, states, KT_IN, l.a_log, NULL),
-        KT_FIELD(xph_scan_grad_args, fwd.b, fwd.ldb, rows, states, KT_IN, l.b, NULL),
-        KT_FIELD(xph_scan_grad_args, fwd.c, fwd.ldc, rows, states, KT_IN, l.c, NULL),
-        KT_FLAT(xph_scan_grad_args, fwd.skip, 1, width, KT_IN, l.skip, NULL),
-        KT_FIELD(xph_scan_grad_args, fwd.z, fwd.ldz, rows, width, KT_IN, l.z, NULL),
-        KT_FIELD(xph_scan_grad_args, fwd.state_in, fwd.ld_state, s->batch, l.state, KT_IN, l.in, NULL),
-        KT_FIELD(xph_scan_grad_args, dstate_out, fwd.ld_state, s->batch, l.state, KT_IN, l.dout, NULL),
-        KT_FIELD(xph_scan_grad_args, dy, lddy, rows, width, KT_IN, l.dy, NULL),
-        KT_FIELD(xph_scan_grad_args, dx, lddx, rows, width, KT_OUT, NULL, NULL),
-        KT_FIELD(xph_scan_grad_args, ddt, ldddt, rows, width, KT_OUT, NULL, NULL),
-        KT_FIELD(xph_scan_grad_args, db, lddb, rows, states, KT_OUT, NULL, NULL),
-        KT_FIELD(xph_scan_grad_args, dc, lddc, rows, states, KT_OUT, NULL, NULL),
-        KT_FIELD(xph_scan_grad_args, dz, lddz, rows, width, role_z, dz, NULL),
-        KT_FLAT(xph_scan_grad_args, da_log, width, states, KT_ADD, da, NULL),
-        KT_FLAT(xph_scan_grad_args, dskip, 1, width, role_skip, dskip, NULL),
-        KT_FLAT(xph_scan_grad_args, ddelta_bias, 1, width, l.bias ? KT_ADD : KT_IN, dbias, NULL),
-        KT_FIELD(xph_scan_grad_args, dstate_in, fwd.ld_state, s->batch, l.state, role_in, din, NULL),
-    };
-    const xph_scan_grad_args args = {
-        .fwd = {.batch = s->batch, .time = s->time, .width = width, .states = states, .reset = l.reset}};
-    const kt_case c = {.name = "scan_grad",
-                       .op = XPH_OP_SCAN_GRAD,
-                       .args = &args,
-                       .args_bytes = sizeof args,
-                       .scratch_at = offsetof(xph_scan_grad_args, scratch),
-                       .tensors = tensors,
-                       .count = sizeof tensors / sizeof *tensors,
-                       .pad = s->pad};
-    const device_case d = {
-        &c,   xph_cuda_scan_grad, type, device_tolerance(type), offsetof(xph_scan_grad_args, fwd.reset), rows,
-        false};
+    scan_layer l = scan_layer_make(s);
+    scan_gradient g;
+    const kt_case c = scan_gradient_case(&l, &g);
+    const device_case d = {&c,
+                           xph_cuda_scan_grad,
+                           type,
+                           device_tolerance(type),
+                           offsetof(xph_scan_grad_args, fwd.reset),
+                           l.rows,
+                           false};
     device_check(&d, NULL);
     case_release();
 }
@@ -275,21 +161,21 @@ static void gradients_over_many(void **state)
 {
     (void)state;
     case_seed(70);
-    gradient_shape(&(shape){21, 3, 5, 2, 0, true, true, true, 3}, XPH_F32);
+    gradient_shape(&(scan_shape){21, 3, 5, 2, 0, true, true, true, 3}, XPH_F32);
     case_seed(71);
-    gradient_shape(&(shape){1, 300, 18, 16, 0, true, true, true, 200}, XPH_F32);
+    gradient_shape(&(scan_shape){1, 300, 18, 16, 0, true, true, true, 200}, XPH_F32);
 }
 
 /* What is bad stays bad until a reset, and nothing overflows. */
 static void bad_numbers(void **state)
 {
     (void)state;
-    const shape s = {1, 12, 20, 4, 0, false, true, true, 0};
+    const scan_shape s = {1, 12, 20, 4, 0, false, true, true, 0};
     double *result[KT_MOST];
     kt_tensor tensors[KT_MOST];
     xph_scan_args args;
     case_seed(9);
-    layer l = layer_make(&s);
+    scan_layer l = scan_layer_make(&s);
     l.reset = case_alloc((size_t)s.time);
     for (int64_t t = 0; t < s.time; t++) l.reset[t] = t == 7;
     l.x[2 * s.width + 5] = NAN;
@@ -300,13 +186,13 @@ static void bad_numbers(void **state)
         l.dt[t * s.width + 4] = -1e4;
     }
     for (int64_t n = 0; n < s.states; n++) l.a_log[3 * s.states + n] = 20;
-    kt_case c = forward_case(&l, tensors, &args);
+    kt_case c = scan_case(&l, tensors, &args);
     device_case d = on_device(&c, XPH_F32, l.rows);
     device_run(&d, result);
     for (int64_t i = 0; i < s.time * s.width; i++) {
         int64_t t = i / s.width, channel = i % s.width;
         bool bad = (channel == 5 && t >= 2 && t < 7) || (channel == 6 && t >= 3 && t < 7);
-        if (isfinite(result[Y][i]) == bad) fail_msg("frame %d channel %d", (int)t, (int)channel);
+        if (isfinite(result[SCAN_Y][i]) == bad) fail_msg("frame %d channel %d", (int)t, (int)channel);
     }
     case_release();
 }

@@ -1,16 +1,10 @@
 /* Selective scan against its equations in double, frames against chunks, resets, carried state and its
  * gradient, all gradients against differences. */
-#include "kernel_test.h"
+#include "scan_case.h"
 
 #include <math.h>
 
-typedef struct shape {
-    int64_t batch, time, width, states, pad;
-    bool carried, skip, gate;
-    int64_t resets; /* one frame in so many; 0: none */
-} shape;
-
-static const shape shapes[] = {
+static const scan_shape shapes[] = {
     {1, 1, 1, 1, 0, false, false, false, 0}, {1, 1, 16, 16, 0, true, true, true, 0},
     {2, 5, 3, 4, 1, true, true, true, 3},    {0, 4, 5, 4, 0, true, true, true, 0},
     {2, 0, 5, 4, 1, true, false, true, 2},   {3, 7, 67, 3, 2, true, true, false, 4},
@@ -20,34 +14,15 @@ static const shape shapes[] = {
     {1, 1, 5, 32, 0, true, false, true, 2},  {1, 19, 80, 16, 0, true, true, true, 7},
 };
 
-typedef struct layer {
-    shape s;
-    int64_t rows, state;
-    double *x, *dt, *bias, *a_log, *b, *c, *skip, *z, *in, *out, *y, *dy, *dout;
-    uint8_t *reset;
-} layer;
-
-static layer layer_make(const shape *s)
+static scan_layer layer_make(const scan_shape *s)
 {
-    layer l = {.s = *s, .rows = s->batch * s->time, .state = s->width * s->states};
-    l.x = case_random(l.rows * s->width, -2, 2);
-    l.dt = case_random(l.rows * s->width, -4, 2);
-    l.a_log = case_random(l.state, -1, 2);
-    l.b = case_random(l.rows * s->states, -1, 1);
-    l.c = case_random(l.rows * s->states, -1, 1);
-    l.skip = s->skip ? case_random(s->width, -1, 1) : NULL;
-    l.z = s->gate ? case_random(l.rows * s->width, -2, 2) : NULL;
-    l.in = s->carried ? case_random(s->batch * l.state, -1, 1) : NULL;
-    l.dout = s->carried ? case_random(s->batch * l.state, -1, 1) : NULL;
-    l.dy = case_random(l.rows * s->width, -1, 1);
-    l.bias = (s->width + s->time) % 2 ? case_random(s->width, -1, 1) : NULL;
+    scan_layer l = scan_layer_make(s);
     l.y = case_zeros(l.rows * s->width);
     l.out = case_zeros(s->batch * l.state);
-    l.reset = kt_resets(l.rows, s->resets);
     return l;
 }
 
-static void layer_frame(layer *l, int64_t row, int64_t d, double *h)
+static void layer_frame(scan_layer *l, int64_t row, int64_t d, double *h)
 {
     int64_t states = l->s.states, i = row * l->s.width + d;
     double delta = log1p(exp(l->dt[i] + (l->bias ? l->bias[d] : 0))), y = l->skip ? l->skip[d] * l->x[i] : 0;
@@ -59,40 +34,14 @@ static void layer_frame(layer *l, int64_t row, int64_t d, double *h)
     l->y[i] = l->z ? y * l->z[i] / (1 + exp(-l->z[i])) : y;
 }
 
-static void layer_forward(layer *l)
+static void layer_forward(scan_layer *l)
 {
-    const shape *s = &l->s;
+    const scan_shape *s = &l->s;
     for (int64_t i = 0; i < s->batch * s->width; i++) {
         int64_t b = i / s->width, d = i % s->width, at = b * l->state + d * s->states;
         for (int64_t n = 0; n < s->states; n++) l->out[at + n] = l->in ? l->in[at + n] : 0;
         for (int64_t t = 0; t < s->time; t++) layer_frame(l, b * s->time + t, d, l->out + at);
     }
-}
-
-enum { Y = 8, STATE_OUT = 9, DX = 11 }; /* places in the tables below */
-
-static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_scan_args *args)
-{
-    const shape *s = &l->s;
-    const kt_tensor list[] = {
-        KT_FIELD(xph_scan_args, x, ldx, l->rows, s->width, KT_IN, l->x, NULL),
-        KT_FIELD(xph_scan_args, dt, lddt, l->rows, s->width, KT_IN, l->dt, NULL),
-        KT_FLAT(xph_scan_args, delta_bias, 1, s->width, KT_IN, l->bias, NULL),
-        KT_FLAT(xph_scan_args, a_log, s->width, s->states, KT_IN, l->a_log, NULL),
-        KT_FIELD(xph_scan_args, b, ldb, l->rows, s->states, KT_IN, l->b, NULL),
-        KT_FIELD(xph_scan_args, c, ldc, l->rows, s->states, KT_IN, l->c, NULL),
-        KT_FLAT(xph_scan_args, skip, 1, s->width, KT_IN, l->skip, NULL),
-        KT_FIELD(xph_scan_args, z, ldz, l->rows, s->width, KT_IN, l->z, NULL),
-        KT_FIELD(xph_scan_args, y, ldy, l->rows, s->width, KT_OUT, NULL, l->y),
-        KT_FIELD(xph_scan_args, state_out, ld_state, s->batch, l->state, KT_OUT, NULL, l->out),
-        KT_FIELD(xph_scan_args, state_in, ld_state, s->batch, l->state, KT_IN, l->in, NULL),
-    };
-    memcpy(tensors, list, sizeof list);
-    *args = (xph_scan_args){
-        .batch = s->batch, .time = s->time, .width = s->width, .states = s->states, .reset = l->reset};
-    return (kt_case){"scan",  XPH_OP_SCAN, args,   sizeof *args, offsetof(xph_scan_args, scratch),
-                     tensors, 11,          s->pad, 1e-12,        5e-6,
-                     NULL,    NULL};
 }
 
 static void forward(void **state)
@@ -102,55 +51,35 @@ static void forward(void **state)
         kt_tensor tensors[KT_MOST];
         xph_scan_args args;
         case_seed(i);
-        layer l = layer_make(&shapes[i]);
+        scan_layer l = layer_make(&shapes[i]);
         layer_forward(&l);
-        kt_case c = forward_case(&l, tensors, &args);
+        kt_case c = scan_case(&l, tensors, &args);
         kt_check(&c);
         case_release();
     }
 }
 
-static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
-{
-    xph_scan_args *args = given;
-    (void)c, (void)set;
-    args->state_in = args->state_out;
-}
-
-static layer frame_of(const layer *all, int64_t row)
-{
-    layer one = *all;
-    one.s.batch = one.s.time = one.rows = 1;
-    one.x += row * one.s.width;
-    one.dt += row * one.s.width;
-    one.b += row * one.s.states;
-    one.c += row * one.s.states;
-    if (one.z) one.z += row * one.s.width;
-    if (one.reset) one.reset += row;
-    return one;
-}
-
 /* Stream b of all, frame by frame, its state in place. */
-static void one_stream(const layer *all, const xph_kernel_set *set, int64_t b, double *const *together)
+static void one_stream(const scan_layer *all, const xph_kernel_set *set, int64_t b, double *const *together)
 {
-    const shape *s = &all->s;
+    const scan_shape *s = &all->s;
     double *carried = kt_copy(all->in ? all->in + b * all->state : case_zeros(all->state), all->state);
     for (int64_t t = 0; t < s->time; t++) {
         double *result[KT_MOST];
         kt_tensor tensors[KT_MOST];
         xph_scan_args args;
         int64_t row = b * s->time + t;
-        layer one = frame_of(all, row);
-        kt_case c = forward_case(&one, tensors, &args);
-        tensors[STATE_OUT].role = KT_ADD;
-        tensors[STATE_OUT].x = carried;
-        c.count = STATE_OUT + 1;
-        c.prepare = in_place;
+        scan_layer one = scan_frame_of(all, row);
+        kt_case c = scan_case(&one, tensors, &args);
+        tensors[SCAN_STATE].role = KT_ADD;
+        tensors[SCAN_STATE].x = carried;
+        c.count = SCAN_STATE + 1;
+        c.prepare = scan_in_place;
         kt_run(&c, set, NULL, 1, result);
-        case_same("frame", result[Y], together[Y] + row * s->width, s->width);
-        carried = result[STATE_OUT];
+        case_same("frame", result[SCAN_Y], together[SCAN_Y] + row * s->width, s->width);
+        carried = result[SCAN_STATE];
     }
-    case_same("state", carried, together[STATE_OUT] + b * all->state, all->state);
+    case_same("state", carried, together[SCAN_STATE] + b * all->state, all->state);
 }
 
 static void frames(void **state)
@@ -160,12 +89,12 @@ static void frames(void **state)
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(i);
-        layer all = layer_make(&shapes[i]);
+        scan_layer all = layer_make(&shapes[i]);
         for (int k = 0; k < count; k++) {
             double *together[KT_MOST];
             kt_tensor tensors[KT_MOST];
             xph_scan_args args;
-            kt_case c = forward_case(&all, tensors, &args);
+            kt_case c = scan_case(&all, tensors, &args);
             kt_run(&c, sets[k], NULL, 2, together);
             for (int64_t b = 0; b < all.s.batch; b++) one_stream(&all, sets[k], b, together);
         }
@@ -175,7 +104,7 @@ static void frames(void **state)
 
 static double objective(void *context)
 {
-    layer *l = context;
+    scan_layer *l = context;
     layer_forward(l);
     double sum = case_dot(l->y, l->dy, l->rows * l->s.width);
     return l->dout ? sum + case_dot(l->out, l->dout, l->s.batch * l->state) : sum;
@@ -184,13 +113,13 @@ static double objective(void *context)
 enum { MANY_FRAMES = 100 };
 
 /* NULL for many frames: too many differences, see along. */
-static double *differences(layer *l, double *x, int64_t count, const double *before)
+static double *differences(scan_layer *l, double *x, int64_t count, const double *before)
 {
     return x && l->s.time <= MANY_FRAMES ? kt_differences(objective, l, x, count, before) : NULL;
 }
 
 /* gradient - before, along a direction, against the difference of the objective along it. */
-static void along(layer *l, const char *what, double *x, int64_t count, const double *gradient,
+static void along(scan_layer *l, const char *what, double *x, int64_t count, const double *gradient,
                   const double *before)
 {
     double *to = case_random(count, -1, 1), step = 1e-6, slope = 0, difference = 0;
@@ -204,75 +133,36 @@ static void along(layer *l, const char *what, double *x, int64_t count, const do
 }
 
 /* The gradients that the case asks for, along directions. */
-static void gradient_along(const shape *s, layer *l, const kt_case *c, const double *da)
+static void gradient_along(const scan_shape *s, scan_layer *l, const kt_case *c, const double *da)
 {
     double *got[KT_MOST];
     kt_reference(c, got);
-    along(l, "dx along", l->x, l->rows * s->width, got[DX], NULL);
-    along(l, "ddt along", l->dt, l->rows * s->width, got[DX + 1], NULL);
-    along(l, "db along", l->b, l->rows * s->states, got[DX + 2], NULL);
-    along(l, "dc along", l->c, l->rows * s->states, got[DX + 3], NULL);
-    along(l, "da_log along", l->a_log, l->state, got[DX + 5], da);
-    along(l, "dstate_in along", l->in, s->batch * l->state, got[DX + 8], NULL);
+    along(l, "dx along", l->x, l->rows * s->width, got[SCAN_DX], NULL);
+    along(l, "ddt along", l->dt, l->rows * s->width, got[SCAN_DX + 1], NULL);
+    along(l, "db along", l->b, l->rows * s->states, got[SCAN_DX + 2], NULL);
+    along(l, "dc along", l->c, l->rows * s->states, got[SCAN_DX + 3], NULL);
+    along(l, "da_log along", l->a_log, l->state, got[SCAN_DX + 5], da);
+    along(l, "dstate_in along", l->in, s->batch * l->state, got[SCAN_DX + 8], NULL);
 }
 
-static void gradient_shape(const shape *s)
+static void gradient_shape(const scan_shape *s)
 {
-    layer l = layer_make(s);
-    int64_t rows = l.rows, width = s->width, states = s->states;
-    double *da = case_random(l.state, -1, 1), *dskip = l.skip ? case_random(width, -1, 1) : NULL;
-    double *dbias = l.bias ? case_random(width, -1, 1) : NULL;
-    double *dz = l.z ? case_random(rows * width, 5, 6) : NULL,
-           *din = l.in ? case_zeros(s->batch * l.state) : NULL;
-    const int32_t role_z = l.z ? KT_ADD : KT_IN, role_skip = l.skip ? KT_ADD : KT_IN,
-                  role_in = l.in ? KT_ADD : KT_IN;
-    double *want_x = differences(&l, l.x, rows * width, NULL),
-           *want_dt = differences(&l, l.dt, rows * width, NULL);
-    double *want_b = differences(&l, l.b, rows * states, NULL),
-           *want_c = differences(&l, l.c, rows * states, NULL);
-    double *want_a = differences(&l, l.a_log, l.state, da),
-           *want_skip = differences(&l, l.skip, width, dskip),
-           *want_bias = differences(&l, l.bias, width, dbias);
-    double *want_z = differences(&l, l.z, rows * width, NULL);
-    double *want_in = differences(&l, l.in, s->batch * l.state, NULL);
-    const kt_tensor tensors[] = {
-        KT_FIELD(xph_scan_grad_args, fwd.x, fwd.ldx, rows, width, KT_IN, l.x, NULL),
-        KT_FIELD(xph_scan_grad_args, fwd.dt, fwd.lddt, rows, width, KT_IN, l.dt, NULL),
-        KT_FLAT(xph_scan_grad_args, fwd.delta_bias, 1, width, KT_IN, l.bias, NULL),
-        KT_FLAT(xph_scan_grad_args, fwd.a_log, width, states, KT_IN, l.a_log, NULL),
-        KT_FIELD(xph_scan_grad_args, fwd.b, fwd.ldb, rows, states, KT_IN, l.b, NULL),
-        KT_FIELD(xph_scan_grad_args, fwd.c, fwd.ldc, rows, states, KT_IN, l.c, NULL),
-        KT_FLAT(xph_scan_grad_args, fwd.skip, 1, width, KT_IN, l.skip, NULL),
-        KT_FIELD(xph_scan_grad_args, fwd.z, fwd.ldz, rows, width, KT_IN, l.z, NULL),
-        KT_FIELD(xph_scan_grad_args, fwd.state_in, fwd.ld_state, s->batch, l.state, KT_IN, l.in, NULL),
-        KT_FIELD(xph_scan_grad_args, dstate_out, fwd.ld_state, s->batch, l.state, KT_IN, l.dout, NULL),
-        KT_FIELD(xph_scan_grad_args, dy, lddy, rows, width, KT_IN, l.dy, NULL),
-        KT_FIELD(xph_scan_grad_args, dx, lddx, rows, width, KT_OUT, NULL, want_x),
-        KT_FIELD(xph_scan_grad_args, ddt, ldddt, rows, width, KT_OUT, NULL, want_dt),
-        KT_FIELD(xph_scan_grad_args, db, lddb, rows, states, KT_OUT, NULL, want_b),
-        KT_FIELD(xph_scan_grad_args, dc, lddc, rows, states, KT_OUT, NULL, want_c),
-        KT_FIELD(xph_scan_grad_args, dz, lddz, rows, width, role_z, dz, want_z),
-        KT_FLAT(xph_scan_grad_args, da_log, width, states, KT_ADD, da, want_a),
-        KT_FLAT(xph_scan_grad_args, dskip, 1, width, role_skip, dskip, want_skip),
-        KT_FLAT(xph_scan_grad_args, ddelta_bias, 1, width, l.bias ? KT_ADD : KT_IN, dbias, want_bias),
-        KT_FIELD(xph_scan_grad_args, dstate_in, fwd.ld_state, s->batch, l.state, role_in, din, want_in),
-    };
-    const xph_scan_grad_args args = {
-        .fwd = {.batch = s->batch, .time = s->time, .width = width, .states = states, .reset = l.reset}};
-    const kt_case c = {"scan_grad",
-                       XPH_OP_SCAN_GRAD,
-                       &args,
-                       sizeof args,
-                       offsetof(xph_scan_grad_args, scratch),
-                       tensors,
-                       20,
-                       s->pad,
-                       1e-6,
-                       3e-5,
-                       NULL,
-                       NULL};
+    scan_layer l = layer_make(s);
+    int64_t width = s->width;
+    scan_gradient g;
+    kt_case c = scan_gradient_case(&l, &g);
+    kt_tensor *to = g.tensors + SCAN_DX;
+    to[0].want = differences(&l, l.x, l.rows * width, NULL);
+    to[1].want = differences(&l, l.dt, l.rows * width, NULL);
+    to[2].want = differences(&l, l.b, l.rows * s->states, NULL);
+    to[3].want = differences(&l, l.c, l.rows * s->states, NULL);
+    to[4].want = differences(&l, l.z, l.rows * width, NULL);
+    to[5].want = differences(&l, l.a_log, l.state, g.da);
+    to[6].want = differences(&l, l.skip, width, g.dskip);
+    to[7].want = differences(&l, l.bias, width, g.dbias);
+    to[8].want = differences(&l, l.in, s->batch * l.state, NULL);
     kt_check(&c);
-    if (s->time > MANY_FRAMES) gradient_along(s, &l, &c, da);
+    if (s->time > MANY_FRAMES) gradient_along(s, &l, &c, g.da);
     case_release();
 }
 
@@ -285,25 +175,25 @@ static void gradient(void **state)
     }
     /* More streams and groups of channels than slots of scratch. */
     case_seed(70);
-    gradient_shape(&(shape){70, 2, 2, 2, 0, true, true, true, 3});
+    gradient_shape(&(scan_shape){70, 2, 2, 2, 0, true, true, true, 3});
     /* More frames than a span, once with a reset in it, and states without room for a second block of channels. */
     case_seed(71);
-    gradient_shape(&(shape){1, 300, 18, 16, 0, true, true, true, 0});
+    gradient_shape(&(scan_shape){1, 300, 18, 16, 0, true, true, true, 0});
     case_seed(72);
-    gradient_shape(&(shape){1, 270, 70, 16, 1, true, true, true, 200});
+    gradient_shape(&(scan_shape){1, 270, 70, 16, 1, true, true, true, 200});
     case_seed(73);
-    gradient_shape(&(shape){1, 130, 18, 130, 0, true, true, true, 60});
+    gradient_shape(&(scan_shape){1, 130, 18, 130, 0, true, true, true, 60});
 }
 
 /* What is bad stays bad until a reset; a strong decay forgets everything, and nothing overflows. */
 static void bad_numbers(void **state)
 {
     (void)state;
-    const shape s = {1, 12, 20, 4, 0, false, true, true, 0};
+    const scan_shape s = {1, 12, 20, 4, 0, false, true, true, 0};
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     case_seed(9);
-    layer l = layer_make(&s);
+    scan_layer l = layer_make(&s);
     l.reset = case_alloc((size_t)s.time);
     for (int64_t t = 0; t < s.time; t++) l.reset[t] = t == 7;
     l.x[2 * s.width + 5] = NAN;
@@ -319,13 +209,13 @@ static void bad_numbers(void **state)
         double *result[KT_MOST];
         kt_tensor tensors[KT_MOST];
         xph_scan_args args;
-        kt_case c = forward_case(&l, tensors, &args);
+        kt_case c = scan_case(&l, tensors, &args);
         kt_run(&c, sets[k], NULL, 1, result);
         for (int64_t i = 0; i < s.time * s.width; i++) {
             int64_t t = i / s.width, d = i % s.width;
             bool bad = t >= 9 || (d == 5 && t >= 2 && t < 7) || (d == 6 && t >= 3 && t < 7);
             /* With a step of 0 the infinite input is multiplied by 0: not a number either. */
-            if (isfinite(result[Y][i]) == bad)
+            if (isfinite(result[SCAN_Y][i]) == bad)
                 fail_msg("%s, frame %d channel %d", sets[k]->name, (int)t, (int)d);
         }
     }
@@ -358,13 +248,13 @@ static void prepared(void **state)
                 kt_tensor tensors[KT_MOST];
                 xph_scan_args args;
                 case_seed(i);
-                layer l = layer_make(&shapes[i]);
-                kt_case c = forward_case(&l, tensors, &args);
+                scan_layer l = layer_make(&shapes[i]);
+                kt_case c = scan_case(&l, tensors, &args);
                 if (kt_run(&c, sets[k], one, 1, anew)) {
                     c.prepare = prepare_decay;
                     kt_run(&c, sets[k], one, 1, given);
-                    case_same("y", given[Y], anew[Y], l.rows * l.s.width);
-                    case_same("state", given[STATE_OUT], anew[STATE_OUT], l.s.batch * l.state);
+                    case_same("y", given[SCAN_Y], anew[SCAN_Y], l.rows * l.s.width);
+                    case_same("state", given[SCAN_STATE], anew[SCAN_STATE], l.s.batch * l.state);
                 }
                 case_release();
             }
@@ -377,13 +267,13 @@ static void long_time(void **state)
 {
     (void)state;
     case_seed(90);
-    const shape s = {1, 300, 18, 16, 0, true, true, true, 50};
-    layer l = layer_make(&s);
+    const scan_shape s = {1, 300, 18, 16, 0, true, true, true, 50};
+    scan_layer l = layer_make(&s);
     for (int64_t i = 0; i < l.rows * s.width; i += 97) l.dt[i] = 60;
     layer_forward(&l);
     kt_tensor tensors[KT_MOST];
     xph_scan_args args;
-    kt_case c = forward_case(&l, tensors, &args);
+    kt_case c = scan_case(&l, tensors, &args);
     kt_check(&c);
     case_release();
 }
@@ -392,14 +282,15 @@ static void long_time(void **state)
 static void many_groups(void **state)
 {
     (void)state;
-    const shape some[] = {{90, 12, 70, 16, 0, true, true, true, 5}, {3, 40, 18, 256, 1, true, true, true, 9}};
+    const scan_shape some[] = {{90, 12, 70, 16, 0, true, true, true, 5},
+                               {3, 40, 18, 256, 1, true, true, true, 9}};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         case_seed(95 + i);
-        layer l = layer_make(&some[i]);
+        scan_layer l = layer_make(&some[i]);
         layer_forward(&l);
         kt_tensor tensors[KT_MOST];
         xph_scan_args args;
-        kt_case c = forward_case(&l, tensors, &args);
+        kt_case c = scan_case(&l, tensors, &args);
         kt_check(&c);
         case_release();
     }
