@@ -1,10 +1,9 @@
 /* Bare cells: see cells.h. */
 #include "cells.h"
 #include "harness.h"
+#include "say.h"
 
 #include "device/device.h"
-
-#include <stdio.h>
 
 int64_t bench_cell_gates(int kind)
 {
@@ -42,7 +41,7 @@ static bool open_stream(bench_cell *c, const char *isa)
     config.threads = 1;
     config.cpu_isa = isa;
     if (exphil_context_create(&config, &c->context, &error) < 0) {
-        fprintf(stderr, "exphil: bench: %s\n", error.message);
+        bench_say(NULL, error.message);
         return false;
     }
     xph_device *device = xph_context_backend(c->context);

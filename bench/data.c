@@ -2,6 +2,7 @@
  * corpus is read. */
 #include "bench.h"
 #include "frames.h"
+#include "say.h"
 
 #include <exphil/exphil.h>
 
@@ -231,7 +232,7 @@ static bool corpora(bench_report *report, const bench_options *o, exphil_context
     snprintf(path, sizeof path, "%s/exphil-bench-%ld.corpus", o->folder ? o->folder : "/tmp", (long)getpid());
     size_t mark = bench_memory_mark();
     bool made = make_corpus(&c, &error) >= 0;
-    if (!made) fprintf(stderr, "exphil: bench: %s\n", error.message);
+    if (!made) bench_say(NULL, error.message);
     bool good = made && time_corpus(report, o, &c);
     (void)unlink(path);
     bench_memory_release(mark);
@@ -246,7 +247,7 @@ bool bench_data(bench_report *report, const bench_options *options)
     config.threads = 1;
     config.cpu_isa = options->isa;
     if (exphil_context_create(&config, &context, &error) < 0) {
-        fprintf(stderr, "exphil: bench: %s\n", error.message);
+        bench_say(NULL, error.message);
         return false;
     }
     bool good = replays(report, options, context);

@@ -1,5 +1,6 @@
 /* `exphil bench kernels`: walks the cases and, for each, the candidates of the best set; see kernels.h. */
 #include "kernels.h"
+#include "say.h"
 
 #include "device/device.h"
 
@@ -138,7 +139,7 @@ static bool open_threads(kernel_bench *k)
     config.cpu_isa = k->options->isa;
     bench_leave_place();
     if (exphil_context_create(&config, &k->context, &error) < 0) {
-        fprintf(stderr, "exphil: bench: %s\n", error.message);
+        bench_say(NULL, error.message);
         return false;
     }
     xph_device *device = xph_context_backend(k->context);

@@ -1,8 +1,8 @@
 /* Policies that play: see step.h. */
 #include "frames.h"
+#include "say.h"
 #include "step.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,7 +125,7 @@ bool bench_player_make(bench_player *p, const bench_policy *policy, int32_t type
     p->pads = calloc((size_t)streams, sizeof *p->pads);
     *absent = false;
     if (!p->blocks || !p->frames || !p->pads) {
-        fprintf(stderr, "exphil: bench: no memory\n");
+        bench_say(NULL, "no memory");
         bench_player_end(p);
         return false;
     }
@@ -134,7 +134,7 @@ bool bench_player_make(bench_player *p, const bench_policy *policy, int32_t type
     exphil_status status = make_all(p, policy, isa, &error);
     *absent = status == EXPHIL_E_UNSUPPORTED;
     if (status >= 0 && count_weights(p, &error)) return true;
-    if (!*absent) fprintf(stderr, "exphil: bench: %s: %s\n", policy->name, error.message);
+    if (!*absent) bench_say(policy->name, error.message);
     bench_player_end(p);
     return false;
 }
@@ -156,7 +156,7 @@ static void step_failed(bench_player *p)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     (void)exphil_session_error(p->session, &error);
-    if (!p->failed) fprintf(stderr, "exphil: bench: %s: %s\n", bench_type_name(p->type), error.message);
+    if (!p->failed) bench_say(bench_type_name(p->type), error.message);
     p->failed = true;
 }
 

@@ -1,5 +1,6 @@
 /* Rows of measurements as text and JSON: see report.h. */
 #include "report.h"
+#include "say.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -162,5 +163,5 @@ void bench_report_fact(bench_report *report, const char *name, double value, con
 void bench_report_note(bench_report *report, const char *text)
 {
     json_array_append_new(json_object_get(report->root, "notes"), json_string(text));
-    fprintf(stderr, "exphil: bench: %s\n", text);
+    bench_say(NULL, text);
 }

@@ -6,6 +6,7 @@
  * Updates are not recorded while they are examined, so that events fit between their operations. A long piece
  * of work runs before each, so that the host is ahead of the device and no operation waits to be launched. */
 #include "op_work.h"
+#include "say.h"
 #include "train.h"
 
 #include "device/device.h"
@@ -355,7 +356,7 @@ static bool roofline_of(bench_report *report, const bench_options *o, const benc
         bench_report_fact(report, "a large product does", b.product * 1e-12, "TFLOP/s");
         good = look_at_updates(report, &t, &b);
     } else {
-        fprintf(stderr, "exphil: bench: the device could not be measured\n");
+        bench_say(NULL, "the device could not be measured");
     }
     if (look.ahead) look.real->free(xph_context_backend(t.context), look.ahead, look.ahead_bytes);
     look.ahead = NULL;

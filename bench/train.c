@@ -1,6 +1,7 @@
 /* `exphil bench train`: one update - forward, loss, backward, AdamW - of small policies, on one thread and on two, beside the
  * floor that its multiply-adds set. */
 #include "train.h"
+#include "say.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static exphil_status make_spec(exphil_spec *spec, exphil_error *error)
 static void say(void *user, exphil_log_level level, const char *message)
 {
     (void)user, (void)level;
-    fprintf(stderr, "exphil: bench: %s\n", message);
+    bench_say(NULL, message);
 }
 
 static exphil_status make_all(bench_trainer *t, const bench_workload *w, int threads, const bench_options *o,
@@ -120,7 +121,7 @@ bool bench_trainer_make(bench_trainer *t, const bench_workload *w, int threads, 
     exphil_error error = EXPHIL_ERROR_INIT;
     *t = (bench_trainer){0};
     if (make_all(t, w, threads, options, &error) < 0) {
-        fprintf(stderr, "exphil: bench: %s: %s\n", w->name, error.message);
+        bench_say(w->name, error.message);
         bench_trainer_end(t);
         return false;
     }
@@ -146,7 +147,7 @@ void bench_trainer_update(void *trainer, int64_t calls)
     exphil_error error = EXPHIL_ERROR_INIT;
     for (int64_t i = 0; i < calls; i++) {
         if (exphil_trainer_step_batch(t->trainer, &t->batch, &metrics, &error) >= 0) continue;
-        if (!t->failed) fprintf(stderr, "exphil: bench: update: %s\n", error.message);
+        if (!t->failed) bench_say("update", error.message);
         t->failed = true;
     }
     t->loss = metrics.loss;
