@@ -365,7 +365,7 @@ static void assert_refused(exphil_session *session, const void *block, size_t by
     assert_ok(exphil_session_state_save(session, 0, before, own));
     assert_int_equal(exphil_session_state_restore(session, 0, block, bytes), status);
     assert_int_equal(exphil_session_error(session, &error), status);
-    if (!strstr(error.message, says)) fail_msg("\"%s\" not in \"%s\"", says, error.message);
+    assert_says(&error, says);
     assert_ok(exphil_session_state_save(session, 0, after, own));
     assert_memory_equal(before, after, own);
     free(before);

@@ -28,7 +28,7 @@ static void assert_refused(exphil_context_config *config, exphil_status status, 
     exphil_error error = EXPHIL_ERROR_INIT;
     assert_int_equal(create(config, &error), status);
     assert_int_equal(error.status, status);
-    if (!strstr(error.message, says)) fail_msg("\"%s\" not in \"%s\"", says, error.message);
+    assert_says(&error, says);
 }
 
 static void defaults_work(void **state)

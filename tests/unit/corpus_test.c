@@ -452,7 +452,7 @@ static void refuse(small *s, uint8_t *copy, exphil_status status, const char *te
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     assert_int_equal(open_verified(s->context, copy, s->bytes, &error), status);
-    if (!strstr(error.message, text)) fail_msg("\"%s\" lacks \"%s\"", error.message, text);
+    assert_says(&error, text);
     memcpy(copy, s->data, s->bytes);
 }
 

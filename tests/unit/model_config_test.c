@@ -37,7 +37,7 @@ static void refuse(fixture *f, const exphil_model_config *config, exphil_status 
     assert_int_equal(exphil_model_create(f->context, config, &model, &error), status);
     assert_ptr_equal(model, f);
     assert_int_equal(error.status, status);
-    if (!strstr(error.message, part)) fail_msg("said \"%s\", expected \"%s\"", error.message, part);
+    assert_says(&error, part);
 }
 
 #define REFUSE_FIELD(field, value)                                                                           \

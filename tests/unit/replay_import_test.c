@@ -239,7 +239,7 @@ static void check_sides(exphil_context *context, const sides *s)
     exphil_status status = add(dataset, &writer, &config, NULL, &error);
     if (s->text) {
         assert_int_equal(status, EXPHIL_E_INVALID);
-        if (!strstr(error.message, s->text)) fail_msg("\"%s\" lacks \"%s\"", error.message, s->text);
+        assert_says(&error, s->text);
         assert_int_equal(data_info(dataset).episodes, 0);
     } else {
         if (status != EXPHIL_OK) fail_msg("%s", error.message);

@@ -32,7 +32,7 @@ static void refused(const void *data, size_t bytes, const char *text)
     exphil_slp *slp = NULL;
     assert_int_equal(exphil_slp_read(context, data, bytes, NULL, &slp, &error), EXPHIL_E_FORMAT);
     assert_null(slp);
-    if (!strstr(error.message, text)) fail_msg("\"%s\" does not say \"%s\"", error.message, text);
+    assert_says(&error, text);
 }
 
 /* ---- fields -------------------------------------------------------------------------------------------- */

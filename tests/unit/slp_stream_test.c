@@ -211,7 +211,7 @@ static void refused(const char *data, size_t bytes, const char *text)
         size_t used = 77;
         assert_int_equal(exphil_slp_stream_push(stream, data, bytes, &used, &error), EXPHIL_E_FORMAT);
         assert_int_equal(used, 77);
-        if (!strstr(error.message, text)) fail_msg("\"%s\" does not say \"%s\"", error.message, text);
+        assert_says(&error, text);
     }
     assert_int_equal(exphil_slp_stream_reset(stream, NULL), EXPHIL_OK);
     size_t used;
