@@ -1,0 +1,155 @@
+"""Writes what the bindings repeat of include/exphil: `tools/abi bindings`. abi_notes.py says what the C types do not."""
+import re
+import sys
+from collections import namedtuple
+
+sys.dont_write_bytecode = True
+import abi_notes as notes  # noqa: E402
+
+# base: the C type of one element, without const; count: 0, or the length of an array; note: see abi_notes.py.
+Field = namedtuple("Field", "struct name base pointer count note")
+Member = namedtuple("Member", "name word value")
+MADE = "Made by `tools/abi bindings` from include/exphil: do not edit."
+
+
+class Header:
+    """Structs as lists of fields, enumerations as lists of members, by name."""
+
+    def __init__(self, text, structs, size_of, source):
+        self.text, self.source, self.size_of = text, source, size_of
+        self.hooks = {name for name, members in structs if any(field == "user" for field, _ in members)}
+        self.functions = set(re.findall(r"typedef \w+ \( ?\* ?(\w+) ?\)", text))
+        self.names = {name for name, _ in structs}
+        self.all = {name: [self.field(name, *one) for one in members] for name, members in structs}
+        self.enums = {name: self.members(name) for name in notes.ENUMS}
+        self.check_notes()
+
+    def field(self, struct, name, pointer):
+        note = notes.FIELDS.get(struct, {}).get(name)
+        found = re.fullmatch(r"(?:const )?(\w+) ?(\*)? ?\(\*\)(?:\[(\d+)\])?", pointer)
+        if not found:
+            return Field(struct, name, "hook", True, 0, note)
+        return Field(struct, name, found.group(1), bool(found.group(2)), int(found.group(3) or 0), note)
+
+    def members(self, name):
+        wanted = notes.ENUMS[name]
+        for body in re.findall(r"\benum \{(.*?)\}", self.text):
+            parts = [[side.strip() for side in part.split("=")] for part in body.split(",") if part.strip()]
+            if parts[0][0] == wanted["first"]:
+                return [Member(one, self.word(wanted, one), number(value)) for one, value in parts]
+        sys.exit(f"tools/abi_notes.py: the header has no enumeration that starts with {wanted['first']}")
+
+    @staticmethod
+    def word(wanted, name):
+        return wanted.get("words", {}).get(name) or name[len(wanted["prefix"]):]
+
+    def plain(self, struct, leaves=None):
+        """The fields that hosts see: no hooks, nothing that must be 0, none that a language leaves out."""
+        left = {"struct_size", *(leaves or {}).get(struct, "").split()}
+        return [one for one in self.all[struct] if one.name not in left and not self.hidden(one)]
+
+    def hidden(self, field):
+        hook = field.base in ("hook", "void") or field.base in self.hooks or field.base in self.functions
+        return hook or field.note == notes.HIDDEN or field.name.startswith("reserved")
+
+    def nested(self, field):
+        return field.base in self.names
+
+    def check_notes(self):
+        """A note on what the header does not have is a mistake."""
+        lists = [{key: " ".join(value) for key, value in notes.FIELDS.items()}, notes.ELIXIR_LEAVES]
+        for struct, names in ((struct, names) for one in lists for struct, names in one.items()):
+            for name in names.split():
+                if name not in [field.name for field in self.all.get(struct, [])]:
+                    sys.exit(f"tools/abi_notes.py: there is no {struct}.{name}")
+
+
+def number(text):
+    """3, 0x10, 1 << 4."""
+    found = re.fullmatch(r"(\w+)(?: << (\d+))?", text)
+    return int(found.group(1), 0) << int(found.group(2) or 0)
+
+
+def snake(name):
+    return "type" if name == "DataType" else re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
+
+
+def words_of(header, name):
+    """Words in the order of their numbers, from 0."""
+    zero = notes.ENUMS[name].get("zero")
+    words = ([zero] if zero else []) + [one.word.lower() for one in header.enums[name]]
+    if [one.value for one in header.enums[name]] != list(range(1 if zero else 0, len(words))):
+        sys.exit(f"tools/abi_notes.py: the numbers of {name} are not in order")
+    return words
+
+
+# ---- Elixir: bindings/elixir/c_src/nif_tables.c ---------------------------------------------------------------------
+
+ELIXIR_TYPES = {
+    "int8_t": "T_I8", "uint8_t": "T_U8", "int16_t": "T_I16", "uint16_t": "T_U16", "int32_t": "T_I32", "uint32_t": "T_U32",
+    "int64_t": "T_I64", "uint64_t": "T_U64", "size_t": "T_U64", "float": "T_F32", "double": "T_F64", "exphil_log_level": "T_I32"}
+
+
+def elixir_field(header, field):
+    """Type, length, names and record of one field; None: not told by tables."""
+    enum = field.note in notes.ENUMS
+    names = f"{snake(field.note)}_names" if enum else "NULL"
+    if header.nested(field):
+        if field.base == "exphil_spec":
+            return "T_SPEC", 1, "NULL", "NULL"
+        record = [one[0] for one in notes.ELIXIR if one[2] == field.base]
+        return ("T_RECORDS_AT", 1, "NULL", f"&{record[0]}") if field.pointer and field.struct in notes.GIVEN else None
+    if field.base == "char":
+        return "T_TEXT" if field.pointer else "T_CHARS", 1, "NULL", "NULL"
+    if field.pointer:
+        kind = {"float": "T_FLOATS_AT", "int32_t": "T_ENUM_AT" if enum else "T_I32_AT"}[field.base]
+        return kind, 1, names, "NULL"
+    count = notes.ELIXIR_LENGTHS.get((field.struct, field.name), field.count or 1)
+    kind = "T_ENUM" if enum else "T_BOOL" if field.note == notes.FLAG else ELIXIR_TYPES[field.base]
+    return kind, count, names, "NULL"
+
+
+def elixir_names(header):
+    used = {one.note for _, _, struct, _ in notes.ELIXIR for one in header.plain(struct, notes.ELIXIR_LEAVES)}
+    for name in [one for one in notes.ENUMS if one in used]:
+        words = ", ".join(f'"{word}"' for word in words_of(header, name))
+        static = "" if snake(name) in notes.ELIXIR_SHARED else "static "
+        yield f"{static}const char *const {snake(name)}_names[] = {{{words}, NULL}};"
+
+
+def elixir_record(header, name, text, struct, module):
+    rows = [(field, elixir_field(header, field)) for field in header.plain(struct, notes.ELIXIR_LEAVES)]
+    yield f"static const field {name}_fields[] = {{"
+    for field, row in rows:
+        if row:
+            yield f"    FIELD({struct}, {field.name}, {', '.join(str(part) for part in row)}),"
+    module = f'"Elixir.{module}"' if module else "NULL"
+    yield from ("};", f'RECORD({name}, "{text}", {struct}, {module});', "")
+
+
+def elixir(header):
+    """Records that other records point to come first, as the list has them."""
+    out = [f"/* {MADE}", " * Which field of a C struct is which key of an Elixir map, in the order of the headers. */",
+           '#include "nif.h"', "", "/* clang-format off */", *elixir_names(header), "",
+           "#define RECORD(id, text, struct_, module_) \\",
+           "    _Static_assert(sizeof(id##_fields) / sizeof *(id##_fields) <= RECORD_FIELDS, \"RECORD_FIELDS is too small\"); \\",
+           "    record id = {.name = (text), .module = (module_), .bytes = sizeof(struct_), .fields = id##_fields, \\",
+           "                 .field_count = sizeof(id##_fields) / sizeof *(id##_fields)}", ""]
+    for record in notes.ELIXIR:
+        out += elixir_record(header, *record)
+    out += [f"extern record {', '.join(notes.ELIXIR_OWN)};", "", "record *const all_records[] = {"]
+    out += [f"    &{name}," for name in [one[0] for one in notes.ELIXIR] + notes.ELIXIR_OWN]
+    return out + ["    NULL", "};"]
+
+
+# ---- all ------------------------------------------------------------------------------------------------------------
+
+FILES = {
+    "elixir/c_src/nif_tables.c": elixir,
+}
+
+
+def texts(text, structs, size_of, source):
+    """What every file must hold, by its path below bindings. text: the headers after the preprocessor; source: exphil.h."""
+    header = Header(text, structs, size_of, source)
+    return {path: "\n".join(make(header)) + "\n" for path, make in FILES.items()}

@@ -1,0 +1,132 @@
+"""What the C types of include/exphil do not say, once for all languages; `tools/abi bindings` reads it.
+
+A field that does not stand here is what its type says. Hooks, pointers and struct_size are told by their types, reserved fields
+by their names.
+"""
+
+FLAG = "flag"      # an int32_t that is 0 or 1
+HASH = "hash"      # 64 bits that are no count: never a float
+HIDDEN = "hidden"  # must be 0
+# Anything else is the name of an enumeration below.
+FIELDS = {
+    "exphil_context_config": {"log_level": "LogLevel"},
+    "exphil_head_spec": {"kind": "HeadKind"},
+    "exphil_spec": {"layout_hash": HASH},
+    "exphil_melee_field": {"is_id": FLAG},
+    "exphil_model_config": {
+        "no_previous_action": FLAG, "neutral_start": FLAG, "mode": "Mode", "heads": "Heads", "type": "DataType"},
+    "exphil_model_info": {
+        "spec_hash": HASH, "weights_hash": HASH, "mode": "Mode", "heads": "Heads", "type": "DataType",
+        "weights": "DataType", "calibrated": FLAG, "neutral_start": FLAG},
+    "exphil_tensor_info": {"type": "DataType"},
+    "exphil_comparison": {"reference_hash": HASH, "content_hash": HASH},
+    "exphil_replay_result": {"truncated": FLAG},
+    "exphil_dataset_info": {"spec_hash": HASH, "content_hash": HASH, "recovered": FLAG},
+    "exphil_episode_info": {"game": HASH},
+    "exphil_split_config": {"by": "Split"},
+    "exphil_sampling": {"mode": "Mode", "in_order": FLAG, "last_only": FLAG, "neutral_start": FLAG},
+    "exphil_optimizer_config": {"schedule": "Schedule"},
+    "exphil_trainer_config": {"precision": "Precision", "activations": "DataType", "fake_quantize": "DataType"},
+    "exphil_head_play": {"deterministic": FLAG},
+    "exphil_session_config": {"mode": "Mode", "deterministic": FLAG, "deliver": "Deliver"},
+    "exphil_slp_config": {"rollback": "Rollback", "flags": HIDDEN},
+    "exphil_slp_info": {
+        "container": "Container", "stop": "Stop", "truncated": FLAG, "rollback": "Rollback", "metadata": "Metadata"},
+}
+
+# What a host fills in; all else is told by the library.
+GIVEN = [
+    "exphil_context_config", "exphil_id_spec", "exphil_head_spec", "exphil_spec", "exphil_melee_character",
+    "exphil_melee_item", "exphil_melee_frame", "exphil_pad", "exphil_model_config", "exphil_dataset_config",
+    "exphil_replay_config", "exphil_split_config", "exphil_sampling", "exphil_optimizer_config", "exphil_head_loss",
+    "exphil_trainer_config", "exphil_head_play", "exphil_session_config", "exphil_slp_config"]
+
+# Enumerations: the first name in the header, what stands before a member's word, members of another word, the word of a
+# zero that the header does not name, and the docstring, where users see the enumeration by name. Those whose
+# members are bits have BITS.
+BITS = "bits"
+ENUMS = {
+    "LogLevel": {"first": "EXPHIL_LOG_ERROR", "prefix": "EXPHIL_LOG_", "zero": "default",
+                 "doc": "How much a context tells; 0 stands for WARNING."},
+    "HeadKind": {"first": "EXPHIL_BERNOULLI", "prefix": "EXPHIL_",
+                 "doc": "What the value of a head is: bits, each on or off, or one of several classes."},
+    "Mode": {"first": "EXPHIL_MODE_CARRY", "prefix": "EXPHIL_MODE_",
+             "doc": "CARRY: state is carried from frame to frame. WINDOW: every step computes a window that ends at its frame."},
+    "Heads": {"first": "EXPHIL_HEADS_INDEPENDENT", "prefix": "EXPHIL_HEADS_",
+              "doc": "Whether a head sees the values of the heads before it."},
+    "DataType": {"first": "EXPHIL_TYPE_F32", "prefix": "EXPHIL_TYPE_", "doc": "Types of numbers."},
+    "Split": {"first": "EXPHIL_SPLIT_GAME", "prefix": "EXPHIL_SPLIT_",
+              "doc": "GAME: whole games are held out, drawn at random. TIME: the last part of every episode is."},
+    "Schedule": {"first": "EXPHIL_SCHEDULE_CONSTANT", "prefix": "EXPHIL_SCHEDULE_",
+                 "doc": "How the rate goes on after the warm-up."},
+    "Precision": {"first": "EXPHIL_PRECISION_F32", "prefix": "EXPHIL_PRECISION_",
+                  "doc": "Arithmetic of training; weights and moments stay F32."},
+    "Weights": {"first": "EXPHIL_WEIGHTS", "prefix": "EXPHIL_WEIGHTS_", "words": {"EXPHIL_WEIGHTS": "NOW"},
+                "doc": "Which weights of a trainer: as they are, or the running average."},
+    "Deliver": {"first": "EXPHIL_DELIVER_DUE", "prefix": "EXPHIL_DELIVER_",
+                "doc": "DUE: a step gives the action that is due on this frame. DECIDED: the one just decided."},
+    "Rollback": {"first": "EXPHIL_SLP_LAST", "prefix": "EXPHIL_SLP_",
+                 "doc": "Which simulation of a frame a replay gives: the last complete one, the first, or all of them."},
+    "Dump": {"first": "EXPHIL_SLP_DUMP_STATE", "prefix": "EXPHIL_SLP_DUMP_",
+             "doc": "Kinds of canonical dumps of a replay."},
+    "Stop": {"first": "EXPHIL_SLP_STOP_COMPLETE", "prefix": "EXPHIL_SLP_STOP_",
+             "doc": "Why the events of a replay ended."},
+    "Container": {"first": "EXPHIL_SLP_CONTAINER", "prefix": "EXPHIL_SLP_"},
+    "Metadata": {"first": "EXPHIL_SLP_METADATA_ABSENT", "prefix": "EXPHIL_SLP_METADATA_"},
+    "Button": {"kind": BITS, "first": "EXPHIL_PAD_D_LEFT", "prefix": "EXPHIL_PAD_", "doc": "Buttons of a pad."},
+    "Known": {"kind": BITS, "first": "EXPHIL_MELEE_HAS_AGE", "prefix": "EXPHIL_MELEE_HAS_",
+              "doc": "Which of the later fields of a character are known; a live host sets ALL."},
+    "SlpHas": {"kind": BITS, "first": "EXPHIL_SLP_HAS_STATE_AGE", "prefix": "EXPHIL_SLP_HAS_",
+               "doc": "What a replay records (bits of SlpInfo.fields)."},
+    "SlpProblem": {"kind": BITS, "first": "EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH", "prefix": "EXPHIL_SLP_PROBLEM_",
+                   "doc": "Oddities met in a replay (bits of SlpInfo.problems); none of them stops reading."},
+}
+
+# ---- what each language takes of it: structs under its names, and what it leaves to code that is written by hand ----
+
+# Elixir: table, what messages call it, struct, and the Elixir struct that is made of it.
+ELIXIR = [
+    ("context_config", "context", "exphil_context_config", None),
+    ("device_info", "device", "exphil_device_info", None),
+    ("memory_info", "memory", "exphil_memory_info", None),
+    ("model_config", "model", "exphil_model_config", None),
+    ("model_info", "model", "exphil_model_info", None),
+    ("tensor_info", "tensor", "exphil_tensor_info", None),
+    ("head_comparison", "head", "exphil_head_comparison", None),
+    ("comparison_info", "comparison", "exphil_comparison", None),
+    ("replay_config", "replay", "exphil_replay_config", None),
+    ("replay_result", "replay", "exphil_replay_result", None),
+    ("dataset_info", "dataset", "exphil_dataset_info", None),
+    ("episode_info", "episode", "exphil_episode_info", None),
+    ("split_config", "split", "exphil_split_config", None),
+    ("sampling_config", "sampling", "exphil_sampling", None),
+    ("prefetcher_info", "prefetcher", "exphil_prefetcher_info", None),
+    ("optimizer_config", "optimizer", "exphil_optimizer_config", None),
+    ("optimizer_info", "optimizer", "exphil_optimizer_info", None),
+    ("head_loss", "loss", "exphil_head_loss", None),
+    ("trainer_config", "trainer", "exphil_trainer_config", None),
+    ("metrics_info", "metrics", "exphil_metrics", None),
+    ("head_report", "head", "exphil_head_report", None),
+    ("report_info", "report", "exphil_report", None),
+    ("head_play", "head", "exphil_head_play", None),
+    ("session_config", "session", "exphil_session_config", None),
+    ("session_info", "session", "exphil_session_info", None),
+    ("melee_field", "field", "exphil_melee_field", None),
+    ("melee_character", "character", "exphil_melee_character", "LibExphil.Melee.Character"),
+    ("melee_item", "item", "exphil_melee_item", "LibExphil.Melee.Item"),
+    ("melee_pad", "pad", "exphil_pad", "LibExphil.Melee.Pad"),
+    ("slp_config", "replay", "exphil_slp_config", None),
+    ("slp_port", "port", "exphil_slp_port", None),
+    ("slp_info", "replay", "exphil_slp_info", None),
+    ("slp_frame", "frame", "exphil_slp_frame", None),
+    ("slp_item", "item", "exphil_slp_item", None),
+    ("slp_player", "player", "exphil_slp_player", None),
+]
+# Records of nif_spec.c and its like, which are no structs of the header.
+ELIXIR_OWN = ["spec_head", "spec_id", "spec_map", "frame_map", "evaluate_map", "run_map", "option_map"]
+# Lists of names that other files use, too.
+ELIXIR_SHARED = ["type", "mode", "log_level"]
+ELIXIR_LEAVES = {
+    "exphil_tensor_info": "dim rank", "exphil_comparison": "heads", "exphil_report": "heads", "exphil_metrics": "head_loss",
+    "exphil_melee_character": "present", "exphil_slp_frame": "item_count"}
+ELIXIR_LENGTHS = {("exphil_slp_info", "version"): 3}
