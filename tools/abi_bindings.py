@@ -57,7 +57,8 @@ class Header:
 
     def check_notes(self):
         """A note on what the header does not have is a mistake."""
-        lists = [{key: " ".join(value) for key, value in notes.FIELDS.items()}, notes.ELIXIR_LEAVES]
+        lists = [{key: " ".join(value) for key, value in notes.FIELDS.items()}, notes.ELIXIR_LEAVES, notes.NODE_LEAVES,
+                 {"exphil_melee_character": " ".join(notes.KNOWN.values())}]
         for struct, names in ((struct, names) for one in lists for struct, names in one.items()):
             for name in names.split():
                 if name not in [field.name for field in self.all.get(struct, [])]:
@@ -142,10 +143,83 @@ def elixir(header):
     return out + ["    NULL", "};"]
 
 
+# ---- Node: bindings/node/addon_fields.c, exphil_names.js ------------------------------------------------------------
+
+NODE_TYPES = {"int8_t": "F_I8", "uint8_t": "F_U8", "uint16_t": "F_U16", "int32_t": "F_I32", "uint32_t": "F_U32",
+              "int64_t": "F_I64", "float": "F_F32", "double": "F_F64"}
+
+
+def node_kind(header, field):
+    """None: not told by tables. Counts come back as numbers, which 2^53 is enough for; what a host gives may be a bigint."""
+    if field.base == "char":
+        return "F_NAME" if field.pointer else "F_TEXT"
+    if field.pointer or field.count or header.nested(field):
+        return None
+    if field.base in ("uint64_t", "size_t"):
+        return "F_U64" if field.note == notes.HASH or field.struct in notes.GIVEN else "F_I64"
+    return "F_FLAG" if field.note == notes.FLAG else NODE_TYPES[field.base]
+
+
+def node_table(header, table, struct):
+    yield f"const struct field {table}[] = {{"
+    for field in header.plain(struct, notes.NODE_LEAVES):
+        kind = node_kind(header, field)
+        if kind:
+            yield f"    FIELD({struct}, {kind}, {field.name}),"
+    yield from ("    FIELDS_END", "};", "")
+
+
+def node_members(header, table, struct):
+    known = {name: f"EXPHIL_MELEE_HAS_{group}" for group, names in notes.KNOWN.items() for name in names.split()}
+    lists = dict((struct, table) for table, struct in notes.NODE_MEMBERS)
+    yield f"const struct member {table}[] = {{"
+    for field in header.plain(struct):
+        of = lists.get(field.base, "NULL")
+        kind = "F_I32" if header.nested(field) else NODE_TYPES[field.base]
+        has = known.get(field.name, 0) if struct == "exphil_melee_character" else 0
+        yield (f'    {{"{field.name}", offsetof({struct}, {field.name}), sizeof({field.base}), {kind}, {field.count or 1}, '
+               f"{has}, {of}}},")
+    yield from ("    {NULL, 0, 0, F_I32, 0, 0, NULL}", "};", "")
+
+
+def node_constants(header, table, name):
+    yield f"const struct constant {table}[] = {{"
+    for one in header.enums[name]:
+        yield f'    {{"{one.word}", {one.name}}},'
+    yield from ("    {NULL, 0}", "};")
+
+
+def node(header):
+    out = [f"/* {MADE}", " * Which field of a C struct is which property of an object, in the order of the headers. */",
+           '#include "addon.h"', "", "/* clang-format off */"]
+    for table, struct in notes.NODE:
+        out += node_table(header, table, struct)
+    for table, struct in notes.NODE_MEMBERS:
+        out += node_members(header, table, struct)
+    return [*out, *node_constants(header, "buttons", "Button"), "", *node_constants(header, "known", "Known")]
+
+
+def node_names(header):
+    """Enumerations of options, by the option's name."""
+    options = {}
+    for _, struct in notes.NODE:
+        for field in header.plain(struct, notes.NODE_LEAVES):
+            if struct in notes.GIVEN and field.note in notes.ENUMS and field.name != "kind":
+                options.setdefault(field.name, field.note)
+    out = [f"// {MADE}", "'use strict';", "", "/** Options that take a name, too: the names in the order of their numbers. */",
+           "module.exports = {"]
+    for option, enum in options.items():
+        words = [notes.NODE_WORDS.get(word, word) for word in words_of(header, enum)]
+        out.append(f"  {option}: [{', '.join(repr(word) for word in words)}],")
+    return out + ["};"]
+
+
 # ---- all ------------------------------------------------------------------------------------------------------------
 
 FILES = {
     "elixir/c_src/nif_tables.c": elixir,
+    "node/addon_fields.c": node,
+    "node/exphil_names.js": node_names,
 }
 
 

@@ -41,6 +41,11 @@ GIVEN = [
     "exphil_replay_config", "exphil_split_config", "exphil_sampling", "exphil_optimizer_config", "exphil_head_loss",
     "exphil_trainer_config", "exphil_head_play", "exphil_session_config", "exphil_slp_config"]
 
+# Which EXPHIL_MELEE_HAS_... tells that a field of a character is known.
+KNOWN = {
+    "AGE": "state_age", "FLAGS": "misc ground airborne jumps l_cancel flags", "HURTBOX": "hurtbox",
+    "SPEED": "speed_air_x speed_y speed_attack_x speed_attack_y speed_ground_x", "HITLAG": "hitlag"}
+
 # Enumerations: the first name in the header, what stands before a member's word, members of another word, the word of a
 # zero that the header does not name, and the docstring, where users see the enumeration by name. Those whose
 # members are bits have BITS.
@@ -130,3 +135,24 @@ ELIXIR_LEAVES = {
     "exphil_tensor_info": "dim rank", "exphil_comparison": "heads", "exphil_report": "heads", "exphil_metrics": "head_loss",
     "exphil_melee_character": "present", "exphil_slp_frame": "item_count"}
 ELIXIR_LENGTHS = {("exphil_slp_info", "version"): 3}
+
+# Node: table and struct.
+NODE = [
+    ("context_fields", "exphil_context_config"), ("memory_fields", "exphil_memory_info"), ("id_fields", "exphil_id_spec"),
+    ("head_fields", "exphil_head_spec"), ("spec_fields", "exphil_spec"), ("pad_fields", "exphil_pad"),
+    ("model_fields", "exphil_model_config"), ("info_fields", "exphil_model_info"), ("replay_fields", "exphil_replay_config"),
+    ("result_fields", "exphil_replay_result"), ("dataset_info_fields", "exphil_dataset_info"),
+    ("sampling_fields", "exphil_sampling"), ("optimizer_fields", "exphil_optimizer_config"),
+    ("trainer_fields", "exphil_trainer_config"), ("metrics_fields", "exphil_metrics"), ("report_fields", "exphil_report"),
+    ("play_fields", "exphil_head_play"), ("session_fields", "exphil_session_config"),
+    ("session_info_fields", "exphil_session_info"),
+]
+NODE_MEMBERS = [
+    ("character_members", "exphil_melee_character"), ("item_members", "exphil_melee_item"),
+    ("frame_members", "exphil_melee_frame")]
+NODE_LEAVES = {
+    "exphil_context_config": "log_level", "exphil_spec": "id_count head_count",
+    "exphil_model_info": "state_bytes action_slots calibrated", "exphil_dataset_info": "recovered",
+    "exphil_sampling": "mode delay_frames action_slots neutral_start", "exphil_metrics": "loss_scale", "exphil_report": "heads"}
+# Words that JavaScript has otherwise.
+NODE_WORDS = {"i8": "int8"}

@@ -100,6 +100,29 @@ static inline void store(enum field_kind kind, double number, void *place)
     }
 }
 
+/* A field of exphil_melee_frame or of what it holds: count elements of size bytes each; of: they are structures with members of
+ * their own. known: which EXPHIL_MELEE_HAS_... it belongs to. Ends as a table of fields does. */
+struct member {
+    const char *name;
+    size_t offset, size;
+    enum field_kind kind;
+    uint32_t count, known;
+    const struct member *of;
+};
+
+struct constant {
+    const char *name;
+    uint32_t value;
+};
+
+/* Tables (addon_fields.c, which is made of the headers). */
+extern const struct field context_fields[], memory_fields[], id_fields[], head_fields[], spec_fields[],
+    pad_fields[], model_fields[], info_fields[], replay_fields[], result_fields[], dataset_info_fields[],
+    sampling_fields[], optimizer_fields[], trainer_fields[], metrics_fields[], report_fields[], play_fields[],
+    session_fields[], session_info_fields[];
+extern const struct member character_members[], item_members[], frame_members[];
+extern const struct constant buttons[], known[];
+
 /* Texts of a call, which the library reads until it returns. */
 struct texts {
     char *item[128];

@@ -5,69 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct field replay_fields[] = {
-    FIELD(exphil_replay_config, F_NAME, character),    FIELD(exphil_replay_config, F_I32, port),
-    FIELD(exphil_replay_config, F_I32, opponent_port), FIELD(exphil_replay_config, F_I32, first_frame),
-    FIELD(exphil_replay_config, F_I32, last_frame),    FIELDS_END};
-static const struct field result_fields[] = {FIELD(exphil_replay_result, F_I64, episodes),
-                                             FIELD(exphil_replay_result, F_I64, frames),
-                                             FIELD(exphil_replay_result, F_I64, frames_masked),
-                                             FIELD(exphil_replay_result, F_I32, truncated), FIELDS_END};
-static const struct field dataset_info_fields[] = {
-    FIELD(exphil_dataset_info, F_U64, spec_hash),       FIELD(exphil_dataset_info, F_U64, content_hash),
-    FIELD(exphil_dataset_info, F_I64, frames),          FIELD(exphil_dataset_info, F_I64, episodes),
-    FIELD(exphil_dataset_info, F_I64, games),           FIELD(exphil_dataset_info, F_I64, float_count),
-    FIELD(exphil_dataset_info, F_I64, id_count),        FIELD(exphil_dataset_info, F_I64, head_count),
-    FIELD(exphil_dataset_info, F_I64, constant_floats), FIELD(exphil_dataset_info, F_TEXT, layout),
-    FIELD(exphil_dataset_info, F_TEXT, codec),          FIELDS_END};
-static const struct field sampling_fields[] = {FIELD(exphil_sampling, F_I64, batch),
-                                               FIELD(exphil_sampling, F_I64, time),
-                                               FIELD(exphil_sampling, F_I64, stride),
-                                               FIELD(exphil_sampling, F_I64, segment_frames),
-                                               FIELD(exphil_sampling, F_U64, seed),
-                                               FIELD(exphil_sampling, F_FLAG, in_order),
-                                               FIELD(exphil_sampling, F_FLAG, last_only),
-                                               FIELD(exphil_sampling, F_I32, buffers),
-                                               FIELDS_END};
-static const struct field optimizer_fields[] = {FIELD(exphil_optimizer_config, F_F64, rate),
-                                                FIELD(exphil_optimizer_config, F_F64, beta1),
-                                                FIELD(exphil_optimizer_config, F_F64, beta2),
-                                                FIELD(exphil_optimizer_config, F_F64, epsilon),
-                                                FIELD(exphil_optimizer_config, F_F64, decay),
-                                                FIELD(exphil_optimizer_config, F_F64, clip_norm),
-                                                FIELD(exphil_optimizer_config, F_F64, ema_decay),
-                                                FIELD(exphil_optimizer_config, F_F64, low_ratio),
-                                                FIELD(exphil_optimizer_config, F_F64, restart_factor),
-                                                FIELD(exphil_optimizer_config, F_I64, warmup_updates),
-                                                FIELD(exphil_optimizer_config, F_I64, total_updates),
-                                                FIELD(exphil_optimizer_config, F_I64, restart_updates),
-                                                FIELD(exphil_optimizer_config, F_I32, schedule),
-                                                FIELDS_END};
-static const struct field trainer_fields[] = {FIELD(exphil_trainer_config, F_F64, loss_scale),
-                                              FIELD(exphil_trainer_config, F_I64, accumulate),
-                                              FIELD(exphil_trainer_config, F_I32, precision),
-                                              FIELD(exphil_trainer_config, F_I32, activations),
-                                              FIELD(exphil_trainer_config, F_I32, fake_quantize),
-                                              FIELD(exphil_trainer_config, F_I32, checkpoint_blocks),
-                                              FIELDS_END};
-static const struct field metrics_fields[] = {
-    FIELD(exphil_metrics, F_I64, update),        FIELD(exphil_metrics, F_I64, epoch),
-    FIELD(exphil_metrics, F_I64, frames),        FIELD(exphil_metrics, F_F64, loss),
-    FIELD(exphil_metrics, F_F64, gradient_norm), FIELD(exphil_metrics, F_F64, rate),
-    FIELD(exphil_metrics, F_I64, time_ns),       FIELD(exphil_metrics, F_I64, waited_ns),
-    FIELD(exphil_metrics, F_I64, skipped),       FIELDS_END};
-static const struct field report_fields[] = {FIELD(exphil_report, F_I64, frames),
-                                             FIELD(exphil_report, F_I64, change_frames),
-                                             FIELD(exphil_report, F_F64, loss),
-                                             FIELD(exphil_report, F_F64, nll),
-                                             FIELD(exphil_report, F_F64, frequency_nll),
-                                             FIELD(exphil_report, F_F64, exact_accuracy),
-                                             FIELD(exphil_report, F_F64, exact_change_accuracy),
-                                             FIELD(exphil_report, F_F64, exact_majority),
-                                             FIELD(exphil_report, F_F64, exact_majority_change),
-                                             FIELD(exphil_report, F_F64, exact_copy),
-                                             FIELDS_END};
-
 static napi_value wrap_dataset(napi_env env, exphil_dataset *dataset, struct owner *owner)
 {
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;

@@ -276,16 +276,6 @@ bool array(napi_env env, napi_value value, napi_typedarray_type type, int64_t co
     return wrong(env, what, message);
 }
 
-static const struct field spec_fields[] = {
-    FIELD(exphil_spec, F_NAME, layout), FIELD(exphil_spec, F_NAME, codec),
-    FIELD(exphil_spec, F_I64, float_count), FIELD(exphil_spec, F_U64, layout_hash), FIELDS_END};
-static const struct field id_fields[] = {FIELD(exphil_id_spec, F_NAME, name),
-                                         FIELD(exphil_id_spec, F_I32, entries),
-                                         FIELD(exphil_id_spec, F_I32, width), FIELDS_END};
-static const struct field head_fields[] = {
-    FIELD(exphil_head_spec, F_NAME, name), FIELD(exphil_head_spec, F_I32, kind),
-    FIELD(exphil_head_spec, F_I32, count), FIELD(exphil_head_spec, F_I32, neutral), FIELDS_END};
-
 /* Elements of a list of objects, each of size bytes; -1: an exception is pending. */
 int64_t fill_list(napi_env env, napi_value list, const struct field *fields, void *raw, size_t size,
                   uint32_t most, const char *what, struct texts *texts)

@@ -18,5 +18,5 @@ eval "set -- $(pkg-config --cflags --libs exphil)"
 libdir=$(pkg-config --variable=libdir exphil | sed 's/\\\(.\)/\1/g')
 # shellcheck disable=SC2086 # CFLAGS are several
 ${CC:-cc} -std=c11 -O2 -fPIC -shared -fvisibility=hidden -Wall -Wextra -Wpedantic -Wconversion ${CFLAGS:-} -DNAPI_VERSION=8 \
-  -isystem "$include" -o exphil.node addon.c addon_values.c addon_play.c addon_train.c addon_melee.c \
+  -isystem "$include" -o exphil.node addon.c addon_fields.c addon_values.c addon_play.c addon_train.c addon_melee.c \
   "$@" -Xlinker -rpath -Xlinker "$libdir"

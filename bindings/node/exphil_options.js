@@ -2,21 +2,9 @@
 // Options on their way to the addon: what it cannot see for itself is refused here, with the errors that it throws.
 
 const { ExphilError } = require('./exphil_addon.js');
+const names = require('./exphil_names.js');
 
 const kinds = ['bernoulli', 'categorical'];
-const types = ['f32', 'f64', 'bf16', 'int8', 'f16'];
-// The header's enumerations: options that take a name, too, in the order of their numbers.
-const names = {
-  mode: ['carry', 'window'],
-  heads: ['independent', 'autoregressive'],
-  deliver: ['due', 'decided'],
-  schedule: ['constant', 'cosine', 'restarts'],
-  precision: ['f32', 'tf32', 'bf16', 'f16'],
-  type: types,
-  activations: types,
-  fake_quantize: types,
-};
-
 const invalid = (message) => new ExphilError(message);
 
 /** undefined and null are no options at all; anything but an object is refused. */

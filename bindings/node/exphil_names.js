@@ -1,0 +1,14 @@
+// Made by `tools/abi bindings` from include/exphil: do not edit.
+'use strict';
+
+/** Options that take a name, too: the names in the order of their numbers. */
+module.exports = {
+  mode: ['carry', 'window'],
+  heads: ['independent', 'autoregressive'],
+  type: ['f32', 'f64', 'bf16', 'int8', 'f16'],
+  schedule: ['constant', 'cosine', 'restarts'],
+  precision: ['f32', 'tf32', 'bf16', 'f16'],
+  activations: ['f32', 'f64', 'bf16', 'int8', 'f16'],
+  fake_quantize: ['f32', 'f64', 'bf16', 'int8', 'f16'],
+  deliver: ['due', 'decided'],
+};
