@@ -58,7 +58,7 @@ class Header:
     def check_notes(self):
         """A note on what the header does not have is a mistake."""
         lists = [{key: " ".join(value) for key, value in notes.FIELDS.items()}, notes.ELIXIR_LEAVES, notes.NODE_LEAVES,
-                 {"exphil_melee_character": " ".join(notes.KNOWN.values())}]
+                 notes.LUAJIT_LEAVES, {"exphil_melee_character": " ".join(notes.KNOWN.values())}]
         for struct, names in ((struct, names) for one in lists for struct, names in one.items()):
             for name in names.split():
                 if name not in [field.name for field in self.all.get(struct, [])]:
@@ -214,12 +214,53 @@ def node_names(header):
     return out + ["};"]
 
 
+# ---- LuaJIT: bindings/luajit/exphil_cdef.lua ------------------------------------------------------------------------
+
+
+def luajit_declarations(source):
+    """The declarations of exphil.h, one a line; numbers that stand for sizes of arrays are put in."""
+    text = re.sub(r"/\*.*?\*/", "", source, flags=re.S).replace("\\\n", " ")
+    numbers = dict(re.findall(r"\n#define (EXPHIL_[A-Z_]+) +(\d+)(?!\w)", text))
+    text = re.sub(r"\n#[^\n]*", "\n", re.sub(r"\n#[^\n]*", "\n", text))
+    text = text.replace('extern "C" {', "").replace("EXPHIL_API ", "").replace("EXPHIL_NODISCARD ", "")
+    text = re.sub(r"EXPHIL_[A-Z_]+", lambda found: numbers.get(found.group(), found.group()), text)
+    text = re.sub(r"\s*\}\s*$", "", re.sub(r"\s+", " ", text).replace("( ", "("))
+    depth, start = 0, 0
+    for found in re.finditer(r"[{};]", text):
+        depth += {"{": 1, "}": -1}.get(found.group(), 0)
+        if found.group() == ";" and not depth:
+            yield text[start:found.end()].strip()
+            start = found.end()
+
+
+def luajit_told(header, struct):
+    """Counts become Lua numbers; hashes stay 64-bit numbers; texts become strings."""
+    fields = [one for one in header.plain(struct, notes.LUAJIT_LEAVES) if not header.nested(one)]
+    texts = [one.name for one in fields if one.base == "char"]
+    hashes = [one.name for one in fields if one.note == notes.HASH]
+    counts = [one.name for one in fields if one.base != "char" and not one.count and one.note != notes.HASH]
+    yield f"        {struct} = {{"
+    for name, names in (("counts", counts), ("hashes", hashes), ("texts", texts)):
+        yield f'            {name} = "{" ".join(names)}",'
+    yield "        },"
+
+
+def luajit(header):
+    version = re.findall(r"#define EXPHIL_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header.source)
+    out = [f"-- {MADE}", "return {", f"    version = {{ {', '.join(version)} }},",
+           "    -- What a structure that the library filled tells.", "    told = {"]
+    for struct in notes.LUAJIT:
+        out += luajit_told(header, struct)
+    return [*out, "    },", "    declarations = [[", *luajit_declarations(header.source), "]],", "}"]
+
+
 # ---- all ------------------------------------------------------------------------------------------------------------
 
 FILES = {
     "elixir/c_src/nif_tables.c": elixir,
     "node/addon_fields.c": node,
     "node/exphil_names.js": node_names,
+    "luajit/exphil_cdef.lua": luajit,
 }
 
 

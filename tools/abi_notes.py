@@ -156,3 +156,7 @@ NODE_LEAVES = {
     "exphil_sampling": "mode delay_frames action_slots neutral_start", "exphil_metrics": "loss_scale", "exphil_report": "heads"}
 # Words that JavaScript has otherwise.
 NODE_WORDS = {"i8": "int8"}
+
+LUAJIT = [
+    "exphil_model_info", "exphil_replay_result", "exphil_dataset_info", "exphil_metrics", "exphil_report", "exphil_session_info"]
+LUAJIT_LEAVES = {"exphil_metrics": "loss_scale"}

@@ -96,11 +96,11 @@ end
 local function config(name, fields) return fill(sized(name), fields, name) end
 
 -- A table from a structure. Counts become Lua numbers; hashes stay 64-bit numbers; texts become strings.
-local function read(raw, counts, hashes, texts)
-    local result = {}
-    for field in counts:gmatch("%S+") do result[field] = tonumber(raw[field]) end
-    for field in (hashes or ""):gmatch("%S+") do result[field] = raw[field] end
-    for field in (texts or ""):gmatch("%S+") do result[field] = ffi.string(raw[field]) end
+local function read(raw, name)
+    local result, told = {}, declared.told[name]
+    for field in told.counts:gmatch("%S+") do result[field] = tonumber(raw[field]) end
+    for field in told.hashes:gmatch("%S+") do result[field] = raw[field] end
+    for field in told.texts:gmatch("%S+") do result[field] = ffi.string(raw[field]) end
     return result
 end
 
@@ -242,9 +242,6 @@ end
 
 -- ---- model -----------------------------------------------------------------------------------------------------------
 
-local model_counts = "parameter_count tensor_count float_count id_count head_count logit_count hidden window_frames " ..
-    "state_bytes trained_updates trained_frames delay_frames action_slots mode heads type weights calibrated neutral_start"
-
 local function wrap_model(raw)
     local self, info = wrap(Model, raw), sized("exphil_model_info")
     check(C.exphil_model_query(self.raw, info, why))
@@ -278,7 +275,7 @@ end
 function Model:info()
     local raw = sized("exphil_model_info")
     check(C.exphil_model_query(open(self, "model"), raw, why))
-    return read(raw, model_counts, "spec_hash weights_hash", "layout codec blocks")
+    return read(raw, "exphil_model_info")
 end
 
 function Model:save(path) check(C.exphil_model_save(open(self, "model"), path_of(path), why)) end
@@ -463,8 +460,7 @@ end
 function Session:info()
     local raw = sized("exphil_session_info")
     check(C.exphil_session_query(open(self, "session"), raw, why))
-    return read(raw, "steps missed last_ns max_ns p50_ns p99_ns streams float_count id_count head_count logit_count " ..
-        "state_bytes")
+    return read(raw, "exphil_session_info")
 end
 
 -- ---- dataset ---------------------------------------------------------------------------------------------------------
@@ -492,7 +488,7 @@ function Dataset:add_replay(path, options)
     local result = sized("exphil_replay_result")
     check(C.exphil_dataset_add_replay(open(self, "dataset"), path_of(path), config("exphil_replay_config", options),
         result, why))
-    return read(result, "episodes frames frames_masked truncated")
+    return read(result, "exphil_replay_result")
 end
 
 local function array(element, values, count, what)
@@ -520,8 +516,7 @@ end
 function Dataset:info()
     local raw = sized("exphil_dataset_info")
     check(C.exphil_dataset_query(open(self, "dataset"), raw, why))
-    return read(raw, "frames episodes games float_count id_count head_count constant_floats recovered",
-        "spec_hash content_hash", "layout codec")
+    return read(raw, "exphil_dataset_info")
 end
 
 -- ---- trainer ---------------------------------------------------------------------------------------------------------
@@ -555,7 +550,7 @@ end
 function Trainer:step()
     local raw = sized("exphil_metrics")
     check(C.exphil_trainer_step(open(self, "trainer"), raw, why))
-    return read(raw, "update epoch frames loss gradient_norm rate time_ns waited_ns skipped")
+    return read(raw, "exphil_metrics")
 end
 
 -- The weights as they are now as a new model; averaged: those of ema_decay.
@@ -573,8 +568,7 @@ function Trainer:resume(path) check(C.exphil_trainer_resume(open(self, "trainer"
 function Trainer:evaluate(dataset)
     local raw = sized("exphil_report")
     check(C.exphil_trainer_evaluate(open(self, "trainer"), 0, open(dataset, "dataset"), nil, raw, why))
-    return read(raw, "frames change_frames loss nll frequency_nll exact_accuracy exact_change_accuracy exact_majority " ..
-        "exact_majority_change exact_copy heads")
+    return read(raw, "exphil_report")
 end
 
 return exphil

@@ -1,6 +1,39 @@
--- Made by generate.lua from exphil.h: do not edit.
+-- Made by `tools/abi bindings` from include/exphil: do not edit.
 return {
     version = { 0, 1, 0 },
+    -- What a structure that the library filled tells.
+    told = {
+        exphil_model_info = {
+            counts = "parameter_count tensor_count float_count id_count head_count logit_count hidden window_frames state_bytes trained_updates trained_frames delay_frames action_slots mode heads type weights calibrated neutral_start",
+            hashes = "spec_hash weights_hash",
+            texts = "layout codec blocks",
+        },
+        exphil_replay_result = {
+            counts = "episodes frames frames_masked truncated",
+            hashes = "",
+            texts = "",
+        },
+        exphil_dataset_info = {
+            counts = "frames episodes games float_count id_count head_count constant_floats recovered",
+            hashes = "spec_hash content_hash",
+            texts = "layout codec",
+        },
+        exphil_metrics = {
+            counts = "update epoch frames loss gradient_norm rate time_ns waited_ns skipped",
+            hashes = "",
+            texts = "",
+        },
+        exphil_report = {
+            counts = "frames change_frames loss nll frequency_nll exact_accuracy exact_change_accuracy exact_majority exact_majority_change exact_copy heads",
+            hashes = "",
+            texts = "",
+        },
+        exphil_session_info = {
+            counts = "steps missed last_ns max_ns p50_ns p99_ns streams float_count id_count head_count logit_count state_bytes",
+            hashes = "",
+            texts = "",
+        },
+    },
     declarations = [[
 uint32_t exphil_version(void);
 const char *exphil_version_string(void);
