@@ -254,6 +254,50 @@ def luajit(header):
     return [*out, "    },", "    declarations = [[", *luajit_declarations(header.source), "]],", "}"]
 
 
+# ---- Python: bindings/python/src/exphil/records.py, constants.py ----------------------------------------------------
+
+
+def python_type(header, field):
+    if header.nested(field):
+        return f"Tuple[{notes.PYTHON[field.base][0]}, ...]"
+    if field.base == "char":
+        return "str"
+    one = "float" if field.base in ("float", "double") else "int"
+    return f"Tuple[{one}, ...]" if field.count else one
+
+
+def python_record(header, struct, name, doc):
+    yield from ("", "", "@dataclass(frozen=True)", f"class {name}:")
+    yield from (f'    """{doc}"""', "")
+    for field in header.plain(struct):
+        yield f"    {field.name}: {python_type(header, field)}"
+    if name in notes.PYTHON_METHODS:
+        yield notes.PYTHON_METHODS[name]
+
+
+def python_records(header):
+    """What is nested comes first, as in the header."""
+    out = ['"""What the library tells about its objects, as frozen dataclasses. Their fields are those of the C structs, by name;',
+           'times are nanoseconds (_ns) or frames (_frames), sizes bytes."""', f"# {MADE}",
+           "from __future__ import annotations", "", "from dataclasses import dataclass", "from typing import Dict, Tuple"]
+    for struct, record in notes.PYTHON.items():
+        out += python_record(header, struct, *record)
+    out += ["", "", "STRUCTS: Dict[str, type] = {"]
+    return out + [f'    "{struct}": {name},' for struct, (name, _) in notes.PYTHON.items()] + ["}"]
+
+
+def python_constants(header):
+    out = ['"""The library\'s enumerations. Wherever one is asked for, its number and its name in lower case do as well."""',
+           f"# {MADE}", "from __future__ import annotations", "", "from enum import IntEnum, IntFlag", "",
+           "from ._native import lib"]
+    for name, enum in notes.ENUMS.items():
+        if "doc" in enum:
+            kind = "IntFlag" if enum.get("kind") == notes.BITS else "IntEnum"
+            out += ["", "", f"class {name}({kind}):", f'    """{enum["doc"]}"""', ""]
+            out += [f"    {one.word} = lib.{one.name}" for one in header.enums[name]]
+    return out
+
+
 # ---- all ------------------------------------------------------------------------------------------------------------
 
 FILES = {
@@ -261,6 +305,8 @@ FILES = {
     "node/addon_fields.c": node,
     "node/exphil_names.js": node_names,
     "luajit/exphil_cdef.lua": luajit,
+    "python/src/exphil/records.py": python_records,
+    "python/src/exphil/constants.py": python_constants,
 }
 
 

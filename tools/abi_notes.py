@@ -160,3 +160,66 @@ NODE_WORDS = {"i8": "int8"}
 LUAJIT = [
     "exphil_model_info", "exphil_replay_result", "exphil_dataset_info", "exphil_metrics", "exphil_report", "exphil_session_info"]
 LUAJIT_LEAVES = {"exphil_metrics": "loss_scale"}
+
+# Python: class and docstring; and what a class does beside telling its fields.
+PYTHON = {
+    "exphil_device_info": ("DeviceInfo",
+        "A device that a context can run on; id is what Context(device=) takes."),
+    "exphil_memory_info": ("MemoryInfo",
+        "Memory of a context now, at its peak, and how often it was asked for."),
+    "exphil_melee_field": ("MeleeField",
+        "One column of a layout: value = clamp(source * scale, low, high); scale 0 is a flag or a one-hot code."),
+    "exphil_model_info": ("ModelInfo",
+        "Sizes, hashes and settings of a model, and how much training its weights have seen.\n"
+        "\n"
+        "    type is the arithmetic, weights the type that matrices are held in (different once quantised). state_bytes is the\n"
+        "    recurrent state of one stream; action_slots counts the past actions that are inputs.\n"
+        "    "),
+    "exphil_tensor_info": ("TensorInfo",
+        "Name, type and size of a tensor; the first rank entries of dim are its shape."),
+    "exphil_head_comparison": ("HeadComparison",
+        "How far one head's decisions are from the reference's."),
+    "exphil_comparison": ("Comparison",
+        "How far a model's decisions are from a reference's over a dataset.\n"
+        "\n"
+        "    Errors are of logits, kl is in nats per frame, agreement the share of frames with the same most likely action.\n"
+        "    "),
+    "exphil_replay_result": ("ReplayResult",
+        "What a replay added. frames_masked were left out; truncated is 1 when the replay ends early."),
+    "exphil_dataset_info": ("DatasetInfo",
+        "Size, hashes and layout of a dataset. constant_floats counts columns that never change."),
+    "exphil_episode_info": ("EpisodeInfo",
+        "One player's side of one game; what only replays have is 0 (characters -1) for rows."),
+    "exphil_prefetcher_info": ("PrefetcherInfo",
+        "How many batches an epoch has, and who waited for whom: waited_ns is the taker's, worked_ns the filler's."),
+    "exphil_optimizer_info": ("OptimizerInfo",
+        "Updates done, rate of the next one, and bytes of moments and averaged weights."),
+    "exphil_metrics": ("Metrics",
+        "One update: loss before the step, one entry of head_loss for each head, norm before clipping.\n"
+        "\n"
+        "    frames counts all frames trained so far, skipped the updates refused because of a NaN or an infinity.\n"
+        "    "),
+    "exphil_head_report": ("HeadReport",
+        "How well one head is predicted, beside three baselines: commonest value, value before, plain frequencies."),
+    "exphil_report": ("Report",
+        "How well a model predicts a dataset that it is shown. exact_* ask for all heads at once, change frames are those\n"
+        "    where the action differs from the one before."),
+    "exphil_session_info": ("SessionInfo",
+        "Sizes of a session and the latency of its steps. latency counts steps in buckets half a power of two wide."),
+    "exphil_slp_port": ("SlpPort",
+        "Settings of one port at the start of a game."),
+    "exphil_slp_info": ("SlpInfo",
+        "What a replay holds: sizes, where and why reading stopped (Stop), what it records (SlpHas), oddities\n"
+        "    (SlpProblem), and the settings of the game. Ports are indices 0..3 here."),
+}
+PYTHON_METHODS = {
+    "TensorInfo": '''
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """The dimensions in use."""
+        return self.dim[: self.rank]''',
+    "SessionInfo": '''
+    def histogram(self) -> Tuple[Tuple[float, int], ...]:
+        """(lower edge in nanoseconds, steps) of every bucket that holds a step."""
+        return tuple((64 * 2 ** (i / 2), steps) for i, steps in enumerate(self.latency) if steps)''',
+}

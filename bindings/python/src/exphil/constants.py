@@ -1,13 +1,10 @@
 """The library's enumerations. Wherever one is asked for, its number and its name in lower case do as well."""
+# Made by `tools/abi bindings` from include/exphil: do not edit.
 from __future__ import annotations
 
 from enum import IntEnum, IntFlag
-from typing import Type, Union
 
 from ._native import lib
-from .arrays import number
-
-Code = Union[int, str]
 
 
 class LogLevel(IntEnum):
@@ -186,15 +183,3 @@ class SlpProblem(IntFlag):
     FRAME_LIMIT = lib.EXPHIL_SLP_PROBLEM_FRAME_LIMIT
     METADATA = lib.EXPHIL_SLP_PROBLEM_METADATA
     ITEM_LIMIT = lib.EXPHIL_SLP_PROBLEM_ITEM_LIMIT
-
-
-def code(kind: Type[IntEnum], value: Code, name: str) -> int:
-    """The number of a name ("cosine") or of a member, given as name. Unknown numbers pass: the library refuses them by
-    itself."""
-    if not isinstance(value, str):
-        return number(value, name, "int32_t")
-    member = kind.__members__.get(value.upper())
-    if member is None:
-        names = ", ".join(f'"{one.lower()}"' for one in kind.__members__)
-        raise ValueError(f'{name}: "{value}" is no {kind.__name__}, must be one of {names}')
-    return int(member)

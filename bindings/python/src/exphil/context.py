@@ -6,10 +6,12 @@ import os
 from typing import Dict, List, Optional
 
 from ._native import ffi, lib
-from .constants import Code, LogLevel, code
+from .codes import Code, code
+from .constants import LogLevel
 from .errors import call
 from .handle import Config, Core, Handle, Path, expect, path_bytes
-from .records import DeviceInfo, MemoryInfo, empty, read
+from .records import DeviceInfo, MemoryInfo
+from .structs import empty, read
 
 
 def devices() -> List[DeviceInfo]:

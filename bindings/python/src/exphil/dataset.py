@@ -7,11 +7,13 @@ import numpy as np
 
 from ._native import ffi, lib
 from .arrays import Array, Floats, Ints, number, pointer, take
-from .constants import Code, Split, code
+from .codes import Code, code
+from .constants import Split
 from .context import Context, context_or_default
 from .handle import Config, Handle, Path, expect, own, path_bytes
-from .records import DatasetInfo, EpisodeInfo, ReplayResult, empty, read
+from .records import DatasetInfo, EpisodeInfo, ReplayResult
 from .spec import Spec, empty_spec, read_spec, spec_pointer
+from .structs import empty, read
 
 
 class Dataset(Handle):

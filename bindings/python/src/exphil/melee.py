@@ -13,8 +13,9 @@ from .arrays import Array, Floats, Ints, number, record, room, take
 from .constants import Known
 from .errors import call, text
 from .handle import c_text, put
-from .records import MeleeField, empty, read
+from .records import MeleeField
 from .spec import Spec, empty_spec, read_spec
+from .structs import empty, read
 
 CHARACTER = record("exphil_melee_character")
 ITEM = record("exphil_melee_item")

@@ -9,13 +9,15 @@ import numpy as np
 
 from ._native import ffi, lib
 from .arrays import Array, number, pointer as address_of, take
-from .constants import Code, DataType, Heads, Mode, code
+from .codes import Code, code
+from .constants import DataType, Heads, Mode
 from .context import Context, context_or_default
 from .dataset import Dataset, dataset_pointer
 from .handle import Config, Handle, Path, c_text, expect, path_bytes
 from .losses import HeadLoss, losses_pointer
-from .records import Comparison, ModelInfo, Report, TensorInfo, empty, read, write
+from .records import Comparison, ModelInfo, Report, TensorInfo
 from .spec import Spec, empty_spec, read_spec, spec_pointer
+from .structs import empty, read, write
 from .tensor import Tensor, capsule_tensor
 
 _DTYPES: Dict[int, "np.dtype[Any]"] = {int(DataType.F32): np.dtype(np.float32), int(DataType.F64): np.dtype(np.float64)}

@@ -8,11 +8,13 @@ import numpy as np
 
 from ._native import lib
 from .arrays import Array, number, pointer, take, view
-from .constants import Code, Mode, code
+from .codes import Code, code
+from .constants import Mode
 from .dataset import Dataset
 from .handle import Config, Handle, expect
 from .model import Model
-from .records import PrefetcherInfo, empty, read
+from .records import PrefetcherInfo
+from .structs import empty, read
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,14 @@ import numpy as np
 from . import melee
 from ._native import ffi, lib
 from .arrays import Array, Floats, Ints, number, room, take
-from .constants import Code, Deliver, Mode, code
+from .codes import Code, code
+from .constants import Deliver, Mode
 from .errors import make_error, new_error, text
 from .handle import Config, Handle, expect, put
 from .model import Model
-from .records import SessionInfo, empty, read
+from .records import SessionInfo
 from .spec import HeadSpec, Spec, spec_pointer
+from .structs import empty, read
 
 _NULL = ffi.NULL
 _step_row = lib.exphil_session_step_row

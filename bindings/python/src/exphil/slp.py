@@ -12,11 +12,13 @@ import numpy as np
 from . import melee
 from ._native import ffi, lib
 from .arrays import Array, number, record, room, view
-from .constants import Code, Dump, Rollback, code
+from .codes import Code, code
+from .constants import Dump, Rollback
 from .context import Context, context_or_default
 from .errors import make_error
 from .handle import Config, Handle, Path, path_bytes
-from .records import SlpInfo, empty, read
+from .records import SlpInfo
+from .structs import empty, read
 
 FIRST_FRAME = int(lib.EXPHIL_SLP_FIRST_FRAME)
 FIRST_PLAYABLE = int(lib.EXPHIL_SLP_FIRST_PLAYABLE)

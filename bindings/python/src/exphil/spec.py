@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Tuple
 
 from ._native import ffi, lib
-from .constants import Code, HeadKind, code
+from .codes import Code, code
+from .constants import HeadKind
 from .errors import text
 from .handle import Config, c_text, expect, put
 

@@ -8,14 +8,16 @@ import numpy as np
 
 from ._native import ffi, lib
 from .arrays import Array, number
-from .constants import Code, DataType, Precision, Schedule, Weights, code
+from .codes import Code, code
+from .constants import DataType, Precision, Schedule, Weights
 from .dataset import Dataset, dataset_pointer
 from .handle import Config, Handle, Path, expect, keep_raised, path_bytes
 from .losses import HeadLoss, losses_pointer
 from .model import Model
 from .prefetcher import Batch, batch_config, prefetcher_info, sampling_config
 from .progress import Progress
-from .records import Metrics, OptimizerInfo, PrefetcherInfo, Report, empty, read
+from .records import Metrics, OptimizerInfo, PrefetcherInfo, Report
+from .structs import empty, read
 
 # Any errno would do: it stops the update, and the exception says the rest.
 _REFUSED = 5
