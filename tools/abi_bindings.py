@@ -1,6 +1,7 @@
 """Writes what the bindings repeat of include/exphil: `tools/abi bindings`. abi_notes.py says what the C types do not."""
 import re
 import sys
+import textwrap
 from collections import namedtuple
 
 sys.dont_write_bytecode = True
@@ -58,7 +59,7 @@ class Header:
     def check_notes(self):
         """A note on what the header does not have is a mistake."""
         lists = [{key: " ".join(value) for key, value in notes.FIELDS.items()}, notes.ELIXIR_LEAVES, notes.NODE_LEAVES,
-                 notes.LUAJIT_LEAVES, {"exphil_melee_character": " ".join(notes.KNOWN.values())}]
+                 notes.LUAJIT_LEAVES, notes.CSHARP_LEAVES, {"exphil_melee_character": " ".join(notes.KNOWN.values())}]
         for struct, names in ((struct, names) for one in lists for struct, names in one.items()):
             for name in names.split():
                 if name not in [field.name for field in self.all.get(struct, [])]:
@@ -254,6 +255,108 @@ def luajit(header):
     return [*out, "    },", "    declarations = [[", *luajit_declarations(header.source), "]],", "}"]
 
 
+# ---- C#: bindings/csharp/Header.cs ----------------------------------------------------------------------------------
+
+CSHARP_TYPES = {
+    "int8_t": "sbyte", "uint8_t": "byte", "char": "byte", "int16_t": "short", "uint16_t": "ushort", "int32_t": "int",
+    "uint32_t": "uint", "int64_t": "long", "uint64_t": "ulong", "size_t": "UIntPtr", "float": "float", "double": "double",
+    "exphil_status": "int", "exphil_log_level": "int"}
+
+
+def pascal(name):
+    return "".join(part[:1].upper() + part[1:].lower() for part in name.split("_"))
+
+
+def csharp_struct(header, struct):
+    yield from (f"        internal struct {struct}", "        {")
+    for field in header.all[struct]:
+        if field.pointer or field.base == "hook" or field.base in header.functions:
+            yield f"            public IntPtr {field.name};"
+        elif header.nested(field):
+            yield f"            public fixed byte {field.name}[{max(field.count, 1) * header.size_of(field.base)}];"
+        elif field.count:
+            yield f"            public fixed {CSHARP_TYPES[field.base]} {field.name}[{field.count}];"
+        else:
+            yield f"            public {CSHARP_TYPES[field.base]} {field.name};"
+    yield "        }"
+
+
+def csharp_enum(header, name):
+    public, summary = notes.CSHARP_ENUMS[name]
+    bits = notes.ENUMS[name].get("kind") == notes.BITS
+    members = ", ".join(f"{pascal(one.word)} = {one.value}" for one in header.enums[name])
+    if summary:
+        yield f"    /// <summary>{summary}</summary>"
+    if bits:
+        yield "    [Flags]"
+    yield from (f"    public enum {public}{' : uint' if bits else ''} {{ {members} }}", "")
+
+
+def csharp_value(field):
+    """Type in C#, how it is told by raw, and how it is given to raw."""
+    name = notes.CSHARP_WHETHER.get((field.struct, field.name)) or pascal(field.name)
+    told = f"raw.{field.name}"
+    if field.base == "char":
+        return "string", name, f"Text({told})", f'pins.Text("{name}", {name})'
+    if field.base == "exphil_spec":
+        return "Spec", name, None, f"{name}.Lend(pins)"
+    if field.note == notes.FLAG or name != pascal(field.name):
+        return "bool", name, f"{told} != 0", "1"
+    if field.note in notes.CSHARP_ENUMS:
+        enum = notes.CSHARP_ENUMS[field.note][0]
+        return enum, name, f"({enum}){told}", f"(int){name}"
+    return CSHARP_TYPES[field.base], name, told, name
+
+
+def csharp_told(name, struct, values):
+    yield from (f"        internal static unsafe {name} Of({struct} raw)", "        {", f"            return new {name}", "            {")
+    yield from (f"                {field} = {told}," for _, _, field, told, _ in values)
+    yield from ("            };", "        }")
+
+
+def csharp_given(struct, values):
+    """What is zero is left as it is: the default, or what the library has put there."""
+    pins = ", Pins pins" if any(kind in ("string", "Spec") for _, kind, *_ in values) else ""
+    yield from (f"        internal void Give(ref {struct} raw{pins})", "        {")
+    for raw, kind, field, _, given in values:
+        test = {"bool": field, "string": f"{field} != null", "Spec": f"{field} != null"}.get(kind, f"{field} != 0")
+        yield f"            if ({test}) raw.{raw} = {given};"
+    yield "        }"
+
+
+def csharp_class(header, name):
+    structs, summary = notes.CSHARP_CLASSES[name]
+    parts, types = {}, {}
+    for struct in structs:
+        plain = [one for one in header.plain(struct, notes.CSHARP_LEAVES) if one.base == "char" or not one.count]
+        parts[struct] = [(one.name, *csharp_value(one)) for one in plain]
+        for _, kind, field, _, _ in parts[struct]:
+            types.setdefault(kind, []).append(field)
+    if summary:
+        yield f"    /// <summary>{summary}</summary>"
+    yield from (f"    public sealed class {name}", "    {")
+    for kind, fields in types.items():
+        line = f"        public {kind} {', '.join(fields)};"
+        yield from textwrap.wrap(line, 130, subsequent_indent=" " * 12)
+    for struct, values in parts.items():
+        yield ""
+        yield from csharp_given(struct, values) if struct in notes.GIVEN else csharp_told(name, struct, values)
+    yield from ("    }", "")
+
+
+def csharp(header):
+    out = [f"// {MADE}", "// Structures as C has them, enumerations, and what is made of both for users.", "", "using System;",
+           "using static Exphil.Native;", "", "namespace Exphil", "{", "    internal static unsafe partial class Native", "    {"]
+    for struct in notes.CSHARP:
+        out += csharp_struct(header, struct)
+    out += ["    }", ""]
+    for name in notes.CSHARP_ENUMS:
+        out += csharp_enum(header, name)
+    for name in notes.CSHARP_CLASSES:
+        out += csharp_class(header, name)
+    return out[:-1] + ["}"]
+
+
 # ---- Python: bindings/python/src/exphil/records.py, constants.py ----------------------------------------------------
 
 
@@ -305,6 +408,7 @@ FILES = {
     "node/addon_fields.c": node,
     "node/exphil_names.js": node_names,
     "luajit/exphil_cdef.lua": luajit,
+    "csharp/Header.cs": csharp,
     "python/src/exphil/records.py": python_records,
     "python/src/exphil/constants.py": python_constants,
 }

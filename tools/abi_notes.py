@@ -161,6 +161,39 @@ LUAJIT = [
     "exphil_model_info", "exphil_replay_result", "exphil_dataset_info", "exphil_metrics", "exphil_report", "exphil_session_info"]
 LUAJIT_LEAVES = {"exphil_metrics": "loss_scale"}
 
+# C#: structures as C has them; public enumerations with their summaries; public classes with the structures that they are made
+# of, and their summaries.
+CSHARP = [
+    "exphil_error", "exphil_context_config", "exphil_id_spec", "exphil_head_spec", "exphil_spec", "exphil_melee_frame",
+    "exphil_model_config", "exphil_model_info", "exphil_dataset_config", "exphil_replay_config", "exphil_replay_result",
+    "exphil_dataset_info", "exphil_sampling", "exphil_optimizer_config", "exphil_metrics", "exphil_report",
+    "exphil_session_config", "exphil_session_info"]
+CSHARP_ENUMS = {
+    "HeadKind": ("HeadKind", None), "DataType": ("NumberType", None), "Mode": ("Mode", None), "Deliver": ("Deliver", None),
+    "Schedule": ("Schedule", None), "Button": ("PadButtons", None),
+    "Known": ("MeleeHas", "Which of the later fields of a character are known. Fields that are not read as absent.")}
+CSHARP_CLASSES = {
+    "ModelOptions": (["exphil_model_config"], "How a model is made; zero is the library's default. Spec none: Melee's."),
+    "ModelInfo": (["exphil_model_info"], None),
+    "SessionInfo": (["exphil_session_info"], None),
+    "ReplayOptions": (
+        ["exphil_replay_config"], "Which frames of a replay are taken; the default is every human player."),
+    "ReplayResult": (["exphil_replay_result"], None),
+    "DatasetInfo": (["exphil_dataset_info"], None),
+    "TrainerOptions": (
+        ["exphil_sampling", "exphil_optimizer_config"],
+        "How data are cut and weights are moved; zero is the library's default."),
+    "Metrics": (["exphil_metrics"], None),
+    "Report": (["exphil_report"], None),
+}
+CSHARP_LEAVES = {
+    "exphil_model_info": "window_frames state_bytes action_slots heads calibrated",
+    "exphil_session_info": "streams float_count id_count head_count logit_count",
+    "exphil_sampling": "mode delay_frames action_slots buffers neutral_start", "exphil_metrics": "loss_scale",
+    "exphil_report": "heads"}
+# Enumerations of two members that are told as whether it is the second.
+CSHARP_WHETHER = {("exphil_model_config", "heads"): "Autoregressive"}
+
 # Python: class and docstring; and what a class does beside telling its fields.
 PYTHON = {
     "exphil_device_info": ("DeviceInfo",

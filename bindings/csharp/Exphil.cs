@@ -64,11 +64,6 @@ namespace Exphil
         public void Dispose() { own.Dispose(); }
     }
 
-    public enum HeadKind { Bernoulli = 0, Categorical = 1 }
-    public enum NumberType { F32 = 0, F64 = 1, Bf16 = 2, I8 = 3, F16 = 4 }
-    public enum Mode { Carry = 0, Window = 1 }
-    public enum Deliver { Due = 0, Decided = 1 }
-
     /// <summary>What a frame of a game looks like: floats and ids in, heads out.</summary>
     public sealed class Spec
     {
@@ -122,31 +117,6 @@ namespace Exphil
         }
     }
 
-    /// <summary>How a model is made; zero is the library's default. Spec none: Melee's.</summary>
-    public sealed class ModelOptions
-    {
-        public Spec Spec;
-        public string Blocks;
-        public ulong Seed;
-        public long Hidden, HeadWidth, MambaStates, MambaExpand, MambaTaps, MambaRank, AttentionHeads, AttentionDim,
-            AttentionWindowFrames, FfnExpand, WindowFrames;
-        public int DelayFrames;
-        public bool NoPreviousAction, Autoregressive, NeutralStart;
-        public Mode Mode;
-        public NumberType Type;
-    }
-
-    public sealed class ModelInfo
-    {
-        public ulong SpecHash, WeightsHash, TrainedUpdates, TrainedFrames;
-        public long ParameterCount, TensorCount, FloatCount, IdCount, HeadCount, LogitCount, Hidden;
-        public int DelayFrames;
-        public bool NeutralStart;
-        public Mode Mode;
-        public NumberType Type, Weights;
-        public string Layout, Codec, Blocks;
-    }
-
     /// <summary>A policy's weights. Threads may share it.</summary>
     public sealed unsafe class Model : IDisposable
     {
@@ -167,19 +137,8 @@ namespace Exphil
             ModelHandle made;
             using (var pins = new Pins())
             {
-                var raw = new exphil_model_config
-                {
-                    struct_size = (UIntPtr)sizeof(exphil_model_config), seed = options.Seed, hidden = options.Hidden,
-                    head_width = options.HeadWidth, mamba_states = options.MambaStates, mamba_expand = options.MambaExpand,
-                    mamba_taps = options.MambaTaps, mamba_rank = options.MambaRank, attention_heads = options.AttentionHeads,
-                    attention_dim = options.AttentionDim, attention_window_frames = options.AttentionWindowFrames,
-                    ffn_expand = options.FfnExpand, window_frames = options.WindowFrames, delay_frames = options.DelayFrames,
-                    no_previous_action = options.NoPreviousAction ? 1 : 0, mode = (int)options.Mode,
-                    heads = options.Autoregressive ? 1 : 0, type = (int)options.Type,
-                    neutral_start = options.NeutralStart ? 1 : 0
-                };
-                raw.spec = options.Spec == null ? IntPtr.Zero : options.Spec.Lend(pins);
-                raw.blocks = pins.Text("Blocks", options.Blocks);
+                var raw = new exphil_model_config { struct_size = (UIntPtr)sizeof(exphil_model_config) };
+                options.Give(ref raw, pins);
                 Check(exphil_model_create(Given(context, "context").handle, &raw, out made, &error), &error);
             }
             return new Model(made);
@@ -216,22 +175,7 @@ namespace Exphil
             return new Model(made);
         }
 
-        public ModelInfo Info
-        {
-            get
-            {
-                var raw = Query();
-                return new ModelInfo
-                {
-                    SpecHash = raw.spec_hash, WeightsHash = raw.weights_hash, TrainedUpdates = raw.trained_updates,
-                    TrainedFrames = raw.trained_frames, ParameterCount = raw.parameter_count, TensorCount = raw.tensor_count,
-                    FloatCount = raw.float_count, IdCount = raw.id_count, HeadCount = raw.head_count,
-                    LogitCount = raw.logit_count, Hidden = raw.hidden, DelayFrames = raw.delay_frames, Mode = (Mode)raw.mode,
-                    Type = (NumberType)raw.type, Weights = (NumberType)raw.weights, Layout = Text(raw.layout),
-                    Codec = Text(raw.codec), Blocks = Text(raw.blocks), NeutralStart = raw.neutral_start != 0
-                };
-            }
-        }
+        public ModelInfo Info { get { return ModelInfo.Of(Query()); } }
 
         exphil_model_info Query()
         {
@@ -253,12 +197,6 @@ namespace Exphil
         /// <summary>What the host will run with, checked against the model.</summary>
         public int? DelayFrames;
         public Spec Spec;
-    }
-
-    public sealed class SessionInfo
-    {
-        public ulong Steps, Missed, StateBytes;
-        public long LastNs, MaxNs, P50Ns, P99Ns;
     }
 
     /// <summary>A model at play. A step allocates nothing; one thread at a time.</summary>
@@ -405,18 +343,7 @@ namespace Exphil
             fixed (byte* b = block) Done(exphil_session_state_restore(handle, stream, b, (UIntPtr)block.Length));
         }
 
-        public SessionInfo Info
-        {
-            get
-            {
-                var raw = Query();
-                return new SessionInfo
-                {
-                    Steps = raw.steps, Missed = raw.missed, StateBytes = raw.state_bytes, LastNs = raw.last_ns,
-                    MaxNs = raw.max_ns, P50Ns = raw.p50_ns, P99Ns = raw.p99_ns
-                };
-            }
-        }
+        public SessionInfo Info { get { return SessionInfo.Of(Query()); } }
 
         exphil_session_info Query()
         {

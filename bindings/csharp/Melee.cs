@@ -7,10 +7,6 @@ using static Exphil.Native;
 
 namespace Exphil
 {
-    /// <summary>Which of the later fields of a character are known. Fields that are not read as absent.</summary>
-    [Flags]
-    public enum MeleeHas : uint { Age = 1, Flags = 2, Hurtbox = 4, Speed = 8, Hitlag = 16, All = 31 }
-
     /// <summary>One character at the end of a frame, in the units of a replay's post-frame event. Of a new one all is known.</summary>
     public unsafe struct MeleeCharacter
     {
@@ -101,13 +97,6 @@ namespace Exphil
             }
             for (int i = 0; i < Item.Length; i++) Item[i].Write((MeleeItem*)raw->item + i);
         }
-    }
-
-    [Flags]
-    public enum PadButtons : uint
-    {
-        DLeft = 0x0001, DRight = 0x0002, DDown = 0x0004, DUp = 0x0008, Z = 0x0010, R = 0x0020, L = 0x0040, A = 0x0100, B = 0x0200,
-        X = 0x0400, Y = 0x0800, Start = 0x1000
     }
 
     /// <summary>The controller of one player: sticks -1 to 1, trigger 0 to 1.</summary>

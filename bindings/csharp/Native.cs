@@ -1,5 +1,5 @@
-// What the C header declares, as far as Exphil.cs uses it: structures with the header's names and layout (the tests compare
-// each field with the C compiler), functions, and the handles that end an object exactly once.
+// What the C header declares, as far as Exphil.cs uses it: functions, and the handles that end an object exactly once. Structures
+// with the header's names and layout are in Header.cs (the tests compare each field with the C compiler).
 
 using System;
 using System.Collections.Generic;
@@ -8,132 +8,10 @@ using System.Text;
 
 namespace Exphil
 {
-    internal static unsafe class Native
+    internal static unsafe partial class Native
     {
         // The name that every installation has: libexphil.so is for compilers, and may be missing.
         const string Library = "libexphil.so.0";
-
-        internal struct exphil_error { public UIntPtr struct_size; public int status, native_code; public fixed byte message[240]; }
-        internal struct exphil_context_config
-        {
-            public UIntPtr struct_size;
-            public IntPtr allocator, io, executor, log, log_user, cancel, cancel_user, device, cpu_isa, backend_path;
-            public UIntPtr memory_limit_bytes;
-            public int threads, log_level;
-        }
-        internal struct exphil_id_spec { public IntPtr name; public int entries, width; }
-        internal struct exphil_head_spec { public IntPtr name; public int kind, count, neutral, reserved; }
-        internal struct exphil_spec
-        {
-            public UIntPtr struct_size;
-            public IntPtr layout, codec;
-            public long float_count, id_count;
-            public IntPtr ids;
-            public long head_count;
-            public IntPtr heads;
-            public ulong layout_hash;
-        }
-        internal struct exphil_melee_frame
-        {
-            public UIntPtr struct_size;
-            public int frame, stage, own_port, opponent_port;
-            public fixed byte player[4 * 80];
-            public fixed byte follower[4 * 80];
-            public float platform_left, platform_right;
-            public int wind, stadium_kind, stadium_event, item_count;
-            public fixed byte item[15 * 40];
-        }
-        internal struct exphil_model_config
-        {
-            public UIntPtr struct_size;
-            public IntPtr spec, blocks;
-            public ulong seed;
-            public long hidden, head_width, mamba_states, mamba_expand, mamba_taps, mamba_rank, attention_heads, attention_dim,
-                attention_window_frames, ffn_expand, window_frames;
-            public int delay_frames, no_previous_action, mode, heads, type, reserved, neutral_start, reserved_2;
-        }
-        internal struct exphil_model_info
-        {
-            public UIntPtr struct_size;
-            public ulong spec_hash, weights_hash;
-            public long parameter_count, tensor_count, float_count, id_count, head_count, logit_count, hidden, window_frames;
-            public ulong state_bytes, trained_updates, trained_frames;
-            public int delay_frames, action_slots, mode, heads, type, reserved;
-            public fixed byte layout[32];
-            public fixed byte codec[32];
-            public fixed byte blocks[256];
-            public int weights, calibrated, neutral_start, reserved_2;
-        }
-        internal struct exphil_session_config
-        {
-            public UIntPtr struct_size;
-            public IntPtr heads, spec, delay_frames, mode;
-            public ulong seed;
-            public long streams, deadline_ns;
-            public int deterministic, deliver;
-        }
-        internal struct exphil_session_info
-        {
-            public UIntPtr struct_size;
-            public ulong steps, missed;
-            public fixed ulong latency[64];
-            public long last_ns, max_ns, p50_ns, p99_ns, streams, float_count, id_count, head_count, logit_count;
-            public ulong state_bytes;
-        }
-        internal struct exphil_dataset_config { public UIntPtr struct_size; public IntPtr spec; }
-        internal struct exphil_dataset_info
-        {
-            public UIntPtr struct_size;
-            public ulong spec_hash, content_hash;
-            public long frames, episodes, games, float_count, id_count, head_count, constant_floats;
-            public int recovered, reserved;
-            public fixed byte layout[32];
-            public fixed byte codec[32];
-        }
-        internal struct exphil_replay_config
-        {
-            public UIntPtr struct_size;
-            public IntPtr character;
-            public int port, opponent_port, first_frame, last_frame;
-        }
-        internal struct exphil_replay_result
-        {
-            public UIntPtr struct_size;
-            public long episodes, frames, frames_masked;
-            public int truncated, reserved;
-        }
-        internal struct exphil_sampling
-        {
-            public UIntPtr struct_size;
-            public long batch, time, stride, segment_frames;
-            public ulong seed;
-            public int mode, delay_frames, action_slots, in_order, last_only, buffers, neutral_start, reserved;
-        }
-        internal struct exphil_optimizer_config
-        {
-            public UIntPtr struct_size;
-            public double rate, beta1, beta2, epsilon, decay, clip_norm, ema_decay, low_ratio, restart_factor;
-            public long warmup_updates, total_updates, restart_updates;
-            public int schedule, reserved;
-        }
-        internal struct exphil_metrics
-        {
-            public UIntPtr struct_size;
-            public long update, epoch, frames;
-            public double loss;
-            public fixed double head_loss[16];
-            public double gradient_norm, rate, loss_scale;
-            public long time_ns, waited_ns, skipped;
-        }
-        internal struct exphil_report
-        {
-            public UIntPtr struct_size;
-            public long frames, change_frames;
-            public double loss, nll, frequency_nll, exact_accuracy, exact_change_accuracy, exact_majority, exact_majority_change,
-                exact_copy;
-            public long heads;
-            public fixed double head[16 * 8];
-        }
 
         [DllImport(Library)] internal static extern uint exphil_version();
         [DllImport(Library)] internal static extern IntPtr exphil_version_string();
