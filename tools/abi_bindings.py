@@ -215,6 +215,63 @@ def node_names(header):
     return out + ["};"]
 
 
+def node_type(header, field):
+    """Of an option."""
+    if field.base == "exphil_spec":
+        return "Spec"
+    if header.nested(field):
+        inner = (f"{one.name}?: {node_type(header, one)}" for one in header.plain(field.base))
+        return f"{{ {'; '.join(inner)} }}[]"
+    if field.base == "char":
+        return "string"
+    if field.note == "Mode":
+        return "Mode"
+    if field.note in notes.ENUMS:
+        some = notes.NODE_SOME.get((field.struct, field.name))
+        words = some.split() if some else words_of(header, field.note)
+        return " | ".join(["number", *(repr(notes.NODE_WORDS.get(word, word)) for word in words)])
+    wide = field.base in ("uint64_t", "size_t")
+    return "number | bigint" if wide else "number | boolean" if field.note == notes.FLAG else "number"
+
+
+def node_options(header, struct, indent):
+    for field in header.plain(struct, notes.NODE_LEAVES):
+        yield f"{indent}{field.name}?: {node_type(header, field)};"
+
+
+def node_told(header, name, struct):
+    fields = [(one, node_kind(header, one)) for one in header.plain(struct, notes.NODE_LEAVES)]
+    texts = [one.name for one, kind in fields if kind == "F_TEXT"]
+    hashes = [one.name for one, kind in fields if kind == "F_U64"]
+    counts = [one.name for one, kind in fields if kind not in ("F_TEXT", "F_U64", None)]
+    yield f"export type {name} = Info<"
+    lists = [names for names in (counts, hashes, texts) if names]
+    for names in lists:
+        line = " | ".join(f"'{one}'" for one in names) + ("," if names is not lists[-1] else "")
+        for start, wrapped in enumerate(textwrap.wrap(line, 120)):
+            wrapped = wrapped.removesuffix(" |")
+            yield f"  {wrapped}" if wrapped.startswith("|") or not start else f"  | {wrapped}"
+    yield ">;"
+
+
+def node_types(header):
+    out = []
+    for name, struct in notes.NODE_OPTIONS.items():
+        out.append(f"export interface {name} {{")
+        if isinstance(struct, str):
+            out += node_options(header, struct, "  ")
+        else:
+            for group, inner in struct.items():
+                out += [f"  {group}?: {{", *node_options(header, inner, "    "), "  };"]
+        out += ["}", ""]
+    out += ["/** Fields of the header's structures: 64-bit hashes are bigint. */",
+            "export type Info<Numbers extends string, Hashes extends string = never, Texts extends string = never> = {",
+            "  [field in Numbers]: number;", "} & { [field in Hashes]: bigint } & { [field in Texts]: string };", ""]
+    for name, struct in notes.NODE_TOLD.items():
+        out += node_told(header, name, struct)
+    return out
+
+
 # ---- LuaJIT: bindings/luajit/exphil_cdef.lua ------------------------------------------------------------------------
 
 
@@ -414,7 +471,22 @@ FILES = {
 }
 
 
-def texts(text, structs, size_of, source):
-    """What every file must hold, by its path below bindings. text: the headers after the preprocessor; source: exphil.h."""
+# Files of which a part is made, between a line that holds the first of these and one that holds the second.
+PARTS = {"node/exphil.d.ts": node_types}
+BEGIN, END = f"// {MADE}", "// Written by hand from here on."
+
+
+def part(old, made):
+    before, begin, rest = old.partition(BEGIN + "\n")
+    _, end, after = rest.partition(END + "\n")
+    if not begin or not end:
+        sys.exit("tools/abi_bindings.py: a file has no lines that say where its part begins and ends")
+    return f"{before}{begin}{made}\n{end}{after}"
+
+
+def texts(bindings, text, structs, size_of, source):
+    """What every file must hold, by its path. text: the headers after the preprocessor; source: exphil.h."""
     header = Header(text, structs, size_of, source)
-    return {path: "\n".join(make(header)) + "\n" for path, make in FILES.items()}
+    whole = {bindings / path: "\n".join(make(header)) + "\n" for path, make in FILES.items()}
+    parts = {bindings / path: part((bindings / path).read_text(), "\n".join(make(header))) for path, make in PARTS.items()}
+    return {**whole, **parts}

@@ -153,9 +153,23 @@ NODE_MEMBERS = [
 NODE_LEAVES = {
     "exphil_context_config": "log_level", "exphil_spec": "id_count head_count",
     "exphil_model_info": "state_bytes action_slots calibrated", "exphil_dataset_info": "recovered",
-    "exphil_sampling": "mode delay_frames action_slots neutral_start", "exphil_metrics": "loss_scale", "exphil_report": "heads"}
-# Words that JavaScript has otherwise.
+    "exphil_sampling": "mode delay_frames action_slots neutral_start", "exphil_metrics": "loss_scale", "exphil_report": "heads",
+    "exphil_trainer_config": "losses"}
+# Words that JavaScript has otherwise, and the words that an option may be where they are not all.
 NODE_WORDS = {"i8": "int8"}
+NODE_SOME = {
+    ("exphil_model_config", "type"): "f32 f64", ("exphil_trainer_config", "activations"): "f32 bf16",
+    ("exphil_trainer_config", "fake_quantize"): "i8 bf16"}
+# Types of TypeScript: interfaces of options (a dict: by the group's name), and types of what is told.
+NODE_OPTIONS = {
+    "ContextOptions": "exphil_context_config", "ModelOptions": "exphil_model_config", "SessionOptions": "exphil_session_config",
+    "ReplayOptions": "exphil_replay_config",
+    "TrainerOptions": {
+        "sampling": "exphil_sampling", "optimizer": "exphil_optimizer_config", "trainer": "exphil_trainer_config"}}
+NODE_TOLD = {
+    "MemoryInfo": "exphil_memory_info", "Metrics": "exphil_metrics", "ReplayResult": "exphil_replay_result",
+    "ModelInfo": "exphil_model_info", "SessionInfo": "exphil_session_info", "DatasetInfo": "exphil_dataset_info",
+    "Report": "exphil_report"}
 
 LUAJIT = [
     "exphil_model_info", "exphil_replay_result", "exphil_dataset_info", "exphil_metrics", "exphil_report", "exphil_session_info"]

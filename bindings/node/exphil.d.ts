@@ -24,12 +24,13 @@ export interface Spec {
 /** The header's enumerations are taken by name or number. */
 export type Mode = number | 'carry' | 'window';
 
+// Made by `tools/abi bindings` from include/exphil: do not edit.
 export interface ContextOptions {
   device?: string;
   cpu_isa?: string;
   backend_path?: string;
-  threads?: number;
   memory_limit_bytes?: number | bigint;
+  threads?: number;
 }
 
 export interface ModelOptions {
@@ -49,22 +50,22 @@ export interface ModelOptions {
   window_frames?: number;
   delay_frames?: number;
   no_previous_action?: number | boolean;
-  neutral_start?: number | boolean;
   mode?: Mode;
   heads?: number | 'independent' | 'autoregressive';
   type?: number | 'f32' | 'f64';
+  neutral_start?: number | boolean;
 }
 
 export interface SessionOptions {
+  heads?: { temperature?: number; deterministic?: number | boolean; press?: number; release?: number }[];
+  spec?: Spec;
+  delay_frames?: number;
+  mode?: Mode;
   seed?: number | bigint;
   streams?: number;
   deadline_ns?: number;
   deterministic?: number | boolean;
   deliver?: number | 'due' | 'decided';
-  delay_frames?: number;
-  mode?: Mode;
-  spec?: Spec;
-  heads?: { temperature?: number; deterministic?: number | boolean; press?: number; release?: number }[];
 }
 
 export interface ReplayOptions {
@@ -117,22 +118,24 @@ export type Info<Numbers extends string, Hashes extends string = never, Texts ex
 } & { [field in Hashes]: bigint } & { [field in Texts]: string };
 
 export type MemoryInfo = Info<
-  | 'host_used_bytes' | 'host_peak_bytes' | 'host_allocations' | 'device_used_bytes' | 'device_peak_bytes' | 'device_requests'
-  | 'device_reused'
+  'host_used_bytes' | 'host_peak_bytes' | 'host_allocations' | 'device_used_bytes' | 'device_peak_bytes'
+  | 'device_requests' | 'device_reused'
 >;
 export type Metrics = Info<
   'update' | 'epoch' | 'frames' | 'loss' | 'gradient_norm' | 'rate' | 'time_ns' | 'waited_ns' | 'skipped'
 >;
-export type ReplayResult = Info<'episodes' | 'frames' | 'frames_masked' | 'truncated'>;
+export type ReplayResult = Info<
+  'episodes' | 'frames' | 'frames_masked' | 'truncated'
+>;
 export type ModelInfo = Info<
-  | 'parameter_count' | 'tensor_count' | 'float_count' | 'id_count' | 'head_count' | 'logit_count' | 'hidden' | 'window_frames'
-  | 'trained_updates' | 'trained_frames' | 'delay_frames' | 'mode' | 'heads' | 'type' | 'weights'
+  'parameter_count' | 'tensor_count' | 'float_count' | 'id_count' | 'head_count' | 'logit_count' | 'hidden'
+  | 'window_frames' | 'trained_updates' | 'trained_frames' | 'delay_frames' | 'mode' | 'heads' | 'type' | 'weights'
   | 'neutral_start',
   'spec_hash' | 'weights_hash',
   'layout' | 'codec' | 'blocks'
 >;
 export type SessionInfo = Info<
-  | 'steps' | 'missed' | 'last_ns' | 'max_ns' | 'p50_ns' | 'p99_ns' | 'streams' | 'float_count' | 'id_count' | 'head_count'
+  'steps' | 'missed' | 'last_ns' | 'max_ns' | 'p50_ns' | 'p99_ns' | 'streams' | 'float_count' | 'id_count' | 'head_count'
   | 'logit_count' | 'state_bytes'
 >;
 export type DatasetInfo = Info<
@@ -141,9 +144,10 @@ export type DatasetInfo = Info<
   'layout' | 'codec'
 >;
 export type Report = Info<
-  | 'frames' | 'change_frames' | 'loss' | 'nll' | 'frequency_nll' | 'exact_accuracy' | 'exact_change_accuracy'
+  'frames' | 'change_frames' | 'loss' | 'nll' | 'frequency_nll' | 'exact_accuracy' | 'exact_change_accuracy'
   | 'exact_majority' | 'exact_majority_change' | 'exact_copy'
 >;
+// Written by hand from here on.
 
 /**
  * One character at the end of a frame, in the units of Slippi's post-frame event. Who is described is present. Without known,
