@@ -12,11 +12,17 @@ static double cells(int64_t a, int64_t b)
     return (double)a * (double)b;
 }
 
+/* Of a number of weights: `plain` where they are not of fewer bits. */
+static double weight_size(xph_type weights, double plain)
+{
+    return weights == XPH_I8 ? 1.0 : weights == XPH_BF16 ? 2.0 : plain;
+}
+
 static op_work linear_work(const xph_linear_args *a)
 {
     double s = size_of(a->type);
     return (op_work){s * (cells(a->rows, a->in) + cells(a->rows, a->out) * (a->residual ? 2 : 1)) +
-                         s * cells(a->in, a->out),
+                         weight_size(a->weights, s) * cells(a->in, a->out),
                      2 * cells(a->rows, a->in) * (double)a->out, "linear"};
 }
 
@@ -92,8 +98,11 @@ static op_work rnn_work(const xph_rnn_args *a)
 {
     double m = (double)(a->batch * a->time), gates = a->kind == XPH_RNN_LSTM ? 4 : 3, h = (double)a->hidden;
     double kept = a->saved ? 4 * (gates + 1) : 0;
-    return (op_work){m * h * (size_of(a->type) * (gates + 1) + kept) + 4 * gates * h * h,
-                     2 * m * gates * h * h, a->kind == XPH_RNN_LSTM ? "lstm" : "gru"};
+    op_work input = {0};
+    if (a->input.rows) input = linear_work(&a->input);
+    return (op_work){m * h * (size_of(a->type) * (gates + 1) + kept) +
+                         weight_size(a->weights, 4) * gates * h * h + input.bytes,
+                     2 * m * gates * h * h + input.flop, a->kind == XPH_RNN_LSTM ? "lstm" : "gru"};
 }
 
 static op_work rnn_grad_work(const xph_rnn_grad_args *g)
@@ -115,9 +124,9 @@ static op_work rows_work(const xph_embed_args *a, const char *name)
 
 static op_work heads_work(const xph_heads_args *a)
 {
-    return (op_work){size_of(a->type) *
-                         (cells(a->rows, a->width) + cells(a->rows, a->logits) * (a->base ? 2 : 1)),
-                     2 * cells(a->rows, a->width) * (double)a->logits, "heads"};
+    double weights = cells(a->width + 1, a->logits), rows = cells(a->rows, a->width);
+    return (op_work){size_of(a->type) * (rows + cells(a->rows, a->logits) * (a->base ? 2 : 1) + weights),
+                     2 * rows * (double)a->logits, "heads"};
 }
 
 static op_work heads_grad_work(const xph_heads_grad_args *g)

@@ -1,6 +1,7 @@
 /* `exphil info`: what a file holds, by its kind. */
 #include "commands.h"
 #include "files.h"
+#include "info_plan.h"
 #include "options.h"
 #include "slp_command.h"
 
@@ -95,6 +96,15 @@ static int show_model(const exphil_model *model, const exphil_model_info *info, 
     return 0;
 }
 
+static int model_plan(exphil_context *context, const char *path, const plan_options *options, bool json)
+{
+    exphil_model *model = NULL;
+    if (!load_weights(context, path, "", &model)) return 1;
+    int status = show_plan(model, path, options, json);
+    exphil_model_destroy(model);
+    return status;
+}
+
 static int model_info(exphil_context *context, const char *path, bool json)
 {
     exphil_model *model = NULL;
@@ -151,12 +161,22 @@ static int replay_info(char *path, bool json)
 
 int info_command(int argc, char **argv)
 {
-    bool json = false;
+    bool json = false, plan = false, given[8] = {false};
+    plan_options planned = {.batch = 1};
+    machine_options machine = {.threads = 1};
     const option_entry entries[] = {
         {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: text)"},
+        {"plan", OPTION_FLAG, &plan, NULL,
+         "of weights: the operations of a session's step, with kernel, shape, bytes that move and scratch"},
+        {NULL, 0, NULL, NULL, "of a plan:"},
+        {"batch", OPTION_INT, &planned.batch, "N", "streams (default 1)"},
+        {"time", OPTION_INT, &planned.time, "N", "frames (default: what a step computes, 1 or the window)"},
+        {"train", OPTION_FLAG, &planned.train, NULL, "forward and backward of an update (default: a step)"},
+        {"device", OPTION_TEXT, &machine.device, "NAME", DEVICE_HELP},
         {NULL, 0, NULL, NULL, NULL}};
     const option_command command = {
-        .usage = "info [--json] FILE",
+        .usage = "info [--json] [--plan [--batch N] [--time N] [--train] [--device NAME]] FILE",
+        .given = given,
         .about =
             "What a file holds: weights, a corpus or a replay, told apart by their content.\n"
             "A policy's snapshot is what exphil_session_state_size tells: all that one stream needs to go "
@@ -169,14 +189,27 @@ int info_command(int argc, char **argv)
         fprintf(stderr, "exphil: info wants one file; see exphil info --help\n");
         return 2;
     }
+    for (int i = 3; i < 7 && !plan; i++)
+        if (given[i]) {
+            fprintf(stderr, "exphil: --%s goes with --plan\n", entries[i].name);
+            return 2;
+        }
     file_kind kind = file_kind_of(argv[1]);
+    if (plan && kind != FILE_WEIGHTS) {
+        file_refuse(argv[1], kind, "--plan wants weights");
+        return 1;
+    }
     if (kind == FILE_REPLAY) return replay_info(argv[1], json);
     if (kind != FILE_CORPUS && kind != FILE_WEIGHTS) {
         file_refuse(argv[1], kind, "info wants one file");
         return 1;
     }
-    if (!open_context(NULL, NULL, &context)) return 1;
-    status = kind == FILE_CORPUS ? corpus_info(context, argv[1], json) : model_info(context, argv[1], json);
+    if (!open_context(plan ? &machine : NULL, NULL, &context)) return 1;
+    if (plan)
+        status = model_plan(context, argv[1], &planned, json);
+    else
+        status =
+            kind == FILE_CORPUS ? corpus_info(context, argv[1], json) : model_info(context, argv[1], json);
     exphil_context_destroy(context);
     return status;
 }

@@ -2,6 +2,13 @@
 
 #include "base/base.h"
 
+const char *xph_op_name(xph_op op)
+{
+#define WORD(NAME, name) [XPH_OP_##NAME] = #name,
+    static const char *const words[XPH_OP_COUNT] = {XPH_EACH_OP(WORD)};
+    return op >= 0 && op < XPH_OP_COUNT ? words[op] : NULL;
+}
+
 exphil_status xph_choose_kernel(xph_device *device, xph_op op, void *args, const xph_kernel **kernel)
 {
     xph_op_info info = {0};

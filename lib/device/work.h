@@ -4,6 +4,9 @@
 
 #include "device/backend.h"
 
+/* The word of an operation in XPH_OPS, NULL for a number that is none. */
+const char *xph_op_name(xph_op op);
+
 /* The kernel of an operation that runs often and without scratch. EXPHIL_E_INTERNAL: the device has none, or it wants
  * scratch. */
 exphil_status xph_choose_kernel(xph_device *device, xph_op op, void *args, const xph_kernel **kernel);

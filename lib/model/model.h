@@ -117,6 +117,12 @@ xph_stream *xph_net_stream(const xph_net *net);
  * no graph and is no reason to end anything: run the work unrecorded, and it settles what was refused. */
 exphil_status xph_net_record(xph_net *net, exphil_status (*work)(void *arg), void *arg, xph_graph **graph);
 size_t xph_net_bytes(const xph_net *net); /* activations and scratch */
+/* Operations as they were planned, in the order of running. part: "blocks"; then "heads", of all rows, and in
+ * training "backward"; or "draw", of the last rows. Addresses that a call gives are stood for by some that are
+ * not NULL. args of a copy, whose op is XPH_OP_COUNT, is NULL. */
+typedef void (*xph_net_visit)(void *arg, const char *part, xph_op op, const xph_op_info *chosen,
+                              const void *args);
+void xph_net_show(xph_net *net, xph_net_visit visit, void *arg);
 /* weights -> packed (both device; packed is shape.packed_bytes). After every update. */
 exphil_status xph_net_pack(xph_net *net, const void *weights, void *packed);
 /* Blocks and heads, teacher-forced; logits [M, L] stay in the net until the next forward. */

@@ -211,6 +211,30 @@ static void write_addresses(xph_net *net, const bases *b, const xph_net_io *io)
     net->patched = 1;
 }
 
+/* ---- showing ------------------------------------------------------------------------------------------- */
+
+static void show(const xph_program *program, const char *part, xph_net_visit visit, void *arg)
+{
+    for (const xph_step *step = program->first; step; step = step->next)
+        visit(arg, part, step->op, &step->chosen, step->op == XPH_STEP_COPY ? NULL : &step->args);
+}
+
+void xph_net_show(xph_net *net, xph_net_visit visit, void *arg)
+{
+    static const unsigned char stand_in[64];
+    const xph_net_io io = {.ld_state = net->model->shape.state};
+    bases b;
+    for (int i = 0; i < XPH_SPACES; i++) b.at[i] = stand_in;
+    write_addresses(net, &b, &io);
+    net->patched = 0; /* the next call writes all of its own */
+    show(&net->blocks, "blocks", visit, arg);
+    show(&net->heads, "heads", visit, arg);
+    show(&net->draw, "draw", visit, arg);
+    show(&net->backward, "backward", visit, arg);
+}
+
+/* ---- steps ---------------------------------------------------------------------------------------------- */
+
 static exphil_status run_step(const xph_net *net, const xph_step *step)
 {
     const xph_copy_args *copy = &step->args.copy;

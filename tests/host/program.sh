@@ -69,14 +69,47 @@ object version stage
 json corpus --out drill.corpus --port 1 drill.slp
 json train --quiet --port 1 --blocks gru --hidden 16 --epochs 1 --time 30 --batch 4 --log log.jsonl --out policy.safetensors drill.corpus
 json info policy.safetensors
+# Which kernels do a step, on the instructions that every processor has; with fewer bits they are others.
+expect 0 env EXPHIL_CPU_ISA=ref "$exphil" info --plan --json policy.safetensors
+python3 -c '
+import json
+plan = json.load(open("out"))
+assert [plan[name] for name in ("kind", "device", "isa", "batch", "time", "train")] == ["plan", "cpu", "ref", 1, 1, False], plan
+found = [[one[name] for name in ("part", "operation", "kernel", "bytes", "scratch_bytes")] for one in plan["operations"]]
+wanted = [
+    ["blocks", "embed", "embed_f32_ref", 3476, 0],
+    ["blocks", "linear", "linear_f32_ref", 38620, 0],
+    ["blocks", "norm", "norm_f32_ref", 128, 0],
+    ["blocks", "rnn", "rnn_f32_ref", 6656, 384],
+    ["blocks", "axpby", "axpby_f32_ref", 192, 0],
+    ["draw", "norm", "norm_f32_ref", 128, 0],
+    ["draw", "linear", "linear_f32_ref", 8768, 0],
+    ["draw", "linear", "linear_f32_ref", 26892, 0],
+    ["draw", "sample", "sample_f32_ref", 42956, 896],
+]
+assert found == wanted, found
+assert plan["operations"][3]["shape"] == {"batch": 1, "time": 1, "hidden": 16, "in": 16}, plan["operations"][3]
+assert plan["bytes"] == sum(row[3] for row in wanted) and plan["memory_bytes"] == 4608 and plan["prepared_bytes"] == 203008, plan
+' 2>why || complain "info --plan: $(tail -n 1 why)"
+expect 0 env EXPHIL_CPU_ISA=ref "$exphil" info --plan --train --batch 2 --time 5 policy.safetensors
+[ "$(grep -cE '^backward  (heads|linear|norm|rnn|embed)_grad ' out)" -eq 9 ] || complain "info --plan --train: $(cat out)"
+grep -qE '^backward  rnn_grad +rnn_grad_f32_ref .* batch 2, time 5, hidden 16$' out || complain "info --plan --train: $(cat out)"
+for option in "--batch 2" "--time 2" --train "--device cpu"; do expect 2 "$exphil" info $option policy.safetensors; done
+expect 1 "$exphil" info --plan drill.slp
 json quantize --type int8 --out int8.safetensors policy.safetensors --port 1 drill.slp
 object weights type bytes bytes_before calibration
 json quantize --type bf16 --out bf16.safetensors policy.safetensors
 for file in int8.safetensors bf16.safetensors; do
   json info $file
   object weights tensors parameters
+  expect 1 "$exphil" info --plan --train $file
   json eval $file --port 1 drill.corpus
   json play $file drill.slp --port 1
+done
+expect 0 env EXPHIL_CPU_ISA=ref "$exphil" info --plan --json int8.safetensors
+for part in '"kernel":"rnn_f32_ref","shape":{"batch":1,"time":1,"hidden":16,"in":16},"bytes":2048,' \
+  '"kernel":"linear_bf16_f32_ref","shape":{"rows":1,"in":16,"out":128},"bytes":4672,'; do
+  grep -qF "$part" out || complain "info --plan int8.safetensors lacks $part: $(cat out)"
 done
 [ "$(wc -c <int8.safetensors)" -lt "$(wc -c <policy.safetensors)" ] || complain "int8 weights are not smaller"
 json train --quiet --port 1 --init policy.safetensors --fake-quantize int8 --updates 2 --out tuned.safetensors drill.corpus
