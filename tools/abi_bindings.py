@@ -366,7 +366,8 @@ def csharp_value(field):
 
 
 def csharp_told(name, struct, values):
-    yield from (f"        internal static unsafe {name} Of({struct} raw)", "        {", f"            return new {name}", "            {")
+    yield from (f"        internal static unsafe {name} Of({struct} raw)", "        {",
+                f"            return new {name}", "            {")
     yield from (f"                {field} = {told}," for _, _, field, told, _ in values)
     yield from ("            };", "        }")
 

@@ -11,7 +11,8 @@ mkdir "$work/tools"
 cp -r "$source/include" "$source/bindings" "$work"
 cp "$source/tools/abi" "$source"/tools/abi_*.py "$work/tools"
 sed -i 's/^} exphil_model_info;/    int64_t later;\n&/' "$work/include/exphil/exphil.h"
-! cmp -s "$source/include/exphil/exphil.h" "$work/include/exphil/exphil.h" || { echo "FAILED: the header has no exphil_model_info"; exit 1; }
+! cmp -s "$source/include/exphil/exphil.h" "$work/include/exphil/exphil.h" ||
+  { echo "FAILED: the header has no exphil_model_info"; exit 1; }
 if "$work/tools/abi" bindings --check >"$work/out" 2>&1; then echo "FAILED: a new field went unnoticed"; exit 1; fi
 for language in $languages; do
   grep -q "^bindings/$language/" "$work/out" || { echo "FAILED: $language lacks the new field, unnoticed:"; cat "$work/out"; exit 1; }

@@ -94,7 +94,7 @@ assert plan["bytes"] == sum(row[3] for row in wanted) and plan["memory_bytes"] =
 expect 0 env EXPHIL_CPU_ISA=ref "$exphil" info --plan --train --batch 2 --time 5 policy.safetensors
 [ "$(grep -cE '^backward  (heads|linear|norm|rnn|embed)_grad ' out)" -eq 9 ] || complain "info --plan --train: $(cat out)"
 grep -qE '^backward  rnn_grad +rnn_grad_f32_ref .* batch 2, time 5, hidden 16$' out || complain "info --plan --train: $(cat out)"
-for option in "--batch 2" "--time 2" --train "--device cpu"; do expect 2 "$exphil" info $option policy.safetensors; done
+for option in --batch=2 --time=2 --train --device=cpu; do expect 2 "$exphil" info "$option" policy.safetensors; done
 expect 1 "$exphil" info --plan drill.slp
 json quantize --type int8 --out int8.safetensors policy.safetensors --port 1 drill.slp
 object weights type bytes bytes_before calibration
