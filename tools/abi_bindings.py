@@ -357,6 +357,8 @@ def csharp_value(field):
         return "string", name, f"Text({told})", f'pins.Text("{name}", {name})'
     if field.base == "exphil_spec":
         return "Spec", name, None, f"{name}.Lend(pins)"
+    if field.pointer:
+        return f"{CSHARP_TYPES[field.base]}?", name, None, f"pins.Add({name})"
     if field.note == notes.FLAG or name != pascal(field.name):
         return "bool", name, f"{told} != 0", "1"
     if field.note in notes.CSHARP_ENUMS:
@@ -374,10 +376,11 @@ def csharp_told(name, struct, values):
 
 def csharp_given(struct, values):
     """What is zero is left as it is: the default, or what the library has put there."""
-    pins = ", Pins pins" if any(kind in ("string", "Spec") for _, kind, *_ in values) else ""
+    pins = ", Pins pins" if any("pins" in given for *_, given in values) else ""
     yield from (f"        internal void Give(ref {struct} raw{pins})", "        {")
     for raw, kind, field, _, given in values:
-        test = {"bool": field, "string": f"{field} != null", "Spec": f"{field} != null"}.get(kind, f"{field} != 0")
+        nothing = "null" if kind in ("string", "Spec") or kind.endswith("?") else "0"
+        test = field if kind == "bool" else f"{field} != {nothing}"
         yield f"            if ({test}) raw.{raw} = {given};"
     yield "        }"
 
@@ -394,6 +397,8 @@ def csharp_class(header, name):
         yield f"    /// <summary>{summary}</summary>"
     yield from (f"    public sealed class {name}", "    {")
     for kind, fields in types.items():
+        if (name, kind) in notes.CSHARP_LINES:
+            yield f"        /// <summary>{notes.CSHARP_LINES[name, kind]}</summary>"
         line = f"        public {kind} {', '.join(fields)};"
         yield from textwrap.wrap(line, 130, subsequent_indent=" " * 12)
     for struct, values in parts.items():

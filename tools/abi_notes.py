@@ -189,6 +189,7 @@ CSHARP_ENUMS = {
 CSHARP_CLASSES = {
     "ModelOptions": (["exphil_model_config"], "How a model is made; zero is the library's default. Spec none: Melee's."),
     "ModelInfo": (["exphil_model_info"], None),
+    "SessionOptions": (["exphil_session_config"], None),
     "SessionInfo": (["exphil_session_info"], None),
     "ReplayOptions": (
         ["exphil_replay_config"], "Which frames of a replay are taken; the default is every human player."),
@@ -202,11 +203,13 @@ CSHARP_CLASSES = {
 }
 CSHARP_LEAVES = {
     "exphil_model_info": "window_frames state_bytes action_slots heads calibrated",
-    "exphil_session_info": "streams float_count id_count head_count logit_count",
+    "exphil_session_config": "heads mode", "exphil_session_info": "streams float_count id_count head_count logit_count",
     "exphil_sampling": "mode delay_frames action_slots buffers neutral_start", "exphil_metrics": "loss_scale",
     "exphil_report": "heads"}
 # Enumerations of two members that are told as whether it is the second.
 CSHARP_WHETHER = {("exphil_model_config", "heads"): "Autoregressive"}
+# Summaries of types of fields, which one line declares.
+CSHARP_LINES = {("SessionOptions", "int?"): "What the host will run with, checked against the model."}
 
 # Python: class and docstring; and what a class does beside telling its fields.
 PYTHON = {

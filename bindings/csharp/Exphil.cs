@@ -188,17 +188,6 @@ namespace Exphil
         public void Dispose() { own.Dispose(); }
     }
 
-    public sealed class SessionOptions
-    {
-        public ulong Seed;
-        public long Streams, DeadlineNs;
-        public bool Deterministic;
-        public Deliver Deliver;
-        /// <summary>What the host will run with, checked against the model.</summary>
-        public int? DelayFrames;
-        public Spec Spec;
-    }
-
     /// <summary>A model at play. A step allocates nothing; one thread at a time.</summary>
     public sealed unsafe class Session : IDisposable
     {
@@ -236,16 +225,10 @@ namespace Exphil
         {
             var error = NoError();
             SessionHandle made;
-            int delay = options.DelayFrames ?? 0;
             using (var pins = new Pins())
             {
-                var raw = new exphil_session_config
-                {
-                    struct_size = (UIntPtr)sizeof(exphil_session_config), seed = options.Seed, streams = options.Streams,
-                    deadline_ns = options.DeadlineNs, deterministic = options.Deterministic ? 1 : 0, deliver = (int)options.Deliver
-                };
-                if (options.DelayFrames.HasValue) raw.delay_frames = (IntPtr)(&delay);
-                if (options.Spec != null) raw.spec = options.Spec.Lend(pins);
+                var raw = new exphil_session_config { struct_size = (UIntPtr)sizeof(exphil_session_config) };
+                options.Give(ref raw, pins);
                 Check(exphil_session_create(Given(model, "model").handle, &raw, out made, &error), &error);
             }
             return made;

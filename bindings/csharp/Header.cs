@@ -361,6 +361,28 @@ namespace Exphil
         }
     }
 
+    public sealed class SessionOptions
+    {
+        public Spec Spec;
+        /// <summary>What the host will run with, checked against the model.</summary>
+        public int? DelayFrames;
+        public ulong Seed;
+        public long Streams, DeadlineNs;
+        public bool Deterministic;
+        public Deliver Deliver;
+
+        internal void Give(ref exphil_session_config raw, Pins pins)
+        {
+            if (Spec != null) raw.spec = Spec.Lend(pins);
+            if (DelayFrames != null) raw.delay_frames = pins.Add(DelayFrames);
+            if (Seed != 0) raw.seed = Seed;
+            if (Streams != 0) raw.streams = Streams;
+            if (DeadlineNs != 0) raw.deadline_ns = DeadlineNs;
+            if (Deterministic) raw.deterministic = 1;
+            if (Deliver != 0) raw.deliver = (int)Deliver;
+        }
+    }
+
     public sealed class SessionInfo
     {
         public ulong Steps, Missed, StateBytes;
