@@ -1,6 +1,6 @@
 /* `exphil info --plan`: how a policy would run on a device. */
-#ifndef EXPHIL_TOOLS_INFO_PLAN_H
-#define EXPHIL_TOOLS_INFO_PLAN_H
+#ifndef EXPHIL_CLI_INFO_PLAN_H
+#define EXPHIL_CLI_INFO_PLAN_H
 
 #include "commands.h"
 
