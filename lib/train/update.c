@@ -249,6 +249,14 @@ static exphil_status guarded_update(exphil_trainer *trainer, const exphil_batch 
     exphil_status status =
         batch ? update_by_hand(trainer, batch, metrics, error) : update(trainer, NULL, metrics, error);
     xph_parallel_release(trainer->context);
+    return status;
+}
+
+/* What is logged reaches the host in its own floating-point mode. */
+static exphil_status step(exphil_trainer *trainer, const exphil_batch *batch, exphil_metrics *metrics,
+                          exphil_error *error)
+{
+    exphil_status status = guarded_update(trainer, batch, metrics, error);
     xph_trainer_leave(trainer);
     xph_log_flush(trainer->context);
     return status;
@@ -262,7 +270,7 @@ exphil_status exphil_trainer_step(exphil_trainer *trainer, exphil_metrics *metri
         return xph_fail(error, EXPHIL_E_STATE,
                         "trainer has no prefetcher: give batches to exphil_trainer_step_batch");
     }
-    return guarded_update(trainer, NULL, metrics, error);
+    return step(trainer, NULL, metrics, error);
 }
 
 exphil_status exphil_trainer_step_batch(exphil_trainer *trainer, const exphil_batch *batch,
@@ -272,5 +280,5 @@ exphil_status exphil_trainer_step_batch(exphil_trainer *trainer, const exphil_ba
     if (!batch) return xph_fail(error, EXPHIL_E_INVALID, "batch is NULL");
     XPH_TRY(XPH_TAKE(exphil_batch, &known, batch, error));
     XPH_TRY(xph_trainer_enter(trainer, error));
-    return guarded_update(trainer, &known, metrics, error);
+    return step(trainer, &known, metrics, error);
 }
