@@ -83,6 +83,7 @@ EXPHIL_API const char *exphil_version_string(void);
 
 /* Zero: done. Positive: not an error, but not the usual result. Negative: failed. Values never change. */
 typedef int32_t exphil_status;
+/* Values of exphil_status. */
 enum {
     EXPHIL_OK = 0,
     EXPHIL_END = 1,            /* no more items in this epoch or file */
@@ -157,7 +158,9 @@ typedef struct exphil_io {
 /* message is one complete line without a newline. Called from the thread that called the library, with no
  * lock held, never from inside exphil_session_step. */
 typedef int32_t exphil_log_level;
+/* Values of exphil_log_level; a higher one logs more. */
 enum { EXPHIL_LOG_ERROR = 1, EXPHIL_LOG_WARNING = 2, EXPHIL_LOG_INFO = 3, EXPHIL_LOG_DEBUG = 4 };
+/* user is exphil_context_config.log_user. */
 typedef void (*exphil_log_fn)(void *user, exphil_log_level level, const char *message);
 
 /* The host's own threads. parallel_for runs fn(arg, i, worker) for every i in [0, count) and returns when
@@ -178,8 +181,10 @@ typedef int32_t (*exphil_cancel_fn)(void *user);
 
 /* ---- 4 context and devices ---------------------------------------------------------------------------- */
 
+/* A device, memory and the host's hooks: the parent of every other object. */
 typedef struct exphil_context exphil_context;
 
+/* Where a context computes, and which hooks of the host it uses. */
 typedef struct exphil_context_config {
     size_t struct_size;
     const exphil_allocator *allocator; /* NULL: aligned malloc */
@@ -230,7 +235,9 @@ typedef struct exphil_device_info {
 #define EXPHIL_DEVICE_INFO_INIT { sizeof(exphil_device_info), 0, 0, 0, { 0 }, { 0 }, { 0 } }
 /* clang-format on */
 
+/* At least 1. From any thread. */
 EXPHIL_API int64_t exphil_device_count(void);
+/* index in [0, exphil_device_count()), else EXPHIL_E_INVALID. From any thread. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_device_get(int64_t index, exphil_device_info *info,
                                                             exphil_error *error);
 /* The device that this context runs on. */
@@ -238,6 +245,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_context_device(const exphil_con
                                                                 exphil_device_info *info,
                                                                 exphil_error *error);
 
+/* Memory that a context and all its children use. */
 typedef struct exphil_memory_info {
     size_t struct_size;
     uint64_t host_used_bytes; /* allocated now, through the allocator */
@@ -252,6 +260,7 @@ typedef struct exphil_memory_info {
 #define EXPHIL_MEMORY_INFO_INIT { sizeof(exphil_memory_info), 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
+/* From any thread, also while its children work. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_context_memory(const exphil_context *context,
                                                                 exphil_memory_info *info,
                                                                 exphil_error *error);
@@ -331,6 +340,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_field_get(const char *lay
  * and a replay's start; NULL when unknown. The characters of a frame carry internal ids: Fox is external
  * 2, internal 1. */
 EXPHIL_API const char *exphil_melee_character_name(int32_t external);
+/* As above, for stages. */
 EXPHIL_API const char *exphil_melee_stage_name(int32_t external);
 
 /* Which of the later fields of a character are known. Older replays lack some; a live host sets HAS_ALL,
@@ -357,6 +367,7 @@ typedef struct exphil_melee_character {                   /* fixed layout, never
     uint8_t reserved[2];
 } exphil_melee_character;
 
+/* State of one item at the end of a frame, in the units of the replay's item event. */
 typedef struct exphil_melee_item { /* fixed layout, never extended */
     float facing, speed_x, speed_y, x, y, timer;
     uint32_t spawn_id;
@@ -367,6 +378,7 @@ typedef struct exphil_melee_item { /* fixed layout, never extended */
 } exphil_melee_item;
 
 #define EXPHIL_MELEE_ITEMS_MAX 15
+/* A frame at its end, as one player sees it: what an encoder makes a row of. */
 typedef struct exphil_melee_frame {
     size_t struct_size;
     int32_t frame;                       /* -123 is the first of a game; the clock starts at 0 */
@@ -418,21 +430,25 @@ typedef struct exphil_pad { /* fixed layout, never extended */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_encode(const char *layout,
                                                               const exphil_melee_frame *frame, float *floats,
                                                               int32_t *ids, exphil_error *error);
-/* Pad -> head values [A] and back. decode(encode(pad)) is the nearest pad that the codec can express. */
+/* Pad -> head values [A]. decode(encode(pad)) is the nearest pad that the codec can express. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_pad_encode(const char *codec, const exphil_pad *pad,
                                                                   int32_t *action, exphil_error *error);
+/* Head values [A] -> pad. A value out of range is EXPHIL_E_INVALID. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_pad_decode(const char *codec, const int32_t *action,
                                                                   exphil_pad *pad, exphil_error *error);
 
 /* ---- 7 model ------------------------------------------------------------------------------------------ */
 
+/* A policy: configuration and weights, on the device of its context. */
 typedef struct exphil_model exphil_model;
 
 /* CARRY: trained on consecutive chunks of a game with the state carried; a step moves the state by one frame.
  * WINDOW: trained on independent windows from a zero state; a step computes the window that ends at this
  * frame. */
 enum { EXPHIL_MODE_CARRY = 0, EXPHIL_MODE_WINDOW = 1 };
+/* AUTOREGRESSIVE: the logits of a head also depend on the values of the heads before it. */
 enum { EXPHIL_HEADS_INDEPENDENT = 0, EXPHIL_HEADS_AUTOREGRESSIVE = 1 };
+/* Types of numbers. */
 enum {
     EXPHIL_TYPE_F32 = 0,
     EXPHIL_TYPE_F64 = 1,
@@ -493,13 +509,16 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_create(exphil_context *co
  * model is made from a file that fails. A file without libexphil's metadata is EXPHIL_E_FORMAT. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_load(exphil_context *context, const char *path,
                                                             exphil_model **model, exphil_error *error);
+/* The same from memory; data is not needed after the call. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_load_memory(exphil_context *context, const void *data,
                                                                    size_t size_bytes, exphil_model **model,
                                                                    exphil_error *error);
+/* Writes such a file, also of a quantised model. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_save(const exphil_model *model, const char *path,
                                                             exphil_error *error);
 EXPHIL_API void exphil_model_destroy(exphil_model *model);
 
+/* What a model is, and how long it was trained. */
 typedef struct exphil_model_info {
     size_t struct_size;
     uint64_t spec_hash;    /* exphil_spec_hash of its spec */
@@ -530,12 +549,14 @@ typedef struct exphil_model_info {
       { 0 }, 0, 0, 0, 0 }
 /* clang-format on */
 
+/* From any thread. Each call reads all weights, for weights_hash. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_query(const exphil_model *model,
                                                              exphil_model_info *info, exphil_error *error);
 /* The model's spec; its pointers are valid as long as the model. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_spec(const exphil_model *model, exphil_spec *spec,
                                                             exphil_error *error);
 
+/* Name, shape and type of one tensor of a model. */
 typedef struct exphil_tensor_info {
     size_t struct_size;
     int64_t dim[4]; /* row-major; unused ones are 1 */
@@ -548,29 +569,33 @@ typedef struct exphil_tensor_info {
 #define EXPHIL_TENSOR_INFO_INIT { sizeof(exphil_tensor_info), { 0, 0, 0, 0 }, 0, 0, 0, { 0 } }
 /* clang-format on */
 
+/* index in [0, exphil_model_info.tensor_count), else EXPHIL_E_INVALID. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_info(const exphil_model *model, int64_t index,
                                                                    exphil_tensor_info *info,
                                                                    exphil_error *error);
-/* Copies a tensor out or in; size_bytes must be the tensor's. set needs a model that nothing else uses yet
- * (no session, trainer or exported tensor), else EXPHIL_E_STATE; a value that is not finite is
- * EXPHIL_E_NUMERIC. */
+/* Copies a tensor out; size_bytes must be the tensor's. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_get(const exphil_model *model, const char *name,
                                                                   void *data, size_t size_bytes,
                                                                   exphil_error *error);
+/* Copies a tensor in; size_bytes as above. Needs a model that nothing else uses yet (no session, trainer or
+ * exported tensor), else EXPHIL_E_STATE; a value that is not finite is EXPHIL_E_NUMERIC. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_set(exphil_model *model, const char *name,
                                                                   const void *data, size_t size_bytes,
                                                                   exphil_error *error);
-/* to_dlpack exports without a copy (DLPack 1.x): the tensor keeps the model alive; treat it as read-only
- * and release it with its deleter. from_dlpack copies in. */
+/* Of DLPack: before 1.0, and from 1.0 on. */
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
+/* Exports a tensor without a copy: it keeps the model alive; treat it as read-only and release it with its
+ * deleter. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_to_dlpack(const exphil_model *model,
                                                                         const char *name,
                                                                         struct DLManagedTensor **tensor,
                                                                         exphil_error *error);
+/* As above, for DLPack 1.x. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status
 exphil_model_tensor_to_dlpack_versioned(const exphil_model *model, const char *name,
                                         struct DLManagedTensorVersioned **tensor, exphil_error *error);
+/* Copies a tensor in, under the rules of exphil_model_tensor_set. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_from_dlpack(
     exphil_model *model, const char *name, const struct DLManagedTensor *tensor, exphil_error *error);
 /* A new model that computes with weights of fewer bits. EXPHIL_TYPE_BF16: the inputs of a matrix are rounded
@@ -596,6 +621,7 @@ typedef struct exphil_head_comparison { /* fixed layout, never extended */
     double kl;        /* mean Kullback-Leibler divergence from the reference, nats per frame (bits: sum) */
     double agreement; /* share of frames with the same most likely value */
 } exphil_head_comparison;
+/* The same for all heads of a model together. */
 typedef struct exphil_comparison {
     size_t struct_size;
     uint64_t reference_hash;     /* exphil_model_info.weights_hash of the reference */
@@ -611,13 +637,13 @@ typedef struct exphil_comparison {
 #define EXPHIL_COMPARISON_INIT { sizeof(exphil_comparison), 0, 0, 0, 0, 0, 0, 0, 0, { { 0, 0, 0, 0 } } }
 /* clang-format on */
 
-/* set stores a comparison with a quantised model in place of an earlier one: exphil_model_save writes it
- * to the file, and a loaded model has it. set needs a quantised model that nothing else uses yet, else
- * EXPHIL_E_STATE; EXPHIL_E_INVALID names a field that cannot belong to this model. get is EXPHIL_E_STATE
- * if there is no comparison. */
+/* Stores a comparison with a quantised model in place of an earlier one: exphil_model_save writes it to the
+ * file, and a loaded model has it. Needs a quantised model that nothing else uses yet, else EXPHIL_E_STATE;
+ * EXPHIL_E_INVALID names a field that cannot belong to this model. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_calibration_set(exphil_model *model,
                                                                        const exphil_comparison *comparison,
                                                                        exphil_error *error);
+/* The stored comparison; EXPHIL_E_STATE if there is none. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_calibration_get(const exphil_model *model,
                                                                        exphil_comparison *comparison,
                                                                        exphil_error *error);
@@ -628,8 +654,10 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_export_onnx(const exphil_
 
 /* ---- 8 dataset and prefetcher ------------------------------------------------------------------------- */
 
+/* Episodes in order, in memory or in an open corpus file. */
 typedef struct exphil_dataset exphil_dataset;
 
+/* The spec of a new dataset's rows. */
 typedef struct exphil_dataset_config {
     size_t struct_size;
     const exphil_spec *spec; /* copied; NULL: melee2 with exphil81 */
@@ -656,6 +684,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_create(exphil_context *
  * actions that do not exist are EXPHIL_E_FORMAT. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_open(exphil_context *context, const char *path,
                                                               exphil_dataset **dataset, exphil_error *error);
+/* Writes all episodes to a corpus file, after a check of all rows. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_save(const exphil_dataset *dataset, const char *path,
                                                               exphil_error *error);
 /* Checks all rows now, on all workers. EXPHIL_E_FORMAT names the first damaged place; EXPHIL_E_CANCELLED:
@@ -664,6 +693,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_verify(const exphil_dat
                                                                 exphil_error *error);
 EXPHIL_API void exphil_dataset_destroy(exphil_dataset *dataset);
 
+/* Which players and frames of a replay are added. Frames are game frames from -123. */
 typedef struct exphil_replay_config {
     size_t struct_size;
     const char *character; /* imitate only this character: "fox", "mewtwo", ...; NULL: any */
@@ -676,6 +706,7 @@ typedef struct exphil_replay_config {
 #define EXPHIL_REPLAY_CONFIG_INIT { sizeof(exphil_replay_config), 0, 0, 0, 0, 0 }
 /* clang-format on */
 
+/* What a replay gave: counts of episodes and frames. */
 typedef struct exphil_replay_result {
     size_t struct_size;
     int64_t episodes, frames; /* added */
@@ -693,6 +724,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_add_replay(exphil_datas
                                                                     const exphil_replay_config *config,
                                                                     exphil_replay_result *result,
                                                                     exphil_error *error);
+/* The same from memory; data is not needed after the call. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_add_replay_memory(
     exphil_dataset *dataset, const void *data, size_t size_bytes, const exphil_replay_config *config,
     exphil_replay_result *result, exphil_error *error);
@@ -704,6 +736,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_add_rows(exphil_dataset
                                                                   const int32_t *ids, const int32_t *actions,
                                                                   exphil_error *error);
 
+/* Counts and hashes of a dataset. */
 typedef struct exphil_dataset_info {
     size_t struct_size;
     uint64_t spec_hash;
@@ -720,12 +753,15 @@ typedef struct exphil_dataset_info {
     { sizeof(exphil_dataset_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 } }
 /* clang-format on */
 
+/* Reads what was added since the last call, for constant_floats: fails as any call that needs rows. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_query(const exphil_dataset *dataset,
                                                                exphil_dataset_info *info,
                                                                exphil_error *error);
+/* The dataset's spec; its pointers are valid as long as the dataset. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_spec(const exphil_dataset *dataset,
                                                               exphil_spec *spec, exphil_error *error);
 
+/* Where an episode lies in its dataset, and what is known of its game. */
 typedef struct exphil_episode_info {
     size_t struct_size;
     uint64_t game; /* hash of the replay's content, or the value given to add_rows */
@@ -738,6 +774,7 @@ typedef struct exphil_episode_info {
 /* clang-format off */
 #define EXPHIL_EPISODE_INFO_INIT { sizeof(exphil_episode_info), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
+/* index in [0, exphil_dataset_info.episodes), else EXPHIL_E_INVALID. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_episode(const exphil_dataset *dataset, int64_t index,
                                                                  exphil_episode_info *info,
                                                                  exphil_error *error);
@@ -748,6 +785,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_frame(const exphil_data
 
 /* GAME: whole games, drawn at random. TIME: the last part of every episode is held out. */
 enum { EXPHIL_SPLIT_GAME = 0, EXPHIL_SPLIT_TIME = 1 };
+/* How large a part is held out, and by what. */
 typedef struct exphil_split_config {
     size_t struct_size;
     double held_out; /* fraction in (0,1) */
@@ -765,6 +803,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_split(const exphil_data
                                                                exphil_dataset **held_out,
                                                                exphil_error *error);
 
+/* A thread that makes batches of a dataset as it was at creation. */
 typedef struct exphil_prefetcher exphil_prefetcher;
 
 /* How frames become batches. exphil_model_sampling fills it for a model: it sets mode, time (WINDOW),
@@ -794,6 +833,7 @@ typedef struct exphil_sampling {
 /* clang-format off */
 #define EXPHIL_SAMPLING_INIT { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
+/* Fills sampling for a model; from any thread. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_sampling(const exphil_model *model,
                                                                 exphil_sampling *sampling,
                                                                 exphil_error *error);
@@ -830,6 +870,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_next(exphil_prefetch
 /* Makes this the next batch, for resuming; constant time. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_seek(exphil_prefetcher *prefetcher, int64_t epoch,
                                                                  int64_t index, exphil_error *error);
+/* Counts and times of a prefetcher since its creation. */
 typedef struct exphil_prefetcher_info {
     size_t struct_size;
     int64_t batches_per_epoch;
@@ -842,6 +883,7 @@ typedef struct exphil_prefetcher_info {
 /* clang-format off */
 #define EXPHIL_PREFETCHER_INFO_INIT { sizeof(exphil_prefetcher_info), 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
+/* Fills info; waits for no batch. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_query(exphil_prefetcher *prefetcher,
                                                                   exphil_prefetcher_info *info,
                                                                   exphil_error *error);
@@ -855,6 +897,7 @@ EXPHIL_API void exphil_prefetcher_destroy(exphil_prefetcher *prefetcher);
  *   exphil_trainer_create(model, optimizer, prefetcher), exphil_trainer_step until done,
  *   exphil_trainer_model -> exphil_model_save, exphil_session_create ... */
 
+/* AdamW's moments and counters, and the averaged weights. */
 typedef struct exphil_optimizer exphil_optimizer;
 
 /* Rate at update u (0-based). During warm-up: rate * (u+1)/warmup_updates.
@@ -895,6 +938,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_optimizer_create(const exphil_m
                                                                   const exphil_optimizer_config *config,
                                                                   exphil_optimizer **optimizer,
                                                                   exphil_error *error);
+/* Progress, rate and memory of an optimizer. */
 typedef struct exphil_optimizer_info {
     size_t struct_size;
     int64_t updates; /* done */
@@ -918,6 +962,7 @@ typedef struct exphil_head_loss { /* fixed layout, never extended */
     const float *positive_weight; /* [count] of a Bernoulli head, each > 0; NULL: 1 */
 } exphil_head_loss;
 
+/* A model's weights in training, with optimizer, data and carried state. */
 typedef struct exphil_trainer exphil_trainer;
 
 /* Several processes or threads train one model, each with its own trainer, data and communicator.
@@ -940,6 +985,7 @@ enum {
     EXPHIL_PRECISION_F16 = 3
 };
 
+/* Losses, ranks and arithmetic of training. */
 typedef struct exphil_trainer_config {
     size_t struct_size;
     const exphil_head_loss *losses;          /* [A]; NULL: all defaults */
@@ -971,6 +1017,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status
 exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer, exphil_prefetcher *prefetcher,
                       const exphil_trainer_config *config, exphil_trainer **trainer, exphil_error *error);
 
+/* Figures of one update. */
 typedef struct exphil_metrics {
     size_t struct_size;
     int64_t update;                     /* number of this update, from 1 */
@@ -1006,18 +1053,19 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_step_batch(exphil_train
                                                                     exphil_metrics *metrics,
                                                                     exphil_error *error);
 
+/* Which weights of a trainer: the current ones, or their average (EXPHIL_E_STATE if ema_decay is 0). */
 enum { EXPHIL_WEIGHTS = 0, EXPHIL_WEIGHTS_AVERAGED = 1 };
 /* A new model with the current weights. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which,
                                                                exphil_model **model, exphil_error *error);
-/* save writes two files, each replaced whole or not at all: first path + ".optimizer", all that resume
- * reads (weights, moments, averaged weights, carried state, counters, place in the data), then path, the
- * weights for play (safetensors). resume needs objects created with the same configuration and data
- * (EXPHIL_E_MISMATCH names the difference); training then goes on, bit for bit, as if it had not stopped.
- * Without a prefetcher the next batch must have the saved run's shape; memory for it is allocated when it
- * comes, not because a file asks for it. */
+/* Writes two files, each replaced whole or not at all: first path + ".optimizer", all that resume reads
+ * (weights, moments, averaged weights, carried state, counters, place in the data), then path, the weights
+ * for play (safetensors). */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path,
                                                               exphil_error *error);
+/* Needs objects created with the same configuration and data (EXPHIL_E_MISMATCH names the difference);
+ * training then goes on, bit for bit, as if it had not stopped. Without a prefetcher the next batch must
+ * have the saved run's shape; memory for it is allocated when it comes, not because a file asks for it. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path,
                                                                 exphil_error *error);
 EXPHIL_API void exphil_trainer_destroy(exphil_trainer *trainer);
@@ -1034,6 +1082,7 @@ typedef struct exphil_head_report { /* fixed layout, never extended */
     double copy_accuracy;     /* baseline: the value of the frame before */
     double frequency_nll;     /* baseline: the dataset's own frequencies */
 } exphil_head_report;
+/* The same for whole actions; head[0..heads) are those of the single heads. */
 typedef struct exphil_report {
     size_t struct_size;
     int64_t frames;
@@ -1082,6 +1131,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_compare(const exphil_mode
 
 /* ---- 10 session (play) -------------------------------------------------------------------------------- */
 
+/* A model at play: the state of its streams, and all memory that steps need. */
 typedef struct exphil_session exphil_session;
 
 typedef struct exphil_head_play { /* fixed layout, never extended */
@@ -1094,6 +1144,7 @@ typedef struct exphil_head_play { /* fixed layout, never extended */
  * DECIDED: step returns the action just decided, for a game that itself applies the delay d. */
 enum { EXPHIL_DELIVER_DUE = 0, EXPHIL_DELIVER_DECIDED = 1 };
 
+/* Streams, delivery and draw of a session. */
 typedef struct exphil_session_config {
     size_t struct_size;
     const exphil_head_play *heads; /* [A]; NULL: all defaults */
@@ -1155,11 +1206,13 @@ EXPHIL_API size_t exphil_session_state_size(const exphil_session *session);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_state_save(const exphil_session *session,
                                                                     int64_t stream, void *state,
                                                                     size_t size_bytes);
+/* Hot. As above. EXPHIL_E_FORMAT: a damaged block. The stream is then as it was. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_state_restore(exphil_session *session,
                                                                        int64_t stream, const void *state,
                                                                        size_t size_bytes);
 
 #define EXPHIL_LATENCY_BUCKETS 64
+/* Latency and dimensions of a session. */
 typedef struct exphil_session_info {
     size_t struct_size;
     uint64_t steps;
@@ -1175,6 +1228,7 @@ typedef struct exphil_session_info {
 /* clang-format off */
 #define EXPHIL_SESSION_INFO_INIT { sizeof(exphil_session_info), 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
+/* Not hot. Latency is counted since creation. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_query(const exphil_session *session,
                                                                exphil_session_info *info,
                                                                exphil_error *error);

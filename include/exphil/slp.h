@@ -35,6 +35,7 @@ extern "C" {
 
 /* ---- 1 configuration, open ---------------------------------------------------------------------------- */
 
+/* A replay that has been read. */
 typedef struct exphil_slp exphil_slp;
 
 /* Rollback netplay simulates frames again when a remote input arrives late. */
@@ -49,6 +50,7 @@ enum {
 #define EXPHIL_SLP_FRAME_LIMIT    1000000 /* frames with an index beyond +-this are ignored */
 #define EXPHIL_SLP_PORTS          4
 
+/* How a replay is read. */
 typedef struct exphil_slp_config {
     size_t struct_size;
     size_t limit_bytes; /* longest input that is read; 0 = 64 MiB, at most 2 GiB - 1 */
@@ -152,6 +154,7 @@ typedef struct exphil_slp_port {
     uint8_t reserved[2];
 } exphil_slp_port;
 
+/* What a replay says of itself and its game, and what reading met. */
 typedef struct exphil_slp_info {
     size_t struct_size;
     uint64_t input_bytes;
@@ -209,11 +212,13 @@ typedef struct exphil_slp_info {
       EXPHIL_SLP_PORT_ZERO, EXPHIL_SLP_PORT_ZERO, EXPHIL_SLP_PORT_ZERO } }
 /* clang-format on */
 
+/* From any thread. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_query(const exphil_slp *slp, exphil_slp_info *info,
                                                            exphil_error *error);
 
 /* ---- 3 frames, players, items ------------------------------------------------------------------------- */
 
+/* One item in one frame; positions and speeds in units of the game. */
 typedef struct exphil_slp_item {
     float facing;
     float vel_x;
@@ -316,6 +321,7 @@ typedef struct exphil_slp_slot {
     int32_t follower;
 } exphil_slp_slot;
 
+/* 0 for a replay without a complete frame. */
 EXPHIL_API int64_t exphil_slp_frame_count(const exphil_slp *slp);
 /* Frame at a position in [0, frame count), NULL outside. All frames are in one array that starts at
  * position 0. Game frames ascend with the position, but a damaged file may lack some: exphil_slp_position
@@ -326,6 +332,7 @@ EXPHIL_API const exphil_slp_frame *exphil_slp_frame_at(const exphil_slp *slp, in
 EXPHIL_API int64_t exphil_slp_position(const exphil_slp *slp, int32_t frame);
 /* Characters that have at least one record, ordered by port and follower. */
 EXPHIL_API int32_t exphil_slp_slot_count(const exphil_slp *slp);
+/* index in [0, slot count), NULL outside. */
 EXPHIL_API const exphil_slp_slot *exphil_slp_slot_at(const exphil_slp *slp, int32_t index);
 /* One character at a frame position, in constant time; NULL when it is not present: dead, asleep, or no
  * such port. A record exists only when both its pre-frame and its post-frame event do. */
@@ -341,6 +348,7 @@ EXPHIL_API const exphil_slp_player *exphil_slp_player_at(const exphil_slp *slp, 
  * comes again is a correction and replaces the earlier frame. Memory is allocated at creation only. */
 typedef struct exphil_slp_stream exphil_slp_stream;
 
+/* Keeps its context alive. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_create(exphil_context *context,
                                                                    exphil_slp_stream **stream,
                                                                    exphil_error *error);
@@ -360,6 +368,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_query(exphil_slp_str
                                                                   exphil_slp_info *info, exphil_error *error);
 /* The frame that the last push completed, valid until the next push; NULL when there is none. */
 EXPHIL_API const exphil_slp_frame *exphil_slp_stream_frame(const exphil_slp_stream *stream);
+/* One character of that frame, valid as long; NULL when it is not present, as for exphil_slp_player_at. */
 EXPHIL_API const exphil_slp_player *exphil_slp_stream_player(const exphil_slp_stream *stream,
                                                              int32_t port_index, int32_t follower);
 
