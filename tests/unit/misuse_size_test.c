@@ -223,29 +223,30 @@ typedef exphil_status (*give_fn)(void *to, exphil_error *e);
   static exphil_status name(void *to, exphil_error *e)                                                       \
   {                                                                                                          \
     return call;                                                                                             \
-  }
-GIVE(give_device, exphil_device_get(0, to, e))
-GIVE(give_context_device, exphil_context_device(w.run.context, to, e))
-GIVE(give_memory, exphil_context_memory(w.run.context, to, e))
-GIVE(give_melee_spec, exphil_melee_spec(NULL, NULL, to, e))
-GIVE(give_field, exphil_melee_field_get("melee2", 0, to, e))
-GIVE(give_model, exphil_model_query(w.run.model, to, e))
-GIVE(give_model_spec, exphil_model_spec(w.run.model, to, e))
-GIVE(give_tensor, exphil_model_tensor_info(w.run.model, 0, to, e))
-GIVE(give_sampling, exphil_model_sampling(w.run.model, to, e))
-GIVE(give_dataset, exphil_dataset_query(w.run.dataset, to, e))
-GIVE(give_dataset_spec, exphil_dataset_spec(w.run.dataset, to, e))
-GIVE(give_episode, exphil_dataset_episode(w.run.dataset, 0, to, e))
-GIVE(give_batch, exphil_prefetcher_next(w.run.prefetcher, to, e))
-GIVE(give_prefetcher, exphil_prefetcher_query(w.run.prefetcher, to, e))
-GIVE(give_optimizer, exphil_optimizer_query(w.run.optimizer, to, e))
-GIVE(give_metrics, exphil_trainer_step(w.run.trainer, to, e))
-GIVE(give_metrics_by_hand, exphil_trainer_step_batch(w.hand.trainer, &w.batch, to, e))
-GIVE(give_report, exphil_evaluate(w.run.model, w.run.dataset, NULL, NULL, 0, to, e))
-GIVE(give_comparison, exphil_model_compare(w.run.model, w.quantized, w.run.dataset, 0, to, e))
-GIVE(give_calibration, exphil_model_calibration_get(w.quantized, to, e))
-GIVE(give_trainer_report, exphil_trainer_evaluate(w.run.trainer, EXPHIL_WEIGHTS, w.run.dataset, NULL, to, e))
-GIVE(give_session, exphil_session_query(w.session, to, e))
+  }                                                                                                          \
+  _Static_assert(1, "ends with a semicolon")
+GIVE(give_device, exphil_device_get(0, to, e));
+GIVE(give_context_device, exphil_context_device(w.run.context, to, e));
+GIVE(give_memory, exphil_context_memory(w.run.context, to, e));
+GIVE(give_melee_spec, exphil_melee_spec(NULL, NULL, to, e));
+GIVE(give_field, exphil_melee_field_get("melee2", 0, to, e));
+GIVE(give_model, exphil_model_query(w.run.model, to, e));
+GIVE(give_model_spec, exphil_model_spec(w.run.model, to, e));
+GIVE(give_tensor, exphil_model_tensor_info(w.run.model, 0, to, e));
+GIVE(give_sampling, exphil_model_sampling(w.run.model, to, e));
+GIVE(give_dataset, exphil_dataset_query(w.run.dataset, to, e));
+GIVE(give_dataset_spec, exphil_dataset_spec(w.run.dataset, to, e));
+GIVE(give_episode, exphil_dataset_episode(w.run.dataset, 0, to, e));
+GIVE(give_batch, exphil_prefetcher_next(w.run.prefetcher, to, e));
+GIVE(give_prefetcher, exphil_prefetcher_query(w.run.prefetcher, to, e));
+GIVE(give_optimizer, exphil_optimizer_query(w.run.optimizer, to, e));
+GIVE(give_metrics, exphil_trainer_step(w.run.trainer, to, e));
+GIVE(give_metrics_by_hand, exphil_trainer_step_batch(w.hand.trainer, &w.batch, to, e));
+GIVE(give_report, exphil_evaluate(w.run.model, w.run.dataset, NULL, NULL, 0, to, e));
+GIVE(give_comparison, exphil_model_compare(w.run.model, w.quantized, w.run.dataset, 0, to, e));
+GIVE(give_calibration, exphil_model_calibration_get(w.quantized, to, e));
+GIVE(give_trainer_report, exphil_trainer_evaluate(w.run.trainer, EXPHIL_WEIGHTS, w.run.dataset, NULL, to, e));
+GIVE(give_session, exphil_session_query(w.session, to, e));
 
 static void sizes_of_outputs(void **state)
 {
