@@ -73,14 +73,15 @@ def peers_table(report):
     return lines
 
 
-def heading(machine, floors):
+def heading(machine, times, floors):
     caches = "caches unknown"
     if machine["caches"] != "unknown":
         caches = ", ".join("L%s %s %s" % (c["level"], c["type"].lower(), c["size"]) for c in machine["caches"])
     lines = ["%s, %d cores, %s; %s." % (machine["processor"], machine["cores"], machine["isa"], caches),
              "%s, %s, governor %s. %s. libexphil %s." % (machine["system"], machine["kernel"], machine["governor"],
                                                           machine["compiler"], machine["library"]),
-             "Pinned to a core: %s; real-time priority: %s." % tuple("yes" if machine[k] else "no" for k in ("pinned", "fifo"))]
+             "Pinned to a core: %s; real-time priority: %s. Times of the reports, UTC: %s." % (
+                 *("yes" if machine[k] else "no" for k in ("pinned", "fifo")), times)]
     if floors:
         lines += ["", "One core: f32 %.4g GFLOP/s (AVX2 %.4g), bf16 %.4g, int8 %.4g GOP/s, e^x %.3g ns; %d threads f32 %.4g. "
                   "Reading: %s." % (
@@ -216,7 +217,8 @@ def main():
     with open(os.path.join(results, name + ".json"), "w") as file:
         file.write(json_of(reports))
     floors = next((r["floors"] for r in reports.values() if r.get("floors")), None)
-    lines = ["# " + name, ""] + heading(machine, floors)
+    times = ", ".join("%s %s" % (subject, report["machine"]["date"][11:16]) for subject, report in reports.items())
+    lines = ["# " + name, ""] + heading(machine, times, floors)
     for subject, report in reports.items():
         lines += ["", "## " + subject, ""] + (peers_table(report) if subject == "peers" else table_of(report))
         picture = os.path.join(folder, subject + ".svg")

@@ -1,9 +1,10 @@
 #!/bin/sh
 # exphil bench from outside: every subject runs through, small and untimed, and prints one JSON object with the machine, the
-# floors and rows that are whole; tables, pictures and files come out; wrong words end with 2. No figure is judged here.
-#   bench.sh <exphil>
+# floors and rows that are whole; tables, pictures and files come out; wrong words end with 2; the kept tables are those
+# that bench/record.py makes of the kept reports. No figure is judged here.
+#   bench.sh <exphil> <source folder>
 set -u
-exphil=$1
+exphil=$1 source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -75,6 +76,19 @@ for wrong in "" nonsense "--effort 0 step" "--threads -1 train" "serve" "--folde
   [ -s err ] || complain "bench $wrong: no complaint on stderr"
 done
 "$exphil" bench nonsense 2>&1 | grep -q "^exphil: nonsense is no subject of bench" || complain "bench nonsense is not named"
+
+for kept in "$source"/bench/results/*.json; do
+  name=$(basename "$kept" .json)
+  rm -rf reports results
+  mkdir reports
+  python3 -c '
+import json, sys
+for subject, report in json.load(open(sys.argv[1])).items():
+    json.dump(report, open("reports/%s.json" % subject, "w"))' "$kept"
+  for picture in "${kept%.json}"-*.svg; do cp "$picture" "reports/${picture##*-}"; done
+  python3 "$source/bench/record.py" reports results >out || complain "$name is not recorded: $(cat out)"
+  for file in results/*; do cmp "$file" "$source/bench/$file" || complain "$file is not as record.py writes it"; done
+done
 
 [ "$failed" -eq 0 ] && echo "every subject runs"
 exit "$failed"
