@@ -128,7 +128,9 @@ typedef struct exphil_allocator {
     void (*free)(void *user, void *pointer, size_t size_bytes);
 } exphil_allocator;
 
-enum { EXPHIL_IO_READ = 1, EXPHIL_IO_CREATE = 2 }; /* modes of exphil_io.open */
+/* Modes of exphil_io.open. */
+enum { EXPHIL_IO_READ = 1, EXPHIL_IO_CREATE = 2 };
+/* What exphil_io.kind finds at a path. */
 enum { EXPHIL_IO_ABSENT = 0, EXPHIL_IO_FILE = 1, EXPHIL_IO_FOLDER = 2, EXPHIL_IO_OTHER = 3 };
 
 /* All file access of a context. Each function returns 0 or an errno value. It is called from any thread,
@@ -332,6 +334,7 @@ typedef struct exphil_melee_field {
 /* clang-format on */
 
 EXPHIL_API int64_t exphil_melee_field_count(const char *layout); /* 0 for an unknown layout */
+/* index in [0, exphil_melee_field_count(layout)), else EXPHIL_E_INVALID. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_field_get(const char *layout, int64_t index,
                                                                  exphil_melee_field *field,
                                                                  exphil_error *error);
@@ -582,16 +585,15 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_get(const exphil_m
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_set(exphil_model *model, const char *name,
                                                                   const void *data, size_t size_bytes,
                                                                   exphil_error *error);
-/* Of DLPack: before 1.0, and from 1.0 on. */
-struct DLManagedTensor;
-struct DLManagedTensorVersioned;
+struct DLManagedTensor;          /* of DLPack before 1.0 */
+struct DLManagedTensorVersioned; /* of DLPack from 1.0 on */
 /* Exports a tensor without a copy: it keeps the model alive; treat it as read-only and release it with its
  * deleter. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_to_dlpack(const exphil_model *model,
                                                                         const char *name,
                                                                         struct DLManagedTensor **tensor,
                                                                         exphil_error *error);
-/* As above, for DLPack 1.x. */
+/* As above, for DLPack from 1.0 on. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status
 exphil_model_tensor_to_dlpack_versioned(const exphil_model *model, const char *name,
                                         struct DLManagedTensorVersioned **tensor, exphil_error *error);
