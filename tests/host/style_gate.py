@@ -11,7 +11,8 @@ import sys
 import tempfile
 
 SOURCE = pathlib.Path(sys.argv[1]).resolve()
-PLAIN, OTHER, HEADER = "lib/base/hash.c", "lib/base/decimal.c", "include/exphil/exphil.h"
+PLAIN, OTHER = "lib/base/hash.c", "lib/base/decimal.c"
+HEADER, SECOND = "include/exphil/exphil.h", "include/exphil/slp.h"
 LONG = "\nint planted(void)\n{\n" + "    (void)0;\n" * 58 + "    return 0;\n}\n"
 FILE = "/* One of too many lines. */\n" * 801
 CALL = "\nvoid planted_{0}(void);\nvoid planted_{1}(void);\nvoid planted_{0}(void)\n{{\n    planted_{1}();\n}}\n"
@@ -30,11 +31,25 @@ PLANTED = [
     ("python", "tools/analyse", "print(planted)\n", 1, "F821"),
     ("sizes", PLAIN, LONG, 2, "planted has 62 lines"),
     ("sizes", "tests/unit/planted.c", FILE, 801, "801 lines"),
+    ("sizes", "tests/unit/planted.inc", LONG, 2, "planted has 62 lines"),
+    ("sizes", "tools/planted.py", "x = 0\n" * 800 + "x = 1", 801, "801 lines"),
     ("circles", PLAIN, '#include "model/model.h"\n', 1, "not on a lower floor (include)"),
+    ("circles", "lib/file/planted.h", '#include "../model/model.h"\n', 1, "not on a lower floor (include)"),
+    ("circles", "lib/model/planted.h", '#include "../../cuda/kernels.h"\n', 1, "not on a lower floor (include)"),
+    ("circles", "lib/planted/planted.h", "int planted(void);\n", 1, "lib/planted has no floor"),
+    ("circles", "lib/train/planted.h", '#include "base/decimal.c"\n', 1, "lib/base/decimal.c is no header"),
+    ("circles", "lib/base/planted_one.h", '#include"planted_two.h"\n', 1, "a circle: lib/base/planted_two.h leads back"),
+    ("circles", "lib/base/planted_two.h", '#include "base/planted_one.h"\n', 1, "a circle: lib/base/planted_one.h leads back"),
     ("circles", PLAIN, CALL.format("here", "there"), 3, "a circle: planted_there is of lib/base/decimal.c"),
     ("circles", OTHER, CALL.format("there", "here"), 3, "a circle: planted_here is of lib/base/hash.c"),
     ("intrinsics", PLAIN, "int planted(void) { return _mm_movemask_epi8(_mm_setzero_si128()); }\n", 1, "_mm_movemask_epi8"),
+    ("intrinsics", "lib/base/planted.h", "#include <immintrin.h>\n", 1, "immintrin.h"),
+    ("intrinsics", "cli/planted.h", "typedef float planted __attribute__((vector_size(16)));\n", 1, "vector_size"),
+    ("intrinsics", "lib/play/planted.h", "#define PLANTED __builtin_ia32_addps\n", 1, "__builtin_ia32_addps"),
     ("comments", HEADER, "\nEXPHIL_API int32_t exphil_planted(void);\n", 2, "no comment: EXPHIL_API int32_t exphil_planted"),
+    ("comments", SECOND, "\n/* One. */\nEXPHIL_API int32_t exphil_one(void);\nEXPHIL_API int32_t exphil_two(void);\n", 4,
+     "no comment: EXPHIL_API int32_t exphil_two"),
+    ("comments", "include/exphil/planted.h", "/* clang-format on */\nEXPHIL_API int32_t exphil_three(void);\n", 2, "exphil_three"),
     ("tidy", PLAIN, "size_t planted(void);\nsize_t planted(void)\n{\n    return sizeof(sizeof(int));\n}\n", 4, "bugprone-sizeof"),
     ("sizes", "tools/style.exceptions", "sizes lib/base/planted.c 900\n", 1, "not needed any more"),
 ]
@@ -74,6 +89,7 @@ def plant(check):
         if of == check:
             path = TREE / name
             old = path.read_text() if path.exists() else ""
+            path.parent.mkdir(exist_ok=True)
             path.write_text(old + added)
             wanted.append((f"{name}:{old.count(chr(10)) + line}: ", words))
     git("add", "-A")
