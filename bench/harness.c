@@ -50,12 +50,12 @@ static void breathe(stretch *s, bench_work *work)
 
 static bool add_sample(bench_work *work, double ns)
 {
-    if (work->count == work->room) {
-        size_t room = work->room ? work->room * 2 : 256;
-        double *grown = realloc(work->sample, room * sizeof *grown);
+    if (work->count == work->capacity) {
+        size_t capacity = work->capacity ? work->capacity * 2 : 256;
+        double *grown = realloc(work->sample, capacity * sizeof *grown);
         if (!grown) return false;
         work->sample = grown;
-        work->room = room;
+        work->capacity = capacity;
     }
     work->sample[work->count++] = ns;
     return true;
@@ -141,5 +141,5 @@ void bench_work_free(bench_work *work)
 {
     free(work->sample);
     work->sample = NULL;
-    work->count = work->room = 0;
+    work->count = work->capacity = 0;
 }

@@ -14,7 +14,7 @@ typedef struct bench_work {
     void *arg;
     int64_t calls;  /* in one sample; 0: so many that a sample takes long enough for the clock */
     double *sample; /* nanoseconds of one call; made by bench_measure */
-    size_t count, room;
+    size_t count, capacity;
 } bench_work;
 
 typedef struct bench_effort {

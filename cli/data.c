@@ -77,10 +77,10 @@ bool load_weights(exphil_context *context, const char *path, const char *hint, e
 /* ---- options ------------------------------------------------------------------------------------------- */
 
 /* Small letters and digits of a name; the library compares names by these. */
-static void fold(const char *name, char *to, size_t room)
+static void fold(const char *name, char *to, size_t size)
 {
     size_t used = 0;
-    for (; *name && used + 1 < room; name++) {
+    for (; *name && used + 1 < size; name++) {
         if (*name >= 'A' && *name <= 'Z')
             to[used++] = (char)(*name - 'A' + 'a');
         else if ((*name >= 'a' && *name <= 'z') || (*name >= '0' && *name <= '9'))

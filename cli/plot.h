@@ -12,7 +12,7 @@ typedef struct point {
 typedef struct curve {
     char label[112];
     point *at;
-    size_t count, room;
+    size_t count, capacity;
     bool dots;
 } curve;
 

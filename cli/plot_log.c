@@ -14,12 +14,12 @@
 
 static bool add_point(curve *c, double x, double y)
 {
-    if (c->count == c->room) {
-        size_t room = c->room ? 2 * c->room : 256;
-        point *more = realloc(c->at, room * sizeof *more);
+    if (c->count == c->capacity) {
+        size_t capacity = c->capacity ? 2 * c->capacity : 256;
+        point *more = realloc(c->at, capacity * sizeof *more);
         if (!more) return false;
         c->at = more;
-        c->room = room;
+        c->capacity = capacity;
     }
     c->at[c->count++] = (point){x, y};
     return true;
@@ -54,7 +54,7 @@ bool plot_read(picture *p, const char *path)
     static const char *const labels[PLOT_KINDS] = {"", " held out", " on the training data"};
     FILE *file = file_open(path);
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     long number = 0;
     bool fine = file != NULL;
     curve *curves = &p->curves[p->count];
@@ -62,7 +62,7 @@ bool plot_read(picture *p, const char *path)
         (void)snprintf(curves[k].label, sizeof curves[k].label, "%.80s%s", path, labels[k]);
         curves[k].dots = k != PLOT_TRAIN;
     }
-    while (fine && getline(&line, &room, file) > 0) {
+    while (fine && getline(&line, &capacity, file) > 0) {
         number++;
         fine = read_line(p, line, curves);
         if (!fine) fprintf(stderr, "exphil: %s line %ld is not a JSON object\n", path, number);
@@ -78,11 +78,11 @@ void plot_list_fields(const char *path)
 {
     FILE *file = file_open(path);
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     json_t *names = json_object();
     const char *name, *comma = "";
     json_t *value;
-    while (file && getline(&line, &room, file) > 0) {
+    while (file && getline(&line, &capacity, file) > 0) {
         json_t *object = json_loads(line, 0, NULL);
         json_object_foreach(object, name, value) if (json_is_number(value) && strcmp(name, "update") != 0)
             json_object_set_new(names, name, json_true());
@@ -167,8 +167,8 @@ bool plot_fit(picture *p)
             p->x0 = fmin(p->x0, at.x), p->x1 = fmax(p->x1, at.x);
             p->y0 = fmin(p->y0, at.y), p->y1 = fmax(p->y1, at.y);
         }
-    double room = fmax(1.0, 1e-6 * fabs(p->x0)); /* around a single update */
-    if (any && p->x1 <= p->x0) p->x0 -= room, p->x1 += room;
+    double margin = fmax(1.0, 1e-6 * fabs(p->x0)); /* around a single update */
+    if (any && p->x1 <= p->x0) p->x0 -= margin, p->x1 += margin;
     if (any && p->y1 - p->y0 <= 1e-12 * fabs(p->y1))
         widen(p, shares);
     else if (!p->logarithmic && p->y0 > 0.0 && p->y0 < 0.5 * p->y1)

@@ -43,7 +43,7 @@ size_t card_size(xph_type type)
     return type == XPH_F32 ? 4 : 2;
 }
 
-static void *room(card *c, size_t bytes)
+static void *allocate(card *c, size_t bytes)
 {
     if (c->blocks == CARD_BLOCKS) must("blocks", EXPHIL_E_INTERNAL);
     void *at = NULL;
@@ -66,14 +66,14 @@ static void give_back(card *c)
 
 void *card_zeros(card *c, size_t bytes)
 {
-    void *at = room(c, bytes);
+    void *at = allocate(c, bytes);
     must("zeros", c->backend->zero(c->stream, at, bytes));
     return at;
 }
 
 void *card_bytes(card *c, const void *from, size_t bytes)
 {
-    void *at = room(c, bytes);
+    void *at = allocate(c, bytes);
     must("upload", c->backend->upload(c->stream, at, from, bytes));
     must("waiting", c->backend->stream_wait(c->stream));
     return at;
@@ -93,7 +93,7 @@ void *card_numbers(card *c, xph_type type, int64_t count, double scale)
     static float wide[DRAWN];
     static uint16_t narrow[DRAWN];
     const size_t size = card_size(type), drawn = count < DRAWN ? (size_t)count : DRAWN;
-    char *at = room(c, (size_t)count * size);
+    char *at = allocate(c, (size_t)count * size);
     for (size_t i = 0; i < drawn; i++) {
         c->random = c->random * 1664525u + 1013904223u;
         wide[i] = (float)(scale * ((double)(c->random >> 8) / 8388608.0 - 1.0));
@@ -227,7 +227,7 @@ static void give_row(json_t *row, bool as_json)
 static void give_scratch(card *c, const card_case *k, task *t, size_t bytes)
 {
     if (k->scratch_at == SIZE_MAX) return;
-    void *scratch = room(c, bytes);
+    void *scratch = allocate(c, bytes);
     for (int i = 0; i < t->sets; i++)
         memcpy(t->args + (size_t)i * k->args_bytes + k->scratch_at, &scratch, sizeof scratch);
 }

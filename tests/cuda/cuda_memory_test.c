@@ -151,7 +151,7 @@ static void mistakes_are_faults(void **state)
 }
 
 /* A child touches *at, unless NULL; what it says comes into words. */
-static int touched(volatile float *at, char *words, size_t room)
+static int touched(volatile float *at, char *words, size_t size)
 {
     int ends[2], status;
     assert_int_equal(pipe(ends), 0);
@@ -163,7 +163,7 @@ static int touched(volatile float *at, char *words, size_t room)
     }
     close(ends[1]);
     size_t used = 0;
-    for (ssize_t got; (got = read(ends[0], words + used, used < room - 1 ? room - 1 - used : 0)) > 0;)
+    for (ssize_t got; (got = read(ends[0], words + used, used < size - 1 ? size - 1 - used : 0)) > 0;)
         used += (size_t)got;
     words[used] = 0;
     close(ends[0]);

@@ -39,9 +39,9 @@ double device_get(xph_type type, const void *from, int64_t i)
 
 double device_rounded(xph_type type, double x)
 {
-    float room;
-    device_put(type, &room, 0, x);
-    return device_get(type, &room, 0);
+    float cell;
+    device_put(type, &cell, 0, x);
+    return device_get(type, &cell, 0);
 }
 
 static xph_type type_of(const device_case *d, const kt_tensor *t)
@@ -64,8 +64,8 @@ static void put(void *args, size_t at, const void *value, size_t bytes)
 static void *give(const device_case *d, const kt_tensor *t)
 {
     xph_type type = type_of(d, t);
-    int64_t ld = ld_of(d->test, t), room = t->rows > 0 ? (t->rows - 1) * ld + t->width : 0;
-    void *to = emu_alloc((size_t)room * device_bytes(type), device_bytes(type));
+    int64_t ld = ld_of(d->test, t), elements = t->rows > 0 ? (t->rows - 1) * ld + t->width : 0;
+    void *to = emu_alloc((size_t)elements * device_bytes(type), device_bytes(type));
     assert_non_null(to);
     for (int64_t i = 0; t->x && i < t->rows * t->width; i++)
         device_put(type, to, i / t->width * ld + i % t->width, t->x[i]);

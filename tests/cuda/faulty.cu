@@ -37,10 +37,10 @@ __device__ void forked_barrier(int thread)
 
 __device__ int endless(int depth, volatile int *last)
 {
-    volatile int room[64];
-    room[depth & 63] = depth;
+    volatile int frame[64];
+    frame[depth & 63] = depth;
     *last = depth;
-    return depth < 0 ? 0 : endless(depth + 1, last) + room[(depth + 1) & 63];
+    return depth < 0 ? 0 : endless(depth + 1, last) + frame[(depth + 1) & 63];
 }
 
 /* The sums of the warps, each left by its first lane. */
@@ -116,15 +116,15 @@ __global__ void collectives(int32_t *out, int32_t *counter)
 
 __global__ void scaled(const float *in, float *out, float scale, int64_t count)
 {
-    XPH_SHARED_DYNAMIC(float, room);
+    XPH_SHARED_DYNAMIC(float, tile);
     const unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
     const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
     const int64_t at = static_cast<int64_t>(block) * threads + thread;
-    room[thread] = at < count ? __ldg(in + at) : 0.0f;
+    tile[thread] = at < count ? __ldg(in + at) : 0.0f;
     __syncthreads();
     const unsigned other = threads - 1 - thread;
     const int64_t to = static_cast<int64_t>(block) * threads + other;
-    if (to < count) out[to] = scale * room[other];
+    if (to < count) out[to] = scale * tile[other];
 }
 
 }  // namespace

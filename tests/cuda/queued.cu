@@ -29,9 +29,9 @@ __global__ void queued(queued_args a)
 
 __global__ void queued_shared(float *to, int bytes)
 {
-    XPH_SHARED_DYNAMIC(unsigned char, room);
-    room[bytes - 1] = 1;
-    *to += static_cast<float>(room[bytes - 1]);
+    XPH_SHARED_DYNAMIC(unsigned char, shared);
+    shared[bytes - 1] = 1;
+    *to += static_cast<float>(shared[bytes - 1]);
 }
 
 }  // namespace

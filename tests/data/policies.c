@@ -24,7 +24,7 @@ static void must(exphil_status status, const char *what)
     exit(1);
 }
 
-static void *room(int64_t count, size_t size)
+static void *zeroed(int64_t count, size_t size)
 {
     void *made = calloc((size_t)count + 1, size);
     if (!made) exit(1);
@@ -126,7 +126,7 @@ static void shake(exphil_model *model)
         must(exphil_model_tensor_info(model, i, &t, &error), "tensor");
         int64_t count = t.dim[0] * t.dim[1];
         float scale = t.rank == 2 ? 0.7f / sqrtf((float)t.dim[1]) : 0.3f;
-        void *data = room(count, sizeof(double));
+        void *data = zeroed(count, sizeof(double));
         must(exphil_model_tensor_get(model, t.name, data, t.size_bytes, &error), t.name);
         for (int64_t k = 0; k < count; k++) {
             if (t.type == EXPHIL_TYPE_F64)
@@ -172,7 +172,7 @@ static void *add(game *g, const char *name, const char *type, int64_t width, int
     size_t element = strcmp(type, "F64") == 0 ? 8 : 4;
     int64_t count = rank == 3 ? FRAMES * STREAMS * width : width;
     array *a = &g->array[g->count++];
-    *a = (array){name, type, (size_t)count * element, {FRAMES, STREAMS, width}, rank, room(count, element)};
+    *a = (array){name, type, (size_t)count * element, {FRAMES, STREAMS, width}, rank, zeroed(count, element)};
     if (rank == 1) a->dim[0] = width;
     return a->data;
 }
@@ -281,7 +281,7 @@ static void play(game *g, const exphil_model *model, const run *r)
 /* One stream of an array [FRAMES, STREAMS, width] by itself. */
 static void *stream_of(const void *from, int64_t b, int64_t width)
 {
-    unsigned char *to = room(FRAMES * width, 4);
+    unsigned char *to = zeroed(FRAMES * width, 4);
     for (int64_t t = 0; t < FRAMES && width; t++)
         memcpy(to + t * width * 4, (const unsigned char *)from + (t * STREAMS + b) * width * 4,
                (size_t)width * 4);
@@ -349,17 +349,17 @@ static void decay(const game *g, const exphil_model *model, const char *folder)
     settings.decay = 1.0;
     for (int64_t h = 0; h < count; h++) loss[h] = (exphil_head_loss){-1.0, 0.0, 0.0, NULL};
     config.losses = loss;
-    float *mask = room(time, sizeof(float));
+    float *mask = zeroed(time, sizeof(float));
     for (int64_t t = 0; t < time; t++) mask[t] = 1.0f;
     batch.batch = 1;
     batch.time = time;
     batch.frames = time;
-    batch.floats = room(time * g->spec.float_count, sizeof(float));
-    batch.ids = room(time * g->spec.id_count, sizeof(int32_t));
-    batch.past = room(time * g->info.action_slots * count, sizeof(int32_t));
-    batch.actions = room(time * count, sizeof(int32_t));
+    batch.floats = zeroed(time * g->spec.float_count, sizeof(float));
+    batch.ids = zeroed(time * g->spec.id_count, sizeof(int32_t));
+    batch.past = zeroed(time * g->info.action_slots * count, sizeof(int32_t));
+    batch.actions = zeroed(time * count, sizeof(int32_t));
     batch.mask = mask;
-    batch.reset = room(time, 1);
+    batch.reset = zeroed(time, 1);
     must(exphil_optimizer_create(model, &settings, &optimizer, &error), "optimizer");
     must(exphil_trainer_create(model, optimizer, NULL, &config, &trainer, &error), "trainer");
     must(exphil_trainer_step_batch(trainer, &batch, NULL, &error), "update");

@@ -8,11 +8,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-enum { ROOM = 1 << 17 };
+enum { CAPACITY = 1 << 17 };
 
 /* One file in memory, which is whatever is opened or written. */
 typedef struct disk {
-    uint8_t data[ROOM];
+    uint8_t data[CAPACITY];
     size_t bytes;
 } disk;
 
@@ -63,7 +63,7 @@ static int32_t disk_write(void *user, void *file, const void *data, size_t bytes
 {
     disk *d = file;
     (void)user;
-    if (bytes > ROOM - d->bytes) return ENOSPC;
+    if (bytes > CAPACITY - d->bytes) return ENOSPC;
     memcpy(d->data + d->bytes, data, bytes);
     d->bytes += bytes;
     *done = bytes;
@@ -151,7 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         need(exphil_trainer_save(trainer, "net", NULL) == EXPHIL_OK, "no save");
         good = d;
     }
-    if (bytes > ROOM) return 0;
+    if (bytes > CAPACITY) return 0;
     if (bytes && data[0] % 2) {
         memcpy(d.data, data + 1, bytes - 1);
         d.bytes = bytes - 1;

@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-enum { PATTERNS = 7, CHOICES = 4 * PATTERNS, HEADER = 32, ROOM = 1 << 16 };
+enum { PATTERNS = 7, CHOICES = 4 * PATTERNS, HEADER = 32, CAPACITY = 1 << 16 };
 
 static void need(bool what, const char *says)
 {
@@ -55,14 +55,14 @@ static void play(exphil_session *session)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static exphil_session *sessions[CHOICES];
-    static uint8_t good[ROOM], block[ROOM];
+    static uint8_t good[CAPACITY], block[CAPACITY];
     if (bytes < 4) return 0;
     int choice = data[0] % PATTERNS + data[1] % 4 * PATTERNS;
     if (!sessions[choice]) sessions[choice] = make(choice);
     exphil_session *session = sessions[choice];
     size_t size = exphil_session_state_size(session),
            at = HEADER + (size_t)(data[2] | data[3] << 8) % (size - HEADER);
-    need(size <= ROOM, "a state is larger than expected");
+    need(size <= CAPACITY, "a state is larger than expected");
     need(exphil_session_reset(session, 0) == EXPHIL_OK, "no reset");
     play(session);
     need(exphil_session_state_save(session, 0, good, size) == EXPHIL_OK, "no state");

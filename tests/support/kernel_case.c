@@ -50,16 +50,16 @@ static void guard_intact(const char *page, size_t bytes)
 
 void *case_alloc(size_t bytes)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (bytes + page - 1) / page * page;
-    char *map = mmap(NULL, room + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), rounded = (bytes + page - 1) / page * page;
+    char *map = mmap(NULL, rounded + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     piece *p = malloc(sizeof *p);
     if (map == MAP_FAILED || !p) abort();
     guard(map, page);
-    guard(map + page + room, page);
-    *p = (piece){pieces, map, room + 2 * page};
+    guard(map + page + rounded, page);
+    *p = (piece){pieces, map, rounded + 2 * page};
     pieces = p;
-    memset(map + page, 0xff, room);
-    return guard_front ? map + page : map + page + room - bytes;
+    memset(map + page, 0xff, rounded);
+    return guard_front ? map + page : map + page + rounded - bytes;
 }
 
 void *case_mark(void)

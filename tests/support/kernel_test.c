@@ -18,9 +18,9 @@ static bool absent(const kt_tensor *t)
 /* What is in a tensor before: KT_OUT holds NaN, so that what is not written shows. */
 static void *place(const kt_case *c, const kt_tensor *t, xph_type type)
 {
-    int64_t ld = ld_of(c, t), room = t->rows > 0 ? (t->rows - 1) * ld + t->width : 0;
+    int64_t ld = ld_of(c, t), elements = t->rows > 0 ? (t->rows - 1) * ld + t->width : 0;
     if (t->x) return case_give(type, t->x, t->rows, t->width, ld);
-    return case_alloc((size_t)room * case_bytes(type));
+    return case_alloc((size_t)elements * case_bytes(type));
 }
 
 static void put(void *args, size_t at, const void *value, size_t bytes)

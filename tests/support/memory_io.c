@@ -43,12 +43,12 @@ static int32_t write_file(void *user, void *file, const void *data, size_t bytes
 {
     (void)user;
     memory_io *io = file;
-    if (io->room - io->bytes < bytes) {
-        size_t room = 2 * (io->bytes + bytes);
-        uint8_t *larger = realloc(io->data, room);
+    if (io->capacity - io->bytes < bytes) {
+        size_t capacity = 2 * (io->bytes + bytes);
+        uint8_t *larger = realloc(io->data, capacity);
         if (!larger) return ENOSPC;
         io->data = larger;
-        io->room = room;
+        io->capacity = capacity;
     }
     memcpy(io->data + io->bytes, data, bytes);
     io->bytes += bytes;
@@ -100,6 +100,6 @@ uint8_t *memory_io_take(memory_io *io, size_t *bytes)
     uint8_t *data = io->data;
     *bytes = io->bytes;
     io->data = NULL;
-    io->bytes = io->room = 0;
+    io->bytes = io->capacity = 0;
     return data;
 }

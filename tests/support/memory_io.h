@@ -8,7 +8,7 @@
 typedef struct memory_io {
     exphil_io hook;
     uint8_t *data;
-    size_t bytes, room;
+    size_t bytes, capacity;
 } memory_io;
 void memory_io_init(memory_io *io);
 /* The content as it is; the caller frees it. */

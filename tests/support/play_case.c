@@ -63,7 +63,7 @@ exphil_session *play_session(const exphil_model *model, const exphil_session_con
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */
 
-static void *room(int64_t count, size_t element)
+static void *zeroed(int64_t count, size_t element)
 {
     void *memory = calloc((size_t)count + 1, element);
     assert_non_null(memory);
@@ -75,13 +75,13 @@ play_frames *play_frames_make(const exphil_model *model, int64_t streams, int64_
     const exphil_spec *spec = xph_model_spec(model);
     const xph_model_shape *shape = xph_model_shape_of(model);
     xph_rng rng = {.seed = seed, .stream = XPH_RNG_TEST};
-    play_frames *made = room(1, sizeof *made);
+    play_frames *made = zeroed(1, sizeof *made);
     int64_t rows = streams * frames;
     *made = (play_frames){streams,       frames, shape->floats, shape->ids, shape->heads,
                           shape->logits, NULL,   NULL,          NULL};
-    made->floats = room(rows * shape->floats, sizeof(float));
-    made->ids = room(rows * shape->ids, sizeof(int32_t));
-    made->noise = room(rows * shape->logits, sizeof(float));
+    made->floats = zeroed(rows * shape->floats, sizeof(float));
+    made->ids = zeroed(rows * shape->ids, sizeof(int32_t));
+    made->noise = zeroed(rows * shape->logits, sizeof(float));
     for (int64_t i = 0; i < rows * shape->floats; i++)
         made->floats[i] = (float)model_case_uniform(&rng, -1.5, 1.5);
     for (int64_t i = 0; i < rows * shape->ids; i++)
@@ -145,8 +145,8 @@ static lane lane_make(const exphil_model *model, const play_frames *f, const int
                       const uint8_t *reset, const int32_t *queue, int64_t b)
 {
     int64_t slots = xph_model_shape_of(model)->slots * f->heads;
-    lane l = {room(f->frames * f->float_count, 4), room(f->frames * f->id_count, 4),
-              room(f->frames * slots, 4), room(f->frames * f->heads, 4), room(f->frames, 1)};
+    lane l = {zeroed(f->frames * f->float_count, 4), zeroed(f->frames * f->id_count, 4),
+              zeroed(f->frames * slots, 4), zeroed(f->frames * f->heads, 4), zeroed(f->frames, 1)};
     for (int64_t t = 0; t < f->frames; t++) {
         int64_t row = t * f->streams + b;
         memcpy(l.floats + t * f->float_count, f->floats + row * f->float_count, (size_t)f->float_count * 4);
@@ -191,7 +191,7 @@ static void forward(exphil_model *model, const lane *l, int64_t first, int64_t t
 static void windows(exphil_model *model, const lane *l, int64_t frames, double *logits)
 {
     const xph_model_shape *shape = xph_model_shape_of(model);
-    double *window = room(shape->window * shape->logits, sizeof *window);
+    double *window = zeroed(shape->window * shape->logits, sizeof *window);
     for (int64_t t = 0; t < frames; t++) {
         int64_t first = t;
         while (first > 0 && t - first + 1 < shape->window && !l->reset[first]) first--;
@@ -205,7 +205,7 @@ static void windows(exphil_model *model, const lane *l, int64_t frames, double *
 void play_reference(exphil_model *model, const play_frames *frames, const int32_t *decided,
                     const uint8_t *reset, const int32_t *override, double *logits)
 {
-    double *of_lane = room(frames->frames * frames->logits, sizeof *of_lane);
+    double *of_lane = zeroed(frames->frames * frames->logits, sizeof *of_lane);
     for (int64_t b = 0; b < frames->streams; b++) {
         lane l = lane_make(model, frames, decided, reset, override ? override : decided, b);
         if (xph_model_shape_of(model)->mode == EXPHIL_MODE_WINDOW)

@@ -32,9 +32,9 @@ static void put_i32(uint8_t *to, int32_t value)
 
 void slp_put(slp_writer *writer, const void *bytes, size_t count)
 {
-    if (writer->bytes + count > writer->room) {
-        writer->room = 2 * (writer->bytes + count);
-        writer->data = realloc(writer->data, writer->room);
+    if (writer->bytes + count > writer->capacity) {
+        writer->capacity = 2 * (writer->bytes + count);
+        writer->data = realloc(writer->data, writer->capacity);
         if (!writer->data) abort();
     }
     if (count) memcpy(writer->data + writer->bytes, bytes, count);

@@ -18,7 +18,7 @@ extern const slp_layout slp_layouts[SLP_LAYOUTS]; /* ascending; the last has siz
 
 typedef struct slp_writer {
     uint8_t *data;
-    size_t bytes, room;
+    size_t bytes, capacity;
     uint16_t size[256];
     bool has[256];
     bool bare;     /* no container */

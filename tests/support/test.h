@@ -86,6 +86,6 @@ const char *test_replay(const char *name);
  * checksum; what it says about the first (number of tensors, sum of all bytes of data, metadata keys) goes
  * into said. false, after saying so loudly, when there is no such package. The program is $EXPHIL_PYTHON, the
  * one that tools/deps made, or python3. */
-bool test_safetensors_rewrite(const char *from, const char *to, char *said, size_t room);
+bool test_safetensors_rewrite(const char *from, const char *to, char *said, size_t size);
 
 #endif

@@ -15,7 +15,7 @@ static const char *python(void)
     return test_exists(PRIVATE_PYTHON) ? PRIVATE_PYTHON : "python3";
 }
 
-bool test_safetensors_rewrite(const char *from, const char *to, char *said, size_t room)
+bool test_safetensors_rewrite(const char *from, const char *to, char *said, size_t size)
 {
     char command[4096];
     snprintf(command, sizeof command, "\"%s\" \"%s\" probe 2>/dev/null", python(), SCRIPT);
@@ -26,7 +26,7 @@ bool test_safetensors_rewrite(const char *from, const char *to, char *said, size
     }
     snprintf(command, sizeof command, "\"%s\" \"%s\" \"%s\" \"%s\"", python(), SCRIPT, from, to);
     FILE *pipe = popen(command, "r");
-    size_t bytes = pipe ? fread(said, 1, room - 1, pipe) : 0;
+    size_t bytes = pipe ? fread(said, 1, size - 1, pipe) : 0;
     said[bytes] = '\0';
     if (!pipe || pclose(pipe) != 0) fail_msg("%s failed", command);
     return true;

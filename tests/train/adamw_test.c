@@ -82,13 +82,8 @@ static double number(const exphil_trainer *trainer, const void *arena, int64_t i
 static reference reference_make(const exphil_trainer *trainer)
 {
     int64_t count = xph_model_shape_of(trainer->model)->weights;
-    size_t room = (size_t)count;
-    reference r = {calloc(room, 8),
-                   calloc(room, 8),
-                   calloc(room, 8),
-                   calloc(room, 8),
-                   calloc(room, sizeof(bool)),
-                   count};
+    size_t n = (size_t)count;
+    reference r = {calloc(n, 8), calloc(n, 8), calloc(n, 8), calloc(n, 8), calloc(n, sizeof(bool)), count};
     for (int64_t i = 0; i < count; i++) r.p[i] = r.average[i] = number(trainer, trainer->weights, i);
     for (int64_t k = 0; k < xph_model_param_count(trainer->model); k++) {
         const xph_param *param = xph_model_param(trainer->model, k);

@@ -36,19 +36,19 @@ static void long_texts_are_cut_between_characters(void **state)
 {
     (void)state;
     exphil_error error = EXPHIL_ERROR_INIT;
-    const size_t room = sizeof error.message;
+    const size_t size = sizeof error.message;
     for (int lead = 0; lead < 4; lead++) {
         char path[600] = "";
         memset(path, 'a', (size_t)lead);
         for (int i = 0; i < 120; i++) strcat(path, "\xE2\x82\xAC"); /* euro signs */
         xph_fail(&error, EXPHIL_E_IO, "%s", path);
         size_t length = strlen(error.message);
-        assert_true(length < room && length >= room - 3);
+        assert_true(length < size && length >= size - 3);
         assert_int_equal((length - (size_t)lead) % 3, 0);
         xph_fail_errno(&error, EXPHIL_E_IO, EACCES, "%s", path);
         assert_non_null(strstr(error.message, "\xE2\x82\xAC: Permission denied"));
         xph_fail_within(&error, EXPHIL_E_IO, "%s", path);
-        assert_true(strlen(error.message) < room);
+        assert_true(strlen(error.message) < size);
     }
 }
 

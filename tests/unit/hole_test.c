@@ -1,4 +1,4 @@
-/* Files that are holes for the most part: they take no room on a disk and must take none in memory, and little time. The
+/* Files that are holes for the most part: they take no space on a disk and must take none in memory, and little time. The
  * head of a file is looked at first, what it says against the size of the file, and the rest only then. */
 #include "slp_writer.h"
 #include "train_case.h"
@@ -57,12 +57,12 @@ static void refuse_checkpoint(const train_run *run, const char *says)
 }
 
 /* A header that fits the size of the file, as far as the format goes. */
-static size_t forge(char *file, size_t room)
+static size_t forge(char *file, size_t bytes)
 {
     uint64_t floats = (HOLE - 512) / 4, length = 504;
-    memset(file, ' ', room);
+    memset(file, ' ', bytes);
     memcpy(file, &length, sizeof length);
-    int used = snprintf(file + 8, room - 8,
+    int used = snprintf(file + 8, bytes - 8,
                         "{\"__metadata__\":{\"some\":\"text\"},\"t\":{\"dtype\":\"F32\",\"shape\":[%llu],"
                         "\"data_offsets\":[0,%llu]}}",
                         (unsigned long long)floats, (unsigned long long)floats * 4);

@@ -12,10 +12,9 @@ static uint64_t sum = 14695981039346656037u; /* FNV-1a */
 void *edge(const void *bytes, size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size + page - 1) / page * page;
-    unsigned char *room =
-        mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED || mprotect(room + whole, page, PROT_NONE) != 0) abort();
-    return memcpy(room + whole - size, bytes, size);
+    unsigned char *map = mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED || mprotect(map + whole, page, PROT_NONE) != 0) abort();
+    return memcpy(map + whole - size, bytes, size);
 }
 
 void digest(const void *bytes, size_t size)

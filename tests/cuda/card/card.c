@@ -17,7 +17,7 @@ enum { ZONE = 512, ASIDE = 77, UNTOUCHED = 0xff /* NaN in every type of float */
 
 typedef struct block {
     char *base, *data;
-    size_t bytes, room; /* room: from base on, with both zones */
+    size_t bytes, span; /* span: from base on, with both zones */
     struct block *next;
 } block;
 
@@ -77,7 +77,7 @@ void *emu_alloc(size_t bytes, size_t alignment)
         exit(1);
     }
     *b = (block){base, (char *)base + ZONE + (front ? 0 : inner - padded), bytes, inner + 2 * ZONE, blocks};
-    memset(base, UNTOUCHED, b->room);
+    memset(base, UNTOUCHED, b->span);
     blocks = b;
     allocated += bytes;
     return b->data;
@@ -86,9 +86,9 @@ void *emu_alloc(size_t bytes, size_t alignment)
 static void look_at(const block *b)
 {
     const size_t before = (size_t)(b->data - b->base);
-    for (size_t i = 0; i < b->room; i++) {
+    for (size_t i = 0; i < b->span; i++) {
         if (i == before) i += b->bytes;
-        if (i < b->room && (unsigned char)b->base[i] != UNTOUCHED) {
+        if (i < b->span && (unsigned char)b->base[i] != UNTOUCHED) {
             say("byte %lld of device memory of %zu was written", (long long)i - (long long)before, b->bytes);
             return;
         }

@@ -19,7 +19,7 @@ struct block {
     bool live;
 };
 block *blocks; /* by address */
-size_t block_count, block_room, live_count, live_bytes;
+size_t block_count, block_capacity, live_count, live_bytes;
 
 char *range, *range_top, *range_end;
 int nothing = -1; /* the file */
@@ -77,14 +77,14 @@ char *next_address(size_t bytes)
     return at;
 }
 
-bool room_for_block()
+bool grow_blocks()
 {
-    if (block_count < block_room) return true;
-    size_t room = block_room ? 2 * block_room : 256;
-    block *more = static_cast<block *>(realloc(blocks, room * sizeof *more));
+    if (block_count < block_capacity) return true;
+    size_t capacity = block_capacity ? 2 * block_capacity : 256;
+    block *more = static_cast<block *>(realloc(blocks, capacity * sizeof *more));
     if (!more) return false;
     blocks = more;
-    block_room = room;
+    block_capacity = capacity;
     return true;
 }
 
@@ -129,13 +129,13 @@ size_t emu::page_bytes()
 
 emu::guarded emu::guarded_map(size_t bytes, size_t alignment)
 {
-    size_t page = page_bytes(), room = whole_pages(bytes), all = room + 2 * page;
+    size_t page = page_bytes(), rounded = whole_pages(bytes), all = rounded + 2 * page;
     void *map = mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED) return {nullptr, nullptr, 0};
     char *base = static_cast<char *>(map);
     mprotect(base, page, PROT_NONE);
-    mprotect(base + page + room, page, PROT_NONE);
-    return {base, placed(base + page, room, bytes, alignment), all};
+    mprotect(base + page + rounded, page, PROT_NONE);
+    return {base, placed(base + page, rounded, bytes, alignment), all};
 }
 
 /* NaN in the data, and what lies on its pages beside it out of bounds. */
@@ -164,19 +164,19 @@ void emu::guarded_unmap(void *map, size_t bytes)
 void *emu::take_memory(size_t bytes, size_t alignment)
 {
     make_range();
-    size_t page = page_bytes(), room = whole_pages(bytes);
-    char *gap = room_for_block() ? next_address(room + 2 * page) : nullptr, *map = gap ? gap + page : nullptr;
+    size_t page = page_bytes(), rounded = whole_pages(bytes);
+    char *gap = grow_blocks() ? next_address(rounded + 2 * page) : nullptr, *map = gap ? gap + page : nullptr;
     if (!map) return nullptr;
-    if (room && mmap(map, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-                    MAP_FAILED) {
+    if (rounded && mmap(map, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                        0) == MAP_FAILED) {
         range_top = gap;
         return nullptr;
     }
     block *b = &blocks[block_count++];
-    *b = {map, placed(map, room, bytes, alignment), bytes, room, true};
-    guarded whole = {gap, b->data, room + 2 * page};
+    *b = {map, placed(map, rounded, bytes, alignment), bytes, rounded, true};
+    guarded whole = {gap, b->data, rounded + 2 * page};
     guarded_fill(&whole, bytes);
-    if (is_hidden) mprotect(map, room, PROT_NONE);
+    if (is_hidden) mprotect(map, rounded, PROT_NONE);
     live_count++;
     live_bytes += bytes;
     return b->data;

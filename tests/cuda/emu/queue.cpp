@@ -29,9 +29,9 @@ void seed(uint64_t value)
 
 void *zeroed(size_t bytes)
 {
-    void *room = calloc(1, bytes);
-    if (!room) abort();
-    return room;
+    void *memory = calloc(1, bytes);
+    if (!memory) abort();
+    return memory;
 }
 
 void forget(object *gone)
@@ -47,9 +47,9 @@ void release(mark *m)
     if (m && !--m->refs) free(m);
 }
 
-operation *make_operation(operation_kind kind, size_t room)
+operation *make_operation(operation_kind kind, size_t payload_bytes)
 {
-    operation *o = static_cast<operation *>(zeroed(sizeof *o + room));
+    operation *o = static_cast<operation *>(zeroed(sizeof *o + payload_bytes));
     o->kind = kind;
     o->before = o->other = -1;
     return o;
@@ -90,7 +90,7 @@ bool reaches(const char *what, const void *address, size_t bytes)
 
 static void copy(const operation *o)
 {
-    bool staged = o->from == o->room();
+    bool staged = o->from == o->payload();
     if (!reaches("target of a copy", o->to, o->bytes) ||
         (!staged && !reaches("source of a copy", o->from, o->bytes)))
         return;
@@ -119,7 +119,7 @@ static void perform(operation *o)
     if (failed) return;
     if (o->kind == HOST) return call_host(o);
     expose();
-    if (o->kind == LAUNCH) run(o->shape, o->room());
+    if (o->kind == LAUNCH) run(o->shape, o->payload());
     if (o->kind == COPY) copy(o);
     if (o->kind == SET && reaches("memory to set", o->to, o->bytes)) memset(o->to, o->value, o->bytes);
     if (o->kind == RECORD) o->event->done = true, o->event->at = now();
@@ -285,10 +285,10 @@ static cudaError_t add_node(CUstream_st *s, operation *o)
         drop(o);
         return cudaErrorStreamCaptureInvalidated;
     }
-    if (g->count == g->room) {
-        g->room = g->room ? 2 * g->room : 64;
+    if (g->count == g->capacity) {
+        g->capacity = g->capacity ? 2 * g->capacity : 64;
         g->nodes =
-            static_cast<operation **>(realloc(g->nodes, sizeof *g->nodes * static_cast<size_t>(g->room)));
+            static_cast<operation **>(realloc(g->nodes, sizeof *g->nodes * static_cast<size_t>(g->capacity)));
         if (!g->nodes) abort();
     }
     o->before = s->tail;

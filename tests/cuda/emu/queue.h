@@ -33,7 +33,7 @@ struct mark {
 
 enum operation_kind : uint8_t { LAUNCH, COPY, SET, HOST, RECORD, WAIT, REPLAY, FREE };
 
-/* With room behind it for the arguments of a kernel, or what a copy took from the host. */
+/* Behind it lie the arguments of a kernel, or what a copy took from the host. */
 struct alignas(16) operation {
     operation *next;
     operation_kind kind;
@@ -46,8 +46,8 @@ struct alignas(16) operation {
     cudaHostFn_t function;
     mark *event;
     CUgraph_st *graph;
-    void *room() { return this + 1; }
-    const void *room() const { return this + 1; }
+    void *payload() { return this + 1; }
+    const void *payload() const { return this + 1; }
 };
 
 }  // namespace emu
@@ -72,7 +72,7 @@ struct CUgraph_st {
     int refs;
     bool destroyed;         /* but not by those who launch it */
     emu::operation **nodes; /* in the order in which they were captured */
-    int count, room;
+    int count, capacity;
     bool branches, invalid;
     uint64_t serial;
     CUstream_st *origin;
@@ -127,7 +127,7 @@ template <class Body> bool any_stream(Body fn)
 
 void release(mark *m);
 void release(CUgraph_st *graph);
-operation *make_operation(operation_kind kind, size_t room);
+operation *make_operation(operation_kind kind, size_t payload_bytes);
 bool reaches(const char *what, const void *address, size_t bytes); /* else a fault */
 
 cudaError_t enqueue(CUstream_st *s, operation *o); /* takes it */

@@ -121,9 +121,9 @@ bool right_kind(cudaMemcpyKind kind, bool to_device, bool from_device)
 cudaError_t enqueue_copy(CUstream_st *s, void *to, const void *from, size_t bytes, bool staged)
 {
     operation *o = make_operation(COPY, staged ? bytes : 0);
-    if (staged) memcpy(o->room(), from, bytes);
+    if (staged) memcpy(o->payload(), from, bytes);
     o->to = to;
-    o->from = staged ? o->room() : from;
+    o->from = staged ? o->payload() : from;
     o->bytes = bytes;
     counts.copies++;
     return enqueue(s, o);
@@ -649,10 +649,10 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
 {
     return call([&]() -> cudaError_t {
         if (!is_object(graph, GRAPH) || graph->destroyed) return strange("graph");
-        size_t found = 0, room = *count;
+        size_t found = 0, most = *count;
         for (int i = 0; i < graph->count; i++) {
             if (graph->nodes[i]->kind == WAIT) continue;
-            if (nodes && found < room) nodes[found] = reinterpret_cast<cudaGraphNode_t>(graph->nodes[i]);
+            if (nodes && found < most) nodes[found] = reinterpret_cast<cudaGraphNode_t>(graph->nodes[i]);
             found++;
         }
         *count = found;
@@ -700,7 +700,7 @@ void emu::enqueue_launch(const launch_shape &shape, const void *closure, size_t 
         }
         operation *o = make_operation(LAUNCH, bytes);
         o->shape = shape;
-        memcpy(o->room(), closure, bytes);
+        memcpy(o->payload(), closure, bytes);
         counts.launches++;
         return enqueue(s, o);
     });

@@ -79,9 +79,9 @@ int cublasLtMatmulDescCreate(lt_desc *desc, int compute, int scale)
     return scale == LT_R_32F ? OK : INVALID;
 }
 
-static int take(void *to, size_t room, const void *value, size_t bytes)
+static int take(void *to, size_t size, const void *value, size_t bytes)
 {
-    if (bytes != room) return INVALID;
+    if (bytes != size) return INVALID;
     memcpy(to, value, bytes);
     return OK;
 }
