@@ -25,7 +25,7 @@ typedef struct bench_options {
     bench_floors floors;
 } bench_options;
 
-/* Is it asked for? */
+/* Was it requested? */
 bool bench_wanted(const bench_options *options, const char *subject, const char *what);
 /* Rounds and time scaled by the options. */
 bench_effort bench_effort_of(const bench_options *options);

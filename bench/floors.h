@@ -18,7 +18,7 @@ typedef struct bench_floors {
     double bf16_by_f32; /* the same by shifting and f32 multiply-adds: what is possible without, = fma */
     double int8;        /* products of bytes in int32, op per ns; 0: not there */
     double exponential; /* e^x of a float by a polynomial of degree 5, per ns */
-    double fma_threads; /* of all the threads asked for together */
+    double fma_threads; /* of all requested threads together */
     int threads;
     int64_t size[FLOOR_SIZES]; /* bytes, ascending */
     double read[FLOOR_SIZES];  /* bytes per ns */

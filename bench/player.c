@@ -81,7 +81,7 @@ static exphil_status draw_model(const bench_player *p, const bench_policy *polic
     return exphil_model_create(p->context, &config, drawn, error);
 }
 
-/* The model in float, drawn or from a file, then turned to the type. A file of fewer bits has that type alone. */
+/* The model in float, drawn or from a file, then converted to the type. A file of fewer bits has that type alone. */
 static exphil_status make_model(bench_player *p, const bench_policy *policy, exphil_error *error)
 {
     exphil_model *first = NULL;

@@ -30,7 +30,7 @@ typedef struct seen {
     const char *name;
 } seen;
 
-/* The device's own table lies behind the one that is put in its place: a trainer has no room for a pointer of ours. */
+/* The device's own table lies behind the one that is put in its place: a trainer has no field for a pointer of ours. */
 typedef struct looking {
     const xph_backend *real;
     xph_backend timed;
@@ -333,7 +333,7 @@ static bool whole_update(bench_report *report, const bench_options *o, const ben
         snprintf(row.what, sizeof row.what, "%s, B=%d T=%d", w->name, (int)w->batch, (int)w->time);
         exphil_device_info info = EXPHIL_DEVICE_INFO_INIT;
         good = exphil_context_device(t.context, &info, NULL) >= 0;
-        snprintf(row.how, sizeof row.how, "%s", info.id); /* not what was asked for: that may be auto */
+        snprintf(row.how, sizeof row.how, "%s", info.id); /* not what was requested: that may be auto */
         bench_report_row(report, &row);
     }
     bench_work_free(&work);

@@ -88,7 +88,7 @@ static int bench(const subject *s, bench_options *options, const output *to)
     return good ? 0 : 1;
 }
 
-/* An instruction set that there is, asked of the one who knows. */
+/* Does this instruction set exist? The library knows. */
 static bool isa_known(const char *isa)
 {
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
@@ -148,7 +148,7 @@ static bool outputs_free(const output *to, const char *weights)
            (!to->plot || output_free("plot", to->plot, OUTPUT_IN_PLACE, to->force));
 }
 
-/* What was asked for. */
+/* What was requested. */
 static bench_options asked = {.effort = 1};
 static output results;
 static const char *precision;

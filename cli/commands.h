@@ -78,7 +78,7 @@ json_t *report_json(const exphil_report *report, const exphil_spec *spec);
 void print_report(const exphil_report *report, const exphil_spec *spec);
 /* "latency of a step: ..." without a line end: quantiles are upper edges of buckets. */
 void print_latency(const exphil_session_info *info);
-/* What matrices are held in: "f32", "f64", "bf16", "int8". */
+/* The type of stored matrices: "f32", "f64", "bf16", "int8". */
 const char *weights_word(int32_t type);
 json_t *comparison_json(const exphil_comparison *comparison, const exphil_spec *spec);
 void print_comparison(const exphil_comparison *comparison, const exphil_spec *spec);

@@ -22,7 +22,7 @@ static void keep_line(void *user, exphil_log_level level, const char *message)
         (void)snprintf(taken->warning, sizeof taken->warning, "%s", message);
 }
 
-/* The device of a context that was asked for it. */
+/* The device of a context that was created on it. */
 static bool opened_device(const char *name, choice *taken, exphil_error *error)
 {
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
@@ -85,7 +85,7 @@ static int show(const exphil_device_info *devices, int64_t count, const choice *
     return 0;
 }
 
-/* auto first: it starts the driver of a GPU, which then tells all that there are, and their memory. */
+/* auto first: it starts the driver of a GPU, which then lists all devices and their memory. */
 static int list_devices(bool json)
 {
     exphil_error error = EXPHIL_ERROR_INIT;

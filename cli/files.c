@@ -131,7 +131,7 @@ static bool check_folder(const char *option, const char *path)
 /* As long as the library's ".exphil-tmp", and never the temporary of a command that runs. */
 #define TRIAL ".exphil-try"
 
-/* Names may be too long, and some folders take no files though they may be written, as /proc: trying tells. */
+/* Names may be too long, and some folders take no files though they may be written, as /proc: only trying shows. */
 static bool check_making(const char *option, const char *path, output_way way)
 {
     size_t bytes = strlen(path) + sizeof TRIAL;

@@ -1,4 +1,4 @@
-/* Plans a net and tells its operations: the kernel that was chosen, shapes, the bytes that must move, scratch. Plans are no
+/* Plans a net and lists its operations: the kernel that was chosen, shapes, the bytes that must move, scratch. Plans are no
  * part of the library's interface: this file sees its inside. */
 #include "info_plan.h"
 

@@ -27,7 +27,7 @@ typedef struct option_command {
 /* Reads argv[1..]; what is not an option stays, in order, in argv[1..*count]. Returns true to go on; false:
  * *status is what the program should exit with (help was shown: 0; a mistake was named: 2). */
 bool options_read(const option_command *command, int argc, char **argv, int *count, int *status);
-/* Was this option on the command line? The command must have room in given. */
+/* Was this option on the command line? The command's given must not be NULL. */
 bool options_given(const option_command *command, const char *name);
 
 #endif

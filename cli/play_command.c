@@ -59,7 +59,7 @@ static void say_who(const exphil_slp_info *info)
     fprintf(stderr, "%s\n", comma[0] ? "" : " nobody plays");
 }
 
-/* The ports that were asked for must be played. */
+/* The requested ports must be played. */
 static bool check_ports(const player *p, const char *path)
 {
     const play_options *o = p->options;

@@ -19,7 +19,7 @@ static bool wants_logarithm(const plot_options *o)
     return !o->linear && !strstr(o->field, "accuracy") && strncmp(o->field, "exact_", 6) != 0;
 }
 
-/* A picture is drawn anew as its log grows; what is none stays unless asked. */
+/* A picture is replaced as its log grows; any other file only with --force. */
 static bool may_write(const plot_options *o, const char *path)
 {
     char begin[4] = {0};

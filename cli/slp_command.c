@@ -50,7 +50,7 @@ static const char **option_place(struct options *options, const char *name)
     return NULL;
 }
 
-/* 0, or the exit status of a wrong line. files has room for argc names. */
+/* 0, or the exit status of a wrong line. files has space for argc names. */
 static int parse(int argc, char **argv, struct options *options)
 {
     for (int i = 2; i < argc; i++) {

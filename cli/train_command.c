@@ -8,7 +8,7 @@
 
 /* ---- the output ---------------------------------------------------------------------------------------- */
 
-/* What earlier runs left is gone on with, or replaced, only when asked. */
+/* What earlier runs left is continued or replaced only on request. */
 static bool check_output(const train_options *o)
 {
     bool weights, earlier;

@@ -197,7 +197,7 @@ static bool finish(train_state *r)
     return true;
 }
 
-/* Lines that did not arrive, on a full disk say, are told. */
+/* Lines that were not written, as on a full disk, are reported. */
 static bool close_log(train_state *r)
 {
     if (!r->log) return true;

@@ -134,7 +134,7 @@ static exphil_status query(xph_device *device, xph_op op, void *args, xph_op_inf
     return EXPHIL_OK;
 }
 
-/* What fails while it is recorded is tried again unrecorded, and told then. */
+/* What fails while it is recorded is tried again unrecorded, and reported then. */
 static exphil_status run(xph_stream *stream, const xph_kernel *kernel, const void *args)
 {
     XPH_ON(stream->device);

@@ -1,13 +1,13 @@
 /* Products by NVIDIA's cuBLASLt, if the machine has it: opened by name when a device is opened, never linked.
  * Its matrices are column-major, so ours are their own transposes there: y' = W x' with W = (memory of w)'.
- * For every shape the library is asked once for an algorithm, which is then kept: the same bits in every run
+ * For every shape an algorithm is requested from the library once, and then kept: the same bits in every run
  * on the same card. Algorithms that add to the output in no fixed order are not taken.
  *
  * Rows of float16 or bfloat16 are multiplied with the copy of the weights that linear_pack made, and get the
  * narrow copy of the bias, which must have the type of the result (cublasLt.h,
  * CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE).
  *
- * A product that the library refuses, when asked for an algorithm or when that is to run, is not requested
+ * A product that the library refuses, on the request for an algorithm or when that is to run, is not requested
  * again: the refusal is logged once with shape and status, and the next candidate computes the product. A
  * gradient, which is two products, is handled here: the other product stays with the library, and scratch is
  * the same.

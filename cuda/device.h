@@ -11,7 +11,7 @@
 
 typedef struct xph_blaslt xph_blaslt;
 
-/* A block of device memory that was asked of the driver and is kept until the device is closed or memory is short. */
+/* A block of device memory that the driver allocated and that is kept until the device is closed or memory is short. */
 typedef struct xph_block_kept {
     void *address;
     size_t bytes;

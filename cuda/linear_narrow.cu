@@ -16,7 +16,7 @@ namespace
 constexpr int THREADS = 64, CHUNK = 256, AHEAD = 16, SEVERAL = 8;
 constexpr int64_t MOST_I8 = 131072, ROUND = 64;
 
-/* What is different for the two types: an input word and a sum as they are held, and how one is added to the other. */
+/* What is different for the two types: the types of an input word and of a sum, and how one is added to the other. */
 struct as_bf16 {
     using held = float2;
     using total = float;

@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(THREADS) norm_grad(const xph_norm_grad_args g)
     }
 }
 
-/* The same sums for rows that are not held. */
+/* The same sums for rows that are not in registers. */
 template <class Stored> __global__ void __launch_bounds__(THREADS) norm_columns(const xph_norm_grad_args g)
 {
     const int64_t c = int64_t(blockIdx.y) * THREADS + threadIdx.x, width = g.fwd.width;

@@ -134,7 +134,7 @@ template <class Stored> struct channel_walk {
         y = static_cast<Stored *>(a.y) + row * a.ldy + channel;
     }
 
-    /* One stage; FULL: all its frames are there. Inputs are asked for together. */
+    /* One stage; FULL: all its frames are there. Inputs are loaded together. */
     template <int PADDED, int LANES, bool FULL>
     __device__ void run(float (&h)[PADDED / LANES], const float (&rate)[PADDED / LANES],
                         const stage<PADDED> &s, int part, int frames)

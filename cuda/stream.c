@@ -194,7 +194,7 @@ exphil_status xph_cuda_record_end(xph_stream *stream, xph_graph **graph)
     if (recorded) cudaGraphDestroy(recorded);
     own->recording = 0;
     if (own->spoilt) {
-        cudaGetLastError(); /* the refusal was told */
+        cudaGetLastError(); /* the refusal was reported */
         return EXPHIL_E_UNSUPPORTED;
     }
     return xph_cuda_told(stream->device, code, "recording", EXPHIL_LOG_WARNING);

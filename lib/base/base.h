@@ -102,7 +102,7 @@ bool xph_parse_double(const char *text, double *value);
 #define XPH_GIVE(type, given, known, error)                                                                  \
   xph_config_give((1 ? (given) : (type *)0), (1 ? (known) : (const type *)0), sizeof(type), XPH_LEAST(type), \
                   #type, error)
-/* Would XPH_GIVE take this output struct? Asked before work that must not be lost. NULL is fine. */
+/* Would XPH_GIVE take this output struct? Checked before work that must not be lost. NULL is fine. */
 #define XPH_CHECK_OUTPUT(type, given, error)                                                                 \
   xph_config_check((1 ? (given) : (const type *)0), XPH_LEAST(type), #type, error)
 
@@ -281,7 +281,7 @@ bool xph_file_many(const xph_file *file);
 void xph_file_close(xph_file *file); /* closed, or never opened and all zero: nothing */
 
 /* A part of a file in context memory. Who fetches has looked at the head of the file: a hole costs nobody
- * anything, but memory for it does. The cancel hook is asked (EXPHIL_E_CANCELLED). */
+ * anything, but memory for it does. The cancel hook is called (EXPHIL_E_CANCELLED). */
 typedef struct xph_file_data {
     exphil_context *context;
     uint8_t *data;

@@ -81,7 +81,7 @@ void xph_file_close(xph_file *file)
     *file = (xph_file){.context = NULL};
 }
 
-/* Pieces between which the cancel hook is asked. */
+/* Pieces between which the cancel hook is called. */
 #define FETCH_BYTES ((size_t)1 << 26)
 
 exphil_status xph_file_fetch(const xph_file *file, uint64_t offset, size_t bytes, xph_file_data *data,

@@ -95,7 +95,7 @@ static void memory_info(xph_device *device, exphil_memory_info *info)
     (void)device, (void)info; /* host memory, which the context counts */
 }
 
-/* All work is done when it was asked for: an event has nothing to wait for. */
+/* All work runs in the call that requests it: an event has nothing to wait for. */
 struct xph_event {
     xph_device *device;
     int64_t at; /* ns */

@@ -38,7 +38,7 @@ typedef struct xph_kernel_set {
     xph_type type;
     int32_t isa;                           /* XPH_ISA_* */
     const xph_candidate *op[XPH_OP_COUNT]; /* lists, each ended by a candidate without name */
-    /* Before a candidate is asked: puts the kernels that it calls into args. */
+    /* Before a candidate's accepts is called: puts the kernels that it calls into args. */
     void (*compose)(xph_op op, void *args);
 } xph_kernel_set;
 

@@ -88,7 +88,7 @@ exphil_status xph_window_look(xph_window *window, uint64_t at, size_t bytes, con
                               exphil_error *error);
 /* Any number of bytes. */
 exphil_status xph_window_copy(xph_window *window, uint64_t at, void *to, size_t bytes, exphil_error *error);
-/* Is all zero from here to the end of the file? That may be a hole of any size: the cancel hook is asked in
+/* Is all zero from here to the end of the file? That may be a hole of any size: the cancel hook is called in
  * between. */
 exphil_status xph_window_zero(xph_window *window, uint64_t at, bool *zero, exphil_error *error);
 bool xph_all_zero(const void *data, size_t bytes);

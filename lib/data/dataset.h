@@ -149,7 +149,7 @@ typedef struct xph_flaw {
     int32_t value;
     int64_t row, column;
 } xph_flaw;
-/* The first of rows has the number first in what is told. */
+/* The first of rows has the number first in messages. */
 xph_flaw xph_rows_flaw(const xph_row_shape *shape, const xph_rows *rows, int64_t first, int64_t frames);
 /* EXPHIL_E_NUMERIC or EXPHIL_E_INVALID with row and column. */
 exphil_status xph_flaw_fail(const xph_row_shape *shape, const xph_flaw *flaw, exphil_error *error);
@@ -230,7 +230,7 @@ exphil_status xph_dataset_append(exphil_dataset *dataset, const xph_episode *epi
 /* The same episodes in a dataset of its own, which later additions do not reach. EXPHIL_E_BUSY. */
 exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset **snapshot,
                                    exphil_error *error);
-/* The gate for all rows, by all workers; the first bad piece in the order of the episodes is told. Under the
+/* The gate for all rows, by all workers; the first bad piece in the order of the episodes is reported. Under the
  * flag. */
 exphil_status xph_dataset_verify(const exphil_dataset *dataset, exphil_error *error);
 /* Columns up to the last episode, whose rows pass the gate. Under the flag. */

@@ -1,4 +1,4 @@
-/* Reading a dataset: the columns of all rows and what is told of it, the check of all rows, and single
+/* Reading a dataset: the columns of all rows and its counts, the check of all rows, and single
  * frames. */
 #include "data/dataset.h"
 

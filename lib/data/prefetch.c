@@ -24,8 +24,8 @@ struct exphil_prefetcher {
     uint64_t seeks;       /* a batch begun before the last seek is thrown away */
     exphil_status failed; /* below 0: the next batch could not be filled, failure says why */
     exphil_error failure;
-    bool stop, ended; /* ended: the last batch of an epoch was handed out, and not yet EXPHIL_END */
-    bool told;        /* the taker knows of failed */
+    bool stop, ended; /* ended: the last batch of an epoch was delivered, and not yet EXPHIL_END */
+    bool told;        /* failed has been returned to the caller */
     exphil_prefetcher_info info;
 };
 

@@ -130,7 +130,7 @@ static uint32_t bits_of(float value)
 
 static const xph_flaw no_flaw = {XPH_FLAW_NONE, 0, 0, 0};
 
-/* ids [rows, ids]; rows count from `first` in what is told. */
+/* ids [rows, ids]; rows count from `first` in messages. */
 static xph_flaw find_bad_id(const xph_row_shape *shape, const int32_t *ids, int64_t first, int64_t rows)
 {
     for (int64_t t = 0; t < rows; t++, ids += shape->ids) {

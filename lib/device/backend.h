@@ -587,7 +587,7 @@ typedef struct xph_backend {
      * may change from call to call (ld_state, back, lagging, rates) does not count. What is marked as of query
      * it fills in. run does what was chosen. EXPHIL_E_UNSUPPORTED from query: no candidate is left. From run:
      * the kernel cannot after all (a library refuses a shape when it sees the addresses), has done nothing, and
-     * the backend has said so once. Then query is asked again with that candidate refused, and scratch made as
+     * the backend has said so once. Then query is called again with that candidate refused, and scratch made as
      * it says. While work is recorded the recording is ended first: a refusal may have spoilt it. */
     exphil_status (*query)(xph_device *device, xph_op op, void *args, xph_op_info *info);
     exphil_status (*run)(xph_stream *stream, const xph_kernel *kernel, const void *args);

@@ -1,4 +1,4 @@
-/* Door of lib/device: the device of a context, and how what fails on it is told. The contract itself, which
+/* Door of lib/device: the device of a context, and how its failures are reported. The contract itself, which
  * devices know too, is backend.h. */
 #ifndef XPH_DEVICE_DEVICE_H
 #define XPH_DEVICE_DEVICE_H

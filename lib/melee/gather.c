@@ -62,7 +62,7 @@ static const exphil_melee_character *if_present(const exphil_melee_character *ch
     return character->present ? character : NULL;
 }
 
-/* The opponent: as asked, or the first other port that is there. */
+/* The opponent: the given port, or the first other port that is present. */
 static int32_t find_opponent(const exphil_melee_frame *frame)
 {
     if (frame->opponent_port) return frame->opponent_port;

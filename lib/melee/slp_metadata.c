@@ -114,7 +114,7 @@ static bool key_is(const struct value *key, const char *name)
     return key->text_bytes == length && memcmp(key->text, name, length) == 0;
 }
 
-/* Plain characters only: the text comes from a stranger's file and is printed. */
+/* Plain characters only: the text comes from an untrusted file and is printed. */
 static void copy_text(char *to, size_t capacity, const struct value *value)
 {
     size_t length = value->text_bytes < capacity - 1 ? value->text_bytes : capacity - 1;

@@ -20,10 +20,10 @@ struct exphil_slp_stream {
     exphil_error failure;
     xph_busy busy;
     int32_t phase;
-    uint32_t given; /* the frame being built was handed out at its bookend */
+    uint32_t given; /* the frame being built was delivered at its bookend */
     struct xph_slp_container container;
     struct xph_slp_walk walk;
-    exphil_slp_frame previous; /* stage values of the frame handed out last */
+    exphil_slp_frame previous; /* stage values of the frame delivered last */
     struct shot shots[2];
     uint8_t buffer[XPH_SLP_EVENT];
 };
@@ -87,7 +87,7 @@ static void start_shot(exphil_slp_stream *stream, const struct xph_slp_instance 
     stream->given = 0;
 }
 
-/* Hands out the frame being built, whose instance is complete, unless that was done already. */
+/* Delivers the frame being built, whose instance is complete, unless that was done already. */
 static void give(exphil_slp_stream *stream, const struct xph_slp_instance *instance)
 {
     struct shot *shot = stream->building;
@@ -105,7 +105,7 @@ static void give(exphil_slp_stream *stream, const struct xph_slp_instance *insta
     if (shot->frame.frame > stream->walk.info.last_frame) stream->walk.info.last_frame = shot->frame.frame;
 }
 
-/* The game is over: what is complete and was not handed out yet is the last frame. */
+/* The game is over: what is complete and was not delivered yet is the last frame. */
 static void finish(exphil_slp_stream *stream)
 {
     if (xph_slp_walk_close(&stream->walk, stream->position)) give(stream, &stream->walk.before);

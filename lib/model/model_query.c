@@ -1,4 +1,4 @@
-/* What may be asked about a model: dimensions, spec, hashes, counters. */
+/* Queries of a model: dimensions, spec, hashes, counters. */
 #include "model/tensor_table.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* The blocks of a training net, and where their activations are kept for backward. Blocks are taken in
  * segments; only the activations of one segment lie in the arena at a time, those of the last when backward
  * begins. All others are recomputed in backward:
- *   nothing asked for      one segment of all blocks: everything stays where forward left it
+ *   nothing requested      one segment of all blocks: everything stays where forward left it
  *   checkpoint n           segments of n blocks (Chen et al. 2016). Their inputs wait in the store, their forward runs
  *                          again, all but the last output. Same kernels on same numbers: same bits
  *   bfloat16               segments of one block. What its layer names waits in the store as bfloat16, widened again

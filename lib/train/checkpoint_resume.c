@@ -156,8 +156,8 @@ static exphil_status resume_from(xph_checkpoint *c, xph_tensors *file, const xph
     return install(c, counters, &scale, error);
 }
 
-/* Without a prefetcher the first batch tells the shape that the file does: until it comes, only what the file
- * pays for is asked for. */
+/* Without a prefetcher the first batch must have the file's shape. Until it comes, no more memory is allocated
+ * than the file's own size accounts for. */
 static exphil_status read_shape(const exphil_trainer *trainer, const xph_tensors *file, const xph_json *json,
                                 int64_t *batch, int64_t *time, exphil_error *error)
 {

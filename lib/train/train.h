@@ -29,7 +29,7 @@ struct exphil_optimizer {
     uint64_t config_hash;      /* of the model it was made for */
     void *m, *v, *average;     /* device arenas; average NULL without EMA */
     const xph_kernel *adam;
-    _Atomic int64_t updates; /* may be asked for while the trainer works */
+    _Atomic int64_t updates; /* may be read while the trainer works */
 };
 
 exphil_optimizer *xph_optimizer_retain(exphil_optimizer *optimizer);

@@ -228,7 +228,7 @@ static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, 
     return status < 0 ? status : give_metrics(trainer, &sum, began, metrics, error);
 }
 
-/* The first batch tells the shape, unless it comes to nothing. One that was refused for its numbers is passed over. */
+/* The first batch sets the shape. If its update fails, it is unset again, but not for EXPHIL_E_NUMERIC. */
 static exphil_status update_by_hand(exphil_trainer *trainer, const exphil_batch *batch,
                                     exphil_metrics *metrics, exphil_error *error)
 {

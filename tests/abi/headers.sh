@@ -17,7 +17,7 @@ check() {
   for header in "$include"/exphil/*.h; do
     name=${header##*/}
     case $language in c++*) file=$work/alone.cc ;; *) file=$work/alone.c ;; esac
-    # clang lays a struct out, and so finds its padding, when its size is asked for.
+    # clang lays a struct out, and so finds its padding, when its size is requested.
     {
       printf '#include <exphil/%s>\nextern int exphil_header_alone;\n' "$name"
       sed -nE 's/^typedef struct ([a-z_0-9]+) \{.*/extern char size_of_\1[sizeof(\1)];/p' "$header"

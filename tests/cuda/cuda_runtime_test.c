@@ -330,7 +330,7 @@ static void allocations_fail_on_order(void **state)
     OK(cudaFree(more[0]));
     emu_memory(0);
     assert_int_equal(cudaGetLastError(), cudaErrorMemoryAllocation);
-    bed_scale(t.x, t.y, 1, 5, t.a); /* an error that nobody asked for would come here */
+    bed_scale(t.x, t.y, 1, 5, t.a); /* an error that nobody requested would come here */
     assert_true(bed_device_holds(&t, t.y, 6));
     bed_close(&t);
 }

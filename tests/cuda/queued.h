@@ -17,7 +17,7 @@ typedef struct queued_args {
     float scale, shift;
 } queued_args;
 cudaError_t queued_launch(const queued_args *a, cudaStream_t stream);
-/* *to += 1 by one thread, having used so much dynamic shared memory; allowed: asked for before. */
+/* *to += 1 by one thread, having used so much dynamic shared memory; allowed: requested before. */
 cudaError_t queued_shared_launch(float *to, int bytes, int allowed, cudaStream_t stream);
 
 #ifdef __cplusplus

@@ -176,7 +176,7 @@ static void gradient(void **state)
     /* More streams and groups of channels than slots of scratch. */
     case_seed(70);
     gradient_shape(&(scan_shape){70, 2, 2, 2, 0, true, true, true, 3});
-    /* More frames than a span, once with a reset in it, and states without room for a second block of channels. */
+    /* More frames than a span, once with a reset in it, and states too short for a second block of channels. */
     case_seed(71);
     gradient_shape(&(scan_shape){1, 300, 18, 16, 0, true, true, true, 0});
     case_seed(72);

@@ -65,7 +65,7 @@ static void lane_by_lane(void **state)
         }
 }
 
-/* Neither more nor less memory than asked for. */
+/* Neither more nor less memory than requested. */
 static void parts(void **state)
 {
     (void)state;

@@ -97,7 +97,7 @@ static void checkpoints_change_no_bit(void **unused)
     each_case(EXPHIL_TYPE_F64, 2, check_checkpoints);
 }
 
-/* Nothing given, nothing asked for: as in window mode. */
+/* Nothing given, nothing requested: as in window mode. */
 static void windows_have_no_state(void **unused)
 {
     (void)unused;

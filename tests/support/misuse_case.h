@@ -33,7 +33,7 @@ int misuse_end(void **state);
 exphil_status misuse_take_spec(const void *given, exphil_error *e);
 
 enum { OUTS = 3, OUT_BYTES = 32768 };
-extern unsigned char misuse_kept[OUTS][OUT_BYTES]; /* what the outputs held before the call */
+extern unsigned char misuse_kept[OUTS][OUT_BYTES]; /* what was in the outputs before the call */
 
 /* A place for an output, filled with bytes that no output has; struct_size 0: not a struct. */
 void *misuse_place(int which, size_t struct_size);

@@ -1,4 +1,4 @@
-/* The prefetcher hands out exactly what the sampler makes, in order, with an end after every epoch, whoever
+/* The prefetcher delivers exactly what the sampler makes, in order, with an end after every epoch, whoever
  * is faster; seeking, a second caller, and ending at any moment. */
 #include "data_case.h"
 

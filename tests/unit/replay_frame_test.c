@@ -68,7 +68,7 @@ static void positions_and_ports(void **state)
     exphil_context_destroy(context);
 }
 
-/* Every frame that the stream hands out is the frame of the replay. */
+/* Every frame that the stream delivers is the frame of the replay. */
 static void live_is_the_replay(void **state)
 {
     (void)state;

@@ -199,7 +199,7 @@ static void test_carry_is_full(void **state)
     xph_sampler_destroy(sampler);
 }
 
-/* Pieces are no longer than asked, borders move from epoch to epoch, and the number of batches does not. */
+/* Pieces are no longer than requested, borders move from epoch to epoch, and the number of batches does not. */
 static void test_segments(void **state)
 {
     fixture *f = *state;

@@ -120,7 +120,7 @@ static void test_latency(void **state)
     slp_free(&writer);
 }
 
-/* More items than there is room for: the first ones stay. */
+/* More items than the limit: the first ones stay. */
 static void test_item_limit(void **state)
 {
     slp_writer writer;

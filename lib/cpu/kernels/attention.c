@@ -16,7 +16,7 @@ static void copy_slot(const view *v, int64_t slot, real *k, real *values)
     memcpy(values + slot * v->span, v->ring_v + slot * v->span, bytes);
 }
 
-/* What the ring held before: all of it, or where state_out lags one frame behind only the newest slot. */
+/* What the ring contained before: all of it, or where state_out lags one frame behind only the newest slot. */
 static void carry_ring(const view *v, real *k, real *values)
 {
     const xph_attention_args *args = v->args;

@@ -311,14 +311,14 @@ static void add_weight_grads(const place *p, const xph_conv_grad_args *g, const 
 
 /* Gradients of the inputs before a frame, oldest first, and where they go when they are whole; NULL:
  * nowhere. */
-typedef struct owed {
+typedef struct pending {
     vec dx[OLDER];
     real *to[OLDER];
-} owed;
+} pending;
 
-XPH_INLINE owed owed_at(const place *p, const xph_conv_grad_args *g, int64_t c)
+XPH_INLINE pending pending_at(const place *p, const xph_conv_grad_args *g, int64_t c)
 {
-    owed o;
+    pending o;
     real *dstate = g->dstate_in;
     for (int64_t j = 0; j < OLDER; j++) {
         o.dx[j] = vec_all(R(0.0));
@@ -327,8 +327,8 @@ XPH_INLINE owed owed_at(const place *p, const xph_conv_grad_args *g, int64_t c)
     return o;
 }
 
-/* All that is owed is whole: nothing later has seen it. */
-XPH_INLINE void owed_pay(owed *o, int64_t left)
+/* All pending gradients are complete: nothing later adds to them. */
+XPH_INLINE void pending_store(pending *o, int64_t left)
 {
     for (int64_t j = 0; j < OLDER; j++) {
         if (o->to[j]) some_store(o->to[j], o->dx[j], left);
@@ -337,7 +337,7 @@ XPH_INLINE void owed_pay(owed *o, int64_t left)
 }
 
 /* A frame with dp, the gradient before the activation, whose own input's gradient goes to `to`. */
-XPH_INLINE void owed_add(owed *o, const strip *s, vec dp, real *to, int64_t left)
+XPH_INLINE void pending_add(pending *o, const strip *s, vec dp, real *to, int64_t left)
 {
     XPH_UNROLL
     for (int64_t j = 0; j < OLDER; j++) o->dx[j] = vec_fma(dp, s->w[j], o->dx[j]);
@@ -356,21 +356,21 @@ static void grad_strip(const place *p, const xph_conv_grad_args *g, int64_t c, r
     const real *dy = (const real *)g->dy + row * g->lddy + p->channel + c;
     real *dx = (real *)g->dx + row * g->lddx + p->channel + c;
     strip s = strip_at(p, c);
-    owed o = owed_at(p, g, c);
+    pending o = pending_at(p, g, c);
     vec sum = vec_all(R(0.0)), sums[COMMON_TAPS] = {{0}};
     for (int64_t t = 0; t < a->time; t++, x += a->ldx, dy += g->lddy, dx += g->lddx) {
         vec now = some_load(x, left), up = some_load(dy, left);
         if (left > VEC) prefetch_beside(x), prefetch_beside(dy), prefetch_beside(dx);
-        if (a->reset && a->reset[row + t]) strip_forget(&s), owed_pay(&o, left);
+        if (a->reset && a->reset[row + t]) strip_forget(&s), pending_store(&o, left);
         vec dp = up * vec_silu_slope(strip_sum(&s, now));
         sum += dp;
         XPH_UNROLL
         for (int64_t j = 0; j < OLDER; j++) sums[j] = vec_fma(dp, s.seen[j], sums[j]);
         sums[OLDER] = vec_fma(dp, now, sums[OLDER]);
-        owed_add(&o, &s, dp, dx, left);
+        pending_add(&o, &s, dp, dx, left);
         strip_shift(&s, now);
     }
-    owed_pay(&o, left);
+    pending_store(&o, left);
     some_store(dbias + c, sum, left);
     for (int64_t j = 0; j < COMMON_TAPS; j++) some_store(dw + j * p->channels + c, sums[j], left);
 }

@@ -112,7 +112,7 @@ static bool next_classes(classes *c, const job *j, bool stay)
 /* What the loss and gradient need of the logits. Target t = (1 - smoothing) onehot + even, so p_t =
  * (1 - smoothing) p_c + even. */
 typedef struct target {
-    vec class, place;      /* asked for; the first largest */
+    vec class, place;      /* of the target; of the first largest */
     vec top, own;          /* largest logit, that of the class */
     vec others, own_power; /* sum of e^(x - top) over all but the largest; of the class */
     vec below;             /* sum of top - x */

@@ -97,7 +97,7 @@ XPH_INLINE void gru_cell(const walk *w, int64_t r, int64_t u, const vec *gate, c
 
 /* ---- one frame, gates used where they are made ---- */
 
-/* The units of a place, as far from the first ones as asked: panels may be taken from the last to the first. */
+/* The units at a place: panels may run from the last to the first. */
 XPH_INLINE int64_t units_at(const xph_rnn_args *args, int64_t u)
 {
     return args->back ? args->hidden - P - u : u;

@@ -1,4 +1,4 @@
-/* A cuBLASLt that refuses, wherever it can, whatever it is asked for: the next candidate does the product, the log says so
+/* A cuBLASLt that refuses, wherever it can, whatever is requested: the next candidate does the product, the log says so
  * once for each shape with its status, updates and steps are recorded all the same, and the numbers stay within the gates. */
 #include "emulated.h"
 #include "play_case.h"
@@ -220,7 +220,7 @@ static void play_goes_on(void **state)
 
 /* ---- memory ---- */
 
-/* All that products need was asked for when the trainer was made. */
+/* All that products need was requested when the trainer was created. */
 static void a_limit_is_met_at_creation(void **state)
 {
     (void)state;

@@ -370,7 +370,7 @@ static void overflow_is_refused(void **state)
     emulated_clean();
 }
 
-/* Pinned memory is asked for through the driver too: a lost device gives none, and that is not for want of memory. */
+/* Pinned memory is requested from the driver too: a lost device gives none, and that is not for want of memory. */
 static void a_lost_device_is_no_want_of_memory(void **state)
 {
     (void)state;

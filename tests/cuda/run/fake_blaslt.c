@@ -186,7 +186,7 @@ static int shapes_fit(const struct lt_desc *desc, const struct lt_layout *a, con
            c->type == d->type && a->type == b->type;
 }
 
-/* ---- what it was asked to refuse ---- */
+/* ---- what it refuses ---- */
 
 static void remember(const struct lt_desc *desc, const struct lt_layout *a, const struct lt_layout *b,
                      const struct lt_layout *d)

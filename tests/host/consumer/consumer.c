@@ -1,4 +1,4 @@
-/* A program of a stranger: sees only what is installed. */
+/* A program outside the repository: it sees only what is installed. */
 #include <exphil/exphil.h>
 #include <exphil/slp.h>
 
