@@ -135,13 +135,13 @@ static void comparing_free(comparing *c)
     xph_sampler_destroy(c->sampler);
 }
 
-static exphil_status side_make(side *s, exphil_context *context, const exphil_batch *first,
-                               exphil_error *error)
+static exphil_status side_make(side *s, exphil_context *context, const xph_losses *losses,
+                               const exphil_batch *first, exphil_error *error)
 {
     size_t count = (size_t)(first->batch * first->time * xph_model_shape_of(s->model)->logits);
     s->retained = xph_model_retain(s->model);
     XPH_TRY(xph_model_packed(s->retained, &s->packed, error));
-    XPH_TRY(xph_feed_create(s->model, first->batch, first->time, 0, &s->feed, error));
+    XPH_TRY(xph_feed_create(s->model, losses, first->batch, first->time, 0, &s->feed, error));
     s->narrow_bytes = count * sizeof *s->narrow;
     s->wide_bytes = count * sizeof *s->wide;
     s->narrow = xph_alloc(context, s->narrow_bytes);
@@ -167,7 +167,7 @@ static exphil_status compare(comparing *c, const exphil_dataset *dataset, int64_
     exphil_batch batch = EXPHIL_BATCH_INIT;
     XPH_TRY(xph_losses_take(xph_model_spec(c->side[0].model), NULL, &c->losses, error));
     XPH_TRY(xph_whole_sampler(c->side[0].model, dataset, batch_size, &c->sampler, &batch, error));
-    for (int i = 0; i < 2; i++) XPH_TRY(side_make(&c->side[i], c->context, &batch, error));
+    for (int i = 0; i < 2; i++) XPH_TRY(side_make(&c->side[i], c->context, &c->losses, &batch, error));
     int64_t batches = xph_sampler_batches(c->sampler);
     for (int64_t b = 0; b < batches; b++) {
         if (xph_cancelled(c->context))

@@ -198,11 +198,12 @@ static void evaluation_free(evaluation *e)
 }
 
 static exphil_status evaluation_make(evaluation *e, const exphil_model *model, const exphil_dataset *dataset,
-                                     const exphil_dataset *frequencies, int64_t batch, exphil_error *error)
+                                     const exphil_dataset *frequencies, const xph_losses *losses,
+                                     int64_t batch, exphil_error *error)
 {
     exphil_batch first = EXPHIL_BATCH_INIT;
     XPH_TRY(xph_whole_sampler(model, dataset, batch, &e->sampler, &first, error));
-    XPH_TRY(xph_feed_create(model, first.batch, first.time, 0, &e->feed, error));
+    XPH_TRY(xph_feed_create(model, losses, first.batch, first.time, 0, &e->feed, error));
     XPH_TRY(xph_baseline_make(frequencies ? frequencies : dataset, &e->baseline, error));
     size_t rows = (size_t)(first.batch * first.time), logits = (size_t)xph_model_shape_of(model)->logits;
     e->narrow_bytes = rows * logits * sizeof(float);
@@ -247,7 +248,7 @@ exphil_status xph_evaluate(const exphil_model *model, const void *weights, const
     XPH_TRY(XPH_CHECK_OUTPUT(exphil_report, report, error)); /* before the work, not after it */
     if (frequencies) XPH_TRY(check_spec(model, frequencies, error));
     evaluation e = {.context = xph_model_context(model)};
-    exphil_status status = evaluation_make(&e, model, dataset, frequencies, batch, error);
+    exphil_status status = evaluation_make(&e, model, dataset, frequencies, losses, batch, error);
     tally t = {.spec = xph_model_spec(model),
                .heads = xph_model_heads(model),
                .baseline = &e.baseline,

@@ -104,8 +104,40 @@ static exphil_status make_blocks(xph_feed *feed, exphil_error *error)
                       : EXPHIL_OK;
 }
 
-exphil_status xph_feed_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t net_flags,
-                              xph_feed *feed, exphil_error *error)
+static xph_loss_args loss_args(const xph_feed *feed, const xph_losses *losses, xph_control *control)
+{
+    const xph_model_shape *shape = xph_model_shape_of(feed->model);
+    return (xph_loss_args){
+        .type = shape->type,
+        .rows = feed->batch * feed->time,
+        .heads = shape->heads,
+        .logits = shape->logits,
+        .head = xph_model_heads(feed->model),
+        .loss = losses->head,
+        .y = xph_net_logits(feed->net),
+        .ldy = shape->logits,
+        .actions = feed->actions,
+        .lda = shape->heads,
+        .mask = feed->mask,
+        .given = control ? feed->given : NULL,
+        .control = control,
+        .dy = control ? feed->dlogits : NULL,
+        .lddy = shape->logits,
+        .sums = feed->sums,
+        .rows_loss = feed->rows_loss,
+    };
+}
+
+static exphil_status choose_loss(xph_feed *feed, const xph_losses *losses, exphil_error *error)
+{
+    xph_loss_args args = loss_args(feed, losses, NULL);
+    exphil_status status = xph_choose_kernel(feed->device, XPH_OP_LOSS, &args, &feed->loss);
+    return status < 0 ? xph_fail_device(error, feed->device, status, "the device has no kernel for this loss")
+                      : EXPHIL_OK;
+}
+
+exphil_status xph_feed_create(const exphil_model *model, const xph_losses *losses, int64_t batch,
+                              int64_t time, uint32_t net_flags, xph_feed *feed, exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(model);
     xph_feed made = {.model = model, .batch = batch, .time = time};
@@ -113,6 +145,7 @@ exphil_status xph_feed_create(const exphil_model *model, int64_t batch, int64_t 
     made.state_bytes = (size_t)batch * (size_t)shape->state * shape->real_bytes;
     exphil_status status = xph_net_create(model, batch, time, net_flags, &made.net, error);
     if (status >= 0) status = make_blocks(&made, error);
+    if (status >= 0) status = choose_loss(&made, losses, error);
     if (status < 0) {
         xph_feed_destroy(&made);
         return status;
@@ -223,30 +256,10 @@ double xph_mask_sum(const exphil_batch *batch)
 exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *packed,
                                const xph_losses *losses, xph_control *control)
 {
-    const xph_model_shape *shape = xph_model_shape_of(feed->model);
     xph_net_io io;
     xph_feed_io(feed, &io);
     XPH_TRY(xph_net_forward(feed->net, weights, packed, &io));
-    xph_loss_args args = {
-        .type = shape->type,
-        .rows = feed->batch * feed->time,
-        .heads = shape->heads,
-        .logits = shape->logits,
-        .head = xph_model_heads(feed->model),
-        .loss = losses->head,
-        .y = xph_net_logits(feed->net),
-        .ldy = shape->logits,
-        .actions = feed->actions,
-        .lda = shape->heads,
-        .mask = feed->mask,
-        .given = control ? feed->given : NULL,
-        .control = control,
-        .dy = control ? feed->dlogits : NULL,
-        .lddy = shape->logits,
-        .sums = feed->sums,
-        .rows_loss = feed->rows_loss,
-    };
-    if (!feed->loss) XPH_TRY(xph_choose_kernel(feed->device, XPH_OP_LOSS, &args, &feed->loss));
+    const xph_loss_args args = loss_args(feed, losses, control);
     return feed->device->backend->run(xph_net_stream(feed->net), feed->loss, &args);
 }
 

@@ -79,13 +79,14 @@ typedef struct xph_feed {
     int32_t reserved;
     void *state[2], *dlogits; /* state: in and out, swapped after every batch */
     double *sums, *rows_loss;
-    const xph_kernel *loss;        /* NULL before the first loss: heads and weights of it are known then */
+    const xph_kernel *loss;
     size_t bytes[XPH_FEED_BLOCKS]; /* of the device blocks above, in order */
     size_t state_bytes;
 } xph_feed;
 
-exphil_status xph_feed_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t net_flags,
-                              xph_feed *feed, exphil_error *error);
+/* losses: those that forward is given. */
+exphil_status xph_feed_create(const exphil_model *model, const xph_losses *losses, int64_t batch,
+                              int64_t time, uint32_t net_flags, xph_feed *feed, exphil_error *error);
 void xph_feed_destroy(xph_feed *feed);
 /* Begins to upload the batch, or has it read where it is: then it must stay until the work on it is done,
  * else until xph_feed_uploaded returns. */

@@ -244,7 +244,7 @@ static exphil_status make_shape(exphil_trainer *trainer, int64_t batch, int64_t 
     uint32_t flags = XPH_NET_TRAIN | XPH_NET_CHECKPOINT(trainer->checkpoint_blocks);
     flags |= XPH_NET_PRECISION(trainer->precision);
     if (trainer->activations == EXPHIL_TYPE_BF16) flags |= XPH_NET_BF16;
-    XPH_TRY(xph_feed_create(trainer->model, batch, time, flags, &trainer->feed, error));
+    XPH_TRY(xph_feed_create(trainer->model, &trainer->losses, batch, time, flags, &trainer->feed, error));
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
     xph_clear_args clear = {.type = shape->type, .count = batch * shape->state};
     exphil_status status = xph_choose_kernel(trainer->device, XPH_OP_CLEAR, &clear, &trainer->clear);

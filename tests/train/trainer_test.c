@@ -110,6 +110,41 @@ static void the_model_stays(void **state)
     train_end(&run);
 }
 
+/* ---- kernels ---------------------------------------------------------------------------------------------------------- */
+
+static const xph_backend *real;
+static int64_t searches;
+
+static exphil_status counted_query(xph_device *device, xph_op op, void *args, xph_op_info *info)
+{
+    searches += op != XPH_OP_LINEAR_PACK && op != XPH_OP_SCAN_PACK;
+    return real->query(device, op, args, info);
+}
+
+/* All kernels are chosen when a trainer is made: its updates, the first one too, ask for none. Only new weights are packed by
+ * what xph_run_once finds. */
+static void an_update_searches_no_kernel(void **state)
+{
+    (void)state;
+    static xph_backend table;
+    train_plan plan = train_plan_of("mamba lstm attention", EXPHIL_MODE_CARRY);
+    train_run run = train_begin(&plan);
+    xph_device *device = xph_context_backend(run.context);
+    exphil_trainer_destroy(run.trainer);
+    real = device->backend;
+    table = *real;
+    table.query = counted_query;
+    device->backend = &table;
+    searches = 0;
+    assert_ok(
+        exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &plan.trainer, &run.trainer, NULL));
+    assert_true(searches > 20);
+    searches = 0;
+    (void)train_steps(&run, 2);
+    assert_int_equal(searches, 0);
+    train_end(&run);
+}
+
 /* ---- numbers that are none -------------------------------------------------------------------------------------------- */
 
 /* Input so large that the first product overflows: the update is refused, the tensor named, nothing moved, and the run goes
@@ -474,6 +509,7 @@ int main(void)
         cmocka_unit_test(metrics_tell_what_was_done),
         cmocka_unit_test(untrained_heads_stay),
         cmocka_unit_test(the_model_stays),
+        cmocka_unit_test(an_update_searches_no_kernel),
         cmocka_unit_test(overflow_is_refused),
         cmocka_unit_test(wild_rates_are_caught),
         cmocka_unit_test(masked_rows_do_not_count),
