@@ -107,23 +107,11 @@ static void device_close(xph_device *base)
 
 /* ---- operations ---- */
 
-#define ENTRY(NAME, name) [XPH_OP_##NAME] = xph_cuda_##name,
-static const xph_cuda_candidate *const lists[XPH_OP_COUNT] = {XPH_EACH_OP(ENTRY)};
-
-static const xph_cuda_candidate *choose(xph_op op, const void *args, uint32_t refused, uint32_t *bit)
-{
-    *bit = 1;
-    if (op < 0 || op >= XPH_OP_COUNT) return NULL;
-    for (const xph_cuda_candidate *k = lists[op]; k->name; k++, *bit <<= 1)
-        if (!(refused & *bit) && k->accepts(args)) return k;
-    return NULL;
-}
-
 static exphil_status query(xph_device *device, xph_op op, void *args, xph_op_info *info)
 {
     XPH_ON(device);
     uint32_t bit;
-    const xph_cuda_candidate *candidate = choose(op, args, info->refused, &bit);
+    const xph_cuda_candidate *candidate = xph_cuda_choose(op, args, info->refused, &bit);
     if (!candidate) return EXPHIL_E_UNSUPPORTED;
     *info = (xph_op_info){.kernel = (const xph_kernel *)candidate,
                           .name = candidate->name,

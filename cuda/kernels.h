@@ -29,6 +29,9 @@ typedef struct xph_cuda_candidate {
 /* A candidate found, with the addresses before it, that it cannot: nothing was done, the next one may. */
 enum { XPH_CUDA_REFUSED = -1 };
 
+/* The first candidate of op that accepts and is not refused, by bit; NULL: there is none. */
+const xph_cuda_candidate *xph_cuda_choose(xph_op op, const void *args, uint32_t refused, uint32_t *bit);
+
 /* Bytes of args.packed: a narrow copy of the weights, or what linear_pack and scan_pack make; 0 for operations that have
  * none. */
 size_t xph_cuda_packed_bytes(xph_op op, const void *args);
