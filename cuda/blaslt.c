@@ -464,7 +464,7 @@ static int lt_linear(const void *args, cudaStream_t stream)
 {
     const xph_linear_args *a = args;
     const int32_t type = type_of(a->type);
-    if (a->type != XPH_F32 && !a->packed) return xph_cuda_run(xph_cuda_linear + 1, args, stream);
+    if (a->type != XPH_F32 && !a->packed) return XPH_CUDA_REFUSED;
     product p = {.shape = {.m = a->out,
                            .n = a->rows,
                            .k = a->in,
@@ -542,6 +542,11 @@ static int multiply_dx(const xph_linear_grad_args *g, cudaStream_t stream)
     return p.a ? multiply(&p, stream) : XPH_CUDA_REFUSED;
 }
 
+static int own_grad(const xph_linear_grad_args *g, cudaStream_t stream)
+{
+    return xph_linear_accepts_grad(g) ? xph_linear_grad(g, stream) : (int)cudaErrorInvalidValue;
+}
+
 /* What the library does not do - the gradient of the bias, always - is left to the next candidate. */
 static int lt_linear_grad(const void *args, cudaStream_t stream)
 {
@@ -551,13 +556,13 @@ static int lt_linear_grad(const void *args, cudaStream_t stream)
     if (code == cudaSuccess) rest.dw = NULL;
     rest.dx = NULL; /* last: it may lie where x does */
     if (code == XPH_CUDA_REFUSED) code = cudaSuccess;
-    if (!code && (rest.dw || rest.dbias)) code = xph_cuda_run(xph_cuda_linear_grad + 1, &rest, stream);
+    if (!code && (rest.dw || rest.dbias)) code = own_grad(&rest, stream);
     if (code || !g->dx) return code;
     code = multiply_dx(g, stream);
     if (code != XPH_CUDA_REFUSED) return code;
     rest = *g;
     rest.dw = rest.dbias = NULL;
-    return xph_cuda_run(xph_cuda_linear_grad + 1, &rest, stream);
+    return own_grad(&rest, stream);
 }
 
 /* ---- candidates of products: the library's, then own ones ---- */

@@ -29,8 +29,18 @@ typedef struct xph_cuda_candidate {
 /* A candidate found, with the addresses before it, that it cannot: nothing was done, the next one may. */
 enum { XPH_CUDA_REFUSED = -1 };
 
-/* The first candidate of op that accepts and is not refused, by bit; NULL: there is none. */
-const xph_cuda_candidate *xph_cuda_choose(xph_op op, const void *args, uint32_t refused, uint32_t *bit);
+/* The candidate of an operation, and its bit: the first that accepts and is not refused. NULL: there is none. What it calls of
+ * other operations is chosen with it, into args. */
+const xph_cuda_candidate *xph_cuda_choose(xph_op op, void *args, uint32_t refused, uint32_t *bit);
+/* The first half of that, before a candidate is asked: gives the bit of what may refuse in place of the candidate, 0: none. */
+uint32_t xph_cuda_compose(xph_op op, void *args, uint32_t refused);
+/* The first of a list. */
+const xph_cuda_candidate *xph_cuda_first(const xph_cuda_candidate *list, const void *args, uint32_t refused,
+                                         uint32_t *bit);
+/* What xph_cuda_compose does (rnn.cu, rnn_grad.cu); refused are the candidates of the product. No gradient of a product
+ * refuses (blaslt.c). */
+uint32_t xph_rnn_compose(xph_rnn_args *args, uint32_t refused);
+void xph_rnn_grad_compose(xph_rnn_grad_args *args);
 
 /* Bytes of args.packed: a narrow copy of the weights, or what linear_pack and scan_pack make; 0 for operations that have
  * none. */
@@ -54,15 +64,10 @@ int xph_narrow_linear(const void *args, struct CUstream_st *stream);
 bool xph_narrow_accepts_pack(const void *args);
 int xph_narrow_pack(const void *args, struct CUstream_st *stream);
 
-/* Runs the first that accepts and does not refuse: for a kernel made of others, as a product in a recurrent layer, with
- * scratch for all of them. cudaErrorInvalidValue (1) when none does. */
-static inline int xph_cuda_run(const xph_cuda_candidate *list, const void *args, struct CUstream_st *stream)
+/* Runs what args of another operation hold of it (table A, of query). */
+static inline int xph_cuda_run(const xph_kernel *kernel, const void *args, struct CUstream_st *stream)
 {
-    for (; list->name; list++) {
-        const int code = list->accepts(args) ? list->launch(args, stream) : XPH_CUDA_REFUSED;
-        if (code != XPH_CUDA_REFUSED) return code;
-    }
-    return 1;
+    return ((const xph_cuda_candidate *)kernel)->launch(args, stream);
 }
 
 #define XPH_CUDA_DECLARE(NAME, name) extern const xph_cuda_candidate xph_cuda_##name[];

@@ -216,12 +216,13 @@ template <class Stored, class Tile> void frames_of_kind(const xph_rnn_args *a, c
         frames<Stored, GRU, Tile>(a, stream);
 }
 
-/* What comes before frames: the input product; state through no frames at all. An error. */
+/* What comes before frames: the input product, which may refuse; state through no frames at all. An error. */
 int begin(const xph_rnn_args *a, cudaStream_t stream)
 {
-    if (!a->time && a->batch && a->hidden && a->state_out)
+    const int error = a->input.rows ? xph_cuda_run(a->input_product, &a->input, stream) : cudaSuccess;
+    if (!error && !a->time && a->batch && a->hidden && a->state_out)
         carry(a, static_cast<float *>(a->state_out), a->ld_state, false, stream);
-    return a->input.rows ? xph_cuda_run(xph_cuda_linear, &a->input, stream) : cudaSuccess;
+    return error;
 }
 
 template <class Tile> int launch(const void *args, cudaStream_t stream)
@@ -333,6 +334,16 @@ int narrow_launch(const void *args, cudaStream_t stream)
 }
 
 }  // namespace
+
+uint32_t xph_rnn_compose(xph_rnn_args *a, uint32_t refused)
+{
+    uint32_t bit = 0;
+    a->input_product = nullptr;
+    if (a->input.rows)
+        a->input_product =
+            reinterpret_cast<const xph_kernel *>(xph_cuda_first(xph_cuda_linear, &a->input, refused, &bit));
+    return a->input_product ? bit : 0;
+}
 
 const xph_cuda_candidate xph_cuda_rnn[] = {
     {"rnn_narrow", narrow_accepts, narrow_scratch, narrow_launch},

@@ -29,7 +29,7 @@ inline int64_t state_width(const xph_rnn_args *a)
 inline bool is_rnn(const xph_rnn_args *a)
 {
     return (a->kind == XPH_RNN_LSTM || a->kind == XPH_RNN_GRU) && a->hidden <= 8192 &&
-           a->batch < int64_t(1) << 20;
+           a->batch < int64_t(1) << 20 && (!a->input.rows || a->input_product);
 }
 inline bool rnn_fits(const xph_rnn_args *a)
 {

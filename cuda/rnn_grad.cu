@@ -401,7 +401,6 @@ struct layout {
 xph_linear_grad_args weights_of(const xph_rnn_grad_args *g, int part)
 {
     const xph_rnn_args *a = &g->fwd;
-    const layout r(g);
     char *scratch = static_cast<char *>(g->scratch);
     const int64_t first = part * first_gates(a);
     xph_linear_grad_args l = {};
@@ -412,6 +411,7 @@ xph_linear_grad_args weights_of(const xph_rnn_grad_args *g, int part)
     l.out = part ? a->hidden : first_gates(a);
     l.lddy = part ? a->hidden : g->lddgx;
     if (!scratch) return l;
+    const layout r(g);
     l.x = scratch + 2 * r.gates + r.aside;
     l.dy = part ? scratch + 2 * r.gates + r.aside + r.rows : g->dgx;
     l.dw = g->dw ? static_cast<float *>(g->dw) + first * a->hidden : nullptr;
@@ -425,19 +425,12 @@ int parts_of(const xph_rnn_grad_args *g)
     return g->fwd.kind == XPH_RNN_LSTM ? 1 : 2;
 }
 
-const xph_cuda_candidate *linear_for(const xph_linear_grad_args *l)
-{
-    for (const xph_cuda_candidate *c = xph_cuda_linear_grad; c->name; c++)
-        if (c->accepts(l)) return c;
-    return nullptr;
-}
-
 int weights(const xph_rnn_grad_args *g, cudaStream_t stream)
 {
     int error = cudaSuccess;
     for (int part = 0; part < parts_of(g) && !error && (g->dw || g->dbias); part++) {
         const xph_linear_grad_args l = weights_of(g, part);
-        error = xph_cuda_run(xph_cuda_linear_grad, &l, stream);
+        error = xph_cuda_run(g->products[part], &l, stream);
     }
     return error;
 }
@@ -446,12 +439,7 @@ int weights(const xph_rnn_grad_args *g, cudaStream_t stream)
 
 bool fits(const xph_rnn_grad_args *g)
 {
-    if (!rnn_fits(&g->fwd)) return false;
-    for (int part = 0; part < parts_of(g); part++) {
-        const xph_linear_grad_args l = weights_of(g, part);
-        if (!linear_for(&l)) return false;
-    }
-    return true;
+    return rnn_fits(&g->fwd) && g->products[0] && g->products[parts_of(g) - 1];
 }
 
 bool tensor_accepts(const void *args)
@@ -477,8 +465,8 @@ size_t scratch(const void *args)
     size_t most = 0;
     for (int part = 0; part < parts_of(g); part++) {
         const xph_linear_grad_args l = weights_of(g, part);
-        const xph_cuda_candidate *c = linear_for(&l);
-        const size_t bytes = c && c->scratch_bytes ? c->scratch_bytes(&l) : 0;
+        const xph_cuda_candidate *c = reinterpret_cast<const xph_cuda_candidate *>(g->products[part]);
+        const size_t bytes = c->scratch_bytes ? c->scratch_bytes(&l) : 0;
         most = bytes > most ? bytes : most;
     }
     return layout(g).kept + most;
@@ -563,6 +551,16 @@ template <class By> int launch(const void *args, cudaStream_t stream)
 }
 
 }  // namespace
+
+void xph_rnn_grad_compose(xph_rnn_grad_args *g)
+{
+    uint32_t bit;
+    for (int part = 0; part < parts_of(g); part++) {
+        const xph_linear_grad_args l = weights_of(g, part);
+        g->products[part] =
+            reinterpret_cast<const xph_kernel *>(xph_cuda_first(xph_cuda_linear_grad, &l, 0, &bit));
+    }
+}
 
 const xph_cuda_candidate xph_cuda_rnn_grad[] = {
     {"rnn_grad_tensor", tensor_accepts, scratch, launch<by_units>},

@@ -232,6 +232,18 @@ static void give_scratch(card *c, const card_case *k, task *t, size_t bytes)
         memcpy(t->args + (size_t)i * k->args_bytes + k->scratch_at, &scratch, sizeof scratch);
 }
 
+/* Chooses for every set of arguments: all get the same, and what query fills in. False: there is none. */
+static bool choose(const card *c, const card_case *k, task *t, xph_op_info *info)
+{
+    const uint32_t refused = info->refused;
+    for (int i = 0; i < t->sets; i++) {
+        *info = (xph_op_info){.refused = refused};
+        if (c->backend->query(c->device, k->op, t->args + (size_t)i * k->args_bytes, info) < 0) return false;
+    }
+    t->kernel = info->kernel;
+    return true;
+}
+
 /* The candidate that every set of arguments is done by, as a net would take it; false: there is none. */
 static bool settle(card *c, const card_case *k, task *t, xph_op_info *info)
 {
@@ -243,8 +255,7 @@ static bool settle(card *c, const card_case *k, task *t, xph_op_info *info)
             continue;
         }
         info->refused |= info->candidate;
-        if (c->backend->query(c->device, k->op, t->args, info) < 0) return false;
-        t->kernel = info->kernel;
+        if (!choose(c, k, t, info)) return false;
         give_scratch(c, k, t, info->scratch_bytes);
         i = 0;
     }
@@ -260,11 +271,10 @@ static bool prepare(card *c, const card_case *k, const shape *s, task *t, xph_op
     t->args = calloc(MOST_SETS, k->args_bytes);
     if (!t->args) must("memory", EXPHIL_E_MEMORY);
     *bytes = k->give(c, s, t->args);
-    if (c->backend->query(c->device, k->op, t->args, info) < 0) return false;
-    t->kernel = info->kernel;
     const int wanted = c->smoke ? 2 : (int)(SETS_BYTES / c->set_bytes) + 1;
     for (; t->sets < wanted && t->sets < MOST_SETS; t->sets++)
         k->give(c, s, t->args + (size_t)t->sets * k->args_bytes);
+    if (!choose(c, k, t, info)) return false;
     give_scratch(c, k, t, info->scratch_bytes);
     return settle(c, k, t, info);
 }

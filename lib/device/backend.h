@@ -529,7 +529,7 @@ typedef struct xph_op_info {
     size_t scratch_bytes;     /* for args.scratch */
     size_t packed_bytes;      /* linear and rnn: size of packed; scan: of decay */
     uint32_t refused;         /* given: candidates that are not to be taken, by bit */
-    uint32_t candidate;       /* the bit of kernel */
+    uint32_t candidate;       /* the bit of kernel, or of what it calls and alone may refuse */
 } xph_op_info;
 
 /* INLINE: never fans out to other threads, and a wait is short: play. NET: for products, whose memory it then

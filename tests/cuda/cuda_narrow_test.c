@@ -1,9 +1,6 @@
 /* Products with weights of fewer bits on the emulated GPU: packed, multiplied, and bit for bit what the CPU makes
  * (kernels.kernel_narrow_test says what that is). */
-#include "kernel_test.h"
-#include "kernels.h"
-
-#include "emu_control.h"
+#include "device_case.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -116,7 +113,7 @@ static void *pack_on_device(const layer *l, xph_type weights)
     float *w = given(l->w, (size_t)(l->s.in * l->s.out) * sizeof *w);
     xph_linear_pack_args pack = {XPH_F32, weights, l->s.in, l->s.out, w, NULL, NULL};
     pack.packed = given(NULL, xph_cuda_packed_bytes(XPH_OP_LINEAR_PACK, &pack));
-    assert_int_equal(xph_cuda_run(xph_cuda_linear_pack, &pack, NULL), 0);
+    device_do(xph_cuda_linear_pack, &pack);
     emu_free(w);
     return pack.packed;
 }
@@ -142,7 +139,7 @@ static void check_layer(const layer *l, xph_type weights)
         args.bias = l->bias ? bias : NULL;
         args.y = y;
         args.residual = s->residual ? y : NULL;
-        assert_int_equal(xph_cuda_run(xph_cuda_linear, &args, NULL), 0);
+        device_do(xph_cuda_linear, &args);
         if (emu_fault()) fail_msg("%s", emu_fault());
         for (int64_t i = 0; i < s->rows * (s->out + s->pad); i++) /* between rows lies what was there */
             if (!same_float(y[i], want[i]))

@@ -84,7 +84,7 @@ static void pack_here(const kt_case *c, const xph_kernel_set *set, void *given)
     for (int64_t i = 0; i < count; i++) w[i] = (float)l->w[i];
     xph_linear_pack_args pack = {args->type, 0, l->s.hidden, l->gates, w, NULL, NULL};
     args->packed = pack.packed = case_alloc(xph_cuda_packed_bytes(XPH_OP_LINEAR_PACK, &pack));
-    assert_int_equal(xph_cuda_run(xph_cuda_linear_pack, &pack, NULL), 0);
+    device_do(xph_cuda_linear_pack, &pack);
 }
 
 enum { Y = 4, SAVED = 5, STATE_OUT = 6 }; /* places in the table below */
@@ -363,7 +363,7 @@ static void *pack_narrow(const layer *l, const xph_kernel_set *set, xph_type wei
         case_run(xph_kernels_choose(set, XPH_OP_LINEAR_PACK, &args), &args, 1);
     } else {
         args.packed = emu_alloc(xph_cuda_packed_bytes(XPH_OP_LINEAR_PACK, &args), sizeof(float));
-        assert_int_equal(xph_cuda_run(xph_cuda_linear_pack, &args, NULL), 0);
+        device_do(xph_cuda_linear_pack, &args);
         emu_free(w);
     }
     return args.packed;
@@ -403,8 +403,71 @@ static void narrow_weights(void **state)
 static void narrow_weights_are_not_trained(void **state)
 {
     (void)state;
-    const xph_rnn_grad_args args = {.fwd = {.weights = XPH_I8, .batch = 1, .time = 1, .hidden = 8}};
-    for (const xph_cuda_candidate *k = xph_cuda_rnn_grad; k->name; k++) assert_false(k->accepts(&args));
+    xph_rnn_grad_args args = {.fwd = {.weights = XPH_I8, .batch = 1, .time = 1, .hidden = 8}};
+    uint32_t bit;
+    assert_null(xph_cuda_choose(XPH_OP_RNN_GRAD, &args, 0, &bit));
+    args.fwd.weights = 0;
+    assert_non_null(xph_cuda_choose(XPH_OP_RNN_GRAD, &args, 0, &bit));
+}
+
+/* ---- products of a layer ---- */
+
+static int product_runs, product_gives;
+
+static int product_launch(const void *args, struct CUstream_st *stream)
+{
+    (void)args, (void)stream;
+    product_runs++;
+    return product_gives;
+}
+
+static const xph_cuda_candidate stand_in = {"stand-in", NULL, NULL, product_launch};
+
+/* A layer runs the product that was chosen with it, and what that one refuses it refuses, before it has read or written
+ * anything: there is no memory. */
+static void a_layer_refuses_with_its_product(void **state)
+{
+    (void)state;
+    uint32_t bit, other;
+    xph_rnn_args args = {.batch = 1, .time = 1, .hidden = 32, .input = {.rows = 1, .in = 8, .out = 128}};
+    const xph_cuda_candidate *chosen = xph_cuda_choose(XPH_OP_RNN, &args, 0, &bit);
+    const xph_kernel *product = args.input_product;
+    assert_ptr_equal(xph_cuda_choose(XPH_OP_RNN, &args, bit, &other), chosen);
+    assert_non_null(args.input_product);
+    assert_ptr_not_equal(args.input_product, product);
+    assert_int_not_equal(other, bit);
+    assert_null(xph_cuda_choose(XPH_OP_RNN, &args, bit | other, &other)); /* no third one is there */
+    product_runs = 0;
+    product_gives = XPH_CUDA_REFUSED;
+    int layers = 0;
+    args.input_product = (const xph_kernel *)&stand_in;
+    for (const xph_cuda_candidate *k = xph_cuda_rnn; k->name; k++, layers++)
+        assert_int_equal(k->launch(&args, NULL), XPH_CUDA_REFUSED);
+    assert_int_equal(product_runs, layers);
+    assert_null(emu_fault());
+}
+
+/* Nor does a gradient look for others. */
+static void a_gradient_runs_the_products_it_was_chosen_with(void **state)
+{
+    (void)state;
+    float number = 0.0f;
+    for (int32_t kind = XPH_RNN_LSTM; kind <= XPH_RNN_GRU; kind++) {
+        uint32_t bit;
+        xph_rnn_grad_args args = {.fwd = {.kind = kind, .batch = 1, .time = 0, .hidden = 4}, .dw = &number};
+        const xph_cuda_candidate *chosen = xph_cuda_choose(XPH_OP_RNN_GRAD, &args, 0, &bit);
+        const int products = kind == XPH_RNN_LSTM ? 1 : 2;
+        product_runs = product_gives = 0;
+        for (int i = 0; i < products; i++) {
+            assert_ptr_equal(args.products[i], &xph_cuda_linear_grad[1]); /* no library is there */
+            args.products[i] = (const xph_kernel *)&stand_in;
+        }
+        args.scratch = emu_alloc(chosen->scratch_bytes(&args), sizeof(float));
+        assert_int_equal(chosen->launch(&args, NULL), 0);
+        assert_int_equal(product_runs, products);
+        assert_null(emu_fault());
+        emu_free(args.scratch);
+    }
 }
 
 int main(void)
@@ -419,6 +482,8 @@ int main(void)
         cmocka_unit_test(extremes_saturate),
         cmocka_unit_test(narrow_weights),
         cmocka_unit_test(narrow_weights_are_not_trained),
+        cmocka_unit_test(a_layer_refuses_with_its_product),
+        cmocka_unit_test(a_gradient_runs_the_products_it_was_chosen_with),
     };
     return cmocka_run_group_tests_name("cuda_rnn", tests, NULL, NULL);
 }

@@ -1,9 +1,6 @@
 /* Rounding of weights on the emulated GPU: bit for bit what the CPU makes (kernels.kernel_narrow_test says what that is),
  * of ordinary numbers and of such as lie around every bound. */
-#include "kernel_test.h"
-#include "kernels.h"
-
-#include "emu_control.h"
+#include "device_case.h"
 
 #include <float.h>
 #include <math.h>
@@ -73,7 +70,7 @@ static void on_device(xph_type weights, const float *w, int64_t in, int64_t out,
     memcpy(given, w, bytes);
     const xph_round_args args = args_of(weights, in, out, given, &r);
     assert_true(xph_cuda_round[0].accepts(&args));
-    assert_int_equal(xph_cuda_run(xph_cuda_round, &args, NULL), 0);
+    device_do(xph_cuda_round, &args);
     if (emu_fault()) fail_msg("%s", emu_fault());
     assert_memory_equal(r.to, want->to, bytes);
     assert_memory_equal(r.q, want->q, bytes_of_q(weights, in * out));

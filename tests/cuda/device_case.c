@@ -128,6 +128,7 @@ static bool run(const device_case *d, const xph_cuda_candidate *candidate, doubl
     }
     void *reset = give_resets(d, args);
     if (c->prepare) c->prepare(c, NULL, args);
+    (void)xph_cuda_compose(c->op, args, 0);
     bool accepted = candidate->accepts(args);
     if (accepted) launch(d, candidate, args);
     for (int i = 0; i < c->count; i++) {
@@ -221,4 +222,12 @@ void device_run(const device_case *d, double *results[KT_MOST])
     for (const xph_cuda_candidate *k = d->list; k->name; k++)
         if (run(d, k, results)) return;
     fail_msg("%s: no candidate accepts", d->test->name);
+}
+
+void device_do(const xph_cuda_candidate *list, const void *args)
+{
+    uint32_t bit;
+    const xph_cuda_candidate *candidate = xph_cuda_first(list, args, 0, &bit);
+    assert_non_null(candidate);
+    assert_int_equal(candidate->launch(args, NULL), 0);
 }

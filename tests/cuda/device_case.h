@@ -42,5 +42,7 @@ enum { DEVICE_SCHEDULES = EMU_SCHEDULES };
 #endif
 /* The first candidate that accepts, under the first schedule. */
 void device_run(const device_case *d, double *results[KT_MOST]);
+/* Runs an operation that takes no scratch by the first candidate of its list that accepts. */
+void device_do(const xph_cuda_candidate *list, const void *args);
 
 #endif

@@ -306,6 +306,77 @@ static void what_it_refuses(void **state)
     emulated_clean();
 }
 
+enum { HIDDEN = 8, GATES = 4 * HIDDEN };
+
+/* A frame of an LSTM with the product before it: h on the device. */
+static void frame_of(const rig *r, xph_rnn_args *a, xph_op_info *info, float *gx, float *h)
+{
+    static float w[GATES * HIDDEN], bias[GATES], x[HIDDEN];
+    *a = (xph_rnn_args){.kind = XPH_RNN_LSTM, .batch = 1, .time = 1, .hidden = HIDDEN, .ldgx = GATES};
+    a->ldy = HIDDEN;
+    a->ld_state = 2 * HIDDEN;
+    a->input = (xph_linear_args){.rows = 1, .in = HIDDEN, .out = GATES, .ldx = HIDDEN, .ldy = GATES};
+    assert_int_equal(r->device->backend->query(r->device, XPH_OP_RNN, a, info), EXPHIL_OK);
+    a->w = a->input.w = numbers(r, XPH_F32, GATES * HIDDEN, 1, w);
+    a->bias = numbers(r, XPH_F32, GATES, 2, bias);
+    a->input.x = numbers(r, XPH_F32, HIDDEN, 3, x);
+    a->gx = a->input.y = numbers(r, XPH_F32, GATES, 4, gx);
+    a->y = numbers(r, XPH_F32, HIDDEN, 5, h);
+    assert_int_equal(r->device->backend->alloc(r->device, info->scratch_bytes, &a->scratch), EXPHIL_OK);
+}
+
+static void frame_drop(const rig *r, const xph_rnn_args *a, size_t scratch_bytes)
+{
+    r->device->backend->free(r->device, a->scratch, scratch_bytes);
+    drop(r, (void *)(uintptr_t)a->w, XPH_F32, GATES * HIDDEN);
+    drop(r, (void *)(uintptr_t)a->bias, XPH_F32, GATES);
+    drop(r, (void *)(uintptr_t)a->input.x, XPH_F32, HIDDEN);
+    drop(r, a->input.y, XPH_F32, GATES);
+    drop(r, a->y, XPH_F32, HIDDEN);
+}
+
+/* Then the layer has done nothing; asked again it is the same with another product, and the library is left alone. */
+static void what_it_refuses_of_a_layer(void **state)
+{
+    (void)state;
+    fake_blaslt *lt = emulated_blaslt();
+    float want[HIDDEN], gx[GATES], h[HIDDEN], got_gx[GATES], got[HIDDEN];
+    for (int refused = 0; refused < 2; refused++) {
+        rig r = rig_make();
+        const xph_backend *backend = r.device->backend;
+        xph_rnn_args a;
+        xph_op_info info = {0};
+        lt->where = refused ? FAKE_AT_RUN : FAKE_NOWHERE;
+        lt->which = FAKE_ALL;
+        lt->status = 15;
+        lt->products = lt->refusals = 0;
+        frame_of(&r, &a, &info, gx, h);
+        const xph_op_info first = info;
+        const xph_kernel *chosen = a.input_product;
+        assert_int_equal(backend->run(r.stream, info.kernel, &a), refused ? EXPHIL_E_UNSUPPORTED : EXPHIL_OK);
+        if (refused) {
+            fetch(&r, XPH_F32, a.input.y, GATES, got_gx);
+            fetch(&r, XPH_F32, a.y, HIDDEN, got);
+            assert_memory_equal(got_gx, gx, sizeof gx);
+            assert_memory_equal(got, h, sizeof h);
+            info.refused = info.candidate;
+            assert_int_equal(backend->query(r.device, XPH_OP_RNN, &a, &info), EXPHIL_OK);
+            assert_ptr_equal(info.kernel, first.kernel);
+            assert_int_equal(info.scratch_bytes, first.scratch_bytes);
+            assert_ptr_not_equal(a.input_product, chosen);
+            for (int i = 0; i < 2; i++) assert_int_equal(backend->run(r.stream, info.kernel, &a), EXPHIL_OK);
+        }
+        fetch(&r, XPH_F32, a.y, HIDDEN, refused ? got : want);
+        assert_int_equal(lt->products, !refused);
+        assert_int_equal(lt->refusals, refused);
+        frame_drop(&r, &a, first.scratch_bytes);
+        rig_end(&r);
+    }
+    for (int i = 0; i < HIDDEN; i++) assert_true(fabsf(got[i] - want[i]) <= 1e-5f);
+    lt->where = FAKE_NOWHERE;
+    emulated_clean();
+}
+
 /* That is no refusal: who knows what was done. */
 static void a_product_that_failed_is_a_lost_device(void **state)
 {
@@ -335,6 +406,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products),
         cmocka_unit_test(what_it_refuses),
+        cmocka_unit_test(what_it_refuses_of_a_layer),
         cmocka_unit_test(a_product_that_failed_is_a_lost_device),
     };
     setenv("EXPHIL_CUBLASLT", EMULATED_BLASLT, 1);
