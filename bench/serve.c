@@ -9,7 +9,6 @@
 
 #include "base/base.h"
 #include "device/device.h"
-#include "device/work.h"
 
 #include <inttypes.h>
 #include <stdio.h>

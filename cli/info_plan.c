@@ -5,7 +5,7 @@
 #include "op_work.h"
 
 #include "base/base.h"
-#include "device/work.h"
+#include "device/device.h"
 #include "model/model.h"
 
 #include <inttypes.h>

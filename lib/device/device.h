@@ -1,5 +1,5 @@
-/* Door of lib/device: the device of a context, and how its failures are reported. The contract itself, which
- * devices know too, is backend.h. */
+/* Door of lib/device: the device of a context, how its failures are reported, and what runs on it beside a net.
+ * The contract itself, which devices know too, is backend.h. */
 #ifndef XPH_DEVICE_DEVICE_H
 #define XPH_DEVICE_DEVICE_H
 
@@ -26,5 +26,19 @@ static inline exphil_status xph_no_device_memory(exphil_error *error, const xph_
     if (status == EXPHIL_E_MEMORY) return xph_no_memory(bytes, error);
     return xph_fail_device(error, device, status, "the device failed when it was asked for %zu bytes", bytes);
 }
+
+/* ---- operations beside a net (lib/model/plan.c keeps the kernels of one) ---- */
+
+/* The word of an operation in XPH_OPS, NULL for a number that is none. */
+const char *xph_op_name(xph_op op);
+
+/* The kernel of an operation that runs often and without scratch. EXPHIL_E_INTERNAL: the device has none, or it wants
+ * scratch. */
+exphil_status xph_choose_kernel(xph_device *device, xph_op op, void *args, const xph_kernel **kernel);
+/* Chooses and runs, where an operation runs once. */
+exphil_status xph_run_once(xph_stream *stream, xph_op op, void *args);
+/* The end of a stream that was made for one piece of work: waits for it unless status says that it failed, destroys the
+ * stream, and gives the status of both. */
+exphil_status xph_stream_end(xph_stream *stream, exphil_status status);
 
 #endif

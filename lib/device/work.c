@@ -1,4 +1,4 @@
-#include "device/work.h"
+#include "device/device.h"
 
 #include "base/base.h"
 

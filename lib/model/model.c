@@ -1,6 +1,6 @@
 /* The life of a model: it is made from a configuration, shared by counted references, and has its weights in
  * one arena on the device. */
-#include "device/work.h"
+#include "device/device.h"
 #include "model/tensor_table.h"
 
 /* ---- making and freeing -------------------------------------------------------------------------------- */

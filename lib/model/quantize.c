@@ -8,7 +8,7 @@
  * kept in bfloat16, and past actions as they are (XPH_KEEPS): a tenth of the divergence or less, for a few
  * percent of the bytes. Norms, biases, convolutions, scan parameters, tables of ids and the last matrices of
  * the heads stay as they are too: they are small, and no product of a matrix. */
-#include "device/work.h"
+#include "device/device.h"
 #include "model/tensor_table.h"
 #include "model/tensors.h"
 

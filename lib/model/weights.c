@@ -1,6 +1,6 @@
 /* The weights of a model: what they are rounded to, values out of the arena and into it, and their packed
  * form. */
-#include "device/work.h"
+#include "device/device.h"
 #include "model/tensor_table.h"
 
 /* ---- types --------------------------------------------------------------------------------------------- */

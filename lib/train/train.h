@@ -5,7 +5,6 @@
 #include "base/base.h"
 #include "data/data.h"
 #include "device/device.h"
-#include "device/work.h"
 #include "model/model.h"
 
 /* ---- schedule ------------------------------------------------------------------------------------------ */

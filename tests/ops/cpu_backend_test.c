@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "cpu/kernels.h"
-#include "device/work.h"
+#include "device/device.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * loss and every gradient, for every kind of block. Double must agree to 1e-9, single to 1e-5. */
 #include "model_case.h"
 
-#include "device/work.h"
+#include "device/device.h"
 #include "file/file.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "emulated.h"
 #include "model_case.h"
 
-#include "device/work.h"
+#include "device/device.h"
 
 #include <math.h>
 #include <stdio.h>
