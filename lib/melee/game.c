@@ -137,19 +137,16 @@ bool xph_melee_game_state(const exphil_slp *slp, int64_t position, int32_t own_p
     return true;
 }
 
-bool xph_melee_live_state(exphil_slp_stream *stream, int32_t own_port, int32_t opponent_port,
-                          exphil_melee_frame *frame)
+bool xph_melee_live_state(const exphil_slp_stream *stream, const exphil_slp_info *info, int32_t own_port,
+                          int32_t opponent_port, exphil_melee_frame *frame)
 {
     const exphil_slp_frame *from = exphil_slp_stream_frame(stream);
-    exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
     if (!from || own_port < 1 || own_port > EXPHIL_SLP_PORTS) return false;
-    if (!exphil_slp_stream_player(stream, own_port - 1, 0) ||
-        exphil_slp_stream_query(stream, &info, NULL) < 0)
-        return false;
-    exphil_melee_frame made = begin_frame(&info, from, own_port, opponent_port);
+    if (!exphil_slp_stream_player(stream, own_port - 1, 0)) return false;
+    exphil_melee_frame made = begin_frame(info, from, own_port, opponent_port);
     for (int32_t port = 0; port < EXPHIL_SLP_PORTS; port++)
         take_characters(&made, port, exphil_slp_stream_player(stream, port, 0),
-                        exphil_slp_stream_player(stream, port, 1), known_fields(info.fields));
+                        exphil_slp_stream_player(stream, port, 1), known_fields(info->fields));
     *frame = made;
     return true;
 }

@@ -41,11 +41,11 @@ int32_t xph_melee_opponent(const exphil_slp_info *info, int32_t own_port);
 /* Frame table of a replay (lib/melee/game.c); opponent_port 0: xph_melee_opponent. position counts final
  * frames from 0; frames ascend but may have gaps. state fills what is known after the frame at this position:
  * it is the observation for the next one. false: own_port has no record there. live_state: the same for the
- * frame that a stream has ready. */
+ * frame that a stream has ready; info is the stream's. */
 bool xph_melee_game_state(const exphil_slp *slp, int64_t position, int32_t own_port, int32_t opponent_port,
                           exphil_melee_frame *frame);
-bool xph_melee_live_state(exphil_slp_stream *stream, int32_t own_port, int32_t opponent_port,
-                          exphil_melee_frame *frame);
+bool xph_melee_live_state(const exphil_slp_stream *stream, const exphil_slp_info *info, int32_t own_port,
+                          int32_t opponent_port, exphil_melee_frame *frame);
 /* The controller of a port on the frame at this position (what a policy should have done): processed sticks
  * and trigger, physical buttons (slp.md section 8). false: no record. */
 bool xph_melee_game_pad(const exphil_slp *slp, int64_t position, int32_t port, exphil_pad *pad);

@@ -56,11 +56,13 @@ exphil_status exphil_slp_stream_melee_frame(exphil_slp_stream *stream, int32_t o
 {
     XPH_OWN_FPU;
     exphil_melee_frame made = {.struct_size = sizeof made};
+    exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
     if (!stream || !frame)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", stream ? "frame" : "stream");
     XPH_TRY(check_ports(own_port, opponent_port, error));
     if (!exphil_slp_stream_frame(stream)) return xph_fail(error, EXPHIL_E_STATE, "no frame is ready");
-    if (!xph_melee_live_state(stream, own_port, opponent_port, &made))
+    XPH_TRY(exphil_slp_stream_query(stream, &info, error));
+    if (!xph_melee_live_state(stream, &info, own_port, opponent_port, &made))
         return xph_fail(error, EXPHIL_E_INVALID, "port %d has no record in this frame", own_port);
     return XPH_GIVE(exphil_melee_frame, frame, &made, error);
 }

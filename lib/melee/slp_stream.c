@@ -291,7 +291,7 @@ static exphil_status give_info(exphil_slp_stream *stream, exphil_slp_info *info,
 exphil_status exphil_slp_stream_query(exphil_slp_stream *stream, exphil_slp_info *info, exphil_error *error)
 {
     if (!stream) return xph_fail(error, EXPHIL_E_INVALID, "stream is NULL");
-    if (!xph_busy_enter(&stream->busy)) return xph_busy_error("exphil_slp_stream", error);
+    XPH_TRY(enter(stream, error));
     exphil_status status = give_info(stream, info, error);
     xph_busy_leave(&stream->busy);
     return status;

@@ -6,6 +6,8 @@
 #include <exphil/slp.h>
 
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static exphil_context *context;
 
@@ -116,6 +118,41 @@ static void test_latency(void **state)
     assert_int_equal(push(stream, NULL, 0, &used), EXPHIL_AGAIN);
     assert_int_equal(used, 0);
     assert_null(exphil_slp_stream_frame(stream));
+    exphil_slp_stream_destroy(stream);
+    slp_free(&writer);
+}
+
+static bool is_told(exphil_status status, const exphil_error *error)
+{
+    return status == EXPHIL_E_STATE && strstr(error->message, "fork");
+}
+
+/* A child that goes on with a stream of its parent's is told by every call that has a status. */
+static void test_fork(void **state)
+{
+    slp_writer writer;
+    size_t used;
+    (void)state;
+    slp_begin(&writer, &slp_layouts[SLP_NEWEST], true);
+    slp_head(&writer, &slp_layouts[SLP_NEWEST]);
+    slp_frame(&writer, -123, 0x05, 2);
+    exphil_slp_stream *stream = new_stream();
+    assert_int_equal(push(stream, writer.data, writer.bytes, &used), EXPHIL_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        exphil_error error = EXPHIL_ERROR_INIT;
+        exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
+        exphil_melee_frame frame = EXPHIL_MELEE_FRAME_INIT;
+        if (!is_told(exphil_slp_stream_query(stream, &info, &error), &error)) _exit(1);
+        if (!is_told(exphil_slp_stream_melee_frame(stream, 1, 2, &frame, &error), &error)) _exit(2);
+        if (!is_told(exphil_slp_stream_push(stream, NULL, 0, &used, &error), &error)) _exit(3);
+        if (!is_told(exphil_slp_stream_reset(stream, &error), &error)) _exit(4);
+        exphil_slp_stream_destroy(stream);
+        _exit(0);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
     exphil_slp_stream_destroy(stream);
     slp_free(&writer);
 }
@@ -269,7 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pieces),    cmocka_unit_test(test_latency), cmocka_unit_test(test_item_limit),
         cmocka_unit_test(test_games),     cmocka_unit_test(test_ends),    cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_arguments), cmocka_unit_test(test_fork),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
