@@ -30,19 +30,13 @@ typedef struct comparing {
 
 /* ---- one row ------------------------------------------------------------------------------------------- */
 
-/* softplus(x) = log(1 + e^x), stable for any x. */
-static double softplus(double x)
-{
-    return (x > 0.0 ? x : 0.0) + log1p(exp(x > 0.0 ? -x : x));
-}
-
 /* With p = sigmoid(a), q = sigmoid(b): p log(p/q) + (1-p) log((1-p)/(1-q)) = p (a-b) + softplus(b) -
  * softplus(a). */
 static double divergence_of_bits(const double *a, const double *b, int32_t count)
 {
     double sum = 0.0;
     for (int32_t i = 0; i < count; i++) {
-        double one = (a[i] - b[i]) / (1.0 + exp(-a[i])) + softplus(b[i]) - softplus(a[i]);
+        double one = (a[i] - b[i]) / (1.0 + exp(-a[i])) + xph_softplus(b[i]) - xph_softplus(a[i]);
         sum += one > 0.0 ? one : 0.0;
     }
     return sum;

@@ -19,8 +19,7 @@ typedef struct tally {
     } head[EXPHIL_HEADS_MAX];
 } tally;
 
-/* softplus(x) = log(1 + e^x), stable for any x. */
-static double softplus(double x)
+double xph_softplus(double x)
 {
     return (x > 0.0 ? x : 0.0) + log1p(exp(x > 0.0 ? -x : x));
 }
@@ -33,7 +32,7 @@ static int32_t judge_bits(const double *logit, int32_t count, int32_t target, do
     for (int32_t bit = 0; bit < count; bit++) {
         bool on = (target >> bit) & 1;
         if (logit[bit] > 0.0) best |= (int32_t)1 << bit;
-        *nll += softplus(on ? -logit[bit] : logit[bit]);
+        *nll += xph_softplus(on ? -logit[bit] : logit[bit]);
     }
     return best;
 }

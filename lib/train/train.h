@@ -199,6 +199,7 @@ exphil_status xph_whole_sampler(const exphil_model *model, const exphil_dataset 
                                 xph_sampler **sampler, exphil_batch *first, exphil_error *error);
 /* Logits of the last forward as doubles in wide [rows*L]; narrow is a buffer for them as floats. */
 exphil_status xph_feed_logits(const xph_feed *feed, float *narrow, double *wide);
+double xph_softplus(double x); /* log(1 + e^x), stable for any x */
 /* Evaluation of given weights; what exphil_evaluate and exphil_trainer_evaluate share. */
 exphil_status xph_evaluate(const exphil_model *model, const void *weights, const void *packed,
                            const exphil_dataset *dataset, const exphil_dataset *frequencies,
