@@ -15,13 +15,14 @@
  *   Borrowing   Pointers passed in are read during the call only. Pointers returned belong to the object they
  *               came from and are valid until it is next modified or destroyed.
  *   Outputs     On failure output parameters are left untouched and nothing needs to be cleaned up.
- *   Structs     Every struct starts with struct_size; the *_INIT macro sets it and zeroes the rest. Zero
- *               means "the default". Fields are only ever appended. A longer struct from a newer program is
- *               accepted if the part that this library does not know is all zero, else EXPHIL_E_VERSION. A
- *               NULL configuration means all defaults where the declaration allows it. Output structs: set
+ *   Structs     Every struct starts with struct_size; the *_INIT macro sets it and zeroes the rest
+ *               (structs of hooks have none: set struct_size = sizeof and every function). Zero means "the
+ *               default". Fields are only ever appended. A longer struct from a newer program is accepted
+ *               if the part that this library does not know is all zero, else EXPHIL_E_VERSION. A NULL
+ *               configuration means all defaults where the declaration allows it. Output structs: set
  *               struct_size, and the library fills at most that much. A struct shorter than in its first
- *               release is EXPHIL_E_INVALID. Where pointers have 4 bytes, link statically a library that was
- *               built with this same header: nothing is promised between releases there.
+ *               release is EXPHIL_E_INVALID. Where pointers have 4 bytes, link statically a library that
+ *               was built with this same header: nothing is promised between releases there.
  *   Threads     exphil_context, exphil_model: shared freely. Everything else: one thread at a time; a second
  *               concurrent caller gets EXPHIL_E_BUSY. No thread affinity, no thread-local state.
  *   Units       Sizes are in bytes (size_t, *_bytes), counts and dimensions in elements (int64_t), times in
@@ -157,12 +158,12 @@ typedef struct exphil_io {
     int32_t (*unmap)(void *user, const void *data, size_t size_bytes);
 } exphil_io;
 
-/* message is one complete line without a newline. Called from the thread that called the library, with no
- * lock held, never from inside exphil_session_step. */
+/* How important a message of the log is. */
 typedef int32_t exphil_log_level;
 /* Values of exphil_log_level; a higher one logs more. */
 enum { EXPHIL_LOG_ERROR = 1, EXPHIL_LOG_WARNING = 2, EXPHIL_LOG_INFO = 3, EXPHIL_LOG_DEBUG = 4 };
-/* user is exphil_context_config.log_user. */
+/* message is one complete line without a newline; user is exphil_context_config.log_user. Called from the
+ * thread that called the library, with no lock held, never from inside exphil_session_step. */
 typedef void (*exphil_log_fn)(void *user, exphil_log_level level, const char *message);
 
 /* The host's own threads. parallel_for runs fn(arg, i, worker) for every i in [0, count) and returns when
@@ -494,7 +495,7 @@ typedef struct exphil_model_config {
     int32_t reserved; /* must be 0 */
     /* the past actions that act in the first d frames of an episode, decided before it began. 1: neutral,
      * in training, evaluation and play alike. 0: as in 0.1, neutral in play but the recorded ones in
-     * training and evaluation. Both are the same without delay */
+     * training and evaluation. Both are the same without delay. New programs set 1, as exphil train does */
     int32_t neutral_start;
     int32_t reserved_2; /* must be 0 */
 } exphil_model_config;
@@ -1202,7 +1203,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_override(exphil_session
 
 /* All that a step of one stream depends on, as one flat block: recurrent state (WINDOW: the frames of the
  * window), queue, random stream, latest logits. It fits any session with the same weights and
- * configuration, in any process and in any later release with the same EXPHIL_ABI; else EXPHIL_E_MISMATCH. */
+ * configuration, in any process and in any later release of libexphil.so.0; else EXPHIL_E_MISMATCH. */
 EXPHIL_API size_t exphil_session_state_size(const exphil_session *session);
 /* Hot. size_bytes must be exphil_session_state_size. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_state_save(const exphil_session *session,
