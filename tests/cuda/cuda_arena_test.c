@@ -48,7 +48,6 @@ static void adam_shape(int64_t count, int64_t decay_count, bool averaged)
 
 static void adam(void **state)
 {
-    (void)state;
     case_seed(1);
     adam_shape(0, 0, true);
     adam_shape(1, 1, true);
@@ -60,7 +59,6 @@ static void adam(void **state)
 
 static void axpby(void **state)
 {
-    (void)state;
     static const int64_t counts[] = {0, 1, 33, 1024, 4001};
     for (int i = 0; i < 10; i++) {
         int64_t count = counts[i / 2];
@@ -120,7 +118,6 @@ static void norm2_shape(int64_t count, double low, double high)
 
 static void norm2(void **state)
 {
-    (void)state;
     case_seed(2);
     norm2_shape(0, 0, 1);
     norm2_shape(1, -3, -3);
@@ -132,7 +129,6 @@ static void norm2(void **state)
 
 static void norm2_names_the_first_bad(void **state)
 {
-    (void)state;
     static const double bad[] = {NAN, INFINITY, -INFINITY};
     for (int i = 0; i < 9; i++) {
         double *x = case_zeros(20000);
@@ -171,7 +167,6 @@ static void casts_of(xph_type type, uint16_t infinity)
 
 static void casts_are_exact_back_and_nearest_there(void **state)
 {
-    (void)state;
     casts_of(XPH_BF16, 0x7f80);
     casts_of(XPH_F16, 0x7c00);
     const xph_cast_args same = {.as = XPH_F32}, bytes = {.as = XPH_I8};
@@ -182,7 +177,6 @@ static void casts_are_exact_back_and_nearest_there(void **state)
 /* y += a x in rows as they are stored: in float, rounded once. */
 static void axpby_of_rows(void **state)
 {
-    (void)state;
     enum { COUNT = 1999 };
     const float by = 0.75f, before = -1.5f;
     for (int k = 0; k < DEVICE_TYPES; k++) {

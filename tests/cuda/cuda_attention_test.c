@@ -89,7 +89,6 @@ static device_case on_device(const kt_case *c, xph_type type, int64_t rows)
 
 static void forward(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * SHAPES; i++) {
         kt_tensor tensors[KT_MOST];
         xph_attention_args args;
@@ -105,7 +104,6 @@ static void forward(void **state)
 /* On matrix units that read 10 bits of a float's fraction. */
 static void forward_on_matrix_units(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < SHAPES; i++) {
         kt_tensor tensors[KT_MOST];
         xph_attention_args args;
@@ -124,7 +122,6 @@ static void forward_on_matrix_units(void **state)
 /* Without a state that goes out, and without saved: as in training and in play. */
 static void what_is_not_asked_for(void **state)
 {
-    (void)state;
     double *all[KT_MOST], *result[KT_MOST];
     kt_tensor tensors[KT_MOST];
     xph_attention_args args;
@@ -146,7 +143,6 @@ static void what_is_not_asked_for(void **state)
 static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
 {
     xph_attention_args *args = given;
-    (void)c, (void)set;
     args->state_in = args->state_out;
 }
 
@@ -187,7 +183,6 @@ static void one_stream(const layer *all, xph_type type, int64_t b, int64_t frame
 
 static void frames_have_the_bits_of_a_chunk(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < SHAPES; i++) {
         double *together[KT_MOST];
         kt_tensor tensors[KT_MOST];
@@ -208,14 +203,12 @@ static int32_t lagging; /* for the next call */
 
 static void set_lagging(const kt_case *c, const xph_kernel_set *set, void *given)
 {
-    (void)c, (void)set;
     ((xph_attention_args *)given)->lagging = lagging;
 }
 
 /* Single frames between two states, the older of which lags one frame behind: the bits of whole copies. */
 static void lagging_states_are_whole(void **state)
 {
-    (void)state;
     static const shape list[] = {{2, 1, 2, 6, 5, 2, 0, 3},
                                  {1, 1, 1, 3, 1, 0, 0, 0},
                                  {2, 1, 1, 4, 2, 2, 0, 0},
@@ -292,7 +285,6 @@ static void gradient_shape(const shape *s, xph_type type, int32_t math, double t
 
 static void gradient(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * SHAPES; i++) {
         xph_type type = device_types[i % DEVICE_TYPES];
         case_seed(50 + i / DEVICE_TYPES);
@@ -302,7 +294,6 @@ static void gradient(void **state)
 
 static void gradient_on_matrix_units(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < SHAPES; i++) {
         case_seed(50 + i);
         gradient_shape(&shapes[i], XPH_F32, XPH_MATH_TF32, 5e-3);
@@ -314,7 +305,6 @@ static void gradient_on_matrix_units(void **state)
 /* What must not be seen (before a reset, beyond the window, empty slots) may hold anything; what is seen shows. */
 static void hidden_frames_do_not_leak(void **state)
 {
-    (void)state;
     static const shape s = {1, 50, 1, 6, 12, 5, 0, 0};
     for (const xph_cuda_candidate *k = xph_cuda_attention; k->name; k++) {
         double *result[KT_MOST];
@@ -348,7 +338,6 @@ static void hidden_frames_do_not_leak(void **state)
 /* A hidden value alone, in a tile that other frames see. */
 static void hidden_values_do_not_leak(void **state)
 {
-    (void)state;
     static const shape s = {1, 60, 1, 16, 20, -1, 0, 0};
     double *result[KT_MOST];
     kt_tensor tensors[KT_MOST];
@@ -367,7 +356,6 @@ static void hidden_values_do_not_leak(void **state)
 /* Counters that point out of the ring are taken for an empty one. */
 static void broken_counters_stay_inside(void **state)
 {
-    (void)state;
     static const double counters[][2] = {{-1, 3}, {1e9, 3}, {2, 1e30}, {2, -5}, {NAN, NAN}, {2.5, 3.5}};
     for (size_t i = 0; i < 2 * sizeof counters / sizeof *counters; i++) {
         const shape s = {1, i % 2 ? 3 : 1, 1, 4, 7, 3, 0, 0};
@@ -388,7 +376,6 @@ static void broken_counters_stay_inside(void **state)
 /* Scores far apart: the largest decides, nothing overflows. */
 static void large_scores(void **state)
 {
-    (void)state;
     static const shape s = {1, 70, 1, 4, 70, -1, 0, 0};
     kt_tensor tensors[KT_MOST];
     xph_attention_args args;

@@ -74,7 +74,6 @@ static device_case on_device(const kt_case *c, xph_type type, int64_t rows)
 
 static void forward(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_conv_args args;
@@ -90,7 +89,6 @@ static void forward(void **state)
 static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
 {
     xph_conv_args *args = given;
-    (void)c, (void)set;
     args->state_in = args->state_out;
 }
 
@@ -140,7 +138,6 @@ static void chunks_have_the_bits_of_one(const shape *s, xph_type type, int64_t m
 
 static void frames_have_the_bits_of_a_chunk(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         for (int64_t most = 1; most < 128; most *= 101) {
             case_seed(i);
@@ -188,7 +185,6 @@ static void gradient_shape(const shape *s, xph_type type)
 
 static void gradient(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         case_seed(50 + i / DEVICE_TYPES);
         gradient_shape(&shapes[i / DEVICE_TYPES], device_types[i % DEVICE_TYPES]);
@@ -200,7 +196,6 @@ static void gradient(void **state)
 /* A bad input is seen for `taps` frames, then gone; a large one does not overflow. */
 static void bad_numbers(void **state)
 {
-    (void)state;
     for (int64_t taps = 4; taps <= 6; taps += 2) {
         const shape s = {1, 12, 20, taps, 0, false, 0};
         double *result[KT_MOST];
@@ -223,7 +218,6 @@ static void bad_numbers(void **state)
 
 static void too_many_taps_are_not_accepted(void **state)
 {
-    (void)state;
     const xph_conv_grad_args args = {.fwd = {.batch = 1, .time = 1, .width = 1, .taps = 17}};
     const xph_conv_grad_args wide = {.fwd = {.type = XPH_F64, .batch = 1, .time = 1, .width = 1, .taps = 4}};
     assert_false(xph_cuda_conv->accepts(&args.fwd));

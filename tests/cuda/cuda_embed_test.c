@@ -154,7 +154,6 @@ static void run(const shape *s, xph_type type, int schedule, double *tables[2])
 
 static void rows_and_gradients(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         double *first[2], *next[2];
         for (int s = 0; s < EMU_SCHEDULES; s++) {
@@ -168,7 +167,6 @@ static void rows_and_gradients(void **state)
 
 static void too_many_ids_are_not_accepted(void **state)
 {
-    (void)state;
     const xph_embed_grad_args args = {.fwd = {.rows = 1, .ids = 33}};
     assert_false(xph_cuda_embed->accepts(&args.fwd));
     assert_false(xph_cuda_embed_grad->accepts(&args));

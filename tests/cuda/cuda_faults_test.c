@@ -55,7 +55,6 @@ static bool right(const result *r)
 
 static void the_right_kernel_passes(void **state)
 {
-    (void)state;
     for (int s = 0; s < EMU_SCHEDULES; s++) {
         result r = run(FAULTY_NONE, s);
         assert_string_equal(r.fault, "");
@@ -100,7 +99,6 @@ static bool found(const planted *p, int schedule)
 /* A schedule in which memory lies at its other page is not asked: there the sanitizer would end the program. */
 static void planted_faults_are_found(void **state)
 {
-    (void)state;
     assert_int_equal(sizeof all_planted / sizeof *all_planted, FAULTY_COUNT - 1);
     for (size_t i = 0; i < sizeof all_planted / sizeof *all_planted; i++) {
         const planted *p = &all_planted[i];
@@ -115,7 +113,6 @@ static void planted_faults_are_found(void **state)
 
 static void reports_say_where(void **state)
 {
-    (void)state;
     result r = run(FAULTY_OUT_OF_RANGE, EMU_FORWARD);
     assert_non_null(strstr(r.fault, "faulty, block (2,0,0)"));
     assert_non_null(strstr(r.fault, "thread (127,0,0)"));
@@ -135,7 +132,6 @@ static void reports_say_where(void **state)
 /* As on a device: after a fault nothing runs until it is cleared. */
 static void faults_stay(void **state)
 {
-    (void)state;
     emu_schedule(EMU_FORWARD);
     float *out = emu_alloc(4, 4);
     too_large_launch(out);
@@ -187,7 +183,6 @@ static int32_t collective_wanted(int which, int thread)
 
 static void collectives_are_those_of_cuda(void **state)
 {
-    (void)state;
     for (int s = 0; s < EMU_SCHEDULES; s++) {
         emu_schedule(s);
         int32_t *results = emu_alloc(sizeof(int32_t[14 * 64]), 4),
@@ -206,7 +201,6 @@ static void collectives_are_those_of_cuda(void **state)
 
 static void grids_and_dynamic_memory(void **state)
 {
-    (void)state;
     enum { THREADS = 12 * 96, LENGTH = THREADS - 41 };
     for (int s = 0; s < EMU_SCHEDULES; s++) {
         emu_schedule(s);
@@ -239,7 +233,6 @@ static void check_rounding(uint16_t (*narrow)(float), float (*wide)(uint16_t), u
 
 static void narrow_numbers_round_to_even(void **state)
 {
-    (void)state;
     check_rounding(bf16_of, of_bf16, 0x7f80);
     check_rounding(half_of, of_half, 0x7c00);
     assert_int_equal(half_of(65519.996f), 0x7bff);

@@ -7,7 +7,6 @@
 /* Arguments are those of the capture; what changes must lie in memory. */
 static void graphs_replay_what_was_recorded(void **state)
 {
-    (void)state;
     for (int timing = 0; timing < EMU_TIMINGS; timing++) {
         bed t;
         cudaGraph_t graph;
@@ -72,7 +71,6 @@ static bool forked(int timing, uint64_t seed, bool wait_twice)
 
 static void branches_of_graphs_keep_to_their_waits(void **state)
 {
-    (void)state;
     int found = 0;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         assert_true(forked(EMU_SHUFFLED, seed, true));
@@ -95,13 +93,11 @@ static cudaError_t do_malloc(bed *t)
 {
     void *more = NULL;
     cudaError_t error = cudaMalloc(&more, 16);
-    (void)t;
     return more ? cudaFree(more) : error;
 }
 
 static cudaError_t do_free(bed *t)
 {
-    (void)t;
     return cudaFree(NULL);
 }
 
@@ -184,7 +180,6 @@ static void forbid(const forbidden *f, enum cudaStreamCaptureMode mode)
 
 static void captures_forbid_what_waits(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof all_forbidden / sizeof *all_forbidden; i++)
         for (int mode = 0; mode < 3; mode++) forbid(&all_forbidden[i], (enum cudaStreamCaptureMode)mode);
 }
@@ -214,7 +209,6 @@ static bool others_may(enum cudaStreamCaptureMode mode)
 
 static void captures_of_a_thread_leave_others_alone(void **state)
 {
-    (void)state;
     assert_false(others_may(cudaStreamCaptureModeGlobal));
     assert_true(others_may(cudaStreamCaptureModeThreadLocal));
     assert_true(others_may(cudaStreamCaptureModeRelaxed));

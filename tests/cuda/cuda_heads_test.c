@@ -91,7 +91,6 @@ static device_case on_device(const kt_case *c, const xph_cuda_candidate *list, x
 
 static void forward(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_heads_args args;
@@ -106,7 +105,6 @@ static void forward(void **state)
 
 static void rows_alone(void **state)
 {
-    (void)state;
     const shape s = {11, 70, 0, 5, true, true};
     double *together[KT_MOST], *result[KT_MOST];
     kt_tensor tensors[KT_MOST];
@@ -162,7 +160,6 @@ static void gradient_shape(const shape *s, xph_type type)
 
 static void gradient(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         case_seed(50 + i / DEVICE_TYPES);
         gradient_shape(&shapes[i / DEVICE_TYPES], device_types[i % DEVICE_TYPES]);
@@ -171,7 +168,6 @@ static void gradient(void **state)
 
 static void wide_trunks_are_not_accepted(void **state)
 {
-    (void)state;
     const xph_heads_grad_args args = {.fwd = {.rows = 1, .width = 1025, .heads = 1}};
     for (const xph_cuda_candidate *k = xph_cuda_heads; k->name; k++) assert_false(k->accepts(&args.fwd));
     for (const xph_cuda_candidate *k = xph_cuda_heads_grad; k->name; k++) assert_false(k->accepts(&args));

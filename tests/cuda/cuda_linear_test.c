@@ -64,7 +64,6 @@ static device_case on_device(const kt_case *c, const xph_cuda_candidate *list, x
 
 static void forward(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_linear_args args;
@@ -80,7 +79,6 @@ static void forward(void **state)
 static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
 {
     xph_linear_args *args = given;
-    (void)c, (void)set;
     args->residual = args->y;
     args->ldr = args->ldy;
 }
@@ -88,7 +86,6 @@ static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
 /* A row alone has the bits that it has among others, and a residual may be the result's own place. */
 static void rows_alone(void **state)
 {
-    (void)state;
     const shape s = {600, 40, 70, 1, true, true};
     double *together[KT_MOST], *result[KT_MOST];
     kt_tensor tensors[KT_MOST];
@@ -143,7 +140,6 @@ static void gradient_shape(const shape *s, xph_type type, bool dx_wanted, bool d
 
 static void gradient(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         case_seed(50 + i / DEVICE_TYPES);
         gradient_shape(&shapes[i / DEVICE_TYPES], device_types[i % DEVICE_TYPES], i / DEVICE_TYPES % 5 != 4,
@@ -153,14 +149,12 @@ static void gradient(void **state)
 
 static void gradients_over_many_rows(void **state)
 {
-    (void)state;
     case_seed(90);
     gradient_shape(&(shape){800, 5, 7, 1, true, true}, XPH_F32, true, true, true);
 }
 
 static void other_numbers_are_not_accepted(void **state)
 {
-    (void)state;
     const xph_linear_args narrow = {.weights = XPH_BF16, .rows = 1, .in = 1, .out = 1};
     const xph_linear_args wide = {.type = XPH_F64, .rows = 1, .in = 1, .out = 1};
     for (const xph_cuda_candidate *k = xph_cuda_linear; k->name; k++) {

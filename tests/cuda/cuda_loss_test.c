@@ -90,7 +90,6 @@ static void check(loss *a, xph_type type)
 
 static void sums_and_gradient(void **state)
 {
-    (void)state;
     static const int64_t rows[] = {0, 1, 7, 64, 203};
     for (size_t i = 0; i < 15 * DEVICE_TYPES; i++) {
         loss a;
@@ -104,7 +103,6 @@ static void sums_and_gradient(void **state)
 /* Logits of +-1e4 give finite numbers; a row without weight counts for nothing, whatever is in it. */
 static void extremes(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         double *results[KT_MOST];
         loss a;
@@ -124,7 +122,6 @@ static void extremes(void **state)
 
 static void too_many_heads_are_not_accepted(void **state)
 {
-    (void)state;
     xph_head many[33];
     xph_head_loss how[33] = {{1, 0, 0, NULL}};
     for (int i = 0; i < 33; i++) many[i] = (xph_head){XPH_HEAD_BERNOULLI, 31, 31 * i};

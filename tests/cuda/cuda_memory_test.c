@@ -9,7 +9,6 @@
 
 static void fresh_memory_is_nan(void **state)
 {
-    (void)state;
     bed t;
     float *more;
     bed_open(&t, EMU_EAGER, 0);
@@ -63,7 +62,6 @@ static float *freed(void)
 
 static cudaError_t free_twice(bed *t)
 {
-    (void)t;
     return cudaFree(freed());
 }
 
@@ -135,7 +133,6 @@ static const mistake all_mistakes[] = {
 /* Then nothing works any more, but that things can be given back. */
 static void mistakes_are_faults(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof all_mistakes / sizeof *all_mistakes; i++) {
         const mistake *m = &all_mistakes[i];
         bed t;
@@ -193,7 +190,6 @@ static void hidden_memory(int timing)
 
 static void the_host_cannot_touch_device_memory(void **state)
 {
-    (void)state;
     void (*former)(int) = signal(SIGSEGV, SIG_DFL); /* cmocka's, which would go on in the child */
     for (int timing = 0; timing < EMU_TIMINGS; timing++) hidden_memory(timing);
     signal(SIGSEGV, former);
@@ -201,7 +197,6 @@ static void the_host_cannot_touch_device_memory(void **state)
 
 static void many_small_blocks(void **state)
 {
-    (void)state;
     enum { MANY = 5000 };
     static float *blocks[MANY];
     bed t;
@@ -223,7 +218,6 @@ static void many_small_blocks(void **state)
 
 static void mapped_memory_is_written_by_kernels(void **state)
 {
-    (void)state;
     bed t;
     float *mapped;
     bed_open(&t, EMU_LAZY, 0);
@@ -244,7 +238,6 @@ static void mapped_memory_is_written_by_kernels(void **state)
 
 static void shared_memory_must_be_allowed(void **state)
 {
-    (void)state;
     bed t;
     bed_open(&t, EMU_EAGER, 0);
     OK(queued_shared_launch(t.x, 48 * 1024, 0, t.a));

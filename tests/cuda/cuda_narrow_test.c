@@ -156,7 +156,6 @@ static void check_layer(const layer *l, xph_type weights)
 
 static void products(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(i);
         layer l = layer_make(&shapes[i], PLAIN, PLAIN);
@@ -169,7 +168,6 @@ static void products(void **state)
 /* Numbers that would tell an fma from two roundings, flushed denormals from kept ones, one order from another. */
 static void nasty_numbers(void **state)
 {
-    (void)state;
     const shape some[] = {{1, 203, 37, 0, true, false}, {9, 64, 18, 0, false, true}};
     for (int i = 0; i < 2 * KINDS * KINDS; i++) {
         case_seed((uint64_t)(1000 + i));
@@ -183,7 +181,6 @@ static void nasty_numbers(void **state)
 /* A NaN or an infinity is seen in all of its row or column, and nowhere else. */
 static void bad_numbers(void **state)
 {
-    (void)state;
     const shape s = {9, 35, 37, 0, true, false};
     const float bad[] = {NAN, INFINITY, -INFINITY};
     case_seed(5);
@@ -199,7 +196,6 @@ static void bad_numbers(void **state)
 /* The most that int32 sums must hold, of either sign. */
 static void largest_sums(void **state)
 {
-    (void)state;
     const shape s = {2, 131072, 3, 0, false, false};
     layer l = layer_make(&s, PLAIN, PLAIN);
     for (int64_t i = 0; i < s.rows * s.in; i++) l.x[i] = i < s.in ? 1.0f : -1.0f;
@@ -210,7 +206,6 @@ static void largest_sums(void **state)
 
 static void refused(void **state)
 {
-    (void)state;
     for (xph_type weights = 1; weights < 8; weights++) {
         bool known = weights == XPH_BF16 || weights == XPH_I8;
         xph_linear_args args = {.type = XPH_F32, .weights = weights, .rows = 3, .in = 8, .out = 8};

@@ -64,7 +64,6 @@ static device_case on_device(const kt_case *c, const xph_cuda_candidate *list, x
 
 static void forward(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_norm_args args;
@@ -80,7 +79,6 @@ static void forward(void **state)
 /* Without saved the result is the same, and a row does not see its neighbours. */
 static void rows_alone(void **state)
 {
-    (void)state;
     const shape s = {11, 70, 0, XPH_ACT_SILU};
     double *together[KT_MOST], *result[KT_MOST];
     kt_tensor tensors[KT_MOST];
@@ -146,7 +144,6 @@ static void gradient_shape(const shape *s, xph_type type, bool dx_add)
 
 static void gradient(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         /* Of one or two numbers the gradient is zero but for epsilon: it is seen on top of something. */
         case_seed(50 + i / DEVICE_TYPES);
@@ -158,7 +155,6 @@ static void gradient(void **state)
 static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
 {
     xph_norm_grad_args *args = given;
-    (void)c, (void)set;
     args->dy = args->dx;
     args->lddy = args->lddx;
 }
@@ -166,7 +162,6 @@ static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
 /* The gradient of x may take the place of that of y, for every candidate. */
 static void gradients_in_place(void **state)
 {
-    (void)state;
     const shape s = {19, 65, 2, XPH_ACT_SILU};
     double *apart[KT_MOST], *together[KT_MOST];
     case_seed(7);
@@ -208,7 +203,6 @@ static void gradients_in_place(void **state)
 /* A bad number makes its row bad, no other; rows of one value and large numbers do not overflow. */
 static void bad_numbers(void **state)
 {
-    (void)state;
     const shape s = {6, 40, 0, XPH_ACT_SILU};
     double *result[KT_MOST];
     kt_tensor tensors[KT_MOST];

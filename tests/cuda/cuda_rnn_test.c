@@ -78,7 +78,6 @@ static void pack_here(const kt_case *c, const xph_kernel_set *set, void *given)
     const layer *l = c->context;
     xph_rnn_args *args = given;
     int64_t count = l->gates * l->s.hidden;
-    (void)set;
     if (args->type == XPH_F32 || args->weights) return;
     float *w = case_alloc((size_t)count * sizeof *w);
     for (int64_t i = 0; i < count; i++) w[i] = (float)l->w[i];
@@ -129,7 +128,6 @@ static device_case on_device(const kt_case *c, const xph_cuda_candidate *list, c
 
 static void forward(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_rnn_args args;
@@ -146,7 +144,6 @@ static void forward(void **state)
 /* Floats of which matrix units read ten bits of the fraction, and weights that do not lie as they need them. */
 static void tf32(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_rnn_args args;
@@ -164,14 +161,12 @@ static void tf32(void **state)
 
 static void forget_packed(const kt_case *c, const xph_kernel_set *set, void *given)
 {
-    (void)c, (void)set;
     ((xph_rnn_args *)given)->packed = NULL;
 }
 
 /* Rows of bfloat16 without packed weights: the numbers of the other kernels. */
 static void without_packed_weights(void **state)
 {
-    (void)state;
     const shape s = {XPH_RNN_LSTM, 3, 4, 32, 0, 3, true};
     kt_tensor tensors[KT_MOST];
     xph_rnn_args args;
@@ -235,7 +230,6 @@ static void gradient_shape(const shape *s, xph_type type, int32_t math)
 
 static void gradient(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         case_seed(50 + i / DEVICE_TYPES);
         gradient_shape(&shapes[i / DEVICE_TYPES], device_types[i % DEVICE_TYPES], XPH_MATH_F32);
@@ -244,7 +238,6 @@ static void gradient(void **state)
 
 static void gradient_tf32(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         if (shapes[i].hidden % 32) continue;
         case_seed(i + 180);
@@ -319,7 +312,6 @@ static void frames_of_shape(const shape *s, xph_type type)
 
 static void frames_have_the_bits_of_a_chunk(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
         if (!shapes[i / 2].carried || !shapes[i / 2].batch) continue;
         case_seed(i / 2 + 120);
@@ -330,7 +322,6 @@ static void frames_have_the_bits_of_a_chunk(void **state)
 /* Saturated gates: 1e4 and infinities of either sign give the limits, not NaN; a NaN is seen. */
 static void extremes_saturate(void **state)
 {
-    (void)state;
     for (int kind = XPH_RNN_LSTM; kind <= XPH_RNN_GRU; kind++) {
         const shape s = {kind, 2, 2, 3, 0, 0, false};
         double *result[KT_MOST];
@@ -393,7 +384,6 @@ static void narrow_shape(const shape *s, xph_type weights)
 /* Near the CPU's: where a number lies between two levels, its last bit may tell to which it goes. */
 static void narrow_weights(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
         case_seed(i / 2 + 200);
         narrow_shape(&shapes[i / 2], i % 2 ? XPH_I8 : XPH_BF16);
@@ -402,7 +392,6 @@ static void narrow_weights(void **state)
 
 static void narrow_weights_are_not_trained(void **state)
 {
-    (void)state;
     xph_rnn_grad_args args = {.fwd = {.weights = XPH_I8, .batch = 1, .time = 1, .hidden = 8}};
     uint32_t bit;
     assert_null(xph_cuda_choose(XPH_OP_RNN_GRAD, &args, 0, &bit));
@@ -416,7 +405,6 @@ static int product_runs, product_gives;
 
 static int product_launch(const void *args, struct CUstream_st *stream)
 {
-    (void)args, (void)stream;
     product_runs++;
     return product_gives;
 }
@@ -427,7 +415,6 @@ static const xph_cuda_candidate stand_in = {"stand-in", NULL, NULL, product_laun
  * anything: there is no memory. */
 static void a_layer_refuses_with_its_product(void **state)
 {
-    (void)state;
     uint32_t bit, other;
     xph_rnn_args args = {.batch = 1, .time = 1, .hidden = 32, .input = {.rows = 1, .in = 8, .out = 128}};
     const xph_cuda_candidate *chosen = xph_cuda_choose(XPH_OP_RNN, &args, 0, &bit);
@@ -450,7 +437,6 @@ static void a_layer_refuses_with_its_product(void **state)
 /* Nor does a gradient look for others. */
 static void a_gradient_runs_the_products_it_was_chosen_with(void **state)
 {
-    (void)state;
     float number = 0.0f;
     for (int32_t kind = XPH_RNN_LSTM; kind <= XPH_RNN_GRU; kind++) {
         uint32_t bit;

@@ -102,7 +102,6 @@ static const struct {
 
 static void matrices(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < KINDS * sizeof shapes / sizeof *shapes; i++) {
         int64_t in = shapes[i / KINDS].in, out = shapes[i / KINDS].out;
         case_seed(i);
@@ -115,7 +114,6 @@ static void matrices(void **state)
 
 static void special_numbers(void **state)
 {
-    (void)state;
     const float special[] = {0.0f,        -0.0f,       1.0f,      FLT_MAX,  -FLT_MAX,        FLT_MIN,
                              1e-45f,      0x1p-50f,    3.0f,      INFINITY, 0x1.fffffep-51f, -0x1p-50f,
                              1.00390625f, 1.01171875f, 0x1p-100f, NAN,      -INFINITY};
@@ -128,7 +126,6 @@ static void special_numbers(void **state)
 
 static void what_is_no_narrow_type_is_refused(void **state)
 {
-    (void)state;
     for (xph_type weights = 0; weights < 8; weights++) {
         const xph_round_args args = {.type = XPH_F32, .weights = weights, .in = 8, .out = 8};
         assert_int_equal(xph_cuda_round[0].accepts(&args), weights == XPH_BF16 || weights == XPH_I8);

@@ -10,7 +10,6 @@
 
 static void nothing_runs_before_a_wait(void **state)
 {
-    (void)state;
     bed t;
     bed_open(&t, EMU_LAZY, 0);
     bed_fill(t.pinned + COUNT, 0);
@@ -33,7 +32,6 @@ static void nothing_runs_before_a_wait(void **state)
 /* bed_scale and bed_upload overwrite what they gave; so does this. */
 static void arguments_and_pageable_memory_are_taken_at_the_call(void **state)
 {
-    (void)state;
     for (int timing = 0; timing < EMU_TIMINGS; timing++) {
         bed t;
         bed_open(&t, timing, 1);
@@ -62,7 +60,6 @@ static bool upload_twice(int timing, bool wait)
 
 static void pinned_memory_is_read_when_the_copy_runs(void **state)
 {
-    (void)state;
     assert_true(upload_twice(EMU_EAGER, false));
     assert_false(upload_twice(EMU_LAZY, false));
     for (int timing = 0; timing < EMU_TIMINGS; timing++) assert_true(upload_twice(timing, true));
@@ -86,7 +83,6 @@ static bool hand_over(int timing, uint64_t seed, bool wait)
 
 static void events_order_streams(void **state)
 {
-    (void)state;
     int found = 0;
     assert_true(hand_over(EMU_EAGER, 0, false));
     assert_false(hand_over(EMU_LAZY, 0, false));
@@ -101,7 +97,6 @@ static void events_order_streams(void **state)
 /* A wait is for the record before it, whatever the event is recorded for afterwards. */
 static void events_can_be_recorded_again(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         bed t;
         bed_open(&t, seed ? EMU_SHUFFLED : EMU_LAZY, seed);
@@ -119,7 +114,6 @@ static void events_can_be_recorded_again(void **state)
 
 static void who_asks_often_comes_to_the_end(void **state)
 {
-    (void)state;
     for (int timing = 0; timing < EMU_TIMINGS; timing++) {
         bed t;
         int asked = 0;
@@ -139,7 +133,6 @@ static void who_asks_often_comes_to_the_end(void **state)
 /* What a destroyed stream holds still runs, and a destroyed event still orders. */
 static void destroyed_streams_finish(void **state)
 {
-    (void)state;
     bed t;
     cudaStream_t gone;
     cudaEvent_t event;
@@ -171,7 +164,6 @@ static void call_cuda(void *data)
 
 static void host_functions_run_in_order(void **state)
 {
-    (void)state;
     bed t;
     int error = 0;
     bed_open(&t, EMU_LAZY, 0);
@@ -193,7 +185,6 @@ static void host_functions_run_in_order(void **state)
 
 static void times_between_events(void **state)
 {
-    (void)state;
     bed t;
     cudaEvent_t start, end;
     float ms = -1;
@@ -249,7 +240,6 @@ static void *one_thread(void *data)
 
 static void threads_have_streams_of_their_own(void **state)
 {
-    (void)state;
     emu_timing(EMU_SHUFFLED, 3);
     pthread_t threads[3];
     worker workers[3] = {{.value = 1}, {.value = 200}, {.value = 3000}};
@@ -265,7 +255,6 @@ static void threads_have_streams_of_their_own(void **state)
 
 static void machines_without_a_device(void **state)
 {
-    (void)state;
     int count = 7, device;
     static const cudaError_t errors[] = {cudaErrorNoDevice, cudaErrorInsufficientDriver};
     for (int i = 0; i < 2; i++) {
@@ -294,7 +283,6 @@ static void machines_without_a_device(void **state)
 /* A stream belongs to the device that was current. */
 static void streams_belong_to_a_device(void **state)
 {
-    (void)state;
     bed t;
     bed_open(&t, EMU_EAGER, 0);
     queued_args a = {t.x, t.y, COUNT, 1, 1};
@@ -309,7 +297,6 @@ static void streams_belong_to_a_device(void **state)
 
 static void allocations_fail_on_order(void **state)
 {
-    (void)state;
     bed t;
     void *more[2] = {NULL};
     size_t unused, total;
@@ -337,7 +324,6 @@ static void allocations_fail_on_order(void **state)
 
 static void operations_fail_on_order(void **state)
 {
-    (void)state;
     bed t;
     bed_open(&t, EMU_LAZY, 0);
     emu_fail_operation(2);

@@ -65,7 +65,6 @@ typedef struct drawn {
 
 static void place_for_actions(const kt_case *c, const xph_kernel_set *set, void *given)
 {
-    (void)set;
     drawn *d = (drawn *)(uintptr_t)c->context;
     xph_sample_args *args = given;
     assert_true(d->runs < RUNS);
@@ -145,7 +144,6 @@ static void check_actions(const drawn *d)
 
 static void draws(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_sample_args args;
@@ -163,7 +161,6 @@ static void draws(void **state)
 /* The logits are those of the heads operation given what was drawn: bit for bit. */
 static void logits_are_those_of_the_heads(void **state)
 {
-    (void)state;
     static const shape some[] = {{5, 96, 0, 5, true, true, true}, {3, 700, 0, 5, true, false, false}};
     for (size_t i = 0; i < 2; i++) {
         double *results[KT_MOST];
@@ -189,7 +186,6 @@ static void logits_are_those_of_the_heads(void **state)
 
 static void rows_alone(void **state)
 {
-    (void)state;
     const shape s = {66, 70, 0, 5, true, true, true}; /* more than the weights are asked ahead for */
     drawn all, one;
     case_seed(3);
@@ -224,7 +220,6 @@ static layer biases_alone(int64_t rows)
 /* Equal logits: the lowest class; infinities and NaN never lead outside the classes. */
 static void ties_and_broken_logits(void **state)
 {
-    (void)state;
     drawn d;
     case_seed(9);
     layer l = biases_alone(3);
@@ -249,7 +244,6 @@ static void ties_and_broken_logits(void **state)
 /* A bit that is on stays on down to release, one that is off comes on above press. */
 static void hysteresis_holds(void **state)
 {
-    (void)state;
     static const double p[8] = {0.2, 0.35, 0.45, 0.55, 0.65, 0.3, 0.25, 0.7};
     drawn d;
     case_seed(2);
@@ -273,7 +267,6 @@ static void hysteresis_holds(void **state)
  * is the same) and the rate of each bit. */
 static void frequencies_are_the_probabilities(void **state)
 {
-    (void)state;
     enum { DRAWS = 1500 };
     const shape s = {DRAWS, 3, 0, 2, false, false, false};
     drawn d;
@@ -301,7 +294,6 @@ static void frequencies_are_the_probabilities(void **state)
 
 static void wide_trunks_are_not_accepted(void **state)
 {
-    (void)state;
     const xph_sample_args wide = {.heads = {.rows = 1, .width = 1025, .heads = 1}};
     const xph_sample_args many = {.heads = {.rows = 1, .width = 8, .heads = 33}};
     for (const xph_cuda_candidate *k = xph_cuda_sample; k->name; k++) {

@@ -25,7 +25,6 @@ static device_case on_device(const kt_case *c, xph_type type, int64_t rows)
 
 static void forward(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_scan_args args;
@@ -41,7 +40,6 @@ static void forward(void **state)
 /* As many channels as the candidate with fewer lanes asks for, with each padding. */
 static void many_channels(void **state)
 {
-    (void)state;
     for (int64_t states = 7; states <= 63; states = 2 * states + 1) {
         const scan_shape s = {32, 3, 521, states, 0, true, true, true, 4};
         kt_tensor tensors[KT_MOST];
@@ -81,7 +79,6 @@ static void one_stream(const scan_layer *all, xph_type type, int64_t b, double *
 
 static void frames_have_the_bits_of_a_chunk(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         double *together[KT_MOST];
         kt_tensor tensors[KT_MOST];
@@ -102,7 +99,6 @@ static double *prepared_decay; /* for the kernel of the next test */
 static void prepare_decay(const kt_case *c, const xph_kernel_set *set, void *given)
 {
     xph_scan_args *args = given;
-    (void)c, (void)set;
     prepared_decay = case_zeros(args->width * args->states);
     const xph_scan_pack_args pack = {args->type, args->width, args->states, args->a_log, prepared_decay};
     assert_int_equal(xph_cuda_scan_pack->launch(&pack, NULL), 0);
@@ -111,7 +107,6 @@ static void prepare_decay(const kt_case *c, const xph_kernel_set *set, void *giv
 
 static void prepared_rates_give_the_same_bits(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         double *with[KT_MOST], *without[KT_MOST];
         kt_tensor tensors[KT_MOST];
@@ -147,7 +142,6 @@ static void gradient_shape(const scan_shape *s, xph_type type)
 
 static void gradient(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         for (int k = 0; k < DEVICE_TYPES; k++) {
             case_seed(50 + i);
@@ -159,7 +153,6 @@ static void gradient(void **state)
 /* More streams than strands of the last sums, and a long walk. */
 static void gradients_over_many(void **state)
 {
-    (void)state;
     case_seed(70);
     gradient_shape(&(scan_shape){21, 3, 5, 2, 0, true, true, true, 3}, XPH_F32);
     case_seed(71);
@@ -169,7 +162,6 @@ static void gradients_over_many(void **state)
 /* What is bad stays bad until a reset, and nothing overflows. */
 static void bad_numbers(void **state)
 {
-    (void)state;
     const scan_shape s = {1, 12, 20, 4, 0, false, true, true, 0};
     double *result[KT_MOST];
     kt_tensor tensors[KT_MOST];
@@ -199,7 +191,6 @@ static void bad_numbers(void **state)
 
 static void too_many_states_are_not_accepted(void **state)
 {
-    (void)state;
     const xph_scan_grad_args args = {.fwd = {.batch = 1, .time = 1, .width = 1, .states = 65}};
     const xph_scan_grad_args wide = {
         .fwd = {.type = XPH_F64, .batch = 1, .time = 1, .width = 1, .states = 16}};

@@ -25,8 +25,6 @@ static void need(bool what, const char *says)
 
 static int32_t disk_kind(void *user, const char *path, int32_t *kind)
 {
-    (void)user;
-    (void)path;
     *kind = EXPHIL_IO_ABSENT;
     return 0;
 }
@@ -44,7 +42,6 @@ static int32_t disk_open(void *user, const char *path, int32_t mode, void **file
 
 static int32_t disk_size(void *user, void *file, uint64_t *bytes)
 {
-    (void)user;
     *bytes = ((disk *)file)->bytes;
     return 0;
 }
@@ -52,7 +49,6 @@ static int32_t disk_size(void *user, void *file, uint64_t *bytes)
 static int32_t disk_read(void *user, void *file, uint64_t offset, void *data, size_t bytes, size_t *done)
 {
     const disk *d = file;
-    (void)user;
     size_t left = offset < d->bytes ? d->bytes - (size_t)offset : 0;
     *done = bytes < left ? bytes : left;
     memcpy(data, d->data + (left ? offset : 0), *done);
@@ -62,7 +58,6 @@ static int32_t disk_read(void *user, void *file, uint64_t offset, void *data, si
 static int32_t disk_write(void *user, void *file, const void *data, size_t bytes, size_t *done)
 {
     disk *d = file;
-    (void)user;
     if (bytes > CAPACITY - d->bytes) return ENOSPC;
     memcpy(d->data + d->bytes, data, bytes);
     d->bytes += bytes;
@@ -72,23 +67,16 @@ static int32_t disk_write(void *user, void *file, const void *data, size_t bytes
 
 static int32_t disk_file(void *user, void *file)
 {
-    (void)user;
-    (void)file;
     return 0;
 }
 
 static int32_t disk_rename(void *user, const char *from, const char *to)
 {
-    (void)user;
-    (void)from;
-    (void)to;
     return 0;
 }
 
 static int32_t disk_path(void *user, const char *path)
 {
-    (void)user;
-    (void)path;
     return 0;
 }
 

@@ -21,7 +21,6 @@ static void assert_text(const json_t *list, size_t i, const char *name, const ch
 
 static void the_system_tells(void **state)
 {
-    (void)state;
     write_cache(0, "level", "1\n");
     write_cache(0, "type", "Data\n");
     write_cache(0, "size", "48K\n");
@@ -41,7 +40,6 @@ static void the_system_tells(void **state)
 
 static void without_it_the_processor_does(void **state)
 {
-    (void)state;
     json_t *list = bench_caches(test_path("no such folder"));
     if (json_is_string(list)) assert_string_equal(json_string_value(list), "unknown");
 #if defined(__x86_64__)
@@ -66,7 +64,6 @@ static void without_it_the_processor_does(void **state)
 
 static void registers_are_read(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t registers[4];
         bench_cache cache;

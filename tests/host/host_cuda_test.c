@@ -52,7 +52,6 @@ static bool left_out(bool card_matters)
 
 static void without_a_driver_cuda_is_refused(void **state)
 {
-    (void)state;
     if (left_out(true)) return;
     const char *devices[] = {"cuda", "cuda:0", "cuda:7"};
     for (int i = 0; i < 3; i++) {
@@ -67,7 +66,6 @@ static void without_a_driver_cuda_is_refused(void **state)
 
 static void auto_falls_back_and_says_so_once(void **state)
 {
-    (void)state;
     if (left_out(true)) return;
     outcome o = open_on("auto", EXPHIL_CUDA_FOLDER, NULL);
     assert_int_equal(o.status, EXPHIL_OK);
@@ -80,7 +78,6 @@ static void auto_falls_back_and_says_so_once(void **state)
 /* What the plugin asked of the host's memory it gives back when there is no device. */
 static void nothing_is_left_behind(void **state)
 {
-    (void)state;
     if (left_out(true)) return;
     for (long long at = 0; at < 6; at++) {
         test_memory memory;
@@ -95,7 +92,6 @@ static void nothing_is_left_behind(void **state)
 /* A device is listed once it was opened: to count them before would start the driver. */
 static void listing_starts_nothing(void **state)
 {
-    (void)state;
     if (left_out(true)) return;
     setenv("EXPHIL_BACKEND_DIR", EXPHIL_CUDA_FOLDER, 1);
     assert_int_equal(exphil_device_count(), 1);
@@ -105,7 +101,6 @@ static void listing_starts_nothing(void **state)
 /* The same file with another build id, as a plugin left over from another release has it. */
 static void a_stale_plugin_is_told(void **state)
 {
-    (void)state;
     if (left_out(false)) return;
     size_t bytes = 0, length = strlen(XPH_BUILD_ID);
     int places = 0;

@@ -27,7 +27,6 @@ static exphil_status open_from(const char *folder, const char *device, exphil_er
 
 static void a_fitting_plugin_is_opened(void **state)
 {
-    (void)state;
     char id[32];
     assert_int_equal(open_from(FOLDER("good"), "cuda", NULL, id), EXPHIL_OK);
     assert_string_equal(id, "cuda:0");
@@ -44,7 +43,6 @@ static void a_fitting_plugin_is_opened(void **state)
 
 static void misfits_are_told_apart(void **state)
 {
-    (void)state;
     static const struct {
         const char *folder;
         exphil_status status;
@@ -69,7 +67,6 @@ static void misfits_are_told_apart(void **state)
 
 static void plugins_are_listed(void **state)
 {
-    (void)state;
     exphil_device_info info = EXPHIL_DEVICE_INFO_INIT;
     setenv("EXPHIL_BACKEND_DIR", FOLDER("good"), 1);
     assert_int_equal(exphil_device_count(), 3);
@@ -87,7 +84,6 @@ static void plugins_are_listed(void **state)
 /* A plugin in the current folder is somebody else's file. */
 static void the_current_folder_is_not_searched(void **state)
 {
-    (void)state;
     char here[4096];
     assert_non_null(getcwd(here, sizeof here));
     assert_int_equal(chdir(FOLDER("good")), 0);
@@ -99,13 +95,11 @@ static void the_current_folder_is_not_searched(void **state)
 
 static void remember(void *user, exphil_log_level level, const char *message)
 {
-    (void)level;
     snprintf(user, 100, "%s", message);
 }
 
 static void memory_and_log_go_through_the_context(void **state)
 {
-    (void)state;
     char line[100] = "";
     for (long long at = 1; at < 10; at++) {
         test_memory memory;

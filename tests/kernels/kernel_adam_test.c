@@ -39,7 +39,6 @@ static void adam_shape(int64_t count, int64_t decay_count, bool averaged)
 
 static void adam(void **state)
 {
-    (void)state;
     case_seed(1);
     adam_shape(0, 0, true);
     adam_shape(1, 1, true);
@@ -52,7 +51,6 @@ static void adam(void **state)
 /* A gradient that is not finite reaches its parameter, and only that. */
 static void adam_bad(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (int k = 0; k < count; k++) {
@@ -110,7 +108,6 @@ static void norm2_shape(int64_t count, double low, double high)
 
 static void norm2(void **state)
 {
-    (void)state;
     case_seed(2);
     norm2_shape(0, 0, 1);
     norm2_shape(1, -3, -3);
@@ -124,7 +121,6 @@ static void norm2(void **state)
 /* Squares beyond the range of a double, and the first element that is not finite. */
 static void norm2_limits(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int all = case_sets(sets);
     double *x = case_zeros(40000);
@@ -149,7 +145,6 @@ static void norm2_limits(void **state)
 
 static void axpby(void **state)
 {
-    (void)state;
     const int64_t counts[] = {0, 1, 33, 16384, 40001};
     for (int i = 0; i < 5; i++) {
         int64_t count = counts[i];

@@ -168,7 +168,6 @@ static void ring_right(const attention *a, double tolerance)
 
 static void forward_is_the_definition(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -191,7 +190,6 @@ static void forward_is_the_definition(void **state)
 
 static void methods_are_chosen(void **state)
 {
-    (void)state;
     const xph_kernel_set *set = &xph_kernels_f32_ref;
     attention a = {.s = {1, 1, 1, 8, 16, -1, 0, 0}};
     for (int32_t method = 0; method < 3; method++)
@@ -206,7 +204,6 @@ static void grad_run(attention *a, const xph_kernel_set *set, int threads);
 
 static void bits_do_not_depend_on_set_or_threads(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -267,7 +264,6 @@ static void in_pieces(const attention *whole, const xph_kernel_set *set, int64_t
 
 static void pieces_have_the_bits_of_the_whole(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -294,7 +290,6 @@ static void pieces_have_the_bits_of_the_whole(void **state)
  * wherever a frame starts an episode. */
 static void lagging_states_are_whole(void **state)
 {
-    (void)state;
     static const shape lagging[] = {{3, 1, 2, 16, 5, 2, 0, 3},
                                     {1, 1, 1, 3, 1, 0, 0, 0},
                                     {2, 1, 1, 64, 2, 2, 0, 0},
@@ -338,7 +333,6 @@ static void lagging_states_are_whole(void **state)
 /* One stream alone gives what it gives among others. */
 static void streams_do_not_touch(void **state)
 {
-    (void)state;
     static const shape s = {4, 37, 2, 19, 11, 9, 6, 0};
     for (int32_t method = 1; method < 3; method++) {
         case_seed(5);
@@ -360,7 +354,6 @@ static void streams_do_not_touch(void **state)
  * shows. */
 static void hidden_frames_do_not_leak(void **state)
 {
-    (void)state;
     static const shape s = {1, 50, 1, 6, 12, 5, 0, 0};
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
@@ -392,7 +385,6 @@ static void hidden_frames_do_not_leak(void **state)
 /* Counters that point out of the ring are taken for an empty one. */
 static void broken_counters_stay_inside(void **state)
 {
-    (void)state;
     static const double counters[][2] = {{-1, 3}, {1e9, 3}, {2, 1e30}, {2, -5}, {NAN, NAN}, {2.5, 3.5}};
     static const shape s = {1, 3, 1, 4, 7, 3, 0, 0};
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
@@ -447,7 +439,6 @@ static const shape grad_shapes[] = {
 
 static void gradient_is_the_derivative(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof grad_shapes / sizeof *grad_shapes; i++) {
         case_seed(i + 50);
         attention a = attention_make(&grad_shapes[i]);
@@ -461,7 +452,6 @@ static void gradient_is_the_derivative(void **state)
 
 static void gradient_in_single_is_that_in_double(void **state)
 {
-    (void)state;
     const xph_kernel_set *set = xph_kernels_pick(XPH_F32, xph_cpu_detect());
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(i);

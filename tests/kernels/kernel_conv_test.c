@@ -87,7 +87,6 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_conv
 
 static void forward(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_conv_args args;
@@ -103,14 +102,12 @@ static void forward(void **state)
 static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
 {
     xph_conv_args *args = given;
-    (void)c, (void)set;
     args->state_in = args->state_out;
 }
 
 /* One stream frame by frame, its state in place, gives the bits of all streams and frames at once. */
 static void frames(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -197,7 +194,6 @@ static void gradient_shape(const shape *s)
 
 static void gradient(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(50 + i);
         gradient_shape(&shapes[i]);
@@ -207,7 +203,6 @@ static void gradient(void **state)
 /* A bad input is seen for `taps` frames, then gone; a large one does not overflow. */
 static void bad_numbers(void **state)
 {
-    (void)state;
     const shape s = {1, 12, 20, 4, 0, false, 0};
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);

@@ -119,7 +119,6 @@ static void reference(embed *a)
 
 static void rows_and_gradients_are_right_everywhere(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -144,7 +143,6 @@ static void rows_and_gradients_are_right_everywhere(void **state)
 /* No past actions: their part is zero. A class that is none sets nothing. */
 static void missing_actions_are_zero(void **state)
 {
-    (void)state;
     static const shape s = {2, 1, 0, 1, 0};
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);

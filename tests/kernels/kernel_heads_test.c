@@ -136,7 +136,6 @@ static void reference(heads *a)
 
 static void logits_are_the_recurrence(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -154,7 +153,6 @@ static void logits_are_the_recurrence(void **state)
 
 static void bits_do_not_depend_on_set_threads_or_rows(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -197,7 +195,6 @@ static double objective(void *context)
 
 static void gradient_is_the_derivative(void **state)
 {
-    (void)state;
     static const shape grad_shapes[] = {
         {1, 1, 3, 1, false, 0}, {4, 3, 0, 5, true, 0}, {3, 35, 0, 4, true, 1}, {5, 7, 1, 3, false, 2}};
     for (size_t i = 0; i < sizeof grad_shapes / sizeof *grad_shapes; i++) {
@@ -214,7 +211,6 @@ static void gradient_is_the_derivative(void **state)
 
 static void gradient_in_single_is_that_in_double(void **state)
 {
-    (void)state;
     const xph_kernel_set *set = xph_kernels_pick(XPH_F32, xph_cpu_detect());
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(i);
@@ -232,7 +228,6 @@ static void gradient_in_single_is_that_in_double(void **state)
 /* A bad number in any input reaches what it goes into, on both ways, and no other row or logit. */
 static void bad_numbers_come_out(void **state)
 {
-    (void)state;
     static const shape s = {11, 70, 0, 4, true, 1};
     const double bad[] = {NAN, INFINITY, -INFINITY};
     const xph_kernel_set *sets[8];

@@ -103,7 +103,6 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_line
 
 static void forward(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_linear_args args;
@@ -119,7 +118,6 @@ static void forward(void **state)
 /* Packed and not, alone and in a batch: the same bits. */
 static void rows_alone(void **state)
 {
-    (void)state;
     const shape s = {23, 70, 83, 0, true, true, false};
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
@@ -193,7 +191,6 @@ static void gradient_shape(const shape *s, bool dx_add, bool dx_wanted, bool dw_
 
 static void gradient(void **state)
 {
-    (void)state;
     const shape some[] = {{1, 1, 1, 0, false, true, false},    {0, 3, 2, 0, false, true, false},
                           {3, 0, 2, 0, false, true, false},    {3, 2, 0, 0, false, true, false},
                           {5, 17, 33, 3, false, true, false},  {51, 7, 11, 0, false, true, false},
@@ -250,7 +247,6 @@ static void large_gradient_shape(const shape *s)
 
 static void large_gradient(void **state)
 {
-    (void)state;
     const shape some[] = {
         {300, 70, 331, 0, false, true, false},
         {129, 530, 291, 0, false, true, false},
@@ -291,7 +287,6 @@ static void bad_forward(const shape *s)
 
 static void bad_numbers(void **state)
 {
-    (void)state;
     const shape some[] = {{9, 35, 37, 0, true, false, false},
                           {1, 21, 130, 0, true, false, false},
                           {5, 66, 70, 0, false, true, true},
@@ -305,7 +300,6 @@ static void bad_numbers(void **state)
 /* The same of dy and x in the gradients: tensors that share their row or column, and no others. */
 static void bad_in_gradient(void **state)
 {
-    (void)state;
     const int64_t rows = 133, in = 70, out = 20, row = 130, input = 65, output = 13;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
@@ -353,7 +347,6 @@ static void bad_in_gradient(void **state)
 /* Numbers below the normal range are multiplied and added like all others: here every sum is exact. */
 static void denormals(void **state)
 {
-    (void)state;
     const shape some[] = {{1, 40, 130, 0, true, false, false},
                           {7, 33, 70, 0, true, false, false},
                           {200, 9, 20, 0, true, false, false},

@@ -117,7 +117,6 @@ static void reference(const loss *a, double sums[HEADS])
 
 static void sums_are_the_formula(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (int i = 0; i < 24; i++) {
@@ -136,7 +135,6 @@ static void sums_are_the_formula(void **state)
 
 static void bits_do_not_depend_on_set_or_threads(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (int i = 0; i < 3; i++) {
@@ -167,7 +165,6 @@ static double objective(void *context)
 
 static void gradient_is_the_derivative(void **state)
 {
-    (void)state;
     const xph_kernel_set *set = xph_kernels_pick(XPH_F32, xph_cpu_detect());
     for (int i = 0; i < 6; i++) {
         case_seed((uint64_t)i + 30);
@@ -202,7 +199,6 @@ static void steep(const xph_kernel_set *set, const xph_head_loss *how, int h, bo
 /* Nearly certain answers keep a gradient that is right digit by digit; nothing is clamped. */
 static void gradient_is_right_far_out(void **state)
 {
-    (void)state;
     static const double places[] = {-90, -40, 40, 90};
     for (int i = 0; i < 3 * 4 * HEADS * 2; i++) {
         int h = i / 12 % HEADS;
@@ -220,7 +216,6 @@ static void gradient_is_right_far_out(void **state)
 
 static void huge_logits_stay_finite(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (int s = 0; s < count; s++) {
@@ -241,7 +236,6 @@ static void huge_logits_stay_finite(void **state)
 
 static void masked_rows_are_nothing(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (int s = 0; s < count; s++) {
@@ -276,7 +270,6 @@ static void masked_rows_are_nothing(void **state)
  * focal weight 0 exactly the plain loss comes out. */
 static void optimum_is_where_it_should_be(void **state)
 {
-    (void)state;
     static const float w[8] = {3, 3, 3, 3, 3, 3, 3, 3};
     static const xph_head_loss how[HEADS] = {
         {1, 0, 0, w}, {1, 0.2, 0, NULL}, {1, 0.1, 0, NULL}, {1, 0, 0, w}, {1, 0.3, 0, NULL}};

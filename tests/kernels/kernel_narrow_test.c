@@ -147,7 +147,6 @@ static void rounding_bf16(const xph_kernel_set *set, const float *w, int64_t in,
 
 static void rounding(void **state)
 {
-    (void)state;
     const float special[] = {
         0.0f,      -0.0f,       1.0f,        FLT_MAX,   -FLT_MAX, FLT_MIN,  1e-45f, 0x1p-50f, 0x1.fffffep-51f,
         -0x1p-50f, 1.00390625f, 1.01171875f, 0x1p-100f, 3.0f,     INFINITY, NAN,    -INFINITY};
@@ -171,7 +170,6 @@ static void rounding(void **state)
 /* All bfloat16s become floats and the same bfloat16s again; floats between go to the nearest. */
 static void casts(void **state)
 {
-    (void)state;
     EACH_SET(set)
     {
         uint16_t *narrow = case_alloc(65536 * 2), *back = case_alloc(65536 * 2);
@@ -338,20 +336,17 @@ static void products(xph_type weights)
 
 static void products_bf16(void **state)
 {
-    (void)state;
     products(XPH_BF16);
 }
 
 static void products_i8(void **state)
 {
-    (void)state;
     products(XPH_I8);
 }
 
 /* Numbers that would tell an fma from two roundings, flushed denormals from kept ones, one order from another. */
 static void nasty_numbers(void **state)
 {
-    (void)state;
     const shape some[] = {{1, 203, 161, 0, true, false}, {17, 64, 48, 0, false, true}};
     for (int i = 0; i < 2 * KINDS * KINDS; i++) {
         case_seed((uint64_t)(1000 + i));
@@ -367,7 +362,6 @@ static void nasty_numbers(void **state)
 /* A NaN or an infinity is seen in all of its row or column, and nowhere else. */
 static void bad_numbers(void **state)
 {
-    (void)state;
     const shape s = {9, 35, 37, 0, true, false};
     const float bad[] = {NAN, INFINITY, -INFINITY};
     case_seed(5);
@@ -388,7 +382,6 @@ static void bad_numbers(void **state)
 /* The most that int32 sums must hold, of either sign. */
 static void largest_sums(void **state)
 {
-    (void)state;
     const shape s = {2, 131072, 3, 0, false, false};
     layer l = layer_make(&s, PLAIN, PLAIN);
     for (int64_t i = 0; i < s.rows * s.in; i++) l.x[i] = i < s.in ? 1.0f : -1.0f;
@@ -402,7 +395,6 @@ static void largest_sums(void **state)
 /* What is rounded packs to the same. */
 static void rounded_packs_alike(void **state)
 {
-    (void)state;
     enum { IN = 53, OUT = 70 };
     EACH_SET(set)
     {
@@ -425,7 +417,6 @@ static void rounded_packs_alike(void **state)
 /* Nothing takes weights it has no kernel for. */
 static void refused(void **state)
 {
-    (void)state;
     EACH_SET(set)
     {
         for (xph_type weights = 1; weights < 8; weights++) {
@@ -451,7 +442,6 @@ static void refused(void **state)
 /* A level uses the best set at or below it. */
 static void sets_of_levels(void **state)
 {
-    (void)state;
     for (xph_isa level = XPH_ISA_REF; level < XPH_ISA_COUNT; level++) {
         const xph_kernel_set *set = xph_kernels_pick(XPH_F32, level);
         assert_non_null(set);

@@ -67,7 +67,6 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_norm
 
 static void forward(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_norm_args args;
@@ -83,7 +82,6 @@ static void forward(void **state)
 /* Without saved the result is the same, and a row does not see its neighbours. */
 static void rows_alone(void **state)
 {
-    (void)state;
     const shape s = {11, 70, 0, XPH_ACT_SILU};
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
@@ -155,7 +153,6 @@ static void gradient_shape(const shape *s, bool dx_add)
 
 static void gradient(void **state)
 {
-    (void)state;
     const shape some[] = {{0, 3, 0, XPH_ACT_SILU},  {3, 2, 1, XPH_ACT_NONE},   {5, 31, 0, XPH_ACT_SILU},
                           {4, 67, 2, XPH_ACT_NONE}, {300, 3, 1, XPH_ACT_SILU}, {6, 96, 0, XPH_ACT_SILU}};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
@@ -167,7 +164,6 @@ static void gradient(void **state)
 /* A bad number makes its row bad; rows of one value and large logits do not overflow. */
 static void bad_numbers(void **state)
 {
-    (void)state;
     const shape s = {5, 39, 0, XPH_ACT_SILU};
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
@@ -192,7 +188,6 @@ static void bad_numbers(void **state)
 /* On the way back: a bad number in dy, or statistics of a bad row, make that row and the sums bad. */
 static void bad_gradients(void **state)
 {
-    (void)state;
     const double bad[] = {NAN, INFINITY, -INFINITY};
     const shape s = {140, 37, 1, XPH_ACT_SILU};
     const xph_kernel_set *sets[8];

@@ -186,7 +186,6 @@ static void reference(rnn *a)
 
 static void forward_is_the_equations(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -206,7 +205,6 @@ static void forward_is_the_equations(void **state)
 
 static void bits_do_not_depend_on_set_or_threads(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -251,7 +249,6 @@ static xph_linear_args input_of(const rnn *a, const xph_kernel_set *set, const v
  * there: the bits of the batch at once. */
 static void steps_have_the_bits_of_the_whole(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -309,7 +306,6 @@ static const shape grad_shapes[] = {
 
 static void gradient_is_the_derivative(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof grad_shapes / sizeof *grad_shapes; i++) {
         case_seed(i + 90);
         rnn a = rnn_make(&grad_shapes[i]);
@@ -326,7 +322,6 @@ static void gradient_is_the_derivative(void **state)
 
 static void gradient_in_single_is_that_in_double(void **state)
 {
-    (void)state;
     const xph_kernel_set *set = xph_kernels_pick(XPH_F32, xph_cpu_detect());
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(i);
@@ -345,7 +340,6 @@ static void gradient_in_single_is_that_in_double(void **state)
 /* Saturated gates: +-1e4 and infinities give the limits, not NaN. */
 static void extremes_saturate(void **state)
 {
-    (void)state;
     static const shape s = {XPH_RNN_LSTM, 1, 2, 3, false, 0, 0};
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);

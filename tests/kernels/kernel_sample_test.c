@@ -102,7 +102,6 @@ static int32_t expected_action(const sample *a, int64_t row, int h)
 
 static void actions_follow_the_rules(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets), wrong = 0;
     for (int i = 0; i < 8; i++) {
@@ -127,7 +126,6 @@ static void actions_follow_the_rules(void **state)
 /* The logits are those of the heads operation given what was drawn: bit for bit. */
 static void logits_are_those_of_the_heads(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (int i = 0; i < 4; i++) {
@@ -147,7 +145,6 @@ static void logits_are_those_of_the_heads(void **state)
 
 static void bits_do_not_depend_on_set_threads_or_rows(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     case_seed(11);
@@ -173,7 +170,6 @@ static void bits_do_not_depend_on_set_threads_or_rows(void **state)
  * every run is the same) and the rate of each bit, at the temperature given. */
 static void frequencies_are_the_probabilities(void **state)
 {
-    (void)state;
     enum { DRAWS = 20000 };
     const xph_kernel_set *set = xph_kernels_pick(XPH_F32, xph_cpu_detect());
     static const float temperatures[] = {1, 0.5f, 2};
@@ -205,7 +201,6 @@ static void frequencies_are_the_probabilities(void **state)
 /* Equal logits: the lowest class; logits of infinity and NaN never lead outside the classes. */
 static void ties_and_broken_logits(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (int s = 0; s < count; s++) {
@@ -229,7 +224,6 @@ static void ties_and_broken_logits(void **state)
 /* A bit that is on stays on down to release, one that is off comes on above press. */
 static void hysteresis_holds(void **state)
 {
-    (void)state;
     static const double p[6] = {0.2, 0.35, 0.45, 0.55, 0.65, 0.3};
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);

@@ -46,7 +46,6 @@ static void layer_forward(scan_layer *l)
 
 static void forward(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         kt_tensor tensors[KT_MOST];
         xph_scan_args args;
@@ -84,7 +83,6 @@ static void one_stream(const scan_layer *all, const xph_kernel_set *set, int64_t
 
 static void frames(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -168,7 +166,6 @@ static void gradient_shape(const scan_shape *s)
 
 static void gradient(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(50 + i);
         gradient_shape(&shapes[i]);
@@ -188,7 +185,6 @@ static void gradient(void **state)
 /* What is bad stays bad until a reset; a strong decay forgets everything, and nothing overflows. */
 static void bad_numbers(void **state)
 {
-    (void)state;
     const scan_shape s = {1, 12, 20, 4, 0, false, true, true, 0};
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
@@ -226,7 +222,6 @@ static void bad_numbers(void **state)
 static void prepare_decay(const kt_case *c, const xph_kernel_set *set, void *given)
 {
     xph_scan_args *args = given;
-    (void)c;
     size_t real = set->type == XPH_F64 ? sizeof(double) : sizeof(float);
     void *decay = case_alloc((size_t)(args->width * args->states) * real);
     const xph_scan_pack_args pack = {set->type, args->width, args->states, args->a_log, decay};
@@ -238,7 +233,6 @@ static void prepare_decay(const kt_case *c, const xph_kernel_set *set, void *giv
 /* A decay prepared by scan_pack gives the bits of one made anew, for every candidate. */
 static void prepared(void **state)
 {
-    (void)state;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -265,7 +259,6 @@ static void prepared(void **state)
 /* Many chunks of frames, some steps beyond the range of the exponential. */
 static void long_time(void **state)
 {
-    (void)state;
     case_seed(90);
     const scan_shape s = {1, 300, 18, 16, 0, true, true, true, 50};
     scan_layer l = layer_make(&s);
@@ -281,7 +274,6 @@ static void long_time(void **state)
 /* More streams and groups of channels than slots of scratch; and as many states as there may be. */
 static void many_groups(void **state)
 {
-    (void)state;
     const scan_shape some[] = {{90, 12, 70, 16, 0, true, true, true, 5},
                                {3, 40, 18, 256, 1, true, true, true, 9}};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
@@ -299,7 +291,6 @@ static void many_groups(void **state)
 /* States beyond the limit of the CPU are not accepted. */
 static void most_states(void **state)
 {
-    (void)state;
     xph_scan_args args = {.batch = 1, .time = 1, .width = 1, .states = 257};
     xph_scan_args fit = {.batch = 1, .time = 1, .width = 1, .states = 256};
     assert_null(xph_kernels_choose(&xph_kernels_f32_ref, XPH_OP_SCAN, &args));

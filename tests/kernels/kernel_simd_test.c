@@ -38,7 +38,6 @@ static vec some(int from)
 
 static void lane_by_lane(void **state)
 {
-    (void)state;
     for (int i = 0; i < NUMBERS; i++)
         for (int j = 0; j < NUMBERS; j++) {
             vec a = some(i), b = some(j), yes = vec_all(2.0f), no = vec_all(3.0f);
@@ -68,7 +67,6 @@ static void lane_by_lane(void **state)
 /* Neither more nor less memory than requested. */
 static void parts(void **state)
 {
-    (void)state;
     for (int64_t count = 0; count < 2 * VEC; count++) {
         float from[2 * VEC], to[2 * VEC];
         for (int i = 0; i < 2 * VEC; i++) from[i] = (float)(i + 1), to[i] = -1.0f;
@@ -93,7 +91,6 @@ static float halved(const float *x, int count)
 /* Halves are added: another order of these numbers gives another sum. */
 static void sums_of_lanes(void **state)
 {
-    (void)state;
     float x[LANES], row[VEC][VEC], top;
     vec lane[LANE_VECS], rows[VEC];
     for (int i = 0; i < LANES; i++) x[i] = (float)(i * i + 1) * (i % 3 ? 0x1.8p20f : -0x1.000002p-3f);
@@ -117,7 +114,6 @@ static void sums_of_lanes(void **state)
 /* Of a matrix of quarters and of each quarter, and quarters from rows and repeated. */
 static void quarters(void **state)
 {
-    (void)state;
     enum { QUARTERS = VEC / 4 };
     float in[VEC][VEC], repeated[4] = {1, 2, 3, 4};
     const float *row[VEC];
@@ -140,7 +136,6 @@ static void quarters(void **state)
 
 static void transposes(void **state)
 {
-    (void)state;
     enum { MOST = 11, LD = 13 }; /* of at most 16 lanes */
     float from[2 * 16 * LD], to[LD * MOST], column[MOST * 17], back[16 * LD];
     for (int i = 0; i < 2 * 16 * LD; i++) from[i] = (float)i;
@@ -172,7 +167,6 @@ static void transposes(void **state)
 
 static void integers(void **state)
 {
-    (void)state;
     uint32_t numbers_of[2][VEC];
     int32_t whole[VEC];
     uint8_t bytes[VEC_NARROW * VEC];
@@ -227,7 +221,6 @@ FUNCTION(softplus)
 
 static void functions_of_one_number(void **state)
 {
-    (void)state;
 #define ROW(name, low, high)                                                                                 \
   {                                                                                                          \
 #    name, lanes_##name, single_##name, low, high                                                            \

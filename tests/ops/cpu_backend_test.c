@@ -62,7 +62,6 @@ static xph_device *open_on(counting_host *host, int32_t workers, int32_t isa)
 
 static void info(void **state)
 {
-    (void)state;
     const xph_backend *cpu = xph_cpu_backend();
     exphil_device_info found = EXPHIL_DEVICE_INFO_INIT;
     assert_int_equal(cpu->device_count(), 1);
@@ -76,7 +75,6 @@ static void info(void **state)
 
 static void refused(void **state)
 {
-    (void)state;
     const xph_backend *cpu = xph_cpu_backend();
     counting_host host;
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -93,7 +91,6 @@ static void refused(void **state)
 
 static void memory(void **state)
 {
-    (void)state;
     const xph_backend *cpu = xph_cpu_backend();
     counting_host host;
     xph_device *device = open_on(&host, 1, XPH_ISA_REF);
@@ -126,7 +123,6 @@ static void memory(void **state)
 
 static void queries(void **state)
 {
-    (void)state;
     const xph_backend *cpu = xph_cpu_backend();
     counting_host host;
     xph_device *device = open_on(&host, 1, xph_cpu_detect());
@@ -178,7 +174,6 @@ static int64_t axpby(int32_t workers, uint32_t flags, float *y)
 
 static void spread(void **state)
 {
-    (void)state;
     float *y = malloc(COUNT * sizeof *y);
     assert_int_equal(axpby(1, 0, y), 0);
     assert_int_equal(axpby(3, 0, y), 1);
@@ -190,7 +185,6 @@ static void spread(void **state)
 /* Nothing to do is done. */
 static void empty(void **state)
 {
-    (void)state;
     const xph_backend *cpu = xph_cpu_backend();
     counting_host host;
     xph_device *device = open_on(&host, 2, xph_cpu_detect());
@@ -209,7 +203,6 @@ static void empty(void **state)
 /* The level that the context allows decides, not what the processor could. */
 static void level(void **state)
 {
-    (void)state;
     const xph_backend *cpu = xph_cpu_backend();
     xph_linear_args linear = {.type = XPH_F32, .rows = 3, .in = 5, .out = 17};
     counting_host host;

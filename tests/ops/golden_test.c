@@ -276,7 +276,6 @@ static void check(exphil_context *context, const char *name, int32_t type)
 
 static void in_double(void **unused)
 {
-    (void)unused;
     exphil_context *context = test_context(NULL, NULL, 1);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) check(context, names[i], EXPHIL_TYPE_F64);
     exphil_context_destroy(context);
@@ -284,7 +283,6 @@ static void in_double(void **unused)
 
 static void in_single(void **unused)
 {
-    (void)unused;
     exphil_context *context = test_context(NULL, NULL, 2);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) check(context, names[i], EXPHIL_TYPE_F32);
     exphil_context_destroy(context);

@@ -111,7 +111,6 @@ static const char *const patterns[] = {"mamba",     "lstm",         "gru",
 
 static void every_pattern(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
         exphil_model_config config = model_case_config(patterns[i], EXPHIL_TYPE_F64);
         config.hidden = 10;
@@ -121,7 +120,6 @@ static void every_pattern(void **unused)
 
 static void autoregressive_with_resets_and_state(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
         exphil_model_config config = model_case_config(patterns[i], EXPHIL_TYPE_F64);
         config.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
@@ -132,7 +130,6 @@ static void autoregressive_with_resets_and_state(void **unused)
 
 static void long_chunks(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < 4; i++) {
         exphil_model_config config = model_case_config(patterns[i], EXPHIL_TYPE_F64);
         config.attention_window_frames = 33;
@@ -144,7 +141,6 @@ static void long_chunks(void **unused)
 /* Games of other shapes: nothing about past actions, no ids, nothing but ids. */
 static void other_games(void **unused)
 {
-    (void)unused;
     exphil_spec spec = model_case_spec;
     exphil_model_config config = model_case_config("mlp gru", EXPHIL_TYPE_F64);
     config.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
@@ -166,7 +162,6 @@ static void other_games(void **unused)
 /* Gradients are added, not written. */
 static void gradients_accumulate(void **unused)
 {
-    (void)unused;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model_config config = model_case_config("mamba lstm gru attention ffn", EXPHIL_TYPE_F64);
     config.heads = EXPHIL_HEADS_AUTOREGRESSIVE;

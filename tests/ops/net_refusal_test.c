@@ -152,7 +152,6 @@ static outcome work(exphil_context *context, bool refuses)
 
 static void the_next_candidate_has_its_own_scratch(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     outcome plain = work(context, false), other = work(context, true);
     assert_memory_equal(plain.logits, other.logits, plain.logits_bytes);
@@ -167,13 +166,11 @@ static void the_next_candidate_has_its_own_scratch(void **state)
 /* The query that has no candidate left is the end of it. */
 static exphil_status refuse_all(xph_stream *stream, const xph_kernel *kernel, const void *args)
 {
-    (void)stream, (void)kernel, (void)args;
     return EXPHIL_E_UNSUPPORTED;
 }
 
 static void none_left_is_told(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     const exphil_model_config config = model_case_config("mlp", EXPHIL_TYPE_F32);
     xph_device *device = xph_context_backend(context);

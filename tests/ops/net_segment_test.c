@@ -91,7 +91,6 @@ static void check_checkpoints(model_case *c, const char *pattern)
 
 static void checkpoints_change_no_bit(void **unused)
 {
-    (void)unused;
     each_case(EXPHIL_TYPE_F32, 1, check_checkpoints);
     each_case(EXPHIL_TYPE_F32, 3, check_checkpoints);
     each_case(EXPHIL_TYPE_F64, 2, check_checkpoints);
@@ -100,7 +99,6 @@ static void checkpoints_change_no_bit(void **unused)
 /* Nothing given, nothing requested: as in window mode. */
 static void windows_have_no_state(void **unused)
 {
-    (void)unused;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model_config config = model_case_config(patterns[PATTERNS - 1], EXPHIL_TYPE_F32);
     exphil_model *model = model_case_create(context, &config);
@@ -162,7 +160,6 @@ static void check_rounded(model_case *c, const char *pattern)
 
 static void rounded_activations_stay_near(void **unused)
 {
-    (void)unused;
     each_case(EXPHIL_TYPE_F32, 1, check_rounded);
     each_case(EXPHIL_TYPE_F64, 2, check_rounded);
 }
@@ -188,7 +185,6 @@ static void compare_outcome(model_case *c, const char *pattern)
 
 static void rounded_activations_do_not_depend_on_threads(void **unused)
 {
-    (void)unused;
     for (int32_t threads = 1; threads <= 4; threads *= 2)
         each_case(EXPHIL_TYPE_F32, threads, compare_outcome);
     free(first_outcome);
@@ -209,7 +205,6 @@ static size_t bytes_of(const exphil_model *model, int64_t time, uint32_t flags)
 /* Six blocks of usual size, 64 sequences of three seconds. Nothing is run, so the system gives no memory for it. */
 static void memory_is_less(void **unused)
 {
-    (void)unused;
     static const struct {
         const char *blocks;
         double checkpoint, rounded, both; /* shares of the whole at most */

@@ -95,7 +95,6 @@ static void check_chunks(const variant *v, int64_t length, uint32_t flags, doubl
 
 static void steps_have_the_bits_of_a_chunk(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < PATTERNS; i++) {
         for (int32_t type = XPH_F32; type <= XPH_F64; type++) {
             variant v = {patterns[i], type, EXPHIL_HEADS_AUTOREGRESSIVE, 24, 3, 7, 4, 5};
@@ -108,7 +107,6 @@ static void steps_have_the_bits_of_a_chunk(void **unused)
 
 static void chunks_have_the_bits_of_one(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < PATTERNS; i++) {
         variant v = {patterns[i], XPH_F32, EXPHIL_HEADS_AUTOREGRESSIVE, 24, 5, 23, 9, 6};
         check_chunks(&v, 4, XPH_NET_PLAIN, 0.0);
@@ -119,7 +117,6 @@ static void chunks_have_the_bits_of_one(void **unused)
 /* Whatever method the device picks for long chunks. */
 static void chosen_methods_agree(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < PATTERNS; i++) {
         variant v = {patterns[i], XPH_F32, EXPHIL_HEADS_INDEPENDENT, 24, 2, 100, 40, 29};
         check_chunks(&v, 1, 0, 1e-5);
@@ -130,7 +127,6 @@ static void chosen_methods_agree(void **unused)
 /* A stream does not see the others. */
 static void streams_are_apart(void **unused)
 {
-    (void)unused;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model_config config = model_case_config("mamba lstm gru attention ffn", XPH_F32);
     exphil_model *model = model_case_create(context, &config);
@@ -156,7 +152,6 @@ static void streams_are_apart(void **unused)
  * notwithstanding. */
 static void resets_forget_everything(void **unused)
 {
-    (void)unused;
     enum { CUT = 3 };
     for (size_t i = 0; i < PATTERNS; i++) {
         exphil_context *context = test_context(NULL, NULL, 1);
@@ -190,7 +185,6 @@ static void resets_forget_everything(void **unused)
 /* A net for training keeps more but computes the same bits. */
 static void training_computes_the_same(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < PATTERNS; i++) {
         exphil_context *context = test_context(NULL, NULL, 2);
         exphil_model_config config = model_case_config(patterns[i], XPH_F32);
@@ -228,7 +222,6 @@ static int32_t most_likely(const double *logit, const xph_head *head)
  * gives when it is told that these actions were taken. */
 static void drawing_decides_the_last_frame(void **unused)
 {
-    (void)unused;
     enum { B = 3, T = 6 };
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model_config config = model_case_config("mamba attention", XPH_F32);

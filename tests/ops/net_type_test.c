@@ -58,7 +58,6 @@ static void forget(outcome *o)
 
 static void single_is_near_double(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < PATTERNS; i++) {
         exphil_context *context = test_context(NULL, NULL, 2);
         outcome exact = train(context, patterns[i], EXPHIL_TYPE_F64, 2, 80);
@@ -93,7 +92,6 @@ static exphil_context *context_with(const char *isa, int32_t threads)
 
 static void bits_are_the_same_everywhere(void **unused)
 {
-    (void)unused;
     static const char *const levels[] = {"ref", "avx2", "avx512"};
     for (size_t i = 0; i < PATTERNS; i++) {
         exphil_context *first = context_with("ref", 1);

@@ -7,7 +7,6 @@
 
 static void buckets_are_half_octaves(void **state)
 {
-    (void)state;
     for (int i = 0; i < EXPHIL_LATENCY_BUCKETS; i++) {
         long double low = 64.0L * powl(2.0L, i / 2.0L), high = 64.0L * powl(2.0L, (i + 1) / 2.0L);
         const int64_t inside[] = {(int64_t)ceill(low - 1e-9L), (int64_t)ceill(high - 1e-9L) - 1};
@@ -31,7 +30,6 @@ static void buckets_are_half_octaves(void **state)
 
 static void quantiles_are_upper_edges(void **state)
 {
-    (void)state;
     xph_latency latency;
     xph_latency_init(&latency, 1 << 20);
     assert_int_equal(xph_latency_quantile(&latency, 50), 0);
@@ -47,7 +45,6 @@ static void quantiles_are_upper_edges(void **state)
 
 static void steps_are_timed(void **state)
 {
-    (void)state;
     exphil_session_config strict = EXPHIL_SESSION_CONFIG_INIT, lax = strict;
     strict.deadline_ns = 1;
     lax.deadline_ns = INT64_MAX;

@@ -99,7 +99,6 @@ static int64_t steps_of(int32_t mode)
 
 static void nothing_is_allocated_or_locked(void **state)
 {
-    (void)state;
     for (int32_t mode = 0; mode <= 1; mode++) {
         bench b;
         bench_make(&b, mode);
@@ -119,7 +118,6 @@ static void nothing_is_allocated_or_locked(void **state)
 /* The traps do trap. */
 static void traps_work(void **state)
 {
-    (void)state;
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     long long before = atomic_load(&trap_locks);
     pthread_mutex_lock(&mutex);
@@ -169,7 +167,6 @@ static int run_child(int32_t mode, bool guilty)
 
 static void the_system_is_never_called(void **state)
 {
-    (void)state;
     for (int32_t mode = 0; mode <= 1; mode++) {
         int status = run_child(mode, false);
         if (WIFSIGNALED(status)) fail_msg("ended by signal %d: a system call was made", WTERMSIG(status));
@@ -242,7 +239,6 @@ static void compute(unsigned mode, outcome *o)
 
 static void host_modes_are_not_felt(void **state)
 {
-    (void)state;
     /* rounding up, down, to zero; flush to zero and denormals are zero; exceptions raised before; exceptions trapped */
     static const unsigned modes[] = {
         0x5F80, 0x3F80, 0x7F80, 0x9FC0, 0xDFC0, 0x1FBF, 0x5F80 & ~0x1F80u, 0x1F80 & ~0x1F80u};
@@ -259,7 +255,6 @@ static void host_modes_are_not_felt(void **state)
 #else
 static void host_modes_are_not_felt(void **state)
 {
-    (void)state;
     print_message("SKIPPED: the modes are known on x86 only\n");
     skip();
 }

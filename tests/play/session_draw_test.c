@@ -65,7 +65,6 @@ static void check_play(const exphil_head_play play[PLAY_HEADS], int32_t all_dete
 
 static void heads_are_drawn_as_asked(void **state)
 {
-    (void)state;
     check_play((exphil_head_play[PLAY_HEADS]){{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}}, 0);
     check_play((exphil_head_play[PLAY_HEADS]){{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}}, 1);
     check_play((exphil_head_play[PLAY_HEADS]){{0.5f, 0, 0, 0}, {2.0f, 0, 0, 0}, {0.01f, 0, 0, 0}}, 0);
@@ -76,7 +75,6 @@ static void heads_are_drawn_as_asked(void **state)
 /* A bit stays on between release and press: without hysteresis the two sessions would do the same. */
 static void hysteresis_matters(void **state)
 {
-    (void)state;
     const exphil_head_play wide[PLAY_HEADS] = {{0, 1, 0.62f, 0.38f}, {0, 1, 0, 0}, {0, 1, 0, 0}};
     exphil_session_config plain = EXPHIL_SESSION_CONFIG_INIT;
     plain.deterministic = 1;
@@ -100,7 +98,6 @@ static void hysteresis_matters(void **state)
 
 static void noise_is_a_function_of_the_seed(void **state)
 {
-    (void)state;
     exphil_session_config one = EXPHIL_SESSION_CONFIG_INIT;
     one.seed = 1;
     one.streams = 3;
@@ -120,7 +117,6 @@ static void noise_is_a_function_of_the_seed(void **state)
 /* Streams of one session draw different numbers. */
 static void streams_have_noise_of_their_own(void **state)
 {
-    (void)state;
     exphil_session_config how = EXPHIL_SESSION_CONFIG_INIT;
     how.streams = 2;
     play_pair p = play_pair_make("mlp", 0, how, how, 60);
@@ -142,7 +138,6 @@ static void streams_have_noise_of_their_own(void **state)
 /* A step with the caller's noise does not move the session's own; a reset neither. */
 static void own_noise_goes_on(void **state)
 {
-    (void)state;
     exphil_session_config how = EXPHIL_SESSION_CONFIG_INIT;
     how.seed = 77;
     play_pair p = play_pair_make("gru", 2, how, how, 20);

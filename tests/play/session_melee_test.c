@@ -16,7 +16,6 @@ static exphil_model *melee_model(exphil_context *context)
 /* Two sessions, one given frames, one what the encoder makes of them. */
 static void frames_are_encoded_rows(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model *model = melee_model(context);
     exphil_session_config how = EXPHIL_SESSION_CONFIG_INIT;
@@ -51,7 +50,6 @@ static void frames_are_encoded_rows(void **state)
 
 static void bad_frames_are_refused(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model *model = melee_model(context);
     exphil_session_config how = EXPHIL_SESSION_CONFIG_INIT;
@@ -90,7 +88,6 @@ static void bad_frames_are_refused(void **state)
 /* Frames of a newer program: longer structs, whose tail must be zero. */
 static void longer_frames_are_stepped_over(void **state)
 {
-    (void)state;
     typedef struct longer {
         exphil_melee_frame frame;
         uint64_t more[2];
@@ -120,7 +117,6 @@ static void longer_frames_are_stepped_over(void **state)
 /* A spec that only bears Melee's names has rows of another length: frames must not be encoded for it. */
 static void names_alone_are_not_melee(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model_config config = model_case_config("mlp", EXPHIL_TYPE_F32);
     exphil_spec spec = model_case_spec;

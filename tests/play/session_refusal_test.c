@@ -23,7 +23,6 @@ typedef struct bad_input {
 
 static void bad_rows_move_nothing(void **state)
 {
-    (void)state;
     static const bad_input cases[] = {
         {"stream 1: floats[12]", EXPHIL_E_NUMERIC, 25, -1, -1, NAN, 0},
         {"stream 0: floats[0]", EXPHIL_E_NUMERIC, 0, -1, -1, INFINITY, 0},
@@ -69,7 +68,6 @@ static void bad_rows_move_nothing(void **state)
 /* Finite inputs so large that sums overflow: that stream starts again, its neighbours have not moved. */
 static void overflow_resets_its_stream_alone(void **state)
 {
-    (void)state;
     exphil_session_config how = EXPHIL_SESSION_CONFIG_INIT;
     how.streams = 3;
     play_pair p = play_pair_make("mamba lstm attention", 1, how, how, 10);
@@ -100,7 +98,6 @@ static void overflow_resets_its_stream_alone(void **state)
 
 static void small_calls_name_what_is_wrong(void **state)
 {
-    (void)state;
     exphil_session_config how = EXPHIL_SESSION_CONFIG_INIT;
     how.streams = 2;
     play_pair p = play_pair_make("gru", 1, how, how, 4);
@@ -125,7 +122,6 @@ static void small_calls_name_what_is_wrong(void **state)
 
 static void hosts_that_do_not_fit_are_refused(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model_config config = model_case_config("gru", EXPHIL_TYPE_F32);
     exphil_model *model = model_case_create(context, &config);

@@ -65,7 +65,6 @@ static void compare_with_net(exphil_context *context, exphil_model_config config
 
 static void steps_have_the_bits_of_the_net(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     for (int p = 0; p < PATTERNS; p++)
         for (int32_t delay = 0; delay <= 3; delay++)
@@ -82,7 +81,6 @@ static void steps_have_the_bits_of_the_net(void **state)
 
 static void double_precision_too(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     for (int p = 0; p < PATTERNS; p++) {
         exphil_model_config config = model_case_config(patterns[p], EXPHIL_TYPE_F64);
@@ -95,7 +93,6 @@ static void double_precision_too(void **state)
 /* Short windows take the plain method of attention, as the reference does; long ones another. */
 static void windows_have_the_bits_of_the_net(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     for (int p = 0; p < PATTERNS; p++)
         for (int32_t delay = 0; delay <= 3; delay++)
@@ -116,7 +113,6 @@ static void windows_have_the_bits_of_the_net(void **state)
 
 static void specs_without_floats_or_ids(void **state)
 {
-    (void)state;
     static const exphil_id_spec id = {"state", 9, 5};
     static const exphil_head_spec head = {"move", EXPHIL_CATEGORICAL, 3, 1, 0};
     exphil_context *context = test_context(NULL, NULL, 1);
@@ -145,7 +141,6 @@ static void specs_without_floats_or_ids(void **state)
 
 static void due_is_decided_d_frames_ago(void **state)
 {
-    (void)state;
     enum { FRAMES = 30, RESET = 17 };
     for (int32_t delay = 0; delay <= 3; delay++) {
         exphil_session_config due = EXPHIL_SESSION_CONFIG_INIT;
@@ -173,7 +168,6 @@ static void due_is_decided_d_frames_ago(void **state)
 
 static void an_override_is_what_was_done(void **state)
 {
-    (void)state;
     enum { FRAMES = 24 };
     for (int windowed = 0; windowed < 2; windowed++) {
         exphil_context *context = test_context(NULL, NULL, 1);
@@ -213,7 +207,6 @@ static void an_override_is_what_was_done(void **state)
 
 static void a_stream_alone_is_the_same(void **state)
 {
-    (void)state;
     enum { STREAMS = 5, FRAMES = 20 };
     exphil_context *context = test_context(NULL, NULL, 1);
     for (int p = 0; p < PATTERNS; p++) {
@@ -276,7 +269,6 @@ static void check_all_refused(play_pair *p, exphil_status status)
 
 static void a_second_caller_is_refused(void **state)
 {
-    (void)state;
     exphil_session_config how = EXPHIL_SESSION_CONFIG_INIT;
     play_pair p = play_pair_make("gru", 1, how, how, 4);
     assert_true(xph_busy_enter(&p.a->busy));
@@ -289,7 +281,6 @@ static void a_second_caller_is_refused(void **state)
 
 static void a_forked_child_is_refused(void **state)
 {
-    (void)state;
     exphil_session_config how = EXPHIL_SESSION_CONFIG_INIT;
     play_pair p = play_pair_make("gru", 1, how, how, 4);
     pid_t child = fork();
@@ -305,7 +296,6 @@ static void a_forked_child_is_refused(void **state)
 
 static void parents_may_go_first(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 1);

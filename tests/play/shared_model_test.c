@@ -109,19 +109,16 @@ static void play_together(const char *blocks, int32_t pool)
 static void sessions_share_a_model(void **state)
 {
     static const char *const blocks[] = {"mamba", "lstm", "gru", "attention", "mlp ffn"};
-    (void)state;
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) play_together(blocks[i], 1);
 }
 
 static void they_share_the_pool_too(void **state)
 {
-    (void)state;
     play_together("mamba attention", 3);
 }
 
 static int remove_folder(void **state)
 {
-    (void)state;
     test_folder_remove();
     return 0;
 }

@@ -72,7 +72,6 @@ static void play(exphil_session *session, const play_frames *f, int64_t first, i
 
 static void restored_streams_go_on(void **state)
 {
-    (void)state;
     enum { FRAMES = 600, BEFORE = 45 };
     for (int p = 0; p < PATTERNS; p++)
         for (int32_t mode = 0; mode <= 1; mode++) {
@@ -101,7 +100,6 @@ static void restored_streams_go_on(void **state)
 /* Every second the last 7 frames turn out to have been others, are taken back and played again. */
 static void rollback_is_a_straight_run(void **state)
 {
-    (void)state;
     enum { FRAMES = 2000, BACK = 7, EVERY = 60 };
     for (int32_t mode = 0; mode <= 1; mode++) {
         game g = game_make(6, mode, 1, 333);
@@ -187,7 +185,6 @@ static void befall(exphil_session **session, const play_frames *f, int64_t t, vo
  * whose states are copied whole in every step. */
 static void lagging_states_are_whole(void **state)
 {
-    (void)state;
     enum { FRAMES = 300, STREAMS = 2 };
     static const int which[] = {1, 3, 6};
     for (size_t i = 0; i < sizeof which / sizeof which[0]; i++) {
@@ -216,7 +213,6 @@ static void lagging_states_are_whole(void **state)
 
 static void clones_are_twins(void **state)
 {
-    (void)state;
     enum { FRAMES = 60 };
     for (int32_t mode = 0; mode <= 1; mode++) {
         exphil_context *context = test_context(NULL, NULL, 1);
@@ -259,7 +255,6 @@ static void clones_are_twins(void **state)
 /* A stream may move to another place of another session, and streams may be swapped. */
 static void blocks_fit_any_stream(void **state)
 {
-    (void)state;
     game g = game_make(6, EXPHIL_MODE_CARRY, 3, 50);
     exphil_session *single = play_session(g.model, NULL);
     int32_t action[3][HEADS], one[HEADS];
@@ -321,7 +316,6 @@ static int second_life(const char *folder)
 
 static void other_processes_go_on(void **state)
 {
-    (void)state;
     char self[512] = {0};
     assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
     for (int p = 0; p < PATTERNS; p++)
@@ -374,7 +368,6 @@ static void assert_refused(exphil_session *session, const void *block, size_t by
 
 static void other_settings_are_refused(void **state)
 {
-    (void)state;
     game g = game_make(2, EXPHIL_MODE_CARRY, 1, 10);
     void *block = malloc(g.bytes);
     assert_ok(exphil_session_state_save(g.session, 0, block, g.bytes));
@@ -403,7 +396,6 @@ static void other_settings_are_refused(void **state)
 
 static void other_models_are_refused(void **state)
 {
-    (void)state;
     game g = game_make(2, EXPHIL_MODE_CARRY, 1, 10), shaken = game_make(2, EXPHIL_MODE_CARRY, 1, 10),
          window = game_make(2, EXPHIL_MODE_WINDOW, 1, 10), bigger = game_make(0, EXPHIL_MODE_CARRY, 1, 10);
     void *block = malloc(g.bytes);
@@ -461,7 +453,6 @@ static void try_block(game *g, const void *block, int64_t *taken)
 
 static void damaged_blocks_do_no_harm(void **state)
 {
-    (void)state;
     for (int p = 0; p < PATTERNS; p++)
         for (int32_t mode = 0; mode <= 1; mode++) {
             game g = game_make(p, mode, 1, 20);
@@ -500,7 +491,6 @@ static void damaged_blocks_do_no_harm(void **state)
 /* The ring of attention keeps slot numbers as reals at its end: none of them may lead out of the ring. */
 static void hostile_rings_stay_inside(void **state)
 {
-    (void)state;
     static const float numbers[] = {-1, 5, 4.5f, 1e30f, -1e30f, 9.3e18f, 0.5f, -0.0f, 6, 1e-40f};
     game g = game_make(3, EXPHIL_MODE_CARRY, 1, 20);
     tape drop[20];

@@ -85,7 +85,6 @@ static bool plays_alike(const exphil_model *model, int64_t frames, const double 
 
 static void forward_is_play(void **state)
 {
-    (void)state;
     static const int32_t delays[] = {0, 1, 5, 18};
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = train_dataset(context, 1);
@@ -177,7 +176,6 @@ static results run_all(exphil_context *context, const exphil_model_config *confi
 
 static void recorded_starts_are_not_seen(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *one = with_other_starts(context, 0), *other = with_other_starts(context, 5);
     for (int32_t mode = 0; mode <= 1; mode++)
@@ -202,7 +200,6 @@ static void recorded_starts_are_not_seen(void **state)
 
 static void models_tell_their_rule(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model_config config = config_of(EXPHIL_MODE_CARRY, 3, 0, 1);
     exphil_model *model = NULL, *loaded = NULL;
@@ -242,7 +239,6 @@ static void models_tell_their_rule(void **state)
 
 static void another_rule_is_refused(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     exphil_model *other = NULL;
     exphil_optimizer *optimizer = NULL;
@@ -278,7 +274,6 @@ static void another_rule_is_refused(void **state)
 /* A program of 0.1 has shorter structs: it makes what 0.1 made, and a model of the other rule it cannot feed. */
 static void short_structs_are_of_the_old_rule(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = train_dataset(context, 2);
     exphil_model_config config = config_of(EXPHIL_MODE_CARRY, 2, 0, 1);

@@ -9,7 +9,6 @@ _Alignas(64) unsigned char misuse_kept[OUTS][OUT_BYTES];
 
 int misuse_begin(void **state)
 {
-    (void)state;
     test_io_init(&w.io);
     w.plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     w.plan.io = &w.io;
@@ -42,7 +41,6 @@ int misuse_begin(void **state)
 
 int misuse_end(void **state)
 {
-    (void)state;
     train_batch_free(&w.batch);
     exphil_slp_stream_destroy(w.stream);
     exphil_dataset_destroy(w.empty);

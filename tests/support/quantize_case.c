@@ -7,14 +7,12 @@ exphil_context *quantize_context;
 
 int quantize_begin(void **state)
 {
-    (void)state;
     quantize_context = test_context(NULL, NULL, 1);
     return 0;
 }
 
 int quantize_end(void **state)
 {
-    (void)state;
     exphil_context_destroy(quantize_context);
     test_folder_remove();
     return 0;

@@ -18,9 +18,6 @@ static bool strikes(trouble *t)
 
 static int32_t all_reduce(void *user, void *data, int64_t count, int32_t type)
 {
-    (void)data;
-    (void)count;
-    (void)type;
     return strikes(user) ? CODE : 0;
 }
 

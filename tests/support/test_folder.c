@@ -20,9 +20,6 @@ const char *test_folder(void)
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
-    (void)status;
-    (void)type;
-    (void)walk;
     return remove(path);
 }
 

@@ -23,7 +23,6 @@ static double rate_by_libm(const exphil_optimizer_config *c, int64_t update)
 
 static void rates_are_the_formulas(void **state)
 {
-    (void)state;
     const exphil_optimizer_config cases[] = {
         {.rate = 1e-3, .schedule = EXPHIL_SCHEDULE_CONSTANT, .restart_factor = 1},
         {.rate = 1e-3, .schedule = EXPHIL_SCHEDULE_CONSTANT, .warmup_updates = 7, .restart_factor = 1},
@@ -162,7 +161,6 @@ static void compare_adam(const exphil_optimizer_config *adam, int32_t type, doub
 
 static void updates_are_adamw(void **state)
 {
-    (void)state;
     exphil_optimizer_config plain = EXPHIL_OPTIMIZER_CONFIG_INIT;
     plain.clip_norm = -1;
     exphil_optimizer_config full = EXPHIL_OPTIMIZER_CONFIG_INIT;
@@ -197,7 +195,6 @@ static train_run accumulating(int64_t batch, int64_t parts, int32_t type)
 /* Windows in order: two batches of 4 are the batch of 8. */
 static void two_halves_are_one(void **state)
 {
-    (void)state;
     for (int32_t type = EXPHIL_TYPE_F32; type <= EXPHIL_TYPE_F64; type++) {
         train_run halves = accumulating(4, 2, type), whole = accumulating(8, 1, type);
         for (int64_t u = 0; u < (type == EXPHIL_TYPE_F64 ? 20 : 1); u++) {

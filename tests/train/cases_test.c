@@ -179,25 +179,21 @@ static recipe tiny(const char *blocks)
 
 static void test_a_mamba(void **state)
 {
-    (void)state;
     recipe how = tiny("mamba");
     case_a(&how);
 }
 static void test_a_lstm(void **state)
 {
-    (void)state;
     recipe how = tiny("lstm");
     case_a(&how);
 }
 static void test_a_gru(void **state)
 {
-    (void)state;
     recipe how = tiny("gru");
     case_a(&how);
 }
 static void test_a_attention(void **state)
 {
-    (void)state;
     recipe how = tiny("attention");
     case_a(&how);
 }
@@ -302,27 +298,22 @@ static double case_b(const char *blocks)
 
 static void test_b_mamba(void **state)
 {
-    (void)state;
     assert_true(case_b("mamba") >= 0.99);
 }
 static void test_b_lstm(void **state)
 {
-    (void)state;
     assert_true(case_b("lstm") >= 0.99);
 }
 static void test_b_gru(void **state)
 {
-    (void)state;
     assert_true(case_b("gru") >= 0.99);
 }
 static void test_b_attention(void **state)
 {
-    (void)state;
     assert_true(case_b("attention") >= 0.99);
 }
 static void test_b_mlp(void **state)
 {
-    (void)state;
     assert_true(case_b("mlp*2") < 0.93);
 }
 
@@ -346,7 +337,6 @@ static double agreement(const exphil_model *model, const exphil_dataset *dataset
 
 static void test_c(void **state)
 {
-    (void)state;
     const char *path = test_replay("training/mewtwo_shfair_only.slp");
     if (!path) skip();
     exphil_context *context = test_context(NULL, NULL, 0);

@@ -127,7 +127,6 @@ static void run_ranks(rank ranks[RANKS])
 
 static int make_data(void **state)
 {
-    (void)state;
     xph_rng rng = {.seed = 5, .stream = XPH_RNG_TEST};
     for (int u = 0; u < UPDATES; u++) {
         for (int i = 0; i < ROWS * FLOATS; i++) floats[u][i] = 2.0f * xph_rng_float(&rng) - 1.0f;
@@ -145,7 +144,6 @@ static int make_data(void **state)
 
 static void ranks_agree(void **state)
 {
-    (void)state;
     rank ranks[RANKS] = {
         {.index = 0, .ranks = RANKS}, {.index = 1, .ranks = RANKS}, {.index = 2, .ranks = RANKS}};
     rank alone = {.ranks = 1};
@@ -166,7 +164,6 @@ static void ranks_agree(void **state)
 
 static void all_refuse_what_one_must(void **state)
 {
-    (void)state;
     rank ranks[RANKS] = {{.index = 0, .ranks = RANKS},
                          {.index = 1, .ranks = RANKS, .bad = true},
                          {.index = 2, .ranks = RANKS}};
@@ -181,7 +178,6 @@ static void all_refuse_what_one_must(void **state)
 
 static void failures_change_nothing(void **state)
 {
-    (void)state;
     rank broken = {.ranks = 2, .code = 5};
     train(&broken);
     for (int u = 0; u < UPDATES; u++) assert_int_equal(broken.status[u], EXPHIL_E_IO);

@@ -61,7 +61,6 @@ static double kl_of_classes(const float *a, const float *b, int count)
 
 static void constant_models_by_hand(void **state)
 {
-    (void)state;
     /*                          bits           stick                trigger: a tie goes to the lower class */
     static const float a[12] = {1, -2, 0.5f, /**/ 0, 1, 3, -1, 0, /**/ 2, 2, 0, -1};
     static const float b[12] = {1, -2, -0.5f, /**/ 0, 1, 2, -1, 0.5f, /**/ 2, 1, 0, -1};
@@ -99,7 +98,6 @@ static void constant_models_by_hand(void **state)
 
 static void a_model_is_itself(void **state)
 {
-    (void)state;
     static const char *const patterns[] = {"mamba", "attention gru", "lstm ffn"};
     exphil_context *context = test_context(NULL, NULL, 2);
     exphil_dataset *dataset = train_dataset(context, 4);
@@ -129,7 +127,6 @@ static void a_model_is_itself(void **state)
  * matter. */
 static void lanes_do_not_matter(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 2);
     exphil_dataset *dataset = train_dataset(context, 5);
     exphil_model_config config = model_case_config("gru", EXPHIL_TYPE_F32), narrower = config;
@@ -168,7 +165,6 @@ static exphil_status try(const exphil_model *reference, const exphil_model *mode
 
 static void strangers_are_refused(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1), *elsewhere = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = train_dataset(context, 2);
     exphil_model_config config = model_case_config("mlp", EXPHIL_TYPE_F32);
@@ -216,7 +212,6 @@ static void strangers_are_refused(void **state)
 /* Weights whose logits overflow: the head is named, and the model. */
 static void overflow_is_named(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = train_dataset(context, 2);
     exphil_model_config config = model_case_config("mlp", EXPHIL_TYPE_F32);
@@ -236,13 +231,11 @@ static int32_t asked;
 
 static int32_t second_time(void *user)
 {
-    (void)user;
     return ++asked >= 2;
 }
 
 static void it_can_be_cancelled(void **state)
 {
-    (void)state;
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_context *context = NULL;
     config.cancel = second_time;
@@ -271,7 +264,6 @@ static exphil_model *rounded(const exphil_model *model, int32_t type)
 /* A policy that has learnt what can be learnt acts alike with a quarter of the bits, but for near ties. */
 static void quantised_policies_act_alike(void **state)
 {
-    (void)state;
     static const char *const patterns[] = {"gru", "mamba", "attention ffn"};
     for (int p = 0; p < 3; p++) {
         train_plan plan = train_plan_of(patterns[p], EXPHIL_MODE_CARRY);

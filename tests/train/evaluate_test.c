@@ -91,7 +91,6 @@ static double softplus(double x)
 
 static void a_constant_model_by_hand(void **state)
 {
-    (void)state;
     for (int64_t batch = 0; batch <= 3; batch++) {
         hand h = hand_make(EXPHIL_MODE_CARRY, 0, 0);
         exphil_report r = report_of(&h, NULL, batch);
@@ -139,7 +138,6 @@ static void a_constant_model_by_hand(void **state)
 
 static void losses_by_hand(void **state)
 {
-    (void)state;
     static const float positive[2] = {3, 0.5f};
     const exphil_head_loss losses[2] = {{2, 0, 2, positive}, {-1, 0.2, 1, NULL}};
     hand h = hand_make(EXPHIL_MODE_CARRY, 0, 0);
@@ -172,7 +170,6 @@ static void losses_by_hand(void **state)
 /* With delay 2 the target of row t is the action of frame t + 2; what was done before it is known, even at the start. */
 static void delays_by_hand(void **state)
 {
-    (void)state;
     hand h = hand_make(EXPHIL_MODE_CARRY, 2, 0);
     exphil_report r = report_of(&h, NULL, 0);
     /* targets: frames 2..5 and 8, 9; changes: 2 3 4 5 8 */
@@ -189,7 +186,6 @@ static void delays_by_hand(void **state)
 /* A window counts its last frame: frames 2..5 and 8, 9 for windows of 3; all frames for windows of 1. */
 static void windows_by_hand(void **state)
 {
-    (void)state;
     hand h = hand_make(EXPHIL_MODE_WINDOW, 0, 3);
     exphil_report r = report_of(&h, NULL, 0);
     assert_int_equal(r.frames, 6);
@@ -210,7 +206,6 @@ static void windows_by_hand(void **state)
 /* Baselines of other data: there bits are always 3 and the class is always 0. */
 static void frequencies_of_other_data(void **state)
 {
-    (void)state;
     hand h = hand_make(EXPHIL_MODE_CARRY, 0, 0), other = {.context = NULL};
     exphil_dataset_config data = EXPHIL_DATASET_CONFIG_INIT;
     exphil_spec spec = EXPHIL_SPEC_INIT;
@@ -290,7 +285,6 @@ static shown show(exphil_session *session, int64_t episodes, int64_t skip)
 
 static void a_session_sees_the_same(void **state)
 {
-    (void)state;
     static const char *const patterns[] = {"mamba lstm", "gru attention", "mlp", "(mamba attention)*2 ffn"};
     for (size_t p = 0; p < sizeof patterns / sizeof patterns[0]; p++)
         for (int32_t mode = 0; mode <= 1; mode++) {
@@ -342,7 +336,6 @@ static void refuse(const exphil_model *model, const exphil_dataset *dataset, con
 
 static void bad_calls_are_refused(void **state)
 {
-    (void)state;
     int32_t cancelled = 0;
     train_plan plan = train_plan_of("mlp", EXPHIL_MODE_CARRY);
     plan.cancel = always;
@@ -381,7 +374,6 @@ static void bad_calls_are_refused(void **state)
 /* Rows that overflow inside the net: said, not averaged in. */
 static void overflow_is_said(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     train_run run = train_begin(&plan);
     float floats[3 * 13];

@@ -34,7 +34,6 @@ static exphil_model *rounded_floats(const exphil_model *model, int32_t type)
 /* After any number of updates forward sees what quantize would make of the trained model now. */
 static void what_is_seen_is_what_quantize_makes(void **state)
 {
-    (void)state;
     for (int t = 0; t < 2; t++) {
         train_plan plan = fake_plan("(mamba attention)*2 gru ffn", types[t]);
         plan.model.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
@@ -58,7 +57,6 @@ static void what_is_seen_is_what_quantize_makes(void **state)
 /* The first update from weights W has the loss and the gradient of a plain run from the rounded W. */
 static void gradients_go_straight_through(void **state)
 {
-    (void)state;
     for (int t = 0; t < 2; t++) {
         train_plan plan = fake_plan("gru mlp", types[t]);
         plan.by_hand = true;
@@ -95,7 +93,6 @@ static void gradients_go_straight_through(void **state)
 /* Scores are those of the weights that forward sees. */
 static void scores_are_of_rounded_weights(void **state)
 {
-    (void)state;
     for (int t = 0; t < 2; t++)
         for (int32_t which = 0; which < 2; which++) {
             train_plan plan = fake_plan("gru", types[t]);
@@ -117,7 +114,6 @@ static void scores_are_of_rounded_weights(void **state)
 
 static void it_learns(void **state)
 {
-    (void)state;
     for (int t = 0; t < 2; t++) {
         train_plan plan = fake_plan("gru", types[t]);
         train_run run = train_begin(&plan);
@@ -140,7 +136,6 @@ static void it_learns(void **state)
 
 static void runs_go_on_to_the_last_bit(void **state)
 {
-    (void)state;
     for (int t = 0; t < 2; t++) {
         train_plan plan = fake_plan("mamba gru", types[t]);
         plan.trainer.accumulate = 2;
@@ -165,7 +160,6 @@ static void runs_go_on_to_the_last_bit(void **state)
 
 static void other_roundings_do_not_go_on(void **state)
 {
-    (void)state;
     train_plan plan = fake_plan("gru", EXPHIL_TYPE_I8);
     train_run run = train_begin(&plan);
     (void)train_steps(&run, 1);
@@ -184,7 +178,6 @@ static void other_roundings_do_not_go_on(void **state)
 
 static void threads_do_not_matter(void **state)
 {
-    (void)state;
     size_t bytes;
     unsigned char *first = NULL;
     for (int32_t threads = 1; threads <= 4; threads *= 2) {
@@ -205,7 +198,6 @@ static void threads_do_not_matter(void **state)
 
 static void quantised_models_are_not_trained(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     train_run run = train_begin(&plan);
     exphil_model *quantized = NULL;

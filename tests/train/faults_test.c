@@ -355,7 +355,6 @@ static long long fail_allocations(bench *b, int which, bool for_ever)
 
 static void memory_may_fail_anywhere(void **state)
 {
-    (void)state;
     for (int32_t mode = 0; mode <= 1; mode++) {
         bench b;
         bench_make(&b, mode);
@@ -470,7 +469,6 @@ static void fail_files(bench *b, int which, bool for_ever, int32_t code)
 
 static void files_may_fail_anywhere(void **state)
 {
-    (void)state;
     bench b;
     bench_make(&b, EXPHIL_MODE_CARRY);
     for (int i = 0; i < OPERATIONS; i++) {
@@ -485,7 +483,6 @@ static void files_may_fail_anywhere(void **state)
 /* Files that give and take a few bytes at a time are only slow. */
 static void short_reads_and_writes(void **state)
 {
-    (void)state;
     bench b;
     bench_make(&b, EXPHIL_MODE_CARRY);
     assert_ok(exphil_trainer_save(b.run.trainer, test_path("whole"), NULL));

@@ -54,7 +54,6 @@ static void odd_numbers(exphil_model *model)
 
 static void models(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model_config config = model_case_config("mamba", EXPHIL_TYPE_F32);
     exphil_model *model = play_model(context, &config, 0.1), *again = NULL, *small = NULL;
@@ -85,7 +84,6 @@ static void models(void **state)
 
 static void runs_and_rows(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     train_run run = train_begin(&plan);
     exphil_dataset *opened = NULL;

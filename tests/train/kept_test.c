@@ -304,7 +304,6 @@ static void compare(const char *release, char *kept, char *now)
 
 static void releases_are_read(void **state)
 {
-    (void)state;
     const char *top = EXPHIL_SOURCE_DIR "/tests/data/kept";
     DIR *folder = opendir(top);
     assert_non_null(folder);

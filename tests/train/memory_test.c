@@ -32,7 +32,6 @@ static unsigned char *outcome(const train_plan *plan, int64_t updates, size_t *b
 
 static void checkpoints_train_the_same(void **state)
 {
-    (void)state;
     static const int32_t blocks[] = {1, 2, 3, 5, 1000};
     for (int32_t mode = 0; mode <= 1; mode++) {
         size_t bytes;
@@ -60,7 +59,6 @@ static double first_loss(const train_plan *plan)
 /* Half a hundred updates on, the loss is where it would be, to 2 % of what was learnt; and every run is the same run. */
 static void rounded_activations_train_alike(void **state)
 {
-    (void)state;
     for (int32_t mode = 0; mode <= 1; mode++) {
         size_t bytes;
         double exact, loss[2];
@@ -105,7 +103,6 @@ static exphil_status resume(const train_plan *plan, int64_t updates, const unsig
 
 static void less_memory_goes_on_too(void **state)
 {
-    (void)state;
     static const int32_t types[] = {EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16};
     for (int t = 0; t < 2; t++) {
         exphil_error error = EXPHIL_ERROR_INIT;
@@ -152,7 +149,6 @@ static void count_updates(train_plan *plan)
 
 static void updates_allocate_nothing(void **state)
 {
-    (void)state;
     static const int32_t types[] = {EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16};
     for (int32_t mode = 0; mode <= 1; mode++)
         for (int32_t blocks = 0; blocks <= 2; blocks += 2)

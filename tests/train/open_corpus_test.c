@@ -19,7 +19,6 @@ static world w;
 
 static int begin(void **state)
 {
-    (void)state;
     w.plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     w.plan.episodes = 24;
     w.run = train_begin(&w.plan);
@@ -31,7 +30,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     train_end(&w.run);
     test_folder_remove();
     return 0;
@@ -161,7 +159,6 @@ enum { USES = sizeof uses / sizeof uses[0] };
 
 static void shortened(void **state)
 {
-    (void)state;
     for (int i = 0; i < USES; i++) {
         for (int part = 0; part < 8; part++) {
             bool checked = part & 1;
@@ -186,7 +183,6 @@ static void shortened(void **state)
 /* Zeros where rows were: found where they were not checked before, else rows as they are. */
 static void overwritten(void **state)
 {
-    (void)state;
     for (int i = 0; i < USES; i++) {
         for (int checked = 0; checked < 2; checked++) {
             exphil_error error = EXPHIL_ERROR_INIT;
@@ -204,7 +200,6 @@ static void overwritten(void **state)
 /* The prefetcher of a run has read a part, and reads on while the file is shortened. */
 static void shortened_under_a_run(void **state)
 {
-    (void)state;
     exphil_prefetcher *prefetcher = NULL;
     exphil_optimizer *optimizer = NULL;
     exphil_trainer *trainer = NULL;
@@ -237,7 +232,6 @@ static void shortened_under_a_run(void **state)
 
 static void a_hosts_read_is_called_by_one_at_a_time(void **state)
 {
-    (void)state;
     exphil_prefetcher *prefetcher[3] = {NULL};
     test_io_init(&w.io);
     exphil_context *context = test_context(NULL, &w.io, 3);

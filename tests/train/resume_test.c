@@ -82,7 +82,6 @@ static int finish(pid_t child)
 
 static void killed_runs_go_on(void **state)
 {
-    (void)state;
     static const int32_t threads[] = {1, 2, 4};
     for (int32_t mode = 0; mode <= 1; mode++) {
         train_plan plan = plan_of(mode, 1);
@@ -123,7 +122,6 @@ static void await_save(const char *path, ino_t before)
 /* However a save is cut short, both files are whole, old or new. */
 static void killed_saves_leave_whole_files(void **state)
 {
-    (void)state;
     char path[512], state_path[512];
     (void)snprintf(path, sizeof path, "%s", test_path("net"));
     (void)snprintf(state_path, sizeof state_path, "%s", test_path("net.optimizer"));
@@ -161,7 +159,6 @@ static void killed_saves_leave_whole_files(void **state)
 /* Every place in an epoch, its ends among them; and over a refused update. */
 static void any_place_will_do(void **state)
 {
-    (void)state;
     for (int32_t mode = 0; mode <= 1; mode++) {
         train_plan plan = train_plan_of("gru", mode);
         plan.episodes = 2;
@@ -196,7 +193,6 @@ static void any_place_will_do(void **state)
 /* Without a prefetcher the shape comes from the file. */
 static void runs_by_hand_go_on(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("lstm mamba", EXPHIL_MODE_CARRY);
     plan.by_hand = true;
     train_run straight = train_begin(&plan), second = train_begin(&plan);
@@ -224,7 +220,6 @@ static void runs_by_hand_go_on(void **state)
 /* Training goes on from a model that was trained before: the file counts all of it. */
 static void counters_add_up(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     train_run run = train_begin(&plan);
     exphil_metrics metrics = train_steps(&run, 7);
@@ -274,7 +269,6 @@ static void refuse(const train_plan *plan, const char *says)
 /* What a schedule does not look at may change: a run of constant rate can be made longer. */
 static void schedules_compare_what_they_use(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY), other;
     plan.adam.schedule = EXPHIL_SCHEDULE_RESTARTS;
     plan.adam.restart_updates = 10;
@@ -369,7 +363,6 @@ static void other_windows_are_named(void)
 
 static void other_settings_are_named(void **state)
 {
-    (void)state;
     train_plan carried = train_plan_of("gru", EXPHIL_MODE_CARRY), *plan = &carried;
     plan->adam.ema_decay = 0.9;
     plan->adam.schedule = EXPHIL_SCHEDULE_COSINE;
@@ -394,7 +387,6 @@ static void other_settings_are_named(void **state)
 /* Settings that change no number may differ: threads, buffers. */
 static void harmless_settings_may_differ(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     train_run run = train_begin(&plan);
     (void)train_steps(&run, 3);
@@ -439,7 +431,6 @@ static void try_bytes(damage *d, const char *data, size_t bytes)
 
 static void damaged_checkpoints_are_refused(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     plan.model.hidden = 2;
     plan.model.head_width = 1;
@@ -538,7 +529,6 @@ static void numbers_in_a_file_take_no_memory(const char *blocks, exphil_status e
 
 static void forged_shapes(void **state)
 {
-    (void)state;
     numbers_in_a_file_take_no_memory("gru", EXPHIL_E_MISMATCH);
     numbers_in_a_file_take_no_memory("mlp", EXPHIL_OK);
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_WINDOW);
@@ -560,7 +550,6 @@ static void forged_shapes(void **state)
 /* Until its first batch a resumed run is what it was saved as: saved again, the same files. */
 static void a_resumed_run_is_saved_again(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("lstm mamba", EXPHIL_MODE_CARRY);
     plan.by_hand = true;
     train_run run = train_begin(&plan), second = train_begin(&plan), third = train_begin(&plan);
@@ -587,7 +576,6 @@ static void a_resumed_run_is_saved_again(void **state)
 
 static void other_files_are_refused(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     train_run run = train_begin(&plan);
     exphil_error error = EXPHIL_ERROR_INIT;

@@ -29,19 +29,16 @@ static void each_plan(retry_cause cause)
 
 static void a_failed_reduction(void **state)
 {
-    (void)state;
     each_plan(RETRY_REDUCE);
 }
 
 static void a_cancelled_update(void **state)
 {
-    (void)state;
     each_plan(RETRY_CANCEL);
 }
 
 static void with_every_setting(void **state)
 {
-    (void)state;
     for (int64_t accumulate = 1; accumulate <= 2; accumulate++) {
         train_plan plan = plan_of(EXPHIL_MODE_CARRY, accumulate);
         plan.threads = 3;
@@ -116,7 +113,6 @@ static void damaged_rows_change_nothing(int64_t accumulate)
 
 static void damaged_rows(void **state)
 {
-    (void)state;
     for (int64_t accumulate = 1; accumulate <= 5; accumulate++) damaged_rows_change_nothing(accumulate);
 }
 
@@ -164,7 +160,6 @@ static unsigned char *run_on_corpus(train_plan plan, long long fail_after, int *
 /* A disk that fails once is no end of the run, whichever batch it was, of this update or fetched ahead for the next. */
 static void a_read_that_fails_once(void **state)
 {
-    (void)state;
     for (int64_t accumulate = 1; accumulate <= 3; accumulate++) {
         train_plan plan = plan_of(EXPHIL_MODE_CARRY, accumulate);
         int failures = 0, none = 0;
@@ -186,7 +181,6 @@ static void a_read_that_fails_once(void **state)
  * carried state, which may hold such numbers too, starts from zero; all else is as before. */
 static void refused_numbers_are_passed_over(void **state)
 {
-    (void)state;
     train_plan plan = plan_of(EXPHIL_MODE_CARRY, 1);
     plan.by_hand = true;
     train_run run = train_begin(&plan);
@@ -223,7 +217,6 @@ static int32_t stop_once(void *user)
 /* The first batch of a host tells the shape; an update that came to nothing told nothing. */
 static void a_first_batch_that_failed_binds_nothing(void **state)
 {
-    (void)state;
     int stops = 0;
     train_plan plan = plan_of(EXPHIL_MODE_CARRY, 1);
     plan.by_hand = true;

@@ -71,7 +71,6 @@ static uint64_t dots(const xph_kernel_set *set, const float *x, const float *w, 
 
 static void dot_products(void **state)
 {
-    (void)state;
     uint64_t first = 0;
     float *x = malloc(64 * DOT_LENGTH * sizeof *x), *w = malloc(DOTS * DOT_LENGTH * sizeof *w);
     xph_rng rng = {.seed = 11, .stream = XPH_RNG_TEST};
@@ -108,7 +107,6 @@ static uint64_t trained(int64_t batch, const char *isa, int32_t workers)
 
 static void updates(void **state)
 {
-    (void)state;
     for (size_t b = 0; b < 3; b++) {
         uint64_t first = 0;
         EVERY_LEVEL(isa)
@@ -170,7 +168,6 @@ static uint64_t played(int64_t streams, int64_t steps, int32_t weights, const ch
 
 static void steps(void **state)
 {
-    (void)state;
     static const int32_t types[] = {EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, EXPHIL_TYPE_I8};
     static const char *const names[] = {"f32", "bf16", "int8"};
     for (int i = 0; i < 3; i++) {
@@ -191,7 +188,6 @@ static void steps(void **state)
 
 static void digests_are_the_kept_ones(void **state)
 {
-    (void)state;
     size_t bytes = 0;
     char *kept = test_read(EXPHIL_SOURCE_DIR "/tests/data/kept/same_bits.txt", &bytes);
     if (!kept) fail_msg("tests/data/kept/same_bits.txt is not there");

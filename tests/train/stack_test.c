@@ -65,7 +65,6 @@ static void on_a_small_stack(const task *t)
 {
 #if defined(EXPHIL_SANITIZE) || !defined(__OPTIMIZE__)
     print_message("SKIPPED: without optimisation, or with a sanitizer, functions take more of the stack\n");
-    (void)t;
     skip();
 #else
     print_message("%s, %s, type %d, mode %d%s", t->what, t->isa, (int)t->type, (int)t->mode,
@@ -115,7 +114,6 @@ static exphil_context *context_of(const task *t)
 
 static const char *file_of(const task *t, const char *name)
 {
-    (void)t;
     return test_path(name);
 }
 
@@ -359,20 +357,17 @@ static void once(const char *what, void (*fn)(const task *t))
 
 static void training(void **state)
 {
-    (void)state;
     everywhere("train", train_all, true);
 }
 
 static void training_otherwise(void **state)
 {
-    (void)state;
     everywhere("train otherwise", train_variants, false);
     everywhere("train by hand", train_by_hand, true);
 }
 
 static void playing(void **state)
 {
-    (void)state;
     everywhere("play", play_all, true);
     everywhere("play rounded", play_narrow, false);
     once("play Melee", play_melee);
@@ -380,7 +375,6 @@ static void playing(void **state)
 
 static void all_else(void **state)
 {
-    (void)state;
     once("replays", read_replays);
     once("data", keep_data);
     once("errors", refuse);
@@ -388,7 +382,6 @@ static void all_else(void **state)
 
 static int leave(void **state)
 {
-    (void)state;
     test_folder_remove();
     return 0;
 }

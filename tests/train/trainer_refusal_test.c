@@ -19,7 +19,6 @@ static void check_batch_refused(train_run *run, exphil_batch *batch, exphil_stat
 
 static void bad_batches_are_refused(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     plan.by_hand = true;
     train_run run = train_begin(&plan);
@@ -71,7 +70,6 @@ static void bad_batches_are_refused(void **state)
 
 static void bad_optimizers_are_refused(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model_config config = model_case_config("mlp", EXPHIL_TYPE_F32);
     exphil_model *model = model_case_create(context, &config);
@@ -150,7 +148,6 @@ static void bad_losses_are_refused(train_run *run)
 
 static void bad_trainers_are_refused(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("mlp", EXPHIL_MODE_CARRY);
     train_run run = train_begin(&plan);
     exphil_trainer_destroy(run.trainer);
@@ -210,7 +207,6 @@ static void mismatch(const train_run *run, const exphil_model_config *config, co
 
 static void other_data_is_refused(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("mlp", EXPHIL_MODE_CARRY);
     train_run run = train_begin(&plan);
     exphil_model_config config = plan.model;

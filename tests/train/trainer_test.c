@@ -9,7 +9,6 @@
 
 static void every_block_learns(void **state)
 {
-    (void)state;
     static const char *const patterns[] = {
         "mamba", "lstm", "gru", "attention", "mlp", "ffn", "(mamba attention)*2"};
     for (size_t p = 0; p < sizeof patterns / sizeof patterns[0]; p++)
@@ -28,7 +27,6 @@ static void every_block_learns(void **state)
 
 static void metrics_tell_what_was_done(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     const exphil_head_loss losses[3] = {{2.0, 0, 0, NULL}, {0, 0.1, 1.5, NULL}, {0.5, 0, 0, NULL}};
     plan.trainer.losses = losses;
@@ -69,7 +67,6 @@ static void metrics_tell_what_was_done(void **state)
 /* A head with negative weight gives no gradient: its bias, which nothing else reaches, stays as it was. */
 static void untrained_heads_stay(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("mlp", EXPHIL_MODE_CARRY);
     const exphil_head_loss losses[3] = {{0, 0, 0, NULL}, {-1, 0, 0, NULL}, {0, 0, 0, NULL}};
     plan.trainer.losses = losses;
@@ -88,7 +85,6 @@ static void untrained_heads_stay(void **state)
 /* The model itself is never written, and averaged weights lag behind. */
 static void the_model_stays(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     plan.adam.ema_decay = 0.99;
     train_run run = train_begin(&plan);
@@ -125,7 +121,6 @@ static exphil_status counted_query(xph_device *device, xph_op op, void *args, xp
  * what xph_run_once finds. */
 static void an_update_searches_no_kernel(void **state)
 {
-    (void)state;
     static xph_backend table;
     train_plan plan = train_plan_of("mamba lstm attention", EXPHIL_MODE_CARRY);
     train_run run = train_begin(&plan);
@@ -151,7 +146,6 @@ static void an_update_searches_no_kernel(void **state)
  * on as if the batch had not been. */
 static void overflow_is_refused(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("mamba gru", EXPHIL_MODE_CARRY);
     plan.by_hand = true;
     plan.adam.ema_decay = 0.9;
@@ -201,7 +195,6 @@ static void overflow_is_refused(void **state)
 /* A rate beyond reason: whatever updates are refused, weights and moments are finite always. */
 static void wild_rates_are_caught(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("mlp", EXPHIL_MODE_CARRY);
     plan.adam.rate = 9e5;
     plan.adam.decay = 1e-6;
@@ -235,7 +228,6 @@ static void wild_rates_are_caught(void **state)
 /* Rows that do not count change nothing, however wild they are within their ranges. */
 static void masked_rows_do_not_count(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("lstm", EXPHIL_MODE_CARRY);
     plan.by_hand = true;
     train_run run = train_begin(&plan), other = train_begin(&plan);
@@ -261,7 +253,6 @@ static void masked_rows_do_not_count(void **state)
 /* The place in the data is that of the prefetcher, whatever a host's batch says of itself. */
 static void own_batches_do_not_move_the_data(void **state)
 {
-    (void)state;
     train_plan plan = train_plan_of("mlp", EXPHIL_MODE_CARRY);
     train_run run = train_begin(&plan);
     (void)train_steps(&run, 3);
@@ -291,7 +282,6 @@ static int32_t stop_at(void *user)
 /* Cancelled wherever it is asked, the update leaves everything as it was, and the next call does what it would have. */
 static void cancelled_updates_are_taken_again(void **state)
 {
-    (void)state;
     for (int64_t accumulate = 1; accumulate <= 3; accumulate += 2) {
         stopper s = {0, 0};
         train_plan plan = train_plan_of("gru mamba", EXPHIL_MODE_CARRY);
@@ -362,7 +352,6 @@ static int32_t let_in(void *user)
 
 static void a_second_thread_is_refused(void **state)
 {
-    (void)state;
     intruder i = {NULL, 0, 0, 0, 0, 0};
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     plan.cancel = let_in;
@@ -407,7 +396,6 @@ static void destroy(train_run *run, int which)
 
 static void handles_go_in_any_order(void **state)
 {
-    (void)state;
     for (int code = 0; code < 720; code++) {
         test_memory memory;
         train_plan plan = train_plan_of("mlp", EXPHIL_MODE_CARRY);
@@ -433,7 +421,6 @@ static void handles_go_in_any_order(void **state)
 /* The same run to the bit, whatever the number of threads. */
 static void threads_do_not_matter(void **state)
 {
-    (void)state;
     unsigned char *want = NULL;
     for (int32_t threads = 1; threads <= 4; threads++) {
         train_plan plan = train_plan_of("(mamba attention)*2 lstm ffn", EXPHIL_MODE_CARRY);
@@ -460,7 +447,6 @@ static void threads_do_not_matter(void **state)
 
 static void host_modes_are_not_felt(void **state)
 {
-    (void)state;
     static const unsigned modes[] = {0x1F80, 0x5F80, 0xDFC0, 0x7F80 & ~0x1F80u, 0x1FBF};
     unsigned char *want = NULL;
     exphil_report first = EXPHIL_REPORT_INIT;

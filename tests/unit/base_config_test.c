@@ -23,7 +23,6 @@ static exphil_status take(settings *known, const void *given, exphil_error *erro
 
 static void same_age_is_copied(void **state)
 {
-    (void)state;
     settings known = {sizeof known, 10, 20}, given = {sizeof given, 1, 2};
     assert_int_equal(take(&known, &given, NULL), EXPHIL_OK);
     assert_int_equal(known.first, 1);
@@ -35,7 +34,6 @@ static void same_age_is_copied(void **state)
 
 static void older_caller_leaves_the_rest_as_it_was(void **state)
 {
-    (void)state;
     settings known = {sizeof known, 0, 20};
     older given = {LEAST, 1, 0x7777};
     assert_int_equal(take(&known, &given, NULL), EXPHIL_OK);
@@ -46,7 +44,6 @@ static void older_caller_leaves_the_rest_as_it_was(void **state)
 
 static void newer_caller_may_use_only_what_is_known(void **state)
 {
-    (void)state;
     exphil_error error = EXPHIL_ERROR_INIT;
     settings known = {sizeof known, 0, 0};
     newer given = {{sizeof given, 1, 2}, 0};
@@ -62,7 +59,6 @@ static void newer_caller_may_use_only_what_is_known(void **state)
 
 static void nonsense_sizes_are_refused(void **state)
 {
-    (void)state;
     const size_t sizes[] = {0, 1, LEAST - 1, SIZE_MAX, (size_t)1 << 20};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         exphil_error error = EXPHIL_ERROR_INIT;
@@ -75,7 +71,6 @@ static void nonsense_sizes_are_refused(void **state)
 
 static void results_fill_what_the_caller_has(void **state)
 {
-    (void)state;
     settings known = {sizeof known, 3, 4};
     older small = {LEAST, 1, 99};
     assert_int_equal(xph_config_give(&small, &known, sizeof known, LEAST, "settings", NULL), EXPHIL_OK);

@@ -33,7 +33,6 @@ static void assert_refused(exphil_context_config *config, exphil_status status, 
 
 static void defaults_work(void **state)
 {
-    (void)state;
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     assert_int_equal(create(NULL, NULL), EXPHIL_OK);
     assert_int_equal(create(&config, NULL), EXPHIL_OK);
@@ -43,22 +42,16 @@ static void defaults_work(void **state)
 
 static void never(void *user, void (*fn)(void *arg, int64_t i, int32_t worker), void *arg, int64_t count)
 {
-    (void)user;
-    (void)fn;
-    (void)arg;
-    (void)count;
     fail();
 }
 
 static int32_t map_nothing(void *user, void *file, size_t bytes, const void **data)
 {
-    (void)user, (void)file, (void)bytes, (void)data;
     return 1;
 }
 
 static void bad_fields_are_named(void **state)
 {
-    (void)state;
     test_memory memory;
     test_io io;
     test_memory_init(&memory);
@@ -97,7 +90,6 @@ static void bad_fields_are_named(void **state)
 
 static void a_missing_backend_is_explained(void **state)
 {
-    (void)state;
     assert_refused(&(exphil_context_config){.struct_size = sizeof(exphil_context_config),
                                             .device = "cuda:3",
                                             .backend_path = "/nowhere/at-all"},
@@ -128,7 +120,6 @@ static void remember_line(void *user, exphil_log_level level, const char *messag
 
 static void auto_falls_back_and_says_so_once(void **state)
 {
-    (void)state;
     char all[1000] = "";
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_context *context = NULL;
@@ -147,7 +138,6 @@ static void auto_falls_back_and_says_so_once(void **state)
 
 static void instruction_sets_are_capped(void **state)
 {
-    (void)state;
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     for (xph_isa isa = XPH_ISA_REF; isa < XPH_ISA_COUNT; isa++) {
         exphil_context *context = NULL;
@@ -174,7 +164,6 @@ static void instruction_sets_are_capped(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     exphil_status status = EXPHIL_E_MEMORY;
     long long at = 1;
     for (; status == EXPHIL_E_MEMORY && at < 100; at++) {
@@ -192,7 +181,6 @@ static void every_allocation_may_fail(void **state)
 
 static void memory_is_counted(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 1);
@@ -222,7 +210,6 @@ static void memory_is_counted(void **state)
 /* On the CPU the device's memory is the host's, and the limit holds for what the device takes. */
 static void device_memory_has_a_limit(void **state)
 {
-    (void)state;
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_context *context = NULL;
     config.memory_limit_bytes = 1 << 20;
@@ -239,7 +226,6 @@ static void device_memory_has_a_limit(void **state)
 
 static void references_keep_it_alive(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 1);
@@ -254,7 +240,6 @@ static void references_keep_it_alive(void **state)
 
 static void log_lines_have_levels_and_a_queue(void **state)
 {
-    (void)state;
     char all[1000] = "";
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_context *context = NULL;
@@ -285,7 +270,6 @@ static int32_t say_yes(void *user)
 
 static void cancel_is_asked(void **state)
 {
-    (void)state;
     int32_t asked = 0;
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_context *context = NULL;
@@ -302,14 +286,12 @@ static void cancel_is_asked(void **state)
 
 static void touch(void *arg, int64_t i, int32_t worker)
 {
-    (void)worker;
     ((char *)arg)[i] = 1;
 }
 
 /* Three items that end when all three threads have come. */
 static void gather(void *arg, int64_t i, int32_t worker)
 {
-    (void)i, (void)worker;
     atomic_int *arrived = arg;
     atomic_fetch_add(arrived, 1);
     while (atomic_load(arrived) < 3) sched_yield();
@@ -330,7 +312,6 @@ static void gather(void *arg, int64_t i, int32_t worker)
 /* A child that goes on with the parent's context gets a status, at once, and may destroy it without harm. */
 static void a_forked_child_is_told(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 3);
     char touched[64] = {0};
     /* Threads are running when we fork, and past their beginning: the sanitizers' allocator does not survive a fork while
@@ -368,7 +349,6 @@ static void a_forked_child_is_told(void **state)
 
 static void floating_point_mode_is_put_back(void **state)
 {
-    (void)state;
 #if defined(__SSE__)
     uint32_t entry = _mm_getcsr(), odd = 0x9FC0u | 0x6000u; /* FTZ, DAZ, toward zero */
     _mm_setcsr(odd);
@@ -390,7 +370,6 @@ static void floating_point_mode_is_put_back(void **state)
 
 static void devices_are_listed(void **state)
 {
-    (void)state;
     exphil_device_info info = EXPHIL_DEVICE_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     assert_true(exphil_device_count() >= 1);
@@ -421,7 +400,6 @@ static int64_t monotonic_ns(void)
 
 static void clock_goes_forward(void **state)
 {
-    (void)state;
     for (int i = 0; i < 100; i++) {
         int64_t before = monotonic_ns(), now = xph_clock_ns(), later = monotonic_ns();
         assert_true(before <= now && now <= later);

@@ -14,7 +14,6 @@ static const char *text_of(double value, int digits)
 
 static void shortest_texts(void **state)
 {
-    (void)state;
     assert_string_equal(text_of(0.1, 17), "0.1");
     assert_string_equal(text_of(0, 17), "0");
     assert_string_equal(text_of(-0.0, 17), "-0");
@@ -32,7 +31,6 @@ static void shortest_texts(void **state)
 
 static void round_trips(void **state)
 {
-    (void)state;
     xph_rng rng = {.seed = 1, .stream = XPH_RNG_TEST};
     for (int i = 0; i < 20000; i++) {
         uint64_t bits = xph_rng_u64(&rng);
@@ -46,7 +44,6 @@ static void round_trips(void **state)
 
 static void parses_decimals_only(void **state)
 {
-    (void)state;
     double value = 0;
     assert_true(xph_parse_double("-1.5e+2", &value) && value == -150);
     assert_true(xph_parse_double(".5", &value) && value == 0.5);
@@ -73,7 +70,6 @@ static const char *comma_locale(void)
 
 static void a_comma_locale_does_not_show(void **state)
 {
-    (void)state;
     const char *name = comma_locale();
     if (!name) {
         printf("SKIPPED: no locale with a decimal comma is installed (de_DE.UTF-8)\n");

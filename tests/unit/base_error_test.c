@@ -6,7 +6,6 @@
 
 static void fills_status_code_and_text(void **state)
 {
-    (void)state;
     exphil_error error = EXPHIL_ERROR_INIT;
     assert_int_equal(xph_fail(&error, EXPHIL_E_FORMAT, "byte %d of %s", 7, "x.slp"), EXPHIL_E_FORMAT);
     assert_int_equal(error.status, EXPHIL_E_FORMAT);
@@ -22,7 +21,6 @@ static void fills_status_code_and_text(void **state)
 
 static void null_and_unset_errors_are_left_alone(void **state)
 {
-    (void)state;
     assert_int_equal(xph_fail(NULL, EXPHIL_E_BUSY, "x"), EXPHIL_E_BUSY);
     assert_int_equal(xph_fail_errno(NULL, EXPHIL_E_IO, EIO, "x"), EXPHIL_E_IO);
     assert_int_equal(xph_fail_within(NULL, EXPHIL_E_IO, "x"), EXPHIL_E_IO);
@@ -34,7 +32,6 @@ static void null_and_unset_errors_are_left_alone(void **state)
 
 static void long_texts_are_cut_between_characters(void **state)
 {
-    (void)state;
     exphil_error error = EXPHIL_ERROR_INIT;
     const size_t size = sizeof error.message;
     for (int lead = 0; lead < 4; lead++) {
@@ -54,7 +51,6 @@ static void long_texts_are_cut_between_characters(void **state)
 
 static void control_characters_do_not_break_the_line(void **state)
 {
-    (void)state;
     exphil_error error = EXPHIL_ERROR_INIT;
     xph_fail(&error, EXPHIL_E_IO, "could not open \"%s\"", "a\nb\tc\x1b[0m\x7f");
     assert_string_equal(error.message, "could not open \"a?b?c?[0m?\"");
@@ -62,7 +58,6 @@ static void control_characters_do_not_break_the_line(void **state)
 
 static void statuses_have_names(void **state)
 {
-    (void)state;
     assert_string_equal(exphil_status_name(EXPHIL_OK), "EXPHIL_OK");
     assert_string_equal(exphil_status_name(EXPHIL_AGAIN), "EXPHIL_AGAIN");
     assert_string_equal(exphil_status_name(EXPHIL_E_FORMAT), "EXPHIL_E_FORMAT");
@@ -75,7 +70,6 @@ static void statuses_have_names(void **state)
 
 static void version_is_the_headers(void **state)
 {
-    (void)state;
     char text[32];
     snprintf(text, sizeof text, "%d.%d.%d cpu:ref", EXPHIL_VERSION_MAJOR, EXPHIL_VERSION_MINOR,
              EXPHIL_VERSION_PATCH);
@@ -85,7 +79,6 @@ static void version_is_the_headers(void **state)
 
 static void sizes_are_checked(void **state)
 {
-    (void)state;
     size_t out = 42;
     assert_false(xph_size_add(SIZE_MAX, 1, &out));
     assert_false(xph_size_mul(SIZE_MAX / 2, 3, &out));

@@ -12,7 +12,6 @@ static const char old_text[] = "the old file", new_text[] = "a new file, somewha
 
 static int leave(void **state)
 {
-    (void)state;
     test_folder_remove();
     return 0;
 }
@@ -50,7 +49,6 @@ static void assert_content(const char *path, const char *text)
 
 static void writes_and_reads_back(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     const char *path = test_path("a.bin");
     for (int round = 0; round < 2; round++) {
@@ -68,7 +66,6 @@ static void writes_and_reads_back(void **state)
 
 static void the_order_of_operations_is_durable(void **state)
 {
-    (void)state;
     test_io io;
     test_io_init(&io);
     exphil_context *context = test_context(NULL, &io, 1);
@@ -80,7 +77,6 @@ static void the_order_of_operations_is_durable(void **state)
 /* Old file or new file, nothing left behind, whatever fails, once or for good. */
 static void every_write_fault_leaves_old_or_new(void **state)
 {
-    (void)state;
     const int32_t codes[] = {EIO, ENOSPC, EINTR};
     for (size_t c = 0; c < 3; c++) {
         for (int forever = 0; forever < 2; forever++) {
@@ -114,7 +110,6 @@ static void every_write_fault_leaves_old_or_new(void **state)
 
 static void every_read_fault_is_reported(void **state)
 {
-    (void)state;
     const char *path = test_path("a.bin");
     test_write(path, new_text, strlen(new_text));
     for (long long at = 1; at <= 4; at++) {
@@ -145,7 +140,6 @@ static void every_read_fault_is_reported(void **state)
 /* Another program shortens it after it was opened: the byte where it ends now. */
 static void a_file_that_shrinks_is_told(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_error error = EXPHIL_ERROR_INIT;
     const char *path = test_path("a.bin");
@@ -164,7 +158,6 @@ static void a_file_that_shrinks_is_told(void **state)
 
 static void short_transfers_are_continued(void **state)
 {
-    (void)state;
     const char *path = test_path("a.bin");
     for (size_t most = 1; most < 30; most += 4) {
         test_io io;
@@ -182,7 +175,6 @@ static void short_transfers_are_continued(void **state)
 
 static void limits_and_wrong_kinds(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_error error = EXPHIL_ERROR_INIT;
     xph_file_data file;
@@ -220,7 +212,6 @@ static void limits_and_wrong_kinds(void **state)
 /* A temporary that is a link, a folder or a pipe is not written through. */
 static void a_strange_temporary_is_not_followed(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     xph_file_writer writer;
     const char *path = test_path("b.bin"), *temporary = test_path("b.bin.exphil-tmp"),
@@ -244,7 +235,6 @@ static void a_strange_temporary_is_not_followed(void **state)
  * on under a name of its own. */
 static void what_is_linked_elsewhere_is_not_truncated(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     xph_file_writer writer;
     const char *path = test_path("d.bin"), *temporary = test_path("d.bin.exphil-tmp"),
@@ -271,7 +261,6 @@ static void what_is_linked_elsewhere_is_not_truncated(void **state)
 
 static void one_writer_at_a_time(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_error error = EXPHIL_ERROR_INIT;
     xph_file_writer first, second;
@@ -295,7 +284,6 @@ static void one_writer_at_a_time(void **state)
 /* Several processes saving to one path all the time: whoever reads sees a whole file. */
 static void racing_writers_never_show_half_a_file(void **state)
 {
-    (void)state;
     const char *path = test_path("race.bin");
     enum { WRITERS = 3, ROUNDS = 60, BYTES = 20000 };
     pid_t child[WRITERS];
@@ -341,7 +329,6 @@ static void racing_writers_never_show_half_a_file(void **state)
 
 static void no_memory_is_reported(void **state)
 {
-    (void)state;
     const char *path = test_path("a.bin");
     test_write(path, old_text, strlen(old_text));
     test_memory memory;

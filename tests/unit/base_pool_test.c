@@ -50,7 +50,6 @@ static void check(work *w, int64_t count)
 
 static void every_item_runs_once(void **state)
 {
-    (void)state;
     const int32_t threads[] = {1, 2, 3, 8};
     const int64_t counts[] = {0, 1, 2, 7, ITEMS};
     for (size_t t = 0; t < 4; t++) {
@@ -88,7 +87,6 @@ static void *caller(void *arg)
 
 static void callers_do_not_disturb_each_other(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 3);
     pthread_t thread[4];
     for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&thread[i], NULL, caller, context), 0);
@@ -102,7 +100,6 @@ static void callers_do_not_disturb_each_other(void **state)
 
 static void threads_compute_in_the_plain_mode(void **state)
 {
-    (void)state;
 #if defined(__SSE__)
     uint32_t entry = _mm_getcsr();
     exphil_context *context = test_context(NULL, NULL, 4);
@@ -122,7 +119,6 @@ static int calls;
 
 static void backwards(void *user, void (*fn)(void *arg, int64_t i, int32_t worker), void *arg, int64_t count)
 {
-    (void)user;
     calls++;
 #if defined(__SSE__)
     _mm_setcsr(0x9FC0u);
@@ -135,7 +131,6 @@ static void backwards(void *user, void (*fn)(void *arg, int64_t i, int32_t worke
 
 static void the_hosts_executor_is_used(void **state)
 {
-    (void)state;
     exphil_executor executor = {sizeof executor, NULL, 5, 0, backwards};
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_context *context = NULL;
@@ -154,7 +149,6 @@ static void the_hosts_executor_is_used(void **state)
 /* The pool is made in the middle of a call: no memory for it means that the caller works alone. */
 static void without_memory_the_caller_works_alone(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 4);
@@ -171,7 +165,6 @@ static void without_memory_the_caller_works_alone(void **state)
 /* In a child that may hardly map more memory only a few of the stacks can be had. */
 static void fewer_threads_do_the_same_work(void **state)
 {
-    (void)state;
     pid_t child = fork();
     if (child == 0) {
         exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
@@ -206,7 +199,6 @@ static void fewer_threads_do_the_same_work(void **state)
 /* Between hold and release threads look for work for a moment; that ends, held or not. */
 static void held_threads_do_the_same_work(void **state)
 {
-    (void)state;
     for (int32_t threads = 2; threads <= 8; threads *= 2) {
         exphil_context *context = test_context(NULL, NULL, threads);
         xph_parallel_hold(context);
@@ -230,7 +222,6 @@ static int64_t processor_ns(void)
 
 static void idle_threads_sleep(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 2);
     xph_parallel_hold(context); /* and nobody lets go */
     work w = {.context = context};
@@ -270,7 +261,6 @@ static void reader(void *arg)
 
 static void a_thread_and_a_lock(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 1);
@@ -301,7 +291,6 @@ static void a_thread_and_a_lock(void **state)
 
 static void busy_is_for_one(void **state)
 {
-    (void)state;
     xph_busy busy = {0};
     exphil_error error = EXPHIL_ERROR_INIT;
     assert_true(xph_busy_enter(&busy));

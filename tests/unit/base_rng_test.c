@@ -7,7 +7,6 @@
 /* kat_vectors of the Random123 distribution, lines "philox4x32 10". */
 static void known_answers(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t counter[4], key[2], out[4];
     } answer[] = {
@@ -28,7 +27,6 @@ static void known_answers(void **state)
 
 static void numbers_come_from_the_blocks_in_order(void **state)
 {
-    (void)state;
     xph_rng rng = {.seed = 0x299f31d0a4093822, .stream = 0x0370734413198a2e, .position = 0};
     rng.position = 4 * (uint64_t)0x05a308d3243f6a88;
     const uint32_t counter[4] = {0x243f6a88, 0x05a308d3, 0x13198a2e, 0x03707344};
@@ -43,7 +41,6 @@ static void numbers_come_from_the_blocks_in_order(void **state)
 
 static void streams_and_seeds_differ(void **state)
 {
-    (void)state;
     xph_rng a = {.seed = 1, .stream = 1}, b = {.seed = 1, .stream = 2}, c = {.seed = 2, .stream = 1};
     int same = 0;
     for (int i = 0; i < 1000; i++) {
@@ -56,7 +53,6 @@ static void streams_and_seeds_differ(void **state)
 /* Three eighths of 2^64 as the bound: a modulo without rejection would give the lower half 4/3 of its share. */
 static void below_has_no_bias(void **state)
 {
-    (void)state;
     xph_rng rng = {.seed = 7, .stream = XPH_RNG_TEST};
     const uint64_t bound = (uint64_t)3 << 61;
     int low = 0;
@@ -75,7 +71,6 @@ static void below_has_no_bias(void **state)
 
 static void reals_keep_their_bounds(void **state)
 {
-    (void)state;
     xph_rng rng = {.seed = 3, .stream = XPH_RNG_TEST};
     double sum = 0, sum2 = 0;
     const int n = 100000;
@@ -94,7 +89,6 @@ static void reals_keep_their_bounds(void **state)
 /* Many at a time are the same numbers, wherever a block begins and beyond 2^32 blocks. */
 static void floats_are_the_same_numbers(void **state)
 {
-    (void)state;
     for (uint64_t at = 0; at < 9; at++) {
         for (int64_t count = 0; count < 80; count++) {
             float many[80];
@@ -110,7 +104,6 @@ static void floats_are_the_same_numbers(void **state)
 /* The ends of xph_rng_float, by the same arithmetic on the extreme words. */
 static void float_ends_are_open(void **state)
 {
-    (void)state;
     bool low = false, high = false;
     for (uint64_t seed = 0; seed < 64 && !(low && high); seed++) {
         xph_rng rng = {.seed = seed, .stream = XPH_RNG_TEST};

@@ -53,7 +53,6 @@ static exphil_status open_verified(exphil_context *context, const void *data, si
 
 static void test_round_trip(void **state)
 {
-    (void)state;
     static const int64_t shapes[][4] = {{0}, {1}, {1, 1, 1, 1}, {64, 63, 65, 7}, {1000, 3, 0, 0}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         for (int threads = 1; threads <= 3; threads += 2) {
@@ -86,7 +85,6 @@ static void test_round_trip(void **state)
 /* Parts of episodes of a file, added rows beside them, the file's owner gone first: it stays open until the last. */
 static void test_mixed(void **state)
 {
-    (void)state;
     test_io io;
     test_io_init(&io);
     exphil_context *context = test_context(NULL, &io, 1);
@@ -113,21 +111,18 @@ static void test_mixed(void **state)
 
 static int32_t no_map(void *user, void *file, size_t bytes, const void **data)
 {
-    (void)user, (void)file, (void)bytes, (void)data;
     fail_msg("a file was mapped");
     return 1;
 }
 
 static int32_t no_unmap(void *user, const void *data, size_t bytes)
 {
-    (void)user, (void)data, (void)bytes;
     return 1;
 }
 
 /* A few bytes at a time, from a host of 0.1 that gives map and unmap. */
 static void test_short_reads(void **state)
 {
-    (void)state;
     test_io io;
     test_io_init(&io);
     io.hook.map = no_map;
@@ -279,7 +274,6 @@ static void test_every_bit(void **state)
  * time, and what does not touch it goes on. */
 static void test_pieces(void **state)
 {
-    (void)state;
     exphil_context *context = bytes_context();
     exphil_dataset *dataset = data_make(context, (const int64_t[]){3 * XPH_PIECE + 5}, 1), *back = NULL;
     save_at(dataset, test_path("pieces"));
@@ -338,7 +332,6 @@ static int32_t asked(void *user)
 
 static void test_verify_can_be_cancelled(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1), *other = NULL;
     exphil_dataset *dataset = data_make(context, (const int64_t[]){9}, 1), *back = NULL;
     save_at(dataset, test_path("nine"));
@@ -364,7 +357,6 @@ static void test_verify_can_be_cancelled(void **state)
 /* Another program writes to the file after its rows were checked: ids and actions index tables. */
 static void test_changed_after_the_check(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = data_make(context, (const int64_t[]){40}, 1), *back = NULL;
     for (int what = 0; what < 2; what++) {
@@ -574,7 +566,6 @@ static void test_bad_header(void **state)
 /* A layout with the name of one of the library's own, but other columns. */
 static void test_foreign_melee(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_spec spec = EXPHIL_SPEC_INIT;
     assert_int_equal(exphil_melee_spec(NULL, NULL, &spec, NULL), EXPHIL_OK);
@@ -603,7 +594,6 @@ static void test_foreign_melee(void **state)
 
 static void test_memory_failures(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     for (int threads = 1; threads <= 2; threads++) {
@@ -636,7 +626,6 @@ static void test_memory_failures(void **state)
 
 static void test_disk_failures(void **state)
 {
-    (void)state;
     test_io io;
     test_io_init(&io);
     exphil_context *context = test_context(NULL, &io, 1);
@@ -675,7 +664,6 @@ static void test_disk_failures(void **state)
 
 static void test_arguments(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;

@@ -9,7 +9,6 @@
 
 static void test_rows_come_back(void **state)
 {
-    (void)state;
     /* Lengths around 64, where a page of the frame index ends. */
     static const int64_t frames[] = {1, 1, 62, 63, 64, 65, 1, 200, 1, 1, 1, 128, 3};
     enum { COUNT = sizeof frames / sizeof *frames };
@@ -58,7 +57,6 @@ static void test_rows_come_back(void **state)
 /* Games are counted once however their episodes lie. */
 static void test_games(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = data_empty(context);
     static const uint64_t games[] = {9, 3, 9, UINT64_MAX, 0, 3, 7, 9};
@@ -88,7 +86,6 @@ static void refuse(exphil_dataset *dataset, const float *floats, const int32_t *
 
 static void test_bad_rows(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = data_make(context, (const int64_t[]){5, 6}, 2);
     float floats[3 * DATA_FLOATS];
@@ -141,7 +138,6 @@ static uint64_t hash_of(exphil_context *context, const int64_t *frames, int64_t 
 
 static void test_content_hash(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     uint64_t hash = hash_of(context, (const int64_t[]){5, 9}, 2);
     assert_true(hash == hash_of(context, (const int64_t[]){5, 9}, 2));
@@ -174,7 +170,6 @@ static void test_content_hash(void **state)
 
 static void test_constant_columns(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = data_empty(context);
     assert_int_equal(data_info(dataset).constant_floats, 0); /* nothing is known yet */
@@ -195,7 +190,6 @@ static void test_constant_columns(void **state)
 /* A spec without floats, and one without ids. */
 static void test_lean_specs(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     for (int without = 0; without < 2; without++) {
         exphil_spec spec = *data_spec();
@@ -224,7 +218,6 @@ static void test_lean_specs(void **state)
 
 static void test_arguments(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_dataset *dataset = (exphil_dataset *)(uintptr_t)64;
@@ -259,7 +252,6 @@ static void test_arguments(void **state)
 /* Somebody else is inside: every call says so, none changes anything. */
 static void test_busy(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = data_make(context, (const int64_t[]){3, 4}, 2), *a = NULL, *b = NULL;
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
@@ -289,7 +281,6 @@ static void test_busy(void **state)
 /* Memory refused at every call in turn: a failure each time, the dataset as before, nothing lost. */
 static void test_memory_failures(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 1);

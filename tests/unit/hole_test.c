@@ -72,7 +72,6 @@ static size_t forge(char *file, size_t bytes)
 
 static void weights_and_checkpoints(void **state)
 {
-    (void)state;
     test_io_init(&io);
     train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
     plan.io = &io;
@@ -107,7 +106,6 @@ static void weights_and_checkpoints(void **state)
 
 static void replays(void **state)
 {
-    (void)state;
     test_io_init(&io);
     exphil_context *context = test_context(NULL, &io, 1);
     exphil_dataset *dataset = NULL;
@@ -144,7 +142,6 @@ static int32_t stop_after_records(void *user)
  * and the host is asked in between. */
 static void corpora(void **state)
 {
-    (void)state;
     long long most = 8 << 20;
     test_io_init(&io);
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;

@@ -12,14 +12,12 @@ static exphil_context *context;
 
 static int open_context(void **state)
 {
-    (void)state;
     context = test_context(NULL, NULL, 1);
     return 0;
 }
 
 static int close_context(void **state)
 {
-    (void)state;
     exphil_context_destroy(context);
     return 0;
 }
@@ -45,7 +43,6 @@ static void refused(const char *text, const char *message)
 
 static void refusals_name_the_byte(void **state)
 {
-    (void)state;
     refused("", "doc, byte 100: '{' or '[' must stand here");
     refused("1", "doc, byte 100: '{' or '[' must stand here");
     refused("{\"a\":1,\"a\":2}", "doc, byte 107: this name stands twice");
@@ -71,7 +68,6 @@ static void refusals_name_the_byte(void **state)
 
 static void limits_of_size(void **state)
 {
-    (void)state;
     xph_json *json = NULL;
     size_t bytes = XPH_JSON_MOST_BYTES + 1;
     char *text = malloc(bytes);
@@ -170,7 +166,6 @@ static const char *const seeds[] = {
 
 static void agrees_with_jansson(void **state)
 {
-    (void)state;
     static const char tokens[] = "{}[]\":,\\u0123456789eE.+-truefalsnl \t\n\xC3\xA9\xED\xA0\x80\xF4\x90\x01";
     xph_rng rng = {.seed = 1, .stream = XPH_RNG_TEST};
     int taken = 0;
@@ -204,7 +199,6 @@ static void agrees_with_jansson(void **state)
 
 static void every_prefix_and_flip(void **state)
 {
-    (void)state;
     for (size_t s = 0; s < 4; s++) {
         char text[400];
         size_t bytes = strlen(seeds[s]);
@@ -230,7 +224,6 @@ static xph_json *read_good(const char *text)
 
 static void getters_name_the_field(void **state)
 {
-    (void)state;
     xph_json *json = read_good(
         "{\"a\":[{\"x\":1},{\"x\":-5,\"y\":1.5,\"h\":\"00000000000000ff\"}],\"big\":9223372036854775808,"
         "\"low\":-9223372036854775808,\"far\":1e999,\"t\":true}");
@@ -270,7 +263,6 @@ static void getters_name_the_field(void **state)
 
 static void hex_is_strict(void **state)
 {
-    (void)state;
     uint64_t value = 3;
     char text[XPH_HEX_TEXT];
     assert_string_equal(xph_hex_text(text, 0x0123456789abcdefu), "0123456789abcdef");
@@ -301,7 +293,6 @@ static void write_some(xph_json_out *out)
 
 static void writes_what_it_reads(void **state)
 {
-    (void)state;
     static const char wanted[] = "{\"a\\\"b\":\"x\\\\y\\u000a\xC3\xA9\",\"list\":[-1,0,1,{}],\"d\":0.1,"
                                  "\"h\":\"000000000000000a\"}";
     xph_json_out out;
@@ -320,7 +311,6 @@ static void writes_what_it_reads(void **state)
 
 static void writer_refuses(void **state)
 {
-    (void)state;
     xph_json_out out;
     exphil_error error = EXPHIL_ERROR_INIT;
     xph_json_begin(&out, context);
@@ -336,7 +326,6 @@ static void writer_refuses(void **state)
 /* Never a shortened text: the document or EXPHIL_E_MEMORY. */
 static void memory_fails(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *poor = test_context(&memory, NULL, 1);

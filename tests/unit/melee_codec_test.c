@@ -28,7 +28,6 @@ static int32_t trigger_class(const char *codec, float value)
 
 static void test_neutral(void **state)
 {
-    (void)state;
     exphil_pad rest = {0, 0, 0, 0, 0, 0}, back;
     static const int32_t expected[XPH_MELEE_HEADS] = {0, 8, 8, 8, 8, 0};
     const char *const codecs[] = {NULL, "exphil81", "exphil81-floor"};
@@ -44,7 +43,6 @@ static void test_neutral(void **state)
 
 static void test_buttons(void **state)
 {
-    (void)state;
     static const uint32_t order[8] = {0x100, 0x200, 0x400, 0x800,
                                       0x10,  0x40,  0x20,  0x8}; /* A B X Y Z L R d-up */
     for (int i = 0; i < 8; i++) {
@@ -63,7 +61,6 @@ static void test_buttons(void **state)
 
 static void test_nearest(void **state)
 {
-    (void)state;
     static const struct {
         float value;
         int32_t class;
@@ -89,7 +86,6 @@ static void test_nearest(void **state)
 
 static void test_floor(void **state)
 {
-    (void)state;
     static const struct {
         float value;
         int32_t class;
@@ -114,7 +110,6 @@ static void test_floor(void **state)
 /* Every action comes back from its pad (floor: every one it can make); left and right mirror each other. */
 static void test_round_trip(void **state)
 {
-    (void)state;
     const char *const codecs[] = {"exphil81", "exphil81-floor"};
     for (int c = 0; c < 2; c++) {
         for (int32_t i = 0; i < 17 * 256; i++) {
@@ -139,7 +134,6 @@ static void test_round_trip(void **state)
 /* decode(encode(pad)) is the nearest that can be said: no class lies nearer. */
 static void test_nearest_random(void **state)
 {
-    (void)state;
     xph_rng rng = {2, XPH_RNG_TEST, 0};
     for (int round = 0; round < 20000; round++) {
         float stick = 2 * xph_rng_float(&rng) - 1, trigger = xph_rng_float(&rng);
@@ -155,7 +149,6 @@ static void test_nearest_random(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     exphil_error error = EXPHIL_ERROR_INIT;
     static const char *const places[] = {"main_x", "main_y", "c_x", "c_y", "trigger"};
     for (int i = 0; i < 5; i++) {

@@ -199,7 +199,6 @@ static const float melee2_floats[MELEE2] = {
 
 static void test_melee2(void **state)
 {
-    (void)state;
     static const int32_t ids[MELEE2_IDS] = {365, 5,  1, 20, 543,  1,    10,   0,    0,
                                             0,   14, 2, 3,  0x37, 0x37, 0x64, 0xD3, 0x2C};
     exphil_melee_frame frame = melee_frame();
@@ -210,7 +209,6 @@ static void test_melee2(void **state)
 
 static void test_exphil288(void **state)
 {
-    (void)state;
     static const float expected[EXPHIL] = {
         [0] = 0.42f,    [1] = -1,          [2] = -1,     [3] = 0.25f,  [4] = 1,
         [5] = 1.0f / 6, [6] = 0.3f,        [7] = 0,      [8] = 0.5f,   [9] = 0.25f,
@@ -229,7 +227,6 @@ static void test_exphil288(void **state)
 
 static void test_no_opponent(void **state)
 {
-    (void)state;
     exphil_melee_frame frame = melee_frame();
     frame.player[3].present = frame.follower[3].present = 0;
     frame.player[3].x = NAN; /* not looked at */
@@ -247,7 +244,6 @@ static void test_no_opponent(void **state)
 /* Older recorders: what they lack is not read, whatever stands there, and the mask says so. */
 static void test_old_versions(void **state)
 {
-    (void)state;
     exphil_melee_frame frame = melee_frame();
     exphil_melee_character *own = &frame.player[1];
     own->known = 0;
@@ -269,7 +265,6 @@ static void test_old_versions(void **state)
 
 static void test_masks(void **state)
 {
-    (void)state;
     for (int bit = 0; bit < 5; bit++) {
         exphil_melee_frame frame = melee_frame();
         frame.player[1].known = 1u << bit;
@@ -287,7 +282,6 @@ static void test_masks(void **state)
 
 static void test_hitstun(void **state)
 {
-    (void)state;
     exphil_melee_frame frame = melee_frame();
     exphil_melee_character *own = &frame.player[1];
     own->misc = -3;
@@ -310,7 +304,6 @@ static void test_hitstun(void **state)
 
 static void test_ages(void **state)
 {
-    (void)state;
     static const struct {
         float age;
         int32_t id;
@@ -330,7 +323,6 @@ static void test_ages(void **state)
 
 static void test_bits(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         int byte, mask;
@@ -360,7 +352,6 @@ static void test_bits(void **state)
 
 static void test_invulnerable(void **state)
 {
-    (void)state;
     exphil_melee_frame frame = melee_frame();
     for (int bit = 0; bit < 8; bit++) {
         frame.player[1].flags[0] = (uint8_t)(1 << bit);
@@ -370,7 +361,6 @@ static void test_invulnerable(void **state)
 
 static void test_one_hots(void **state)
 {
-    (void)state;
     exphil_melee_frame frame = melee_frame();
     for (int value = 0; value < 256; value += value < 4 ? 1 : 63) {
         frame.player[1].hurtbox = frame.player[1].l_cancel = (uint8_t)value;
@@ -382,7 +372,6 @@ static void test_one_hots(void **state)
 
 static void test_stages(void **state)
 {
-    (void)state;
     static const struct {
         int32_t stage, id, seven;
         float edge;
@@ -406,7 +395,6 @@ static void test_stages(void **state)
 /* Stage events count on their own stage only. */
 static void test_stage_events(void **state)
 {
-    (void)state;
     exphil_melee_frame frame = melee_frame();
     frame.platform_left = NAN; /* no Fountain: not looked at */
     frame.wind = 2;
@@ -444,7 +432,6 @@ static void test_stage_events(void **state)
 
 static void test_clock(void **state)
 {
-    (void)state;
     exphil_melee_frame frame = melee_frame();
     frame.stage = 8;
     frame.frame = -123;
@@ -465,7 +452,6 @@ static void test_clock(void **state)
 /* Values far out are cut, never passed on. */
 static void test_clamps(void **state)
 {
-    (void)state;
     exphil_melee_frame frame = melee_frame();
     exphil_melee_character *own = &frame.player[1];
     own->x = own->y = own->percent = own->shield = own->speed_air_x = own->speed_y = own->hitlag = 3e38f;
@@ -492,7 +478,6 @@ static void test_clamps(void **state)
 
 static void test_ports(void **state)
 {
-    (void)state;
     exphil_melee_frame frame = melee_frame();
     row asked = encode("melee2", &frame);
     frame.opponent_port = 0;
@@ -511,7 +496,6 @@ static void test_ports(void **state)
 
 static void test_items(void **state)
 {
-    (void)state;
     exphil_melee_frame frame = melee_frame();
     row made = encode("melee2", &frame);
     exphil_melee_item swap = frame.item[1]; /* the order of the list means nothing */
@@ -564,7 +548,6 @@ static float *place_of(exphil_melee_character *c, int which)
 
 static void test_not_finite(void **state)
 {
-    (void)state;
     static const char *const fields[] = {
         "x",      "y",           "facing",  "percent",        "shield",         "state_age",     "hitstun",
         "hitlag", "speed_air_x", "speed_y", "speed_attack_x", "speed_attack_y", "speed_ground_x"};
@@ -599,7 +582,6 @@ static void refuse(const exphil_melee_frame *frame, const char *part)
 
 static void test_refused(void **state)
 {
-    (void)state;
     exphil_melee_frame frame = melee_frame();
     frame.own_port = 1;
     refuse(&frame, "not present");
@@ -633,7 +615,6 @@ static void test_refused(void **state)
 /* Any bytes at all: a status, never a crash or a value outside its bounds. */
 static void test_any_bytes(void **state)
 {
-    (void)state;
     xph_rng rng = {1, XPH_RNG_TEST, 0};
     int fine = 0;
     for (int round = 0; round < 3000; round++) {

@@ -162,7 +162,6 @@ static void check_items(const exphil_melee_frame *frame)
 
 static void test_values(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_slp *slp = written(context, SLP_NEWEST, 2);
     exphil_melee_frame frame;
@@ -192,7 +191,6 @@ static void test_values(void **state)
 
 static void test_absent(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_slp *slp = written(context, SLP_NEWEST, 2);
     exphil_melee_frame frame = {.own_port = 77};
@@ -217,7 +215,6 @@ static void test_absent(void **state)
 /* Every recorder gives a row; what it does not know is masked. */
 static void test_versions(void **state)
 {
-    (void)state;
     static const uint32_t known[16] = {0, 1, 1, 1, 3, 7, 15, 15, 31, 31, 31, 31, 31, 31, 31, 31};
     exphil_context *context = test_context(NULL, NULL, 1);
     for (int layout = 0; layout < 16; layout++) {
@@ -375,7 +372,6 @@ static void check_replay(exphil_context *context, const char *name)
 
 static void test_replay_is_live(void **state)
 {
-    (void)state;
     static const char *const names[] = {"formats/v0.1.slp",
                                         "formats/ics.slp",
                                         "formats/transform.slp",
@@ -400,7 +396,6 @@ typedef struct rule {
 /* The closed-loop expert: three columns of the row before decide the controller, nine cases in all. */
 static void test_multishine(void **state)
 {
-    (void)state;
     const char *path = test_replay("training/fox_multishine_closed.slp");
     if (!path) return;
     exphil_context *context = test_context(NULL, NULL, 1);
@@ -435,7 +430,6 @@ static void test_multishine(void **state)
 /* L or R beside a trigger of 1, Z alone beside 0.35: the class repeats the buttons. */
 static void test_triggers(void **state)
 {
-    (void)state;
     const char *path = test_replay("formats/buttons_lrzs.slp");
     if (!path) return;
     exphil_context *context = test_context(NULL, NULL, 1);

@@ -34,7 +34,6 @@ static void check_cover(const char *layout, int64_t floats, int64_t ids)
 
 static void test_cover(void **state)
 {
-    (void)state;
     assert_true(xph_melee_layout_melee2.float_count <= XPH_MELEE_FLOATS_MOST);
     check_cover("melee2", 278, 18);
     check_cover("exphil288", 288, 0);
@@ -55,7 +54,6 @@ static void check_field(const exphil_melee_field *field)
 
 static void test_fields(void **state)
 {
-    (void)state;
     for (int layout = 0; layout < 2; layout++) {
         int64_t count = exphil_melee_field_count(names[layout]);
         for (int64_t i = 0; i < count; i++) {
@@ -72,7 +70,6 @@ static void test_fields(void **state)
 /* Numbers need a text for the day they are not finite; offsets need the source they name. */
 static void test_trouble(void **state)
 {
-    (void)state;
     const xph_melee_layout *layouts[] = {&xph_melee_layout_melee2, &xph_melee_layout_exphil288};
     for (int k = 0; k < 2; k++) {
         for (int32_t i = 0; i < layouts[k]->section_count; i++) {
@@ -89,7 +86,6 @@ static void test_trouble(void **state)
 
 static void test_id_specs(void **state)
 {
-    (void)state;
     exphil_spec spec = EXPHIL_SPEC_INIT;
     assert_int_equal(exphil_melee_spec(NULL, NULL, &spec, NULL), EXPHIL_OK);
     int64_t ids = 0;
@@ -105,7 +101,6 @@ static void test_id_specs(void **state)
 
 static void test_presets(void **state)
 {
-    (void)state;
     const char *codecs[] = {"exphil81", "exphil81-floor"};
     uint64_t hashes[4];
     for (int i = 0; i < 4; i++) {
@@ -126,7 +121,6 @@ static void test_presets(void **state)
 /* Known answers. Rows in files mean what these hashes say: whoever changes a table must mean to. */
 static void test_hashes(void **state)
 {
-    (void)state;
     uint64_t melee2 = xph_melee_layout_hash(&xph_melee_layout_melee2);
     uint64_t exphil288 = xph_melee_layout_hash(&xph_melee_layout_exphil288);
     if (melee2 != UINT64_C(0x982da86c9d58967e) || exphil288 != UINT64_C(0x9a1793b78e8bd66b)) {
@@ -138,7 +132,6 @@ static void test_hashes(void **state)
 /* Any property of any field changes the hash. */
 static void test_hash_covers(void **state)
 {
-    (void)state;
     const xph_melee_field plain = {"a", "a is not finite", "b", 0, 1, XPH_FIELD_NUMBER, 0, 1, -1, 1};
     uint64_t seen[9];
     for (int change = 0; change < 9; change++) {
@@ -160,7 +153,6 @@ static void test_hash_covers(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_spec spec = EXPHIL_SPEC_INIT;
     exphil_melee_field field = EXPHIL_MELEE_FIELD_INIT;
@@ -182,7 +174,6 @@ static void test_refused(void **state)
 
 static void test_names(void **state)
 {
-    (void)state;
     assert_string_equal(xph_melee_character_name(2), "fox");
     assert_string_equal(xph_melee_character_name(10), "mewtwo");
     assert_string_equal(xph_melee_character_name(25), "ganondorf");

@@ -6,7 +6,6 @@
 
 static void null_contexts_and_models(void **state)
 {
-    (void)state;
     exphil_context *c = w.run.context;
     exphil_model *m = w.run.model;
     BAD(INVALID, "context", exphil_context_create(NULL, NULL, &e));
@@ -62,7 +61,6 @@ static void null_contexts_and_models(void **state)
 
 static void null_data(void **state)
 {
-    (void)state;
     exphil_context *c = w.run.context;
     exphil_dataset *d = w.run.dataset;
     exphil_prefetcher *p = w.run.prefetcher;
@@ -105,10 +103,6 @@ static void null_data(void **state)
 
 static int32_t no_reduce(void *user, void *data, int64_t count, int32_t type)
 {
-    (void)user;
-    (void)data;
-    (void)count;
-    (void)type;
     return 0;
 }
 
@@ -173,7 +167,6 @@ static void null_evaluations(exphil_model *m, exphil_trainer *t)
 
 static void null_training(void **state)
 {
-    (void)state;
     exphil_model *m = w.run.model;
     exphil_trainer *t = w.run.trainer;
     trainers_of_half_a_configuration(m);
@@ -205,7 +198,6 @@ static void null_training(void **state)
 
 static void null_play(void **state)
 {
-    (void)state;
     exphil_session *s = w.session;
     size_t bytes = exphil_session_state_size(s);
     (void)misuse_place(0, 0);
@@ -242,7 +234,6 @@ static void null_play(void **state)
 
 static void null_melee_and_replays(void **state)
 {
-    (void)state;
     exphil_context *c = w.run.context;
     const exphil_pad pad = {0, 0, 0, 0, 0, 0};
     BAD(INVALID, "frame", exphil_melee_encode(NULL, NULL, OUT(float), OUT2(int32_t), &e));

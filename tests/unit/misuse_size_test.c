@@ -129,20 +129,16 @@ static exphil_status take_live_frame(const void *given, exphil_error *e)
 
 static void *some_alloc(void *user, size_t bytes, size_t align)
 {
-    (void)user;
     return aligned_alloc(align, (bytes + align - 1) / align * align);
 }
 
 static void some_free(void *user, void *pointer, size_t bytes)
 {
-    (void)user;
-    (void)bytes;
     free(pointer);
 }
 
 static void in_a_row(void *user, void (*fn)(void *arg, int64_t i, int32_t worker), void *arg, int64_t count)
 {
-    (void)user;
     for (int64_t i = 0; i < count; i++) fn(arg, i, 0);
 }
 
@@ -179,7 +175,6 @@ static void check_sizes(const char *name, take_fn take, const void *good, size_t
 
 static void sizes_of_inputs(void **state)
 {
-    (void)state;
     const exphil_context_config context = EXPHIL_CONTEXT_CONFIG_INIT;
     const exphil_allocator allocator = {sizeof allocator, NULL, some_alloc, some_free};
     const exphil_executor executor = {sizeof executor, NULL, 1, 0, in_a_row};
@@ -250,7 +245,6 @@ GIVE(give_session, exphil_session_query(w.session, to, e));
 
 static void sizes_of_outputs(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         give_fn give;
@@ -308,7 +302,6 @@ static void sizes_of_outputs(void **state)
 /* An error struct that is none is left alone, and so is the message of one that is not needed. */
 static void errors_that_are_none(void **state)
 {
-    (void)state;
     exphil_error e;
     memset(&e, 0x6B, sizeof e);
     e.struct_size = 12;

@@ -43,7 +43,6 @@ static void values_of_quantized_models(void)
 
 static void values_of_models(void **state)
 {
-    (void)state;
     exphil_context *c = w.run.context;
     static const struct {
         exphil_model_config config;
@@ -121,7 +120,6 @@ static void counts_of_specs(exphil_spec good)
 
 static void values_of_specs(void **state)
 {
-    (void)state;
     static const exphil_head_spec good_head = {"head", EXPHIL_CATEGORICAL, 3, 1, 0};
     static const exphil_id_spec good_id = {"id", 5, 0};
     static const struct {
@@ -238,7 +236,6 @@ static void values_of_sampling(exphil_dataset *d)
 
 static void values_of_data(void **state)
 {
-    (void)state;
     exphil_dataset *d = w.run.dataset;
     values_of_rows();
     BAD(INVALID, "index", exphil_dataset_frame(d, -1, OUT(float), NULL, NULL, &e));
@@ -259,7 +256,6 @@ static void values_of_data(void **state)
 
 static void values_of_play(void **state)
 {
-    (void)state;
     exphil_session *s = w.session;
     static const struct {
         exphil_session_config config;
@@ -313,7 +309,6 @@ static void values_of_play(void **state)
 
 static void values_of_melee(void **state)
 {
-    (void)state;
     exphil_melee_frame f = w.frame;
     f.player[1].y = NAN;
     BAD(NUMERIC, "own.y", exphil_melee_encode(NULL, &f, OUT(float), OUT2(int32_t), &e));
@@ -348,7 +343,6 @@ static void values_of_melee(void **state)
 
 static void files_that_are_not_there(void **state)
 {
-    (void)state;
     exphil_context *c = w.run.context;
     char absent[512], folder[512];
     (void)snprintf(absent, sizeof absent, "%s", test_path("absent"));
@@ -370,7 +364,6 @@ static void files_that_are_not_there(void **state)
 
 static void disks_that_are_full(void **state)
 {
-    (void)state;
     char path[512];
     (void)snprintf(path, sizeof path, "%s", test_path("full"));
     for (int which = 0; which < 3; which++) {
@@ -392,7 +385,6 @@ static void disks_that_are_full(void **state)
 /* Numbers next to which one more or one less does not fit: an overflow ends the run under the sanitizers. */
 static void numbers_at_the_ends(void **state)
 {
-    (void)state;
     static const int64_t far[] = {INT64_MAX, INT64_MAX - 1, INT64_MIN, INT64_MIN + 1, -2};
     exphil_session *s = w.session;
     exphil_model *m = w.run.model;

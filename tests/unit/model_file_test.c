@@ -11,14 +11,12 @@ static exphil_context *context;
 
 static int open_context(void **state)
 {
-    (void)state;
     context = test_context(NULL, NULL, 1);
     return 0;
 }
 
 static int close_context(void **state)
 {
-    (void)state;
     exphil_context_destroy(context);
     test_folder_remove();
     return 0;
@@ -72,7 +70,6 @@ static void there_and_back(const exphil_model_config *config)
 
 static void every_kind_comes_back(void **state)
 {
-    (void)state;
     static const char *const patterns[] = {
         "mamba", "lstm", "gru", "attention", "mlp", "ffn", "(mamba ffn)*2 attention", "(lstm gru)"};
     for (int i = 0; i < 16; i++) {
@@ -89,7 +86,6 @@ static void every_kind_comes_back(void **state)
 
 static void the_default_comes_back(void **state)
 {
-    (void)state;
     exphil_model_config config = EXPHIL_MODEL_CONFIG_INIT;
     config.hidden = 32;
     there_and_back(&config); /* melee2 and exphil81 */
@@ -209,7 +205,6 @@ static void refused_edit(const char *from, const char *to, exphil_status status,
 
 static void wrong_configurations(void **state)
 {
-    (void)state;
     refused_edit("\"hidden\":4", "\"hidden\":0", EXPHIL_E_FORMAT,
                  "weights: exphil.model: hidden is 0, not in 1..2147483647");
     refused_edit("\"hidden\":4,", "", EXPHIL_E_FORMAT, "weights: exphil.model: hidden is missing");
@@ -233,7 +228,6 @@ static void wrong_configurations(void **state)
 
 static void configurations_that_do_not_fit(void **state)
 {
-    (void)state;
     parts p;
     exphil_error error = EXPHIL_ERROR_INIT;
     small_parts(&p);
@@ -253,7 +247,6 @@ static void configurations_that_do_not_fit(void **state)
 /* A configuration of many gigabytes on a file of a few kilobytes: refused before it costs anything. */
 static void large_words_small_file(void **state)
 {
-    (void)state;
     exphil_memory_info before = EXPHIL_MEMORY_INFO_INIT, after = EXPHIL_MEMORY_INFO_INIT;
     parts p;
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -268,7 +261,6 @@ static void large_words_small_file(void **state)
 
 static void wrong_metadata(void **state)
 {
-    (void)state;
     parts p;
     small_parts(&p);
     p.pair[pair_index(&p, "exphil.format")].key = "other";
@@ -305,7 +297,6 @@ static int array_index(const parts *p, const char *name)
 
 static void wrong_tensors(void **state)
 {
-    (void)state;
     parts p;
     char message[240];
     static float bad[65536];
@@ -346,7 +337,6 @@ static void wrong_tensors(void **state)
 
 static void a_layout_that_has_changed(void **state)
 {
-    (void)state;
     exphil_model_config config = small_config();
     exphil_spec spec = EXPHIL_SPEC_INIT;
     assert_int_equal(exphil_melee_spec("melee2", "exphil81", &spec, NULL), EXPHIL_OK);
@@ -369,7 +359,6 @@ static void a_layout_that_has_changed(void **state)
 
 static void extra_pairs_and_counters(void **state)
 {
-    (void)state;
     exphil_model_config config = small_config();
     exphil_model *model = model_case_create(context, &config);
     const char *path = test_path("extra.safetensors");
@@ -394,7 +383,6 @@ static void extra_pairs_and_counters(void **state)
 
 static void python_in_between(void **state)
 {
-    (void)state;
     exphil_model_config config = model_case_config("mamba gru attention", EXPHIL_TYPE_F32);
     exphil_model *model = model_case_create(context, &config);
     const char *one = test_path("one.safetensors"), *two = test_path("two.safetensors"),
@@ -417,7 +405,6 @@ static void python_in_between(void **state)
 
 static void arguments_and_paths(void **state)
 {
-    (void)state;
     exphil_model_config config = small_config();
     exphil_model *model = model_case_create(context, &config), *out = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -460,7 +447,6 @@ static exphil_status load_copy(const char *file, size_t bytes, exphil_error *err
 
 static void every_prefix_and_flip(void **state)
 {
-    (void)state;
     exphil_model_config config = small_config();
     exphil_model *model = model_case_create(context, &config);
     const char *path = test_path("damage.safetensors");
@@ -494,7 +480,6 @@ static void every_prefix_and_flip(void **state)
 
 static void memory_fails(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *poor = test_context(&memory, NULL, 1);
@@ -539,7 +524,6 @@ static void memory_fails(void **state)
 
 static void files_fail(void **state)
 {
-    (void)state;
     static const int32_t codes[] = {5, 28, 24, 122}; /* EIO, ENOSPC, EMFILE, EDQUOT */
     test_io io;
     test_io_init(&io);

@@ -86,7 +86,6 @@ static void expect_repeat(const exphil_model *model, const char *name, double sc
 
 static void distributions(void **unused)
 {
-    (void)unused;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model *model = create(context, "mamba lstm attention ffn", 1, EXPHIL_TYPE_F32);
     expect_uniform(model, "input.weight", 1.0 / sqrt(13 + 3 + 8 + 12));
@@ -115,7 +114,6 @@ static void distributions(void **unused)
 
 static void mamba_starts_as_in_the_paper(void **unused)
 {
-    (void)unused;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model *model = create(context, "mamba", 1, EXPHIL_TYPE_F32);
     sample a = take(model, "blocks.0.A_log"), dt = take(model, "blocks.0.dt_proj.bias");
@@ -138,7 +136,6 @@ static void mamba_starts_as_in_the_paper(void **unused)
 
 static void seeds_repeat(void **unused)
 {
-    (void)unused;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model *one = create(context, "mamba gru", 5, EXPHIL_TYPE_F32),
                  *two = create(context, "mamba gru", 5, EXPHIL_TYPE_F32);
@@ -160,7 +157,6 @@ static void seeds_repeat(void **unused)
 /* One block more leaves the tensors of the others as they were. */
 static void tensors_draw_apart(void **unused)
 {
-    (void)unused;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model *small = create(context, "gru", 5, EXPHIL_TYPE_F32),
                  *large = create(context, "gru gru", 5, EXPHIL_TYPE_F32);
@@ -182,7 +178,6 @@ static void tensors_draw_apart(void **unused)
 /* The values themselves, so that a change of the generator is seen. */
 static void scalars_are_exact(void **unused)
 {
-    (void)unused;
     xph_rng rng = {.seed = 3, .stream = XPH_RNG_TEST};
     for (int i = 0; i < 20000; i++) {
         double x = model_case_uniform(&rng, -700.0, 700.0), y = exp(model_case_uniform(&rng, -300.0, 300.0));

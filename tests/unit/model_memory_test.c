@@ -77,32 +77,27 @@ static void exhaust(exphil_status (*what)(attempt *a, exphil_error *error))
 
 static void models(void **unused)
 {
-    (void)unused;
     exhaust(make_model);
 }
 
 static void nets(void **unused)
 {
-    (void)unused;
     exhaust(make_net);
 }
 
 static void copies(void **unused)
 {
-    (void)unused;
     exhaust(make_copy);
 }
 
 static void queries(void **unused)
 {
-    (void)unused;
     exhaust(query_model);
 }
 
 /* After creation a net asks for nothing more. */
 static void running_allocates_nothing(void **unused)
 {
-    (void)unused;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 1);

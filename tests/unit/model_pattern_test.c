@@ -32,7 +32,6 @@ static void refuse(const char *text, int column, const char *part)
 
 static void patterns_mean_what_they_say(void **unused)
 {
-    (void)unused;
     expect("mamba", "m");
     expect("mamba*2", "mm");
     expect("  lstm\tgru  attention mlp ffn ", "lgapf");
@@ -46,7 +45,6 @@ static void patterns_mean_what_they_say(void **unused)
 
 static void errors_name_the_column(void **unused)
 {
-    (void)unused;
     refuse("", 1, "no block");
     refuse("   ", 1, "no block");
     refuse("mamba foo", 7, "\"foo\" is no block");
@@ -72,7 +70,6 @@ static void errors_name_the_column(void **unused)
 
 static void nothing_grows_beyond_the_limit(void **unused)
 {
-    (void)unused;
     refuse("((((mamba*8)*8)*8)*8)*8", 3, "more than 64");
     char text[400];
     memset(text, ' ', sizeof text);

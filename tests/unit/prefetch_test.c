@@ -61,7 +61,6 @@ static void expect(exphil_prefetcher *prefetcher, xph_sampler *sampler, int64_t 
 
 static void test_order(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = data_make(context, lengths, EPISODES);
     static const int32_t buffers[] = {0, 1, 2, 7, 64};
@@ -98,7 +97,6 @@ static void test_order(void **state)
 /* What next gave stays as it is until the next call, however far ahead the thread is. */
 static void test_pointers_live(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = data_make(context, lengths, EPISODES);
     exphil_sampling how = sampling_of(1);
@@ -120,7 +118,6 @@ static void test_pointers_live(void **state)
 
 static void test_seek(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = data_make(context, lengths, EPISODES);
     exphil_sampling how = sampling_of(3);
@@ -157,7 +154,6 @@ static void test_seek(void **state)
 /* Creation and the end follow each other at all distances; the dataset and the context go first. */
 static void test_end_at_any_moment(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     xph_rng rng = {.seed = 3, .stream = XPH_RNG_TEST};
@@ -188,7 +184,6 @@ static void test_end_at_any_moment(void **state)
 /* A long plan in the background does not hold up the end: it is given up on the way. */
 static void test_end_within_a_plan(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = data_make(context, (const int64_t[]){2000000}, 1);
     exphil_sampling how = sampling_of(1);
@@ -238,7 +233,6 @@ static void *compete(void *arg)
 
 static void test_rivals(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = data_make(context, lengths, EPISODES);
     exphil_sampling how = sampling_of(2);
@@ -259,7 +253,6 @@ static void test_rivals(void **state)
 /* The host goes on adding to the dataset meanwhile. */
 static void test_growing_dataset(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = data_make(context, lengths, EPISODES);
     exphil_sampling how = sampling_of(2);
@@ -286,7 +279,6 @@ static int32_t cancel_now(void *user)
 
 static void test_failures(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     int32_t cancel = 0;

@@ -92,7 +92,6 @@ static void set_scale(float value, exphil_status want, const char *says)
 
 static void damaged_scales_are_refused(void **state)
 {
-    (void)state;
     const char *at = "weights: tensor \"" SCALE "\" is ";
     char says[160];
     static const struct {
@@ -133,7 +132,6 @@ static void damaged_scales_are_refused(void **state)
 
 static void damaged_matrices_are_refused(void **state)
 {
-    (void)state;
     parts *p = take_apart(EXPHIL_TYPE_I8);
     (void)open_array(p, 0, MATRIX);
     p->data[0][4 * 7 + 1] = 0x80;
@@ -182,7 +180,6 @@ static void edit(parts *p, const char *from, const char *to)
 
 static void words_and_tensors_must_agree(void **state)
 {
-    (void)state;
     parts *p = take_apart(EXPHIL_TYPE_I8);
     edit(p, ",\"weights\":\"I8\"", "");
     put_together(p, EXPHIL_E_FORMAT, "tensor \"input.weight\" is BF16, the model is F32");
@@ -219,7 +216,6 @@ static exphil_comparison some_comparison(void)
 
 static void calibration_stays_with_the_model(void **state)
 {
-    (void)state;
     exphil_model *quantized = small(EXPHIL_TYPE_I8);
     exphil_comparison given = some_comparison(), got = EXPHIL_COMPARISON_INIT;
     exphil_error e = EXPHIL_ERROR_INIT;
@@ -248,7 +244,6 @@ static void calibration_stays_with_the_model(void **state)
 
 static void impossible_comparisons_are_refused(void **state)
 {
-    (void)state;
     exphil_model *quantized = small(EXPHIL_TYPE_BF16), *model = quantize_plain("gru");
     exphil_error e = EXPHIL_ERROR_INIT;
     exphil_comparison good = some_comparison(), bad;
@@ -299,7 +294,6 @@ static void load_report(const char *from, const char *to, exphil_status want, co
 
 static void damaged_reports_are_refused(void **state)
 {
-    (void)state;
     load_report("{", "{", EXPHIL_OK, "");
     load_report("\"frames\":10", "\"frames\":0", EXPHIL_E_FORMAT, "exphil.calibration: frames is 0");
     load_report("\"frames\":10", "\"frames\":1.5", EXPHIL_E_FORMAT, "exphil.calibration: frames");
@@ -336,7 +330,6 @@ static exphil_status load_copy(const char *file, size_t bytes, exphil_error *err
 
 static void every_prefix_and_flip(void **state)
 {
-    (void)state;
     for (int t = 0; t < 2; t++) {
         exphil_model *quantized = small(quantize_types[t]);
         exphil_comparison comparison = some_comparison();

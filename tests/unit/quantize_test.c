@@ -69,7 +69,6 @@ static void check_tensor(const exphil_model *model, const exphil_model *quantize
 
 static void matrices_are_rounded(void **state)
 {
-    (void)state;
     for (int p = 0; p < QUANTIZE_PATTERNS; p++)
         for (int t = 0; t < 2; t++) {
             exphil_model *model = quantize_plain(quantize_patterns[p]),
@@ -91,7 +90,6 @@ static void matrices_are_rounded(void **state)
 /* A float model that happens to hold rounded numbers loses nothing, but it is another model. */
 static void rounding_is_done_once(void **state)
 {
-    (void)state;
     for (int t = 0; t < 2; t++) {
         exphil_model *model = quantize_plain("mamba gru"),
                      *quantized = quantize_rounded(model, quantize_types[t]);
@@ -113,7 +111,6 @@ static void rounding_is_done_once(void **state)
 
 static void counters_go_along(void **state)
 {
-    (void)state;
     exphil_model *model = quantize_plain("gru"), *trained = NULL;
     assert_ok(xph_model_with_weights(model, xph_model_weights(model), 12, 345, &trained, NULL));
     exphil_model *quantized = quantize_rounded(trained, EXPHIL_TYPE_I8);
@@ -129,7 +126,6 @@ static void counters_go_along(void **state)
 
 static void only_plain_models_of_floats(void **state)
 {
-    (void)state;
     exphil_model *model = quantize_plain("gru"), *quantized = quantize_rounded(model, EXPHIL_TYPE_I8),
                  *none = NULL;
     exphil_error e = EXPHIL_ERROR_INIT;
@@ -155,7 +151,6 @@ static void only_plain_models_of_floats(void **state)
 /* The largest float would round to an infinite bfloat16; int8 holds what it can. */
 static void too_large_to_round(void **state)
 {
-    (void)state;
     exphil_model *model = quantize_plain("gru"), *none = NULL;
     exphil_error e = EXPHIL_ERROR_INIT;
     exphil_tensor_info info;
@@ -177,7 +172,6 @@ static void too_large_to_round(void **state)
 
 static void weights_stay(void **state)
 {
-    (void)state;
     exphil_model *model = quantize_plain("gru"), *quantized = quantize_rounded(model, EXPHIL_TYPE_BF16);
     exphil_error e = EXPHIL_ERROR_INIT;
     exphil_tensor_info info;
@@ -231,7 +225,6 @@ static double distance(const float *a, const float *b, int64_t count)
  * near tie, so the first head's logits are looked at, which no draw of the frame comes before. */
 static void play_is_near(void **state)
 {
-    (void)state;
     static const double most[2] = {0.02, 0.05};
     for (int p = 0; p < QUANTIZE_PATTERNS; p++) {
         exphil_model *model = quantize_plain(quantize_patterns[p]);
@@ -269,7 +262,6 @@ static exphil_context *limited(const char *isa, int32_t threads)
 /* Rounded anew on every level: the same weights, and the same logits played with them. */
 static void bits_are_the_same_everywhere(void **state)
 {
-    (void)state;
     static const char *const levels[] = {"ref", "avx2", "avx512", NULL};
     for (int p = 0; p < QUANTIZE_PATTERNS; p++)
         for (int t = 0; t < 2; t++) {
@@ -326,7 +318,6 @@ static void assert_same_play(exphil_model *one, exphil_model *two)
 
 static void files_bring_back_the_same_bits(void **state)
 {
-    (void)state;
     for (int p = 0; p < QUANTIZE_PATTERNS; p++)
         for (int t = 0; t < 2; t++) {
             const char *one = test_path("one"), *two = test_path("two");
@@ -346,7 +337,6 @@ static void files_bring_back_the_same_bits(void **state)
 /* Rows of zeros, of tiny and of huge numbers: each has its own scale, and the file tells it. */
 static void odd_rows_come_back(void **state)
 {
-    (void)state;
     for (int t = 0; t < 2; t++) {
         exphil_model *model = quantize_plain("gru");
         exphil_tensor_info info;
@@ -374,7 +364,6 @@ static void odd_rows_come_back(void **state)
 
 static void files_are_smaller(void **state)
 {
-    (void)state;
     static const double most[2] = {0.52, 0.30};
     exphil_model_config config = model_case_config("lstm*2", EXPHIL_TYPE_F32);
     size_t bytes, small;
@@ -395,7 +384,6 @@ static void files_are_smaller(void **state)
 
 static void python_reads_them(void **state)
 {
-    (void)state;
     for (int t = 0; t < 2; t++) {
         exphil_model *model = quantize_plain("mamba gru attention"),
                      *quantized = quantize_rounded(model, quantize_types[t]);

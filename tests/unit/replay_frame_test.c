@@ -22,7 +22,6 @@ static exphil_slp *read_sample(exphil_context *context, slp_writer *writer, int3
 
 static void positions_and_ports(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     slp_writer writer;
     exphil_slp *slp = read_sample(context, &writer, -123, -100);
@@ -71,7 +70,6 @@ static void positions_and_ports(void **state)
 /* Every frame that the stream delivers is the frame of the replay. */
 static void live_is_the_replay(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     slp_writer writer;
     exphil_slp *slp = read_sample(context, &writer, -123, -90);
@@ -103,7 +101,6 @@ static void live_is_the_replay(void **state)
 
 static void names(void **state)
 {
-    (void)state;
     assert_string_equal(exphil_melee_character_name(2), "fox");
     assert_string_equal(exphil_melee_character_name(10), "mewtwo");
     assert_null(exphil_melee_character_name(-1));

@@ -114,7 +114,6 @@ static void check_episode(const exphil_dataset *dataset, int64_t index, int32_t 
 
 static void test_pairing(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = melee_dataset(context);
     slp_writer writer;
@@ -172,7 +171,6 @@ static void test_pairing(void **state)
 /* What ends an episode: [0, first), then from again on. */
 static void test_breaks(void **state)
 {
-    (void)state;
     static const struct {
         int kind;
         int32_t first, again;
@@ -259,7 +257,6 @@ static void check_sides(exphil_context *context, const sides *s)
 
 static void test_sides(void **state)
 {
-    (void)state;
     static const sides all[] = {
         {{0, 0, 3, 3}, {0}, false, NULL, 0, 0, NULL, {1, 2}, {2, 1}},
         {{0, 1, 3, 3}, {0}, false, NULL, 0, 0, NULL, {1}, {2}},
@@ -306,7 +303,6 @@ static void test_sides(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *toy = data_empty(context), *melee = melee_dataset(context), *false_melee = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -358,7 +354,6 @@ static void test_refusals(void **state)
 
 static void test_memory_failures(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 1);
@@ -403,7 +398,6 @@ static int note_action(int32_t seen[][EXPHIL_HEADS_MAX], int *count, const int32
 /* The drill: three controllers in a cycle of nine frames, each told by the state of the frame before. */
 static void test_multishine(void **state)
 {
-    (void)state;
     const char *path = test_replay("training/fox_multishine_closed.slp");
     if (!path) return;
     exphil_context *context = test_context(NULL, NULL, 1);
@@ -455,7 +449,6 @@ static void test_multishine(void **state)
 /* Every replay there is: all humans' sides, sane numbers, the same content through a file. */
 static void test_formats(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         int64_t episodes, frames;

@@ -12,14 +12,12 @@ static exphil_context *context;
 
 static int open_context(void **state)
 {
-    (void)state;
     context = test_context(NULL, NULL, 1);
     return 0;
 }
 
 static int close_context(void **state)
 {
-    (void)state;
     exphil_context_destroy(context);
     test_folder_remove();
     return 0;
@@ -77,7 +75,6 @@ static void refused(const char *header, size_t data_bytes, const char *message)
 
 static void what_the_format_allows(void **state)
 {
-    (void)state;
     taken("{}", 0);
     taken("{}          ", 0);
     taken("{\"__metadata__\":{}}", 0);
@@ -92,7 +89,6 @@ static void what_the_format_allows(void **state)
 
 static void refusals_name_the_place(void **state)
 {
-    (void)state;
     refused("[]", 0, "weights, byte 8: '{' must stand here");
     refused(" {}", 0, "weights, byte 8: '{' must stand here");
     refused("{} x", 0, "weights, byte 11: something follows the end");
@@ -139,7 +135,6 @@ static void refusals_name_the_place(void **state)
 
 static void names_and_lengths(void **state)
 {
-    (void)state;
     char header[512], name[200];
     uint8_t longest[16] = {1, 0, 16, 0, 0, 0, 0, 0, '{', '}'};
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -167,7 +162,6 @@ static void names_and_lengths(void **state)
 /* 4096 tensors in reverse order of their data, and one more. */
 static void most_tensors(void **state)
 {
-    (void)state;
     for (int count = 4096; count <= 4097; count++) {
         char *header = malloc(1 << 20);
         size_t used = 0, bytes;
@@ -247,7 +241,6 @@ static void check_content(const xph_tensors *file)
 
 static void written_is_canonical_and_aligned(void **state)
 {
-    (void)state;
     xph_array array[COUNT], turned[COUNT];
     xph_pair other[3] = {pairs[2], pairs[0], pairs[1]};
     describe(array);
@@ -279,7 +272,6 @@ static void written_is_canonical_and_aligned(void **state)
 
 static void writer_refuses(void **state)
 {
-    (void)state;
     xph_array array[COUNT];
     xph_file_writer writer = {.context = context};
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -315,7 +307,6 @@ static void writer_refuses(void **state)
 
 static void python_reads_and_writes(void **state)
 {
-    (void)state;
     xph_array array[COUNT];
     describe(array);
     char said[1024], wanted[1024];
@@ -343,7 +334,6 @@ static void python_reads_and_writes(void **state)
 
 static void every_prefix_and_flip(void **state)
 {
-    (void)state;
     xph_array array[COUNT];
     describe(array);
     const char *path = test_path("damage.safetensors");
@@ -376,7 +366,6 @@ static void every_prefix_and_flip(void **state)
 
 static void memory_fails(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *poor = test_context(&memory, NULL, 1);
@@ -417,7 +406,6 @@ static void memory_fails(void **state)
 /* Each file operation of a save fails once: the old file or the new one, no temporary, no open file. */
 static void files_fail(void **state)
 {
-    (void)state;
     test_io io;
     test_io_init(&io);
     exphil_context *broken = test_context(NULL, &io, 1);

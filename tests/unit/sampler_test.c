@@ -348,7 +348,6 @@ static void test_window(void **state)
 /* Chi-square over positions: each of the items as often in each place. */
 static void test_shuffle_is_uniform(void **state)
 {
-    (void)state;
     enum { ITEMS = 10, ROUNDS = 20000 };
     static int seen[ITEMS][ITEMS];
     xph_rng rng = {.seed = 17, .stream = XPH_RNG_TEST};
@@ -369,7 +368,6 @@ static void test_shuffle_is_uniform(void **state)
 /* All 24 orders of four items, of each size that is shuffled. */
 static void test_all_orders(void **state)
 {
-    (void)state;
     for (size_t bytes = 4; bytes <= 16; bytes *= 2) {
         int seen[256] = {0}, orders = 0;
         xph_rng rng = {.seed = bytes, .stream = XPH_RNG_TEST};
@@ -396,7 +394,6 @@ static void test_all_orders(void **state)
 
 static void test_sort(void **state)
 {
-    (void)state;
     xph_rng rng = {.seed = 1, .stream = XPH_RNG_TEST};
     for (int64_t count = 0; count < 70; count++) {
         uint64_t keys[70], sum = 0, after = 0;
@@ -463,7 +460,6 @@ static void test_plan_is_pure(void **state)
 /* In ten thousand epochs each of five equal episodes comes first on the line equally often. */
 static void test_first_episode(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = data_make(context, (const int64_t[]){4, 4, 4, 4, 4}, 5);
     exphil_sampling how = EXPHIL_SAMPLING_INIT;
@@ -588,7 +584,6 @@ static void test_snapshot(void **state)
 
 static void test_memory_failures(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 1);

@@ -21,7 +21,6 @@ static void test_arguments(void **state)
 {
     exphil_slp *slp = NULL;
     exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
-    (void)state;
     assert_int_equal(exphil_slp_read(NULL, sample.data, sample.bytes, NULL, &slp, NULL), EXPHIL_E_INVALID);
     assert_int_equal(exphil_slp_read(context, NULL, 1, NULL, &slp, NULL), EXPHIL_E_INVALID);
     assert_int_equal(exphil_slp_read(context, NULL, 0, NULL, &slp, NULL), EXPHIL_E_FORMAT);
@@ -41,7 +40,6 @@ static void test_arguments(void **state)
 
 static void test_bounds(void **state)
 {
-    (void)state;
     exphil_slp *slp = read_sample();
     assert_null(exphil_slp_frame_at(slp, -1));
     assert_null(exphil_slp_frame_at(slp, 3));
@@ -74,7 +72,6 @@ static void test_config(void **state)
         uint64_t later;
     } newer = {EXPHIL_SLP_CONFIG_INIT, 0};
     exphil_slp_config config = EXPHIL_SLP_CONFIG_INIT;
-    (void)state;
     assert_int_equal(read_with(&config, NULL), EXPHIL_OK);
     config.rollback = 3;
     assert_int_equal(read_with(&config, NULL), EXPHIL_E_INVALID);
@@ -105,7 +102,6 @@ static void test_info_sizes(void **state)
         exphil_slp_info known;
         uint64_t later;
     } newer = {EXPHIL_SLP_INFO_INIT, 7};
-    (void)state;
     exphil_slp *slp = read_sample();
     newer.known.struct_size = sizeof newer;
     assert_int_equal(exphil_slp_query(slp, &newer.known, NULL), EXPHIL_OK);
@@ -123,7 +119,6 @@ static void test_files(void **state)
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_slp_config config = EXPHIL_SLP_CONFIG_INIT;
     exphil_slp *slp = NULL;
-    (void)state;
     test_write(test_path("good.slp"), sample.data, sample.bytes);
     test_write(test_path("bad.slp"), "nothing", 7);
     assert_int_equal(exphil_slp_open(context, test_path("good.slp"), NULL, &slp, &error), EXPHIL_OK);
@@ -148,7 +143,6 @@ static void test_keeps_context(void **state)
 {
     exphil_slp *slp = NULL;
     exphil_slp_stream *stream = NULL;
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *own = test_context(&memory, NULL, 1);
@@ -163,7 +157,6 @@ static void test_keeps_context(void **state)
 
 static int32_t say_yes(void *user)
 {
-    (void)user;
     return 1;
 }
 
@@ -172,7 +165,6 @@ static void test_cancel(void **state)
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_context *own = NULL;
     exphil_slp *slp = NULL;
-    (void)state;
     config.threads = 1;
     config.cancel = say_yes;
     assert_int_equal(exphil_context_create(&config, &own, NULL), EXPHIL_OK);
@@ -211,7 +203,6 @@ static void refuse_allocations(const slp_writer *writer, bool fail_on)
 static void test_no_memory(void **state)
 {
     slp_writer writer;
-    (void)state;
     for (int which = 0; which < SLP_SAMPLES; which++) {
         slp_sample(&writer, which);
         refuse_allocations(&writer, false);
@@ -224,7 +215,6 @@ static void test_no_memory(void **state)
 static void test_many_small_frames(void **state)
 {
     slp_writer writer;
-    (void)state;
     slp_begin(&writer, &slp_layouts[SLP_NEWEST], false);
     slp_declare(&writer, 0x3A, 4);
     slp_declare(&writer, 0x3C, 4);
@@ -245,7 +235,6 @@ static void test_stream_no_memory(void **state)
 {
     test_memory memory;
     exphil_slp_stream *stream = NULL;
-    (void)state;
     test_memory_init(&memory);
     exphil_context *own = test_context(&memory, NULL, 1);
     memory.fail_at = atomic_load(&memory.calls) + 1;
@@ -260,7 +249,6 @@ static void test_stream_no_memory(void **state)
 static void test_dump_arguments(void **state)
 {
     uint8_t buffer[4096];
-    (void)state;
     exphil_slp *slp = read_sample();
     assert_int_equal(exphil_slp_dump_bytes(slp, EXPHIL_SLP_DUMP_STATE, 0), 3 * 24);
     assert_int_equal(exphil_slp_dump_bytes(slp, EXPHIL_SLP_DUMP_INPUT, 1), 3 * 30);
@@ -286,7 +274,6 @@ static void test_item_dump(void **state)
     static const uint8_t order[34] = {0x06, 0x05, 0x07, 0x0B, 0x0A, 0x09, 0x08, 0x0F, 0x0E, 0x0D, 0x0C, 0x13,
                                       0x12, 0x11, 0x10, 0x17, 0x16, 0x15, 0x14, 0x1B, 0x1A, 0x19, 0x18, 0x1D,
                                       0x1C, 0x21, 0x20, 0x1F, 0x1E, 0x25, 0x24, 0x23, 0x22, 0x2A};
-    (void)state;
     exphil_slp *slp = read_sample();
     assert_int_equal(exphil_slp_dump(slp, EXPHIL_SLP_DUMP_ITEMS, 0, buffer, sizeof buffer, NULL), EXPHIL_OK);
     for (size_t i = 0; i < sizeof right; i++) right[i] = slp_byte(0x3B, -121, 1, 0, order[i]);
@@ -301,7 +288,6 @@ static void test_dump_absent(void **state)
     slp_writer writer;
     uint8_t buffer[3 * 54];
     exphil_slp *slp = NULL;
-    (void)state;
     slp_sample(&writer, 0);
     assert_int_equal(exphil_slp_read(context, writer.data, writer.bytes, NULL, &slp, NULL), EXPHIL_OK);
     assert_int_equal(exphil_slp_dump(slp, EXPHIL_SLP_DUMP_AUX, 0, buffer, sizeof buffer, NULL), EXPHIL_OK);
@@ -314,7 +300,6 @@ static void test_dump_absent(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
     context = test_context(NULL, NULL, 1);
     slp_sample(&sample, SLP_NEWEST);
     return 0;
@@ -322,7 +307,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     slp_free(&sample);
     exphil_context_destroy(context);
     return 0;

@@ -26,7 +26,6 @@ static int64_t frames_of(const uint8_t *data, size_t bytes)
 /* A longer prefix never has fewer frames (samples without oddities), and a refusal names an offset. */
 static void test_prefixes(void **state)
 {
-    (void)state;
     for (int which = 0; which < SLP_SAMPLES; which++) {
         slp_writer writer;
         int64_t before = -1;
@@ -54,7 +53,6 @@ static void test_prefixes(void **state)
 static void test_bit_flips(void **state)
 {
     long readable = 0, all = 0;
-    (void)state;
     for (int which = 0; which < SLP_SAMPLES; which++) {
         slp_writer writer;
         slp_sample(&writer, which);
@@ -76,7 +74,6 @@ static void test_bit_flips(void **state)
 static void test_random_damage(void **state)
 {
     xph_rng rng = {1, XPH_RNG_TEST, 0};
-    (void)state;
     for (int which = 0; which < SLP_SAMPLES; which++) {
         slp_writer writer;
         slp_sample(&writer, which);
@@ -98,7 +95,6 @@ static void test_random_damage(void **state)
 static void test_lengths(void **state)
 {
     static const int32_t lengths[] = {0, -1, INT32_MIN, INT32_MAX, 1, 40};
-    (void)state;
     for (int which = 0; which < 16; which++) {
         for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
             slp_writer writer;
@@ -119,7 +115,6 @@ static void test_memory_follows_input(void **state)
     slp_writer writer;
     exphil_slp *slp = NULL;
     exphil_memory_info used = EXPHIL_MEMORY_INFO_INIT;
-    (void)state;
     test_memory_init(&memory);
     exphil_context *own = test_context(&memory, NULL, 1);
     slp_begin(&writer, &slp_layouts[SLP_NEWEST], true);
@@ -142,7 +137,6 @@ static void test_memory_follows_input(void **state)
 static void test_hostile_metadata(void **state)
 {
     static const char *const patterns[] = {"[", "N", "{U\x01k", "[SU\x00", "[T", "[$Z#l\x7F\xFF\xFF\xFF"};
-    (void)state;
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
         slp_writer writer;
         slp_begin(&writer, &slp_layouts[0], false);
@@ -174,7 +168,6 @@ static void write_corpus(const char *folder)
 
 static int set_up(void **state)
 {
-    (void)state;
     context = test_context(NULL, NULL, 1);
     if (getenv("EXPHIL_WRITE_CORPUS")) write_corpus(getenv("EXPHIL_WRITE_CORPUS"));
     return 0;
@@ -182,7 +175,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     exphil_context_destroy(context);
     return 0;
 }

@@ -18,7 +18,6 @@ static exphil_context *context;
 static void test_digests(void **state)
 {
     char text[65];
-    (void)state;
     digest_sha256("", 0, text);
     assert_string_equal(text, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     digest_sha256("abc", 3, text);
@@ -46,13 +45,11 @@ static void verify(const char *name, int least)
 
 static void test_formats(void **state)
 {
-    (void)state;
     verify("formats/MANIFEST.tsv", 17);
 }
 
 static void test_training(void **state)
 {
-    (void)state;
     verify("training/MANIFEST.tsv", 3);
 }
 
@@ -62,7 +59,6 @@ static void test_mismatch(void **state)
     const char *path = test_replay("formats/ics.slp");
     char *text = NULL;
     size_t bytes = 0, got = 0;
-    (void)state;
     if (!path) skip();
     char *data = test_read(path, &bytes);
     test_write(test_path("ics.slp"), data, bytes);
@@ -95,7 +91,6 @@ static const char *const names[] = {"formats/ics.slp",
 /* Whole files: every frame of the stream is the file's, in pieces of odd lengths. */
 static void test_streams(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *path = test_replay(names[i]);
         size_t bytes;
@@ -111,7 +106,6 @@ static void test_streams(void **state)
 static void test_damage(void **state)
 {
     xph_rng rng = {3, XPH_RNG_TEST, 0};
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *path = test_replay(names[i]);
         size_t bytes;
@@ -137,14 +131,12 @@ static void test_damage(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
     context = test_context(NULL, NULL, 1);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     exphil_context_destroy(context);
     return 0;
 }

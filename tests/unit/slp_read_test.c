@@ -222,7 +222,6 @@ static void check_frame_fields(const slp_writer *writer, const exphil_slp *slp)
 
 static void test_layouts(void **state)
 {
-    (void)state;
     for (int which = 0; which < SLP_LAYOUTS; which++) {
         slp_writer writer;
         slp_sample(&writer, which < 16 ? which : 24);
@@ -251,7 +250,6 @@ static void test_presence(void **state)
     static const uint32_t fields[SLP_LAYOUTS] = {0x0,     0x1,     0x3,      0x7,      0x1F,    0x7F,
                                                  0xFFF,   0x1FFF,  0x3FFF,   0xFFFF,   0x1FFFF, 0x1FFFF,
                                                  0x3FFFF, 0xFFFFF, 0xEFFFFF, 0xFFFFFF, 0xE201FF};
-    (void)state;
     for (int which = 0; which < SLP_LAYOUTS; which++) {
         slp_writer writer;
         slp_sample(&writer, which < 16 ? which : 24);
@@ -321,7 +319,6 @@ static void check_settings(const exphil_slp_info *info, uint16_t size)
 
 static void test_settings(void **state)
 {
-    (void)state;
     for (int which = 0; which < 16; which++) {
         slp_writer writer;
         slp_sample(&writer, which);
@@ -359,7 +356,6 @@ static void check_order(int which, int32_t rollback, const int32_t *frames, cons
 
 static void test_rollback(void **state)
 {
-    (void)state;
     check_order(16, EXPHIL_SLP_LAST, (const int32_t[]){-123, -122, -121, -120},
                 (const uint32_t[]){0, 3, 4, 5}, 4);
     check_order(16, EXPHIL_SLP_FIRST, (const int32_t[]){-123, -122, -121, -120},
@@ -372,7 +368,6 @@ static void test_rollback(void **state)
 static void test_rollback_items(void **state)
 {
     slp_writer writer;
-    (void)state;
     slp_sample(&writer, 16);
     exphil_slp *slp = read_as(&writer, EXPHIL_SLP_LAST);
     const exphil_slp_frame *frame = exphil_slp_frame_at(slp, 2);
@@ -388,7 +383,6 @@ static void test_rollback_items(void **state)
 static void test_old_rollback(void **state)
 {
     slp_writer writer;
-    (void)state;
     check_order(23, EXPHIL_SLP_LAST, (const int32_t[]){-123, -122}, (const uint32_t[]){0, 1}, 2);
     check_order(23, EXPHIL_SLP_ALL, (const int32_t[]){-123, -122, -122}, (const uint32_t[]){0, 1, 1}, 3);
     slp_sample(&writer, 23);
@@ -403,7 +397,6 @@ static void test_old_rollback(void **state)
 static void test_incomplete_keeps(void **state)
 {
     slp_writer writer;
-    (void)state;
     slp_begin(&writer, &slp_layouts[SLP_NEWEST], false);
     slp_head(&writer, &slp_layouts[SLP_NEWEST]);
     slp_frame(&writer, -123, 0x05, 0);
@@ -423,7 +416,6 @@ static void test_incomplete_keeps(void **state)
 static void test_any_order(void **state)
 {
     slp_writer writer;
-    (void)state;
     slp_begin(&writer, &slp_layouts[SLP_NEWEST], false);
     slp_head(&writer, &slp_layouts[SLP_NEWEST]);
     for (int32_t i = 0; i < 2000; i++) slp_frame(&writer, i * 7919 % 1000 * (i % 3 ? 997 : -997), 0x01, 0);
@@ -445,7 +437,6 @@ static void test_any_order(void **state)
 static void test_absent_players(void **state)
 {
     slp_writer writer;
-    (void)state;
     slp_sample(&writer, 17);
     exphil_slp *slp = read_as(&writer, EXPHIL_SLP_LAST);
     static const int64_t records[8] = {4, 1, 3, 1, 4, 1, 4, 1};
@@ -485,7 +476,6 @@ static void check_stop(int which, int32_t stop, int32_t truncated, int32_t metad
 
 static void test_stops(void **state)
 {
-    (void)state;
     check_stop(0, EXPHIL_SLP_STOP_COMPLETE, 0, EXPHIL_SLP_METADATA_OK, 3, 0);
     check_stop(18, EXPHIL_SLP_STOP_TRUNCATED, 1, EXPHIL_SLP_METADATA_ABSENT, 3, EXPHIL_SLP_PROBLEM_LENGTH);
     check_stop(19, EXPHIL_SLP_STOP_END_OF_FILE, 0, EXPHIL_SLP_METADATA_ABSENT, 3, 0);
@@ -498,7 +488,6 @@ static void test_stops(void **state)
 static void test_unknown_code(void **state)
 {
     slp_writer writer;
-    (void)state;
     slp_begin(&writer, &slp_layouts[SLP_NEWEST], false);
     slp_head(&writer, &slp_layouts[SLP_NEWEST]);
     slp_frame(&writer, -123, 0x01, 0);
@@ -522,7 +511,6 @@ static void test_unknown_code(void **state)
 static void test_odd_events(void **state)
 {
     slp_writer writer;
-    (void)state;
     slp_sample(&writer, 21);
     exphil_slp *slp = read_as(&writer, EXPHIL_SLP_LAST);
     exphil_slp_info info = info_of(slp);
@@ -546,7 +534,6 @@ static void test_short_events(void **state)
 {
     static const uint8_t codes[] = {0x37, 0x38, 0x3A, 0x3B, 0x3C, 0x39, 0x3F, 0x40, 0x41, 0x10};
     static const uint16_t sizes[] = {57, 32, 3, 36, 3, 0, 8, 4, 7, 515};
-    (void)state;
     for (size_t i = 0; i < sizeof codes; i++) {
         slp_writer writer;
         slp_begin(&writer, &slp_layouts[SLP_NEWEST], false);
@@ -573,7 +560,6 @@ static void test_not_a_replay(void **state)
 {
     static const uint8_t random[] = {'{', 'U', 3, 'r', 'a', 'w', '[', '$', 'U', '#',
                                      'l', 0,   0, 1,   0,   9,   8,   7,   6};
-    (void)state;
     refused("", 0, "empty");
     refused("\x89PNG\r\n\x1A\n", 8, "byte 0x89 at offset 0");
     refused("{\"a\": 1, \"bcdefgh\": 3}", 22, "byte 0x22 at offset 1");
@@ -586,7 +572,6 @@ static void test_not_a_replay(void **state)
 
 static void test_bad_tables(void **state)
 {
-    (void)state;
     refused("\x35", 1, "cut at offset 1");
     refused("\x35\x04\x36\x01", 4, "cut at offset 4");
     refused("\x35\x00", 2, "size 0 of the event payloads event at offset 1");
@@ -606,7 +591,6 @@ static void test_bad_tables(void **state)
 static void test_table_again(void **state)
 {
     slp_writer writer;
-    (void)state;
     slp_begin(&writer, &slp_layouts[0], false);
     slp_declare(&writer, 0x35, 2);
     slp_head(&writer, &slp_layouts[0]);
@@ -650,7 +634,6 @@ static exphil_slp_info with_metadata(const char *text, size_t bytes)
 
 static void test_metadata(void **state)
 {
-    (void)state;
     assert_int_equal(with_metadata("", 0).metadata, EXPHIL_SLP_METADATA_ABSENT);
     assert_int_equal(with_metadata("}", 1).metadata, EXPHIL_SLP_METADATA_ABSENT);
     assert_int_equal(METADATA("{}}").metadata, EXPHIL_SLP_METADATA_OK);
@@ -688,7 +671,6 @@ static void test_metadata(void **state)
 
 static void test_broken_metadata(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"{",
                                         "{U",
                                         "{U\x05"
@@ -730,7 +712,6 @@ static void test_broken_metadata(void **state)
 
 static void test_deep_metadata(void **state)
 {
-    (void)state;
     for (int depth = 30; depth < 35; depth++) { /* nested arrays inside the outer object */
         char text[128] = KEY "{U\x01"
                              "a";
@@ -747,14 +728,12 @@ static void test_deep_metadata(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
     context = test_context(NULL, NULL, 1);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     exphil_context_destroy(context);
     return 0;
 }

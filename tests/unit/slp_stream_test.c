@@ -68,7 +68,6 @@ static int64_t push_all(exphil_slp_stream *stream, const slp_writer *writer, siz
 static void test_pieces(void **state)
 {
     static const size_t pieces[] = {1, 2, 7, 64, 1000, SIZE_MAX};
-    (void)state;
     for (int which = 0; which < SLP_SAMPLES; which++) {
         slp_writer writer;
         exphil_slp_config config = {sizeof config, 0, EXPHIL_SLP_ALL, 0};
@@ -100,7 +99,6 @@ static void test_latency(void **state)
 {
     slp_writer writer;
     size_t used;
-    (void)state;
     slp_begin(&writer, &slp_layouts[SLP_NEWEST], true);
     slp_head(&writer, &slp_layouts[SLP_NEWEST]);
     slp_frame(&writer, -123, 0x05, 2);
@@ -132,7 +130,6 @@ static void test_fork(void **state)
 {
     slp_writer writer;
     size_t used;
-    (void)state;
     slp_begin(&writer, &slp_layouts[SLP_NEWEST], true);
     slp_head(&writer, &slp_layouts[SLP_NEWEST]);
     slp_frame(&writer, -123, 0x05, 2);
@@ -163,7 +160,6 @@ static void test_item_limit(void **state)
     slp_writer writer;
     exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
     size_t used;
-    (void)state;
     slp_begin(&writer, &slp_layouts[SLP_NEWEST], true);
     slp_head(&writer, &slp_layouts[SLP_NEWEST]);
     slp_frame(&writer, -123, 0x01, EXPHIL_SLP_STREAM_ITEMS + 3);
@@ -195,7 +191,6 @@ static void test_games(void **state)
     slp_writer writer;
     exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
     exphil_status last;
-    (void)state;
     exphil_slp_stream *stream = new_stream();
     for (int which = 0; which < 16; which++) { /* one stream, many games */
         slp_sample(&writer, which);
@@ -221,7 +216,6 @@ static void test_ends(void **state)
 {
     slp_writer writer;
     exphil_status last;
-    (void)state;
     exphil_slp_stream *stream = new_stream();
     for (int kind = 0; kind < 3; kind++) {
         slp_begin(&writer, &slp_layouts[1], false);
@@ -258,7 +252,6 @@ static void refused(const char *data, size_t bytes, const char *text)
 
 static void test_failures(void **state)
 {
-    (void)state;
     refused("this is not a replay", 20, "byte 0x74 at offset 0");
     refused("\x35\x00\x00", 3, "size 0");
     refused("\x35\x04\x37\x00\x01", 5, "no game start");
@@ -272,7 +265,6 @@ static void test_arguments(void **state)
 {
     exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
     size_t used;
-    (void)state;
     exphil_slp_stream *stream = new_stream();
     assert_int_equal(exphil_slp_stream_create(NULL, &stream, NULL), EXPHIL_E_INVALID);
     assert_int_equal(exphil_slp_stream_create(context, NULL, NULL), EXPHIL_E_INVALID);
@@ -289,14 +281,12 @@ static void test_arguments(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
     context = test_context(NULL, NULL, 1);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     exphil_context_destroy(context);
     return 0;
 }

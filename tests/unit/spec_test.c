@@ -21,7 +21,6 @@ static sample *fresh(void)
 
 static void test_valid(void **state)
 {
-    (void)state;
     assert_int_equal(xph_spec_check(&fresh()->spec, NULL), EXPHIL_OK);
     assert_int_equal(xph_spec_logits(&fresh()->spec), 25);
     sample *s = fresh();
@@ -51,7 +50,6 @@ static void check_broken(const sample *s, const char *change, const char *part)
 
 static void test_broken(void **state)
 {
-    (void)state;
     BROKEN(spec.struct_size = 8, "struct_size");
     BROKEN(spec.layout = NULL, "spec.layout");
     BROKEN(spec.layout = "a234567890123456789012345678901x", "spec.layout");
@@ -89,7 +87,6 @@ static void test_broken(void **state)
 
 static void test_extremes(void **state)
 {
-    (void)state;
     sample *s = fresh();
     s->heads[0].count = 31;
     s->heads[0].neutral = INT32_MAX;
@@ -151,7 +148,6 @@ static bool change(sample *s, int which)
 
 static void test_hash(void **state)
 {
-    (void)state;
     uint64_t seen[16];
     int count = 0;
     seen[count++] = exphil_spec_hash(&fresh()->spec);
@@ -171,14 +167,12 @@ static void test_hash(void **state)
 /* A known answer: hashes stand in files, so they must never change by accident. */
 static void test_hash_answer(void **state)
 {
-    (void)state;
     uint64_t hash = exphil_spec_hash(&fresh()->spec);
     if (hash != UINT64_C(0x1c1af4e2c5a8bad4)) fail_msg("hash is %016llx", (unsigned long long)hash);
 }
 
 static void test_copy(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 1);
@@ -208,7 +202,6 @@ static void test_copy(void **state)
 
 static void test_copy_fails(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 1);
@@ -225,7 +218,6 @@ static void test_copy_fails(void **state)
 
 static void test_actions(void **state)
 {
-    (void)state;
     const exphil_spec *spec = &fresh()->spec;
     exphil_error error = EXPHIL_ERROR_INIT;
     assert_int_equal(xph_action_check(spec, (int32_t[]){255, 16}, 0, &error), EXPHIL_OK);

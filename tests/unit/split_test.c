@@ -34,7 +34,6 @@ static exphil_dataset *ten_games(exphil_context *context)
 
 static void test_by_game(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = ten_games(context);
     int held_often[10] = {0}, different = 0, before = -1;
@@ -72,7 +71,6 @@ static void test_by_game(void **state)
 /* The same seed holds out the same games, whatever order they came in. */
 static void test_order_of_adding(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *forwards = data_empty(context), *backwards = data_empty(context);
     for (int64_t e = 0; e < 9; e++) {
@@ -98,7 +96,6 @@ static void test_order_of_adding(void **state)
 
 static void test_by_time(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *dataset = data_make(context, (const int64_t[]){100, 1, 10, 3}, 4);
     exphil_split_config config = {sizeof config, 0.25, 0, EXPHIL_SPLIT_TIME, 0};
@@ -149,7 +146,6 @@ static void refuse(const exphil_dataset *dataset, double share, int32_t by, cons
 
 static void test_refusals(void **state)
 {
-    (void)state;
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_dataset *one = data_make(context, (const int64_t[]){2}, 1);
     exphil_dataset *two = data_make(context, (const int64_t[]){2, 2}, 2);
@@ -182,7 +178,6 @@ static void test_refusals(void **state)
 
 static void test_memory_failures(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 1);

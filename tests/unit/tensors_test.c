@@ -10,14 +10,12 @@ static exphil_context *context;
 
 static int open_context(void **state)
 {
-    (void)state;
     context = test_context(NULL, NULL, 1);
     return 0;
 }
 
 static int close_context(void **state)
 {
-    (void)state;
     exphil_context_destroy(context);
     return 0;
 }
@@ -49,7 +47,6 @@ static uint64_t weights_hash(const exphil_model *model)
 
 static void all_are_listed(void **state)
 {
-    (void)state;
     exphil_model *model = make(EXPHIL_TYPE_F32);
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -74,7 +71,6 @@ static void all_are_listed(void **state)
 
 static void values_out_and_in(void **state)
 {
-    (void)state;
     for (int32_t type = EXPHIL_TYPE_F32; type <= EXPHIL_TYPE_F64; type++) {
         exphil_model *model = make(type);
         exphil_tensor_info info = find(model, MATRIX);
@@ -97,7 +93,6 @@ static void values_out_and_in(void **state)
 
 static void refusals(void **state)
 {
-    (void)state;
     exphil_model *model = make(EXPHIL_TYPE_F32);
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_tensor_info info = find(model, MATRIX);
@@ -128,7 +123,6 @@ static void refusals(void **state)
 /* What sessions use is made anew after a change. */
 static void packed_form_follows(void **state)
 {
-    (void)state;
     exphil_model *model = make(EXPHIL_TYPE_F32);
     exphil_tensor_info info = find(model, MATRIX);
     size_t bytes = xph_model_shape_of(model)->packed_bytes;
@@ -171,7 +165,6 @@ static void check_export(const exphil_model *model, const xph_dlpack_tensor *ten
 
 static void exported_tensors_keep_the_model(void **state)
 {
-    (void)state;
     test_memory memory;
     test_memory_init(&memory);
     for (int32_t type = EXPHIL_TYPE_F32; type <= EXPHIL_TYPE_F64; type++) {
@@ -231,7 +224,6 @@ static struct DLManagedTensor lend(const exphil_tensor_info *info, void *values,
 
 static void with_any_strides(void **state)
 {
-    (void)state;
     exphil_model *model = make(EXPHIL_TYPE_F32);
     exphil_tensor_info info = find(model, MATRIX);
     int64_t rows = info.dim[0], columns = info.dim[1], count = rows * columns, shape[2],
@@ -266,7 +258,6 @@ static void with_any_strides(void **state)
 
 static void imports_are_checked(void **state)
 {
-    (void)state;
     exphil_model *model = make(EXPHIL_TYPE_F32);
     exphil_tensor_info info = find(model, MATRIX);
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -305,7 +296,6 @@ static void imports_are_checked(void **state)
 
 static void what_this_release_lacks(void **state)
 {
-    (void)state;
     exphil_model *model = make(EXPHIL_TYPE_F32);
     exphil_error error = EXPHIL_ERROR_INIT;
     assert_int_equal(exphil_model_export_onnx(model, "x.onnx", &error), EXPHIL_E_UNSUPPORTED);

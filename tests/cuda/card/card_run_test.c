@@ -38,7 +38,6 @@ static bool asked_for(const char *blocks)
 
 static void say(void *user, exphil_log_level level, const char *message)
 {
-    (void)user, (void)level;
     fprintf(stderr, "card_run_test: %s\n", message);
 }
 
@@ -87,7 +86,6 @@ static void compare(train_plan plan, const char *subject, const char *blocks, in
 
 static void losses_are_those_of_the_cpu(void **state)
 {
-    (void)state;
     for (size_t b = 0; b < sizeof all_blocks / sizeof *all_blocks; b++)
         if (asked_for(all_blocks[b]))
             compare(plan_of(all_blocks[b], "cpu", EXPHIL_PRECISION_F32), "losses", all_blocks[b],
@@ -97,7 +95,6 @@ static void losses_are_those_of_the_cpu(void **state)
 /* Products as large as those of training, for which a library takes other kernels than for small ones. */
 static void wide_nets_too(void **state)
 {
-    (void)state;
     for (size_t b = 0; b < sizeof all_blocks / sizeof *all_blocks; b++) {
         train_plan plan = plan_of(all_blocks[b], "cpu", EXPHIL_PRECISION_F32);
         const bool few = asked.updates < 20;
@@ -123,7 +120,6 @@ static unsigned char *run_once(const train_plan *plan, size_t *bytes)
 
 static void every_run_gives_the_same_bits(void **state)
 {
-    (void)state;
     for (size_t b = 0; b < sizeof all_blocks / sizeof *all_blocks; b++) {
         for (size_t p = 0; asked_for(all_blocks[b]) && p < sizeof precisions / sizeof *precisions; p++) {
             const train_plan plan = plan_of(all_blocks[b], "cuda:0", precisions[p].precision);
@@ -155,7 +151,6 @@ static exphil_memory_info memory_of(const train_run *run)
 /* What is asked of the driver after the third update: nothing. Of all requests 98 in 100 are met by what is there. */
 static void memory_is_used_again(void **state)
 {
-    (void)state;
     const int64_t updates = asked.updates < 20 ? 5 : LONG;
     const train_plan plan = plan_of("mamba", "cuda:0", EXPHIL_PRECISION_BF16);
     train_run run = train_begin(&plan);

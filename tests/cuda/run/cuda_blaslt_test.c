@@ -266,7 +266,6 @@ static void one_product(const rig *r, xph_type type, int64_t rows, int64_t in, i
 
 static void products(void **state)
 {
-    (void)state;
     emulated_gpu()->timing(EMU_EAGER, 1);
     emulated_gpu()->protect(0);
     fake_blaslt *lt = emulated_blaslt();
@@ -287,7 +286,6 @@ static void products(void **state)
 static void what_it_refuses(void **state)
 {
     static const int places[] = {FAKE_AT_QUERY, FAKE_AT_RUN};
-    (void)state;
     fake_blaslt *lt = emulated_blaslt();
     for (int i = 0; i < 6; i++) {
         rig r = rig_make();
@@ -338,7 +336,6 @@ static void frame_drop(const rig *r, const xph_rnn_args *a, size_t scratch_bytes
 /* Then the layer has done nothing; asked again it is the same with another product, and the library is left alone. */
 static void what_it_refuses_of_a_layer(void **state)
 {
-    (void)state;
     fake_blaslt *lt = emulated_blaslt();
     float want[HIDDEN], gx[GATES], h[HIDDEN], got_gx[GATES], got[HIDDEN];
     for (int refused = 0; refused < 2; refused++) {
@@ -380,7 +377,6 @@ static void what_it_refuses_of_a_layer(void **state)
 /* That is no refusal: who knows what was done. */
 static void a_product_that_failed_is_a_lost_device(void **state)
 {
-    (void)state;
     fake_blaslt *lt = emulated_blaslt();
     rig r = rig_make();
     static float x[64], w[64], y[64];

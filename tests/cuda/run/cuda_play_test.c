@@ -81,7 +81,6 @@ static void plays_as_the_cpu(const char *blocks, int32_t mode)
 static void each_block_plays_as_the_cpu(void **state)
 {
     static const char *const blocks[] = {"mamba", "lstm", "gru", "attention", "mlp", "(lstm ffn)"};
-    (void)state;
     late();
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         plays_as_the_cpu(blocks[i], EXPHIL_MODE_CARRY);
@@ -89,7 +88,6 @@ static void each_block_plays_as_the_cpu(void **state)
 
 static void windows_play_as_the_cpu(void **state)
 {
-    (void)state;
     late();
     plays_as_the_cpu("mamba attention", EXPHIL_MODE_WINDOW);
 }
@@ -97,7 +95,6 @@ static void windows_play_as_the_cpu(void **state)
 /* Save, play on, restore, play the same frames: the same bits. And a clone goes its own way from there. */
 static void states_come_back(void **state)
 {
-    (void)state;
     late();
     const exphil_model_config config = config_of("mamba attention lstm", EXPHIL_MODE_CARRY);
     exphil_context *gpu = emulated_context();
@@ -133,7 +130,6 @@ static void states_come_back(void **state)
 /* A block in pinned memory, which copies are made from as late as may be, may be written to as soon as restore is back. */
 static void a_restored_block_is_the_callers_again(void **state)
 {
-    (void)state;
     late();
     const exphil_model_config config = config_of("lstm", EXPHIL_MODE_CARRY);
     exphil_context *gpu = emulated_context();
@@ -167,7 +163,6 @@ static void a_restored_block_is_the_callers_again(void **state)
 /* The device gives up in the middle: a status, and everything can still be taken down. */
 static void a_lost_device_is_told(void **state)
 {
-    (void)state;
     late();
     const exphil_model_config config = config_of("gru", EXPHIL_MODE_CARRY);
     exphil_context *gpu = emulated_context();

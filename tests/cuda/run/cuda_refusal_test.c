@@ -124,7 +124,6 @@ static void trains(int32_t precision, const refusal *r, int which, bool recorded
 /* The library does every product of these, in the type of the rows. */
 static void nothing_refused_nothing_said(void **state)
 {
-    (void)state;
     for (int32_t p = EXPHIL_PRECISION_F32; p <= EXPHIL_PRECISION_F16; p++) trains(p, NULL, 0, true);
 }
 
@@ -136,14 +135,12 @@ enum { PRECISIONS_APART = 1 };
 
 static void training_goes_on(void **state)
 {
-    (void)state;
     for (int32_t p = EXPHIL_PRECISION_F32; p <= EXPHIL_PRECISION_F16; p += PRECISIONS_APART)
         for (int i = 0; i < REFUSALS; i++) trains(p, &refusals[i], FAKE_ALL, !refusals[i].spoils);
 }
 
 static void one_product_of_three_refused(void **state)
 {
-    (void)state;
     for (int which = FAKE_Y; which <= FAKE_DX; which *= 2) {
         trains(EXPHIL_PRECISION_BF16, &refusals[1], which, true);
         trains(EXPHIL_PRECISION_TF32, &refusals[2], which, true);
@@ -194,7 +191,6 @@ static float *plays(exphil_context *context, bool on_gpu)
 
 static void play_goes_on(void **state)
 {
-    (void)state;
     float *want = plays(test_context(NULL, NULL, 1), false);
     const exphil_model_config config = model_case_config("mamba", EXPHIL_TYPE_F32);
     exphil_context *cpu = test_context(NULL, NULL, 1);
@@ -223,7 +219,6 @@ static void play_goes_on(void **state)
 /* All that products need was requested when the trainer was created. */
 static void a_limit_is_met_at_creation(void **state)
 {
-    (void)state;
     (void)asked_to(&refusals[2], FAKE_ALL);
     train_plan plan = train_plan_of("mamba lstm", EXPHIL_MODE_CARRY);
     plan.device = "cuda:0";
@@ -241,7 +236,6 @@ static void a_limit_is_met_at_creation(void **state)
 
 static int setup(void **state)
 {
-    (void)state;
     setenv("EXPHIL_CUBLASLT", EMULATED_BLASLT, 1);
     emulated_gpu()->timing(EMU_LAZY, 1);
     emulated_gpu()->protect(1);

@@ -67,7 +67,6 @@ static void late(void)
 static void each_block_trains_alike(void **state)
 {
     static const char *const blocks[] = {"mamba", "lstm", "gru", "attention", "mlp", "(lstm ffn)"};
-    (void)state;
     late();
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         compare(train_plan_of(blocks[i], EXPHIL_MODE_CARRY), 1e-4);
@@ -75,7 +74,6 @@ static void each_block_trains_alike(void **state)
 
 static void windows_train_alike(void **state)
 {
-    (void)state;
     late();
     compare(train_plan_of("mamba attention", EXPHIL_MODE_WINDOW), 1e-4);
 }
@@ -83,7 +81,6 @@ static void windows_train_alike(void **state)
 /* Averaged weights, several batches an update, dropped activations, rounded weights: all that changes what an update is. */
 static void every_setting_trains_alike(void **state)
 {
-    (void)state;
     late();
     train_plan plan = train_plan_of("mamba mlp lstm", EXPHIL_MODE_CARRY);
     plan.trainer.accumulate = 3;
@@ -101,7 +98,6 @@ static void every_setting_trains_alike(void **state)
 static void narrow_rows_train(void **state)
 {
     static const int32_t precisions[] = {EXPHIL_PRECISION_TF32, EXPHIL_PRECISION_BF16, EXPHIL_PRECISION_F16};
-    (void)state;
     late();
     for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {
         train_plan plan = train_plan_of("mamba attention lstm", EXPHIL_MODE_CARRY);
@@ -155,7 +151,6 @@ static float *states_after(const train_plan *plan, float bias, size_t *count)
  * rounded goes either way. */
 static void narrow_rows_keep_the_bias_of_a_step(void **state)
 {
-    (void)state;
     late();
     size_t count = 0;
     train_plan plan = train_plan_of("mamba", EXPHIL_MODE_CARRY);
@@ -191,7 +186,6 @@ static unsigned char *weights_after(const train_plan *plan, int64_t updates, siz
 /* However streams interleave, whatever runs first in a kernel: one run, one result. */
 static void every_order_gives_the_same_bits(void **state)
 {
-    (void)state;
     const train_plan plan = on_gpu(train_plan_of("mamba attention gru", EXPHIL_MODE_CARRY));
     unsigned char *first = NULL;
     size_t bytes = 0, other = 0;
@@ -219,7 +213,6 @@ static void every_order_gives_the_same_bits(void **state)
  * it waits. */
 static void an_update_is_one_graph(void **state)
 {
-    (void)state;
     late();
     const train_plan plan = on_gpu(train_plan_of("mamba", EXPHIL_MODE_CARRY));
     train_run run = train_begin(&plan);
@@ -250,7 +243,6 @@ static void an_update_is_one_graph(void **state)
 /* What trainers leave behind is used again: nothing new is asked of the driver. */
 static void memory_is_used_again(void **state)
 {
-    (void)state;
     late();
     exphil_context *context = emulated_context();
     const exphil_model_config config = model_case_config("lstm", EXPHIL_TYPE_F32);
@@ -275,7 +267,6 @@ static void memory_is_used_again(void **state)
 /* Saved on the device and resumed there, or begun on the CPU and gone on with on the device. */
 static void runs_go_on_where_they_were_saved(void **state)
 {
-    (void)state;
     late();
     char path[4096];
     size_t bytes, other;
@@ -307,7 +298,6 @@ static void runs_go_on_where_they_were_saved(void **state)
 /* Without a prefetcher the state waits on the host for the first batch. */
 static void runs_by_hand_go_on(void **state)
 {
-    (void)state;
     late();
     train_plan plan = on_gpu(train_plan_of("mamba lstm", EXPHIL_MODE_CARRY));
     plan.by_hand = true;
@@ -338,7 +328,6 @@ static void runs_by_hand_go_on(void **state)
 /* Input so large that the first product overflows: told one update later, with nothing moved, and the run goes on. */
 static void overflow_is_refused(void **state)
 {
-    (void)state;
     late();
     train_plan plan = on_gpu(train_plan_of("lstm", EXPHIL_MODE_CARRY));
     plan.by_hand = true;
@@ -373,7 +362,6 @@ static void overflow_is_refused(void **state)
 /* Pinned memory is requested from the driver too: a lost device gives none, and that is not for want of memory. */
 static void a_lost_device_is_no_want_of_memory(void **state)
 {
-    (void)state;
     late();
     const train_plan plan = on_gpu(train_plan_of("lstm", EXPHIL_MODE_CARRY));
     train_run run = train_begin(&plan);
@@ -405,7 +393,6 @@ static void a_lost_device_is_no_want_of_memory(void **state)
 /* Recorded updates too, and when the device is one behind. */
 static void failed_updates_are_taken_again(void **state)
 {
-    (void)state;
     late();
     for (int64_t accumulate = 1; accumulate <= 2; accumulate++)
         for (int looks = 0; looks <= 1; looks++) {
