@@ -117,17 +117,11 @@ static void they_share_the_pool_too(void **state)
     play_together("mamba attention", 3);
 }
 
-static int remove_folder(void **state)
-{
-    test_folder_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sessions_share_a_model),
         cmocka_unit_test(they_share_the_pool_too),
     };
-    return cmocka_run_group_tests(tests, NULL, remove_folder);
+    return cmocka_run_group_tests(tests, NULL, test_leave);
 }

@@ -73,6 +73,7 @@ exphil_context *test_context(test_memory *memory, test_io *io, int32_t threads);
 /* A new empty folder, the same one until test_folder_remove. */
 const char *test_folder(void);
 void test_folder_remove(void);
+int test_leave(void **state); /* the same, for cmocka to run after a test or a group */
 /* "<folder>/name" in one of eight buffers used in turn. */
 const char *test_path(const char *name);
 void test_write(const char *path, const void *data, size_t bytes);

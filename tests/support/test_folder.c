@@ -29,6 +29,12 @@ void test_folder_remove(void)
     folder[0] = '\0';
 }
 
+int test_leave(void **state)
+{
+    test_folder_remove();
+    return 0;
+}
+
 const char *test_path(const char *name)
 {
     static char path[8][1024];

@@ -380,12 +380,6 @@ static void all_else(void **state)
     once("errors", refuse);
 }
 
-static int leave(void **state)
-{
-    test_folder_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,5 +388,5 @@ int main(void)
         cmocka_unit_test(playing),
         cmocka_unit_test(all_else),
     };
-    return cmocka_run_group_tests(tests, NULL, leave);
+    return cmocka_run_group_tests(tests, NULL, test_leave);
 }

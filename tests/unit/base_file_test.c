@@ -10,12 +10,6 @@
 
 static const char old_text[] = "the old file", new_text[] = "a new file, somewhat longer";
 
-static int leave(void **state)
-{
-    test_folder_remove();
-    return 0;
-}
-
 static exphil_status write_whole(exphil_context *context, const char *path, const char *text,
                                  exphil_error *error)
 {
@@ -348,18 +342,18 @@ static void no_memory_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(writes_and_reads_back, leave),
-        cmocka_unit_test_teardown(the_order_of_operations_is_durable, leave),
-        cmocka_unit_test_teardown(every_write_fault_leaves_old_or_new, leave),
-        cmocka_unit_test_teardown(every_read_fault_is_reported, leave),
-        cmocka_unit_test_teardown(a_file_that_shrinks_is_told, leave),
-        cmocka_unit_test_teardown(short_transfers_are_continued, leave),
-        cmocka_unit_test_teardown(limits_and_wrong_kinds, leave),
-        cmocka_unit_test_teardown(a_strange_temporary_is_not_followed, leave),
-        cmocka_unit_test_teardown(what_is_linked_elsewhere_is_not_truncated, leave),
-        cmocka_unit_test_teardown(one_writer_at_a_time, leave),
-        cmocka_unit_test_teardown(racing_writers_never_show_half_a_file, leave),
-        cmocka_unit_test_teardown(no_memory_is_reported, leave),
+        cmocka_unit_test_teardown(writes_and_reads_back, test_leave),
+        cmocka_unit_test_teardown(the_order_of_operations_is_durable, test_leave),
+        cmocka_unit_test_teardown(every_write_fault_leaves_old_or_new, test_leave),
+        cmocka_unit_test_teardown(every_read_fault_is_reported, test_leave),
+        cmocka_unit_test_teardown(a_file_that_shrinks_is_told, test_leave),
+        cmocka_unit_test_teardown(short_transfers_are_continued, test_leave),
+        cmocka_unit_test_teardown(limits_and_wrong_kinds, test_leave),
+        cmocka_unit_test_teardown(a_strange_temporary_is_not_followed, test_leave),
+        cmocka_unit_test_teardown(what_is_linked_elsewhere_is_not_truncated, test_leave),
+        cmocka_unit_test_teardown(one_writer_at_a_time, test_leave),
+        cmocka_unit_test_teardown(racing_writers_never_show_half_a_file, test_leave),
+        cmocka_unit_test_teardown(no_memory_is_reported, test_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,26 +1,12 @@
 /* JSON: what is taken and what is refused, against jansson as an independent reader; getters; the writer;
  * memory that fails. */
-#include "test.h"
+#include "context_case.h"
 
 #include "file/file.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static exphil_context *context;
-
-static int open_context(void **state)
-{
-    context = test_context(NULL, NULL, 1);
-    return 0;
-}
-
-static int close_context(void **state)
-{
-    exphil_context_destroy(context);
-    return 0;
-}
 
 static exphil_status parse(const char *text, size_t bytes, xph_json **json, exphil_error *error)
 {
@@ -364,5 +350,5 @@ int main(void)
         cmocka_unit_test(writes_what_it_reads),   cmocka_unit_test(writer_refuses),
         cmocka_unit_test(memory_fails),
     };
-    return cmocka_run_group_tests(tests, open_context, close_context);
+    return cmocka_run_group_tests(tests, context_open, context_close);
 }

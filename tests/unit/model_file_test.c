@@ -1,26 +1,12 @@
 /* Weights files of models: what is saved comes back to the last bit and the same bytes; everything that
  * does not belong together is refused by name; damage, missing memory, failing files; Python in between. */
+#include "context_case.h"
 #include "model_case.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-static exphil_context *context;
-
-static int open_context(void **state)
-{
-    context = test_context(NULL, NULL, 1);
-    return 0;
-}
-
-static int close_context(void **state)
-{
-    exphil_context_destroy(context);
-    test_folder_remove();
-    return 0;
-}
 
 /* ---- there and back ------------------------------------------------------------------------------------ */
 
@@ -586,5 +572,5 @@ int main(void)
         cmocka_unit_test(memory_fails),
         cmocka_unit_test(files_fail),
     };
-    return cmocka_run_group_tests(tests, open_context, close_context);
+    return cmocka_run_group_tests(tests, context_open, context_close);
 }

@@ -1,27 +1,12 @@
 /* safetensors: what the format allows is read, everything else is refused with a place; what is written is
  * canonical, aligned, summed, and read by the format's own package; damage, missing memory and failing
  * files. */
-#include "test.h"
+#include "context_case.h"
 
 #include "file/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-static exphil_context *context;
-
-static int open_context(void **state)
-{
-    context = test_context(NULL, NULL, 1);
-    return 0;
-}
-
-static int close_context(void **state)
-{
-    exphil_context_destroy(context);
-    test_folder_remove();
-    return 0;
-}
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
 
@@ -452,5 +437,5 @@ int main(void)
         cmocka_unit_test(memory_fails),
         cmocka_unit_test(files_fail),
     };
-    return cmocka_run_group_tests(tests, open_context, close_context);
+    return cmocka_run_group_tests(tests, context_open, context_close);
 }

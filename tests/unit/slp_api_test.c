@@ -1,13 +1,12 @@
 /* How the replay reader behaves as an interface: arguments, configurations of every age, untouched outputs,
  * files, limits, memory that cannot be had, the cancel hook, dumps. */
+#include "context_case.h"
 #include "slp_writer.h"
-#include "test.h"
 
 #include <exphil/slp.h>
 
 #include <stdlib.h>
 
-static exphil_context *context;
 static slp_writer sample;
 
 static exphil_slp *read_sample(void)
@@ -300,16 +299,14 @@ static void test_dump_absent(void **state)
 
 static int set_up(void **state)
 {
-    context = test_context(NULL, NULL, 1);
     slp_sample(&sample, SLP_NEWEST);
-    return 0;
+    return context_open(state);
 }
 
 static int tear_down(void **state)
 {
     slp_free(&sample);
-    exphil_context_destroy(context);
-    return 0;
+    return context_close(state);
 }
 
 int main(void)

@@ -1,16 +1,14 @@
 /* Damaged replays: every prefix and every single flipped bit of each sample, damaged lengths, and replays
  * that try to cost more time or memory than they have bytes. Nothing may crash, leak or read outside; what is
  * read must hang together. */
+#include "context_case.h"
 #include "slp_check.h"
 #include "slp_writer.h"
-#include "test.h"
 
 #include <exphil/slp.h>
 
 #include <stdio.h>
 #include <stdlib.h>
-
-static exphil_context *context;
 
 static int64_t frames_of(const uint8_t *data, size_t bytes)
 {
@@ -168,14 +166,8 @@ static void write_corpus(const char *folder)
 
 static int set_up(void **state)
 {
-    context = test_context(NULL, NULL, 1);
+    context_open(state);
     if (getenv("EXPHIL_WRITE_CORPUS")) write_corpus(getenv("EXPHIL_WRITE_CORPUS"));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    exphil_context_destroy(context);
     return 0;
 }
 
@@ -189,5 +181,5 @@ int main(void)
         cmocka_unit_test(test_memory_follows_input),
         cmocka_unit_test(test_hostile_metadata),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, context_close);
 }

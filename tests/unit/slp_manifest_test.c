@@ -13,7 +13,7 @@
 #include "../../cli/files.c"
 #include "../../cli/slp_manifest.c"
 
-static exphil_context *context;
+#include "context_case.h" /* last: functions above name theirs context, too */
 
 static void test_digests(void **state)
 {
@@ -129,23 +129,11 @@ static void test_damage(void **state)
     }
 }
 
-static int set_up(void **state)
-{
-    context = test_context(NULL, NULL, 1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    exphil_context_destroy(context);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_digests),  cmocka_unit_test(test_formats), cmocka_unit_test(test_training),
         cmocka_unit_test(test_mismatch), cmocka_unit_test(test_streams), cmocka_unit_test(test_damage),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, context_open, context_close);
 }

@@ -1,11 +1,9 @@
 /* The replay reader against replays of our own making: each field of each layout, and each rule about frames,
  * rollback, containers and stops. */
+#include "context_case.h"
 #include "slp_writer.h"
-#include "test.h"
 
 #include <exphil/slp.h>
-
-static exphil_context *context;
 
 static exphil_slp *read_as(const slp_writer *writer, int32_t rollback)
 {
@@ -726,18 +724,6 @@ static void test_deep_metadata(void **state)
     }
 }
 
-static int set_up(void **state)
-{
-    context = test_context(NULL, NULL, 1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    exphil_context_destroy(context);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -752,5 +738,5 @@ int main(void)
         cmocka_unit_test(test_metadata),         cmocka_unit_test(test_broken_metadata),
         cmocka_unit_test(test_deep_metadata),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, context_open, context_close);
 }

@@ -1,15 +1,13 @@
 /* The live stream: the same frames as the file reader gives under EXPHIL_SLP_ALL, whatever the pieces in
  * which the bytes come; corrections, ends, failures and the start of another game. */
+#include "context_case.h"
 #include "slp_writer.h"
-#include "test.h"
 
 #include <exphil/slp.h>
 
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static exphil_context *context;
 
 static exphil_slp_stream *new_stream(void)
 {
@@ -279,18 +277,6 @@ static void test_arguments(void **state)
     exphil_slp_stream_destroy(stream);
 }
 
-static int set_up(void **state)
-{
-    context = test_context(NULL, NULL, 1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    exphil_context_destroy(context);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,5 +284,5 @@ int main(void)
         cmocka_unit_test(test_games),     cmocka_unit_test(test_ends),    cmocka_unit_test(test_failures),
         cmocka_unit_test(test_arguments), cmocka_unit_test(test_fork),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, context_open, context_close);
 }

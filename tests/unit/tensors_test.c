@@ -1,24 +1,11 @@
 /* Tensors of a model by name, and DLPack both ways. */
+#include "context_case.h"
 #include "model_case.h"
 
 #include "model/dlpack_abi.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-static exphil_context *context;
-
-static int open_context(void **state)
-{
-    context = test_context(NULL, NULL, 1);
-    return 0;
-}
-
-static int close_context(void **state)
-{
-    exphil_context_destroy(context);
-    return 0;
-}
 
 static exphil_model *make(int32_t type)
 {
@@ -317,5 +304,5 @@ int main(void)
         cmocka_unit_test(imports_are_checked),
         cmocka_unit_test(what_this_release_lacks),
     };
-    return cmocka_run_group_tests(tests, open_context, close_context);
+    return cmocka_run_group_tests(tests, context_open, context_close);
 }
