@@ -1,29 +1,9 @@
 /* Rounding of weights on the emulated GPU: bit for bit what the CPU makes (kernels.kernel_narrow_test says what that is),
  * of ordinary numbers and of such as lie around every bound. */
 #include "device_case.h"
+#include "narrow_case.h"
 
-#include <float.h>
-#include <math.h>
 #include <string.h>
-
-enum { PLAIN, SIZES, TINY, HUGE_ONES, KINDS };
-
-static float number(int kind)
-{
-    float x = (float)case_uniform(-1, 1);
-    switch (kind) {
-    case SIZES:
-        return ldexpf(x, (int)case_below(121) - 60);
-    case TINY:
-        return case_below(5)
-                   ? ldexpf(x < 0 ? -1.0f : 1.0f, -51 + (int)case_below(3)) * (1.0f + 0.00390625f * x)
-                   : ldexpf(x, -130);
-    case HUGE_ONES:
-        return case_below(9) ? x : ldexpf(x, 126);
-    default:
-        return x;
-    }
-}
 
 /* What rounding leaves of out rows of in weights. */
 typedef struct rounded {
@@ -102,25 +82,19 @@ static const struct {
 
 static void matrices(void **state)
 {
-    for (size_t i = 0; i < KINDS * sizeof shapes / sizeof *shapes; i++) {
-        int64_t in = shapes[i / KINDS].in, out = shapes[i / KINDS].out;
+    for (size_t i = 0; i < NARROW_KINDS * sizeof shapes / sizeof *shapes; i++) {
+        int64_t in = shapes[i / NARROW_KINDS].in, out = shapes[i / NARROW_KINDS].out;
         case_seed(i);
-        float *w = case_alloc((size_t)(in * out) * sizeof *w);
-        for (int64_t k = 0; k < in * out; k++) w[k] = number((int)(i % KINDS));
-        check(w, in, out);
+        check(narrow_numbers((int)(i % NARROW_KINDS), in * out), in, out);
         case_release();
     }
 }
 
 static void special_numbers(void **state)
 {
-    const float special[] = {0.0f,        -0.0f,       1.0f,      FLT_MAX,  -FLT_MAX,        FLT_MIN,
-                             1e-45f,      0x1p-50f,    3.0f,      INFINITY, 0x1.fffffep-51f, -0x1p-50f,
-                             1.00390625f, 1.01171875f, 0x1p-100f, NAN,      -INFINITY};
-    const int64_t count = (int64_t)(sizeof special / sizeof *special);
-    check(special, count, 1);
-    check(special, 1, count);
-    check(special, 3, 4);
+    check(narrow_special, NARROW_SPECIAL, 1);
+    check(narrow_special, 1, NARROW_SPECIAL);
+    check(narrow_special, 3, 4);
     case_release();
 }
 

@@ -1,18 +1,12 @@
 /* Weights of fewer bits: rounding, packing and products, bit for bit what lib/device/backend.h says, written down once more
  * here in the plainest way; every candidate of every set must give exactly that. */
-#include "kernel_case.h"
+#include "narrow_case.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct shape {
-    int64_t rows, in, out, pad;
-    bool bias, residual;
-} shape;
-
-static const shape shapes[] = {
+static const narrow_shape shapes[] = {
     {1, 1, 1, 0, true, true},       {1, 0, 5, 0, true, true},      {0, 5, 3, 0, true, false},
     {1, 2, 16, 0, false, false},    {3, 3, 17, 1, true, false},    {1, 288, 1024, 0, true, false},
     {1, 67, 200, 0, true, true},    {2, 33, 130, 3, false, true},  {5, 130, 65, 0, true, true},
@@ -21,35 +15,6 @@ static const shape shapes[] = {
     {100, 9, 33, 0, true, true},    {29, 1030, 33, 0, true, true}, {1, 14400, 20, 0, true, true},
     {2, 7170, 300, 1, false, true},
 };
-
-/* What is put in: ordinary numbers; sizes from 2^-60 to 2^60; terms that cancel; around the flush to 0; overflow. */
-enum { PLAIN, SIZES, CANCEL, TINY, HUGE_ONES, KINDS };
-
-static float number(int kind, int64_t i)
-{
-    float x = (float)case_uniform(-1, 1);
-    switch (kind) {
-    case SIZES:
-        return ldexpf(x, (int)case_below(121) - 60);
-    case CANCEL:
-        return (i / 2 % 2 ? -1.0f : 1.0f) * (1.0f + (float)(i / 4 % 7) * 0.0078125f) + x * 1e-6f;
-    case TINY:
-        return case_below(5)
-                   ? ldexpf(x < 0 ? -1.0f : 1.0f, -51 + (int)case_below(3)) * (1.0f + 0.00390625f * x)
-                   : ldexpf(x, -130);
-    case HUGE_ONES:
-        return case_below(9) ? x : ldexpf(x, 126);
-    default:
-        return x;
-    }
-}
-
-static float *numbers(int kind, int64_t count)
-{
-    float *x = case_alloc((size_t)count * sizeof *x);
-    for (int64_t i = 0; i < count; i++) x[i] = number(kind, i);
-    return x;
-}
 
 /* ---- rounding, said in doubles ---- */
 
@@ -78,11 +43,6 @@ static int plain_level(float w, float scale)
 {
     if (isnan(scale)) return 0;
     return (int)fmax(-127.0, fmin(127.0, nearbyint((double)(w / scale))));
-}
-
-static bool same_float(float a, float b)
-{
-    return a == b ? signbit(a) == signbit(b) || a != 0.0f : isnan(a) && isnan(b);
 }
 
 #define EACH_SET(set)                                                                                        \
@@ -123,11 +83,11 @@ static void rounding_i8(const xph_kernel_set *set, const float *w, int64_t in, i
     rounded r = round_with(set, XPH_I8, w, in, out);
     for (int64_t o = 0; o < out; o++) {
         float scale = plain_scale(w + o * in, in);
-        assert_true(same_float(r.scale[o], scale));
+        assert_true(narrow_same(r.scale[o], scale));
         for (int64_t k = 0; k < in; k++) {
             int level = plain_level(w[o * in + k], scale);
             assert_int_equal(((int8_t *)r.q)[o * in + k], level);
-            assert_true(same_float((float)r.to[o * in + k], scale * (float)level));
+            assert_true(narrow_same((float)r.to[o * in + k], scale * (float)level));
             assert_true(isnan(scale) || (double)scale * level == r.to[o * in + k]); /* exact */
         }
     }
@@ -140,29 +100,25 @@ static void rounding_bf16(const xph_kernel_set *set, const float *w, int64_t in,
         float want = plain_bf16(w[i], true);
         uint32_t bits;
         memcpy(&bits, &want, sizeof bits);
-        assert_true(same_float((float)r.to[i], want));
+        assert_true(narrow_same((float)r.to[i], want));
         assert_true(isnan(want) || ((uint16_t *)r.q)[i] == bits >> 16);
     }
 }
 
 static void rounding(void **state)
 {
-    const float special[] = {
-        0.0f,      -0.0f,       1.0f,        FLT_MAX,   -FLT_MAX, FLT_MIN,  1e-45f, 0x1p-50f, 0x1.fffffep-51f,
-        -0x1p-50f, 1.00390625f, 1.01171875f, 0x1p-100f, 3.0f,     INFINITY, NAN,    -INFINITY};
-    const int64_t count = (int64_t)(sizeof special / sizeof *special);
     EACH_SET(set)
     {
-        for (int kind = 0; kind < KINDS; kind++) {
+        for (int kind = 0; kind < NARROW_KINDS; kind++) {
             case_seed((uint64_t)kind);
-            float *w = numbers(kind, 37 * 21);
+            float *w = narrow_numbers(kind, 37 * 21);
             rounding_bf16(set, w, 37, 21);
             rounding_i8(set, w, 37, 21);
         }
-        rounding_bf16(set, special, count, 1);
-        for (int64_t i = 0; i < count; i++) rounding_i8(set, special + i, 1, 1);
-        rounding_i8(set, special, 3, 4);
-        rounding_i8(set, special, count, 1);
+        rounding_bf16(set, narrow_special, NARROW_SPECIAL, 1);
+        for (int64_t i = 0; i < NARROW_SPECIAL; i++) rounding_i8(set, narrow_special + i, 1, 1);
+        rounding_i8(set, narrow_special, 3, 4);
+        rounding_i8(set, narrow_special, NARROW_SPECIAL, 1);
         case_release();
     }
 }
@@ -183,7 +139,7 @@ static void casts(void **state)
         for (int i = 0; i < 65536; i++)
             assert_int_equal(back[i], isnan(values[i]) ? narrow[i] | 0x40 : narrow[i]);
         case_seed(3);
-        float *x = numbers(SIZES, 999);
+        float *x = narrow_numbers(NARROW_SIZES, 999);
         double *given = case_zeros(999);
         for (int i = 0; i < 999; i++) given[i] = (double)x[i];
         args =
@@ -196,12 +152,7 @@ static void casts(void **state)
 
 /* ---- products ---- */
 
-typedef struct layer {
-    shape s;
-    float *x, *w, *bias, *residual, *want;
-} layer;
-
-static float want_bf16(const layer *l, const float *x, const float *w)
+static float want_bf16(const narrow_layer *l, const float *x, const float *w)
 {
     float sum = 0.0f;
     for (int64_t k = 0; k < l->s.in; k += 2) {
@@ -211,7 +162,7 @@ static float want_bf16(const layer *l, const float *x, const float *w)
     return sum;
 }
 
-static float want_i8(const layer *l, const float *x, const float *w, float bias)
+static float want_i8(const narrow_layer *l, const float *x, const float *w, float bias)
 {
     float largest = 0.0f, scale = plain_scale(w, l->s.in);
     int64_t sum = 0;
@@ -226,28 +177,20 @@ static float want_i8(const layer *l, const float *x, const float *w, float bias)
     return fmaf(largest / 127.0f * scale, (float)sum, bias);
 }
 
-static void layer_want(layer *l, xph_type weights)
+/* What the layer gives. */
+static float *layer_want(const narrow_layer *l, xph_type weights)
 {
-    const shape *s = &l->s;
+    const narrow_shape *s = &l->s;
+    float *want = case_alloc((size_t)(s->rows * s->out) * sizeof *want);
     for (int64_t m = 0; m < s->rows; m++) {
         for (int64_t n = 0; n < s->out; n++) {
             const float *x = l->x + m * s->in, *w = l->w + n * s->in;
             float bias = l->bias ? l->bias[n] : 0.0f;
             float y = weights == XPH_I8 ? want_i8(l, x, w, bias) : want_bf16(l, x, w) + bias;
-            l->want[m * s->out + n] = l->residual ? y + l->residual[m * s->out + n] : y;
+            want[m * s->out + n] = l->residual ? y + l->residual[m * s->out + n] : y;
         }
     }
-}
-
-static layer layer_make(const shape *s, int x_kind, int w_kind)
-{
-    layer l = {.s = *s};
-    l.x = numbers(x_kind, s->rows * s->in);
-    l.w = numbers(w_kind, s->out * s->in);
-    l.bias = s->bias ? numbers(PLAIN, s->out) : NULL;
-    l.residual = s->residual ? numbers(PLAIN, s->rows * s->out) : NULL;
-    l.want = case_alloc((size_t)(s->rows * s->out) * sizeof *l.want);
-    return l;
+    return want;
 }
 
 static void *pack_with(const xph_kernel_set *set, xph_type weights, const float *w, int64_t in, int64_t out,
@@ -262,26 +205,19 @@ static void *pack_with(const xph_kernel_set *set, xph_type weights, const float 
     return args.packed;
 }
 
-static float *with_padding(const float *x, int64_t rows, int64_t width, int64_t ld)
+static void run_layer(const xph_kernel_set *set, const xph_candidate *c, const narrow_layer *l,
+                      const float *wanted, xph_linear_args *args, int threads)
 {
-    float *to = case_alloc(rows > 0 ? (size_t)((rows - 1) * ld + width) * sizeof *to : 0);
-    for (int64_t r = 0; r < rows && x; r++) memcpy(to + r * ld, x + r * width, (size_t)width * sizeof *to);
-    return to;
-}
-
-static void run_layer(const xph_kernel_set *set, const xph_candidate *c, const layer *l,
-                      xph_linear_args *args, int threads)
-{
-    const shape *s = &l->s;
-    float *y = with_padding(l->residual, s->rows, s->out, args->ldy);
+    const narrow_shape *s = &l->s;
+    float *y = narrow_padded(l->residual, s->rows, s->out, args->ldy);
     args->y = y;
     args->residual = l->residual ? y : NULL;
     args->back = !args->back;
     case_run(c, args, threads);
     for (int64_t m = 0; m < s->rows; m++) {
         for (int64_t n = 0; n < s->out; n++) {
-            float got = y[m * args->ldy + n], want = l->want[m * s->out + n];
-            if (!same_float(got, want))
+            float got = y[m * args->ldy + n], want = wanted[m * s->out + n];
+            if (!narrow_same(got, want))
                 fail_msg("%s, %lld x %lld x %lld: y[%lld][%lld] = %.9g, expected %.9g", c->name,
                          (long long)s->rows, (long long)s->in, (long long)s->out, (long long)m, (long long)n,
                          (double)got, (double)want);
@@ -290,9 +226,9 @@ static void run_layer(const xph_kernel_set *set, const xph_candidate *c, const l
     case_padding_intact(set->type, y, s->rows, s->out, args->ldy);
 }
 
-static void check_layer(const layer *l, xph_type weights)
+static void check_wanted(const narrow_layer *l, xph_type weights, const float *want)
 {
-    const shape *s = &l->s;
+    const narrow_shape *s = &l->s;
     void *first = NULL;
     EACH_SET(set)
     {
@@ -307,14 +243,14 @@ static void check_layer(const layer *l, xph_type weights)
         assert_memory_equal(first, packed, bytes);
         args.packed = packed, args.bias = l->bias;
         args.ldx = s->in + s->pad, args.ldy = args.ldr = s->out + s->pad;
-        args.x = with_padding(l->x, s->rows, s->in, args.ldx);
+        args.x = narrow_padded(l->x, s->rows, s->in, args.ldx);
         mark = case_mark();
         for (const xph_candidate *c = set->op[XPH_OP_LINEAR]; c->name; c++) {
             if (c->accepts && !c->accepts(&args)) continue;
-            run_layer(set, c, l, &args, 1);
-            run_layer(set, c, l, &args, 3);
+            run_layer(set, c, l, want, &args, 1);
+            run_layer(set, c, l, want, &args, 3);
             case_guard_front(true);
-            run_layer(set, c, l, &args, 2);
+            run_layer(set, c, l, want, &args, 2);
             case_guard_front(false);
             case_release_to(mark);
             ran++;
@@ -323,73 +259,61 @@ static void check_layer(const layer *l, xph_type weights)
     }
 }
 
-static void products(xph_type weights)
+static void check_layer(const narrow_layer *l, xph_type weights)
 {
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        case_seed(i);
-        layer l = layer_make(&shapes[i], PLAIN, PLAIN);
-        layer_want(&l, weights);
-        check_layer(&l, weights);
-        case_release();
-    }
+    check_wanted(l, weights, layer_want(l, weights));
 }
 
 static void products_bf16(void **state)
 {
-    products(XPH_BF16);
+    narrow_products(shapes, sizeof shapes / sizeof *shapes, XPH_BF16, check_layer);
 }
 
 static void products_i8(void **state)
 {
-    products(XPH_I8);
+    narrow_products(shapes, sizeof shapes / sizeof *shapes, XPH_I8, check_layer);
 }
 
-/* Numbers that would tell an fma from two roundings, flushed denormals from kept ones, one order from another. */
 static void nasty_numbers(void **state)
 {
-    const shape some[] = {{1, 203, 161, 0, true, false}, {17, 64, 48, 0, false, true}};
-    for (int i = 0; i < 2 * KINDS * KINDS; i++) {
-        case_seed((uint64_t)(1000 + i));
-        layer l = layer_make(&some[i % 2], i / 2 % KINDS, i / 2 / KINDS);
-        layer_want(&l, XPH_BF16);
-        check_layer(&l, XPH_BF16);
-        layer_want(&l, XPH_I8);
-        check_layer(&l, XPH_I8);
-        case_release();
-    }
+    const narrow_shape some[] = {{1, 203, 161, 0, true, false}, {17, 64, 48, 0, false, true}};
+    narrow_nasty_numbers(some, check_layer);
 }
 
-/* A NaN or an infinity is seen in all of its row or column, and nowhere else. */
+static bool all_finite(const float *x, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(x[i])) return false;
+    return true;
+}
+
+/* What is bad is seen in all of its row or column, and nowhere else. */
+static void check_bad(const narrow_layer *l, xph_type weights)
+{
+    const float *want = layer_want(l, weights);
+    int64_t in = l->s.in, out = l->s.out;
+    for (int64_t m = 0; m < l->s.rows; m++)
+        for (int64_t n = 0; n < out; n++)
+            assert_int_equal(isfinite(want[m * out + n]) != 0,
+                             all_finite(l->x + m * in, in) && all_finite(l->w + n * in, in));
+    check_wanted(l, weights, want);
+}
+
 static void bad_numbers(void **state)
 {
-    const shape s = {9, 35, 37, 0, true, false};
-    const float bad[] = {NAN, INFINITY, -INFINITY};
-    case_seed(5);
-    for (int i = 0; i < 12; i++) {
-        xph_type weights = i / 6 ? XPH_I8 : XPH_BF16;
-        layer l = layer_make(&s, PLAIN, PLAIN);
-        int64_t at = case_below(i / 3 % 2 ? s.rows * s.in : s.out * s.in);
-        (i / 3 % 2 ? l.x : l.w)[at] = bad[i % 3];
-        layer_want(&l, weights);
-        for (int64_t m = 0; m < s.rows; m++)
-            for (int64_t n = 0; n < s.out; n++)
-                assert_int_equal(!isfinite(l.want[m * s.out + n]), (i / 3 % 2 ? m : n) == at / s.in);
-        check_layer(&l, weights);
-        case_release();
-    }
+    narrow_bad_numbers(check_bad);
 }
 
-/* The most that int32 sums must hold, of either sign. */
+static void check_largest(const narrow_layer *l, xph_type weights)
+{
+    const float *want = layer_want(l, weights);
+    assert_true(want[0] > 262000.0f && want[1] < -262000.0f && want[3] < -262000.0f);
+    check_wanted(l, weights, want);
+}
+
 static void largest_sums(void **state)
 {
-    const shape s = {2, 131072, 3, 0, false, false};
-    layer l = layer_make(&s, PLAIN, PLAIN);
-    for (int64_t i = 0; i < s.rows * s.in; i++) l.x[i] = i < s.in ? 1.0f : -1.0f;
-    for (int64_t i = 0; i < s.out * s.in; i++) l.w[i] = i < s.in ? 2.0f : i < 2 * s.in ? -2.0f : l.w[i];
-    layer_want(&l, XPH_I8);
-    assert_true(l.want[0] > 262000.0f && l.want[1] < -262000.0f && l.want[3] < -262000.0f);
-    check_layer(&l, XPH_I8);
-    case_release();
+    narrow_largest_sums(check_largest);
 }
 
 /* What is rounded packs to the same. */
@@ -399,11 +323,11 @@ static void rounded_packs_alike(void **state)
     EACH_SET(set)
     {
         if (set->type != XPH_F32) continue;
-        for (int i = 0; i < 2 * KINDS; i++) {
+        for (int i = 0; i < 2 * NARROW_KINDS; i++) {
             xph_type weights = i % 2 ? XPH_I8 : XPH_BF16;
             size_t bytes;
             case_seed((uint64_t)i);
-            float *w = numbers(i / 2, IN * OUT), *to = case_alloc(sizeof *to * IN * OUT);
+            float *w = narrow_numbers(i / 2, IN * OUT), *to = case_alloc(sizeof *to * IN * OUT);
             xph_round_args args = {
                 .type = XPH_F32, .weights = weights, .in = IN, .out = OUT, .w = w, .to = to};
             case_run(set->op[XPH_OP_ROUND], &args, 1);
