@@ -1,5 +1,6 @@
 /* The CUDA kernels over whole arenas on the emulated GPU: AdamW and y = a x + b y against the CPU's in double, the norm
  * against its formula, casts against every number of 16 bits. */
+#include "adam_case.h"
 #include "device_case.h"
 
 #include "emu_control.h"
@@ -7,43 +8,18 @@
 #include <math.h>
 #include <string.h>
 
-static device_case on_device(const kt_case *c, const xph_cuda_candidate *list)
+static void check(const kt_case *c, const xph_cuda_candidate *list)
 {
-    return (device_case){c, list, XPH_F32, 1e-6, KT_DENSE, 0, false};
+    device_case d = device_case_of(c, list, XPH_F32);
+    d.tolerance = 1e-6;
+    device_check(&d);
+    case_release();
 }
 
 static void adam_shape(int64_t count, int64_t decay_count, bool averaged)
 {
-    double *p = case_random(count, -1, 1), *grad = case_random(count, -1, 1), *m = case_random(count, -1, 1);
-    double *v = case_random(count, 0, 1), *ema = averaged ? case_random(count, -1, 1) : NULL;
-    const kt_tensor tensors[] = {
-        KT_FLAT(xph_adam_args, p, 1, count, KT_ADD, p, NULL),
-        KT_FLAT(xph_adam_args, grad, 1, count, KT_IN, grad, NULL),
-        KT_FLAT(xph_adam_args, m, 1, count, KT_ADD, m, NULL),
-        KT_FLAT(xph_adam_args, v, 1, count, KT_ADD, v, NULL),
-        KT_FLAT(xph_adam_args, ema, 1, count, averaged ? KT_ADD : KT_IN, ema, NULL),
-    };
-    const xph_adam_args a = {.count = count,
-                             .decay_count = decay_count,
-                             .rate = 1e-2,
-                             .beta1 = 0.9,
-                             .beta2 = 0.95,
-                             .epsilon = 1e-8,
-                             .decay = 0.1,
-                             .correction1 = 1 - 0.9 * 0.9,
-                             .correction2 = 1 - 0.95 * 0.95,
-                             .grad_scale = 0.37,
-                             .ema_decay = 0.99};
-    const kt_case c = {.name = "adam",
-                       .op = XPH_OP_ADAM,
-                       .args = &a,
-                       .args_bytes = sizeof a,
-                       .scratch_at = KT_DENSE,
-                       .tensors = tensors,
-                       .count = 5};
-    const device_case d = on_device(&c, xph_cuda_adam);
-    device_check(&d, NULL);
-    case_release();
+    const kt_case c = adam_case(count, decay_count, averaged);
+    check(&c, xph_cuda_adam);
 }
 
 static void adam(void **state)
@@ -69,16 +45,8 @@ static void axpby(void **state)
                                      KT_FLAT(xph_axpby_args, y, 1, count, KT_ADD, y, NULL),
                                      KT_FLAT(xph_axpby_args, from, 1, count, KT_IN, from, NULL)};
         const xph_axpby_args args = {.count = count, .a = 0.75, .b = -1.5};
-        const kt_case c = {.name = "axpby",
-                           .op = XPH_OP_AXPBY,
-                           .args = &args,
-                           .args_bytes = sizeof args,
-                           .scratch_at = KT_DENSE,
-                           .tensors = tensors,
-                           .count = 3};
-        const device_case d = on_device(&c, xph_cuda_axpby);
-        device_check(&d, NULL);
-        case_release();
+        const kt_case c = KT_CASE("axpby", XPH_OP_AXPBY, args, KT_DENSE, tensors, 0);
+        check(&c, xph_cuda_axpby);
     }
 }
 

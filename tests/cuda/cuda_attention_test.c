@@ -46,12 +46,23 @@ static layer layer_make(const shape *s)
     return l;
 }
 
-enum { Y = 2, SAVED, STATE_OUT, STATE_IN, FORWARD_TENSORS }; /* places in the table below */
-
-static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_attention_args *args)
+static xph_attention_args args_of(const layer *l)
 {
     const shape *s = &l->s;
-    const kt_tensor list[] = {
+    return (xph_attention_args){.batch = s->batch,
+                                .time = s->time,
+                                .heads = s->heads,
+                                .dim = s->dim,
+                                .window = s->window,
+                                .reset = l->reset};
+}
+
+enum { Y = 2, SAVED, STATE_OUT, STATE_IN }; /* places in the table below */
+
+static kt_case forward_case(const layer *l)
+{
+    const shape *s = &l->s;
+    const kt_tensor tensors[] = {
         KT_FIELD(xph_attention_args, qkv, ldqkv, l->rows, 3 * l->span, KT_IN, l->qkv, NULL),
         KT_FLAT(xph_attention_args, bias, s->heads, s->window, KT_IN, l->bias, NULL),
         KT_FIELD(xph_attention_args, y, ldy, l->rows, l->span, KT_OUT, NULL, NULL),
@@ -59,44 +70,28 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_atte
         KT_FIELD(xph_attention_args, state_out, ld_state, s->batch, l->state, KT_OUT, NULL, NULL),
         KT_FIELD(xph_attention_args, state_in, ld_state, s->batch, l->state, KT_IN, l->in, NULL),
     };
-    memcpy(tensors, list, sizeof list);
-    *args = (xph_attention_args){.batch = s->batch,
-                                 .time = s->time,
-                                 .heads = s->heads,
-                                 .dim = s->dim,
-                                 .window = s->window,
-                                 .reset = l->reset};
-    return (kt_case){.name = "attention",
-                     .op = XPH_OP_ATTENTION,
-                     .args = args,
-                     .args_bytes = sizeof *args,
-                     .scratch_at = offsetof(xph_attention_args, scratch),
-                     .tensors = tensors,
-                     .count = FORWARD_TENSORS,
-                     .pad = s->pad};
+    const xph_attention_args args = args_of(l);
+    return KT_CASE("attention", XPH_OP_ATTENTION, args, offsetof(xph_attention_args, scratch), tensors,
+                   s->pad);
 }
 
 static device_case on_device(const kt_case *c, xph_type type, int64_t rows)
 {
-    return (device_case){.test = c,
-                         .list = xph_cuda_attention,
-                         .type = type,
-                         .tolerance = device_tolerance(type),
-                         .reset_at = offsetof(xph_attention_args, reset),
-                         .rows = rows,
-                         .candidates_differ = type != XPH_F32};
+    device_case d = device_case_of(c, xph_cuda_attention, type);
+    d.reset_at = offsetof(xph_attention_args, reset);
+    d.rows = rows;
+    d.candidates_differ = type != XPH_F32;
+    return d;
 }
 
 static void forward(void **state)
 {
     for (size_t i = 0; i < DEVICE_TYPES * SHAPES; i++) {
-        kt_tensor tensors[KT_MOST];
-        xph_attention_args args;
         case_seed(i / DEVICE_TYPES);
         layer l = layer_make(&shapes[i / DEVICE_TYPES]);
-        kt_case c = forward_case(&l, tensors, &args);
+        kt_case c = forward_case(&l);
         device_case d = on_device(&c, device_types[i % DEVICE_TYPES], l.rows);
-        device_check(&d, NULL);
+        device_check(&d);
         case_release();
     }
 }
@@ -105,16 +100,14 @@ static void forward(void **state)
 static void forward_on_matrix_units(void **state)
 {
     for (size_t i = 0; i < SHAPES; i++) {
-        kt_tensor tensors[KT_MOST];
-        xph_attention_args args;
         case_seed(i);
         layer l = layer_make(&shapes[i]);
-        kt_case c = forward_case(&l, tensors, &args);
-        args.math = XPH_MATH_TF32;
+        kt_case c = forward_case(&l);
+        KT_ARGS(&c, xph_attention_args)->math = XPH_MATH_TF32;
         device_case d = on_device(&c, XPH_F32, l.rows);
         d.tolerance = 2e-3;
         d.candidates_differ = true;
-        device_check(&d, NULL);
+        device_check(&d);
         case_release();
     }
 }
@@ -123,15 +116,13 @@ static void forward_on_matrix_units(void **state)
 static void what_is_not_asked_for(void **state)
 {
     double *all[KT_MOST], *result[KT_MOST];
-    kt_tensor tensors[KT_MOST];
-    xph_attention_args args;
     for (size_t i = 3; i < SHAPES; i += 3) {
         case_seed(i);
         layer l = layer_make(&shapes[i]);
-        kt_case c = forward_case(&l, tensors, &args);
+        kt_case c = forward_case(&l);
         device_case d = on_device(&c, XPH_F32, l.rows);
         device_run(&d, all);
-        tensors[SAVED].role = tensors[STATE_OUT].role = KT_IN;
+        c.tensors[SAVED].role = c.tensors[STATE_OUT].role = KT_IN;
         device_run(&d, result);
         case_same("y", result[Y], all[Y], l.rows * l.span);
         case_release();
@@ -162,13 +153,11 @@ static void one_stream(const layer *all, xph_type type, int64_t b, int64_t frame
     double *carried = kt_copy(all->in ? all->in + b * all->state : case_zeros(all->state), all->state);
     for (int64_t t = 0; t < all->s.time; t += frames) {
         double *result[KT_MOST];
-        kt_tensor tensors[KT_MOST];
-        xph_attention_args args;
         int64_t row = b * all->s.time + t, left = all->s.time - t;
         layer some = frames_of(all, row, left < frames ? left : frames);
-        kt_case c = forward_case(&some, tensors, &args);
-        tensors[STATE_OUT].role = KT_ADD;
-        tensors[STATE_OUT].x = carried;
+        kt_case c = forward_case(&some);
+        c.tensors[STATE_OUT].role = KT_ADD;
+        c.tensors[STATE_OUT].x = carried;
         c.count = STATE_IN;
         c.prepare = in_place;
         device_case d = on_device(&c, type, some.rows);
@@ -185,11 +174,9 @@ static void frames_have_the_bits_of_a_chunk(void **state)
 {
     for (size_t i = 0; i < SHAPES; i++) {
         double *together[KT_MOST];
-        kt_tensor tensors[KT_MOST];
-        xph_attention_args args;
         case_seed(i);
         layer all = layer_make(&shapes[i]);
-        kt_case c = forward_case(&all, tensors, &args);
+        kt_case c = forward_case(&all);
         device_case d = on_device(&c, XPH_F32, all.rows);
         device_run(&d, together);
         for (int64_t b = 0; b < all.s.batch; b++)
@@ -220,16 +207,14 @@ static void lagging_states_are_whole(void **state)
         double *now = l.in, *other = case_random(numbers, 0, 1);
         for (int t = 0; t < 20; t++) {
             double *whole[KT_MOST], *lag[KT_MOST];
-            kt_tensor tensors[KT_MOST];
-            xph_attention_args args;
             l.qkv = case_random(l.rows * 3 * l.span, -1.5, 1.5);
             l.reset = kt_resets(l.rows, 7);
             l.in = now;
-            kt_case c = forward_case(&l, tensors, &args);
+            kt_case c = forward_case(&l);
             device_case d = on_device(&c, XPH_F32, l.rows);
             device_run(&d, whole);
-            tensors[STATE_OUT].role = KT_ADD;
-            tensors[STATE_OUT].x = other;
+            c.tensors[STATE_OUT].role = KT_ADD;
+            c.tensors[STATE_OUT].x = other;
             c.prepare = set_lagging;
             lagging = t > 0;
             device_run(&d, lag);
@@ -248,9 +233,7 @@ static void gradient_shape(const shape *s, xph_type type, int32_t math, double t
 {
     layer l = layer_make(s);
     double *results[KT_MOST], *dbias = case_random(s->heads * s->window, -1, 1);
-    kt_tensor forward_tensors[KT_MOST];
-    xph_attention_args forward_args;
-    kt_case f = forward_case(&l, forward_tensors, &forward_args);
+    kt_case f = forward_case(&l);
     kt_reference(&f, results);
     const kt_tensor tensors[] = {
         KT_FIELD(xph_attention_grad_args, fwd.qkv, fwd.ldqkv, l.rows, 3 * l.span, KT_IN, l.qkv, NULL),
@@ -262,24 +245,16 @@ static void gradient_shape(const shape *s, xph_type type, int32_t math, double t
         KT_FIELD(xph_attention_grad_args, dqkv, lddqkv, l.rows, 3 * l.span, KT_OUT, NULL, NULL),
         KT_FLAT(xph_attention_grad_args, dbias, s->heads, s->window, KT_ADD, dbias, NULL),
     };
-    xph_attention_grad_args args = {.fwd = forward_args};
+    xph_attention_grad_args args = {.fwd = args_of(&l)};
     args.fwd.math = math;
-    const kt_case c = {.name = "attention_grad",
-                       .op = XPH_OP_ATTENTION_GRAD,
-                       .args = &args,
-                       .args_bytes = sizeof args,
-                       .scratch_at = offsetof(xph_attention_grad_args, scratch),
-                       .tensors = tensors,
-                       .count = sizeof tensors / sizeof *tensors,
-                       .pad = s->pad};
-    const device_case d = {.test = &c,
-                           .list = xph_cuda_attention_grad,
-                           .type = type,
-                           .tolerance = tolerance,
-                           .reset_at = offsetof(xph_attention_grad_args, fwd.reset),
-                           .rows = l.rows,
-                           .candidates_differ = type != XPH_F32 || math != XPH_MATH_F32};
-    device_check(&d, NULL);
+    const kt_case c = KT_CASE("attention_grad", XPH_OP_ATTENTION_GRAD, args,
+                              offsetof(xph_attention_grad_args, scratch), tensors, s->pad);
+    device_case d = device_case_of(&c, xph_cuda_attention_grad, type);
+    d.tolerance = tolerance;
+    d.reset_at = offsetof(xph_attention_grad_args, fwd.reset);
+    d.rows = l.rows;
+    d.candidates_differ = type != XPH_F32 || math != XPH_MATH_F32;
+    device_check(&d);
     case_release();
 }
 
@@ -308,8 +283,6 @@ static void hidden_frames_do_not_leak(void **state)
     static const shape s = {1, 50, 1, 6, 12, 5, 0, 0};
     for (const xph_cuda_candidate *k = xph_cuda_attention; k->name; k++) {
         double *result[KT_MOST];
-        kt_tensor tensors[KT_MOST];
-        xph_attention_args args;
         case_seed(6);
         layer l = layer_make(&s);
         int64_t next = (int64_t)l.in[l.state - 2];
@@ -322,7 +295,7 @@ static void hidden_frames_do_not_leak(void **state)
         for (int64_t t = 0; t < s.time; t++) l.reset[t] = t == 30;
         for (int64_t d = 0; d < 3 * s.dim; d++) l.qkv[2 * 3 * s.dim + d] = d % 2 ? NAN : INFINITY;
         for (int64_t d = 0; d < 3 * s.dim; d++) l.qkv[29 * 3 * s.dim + d] = d % 2 ? NAN : INFINITY;
-        kt_case c = forward_case(&l, tensors, &args);
+        kt_case c = forward_case(&l);
         device_case d = on_device(&c, XPH_F32, l.rows);
         d.list = k;
         if (strcmp(k->name, "attention_step") == 0) continue;
@@ -340,12 +313,10 @@ static void hidden_values_do_not_leak(void **state)
 {
     static const shape s = {1, 60, 1, 16, 20, -1, 0, 0};
     double *result[KT_MOST];
-    kt_tensor tensors[KT_MOST];
-    xph_attention_args args;
     case_seed(7);
     layer l = layer_make(&s);
     l.qkv[10 * 3 * s.dim + 2 * s.dim + 3] = NAN;
-    kt_case c = forward_case(&l, tensors, &args);
+    kt_case c = forward_case(&l);
     device_case d = on_device(&c, XPH_F32, l.rows);
     device_run(&d, result);
     for (int64_t t = 0; t < s.time; t++)
@@ -360,12 +331,10 @@ static void broken_counters_stay_inside(void **state)
     for (size_t i = 0; i < 2 * sizeof counters / sizeof *counters; i++) {
         const shape s = {1, i % 2 ? 3 : 1, 1, 4, 7, 3, 0, 0};
         double *result[KT_MOST];
-        kt_tensor tensors[KT_MOST];
-        xph_attention_args args;
         case_seed(i);
         layer l = layer_make(&s);
         memcpy(l.in + l.state - 2, counters[i / 2], sizeof *counters);
-        kt_case c = forward_case(&l, tensors, &args);
+        kt_case c = forward_case(&l);
         device_case d = on_device(&c, XPH_F32, l.rows);
         device_run(&d, result);
         assert_false(kt_any_bad(result[Y], l.rows * l.span));
@@ -377,17 +346,15 @@ static void broken_counters_stay_inside(void **state)
 static void large_scores(void **state)
 {
     static const shape s = {1, 70, 1, 4, 70, -1, 0, 0};
-    kt_tensor tensors[KT_MOST];
-    xph_attention_args args;
     case_seed(8);
     layer l = layer_make(&s);
     for (int64_t i = 0; i < l.rows * 3 * l.span; i++)
         if (i % (3 * s.dim) < 2 * s.dim) l.qkv[i] *= 20;
     for (int64_t i = 0; i < s.window; i++) l.bias[i] *= 100;
-    kt_case c = forward_case(&l, tensors, &args);
+    kt_case c = forward_case(&l);
     device_case d = on_device(&c, XPH_F32, l.rows);
     d.tolerance = 1e-4; /* scores near 500 are exact to 3e-5 */
-    device_check(&d, NULL);
+    device_check(&d);
     case_release();
 }
 

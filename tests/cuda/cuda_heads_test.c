@@ -61,10 +61,10 @@ static xph_heads_args args_of(const layer *l)
 
 enum { Y = 5 }; /* place in the table below */
 
-static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_heads_args *args)
+static kt_case forward_case(const layer *l)
 {
     const shape *s = &l->s;
-    const kt_tensor list[] = {
+    const kt_tensor tensors[] = {
         KT_FIELD(xph_heads_args, z, ldz, s->rows, s->width, KT_IN, l->z, NULL),
         KT_FLAT(xph_heads_args, v, l->logits, s->width, KT_IN, l->v, NULL),
         KT_FLAT(xph_heads_args, bias, 1, l->logits, KT_IN, l->bias, NULL),
@@ -72,33 +72,18 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_head
         KT_FIELD(xph_heads_args, base, ldbase, s->rows, l->logits, KT_IN, l->base, NULL),
         KT_FIELD(xph_heads_args, y, ldy, s->rows, l->logits, KT_OUT, NULL, NULL),
     };
-    memcpy(tensors, list, sizeof list);
-    *args = args_of(l);
-    return (kt_case){.name = "heads",
-                     .op = XPH_OP_HEADS,
-                     .args = args,
-                     .args_bytes = sizeof *args,
-                     .scratch_at = KT_DENSE,
-                     .tensors = tensors,
-                     .count = 6,
-                     .pad = s->pad};
-}
-
-static device_case on_device(const kt_case *c, const xph_cuda_candidate *list, xph_type type)
-{
-    return (device_case){c, list, type, device_tolerance(type), KT_DENSE, 0, false};
+    const xph_heads_args args = args_of(l);
+    return KT_CASE("heads", XPH_OP_HEADS, args, KT_DENSE, tensors, s->pad);
 }
 
 static void forward(void **state)
 {
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
-        kt_tensor tensors[KT_MOST];
-        xph_heads_args args;
         case_seed(i / DEVICE_TYPES);
         layer l = layer_make(&shapes[i / DEVICE_TYPES]);
-        kt_case c = forward_case(&l, tensors, &args);
-        device_case d = on_device(&c, xph_cuda_heads, device_types[i % DEVICE_TYPES]);
-        device_check(&d, NULL);
+        kt_case c = forward_case(&l);
+        device_case d = device_case_of(&c, xph_cuda_heads, device_types[i % DEVICE_TYPES]);
+        device_check(&d);
         case_release();
     }
 }
@@ -107,12 +92,10 @@ static void rows_alone(void **state)
 {
     const shape s = {11, 70, 0, 5, true, true};
     double *together[KT_MOST], *result[KT_MOST];
-    kt_tensor tensors[KT_MOST];
-    xph_heads_args args;
     case_seed(3);
     layer all = layer_make(&s);
-    kt_case c = forward_case(&all, tensors, &args);
-    device_case d = on_device(&c, xph_cuda_heads, XPH_F32);
+    kt_case c = forward_case(&all);
+    device_case d = device_case_of(&c, xph_cuda_heads, XPH_F32);
     device_run(&d, together);
     for (int64_t m = 0; m < s.rows; m++) {
         layer one = all;
@@ -120,7 +103,7 @@ static void rows_alone(void **state)
         one.z += m * s.width;
         one.base += m * all.logits;
         one.actions += m * s.heads;
-        c = forward_case(&one, tensors, &args);
+        c = forward_case(&one);
         device_run(&d, result);
         case_same("row alone", result[Y], together[Y] + m * all.logits, all.logits);
     }
@@ -145,16 +128,10 @@ static void gradient_shape(const shape *s, xph_type type)
         KT_FLAT(xph_heads_grad_args, de, l.logits, s->width, s->chained ? KT_ADD : KT_IN, de, NULL),
     };
     const xph_heads_grad_args args = {.fwd = args_of(&l)};
-    const kt_case c = {.name = "heads_grad",
-                       .op = XPH_OP_HEADS_GRAD,
-                       .args = &args,
-                       .args_bytes = sizeof args,
-                       .scratch_at = offsetof(xph_heads_grad_args, scratch),
-                       .tensors = tensors,
-                       .count = 9,
-                       .pad = s->pad};
-    const device_case d = on_device(&c, xph_cuda_heads_grad, type);
-    device_check(&d, NULL);
+    const kt_case c = KT_CASE("heads_grad", XPH_OP_HEADS_GRAD, args, offsetof(xph_heads_grad_args, scratch),
+                              tensors, s->pad);
+    const device_case d = device_case_of(&c, xph_cuda_heads_grad, type);
+    device_check(&d);
     case_release();
 }
 

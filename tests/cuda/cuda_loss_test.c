@@ -28,7 +28,6 @@ typedef struct loss {
     int64_t rows;
     double *x;
     xph_loss_args args;
-    kt_tensor tensors[2];
     kt_case test;
 } loss;
 
@@ -58,27 +57,14 @@ static void loss_make(loss *a, int64_t rows, const xph_head_loss *how, bool mask
     a->args.rows_loss = case_alloc((size_t)(rows * HEADS) * sizeof(double));
     const kt_tensor tensors[] = {KT_FIELD(xph_loss_args, y, ldy, rows, LOGITS, KT_IN, a->x, NULL),
                                  KT_FIELD(xph_loss_args, dy, lddy, rows, LOGITS, KT_OUT, NULL, NULL)};
-    memcpy(a->tensors, tensors, sizeof tensors);
-    a->test = (kt_case){.name = "loss",
-                        .op = XPH_OP_LOSS,
-                        .args = &a->args,
-                        .args_bytes = sizeof a->args,
-                        .scratch_at = KT_DENSE,
-                        .tensors = a->tensors,
-                        .count = 2,
-                        .pad = rows % 3};
-}
-
-static device_case on_device(const kt_case *c, xph_type type)
-{
-    return (device_case){c, xph_cuda_loss, type, device_tolerance(type), KT_DENSE, 0, false};
+    a->test = KT_CASE("loss", XPH_OP_LOSS, a->args, KT_DENSE, tensors, rows % 3);
 }
 
 static void check(loss *a, xph_type type)
 {
     double *results[KT_MOST], got[HEADS];
-    device_case d = on_device(&a->test, type);
-    device_check(&d, NULL);
+    device_case d = device_case_of(&a->test, xph_cuda_loss, type);
+    device_check(&d);
     device_run(&d, results);
     memcpy(got, a->args.sums, sizeof got);
     kt_reference(&a->test, results);
@@ -111,7 +97,7 @@ static void extremes(void **state)
         for (int64_t k = 0; k < a.rows * LOGITS; k++) a.x[k] *= 1e4;
         ((float *)(uintptr_t)a.args.mask)[4] = 0;
         for (int64_t k = 0; k < LOGITS; k++) a.x[4 * LOGITS + k] = k % 2 ? NAN : INFINITY;
-        device_case d = on_device(&a.test, XPH_F32);
+        device_case d = device_case_of(&a.test, xph_cuda_loss, XPH_F32);
         device_run(&d, results);
         assert_false(kt_any_bad(results[1], a.rows * LOGITS));
         assert_false(kt_any_bad(a.args.sums, HEADS));

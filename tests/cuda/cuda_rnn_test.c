@@ -88,11 +88,11 @@ static void pack_here(const kt_case *c, const xph_kernel_set *set, void *given)
 
 enum { Y = 4, SAVED = 5, STATE_OUT = 6 }; /* places in the table below */
 
-static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_rnn_args *args)
+static kt_case forward_case(const layer *l)
 {
     const shape *s = &l->s;
     int64_t rows = s->batch * s->time;
-    const kt_tensor list[] = {
+    const kt_tensor tensors[] = {
         KT_FIELD(xph_rnn_args, gx, ldgx, rows, l->gates, KT_IN, l->gx, NULL),
         KT_FLAT(xph_rnn_args, w, l->gates, s->hidden, KT_IN, l->w, NULL),
         KT_FLAT(xph_rnn_args, bias, 1, l->gates, KT_IN, l->bias, NULL),
@@ -101,42 +101,31 @@ static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_rnn_
         KT_FLAT(xph_rnn_args, saved, rows, l->saved, KT_OUT, NULL, NULL),
         KT_FIELD(xph_rnn_args, state_out, ld_state, s->batch, l->state, KT_OUT, NULL, NULL),
     };
-    memcpy(tensors, list, sizeof list);
-    *args = args_of(l);
-    return (kt_case){.name = "rnn",
-                     .op = XPH_OP_RNN,
-                     .args = args,
-                     .args_bytes = sizeof *args,
-                     .scratch_at = offsetof(xph_rnn_args, scratch),
-                     .tensors = tensors,
-                     .count = 7,
-                     .pad = s->pad,
-                     .prepare = pack_here,
-                     .context = l};
+    const xph_rnn_args args = args_of(l);
+    kt_case c = KT_CASE("rnn", XPH_OP_RNN, args, offsetof(xph_rnn_args, scratch), tensors, s->pad);
+    c.prepare = pack_here;
+    c.context = l;
+    return c;
 }
 
 static device_case on_device(const kt_case *c, const xph_cuda_candidate *list, const layer *l, xph_type type,
                              size_t reset_at)
 {
-    return (device_case){.test = c,
-                         .list = list,
-                         .type = type,
-                         .tolerance = device_tolerance(type),
-                         .reset_at = l->reset ? reset_at : KT_DENSE,
-                         .rows = l->s.batch * l->s.time};
+    device_case d = device_case_of(c, list, type);
+    d.reset_at = l->reset ? reset_at : KT_DENSE;
+    d.rows = l->s.batch * l->s.time;
+    return d;
 }
 
 static void forward(void **state)
 {
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
-        kt_tensor tensors[KT_MOST];
-        xph_rnn_args args;
         case_seed(i / DEVICE_TYPES);
         layer l = layer_make(&shapes[i / DEVICE_TYPES]);
-        kt_case c = forward_case(&l, tensors, &args);
+        kt_case c = forward_case(&l);
         device_case d =
             on_device(&c, xph_cuda_rnn, &l, device_types[i % DEVICE_TYPES], offsetof(xph_rnn_args, reset));
-        device_check(&d, NULL);
+        device_check(&d);
         case_release();
     }
 }
@@ -145,16 +134,14 @@ static void forward(void **state)
 static void tf32(void **state)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        kt_tensor tensors[KT_MOST];
-        xph_rnn_args args;
         if (shapes[i].hidden % 32) continue; /* no work for matrix units */
         case_seed(i + 150);
         layer l = layer_make(&shapes[i]);
-        kt_case c = forward_case(&l, tensors, &args);
-        args.math = XPH_MATH_TF32;
+        kt_case c = forward_case(&l);
+        KT_ARGS(&c, xph_rnn_args)->math = XPH_MATH_TF32;
         device_case d = on_device(&c, xph_cuda_rnn, &l, XPH_F32, offsetof(xph_rnn_args, reset));
         d.tolerance = 3e-3;
-        device_check(&d, NULL);
+        device_check(&d);
         case_release();
     }
 }
@@ -168,23 +155,19 @@ static void forget_packed(const kt_case *c, const xph_kernel_set *set, void *giv
 static void without_packed_weights(void **state)
 {
     const shape s = {XPH_RNN_LSTM, 3, 4, 32, 0, 3, true};
-    kt_tensor tensors[KT_MOST];
-    xph_rnn_args args;
     case_seed(170);
     layer l = layer_make(&s);
-    kt_case c = forward_case(&l, tensors, &args);
+    kt_case c = forward_case(&l);
     c.prepare = forget_packed;
     device_case d = on_device(&c, xph_cuda_rnn, &l, XPH_BF16, offsetof(xph_rnn_args, reset));
-    device_check(&d, NULL);
+    device_check(&d);
     case_release();
 }
 
 /* What forward saves, in double. */
 static void run_forward(const layer *l, double *results[KT_MOST])
 {
-    kt_tensor tensors[KT_MOST];
-    xph_rnn_args args;
-    kt_case c = forward_case(l, tensors, &args);
+    kt_case c = forward_case(l);
     c.prepare = NULL; /* it packs for the device */
     kt_reference(&c, results);
 }
@@ -214,17 +197,11 @@ static void gradient_shape(const shape *s, xph_type type, int32_t math)
     };
     xph_rnn_grad_args args = {.fwd = args_of(&l)};
     args.fwd.math = math;
-    const kt_case c = {.name = "rnn_grad",
-                       .op = XPH_OP_RNN_GRAD,
-                       .args = &args,
-                       .args_bytes = sizeof args,
-                       .scratch_at = offsetof(xph_rnn_grad_args, scratch),
-                       .tensors = tensors,
-                       .count = 11,
-                       .pad = s->pad};
+    const kt_case c =
+        KT_CASE("rnn_grad", XPH_OP_RNN_GRAD, args, offsetof(xph_rnn_grad_args, scratch), tensors, s->pad);
     device_case d = on_device(&c, xph_cuda_rnn_grad, &l, type, offsetof(xph_rnn_grad_args, fwd.reset));
     if (math == XPH_MATH_TF32) d.tolerance = 3e-3;
-    device_check(&d, NULL);
+    device_check(&d);
     case_release();
 }
 
@@ -281,10 +258,8 @@ static void input_here(const kt_case *c, const xph_kernel_set *set, void *given)
 static void frames_of_shape(const shape *s, xph_type type)
 {
     double *whole[KT_MOST], *result[KT_MOST];
-    kt_tensor tensors[KT_MOST];
-    xph_rnn_args args;
     layer l = layer_make(s);
-    kt_case c = forward_case(&l, tensors, &args);
+    kt_case c = forward_case(&l);
     device_case d = on_device(&c, xph_cuda_rnn, &l, type, offsetof(xph_rnn_args, reset));
     device_run(&d, whole);
     int64_t b = s->batch - 1, gates = l.gates;
@@ -295,10 +270,10 @@ static void frames_of_shape(const shape *s, xph_type type)
         one.s.batch = one.s.time = 1;
         one.gx = l.gx + row * gates;
         if (one.reset) one.reset += row;
-        c = forward_case(&one, tensors, &args);
-        tensors[STATE_OUT].role = KT_ADD;
-        tensors[STATE_OUT].x = carried;
-        tensors[SAVED].role = KT_IN; /* NULL */
+        c = forward_case(&one);
+        c.tensors[STATE_OUT].role = KT_ADD;
+        c.tensors[STATE_OUT].x = carried;
+        c.tensors[SAVED].role = KT_IN; /* NULL */
         c.prepare = t % 2 && type == XPH_F32 ? input_here : in_place;
         c.context = &one;
         d = on_device(&c, xph_cuda_rnn, &one, type, offsetof(xph_rnn_args, reset));
@@ -325,12 +300,10 @@ static void extremes_saturate(void **state)
     for (int kind = XPH_RNN_LSTM; kind <= XPH_RNN_GRU; kind++) {
         const shape s = {kind, 2, 2, 3, 0, 0, false};
         double *result[KT_MOST];
-        kt_tensor tensors[KT_MOST];
-        xph_rnn_args args;
         case_seed(1);
         layer l = layer_make(&s);
         for (int64_t k = 0; k < 4 * l.gates; k++) l.gx[k] = (k % 2 ? -1 : 1) * (k % 3 ? 1e4 : INFINITY);
-        kt_case c = forward_case(&l, tensors, &args);
+        kt_case c = forward_case(&l);
         device_case d = on_device(&c, xph_cuda_rnn, &l, XPH_F32, offsetof(xph_rnn_args, reset));
         device_run(&d, result);
         for (int64_t k = 0; k < 4 * s.hidden; k++) assert_true(fabs(result[Y][k]) <= 1);
@@ -364,19 +337,18 @@ static void narrow_shape(const shape *s, xph_type weights)
 {
     const xph_kernel_set *set = &xph_kernels_f32_ref;
     double *want[KT_MOST], *got[KT_MOST];
-    kt_tensor tensors[KT_MOST];
-    xph_rnn_args args;
     layer l = layer_make(s);
-    kt_case c = forward_case(&l, tensors, &args);
-    args.weights = weights;
-    args.packed = pack_narrow(&l, set, weights);
+    kt_case c = forward_case(&l);
+    xph_rnn_args *args = KT_ARGS(&c, xph_rnn_args);
+    args->weights = weights;
+    args->packed = pack_narrow(&l, set, weights);
     assert_true(kt_run(&c, set, NULL, 1, want));
     void *packed = pack_narrow(&l, NULL, weights);
-    args.packed = packed;
+    args->packed = packed;
     device_case d = on_device(&c, xph_cuda_rnn, &l, XPH_F32, offsetof(xph_rnn_args, reset));
     device_run(&d, got);
     for (int i = Y; i <= STATE_OUT; i++)
-        case_close(tensors[i].name, got[i], want[i], tensors[i].rows * tensors[i].width, 2e-2);
+        case_close(c.tensors[i].name, got[i], want[i], c.tensors[i].rows * c.tensors[i].width, 2e-2);
     emu_free(packed);
     case_release();
 }

@@ -73,10 +73,10 @@ static void place_for_actions(const kt_case *c, const xph_kernel_set *set, void 
 
 enum { Y = 5 }; /* place in the table below */
 
-static kt_case sample_case(const layer *l, kt_tensor tensors[KT_MOST], xph_sample_args *args, drawn *d)
+static kt_case sample_case(const layer *l, drawn *d)
 {
     const shape *s = &l->s;
-    const kt_tensor list[] = {
+    const kt_tensor tensors[] = {
         KT_FIELD(xph_sample_args, heads.z, heads.ldz, s->rows, s->width, KT_IN, l->z, NULL),
         KT_FLAT(xph_sample_args, heads.v, l->logits, s->width, KT_IN, l->v, NULL),
         KT_FLAT(xph_sample_args, heads.bias, 1, l->logits, KT_IN, l->bias, NULL),
@@ -84,10 +84,9 @@ static kt_case sample_case(const layer *l, kt_tensor tensors[KT_MOST], xph_sampl
         KT_FIELD(xph_sample_args, heads.base, heads.ldbase, s->rows, l->logits, KT_IN, l->base, NULL),
         KT_FIELD(xph_sample_args, heads.y, heads.ldy, s->rows, l->logits, KT_OUT, NULL, NULL),
     };
-    memcpy(tensors, list, sizeof list);
     *d = (drawn){.count = s->rows * s->heads};
     d->wanted = case_alloc((size_t)d->count * sizeof *d->wanted);
-    *args = (xph_sample_args){
+    const xph_sample_args args = {
         .heads = {.rows = s->rows, .width = s->width, .heads = s->heads, .logits = l->logits, .head = heads},
         .how = l->how,
         .noise = l->noise,
@@ -96,31 +95,18 @@ static kt_case sample_case(const layer *l, kt_tensor tensors[KT_MOST], xph_sampl
         .ldp = s->heads,
         .actions = d->wanted,
         .lda = s->heads};
-    return (kt_case){.name = "sample",
-                     .op = XPH_OP_SAMPLE,
-                     .args = args,
-                     .args_bytes = sizeof *args,
-                     .scratch_at = offsetof(xph_sample_args, scratch),
-                     .tensors = tensors,
-                     .count = 6,
-                     .pad = s->pad,
-                     .prepare = place_for_actions,
-                     .context = d};
-}
-
-static device_case on_device(const kt_case *c, xph_type type)
-{
-    return (device_case){c, xph_cuda_sample, type, device_tolerance(type), KT_DENSE, 0, false};
+    kt_case c = KT_CASE("sample", XPH_OP_SAMPLE, args, offsetof(xph_sample_args, scratch), tensors, s->pad);
+    c.prepare = place_for_actions;
+    c.context = d;
+    return c;
 }
 
 /* One run of the first candidate that accepts. */
 static double *draw_rows(const layer *l, xph_type type, drawn *d)
 {
     double *results[KT_MOST];
-    kt_tensor tensors[KT_MOST];
-    xph_sample_args args;
-    const kt_case c = sample_case(l, tensors, &args, d);
-    const device_case on = on_device(&c, type);
+    const kt_case c = sample_case(l, d);
+    const device_case on = device_case_of(&c, xph_cuda_sample, type);
     device_run(&on, results);
     return results[Y];
 }
@@ -145,14 +131,12 @@ static void check_actions(const drawn *d)
 static void draws(void **state)
 {
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
-        kt_tensor tensors[KT_MOST];
-        xph_sample_args args;
         drawn d;
         case_seed(i / DEVICE_TYPES);
         layer l = layer_make(&shapes[i / DEVICE_TYPES]);
-        const kt_case c = sample_case(&l, tensors, &args, &d);
-        const device_case on = on_device(&c, device_types[i % DEVICE_TYPES]);
-        device_check(&on, NULL);
+        const kt_case c = sample_case(&l, &d);
+        const device_case on = device_case_of(&c, xph_cuda_sample, device_types[i % DEVICE_TYPES]);
+        device_check(&on);
         check_actions(&d);
         case_release();
     }
@@ -164,20 +148,19 @@ static void logits_are_those_of_the_heads(void **state)
     static const shape some[] = {{5, 96, 0, 5, true, true, true}, {3, 700, 0, 5, true, false, false}};
     for (size_t i = 0; i < 2; i++) {
         double *results[KT_MOST];
-        kt_tensor tensors[KT_MOST];
-        xph_sample_args args;
         drawn d;
         case_seed(i + 30);
         layer l = layer_make(&some[i]);
         double *y = draw_rows(&l, XPH_F32, &d);
         const int32_t *actions = actions_of(&d);
-        kt_case c = sample_case(&l, tensors, &args, &d);
-        args.heads.actions = actions;
-        args.heads.lda = some[i].heads;
+        kt_case c = sample_case(&l, &d);
+        xph_heads_args *args = KT_ARGS(&c, xph_heads_args); /* the first member */
+        args->actions = actions;
+        args->lda = some[i].heads;
         c.prepare = NULL;
         c.scratch_at = KT_DENSE;
-        c.args_bytes = sizeof args.heads; /* the first member */
-        const device_case on = {&c, xph_cuda_heads, XPH_F32, 5e-6, KT_DENSE, 0, false};
+        c.args_bytes = sizeof *args;
+        const device_case on = device_case_of(&c, xph_cuda_heads, XPH_F32);
         device_run(&on, results);
         case_same("logits", y, results[Y], some[i].rows * l.logits);
         case_release();

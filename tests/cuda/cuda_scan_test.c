@@ -4,7 +4,6 @@
 #include "scan_case.h"
 
 #include <math.h>
-#include <string.h>
 
 static const scan_shape shapes[] = {
     {1, 1, 1, 1, 0, false, false, false, 0},  {1, 1, 16, 16, 0, true, true, true, 0},
@@ -19,20 +18,20 @@ static const scan_shape shapes[] = {
 
 static device_case on_device(const kt_case *c, xph_type type, int64_t rows)
 {
-    return (device_case){c,    xph_cuda_scan, type, device_tolerance(type), offsetof(xph_scan_args, reset),
-                         rows, false};
+    device_case d = device_case_of(c, xph_cuda_scan, type);
+    d.reset_at = offsetof(xph_scan_args, reset);
+    d.rows = rows;
+    return d;
 }
 
 static void forward(void **state)
 {
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
-        kt_tensor tensors[KT_MOST];
-        xph_scan_args args;
         case_seed(i / DEVICE_TYPES);
         scan_layer l = scan_layer_make(&shapes[i / DEVICE_TYPES]);
-        kt_case c = scan_case(&l, tensors, &args);
+        kt_case c = scan_case(&l);
         device_case d = on_device(&c, device_types[i % DEVICE_TYPES], l.rows);
-        device_check(&d, NULL);
+        device_check(&d);
         case_release();
     }
 }
@@ -42,13 +41,11 @@ static void many_channels(void **state)
 {
     for (int64_t states = 7; states <= 63; states = 2 * states + 1) {
         const scan_shape s = {32, 3, 521, states, 0, true, true, true, 4};
-        kt_tensor tensors[KT_MOST];
-        xph_scan_args args;
         case_seed((uint64_t)states);
         scan_layer l = scan_layer_make(&s);
-        kt_case c = scan_case(&l, tensors, &args);
+        kt_case c = scan_case(&l);
         device_case d = on_device(&c, XPH_F32, l.rows);
-        device_check(&d, NULL);
+        device_check(&d);
         case_release();
     }
 }
@@ -60,15 +57,9 @@ static void one_stream(const scan_layer *all, xph_type type, int64_t b, double *
     double *carried = kt_copy(all->in ? all->in + b * all->state : case_zeros(all->state), all->state);
     for (int64_t t = 0; t < s->time; t++) {
         double *result[KT_MOST];
-        kt_tensor tensors[KT_MOST];
-        xph_scan_args args;
         int64_t row = b * s->time + t;
         scan_layer one = scan_frame_of(all, row);
-        kt_case c = scan_case(&one, tensors, &args);
-        tensors[SCAN_STATE].role = KT_ADD;
-        tensors[SCAN_STATE].x = carried;
-        c.count = SCAN_STATE + 1;
-        c.prepare = scan_in_place;
+        kt_case c = scan_case_carried(&one, carried);
         device_case d = on_device(&c, type, 1);
         device_run(&d, result);
         case_same("frame", result[SCAN_Y], together[SCAN_Y] + row * s->width, s->width);
@@ -81,12 +72,10 @@ static void frames_have_the_bits_of_a_chunk(void **state)
 {
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         double *together[KT_MOST];
-        kt_tensor tensors[KT_MOST];
-        xph_scan_args args;
         xph_type type = device_types[i % DEVICE_TYPES];
         case_seed(i / DEVICE_TYPES);
         scan_layer all = scan_layer_make(&shapes[i / DEVICE_TYPES]);
-        kt_case c = scan_case(&all, tensors, &args);
+        kt_case c = scan_case(&all);
         device_case d = on_device(&c, type, all.rows);
         device_run(&d, together);
         for (int64_t b = 0; b < all.s.batch; b++) one_stream(&all, type, b, together);
@@ -109,11 +98,9 @@ static void prepared_rates_give_the_same_bits(void **state)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         double *with[KT_MOST], *without[KT_MOST];
-        kt_tensor tensors[KT_MOST];
-        xph_scan_args args;
         case_seed(i);
         scan_layer l = scan_layer_make(&shapes[i]);
-        kt_case c = scan_case(&l, tensors, &args);
+        kt_case c = scan_case(&l);
         device_case d = on_device(&c, XPH_F32, l.rows);
         device_run(&d, without);
         c.prepare = prepare_decay;
@@ -127,16 +114,11 @@ static void prepared_rates_give_the_same_bits(void **state)
 static void gradient_shape(const scan_shape *s, xph_type type)
 {
     scan_layer l = scan_layer_make(s);
-    scan_gradient g;
-    const kt_case c = scan_gradient_case(&l, &g);
-    const device_case d = {&c,
-                           xph_cuda_scan_grad,
-                           type,
-                           device_tolerance(type),
-                           offsetof(xph_scan_grad_args, fwd.reset),
-                           l.rows,
-                           false};
-    device_check(&d, NULL);
+    const kt_case c = scan_gradient_case(&l);
+    device_case d = device_case_of(&c, xph_cuda_scan_grad, type);
+    d.reset_at = offsetof(xph_scan_grad_args, fwd.reset);
+    d.rows = l.rows;
+    device_check(&d);
     case_release();
 }
 
@@ -164,8 +146,6 @@ static void bad_numbers(void **state)
 {
     const scan_shape s = {1, 12, 20, 4, 0, false, true, true, 0};
     double *result[KT_MOST];
-    kt_tensor tensors[KT_MOST];
-    xph_scan_args args;
     case_seed(9);
     scan_layer l = scan_layer_make(&s);
     l.reset = case_alloc((size_t)s.time);
@@ -178,7 +158,7 @@ static void bad_numbers(void **state)
         l.dt[t * s.width + 4] = -1e4;
     }
     for (int64_t n = 0; n < s.states; n++) l.a_log[3 * s.states + n] = 20;
-    kt_case c = scan_case(&l, tensors, &args);
+    kt_case c = scan_case(&l);
     device_case d = on_device(&c, XPH_F32, l.rows);
     device_run(&d, result);
     for (int64_t i = 0; i < s.time * s.width; i++) {

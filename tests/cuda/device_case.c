@@ -144,13 +144,11 @@ static bool run(const device_case *d, const xph_cuda_candidate *candidate, doubl
 /* ---- judging ---- */
 
 /* The same case with inputs that the type can hold. */
-static kt_case rounded(const device_case *d, kt_tensor tensors[KT_MOST])
+static kt_case rounded(const device_case *d)
 {
     kt_case c = *d->test;
-    memcpy(tensors, c.tensors, (size_t)c.count * sizeof *tensors);
-    c.tensors = tensors;
     for (int i = 0; i < c.count; i++) {
-        kt_tensor *t = &tensors[i];
+        kt_tensor *t = &c.tensors[i];
         if (!t->x) continue;
         double *x = kt_copy(t->x, t->rows * t->width);
         for (int64_t k = 0; k < t->rows * t->width; k++) x[k] = device_rounded(type_of(d, t), x[k]);
@@ -161,16 +159,15 @@ static kt_case rounded(const device_case *d, kt_tensor tensors[KT_MOST])
 
 static void compare(const device_case *d, double *const *got)
 {
-    kt_tensor tensors[KT_MOST];
     double *want[KT_MOST];
-    kt_case c = rounded(d, tensors);
+    kt_case c = rounded(d);
     c.prepare = NULL; /* it speaks of the device's memory */
     kt_reference(&c, want);
     for (int i = 0; i < c.count; i++) {
         char what[200];
         if (!got[i]) continue;
-        snprintf(what, sizeof what, "%s of %s, type %d", tensors[i].name, c.name, d->type);
-        case_close(what, got[i], want[i], tensors[i].rows * tensors[i].width, d->tolerance);
+        snprintf(what, sizeof what, "%s of %s, type %d", c.tensors[i].name, c.name, d->type);
+        case_close(what, got[i], want[i], c.tensors[i].rows * c.tensors[i].width, d->tolerance);
     }
 }
 
@@ -184,6 +181,11 @@ static void same(const device_case *d, const char *by, int schedule, double *con
     }
 }
 
+device_case device_case_of(const kt_case *test, const xph_cuda_candidate *list, xph_type type)
+{
+    return (device_case){test, list, type, device_tolerance(type), KT_DENSE, 0, false};
+}
+
 static bool asked(int schedule)
 {
     static int candidates;
@@ -191,7 +193,7 @@ static bool asked(int schedule)
     return DEVICE_SCHEDULES > 1 || schedule == candidates % EMU_SCHEDULES;
 }
 
-void device_check(const device_case *d, double *results[KT_MOST])
+void device_check(const device_case *d)
 {
     double *first[KT_MOST], *own[KT_MOST], *next[KT_MOST];
     bool have = false;
@@ -213,7 +215,6 @@ void device_check(const device_case *d, double *results[KT_MOST])
     }
     assert_true(have);
     assert_int_equal(emu_allocated(), 0);
-    if (results) memcpy(results, first, sizeof first);
 }
 
 void device_run(const device_case *d, double *results[KT_MOST])

@@ -21,8 +21,7 @@ double device_rounded(xph_type type, double x);
 /* type: for XPH_BF16 and XPH_F16 the tensors with rows per frame are rounded first (states, and what has no ld,
  * stay float: cuda/kernels.h). reset_at: offset of the pointer to resets in args, or KT_DENSE; of `rows` frames.
  * candidates_differ: some multiply on matrix units, which read fewer bits and sum as they like: every candidate is
- * compared with the double kernels, and only its own schedules must agree bit for bit.
- * results: what the first run gave, or NULL. */
+ * compared with the double kernels, and only its own schedules must agree bit for bit. */
 typedef struct device_case {
     const kt_case *test;
     const xph_cuda_candidate *list;
@@ -32,7 +31,9 @@ typedef struct device_case {
     int64_t rows;
     bool candidates_differ;
 } device_case;
-void device_check(const device_case *d, double *results[KT_MOST]);
+/* Of args without resets, within the tolerance of the type. */
+device_case device_case_of(const kt_case *test, const xph_cuda_candidate *list, xph_type type);
+void device_check(const device_case *d);
 /* How many schedules a candidate runs under. The sanitizers are ten times as slow and look for other mistakes: there
  * every candidate has one, all in turn. */
 #ifdef EXPHIL_SANITIZE

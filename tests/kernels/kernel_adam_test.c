@@ -1,38 +1,29 @@
 /* AdamW, the norm of an arena and y = a x + b y against their formulas in double. */
-#include "kernel_test.h"
+#include "adam_case.h"
 
 #include <float.h>
 #include <math.h>
 
 static void adam_shape(int64_t count, int64_t decay_count, bool averaged)
 {
-    double *p = case_random(count, -1, 1), *grad = case_random(count, -1, 1), *m = case_random(count, -1, 1);
-    double *v = case_random(count, 0, 1), *ema = averaged ? case_random(count, -1, 1) : NULL;
-    double *want_p = kt_copy(p, count), *want_m = kt_copy(m, count), *want_v = kt_copy(v, count);
-    double *want_ema = averaged ? kt_copy(ema, count) : NULL;
-    xph_adam_args a = {.count = count, .decay_count = decay_count, .rate = 1e-2, .beta1 = 0.9, .beta2 = 0.95};
-    a.epsilon = 1e-8;
-    a.decay = 0.1;
-    a.correction1 = 1 - pow(0.9, 3);
-    a.correction2 = 1 - pow(0.95, 3);
-    a.grad_scale = 0.37;
-    a.ema_decay = 0.99;
+    kt_case c = adam_case(count, decay_count, averaged);
+    const xph_adam_args *a = KT_ARGS(&c, xph_adam_args);
+    kt_tensor *t = c.tensors;
+    for (int i = 0; i < c.count; i++)
+        if (t[i].role == KT_ADD) t[i].want = kt_copy(t[i].x, count);
     for (int64_t i = 0; i < count; i++) {
-        double g = grad[i] * a.grad_scale, decay = i < decay_count ? a.decay : 0;
-        want_m[i] = a.beta1 * m[i] + (1 - a.beta1) * g;
-        want_v[i] = a.beta2 * v[i] + (1 - a.beta2) * g * g;
-        double step = want_m[i] / a.correction1 / (sqrt(want_v[i] / a.correction2) + a.epsilon);
-        want_p[i] -= a.rate * (step + decay * p[i]);
-        if (ema) want_ema[i] = ema[i] * a.ema_decay + want_p[i] * (1 - a.ema_decay);
+        double g = t[ADAM_GRAD].x[i] * a->grad_scale, decay = i < decay_count ? a->decay : 0;
+        double m = a->beta1 * t[ADAM_M].x[i] + (1 - a->beta1) * g;
+        double v = a->beta2 * t[ADAM_V].x[i] + (1 - a->beta2) * g * g;
+        double step = m / a->correction1 / (sqrt(v / a->correction2) + a->epsilon), p = t[ADAM_P].x[i];
+        t[ADAM_M].want[i] = m;
+        t[ADAM_V].want[i] = v;
+        t[ADAM_P].want[i] = p - a->rate * (step + decay * p);
+        if (averaged)
+            t[ADAM_EMA].want[i] = t[ADAM_EMA].x[i] * a->ema_decay + t[ADAM_P].want[i] * (1 - a->ema_decay);
     }
-    const kt_tensor tensors[] = {
-        KT_FLAT(xph_adam_args, p, 1, count, KT_ADD, p, want_p),
-        KT_FLAT(xph_adam_args, grad, 1, count, KT_IN, grad, NULL),
-        KT_FLAT(xph_adam_args, m, 1, count, KT_ADD, m, want_m),
-        KT_FLAT(xph_adam_args, v, 1, count, KT_ADD, v, want_v),
-        KT_FLAT(xph_adam_args, ema, 1, count, averaged ? KT_ADD : KT_IN, ema, want_ema),
-    };
-    const kt_case c = {"adam", XPH_OP_ADAM, &a, sizeof a, KT_DENSE, tensors, 5, 0, 1e-14, 1e-6, NULL, NULL};
+    c.tolerance64 = 1e-14;
+    c.tolerance32 = 1e-6;
     kt_check(&c);
     case_release();
 }
@@ -55,21 +46,15 @@ static void adam_bad(void **state)
     int count = case_sets(sets);
     for (int k = 0; k < count; k++) {
         case_seed(4);
-        double *p = case_random(50, -1, 1), *grad = case_random(50, -1, 1), *m = case_zeros(50),
-               *v = case_zeros(50);
-        double *results[KT_MOST];
+        kt_case c = adam_case(50, 0, false);
+        double *grad = kt_copy(c.tensors[ADAM_GRAD].x, 50), *results[KT_MOST];
         grad[17] = NAN;
         grad[30] = INFINITY;
         grad[33] = -INFINITY;
-        const kt_tensor tensors[] = {KT_FLAT(xph_adam_args, p, 1, 50, KT_ADD, p, NULL),
-                                     KT_FLAT(xph_adam_args, grad, 1, 50, KT_IN, grad, NULL),
-                                     KT_FLAT(xph_adam_args, m, 1, 50, KT_ADD, m, NULL),
-                                     KT_FLAT(xph_adam_args, v, 1, 50, KT_ADD, v, NULL)};
-        const xph_adam_args a = {.count = 50, .rate = 1, .correction1 = 1, .correction2 = 1, .grad_scale = 1};
-        const kt_case c = {"adam", XPH_OP_ADAM, &a, sizeof a, KT_DENSE, tensors, 4, 0, 0, 0, NULL, NULL};
+        c.tensors[ADAM_GRAD].x = grad;
         kt_run(&c, sets[k], sets[k]->op[XPH_OP_ADAM], 1, results);
         for (int i = 0; i < 50; i++)
-            assert_int_equal(isfinite(results[0][i]) == 0, i == 17 || i == 30 || i == 33);
+            assert_int_equal(isfinite(results[ADAM_P][i]) == 0, i == 17 || i == 30 || i == 33);
         case_release();
     }
 }
@@ -154,8 +139,9 @@ static void axpby(void **state)
         const kt_tensor tensors[] = {KT_FLAT(xph_axpby_args, x, 1, count, KT_IN, x, NULL),
                                      KT_FLAT(xph_axpby_args, y, 1, count, KT_ADD, y, want)};
         const xph_axpby_args args = {.count = count, .a = 0.75, .b = -1.5};
-        const kt_case c = {"axpby", XPH_OP_AXPBY, &args, sizeof args, KT_DENSE, tensors, 2,
-                           0,       1e-14,        3e-7,  NULL,        NULL};
+        kt_case c = KT_CASE("axpby", XPH_OP_AXPBY, args, KT_DENSE, tensors, 0);
+        c.tolerance64 = 1e-14;
+        c.tolerance32 = 3e-7;
         kt_check(&c);
         case_release();
     }

@@ -1,63 +1,54 @@
 /* Matrix products: every candidate against sums in double, packed and not, on odd shapes; gradients against
  * differences; a row alone and in a batch. */
-#include "kernel_test.h"
+#include "linear_case.h"
 
 #include <math.h>
 
+/* Whether the weights are packed. */
 typedef struct shape {
-    int64_t rows, in, out, pad;
-    bool packed, bias, residual;
+    linear_shape s;
+    bool packed;
 } shape;
 
 static const shape shapes[] = {
-    {1, 1, 1, 0, true, true, true},
-    {1, 1, 1, 0, false, false, false},
-    {0, 5, 3, 0, true, true, false},
-    {3, 0, 4, 1, true, true, true},
-    {5, 7, 0, 1, true, false, false},
-    {2, 3, 5, 2, true, false, true},
-    {7, 17, 31, 3, true, true, true},
-    {7, 17, 31, 3, false, true, true},
-    {1, 64, 129, 0, true, true, false},
-    {1, 33, 64, 1, false, true, false},
-    {49, 65, 130, 0, true, true, true},
-    {97, 70, 67, 5, false, true, true},
-    {13, 130, 16, 0, true, false, false},
-    {300, 13, 21, 0, true, true, false},
-    {6, 257, 80, 1, false, true, true},
-    {8, 15, 47, 0, true, true, false},
-    {48, 128, 64, 0, true, false, false},
-    {100, 3, 2, 1, true, true, false},
+    {{1, 1, 1, 0, true, true}, true},
+    {{1, 1, 1, 0, false, false}, false},
+    {{0, 5, 3, 0, true, false}, true},
+    {{3, 0, 4, 1, true, true}, true},
+    {{5, 7, 0, 1, false, false}, true},
+    {{2, 3, 5, 2, false, true}, true},
+    {{7, 17, 31, 3, true, true}, true},
+    {{7, 17, 31, 3, true, true}, false},
+    {{1, 64, 129, 0, true, false}, true},
+    {{1, 33, 64, 1, true, false}, false},
+    {{49, 65, 130, 0, true, true}, true},
+    {{97, 70, 67, 5, true, true}, false},
+    {{13, 130, 16, 0, false, false}, true},
+    {{300, 13, 21, 0, true, false}, true},
+    {{6, 257, 80, 1, true, true}, false},
+    {{8, 15, 47, 0, true, false}, true},
+    {{48, 128, 64, 0, false, false}, true},
+    {{100, 3, 2, 1, true, false}, true},
     /* cut by rows or by panels, one row and two panels, groups of panels larger than a cache */
-    {192, 9, 200, 0, true, true, true},
-    {193, 20, 190, 3, true, true, true},
-    {241, 20, 128, 0, false, true, true},
-    {1, 70, 128, 0, true, true, true},
-    {1, 70, 191, 0, true, false, true},
-    {1, 9, 323, 1, true, true, false},
-    {197, 1300, 150, 1, true, true, true},
+    {{192, 9, 200, 0, true, true}, true},
+    {{193, 20, 190, 3, true, true}, true},
+    {{241, 20, 128, 0, true, true}, false},
+    {{1, 70, 128, 0, true, true}, true},
+    {{1, 70, 191, 0, false, true}, true},
+    {{1, 9, 323, 1, true, false}, true},
+    {{197, 1300, 150, 1, true, true}, true},
 };
 
-typedef struct layer {
-    shape s;
-    double *x, *w, *bias, *residual, *y, *dy;
-} layer;
-
-static layer layer_make(const shape *s)
+static linear_layer layer_make(const linear_shape *s)
 {
-    layer l = {.s = *s};
-    l.x = case_random(s->rows * s->in, -1, 1);
-    l.w = case_random(s->out * s->in, -1, 1);
-    l.bias = s->bias ? case_random(s->out, -1, 1) : NULL;
-    l.residual = s->residual ? case_random(s->rows * s->out, -2, 2) : NULL;
+    linear_layer l = linear_layer_make(s);
     l.y = case_zeros(s->rows * s->out);
-    l.dy = case_random(s->rows * s->out, -1, 1);
     return l;
 }
 
-static void layer_forward(layer *l)
+static void layer_forward(linear_layer *l)
 {
-    const shape *s = &l->s;
+    const linear_shape *s = &l->s;
     for (int64_t m = 0; m < s->rows; m++) {
         for (int64_t n = 0; n < s->out; n++) {
             double y = case_dot(l->x + m * s->in, l->w + n * s->in, s->in);
@@ -68,48 +59,34 @@ static void layer_forward(layer *l)
     }
 }
 
-/* Packs w where the shape asks for it, else takes packed away; in place when there is a residual. */
-static void prepare(const kt_case *c, const xph_kernel_set *set, void *given)
+static void pack_weights(const kt_case *c, const xph_kernel_set *set, void *given)
 {
     xph_linear_args *args = given;
-    const layer *l = c->context;
     xph_linear_pack_args pack = {set->type, 0, args->in, args->out, args->w, NULL, NULL};
     pack.packed = case_alloc(xph_kernels_packed_bytes(XPH_OP_LINEAR_PACK, &pack));
     case_run(xph_kernels_choose(set, XPH_OP_LINEAR_PACK, &pack), &pack, 1);
-    args->packed = l->s.packed ? pack.packed : NULL;
-    if (l->s.packed) args->w = NULL;
-    if (l->residual) {
-        args->residual = args->y;
-        args->ldr = args->ldy;
-    }
+    args->packed = pack.packed;
+    args->w = NULL;
+    linear_in_place(c, set, given);
 }
 
 /* Each time the other way round. */
-static kt_case forward_case(const layer *l, kt_tensor tensors[KT_MOST], xph_linear_args *args)
+static kt_case forward_case(const linear_layer *l, bool packed)
 {
     static int32_t back;
-    const shape *s = &l->s;
-    const kt_tensor list[] = {
-        KT_FIELD(xph_linear_args, x, ldx, s->rows, s->in, KT_IN, l->x, NULL),
-        KT_FLAT(xph_linear_args, w, s->out, s->in, KT_IN, l->w, NULL),
-        KT_FLAT(xph_linear_args, bias, 1, s->out, KT_IN, l->bias, NULL),
-        KT_FIELD(xph_linear_args, y, ldy, s->rows, s->out, KT_ADD, l->residual, l->y),
-    };
-    memcpy(tensors, list, sizeof list);
-    *args = (xph_linear_args){.rows = s->rows, .in = s->in, .out = s->out, .back = back = !back};
-    return (kt_case){"linear", XPH_OP_LINEAR, args,  sizeof *args, KT_DENSE, tensors,
-                     4,        s->pad,        1e-13, 3e-6,         prepare,  l};
+    kt_case c = linear_case(l);
+    KT_ARGS(&c, xph_linear_args)->back = back = !back;
+    c.prepare = packed ? pack_weights : linear_in_place;
+    return c;
 }
 
 static void forward(void **state)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        kt_tensor tensors[KT_MOST];
-        xph_linear_args args;
         case_seed(i);
-        layer l = layer_make(&shapes[i]);
+        linear_layer l = layer_make(&shapes[i].s);
         layer_forward(&l);
-        kt_case c = forward_case(&l, tensors, &args);
+        kt_case c = forward_case(&l, shapes[i].packed);
         kt_check(&c);
         case_release();
     }
@@ -118,28 +95,23 @@ static void forward(void **state)
 /* Packed and not, alone and in a batch: the same bits. */
 static void rows_alone(void **state)
 {
-    const shape s = {23, 70, 83, 0, true, true, false};
+    const linear_shape s = {23, 70, 83, 0, true, false};
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     case_seed(77);
-    layer all = layer_make(&s);
+    linear_layer all = layer_make(&s);
     for (int k = 0; k < count; k++) {
         double *together[KT_MOST], *result[KT_MOST];
-        kt_tensor tensors[KT_MOST];
-        xph_linear_args args;
-        kt_case c = forward_case(&all, tensors, &args);
+        kt_case c = forward_case(&all, true);
         kt_run(&c, sets[k], NULL, 1, together);
-        all.s.packed = false;
+        c.prepare = linear_in_place;
         kt_run(&c, sets[k], NULL, 2, result);
-        all.s.packed = true;
-        case_same("not packed", result[3], together[3], s.rows * s.out);
+        case_same("not packed", result[LINEAR_Y], together[LINEAR_Y], s.rows * s.out);
         for (int64_t m = 0; m < s.rows; m++) {
-            layer one = all;
-            one.s.rows = 1;
-            one.x = all.x + m * s.in;
-            c = forward_case(&one, tensors, &args);
+            linear_layer one = linear_row_of(&all, m);
+            c = forward_case(&one, true);
             kt_run(&c, sets[k], NULL, 1, result);
-            case_same("row alone", result[3], together[3] + m * s.out, s.out);
+            case_same("row alone", result[LINEAR_Y], together[LINEAR_Y] + m * s.out, s.out);
         }
     }
     case_release();
@@ -147,54 +119,34 @@ static void rows_alone(void **state)
 
 static double objective(void *context)
 {
-    layer *l = context;
+    linear_layer *l = context;
     layer_forward(l);
     return case_dot(l->y, l->dy, l->s.rows * l->s.out);
 }
 
-static void gradient_shape(const shape *s, bool dx_add, bool dx_wanted, bool dw_wanted)
+static void gradient_shape(const linear_shape *s, bool dx_add, bool dx_wanted, bool dw_wanted)
 {
-    layer l = layer_make(s);
+    linear_layer l = layer_make(s);
     int64_t rows = s->rows, in = s->in, out = s->out;
     double *before_w = case_random(out * in, -1, 1), *before_b = case_random(out, -1, 1);
     double *before_x = dx_add ? case_random(rows * in, -1, 1) : NULL;
     if (!l.bias) l.bias = case_zeros(out);
-    double *want_x = kt_differences(objective, &l, l.x, rows * in, before_x);
-    double *want_w = kt_differences(objective, &l, l.w, out * in, before_w);
-    double *want_b = kt_differences(objective, &l, l.bias, out, before_b);
-    kt_tensor tensors[] = {
-        KT_FIELD(xph_linear_grad_args, x, ldx, rows, in, KT_IN, l.x, NULL),
-        KT_FLAT(xph_linear_grad_args, w, out, in, KT_IN, l.w, NULL),
-        KT_FIELD(xph_linear_grad_args, dy, lddy, rows, out, KT_IN, l.dy, NULL),
-        KT_FIELD(xph_linear_grad_args, dx, lddx, rows, in, dx_wanted ? KT_ADD : KT_IN, before_x, want_x),
-        KT_FLAT(xph_linear_grad_args, dw, out, in, dw_wanted ? KT_ADD : KT_IN, dw_wanted ? before_w : NULL,
-                want_w),
-        KT_FLAT(xph_linear_grad_args, dbias, 1, out, dw_wanted ? KT_ADD : KT_IN, dw_wanted ? before_b : NULL,
-                want_b),
-    };
-    xph_linear_grad_args args = {.rows = rows, .in = in, .out = out, .dx_add = dx_add};
-    kt_case c = {"linear_grad",
-                 XPH_OP_LINEAR_GRAD,
-                 &args,
-                 sizeof args,
-                 offsetof(xph_linear_grad_args, scratch),
-                 tensors,
-                 6,
-                 s->pad,
-                 1e-6,
-                 3e-5,
-                 NULL,
-                 NULL};
+    kt_case c = linear_gradient_case(&l, before_x, before_w, before_b);
+    c.tensors[LINEAR_DX].want = kt_differences(objective, &l, l.x, rows * in, before_x);
+    c.tensors[LINEAR_DW].want = kt_differences(objective, &l, l.w, out * in, before_w);
+    c.tensors[LINEAR_DBIAS].want = kt_differences(objective, &l, l.bias, out, before_b);
+    if (!dx_wanted) linear_without_dx(&c);
+    if (!dw_wanted) linear_without_dw(&c);
     kt_check(&c);
     case_release();
 }
 
 static void gradient(void **state)
 {
-    const shape some[] = {{1, 1, 1, 0, false, true, false},    {0, 3, 2, 0, false, true, false},
-                          {3, 0, 2, 0, false, true, false},    {3, 2, 0, 0, false, true, false},
-                          {5, 17, 33, 3, false, true, false},  {51, 7, 11, 0, false, true, false},
-                          {2, 70, 19, 1, false, false, false}, {300, 2, 3, 1, false, true, false}};
+    const linear_shape some[] = {{1, 1, 1, 0, true, false},    {0, 3, 2, 0, true, false},
+                                 {3, 0, 2, 0, true, false},    {3, 2, 0, 0, true, false},
+                                 {5, 17, 33, 3, true, false},  {51, 7, 11, 0, true, false},
+                                 {2, 70, 19, 1, false, false}, {300, 2, 3, 1, true, false}};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         case_seed(100 + i);
         gradient_shape(&some[i], i % 2, true, true);
@@ -204,9 +156,9 @@ static void gradient(void **state)
 }
 
 /* Larger than every block that a gradient is cut into, against sums in double. */
-static void large_gradient_shape(const shape *s)
+static void large_gradient_shape(const linear_shape *s)
 {
-    layer l = layer_make(s);
+    linear_layer l = layer_make(s);
     int64_t rows = s->rows, in = s->in, out = s->out;
     double *before_w = case_random(out * in, -1, 1), *before_b = case_random(out, -1, 1);
     double *before_x = case_random(rows * in, -1, 1);
@@ -220,39 +172,24 @@ static void large_gradient_shape(const shape *s)
             for (int64_t k = 0; k < in; k++) want_w[n * in + k] += dy * l.x[m * in + k];
         }
     }
-    kt_tensor tensors[] = {
-        KT_FIELD(xph_linear_grad_args, x, ldx, rows, in, KT_IN, l.x, NULL),
-        KT_FLAT(xph_linear_grad_args, w, out, in, KT_IN, l.w, NULL),
-        KT_FIELD(xph_linear_grad_args, dy, lddy, rows, out, KT_IN, l.dy, NULL),
-        KT_FIELD(xph_linear_grad_args, dx, lddx, rows, in, KT_ADD, before_x, want_x),
-        KT_FLAT(xph_linear_grad_args, dw, out, in, KT_ADD, before_w, want_w),
-        KT_FLAT(xph_linear_grad_args, dbias, 1, out, KT_ADD, before_b, want_b),
-    };
-    xph_linear_grad_args args = {.rows = rows, .in = in, .out = out, .dx_add = 1};
-    kt_case c = {"linear_grad",
-                 XPH_OP_LINEAR_GRAD,
-                 &args,
-                 sizeof args,
-                 offsetof(xph_linear_grad_args, scratch),
-                 tensors,
-                 6,
-                 s->pad,
-                 1e-13,
-                 1e-5,
-                 NULL,
-                 NULL};
+    kt_case c = linear_gradient_case(&l, before_x, before_w, before_b);
+    c.tensors[LINEAR_DX].want = want_x;
+    c.tensors[LINEAR_DW].want = want_w;
+    c.tensors[LINEAR_DBIAS].want = want_b;
+    c.tolerance64 = 1e-13;
+    c.tolerance32 = 1e-5;
     kt_check(&c);
     case_release();
 }
 
 static void large_gradient(void **state)
 {
-    const shape some[] = {
-        {300, 70, 331, 0, false, true, false},
-        {129, 530, 291, 0, false, true, false},
-        {261, 140, 13, 2, false, true, false},
-        {128, 64, 576, 0, false, true, false},
-        {2, 1090, 2330, 0, false, true, false}}; /* more parts of dw than slots of scratch */
+    const linear_shape some[] = {
+        {300, 70, 331, 0, true, false},
+        {129, 530, 291, 0, true, false},
+        {261, 140, 13, 2, true, false},
+        {128, 64, 576, 0, true, false},
+        {2, 1090, 2330, 0, true, false}}; /* more parts of dw than slots of scratch */
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         case_seed(200 + i);
         large_gradient_shape(&some[i]);
@@ -260,25 +197,25 @@ static void large_gradient(void **state)
 }
 
 /* A NaN or an infinity in any slot of x and w is seen in its row or column, and nowhere else. */
-static void bad_forward(const shape *s)
+static void bad_forward(const shape *given)
 {
+    const linear_shape *s = &given->s;
     const double bad[] = {NAN, INFINITY, -INFINITY};
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
-    layer l = layer_make(s);
+    linear_layer l = layer_make(s);
     for (int i = 0; i < 6; i++) {
         double *at = i < 3 ? &l.x[case_below(s->rows * s->in)] : &l.w[case_below(s->out * s->in)], kept = *at;
         *at = bad[i % 3];
         for (int k = 0; k < count; k++) {
             double *result[KT_MOST];
-            kt_tensor tensors[KT_MOST];
-            xph_linear_args args;
-            kt_case c = forward_case(&l, tensors, &args);
+            kt_case c = forward_case(&l, given->packed);
             kt_run(&c, sets[k], NULL, 1, result);
             int64_t row = i < 3 ? (at - l.x) / s->in : -1, column = i < 3 ? -1 : (at - l.w) / s->in;
             for (int64_t m = 0; m < s->rows; m++)
                 for (int64_t n = 0; n < s->out; n++)
-                    assert_int_equal(isfinite(result[3][m * s->out + n]) == 0, m == row || n == column);
+                    assert_int_equal(isfinite(result[LINEAR_Y][m * s->out + n]) == 0,
+                                     m == row || n == column);
         }
         *at = kept;
     }
@@ -287,10 +224,10 @@ static void bad_forward(const shape *s)
 
 static void bad_numbers(void **state)
 {
-    const shape some[] = {{9, 35, 37, 0, true, false, false},
-                          {1, 21, 130, 0, true, false, false},
-                          {5, 66, 70, 0, false, true, true},
-                          {200, 10, 66, 0, true, false, false}};
+    const shape some[] = {{{9, 35, 37, 0, false, false}, true},
+                          {{1, 21, 130, 0, false, false}, true},
+                          {{5, 66, 70, 0, true, true}, false},
+                          {{200, 10, 66, 0, false, false}, true}};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         case_seed(5 + i);
         bad_forward(&some[i]);
@@ -300,46 +237,30 @@ static void bad_numbers(void **state)
 /* The same of dy and x in the gradients: tensors that share their row or column, and no others. */
 static void bad_in_gradient(void **state)
 {
-    const int64_t rows = 133, in = 70, out = 20, row = 130, input = 65, output = 13;
+    const linear_shape s = {133, 70, 20, 0, false, false};
+    const int64_t rows = s.rows, in = s.in, out = s.out, row = 130, input = 65, output = 13;
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     case_seed(9);
     for (int i = 0; i < 2 * count; i++) {
         bool of_x = i % 2;
-        double *x = case_random(rows * in, -1, 1), *dy = case_random(rows * out, -1, 1), *result[KT_MOST];
+        double *result[KT_MOST];
+        linear_layer l = linear_layer_make(&s);
         if (of_x)
-            x[row * in + input] = NAN;
+            l.x[row * in + input] = NAN;
         else
-            dy[row * out + output] = INFINITY;
-        kt_tensor tensors[] = {
-            KT_FIELD(xph_linear_grad_args, x, ldx, rows, in, KT_IN, x, NULL),
-            KT_FLAT(xph_linear_grad_args, w, out, in, KT_IN, case_random(out * in, -1, 1), NULL),
-            KT_FIELD(xph_linear_grad_args, dy, lddy, rows, out, KT_IN, dy, NULL),
-            KT_FIELD(xph_linear_grad_args, dx, lddx, rows, in, KT_OUT, NULL, NULL),
-            KT_FLAT(xph_linear_grad_args, dw, out, in, KT_ADD, case_zeros(out * in), NULL),
-            KT_FLAT(xph_linear_grad_args, dbias, 1, out, KT_ADD, case_zeros(out), NULL),
-        };
-        xph_linear_grad_args args = {.rows = rows, .in = in, .out = out};
-        kt_case c = {"linear_grad",
-                     XPH_OP_LINEAR_GRAD,
-                     &args,
-                     sizeof args,
-                     offsetof(xph_linear_grad_args, scratch),
-                     tensors,
-                     6,
-                     0,
-                     0,
-                     0,
-                     NULL,
-                     NULL};
+            l.dy[row * out + output] = INFINITY;
+        kt_case c = linear_gradient_case(&l, NULL, case_zeros(out * in), case_zeros(out));
         kt_run(&c, sets[i / 2], NULL, 1, result);
         for (int64_t m = 0; m < rows; m++)
             for (int64_t k = 0; k < in; k++)
-                assert_int_equal(isfinite(result[3][m * in + k]) == 0, !of_x && m == row);
+                assert_int_equal(isfinite(result[LINEAR_DX][m * in + k]) == 0, !of_x && m == row);
         for (int64_t n = 0; n < out; n++)
             for (int64_t k = 0; k < in; k++)
-                assert_int_equal(isfinite(result[4][n * in + k]) == 0, of_x ? k == input : n == output);
-        for (int64_t n = 0; n < out; n++) assert_int_equal(isfinite(result[5][n]) == 0, !of_x && n == output);
+                assert_int_equal(isfinite(result[LINEAR_DW][n * in + k]) == 0,
+                                 of_x ? k == input : n == output);
+        for (int64_t n = 0; n < out; n++)
+            assert_int_equal(isfinite(result[LINEAR_DBIAS][n]) == 0, !of_x && n == output);
     }
     case_release();
 }
@@ -347,26 +268,24 @@ static void bad_in_gradient(void **state)
 /* Numbers below the normal range are multiplied and added like all others: here every sum is exact. */
 static void denormals(void **state)
 {
-    const shape some[] = {{1, 40, 130, 0, true, false, false},
-                          {7, 33, 70, 0, true, false, false},
-                          {200, 9, 20, 0, true, false, false},
-                          {7, 70, 20, 0, false, false, false}};
+    const shape some[] = {{{1, 40, 130, 0, false, false}, true},
+                          {{7, 33, 70, 0, false, false}, true},
+                          {{200, 9, 20, 0, false, false}, true},
+                          {{7, 70, 20, 0, false, false}, false}};
     const xph_kernel_set *sets[8];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-        const shape *s = &some[i];
+        const linear_shape *s = &some[i].s;
         case_seed(300 + i);
-        layer l = layer_make(s);
+        linear_layer l = layer_make(s);
         for (int64_t k = 0; k < s->rows * s->in; k++) l.x[k] = ldexp((double)case_below(2001) - 1000, -149);
         for (int64_t k = 0; k < s->out * s->in; k++) l.w[k] = (double)case_below(9) - 4;
         layer_forward(&l);
         for (int k = 0; k < count; k++) {
             double *result[KT_MOST];
-            kt_tensor tensors[KT_MOST];
-            xph_linear_args args;
-            kt_case c = forward_case(&l, tensors, &args);
+            kt_case c = forward_case(&l, some[i].packed);
             kt_run(&c, sets[k], NULL, 1, result);
-            case_same("denormal", result[3], l.y, s->rows * s->out);
+            case_same("denormal", result[LINEAR_Y], l.y, s->rows * s->out);
         }
         case_release();
     }

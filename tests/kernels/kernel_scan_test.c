@@ -47,12 +47,10 @@ static void layer_forward(scan_layer *l)
 static void forward(void **state)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        kt_tensor tensors[KT_MOST];
-        xph_scan_args args;
         case_seed(i);
         scan_layer l = layer_make(&shapes[i]);
         layer_forward(&l);
-        kt_case c = scan_case(&l, tensors, &args);
+        kt_case c = scan_case(&l);
         kt_check(&c);
         case_release();
     }
@@ -65,15 +63,9 @@ static void one_stream(const scan_layer *all, const xph_kernel_set *set, int64_t
     double *carried = kt_copy(all->in ? all->in + b * all->state : case_zeros(all->state), all->state);
     for (int64_t t = 0; t < s->time; t++) {
         double *result[KT_MOST];
-        kt_tensor tensors[KT_MOST];
-        xph_scan_args args;
         int64_t row = b * s->time + t;
         scan_layer one = scan_frame_of(all, row);
-        kt_case c = scan_case(&one, tensors, &args);
-        tensors[SCAN_STATE].role = KT_ADD;
-        tensors[SCAN_STATE].x = carried;
-        c.count = SCAN_STATE + 1;
-        c.prepare = scan_in_place;
+        kt_case c = scan_case_carried(&one, carried);
         kt_run(&c, set, NULL, 1, result);
         case_same("frame", result[SCAN_Y], together[SCAN_Y] + row * s->width, s->width);
         carried = result[SCAN_STATE];
@@ -90,9 +82,7 @@ static void frames(void **state)
         scan_layer all = layer_make(&shapes[i]);
         for (int k = 0; k < count; k++) {
             double *together[KT_MOST];
-            kt_tensor tensors[KT_MOST];
-            xph_scan_args args;
-            kt_case c = scan_case(&all, tensors, &args);
+            kt_case c = scan_case(&all);
             kt_run(&c, sets[k], NULL, 2, together);
             for (int64_t b = 0; b < all.s.batch; b++) one_stream(&all, sets[k], b, together);
         }
@@ -147,20 +137,19 @@ static void gradient_shape(const scan_shape *s)
 {
     scan_layer l = layer_make(s);
     int64_t width = s->width;
-    scan_gradient g;
-    kt_case c = scan_gradient_case(&l, &g);
-    kt_tensor *to = g.tensors + SCAN_DX;
+    kt_case c = scan_gradient_case(&l);
+    kt_tensor *to = c.tensors + SCAN_DX;
     to[0].want = differences(&l, l.x, l.rows * width, NULL);
     to[1].want = differences(&l, l.dt, l.rows * width, NULL);
     to[2].want = differences(&l, l.b, l.rows * s->states, NULL);
     to[3].want = differences(&l, l.c, l.rows * s->states, NULL);
     to[4].want = differences(&l, l.z, l.rows * width, NULL);
-    to[5].want = differences(&l, l.a_log, l.state, g.da);
-    to[6].want = differences(&l, l.skip, width, g.dskip);
-    to[7].want = differences(&l, l.bias, width, g.dbias);
+    to[5].want = differences(&l, l.a_log, l.state, to[5].x);
+    to[6].want = differences(&l, l.skip, width, to[6].x);
+    to[7].want = differences(&l, l.bias, width, to[7].x);
     to[8].want = differences(&l, l.in, s->batch * l.state, NULL);
     kt_check(&c);
-    if (s->time > MANY_FRAMES) gradient_along(s, &l, &c, g.da);
+    if (s->time > MANY_FRAMES) gradient_along(s, &l, &c, to[5].x);
     case_release();
 }
 
@@ -203,9 +192,7 @@ static void bad_numbers(void **state)
     for (int64_t n = 0; n < s.states; n++) l.a_log[3 * s.states + n] = 20;
     for (int k = 0; k < count; k++) {
         double *result[KT_MOST];
-        kt_tensor tensors[KT_MOST];
-        xph_scan_args args;
-        kt_case c = scan_case(&l, tensors, &args);
+        kt_case c = scan_case(&l);
         kt_run(&c, sets[k], NULL, 1, result);
         for (int64_t i = 0; i < s.time * s.width; i++) {
             int64_t t = i / s.width, d = i % s.width;
@@ -239,11 +226,9 @@ static void prepared(void **state)
         for (int k = 0; k < count; k++) {
             for (const xph_candidate *one = sets[k]->op[XPH_OP_SCAN]; one->name; one++) {
                 double *anew[KT_MOST], *given[KT_MOST];
-                kt_tensor tensors[KT_MOST];
-                xph_scan_args args;
                 case_seed(i);
                 scan_layer l = layer_make(&shapes[i]);
-                kt_case c = scan_case(&l, tensors, &args);
+                kt_case c = scan_case(&l);
                 if (kt_run(&c, sets[k], one, 1, anew)) {
                     c.prepare = prepare_decay;
                     kt_run(&c, sets[k], one, 1, given);
@@ -264,9 +249,7 @@ static void long_time(void **state)
     scan_layer l = layer_make(&s);
     for (int64_t i = 0; i < l.rows * s.width; i += 97) l.dt[i] = 60;
     layer_forward(&l);
-    kt_tensor tensors[KT_MOST];
-    xph_scan_args args;
-    kt_case c = scan_case(&l, tensors, &args);
+    kt_case c = scan_case(&l);
     kt_check(&c);
     case_release();
 }
@@ -280,9 +263,7 @@ static void many_groups(void **state)
         case_seed(95 + i);
         scan_layer l = layer_make(&some[i]);
         layer_forward(&l);
-        kt_tensor tensors[KT_MOST];
-        xph_scan_args args;
-        kt_case c = scan_case(&l, tensors, &args);
+        kt_case c = scan_case(&l);
         kt_check(&c);
         case_release();
     }

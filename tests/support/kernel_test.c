@@ -5,6 +5,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+kt_case kt_case_of(const char *name, xph_op op, const void *args, size_t args_bytes, size_t scratch_at,
+                   const kt_tensor *tensors, size_t tensors_bytes, int64_t pad)
+{
+    kt_case c = {.name = name, .op = op, .args_bytes = args_bytes, .scratch_at = scratch_at, .pad = pad};
+    c.count = (int)(tensors_bytes / sizeof *tensors);
+    assert_true(args_bytes <= sizeof c.args && c.count <= KT_MOST);
+    memcpy(c.args, args, args_bytes);
+    memcpy(c.tensors, tensors, tensors_bytes);
+    return c;
+}
+
 static int64_t ld_of(const kt_case *c, const kt_tensor *t)
 {
     return t->ld_at == KT_DENSE ? t->width : t->width + c->pad;

@@ -20,13 +20,15 @@ typedef struct kt_tensor {
     double *want;    /* after; NULL: not compared */
 } kt_tensor;
 
+enum { KT_MOST = 24, KT_ARGS_MOST = 512 };
+
 typedef struct kt_case {
     const char *name;
     xph_op op;
-    const void *args; /* all but tensors and type; type is the first member */
+    _Alignas(64) unsigned char args[KT_ARGS_MOST]; /* all but tensors and type; type is the first member */
     size_t args_bytes;
     size_t scratch_at; /* offset of the scratch pointer, or KT_DENSE */
-    const kt_tensor *tensors;
+    kt_tensor tensors[KT_MOST];
     int count;
     int64_t pad; /* ld = width + pad */
     double tolerance64, tolerance32;
@@ -44,7 +46,14 @@ typedef struct kt_case {
 #    pointer, offsetof(args, pointer), KT_DENSE, __VA_ARGS__                                                 \
   }
 
-enum { KT_MOST = 24 };
+/* A case of these args and this table of tensors, which it holds copies of; no tolerances, nothing to prepare. */
+#define KT_CASE(name, op, args, scratch_at, tensors, pad)                                                    \
+  kt_case_of(name, op, &(args), sizeof(args), scratch_at, tensors, sizeof(tensors), pad)
+kt_case kt_case_of(const char *name, xph_op op, const void *args, size_t args_bytes, size_t scratch_at,
+                   const kt_tensor *tensors, size_t tensors_bytes, int64_t pad);
+/* The args that the case holds. */
+#define KT_ARGS(c, type) ((type *)(void *)(c)->args)
+
 /* One run: results[i] is what tensor i holds afterwards (NULL for KT_IN). candidate NULL: the one that
  * would be chosen. False: the candidate does not accept. */
 bool kt_run(const kt_case *c, const xph_kernel_set *set, const xph_candidate *candidate, int threads,

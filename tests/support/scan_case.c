@@ -1,8 +1,6 @@
 /* Layers and cases for the tests of the selective scan. */
 #include "scan_case.h"
 
-#include <string.h>
-
 scan_layer scan_layer_make(const scan_shape *s)
 {
     scan_layer l = {.s = *s, .rows = s->batch * s->time, .state = s->width * s->states};
@@ -21,10 +19,11 @@ scan_layer scan_layer_make(const scan_shape *s)
     return l;
 }
 
-void scan_in_place(const kt_case *c, const xph_kernel_set *set, void *given)
+static xph_scan_args args_of(const scan_layer *l)
 {
-    xph_scan_args *args = given;
-    args->state_in = args->state_out;
+    const scan_shape *s = &l->s;
+    return (xph_scan_args){
+        .batch = s->batch, .time = s->time, .width = s->width, .states = s->states, .reset = l->reset};
 }
 
 scan_layer scan_frame_of(const scan_layer *all, int64_t row)
@@ -40,10 +39,10 @@ scan_layer scan_frame_of(const scan_layer *all, int64_t row)
     return one;
 }
 
-kt_case scan_case(const scan_layer *l, kt_tensor tensors[KT_MOST], xph_scan_args *args)
+kt_case scan_case(const scan_layer *l)
 {
     const scan_shape *s = &l->s;
-    const kt_tensor list[] = {
+    const kt_tensor tensors[] = {
         KT_FIELD(xph_scan_args, x, ldx, l->rows, s->width, KT_IN, l->x, NULL),
         KT_FIELD(xph_scan_args, dt, lddt, l->rows, s->width, KT_IN, l->dt, NULL),
         KT_FLAT(xph_scan_args, delta_bias, 1, s->width, KT_IN, l->bias, NULL),
@@ -56,26 +55,41 @@ kt_case scan_case(const scan_layer *l, kt_tensor tensors[KT_MOST], xph_scan_args
         KT_FIELD(xph_scan_args, state_out, ld_state, s->batch, l->state, KT_OUT, NULL, l->out),
         KT_FIELD(xph_scan_args, state_in, ld_state, s->batch, l->state, KT_IN, l->in, NULL),
     };
-    memcpy(tensors, list, sizeof list);
-    *args = (xph_scan_args){
-        .batch = s->batch, .time = s->time, .width = s->width, .states = s->states, .reset = l->reset};
-    return (kt_case){"scan",  XPH_OP_SCAN, args,   sizeof *args, offsetof(xph_scan_args, scratch),
-                     tensors, 11,          s->pad, 1e-12,        5e-6,
-                     NULL,    NULL};
+    const xph_scan_args args = args_of(l);
+    kt_case c = KT_CASE("scan", XPH_OP_SCAN, args, offsetof(xph_scan_args, scratch), tensors, s->pad);
+    c.tolerance64 = 1e-12;
+    c.tolerance32 = 5e-6;
+    return c;
 }
 
-kt_case scan_gradient_case(const scan_layer *l, scan_gradient *g)
+static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
+{
+    xph_scan_args *args = given;
+    args->state_in = args->state_out;
+}
+
+kt_case scan_case_carried(const scan_layer *l, const double *carried)
+{
+    kt_case c = scan_case(l);
+    c.tensors[SCAN_STATE].role = KT_ADD;
+    c.tensors[SCAN_STATE].x = carried;
+    c.count = SCAN_STATE + 1;
+    c.prepare = in_place;
+    return c;
+}
+
+kt_case scan_gradient_case(const scan_layer *l)
 {
     const scan_shape *s = &l->s;
     int64_t rows = l->rows, width = s->width, states = s->states;
-    g->da = case_random(l->state, -1, 1);
-    g->dskip = l->skip ? case_random(width, -1, 1) : NULL;
-    g->dbias = l->bias ? case_random(width, -1, 1) : NULL;
+    double *da = case_random(l->state, -1, 1);
+    double *dskip = l->skip ? case_random(width, -1, 1) : NULL;
+    double *dbias = l->bias ? case_random(width, -1, 1) : NULL;
     double *dz = l->z ? case_random(rows * width, 5, 6) : NULL;
     double *din = l->in ? case_zeros(s->batch * l->state) : NULL;
     const int32_t role_z = l->z ? KT_ADD : KT_IN, role_skip = l->skip ? KT_ADD : KT_IN,
                   role_in = l->in ? KT_ADD : KT_IN;
-    const kt_tensor tensors[SCAN_GRADIENTS] = {
+    const kt_tensor tensors[] = {
         KT_FIELD(xph_scan_grad_args, fwd.x, fwd.ldx, rows, width, KT_IN, l->x, NULL),
         KT_FIELD(xph_scan_grad_args, fwd.dt, fwd.lddt, rows, width, KT_IN, l->dt, NULL),
         KT_FLAT(xph_scan_grad_args, fwd.delta_bias, 1, width, KT_IN, l->bias, NULL),
@@ -92,22 +106,15 @@ kt_case scan_gradient_case(const scan_layer *l, scan_gradient *g)
         KT_FIELD(xph_scan_grad_args, db, lddb, rows, states, KT_OUT, NULL, NULL),
         KT_FIELD(xph_scan_grad_args, dc, lddc, rows, states, KT_OUT, NULL, NULL),
         KT_FIELD(xph_scan_grad_args, dz, lddz, rows, width, role_z, dz, NULL),
-        KT_FLAT(xph_scan_grad_args, da_log, width, states, KT_ADD, g->da, NULL),
-        KT_FLAT(xph_scan_grad_args, dskip, 1, width, role_skip, g->dskip, NULL),
-        KT_FLAT(xph_scan_grad_args, ddelta_bias, 1, width, l->bias ? KT_ADD : KT_IN, g->dbias, NULL),
+        KT_FLAT(xph_scan_grad_args, da_log, width, states, KT_ADD, da, NULL),
+        KT_FLAT(xph_scan_grad_args, dskip, 1, width, role_skip, dskip, NULL),
+        KT_FLAT(xph_scan_grad_args, ddelta_bias, 1, width, l->bias ? KT_ADD : KT_IN, dbias, NULL),
         KT_FIELD(xph_scan_grad_args, dstate_in, fwd.ld_state, s->batch, l->state, role_in, din, NULL),
     };
-    memcpy(g->tensors, tensors, sizeof tensors);
-    g->args = (xph_scan_grad_args){
-        .fwd = {.batch = s->batch, .time = s->time, .width = width, .states = states, .reset = l->reset}};
-    return (kt_case){.name = "scan_grad",
-                     .op = XPH_OP_SCAN_GRAD,
-                     .args = &g->args,
-                     .args_bytes = sizeof g->args,
-                     .scratch_at = offsetof(xph_scan_grad_args, scratch),
-                     .tensors = g->tensors,
-                     .count = SCAN_GRADIENTS,
-                     .pad = s->pad,
-                     .tolerance64 = 1e-6,
-                     .tolerance32 = 3e-5};
+    const xph_scan_grad_args args = {.fwd = args_of(l)};
+    kt_case c =
+        KT_CASE("scan_grad", XPH_OP_SCAN_GRAD, args, offsetof(xph_scan_grad_args, scratch), tensors, s->pad);
+    c.tolerance64 = 1e-6;
+    c.tolerance32 = 3e-5;
+    return c;
 }

@@ -24,18 +24,13 @@ scan_layer scan_layer_make(const scan_shape *s);
 /* One frame of all. */
 scan_layer scan_frame_of(const scan_layer *all, int64_t row);
 
-enum { SCAN_Y = 8, SCAN_STATE = 9, SCAN_DX = 11, SCAN_GRADIENTS = 20 }; /* places among the tensors */
+enum { SCAN_Y = 8, SCAN_STATE = 9, SCAN_DX = 11 }; /* places among the tensors */
 
-kt_case scan_case(const scan_layer *l, kt_tensor tensors[KT_MOST], xph_scan_args *args);
-/* To prepare a case: the state is carried in place. */
-void scan_in_place(const kt_case *c, const xph_kernel_set *set, void *given);
-
-/* All gradients, none of them compared yet; da, dskip and dbias are what those of a_log, skip and bias are added to. */
-typedef struct scan_gradient {
-    kt_tensor tensors[SCAN_GRADIENTS];
-    xph_scan_grad_args args;
-    double *da, *dskip, *dbias;
-} scan_gradient;
-kt_case scan_gradient_case(const scan_layer *l, scan_gradient *g);
+kt_case scan_case(const scan_layer *l);
+/* The state goes from `carried` on, in place. */
+kt_case scan_case_carried(const scan_layer *l, const double *carried);
+/* All gradients, none of them compared yet; those of a_log, skip and bias are added to random numbers, which are what the
+ * tensors hold before. */
+kt_case scan_gradient_case(const scan_layer *l);
 
 #endif
