@@ -4,6 +4,7 @@
 
 #include "device/device.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +32,14 @@ static void run_spread(void *arg, int64_t calls)
     for (int64_t c = 0; c < calls; c++) (void)stream->device->backend->run(stream, r->kernel, r->args);
 }
 
-bool kernel_wanted(const kernel_bench *k, const char *subject, const char *what)
+bool kernel_begin(const kernel_bench *k, kernel_case *c, const char *what, ...)
 {
-    return bench_wanted(k->options, subject, what);
+    va_list values;
+    va_start(values, what);
+    vsnprintf(c->what, sizeof c->what, what, values);
+    va_end(values);
+    c->mark = bench_memory_mark();
+    return bench_wanted(k->options, c->subject, c->what);
 }
 
 enum { MOST = 8 };
@@ -85,17 +91,19 @@ static void give_scratch(kernel_case *c, const xph_candidate *const *found, int 
         if (bytes > most) most = bytes;
     }
     void *scratch = bench_memory(most);
-    if (c->scratch_at != BENCH_NO_SCRATCH) memcpy((char *)c->args + c->scratch_at, &scratch, sizeof scratch);
+    if (c->scratch_at) memcpy((char *)c->args + c->scratch_at, &scratch, sizeof scratch);
 }
 
-void kernel_time(kernel_bench *k, kernel_case *c)
+void kernel_time(kernel_bench *k, kernel_case *c, void *args)
 {
     const xph_candidate *found[MOST];
     kernel_run runs[MOST];
     bench_work works[MOST + 1] = {{0}};
     xph_op_info info = {0};
+    c->args = args;
     if (k->stream && k->stream->device->backend->query(k->stream->device, c->op, c->args, &info) < 0) {
         k->failed = true;
+        bench_memory_release(c->mark);
         return;
     }
     int count = gather(k, c, found);
@@ -114,6 +122,7 @@ void kernel_time(kernel_bench *k, kernel_case *c)
     }
     for (int i = 0; i < count; i++) give_row(k, c, found[i]->name, &works[i], floor_ns);
     for (int i = 0; i < all; i++) bench_work_free(&works[i]);
+    bench_memory_release(c->mark);
 }
 
 void *kernel_pack(const kernel_bench *k, xph_type weights, int64_t in, int64_t out, const float *w,

@@ -6,15 +6,14 @@
 
 #include "cpu/kernels.h"
 
-#define BENCH_NO_SCRATCH SIZE_MAX
-
 /* One operation with its shapes and memory. */
 typedef struct kernel_case {
     const char *subject;
     char what[72];
     xph_op op;
     void *args;        /* its scratch is set here */
-    size_t scratch_at; /* offset of args' scratch, or BENCH_NO_SCRATCH */
+    size_t scratch_at; /* offset of args' scratch; 0: none */
+    size_t mark;       /* memory of the benchmark before the case took its own */
     double items;
     const char *item;
     int floor;     /* FLOOR_... */
@@ -33,8 +32,11 @@ typedef struct kernel_bench {
     bool failed;
 } kernel_bench;
 
-bool kernel_wanted(const kernel_bench *k, const char *subject, const char *what);
-void kernel_time(kernel_bench *k, kernel_case *c);
+/* Is a case of this subject and shape asked for? What it takes of the benchmark's memory from here on goes back when it is
+ * timed. */
+__attribute__((format(printf, 3, 4))) bool kernel_begin(const kernel_bench *k, kernel_case *c,
+                                                        const char *what, ...);
+void kernel_time(kernel_bench *k, kernel_case *c, void *args);
 /* Weights [out, in] packed by the set; bytes may be NULL. */
 void *kernel_pack(const kernel_bench *k, xph_type weights, int64_t in, int64_t out, const float *w,
                   size_t *bytes);

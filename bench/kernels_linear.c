@@ -2,8 +2,6 @@
  * weights; the recurrent layers, whose work is the same. */
 #include "kernels.h"
 
-#include <stdio.h>
-
 typedef struct product {
     int64_t rows, in, out;
 } product;
@@ -29,12 +27,9 @@ static double bar_of(product p, double large, double small)
 
 static void forward(kernel_bench *k, product p, xph_type weights)
 {
-    static const char subject[] = "linear forward";
-    kernel_case c = {.subject = subject, .op = XPH_OP_LINEAR, .scratch_at = BENCH_NO_SCRATCH, .item = "flop"};
-    snprintf(c.what, sizeof c.what, "M=%d K=%d N=%d %s", (int)p.rows, (int)p.in, (int)p.out,
-             weights_name[weights]);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    kernel_case c = {.subject = "linear forward", .op = XPH_OP_LINEAR, .item = "flop"};
+    if (!kernel_begin(k, &c, "M=%d K=%d N=%d %s", (int)p.rows, (int)p.in, (int)p.out, weights_name[weights]))
+        return;
     const float *w = bench_floats((size_t)(p.in * p.out), 0.1f);
     xph_linear_args args = {.type = XPH_F32,
                             .weights = weights,
@@ -48,23 +43,19 @@ static void forward(kernel_bench *k, product p, xph_type weights)
     args.packed = kernel_pack(k, weights, p.in, p.out, w, NULL);
     args.bias = bench_floats((size_t)p.out, 0.1f);
     args.y = bench_memory((size_t)(p.rows * p.out) * sizeof(float));
-    c.args = &args;
     c.items = c.amount = flop_of(p);
     /* where bfloat16 products are slower than plain ones the plain ones are the floor */
     c.floor = weights == XPH_I8 ? FLOOR_INT8 : FLOOR_FMA;
     if (weights == XPH_BF16 && k->options->floors.bf16 > k->options->floors.fma) c.floor = FLOOR_BF16;
     c.bar_floors = weights == XPH_BF16 ? 1 / 0.87 : weights == XPH_F32 ? bar_of(p, 0.90, 0.95) : 0;
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 static void gradient(kernel_bench *k, product p, bool of_weights)
 {
     const char *subject = of_weights ? "linear weight gradient" : "linear data gradient";
     kernel_case c = {.subject = subject, .op = XPH_OP_LINEAR_GRAD, .item = "flop", .floor = FLOOR_FMA};
-    snprintf(c.what, sizeof c.what, "M=%d K=%d N=%d", (int)p.rows, (int)p.in, (int)p.out);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    if (!kernel_begin(k, &c, "M=%d K=%d N=%d", (int)p.rows, (int)p.in, (int)p.out)) return;
     xph_linear_grad_args args = {
         .type = XPH_F32, .rows = p.rows, .in = p.in, .out = p.out, .ldx = p.in, .lddy = p.out, .lddx = p.in};
     args.x = bench_floats((size_t)(p.rows * p.in), 1);
@@ -76,22 +67,18 @@ static void gradient(kernel_bench *k, product p, bool of_weights)
     } else {
         args.dx = bench_memory((size_t)(p.rows * p.in) * sizeof(float));
     }
-    c.args = &args;
     c.scratch_at = offsetof(xph_linear_grad_args, scratch);
     c.items = c.amount = flop_of(p);
     c.bar_floors = of_weights ? bar_of(p, 0.85, 0.85) : bar_of(p, 0.90, 0.95);
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 /* One row reads every weight once: that is the floor. */
 static void single(kernel_bench *k, int64_t in, int64_t out, xph_type weights)
 {
-    static const char subject[] = "linear of one row";
-    kernel_case c = {.subject = subject, .op = XPH_OP_LINEAR, .scratch_at = BENCH_NO_SCRATCH, .item = "byte"};
-    snprintf(c.what, sizeof c.what, "K=%d N=%d %s", (int)in, (int)out, weights_name[weights]);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark(), bytes;
+    kernel_case c = {.subject = "linear of one row", .op = XPH_OP_LINEAR, .item = "byte"};
+    if (!kernel_begin(k, &c, "K=%d N=%d %s", (int)in, (int)out, weights_name[weights])) return;
+    size_t bytes;
     const float *w = bench_floats((size_t)(in * out), 0.1f);
     xph_linear_args args = {
         .type = XPH_F32, .weights = weights, .rows = 1, .in = in, .out = out, .ldx = in, .ldy = out};
@@ -100,13 +87,11 @@ static void single(kernel_bench *k, int64_t in, int64_t out, xph_type weights)
     args.packed = kernel_pack(k, weights, in, out, w, &bytes);
     args.bias = bench_floats((size_t)out, 0.1f);
     args.y = bench_memory((size_t)out * sizeof(float));
-    c.args = &args;
     c.floor = FLOOR_READ;
     c.pass = (bench_pass){.in = {args.packed}, .count = (int64_t)(bytes / 256 * 64)};
     c.items = (double)bytes;
     if (weights == XPH_F32) c.bar_floors = 1.10;
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 void kernel_cases_linear(kernel_bench *k)
@@ -160,48 +145,37 @@ static const char *rnn_name(int32_t kind)
 
 static void rnn_step(kernel_bench *k, int32_t kind, int64_t hidden, xph_type weights)
 {
-    static const char subject[] = "recurrent step";
-    kernel_case c = {.subject = subject, .op = XPH_OP_RNN, .item = "byte", .floor = FLOOR_READ};
-    snprintf(c.what, sizeof c.what, "%s H=%d %s", rnn_name(kind), (int)hidden, weights_name[weights]);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark(), bytes;
+    kernel_case c = {.subject = "recurrent step", .op = XPH_OP_RNN, .item = "byte", .floor = FLOOR_READ};
+    if (!kernel_begin(k, &c, "%s H=%d %s", rnn_name(kind), (int)hidden, weights_name[weights])) return;
+    size_t bytes;
     xph_rnn_args args = {
         .type = XPH_F32, .weights = weights, .kind = kind, .batch = 1, .time = 1, .hidden = hidden};
     give_rnn(k, &args, false, &bytes);
-    c.args = &args;
     c.scratch_at = offsetof(xph_rnn_args, scratch);
     c.items = (double)bytes;
     c.pass = (bench_pass){.in = {args.packed}, .count = (int64_t)(bytes / 256 * 64)};
     if (weights == XPH_F32) c.bar_floors = 1.10;
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 static void rnn_sequence(kernel_bench *k, int32_t kind, int64_t batch, int64_t hidden)
 {
-    static const char subject[] = "recurrent forward";
-    kernel_case c = {.subject = subject, .op = XPH_OP_RNN, .item = "flop", .floor = FLOOR_FMA};
+    kernel_case c = {.subject = "recurrent forward", .op = XPH_OP_RNN, .item = "flop", .floor = FLOOR_FMA};
     int64_t time = k->options->quick ? 4 : 60;
-    snprintf(c.what, sizeof c.what, "%s B=%d T=%d H=%d", rnn_name(kind), (int)batch, (int)time, (int)hidden);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    if (!kernel_begin(k, &c, "%s B=%d T=%d H=%d", rnn_name(kind), (int)batch, (int)time, (int)hidden)) return;
     xph_rnn_args args = {.type = XPH_F32, .kind = kind, .batch = batch, .time = time, .hidden = hidden};
     give_rnn(k, &args, true, NULL);
-    c.args = &args;
     c.scratch_at = offsetof(xph_rnn_args, scratch);
     c.items = c.amount = 2.0 * (double)(batch * time * hidden) * (double)args.ldgx;
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 static void rnn_gradient(kernel_bench *k, int32_t kind, int64_t batch, int64_t hidden)
 {
-    static const char subject[] = "recurrent gradient";
-    kernel_case c = {.subject = subject, .op = XPH_OP_RNN_GRAD, .item = "flop", .floor = FLOOR_FMA};
+    kernel_case c = {
+        .subject = "recurrent gradient", .op = XPH_OP_RNN_GRAD, .item = "flop", .floor = FLOOR_FMA};
     int64_t time = k->options->quick ? 4 : 60;
-    snprintf(c.what, sizeof c.what, "%s B=%d T=%d H=%d", rnn_name(kind), (int)batch, (int)time, (int)hidden);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    if (!kernel_begin(k, &c, "%s B=%d T=%d H=%d", rnn_name(kind), (int)batch, (int)time, (int)hidden)) return;
     xph_rnn_grad_args args = {
         .fwd = {.type = XPH_F32, .kind = kind, .batch = batch, .time = time, .hidden = hidden}};
     give_rnn(k, &args.fwd, true, NULL);
@@ -216,11 +190,9 @@ static void rnn_gradient(kernel_bench *k, int32_t kind, int64_t batch, int64_t h
     args.lddgx = gates;
     args.dw = bench_floats((size_t)(gates * hidden), 0);
     args.dbias = bench_floats((size_t)gates, 0);
-    c.args = &args;
     c.scratch_at = offsetof(xph_rnn_grad_args, scratch);
     c.items = c.amount = 4.0 * (double)(rows * hidden) * (double)gates;
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 void kernel_cases_recurrent(kernel_bench *k)

@@ -2,8 +2,6 @@
  * optimizer. */
 #include "kernels.h"
 
-#include <stdio.h>
-
 /* ---- norm ---------------------------------------------------------------------------------------------- */
 
 static void give_norm(xph_norm_args *a, int64_t rows, int64_t width)
@@ -19,31 +17,23 @@ static void give_norm(xph_norm_args *a, int64_t rows, int64_t width)
 
 static void norm_forward(kernel_bench *k, int64_t rows, int64_t width)
 {
-    static const char subject[] = "norm+SiLU forward";
-    kernel_case c = {
-        .subject = subject, .op = XPH_OP_NORM, .scratch_at = BENCH_NO_SCRATCH, .item = "element"};
-    snprintf(c.what, sizeof c.what, "%d x %d", (int)rows, (int)width);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    kernel_case c = {.subject = "norm+SiLU forward", .op = XPH_OP_NORM, .item = "element"};
+    if (!kernel_begin(k, &c, "%d x %d", (int)rows, (int)width)) return;
     xph_norm_args args;
     give_norm(&args, rows, width);
     args.saved = bench_memory((size_t)(2 * rows) * sizeof(float));
-    c.args = &args;
     c.items = (double)(rows * width);
     c.floor = FLOOR_PASS;
     c.pass = (bench_pass){.in = {args.x}, .out = {args.y}, .count = rows * width};
     if (rows == 15360) c.bar_ns = 0.35 * c.items;
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 static void norm_gradient(kernel_bench *k, int64_t rows, int64_t width)
 {
-    static const char subject[] = "norm+SiLU gradient";
-    kernel_case c = {.subject = subject, .op = XPH_OP_NORM_GRAD, .item = "element", .floor = FLOOR_PASS};
-    snprintf(c.what, sizeof c.what, "%d x %d", (int)rows, (int)width);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    kernel_case c = {
+        .subject = "norm+SiLU gradient", .op = XPH_OP_NORM_GRAD, .item = "element", .floor = FLOOR_PASS};
+    if (!kernel_begin(k, &c, "%d x %d", (int)rows, (int)width)) return;
     xph_norm_grad_args args = {0};
     give_norm(&args.fwd, rows, width);
     float *saved = bench_memory((size_t)(2 * rows) * sizeof(float));
@@ -54,12 +44,10 @@ static void norm_gradient(kernel_bench *k, int64_t rows, int64_t width)
     args.lddy = args.lddx = width;
     args.dgain = bench_floats((size_t)width, 0);
     args.dshift = bench_floats((size_t)width, 0);
-    c.args = &args;
     c.scratch_at = offsetof(xph_norm_grad_args, scratch);
     c.items = (double)(rows * width);
     c.pass = (bench_pass){.in = {args.fwd.x, args.dy}, .out = {args.dx}, .count = rows * width};
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 /* ---- actions of the Melee preset --------------------------------------------------------------------------- */
@@ -117,27 +105,20 @@ static void give_heads(xph_heads_args *args, const action_heads *a, int64_t rows
 
 static void heads_forward(kernel_bench *k, const action_heads *a, int64_t rows)
 {
-    static const char subject[] = "heads forward";
-    kernel_case c = {.subject = subject, .op = XPH_OP_HEADS, .scratch_at = BENCH_NO_SCRATCH, .item = "flop"};
-    snprintf(c.what, sizeof c.what, "M=%d R=%d L=%d", (int)rows, TRUNK, (int)a->logits);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    kernel_case c = {.subject = "heads forward", .op = XPH_OP_HEADS, .item = "flop"};
+    if (!kernel_begin(k, &c, "M=%d R=%d L=%d", (int)rows, TRUNK, (int)a->logits)) return;
     xph_heads_args args;
     give_heads(&args, a, rows);
-    c.args = &args;
     c.floor = FLOOR_FMA;
     c.items = c.amount = 2.0 * (double)(rows * a->logits) * TRUNK;
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 static void heads_gradient(kernel_bench *k, const action_heads *a, int64_t rows)
 {
-    static const char subject[] = "heads gradient";
-    kernel_case c = {.subject = subject, .op = XPH_OP_HEADS_GRAD, .item = "flop", .floor = FLOOR_FMA};
-    snprintf(c.what, sizeof c.what, "M=%d R=%d L=%d", (int)rows, TRUNK, (int)a->logits);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    kernel_case c = {
+        .subject = "heads gradient", .op = XPH_OP_HEADS_GRAD, .item = "flop", .floor = FLOOR_FMA};
+    if (!kernel_begin(k, &c, "M=%d R=%d L=%d", (int)rows, TRUNK, (int)a->logits)) return;
     xph_heads_grad_args args = {0};
     give_heads(&args.fwd, a, rows);
     args.dy = bench_floats((size_t)(rows * a->logits), 1e-3f);
@@ -147,21 +128,16 @@ static void heads_gradient(kernel_bench *k, const action_heads *a, int64_t rows)
     args.dv = bench_floats((size_t)a->logits * TRUNK, 0);
     args.dbias = bench_floats((size_t)a->logits, 0);
     args.de = bench_floats((size_t)a->logits * TRUNK, 0);
-    c.args = &args;
     c.scratch_at = offsetof(xph_heads_grad_args, scratch);
     c.items = c.amount = 4.0 * (double)(rows * a->logits) * TRUNK;
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 static void loss(kernel_bench *k, const action_heads *a, int64_t rows)
 {
-    static const char subject[] = "loss";
-    kernel_case c = {
-        .subject = subject, .op = XPH_OP_LOSS, .scratch_at = BENCH_NO_SCRATCH, .item = "element"};
-    snprintf(c.what, sizeof c.what, "M=%d L=%d", (int)rows, (int)a->logits);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark(), count = (size_t)(rows * a->logits);
+    kernel_case c = {.subject = "loss", .op = XPH_OP_LOSS, .item = "element"};
+    if (!kernel_begin(k, &c, "M=%d L=%d", (int)rows, (int)a->logits)) return;
+    size_t count = (size_t)(rows * a->logits);
     xph_loss_args args = {.type = XPH_F32, .rows = rows, .heads = a->heads, .logits = a->logits, .scale = 1};
     args.head = a->head;
     args.loss = a->loss;
@@ -172,21 +148,16 @@ static void loss(kernel_bench *k, const action_heads *a, int64_t rows)
     args.ldy = args.lddy = a->logits;
     args.sums = bench_memory((size_t)a->heads * sizeof(double));
     args.rows_loss = bench_memory((size_t)(rows * a->heads) * sizeof(double));
-    c.args = &args;
     c.items = c.amount = (double)count;
     c.floor = FLOOR_EXP;
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 static void sample(kernel_bench *k, action_heads *a, bool deterministic)
 {
-    static const char subject[] = "sampling";
-    kernel_case c = {.subject = subject, .op = XPH_OP_SAMPLE, .item = "frame", .bar_ns = 2000};
-    snprintf(c.what, sizeof c.what, "R=%d L=%d %s", TRUNK, (int)a->logits,
-             deterministic ? "likeliest" : "drawn");
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    kernel_case c = {.subject = "sampling", .op = XPH_OP_SAMPLE, .item = "frame", .bar_ns = 2000};
+    if (!kernel_begin(k, &c, "R=%d L=%d %s", TRUNK, (int)a->logits, deterministic ? "likeliest" : "drawn"))
+        return;
     xph_sample_args args = {.how = a->how, .ldn = a->logits, .lda = a->heads};
     for (int64_t h = 0; h < a->heads; h++) a->how[h].deterministic = deterministic;
     give_heads(&args.heads, a, 1);
@@ -194,21 +165,16 @@ static void sample(kernel_bench *k, action_heads *a, bool deterministic)
     for (int64_t i = 0; i < a->logits; i++) noise[i] += 0.5f;
     args.noise = noise;
     args.actions = bench_memory((size_t)a->heads * sizeof(int32_t));
-    c.args = &args;
     c.scratch_at = offsetof(xph_sample_args, scratch);
     c.items = 1;
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 static void embed(kernel_bench *k, const action_heads *a, int64_t rows)
 {
-    static const char subject[] = "input rows";
-    kernel_case c = {.subject = subject, .op = XPH_OP_EMBED, .scratch_at = BENCH_NO_SCRATCH, .item = "frame"};
-    snprintf(c.what, sizeof c.what, "M=%d F=%d K=%d", (int)rows, (int)a->spec.float_count,
-             (int)a->spec.id_count);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    kernel_case c = {.subject = "input rows", .op = XPH_OP_EMBED, .item = "frame"};
+    if (!kernel_begin(k, &c, "M=%d F=%d K=%d", (int)rows, (int)a->spec.float_count, (int)a->spec.id_count))
+        return;
     xph_embed_table tables[EXPHIL_IDS_MAX];
     xph_embed_args args = {
         .type = XPH_F32, .rows = rows, .floats = a->spec.float_count, .ids = a->spec.id_count};
@@ -234,22 +200,17 @@ static void embed(kernel_bench *k, const action_heads *a, int64_t rows)
     args.head = a->head;
     args.ldy = width;
     args.y = bench_memory((size_t)(rows * width) * sizeof(float));
-    c.args = &args;
     c.items = (double)rows;
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 /* ---- optimizer ----------------------------------------------------------------------------------------- */
 
 static void adam(kernel_bench *k, int64_t count)
 {
-    static const char subject[] = "AdamW";
-    kernel_case c = {
-        .subject = subject, .op = XPH_OP_ADAM, .scratch_at = BENCH_NO_SCRATCH, .item = "element"};
-    snprintf(c.what, sizeof c.what, "%.2f M parameters", (double)count * 1e-6);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark(), n = (size_t)count;
+    kernel_case c = {.subject = "AdamW", .op = XPH_OP_ADAM, .item = "element"};
+    if (!kernel_begin(k, &c, "%.2f M parameters", (double)count * 1e-6)) return;
+    size_t n = (size_t)count;
     xph_adam_args args = {.type = XPH_F32, .count = count, .decay_count = count};
     args.p = bench_floats(n, 0.1f);
     args.grad = bench_floats(n, 1e-3f);
@@ -259,7 +220,6 @@ static void adam(kernel_bench *k, int64_t count)
     args.v = v;
     args.rate = 1e-9, args.beta1 = 0.9, args.beta2 = 0.999, args.epsilon = 1e-8, args.decay = 0.01;
     args.correction1 = args.correction2 = args.grad_scale = 1;
-    c.args = &args;
     c.items = (double)count;
     c.floor = FLOOR_PASS;
     c.pass =
@@ -267,27 +227,22 @@ static void adam(kernel_bench *k, int64_t count)
                      .count = count / 16 * 16};
     for (int i = 0; i < 3; i++) c.pass.out[i] = (float *)(uintptr_t)c.pass.in[i];
     if (count < 1000000) c.bar_ns = 0.33 * c.items;
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 static void norm_of_gradient(kernel_bench *k, int64_t count)
 {
-    static const char subject[] = "norm of the gradient";
-    kernel_case c = {.subject = subject, .op = XPH_OP_NORM2, .item = "element", .floor = FLOOR_READ};
-    snprintf(c.what, sizeof c.what, "%.2f M parameters", (double)count * 1e-6);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    kernel_case c = {
+        .subject = "norm of the gradient", .op = XPH_OP_NORM2, .item = "element", .floor = FLOOR_READ};
+    if (!kernel_begin(k, &c, "%.2f M parameters", (double)count * 1e-6)) return;
     double norm;
     int64_t bad;
     xph_norm2_args args = {.type = XPH_F32, .count = count, .norm = &norm, .first_bad = &bad};
     args.x = bench_floats((size_t)count, 1);
-    c.args = &args;
     c.scratch_at = offsetof(xph_norm2_args, scratch);
     c.items = (double)count;
     c.pass = (bench_pass){.in = {args.x}, .count = count / 64 * 64};
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 void kernel_cases_rows(kernel_bench *k)

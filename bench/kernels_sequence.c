@@ -2,7 +2,6 @@
 #include "kernels.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum { WIDTH = 512, STATES = 16, TIME = 60, TAPS = 4, HEADS = 4, DIM = 64, WINDOW = 60 };
 
@@ -40,12 +39,9 @@ static void scan_forward(kernel_bench *k, int64_t batch, int64_t time)
                      .op = XPH_OP_SCAN,
                      .scratch_at = offsetof(xph_scan_args, scratch),
                      .item = "element"};
-    snprintf(c.what, sizeof c.what, "B=%d T=%d D=%d N=%d", (int)batch, (int)time, WIDTH, STATES);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    if (!kernel_begin(k, &c, "B=%d T=%d D=%d N=%d", (int)batch, (int)time, WIDTH, STATES)) return;
     xph_scan_args args;
     give_scan(&args, batch, time);
-    c.args = &args;
     c.items = c.amount = (double)(batch * time) * WIDTH * STATES;
     c.floor = FLOOR_EXP;
     c.bar_ns = c.items * (batch > 16 ? 0.20 : 0.17);
@@ -58,17 +54,15 @@ static void scan_forward(kernel_bench *k, int64_t batch, int64_t time)
         c.items = (double)batch;
         c.bar_ns = batch == 1 ? 2500 : 0;
     }
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 static void scan_gradient(kernel_bench *k, int64_t batch, int64_t time)
 {
-    static const char subject[] = "scan gradient";
-    kernel_case c = {.subject = subject, .op = XPH_OP_SCAN_GRAD, .item = "element", .floor = FLOOR_EXP};
-    snprintf(c.what, sizeof c.what, "B=%d T=%d D=%d N=%d", (int)batch, (int)time, WIDTH, STATES);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark(), rows = (size_t)(batch * time);
+    kernel_case c = {
+        .subject = "scan gradient", .op = XPH_OP_SCAN_GRAD, .item = "element", .floor = FLOOR_EXP};
+    if (!kernel_begin(k, &c, "B=%d T=%d D=%d N=%d", (int)batch, (int)time, WIDTH, STATES)) return;
+    size_t rows = (size_t)(batch * time);
     xph_scan_grad_args args = {0};
     give_scan(&args.fwd, batch, time);
     args.dy = bench_floats(rows * WIDTH, 1e-3f);
@@ -81,12 +75,10 @@ static void scan_gradient(kernel_bench *k, int64_t batch, int64_t time)
     args.lddb = args.lddc = STATES;
     args.da_log = bench_floats(WIDTH * STATES, 0);
     args.dskip = bench_floats(WIDTH, 0);
-    c.args = &args;
     c.scratch_at = offsetof(xph_scan_grad_args, scratch);
     c.items = c.amount = (double)rows * WIDTH * STATES;
     c.bar_ns = c.items * (batch > 16 ? 0.60 : 0.45);
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 /* ---- convolution --------------------------------------------------------------------------------------- */
@@ -107,29 +99,22 @@ static void give_conv(xph_conv_args *a, int64_t batch, int64_t time)
 
 static void conv_forward(kernel_bench *k, int64_t batch, int64_t time)
 {
-    static const char subject[] = "convolution forward";
-    kernel_case c = {
-        .subject = subject, .op = XPH_OP_CONV, .scratch_at = BENCH_NO_SCRATCH, .item = "element"};
-    snprintf(c.what, sizeof c.what, "B=%d T=%d D=%d", (int)batch, (int)time, WIDTH);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    kernel_case c = {.subject = "convolution forward", .op = XPH_OP_CONV, .item = "element"};
+    if (!kernel_begin(k, &c, "B=%d T=%d D=%d", (int)batch, (int)time, WIDTH)) return;
     xph_conv_args args;
     give_conv(&args, batch, time);
-    c.args = &args;
     c.items = (double)(batch * time) * WIDTH;
     c.floor = FLOOR_PASS;
     c.pass = (bench_pass){.in = {args.x}, .out = {args.y}, .count = batch * time * WIDTH};
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 static void conv_gradient(kernel_bench *k, int64_t batch, int64_t time)
 {
-    static const char subject[] = "convolution gradient";
-    kernel_case c = {.subject = subject, .op = XPH_OP_CONV_GRAD, .item = "element", .floor = FLOOR_PASS};
-    snprintf(c.what, sizeof c.what, "B=%d T=%d D=%d", (int)batch, (int)time, WIDTH);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark(), rows = (size_t)(batch * time);
+    kernel_case c = {
+        .subject = "convolution gradient", .op = XPH_OP_CONV_GRAD, .item = "element", .floor = FLOOR_PASS};
+    if (!kernel_begin(k, &c, "B=%d T=%d D=%d", (int)batch, (int)time, WIDTH)) return;
+    size_t rows = (size_t)(batch * time);
     xph_conv_grad_args args = {0};
     give_conv(&args.fwd, batch, time);
     args.dy = bench_floats(rows * WIDTH, 1e-3f);
@@ -137,12 +122,10 @@ static void conv_gradient(kernel_bench *k, int64_t batch, int64_t time)
     args.lddy = args.lddx = WIDTH;
     args.dw = bench_floats(WIDTH * TAPS, 0);
     args.dbias = bench_floats(WIDTH, 0);
-    c.args = &args;
     c.scratch_at = offsetof(xph_conv_grad_args, scratch);
     c.items = (double)rows * WIDTH;
     c.pass = (bench_pass){.in = {args.fwd.x, args.dy}, .out = {args.dx}, .count = (int64_t)rows * WIDTH};
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 /* ---- attention ----------------------------------------------------------------------------------------- */
@@ -169,28 +152,23 @@ static double attention_flop(int64_t batch, int64_t time)
 
 static void attention_forward(kernel_bench *k, int64_t batch, int64_t time)
 {
-    static const char subject[] = "attention forward";
-    kernel_case c = {.subject = subject, .op = XPH_OP_ATTENTION, .item = "flop", .floor = FLOOR_FMA};
-    snprintf(c.what, sizeof c.what, "B=%d T=%d %d x %d", (int)batch, (int)time, HEADS, DIM);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    kernel_case c = {
+        .subject = "attention forward", .op = XPH_OP_ATTENTION, .item = "flop", .floor = FLOOR_FMA};
+    if (!kernel_begin(k, &c, "B=%d T=%d %d x %d", (int)batch, (int)time, HEADS, DIM)) return;
     xph_attention_args args;
     give_attention(&args, batch, time);
     args.saved = bench_memory((size_t)(batch * time) * HEADS * sizeof(float));
-    c.args = &args;
     c.scratch_at = offsetof(xph_attention_args, scratch);
     c.items = c.amount = attention_flop(batch, time);
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 static void attention_gradient(kernel_bench *k, int64_t batch, int64_t time)
 {
-    static const char subject[] = "attention gradient";
-    kernel_case c = {.subject = subject, .op = XPH_OP_ATTENTION_GRAD, .item = "flop", .floor = FLOOR_FMA};
-    snprintf(c.what, sizeof c.what, "B=%d T=%d %d x %d", (int)batch, (int)time, HEADS, DIM);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark(), rows = (size_t)(batch * time);
+    kernel_case c = {
+        .subject = "attention gradient", .op = XPH_OP_ATTENTION_GRAD, .item = "flop", .floor = FLOOR_FMA};
+    if (!kernel_begin(k, &c, "B=%d T=%d %d x %d", (int)batch, (int)time, HEADS, DIM)) return;
+    size_t rows = (size_t)(batch * time);
     xph_attention_grad_args args = {0};
     give_attention(&args.fwd, batch, time);
     float *sums = bench_memory(rows * HEADS * sizeof(float));
@@ -201,21 +179,17 @@ static void attention_gradient(kernel_bench *k, int64_t batch, int64_t time)
     args.dqkv = bench_memory(rows * 3 * HEADS * DIM * sizeof(float));
     args.lddqkv = 3 * HEADS * DIM;
     args.dbias = bench_floats(HEADS * WINDOW, 0);
-    c.args = &args;
     c.scratch_at = offsetof(xph_attention_grad_args, scratch);
     c.items = c.amount = 2.5 * attention_flop(batch, time);
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 /* One frame against a full ring, which is read once. */
 static void attention_step(kernel_bench *k, int64_t batch)
 {
-    static const char subject[] = "attention step";
-    kernel_case c = {.subject = subject, .op = XPH_OP_ATTENTION, .item = "frame", .floor = FLOOR_READ};
-    snprintf(c.what, sizeof c.what, "B=%d %d x %d, window %d", (int)batch, HEADS, DIM, WINDOW);
-    if (!kernel_wanted(k, subject, c.what)) return;
-    size_t mark = bench_memory_mark();
+    kernel_case c = {
+        .subject = "attention step", .op = XPH_OP_ATTENTION, .item = "frame", .floor = FLOOR_READ};
+    if (!kernel_begin(k, &c, "B=%d %d x %d, window %d", (int)batch, HEADS, DIM, WINDOW)) return;
     xph_attention_args args;
     give_attention(&args, batch, 1);
     args.ld_state = 2 * WINDOW * HEADS * DIM + 2;
@@ -226,12 +200,10 @@ static void attention_step(kernel_bench *k, int64_t batch)
         counters[1] = WINDOW;
     }
     args.state_in = args.state_out = state; /* as in play: the ring is moved on in place */
-    c.args = &args;
     c.scratch_at = offsetof(xph_attention_args, scratch);
     c.items = (double)batch;
     c.pass = (bench_pass){.in = {state}, .count = batch * args.ld_state / 64 * 64};
-    kernel_time(k, &c);
-    bench_memory_release(mark);
+    kernel_time(k, &c, &args);
 }
 
 void kernel_cases_sequence(kernel_bench *k)
