@@ -196,18 +196,18 @@ static json_t *row_of(const card *c, const card_case *k, const shape *s, const c
                       double seconds, double spread)
 {
     const double us = seconds * 1e6, share = bytes / seconds / c->copy;
-    json_t *row = json_pack("{s:s, s:[I,I,I,I], s:s, s:s, s:f, s:f, s:f, s:f}", "subject", k->subject,
+    json_t *row = json_pack("{s:s, s:[I,I,I,I], s:s, s:s, s:f, s:f, s:f, s:f}", "subject", k->of->subject,
                             "shape", (json_int_t)s->batch, (json_int_t)s->time, (json_int_t)s->width,
                             (json_int_t)s->states, "type", type_name(s), "kernel", kernel, "us", us,
                             "spread_us", spread * 1e6, "bytes", bytes, "share_of_copy", share);
-    if (k->flop > 0) json_object_set_new(row, "tflops", json_real(k->flop / seconds * 1e-12));
+    if (card_flop(k) > 0) json_object_set_new(row, "tflops", json_real(card_flop(k) / seconds * 1e-12));
     if (k->bar_us > 0) json_object_set_new(row, "bar_us", json_real(k->bar_us));
     if (k->bar_share > 0) json_object_set_new(row, "bar_share", json_real(k->bar_share));
     if (!c->smoke && (k->bar_us > 0 || k->bar_share > 0))
         json_object_set_new(row, "met",
                             json_boolean((k->bar_us <= 0 || us <= k->bar_us) &&
                                          (k->bar_share <= 0 || share >= k->bar_share)));
-    printf("%-15s %4d x %4d x %5d x %2d  %-5s %10.1f us %6.1f %% of a copy  %s%s\n", k->subject,
+    printf("%-15s %4d x %4d x %5d x %2d  %-5s %10.1f us %6.1f %% of a copy  %s%s\n", k->of->subject,
            (int)s->batch, (int)s->time, (int)s->width, (int)s->states, type_name(s), us, 100.0 * share,
            kernel, json_is_false(json_object_get(row, "met")) ? "  MISSED" : "");
     fflush(stdout);
@@ -226,10 +226,10 @@ static void give_row(json_t *row, bool as_json)
 
 static void give_scratch(card *c, const card_case *k, task *t, size_t bytes)
 {
-    if (k->scratch_at == SIZE_MAX) return;
+    if (k->of->scratch_at == SIZE_MAX) return;
     void *scratch = allocate(c, bytes);
     for (int i = 0; i < t->sets; i++)
-        memcpy(t->args + (size_t)i * k->args_bytes + k->scratch_at, &scratch, sizeof scratch);
+        memcpy(t->args + (size_t)i * k->of->args_bytes + k->of->scratch_at, &scratch, sizeof scratch);
 }
 
 /* Chooses for every set of arguments: all get the same, and what query fills in. False: there is none. */
@@ -238,7 +238,8 @@ static bool choose(const card *c, const card_case *k, task *t, xph_op_info *info
     const uint32_t refused = info->refused;
     for (int i = 0; i < t->sets; i++) {
         *info = (xph_op_info){.refused = refused};
-        if (c->backend->query(c->device, k->op, t->args + (size_t)i * k->args_bytes, info) < 0) return false;
+        if (c->backend->query(c->device, k->of->op, t->args + (size_t)i * k->of->args_bytes, info) < 0)
+            return false;
     }
     t->kernel = info->kernel;
     return true;
@@ -265,15 +266,15 @@ static bool settle(card *c, const card_case *k, task *t, xph_op_info *info)
 /* Arguments of all sets and their common scratch; false: not on this device. */
 static bool prepare(card *c, const card_case *k, const shape *s, task *t, xph_op_info *info, double *bytes)
 {
-    t->op = k->op;
-    t->args_bytes = k->args_bytes;
+    t->op = k->of->op;
+    t->args_bytes = k->of->args_bytes;
     t->sets = 1;
-    t->args = calloc(MOST_SETS, k->args_bytes);
+    t->args = calloc(MOST_SETS, k->of->args_bytes);
     if (!t->args) must("memory", EXPHIL_E_MEMORY);
-    *bytes = k->give(c, s, t->args);
+    *bytes = k->of->give(c, s, t->args);
     const int wanted = c->smoke ? 2 : (int)(SETS_BYTES / c->set_bytes) + 1;
     for (; t->sets < wanted && t->sets < MOST_SETS; t->sets++)
-        k->give(c, s, t->args + (size_t)t->sets * k->args_bytes);
+        k->of->give(c, s, t->args + (size_t)t->sets * k->of->args_bytes);
     if (!choose(c, k, t, info)) return false;
     give_scratch(c, k, t, info->scratch_bytes);
     return settle(c, k, t, info);
@@ -289,7 +290,7 @@ static void time_case(card *c, const card_case *k, bool as_json)
         const double seconds = seconds_of(c, &t, &spread);
         give_row(row_of(c, k, &s, info.name, bytes, seconds, spread), as_json);
     } else {
-        printf("SKIPPED: %s in %s has no kernel\n", k->subject, type_name(&s));
+        printf("SKIPPED: %s in %s has no kernel\n", k->of->subject, type_name(&s));
     }
     give_back(c);
     free(t.args);
@@ -307,8 +308,8 @@ typedef struct options {
 /* Rows of one subject stand together. */
 static void give_subjects(void)
 {
-    for (const card_case *k = card_cases; k->subject; k++)
-        if (k == card_cases || strcmp(k->subject, k[-1].subject) != 0) puts(k->subject);
+    for (const card_case *k = card_cases; k->of; k++)
+        if (k == card_cases || k->of != k[-1].of) puts(k->of->subject);
 }
 
 static options options_of(int count, char **words)
@@ -381,8 +382,8 @@ int main(int count, char **words)
     give_row(json_pack("{s:s, s:s, s:s, s:f}", "subject", "copy", "device", info.name, "isa", info.isa,
                        "gb_s", c.copy * 1e-9),
              o.json);
-    for (const card_case *k = card_cases; k->subject; k++)
-        if (asked_for(&o, k->subject)) time_case(&c, k, o.json);
+    for (const card_case *k = card_cases; k->of; k++)
+        if (asked_for(&o, k->of->subject)) time_case(&c, k, o.json);
     c.backend->stream_destroy(c.stream);
     exphil_context_destroy(context);
     return 0;

@@ -32,15 +32,18 @@ typedef struct shape {
     int32_t math;
 } shape;
 
-/* An operation with its shape: give fills args of args_bytes and says how many bytes must move. */
-typedef struct card_case {
+/* An operation: give fills args of args_bytes and says how many bytes must move. */
+typedef struct card_op {
     const char *subject;
     xph_op op;
-    shape shape;
     double (*give)(card *c, const shape *s, void *args);
     size_t args_bytes, scratch_at; /* SIZE_MAX: none */
-    double bar_us, bar_share;      /* at most so long; at least this share of the copy's rate; 0: no goal */
-    double flop;
+} card_op;
+
+typedef struct card_case {
+    const card_op *of;
+    shape shape;
+    double bar_us, bar_share; /* at most so long; at least this share of the copy's rate; 0: no goal */
 } card_case;
 
 /* Memory of the device, until the case ends: numbers in (-scale, scale) of the type; zeros; given bytes. */
@@ -49,9 +52,11 @@ void *card_zeros(card *c, size_t bytes);
 void *card_bytes(card *c, const void *from, size_t bytes);
 size_t card_size(xph_type type);
 
-/* All cases, ended by one without subject. */
+/* All cases, ended by one of no operation. */
 extern const card_case card_cases[];
 /* Shapes as small as the code paths allow. */
 shape card_small(const card_case *k);
+/* Of a product; 0: none. */
+double card_flop(const card_case *k);
 
 #endif
