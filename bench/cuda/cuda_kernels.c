@@ -10,30 +10,20 @@
  * known. --smoke: small shapes, once each, to check that it runs, also on the emulated GPU. Exit status 77:
  * no such device. */
 #include "cuda_kernels.h"
+#include "card_program.h"
 
 #include "device/device.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { REPLAYS = 15, MOST_SETS = 16, ASIDE = 77 };
+enum { REPLAYS = 15, MOST_SETS = 16 };
 static const double REPLAY_SECONDS = 4e-3, SETS_BYTES = 256e6; /* four times the largest cache of today */
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void must(const char *what, exphil_status status)
 {
-    if (status >= 0) return;
-    fprintf(stderr, "cuda_kernels: %s: %s\n", what, exphil_status_name(status));
-    exit(1);
+    card_must(what, status, NULL);
 }
 
 /* ---- memory of a case ---- */
@@ -112,12 +102,6 @@ void *card_numbers(card *c, xph_type type, int64_t count, double scale)
 
 /* ---- timing ---- */
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 typedef struct task {
     xph_op op; /* XPH_OP_COUNT: a copy of bytes */
     char *args;
@@ -143,13 +127,13 @@ static void run_once(card *c, const task *t, int i)
 
 static double many(card *c, const task *t, int runs, xph_graph *graph)
 {
-    const double begin = now();
+    const double begin = card_now();
     if (graph)
         must("replay", c->backend->replay(c->stream, graph));
     else
         for (int i = 0; i < runs; i++) run_once(c, t, i);
     must("waiting", c->backend->stream_wait(c->stream));
-    return (now() - begin) / runs;
+    return (card_now() - begin) / runs;
 }
 
 /* Seconds of one run, the median; spread: from the first to the third quarter. */
@@ -169,9 +153,9 @@ static double seconds_of(card *c, const task *t, double *spread)
     many(c, t, runs, graph);
     for (int i = 0; i < replays; i++) sample[i] = many(c, t, runs, graph);
     if (graph) c->backend->graph_destroy(graph);
-    qsort(sample, (size_t)replays, sizeof *sample, ascending);
+    const double median = card_median(sample, replays);
     *spread = sample[replays * 3 / 4] - sample[replays / 4];
-    return sample[replays / 2];
+    return median;
 }
 
 static double copy_rate(card *c)
@@ -212,16 +196,6 @@ static json_t *row_of(const card *c, const card_case *k, const shape *s, const c
            kernel, json_is_false(json_object_get(row, "met")) ? "  MISSED" : "");
     fflush(stdout);
     return row;
-}
-
-static void give_row(json_t *row, bool as_json)
-{
-    if (as_json) {
-        json_dumpf(row, stdout, JSON_COMPACT | JSON_REAL_PRECISION(8));
-        putchar('\n');
-        fflush(stdout);
-    }
-    json_decref(row);
 }
 
 static void give_scratch(card *c, const card_case *k, task *t, size_t bytes)
@@ -280,7 +254,7 @@ static bool prepare(card *c, const card_case *k, const shape *s, task *t, xph_op
     return settle(c, k, t, info);
 }
 
-static void time_case(card *c, const card_case *k, bool as_json)
+static void time_case(card *c, const card_case *k, const card_options *o)
 {
     const shape s = c->smoke ? card_small(k) : k->shape;
     xph_op_info info = {0};
@@ -288,7 +262,7 @@ static void time_case(card *c, const card_case *k, bool as_json)
     double bytes = 0, spread = 0;
     if (prepare(c, k, &s, &t, &info, &bytes)) {
         const double seconds = seconds_of(c, &t, &spread);
-        give_row(row_of(c, k, &s, info.name, bytes, seconds, spread), as_json);
+        card_row(o, row_of(c, k, &s, info.name, bytes, seconds, spread));
     } else {
         printf("SKIPPED: %s in %s has no kernel\n", k->of->subject, type_name(&s));
     }
@@ -298,13 +272,6 @@ static void time_case(card *c, const card_case *k, bool as_json)
 
 /* ---- the program ---- */
 
-typedef struct options {
-    const char *device, *backend;
-    char **subjects;
-    int count;
-    bool smoke, json;
-} options;
-
 /* Rows of one subject stand together. */
 static void give_subjects(void)
 {
@@ -312,66 +279,14 @@ static void give_subjects(void)
         if (k == card_cases || k->of != k[-1].of) puts(k->of->subject);
 }
 
-static options options_of(int count, char **words)
-{
-    options o = {.device = "cuda:0"};
-    for (int i = 1; i < count; i++) {
-        const char **to = strcmp(words[i], "--device") == 0    ? &o.device
-                          : strcmp(words[i], "--backend") == 0 ? &o.backend
-                                                               : NULL;
-        if (to && i + 1 < count) {
-            *to = words[++i];
-        } else if (strcmp(words[i], "--smoke") == 0) {
-            o.smoke = true;
-        } else if (strcmp(words[i], "--json") == 0) {
-            o.json = true;
-        } else if (strcmp(words[i], "--subjects") == 0) {
-            give_subjects();
-            exit(0);
-        } else if (words[i][0] == '-') {
-            fprintf(stderr, "cuda_kernels: unknown option %s\n", words[i]);
-            exit(2);
-        } else {
-            o.subjects = words + i;
-            o.count = count - i;
-            break;
-        }
-    }
-    return o;
-}
-
-static bool asked_for(const options *o, const char *subject)
-{
-    for (int i = 0; i < o->count; i++)
-        if (strcmp(o->subjects[i], subject) == 0) return true;
-    return o->count == 0;
-}
-
-static void say(void *user, exphil_log_level level, const char *message)
-{
-    (void)user, (void)level;
-    fprintf(stderr, "cuda_kernels: %s\n", message);
-}
-
-static exphil_context *open_device(const options *o)
-{
-    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    exphil_context *context = NULL;
-    config.device = o->device;
-    config.backend_path = o->backend;
-    config.threads = 1;
-    config.log = say;
-    config.log_level = EXPHIL_LOG_INFO;
-    if (exphil_context_create(&config, &context, &error) >= 0) return context;
-    printf("SKIPPED: %s\n", error.message);
-    exit(ASIDE);
-}
-
 int main(int count, char **words)
 {
-    const options o = options_of(count, words);
-    exphil_context *context = open_device(&o);
+    if (count == 2 && strcmp(words[1], "--subjects") == 0) {
+        give_subjects();
+        return 0;
+    }
+    const card_options o = card_options_of(count, words);
+    exphil_context *context = card_open(&o, 1);
     exphil_device_info info = EXPHIL_DEVICE_INFO_INIT;
     card c = {.device = xph_context_backend(context), .smoke = o.smoke, .random = 1};
     must("device", exphil_context_device(context, &info, NULL));
@@ -379,11 +294,10 @@ int main(int count, char **words)
     must("stream", c.backend->stream_create(c.device, XPH_STREAM_NET, &c.stream));
     c.copy = copy_rate(&c);
     printf("%s, %s: a copy moves %.0f GB/s\n", info.name, info.isa, c.copy * 1e-9);
-    give_row(json_pack("{s:s, s:s, s:s, s:f}", "subject", "copy", "device", info.name, "isa", info.isa,
-                       "gb_s", c.copy * 1e-9),
-             o.json);
+    card_row(&o, json_pack("{s:s, s:s, s:s, s:f}", "subject", "copy", "device", info.name, "isa", info.isa,
+                           "gb_s", c.copy * 1e-9));
     for (const card_case *k = card_cases; k->of; k++)
-        if (asked_for(&o, k->of->subject)) time_case(&c, k, o.json);
+        if (card_asked_for(&o, k->of->subject)) time_case(&c, k, &o);
     c.backend->stream_destroy(c.stream);
     exphil_context_destroy(context);
     return 0;

@@ -8,16 +8,12 @@
  * PART: ticks, f32, tf32, bf16 or f16 (updates); all of them where none is named. --json: each row as a line
  * of JSON when it is known. --smoke: a small policy, little of everything, to check that it runs, also on the
  * emulated GPU. Exit status 77: no such device. */
-#include <exphil/exphil.h>
+#include "card_program.h"
 
-#include <jansson.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-enum { FLOATS = 288, HEADS = 6, ASIDE = 77, BLOCKS_MOST = 16 };
+enum { FLOATS = 288, HEADS = 6, BLOCKS_MOST = 16 };
 
 static const exphil_head_spec heads[HEADS] = {
     {"buttons", EXPHIL_BERNOULLI, 8, 0, 0},   {"main_x", EXPHIL_CATEGORICAL, 17, 8, 0},
@@ -26,67 +22,15 @@ static const exphil_head_spec heads[HEADS] = {
 };
 
 typedef struct plan {
-    const char *device, *backend;
+    card_options options;
     int64_t hidden, batch, time, episodes, frames; /* frames of an episode */
     int64_t updates, blocks, long_run, ticks;      /* updates of a block that is timed, blocks */
-    bool smoke, json;
-    char **parts;
-    int part_count; /* 0: all */
 } plan;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void must(const char *what, exphil_status status, const exphil_error *error)
-{
-    if (status >= 0) return;
-    fprintf(stderr, "cuda_policy: %s: %s: %s\n", what, exphil_status_name(status), error->message);
-    exit(1);
-}
 
 static float number(uint32_t *random)
 {
     *random = *random * 1664525u + 1013904223u;
     return (float)((double)(*random >> 8) / 8388608.0 - 1.0);
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *sample, int64_t count)
-{
-    qsort(sample, (size_t)count, sizeof *sample, ascending);
-    return sample[count / 2];
-}
-
-static bool asked_for(const plan *p, const char *part)
-{
-    for (int i = 0; i < p->part_count; i++)
-        if (strcmp(p->parts[i], part) == 0) return true;
-    return p->part_count == 0;
-}
-
-static void give_row(const plan *p, json_t *row)
-{
-    if (p->json) {
-        json_dumpf(row, stdout, JSON_COMPACT | JSON_REAL_PRECISION(8));
-        putchar('\n');
-    }
-    fflush(stdout);
-    json_decref(row);
-}
-
-static void say(void *user, exphil_log_level level, const char *message)
-{
-    (void)user, (void)level;
-    fprintf(stderr, "cuda_policy: %s\n", message);
 }
 
 /* ---- what there is to train ---- */
@@ -102,24 +46,6 @@ static exphil_spec spec_of(void)
     return spec;
 }
 
-static exphil_context *open_device(const plan *p, bool first)
-{
-    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    exphil_context *context = NULL;
-    config.device = p->device;
-    config.backend_path = p->backend;
-    config.log = say;
-    config.log_level = EXPHIL_LOG_INFO;
-    const exphil_status status = exphil_context_create(&config, &context, &error);
-    if (status < 0 && first) {
-        printf("SKIPPED: %s\n", error.message);
-        exit(ASIDE);
-    }
-    must("device", status, &error);
-    return context;
-}
-
 static exphil_model *model_of(const plan *p, exphil_context *context)
 {
     exphil_model_config config = EXPHIL_MODEL_CONFIG_INIT;
@@ -131,7 +57,7 @@ static exphil_model *model_of(const plan *p, exphil_context *context)
     config.hidden = p->hidden;
     config.seed = 1;
     config.no_previous_action = 1;
-    must("model", exphil_model_create(context, &config, &model, &error), &error);
+    card_must("model", exphil_model_create(context, &config, &model, &error), &error);
     return model;
 }
 
@@ -146,13 +72,14 @@ static exphil_dataset *data_of(const plan *p, exphil_context *context)
     int32_t *actions = malloc(frames * HEADS * sizeof *actions);
     uint32_t random = 1;
     config.spec = &spec;
-    must("dataset", exphil_dataset_create(context, &config, &dataset, &error), &error);
+    card_must("dataset", exphil_dataset_create(context, &config, &dataset, &error), &error);
     for (int64_t e = 0; e < p->episodes; e++) {
         for (size_t i = 0; i < frames * FLOATS; i++) floats[i] = number(&random);
         for (size_t i = 0; i < frames * HEADS; i++)
             actions[i] = (int32_t)((i / HEADS / 7 + i) % (size_t)heads[i % HEADS].count);
-        must("rows", exphil_dataset_add_rows(dataset, (uint64_t)e, p->frames, floats, NULL, actions, &error),
-             &error);
+        card_must("rows",
+                  exphil_dataset_add_rows(dataset, (uint64_t)e, p->frames, floats, NULL, actions, &error),
+                  &error);
     }
     free(floats);
     free(actions);
@@ -172,7 +99,7 @@ typedef struct training {
 
 static training training_of(const plan *p, int32_t precision)
 {
-    training t = {.context = open_device(p, false)};
+    training t = {.context = card_open(&p->options, 0)};
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_sampling sampling = EXPHIL_SAMPLING_INIT;
     exphil_optimizer_config adam = EXPHIL_OPTIMIZER_CONFIG_INIT;
@@ -183,14 +110,14 @@ static training training_of(const plan *p, int32_t precision)
     config.precision = precision;
     t.dataset = data_of(p, t.context);
     t.model = model_of(p, t.context);
-    must("sampling", exphil_model_sampling(t.model, &sampling, &error), &error);
+    card_must("sampling", exphil_model_sampling(t.model, &sampling, &error), &error);
     sampling.batch = p->batch;
     sampling.time = p->time;
-    must("prefetcher", exphil_prefetcher_create(t.dataset, &sampling, &t.prefetcher, &error), &error);
-    must("optimizer", exphil_optimizer_create(t.model, &adam, &t.optimizer, &error), &error);
+    card_must("prefetcher", exphil_prefetcher_create(t.dataset, &sampling, &t.prefetcher, &error), &error);
+    card_must("optimizer", exphil_optimizer_create(t.model, &adam, &t.optimizer, &error), &error);
     const exphil_status status =
         exphil_trainer_create(t.model, t.optimizer, t.prefetcher, &config, &t.trainer, &error);
-    if (status != EXPHIL_E_UNSUPPORTED) must("trainer", status, &error);
+    if (status != EXPHIL_E_UNSUPPORTED) card_must("trainer", status, &error);
     return t;
 }
 
@@ -241,10 +168,10 @@ static void update(training *t, int64_t count, bool by_hand)
     exphil_metrics metrics = EXPHIL_METRICS_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     for (int64_t i = 0; i < count; i++)
-        must("update",
-             by_hand ? exphil_trainer_step_batch(t->trainer, &t->batch, &metrics, &error)
-                     : exphil_trainer_step(t->trainer, &metrics, &error),
-             &error);
+        card_must("update",
+                  by_hand ? exphil_trainer_step_batch(t->trainer, &t->batch, &metrics, &error)
+                          : exphil_trainer_step(t->trainer, &metrics, &error),
+                  &error);
     t->loss = metrics.loss;
 }
 
@@ -254,18 +181,18 @@ static double update_ms(training *t, const plan *p, bool by_hand)
     double sample[BLOCKS_MOST];
     update(t, 4, by_hand);
     for (int64_t i = 0; i < p->blocks; i++) {
-        const double begin = now();
+        const double begin = card_now();
         update(t, p->updates, by_hand);
-        sample[i] = (now() - begin) * 1e3 / (double)p->updates;
+        sample[i] = (card_now() - begin) * 1e3 / (double)p->updates;
     }
-    return median(sample, p->blocks);
+    return card_median(sample, p->blocks);
 }
 
 static exphil_memory_info memory_of(const training *t)
 {
     exphil_memory_info info = EXPHIL_MEMORY_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    must("memory", exphil_context_memory(t->context, &info, &error), &error);
+    card_must("memory", exphil_context_memory(t->context, &info, &error), &error);
     return info;
 }
 
@@ -296,7 +223,7 @@ static void updates(const plan *p)
                  {"bf16", EXPHIL_PRECISION_BF16, 0.85},
                  {"f16", EXPHIL_PRECISION_F16, 0}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        if (!asked_for(p, kinds[k].name)) continue;
+        if (!card_asked_for(&p->options, kinds[k].name)) continue;
         training t = training_of(p, kinds[k].precision);
         if (!t.trainer) {
             printf("SKIPPED: no training in %s on this device\n", kinds[k].name);
@@ -306,13 +233,14 @@ static void updates(const plan *p)
         update(&t, 3, false);
         const exphil_memory_info early = memory_of(&t);
         const double fed = update_ms(&t, p, false);
-        if (kinds[k].precision == EXPHIL_PRECISION_BF16) give_row(p, memory_row(&t, p, &early));
+        if (kinds[k].precision == EXPHIL_PRECISION_BF16) card_row(&p->options, memory_row(&t, p, &early));
         give_batch(&t, p);
         const double by_hand = update_ms(&t, p, true);
         printf("update, %-4s: %8.3f ms with the prefetcher, %8.3f ms by hand, loss %.4f\n", kinds[k].name,
                fed, by_hand, t.loss);
-        give_row(p, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f}", "subject", "update", "type", kinds[k].name,
-                              "ms", fed, "by_hand_ms", by_hand, "bar_ms", kinds[k].bar_ms, "loss", t.loss));
+        card_row(&p->options,
+                 json_pack("{s:s, s:s, s:f, s:f, s:f, s:f}", "subject", "update", "type", kinds[k].name, "ms",
+                           fed, "by_hand_ms", by_hand, "bar_ms", kinds[k].bar_ms, "loss", t.loss));
         take_batch(&t);
         training_end(&t);
     }
@@ -331,16 +259,16 @@ static json_t *tick_row(const plan *p, const exphil_model *model, int64_t stream
     double *sample = malloc((size_t)p->ticks * sizeof *sample);
     for (int64_t i = 0; i < streams * FLOATS; i++) floats[i] = number(&random);
     config.streams = streams;
-    must("session", exphil_session_create(model, &config, &session, &error), &error);
+    card_must("session", exphil_session_create(model, &config, &session, &error), &error);
     for (int64_t i = -20; i < p->ticks; i++) {
-        const double begin = now();
+        const double begin = card_now();
         if (exphil_session_step_row(session, floats, NULL, NULL, actions) < 0) {
             (void)exphil_session_error(session, &error);
-            must("tick", error.status < 0 ? error.status : EXPHIL_E_INTERNAL, &error);
+            card_must("tick", error.status < 0 ? error.status : EXPHIL_E_INTERNAL, &error);
         }
-        if (i >= 0) sample[i] = (now() - begin) * 1e6;
+        if (i >= 0) sample[i] = (card_now() - begin) * 1e6;
     }
-    const double us = median(sample, p->ticks), late = sample[p->ticks * 99 / 100];
+    const double us = card_median(sample, p->ticks), late = sample[p->ticks * 99 / 100];
     printf("tick of %3d players: %8.1f us, of hundred the slowest %.1f us\n", (int)streams, us, late);
     exphil_session_destroy(session);
     free(floats);
@@ -356,11 +284,11 @@ static void ticks(const plan *p)
         int64_t streams;
         double bar_us;
     } kinds[] = {{1, 45}, {32, 0}, {256, 80}};
-    exphil_context *context = open_device(p, false);
+    exphil_context *context = card_open(&p->options, 0);
     exphil_model *model = model_of(p, context);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        const int64_t streams = p->smoke && kinds[k].streams > 32 ? 33 : kinds[k].streams;
-        give_row(p, tick_row(p, model, streams, kinds[k].bar_us));
+        const int64_t streams = p->options.smoke && kinds[k].streams > 32 ? 33 : kinds[k].streams;
+        card_row(&p->options, tick_row(p, model, streams, kinds[k].bar_us));
     }
     exphil_model_destroy(model);
     exphil_context_destroy(context);
@@ -370,7 +298,7 @@ static void ticks(const plan *p)
 
 static plan plan_of(int count, char **words)
 {
-    plan p = {.device = "cuda:0",
+    plan p = {.options = card_options_of(count, words),
               .hidden = 256,
               .batch = 256,
               .time = 60,
@@ -380,26 +308,7 @@ static plan plan_of(int count, char **words)
               .blocks = 9,
               .long_run = 1000,
               .ticks = 2000};
-    for (int i = 1; i < count; i++) {
-        const char **to = strcmp(words[i], "--device") == 0    ? &p.device
-                          : strcmp(words[i], "--backend") == 0 ? &p.backend
-                                                               : NULL;
-        if (to && i + 1 < count) {
-            *to = words[++i];
-        } else if (strcmp(words[i], "--smoke") == 0) {
-            p.smoke = true;
-        } else if (strcmp(words[i], "--json") == 0) {
-            p.json = true;
-        } else if (words[i][0] != '-') {
-            p.parts = words + i;
-            p.part_count = count - i;
-            break;
-        } else {
-            fprintf(stderr, "cuda_policy: unknown option %s\n", words[i]);
-            exit(2);
-        }
-    }
-    if (!p.smoke) return p;
+    if (!p.options.smoke) return p;
     p.hidden = 8, p.batch = 2, p.time = 3, p.episodes = 4, p.frames = 12;
     p.updates = p.blocks = 1, p.long_run = 3, p.ticks = 1;
     return p;
@@ -408,14 +317,14 @@ static plan plan_of(int count, char **words)
 int main(int count, char **words)
 {
     const plan p = plan_of(count, words);
-    exphil_context *context = open_device(&p, true);
+    exphil_context *context = card_open(&p.options, 0);
     exphil_device_info info = EXPHIL_DEVICE_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    must("device", exphil_context_device(context, &info, &error), &error);
+    card_must("device", exphil_context_device(context, &info, &error), &error);
     printf("%s, %s: policy of width %d, %d x %d frames\n", info.name, info.isa, (int)p.hidden, (int)p.batch,
            (int)p.time);
     exphil_context_destroy(context);
-    if (asked_for(&p, "ticks")) ticks(&p);
+    if (card_asked_for(&p.options, "ticks")) ticks(&p);
     updates(&p);
     return 0;
 }
