@@ -34,18 +34,19 @@ static bool choose(const bench_cell *c, xph_op op, void *args, const xph_kernel 
     return true;
 }
 
-static bool open_stream(bench_cell *c, const char *isa)
+bool bench_open(int32_t threads, const char *isa, uint32_t flags, exphil_context **context,
+                xph_stream **stream)
 {
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    config.threads = 1;
+    config.threads = threads;
     config.cpu_isa = isa;
-    if (exphil_context_create(&config, &c->context, &error) < 0) {
+    if (exphil_context_create(&config, context, &error) < 0) {
         bench_say(NULL, error.message);
         return false;
     }
-    xph_device *device = xph_context_backend(c->context);
-    return device->backend->stream_create(device, XPH_STREAM_INLINE, &c->stream) >= 0;
+    xph_device *device = xph_context_backend(*context);
+    return device->backend->stream_create(device, flags, stream) >= 0;
 }
 
 static void draw(bench_cell *c)
@@ -108,7 +109,7 @@ bool bench_cell_make(bench_cell *cell, int kind, int64_t in, int64_t hidden, int
 {
     *cell = (bench_cell){.kind = kind, .weights = weights, .in = in, .hidden = hidden, .rows = rows};
     bench_seed(7);
-    if (open_stream(cell, isa)) {
+    if (bench_open(1, isa, XPH_STREAM_INLINE, &cell->context, &cell->stream)) {
         draw(cell);
         if (connect(cell)) return true;
     }

@@ -39,4 +39,8 @@ void bench_cell_step(void *cell, int64_t calls);
 void bench_cell_end(bench_cell *cell);
 int64_t bench_cell_gates(int kind);
 
+/* A context and a stream of its device. False with a message on stderr. */
+bool bench_open(int32_t threads, const char *isa, uint32_t flags, exphil_context **context,
+                xph_stream **stream);
+
 #endif

@@ -196,30 +196,18 @@ static bool has_vnni(void)
 }
 
 #else
-static bool has_avx512(void)
-{
-    return false;
-}
-static bool has_avx2(void)
-{
-    return false;
-}
-static bool has_bf16(void)
-{
-    return false;
-}
-static bool has_vnni(void)
-{
-    return false;
-}
-#  define fma_avx2    fma_plain
-#  define fma_avx512  fma_plain
-#  define dot_bf16    fma_plain
-#  define dot_int8    fma_plain
-#  define exp_avx2    fma_plain
-#  define exp_avx512  fma_plain
-#  define read_avx2   read_plain
-#  define read_avx512 read_plain
+#  define has_avx512() false
+#  define has_avx2()   false
+#  define has_bf16()   false
+#  define has_vnni()   false
+#  define fma_avx2     fma_plain
+#  define fma_avx512   fma_plain
+#  define dot_bf16     fma_plain
+#  define dot_int8     fma_plain
+#  define exp_avx2     fma_plain
+#  define exp_avx512   fma_plain
+#  define read_avx2    read_plain
+#  define read_avx512  read_plain
 #endif
 
 typedef float lanes __attribute__((vector_size(16)));
@@ -357,46 +345,6 @@ static double crowd_rate(chain run, double per_call, double alone, int threads, 
     return best;
 }
 
-static const int64_t sizes[FLOOR_SIZES] = {
-    16 << 10, 128 << 10, 512 << 10, 768 << 10, 1 << 20,  3 << 19,
-    2 << 20,  3 << 20,   4 << 20,   8 << 20,   32 << 20, (int64_t)192 << 20,
-};
-
-static void measure_memory(bench_floors *f, chain read, double effort_ns)
-{
-    size_t mark = bench_memory_mark();
-    int64_t most = sizes[FLOOR_SIZES - 1];
-    const float *data = bench_memory((size_t)most);
-    for (int i = 0; i < FLOOR_SIZES; i++) {
-        block b = {.in = {data}, .count = sizes[i] / (int64_t)sizeof(float)};
-        f->size[i] = sizes[i];
-        f->read[i] = rate(read, &b, (double)sizes[i], effort_ns);
-    }
-    block b = {.in = {data}, .count = most / (int64_t)sizeof(float)};
-    f->write = rate(write_all, &b, (double)most, effort_ns);
-    bench_memory_release(mark);
-}
-
-void bench_floors_measure(bench_floors *f, int threads, double effort_ns)
-{
-    *f = (bench_floors){.threads = threads < 1 ? 1 : threads};
-    bool wide = has_avx512(), middle = has_avx2();
-    chain fma = wide ? fma_avx512 : middle ? fma_avx2 : fma_plain;
-    double flops = wide ? 12 * 32 * 100 : middle ? 12 * 16 * 100 : 8 * 8 * 100;
-    snprintf(f->isa, sizeof f->isa, "%s", wide ? "avx512" : middle ? "avx2" : "ref");
-    if (wide || middle) {
-        f->fma_avx2 = rate(fma_avx2, NULL, 12 * 16 * 100, effort_ns);
-        f->exponential = wide ? rate(exp_avx512, NULL, 12 * 16 * 100, effort_ns)
-                              : rate(exp_avx2, NULL, 12 * 8 * 100, effort_ns);
-    }
-    f->fma = rate(fma, NULL, flops, effort_ns);
-    f->bf16_by_f32 = f->fma;
-    if (has_bf16()) f->bf16 = rate(dot_bf16, NULL, 12 * 64 * 100, effort_ns);
-    if (has_vnni()) f->int8 = rate(dot_int8, NULL, 12 * 128 * 100, effort_ns);
-    f->fma_threads = f->threads > 1 ? crowd_rate(fma, flops, f->fma, f->threads, effort_ns) : f->fma;
-    measure_memory(f, wide ? read_avx512 : middle ? read_avx2 : read_plain, effort_ns);
-}
-
 static bool has(int kind)
 {
     return kind == FLOOR_BF16 ? has_bf16() : kind == FLOOR_INT8 ? has_vnni() : true;
@@ -431,6 +379,51 @@ bool bench_floor_work(int kind, bench_pass *pass, bench_work *work, double *per_
         *per_call = done[kind];
     }
     return true;
+}
+
+static const int64_t sizes[FLOOR_SIZES] = {
+    16 << 10, 128 << 10, 512 << 10, 768 << 10, 1 << 20,  3 << 19,
+    2 << 20,  3 << 20,   4 << 20,   8 << 20,   32 << 20, (int64_t)192 << 20,
+};
+
+/* 0 where the processor has not got it. */
+static double floor_rate(int kind, bench_pass *pass, double effort_ns)
+{
+    bench_work work;
+    double per_call;
+    return bench_floor_work(kind, pass, &work, &per_call) ? rate(work.run, pass, per_call, effort_ns) : 0;
+}
+
+static void measure_memory(bench_floors *f, double effort_ns)
+{
+    size_t mark = bench_memory_mark();
+    int64_t most = sizes[FLOOR_SIZES - 1];
+    block b = {.in = {bench_memory((size_t)most)}};
+    for (int i = 0; i < FLOOR_SIZES; i++) {
+        b.count = sizes[i] / (int64_t)sizeof(float);
+        f->size[i] = sizes[i];
+        f->read[i] = floor_rate(FLOOR_READ, &b, effort_ns);
+    }
+    f->write = rate(write_all, &b, (double)most, effort_ns);
+    bench_memory_release(mark);
+}
+
+void bench_floors_measure(bench_floors *f, int threads, double effort_ns)
+{
+    bench_work fma;
+    double flops;
+    *f = (bench_floors){.threads = threads < 1 ? 1 : threads};
+    bool wide = has_avx512(), middle = has_avx2();
+    snprintf(f->isa, sizeof f->isa, "%s", wide ? "avx512" : middle ? "avx2" : "ref");
+    if (wide || middle) f->fma_avx2 = rate(fma_avx2, NULL, 12 * 16 * 100, effort_ns);
+    f->exponential = floor_rate(FLOOR_EXP, NULL, effort_ns);
+    f->fma = floor_rate(FLOOR_FMA, NULL, effort_ns);
+    f->bf16 = floor_rate(FLOOR_BF16, NULL, effort_ns);
+    f->int8 = floor_rate(FLOOR_INT8, NULL, effort_ns);
+    f->fma_threads = f->fma;
+    if (f->threads > 1 && bench_floor_work(FLOOR_FMA, NULL, &fma, &flops))
+        f->fma_threads = crowd_rate(fma.run, flops, f->fma, f->threads, effort_ns);
+    measure_memory(f, effort_ns);
 }
 
 const char *bench_floor_name(int kind)

@@ -15,7 +15,6 @@ typedef struct bench_floors {
     double fma;   /* f32, flop per ns (2 per multiply-add) */
     double fma_avx2;
     double bf16;        /* products of bfloat16 in float; 0: not there */
-    double bf16_by_f32; /* the same by shifting and f32 multiply-adds: what is possible without, = fma */
     double int8;        /* products of bytes in int32, op per ns; 0: not there */
     double exponential; /* e^x of a float by a polynomial of degree 5, per ns */
     double fma_threads; /* of all requested threads together */

@@ -1,6 +1,6 @@
 /* `exphil bench kernels`: walks the cases and, for each, the candidates of the best set; see kernels.h. */
 #include "kernels.h"
-#include "say.h"
+#include "cells.h"
 
 #include "device/device.h"
 
@@ -142,17 +142,8 @@ void *kernel_pack(const kernel_bench *k, xph_type weights, int64_t in, int64_t o
 
 static bool open_threads(kernel_bench *k)
 {
-    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    config.threads = (int32_t)k->options->threads;
-    config.cpu_isa = k->options->isa;
     bench_leave_place();
-    if (exphil_context_create(&config, &k->context, &error) < 0) {
-        bench_say(NULL, error.message);
-        return false;
-    }
-    xph_device *device = xph_context_backend(k->context);
-    return device->backend->stream_create(device, 0, &k->stream) >= 0;
+    return bench_open((int32_t)k->options->threads, k->options->isa, 0, &k->context, &k->stream);
 }
 
 static xph_isa level(const char *name)

@@ -25,24 +25,26 @@ static double bar_of(product p, double large, double small)
     return 1 / (p.rows <= 64 ? small : large);
 }
 
+static xph_linear_args give_linear(kernel_bench *k, product p, xph_type weights, size_t *packed_bytes)
+{
+    const float *w = bench_floats((size_t)(p.in * p.out), 0.1f);
+    xph_linear_args a = {
+        .type = XPH_F32, .weights = weights, .rows = p.rows, .in = p.in, .out = p.out, .w = w};
+    a.x = bench_floats((size_t)(p.rows * p.in), 1);
+    a.packed = kernel_pack(k, weights, p.in, p.out, w, packed_bytes);
+    a.bias = bench_floats((size_t)p.out, 0.1f);
+    a.y = bench_memory((size_t)(p.rows * p.out) * sizeof(float));
+    a.ldx = p.in;
+    a.ldy = p.out;
+    return a;
+}
+
 static void forward(kernel_bench *k, product p, xph_type weights)
 {
     kernel_case c = {.subject = "linear forward", .op = XPH_OP_LINEAR, .item = "flop"};
     if (!kernel_begin(k, &c, "M=%d K=%d N=%d %s", (int)p.rows, (int)p.in, (int)p.out, weights_name[weights]))
         return;
-    const float *w = bench_floats((size_t)(p.in * p.out), 0.1f);
-    xph_linear_args args = {.type = XPH_F32,
-                            .weights = weights,
-                            .rows = p.rows,
-                            .in = p.in,
-                            .out = p.out,
-                            .ldx = p.in,
-                            .ldy = p.out};
-    args.x = bench_floats((size_t)(p.rows * p.in), 1);
-    args.w = w;
-    args.packed = kernel_pack(k, weights, p.in, p.out, w, NULL);
-    args.bias = bench_floats((size_t)p.out, 0.1f);
-    args.y = bench_memory((size_t)(p.rows * p.out) * sizeof(float));
+    xph_linear_args args = give_linear(k, p, weights, NULL);
     c.items = c.amount = flop_of(p);
     /* where bfloat16 products are slower than plain ones the plain ones are the floor */
     c.floor = weights == XPH_I8 ? FLOOR_INT8 : FLOOR_FMA;
@@ -79,14 +81,7 @@ static void single(kernel_bench *k, int64_t in, int64_t out, xph_type weights)
     kernel_case c = {.subject = "linear of one row", .op = XPH_OP_LINEAR, .item = "byte"};
     if (!kernel_begin(k, &c, "K=%d N=%d %s", (int)in, (int)out, weights_name[weights])) return;
     size_t bytes;
-    const float *w = bench_floats((size_t)(in * out), 0.1f);
-    xph_linear_args args = {
-        .type = XPH_F32, .weights = weights, .rows = 1, .in = in, .out = out, .ldx = in, .ldy = out};
-    args.x = bench_floats((size_t)in, 1);
-    args.w = w;
-    args.packed = kernel_pack(k, weights, in, out, w, &bytes);
-    args.bias = bench_floats((size_t)out, 0.1f);
-    args.y = bench_memory((size_t)out * sizeof(float));
+    xph_linear_args args = give_linear(k, (product){1, in, out}, weights, &bytes);
     c.floor = FLOOR_READ;
     c.pass = (bench_pass){.in = {args.packed}, .count = (int64_t)(bytes / 256 * 64)};
     c.items = (double)bytes;

@@ -95,22 +95,36 @@ static void finish(step_bench *b, table *t, bench_work *works, int count)
     for (int i = 0; i < count; i++) bench_work_free(&works[i]);
 }
 
-/* Each beside a sum over as many bytes as its weights have. */
+/* What steps, beside a sum over as many bytes as its weights have. */
+static void beside_reading(bench_work works[2], void (*run)(void *arg, int64_t calls), void *arg,
+                           double weight_bytes, bench_pass *pass)
+{
+    double per_call;
+    int64_t bytes = (int64_t)weight_bytes / 256 * 256;
+    *pass = (bench_pass){.in = {bench_memory((size_t)bytes)}, .count = bytes / 4};
+    works[0] = (bench_work){.run = run, .arg = arg, .calls = 1};
+    (void)bench_floor_work(FLOOR_READ, pass, &works[1], &per_call);
+    works[1].calls = 1;
+}
+
+static bench_effort long_effort(const step_bench *b)
+{
+    bench_effort effort = bench_effort_of(b->options);
+    effort.round_ns *= 4;
+    effort.most_ns = 0;
+    return effort;
+}
+
 static void warm(step_bench *b, table *t)
 {
     bench_work works[2 * TYPES] = {{0}};
     bench_pass pass[TYPES];
-    double per_call, f32 = 0;
+    double f32 = 0;
     size_t mark = bench_memory_mark();
-    bench_effort effort = bench_effort_of(b->options);
-    effort.round_ns *= 4;
-    effort.most_ns = 0;
+    bench_effort effort = long_effort(b);
     for (int i = 0; i < t->count; i++) {
-        int64_t bytes = (int64_t)t->player[i].weight_bytes / 256 * 256;
-        works[2 * i] = (bench_work){.run = bench_player_step, .arg = &t->player[i], .calls = 1};
-        pass[i] = (bench_pass){.in = {bench_memory((size_t)bytes)}, .count = bytes / 4};
-        (void)bench_floor_work(FLOOR_READ, &pass[i], &works[2 * i + 1], &per_call);
-        works[2 * i + 1].calls = 1;
+        bench_player *p = &t->player[i];
+        beside_reading(&works[2 * i], bench_player_step, p, p->weight_bytes, &pass[i]);
     }
     if (!bench_measure(works, 2 * t->count, &effort)) b->failed = true;
     for (int i = 0; i < t->count; i++) {
@@ -259,21 +273,16 @@ static void bare_cell(step_bench *b, const cell_shape *shape)
     bench_cell cell[TYPES];
     bench_pass pass[TYPES];
     bench_work works[2 * TYPES] = {{0}};
-    double per_call, f32 = 0;
+    double f32 = 0;
     int count = 0;
     size_t mark = bench_memory_mark();
-    bench_effort effort = bench_effort_of(b->options);
-    effort.round_ns *= 4;
-    effort.most_ns = 0;
+    bench_effort effort = long_effort(b);
     for (int i = 0; i < TYPES; i++) {
         if (!bench_cell_make(&cell[count], shape->kind, shape->in, shape->hidden, 1, weights[i],
                              b->options->isa))
             continue;
-        works[2 * count] = (bench_work){.run = bench_cell_step, .arg = &cell[count], .calls = 1};
-        int64_t bytes = (int64_t)cell[count].weight_bytes / 256 * 256;
-        pass[count] = (bench_pass){.in = {bench_memory((size_t)bytes)}, .count = bytes / 4};
-        (void)bench_floor_work(FLOOR_READ, &pass[count], &works[2 * count + 1], &per_call);
-        works[2 * count + 1].calls = 1;
+        beside_reading(&works[2 * count], bench_cell_step, &cell[count], (double)cell[count].weight_bytes,
+                       &pass[count]);
         count++;
     }
     if (!bench_measure(works, 2 * count, &effort)) b->failed = true;

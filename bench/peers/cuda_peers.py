@@ -220,21 +220,12 @@ def scans(table):
                 return [make(b, t, d), make(b, t, d), rates, make(b, t, n), make(b, t, n),
                         torch.ones(d, device=DEVICE).requires_grad_(grad), make(b, t, d)]
 
-            def forward(how):
+            def maker(how, grad):
                 def make():
-                    given = tensors(False)
-                    f = torch.compile(scan) if how == "compile" else scan
-                    run = lambda: f(*given)
-                    return graphed(run) if how == "graphs" else run
-
-                return make
-
-            def both(how):
-                def make():
-                    given = tensors(True)
+                    given = tensors(grad)
                     f = torch.compile(scan) if how == "compile" else scan
                     dy = torch.randn(b, t, d, device=DEVICE, dtype=dtype)
-                    run = lambda: torch.autograd.grad(f(*given), given, dy)
+                    run = (lambda: torch.autograd.grad(f(*given), given, dy)) if grad else (lambda: f(*given))
                     return graphed(run) if how == "graphs" else run
 
                 return make
@@ -242,8 +233,8 @@ def scans(table):
             # Unrolled over 1024 frames it would compile for an hour.
             ways = ["eager"] if SMOKE else ["eager", "graphs"] + (["compile"] if t < 100 else [])
             for how in ways:
-                table.add("scan", f"{b} x {t} x {d} x {n}", kind, how, forward(how))
-                table.add("scan both", f"{b} x {t} x {d} x {n}", kind, how, both(how))
+                table.add("scan", f"{b} x {t} x {d} x {n}", kind, how, maker(how, False))
+                table.add("scan both", f"{b} x {t} x {d} x {n}", kind, how, maker(how, True))
 
 
 def attention(table):
