@@ -12,8 +12,6 @@
 
 static volatile float keep;
 
-typedef bench_pass block;
-
 #if defined(__x86_64__)
 
 /* ---- arithmetic: enough independent chains to hide the latency of 4 cycles twice a cycle -------------------
@@ -144,7 +142,7 @@ __attribute__((target("avx2,fma"))) static void exp_avx2(void *arg, int64_t call
 
 __attribute__((target("avx512f"))) static void read_avx512(void *arg, int64_t calls)
 {
-    const block *b = arg;
+    const bench_pass *b = arg;
     __m512 s0 = _mm512_setzero_ps(), s1 = s0, s2 = s0, s3 = s0;
     for (int64_t c = 0; c < calls; c++) {
         for (int64_t at = 0; at < b->count; at += 64) {
@@ -160,7 +158,7 @@ __attribute__((target("avx512f"))) static void read_avx512(void *arg, int64_t ca
 
 __attribute__((target("avx2"))) static void read_avx2(void *arg, int64_t calls)
 {
-    const block *b = arg;
+    const bench_pass *b = arg;
     __m256 s0 = _mm256_setzero_ps(), s1 = s0, s2 = s0, s3 = s0;
     for (int64_t c = 0; c < calls; c++) {
         for (int64_t at = 0; at < b->count; at += 32) {
@@ -224,7 +222,7 @@ static void fma_plain(void *arg, int64_t calls)
 
 static void read_plain(void *arg, int64_t calls)
 {
-    const block *b = arg;
+    const bench_pass *b = arg;
     lanes sum[8] = {{0}};
     for (int64_t c = 0; c < calls; c++) {
         for (int64_t at = 0; at < b->count; at += 32)
@@ -241,7 +239,7 @@ static void read_plain(void *arg, int64_t calls)
 
 static void write_all(void *arg, int64_t calls)
 {
-    const block *b = arg;
+    const bench_pass *b = arg;
     for (int64_t c = 0; c < calls; c++) {
         memset((void *)(uintptr_t)b->in[0], (int)c & 1, (size_t)b->count * sizeof(float));
         __asm__ volatile("" : : : "memory");
@@ -252,7 +250,7 @@ static void write_all(void *arg, int64_t calls)
 #if defined(__x86_64__)
 __attribute__((target("avx512f"))) static void pass_avx512(void *arg, int64_t calls)
 {
-    const block *b = arg;
+    const bench_pass *b = arg;
     for (int64_t c = 0; c < calls; c++) {
         for (int64_t at = 0; at + 16 <= b->count; at += 16) {
             __m512 sum = _mm512_loadu_ps(b->in[0] + at);
@@ -268,7 +266,7 @@ __attribute__((target("avx512f"))) static void pass_avx512(void *arg, int64_t ca
 
 static void pass_plain(void *arg, int64_t calls)
 {
-    const block *b = arg;
+    const bench_pass *b = arg;
     for (int64_t c = 0; c < calls; c++) {
         for (int64_t at = 0; at + 4 <= b->count; at += 4) {
             lanes sum = {0}, v;
@@ -398,7 +396,7 @@ static void measure_memory(bench_floors *f, double effort_ns)
 {
     size_t mark = bench_memory_mark();
     int64_t most = sizes[FLOOR_SIZES - 1];
-    block b = {.in = {bench_memory((size_t)most)}};
+    bench_pass b = {.in = {bench_memory((size_t)most)}};
     for (int i = 0; i < FLOOR_SIZES; i++) {
         b.count = sizes[i] / (int64_t)sizeof(float);
         f->size[i] = sizes[i];

@@ -114,7 +114,7 @@ bool bench_measure(bench_work *works, int count, const bench_effort *effort)
     return true;
 }
 
-static int by_size(const void *a, const void *b)
+int bench_ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -124,7 +124,7 @@ bench_stats bench_stats_of(bench_work *work)
 {
     bench_stats s = {.samples = (int64_t)work->count};
     if (work->count == 0) return s;
-    qsort(work->sample, work->count, sizeof *work->sample, by_size);
+    qsort(work->sample, work->count, sizeof *work->sample, bench_ascending);
     double last = (double)(work->count - 1);
     const double *v = work->sample;
     s.least = v[0];

@@ -38,6 +38,7 @@ typedef struct bench_stats {
 } bench_stats;
 /* Sorts the samples. */
 bench_stats bench_stats_of(bench_work *work);
+int bench_ascending(const void *a, const void *b); /* of doubles, for qsort */
 
 int64_t bench_now(void);     /* ns, monotonic */
 int64_t bench_cpu_now(void); /* ns of processor time of the whole process */

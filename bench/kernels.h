@@ -41,6 +41,9 @@ void kernel_time(kernel_bench *k, kernel_case *c, void *args);
 void *kernel_pack(const kernel_bench *k, xph_type weights, int64_t in, int64_t out, const float *w,
                   size_t *bytes);
 
+/* Rows, gain and shift of small numbers; nothing is saved. */
+void bench_give_norm(xph_norm_args *a, int64_t rows, int64_t width);
+
 /* Cases by subject. */
 void kernel_cases_linear(kernel_bench *k);
 void kernel_cases_recurrent(kernel_bench *k);

@@ -4,7 +4,7 @@
 
 /* ---- norm ---------------------------------------------------------------------------------------------- */
 
-static void give_norm(xph_norm_args *a, int64_t rows, int64_t width)
+void bench_give_norm(xph_norm_args *a, int64_t rows, int64_t width)
 {
     size_t count = (size_t)(rows * width);
     *a = (xph_norm_args){.type = XPH_F32, .act = XPH_ACT_SILU, .rows = rows, .width = width, .epsilon = 1e-5};
@@ -20,7 +20,7 @@ static void norm_forward(kernel_bench *k, int64_t rows, int64_t width)
     kernel_case c = {.subject = "norm+SiLU forward", .op = XPH_OP_NORM, .item = "element"};
     if (!kernel_begin(k, &c, "%d x %d", (int)rows, (int)width)) return;
     xph_norm_args args;
-    give_norm(&args, rows, width);
+    bench_give_norm(&args, rows, width);
     args.saved = bench_memory((size_t)(2 * rows) * sizeof(float));
     c.items = (double)(rows * width);
     c.floor = FLOOR_PASS;
@@ -35,7 +35,7 @@ static void norm_gradient(kernel_bench *k, int64_t rows, int64_t width)
         .subject = "norm+SiLU gradient", .op = XPH_OP_NORM_GRAD, .item = "element", .floor = FLOOR_PASS};
     if (!kernel_begin(k, &c, "%d x %d", (int)rows, (int)width)) return;
     xph_norm_grad_args args = {0};
-    give_norm(&args.fwd, rows, width);
+    bench_give_norm(&args.fwd, rows, width);
     float *saved = bench_memory((size_t)(2 * rows) * sizeof(float));
     for (int64_t i = 0; i < rows; i++) saved[2 * i + 1] = 1.7f; /* mean 0, spread of the numbers above */
     args.fwd.saved = saved;

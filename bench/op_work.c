@@ -153,53 +153,26 @@ static op_work sample_work(const xph_sample_args *a)
 
 /* ---- beside the net ---- */
 
-static op_work linear_pack_work(const xph_linear_pack_args *a)
-{
-    return (op_work){a->type == XPH_F32 ? 0 : 6 * cells(a->in, a->out), 0, "pack"};
-}
-
-static op_work scan_pack_work(const xph_scan_pack_args *a)
-{
-    return (op_work){8 * cells(a->width, a->states), 0, "scan pack"};
-}
-
 static op_work loss_work(const xph_loss_args *a)
 {
     double x = cells(a->rows, a->logits);
     return (op_work){2 * size_of(a->type) * x, 20 * x, "loss"};
 }
 
-static op_work adam_work(const xph_adam_args *a)
-{
-    return (op_work){(a->ema ? 36.0 : 28.0) * (double)a->count, 15 * (double)a->count, "adam"};
-}
-
-static op_work norm2_work(const xph_norm2_args *a)
-{
-    return (op_work){4.0 * (double)a->count, 2 * (double)a->count, "gradient norm"};
-}
-
-static op_work axpby_work(const xph_axpby_args *a)
-{
-    return (op_work){3 * size_of(a->type) * (double)a->count, 2 * (double)a->count, "axpby"};
-}
-
-static op_work round_work(const xph_round_args *a)
-{
-    return (op_work){8 * cells(a->in, a->out), 0, "round"};
-}
-
-static op_work cast_work(const xph_cast_args *a)
-{
-    return (op_work){6.0 * (double)a->count, 0, "cast"};
-}
-
-/* An update that is made clears nothing. */
-static op_work clear_work(const xph_clear_args *a)
-{
-    (void)a;
-    return (op_work){8, 0, "clear"};
-}
+#define WORK_OF(name, bytes, flop, shown)                                                                    \
+  static op_work name##_work(const xph_##name##_args *a)                                                     \
+  {                                                                                                          \
+    (void)a;                                                                                                 \
+    return (op_work){bytes, flop, shown};                                                                    \
+  }
+WORK_OF(linear_pack, a->type == XPH_F32 ? 0 : 6 * cells(a->in, a->out), 0, "pack")
+WORK_OF(scan_pack, 8 * cells(a->width, a->states), 0, "scan pack")
+WORK_OF(adam, (a->ema ? 36.0 : 28.0) * (double)a->count, 15 * (double)a->count, "adam")
+WORK_OF(norm2, 4.0 * (double)a->count, 2 * (double)a->count, "gradient norm")
+WORK_OF(axpby, 3 * size_of(a->type) * (double)a->count, 2 * (double)a->count, "axpby")
+WORK_OF(round, 8 * cells(a->in, a->out), 0, "round")
+WORK_OF(cast, 6.0 * (double)a->count, 0, "cast")
+WORK_OF(clear, 8, 0, "clear") /* an update that is made clears nothing */
 
 op_work op_work_of(xph_op op, const void *args)
 {

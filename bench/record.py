@@ -13,6 +13,11 @@ import shutil
 import sys
 
 
+def head(*names):
+    """The first two lines of a table."""
+    return ["| %s |" % " | ".join(names), "|" + " --- |" * len(names)]
+
+
 def unit_of(ns):
     for least, name in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
         if ns >= least:
@@ -43,8 +48,7 @@ def bars_of(row):
 
 
 def table_of(report):
-    lines = ["| what | how | p50 | quartiles | p99.9 | rate | share of its floor | bar |",
-             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    lines = head("what", "how", "p50", "quartiles", "p99.9", "rate", "share of its floor", "bar")
     for row in report["rows"]:
         share = "%.0f %% of %s" % (100 * row["share_of_floor"], row["floor_of"]) if "share_of_floor" in row else ""
         lines.append("| %s: %s | %s | %s | %s .. %s | %s | %s | %s | %s |" % (
@@ -58,8 +62,7 @@ def table_of(report):
 
 def peers_table(report):
     lines = ["Versions: %s." % ", ".join("%s %s" % pair for pair in report["versions"].items()), "",
-             "| case | who | p50 | quartiles | p99 | p99.9 | ours / theirs | bar |",
-             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+             *head("case", "who", "p50", "quartiles", "p99", "p99.9", "ours / theirs", "bar")]
     for row in report["rows"]:
         ours = row["parties"][0]["p50_ns"]
         for party in row["parties"]:
@@ -103,7 +106,7 @@ def of(report, subject):
 
 def play_figures(report):
     """One line per policy and type: warm, and at 60 Hz beside a busy neighbour with its share of a frame."""
-    lines = ["| policy | weights | back to back | at 60 Hz, busy neighbour | of a frame |", "| --- | --- | --- | --- | --- |"]
+    lines = head("policy", "weights", "back to back", "at 60 Hz, busy neighbour", "of a frame")
     paced = {(row["what"], row["how"]): row for row in of(report, "decision at 60 Hz, busy neighbour")}
     for row in of(report, "decision, warm"):
         game = paced.get((row["what"], row["how"]))
@@ -120,15 +123,14 @@ def player_figures(report):
         policy, count = re.match(r"(.*), (\d+) players", row["what"]).groups()
         found.setdefault((policy, row["how"]), {})[int(count)] = row["p50_ns"] / int(count)
     counts = sorted({count for times in found.values() for count in times})
-    lines = ["| policy | weights | %s |" % " | ".join("%d players" % c if c > 1 else "1 player" for c in counts),
-             "| --- | --- |" + " --- |" * len(counts)]
+    lines = head("policy", "weights", *("%d players" % c if c > 1 else "1 player" for c in counts))
     for (policy, how), times in found.items():
         lines.append("| `%s` | %s | %s |" % (policy, how, " | ".join(unit_of(times[c]) if c in times else "" for c in counts)))
     return lines
 
 
 def training_figures(report):
-    lines = ["| update | threads | time | share of its floor |", "| --- | --- | --- | --- |"]
+    lines = head("update", "threads", "time", "share of its floor")
     for row in report["rows"]:
         if "share_of_floor" in row:
             lines.append("| %s: %s | %s | %s | %.0f %% of %s |" % (row["subject"], row["what"], row["how"], unit_of(row["p50_ns"]),
@@ -137,7 +139,7 @@ def training_figures(report):
 
 
 def kernel_figures(report):
-    lines = ["| operation | shape | time | rate | share of its floor |", "| --- | --- | --- | --- | --- |"]
+    lines = head("operation", "shape", "time", "rate", "share of its floor")
     for row in report["rows"]:
         if "share_of_floor" in row:
             lines.append("| %s | %s | %s | %s | %.0f %% of %s |" % (
@@ -147,7 +149,7 @@ def kernel_figures(report):
 
 def peer_figures(report):
     names = [n for n in ("onnxruntime", "onednn", "torch") if any(p["who"] == n for r in report["rows"] for p in r["parties"])]
-    lines = ["| case | libexphil | %s |" % " | ".join(names), "| --- | --- |" + " --- |" * len(names)]
+    lines = head("case", "libexphil", *names)
     for row in report["rows"]:
         times = {party["who"]: party["p50_ns"] for party in row["parties"]}
         ours = row["parties"][0]["p50_ns"]
@@ -171,17 +173,12 @@ def fill(path, figures, source):
         file.write(text)
 
 
+FIGURES = [("play", "step", play_figures), ("players", "step", player_figures), ("training", "train", training_figures),
+           ("kernels", "kernels", kernel_figures), ("peers", "peers", peer_figures)]
+
+
 def fill_documents(doc, reports, source):
-    figures = {}
-    if "step" in reports:
-        figures["play"] = play_figures(reports["step"])
-        figures["players"] = player_figures(reports["step"])
-    if "train" in reports:
-        figures["training"] = training_figures(reports["train"])
-    if "kernels" in reports:
-        figures["kernels"] = kernel_figures(reports["kernels"])
-    if "peers" in reports:
-        figures["peers"] = peer_figures(reports["peers"])
+    figures = {name: lines_of(reports[subject]) for name, subject, lines_of in FIGURES if subject in reports}
     for name in ("performance.md", "kernels.md"):
         fill(os.path.join(doc, name), figures, source)
 

@@ -90,12 +90,6 @@ typedef struct bounds {
     double copy, product; /* bytes and operations per second */
 } bounds;
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Median seconds of work(context); 0 after a failure. */
 static double seconds_of(xph_stream *stream, exphil_status (*work)(xph_stream *stream, void *arg), void *arg)
 {
@@ -113,7 +107,7 @@ static double seconds_of(xph_stream *stream, exphil_status (*work)(xph_stream *s
     }
     if (begin) real->event_destroy(begin);
     if (end) real->event_destroy(end);
-    qsort(sample, ROUNDS, sizeof *sample, by_size);
+    qsort(sample, ROUNDS, sizeof *sample, bench_ascending);
     return status < 0 ? 0.0 : sample[ROUNDS / 2] * 1e-9;
 }
 
@@ -159,17 +153,12 @@ static double product_rate(xph_device *device, xph_stream *stream, int32_t preci
         status = look.real->alloc(device, bytes, &block[i]);
         if (status >= 0) status = look.real->zero(stream, block[i], bytes);
     }
-    multiplied m = {.args = {.type = type,
-                             .rows = side,
-                             .in = side,
-                             .out = side,
-                             .x = block[0],
-                             .ldx = side,
-                             .w = block[1],
-                             .packed = block[2],
-                             .y = block[3],
-                             .ldy = side,
-                             .math = precision ? XPH_MATH_TF32 : XPH_MATH_F32}};
+    multiplied m = {.args = {.type = type, .rows = side, .in = side, .out = side, .ldx = side, .ldy = side}};
+    m.args.x = block[0];
+    m.args.w = block[1];
+    m.args.packed = block[2];
+    m.args.y = block[3];
+    m.args.math = precision ? XPH_MATH_TF32 : XPH_MATH_F32;
     if (status >= 0) status = look.real->query(device, XPH_OP_LINEAR, &m.args, &m.chosen);
     if (status >= 0) seconds = seconds_of(stream, multiply_once, &m);
     look.real->stream_wait(stream);
@@ -287,7 +276,7 @@ static void give_groups(bench_report *report, groups *g, const bounds *b)
     for (int i = 0; i < g->count; i++) {
         double sorted[UPDATES];
         memcpy(sorted, g->of[i].ns, sizeof sorted);
-        qsort(sorted, UPDATES, sizeof *sorted, by_size);
+        qsort(sorted, UPDATES, sizeof *sorted, bench_ascending);
         whole += sorted[UPDATES / 2];
     }
     for (int i = 0; i < g->count; i++) give_group(report, &g->of[i], b, whole);

@@ -2,10 +2,9 @@
 #include "serve.h"
 #include "cells.h"
 #include "frames.h"
+#include "kernels.h"
 #include "step.h"
 #include "train.h"
-
-#include "cpu/kernels.h"
 
 #include "base/base.h"
 #include "device/device.h"
@@ -53,6 +52,14 @@ static bool put(served *s, const char *name, const void *data, const char *type,
 static bool put_floats(served *s, const char *name, const float *data, int64_t rows, int64_t columns)
 {
     return put(s, name, data, "f32", rows, columns);
+}
+
+/* The weights, in the types of the model. */
+static bool put_model(const served *s, const exphil_model *model)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/model.safetensors", s->folder);
+    return exphil_model_save(model, path, NULL) >= 0;
 }
 
 static bool finish_case(served *s)
@@ -127,14 +134,12 @@ static bool serve_decision(served *s, char **words)
     exphil_session_info info = EXPHIL_SESSION_INFO_INIT;
     bench_player *p = &s->player;
     float logits[256];
-    char path[4096];
     bool absent;
     int type;
     if (!named(words[2], names, 3, &type)) return false;
     /* peers get the weights in float, whatever ours become */
     if (!bench_player_make(p, &policy, EXPHIL_TYPE_F32, 1, s->options->isa, &absent)) return false;
-    snprintf(path, sizeof path, "%s/model.safetensors", s->folder);
-    if (exphil_model_save(p->model, path, NULL) < 0) return false;
+    if (!put_model(s, p->model)) return false;
     bench_player_end(p);
     if (!bench_player_make(p, &policy, types[type], 1, s->options->isa, &absent)) return false;
     bench_player_step(p, 1);
@@ -156,7 +161,6 @@ static bool serve_update(served *s, char **words)
     const bench_workload *w = NULL;
     bench_trainer *t = &s->trainer;
     float losses[LOSSES];
-    char path[4096];
     for (int i = 0; i < BENCH_WORKLOADS; i++)
         if (strcmp(bench_workloads[i].name, words[0]) == 0) w = &bench_workloads[i];
     if (!w) {
@@ -166,8 +170,7 @@ static bool serve_update(served *s, char **words)
     int threads = atoi(words[1]);
     if (threads > 1) bench_roam();
     if (!bench_trainer_make(t, w, threads, s->options)) return false;
-    snprintf(path, sizeof path, "%s/model.safetensors", s->folder);
-    if (exphil_model_save(t->model, path, NULL) < 0) return false;
+    if (!put_model(s, t->model)) return false;
     int64_t rows = w->batch * w->time;
     bool good = put_floats(s, "floats", t->batch.floats, rows, 288) &&
                 put(s, "actions", t->batch.actions, "i32", rows, t->heads);
@@ -233,16 +236,10 @@ static bool serve_adam(served *s, char **words)
 static bool serve_norm(served *s, char **words)
 {
     int64_t rows = atoll(words[0]), width = atoll(words[1]);
-    size_t count = (size_t)(rows * width);
     xph_norm_args *a = &s->norm;
     bench_seed(17);
-    *a = (xph_norm_args){.type = XPH_F32, .act = XPH_ACT_SILU, .rows = rows, .width = width, .epsilon = 1e-5};
-    a->x = bench_floats(count, 1);
-    a->gain = bench_floats((size_t)width, 1);
-    a->shift = bench_floats((size_t)width, 0.1f);
-    a->y = bench_memory(count * sizeof(float));
+    bench_give_norm(a, rows, width);
     a->saved = bench_memory((size_t)(2 * rows) * sizeof(float));
-    a->ldx = a->ldy = width;
     if (!open_operation(s, XPH_OP_NORM, a)) return false;
     run_operation(s, 1);
     return put_floats(s, "x", a->x, rows, width) && put_floats(s, "gain", a->gain, 1, width) &&

@@ -57,13 +57,12 @@ static void open_table(step_bench *b, table *t, const bench_policy *policy, int6
     }
 }
 
-static bench_row row_of(const char *subject, const bench_player *p, const bench_policy *policy,
-                        bench_work *work)
+static bench_row row_of(const char *subject, const char *what, int32_t type, bench_work *work)
 {
-    bench_row row = {.time = bench_stats_of(work), .items = (double)p->streams, .item = "frame"};
+    bench_row row = {.time = bench_stats_of(work), .items = 1, .item = "frame"};
     snprintf(row.subject, sizeof row.subject, "%s", subject);
-    snprintf(row.what, sizeof row.what, "%s", policy->name);
-    snprintf(row.how, sizeof row.how, "%s", bench_type_name(p->type));
+    snprintf(row.what, sizeof row.what, "%s", what);
+    snprintf(row.how, sizeof row.how, "%s", bench_type_name(type));
     return row;
 }
 
@@ -129,7 +128,7 @@ static void warm(step_bench *b, table *t)
     if (!bench_measure(works, 2 * t->count, &effort)) b->failed = true;
     for (int i = 0; i < t->count; i++) {
         const bench_policy *policy = t->policy;
-        bench_row row = row_of("decision, warm", &t->player[i], policy, &works[2 * i]);
+        bench_row row = row_of("decision, warm", policy->name, t->player[i].type, &works[2 * i]);
         floor_of(&row, &works[2 * i + 1]);
         snprintf(row.floor_of, sizeof row.floor_of, "reading %.3g MB", t->player[i].weight_bytes * 1e-6);
         row.bar_tail = 5;
@@ -156,7 +155,7 @@ static void cold(step_bench *b, table *t)
         effort.before_arg = &t->player[i];
         effort.rounds = b->options->quick ? 1 : 3;
         if (!bench_measure(&work, 1, &effort)) b->failed = true;
-        bench_row row = row_of("decision, all caches flushed", &t->player[i], t->policy, &work);
+        bench_row row = row_of("decision, all caches flushed", t->policy->name, t->player[i].type, &work);
         bench_report_row(b->report, &row);
         finish(b, t, &work, 1);
     }
@@ -198,7 +197,7 @@ static void paced(step_bench *b, table *t, bool busy)
         int64_t wall = bench_now(), cpu = bench_cpu_now();
         if (!bench_measure(&work, 1, &effort)) b->failed = true;
         wall = bench_now() - wall, cpu = bench_cpu_now() - cpu;
-        bench_row row = row_of(subject, p, t->policy, &work);
+        bench_row row = row_of(subject, t->policy->name, p->type, &work);
         if (busy && p->type == EXPHIL_TYPE_F32) bar_us(&row, t->policy->paced_f32_us);
         if (busy && p->type == EXPHIL_TYPE_I8) bar_us(&row, t->policy->paced_int8_us);
         bench_report_row(b->report, &row);
@@ -217,13 +216,15 @@ static void streams(step_bench *b, const bench_policy *policy)
         table t;
         bench_work works[TYPES] = {{0}};
         bench_effort effort = bench_effort_of(b->options);
+        char what[72];
+        snprintf(what, sizeof what, "%s, %d players", policy->name, (int)counts[i]);
         open_table(b, &t, policy, counts[i]);
         for (int j = 0; j < t.count; j++)
             works[j] = (bench_work){.run = bench_player_step, .arg = &t.player[j], .calls = 1};
         if (!bench_measure(works, t.count, &effort)) b->failed = true;
         for (int j = 0; j < t.count; j++) {
-            bench_row row = row_of("decisions of many players", &t.player[j], policy, &works[j]);
-            snprintf(row.what, sizeof row.what, "%s, %d players", policy->name, (int)counts[i]);
+            bench_row row = row_of("decisions of many players", what, t.player[j].type, &works[j]);
+            row.items = (double)counts[i];
             bench_report_row(b->report, &row);
         }
         finish(b, &t, works, t.count);
@@ -249,13 +250,10 @@ static void give_cell(step_bench *b, const cell_shape *shape, const bench_cell *
                       bench_work *floor, double *f32)
 {
     static const int32_t type_of[] = {EXPHIL_TYPE_F32, 0, EXPHIL_TYPE_BF16, EXPHIL_TYPE_I8};
-    bench_row row = {.time = bench_stats_of(work)};
+    bench_row row = row_of("cell, warm", shape->name, type_of[c->weights], work);
     floor_of(&row, floor);
     row.items = (double)c->weight_bytes;
     row.item = "byte";
-    snprintf(row.subject, sizeof row.subject, "cell, warm");
-    snprintf(row.what, sizeof row.what, "%s", shape->name);
-    snprintf(row.how, sizeof row.how, "%s", bench_type_name(type_of[c->weights]));
     snprintf(row.floor_of, sizeof row.floor_of, "reading %.3g MB", (double)c->weight_bytes * 1e-6);
     if (c->weights == XPH_F32) {
         *f32 = row.time.p50;

@@ -403,34 +403,32 @@ static double give_cast(card *c, const shape *s, void *args)
 
 /* ---- the list ---- */
 
-#define SCRATCH(kind) sizeof(kind), offsetof(kind, scratch)
-#define PLAIN(kind)   sizeof(kind), SIZE_MAX
+#define SCRATCH(kind)                   sizeof(kind), offsetof(kind, scratch)
+#define PLAIN(kind)                     sizeof(kind), SIZE_MAX
+#define OPERATION(name, op, give, args) static const card_op name = {#name, XPH_OP_##op, give, args};
 
-static const card_op scan = {"scan", XPH_OP_SCAN, give_scan, PLAIN(xph_scan_args)};
-static const card_op scan_grad = {"scan_grad", XPH_OP_SCAN_GRAD, give_scan_grad, SCRATCH(xph_scan_grad_args)};
-static const card_op conv = {"conv", XPH_OP_CONV, give_conv, PLAIN(xph_conv_args)};
-static const card_op conv_grad = {"conv_grad", XPH_OP_CONV_GRAD, give_conv_grad, SCRATCH(xph_conv_grad_args)};
-static const card_op norm = {"norm", XPH_OP_NORM, give_norm, PLAIN(xph_norm_args)};
-static const card_op norm_grad = {"norm_grad", XPH_OP_NORM_GRAD, give_norm_grad, SCRATCH(xph_norm_grad_args)};
-static const card_op adam = {"adam", XPH_OP_ADAM, give_adam, PLAIN(xph_adam_args)};
-static const card_op norm2 = {"norm2", XPH_OP_NORM2, give_norm2, SCRATCH(xph_norm2_args)};
-static const card_op axpby = {"axpby", XPH_OP_AXPBY, give_axpby, PLAIN(xph_axpby_args)};
-static const card_op cast = {"cast", XPH_OP_CAST, give_cast, PLAIN(xph_cast_args)};
-static const card_op embed = {"embed", XPH_OP_EMBED, give_embed, PLAIN(xph_embed_args)};
-static const card_op heads = {"heads", XPH_OP_HEADS, give_heads, PLAIN(xph_heads_args)};
-static const card_op heads_grad = {"heads_grad", XPH_OP_HEADS_GRAD, give_heads_grad,
-                                   SCRATCH(xph_heads_grad_args)};
-static const card_op loss = {"loss", XPH_OP_LOSS, give_loss, PLAIN(xph_loss_args)};
-static const card_op linear = {"linear", XPH_OP_LINEAR, give_linear, PLAIN(xph_linear_args)};
-static const card_op linear_grad = {"linear_grad", XPH_OP_LINEAR_GRAD, give_linear_grad,
-                                    SCRATCH(xph_linear_grad_args)};
-static const card_op attention = {"attention", XPH_OP_ATTENTION, give_attention, SCRATCH(xph_attention_args)};
-static const card_op attention_grad = {"attention_grad", XPH_OP_ATTENTION_GRAD, give_attention_grad,
-                                       SCRATCH(xph_attention_grad_args)};
-static const card_op lstm = {"lstm", XPH_OP_RNN, give_rnn, SCRATCH(xph_rnn_args)};
-static const card_op lstm_grad = {"lstm_grad", XPH_OP_RNN_GRAD, give_rnn_grad, SCRATCH(xph_rnn_grad_args)};
-static const card_op gru = {"gru", XPH_OP_RNN, give_rnn, SCRATCH(xph_rnn_args)};
-static const card_op gru_grad = {"gru_grad", XPH_OP_RNN_GRAD, give_rnn_grad, SCRATCH(xph_rnn_grad_args)};
+OPERATION(scan, SCAN, give_scan, PLAIN(xph_scan_args))
+OPERATION(scan_grad, SCAN_GRAD, give_scan_grad, SCRATCH(xph_scan_grad_args))
+OPERATION(conv, CONV, give_conv, PLAIN(xph_conv_args))
+OPERATION(conv_grad, CONV_GRAD, give_conv_grad, SCRATCH(xph_conv_grad_args))
+OPERATION(norm, NORM, give_norm, PLAIN(xph_norm_args))
+OPERATION(norm_grad, NORM_GRAD, give_norm_grad, SCRATCH(xph_norm_grad_args))
+OPERATION(adam, ADAM, give_adam, PLAIN(xph_adam_args))
+OPERATION(norm2, NORM2, give_norm2, SCRATCH(xph_norm2_args))
+OPERATION(axpby, AXPBY, give_axpby, PLAIN(xph_axpby_args))
+OPERATION(cast, CAST, give_cast, PLAIN(xph_cast_args))
+OPERATION(embed, EMBED, give_embed, PLAIN(xph_embed_args))
+OPERATION(heads, HEADS, give_heads, PLAIN(xph_heads_args))
+OPERATION(heads_grad, HEADS_GRAD, give_heads_grad, SCRATCH(xph_heads_grad_args))
+OPERATION(loss, LOSS, give_loss, PLAIN(xph_loss_args))
+OPERATION(linear, LINEAR, give_linear, PLAIN(xph_linear_args))
+OPERATION(linear_grad, LINEAR_GRAD, give_linear_grad, SCRATCH(xph_linear_grad_args))
+OPERATION(attention, ATTENTION, give_attention, SCRATCH(xph_attention_args))
+OPERATION(attention_grad, ATTENTION_GRAD, give_attention_grad, SCRATCH(xph_attention_grad_args))
+OPERATION(lstm, RNN, give_rnn, SCRATCH(xph_rnn_args))
+OPERATION(lstm_grad, RNN_GRAD, give_rnn_grad, SCRATCH(xph_rnn_grad_args))
+OPERATION(gru, RNN, give_rnn, SCRATCH(xph_rnn_args))
+OPERATION(gru_grad, RNN_GRAD, give_rnn_grad, SCRATCH(xph_rnn_grad_args))
 
 /* Goals: those of an H200; kernels that only move memory reach 70 % of what a copy does. */
 const card_case card_cases[] = {
