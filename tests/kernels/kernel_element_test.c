@@ -27,46 +27,22 @@ static double softplus(double x)
     return x > 40 ? x : log1p(exp(x));
 }
 
-static float f32_exp(float x)
-{
-    return real_exp(x);
-}
-static float f32_exp_down(float x)
-{
-    return real_exp_down(x);
-}
-static float f32_log(float x)
-{
-    return real_log(x);
-}
-static float f32_tanh(float x)
-{
-    return real_tanh(x);
-}
-static float f32_sigmoid(float x)
-{
-    return real_sigmoid(x);
-}
-static float f32_silu(float x)
-{
-    return real_silu(x);
-}
-static float f32_silu_slope(float x)
-{
-    return real_silu_slope(x);
-}
-static float f32_softplus(float x)
-{
-    return real_softplus(x);
-}
-static float f32_log1p(float x)
-{
-    return real_log1p_unit(x);
-}
-static float f32_exp2(float x)
-{
-    return real_exp2_falling(x);
-}
+/* What is a macro or inline there, to be called by its address. */
+#define SINGLE(name, function)                                                                               \
+  static float name(float x)                                                                                 \
+  {                                                                                                          \
+    return function(x);                                                                                      \
+  }
+SINGLE(f32_exp, real_exp)
+SINGLE(f32_exp_down, real_exp_down)
+SINGLE(f32_log, real_log)
+SINGLE(f32_tanh, real_tanh)
+SINGLE(f32_sigmoid, real_sigmoid)
+SINGLE(f32_silu, real_silu)
+SINGLE(f32_silu_slope, real_silu_slope)
+SINGLE(f32_softplus, real_softplus)
+SINGLE(f32_log1p, real_log1p_unit)
+SINGLE(f32_exp2, real_exp2_falling)
 
 typedef struct function {
     const char *name;

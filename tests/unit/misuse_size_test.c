@@ -9,13 +9,21 @@
 /* One row per struct that is read: a good one, and a call that takes it. */
 typedef exphil_status (*take_fn)(const void *given, exphil_error *e);
 
-static exphil_status take_context(const void *given, exphil_error *e)
-{
-    exphil_context *made = NULL;
-    exphil_status status = exphil_context_create(given, &made, e);
-    exphil_context_destroy(made);
-    return status;
-}
+/* Makes an object of it, which is destroyed again. */
+#define TAKE(name, object, create, ...)                                                                      \
+  static exphil_status name(const void *given, exphil_error *e)                                              \
+  {                                                                                                          \
+    object *made = NULL;                                                                                     \
+    exphil_status status = create(__VA_ARGS__, &made, e);                                                    \
+    object##_destroy(made);                                                                                  \
+    return status;                                                                                           \
+  }
+TAKE(take_context, exphil_context, exphil_context_create, given)
+TAKE(take_dataset, exphil_dataset, exphil_dataset_create, w.run.context, given)
+TAKE(take_model, exphil_model, exphil_model_create, w.run.context, given)
+TAKE(take_sampling, exphil_prefetcher, exphil_prefetcher_create, w.run.dataset, given)
+TAKE(take_optimizer, exphil_optimizer, exphil_optimizer_create, w.run.model, given)
+TAKE(take_session, exphil_session, exphil_session_create, w.run.model, given)
 
 static exphil_status with_hook(const exphil_allocator *allocator, const exphil_io *io,
                                const exphil_executor *executor, exphil_error *e)
@@ -42,44 +50,12 @@ static exphil_status take_executor(const void *given, exphil_error *e)
     return with_hook(NULL, NULL, given, e);
 }
 
-static exphil_status take_dataset(const void *given, exphil_error *e)
-{
-    exphil_dataset *made = NULL;
-    exphil_status status = exphil_dataset_create(w.run.context, given, &made, e);
-    exphil_dataset_destroy(made);
-    return status;
-}
-
-static exphil_status take_model(const void *given, exphil_error *e)
-{
-    exphil_model *made = NULL;
-    exphil_status status = exphil_model_create(w.run.context, given, &made, e);
-    exphil_model_destroy(made);
-    return status;
-}
-
 static exphil_status take_split(const void *given, exphil_error *e)
 {
     exphil_dataset *made[2] = {NULL, NULL};
     exphil_status status = exphil_dataset_split(w.run.dataset, given, &made[0], &made[1], e);
     exphil_dataset_destroy(made[0]);
     exphil_dataset_destroy(made[1]);
-    return status;
-}
-
-static exphil_status take_sampling(const void *given, exphil_error *e)
-{
-    exphil_prefetcher *made = NULL;
-    exphil_status status = exphil_prefetcher_create(w.run.dataset, given, &made, e);
-    exphil_prefetcher_destroy(made);
-    return status;
-}
-
-static exphil_status take_optimizer(const void *given, exphil_error *e)
-{
-    exphil_optimizer *made = NULL;
-    exphil_status status = exphil_optimizer_create(w.run.model, given, &made, e);
-    exphil_optimizer_destroy(made);
     return status;
 }
 
@@ -102,14 +78,6 @@ static exphil_status take_comparison(const void *given, exphil_error *e)
 static exphil_status take_batch(const void *given, exphil_error *e)
 {
     return exphil_trainer_step_batch(w.hand.trainer, given, NULL, e);
-}
-
-static exphil_status take_session(const void *given, exphil_error *e)
-{
-    exphil_session *made = NULL;
-    exphil_status status = exphil_session_create(w.run.model, given, &made, e);
-    exphil_session_destroy(made);
-    return status;
 }
 
 static exphil_status take_frame(const void *given, exphil_error *e)
