@@ -32,8 +32,8 @@ typedef struct kernel_bench {
     bool failed;
 } kernel_bench;
 
-/* Is a case of this subject and shape asked for? What it takes of the benchmark's memory from here on goes back when it is
- * timed. */
+/* Is a case of this subject and shape asked for? What it takes of the benchmark's memory from here on goes
+ * back when it is timed. */
 __attribute__((format(printf, 3, 4))) bool kernel_begin(const kernel_bench *k, kernel_case *c,
                                                         const char *what, ...);
 void kernel_time(kernel_bench *k, kernel_case *c, void *args);

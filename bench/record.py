@@ -173,8 +173,9 @@ def fill(path, figures, source):
         file.write(text)
 
 
-FIGURES = [("play", "step", play_figures), ("players", "step", player_figures), ("training", "train", training_figures),
-           ("kernels", "kernels", kernel_figures), ("peers", "peers", peer_figures)]
+FIGURES = [("play", "step", play_figures), ("players", "step", player_figures),
+           ("training", "train", training_figures), ("kernels", "kernels", kernel_figures),
+           ("peers", "peers", peer_figures)]
 
 
 def fill_documents(doc, reports, source):

@@ -1,5 +1,5 @@
-/* What the programs of this folder share: options, the device, rows of JSON, the clock. What fails is said with the program's
- * name and ends it. */
+/* What the programs of this folder share: options, the device, rows of JSON, the clock. What fails is said with
+ * the program's name and ends it. */
 #ifndef EXPHIL_CARD_PROGRAM_H
 #define EXPHIL_CARD_PROGRAM_H
 
@@ -21,7 +21,7 @@ typedef struct card_options {
 card_options card_options_of(int count, char **words);
 bool card_asked_for(const card_options *o, const char *word);
 
-/* threads as in the configuration. The first call ends the program with CARD_ASIDE where there is no such device. */
+/* threads as in the configuration. The first call ends with CARD_ASIDE where there is no such device. */
 exphil_context *card_open(const card_options *o, int32_t threads);
 void card_must(const char *what, exphil_status status, const exphil_error *error); /* error may be NULL */
 /* A line of JSON, where the options ask for it; takes the row. */

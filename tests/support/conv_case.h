@@ -1,5 +1,5 @@
-/* What the tests of the causal convolution share, on the processor and on the emulated GPU: layers of random numbers, and the
- * cases of kernel_test.h made of them. */
+/* What the tests of the causal convolution share, on the processor and on the emulated GPU:
+ * layers of random numbers, and the cases of kernel_test.h made of them. */
 #ifndef EXPHIL_CONV_CASE_H
 #define EXPHIL_CONV_CASE_H
 

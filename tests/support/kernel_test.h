@@ -46,7 +46,7 @@ typedef struct kt_case {
 #    pointer, offsetof(args, pointer), KT_DENSE, __VA_ARGS__                                                 \
   }
 
-/* A case of these args and this table of tensors, which it holds copies of; no tolerances, nothing to prepare. */
+/* A case that holds copies of these args and tensors; it has no tolerances and nothing to prepare. */
 #define KT_CASE(name, op, args, scratch_at, tensors, pad)                                                    \
   kt_case_of(name, op, &(args), sizeof(args), scratch_at, tensors, sizeof(tensors), pad)
 kt_case kt_case_of(const char *name, xph_op op, const void *args, size_t args_bytes, size_t scratch_at,

@@ -1,5 +1,5 @@
-/* What the tests of weights of fewer bits share, on the processor and on the emulated GPU: numbers that lie around every bound
- * of rounding, layers of them, and the cases that every implementation goes through. */
+/* What the tests of weights of fewer bits share, on the processor and on the emulated GPU: numbers that lie
+ * around every bound of rounding, layers of them, and the cases that every implementation goes through. */
 #ifndef EXPHIL_NARROW_CASE_H
 #define EXPHIL_NARROW_CASE_H
 
@@ -30,7 +30,7 @@ float *narrow_padded(const float *x, int64_t rows, int64_t width, int64_t ld);
 /* Each gives its layers, with weights of BF16 and of I8, to a check. */
 typedef void (*narrow_check)(const narrow_layer *l, xph_type weights);
 void narrow_products(const narrow_shape *shapes, size_t count, xph_type weights, narrow_check check);
-/* Numbers that would tell an fma from two roundings, flushed denormals from kept ones, one order from another. */
+/* Numbers that would tell an fma from two roundings, flushed denormals from kept ones, an order from another. */
 void narrow_nasty_numbers(const narrow_shape shapes[2], narrow_check check);
 /* A NaN or an infinity somewhere in x or in w. */
 void narrow_bad_numbers(narrow_check check);

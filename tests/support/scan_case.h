@@ -29,8 +29,8 @@ enum { SCAN_Y = 8, SCAN_STATE = 9, SCAN_DX = 11 }; /* places among the tensors *
 kt_case scan_case(const scan_layer *l);
 /* The state goes from `carried` on, in place. */
 kt_case scan_case_carried(const scan_layer *l, const double *carried);
-/* All gradients, none of them compared yet; those of a_log, skip and bias are added to random numbers, which are what the
- * tensors hold before. */
+/* All gradients, none of them compared yet; those of a_log, skip and bias are added to random numbers, which
+ * are what the tensors hold before. */
 kt_case scan_gradient_case(const scan_layer *l);
 
 #endif
