@@ -42,9 +42,7 @@ static void adam(void **state)
 /* A gradient that is not finite reaches its parameter, and only that. */
 static void adam_bad(void **state)
 {
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
-    for (int k = 0; k < count; k++) {
+    EACH_SET(set) {
         case_seed(4);
         kt_case c = adam_case(50, 0, false);
         double *grad = kt_copy(c.tensors[ADAM_GRAD].x, 50), *results[KT_MOST];
@@ -52,7 +50,7 @@ static void adam_bad(void **state)
         grad[30] = INFINITY;
         grad[33] = -INFINITY;
         c.tensors[ADAM_GRAD].x = grad;
-        kt_run(&c, sets[k], sets[k]->op[XPH_OP_ADAM], 1, results);
+        kt_run(&c, set, set->op[XPH_OP_ADAM], 1, results);
         for (int i = 0; i < 50; i++)
             assert_int_equal(isfinite(results[ADAM_P][i]) == 0, i == 17 || i == 30 || i == 33);
         case_release();
@@ -77,16 +75,14 @@ static norm norm_of(const xph_kernel_set *set, const double *x, int64_t count, i
 
 static void norm2_shape(int64_t count, double low, double high)
 {
-    const xph_kernel_set *sets[8];
-    int all = case_sets(sets);
     double *x = case_random(count, low, high), sum = 0, first = -1;
     for (int64_t i = 0; i < count; i++) sum += x[i] * x[i];
-    for (int k = 0; k < all; k++) {
-        norm one = norm_of(sets[k], x, count, 1), four = norm_of(sets[k], x, count, 4);
+    EACH_SET(set) {
+        norm one = norm_of(set, x, count, 1), four = norm_of(set, x, count, 4);
         assert_true(fabs(one.norm - sqrt(sum)) <= 1e-12 * sqrt(sum));
         assert_true(one.norm == four.norm && one.bad == -1 && four.bad == -1);
-        if (sets[k]->type == XPH_F32 && first < 0) first = one.norm;
-        if (sets[k]->type == XPH_F32) assert_true(one.norm == first);
+        if (set->type == XPH_F32 && first < 0) first = one.norm;
+        if (set->type == XPH_F32) assert_true(one.norm == first);
     }
     case_release();
 }
@@ -106,8 +102,6 @@ static void norm2(void **state)
 /* Squares beyond the range of a double, and the first element that is not finite. */
 static void norm2_limits(void **state)
 {
-    const xph_kernel_set *sets[8];
-    int all = case_sets(sets);
     double *x = case_zeros(40000);
     x[3] = 3e300;
     x[39999] = -4e300;
@@ -116,12 +110,12 @@ static void norm2_limits(void **state)
     x[39999] = -4e-300;
     assert_true(fabs(norm_of(&xph_kernels_f64_ref, x, 40000, 2).norm - 5e-300) < 1e-313);
     const double bad[] = {NAN, INFINITY, -INFINITY};
-    for (int k = 0; k < all; k++) {
+    EACH_SET(set) {
         for (int i = 0; i < 3; i++) {
             x[3] = x[39999] = 1;
             x[20001] = bad[i];
             x[30000] = NAN;
-            norm n = norm_of(sets[k], x, 40000, 2);
+            norm n = norm_of(set, x, 40000, 2);
             assert_true(n.bad == 20001 && !isfinite(n.norm));
         }
     }

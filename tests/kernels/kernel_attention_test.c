@@ -168,17 +168,15 @@ static void ring_right(const attention *a, double tolerance)
 
 static void forward_is_the_definition(void **state)
 {
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(i);
         attention a = attention_make(&shapes[i]), expected = a;
         reference(&expected);
-        for (int s = 0; s < count; s++) {
-            double tolerance = sets[s]->type == XPH_F64 ? 1e-12 : 5e-6;
+        EACH_SET(set) {
+            double tolerance = set->type == XPH_F64 ? 1e-12 : 5e-6;
             for (int32_t method = 0; method < 3; method++) {
                 case_guard_front(method == 1);
-                attention_run(&a, sets[s], chosen(sets[s], &a, method), method, 1);
+                attention_run(&a, set, chosen(set, &a, method), method, 1);
                 case_close("y", a.y, expected.y, a.s.batch * a.s.time * a.span, tolerance);
                 case_close("log-sum-exp", a.lse, expected.lse, a.s.batch * a.s.time * a.s.heads, tolerance);
                 ring_right(&a, 0);
@@ -264,19 +262,16 @@ static void in_pieces(const attention *whole, const xph_kernel_set *set, int64_t
 
 static void pieces_have_the_bits_of_the_whole(void **state)
 {
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(i);
         attention a = attention_make(&shapes[i]);
         if (!a.state_in) a.state_in = case_zeros(a.s.batch * a.state);
         double *y = case_zeros(a.s.batch * a.s.time * a.span), *end = case_zeros(a.s.batch * a.state);
-        for (int s = 0; s < count; s++) {
-            attention_run(&a, sets[s], chosen(sets[s], &a, 0), 0, 1);
+        EACH_SET(set) {
+            attention_run(&a, set, chosen(set, &a, 0), 0, 1);
             for (int64_t frames = 1; frames < 40; frames += 18) {
                 void *mark = case_mark();
-                in_pieces(&a, sets[s], frames, y, end,
-                          frames == 1 ? XPH_ATTENTION_PLAIN : XPH_ATTENTION_AUTO);
+                in_pieces(&a, set, frames, y, end, frames == 1 ? XPH_ATTENTION_PLAIN : XPH_ATTENTION_AUTO);
                 case_same("y in pieces", y, a.y, a.s.batch * a.s.time * a.span);
                 case_same("state in pieces", end, a.state_out, a.s.batch * a.state);
                 case_release_to(mark);
@@ -295,13 +290,11 @@ static void lagging_states_are_whole(void **state)
                                     {2, 1, 1, 64, 2, 2, 0, 0},
                                     {2, 1, 2, 7, 12, 12, 0, 1}};
     enum { STEPS = 40 };
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     for (size_t i = 0; i < sizeof lagging / sizeof *lagging; i++)
-        for (int s = 0; s < count; s++) {
+        EACH_SET(set) {
             case_seed(i);
             attention a = attention_make(&lagging[i]);
-            xph_type type = sets[s]->type;
+            xph_type type = set->type;
             int64_t ld = a.state + a.s.pad, batch = a.s.batch;
             void *whole = case_give(type, a.state_in, batch, a.state, ld), *two[2];
             two[0] = case_give(type, a.state_in, batch, a.state, ld);
@@ -312,7 +305,7 @@ static void lagging_states_are_whole(void **state)
                 a.reset = case_alloc((size_t)batch);
                 for (int64_t b = 0; b < batch; b++) a.reset[b] = case_below(7) == 0;
                 xph_attention_args args = attention_args(&a, type, 0);
-                const xph_candidate *c = chosen(sets[s], &a, 0);
+                const xph_candidate *c = chosen(set, &a, 0);
                 args.scratch = case_scratch(c, &args);
                 args.state_in = args.state_out = whole;
                 case_run(c, &args, 1);
@@ -355,9 +348,7 @@ static void streams_do_not_touch(void **state)
 static void hidden_frames_do_not_leak(void **state)
 {
     static const shape s = {1, 50, 1, 6, 12, 5, 0, 0};
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
-    for (int i = 0; i < count; i++) {
+    EACH_SET(set) {
         for (int32_t method = 1; method < 3; method++) {
             case_seed(6);
             attention a = attention_make(&s);
@@ -372,7 +363,7 @@ static void hidden_frames_do_not_leak(void **state)
             a.reset[30] = 1;
             for (int64_t d = 0; d < 3 * s.dim; d++) a.qkv[2 * 3 * s.dim + d] = d % 2 ? NAN : INFINITY;
             for (int64_t d = 0; d < 3 * s.dim; d++) a.qkv[29 * 3 * s.dim + d] = d % 2 ? NAN : INFINITY;
-            attention_run(&a, sets[i], chosen(sets[i], &a, method), method, 1);
+            attention_run(&a, set, chosen(set, &a, method), method, 1);
             for (int64_t t = 0; t < s.time; t++) {
                 bool seen = (t >= 2 && t < 14) || t == 29;
                 for (int64_t d = 0; d < s.dim; d++) assert_int_equal(!isfinite(a.y[t * s.dim + d]), seen);

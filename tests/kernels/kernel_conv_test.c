@@ -77,16 +77,14 @@ static void one_stream(const conv_layer *all, const xph_kernel_set *set, int64_t
 /* One stream frame by frame gives the bits of all streams and frames at once. */
 static void frames(void **state)
 {
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(i);
         conv_layer all = layer_make(&shapes[i]);
-        for (int k = 0; k < count; k++) {
+        EACH_SET(set) {
             double *together[KT_MOST];
             kt_case c = conv_case(&all);
-            kt_run(&c, sets[k], sets[k]->op[XPH_OP_CONV], 2, together);
-            for (int64_t b = 0; b < all.s.batch; b++) one_stream(&all, sets[k], b, together);
+            kt_run(&c, set, set->op[XPH_OP_CONV], 2, together);
+            for (int64_t b = 0; b < all.s.batch; b++) one_stream(&all, set, b, together);
         }
         case_release();
     }
@@ -126,16 +124,14 @@ static void gradient(void **state)
 static void bad_numbers(void **state)
 {
     const conv_shape s = {1, 12, 20, 4, 0, false, 0};
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     case_seed(9);
     conv_layer l = layer_make(&s);
     l.x[2 * s.width + 7] = NAN;
     for (int64_t t = 0; t < s.time; t++) l.x[t * s.width + 3] = -1e4;
-    for (int k = 0; k < count; k++) {
+    EACH_SET(set) {
         double *result[KT_MOST];
         kt_case c = conv_case(&l);
-        kt_run(&c, sets[k], sets[k]->op[XPH_OP_CONV], 1, result);
+        kt_run(&c, set, set->op[XPH_OP_CONV], 1, result);
         for (int64_t i = 0; i < s.time * s.width; i++) {
             int64_t t = i / s.width, d = i % s.width;
             assert_int_equal(isfinite(result[CONV_Y][i]) == 0, d == 7 && t >= 2 && t < 6);

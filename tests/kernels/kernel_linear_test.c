@@ -96,21 +96,19 @@ static void forward(void **state)
 static void rows_alone(void **state)
 {
     const linear_shape s = {23, 70, 83, 0, true, false};
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     case_seed(77);
     linear_layer all = layer_make(&s);
-    for (int k = 0; k < count; k++) {
+    EACH_SET(set) {
         double *together[KT_MOST], *result[KT_MOST];
         kt_case c = forward_case(&all, true);
-        kt_run(&c, sets[k], NULL, 1, together);
+        kt_run(&c, set, NULL, 1, together);
         c.prepare = linear_in_place;
-        kt_run(&c, sets[k], NULL, 2, result);
+        kt_run(&c, set, NULL, 2, result);
         case_same("not packed", result[LINEAR_Y], together[LINEAR_Y], s.rows * s.out);
         for (int64_t m = 0; m < s.rows; m++) {
             linear_layer one = linear_row_of(&all, m);
             c = forward_case(&one, true);
-            kt_run(&c, sets[k], NULL, 1, result);
+            kt_run(&c, set, NULL, 1, result);
             case_same("row alone", result[LINEAR_Y], together[LINEAR_Y] + m * s.out, s.out);
         }
     }
@@ -201,16 +199,14 @@ static void bad_forward(const shape *given)
 {
     const linear_shape *s = &given->s;
     const double bad[] = {NAN, INFINITY, -INFINITY};
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     linear_layer l = layer_make(s);
     for (int i = 0; i < 6; i++) {
         double *at = i < 3 ? &l.x[case_below(s->rows * s->in)] : &l.w[case_below(s->out * s->in)], kept = *at;
         *at = bad[i % 3];
-        for (int k = 0; k < count; k++) {
+        EACH_SET(set) {
             double *result[KT_MOST];
             kt_case c = forward_case(&l, given->packed);
-            kt_run(&c, sets[k], NULL, 1, result);
+            kt_run(&c, set, NULL, 1, result);
             int64_t row = i < 3 ? (at - l.x) / s->in : -1, column = i < 3 ? -1 : (at - l.w) / s->in;
             for (int64_t m = 0; m < s->rows; m++)
                 for (int64_t n = 0; n < s->out; n++)
@@ -272,8 +268,6 @@ static void denormals(void **state)
                           {{7, 33, 70, 0, false, false}, true},
                           {{200, 9, 20, 0, false, false}, true},
                           {{7, 70, 20, 0, false, false}, false}};
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         const linear_shape *s = &some[i].s;
         case_seed(300 + i);
@@ -281,10 +275,10 @@ static void denormals(void **state)
         for (int64_t k = 0; k < s->rows * s->in; k++) l.x[k] = ldexp((double)case_below(2001) - 1000, -149);
         for (int64_t k = 0; k < s->out * s->in; k++) l.w[k] = (double)case_below(9) - 4;
         layer_forward(&l);
-        for (int k = 0; k < count; k++) {
+        EACH_SET(set) {
             double *result[KT_MOST];
             kt_case c = forward_case(&l, some[i].packed);
-            kt_run(&c, sets[k], NULL, 1, result);
+            kt_run(&c, set, NULL, 1, result);
             case_same("denormal", result[LINEAR_Y], l.y, s->rows * s->out);
         }
         case_release();

@@ -216,15 +216,13 @@ static void gradient_is_right_far_out(void **state)
 
 static void huge_logits_stay_finite(void **state)
 {
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
-    for (int s = 0; s < count; s++) {
+    EACH_SET(set) {
         for (int i = 0; i < 3; i++) {
             case_seed((uint64_t)i);
             loss a = loss_make(50, losses[i], false, 1e4);
             for (int64_t k = 0; k < 10 * LOGITS; k++) a.x[k] = k % 2 ? 1e4 : -1e4;
             for (int64_t k = 10 * LOGITS; k < 20 * LOGITS; k++) a.x[k] = k % 3 ? -1e4 : 3e38 / 1e30;
-            loss_run(&a, sets[s], 1, true);
+            loss_run(&a, set, 1, true);
             for (int h = 0; h < HEADS; h++) assert_true(isfinite(a.sums[h]) && a.sums[h] >= 0);
             for (int64_t k = 0; k < a.rows * LOGITS; k++) assert_true(isfinite(a.dx[k]));
             case_release();
@@ -236,9 +234,7 @@ static void huge_logits_stay_finite(void **state)
 
 static void masked_rows_are_nothing(void **state)
 {
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
-    for (int s = 0; s < count; s++) {
+    EACH_SET(set) {
         case_seed(4);
         loss a = loss_make(3, losses[1], true, 3), alone;
         a.mask[0] = a.mask[2] = 0.0f;
@@ -246,18 +242,18 @@ static void masked_rows_are_nothing(void **state)
         alone = a;
         for (int64_t k = 0; k < LOGITS; k++) a.x[k] = k % 2 ? INFINITY : NAN;
         a.actions[2 * HEADS + 1] = -1;
-        loss_run(&a, sets[s], 1, true);
+        loss_run(&a, set, 1, true);
         for (int64_t k = 0; k < LOGITS; k++) assert_true(a.dx[k] == 0.0 && a.dx[2 * LOGITS + k] == 0.0);
         alone.rows = 1;
         alone.mask = NULL;
         alone.x = a.x + LOGITS;
         alone.actions = a.actions + HEADS;
-        loss_run(&alone, sets[s], 1, true);
+        loss_run(&alone, set, 1, true);
         case_same("the row that counts", a.dx + LOGITS, alone.dx, LOGITS);
         case_same("sums", a.sums, alone.sums, HEADS);
         a.mask[0] = 1.0f;
         for (int64_t k = 0; k < LOGITS; k++) a.x[k] = NAN;
-        loss_run(&a, sets[s], 1, true);
+        loss_run(&a, set, 1, true);
         for (int h = 0; h < HEADS; h++) assert_true(isnan(a.sums[h]));
         case_release();
     }

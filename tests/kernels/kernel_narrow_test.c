@@ -45,12 +45,6 @@ static int plain_level(float w, float scale)
     return (int)fmax(-127.0, fmin(127.0, nearbyint((double)(w / scale))));
 }
 
-#define EACH_SET(set)                                                                                        \
-  const xph_kernel_set *sets[8];                                                                             \
-  int set_count = case_sets(sets);                                                                           \
-  const xph_kernel_set *set = sets[0];                                                                       \
-  for (int s_ = 0; s_ < set_count && (set = sets[s_]) != NULL; s_++)
-
 typedef struct rounded {
     double *to;
     void *q;
@@ -107,8 +101,7 @@ static void rounding_bf16(const xph_kernel_set *set, const float *w, int64_t in,
 
 static void rounding(void **state)
 {
-    EACH_SET(set)
-    {
+    EACH_SET(set) {
         for (int kind = 0; kind < NARROW_KINDS; kind++) {
             case_seed((uint64_t)kind);
             float *w = narrow_numbers(kind, 37 * 21);
@@ -126,8 +119,7 @@ static void rounding(void **state)
 /* All bfloat16s become floats and the same bfloat16s again; floats between go to the nearest. */
 static void casts(void **state)
 {
-    EACH_SET(set)
-    {
+    EACH_SET(set) {
         uint16_t *narrow = case_alloc(65536 * 2), *back = case_alloc(65536 * 2);
         for (int i = 0; i < 65536; i++) narrow[i] = (uint16_t)i;
         void *wide = case_alloc(65536 * case_bytes(set->type));
@@ -230,8 +222,7 @@ static void check_wanted(const narrow_layer *l, xph_type weights, const float *w
 {
     const narrow_shape *s = &l->s;
     void *first = NULL;
-    EACH_SET(set)
-    {
+    EACH_SET(set) {
         size_t bytes;
         int ran = 0;
         xph_linear_args args = {
@@ -320,8 +311,7 @@ static void largest_sums(void **state)
 static void rounded_packs_alike(void **state)
 {
     enum { IN = 53, OUT = 70 };
-    EACH_SET(set)
-    {
+    EACH_SET(set) {
         if (set->type != XPH_F32) continue;
         for (int i = 0; i < 2 * NARROW_KINDS; i++) {
             xph_type weights = i % 2 ? XPH_I8 : XPH_BF16;
@@ -341,8 +331,7 @@ static void rounded_packs_alike(void **state)
 /* Nothing takes weights it has no kernel for. */
 static void refused(void **state)
 {
-    EACH_SET(set)
-    {
+    EACH_SET(set) {
         for (xph_type weights = 1; weights < 8; weights++) {
             bool known = set->type == XPH_F32 && (weights == XPH_BF16 || weights == XPH_I8);
             xph_linear_args linear = {.type = set->type, .weights = weights, .rows = 3, .in = 8, .out = 8};

@@ -50,17 +50,15 @@ static void forward(void **state)
 static void rows_alone(void **state)
 {
     const norm_shape s = {11, 70, 0, XPH_ACT_SILU};
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     case_seed(3);
     norm_layer all = layer_make(&s);
-    for (int k = 0; k < count; k++) {
+    EACH_SET(set) {
         double *together[KT_MOST], *result[KT_MOST];
         kt_case c = norm_case(&all);
-        kt_run(&c, sets[k], sets[k]->op[XPH_OP_NORM], 1, together);
+        kt_run(&c, set, set->op[XPH_OP_NORM], 1, together);
         for (int64_t m = 0; m < s.rows; m++) {
             c = norm_case_of_row(&all, m);
-            kt_run(&c, sets[k], sets[k]->op[XPH_OP_NORM], 1, result);
+            kt_run(&c, set, set->op[XPH_OP_NORM], 1, result);
             case_same("row alone", result[NORM_Y], together[NORM_Y] + m * s.width, s.width);
         }
     }
@@ -103,18 +101,16 @@ static void gradient(void **state)
 static void bad_numbers(void **state)
 {
     const norm_shape s = {5, 39, 0, XPH_ACT_SILU};
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     case_seed(9);
     norm_layer l = layer_make(&s);
     l.x[0 * s.width + 38] = NAN;
     l.x[1 * s.width + 3] = INFINITY;
     for (int64_t i = 0; i < s.width; i++) l.x[2 * s.width + i] = 3.0;
     for (int64_t i = 0; i < s.width; i++) l.shift[i] = i % 2 ? 1e4 : -1e4;
-    for (int k = 0; k < count; k++) {
+    EACH_SET(set) {
         double *result[KT_MOST];
         kt_case c = norm_case(&l);
-        kt_run(&c, sets[k], sets[k]->op[XPH_OP_NORM], 1, result);
+        kt_run(&c, set, set->op[XPH_OP_NORM], 1, result);
         for (int64_t i = 0; i < s.rows * s.width; i++)
             assert_int_equal(isfinite(result[NORM_Y][i]) == 0, i < 2 * s.width);
     }

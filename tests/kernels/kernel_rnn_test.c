@@ -186,16 +186,14 @@ static void reference(rnn *a)
 
 static void forward_is_the_equations(void **state)
 {
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(i);
         case_guard_front(i % 2);
         rnn a = rnn_make(&shapes[i]), expected = a;
         reference(&expected);
-        for (int s = 0; s < count; s++) {
-            double tolerance = sets[s]->type == XPH_F64 ? 1e-13 : 5e-6;
-            rnn_run(&a, sets[s], 1);
+        EACH_SET(set) {
+            double tolerance = set->type == XPH_F64 ? 1e-13 : 5e-6;
+            rnn_run(&a, set, 1);
             case_close("y", a.y, expected.y, a.s.batch * a.s.time * a.s.hidden, tolerance);
             case_close("state", a.state_out, expected.state_out, a.s.batch * a.state, tolerance);
         }
@@ -249,16 +247,14 @@ static xph_linear_args input_of(const rnn *a, const xph_kernel_set *set, const v
  * there: the bits of the batch at once. */
 static void steps_have_the_bits_of_the_whole(void **state)
 {
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         if (!shapes[i].carried || !shapes[i].batch) continue;
         case_seed(i);
         rnn a = rnn_make(&shapes[i]);
         int64_t b = a.s.batch - 1;
-        for (int s = 0; s < count; s++) {
-            xph_type type = sets[s]->type;
-            rnn_run(&a, sets[s], 1);
+        EACH_SET(set) {
+            xph_type type = set->type;
+            rnn_run(&a, set, 1);
             void *carried = case_give(type, a.state_in + b * a.state, 1, a.state, a.state);
             for (int64_t t = 0; t < a.s.time; t++) {
                 rnn one = a;
@@ -266,12 +262,12 @@ static void steps_have_the_bits_of_the_whole(void **state)
                 one.s.batch = one.s.time = 1;
                 one.gx = a.gx + row * a.gates;
                 one.reset = a.reset ? a.reset + row : NULL;
-                xph_rnn_args args = rnn_args(&one, sets[s]);
+                xph_rnn_args args = rnn_args(&one, set);
                 args.state_in = args.state_out = carried;
                 args.saved = NULL;
-                if (t % 2) args.input = input_of(&a, sets[s], args.gx);
+                if (t % 2) args.input = input_of(&a, set, args.gx);
                 if (t % 2) args.gx = args.input.y, args.ldgx = a.gates, args.input.back = args.back;
-                const xph_candidate *c = xph_kernels_choose(sets[s], XPH_OP_RNN, &args);
+                const xph_candidate *c = xph_kernels_choose(set, XPH_OP_RNN, &args);
                 args.scratch = case_scratch(c, &args);
                 case_run(c, &args, 1);
                 case_same("y", case_take(type, args.y, 1, a.s.hidden, args.ldy), a.y + row * a.s.hidden,
@@ -341,18 +337,16 @@ static void gradient_in_single_is_that_in_double(void **state)
 static void extremes_saturate(void **state)
 {
     static const shape s = {XPH_RNN_LSTM, 1, 2, 3, false, 0, 0};
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
-    for (int i = 0; i < count; i++) {
+    EACH_SET(set) {
         case_seed(1);
         rnn a = rnn_make(&s);
         for (int64_t k = 0; k < 2 * a.gates; k++) a.gx[k] = (k % 2 ? -1 : 1) * (k % 3 ? 1e4 : INFINITY);
-        rnn_run(&a, sets[i], 1);
-        grad_run(&a, sets[i], 1);
+        rnn_run(&a, set, 1);
+        grad_run(&a, set, 1);
         for (int64_t k = 0; k < 2 * s.hidden; k++) assert_true(fabs(a.y[k]) <= 1);
         for (int64_t k = 0; k < 2 * a.gates; k++) assert_true(isfinite(a.dgx[k]));
         a.gx[0] = NAN;
-        rnn_run(&a, sets[i], 1);
+        rnn_run(&a, set, 1);
         assert_true(isnan(a.y[0]));
         case_release();
     }

@@ -126,18 +126,15 @@ static void actions_follow_the_rules(void **state)
 /* The logits are those of the heads operation given what was drawn: bit for bit. */
 static void logits_are_those_of_the_heads(void **state)
 {
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     for (int i = 0; i < 4; i++) {
         case_seed((uint64_t)i + 3);
         sample a = sample_make(9, i % 2 ? 517 : WIDTH, i / 2);
-        for (int s = 0; s < count; s++) {
-            sample_run(&a, sets[s], 1);
-            xph_heads_args args = heads_args(&a, sets[s]->type);
+        EACH_SET(set) {
+            sample_run(&a, set, 1);
+            xph_heads_args args = heads_args(&a, set->type);
             args.actions = a.actions;
-            case_run(sets[s]->op[XPH_OP_HEADS], &args, 1);
-            case_same("logits", a.y, case_take(sets[s]->type, args.y, a.rows, LOGITS, LOGITS),
-                      a.rows * LOGITS);
+            case_run(set->op[XPH_OP_HEADS], &args, 1);
+            case_same("logits", a.y, case_take(set->type, args.y, a.rows, LOGITS, LOGITS), a.rows * LOGITS);
         }
         case_release();
     }
@@ -201,9 +198,7 @@ static void frequencies_are_the_probabilities(void **state)
 /* Equal logits: the lowest class; logits of infinity and NaN never lead outside the classes. */
 static void ties_and_broken_logits(void **state)
 {
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
-    for (int s = 0; s < count; s++) {
+    EACH_SET(set) {
         case_seed(9);
         sample a = sample_make(3, 2, false);
         for (int64_t k = 0; k < LOGITS * 2; k++) a.v[k] = 0;
@@ -211,11 +206,11 @@ static void ties_and_broken_logits(void **state)
         for (int h = 0; h < HEADS; h++) a.how[h].deterministic = 1;
         a.bias[6 + 3] = a.bias[6 + 11] = 4;
         a.noise = NULL;
-        sample_run(&a, sets[s], 1);
+        sample_run(&a, set, 1);
         assert_int_equal(a.actions[1], 3);
         assert_int_equal(a.actions[3], 0);
         for (int64_t k = 0; k < LOGITS; k++) a.bias[k] = k % 2 ? NAN : -INFINITY;
-        sample_run(&a, sets[s], 1);
+        sample_run(&a, set, 1);
         for (int h = 0; h < HEADS; h++) assert_int_equal(a.actions[h], 0);
         case_release();
     }
@@ -225,9 +220,7 @@ static void ties_and_broken_logits(void **state)
 static void hysteresis_holds(void **state)
 {
     static const double p[6] = {0.2, 0.35, 0.45, 0.55, 0.65, 0.3};
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
-    for (int s = 0; s < count; s++) {
+    EACH_SET(set) {
         case_seed(2);
         sample a = sample_make(2, 1, false);
         for (int64_t k = 0; k < LOGITS; k++) a.v[k] = 0;
@@ -235,11 +228,11 @@ static void hysteresis_holds(void **state)
         for (int h = 0; h < HEADS; h++) a.how[h] = (xph_sample_head){1, 0.6f, 0.3f, 1};
         a.previous[0] = 0;
         a.previous[HEADS] = 63;
-        sample_run(&a, sets[s], 1);
+        sample_run(&a, set, 1);
         assert_int_equal(a.actions[0], 1 << 4);
         assert_int_equal(a.actions[HEADS] & 31, 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4);
         a.previous = NULL;
-        sample_run(&a, sets[s], 1);
+        sample_run(&a, set, 1);
         assert_int_equal(a.actions[HEADS], 1 << 4);
         case_release();
     }

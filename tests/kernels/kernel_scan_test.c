@@ -75,16 +75,14 @@ static void one_stream(const scan_layer *all, const xph_kernel_set *set, int64_t
 
 static void frames(void **state)
 {
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(i);
         scan_layer all = layer_make(&shapes[i]);
-        for (int k = 0; k < count; k++) {
+        EACH_SET(set) {
             double *together[KT_MOST];
             kt_case c = scan_case(&all);
-            kt_run(&c, sets[k], NULL, 2, together);
-            for (int64_t b = 0; b < all.s.batch; b++) one_stream(&all, sets[k], b, together);
+            kt_run(&c, set, NULL, 2, together);
+            for (int64_t b = 0; b < all.s.batch; b++) one_stream(&all, set, b, together);
         }
         case_release();
     }
@@ -175,8 +173,6 @@ static void gradient(void **state)
 static void bad_numbers(void **state)
 {
     const scan_shape s = {1, 12, 20, 4, 0, false, true, true, 0};
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     case_seed(9);
     scan_layer l = layer_make(&s);
     l.reset = case_alloc((size_t)s.time);
@@ -190,16 +186,16 @@ static void bad_numbers(void **state)
         l.dt[t * s.width + 4] = -1e4;
     }
     for (int64_t n = 0; n < s.states; n++) l.a_log[3 * s.states + n] = 20;
-    for (int k = 0; k < count; k++) {
+    EACH_SET(set) {
         double *result[KT_MOST];
         kt_case c = scan_case(&l);
-        kt_run(&c, sets[k], NULL, 1, result);
+        kt_run(&c, set, NULL, 1, result);
         for (int64_t i = 0; i < s.time * s.width; i++) {
             int64_t t = i / s.width, d = i % s.width;
             bool bad = t >= 9 || (d == 5 && t >= 2 && t < 7) || (d == 6 && t >= 3 && t < 7);
             /* With a step of 0 the infinite input is multiplied by 0: not a number either. */
             if (isfinite(result[SCAN_Y][i]) == bad)
-                fail_msg("%s, frame %d channel %d", sets[k]->name, (int)t, (int)d);
+                fail_msg("%s, frame %d channel %d", set->name, (int)t, (int)d);
         }
     }
     case_release();
@@ -220,18 +216,16 @@ static void prepare_decay(const kt_case *c, const xph_kernel_set *set, void *giv
 /* A decay prepared by scan_pack gives the bits of one made anew, for every candidate. */
 static void prepared(void **state)
 {
-    const xph_kernel_set *sets[8];
-    int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        for (int k = 0; k < count; k++) {
-            for (const xph_candidate *one = sets[k]->op[XPH_OP_SCAN]; one->name; one++) {
+        EACH_SET(set) {
+            for (const xph_candidate *one = set->op[XPH_OP_SCAN]; one->name; one++) {
                 double *anew[KT_MOST], *given[KT_MOST];
                 case_seed(i);
                 scan_layer l = layer_make(&shapes[i]);
                 kt_case c = scan_case(&l);
-                if (kt_run(&c, sets[k], one, 1, anew)) {
+                if (kt_run(&c, set, one, 1, anew)) {
                     c.prepare = prepare_decay;
-                    kt_run(&c, sets[k], one, 1, given);
+                    kt_run(&c, set, one, 1, given);
                     case_same("y", given[SCAN_Y], anew[SCAN_Y], l.rows * l.s.width);
                     case_same("state", given[SCAN_STATE], anew[SCAN_STATE], l.s.batch * l.state);
                 }

@@ -164,22 +164,28 @@ void case_padding_intact(xph_type type, const void *x, int64_t rows, int64_t wid
 
 /* ---- sets and candidates ---- */
 
-int case_sets(const xph_kernel_set *sets[8])
+const xph_kernel_set *case_next_set(const xph_kernel_set *last)
 {
-    const xph_kernel_set *all[] = {
+    static const xph_kernel_set *const all[] = {
         &xph_kernels_f64_ref,        &xph_kernels_f32_ref,
 #ifdef XPH_HAVE_X86_SETS
         &xph_kernels_f32_avx2,       &xph_kernels_f32_avx2vnni,   &xph_kernels_f32_avx512,
         &xph_kernels_f32_avx512vnni, &xph_kernels_f32_avx512bf16,
 #endif
     };
-    int count = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (xph_cpu_has(all[i]->isa))
-            sets[count++] = all[i];
-        else
-            print_message("SKIPPED: set %s, which this processor does not have\n", all[i]->name);
+    size_t i = 0;
+    while (last && all[i++] != last) continue;
+    for (; i < sizeof all / sizeof *all; i++) {
+        if (xph_cpu_has(all[i]->isa)) return all[i];
+        print_message("SKIPPED: set %s, which this processor does not have\n", all[i]->name);
     }
+    return NULL;
+}
+
+int case_sets(const xph_kernel_set *sets[8])
+{
+    int count = 0;
+    EACH_SET(set) sets[count++] = set;
     return count;
 }
 

@@ -37,7 +37,11 @@ size_t case_bytes(xph_type type);
 
 /* ---- sets and candidates ---- */
 
-/* Sets this processor runs, the double one first; returns how many. */
+/* Sets this processor runs, the double one first. */
+#define EACH_SET(set)                                                                                        \
+  for (const xph_kernel_set *set = case_next_set(NULL); set != NULL; set = case_next_set(set))
+const xph_kernel_set *case_next_set(const xph_kernel_set *last);
+/* The same as a list; returns how many. */
 int case_sets(const xph_kernel_set *sets[8]);
 /* All phases, items handed to `threads` threads in a scattered order. */
 void case_run(const xph_candidate *candidate, const void *args, int threads);
