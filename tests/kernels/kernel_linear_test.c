@@ -10,34 +10,20 @@ typedef struct shape {
     bool packed;
 } shape;
 
-static const shape shapes[] = {
-    {{1, 1, 1, 0, true, true}, true},
-    {{1, 1, 1, 0, false, false}, false},
-    {{0, 5, 3, 0, true, false}, true},
-    {{3, 0, 4, 1, true, true}, true},
-    {{5, 7, 0, 1, false, false}, true},
-    {{2, 3, 5, 2, false, true}, true},
-    {{7, 17, 31, 3, true, true}, true},
-    {{7, 17, 31, 3, true, true}, false},
-    {{1, 64, 129, 0, true, false}, true},
-    {{1, 33, 64, 1, true, false}, false},
-    {{49, 65, 130, 0, true, true}, true},
-    {{97, 70, 67, 5, true, true}, false},
-    {{13, 130, 16, 0, false, false}, true},
-    {{300, 13, 21, 0, true, false}, true},
-    {{6, 257, 80, 1, true, true}, false},
-    {{8, 15, 47, 0, true, false}, true},
-    {{48, 128, 64, 0, false, false}, true},
-    {{100, 3, 2, 1, true, false}, true},
-    /* cut by rows or by panels, one row and two panels, groups of panels larger than a cache */
-    {{192, 9, 200, 0, true, true}, true},
-    {{193, 20, 190, 3, true, true}, true},
-    {{241, 20, 128, 0, true, true}, false},
-    {{1, 70, 128, 0, true, true}, true},
-    {{1, 70, 191, 0, false, true}, true},
-    {{1, 9, 323, 1, true, false}, true},
-    {{197, 1300, 150, 1, true, true}, true},
-};
+/* The last seven: cut by rows or by panels, one row and two panels, groups of panels larger than a cache. */
+static const shape shapes[] = {{{1, 1, 1, 0, true, true}, true},       {{1, 1, 1, 0, false, false}, false},
+                               {{0, 5, 3, 0, true, false}, true},      {{3, 0, 4, 1, true, true}, true},
+                               {{5, 7, 0, 1, false, false}, true},     {{2, 3, 5, 2, false, true}, true},
+                               {{7, 17, 31, 3, true, true}, true},     {{7, 17, 31, 3, true, true}, false},
+                               {{1, 64, 129, 0, true, false}, true},   {{1, 33, 64, 1, true, false}, false},
+                               {{49, 65, 130, 0, true, true}, true},   {{97, 70, 67, 5, true, true}, false},
+                               {{13, 130, 16, 0, false, false}, true}, {{300, 13, 21, 0, true, false}, true},
+                               {{6, 257, 80, 1, true, true}, false},   {{8, 15, 47, 0, true, false}, true},
+                               {{48, 128, 64, 0, false, false}, true}, {{100, 3, 2, 1, true, false}, true},
+                               {{192, 9, 200, 0, true, true}, true},   {{193, 20, 190, 3, true, true}, true},
+                               {{241, 20, 128, 0, true, true}, false}, {{1, 70, 128, 0, true, true}, true},
+                               {{1, 70, 191, 0, false, true}, true},   {{1, 9, 323, 1, true, false}, true},
+                               {{197, 1300, 150, 1, true, true}, true}};
 
 static linear_layer layer_make(const linear_shape *s)
 {
