@@ -69,14 +69,22 @@ static void bench_free(bench *b)
 
 typedef exphil_status (*operation)(bench *b, exphil_error *error);
 
-static exphil_status create_model(bench *b, exphil_error *error)
-{
-    exphil_model *model = NULL;
-    exphil_status status = exphil_model_create(b->run.context, &b->plan.model, &model, error);
-    assert_int_equal(model != NULL, status == EXPHIL_OK);
-    exphil_model_destroy(model);
-    return status;
-}
+/* An operation that makes one object, by a call that puts it into made. */
+#define MAKES(name, object, call)                                                                            \
+  static exphil_status name(bench *b, exphil_error *error)                                                   \
+  {                                                                                                          \
+    object *made = NULL;                                                                                     \
+    exphil_status status = call;                                                                             \
+    assert_int_equal(made != NULL, status == EXPHIL_OK);                                                     \
+    object##_destroy(made);                                                                                  \
+    return status;                                                                                           \
+  }
+MAKES(create_model, exphil_model, exphil_model_create(b->run.context, &b->plan.model, &made, error))
+MAKES(give_model, exphil_model, exphil_trainer_model(b->run.trainer, EXPHIL_WEIGHTS_AVERAGED, &made, error))
+MAKES(load_model, exphil_model, exphil_model_load(b->run.context, test_path("model"), &made, error))
+MAKES(load_quantized, exphil_model, exphil_model_load(b->run.context, test_path("quantized"), &made, error))
+MAKES(quantize, exphil_model, exphil_model_quantize(b->run.model, EXPHIL_TYPE_I8, &made, error))
+MAKES(open_corpus, exphil_dataset, exphil_dataset_open(b->run.context, test_path("corpus"), &made, error))
 
 static exphil_status create_dataset(bench *b, exphil_error *error)
 {
@@ -154,17 +162,22 @@ static exphil_status step(bench *b, exphil_error *error)
 }
 
 /* The first batch of a trainer without prefetcher tells the shape, so this one allocates. */
-static exphil_status step_by_hand(bench *b, exphil_error *error)
+static exphil_status step_of(bench *b, const exphil_trainer_config *config, exphil_error *error)
 {
     exphil_optimizer *optimizer = NULL;
     exphil_trainer *trainer = NULL;
     exphil_status status = exphil_optimizer_create(b->run.model, &b->plan.adam, &optimizer, error);
     if (status == EXPHIL_OK)
-        status = exphil_trainer_create(b->run.model, optimizer, NULL, &b->plan.trainer, &trainer, error);
+        status = exphil_trainer_create(b->run.model, optimizer, NULL, config, &trainer, error);
     if (status == EXPHIL_OK) status = exphil_trainer_step_batch(trainer, &b->batch, NULL, error);
     exphil_trainer_destroy(trainer);
     exphil_optimizer_destroy(optimizer);
     return status;
+}
+
+static exphil_status step_by_hand(bench *b, exphil_error *error)
+{
+    return step_of(b, &b->plan.trainer, error);
 }
 
 static exphil_status save(bench *b, exphil_error *error)
@@ -175,15 +188,6 @@ static exphil_status save(bench *b, exphil_error *error)
 static exphil_status resume(bench *b, exphil_error *error)
 {
     return exphil_trainer_resume(b->run.trainer, test_path("old"), error);
-}
-
-static exphil_status give_model(bench *b, exphil_error *error)
-{
-    exphil_model *model = NULL;
-    exphil_status status = exphil_trainer_model(b->run.trainer, EXPHIL_WEIGHTS_AVERAGED, &model, error);
-    assert_int_equal(model != NULL, status == EXPHIL_OK);
-    exphil_model_destroy(model);
-    return status;
 }
 
 static exphil_status evaluate(bench *b, exphil_error *error)
@@ -203,27 +207,9 @@ static exphil_status evaluate_trainer(bench *b, exphil_error *error)
     return status;
 }
 
-static exphil_status load_model(bench *b, exphil_error *error)
-{
-    exphil_model *model = NULL;
-    exphil_status status = exphil_model_load(b->run.context, test_path("model"), &model, error);
-    assert_int_equal(model != NULL, status == EXPHIL_OK);
-    exphil_model_destroy(model);
-    return status;
-}
-
 static exphil_status save_model(bench *b, exphil_error *error)
 {
     return exphil_model_save(b->run.model, test_path("new"), error);
-}
-
-static exphil_status quantize(bench *b, exphil_error *error)
-{
-    exphil_model *quantized = NULL;
-    exphil_status status = exphil_model_quantize(b->run.model, EXPHIL_TYPE_I8, &quantized, error);
-    assert_int_equal(quantized != NULL, status == EXPHIL_OK);
-    exphil_model_destroy(quantized);
-    return status;
 }
 
 /* With a model of its own, whose packed form is made on the way. */
@@ -241,40 +227,14 @@ static exphil_status compare(bench *b, exphil_error *error)
 
 static exphil_status create_fake_trainer(bench *b, exphil_error *error)
 {
-    exphil_optimizer *optimizer = NULL;
-    exphil_trainer *trainer = NULL;
     exphil_trainer_config config = b->plan.trainer;
     config.fake_quantize = EXPHIL_TYPE_I8;
-    exphil_status status = exphil_optimizer_create(b->run.model, &b->plan.adam, &optimizer, error);
-    if (status == EXPHIL_OK)
-        status = exphil_trainer_create(b->run.model, optimizer, NULL, &config, &trainer, error);
-    if (status == EXPHIL_OK) status = exphil_trainer_step_batch(trainer, &b->batch, NULL, error);
-    exphil_trainer_destroy(trainer);
-    exphil_optimizer_destroy(optimizer);
-    return status;
-}
-
-static exphil_status load_quantized(bench *b, exphil_error *error)
-{
-    exphil_model *model = NULL;
-    exphil_status status = exphil_model_load(b->run.context, test_path("quantized"), &model, error);
-    assert_int_equal(model != NULL, status == EXPHIL_OK);
-    exphil_model_destroy(model);
-    return status;
+    return step_of(b, &config, error);
 }
 
 static exphil_status save_quantized(bench *b, exphil_error *error)
 {
     return exphil_model_save(b->quantized, test_path("new"), error);
-}
-
-static exphil_status open_corpus(bench *b, exphil_error *error)
-{
-    exphil_dataset *dataset = NULL;
-    exphil_status status = exphil_dataset_open(b->run.context, test_path("corpus"), &dataset, error);
-    assert_int_equal(dataset != NULL, status == EXPHIL_OK);
-    exphil_dataset_destroy(dataset);
-    return status;
 }
 
 static exphil_status save_corpus(bench *b, exphil_error *error)
