@@ -216,3 +216,39 @@ double model_case_error(const double *a, const double *b, int64_t count)
     }
     return most;
 }
+
+exphil_status model_case_load(exphil_context *context, const char *file, size_t bytes, exphil_error *error)
+{
+    exphil_model *model = NULL;
+    char *copy = malloc(bytes ? bytes : 1);
+    memcpy(copy, file, bytes);
+    exphil_status status = exphil_model_load_memory(context, copy, bytes, &model, error);
+    free(copy);
+    exphil_model_destroy(model);
+    return status;
+}
+
+void model_case_damage(exphil_context *context, const char *path, exphil_status also)
+{
+    size_t bytes, loaded = 0;
+    char *file = test_read(path, &bytes);
+    for (size_t length = 0; length < bytes; length++) {
+        exphil_error error = EXPHIL_ERROR_INIT;
+        assert_int_equal(model_case_load(context, file, length, &error), EXPHIL_E_FORMAT);
+        assert_true(error.message[0] != '\0');
+    }
+    for (size_t bit = 0; bit < 8 * bytes; bit++) {
+        exphil_error error = EXPHIL_ERROR_INIT;
+        file[bit / 8] = (char)(file[bit / 8] ^ (1 << bit % 8));
+        exphil_status status = model_case_load(context, file, bytes, &error);
+        file[bit / 8] = (char)(file[bit / 8] ^ (1 << bit % 8));
+        loaded += status == EXPHIL_OK;
+        assert_true(status == EXPHIL_OK || (status == error.status && error.message[0]));
+        assert_true(status == EXPHIL_OK || status == EXPHIL_E_FORMAT || status == EXPHIL_E_MISMATCH ||
+                    status == also);
+    }
+    /* The spelling of keys that may be absent, and digits of the counters. */
+    print_message("%zu bytes: %zu of %zu flips load\n", bytes, loaded, 8 * bytes);
+    assert_in_range(loaded, 1, bytes);
+    free(file);
+}

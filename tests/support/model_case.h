@@ -42,6 +42,13 @@ void model_case_set(const model_case *c, void *array, int64_t i, double value);
 double model_case_uniform(xph_rng *rng, double low, double high);
 /* Largest |a - b| / (|b| + rms(b)); infinity when a number is none. */
 double model_case_error(const double *a, const double *b, int64_t count);
+
+/* From a copy as long as it says; the model is destroyed again. */
+exphil_status model_case_load(exphil_context *context, const char *file, size_t bytes, exphil_error *error);
+/* Loads a file of weights cut at every byte, which is refused, and with every bit flipped, which is refused by
+ * one of three statuses: FORMAT, MISMATCH, or this one; a few flips load. */
+void model_case_damage(exphil_context *context, const char *path, exphil_status also);
+
 #define assert_ok(call)                                                                                      \
   do {                                                                                                       \
     exphil_error model_case_failure = EXPHIL_ERROR_INIT;                                                     \
