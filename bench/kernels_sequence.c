@@ -5,21 +5,16 @@
 
 enum { WIDTH = 512, STATES = 16, TIME = 60, TAPS = 4, HEADS = 4, DIM = 64, WINDOW = 60 };
 
-static float *scan_rates(void)
-{
-    float *a = bench_memory(WIDTH * STATES * sizeof(float));
-    for (int i = 0; i < WIDTH * STATES; i++)
-        a[i] = 0.173f * (float)(1 + i % STATES); /* log 1 .. log 16, about */
-    return a;
-}
-
 static void give_scan(xph_scan_args *a, int64_t batch, int64_t time)
 {
     size_t rows = (size_t)(batch * time);
+    float *rates = bench_memory(WIDTH * STATES * sizeof *rates);
+    for (int i = 0; i < WIDTH * STATES; i++)
+        rates[i] = 0.173f * (float)(1 + i % STATES); /* log 1 .. log 16, about */
     *a = (xph_scan_args){.type = XPH_F32, .batch = batch, .time = time, .width = WIDTH, .states = STATES};
     a->x = bench_floats(rows * WIDTH, 1);
     a->dt = bench_floats(rows * WIDTH, 2);
-    a->a_log = scan_rates();
+    a->a_log = rates;
     a->b = bench_floats(rows * STATES, 1);
     a->c = bench_floats(rows * STATES, 1);
     a->skip = bench_floats(WIDTH, 1);

@@ -298,16 +298,9 @@ static void ticks(const plan *p)
 
 static plan plan_of(int count, char **words)
 {
-    plan p = {.options = card_options_of(count, words),
-              .hidden = 256,
-              .batch = 256,
-              .time = 60,
-              .episodes = 512,
-              .frames = 130,
-              .updates = 20,
-              .blocks = 9,
-              .long_run = 1000,
-              .ticks = 2000};
+    plan p = {.options = card_options_of(count, words)};
+    p.hidden = 256, p.batch = 256, p.time = 60, p.episodes = 512, p.frames = 130;
+    p.updates = 20, p.blocks = 9, p.long_run = 1000, p.ticks = 2000;
     if (!p.options.smoke) return p;
     p.hidden = 8, p.batch = 2, p.time = 3, p.episodes = 4, p.frames = 12;
     p.updates = p.blocks = 1, p.long_run = 3, p.ticks = 1;
