@@ -45,5 +45,5 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
     xph_emit_leave(plan, first + NORM, s, du);
 }
 
-const xph_layer xph_layer_mlp = {"mlp", declare, forward, backward, 1u << INNER, 0};
-const xph_layer xph_layer_ffn = {"ffn", declare, forward, backward, 1u << INNER, 0};
+const xph_layer xph_layer_mlp = {declare, forward, backward, 1u << INNER, 0};
+const xph_layer xph_layer_ffn = {declare, forward, backward, 1u << INNER, 0};

@@ -33,18 +33,17 @@ double xph_residual_scale(const exphil_model *model);
 
 /* ---- layers -------------------------------------------------------------------------------------------- */
 
-enum {
-    XPH_BLOCK_MAMBA,
-    XPH_BLOCK_LSTM,
-    XPH_BLOCK_GRU,
-    XPH_BLOCK_ATTENTION,
-    XPH_BLOCK_MLP,
-    XPH_BLOCK_FFN,
-    XPH_BLOCK_KINDS
-};
+/* Every kind of block, in the order of its number, which is in the hash of models: XPH_BLOCK_<NAME>, its layer
+ * xph_layer_<name>, its word in a pattern <name>. Whoever has something for each makes it of this list. */
+/* clang-format off */
+#define XPH_BLOCKS(each) \
+    each(MAMBA, mamba) each(LSTM, lstm) each(GRU, gru) each(ATTENTION, attention) each(MLP, mlp) each(FFN, ffn)
+/* clang-format on */
+#define XPH_BLOCK_NUMBER(NAME, name) XPH_BLOCK_##NAME,
+enum { XPH_BLOCKS(XPH_BLOCK_NUMBER) XPH_BLOCK_KINDS };
+#undef XPH_BLOCK_NUMBER
 
 typedef struct xph_layer {
-    const char *name;                                     /* its word in a pattern */
     void (*declare)(xph_declaring *to, xph_block *block); /* tensors and state */
     void (*forward)(xph_plan *plan, const xph_block *block, xph_saved *saved);
     void (*backward)(xph_plan *plan, const xph_block *block, const xph_saved *saved);
@@ -52,9 +51,12 @@ typedef struct xph_layer {
      * is. The rest is made again from it, or not read by backward. */
     uint32_t bf16, exact;
 } xph_layer;
-extern const xph_layer xph_layer_mamba, xph_layer_lstm, xph_layer_gru, xph_layer_attention, xph_layer_mlp,
-    xph_layer_ffn;
-const xph_layer *xph_layer_of(xph_block_kind kind); /* NULL past the last (layers.c) */
+#define XPH_BLOCK_LAYER(NAME, name) extern const xph_layer xph_layer_##name;
+XPH_BLOCKS(XPH_BLOCK_LAYER)
+#undef XPH_BLOCK_LAYER
+/* NULL past the last (layers.c) */
+const xph_layer *xph_layer_of(xph_block_kind kind);
+const char *xph_block_word(xph_block_kind kind);
 
 /* All blocks, and where their activations wait for backward (segment.c). */
 void xph_blocks_forward(xph_plan *plan);

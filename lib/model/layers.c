@@ -9,12 +9,16 @@
 
 const xph_layer *xph_layer_of(xph_block_kind kind)
 {
-    static const xph_layer *const layers[XPH_BLOCK_KINDS] = {
-        [XPH_BLOCK_MAMBA] = &xph_layer_mamba, [XPH_BLOCK_LSTM] = &xph_layer_lstm,
-        [XPH_BLOCK_GRU] = &xph_layer_gru,     [XPH_BLOCK_ATTENTION] = &xph_layer_attention,
-        [XPH_BLOCK_MLP] = &xph_layer_mlp,     [XPH_BLOCK_FFN] = &xph_layer_ffn,
-    };
+#define LAYER(NAME, name) [XPH_BLOCK_##NAME] = &xph_layer_##name,
+    static const xph_layer *const layers[XPH_BLOCK_KINDS] = {XPH_BLOCKS(LAYER)};
     return kind >= 0 && kind < XPH_BLOCK_KINDS ? layers[kind] : NULL;
+}
+
+const char *xph_block_word(xph_block_kind kind)
+{
+#define WORD(NAME, name) [XPH_BLOCK_##NAME] = #name,
+    static const char *const words[XPH_BLOCK_KINDS] = {XPH_BLOCKS(WORD)};
+    return kind >= 0 && kind < XPH_BLOCK_KINDS ? words[kind] : NULL;
 }
 
 /* ---- places -------------------------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@ exphil_status exphil_model_export_onnx(const exphil_model *model, const char *pa
 {
     XPH_TRY(xph_model_check(model, error));
     if (!path || !*path) return xph_fail(error, EXPHIL_E_INVALID, "path is %s", path ? "empty" : "NULL");
-    const xph_layer *layer = xph_layer_of(model->block[0].kind);
+    const char *word = xph_block_word(model->block[0].kind);
     return xph_fail(error, EXPHIL_E_UNSUPPORTED,
                     "this release cannot express block 0 (%s) in ONNX, nor any other",
-                    layer ? layer->name : "unknown");
+                    word ? word : "unknown");
 }

@@ -64,12 +64,12 @@ static exphil_status read_word(reader *r)
     size_t length = (size_t)(r->at - at);
     if (length == 0) return complain(r, at, "expected a block, \"(\" or \")\"");
     xph_block_kind kind = 0;
-    const xph_layer *layer;
-    while ((layer = xph_layer_of(kind)) != NULL) {
-        if (strlen(layer->name) == length && memcmp(layer->name, r->text + at, length) == 0) break;
+    const char *word;
+    while ((word = xph_block_word(kind)) != NULL) {
+        if (strlen(word) == length && memcmp(word, r->text + at, length) == 0) break;
         kind++;
     }
-    if (!layer)
+    if (!word)
         return xph_fail(r->error, EXPHIL_E_INVALID,
                         "blocks, column %lld: \"%.*s\" is no block (mamba, lstm, gru, attention, mlp, ffn)",
                         (long long)at + 1, (int)(length < 40 ? length : 40), r->text + at);

@@ -99,5 +99,5 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
     xph_emit_leave(plan, first + NORM, s, du);
 }
 
-const xph_layer xph_layer_lstm = {"lstm", declare, forward, backward, 1u << Y | 1u << GATES, 0};
-const xph_layer xph_layer_gru = {"gru", declare, forward, backward, 1u << Y | 1u << GATES, 0};
+const xph_layer xph_layer_lstm = {declare, forward, backward, 1u << Y | 1u << GATES, 0};
+const xph_layer xph_layer_gru = {declare, forward, backward, 1u << Y | 1u << GATES, 0};
