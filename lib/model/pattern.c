@@ -57,6 +57,9 @@ static exphil_status repeat(reader *r, int64_t from, int64_t at)
     return EXPHIL_OK;
 }
 
+#define ALSO(NAME, name) ", " #name
+static const char words[] = XPH_BLOCKS(ALSO); /* behind the first comma: all there are */
+
 static exphil_status read_word(reader *r)
 {
     int64_t at = r->at;
@@ -70,9 +73,8 @@ static exphil_status read_word(reader *r)
         kind++;
     }
     if (!word)
-        return xph_fail(r->error, EXPHIL_E_INVALID,
-                        "blocks, column %lld: \"%.*s\" is no block (mamba, lstm, gru, attention, mlp, ffn)",
-                        (long long)at + 1, (int)(length < 40 ? length : 40), r->text + at);
+        return xph_fail(r->error, EXPHIL_E_INVALID, "blocks, column %lld: \"%.*s\" is no block (%s)",
+                        (long long)at + 1, (int)(length < 40 ? length : 40), r->text + at, words + 2);
     if (r->count == XPH_BLOCKS_MOST) return complain(r, at, "this makes more than 64 blocks");
     r->kinds[r->count++] = kind;
     return repeat(r, r->count - 1, at);

@@ -47,7 +47,7 @@ static void errors_name_the_column(void **unused)
 {
     refuse("", 1, "no block");
     refuse("   ", 1, "no block");
-    refuse("mamba foo", 7, "\"foo\" is no block");
+    refuse("mamba foo", 7, "\"foo\" is no block (mamba, lstm, gru, attention, mlp, ffn");
     refuse("mambas", 1, "\"mambas\" is no block");
     refuse("Mamba", 1, "expected a block");
     refuse("mamba,lstm", 6, "expected a block");
