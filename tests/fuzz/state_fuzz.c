@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-enum { PATTERNS = 7, CHOICES = 4 * PATTERNS, HEADER = 32, CAPACITY = 1 << 16 };
+enum { PATTERNS = XPH_BLOCK_KINDS + 1, CHOICES = 4 * PATTERNS, HEADER = 32, CAPACITY = 1 << 16 };
 
 static void need(bool what, const char *says)
 {
@@ -18,8 +18,7 @@ static void need(bool what, const char *says)
 
 static exphil_session *make(int choice)
 {
-    static const char *const patterns[PATTERNS] = {
-        "mamba", "lstm", "gru", "attention", "mlp", "ffn", "(mamba attention)*2"};
+    static const char *const patterns[PATTERNS] = {EACH_BLOCK "(mamba attention)*2"};
     static exphil_context *context;
     exphil_context_config how = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_model *model = NULL;

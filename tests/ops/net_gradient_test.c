@@ -105,9 +105,7 @@ static void check_model(const exphil_model_config *config, int64_t batch, int64_
     exphil_context_destroy(context);
 }
 
-static const char *const patterns[] = {"mamba",     "lstm",         "gru",
-                                       "attention", "mlp",          "ffn",
-                                       "mamba*2",   "(lstm ffn)*2", "mamba attention gru mlp ffn"};
+static const char *const patterns[] = {EACH_BLOCK "mamba*2", "(lstm ffn)*2", "mamba attention gru mlp ffn"};
 
 static void every_pattern(void **unused)
 {
@@ -130,7 +128,7 @@ static void autoregressive_with_resets_and_state(void **unused)
 
 static void long_chunks(void **unused)
 {
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < XPH_BLOCK_KINDS; i++) {
         exphil_model_config config = model_case_config(patterns[i], EXPHIL_TYPE_F64);
         config.attention_window_frames = 33;
         config.hidden = 8;
@@ -163,7 +161,7 @@ static void other_games(void **unused)
 static void gradients_accumulate(void **unused)
 {
     exphil_context *context = test_context(NULL, NULL, 1);
-    exphil_model_config config = model_case_config("mamba lstm gru attention ffn", EXPHIL_TYPE_F64);
+    exphil_model_config config = model_case_config(ALL_BLOCKS, EXPHIL_TYPE_F64);
     config.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
     exphil_model *model = model_case_create(context, &config);
     model_case *c = model_case_make(model, 2, 5, 3, 0.1, 3);

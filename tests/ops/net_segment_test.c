@@ -45,14 +45,9 @@ static outcome run(model_case *c, uint32_t flags)
     return o;
 }
 
-static const char *const patterns[] = {"mamba*5",
-                                       "lstm*4",
-                                       "gru*3",
-                                       "attention*4",
-                                       "mlp*7",
-                                       "ffn*3",
-                                       "mamba",
-                                       "(lstm ffn)*2 mamba attention gru mlp",
+/* Checkpoints of 1 to 4 blocks divide 5, 7 and 8 of them in every way. */
+#define FIVE(NAME, name) #name "*5",
+static const char *const patterns[] = {XPH_BLOCKS(FIVE) "mamba", "(lstm ffn)*2 mamba attention gru mlp",
                                        "gru attention mamba mlp lstm ffn mamba"};
 enum { PATTERNS = sizeof patterns / sizeof patterns[0] };
 

@@ -5,9 +5,7 @@
 
 #include <stdlib.h>
 
-static const char *const patterns[] = {"mamba",     "lstm",         "gru",
-                                       "attention", "mlp",          "ffn",
-                                       "mamba*2",   "(lstm ffn)*2", "mamba attention gru mlp ffn"};
+static const char *const patterns[] = {EACH_BLOCK "mamba*2", "(lstm ffn)*2", "mamba attention gru mlp ffn"};
 #define PATTERNS (sizeof patterns / sizeof patterns[0])
 
 /* Logits of all frames as doubles; the state is carried in state (NULL: none in, none out). */
@@ -128,7 +126,7 @@ static void chosen_methods_agree(void **unused)
 static void streams_are_apart(void **unused)
 {
     exphil_context *context = test_context(NULL, NULL, 1);
-    exphil_model_config config = model_case_config("mamba lstm gru attention ffn", XPH_F32);
+    exphil_model_config config = model_case_config(ALL_BLOCKS, XPH_F32);
     exphil_model *model = model_case_create(context, &config);
     model_case *c = model_case_make(model, 4, 6, 3, 0.1, 23);
     int64_t count = c->rows * c->shape->logits, per_stream = c->time * c->shape->logits;

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-static const char *const patterns[] = {
-    "mamba*2", "lstm*2", "gru*2", "attention*2", "mlp*2", "ffn*2", "mamba attention gru ffn"};
+#define TWO(NAME, name) #name "*2",
+static const char *const patterns[] = {XPH_BLOCKS(TWO) "mamba attention gru ffn"};
 #define PATTERNS (sizeof patterns / sizeof patterns[0])
 
 static exphil_model_config config_of(const char *blocks, int32_t type)

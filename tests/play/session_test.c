@@ -8,8 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const patterns[] = {
-    "mamba", "lstm", "gru", "attention", "mlp", "ffn", "(mamba attention)*2"};
+static const char *const patterns[] = {EACH_BLOCK "(mamba attention)*2"};
 enum { PATTERNS = sizeof patterns / sizeof patterns[0] };
 
 /* ---- logits are those of the net ---------------------------------------------------------------------------------- */

@@ -108,7 +108,7 @@ static void play_together(const char *blocks, int32_t pool)
 
 static void sessions_share_a_model(void **state)
 {
-    static const char *const blocks[] = {"mamba", "lstm", "gru", "attention", "mlp ffn"};
+    static const char *const blocks[] = {EACH_BLOCK};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) play_together(blocks[i], 1);
 }
 

@@ -10,8 +10,7 @@
 
 enum { HEADS = 3, LOGITS = 12 };
 
-static const char *const patterns[] = {
-    "mamba", "lstm", "gru", "attention", "mlp", "ffn", "(mamba attention)*2"};
+static const char *const patterns[] = {EACH_BLOCK "(mamba attention)*2"};
 enum { PATTERNS = sizeof patterns / sizeof patterns[0] };
 
 static exphil_model_config config_of(int pattern, int32_t mode)

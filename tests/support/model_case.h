@@ -5,7 +5,15 @@
 
 #include "test.h"
 
+#include "model/layer.h"
 #include "model/model.h"
+
+/* Of the library's list of blocks, so that a new one is tested: each alone, as the first patterns of a list, and one
+ * pattern of all, which may go on. */
+#define EACH_BLOCK                        XPH_BLOCKS(MODEL_CASE_ALONE)
+#define ALL_BLOCKS                        XPH_BLOCKS(MODEL_CASE_ONE_OF_ALL)
+#define MODEL_CASE_ALONE(NAME, name)      #name,
+#define MODEL_CASE_ONE_OF_ALL(NAME, name) #name " "
 
 /* 13 floats, two ids, heads of 3 bits, 5 and 4 classes. Static. */
 extern const exphil_spec model_case_spec;

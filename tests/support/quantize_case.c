@@ -19,8 +19,7 @@ int quantize_end(void **state)
 }
 
 const int32_t quantize_types[2] = {EXPHIL_TYPE_BF16, EXPHIL_TYPE_I8};
-const char *const quantize_patterns[QUANTIZE_PATTERNS] = {"mamba", "lstm", "gru",        "attention",
-                                                          "mlp",   "ffn",  "(gru ffn)*2"};
+const char *const quantize_patterns[QUANTIZE_PATTERNS] = {EACH_BLOCK "(gru ffn)*2"};
 
 exphil_model *quantize_plain(const char *blocks)
 {

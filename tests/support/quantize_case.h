@@ -10,7 +10,7 @@ extern exphil_context *quantize_context;
 int quantize_begin(void **state);
 int quantize_end(void **state);
 
-enum { QUANTIZE_PATTERNS = 7 };
+enum { QUANTIZE_PATTERNS = XPH_BLOCK_KINDS + 1 };
 extern const int32_t quantize_types[2];
 extern const char *const quantize_patterns[QUANTIZE_PATTERNS];
 

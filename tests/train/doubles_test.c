@@ -25,7 +25,7 @@ static outcome run_with(train_plan plan, const char *isa)
 static void every_level_gives_the_same_bits(void **state)
 {
     for (int32_t mode = EXPHIL_MODE_CARRY; mode <= EXPHIL_MODE_WINDOW; mode++) {
-        train_plan plan = train_plan_of("mamba gru lstm attention mlp ffn", mode);
+        train_plan plan = train_plan_of(ALL_BLOCKS, mode);
         plan.model.type = EXPHIL_TYPE_F64;
         plan.model.heads = mode;
         plan.model.delay_frames = 3;

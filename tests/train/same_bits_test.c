@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BLOCKS "mamba lstm gru attention mlp ffn"
-
 enum { DOTS = 1024, DOT_LENGTH = 577, UPDATES = 20, STEPS = 10000 };
 
 #define EVERY_LEVEL(isa)                                                                                     \
@@ -90,7 +88,7 @@ static void dot_products(void **state)
 
 static uint64_t trained(int64_t batch, const char *isa, int32_t workers)
 {
-    train_plan plan = train_plan_of(BLOCKS, EXPHIL_MODE_CARRY);
+    train_plan plan = train_plan_of(ALL_BLOCKS, EXPHIL_MODE_CARRY);
     plan.sampling.batch = batch;
     plan.episodes = 70;
     plan.threads = workers;
@@ -127,7 +125,7 @@ static uint64_t played(int64_t streams, int64_t steps, int32_t weights, const ch
     with.cpu_isa = isa;
     with.threads = 1;
     assert_ok(exphil_context_create(&with, &context, NULL));
-    exphil_model_config config = model_case_config(BLOCKS, EXPHIL_TYPE_F32);
+    exphil_model_config config = model_case_config(ALL_BLOCKS, EXPHIL_TYPE_F32);
     exphil_model *model = play_model(context, &config, 0.05), *narrow = NULL;
     if (weights != EXPHIL_TYPE_F32) {
         assert_ok(exphil_model_quantize(model, weights, &narrow, NULL));

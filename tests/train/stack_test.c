@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define BLOCKS "mamba gru lstm attention mlp ffn"
-
 enum {
     DEEPEST = 48 << 10,        /* with what the C library keeps on top: its thread and thread-local storage */
     SMALL = (64 << 10) - 4096, /* a thread of 64 KiB; of its stack one page is the guard */
@@ -80,7 +78,7 @@ static void on_a_small_stack(const task *t)
 
 static exphil_model_config model_of(const task *t)
 {
-    exphil_model_config config = model_case_config(BLOCKS, t->type);
+    exphil_model_config config = model_case_config(ALL_BLOCKS, t->type);
     config.mode = t->mode;
     config.window_frames = t->mode == EXPHIL_MODE_WINDOW ? 6 : 0;
     config.hidden = 72; /* more than a panel of weights, and no multiple of one */
@@ -92,7 +90,7 @@ static exphil_model_config model_of(const task *t)
 
 static train_plan plan_of(const task *t)
 {
-    train_plan plan = train_plan_of(BLOCKS, t->mode);
+    train_plan plan = train_plan_of(ALL_BLOCKS, t->mode);
     plan.model = model_of(t);
     plan.isa = t->isa;
     plan.sampling.batch = 14;                                  /* rows for more than one sum of a gradient */

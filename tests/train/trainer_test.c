@@ -9,8 +9,7 @@
 
 static void every_block_learns(void **state)
 {
-    static const char *const patterns[] = {
-        "mamba", "lstm", "gru", "attention", "mlp", "ffn", "(mamba attention)*2"};
+    static const char *const patterns[] = {EACH_BLOCK "(mamba attention)*2"};
     for (size_t p = 0; p < sizeof patterns / sizeof patterns[0]; p++)
         for (int32_t mode = 0; mode <= 1; mode++) {
             train_plan plan = train_plan_of(patterns[p], mode);

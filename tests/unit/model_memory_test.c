@@ -9,7 +9,7 @@ typedef struct attempt {
 
 static exphil_status make_model(attempt *a, exphil_error *error)
 {
-    exphil_model_config config = model_case_config("mamba lstm gru attention mlp ffn", EXPHIL_TYPE_F32);
+    exphil_model_config config = model_case_config(ALL_BLOCKS, EXPHIL_TYPE_F32);
     exphil_model *model = NULL;
     exphil_status status = exphil_model_create(a->context, &config, &model, error);
     assert_true((status == EXPHIL_OK) == (model != NULL));
@@ -51,7 +51,7 @@ static void exhaust(exphil_status (*what)(attempt *a, exphil_error *error))
     test_memory memory;
     test_memory_init(&memory);
     attempt a = {.context = test_context(&memory, NULL, 1)};
-    exphil_model_config config = model_case_config("mamba lstm gru attention mlp ffn", EXPHIL_TYPE_F32);
+    exphil_model_config config = model_case_config(ALL_BLOCKS, EXPHIL_TYPE_F32);
     a.model = model_case_create(a.context, &config);
     long long live = atomic_load(&memory.live), refused = 0;
     for (;; refused++) {
@@ -101,7 +101,7 @@ static void running_allocates_nothing(void **unused)
     test_memory memory;
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 1);
-    exphil_model_config config = model_case_config("mamba lstm gru attention mlp ffn", EXPHIL_TYPE_F32);
+    exphil_model_config config = model_case_config(ALL_BLOCKS, EXPHIL_TYPE_F32);
     exphil_model *model = model_case_create(context, &config);
     model_case *c = model_case_make(model, 2, 6, 3, 0.1, 3);
     xph_net *net = NULL;

@@ -14,8 +14,7 @@
 
 enum { MOST_UPDATES = 100, LONG = 1000, ASIDE = 77 };
 
-static const char *const all_blocks[] = {"mamba",     "lstm", "gru",
-                                         "attention", "mlp",  "mamba attention (lstm ffn)"};
+static const char *const all_blocks[] = {EACH_BLOCK "mamba attention (lstm ffn)"};
 static const struct {
     const char *name;
     int32_t precision;

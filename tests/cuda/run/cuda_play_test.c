@@ -80,7 +80,7 @@ static void plays_as_the_cpu(const char *blocks, int32_t mode)
 
 static void each_block_plays_as_the_cpu(void **state)
 {
-    static const char *const blocks[] = {"mamba", "lstm", "gru", "attention", "mlp", "(lstm ffn)"};
+    static const char *const blocks[] = {EACH_BLOCK};
     late();
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         plays_as_the_cpu(blocks[i], EXPHIL_MODE_CARRY);

@@ -66,7 +66,7 @@ static void late(void)
 
 static void each_block_trains_alike(void **state)
 {
-    static const char *const blocks[] = {"mamba", "lstm", "gru", "attention", "mlp", "(lstm ffn)"};
+    static const char *const blocks[] = {EACH_BLOCK};
     late();
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         compare(train_plan_of(blocks[i], EXPHIL_MODE_CARRY), 1e-4);
