@@ -5,10 +5,12 @@
 #include "device/device.h"
 #include "file/file.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const names[] = {"mamba", "lstm", "gru", "attention", "mlp", "ffn", "network", "carried"};
+#define FOLDER EXPHIL_SOURCE_DIR "/tests/data/golden"
+#define END    ".safetensors"
 
 typedef struct golden {
     exphil_context *context;
@@ -194,7 +196,7 @@ static void open_golden(golden *g, int32_t type)
 {
     char path[512];
     size_t bytes = 0;
-    snprintf(path, sizeof path, "%s/tests/data/golden/%s.safetensors", EXPHIL_SOURCE_DIR, g->name);
+    snprintf(path, sizeof path, FOLDER "/%s" END, g->name);
     g->bytes = test_read(path, &bytes);
     if (!g->bytes) fail_msg("%s is not there", path);
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -274,22 +276,50 @@ static void check(exphil_context *context, const char *name, int32_t type)
     close_golden(&g);
 }
 
+/* Every file of the folder. */
+static void check_all(int32_t threads, int32_t type)
+{
+    exphil_context *context = test_context(NULL, NULL, threads);
+    DIR *folder = opendir(FOLDER);
+    assert_non_null(folder);
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        char name[sizeof entry->d_name];
+        if (entry->d_name[0] == '.') continue;
+        snprintf(name, sizeof name, "%s", entry->d_name);
+        char *end = strstr(name, END);
+        if (!end || strcmp(end, END) != 0) fail_msg(FOLDER "/%s is no golden file", name);
+        *end = 0;
+        check(context, name, type);
+    }
+    closedir(folder);
+    exphil_context_destroy(context);
+}
+
 static void in_double(void **unused)
 {
-    exphil_context *context = test_context(NULL, NULL, 1);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) check(context, names[i], EXPHIL_TYPE_F64);
-    exphil_context_destroy(context);
+    check_all(1, EXPHIL_TYPE_F64);
 }
 
 static void in_single(void **unused)
 {
-    exphil_context *context = test_context(NULL, NULL, 2);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) check(context, names[i], EXPHIL_TYPE_F32);
-    exphil_context_destroy(context);
+    check_all(2, EXPHIL_TYPE_F32);
+}
+
+static void every_block_has_a_file(void **unused)
+{
+    static const char *const blocks[] = {EACH_BLOCK};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
+        golden g = {.name = blocks[i], .context = test_context(NULL, NULL, 1)};
+        open_golden(&g, EXPHIL_TYPE_F64);
+        assert_string_equal(xph_tensors_metadata(&g.file, "blocks"), blocks[i]);
+        close_golden(&g);
+        exphil_context_destroy(g.context);
+    }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(in_double), cmocka_unit_test(in_single)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(in_double), cmocka_unit_test(in_single),
+                                       cmocka_unit_test(every_block_has_a_file)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
