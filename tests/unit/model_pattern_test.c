@@ -5,16 +5,28 @@
 #include "model/layer.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
-static void expect(const char *text, const char *letters)
+/* words: those of the blocks in their order, a blank between two. */
+static void expect(const char *text, const char *words)
 {
-    static const char of_kind[] = "mlgapf"; /* mamba lstm gru attention mlp ffn */
     xph_block_kind kinds[XPH_BLOCKS_MOST];
     int64_t count = -1;
+    char found[XPH_BLOCKS_MOST * 16] = "";
     exphil_error error = EXPHIL_ERROR_INIT;
     if (xph_pattern_read(text, kinds, &count, &error) < 0) fail_msg("\"%s\": %s", text, error.message);
-    assert_int_equal(count, strlen(letters));
-    for (int64_t i = 0; i < count; i++) assert_int_equal(of_kind[kinds[i]], letters[i]);
+    for (int64_t i = 0; i < count; i++) {
+        assert_non_null(xph_block_word(kinds[i]));
+        strcat(strcat(found, i ? " " : ""), xph_block_word(kinds[i]));
+    }
+    assert_string_equal(found, words);
+}
+
+static void expect_many(const char *text, const char *word, int64_t count)
+{
+    char words[XPH_BLOCKS_MOST * 16] = "";
+    for (int64_t i = 0; i < count; i++) strcat(strcat(words, i ? " " : ""), word);
+    expect(text, words);
 }
 
 static void refuse(const char *text, int column, const char *part)
@@ -32,15 +44,57 @@ static void refuse(const char *text, int column, const char *part)
 
 static void patterns_mean_what_they_say(void **unused)
 {
-    expect("mamba", "m");
-    expect("mamba*2", "mm");
-    expect("  lstm\tgru  attention mlp ffn ", "lgapf");
-    expect("(lstm ffn)*3", "lflflf");
-    expect("(mamba mamba attention)*2", "mmamma");
-    expect("((mamba*2 gru) * 2 ffn)*2 mlp", "mmgmmgfmmgmmgfp");
-    expect("mamba(lstm)gru", "mlg");
-    expect("((((((((((((((((mamba))))))))))))))))", "m");
-    expect("mamba*064", "mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm");
+    expect("mamba", "mamba");
+    expect("mamba*2", "mamba mamba");
+    expect("  lstm\tgru  attention mlp ffn ", "lstm gru attention mlp ffn");
+    expect("(lstm ffn)*3", "lstm ffn lstm ffn lstm ffn");
+    expect("(mamba mamba attention)*2", "mamba mamba attention mamba mamba attention");
+    expect("((mamba*2 gru) * 2 ffn)*2 mlp", "mamba mamba gru mamba mamba gru ffn "
+                                            "mamba mamba gru mamba mamba gru ffn mlp");
+    expect("mamba(lstm)gru", "mamba lstm gru");
+    expect("((((((((((((((((mamba))))))))))))))))", "mamba");
+    expect_many("mamba*064", "mamba", 64);
+}
+
+/* What stands in a file between two texts; the file is freed by the caller. */
+static char *part_of(char *file, const char *from, const char *to)
+{
+    char *part = file ? strstr(file, from) : NULL;
+    char *end = part ? strstr(part + 1, to) : NULL;
+    if (!end) fail_msg("no part from \"%s\" to \"%s\"", from, to);
+    *end = 0;
+    return part;
+}
+
+/* Whether some line begins with mark and then has the word alone or as one of several: "lstm, gru". */
+static bool begins_a_line(const char *text, const char *mark, const char *word)
+{
+    for (const char *at = text; (at = strstr(at, mark)) != NULL;) {
+        at += strlen(mark);
+        for (size_t length = strcspn(at, " ,\n"); length; length = strcspn(at, " ,\n")) {
+            if (length == strlen(word) && memcmp(at, word, length) == 0) return true;
+            at += length;
+            if (strncmp(at, ", ", 2) != 0) break;
+            at += 2;
+        }
+    }
+    return false;
+}
+
+static void every_block_is_described(void **unused)
+{
+    size_t bytes;
+    char *page = test_read(EXPHIL_SOURCE_DIR "/doc/model.md", &bytes),
+         *header = test_read(EXPHIL_SOURCE_DIR "/include/exphil/exphil.h", &bytes);
+    const char *sections = part_of(page, "\n## Blocks\n", "\n## "),
+               *comment = part_of(header, "Every block is", "typedef"), *word;
+    for (xph_block_kind kind = 0; (word = xph_block_word(kind)) != NULL; kind++) {
+        expect(word, word);
+        if (!begins_a_line(sections, "\n### ", word)) fail_msg("doc/model.md has no section on %s", word);
+        if (!begins_a_line(comment, "\n *   ", word)) fail_msg("exphil.h has no line on %s", word);
+    }
+    free(page);
+    free(header);
 }
 
 static void errors_name_the_column(void **unused)
@@ -78,13 +132,14 @@ static void nothing_grows_beyond_the_limit(void **unused)
     memset(text, ' ', sizeof text);
     for (int i = 0; i < 63; i++) memcpy(text + i * 4, "gru", 3);
     text[63 * 4] = 0;
-    expect(text, "ggggggggggggggggggggggggggggggggggggggggggggggggggggggggggggggg");
+    expect_many(text, "gru", 63);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_mean_what_they_say),
+        cmocka_unit_test(every_block_is_described),
         cmocka_unit_test(errors_name_the_column),
         cmocka_unit_test(nothing_grows_beyond_the_limit),
     };
