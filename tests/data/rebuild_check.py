@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from rebuild import Policy, past_in_data, past_in_play, read, session_noise, to_bf16
 
-KINDS = ("mamba", "lstm", "gru", "attention", "mlp", "ffn")
 RESET_FRAME, OVERRIDE_FRAME, SEED = 9, 5, 0x123456789abcdef0  # of tests/data/policies.c
 worst, failures = {}, []
 
@@ -137,11 +136,12 @@ class Page:
     """Letters, and rows of the tables of tensors: (kinds of blocks or None, pattern, cells)."""
 
     def __init__(self, path):
-        self.letters, self.tensors, kinds, columns = {}, [], None, None
+        self.letters, self.tensors, part, kinds, columns = {}, [], None, None, None
         for line in open(path, encoding="utf-8"):
-            if line.startswith("#"):
-                words = line.strip("# \n").split(", ")
-                kinds = words if set(words) <= set(KINDS) else None
+            if line.startswith("## "):
+                part, kinds = line[3:].strip(), None
+            elif line.startswith("### "):  # of the part on blocks: their words
+                kinds = line[4:].strip().split(", ") if part == "Blocks" else None
             cells = [cell.strip().strip("`") for cell in line.strip().strip("|").split("|")]
             if not line.startswith("|"):
                 columns = None
@@ -153,7 +153,7 @@ class Page:
                 pattern = re.escape(cells[0]).replace("<i>", r"(?P<i>\d+)").replace("<id>", r"(?P<id>[a-z0-9_.]+)")
                 self.tensors.append((kinds, re.compile(pattern + "$"), dict(zip(columns, cells))))
         self.used = set()
-        check(self.letters and self.tensors, "no tables in", path)
+        check(self.letters and any(kinds for kinds, _, _ in self.tensors), "no tables in", path)
 
     def find(self, config, name):
         """The only row for a tensor, and what its expressions may name."""
