@@ -30,59 +30,62 @@ typedef struct plan_shape {
     }                                                                                                        \
   }
 
-static plan_shape shape_of(xph_op op, const void *args)
+#define ARGS(name) ((const xph_##name##_args *)args)
+
+/* No default: the compiler complains of an operation that has no case here. But for linear,
+ * the arguments of a gradient begin with those of its operation. */
+static plan_shape shape_of(enum xph_op_number op, const void *args)
 {
-    const xph_linear_args *linear = args;
-    const xph_linear_grad_args *linear_grad = args;
-    const xph_norm_args *norm = args; /* the first member of its gradient's, and so on */
-    const xph_conv_args *conv = args;
-    const xph_scan_args *scan = args;
-    const xph_attention_args *attention = args;
-    const xph_rnn_args *rnn = args;
-    const xph_embed_args *embed = args;
-    const xph_heads_args *heads = args;
-    const xph_axpby_args *axpby = args;
-    const xph_cast_args *cast = args;
     switch (op) {
     case XPH_OP_LINEAR:
-        return SHAPE({"rows", linear->rows}, {"in", linear->in}, {"out", linear->out});
+        return SHAPE({"rows", ARGS(linear)->rows}, {"in", ARGS(linear)->in}, {"out", ARGS(linear)->out});
     case XPH_OP_LINEAR_GRAD:
-        return SHAPE({"rows", linear_grad->rows}, {"in", linear_grad->in}, {"out", linear_grad->out});
+        return SHAPE({"rows", ARGS(linear_grad)->rows}, {"in", ARGS(linear_grad)->in},
+                     {"out", ARGS(linear_grad)->out});
     case XPH_OP_NORM:
     case XPH_OP_NORM_GRAD:
-        return SHAPE({"rows", norm->rows}, {"width", norm->width});
+        return SHAPE({"rows", ARGS(norm)->rows}, {"width", ARGS(norm)->width});
     case XPH_OP_CONV:
     case XPH_OP_CONV_GRAD:
-        return SHAPE({"batch", conv->batch}, {"time", conv->time}, {"width", conv->width},
-                     {"taps", conv->taps});
+        return SHAPE({"batch", ARGS(conv)->batch}, {"time", ARGS(conv)->time}, {"width", ARGS(conv)->width},
+                     {"taps", ARGS(conv)->taps});
     case XPH_OP_SCAN:
     case XPH_OP_SCAN_GRAD:
-        return SHAPE({"batch", scan->batch}, {"time", scan->time}, {"width", scan->width},
-                     {"states", scan->states});
+        return SHAPE({"batch", ARGS(scan)->batch}, {"time", ARGS(scan)->time}, {"width", ARGS(scan)->width},
+                     {"states", ARGS(scan)->states});
     case XPH_OP_ATTENTION:
     case XPH_OP_ATTENTION_GRAD:
-        return SHAPE({"batch", attention->batch}, {"time", attention->time}, {"heads", attention->heads},
-                     {"dim", attention->dim}, {"window", attention->window});
+        return SHAPE({"batch", ARGS(attention)->batch}, {"time", ARGS(attention)->time},
+                     {"heads", ARGS(attention)->heads}, {"dim", ARGS(attention)->dim},
+                     {"window", ARGS(attention)->window});
     case XPH_OP_RNN:
     case XPH_OP_RNN_GRAD:
-        return SHAPE({"batch", rnn->batch}, {"time", rnn->time}, {"hidden", rnn->hidden},
-                     {rnn->input.rows ? "in" : NULL, rnn->input.in});
+        return SHAPE({"batch", ARGS(rnn)->batch}, {"time", ARGS(rnn)->time}, {"hidden", ARGS(rnn)->hidden},
+                     {ARGS(rnn)->input.rows ? "in" : NULL, ARGS(rnn)->input.in});
     case XPH_OP_EMBED:
     case XPH_OP_EMBED_GRAD:
-        return SHAPE({"rows", embed->rows}, {"floats", embed->floats}, {"ids", embed->ids},
-                     {"past", embed->slots}, {"logits", embed->logits});
+        return SHAPE({"rows", ARGS(embed)->rows}, {"floats", ARGS(embed)->floats}, {"ids", ARGS(embed)->ids},
+                     {"past", ARGS(embed)->slots}, {"logits", ARGS(embed)->logits});
     case XPH_OP_HEADS:
     case XPH_OP_HEADS_GRAD:
     case XPH_OP_SAMPLE:
-        return SHAPE({"rows", heads->rows}, {"width", heads->width}, {"heads", heads->heads},
-                     {"logits", heads->logits});
+        return SHAPE({"rows", ARGS(heads)->rows}, {"width", ARGS(heads)->width},
+                     {"heads", ARGS(heads)->heads}, {"logits", ARGS(heads)->logits});
     case XPH_OP_AXPBY:
-        return SHAPE({"count", axpby->count});
+        return SHAPE({"count", ARGS(axpby)->count});
     case XPH_OP_CAST:
-        return SHAPE({"count", cast->count});
-    default:
-        return SHAPE({NULL, 0});
+        return SHAPE({"count", ARGS(cast)->count});
+    case XPH_OP_LINEAR_PACK:
+    case XPH_OP_LOSS:
+    case XPH_OP_ADAM:
+    case XPH_OP_NORM2:
+    case XPH_OP_ROUND:
+    case XPH_OP_SCAN_PACK:
+    case XPH_OP_CLEAR:
+    case XPH_OP_COUNT: /* a copy; the others are in no plan of a net */
+        break;
     }
+    return SHAPE({NULL, 0});
 }
 
 static json_t *shape_json(const plan_shape *shape)
@@ -117,7 +120,7 @@ static void list_operation(void *arg, const char *part, xph_op op, const xph_op_
     listing *list = arg;
     if (strcmp(part, list->left_out) == 0) return;
     const bool copy = op == XPH_OP_COUNT;
-    const plan_shape shape = copy ? SHAPE({NULL, 0}) : shape_of(op, args);
+    const plan_shape shape = shape_of((enum xph_op_number)op, args);
     const op_work work = copy ? (op_work){0} : op_work_of(op, args);
     char text[128];
     list->bytes += work.bytes;

@@ -518,9 +518,9 @@ typedef struct xph_axpby_args {
 /* clang-format on */
 #define XPH_EACH_OP(each) XPH_OPS(each, each)
 
-typedef int32_t xph_op;
+typedef int32_t xph_op; /* of enum xph_op_number: a switch over that, without default, names them all */
 #define XPH_OP_NUMBER(NAME, name) XPH_OP_##NAME,
-enum { XPH_EACH_OP(XPH_OP_NUMBER) XPH_OP_COUNT };
+enum xph_op_number { XPH_EACH_OP(XPH_OP_NUMBER) XPH_OP_COUNT };
 #undef XPH_OP_NUMBER
 /* How an operation is done for given shapes, and what it needs. */
 typedef struct xph_op_info {
