@@ -60,7 +60,7 @@ __device__ inline float one_hot(const xph_embed_args &a, const on_host &host, co
 {
     if (k.head < 0 || !a.actions) return 0.0f;
     const int32_t action = a.actions[row * a.lda + k.slot * a.heads + k.head];
-    if (host.head[k.head].kind == XPH_HEAD_BERNOULLI)
+    if (host.head[k.head].kind == EXPHIL_BERNOULLI)
         return static_cast<float>(static_cast<uint32_t>(action) >> k.choice & 1u);
     return action == k.choice ? 1.0f : 0.0f;
 }

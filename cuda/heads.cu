@@ -35,7 +35,7 @@ __device__ inline const float *floats(const void *of)
 /* Whether an action takes class or bit k of a head. */
 __device__ inline bool takes(const xph_head &head, int32_t action, int k)
 {
-    if (head.kind == XPH_HEAD_BERNOULLI) return static_cast<uint32_t>(action) >> k & 1u;
+    if (head.kind == EXPHIL_BERNOULLI) return static_cast<uint32_t>(action) >> k & 1u;
     return action == k;
 }
 
@@ -45,7 +45,7 @@ __device__ inline void move_on(float (&s)[HELD], const xph_heads_args &a, const 
                                int64_t h, int lane)
 {
     const int32_t action = a.actions[row * a.lda + h];
-    const bool bits = head.kind == XPH_HEAD_BERNOULLI;
+    const bool bits = head.kind == EXPHIL_BERNOULLI;
     if (!bits && static_cast<uint32_t>(action) >= static_cast<uint32_t>(head.count)) return;
     for (int k = bits ? 0 : action; k < (bits ? head.count : action + 1); k++) {
         if (!takes(head, action, k)) continue;

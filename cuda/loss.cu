@@ -30,7 +30,7 @@ bool heads_of(const xph_loss_args *a, heads_of_loss *to)
     for (int64_t h = 0; h < a->heads; h++) {
         const xph_head *head = &a->head[h];
         const xph_head_loss *how = &a->loss[h];
-        const bool weighted = head->kind == XPH_HEAD_BERNOULLI && how->positive_weight;
+        const bool weighted = head->kind == EXPHIL_BERNOULLI && how->positive_weight;
         if (used + (weighted ? head->count : 0) > MOST_WEIGHTS || head->first > INT32_MAX) return false;
         to->head[h] = {head->kind,
                        head->count,
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(THREADS) loss_rows(const xph_loss_args a, cons
     j.counts = mask != 0.0;
     j.lane = static_cast<int>(threadIdx.x) % WARP;
     const double loss =
-        head.kind == XPH_HEAD_BERNOULLI ? bernoulli(j, head, heads.positive) : categorical(j, head);
+        head.kind == EXPHIL_BERNOULLI ? bernoulli(j, head, heads.positive) : categorical(j, head);
     if (j.lane == 0) a.rows_loss[at] = j.counts ? mask * loss : 0.0;
 }
 

@@ -92,7 +92,7 @@ template <int HELD> struct trunk {
     /* s += the rows of e that an action takes, one after the other. */
     __device__ void move_on(const float *e, const xph_head &head, int32_t action)
     {
-        if (head.kind == XPH_HEAD_CATEGORICAL) {
+        if (head.kind == EXPHIL_CATEGORICAL) {
             add(e + (head.first + action) * width);
             return;
         }
@@ -109,12 +109,12 @@ template <int HELD> struct trunk {
 __device__ inline float score_of(const rule &r, float logit, float noise, bool was_on)
 {
     if (r.how.deterministic) {
-        if (r.head.kind == XPH_HEAD_CATEGORICAL) return logit;
+        if (r.head.kind == EXPHIL_CATEGORICAL) return logit;
         const float threshold = or_else(was_on ? r.how.release : r.how.press, 0.5f);
         return sigmoid(logit) > threshold ? 1.0f : 0.0f;
     }
     const float scaled = logit / or_else(r.how.temperature, 1.0f);
-    if (r.head.kind == XPH_HEAD_CATEGORICAL) return scaled - logf(-logf(noise));
+    if (r.head.kind == EXPHIL_CATEGORICAL) return scaled - logf(-logf(noise));
     return noise < sigmoid(scaled) ? 1.0f : 0.0f;
 }
 
@@ -142,7 +142,7 @@ __device__ inline int32_t best_class(const float *scores, int count, int lane)
 
 __device__ inline int32_t draw(const xph_head &head, const float *scores, int lane)
 {
-    if (head.kind == XPH_HEAD_CATEGORICAL) return best_class(scores, head.count, lane);
+    if (head.kind == EXPHIL_CATEGORICAL) return best_class(scores, head.count, lane);
     return static_cast<int32_t>(__ballot_sync(ALL_LANES, lane < head.count && scores[lane] > 0.0f));
 }
 

@@ -272,8 +272,8 @@ static double give_rnn_grad(card *c, const shape *s, void *args)
 /* ---- input rows, action heads, loss ---- */
 
 static const xph_head action_heads[LOGIT_HEADS] = {
-    {XPH_HEAD_BERNOULLI, 8, 0},     {XPH_HEAD_CATEGORICAL, 17, 8},  {XPH_HEAD_CATEGORICAL, 17, 25},
-    {XPH_HEAD_CATEGORICAL, 17, 42}, {XPH_HEAD_CATEGORICAL, 17, 59}, {XPH_HEAD_CATEGORICAL, 5, 76},
+    {EXPHIL_BERNOULLI, 8, 0},     {EXPHIL_CATEGORICAL, 17, 8},  {EXPHIL_CATEGORICAL, 17, 25},
+    {EXPHIL_CATEGORICAL, 17, 42}, {EXPHIL_CATEGORICAL, 17, 59}, {EXPHIL_CATEGORICAL, 5, 76},
 };
 static const xph_head_loss losses[LOGIT_HEADS] = {{.weight = 1}, {.weight = 1}, {.weight = 1},
                                                   {.weight = 1}, {.weight = 1}, {.weight = 1}};

@@ -355,9 +355,8 @@ typedef struct xph_clear_args {
     void *x;
 } xph_clear_args;
 
-/* One head of an action. bits: independent Bernoulli bits in an int32 (bit i = class logit first+i);
- * categorical: one of count classes. */
-enum { XPH_HEAD_BERNOULLI = 0, XPH_HEAD_CATEGORICAL = 1 };
+/* One head of an action. EXPHIL_BERNOULLI: independent bits in an int32 (bit i = class logit first+i);
+ * EXPHIL_CATEGORICAL: one of count classes. */
 typedef struct xph_head {
     int32_t kind, count; /* bits (1..31) or classes (2..1024) */
     int64_t first;       /* first logit of this head */

@@ -33,7 +33,7 @@ static double bit_bias(const exphil_model *model, double scale, int64_t logit)
     for (int64_t h = 0; h < model->shape.heads; h++) {
         const xph_head *head = &model->head[h];
         if (logit >= head->first && logit < head->first + head->count)
-            return head->kind == XPH_HEAD_BERNOULLI ? -scale : 0.0;
+            return head->kind == EXPHIL_BERNOULLI ? -scale : 0.0;
     }
     return 0.0;
 }

@@ -61,7 +61,7 @@ static int32_t likeliest(const xph_head *head, const double *logit)
 {
     int32_t best = 0;
     for (int32_t k = 0; k < head->count; k++) {
-        if (head->kind == XPH_HEAD_BERNOULLI)
+        if (head->kind == EXPHIL_BERNOULLI)
             best |= (int32_t)(logit[k] > 0.0) << k;
         else if (logit[k] > logit[best])
             best = k;
@@ -77,8 +77,8 @@ static bool count_head(comparing *c, const xph_head *head, int64_t h, const doub
         c->head[h].largest = error > c->head[h].largest ? error : c->head[h].largest;
         c->head[h].squares += error * error;
     }
-    c->head[h].kl += head->kind == XPH_HEAD_BERNOULLI ? divergence_of_bits(a, b, head->count)
-                                                      : divergence_of_classes(a, b, head->count);
+    c->head[h].kl += head->kind == EXPHIL_BERNOULLI ? divergence_of_bits(a, b, head->count)
+                                                    : divergence_of_classes(a, b, head->count);
     bool agree = likeliest(head, a) == likeliest(head, b);
     c->head[h].agreed += agree;
     return agree;

@@ -57,7 +57,7 @@ static bool count_head(tally *t, int64_t h, const double *logit, int32_t target,
     const xph_head *head = &t->heads[h];
     double nll;
     int32_t rank = 0, best;
-    if (head->kind == XPH_HEAD_BERNOULLI)
+    if (head->kind == EXPHIL_BERNOULLI)
         best = judge_bits(logit, head->count, target, &nll);
     else
         best = judge_classes(logit, head->count, target, &nll, &rank);
@@ -65,7 +65,7 @@ static bool count_head(tally *t, int64_t h, const double *logit, int32_t target,
     t->head[h].nll += nll;
     t->head[h].frequency += xph_baseline_nll(t->baseline, h, target);
     t->head[h].right += right;
-    t->head[h].top3 += head->kind == XPH_HEAD_BERNOULLI ? right : rank < 3;
+    t->head[h].top3 += head->kind == EXPHIL_BERNOULLI ? right : rank < 3;
     t->head[h].changes += change;
     t->head[h].right_change += change && right;
     t->head[h].majority += t->baseline->majority[h] == target;

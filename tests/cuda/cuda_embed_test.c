@@ -15,10 +15,10 @@ static const shape shapes[] = {{0, 3, 2, 1}, {1, 0, 0, 0}, {1, 5, 0, 0},    {7, 
                                {5, 2, 1, 3}, {3, 0, 0, 2}, {100, 17, 3, 1}, {33, 96, 2, 4}};
 
 enum { HEADS = 4, LOGITS = 8 + 17 + 2 + 31, TABLES = 3 };
-static const xph_head heads[HEADS] = {{XPH_HEAD_BERNOULLI, 8, 0},
-                                      {XPH_HEAD_CATEGORICAL, 17, 8},
-                                      {XPH_HEAD_CATEGORICAL, 2, 25},
-                                      {XPH_HEAD_BERNOULLI, 31, 27}};
+static const xph_head heads[HEADS] = {{EXPHIL_BERNOULLI, 8, 0},
+                                      {EXPHIL_CATEGORICAL, 17, 8},
+                                      {EXPHIL_CATEGORICAL, 2, 25},
+                                      {EXPHIL_BERNOULLI, 31, 27}};
 static const int64_t entries[TABLES] = {5, 33, 5},
                      widths[TABLES] = {3, 37, 3}; /* the third is the first again */
 
@@ -54,7 +54,7 @@ static embed embed_make(const shape *s, xph_type type)
     for (int64_t i = 0; i < s->rows * s->ids; i++) a.id[i] = (int32_t)case_below(entries[i % s->ids]);
     for (int64_t i = 0; i < s->rows * s->slots * HEADS; i++) {
         const xph_head *h = &heads[i % HEADS];
-        a.actions[i] = (int32_t)case_below(h->kind == XPH_HEAD_BERNOULLI ? (int64_t)1 << h->count : h->count);
+        a.actions[i] = (int32_t)case_below(h->kind == EXPHIL_BERNOULLI ? (int64_t)1 << h->count : h->count);
     }
     for (int64_t i = 0; i < s->rows * a.ldy; i++) device_put(type, a.dy, i, case_uniform(-1, 1));
     for (int i = 0; i < 2; i++) {
@@ -94,7 +94,7 @@ static void check_row(const embed *a, int64_t row)
         for (int h = 0; h < HEADS; h++) {
             int32_t action = a->actions[(row * a->s.slots + s) * HEADS + h];
             for (int32_t i = 0; i < heads[h].count; i++) {
-                int want = heads[h].kind == XPH_HEAD_BERNOULLI ? action >> i & 1 : action == i;
+                int want = heads[h].kind == EXPHIL_BERNOULLI ? action >> i & 1 : action == i;
                 assert_true(device_get(a->type, a->y, at++) == (double)want);
             }
         }

@@ -18,11 +18,11 @@ static const shape shapes[] = {{0, 4, 0, 5, true, true},     {1, 1, 3, 1, false,
                                {2, 1024, 0, 1, false, true}, {35, 33, 1, 5, true, true}};
 
 enum { MOST = 5 };
-static const xph_head heads[MOST] = {{XPH_HEAD_BERNOULLI, 8, 0},
-                                     {XPH_HEAD_CATEGORICAL, 17, 8},
-                                     {XPH_HEAD_CATEGORICAL, 2, 25},
-                                     {XPH_HEAD_BERNOULLI, 31, 27},
-                                     {XPH_HEAD_CATEGORICAL, 5, 58}};
+static const xph_head heads[MOST] = {{EXPHIL_BERNOULLI, 8, 0},
+                                     {EXPHIL_CATEGORICAL, 17, 8},
+                                     {EXPHIL_CATEGORICAL, 2, 25},
+                                     {EXPHIL_BERNOULLI, 31, 27},
+                                     {EXPHIL_CATEGORICAL, 5, 58}};
 
 typedef struct layer {
     shape s;
@@ -43,7 +43,7 @@ static layer layer_make(const shape *s)
     l.actions = case_alloc((size_t)(s->rows * s->heads) * sizeof *l.actions);
     for (int64_t i = 0; i < s->rows * s->heads; i++) {
         const xph_head *h = &heads[i % s->heads];
-        l.actions[i] = (int32_t)case_below(h->kind == XPH_HEAD_BERNOULLI ? (int64_t)1 << h->count : h->count);
+        l.actions[i] = (int32_t)case_below(h->kind == EXPHIL_BERNOULLI ? (int64_t)1 << h->count : h->count);
     }
     return l;
 }

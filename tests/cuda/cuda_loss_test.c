@@ -6,11 +6,11 @@
 #include <string.h>
 
 enum { HEADS = 5, LOGITS = 8 + 17 + 2 + 31 + 100 };
-static const xph_head heads[HEADS] = {{XPH_HEAD_BERNOULLI, 8, 0},
-                                      {XPH_HEAD_CATEGORICAL, 17, 8},
-                                      {XPH_HEAD_CATEGORICAL, 2, 25},
-                                      {XPH_HEAD_BERNOULLI, 31, 27},
-                                      {XPH_HEAD_CATEGORICAL, 100, 58}};
+static const xph_head heads[HEADS] = {{EXPHIL_BERNOULLI, 8, 0},
+                                      {EXPHIL_CATEGORICAL, 17, 8},
+                                      {EXPHIL_CATEGORICAL, 2, 25},
+                                      {EXPHIL_BERNOULLI, 31, 27},
+                                      {EXPHIL_CATEGORICAL, 100, 58}};
 static const float positive[31] = {1, 2, 0.5f, 30, 1, 1.25f, 4, 1, 1, 3};
 
 /* Plain, everything on, focal below one with much smoothing, and one term each. */
@@ -41,7 +41,7 @@ static void loss_make(loss *a, int64_t rows, const xph_head_loss *how, bool mask
     for (int64_t i = 0; i < rows * LOGITS; i++) a->x[i] = (double)(case_below(2 * reach + 1) - reach) / 8;
     for (int64_t i = 0; i < rows * HEADS; i++) {
         const xph_head *h = &heads[i % HEADS];
-        actions[i] = (int32_t)case_below(h->kind == XPH_HEAD_BERNOULLI ? (int64_t)1 << h->count : h->count);
+        actions[i] = (int32_t)case_below(h->kind == EXPHIL_BERNOULLI ? (int64_t)1 << h->count : h->count);
     }
     for (int64_t i = 0; masked && i < rows; i++) mask[i] = case_below(3) ? (float)case_uniform(0, 2) : 0.0f;
     a->args = (xph_loss_args){.rows = rows,
@@ -110,7 +110,7 @@ static void too_many_heads_are_not_accepted(void **state)
 {
     xph_head many[33];
     xph_head_loss how[33] = {{1, 0, 0, NULL}};
-    for (int i = 0; i < 33; i++) many[i] = (xph_head){XPH_HEAD_BERNOULLI, 31, 31 * i};
+    for (int i = 0; i < 33; i++) many[i] = (xph_head){EXPHIL_BERNOULLI, 31, 31 * i};
     xph_loss_args args = {.heads = 33, .head = many, .loss = how};
     assert_false(xph_cuda_loss->accepts(&args));
     args.heads = 32;

@@ -9,11 +9,11 @@
 #include <string.h>
 
 enum { HEADS = 5, RUNS = 16 };
-static const xph_head heads[HEADS] = {{XPH_HEAD_BERNOULLI, 8, 0},
-                                      {XPH_HEAD_CATEGORICAL, 17, 8},
-                                      {XPH_HEAD_BERNOULLI, 31, 25},
-                                      {XPH_HEAD_CATEGORICAL, 2, 56},
-                                      {XPH_HEAD_CATEGORICAL, 75, 58}};
+static const xph_head heads[HEADS] = {{EXPHIL_BERNOULLI, 8, 0},
+                                      {EXPHIL_CATEGORICAL, 17, 8},
+                                      {EXPHIL_BERNOULLI, 31, 25},
+                                      {EXPHIL_CATEGORICAL, 2, 56},
+                                      {EXPHIL_CATEGORICAL, 75, 58}};
 
 typedef struct shape {
     int64_t rows, width, pad;

@@ -9,10 +9,10 @@ static const shape shapes[] = {{0, 3, 2, 1, 0}, {1, 0, 0, 0, 0}, {1, 5, 0, 0, 0}
                                {5, 2, 1, 3, 2}, {3, 0, 0, 2, 0}, {1000, 17, 3, 1, 0}, {13, 96, 2, 4, 5}};
 
 enum { HEADS = 4, LOGITS = 8 + 17 + 2 + 31 };
-static const xph_head heads[HEADS] = {{XPH_HEAD_BERNOULLI, 8, 0},
-                                      {XPH_HEAD_CATEGORICAL, 17, 8},
-                                      {XPH_HEAD_CATEGORICAL, 2, 25},
-                                      {XPH_HEAD_BERNOULLI, 31, 27}};
+static const xph_head heads[HEADS] = {{EXPHIL_BERNOULLI, 8, 0},
+                                      {EXPHIL_CATEGORICAL, 17, 8},
+                                      {EXPHIL_CATEGORICAL, 2, 25},
+                                      {EXPHIL_BERNOULLI, 31, 27}};
 static const int64_t entries[3] = {5, 33, 5}, widths[3] = {3, 37, 3}; /* the third is the first again */
 
 typedef struct embed {
@@ -34,7 +34,7 @@ static embed embed_make(const shape *s)
     for (int64_t i = 0; i < s->rows * s->ids; i++) a.id[i] = (int32_t)case_below(entries[i % s->ids]);
     for (int64_t i = 0; i < s->rows * s->slots * HEADS; i++) {
         const xph_head *h = &heads[i % HEADS];
-        a.actions[i] = (int32_t)case_below(h->kind == XPH_HEAD_BERNOULLI ? (int64_t)1 << h->count : h->count);
+        a.actions[i] = (int32_t)case_below(h->kind == EXPHIL_BERNOULLI ? (int64_t)1 << h->count : h->count);
     }
     for (int i = 0; i < 2; i++) a.table[i] = case_random(entries[i] * widths[i], -1, 1);
     for (int64_t i = 0; i < s->ids; i++) a.width += widths[i];
@@ -99,7 +99,7 @@ static void reference_row(const embed *a, int64_t row, double *y)
         for (int h = 0; h < HEADS; h++) {
             int32_t action = a->actions[(row * a->s.slots + s) * HEADS + h];
             for (int32_t i = 0; i < heads[h].count; i++)
-                *y++ = heads[h].kind == XPH_HEAD_BERNOULLI ? action >> i & 1 : action == i;
+                *y++ = heads[h].kind == EXPHIL_BERNOULLI ? action >> i & 1 : action == i;
         }
     }
 }
@@ -149,8 +149,7 @@ static void missing_actions_are_zero(void **state)
         xph_embed_args args;
         case_seed(1);
         embed a = embed_make(&s);
-        for (int k = 0; k < 2 * HEADS; k++)
-            a.actions[k] = heads[k % HEADS].kind == XPH_HEAD_BERNOULLI ? 0 : -1;
+        for (int k = 0; k < 2 * HEADS; k++) a.actions[k] = heads[k % HEADS].kind == EXPHIL_BERNOULLI ? 0 : -1;
         for (int none = 0; none < 2; none++) {
             embed_args(&a, set->type, tables, &args);
             if (none) args.actions = NULL;

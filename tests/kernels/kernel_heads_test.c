@@ -12,8 +12,8 @@ typedef struct shape {
 } shape;
 
 enum { HEADS = 5 };
-static const int32_t kinds[HEADS] = {XPH_HEAD_BERNOULLI, XPH_HEAD_CATEGORICAL, XPH_HEAD_CATEGORICAL,
-                                     XPH_HEAD_BERNOULLI, XPH_HEAD_CATEGORICAL};
+static const int32_t kinds[HEADS] = {EXPHIL_BERNOULLI, EXPHIL_CATEGORICAL, EXPHIL_CATEGORICAL,
+                                     EXPHIL_BERNOULLI, EXPHIL_CATEGORICAL};
 static const int32_t counts[HEADS] = {8, 17, 2, 1, 33};
 
 static const shape shapes[] = {{0, 4, 0, 5, true, 0},   {1, 1, 3, 1, false, 0},  {1, 256, 0, 5, true, 0},
@@ -45,7 +45,7 @@ static heads heads_make(const shape *s)
     a.actions = case_alloc((size_t)(s->rows * s->heads) * sizeof(int32_t));
     for (int64_t i = 0; i < s->rows * s->heads; i++) {
         const xph_head *h = &a.head[i % s->heads];
-        a.actions[i] = (int32_t)case_below(h->kind == XPH_HEAD_BERNOULLI ? (int64_t)1 << h->count : h->count);
+        a.actions[i] = (int32_t)case_below(h->kind == EXPHIL_BERNOULLI ? (int64_t)1 << h->count : h->count);
     }
     return a;
 }
@@ -110,7 +110,7 @@ static void grad_run(heads *a, const xph_kernel_set *set, int threads)
 
 static bool taken(const xph_head *head, int32_t action, int32_t i)
 {
-    return head->kind == XPH_HEAD_BERNOULLI ? action >> i & 1 : action == i;
+    return head->kind == EXPHIL_BERNOULLI ? action >> i & 1 : action == i;
 }
 
 static void reference(heads *a)

@@ -5,11 +5,11 @@
 #include <math.h>
 
 enum { HEADS = 5, LOGITS = 8 + 17 + 2 + 1 + 100 };
-static const xph_head heads[HEADS] = {{XPH_HEAD_BERNOULLI, 8, 0},
-                                      {XPH_HEAD_CATEGORICAL, 17, 8},
-                                      {XPH_HEAD_CATEGORICAL, 2, 25},
-                                      {XPH_HEAD_BERNOULLI, 1, 27},
-                                      {XPH_HEAD_CATEGORICAL, 100, 28}};
+static const xph_head heads[HEADS] = {{EXPHIL_BERNOULLI, 8, 0},
+                                      {EXPHIL_CATEGORICAL, 17, 8},
+                                      {EXPHIL_CATEGORICAL, 2, 25},
+                                      {EXPHIL_BERNOULLI, 1, 27},
+                                      {EXPHIL_CATEGORICAL, 100, 28}};
 static const float positive[8] = {1, 2, 0.5f, 30, 1, 1.25f, 4, 1};
 
 /* Plain, everything on, focal below one with much smoothing, and one term each. */
@@ -42,7 +42,7 @@ static loss loss_make(int64_t rows, const xph_head_loss *how, bool masked, doubl
     a.actions = case_alloc((size_t)(rows * HEADS) * sizeof(int32_t));
     for (int64_t i = 0; i < rows * HEADS; i++) {
         const xph_head *h = &heads[i % HEADS];
-        a.actions[i] = (int32_t)case_below(h->kind == XPH_HEAD_BERNOULLI ? (int64_t)1 << h->count : h->count);
+        a.actions[i] = (int32_t)case_below(h->kind == EXPHIL_BERNOULLI ? (int64_t)1 << h->count : h->count);
     }
     if (masked) a.mask = case_alloc((size_t)rows * sizeof(float));
     for (int64_t i = 0; i < rows && masked; i++) a.mask[i] = case_below(3) ? (float)case_uniform(0, 2) : 0.0f;
@@ -109,8 +109,8 @@ static void reference(const loss *a, double sums[HEADS])
             const double *x = a->x + row * LOGITS + heads[h].first;
             int32_t action = a->actions[row * HEADS + h];
             sums[h] += (a->mask ? (double)a->mask[row] : 1.0) *
-                       (heads[h].kind == XPH_HEAD_BERNOULLI ? bits_loss(&heads[h], &a->how[h], x, action)
-                                                            : class_loss(&heads[h], &a->how[h], x, action));
+                       (heads[h].kind == EXPHIL_BERNOULLI ? bits_loss(&heads[h], &a->how[h], x, action)
+                                                          : class_loss(&heads[h], &a->how[h], x, action));
         }
     }
 }
@@ -185,7 +185,7 @@ static void steep(const xph_kernel_set *set, const xph_head_loss *how, int h, bo
     double sums[3];
     loss a = loss_make(1, how, false, 0);
     a.scale = 1;
-    a.actions[h] = heads[h].kind == XPH_HEAD_BERNOULLI ? on : 0;
+    a.actions[h] = heads[h].kind == EXPHIL_BERNOULLI ? on : 0;
     for (int32_t k = 1; k < 8; k++) a.x[heads[0].first + k] = -1e4;
     for (int i = 0; i < 3; i++) {
         a.x[heads[h].first] = x + (i - 1) * 1e-5;
@@ -274,7 +274,7 @@ static void optimum_is_where_it_should_be(void **state)
     double totals[LOGITS] = {0}, p = 3 * 0.25 / (3 * 0.25 + 0.75);
     for (int64_t row = 0; row < 4; row++) {
         for (int h = 0; h < HEADS; h++) {
-            bool bits = heads[h].kind == XPH_HEAD_BERNOULLI;
+            bool bits = heads[h].kind == EXPHIL_BERNOULLI;
             a.actions[row * HEADS + h] = bits ? (row == 0 ? -1 : 0) : 1;
             double even = how[h].smoothing / heads[h].count;
             for (int32_t i = 0; i < heads[h].count; i++)

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 enum { HEADS = 4, LOGITS = 6 + 17 + 1 + 40, WIDTH = 70 };
-static const xph_head heads[HEADS] = {{XPH_HEAD_BERNOULLI, 6, 0},
-                                      {XPH_HEAD_CATEGORICAL, 17, 6},
-                                      {XPH_HEAD_BERNOULLI, 1, 23},
-                                      {XPH_HEAD_CATEGORICAL, 40, 24}};
+static const xph_head heads[HEADS] = {{EXPHIL_BERNOULLI, 6, 0},
+                                      {EXPHIL_CATEGORICAL, 17, 6},
+                                      {EXPHIL_BERNOULLI, 1, 23},
+                                      {EXPHIL_CATEGORICAL, 40, 24}};
 
 typedef struct sample {
     int64_t rows, width;
@@ -84,7 +84,7 @@ static int32_t expected_action(const sample *a, int64_t row, int h)
     const float *u = a->noise ? a->noise + row * LOGITS + heads[h].first : NULL;
     double best = -INFINITY, temperature = how->temperature > 0 ? (double)how->temperature : 1;
     int32_t bits = 0, class = 0;
-    bool bernoulli = heads[h].kind == XPH_HEAD_BERNOULLI;
+    bool bernoulli = heads[h].kind == EXPHIL_BERNOULLI;
     for (int32_t i = 0; i < heads[h].count; i++) {
         bool was = bernoulli && a->previous && a->previous[row * HEADS + h] >> i & 1;
         double threshold = was ? (double)how->release : (double)how->press;

@@ -207,7 +207,7 @@ static void training_computes_the_same(void **unused)
 static int32_t most_likely(const double *logit, const xph_head *head)
 {
     int32_t best = 0;
-    if (head->kind == XPH_HEAD_BERNOULLI) {
+    if (head->kind == EXPHIL_BERNOULLI) {
         for (int32_t i = 0; i < head->count; i++) best |= (int32_t)(logit[head->first + i] > 0.0) << i;
         return best;
     }

@@ -73,7 +73,7 @@ static void *memory(size_t bytes)
 
 static int32_t draw_action(const xph_head *head, xph_rng *rng)
 {
-    uint64_t bound = head->kind == XPH_HEAD_BERNOULLI ? (uint64_t)1 << head->count : (uint64_t)head->count;
+    uint64_t bound = head->kind == EXPHIL_BERNOULLI ? (uint64_t)1 << head->count : (uint64_t)head->count;
     return (int32_t)xph_rng_below(rng, bound);
 }
 

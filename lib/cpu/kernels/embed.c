@@ -33,7 +33,7 @@ static void one_hot(const xph_embed_args *args, const int32_t *actions, real *y)
     for (int64_t h = 0; h < args->heads; h++) {
         const xph_head *head = &args->head[h];
         uint32_t action = (uint32_t)actions[h];
-        if (head->kind == XPH_HEAD_BERNOULLI)
+        if (head->kind == EXPHIL_BERNOULLI)
             for (int32_t i = 0; i < head->count; i++) y[head->first + i] = (real)(action >> i & 1u);
         else if (action < (uint32_t)head->count)
             y[head->first + action] = R(1.0);

@@ -229,7 +229,7 @@ static void loss_head(const xph_loss_args *args, int64_t row, int64_t rows, int6
     }
     j.factor = vec_load(factor);
     j.counts = vec_load(counts);
-    if (j.head->kind == XPH_HEAD_BERNOULLI)
+    if (j.head->kind == EXPHIL_BERNOULLI)
         bernoulli(&j);
     else
         categorical(&j);

@@ -152,7 +152,7 @@ static void head_logits(const xph_heads_args *args, int64_t h, int64_t row, cons
 static bool any_noise(const xph_sample_args *sample)
 {
     for (int64_t h = 0; h < sample->heads.heads; h++)
-        if (!sample->how[h].deterministic && sample->heads.head[h].kind == XPH_HEAD_CATEGORICAL) return true;
+        if (!sample->how[h].deterministic && sample->heads.head[h].kind == EXPHIL_CATEGORICAL) return true;
     return false;
 }
 
@@ -172,7 +172,7 @@ static void sample_row(const xph_sample_args *sample, int64_t row, bool noisy)
             0};
         if (sample->previous) d.previous = sample->previous[row * sample->ldp + h];
         head_logits(args, h, row, from, &taken, s, y);
-        int32_t action = head->kind == XPH_HEAD_BERNOULLI ? draw_bits(&d) : draw_class(&d);
+        int32_t action = head->kind == EXPHIL_BERNOULLI ? draw_bits(&d) : draw_class(&d);
         sample->actions[row * sample->lda + h] = action;
         if (!args->e) continue;
         trunk_taken(args->e, args->width, head, action, &taken);

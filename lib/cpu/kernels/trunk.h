@@ -24,7 +24,7 @@ XPH_INLINE void trunk_taken(const real *e, int64_t width, const xph_head *head, 
     uint32_t taken = (uint32_t)action, count = (uint32_t)head->count;
     const real *first = e + head->first * width;
     rows->count = 0;
-    if (head->kind == XPH_HEAD_BERNOULLI) {
+    if (head->kind == EXPHIL_BERNOULLI) {
         for (uint32_t bits = taken & (0xffffffffu >> (32u - count)); bits; bits &= bits - 1)
             rows->row[rows->count++] = first + __builtin_ctz(bits) * width;
     } else if (taken < count) {
