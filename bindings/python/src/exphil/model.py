@@ -26,7 +26,7 @@ _DTYPES: Dict[int, "np.dtype[Any]"] = {int(DataType.F32): np.dtype(np.float32), 
 class Model(Handle):
     """A policy. Model(...) makes one with random weights, Model.load reads one. May be shared by threads.
 
-    spec says what it sees and does (None: Melee). blocks is a pattern of mamba, lstm, gru, attention, mlp and ffn:
+    spec says what it sees and does (None: Melee). blocks is a pattern of the words that exphil.h has at exphil_model_config:
     "mamba*2", "(lstm ffn)*3". hidden is the width, seed that of the first weights. An action decided on frame t acts on
     frame t + delay_frames. 0 and None stand for the library's defaults throughout.
     """
