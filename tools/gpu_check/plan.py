@@ -10,7 +10,6 @@ from . import built as programs, machine
 STAGES = ["tests", "reference", "peers", "operations", "sanitizer", "counters", "repeat"]
 FIRST_SECONDS = 300  # what the stage tests may take before the others have their turn; the rest of it comes last
 TYPES = ["f32", "tf32", "bf16"]
-BLOCKS = ["mamba", "lstm", "gru", "attention", "mlp", "mamba attention (lstm ffn)"]
 COUNTERS = ["gpu__time_duration.sum", "smsp__inst_executed.sum", "dram__bytes_read.sum", "dram__bytes_write.sum",
             "sm__throughput.avg.pct_of_peak_sustained_elapsed", "dram__throughput.avg.pct_of_peak_sustained_elapsed",
             "sm__warps_active.avg.pct_of_peak_sustained_active", "smsp__issue_active.avg.pct_of_peak_sustained_active",
@@ -35,6 +34,10 @@ class Planner:
     def runs(self, *words):
         return [self.program("card_run_test"), *words, *(["--updates", "2"] if self.small else [])]
 
+    def patterns(self):
+        return subprocess.run([self.program("card_run_test"), "--patterns"], env=self.built.environment(), stdout=subprocess.PIPE,
+                              text=True, check=True).stdout.splitlines()
+
     def profiled(self, name, stage, metrics, launches, command):
         tool = machine.ncu()
         words = [tool or "ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", "--metrics",
@@ -45,7 +48,7 @@ class Planner:
 
     def tests(self):
         own = {"EXPHIL_CUBLASLT": "none"}
-        for blocks in BLOCKS:
+        for blocks in self.patterns():
             losses = self.runs("--case", "losses_are_those_of_the_cpu", "--blocks", blocks)
             equal = self.runs("--case", "every_run_gives_the_same_bits", "--blocks", blocks, "--runs", "2")
             yield Task(f"losses of {blocks}", "tests", losses, 5, 90, self.products)
@@ -57,7 +60,7 @@ class Planner:
         yield Task("memory is used again", "tests", self.runs("--case", "memory_is_used_again"), 6, 60, self.products)
         if self.products == "own":
             return
-        for blocks in BLOCKS:
+        for blocks in self.patterns():
             losses = self.runs("--case", "losses_are_those_of_the_cpu", "--blocks", blocks)
             yield Task(f"losses of {blocks} by own products", "tests", losses, 5, 90, "own", env=own)
         yield Task("losses of a wide mamba by own products", "tests", wide, 8, 120, "own", env=own)
@@ -114,7 +117,7 @@ class Planner:
 
     def repeat(self):
         runs = "3" if self.small else str(self.options.runs)
-        for blocks in BLOCKS:
+        for blocks in self.patterns():
             command = self.runs("--case", "every_run_gives_the_same_bits", "--blocks", blocks, "--runs", runs)
             yield Task(f"{runs} equal runs of {blocks}", "repeat", command, 40, 400, self.products)
 

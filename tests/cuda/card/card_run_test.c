@@ -2,9 +2,10 @@
  * run, and after the third update no more memory. The plugin is that of $EXPHIL_BACKEND_DIR.
  *
  *   card_run_test [--case NAME] [--blocks PATTERN] [--runs N] [--updates N]
+ *   card_run_test --patterns
  *
- * --case, --blocks: one of them only. --runs: of the same training (default 20). --updates: of each (default 20).
- * Each row is a line of JSON on standard output when it is known. */
+ * --case, --blocks: one of them only. --patterns: lists those of --blocks, a line each. --runs: of the same training
+ * (default 20). --updates: of each (default 20). Each row is a line of JSON on standard output when it is known. */
 #include "train_case.h"
 
 #include <math.h>
@@ -194,8 +195,15 @@ static int number_of(const char *word, int least, int most)
     exit(2);
 }
 
+static void list_patterns(void)
+{
+    for (size_t b = 0; b < sizeof all_blocks / sizeof *all_blocks; b++) puts(all_blocks[b]);
+    exit(0);
+}
+
 static void take_words(int count, char **words)
 {
+    if (count == 2 && strcmp(words[1], "--patterns") == 0) list_patterns();
     for (int i = 1; i < count; i += 2) {
         const char *value = i + 1 < count ? words[i + 1] : "";
         if (strcmp(words[i], "--case") == 0) {
