@@ -17,7 +17,12 @@ enum { DOTS = 1024, DOT_LENGTH = 577, UPDATES = 20, STEPS = 10000 };
     if (xph_cpu_has(isa))
 
 static const int64_t batches[] = {1, 7, 64};
+#if defined(EXPHIL_SANITIZE) /* about other mistakes: the digests are those of all numbers of threads */
+static const int32_t threads[] = {2};
+#else
 static const int32_t threads[] = {1, 2, 4};
+#endif
+enum { THREADS = sizeof threads / sizeof *threads };
 
 static void same(const char *what, uint64_t *first, uint64_t digest, const char *isa, int64_t a, int64_t b)
 {
@@ -76,7 +81,7 @@ static void dot_products(void **state)
     for (int i = 0; i < 64 * DOT_LENGTH; i++) x[i] = (float)model_case_uniform(&rng, -1, 1);
     EVERY_LEVEL(isa)
     for (size_t b = 0; b < 3; b++)
-        for (size_t t = 0; t < 3; t++)
+        for (size_t t = 0; t < THREADS; t++)
             same("dot products", &first, dots(xph_kernels_pick(XPH_F32, isa), x, w, batches[b], threads[t]),
                  xph_isa_name(isa), batches[b], threads[t]);
     tell("dots", DOTS, first);
@@ -108,7 +113,7 @@ static void updates(void **state)
     for (size_t b = 0; b < 3; b++) {
         uint64_t first = 0;
         EVERY_LEVEL(isa)
-        for (size_t t = 0; t < 3; t++)
+        for (size_t t = 0; t < THREADS; t++)
             same("updates", &first, trained(batches[b], xph_isa_name(isa), threads[t]), xph_isa_name(isa),
                  batches[b], threads[t]);
         tell("updates", batches[b], first);

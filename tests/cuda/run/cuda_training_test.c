@@ -11,9 +11,9 @@
 #include <string.h>
 
 #if defined(EXPHIL_SANITIZE) /* five times as slow, and about other mistakes */
-enum { UPDATES = 4 };
+enum { UPDATES = 4, SANITIZED = 1 };
 #else
-enum { UPDATES = 50 };
+enum { UPDATES = 50, SANITIZED = 0 };
 #endif
 
 static train_plan on_gpu(train_plan plan)
@@ -390,12 +390,14 @@ static void a_lost_device_is_no_want_of_memory(void **state)
     emulated_gpu()->fail_operation(0);
 }
 
-/* Recorded updates too, and when the device is one behind. */
+/* Recorded updates too, and when the device is one behind. With a sanitizer it is behind where nothing is accumulated, and
+ * looked at where something is. */
 static void failed_updates_are_taken_again(void **state)
 {
     late();
     for (int64_t accumulate = 1; accumulate <= 2; accumulate++)
         for (int looks = 0; looks <= 1; looks++) {
+            if (SANITIZED && looks != accumulate - 1) continue;
             train_plan plan = on_gpu(train_plan_of("mamba gru", EXPHIL_MODE_CARRY));
             plan.trainer.accumulate = accumulate;
             plan.trainer.checkpoint_blocks = 1;
