@@ -1,9 +1,9 @@
 #!/bin/sh
 # The same bits from every build: gcc and clang, -O2 and -O3, each with all instruction sets, numbers of threads and of
-# streams that tests/train/same_bits_test.c goes through.
-#   builds.sh <source folder> <folder for the builds> <same_bits_test of gcc -O3> [jobs]
+# streams that tests/train/same_bits_test.c goes through. Each program compares its digests with the kept ones.
+#   builds.sh <source folder> <folder for the builds> <jobs> [<same_bits_test of gcc -O3, unless that ran already>]
 set -eu
-source=$1 work=$2 built=$3 jobs=${4:-2}
+source=$1 work=$2 jobs=$3 built=${4:-}
 mkdir -p "$work"
 
 # build COMPILER LEVEL
@@ -15,14 +15,14 @@ build() {
     { tail -n 30 "$work/said"; echo "FAILED: $1 -$2 does not build"; exit 1; }
 }
 
-# digests NAME PROGRAM: into NAME.bits
+# digests NAME PROGRAM
 digests() {
   "$2" >"$work/$1.said" 2>&1 && grep '^bits: ' "$work/$1.said" >"$work/$1.bits" ||
-    { tail -n 30 "$work/$1.said"; echo "FAILED: $1 gives no digests"; return 1; }
+    { tail -n 30 "$work/$1.said"; echo "FAILED: $1 has other bits than the kept ones"; return 1; }
 }
 
 rm -f "$work"/*.bits
-digests gcc-O3 "$built" &
+[ -z "$built" ] || digests gcc-O3 "$built" &
 for other in "gcc O2" "clang O2" "clang O3"; do
   # shellcheck disable=SC2086
   build $other
@@ -31,8 +31,5 @@ for other in "gcc O2" "clang O2" "clang O3"; do
   digests "$name" "$work/$name/tests/same_bits_test" &
 done
 wait $! || exit 1
-for other in gcc-O2 clang-O2 clang-O3; do
-  diff "$work/gcc-O3.bits" "$work/$other.bits" || { echo "FAILED: other bits from $other than from gcc-O3"; exit 1; }
-done
-cat "$work/gcc-O3.bits"
-echo "4 builds, the same bits"
+cat "$work/clang-O3.bits"
+echo "$(find "$work" -maxdepth 1 -name '*.bits' | wc -l) builds, the kept bits"
