@@ -42,11 +42,18 @@ typedef struct xph_kernel_set {
     void (*compose)(xph_op op, void *args);
 } xph_kernel_set;
 
-extern const xph_kernel_set xph_kernels_f32_ref, xph_kernels_f64_ref;
+/* The sets of this build, the only list; levels ascend within a type. f64_avx2 is the reference with the
+ * processor's fma, where libm's is a function. */
 #ifdef XPH_HAVE_X86_SETS
-extern const xph_kernel_set xph_kernels_f64_avx2, xph_kernels_f32_avx2, xph_kernels_f32_avx2vnni,
-    xph_kernels_f32_avx512, xph_kernels_f32_avx512vnni, xph_kernels_f32_avx512bf16;
+#  define XPH_SETS(each)                                                                                     \
+    each(f64_ref) each(f32_ref) each(f64_avx2) each(f32_avx2) each(f32_avx2vnni) each(f32_avx512)            \
+        each(f32_avx512vnni) each(f32_avx512bf16)
+#else
+#  define XPH_SETS(each) each(f64_ref) each(f32_ref)
 #endif
+#define XPH_DECLARE_SET(name) extern const xph_kernel_set xph_kernels_##name;
+XPH_SETS(XPH_DECLARE_SET)
+#undef XPH_DECLARE_SET
 
 /* Packed weights: panels of XPH_PANEL outputs, each [in][XPH_PANEL], so that one column of a panel lies
  * together; the last panel is filled up with zeros. All sets share the format. */

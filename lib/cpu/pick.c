@@ -2,15 +2,8 @@
  * candidate that accepts the arguments. */
 #include "cpu/kernels.h"
 
-/* Ascending levels within a type. */
-static const xph_kernel_set *const sets[] = {
-    &xph_kernels_f64_ref,        &xph_kernels_f32_ref,
-#ifdef XPH_HAVE_X86_SETS
-    &xph_kernels_f64_avx2, /* the reference with the processor's fma, where libm's is a function */
-    &xph_kernels_f32_avx2,       &xph_kernels_f32_avx2vnni,   &xph_kernels_f32_avx512,
-    &xph_kernels_f32_avx512vnni, &xph_kernels_f32_avx512bf16,
-#endif
-};
+#define SET(name) &xph_kernels_##name,
+static const xph_kernel_set *const sets[] = {XPH_SETS(SET)};
 
 const xph_kernel_set *xph_kernels_pick(xph_type type, int32_t isa)
 {

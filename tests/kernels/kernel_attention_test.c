@@ -202,7 +202,7 @@ static void grad_run(attention *a, const xph_kernel_set *set, int threads);
 
 static void bits_do_not_depend_on_set_or_threads(void **state)
 {
-    const xph_kernel_set *sets[8];
+    const xph_kernel_set *sets[CASE_SETS];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(i);

@@ -119,7 +119,7 @@ static void reference(embed *a)
 
 static void rows_and_gradients_are_right_everywhere(void **state)
 {
-    const xph_kernel_set *sets[8];
+    const xph_kernel_set *sets[CASE_SETS];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(i);

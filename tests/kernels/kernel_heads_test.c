@@ -151,7 +151,7 @@ static void logits_are_the_recurrence(void **state)
 
 static void bits_do_not_depend_on_set_threads_or_rows(void **state)
 {
-    const xph_kernel_set *sets[8];
+    const xph_kernel_set *sets[CASE_SETS];
     int count = case_sets(sets);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         case_seed(i);
@@ -228,7 +228,7 @@ static void bad_numbers_come_out(void **state)
 {
     static const shape s = {11, 70, 0, 4, true, 1};
     const double bad[] = {NAN, INFINITY, -INFINITY};
-    const xph_kernel_set *sets[8];
+    const xph_kernel_set *sets[CASE_SETS];
     int count = case_sets(sets);
     for (int i = 0; i < count * 3; i++) {
         case_seed(5);

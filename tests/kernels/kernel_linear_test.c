@@ -221,7 +221,7 @@ static void bad_in_gradient(void **state)
 {
     const linear_shape s = {133, 70, 20, 0, false, false};
     const int64_t rows = s.rows, in = s.in, out = s.out, row = 130, input = 65, output = 13;
-    const xph_kernel_set *sets[8];
+    const xph_kernel_set *sets[CASE_SETS];
     int count = case_sets(sets);
     case_seed(9);
     for (int i = 0; i < 2 * count; i++) {

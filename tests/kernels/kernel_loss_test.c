@@ -117,7 +117,7 @@ static void reference(const loss *a, double sums[HEADS])
 
 static void sums_are_the_formula(void **state)
 {
-    const xph_kernel_set *sets[8];
+    const xph_kernel_set *sets[CASE_SETS];
     int count = case_sets(sets);
     for (int i = 0; i < 24; i++) {
         static const int64_t rows[] = {0, 1, 7, 300};
@@ -135,7 +135,7 @@ static void sums_are_the_formula(void **state)
 
 static void bits_do_not_depend_on_set_or_threads(void **state)
 {
-    const xph_kernel_set *sets[8];
+    const xph_kernel_set *sets[CASE_SETS];
     int count = case_sets(sets);
     for (int i = 0; i < 3; i++) {
         case_seed((uint64_t)i);

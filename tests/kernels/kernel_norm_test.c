@@ -122,7 +122,7 @@ static void bad_gradients(void **state)
 {
     const double bad[] = {NAN, INFINITY, -INFINITY};
     const norm_shape s = {140, 37, 1, XPH_ACT_SILU};
-    const xph_kernel_set *sets[8];
+    const xph_kernel_set *sets[CASE_SETS];
     int count = case_sets(sets);
     for (int k = 0; k < count * 3; k++) {
         case_seed(12);

@@ -102,7 +102,7 @@ static int32_t expected_action(const sample *a, int64_t row, int h)
 
 static void actions_follow_the_rules(void **state)
 {
-    const xph_kernel_set *sets[8];
+    const xph_kernel_set *sets[CASE_SETS];
     int count = case_sets(sets), wrong = 0;
     for (int i = 0; i < 8; i++) {
         static const int64_t rows[] = {0, 1, 5, 200};
@@ -142,7 +142,7 @@ static void logits_are_those_of_the_heads(void **state)
 
 static void bits_do_not_depend_on_set_threads_or_rows(void **state)
 {
-    const xph_kernel_set *sets[8];
+    const xph_kernel_set *sets[CASE_SETS];
     int count = case_sets(sets);
     case_seed(11);
     sample a = sample_make(500, WIDTH, true), first = a;

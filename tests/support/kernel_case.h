@@ -41,8 +41,9 @@ size_t case_bytes(xph_type type);
 #define EACH_SET(set)                                                                                        \
   for (const xph_kernel_set *set = case_next_set(NULL); set != NULL; set = case_next_set(set))
 const xph_kernel_set *case_next_set(const xph_kernel_set *last);
+enum { CASE_SETS = 16 };
 /* The same as a list; returns how many. */
-int case_sets(const xph_kernel_set *sets[8]);
+int case_sets(const xph_kernel_set *sets[CASE_SETS]);
 /* All phases, items handed to `threads` threads in a scattered order. */
 void case_run(const xph_candidate *candidate, const void *args, int threads);
 /* Scratch as large as the candidate asks, filled with NaN. */

@@ -116,7 +116,7 @@ static int check_candidate(const kt_case *c, const xph_kernel_set *set, const xp
 
 void kt_check(const kt_case *c)
 {
-    const xph_kernel_set *sets[8];
+    const xph_kernel_set *sets[CASE_SETS];
     void *mark = case_mark();
     double *first[2][KT_MOST];
     bool have[2] = {false, false};
