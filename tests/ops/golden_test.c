@@ -317,9 +317,24 @@ static void every_block_has_a_file(void **unused)
     }
 }
 
+/* Blocks in a row with heads that read what was drawn, and state that comes from outside. */
+static void mixtures_have_files(void **unused)
+{
+    static const char *const wanted[][3] = {{"network", "heads", "1"}, {"carried", "state", "1"}};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        golden g = {.name = wanted[i][0], .context = test_context(NULL, NULL, 1)};
+        open_golden(&g, EXPHIL_TYPE_F64);
+        assert_string_equal(xph_tensors_metadata(&g.file, wanted[i][1]), wanted[i][2]);
+        assert_non_null(strchr(xph_tensors_metadata(&g.file, "blocks"), ' '));
+        close_golden(&g);
+        exphil_context_destroy(g.context);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(in_double), cmocka_unit_test(in_single),
-                                       cmocka_unit_test(every_block_has_a_file)};
+                                       cmocka_unit_test(every_block_has_a_file),
+                                       cmocka_unit_test(mixtures_have_files)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
