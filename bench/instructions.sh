@@ -1,6 +1,7 @@
 #!/bin/sh
 # Counts the instructions of a step with callgrind, on the AVX2 path, and compares them with a table: what a clock on a shared
-# machine cannot see. A count may differ by 1 %; the table is kept per compiler, and another compiler is no failure.
+# machine cannot see. A count may differ by 1 %; the table is kept per compiler, and another compiler is no failure. A step
+# after 160 frames takes what it took after 80: its cost does not grow with history.
 #   instructions.sh PROGRAM TABLE            compares
 #   instructions.sh PROGRAM TABLE --update   writes this compiler's counts into the table
 set -u
@@ -20,11 +21,11 @@ if [ -z "$update" ] && ! grep -q "^$compiler|" "$table"; then
   exit 0
 fi
 
-# count BLOCKS HIDDEN TYPE: instructions of one step
-count() {
+# total BLOCKS HIDDEN TYPE STEPS: instructions of so many steps, 0 if they did not run
+total() {
   rm -rf "$work/case"
   mkdir -p "$work/case"
-  printf 'run %d\nquit\n' "$((steps - 1))" |
+  printf 'run %d\nquit\n' "$(($4 - 1))" |
     EXPHIL_CPU_ISA=avx2 valgrind --tool=callgrind --callgrind-out-file="$work/out" --toggle-collect=exphil_session_step \
       "$program" bench --plain --folder "$work/case" serve decision "$1" "$2" "$3" >"$work/said" 2>&1
   sum=$(sed -n 's/^\(totals\|summary\): *\([0-9]*\).*/\2/p' "$work/out" 2>/dev/null | head -n 1)
@@ -32,8 +33,13 @@ count() {
     tail -n 5 "$work/said" >&2
     echo 0
   else
-    echo $((sum / steps))
+    echo "$sum"
   fi
+}
+
+# count BLOCKS HIDDEN TYPE: instructions of one step
+count() {
+  echo $(($(total "$1" "$2" "$3" $steps) / steps))
 }
 
 failed=0
@@ -66,6 +72,15 @@ mamba*2 256 bf16
 mamba*2 256 int8
 attention 256 f32
 CASES
+
+# The window of the attention block, 60 frames, is full by then.
+for blocks in mamba attention; do
+  early=$(total "$blocks" 64 f32 80) late=$(total "$blocks" 64 f32 160) last=$(total "$blocks" 64 f32 320)
+  first=$(((late - early) / 80)) second=$(((last - late) / 160))
+  echo "$blocks 64 f32: $first instructions a step after 80 frames, $second after 160"
+  [ "$early" -gt 0 ] && [ "$first" -gt 0 ] && [ $((second * 100)) -le $((first * 101)) ] ||
+    { echo "FAILED: a step of $blocks costs more the longer it has played"; failed=1; }
+done
 
 if [ -n "$update" ] && [ "$failed" -eq 0 ]; then
   { grep '^#' "$table" 2>/dev/null; { grep -v "^$compiler|" "$table" 2>/dev/null | grep -v '^#'; cat "$work/new"; } | sort; } >"$work/table"
