@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/tools"
 cp -r "$source/include" "$source/bindings" "$work"
 cp "$source/tools/abi" "$source"/tools/abi_*.py "$work/tools"
-sed -i 's/^} exphil_model_info;/    int64_t later;\n&/' "$work/include/exphil/exphil.h"
+sed -i 's/^} exphil_model_info;/    int64_t zz_planted;\n&/' "$work/include/exphil/exphil.h"
 ! cmp -s "$source/include/exphil/exphil.h" "$work/include/exphil/exphil.h" ||
   { echo "FAILED: the header has no exphil_model_info"; exit 1; }
 if "$work/tools/abi" bindings --check >"$work/out" 2>&1; then echo "FAILED: a new field went unnoticed"; exit 1; fi
@@ -20,5 +20,5 @@ done
 "$work/tools/abi" bindings
 "$work/tools/abi" bindings --check
 for language in $languages; do
-  grep -rqw later "$work/bindings/$language" || { echo "FAILED: the new field did not reach $language"; exit 1; }
+  grep -rqiE "zz_?planted" "$work/bindings/$language" || { echo "FAILED: the new field did not reach $language"; exit 1; }
 done

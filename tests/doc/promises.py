@@ -31,14 +31,16 @@ def text_of(test):
 
 def check(word, test):
     """What is wrong with a word in backticks that stands behind this test; None when nothing is."""
-    command = word.split()[0]
+    command, *rest = word.split()
+    if command == "tools/test" and rest and not re.search(rf"^#   {rest[0]} +\S", open(os.path.join(source, command)).read(), re.M):
+        return "no such stage"
     if "/" in command:
         return None if os.path.exists(os.path.join(source, command)) else "no such file"
     if "." in word:
         return None if word in tests else "no such test"
     if not test:
         return "a case of no test"
-    return None if re.search(rf"cmocka_unit_test\w*\({word}\b|\b{word}\(void", text_of(test)) else f"no such case of {test}"
+    return None if re.search(rf"cmocka_unit_test\w*\({word}\b|^ROW\({word}\b", text_of(test)) else f"no such case of {test}"
 
 
 rows = 0

@@ -98,6 +98,6 @@ if run(["git", "rev-parse", "--is-inside-work-tree"], cwd=SOURCE).stdout.strip()
     untouched()
     explained()
 else:
-    print("no history here: what commits changed is not looked at")
+    print("SKIPPED: what commits changed (no history here)")
 for name, before, after in PLANTED:
     planted(name, before, after)
