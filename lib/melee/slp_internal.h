@@ -184,4 +184,27 @@ void xph_slp_metadata_read(const uint8_t *data, size_t bytes, size_t at, exphil_
 exphil_status xph_slp_select(exphil_context *context, struct xph_slp_instance *instances, size_t *count,
                              int32_t rollback, exphil_error *error);
 
+/* ---- a whole replay ------------------------------------------------------------------------------------ */
+
+struct exphil_slp {
+    exphil_context *context;
+    exphil_slp_frame *frames;
+    exphil_slp_player *records; /* one slot after the other */
+    exphil_slp_item *items;
+    uint32_t *record_of; /* [frame][slot]: 1 + place in records, 0 = not there */
+    size_t frame_count, record_count, item_count;
+    size_t slot_count;
+    exphil_slp_slot slots[XPH_SLP_SLOTS];
+    exphil_slp_player *next[XPH_SLP_SLOTS]; /* while it is filled: of each of slots */
+    uint8_t column[XPH_SLP_SLOTS]; /* port and follower -> place in slots, or slot_count */
+    exphil_slp_info info;
+};
+
+/* Memory for frame_count frames, item_count items and so many records of each [2 * port + follower]. */
+exphil_status xph_slp_storage_make(exphil_slp *slp, const int64_t *records, exphil_error *error);
+/* The next record of each of the slots goes to the frame at this position; player [XPH_SLP_SLOTS]. */
+void xph_slp_next_records(exphil_slp *slp, size_t position, uint8_t slots, exphil_slp_player **player);
+/* Counts and limits of info and slots, from frames and records. */
+void xph_slp_sum_up(exphil_slp *slp);
+
 #endif

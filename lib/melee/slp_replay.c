@@ -6,19 +6,6 @@
 
 enum { CANCEL_EVERY = 16384 }; /* frames between two looks at the cancel hook */
 
-struct exphil_slp {
-    exphil_context *context;
-    exphil_slp_frame *frames;
-    exphil_slp_player *records; /* one slot after the other */
-    exphil_slp_item *items;
-    uint32_t *record_of; /* [frame][slot]: 1 + place in records, 0 = not there */
-    size_t frame_count, record_count, item_count;
-    size_t slot_count;
-    exphil_slp_slot slots[XPH_SLP_SLOTS];
-    uint8_t column[XPH_SLP_SLOTS]; /* port and follower -> place in slots, or slot_count */
-    exphil_slp_info info;
-};
-
 /* What both passes need, and what goes when reading is done. */
 struct reading {
     exphil_context *context;
@@ -126,52 +113,18 @@ static void read_metadata(const struct reading *reading, exphil_slp_info *info)
         xph_slp_metadata_read(reading->data, reading->bytes, (size_t)info->stop_offset, info);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------- */
+/* ---- storage --------------------------------------------------------------------------------------------- */
 
-static void count_records(const struct reading *reading, exphil_slp *slp)
+static exphil_status make_storage(const struct reading *reading, exphil_slp *slp, exphil_error *error)
 {
+    int64_t records[XPH_SLP_SLOTS] = {0};
     for (size_t i = 0; i < reading->count; i++) {
         uint8_t slots = xph_slp_slots(&reading->list[i]);
-        for (uint32_t slot = 0; slot < XPH_SLP_SLOTS; slot++)
-            slp->slots[slot].record_count += slots >> slot & 1;
+        for (uint32_t slot = 0; slot < XPH_SLP_SLOTS; slot++) records[slot] += slots >> slot & 1;
         slp->item_count += (size_t)reading->list[i].items;
     }
     slp->frame_count = reading->count;
-    for (uint32_t slot = 0; slot < XPH_SLP_SLOTS; slot++) {
-        slp->record_count += (size_t)slp->slots[slot].record_count;
-        slp->column[slot] = UINT8_MAX;
-        if (slp->slots[slot].record_count == 0) continue;
-        exphil_slp_slot *used = &slp->slots[slp->slot_count];
-        used->record_count = slp->slots[slot].record_count;
-        used->port = (int32_t)slot / 2;
-        used->follower = (int32_t)slot % 2;
-        slp->column[slot] = (uint8_t)slp->slot_count++;
-    }
-}
-
-static void *make_array(exphil_context *context, size_t count, size_t bytes, exphil_error *error)
-{
-    size_t total;
-    if (!xph_size_mul(count, bytes, &total)) total = SIZE_MAX;
-    void *pointer = xph_alloc(context, total);
-    if (!pointer) (void)xph_no_memory(total, error);
-    return pointer;
-}
-
-static exphil_status make_arrays(exphil_slp *slp, exphil_error *error)
-{
-    exphil_context *context = slp->context;
-    size_t places = slp->frame_count * slp->slot_count; /* a frame costs 10 bytes of input: no overflow */
-    slp->frames = make_array(context, slp->frame_count, sizeof *slp->frames, error);
-    if (!slp->frames) return EXPHIL_E_MEMORY;
-    slp->records = make_array(context, slp->record_count, sizeof *slp->records, error);
-    if (!slp->records) return EXPHIL_E_MEMORY;
-    slp->items = make_array(context, slp->item_count, sizeof *slp->items, error);
-    if (!slp->items) return EXPHIL_E_MEMORY;
-    slp->record_of = make_array(context, places, sizeof *slp->record_of, error);
-    if (!slp->record_of) return EXPHIL_E_MEMORY;
-    memset(slp->record_of, 0, places * sizeof *slp->record_of);
-    return EXPHIL_OK;
+    return xph_slp_storage_make(slp, records, error);
 }
 
 /* ---- pass 2 -------------------------------------------------------------------------------------------- */
@@ -220,28 +173,9 @@ static void decode_instance(const struct reading *reading, const struct xph_slp_
     }
 }
 
-/* Gives each character of the instance its next record. */
-static void aim(exphil_slp *slp, size_t position, uint8_t slots, exphil_slp_player **next,
-                struct target *target)
-{
-    for (size_t i = 0; i < slp->slot_count; i++) {
-        uint32_t slot = (uint32_t)(2 * slp->slots[i].port + slp->slots[i].follower);
-        target->player[slot] = NULL;
-        if (!(slots >> slot & 1)) continue;
-        target->player[slot] = next[i]++;
-        slp->record_of[position * slp->slot_count + i] = (uint32_t)(target->player[slot] - slp->records) + 1;
-    }
-}
-
 static exphil_status second_pass(struct reading *reading, exphil_slp *slp, exphil_error *error)
 {
-    exphil_slp_player *next[XPH_SLP_SLOTS], *record = slp->records;
     struct target target = {.item = slp->items};
-    for (size_t i = 0; i < slp->slot_count; i++) {
-        next[i] = record;
-        slp->slots[i].records = record;
-        record += slp->slots[i].record_count;
-    }
     xph_slp_blank_frame(&reading->walk.table, &target.frame);
     for (size_t i = 0; i < reading->count; i++) {
         const struct xph_slp_instance *instance = &reading->list[i];
@@ -249,7 +183,7 @@ static exphil_status second_pass(struct reading *reading, exphil_slp *slp, exphi
             return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled at frame %d", (int)instance->frame);
         const exphil_slp_item *items = target.item;
         xph_slp_next_frame(&target.frame, instance);
-        aim(slp, i, xph_slp_slots(instance), next, &target);
+        xph_slp_next_records(slp, i, xph_slp_slots(instance), target.player);
         decode_instance(reading, instance, &target);
         target.frame.slots = xph_slp_slots(instance);
         target.frame.items = items;
@@ -259,36 +193,18 @@ static exphil_status second_pass(struct reading *reading, exphil_slp *slp, exphi
     return EXPHIL_OK;
 }
 
-static void sum_up(exphil_slp *slp)
-{
-    exphil_slp_info *info = &slp->info;
-    info->frame_count = (int64_t)slp->frame_count;
-    info->item_count = (int64_t)slp->item_count;
-    for (size_t i = 0; i < slp->frame_count; i++) {
-        int32_t frame = slp->frames[i].frame;
-        if (i == 0 || frame < info->first_frame) info->first_frame = frame;
-        if (i == 0 || frame > info->last_frame) info->last_frame = frame;
-    }
-    for (size_t i = 0; i < slp->slot_count; i++) {
-        exphil_slp_slot *slot = &slp->slots[i];
-        slot->first_frame = slot->records[0].frame;
-        slot->last_frame = slot->records[slot->record_count - 1].frame;
-    }
-}
-
 /* ---- public -------------------------------------------------------------------------------------------- */
 
 static exphil_status read_all(struct reading *reading, exphil_slp *slp, exphil_error *error)
 {
     XPH_TRY(first_pass(reading, error));
     XPH_TRY(xph_slp_select(slp->context, reading->list, &reading->count, reading->config.rollback, error));
-    count_records(reading, slp);
-    XPH_TRY(make_arrays(slp, error));
+    XPH_TRY(make_storage(reading, slp, error));
     XPH_TRY(second_pass(reading, slp, error));
     slp->info = reading->walk.info;
     slp->info.rollback = reading->config.rollback;
     read_metadata(reading, &slp->info);
-    sum_up(slp);
+    xph_slp_sum_up(slp);
     return EXPHIL_OK;
 }
 
@@ -355,57 +271,4 @@ exphil_status exphil_slp_open(exphil_context *context, const char *path, const e
     exphil_status status = read_bytes(context, file.data, file.bytes, &known, slp, error);
     xph_file_release(&file);
     return status < 0 ? xph_fail_within(error, status, "%s", path) : status;
-}
-
-void exphil_slp_destroy(exphil_slp *slp)
-{
-    if (!slp) return;
-    exphil_context *context = slp->context;
-    if (slp->frames) xph_free(context, slp->frames, slp->frame_count * sizeof *slp->frames);
-    if (slp->records) xph_free(context, slp->records, slp->record_count * sizeof *slp->records);
-    if (slp->items) xph_free(context, slp->items, slp->item_count * sizeof *slp->items);
-    if (slp->record_of)
-        xph_free(context, slp->record_of, slp->frame_count * slp->slot_count * sizeof *slp->record_of);
-    xph_free(context, slp, sizeof *slp);
-    xph_context_release(context);
-}
-
-exphil_status exphil_slp_query(const exphil_slp *slp, exphil_slp_info *info, exphil_error *error)
-{
-    if (!slp) return xph_fail(error, EXPHIL_E_INVALID, "slp is NULL");
-    XPH_TRY(xph_context_check(slp->context, error));
-    return XPH_GIVE(exphil_slp_info, info, &slp->info, error);
-}
-
-int64_t exphil_slp_frame_count(const exphil_slp *slp)
-{
-    return slp ? (int64_t)slp->frame_count : 0;
-}
-
-const exphil_slp_frame *exphil_slp_frame_at(const exphil_slp *slp, int64_t position)
-{
-    if (!slp || position < 0 || (uint64_t)position >= slp->frame_count) return NULL;
-    return &slp->frames[position];
-}
-
-int32_t exphil_slp_slot_count(const exphil_slp *slp)
-{
-    return slp ? (int32_t)slp->slot_count : 0;
-}
-
-const exphil_slp_slot *exphil_slp_slot_at(const exphil_slp *slp, int32_t index)
-{
-    if (!slp || index < 0 || (size_t)index >= slp->slot_count) return NULL;
-    return &slp->slots[index];
-}
-
-const exphil_slp_player *exphil_slp_player_at(const exphil_slp *slp, int64_t position, int32_t port,
-                                              int32_t follower)
-{
-    if (!slp || position < 0 || (uint64_t)position >= slp->frame_count) return NULL;
-    if (port < 0 || port >= EXPHIL_SLP_PORTS || follower < 0 || follower > 1) return NULL;
-    size_t column = slp->column[2 * port + follower];
-    if (column >= slp->slot_count) return NULL;
-    uint32_t record = slp->record_of[(size_t)position * slp->slot_count + column];
-    return record ? &slp->records[record - 1] : NULL;
 }
