@@ -50,4 +50,47 @@ bool xph_melee_live_state(const exphil_slp_stream *stream, const exphil_slp_info
  * and trigger, physical buttons (slp.md section 8). false: no record. */
 bool xph_melee_game_pad(const exphil_slp *slp, int64_t position, int32_t port, exphil_pad *pad);
 
+/* ---- frames as columns (game_columns.c) ---------------------------------------------------------------- */
+
+/* Most frames of a block; most items of one frame (recorders send at most 15). */
+enum { XPH_GAME_FRAMES = 256, XPH_GAME_ITEMS = 64, XPH_GAME_SLOTS = 2 * EXPHIL_SLP_PORTS };
+
+typedef struct xph_game_shape {
+    int32_t frames, items; /* items of all frames together */
+    int32_t first_frame;
+    uint8_t slots; /* that occur, as in exphil_slp_frame */
+} xph_game_shape;
+
+/* A block in memory. Frames ascend. Frame t has the character of a slot only if its own slots say so; else its
+ * record is another frame's. */
+typedef struct xph_game_block {
+    xph_game_shape shape;
+    exphil_slp_frame *frame;                   /* [frames] */
+    exphil_slp_player *player[XPH_GAME_SLOTS]; /* [frames] each; NULL: does not occur */
+    exphil_slp_item *item;                     /* [items] */
+    int32_t *base;                             /* [items], for packing and unpacking */
+} xph_game_block;
+
+/* The shape of frames [position, position + frames) of a replay. EXPHIL_E_UNSUPPORTED: too many items, or a
+ * frame index twice. */
+exphil_status xph_game_shape_of(const exphil_slp *slp, int64_t position, int32_t frames,
+                                xph_game_shape *shape, exphil_error *error);
+/* Bytes of its columns, less than 1 MiB, and of a block in memory. */
+size_t xph_game_block_bytes(const xph_game_shape *shape);
+size_t xph_game_memory_bytes(const xph_game_shape *shape);
+/* Lays a block into memory of that size, aligned for pointers. */
+void xph_game_block_place(const xph_game_shape *shape, void *memory, xph_game_block *block);
+/* Columns of frames from `position` on into raw; the block is used as scratch. */
+void xph_game_pack(const exphil_slp *slp, int64_t position, const xph_game_block *block, uint8_t *raw);
+/* From columns that may be hostile: NULL, or what is wrong, as a static text. */
+const char *xph_game_unpack(const uint8_t *raw, const xph_game_block *block);
+
+/* A replay out of its blocks (slp_storage.c): begin with the counts of all, then each block in order, then end.
+ * records: of each [2 * port + follower]. false: these blocks are not of such a replay; then destroy it. */
+exphil_status xph_slp_assemble_begin(exphil_context *context, const exphil_slp_info *info, int64_t frames,
+                                     int64_t items, const int64_t *records, exphil_slp **slp,
+                                     exphil_error *error);
+bool xph_slp_assemble(exphil_slp *slp, const xph_game_block *block);
+bool xph_slp_assemble_end(exphil_slp *slp);
+
 #endif

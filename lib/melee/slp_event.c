@@ -21,6 +21,13 @@ static void pre_absent(exphil_slp_player *player)
     player->pre_percent = absent_float();
 }
 
+void xph_slp_pre_position_absent(exphil_slp_player *player)
+{
+    player->pre_seed = UINT32_MAX;
+    player->pre_x = player->pre_y = player->pre_facing = player->pre_percent = absent_float();
+    player->pre_action_state = UINT16_MAX;
+}
+
 void xph_slp_decode_pre(const uint8_t *event, size_t size, exphil_slp_player *player)
 {
     player->frame = xph_slp_i32(event + 0x01);

@@ -163,6 +163,8 @@ void xph_slp_decode_end(const uint8_t *event, size_t size, exphil_slp_info *info
 /* All optional settings absent, as before a game start event. */
 void xph_slp_blank_info(exphil_slp_info *info);
 void xph_slp_decode_pre(const uint8_t *event, size_t size, exphil_slp_player *player);
+/* What a corpus of games does not keep of a pre-frame event. */
+void xph_slp_pre_position_absent(exphil_slp_player *player);
 void xph_slp_decode_post(const uint8_t *event, size_t size, exphil_slp_player *player);
 void xph_slp_decode_item(const uint8_t *event, size_t size, exphil_slp_item *item);
 /* Frame start, bookend and stage events. */
@@ -196,7 +198,7 @@ struct exphil_slp {
     size_t slot_count;
     exphil_slp_slot slots[XPH_SLP_SLOTS];
     exphil_slp_player *next[XPH_SLP_SLOTS]; /* while it is filled: of each of slots */
-    uint8_t column[XPH_SLP_SLOTS]; /* port and follower -> place in slots, or slot_count */
+    uint8_t column[XPH_SLP_SLOTS];          /* port and follower -> place in slots, or slot_count */
     exphil_slp_info info;
 };
 

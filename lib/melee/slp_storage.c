@@ -82,6 +82,75 @@ void xph_slp_sum_up(exphil_slp *slp)
     }
 }
 
+/* ---- from blocks of a corpus ---------------------------------------------------------------------------- */
+
+exphil_status xph_slp_assemble_begin(exphil_context *context, const exphil_slp_info *info, int64_t frames,
+                                     int64_t items, const int64_t *records, exphil_slp **slp,
+                                     exphil_error *error)
+{
+    exphil_slp *made = xph_calloc(context, 1, sizeof *made);
+    if (!made) return xph_no_memory(sizeof *made, error);
+    made->context = xph_context_retain(context);
+    made->info = *info;
+    made->info.frame_count = made->info.item_count = 0;
+    made->frame_count = (size_t)frames;
+    made->item_count = (size_t)items;
+    exphil_status status = xph_slp_storage_make(made, records, error);
+    if (status < 0)
+        exphil_slp_destroy(made);
+    else
+        *slp = made;
+    return status;
+}
+
+/* Is there a record left for each of the slots? */
+static bool has_records(const exphil_slp *slp, uint8_t slots)
+{
+    for (int32_t slot = 0; slot < XPH_SLP_SLOTS; slot++) {
+        if (!(slots >> slot & 1)) continue;
+        size_t i = slp->column[slot];
+        if (i >= slp->slot_count || slp->next[i] == slp->slots[i].records + slp->slots[i].record_count)
+            return false;
+    }
+    return true;
+}
+
+bool xph_slp_assemble(exphil_slp *slp, const xph_game_block *block)
+{
+    exphil_slp_info *info = &slp->info; /* counts what has come */
+    const exphil_slp_item *item = block->item;
+    if ((size_t)block->shape.frames > slp->frame_count - (size_t)info->frame_count ||
+        (size_t)block->shape.items > slp->item_count - (size_t)info->item_count)
+        return false;
+    for (int32_t t = 0; t < block->shape.frames; t++) {
+        exphil_slp_player *player[XPH_SLP_SLOTS] = {NULL};
+        size_t position = (size_t)info->frame_count++;
+        exphil_slp_frame *frame = &slp->frames[position];
+        *frame = block->frame[t];
+        if (!has_records(slp, frame->slots)) return false;
+        xph_slp_next_records(slp, position, frame->slots, player);
+        for (int32_t slot = 0; slot < XPH_SLP_SLOTS; slot++)
+            if (player[slot]) *player[slot] = block->player[slot][t];
+        frame->instance = (int32_t)position;
+        frame->items = slp->items + info->item_count;
+        if (frame->item_count)
+            memcpy(slp->items + info->item_count, item, (size_t)frame->item_count * sizeof *item);
+        info->item_count += frame->item_count;
+        item += frame->item_count;
+    }
+    return true;
+}
+
+bool xph_slp_assemble_end(exphil_slp *slp)
+{
+    bool whole =
+        (size_t)slp->info.frame_count == slp->frame_count && (size_t)slp->info.item_count == slp->item_count;
+    for (size_t i = 0; i < slp->slot_count; i++)
+        whole = whole && slp->next[i] == slp->slots[i].records + slp->slots[i].record_count;
+    if (whole) xph_slp_sum_up(slp);
+    return whole;
+}
+
 /* ---- public -------------------------------------------------------------------------------------------- */
 
 void exphil_slp_destroy(exphil_slp *slp)
