@@ -457,6 +457,58 @@ static void test_plan_is_pure(void **state)
     }
 }
 
+/* All batches of three epochs are those that 0.1.0 made: its numbers, computed by its code. */
+static void test_kept_order(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        int64_t batch, time, stride, segment;
+        int32_t mode, delay, in_order, last_only;
+        uint64_t hash;
+    } kept[] = {
+        {1, 1, 0, 0, EXPHIL_MODE_CARRY, 0, 0, 0, 0xf00f75e214352db8},
+        {4, 10, 0, 0, EXPHIL_MODE_CARRY, 1, 0, 0, 0x5a35bb052a215a04},
+        {16, 60, 0, 0, EXPHIL_MODE_CARRY, 3, 0, 0, 0x88ad36d5ad71ae7a},
+        {3, 7, 0, 0, EXPHIL_MODE_CARRY, 2, 1, 0, 0xc8ea8c5cd00cc7b9},
+        {64, 5, 0, 0, EXPHIL_MODE_CARRY, 0, 1, 0, 0x008db18226da0513},
+        {4, 10, 0, 10, EXPHIL_MODE_CARRY, 0, 0, 0, 0xf8e85432e215551d},
+        {3, 16, 0, 1, EXPHIL_MODE_CARRY, 1, 0, 0, 0x48317506b37a4a8b},
+        {2, 9, 0, 1000, EXPHIL_MODE_CARRY, 0, 0, 0, 0x7887fb31104191b0},
+        {64, 4, 0, 13, EXPHIL_MODE_CARRY, 3, 0, 0, 0x77b543852502c733},
+        {4, 8, 0, 30, EXPHIL_MODE_CARRY, 2, 1, 0, 0x50838c9382b2995d},
+        {5, 8, 0, 90, EXPHIL_MODE_CARRY, 0, 0, 0, 0x5d71508d01b4682c},
+        {4, 10, 1, 0, EXPHIL_MODE_WINDOW, 0, 0, 0, 0x8673151f4fd7cbec},
+        {16, 60, 0, 0, EXPHIL_MODE_WINDOW, 1, 0, 1, 0x7b0c5d8aca25ffc7},
+        {7, 10, 3, 0, EXPHIL_MODE_WINDOW, 2, 0, 0, 0x94c2c0b3a84fd1e0},
+        {5, 30, 1000, 0, EXPHIL_MODE_WINDOW, 0, 0, 0, 0xbc9fb2b88eb1620b},
+        {3, 20, 2, 0, EXPHIL_MODE_WINDOW, 1, 1, 0, 0x9b1bff78533f3a3f},
+    };
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        exphil_sampling how = EXPHIL_SAMPLING_INIT;
+        how.batch = kept[i].batch;
+        how.time = kept[i].time;
+        how.stride = kept[i].stride;
+        how.segment_frames = kept[i].segment;
+        how.mode = kept[i].mode;
+        how.delay_frames = kept[i].delay;
+        how.in_order = kept[i].in_order;
+        how.last_only = kept[i].last_only;
+        how.action_slots = 2;
+        how.seed = 11 + i;
+        xph_sampler *sampler = sampler_of(f->dataset, &how);
+        xph_hasher hasher;
+        xph_hash_begin(&hasher);
+        for (int64_t epoch = 0; epoch < 3; epoch++) {
+            for (int64_t b = 0; b < xph_sampler_batches(sampler); b++) {
+                uint64_t hash = batch_hash(sampler, epoch, b);
+                xph_hash_add(&hasher, &hash, sizeof hash);
+            }
+        }
+        if (xph_hash_end(&hasher) != kept[i].hash) fail_msg("order %zu is another one", i);
+        xph_sampler_destroy(sampler);
+    }
+}
+
 /* In ten thousand epochs each of five equal episodes comes first on the line equally often. */
 static void test_first_episode(void **state)
 {
@@ -618,13 +670,14 @@ static void test_memory_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_carry),        cmocka_unit_test(test_carry_is_full),
-        cmocka_unit_test(test_segments),     cmocka_unit_test(test_in_order),
-        cmocka_unit_test(test_window),       cmocka_unit_test(test_shuffle_is_uniform),
-        cmocka_unit_test(test_all_orders),   cmocka_unit_test(test_sort),
-        cmocka_unit_test(test_plan_is_pure), cmocka_unit_test(test_first_episode),
-        cmocka_unit_test(test_defaults),     cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_snapshot),     cmocka_unit_test(test_memory_failures),
+        cmocka_unit_test(test_carry),           cmocka_unit_test(test_carry_is_full),
+        cmocka_unit_test(test_segments),        cmocka_unit_test(test_in_order),
+        cmocka_unit_test(test_window),          cmocka_unit_test(test_shuffle_is_uniform),
+        cmocka_unit_test(test_all_orders),      cmocka_unit_test(test_sort),
+        cmocka_unit_test(test_plan_is_pure),    cmocka_unit_test(test_first_episode),
+        cmocka_unit_test(test_defaults),        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_kept_order),      cmocka_unit_test(test_snapshot),
+        cmocka_unit_test(test_memory_failures),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
