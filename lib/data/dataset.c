@@ -25,15 +25,15 @@ void *xph_grow(exphil_context *context, void *items, int64_t *capacity, int64_t 
     return grown;
 }
 
-exphil_status xph_dataset_new(exphil_context *context, const exphil_spec *spec, exphil_dataset **dataset,
-                              exphil_error *error)
+/* Without a table. */
+static exphil_status new_dataset(exphil_context *context, const exphil_spec *spec, exphil_dataset **dataset,
+                                 exphil_error *error)
 {
     exphil_dataset *made = xph_calloc(context, 1, sizeof *made);
     if (!made) return xph_no_memory(sizeof *made, error);
     made->context = xph_context_retain(context);
     made->references = 1;
     made->frame_buffer.context = context;
-    made->salt = (uint64_t)(uintptr_t)made ^ (uint64_t)xph_clock_ns() << 20;
     exphil_status status = xph_spec_copy(context, spec, &made->spec, error);
     if (status == EXPHIL_OK)
         status = xph_columns_create(context, made->spec->float_count, &made->columns, error);
@@ -49,13 +49,24 @@ exphil_status xph_dataset_new(exphil_context *context, const exphil_spec *spec, 
     return EXPHIL_OK;
 }
 
+exphil_status xph_dataset_new(exphil_context *context, const exphil_spec *spec, exphil_dataset **dataset,
+                              exphil_error *error)
+{
+    exphil_dataset *made = NULL;
+    XPH_TRY(new_dataset(context, spec, &made, error));
+    exphil_status status = xph_table_create(context, &made->table, error);
+    if (status < 0) {
+        xph_dataset_release(made);
+        return status;
+    }
+    *dataset = made;
+    return EXPHIL_OK;
+}
+
 static void free_dataset(exphil_dataset *dataset)
 {
     exphil_context *context = dataset->context;
-    for (int64_t i = 0; i < dataset->episode_count; i++) xph_block_release(dataset->episodes[i].block);
-    xph_free(context, dataset->episodes, (size_t)dataset->episode_capacity * sizeof *dataset->episodes);
-    xph_free(context, dataset->pages, (size_t)dataset->page_capacity * sizeof *dataset->pages);
-    xph_free(context, dataset->games, (size_t)dataset->game_capacity * sizeof *dataset->games);
+    xph_table_release(dataset->table);
     xph_columns_free(context, &dataset->columns);
     xph_piece_buffer_free(&dataset->frame_buffer);
     xph_spec_free(context, dataset->spec);
@@ -113,104 +124,30 @@ void xph_dataset_leave(const exphil_dataset *dataset)
 
 /* ---- appending --------------------------------------------------------------------------------------- */
 
-/* Where the search for a game begins: mixed (the end of MurmurHash3, Appleby) with where this dataset happens to lie and
- * when it was made, which nobody who writes files knows: their games cannot all begin in one place. */
-static uint64_t game_mix(const exphil_dataset *dataset, uint64_t key)
-{
-    key ^= dataset->salt;
-    key = (key ^ key >> 33) * 0xFF51AFD7ED558CCDu;
-    key = (key ^ key >> 33) * 0xC4CEB9FE1A85EC53u;
-    return key ^ key >> 33;
-}
-
-/* Distinct games are an open-addressing table; no game has the number 0 in it (xph_game_key). Where a game is or would be. */
-static int64_t game_place(const exphil_dataset *dataset, const uint64_t *games, int64_t capacity,
-                          uint64_t key)
-{
-    uint64_t mask = (uint64_t)capacity - 1, at = game_mix(dataset, key) & mask;
-    while (games[at] && games[at] != key) at = (at + 1) & mask;
-    return (int64_t)at;
-}
-
-static void add_game(exphil_dataset *dataset, uint64_t game)
-{
-    uint64_t key = xph_game_key(game);
-    int64_t at = game_place(dataset, dataset->games, dataset->game_capacity, key);
-    if (dataset->games[at]) return;
-    dataset->games[at] = key;
-    dataset->game_count++;
-}
-
-/* At most half full, so that looking up is short. */
-static exphil_status grow_games(exphil_dataset *dataset, int64_t count, exphil_error *error)
-{
-    int64_t capacity = 16;
-    while (capacity < 2 * count) capacity *= 2;
-    if (capacity <= dataset->game_capacity) return EXPHIL_OK;
-    uint64_t *games = xph_calloc(dataset->context, (size_t)capacity, sizeof *games);
-    if (!games) return xph_no_memory((size_t)capacity * sizeof *games, error);
-    for (int64_t i = 0; i < dataset->game_capacity; i++) {
-        uint64_t key = dataset->games[i];
-        if (key) games[game_place(dataset, games, capacity, key)] = key;
-    }
-    xph_free(dataset->context, dataset->games, (size_t)dataset->game_capacity * sizeof *games);
-    dataset->games = games;
-    dataset->game_capacity = capacity;
-    return EXPHIL_OK;
-}
-
-static int64_t pages_for(int64_t frames)
-{
-    return (frames + 63) / 64;
-}
-
-static void add_episode(exphil_dataset *dataset, const xph_episode *given)
-{
-    int64_t index = dataset->episode_count++, first = dataset->frames;
-    xph_episode *episode = &dataset->episodes[index];
-    *episode = *given;
-    episode->first = first;
-    xph_block_retain(episode->block);
-    int64_t page = pages_for(first), pages = pages_for(first + episode->frames);
-    for (; page < pages; page++) {
-        int64_t before = page * 64 > first ? index + 1 : index;
-        dataset->pages[page] = (xph_page){.starts = 0, .before = (uint64_t)before};
-    }
-    dataset->pages[first >> 6].starts |= (uint64_t)1 << (first & 63);
-    dataset->frames += episode->frames;
-    add_game(dataset, episode->block->facts.game);
-    uint64_t frames = (uint64_t)episode->frames;
-    xph_hash_add(&dataset->content, &frames, sizeof frames);
-    xph_hash_add(&dataset->content, &episode->hash, sizeof episode->hash);
-}
-
-static exphil_status grow(exphil_dataset *dataset, int64_t more, int64_t frames, exphil_error *error)
-{
-    exphil_context *context = dataset->context;
-    xph_episode *episodes = xph_grow(context, dataset->episodes, &dataset->episode_capacity,
-                                     dataset->episode_count + more, sizeof *episodes, error);
-    if (!episodes) return EXPHIL_E_MEMORY;
-    dataset->episodes = episodes;
-    xph_page *pages =
-        xph_grow(context, dataset->pages, &dataset->page_capacity, pages_for(frames), sizeof *pages, error);
-    if (!pages) return EXPHIL_E_MEMORY;
-    dataset->pages = pages;
-    return grow_games(dataset, dataset->game_count + more, error);
-}
-
 exphil_status xph_dataset_append(exphil_dataset *dataset, const xph_episode *episodes, int64_t count,
                                  exphil_error *error)
 {
     int64_t frames = dataset->frames;
     for (int64_t i = 0; i < count; i++) {
-        if (episodes[i].frames > XPH_FRAMES_MAX - frames) {
+        if (episodes[i].frames > XPH_DATASET_FRAMES_MAX - frames) {
             return xph_fail(error, EXPHIL_E_UNSUPPORTED, "a dataset holds at most %lld frames",
-                            (long long)XPH_FRAMES_MAX);
+                            (long long)XPH_DATASET_FRAMES_MAX);
         }
         frames += episodes[i].frames;
     }
-    XPH_TRY(grow(dataset, count, frames, error));
-    for (int64_t i = 0; i < count; i++) add_episode(dataset, &episodes[i]);
+    if (count > XPH_EPISODES_MAX - dataset->episode_count) {
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "a dataset holds at most %lld episodes",
+                        (long long)XPH_EPISODES_MAX);
+    }
+    XPH_TRY(xph_table_add(&dataset->table, episodes, count, dataset->frames, error));
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t length = (uint64_t)episodes[i].frames;
+        xph_hash_add(&dataset->content, &length, sizeof length);
+        xph_hash_add(&dataset->content, &episodes[i].hash, sizeof episodes[i].hash);
+    }
+    dataset->episodes = dataset->table->episodes;
+    dataset->episode_count += count;
+    dataset->frames = frames;
     return EXPHIL_OK;
 }
 
@@ -219,18 +156,18 @@ exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset
 {
     XPH_TRY(xph_dataset_enter(dataset, error));
     exphil_dataset *made = NULL;
-    exphil_status status = xph_dataset_new(dataset->context, dataset->spec, &made, error);
+    exphil_status status = new_dataset(dataset->context, dataset->spec, &made, error);
     if (status == EXPHIL_OK) {
-        status = xph_dataset_append(made, dataset->episodes, dataset->episode_count, error);
+        made->table = xph_table_retain(dataset->table);
+        made->episodes = dataset->episodes;
+        made->episode_count = dataset->episode_count;
+        made->frames = dataset->frames;
+        made->content = dataset->content;
         made->recovered = dataset->recovered;
+        *snapshot = made;
     }
     xph_dataset_leave(dataset);
-    if (status < 0) {
-        xph_dataset_release(made);
-        return status;
-    }
-    *snapshot = made;
-    return EXPHIL_OK;
+    return status;
 }
 
 /* ---- public: create, rows ---------------------------------------------------------------------------- */

@@ -8,8 +8,11 @@
 
 #include "data/data.h"
 
-/* Frames are counted in 32 bits where there is one number for each (2^32 frames are 19,900 hours of play). */
-#define XPH_FRAMES_MAX ((int64_t)UINT32_MAX)
+/* Rows of one episode are counted in 32 bits where there are many such numbers (2^32 frames are 19,900 hours of
+ * play), frames of a dataset in 48, episodes of a dataset in 32. */
+#define XPH_FRAMES_MAX         ((int64_t)UINT32_MAX)
+#define XPH_DATASET_FRAMES_MAX (((int64_t)1 << 48) - 1)
+#define XPH_EPISODES_MAX       ((int64_t)UINT32_MAX)
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows are read from little-endian files");
 _Static_assert(sizeof(float) == 4, "rows are IEEE single precision");
@@ -177,10 +180,22 @@ typedef struct xph_episode {
     uint64_t hash;  /* of its rows */
 } xph_episode;
 
-/* 64 frames: which of them start an episode, and how many episodes start before them. */
-typedef struct xph_page {
-    uint64_t starts, before;
-} xph_page;
+/* The episodes of datasets that share them: of a dataset and its snapshots, until one of them is added to, which
+ * then gets a table of its own. */
+typedef struct xph_table {
+    exphil_context *context;
+    atomic_int references;
+    xph_episode *episodes;
+    int64_t count, capacity; /* episodes; the table has a reference to the block of each */
+    /* buckets[i] is the episode that frame i << bucket_shift lies in. A bucket has about as many frames as an
+     * episode on average: there are at most four for each episode. */
+    uint32_t *buckets;
+    int64_t bucket_count, bucket_capacity;
+    int32_t bucket_shift, reserved;
+    uint64_t *games; /* distinct, in an open-addressing table of game_capacity slots; 0: empty */
+    int64_t game_count, game_capacity;
+    uint64_t salt; /* of that table's order, which nothing shows */
+} xph_table;
 
 struct exphil_dataset {
     exphil_context *context;
@@ -189,14 +204,9 @@ struct exphil_dataset {
     exphil_spec *spec;
     uint64_t spec_hash;
     xph_row_shape shape;
-    xph_episode *episodes;
-    int64_t episode_count, episode_capacity;
-    xph_page *pages;
-    int64_t page_capacity;
-    uint64_t *games; /* distinct, as a table of game_capacity slots; 0: empty */
-    int64_t game_count, game_capacity;
-    uint64_t salt; /* of that table's order, which nothing shows */
-    int64_t frames;
+    xph_table *table;
+    const xph_episode *episodes; /* of the table */
+    int64_t episode_count, frames;
     xph_columns columns; /* of the first columns_of episodes; exphil_dataset_query looks at the rest */
     int64_t columns_of;
     xph_hasher content; /* spec, then length and hash of each episode */
@@ -208,7 +218,7 @@ struct exphil_dataset {
     xph_rows frame_rows;
 };
 
-/* A game's number among dataset->games, where 0 marks an empty place: the game 0 shares that of one in 2^64
+/* A game's number among table->games, where 0 marks an empty place: the game 0 shares that of one in 2^64
  * others. */
 static inline uint64_t xph_game_key(uint64_t game)
 {
@@ -220,6 +230,15 @@ static inline uint64_t xph_game_key(uint64_t game)
 void *xph_grow(exphil_context *context, void *items, int64_t *capacity, int64_t need, size_t item_bytes,
                exphil_error *error);
 
+/* An empty table with one reference. */
+exphil_status xph_table_create(exphil_context *context, xph_table **table, exphil_error *error);
+xph_table *xph_table_retain(xph_table *table);
+void xph_table_release(xph_table *table);
+/* Adds all of the episodes or none, behind `frames` frames; takes references to their blocks. A table that others
+ * share is left to them, and *table becomes a new one. */
+exphil_status xph_table_add(xph_table **table, const xph_episode *episodes, int64_t count, int64_t frames,
+                            exphil_error *error);
+
 /* An empty dataset with one reference. */
 exphil_status xph_dataset_new(exphil_context *context, const exphil_spec *spec, exphil_dataset **dataset,
                               exphil_error *error);
@@ -227,7 +246,8 @@ exphil_status xph_dataset_new(exphil_context *context, const exphil_spec *spec, 
  * by the caller. */
 exphil_status xph_dataset_append(exphil_dataset *dataset, const xph_episode *episodes, int64_t count,
                                  exphil_error *error);
-/* The same episodes in a dataset of its own, which later additions do not reach. EXPHIL_E_BUSY. */
+/* The same episodes in a dataset of its own, which later additions do not reach; the table is shared until then.
+ * EXPHIL_E_BUSY. */
 exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset **snapshot,
                                    exphil_error *error);
 /* The gate for all rows, by all workers; the first bad piece in the order of the episodes is reported. Under the
@@ -239,15 +259,8 @@ exphil_status xph_dataset_look(exphil_dataset *dataset, exphil_error *error);
 exphil_status xph_dataset_enter(const exphil_dataset *dataset, exphil_error *error);
 void xph_dataset_leave(const exphil_dataset *dataset);
 
-/* Index of the episode that a frame belongs to, in constant time; 0 <= frame < frames. */
-static inline int64_t xph_episode_of(const exphil_dataset *dataset, int64_t frame)
-{
-    const xph_page *page = &dataset->pages[frame >> 6];
-    uint64_t bits = page->starts & (~(uint64_t)0 >> (63 - (frame & 63)));
-    bits -= bits >> 1 & 0x5555555555555555u; /* counts the ones */
-    bits = (bits & 0x3333333333333333u) + (bits >> 2 & 0x3333333333333333u);
-    bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0Fu;
-    return (int64_t)(page->before + (bits * 0x0101010101010101u >> 56)) - 1;
-}
+/* Index of the episode that a frame belongs to; 0 <= frame < frames. In constant time on average over the
+ * frames: a bucket holds few episodes. */
+int64_t xph_episode_of(const exphil_dataset *dataset, int64_t frame);
 
 #endif

@@ -58,7 +58,7 @@ exphil_status exphil_dataset_query(const exphil_dataset *dataset, exphil_dataset
                                .content_hash = xph_dataset_content_hash(dataset),
                                .frames = dataset->frames,
                                .episodes = dataset->episode_count,
-                               .games = dataset->game_count,
+                               .games = dataset->table->game_count,
                                .float_count = dataset->shape.floats,
                                .id_count = dataset->shape.ids,
                                .head_count = dataset->shape.heads,

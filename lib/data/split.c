@@ -42,23 +42,24 @@ static int64_t share_of(double share, int64_t count)
 static exphil_status draw_games(const split *made, uint64_t **games, int64_t *held, exphil_error *error)
 {
     const exphil_dataset *from = made->from;
-    if (from->game_count < 2) {
+    const xph_table *table = from->table;
+    if (table->game_count < 2) {
         return xph_fail(
             error, EXPHIL_E_INVALID,
             "a split by game needs two games, this dataset has %lld (EXPHIL_SPLIT_TIME needs one)",
-            (long long)from->game_count);
+            (long long)table->game_count);
     }
-    size_t bytes = (size_t)from->game_count * sizeof **games;
+    size_t bytes = (size_t)table->game_count * sizeof **games;
     uint64_t *drawn = xph_alloc(from->context, bytes);
     if (!drawn) return xph_no_memory(bytes, error);
-    for (int64_t i = 0, count = 0; i < from->game_capacity; i++)
-        if (from->games[i]) drawn[count++] = from->games[i];
-    xph_sort(drawn, from->game_count);
+    for (int64_t i = 0, count = 0; i < table->game_capacity; i++)
+        if (table->games[i]) drawn[count++] = table->games[i];
+    xph_sort(drawn, table->game_count);
     xph_rng rng = {.seed = made->config->seed, .stream = XPH_RNG_SPLIT};
-    xph_shuffle(&rng, drawn, from->game_count, sizeof *drawn, NULL);
-    int64_t count = share_of(made->config->held_out, from->game_count);
+    xph_shuffle(&rng, drawn, table->game_count, sizeof *drawn, NULL);
+    int64_t count = share_of(made->config->held_out, table->game_count);
     if (count < 1) count = 1;
-    if (count > from->game_count - 1) count = from->game_count - 1;
+    if (count > table->game_count - 1) count = table->game_count - 1;
     xph_sort(drawn, count);
     *games = drawn;
     *held = count;
@@ -91,7 +92,7 @@ static exphil_status split_games(split *made, exphil_error *error)
         int side = among(games, held, xph_game_key(episode->block->facts.game));
         status = add_part(made, side, episode, 0, episode->frames, error);
     }
-    xph_free(from->context, games, (size_t)from->game_count * sizeof *games);
+    xph_free(from->context, games, (size_t)from->table->game_count * sizeof *games);
     return status;
 }
 
