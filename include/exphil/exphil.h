@@ -832,9 +832,16 @@ typedef struct exphil_sampling {
      * recorded actions before them */
     int32_t neutral_start;
     int32_t reserved; /* must be 0 */
+    /* WINDOW, not in_order: 0: all windows of the dataset are shuffled together, at most 2^32-1 of them; the
+     * order takes 4 bytes of memory for each. 1024..2^32-1, say 65536: the order goes by groups. The windows of an
+     * episode are cut into spans, whose starts lie within 1024 frames; every epoch shuffles the spans; a group is
+     * the next spans of that order, up to shuffle_frames / stride windows, which are shuffled among themselves.
+     * Still every window comes once an epoch, but a batch's rows lie in few places, and the order takes memory in
+     * proportion to the spans and shuffle_frames. A run is resumed with the value that it began with. */
+    int64_t shuffle_frames;
 } exphil_sampling;
 /* clang-format off */
-#define EXPHIL_SAMPLING_INIT { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_SAMPLING_INIT { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 /* Fills sampling for a model; from any thread. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_sampling(const exphil_model *model,

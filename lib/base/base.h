@@ -235,7 +235,14 @@ typedef struct xph_rng {
     uint64_t seed, stream, position;
 } xph_rng;
 /* streams, so that no two uses of one seed share numbers */
-enum { XPH_RNG_INIT = 1, XPH_RNG_SHUFFLE = 2, XPH_RNG_SAMPLE = 3, XPH_RNG_SPLIT = 4, XPH_RNG_TEST = 5 };
+enum {
+    XPH_RNG_INIT = 1,
+    XPH_RNG_SHUFFLE = 2,
+    XPH_RNG_SAMPLE = 3,
+    XPH_RNG_SPLIT = 4,
+    XPH_RNG_TEST = 5,
+    XPH_RNG_GROUP = 6
+};
 void xph_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]); /* the bare function */
 uint32_t xph_rng_u32(xph_rng *rng);
 uint64_t xph_rng_u64(xph_rng *rng);

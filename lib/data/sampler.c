@@ -15,6 +15,9 @@
 #define BUFFERS_MOST 64
 #define EPOCH_MOST   ((int64_t)1 << 48)
 
+/* Frames of a span: what is shuffled holds at least one. */
+#define SHUFFLE_LEAST 1024
+
 struct xph_sampler {
     exphil_context *context;
     exphil_dataset *dataset; /* a snapshot of its own */
@@ -43,8 +46,12 @@ static exphil_status check_range(int64_t value, int64_t low, int64_t high, const
 static exphil_status check_mode(const exphil_sampling *how, exphil_error *error)
 {
     if (how->mode == EXPHIL_MODE_WINDOW) {
-        if (!how->segment_frames) return EXPHIL_OK;
-        return xph_fail(error, EXPHIL_E_INVALID, "sampling.segment_frames is for EXPHIL_MODE_CARRY");
+        if (how->segment_frames)
+            return xph_fail(error, EXPHIL_E_INVALID, "sampling.segment_frames is for EXPHIL_MODE_CARRY");
+        if (how->shuffle_frames && how->in_order)
+            return xph_fail(error, EXPHIL_E_INVALID,
+                            "sampling.shuffle_frames is for shuffled windows, in_order is 1");
+        return EXPHIL_OK;
     }
     if (how->mode != EXPHIL_MODE_CARRY)
         return xph_fail(error, EXPHIL_E_INVALID, "sampling.mode is %d, which is no mode", (int)how->mode);
@@ -52,10 +59,29 @@ static exphil_status check_mode(const exphil_sampling *how, exphil_error *error)
         return xph_fail(error, EXPHIL_E_INVALID, "sampling.last_only is for EXPHIL_MODE_WINDOW");
     if (how->stride != 1)
         return xph_fail(error, EXPHIL_E_INVALID, "sampling.stride is for EXPHIL_MODE_WINDOW");
+    if (how->shuffle_frames)
+        return xph_fail(error, EXPHIL_E_INVALID, "sampling.shuffle_frames is for EXPHIL_MODE_WINDOW");
     return EXPHIL_OK;
 }
 
-static exphil_status resolve(const exphil_sampling *given, exphil_sampling *how, exphil_error *error)
+/* What shuffle_frames 0 means for a dataset: here, all windows together, as in 0.1. The only place where a kind of
+ * dataset chooses; neither its size nor a limit of memory may. */
+static int64_t usual_shuffle_frames(const exphil_dataset *dataset)
+{
+    (void)dataset;
+    return 0;
+}
+
+static exphil_status check_shuffle(const exphil_sampling *how, exphil_error *error)
+{
+    int64_t frames = how->shuffle_frames;
+    if (!frames || (frames >= SHUFFLE_LEAST && frames <= XPH_ORDERED_MAX)) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID, "sampling.shuffle_frames is %lld, must be 0 or %d..%lld",
+                    (long long)frames, SHUFFLE_LEAST, (long long)XPH_ORDERED_MAX);
+}
+
+static exphil_status resolve(const exphil_dataset *dataset, const exphil_sampling *given,
+                             exphil_sampling *how, exphil_error *error)
 {
     exphil_sampling known = EXPHIL_SAMPLING_INIT;
     XPH_TRY(XPH_TAKE(exphil_sampling, &known, given, error));
@@ -63,11 +89,14 @@ static exphil_status resolve(const exphil_sampling *given, exphil_sampling *how,
     if (!known.time) known.time = 60;
     if (!known.stride) known.stride = 1;
     if (!known.buffers) known.buffers = 2;
+    if (!known.shuffle_frames && known.mode == EXPHIL_MODE_WINDOW && !known.in_order)
+        known.shuffle_frames = usual_shuffle_frames(dataset);
     XPH_TRY(check_mode(&known, error));
     XPH_TRY(check_range(known.batch, 1, BATCH_MOST, "batch", error));
     XPH_TRY(check_range(known.time, 1, TIME_MOST, "time", error));
     XPH_TRY(check_range(known.stride, 1, XPH_FRAMES_MAX, "stride", error));
     XPH_TRY(check_range(known.segment_frames, 0, INT64_MAX, "segment_frames", error));
+    XPH_TRY(check_shuffle(&known, error));
     XPH_TRY(check_range(known.delay_frames, 0, DELAY_MOST, "delay_frames", error));
     XPH_TRY(check_range(known.action_slots, 0, SLOTS_MOST, "action_slots", error));
     XPH_TRY(check_range(known.in_order, 0, 1, "in_order", error));
@@ -193,15 +222,13 @@ static stretch stretch_of(const xph_sampler *sampler, const xph_episode *episode
     return (stretch){sampler->packed, first < 0 ? 0 : first, end > episode->frames ? episode->frames : end};
 }
 
-/* Copies count frames of one episode, from a frame of the dataset on, to the rows from row on. */
-static exphil_status copy_rows(xph_sampler *sampler, int64_t frame, int64_t count, int64_t row,
-                               xph_batch_buffer *buffer, exphil_error *error)
+/* Copies count frames of one episode, from its row t on, to the rows from row on. */
+static exphil_status copy_rows(xph_sampler *sampler, const xph_episode *episode, int64_t t, int64_t count,
+                               int64_t row, xph_batch_buffer *buffer, exphil_error *error)
 {
-    const exphil_dataset *dataset = sampler->dataset;
-    const xph_row_shape *shape = &dataset->shape;
-    const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, frame)];
+    const xph_row_shape *shape = &sampler->dataset->shape;
     const xph_block *block = episode->block;
-    int64_t t = frame - episode->first, offset = episode->offset;
+    int64_t offset = episode->offset;
     stretch acted = stretch_of(sampler, episode, t, count);
     int64_t acts = acted.end - acted.first;
     XPH_TRY(xph_rows_verify(shape, block, offset + acted.first, acts, &sampler->piece, error));
@@ -241,45 +268,39 @@ static void pad_rows(const xph_sampler *sampler, int64_t row, int64_t count, boo
     if (first && count) buffer->reset[row] = 1;
 }
 
-/* Frames of a lane before its padding. */
-static int64_t lane_end(const xph_order *order, int64_t lane)
-{
-    uint32_t first = order->lane[lane], end = order->lane[lane + 1];
-    return end == first ? 0 : (int64_t)order->begin[end - 1] + order->pieces[end - 1].frames;
-}
-
 static exphil_status fill_lane(xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_buffer *buffer,
                                exphil_error *error)
 {
     const xph_order *order = &sampler->order;
+    const xph_lanes *lanes = &order->lanes;
     int64_t time = sampler->sampling.time, row = lane * time, end = row + time, at = index * time;
-    uint32_t p = order->at[lane * order->batches + index], pieces = order->lane[lane + 1];
+    int64_t p = xph_order_piece(order, lane, at), pieces = lanes->lane[lane + 1];
     for (; row < end && p < pieces; p++) {
-        const xph_piece *piece = &order->pieces[p];
-        int64_t skip = at - order->begin[p], count = piece->frames - skip;
+        const xph_piece *piece = &lanes->pieces[p];
+        int64_t skip = at - lanes->begin[p], count = piece->frames - skip;
         if (count > end - row) count = end - row;
-        XPH_TRY(copy_rows(sampler, piece->first + skip, count, row, buffer, error));
+        const xph_episode *episode = &sampler->dataset->episodes[piece->episode];
+        XPH_TRY(copy_rows(sampler, episode, piece->first + skip, count, row, buffer, error));
         if (!skip) buffer->reset[row] = 1;
         row += count;
         at += count;
     }
-    pad_rows(sampler, row, end - row, lane_end(order, lane) >= index * time, buffer);
+    pad_rows(sampler, row, end - row, xph_order_lane_frames(order, lane) >= index * time, buffer);
     return EXPHIL_OK;
 }
 
 static exphil_status fill_window(xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_buffer *buffer,
                                  exphil_error *error)
 {
-    const xph_order *order = &sampler->order;
     int64_t time = sampler->sampling.time, row = lane * time, count = 0;
     int64_t window = index * sampler->sampling.batch + lane;
-    if (window < order->window_count) {
-        const exphil_dataset *dataset = sampler->dataset;
-        int64_t frame = order->windows[window];
-        const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, frame)];
-        count = episode->first + xph_usable_frames(episode, sampler->sampling.delay_frames) - frame;
+    if (window < sampler->order.windows.count) {
+        xph_place place;
+        if (!xph_order_window(&sampler->order, window, &sampler->stop, &place)) return EXPHIL_E_CANCELLED;
+        const xph_episode *episode = &sampler->dataset->episodes[place.episode];
+        count = xph_usable_frames(episode, sampler->sampling.delay_frames) - place.row;
         if (count > time) count = time;
-        XPH_TRY(copy_rows(sampler, frame, count, row, buffer, error));
+        XPH_TRY(copy_rows(sampler, episode, place.row, count, row, buffer, error));
         buffer->reset[row] = 1;
     }
     pad_rows(sampler, row + count, time - count, true, buffer);
@@ -306,7 +327,7 @@ static exphil_status make_places(xph_sampler *made, exphil_error *error)
 static exphil_status make_sampler(xph_sampler *made, const exphil_dataset *dataset,
                                   const exphil_sampling *sampling, exphil_error *error)
 {
-    XPH_TRY(resolve(sampling, &made->sampling, error));
+    XPH_TRY(resolve(dataset, sampling, &made->sampling, error));
     XPH_TRY(xph_dataset_snapshot(dataset, &made->dataset, error));
     XPH_TRY(make_places(made, error));
     return xph_order_create(made->dataset, &made->sampling, &made->order, error);

@@ -98,6 +98,7 @@ static int64_t data_settings(const exphil_prefetcher *prefetcher, setting *to)
         {"sampling.seed", WHOLE, sampling->seed},
         {"sampling.in_order", WHOLE, (uint64_t)sampling->in_order},
         {"sampling.last_only", WHOLE, (uint64_t)sampling->last_only},
+        {"sampling.shuffle_frames", WHOLE | LATER | SPARE, (uint64_t)sampling->shuffle_frames},
     };
     return put(to, list, sizeof list);
 }
