@@ -55,6 +55,7 @@ static const number_range ranges[] = {
     {"time", 1, 65536, false},
     {"segment", 0, COUNT_MOST, false},
     {"stride", 1, COUNT_MOST, false},
+    {"shuffle-frames", 1024, UINT32_MAX, false},
     {"accumulate", 1, 1000000, false},
     {"checkpoint-blocks", 0, 1000, false},
     {"rate", 1e-12, 1000000, true},

@@ -91,8 +91,8 @@ static bool check_together(const option_command *command, const train_options *o
 /* What belongs to the other mode; with --init the weights say which it is, and the library looks. */
 static bool check_mode(const option_command *command, const train_options *o)
 {
-    static const char *const window[] = {"window", "stride", "last-only"}, *const carry[] = {"time",
-                                                                                             "segment"};
+    static const char *const window[] = {"window", "stride", "shuffle-frames", "last-only"},
+                             *const carry[] = {"time", "segment"};
     bool carries = o->chosen.mode == EXPHIL_MODE_CARRY;
     const char *const *others = carries ? window : carry;
     size_t count = carries ? sizeof window / sizeof window[0] : sizeof carry / sizeof carry[0];
@@ -209,6 +209,10 @@ static const option_entry entries[] = {
     {"segment", OPTION_INT, &asked.segment, "N",
      "cut games into pieces of N frames (default: as batch needs)"},
     {"stride", OPTION_INT, &asked.stride, "N", "window mode: frames between windows (default 1)"},
+    {"shuffle-frames", OPTION_INT, &asked.shuffle_frames, "N",
+     "window mode: shuffle pieces of games, then the windows of N frames of them at a time, so that rows lie "
+     "in "
+     "few places; 65536 is much (default: all windows together)"},
     {"last-only", OPTION_FLAG, &asked.last_only, NULL,
      "window mode: loss on the last frame only (default: on all)"},
     {"accumulate", OPTION_INT, &asked.accumulate, "N", "batches per update (default 1)"},

@@ -189,6 +189,7 @@ static bool make_prefetcher(train_state *r)
     if (o->time && sampling.mode == EXPHIL_MODE_CARRY) sampling.time = o->time;
     sampling.segment_frames = o->segment;
     sampling.stride = o->stride;
+    sampling.shuffle_frames = o->shuffle_frames;
     sampling.last_only = o->last_only;
     sampling.seed = (uint64_t)o->seed;
     if (!choose_batch(r, &sampling)) return false;

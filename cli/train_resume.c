@@ -34,6 +34,7 @@ static const setting settings[] = {
     {"sampling.batch", "batch", {0}},
     {"sampling.time", "time", {0}},
     {"sampling.stride", "stride", {0}},
+    {"sampling.shuffle_frames", "shuffle-frames", {0}},
     {"sampling.segment_frames", "segment", {0}},
     {"sampling.seed", "seed", {0}},
     {"sampling.last_only", "last-only", {"off", "on"}},

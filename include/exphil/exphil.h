@@ -733,7 +733,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_add_replay_memory(
     exphil_replay_result *result, exphil_error *error);
 /* One episode of any game: floats [T,F], ids [T,K], actions [T,A]; copied. game identifies the episodes
  * that a split must keep together. NaN, infinity and ids or actions out of range are refused; the message
- * has row and column. */
+ * has row and column. An episode has at most 2^32-1 frames, a dataset 2^48-1 in 2^32-1 episodes
+ * (EXPHIL_E_UNSUPPORTED). */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_add_rows(exphil_dataset *dataset, uint64_t game,
                                                                   int64_t frames, const float *floats,
                                                                   const int32_t *ids, const int32_t *actions,
@@ -781,7 +782,7 @@ typedef struct exphil_episode_info {
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_episode(const exphil_dataset *dataset, int64_t index,
                                                                  exphil_episode_info *info,
                                                                  exphil_error *error);
-/* Any frame, in constant time: floats [F], ids [K], action [A]; each may be NULL. */
+/* Any frame, in constant time on average over the frames: floats [F], ids [K], action [A]; each may be NULL. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_frame(const exphil_dataset *dataset, int64_t index,
                                                                float *floats, int32_t *ids, int32_t *action,
                                                                exphil_error *error);
@@ -817,7 +818,8 @@ typedef struct exphil_sampling {
     int64_t batch;  /* B lanes; 0 = 16 */
     int64_t time;   /* T frames a chunk; 0 = 60 (WINDOW: the model's window) */
     int64_t stride; /* WINDOW: frames between starts; 0 = 1 */
-    /* CARRY: cuts episodes into segments of at most this many frames, each starting from a zero state. 0:
+    /* CARRY: cuts episodes into segments of at most this many frames, each starting from a zero state; at most
+     * 2^32-1 segments (EXPHIL_E_UNSUPPORTED). 0:
      * shuffled whole episodes form a ring, which is opened at a random place and cut into B equal lanes */
     int64_t segment_frames;
     uint64_t seed;
@@ -837,7 +839,8 @@ typedef struct exphil_sampling {
      * episode are cut into spans, whose starts lie within 1024 frames; every epoch shuffles the spans; a group is
      * the next spans of that order, up to shuffle_frames / stride windows, which are shuffled among themselves.
      * Still every window comes once an epoch, but a batch's rows lie in few places, and the order takes memory in
-     * proportion to the spans and shuffle_frames. A run is resumed with the value that it began with. */
+     * proportion to the spans and shuffle_frames. A run is resumed with the value that it began with.
+     * EXPHIL_E_UNSUPPORTED: there are more windows or spans than that */
     int64_t shuffle_frames;
 } exphil_sampling;
 /* clang-format off */
@@ -877,7 +880,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_create(const exphil_
  * returned in place of the batch that it concerns; the next call tries that batch again. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_next(exphil_prefetcher *prefetcher,
                                                                  exphil_batch *batch, exphil_error *error);
-/* Makes this the next batch, for resuming; constant time. */
+/* Makes this the next batch, for resuming. Constant time here; the thread orders another epoch anew, and with
+ * shuffle_frames one group. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_seek(exphil_prefetcher *prefetcher, int64_t epoch,
                                                                  int64_t index, exphil_error *error);
 /* Counts and times of a prefetcher since its creation. */

@@ -76,7 +76,7 @@ for option in "--rate nan" "--rate 0" "--batch 4097" "--batch 0" "--segment -5" 
   "--save-every -1" "--delay 4294967297" "--delay -4294967295" "--threads 4294967297" "--hidden 4294967297" \
   "--port 4294967297" "--opponent 5" "--first 4294967297" "--last -4294967295" "--time 65537" "--held-out 1" \
   "--ema nan" "--decay nan" "--clip inf" "--smoothing 1" "--focal -1" "--low-ratio 2" "--button-weight 0" \
-  "--checkpoint-blocks 1001" "--accumulate 1000001" "--updates 0" "--epochs 0" "--stride 0" "--warmup -1" \
+  "--checkpoint-blocks 1001" "--accumulate 1000001" "--updates 0" "--epochs 0" "--stride 0" "--shuffle-frames 1023" "--shuffle-frames 4294967296" "--warmup -1" \
   "--restart 0" "--window 0" "--head-width 0" "--attention-window 0"; do
   expect 2 "${option% *} wants " train $option --out none/x none.slp
   grep -q " wants -*[0-9].*, not ${option#* }$" err || complain "train $option: the range is not told: $(cat err)"
@@ -96,7 +96,7 @@ expect 2 "--smooth wants 0 to 1000000, not -5" plot --smooth -5 none
 expect 2 "--rate times --decay is above 1" train --rate 2 --decay 1 --out none/x none.slp
 expect 2 "--clip wants a norm above 0" train --clip 0 --out none/x none.slp
 expect 2 "--warmup wants fewer" train --updates 5 --warmup 5 --out none/x none.slp
-for option in "--stride 2" --last-only "--window 9"; do
+for option in "--stride 2" "--shuffle-frames 65536" --last-only "--window 9"; do
   expect 2 "${option% *} is for --mode window" train $option --out none/x none.slp
 done
 for option in "--segment 60" "--time 9"; do

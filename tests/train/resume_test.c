@@ -159,10 +159,11 @@ static void killed_saves_leave_whole_files(void **state)
 /* Every place in an epoch, its ends among them; and over a refused update. */
 static void any_place_will_do(void **state)
 {
-    for (int32_t mode = 0; mode <= 1; mode++) {
-        train_plan plan = train_plan_of("gru", mode);
+    for (int32_t kind = 0; kind <= 2; kind++) {
+        train_plan plan = train_plan_of("gru", kind ? EXPHIL_MODE_WINDOW : EXPHIL_MODE_CARRY);
         plan.episodes = 2;
-        plan.sampling.stride = mode ? 5 : 0;
+        plan.sampling.stride = kind ? 5 : 0;
+        plan.sampling.shuffle_frames = kind == 2 ? 1024 : 0;
         train_run straight = train_begin(&plan);
         exphil_prefetcher_info info = EXPHIL_PREFETCHER_INFO_INIT;
         assert_ok(exphil_prefetcher_query(straight.prefetcher, &info, NULL));
@@ -351,6 +352,7 @@ static void other_windows_are_named(void)
     save_run(plan, 1);
     OTHER(sampling.stride, 2, "sampling.stride");
     OTHER(sampling.last_only, 1, "sampling.last_only");
+    OTHER(sampling.shuffle_frames, 65536, "sampling.shuffle_frames 0, this run has 65536");
     plan->by_hand = true;
     train_run run = train_begin(plan);
     exphil_batch batch = train_batch(run.model, 2, 6, 0);

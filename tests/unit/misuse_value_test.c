@@ -226,6 +226,8 @@ static void values_of_sampling(exphil_dataset *d)
         {{.in_order = 2}, "in_order"},
         {{.last_only = 1}, "last_only"},
         {{.buffers = 65}, "buffers"},
+        {{.shuffle_frames = 65536}, "shuffle_frames"},
+        {{.mode = EXPHIL_MODE_WINDOW, .shuffle_frames = 5}, "shuffle_frames is 5"},
     };
     for (size_t i = 0; i < sizeof samplings / sizeof samplings[0]; i++) {
         exphil_sampling how = samplings[i].how;

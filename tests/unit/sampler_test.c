@@ -308,7 +308,7 @@ static void test_window(void **state)
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         for (int32_t delay = 0; delay <= 3; delay++) {
-            for (int32_t last_only = 0; last_only < 2; last_only++) {
+            for (int32_t kind = 0; kind < 4; kind++) {
                 exphil_sampling how = EXPHIL_SAMPLING_INIT;
                 how.mode = EXPHIL_MODE_WINDOW;
                 how.batch = shapes[i].batch;
@@ -316,7 +316,8 @@ static void test_window(void **state)
                 how.stride = shapes[i].stride;
                 how.delay_frames = delay;
                 how.action_slots = delay;
-                how.last_only = last_only;
+                how.last_only = kind & 1;
+                how.shuffle_frames = kind & 2 ? 1024 : 0;
                 xph_sampler *sampler = sampler_of(f->dataset, &how);
                 int64_t stride = how.stride ? how.stride : 1, batches = xph_sampler_batches(sampler);
                 int starts[EPISODES][256] = {{0}};
@@ -368,7 +369,7 @@ static void test_shuffle_is_uniform(void **state)
 /* All 24 orders of four items, of each size that is shuffled. */
 static void test_all_orders(void **state)
 {
-    for (size_t bytes = 4; bytes <= 16; bytes *= 2) {
+    for (size_t bytes = 4; bytes <= 16; bytes += 4) {
         int seen[256] = {0}, orders = 0;
         xph_rng rng = {.seed = bytes, .stream = XPH_RNG_TEST};
         for (int round = 0; round < 24000; round++) {
@@ -429,13 +430,14 @@ static uint64_t batch_hash(xph_sampler *sampler, int64_t epoch, int64_t index)
 static void test_plan_is_pure(void **state)
 {
     fixture *f = *state;
-    for (int kind = 0; kind < 3; kind++) {
+    for (int kind = 0; kind < 4; kind++) {
         exphil_sampling how = EXPHIL_SAMPLING_INIT;
         how.batch = 4;
         how.time = 12;
         how.action_slots = 2;
-        how.mode = kind == 2 ? EXPHIL_MODE_WINDOW : EXPHIL_MODE_CARRY;
+        how.mode = kind >= 2 ? EXPHIL_MODE_WINDOW : EXPHIL_MODE_CARRY;
         how.segment_frames = kind == 1 ? 20 : 0;
+        how.shuffle_frames = kind == 3 ? 1024 : 0;
         xph_sampler *a = sampler_of(f->dataset, &how), *b = sampler_of(f->dataset, &how);
         how.seed = 1;
         xph_sampler *other = sampler_of(f->dataset, &how);
@@ -580,6 +582,7 @@ static void test_mistakes(void **state)
         MISTAKE("last_only", last_only, 1),
         MISTAKE("buffers", buffers, -1),
         MISTAKE("buffers", buffers, 65),
+        MISTAKE("sampling.shuffle_frames is for EXPHIL_MODE_WINDOW", shuffle_frames, 65536),
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         exphil_sampling how = EXPHIL_SAMPLING_INIT;
@@ -595,6 +598,18 @@ static void test_mistakes(void **state)
     how.segment_frames = 60;
     xph_sampler *sampler = NULL;
     assert_int_equal(xph_sampler_create(f->dataset, &how, &sampler, NULL), EXPHIL_E_INVALID);
+    how.segment_frames = 0;
+    static const int64_t shuffles[] = {-1, 1, 1023, 4294967296};
+    exphil_error error = EXPHIL_ERROR_INIT;
+    for (int i = 0; i < 4; i++) {
+        how.shuffle_frames = shuffles[i];
+        assert_int_equal(xph_sampler_create(f->dataset, &how, &sampler, &error), EXPHIL_E_INVALID);
+        assert_says(&error, "must be 0 or 1024..4294967295");
+    }
+    how.shuffle_frames = 1024;
+    how.in_order = 1;
+    assert_int_equal(xph_sampler_create(f->dataset, &how, &sampler, &error), EXPHIL_E_INVALID);
+    assert_says(&error, "in_order is 1");
     /* Nothing to learn from: empty, or all too short for the delay. */
     exphil_dataset *dataset = data_empty(f->context);
     assert_int_equal(xph_sampler_create(dataset, NULL, &sampler, NULL), EXPHIL_E_INVALID);
@@ -640,10 +655,11 @@ static void test_memory_failures(void **state)
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 1);
     exphil_dataset *dataset = data_make(context, lengths, EPISODES);
-    for (int kind = 0; kind < 3; kind++) {
+    for (int kind = 0; kind < 4; kind++) {
         exphil_sampling how = EXPHIL_SAMPLING_INIT;
-        how.mode = kind == 2 ? EXPHIL_MODE_WINDOW : EXPHIL_MODE_CARRY;
+        how.mode = kind >= 2 ? EXPHIL_MODE_WINDOW : EXPHIL_MODE_CARRY;
         how.segment_frames = kind == 1 ? 20 : 0;
+        how.shuffle_frames = kind == 3 ? 1024 : 0;
         xph_sampler *sampler = NULL;
         long long failures = 0;
         for (; !sampler; failures++) {

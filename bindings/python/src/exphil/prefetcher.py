@@ -84,6 +84,7 @@ class Prefetcher(Handle):
         last_only: bool = False,
         buffers: int = 0,
         neutral_start: bool = False,
+        shuffle_frames: int = 0,
     ) -> None:
         expect(dataset, Dataset, "dataset")
         if model is not None:
@@ -102,6 +103,7 @@ class Prefetcher(Handle):
             last_only=last_only,
             buffers=buffers,
             neutral_start=neutral_start,
+            shuffle_frames=shuffle_frames,
         )
         self._core = dataset._core
         self._handle = self._core.create(lib.exphil_prefetcher_create, dataset._handle, config)

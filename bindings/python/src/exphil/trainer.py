@@ -57,8 +57,9 @@ class Trainer(Handle):
     """Trains a copy of a model's weights on a dataset; the model itself stays as it is and may be played meanwhile.
 
     dataset None is for step_batch alone. The settings are those of the C structs exphil_optimizer_config (rate to
-    schedule), exphil_sampling (batch to buffers; mode, delay, slots and neutral_start are the model's) and exphil_trainer_config
-    (losses to checkpoint_blocks), by name; 0 and None stand for the library's defaults. One thread at a time.
+    schedule), exphil_sampling (batch to buffers, shuffle_frames; mode, delay, slots and neutral_start are the model's) and
+    exphil_trainer_config (losses to checkpoint_blocks), by name; 0 and None stand for the library's defaults. One thread at a
+    time.
     """
 
     __slots__ = ("_optimizer", "_prefetcher", "_kept", "_heads", "_sizes")
@@ -93,6 +94,7 @@ class Trainer(Handle):
         last_only: bool = False,
         buffers: int = 0,
         neutral_start: bool = False,
+        shuffle_frames: int = 0,
         losses: Optional[Sequence[HeadLoss]] = None,
         communicator: Optional[Communicator] = None,
         loss_scale: float = 0.0,
@@ -137,6 +139,7 @@ class Trainer(Handle):
             last_only=last_only,
             buffers=buffers,
             neutral_start=neutral_start,
+            shuffle_frames=shuffle_frames,
         )
         config = Config("exphil_trainer_config")
         config.set(

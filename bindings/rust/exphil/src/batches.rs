@@ -35,6 +35,8 @@ pub struct Sampling {
     pub buffers: i32,
     /// The rule of the model, as in [`crate::ModelConfig`].
     pub neutral_start: bool,
+    /// [`Mode::Window`]: shuffle the windows of so many frames at a time, 1024 or more; 0: all together.
+    pub shuffle_frames: usize,
 }
 
 impl Sampling {
@@ -52,6 +54,7 @@ impl Sampling {
             last_only: raw.last_only != 0,
             buffers: raw.buffers,
             neutral_start: raw.neutral_start != 0,
+            shuffle_frames: size(raw.shuffle_frames)?,
         })
     }
 
@@ -69,6 +72,7 @@ impl Sampling {
         raw.last_only = i32::from(self.last_only);
         raw.buffers = self.buffers;
         raw.neutral_start = i32::from(self.neutral_start);
+        raw.shuffle_frames = count(self.shuffle_frames);
         raw
     }
 }
