@@ -210,9 +210,8 @@ static const option_entry entries[] = {
      "cut games into pieces of N frames (default: as batch needs)"},
     {"stride", OPTION_INT, &asked.stride, "N", "window mode: frames between windows (default 1)"},
     {"shuffle-frames", OPTION_INT, &asked.shuffle_frames, "N",
-     "window mode: shuffle pieces of games, then the windows of N frames of them at a time, so that rows lie "
-     "in "
-     "few places; 65536 is much (default: all windows together)"},
+     "window mode: shuffle pieces of 1024 frames, then the windows of N frames of them, "
+     "for large data: 65536, say (default: all windows together)"},
     {"last-only", OPTION_FLAG, &asked.last_only, NULL,
      "window mode: loss on the last frame only (default: on all)"},
     {"accumulate", OPTION_INT, &asked.accumulate, "N", "batches per update (default 1)"},
