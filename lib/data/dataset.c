@@ -6,25 +6,6 @@
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-void *xph_grow(exphil_context *context, void *items, int64_t *capacity, int64_t need, size_t item_bytes,
-               exphil_error *error)
-{
-    if (items && need <= *capacity) return items;
-    int64_t more = *capacity + *capacity / 2;
-    if (more < need) more = need;
-    if (more < 16) more = 16;
-    size_t bytes = SIZE_MAX;
-    void *grown = xph_size_mul((size_t)more, item_bytes, &bytes) ? xph_alloc(context, bytes) : NULL;
-    if (!grown) {
-        xph_no_memory(bytes, error);
-        return NULL;
-    }
-    if (items) memcpy(grown, items, (size_t)*capacity * item_bytes);
-    xph_free(context, items, (size_t)*capacity * item_bytes);
-    *capacity = more;
-    return grown;
-}
-
 /* Without a table. */
 static exphil_status new_dataset(exphil_context *context, const exphil_spec *spec, exphil_dataset **dataset,
                                  exphil_error *error)

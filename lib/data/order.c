@@ -1,19 +1,6 @@
 /* The plan of an epoch: what lanes (order_lanes.c) and windows (order_window.c) have in common. */
 #include "data/order.h"
 
-void *xph_order_get(const xph_order *order, int64_t count, size_t item_bytes, exphil_error *error)
-{
-    size_t bytes = SIZE_MAX;
-    void *memory = xph_size_mul((size_t)count, item_bytes, &bytes) ? xph_alloc(order->context, bytes) : NULL;
-    if (!memory) xph_no_memory(bytes, error);
-    return memory;
-}
-
-void xph_order_drop(const xph_order *order, void *memory, int64_t count, size_t item_bytes)
-{
-    if (memory) xph_free(order->context, memory, (size_t)count * item_bytes);
-}
-
 void xph_order_free(xph_order *order)
 {
     xph_lanes_free(order);

@@ -102,7 +102,18 @@ exphil_status xph_windows_create(xph_order *order, exphil_error *error);
 void xph_windows_free(xph_order *order);
 bool xph_windows_plan(xph_order *order, xph_rng *rng, int64_t epoch, const atomic_bool *stop);
 
-void *xph_order_get(const xph_order *order, int64_t count, size_t item_bytes, exphil_error *error);
-void xph_order_drop(const xph_order *order, void *memory, int64_t count, size_t item_bytes);
+static inline void *xph_order_get(const xph_order *order, int64_t count, size_t item_bytes,
+                                  exphil_error *error)
+{
+    size_t bytes = SIZE_MAX;
+    void *memory = xph_size_mul((size_t)count, item_bytes, &bytes) ? xph_alloc(order->context, bytes) : NULL;
+    if (!memory) xph_no_memory(bytes, error);
+    return memory;
+}
+
+static inline void xph_order_drop(const xph_order *order, void *memory, int64_t count, size_t item_bytes)
+{
+    if (memory) xph_free(order->context, memory, (size_t)count * item_bytes);
+}
 
 #endif

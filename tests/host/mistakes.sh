@@ -76,8 +76,8 @@ for option in "--rate nan" "--rate 0" "--batch 4097" "--batch 0" "--segment -5" 
   "--save-every -1" "--delay 4294967297" "--delay -4294967295" "--threads 4294967297" "--hidden 4294967297" \
   "--port 4294967297" "--opponent 5" "--first 4294967297" "--last -4294967295" "--time 65537" "--held-out 1" \
   "--ema nan" "--decay nan" "--clip inf" "--smoothing 1" "--focal -1" "--low-ratio 2" "--button-weight 0" \
-  "--checkpoint-blocks 1001" "--accumulate 1000001" "--updates 0" "--epochs 0" "--stride 0" "--shuffle-frames 1023" "--shuffle-frames 4294967296" "--warmup -1" \
-  "--restart 0" "--window 0" "--head-width 0" "--attention-window 0"; do
+  "--checkpoint-blocks 1001" "--accumulate 1000001" "--updates 0" "--epochs 0" "--stride 0" "--warmup -1" \
+  "--shuffle-frames 1023" "--shuffle-frames 4294967296" "--restart 0" "--window 0" "--head-width 0" "--attention-window 0"; do
   expect 2 "${option% *} wants " train $option --out none/x none.slp
   grep -q " wants -*[0-9].*, not ${option#* }$" err || complain "train $option: the range is not told: $(cat err)"
 done

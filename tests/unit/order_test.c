@@ -555,7 +555,7 @@ static void test_buckets_follow(void **state)
         int64_t before[COUNT + 1] = {0};
         int32_t shift = 0, changes = 0;
         for (int64_t i = 0; i < COUNT; i++) {
-            int64_t length = kind == 0   ? 16 - (i & 1) * 2 /* the mean is about a power of two */
+            int64_t length = kind == 0   ? 15 + (i & 1) * 2 /* the mean is below 16 and not, in turn */
                              : kind == 1 ? (i ? 1 : 1 << 20)
                              : kind == 2 ? 1 + i * i * i
                                          : (i / 500 & 1 ? 100000 : 3);

@@ -598,18 +598,6 @@ static void test_mistakes(void **state)
     how.segment_frames = 60;
     xph_sampler *sampler = NULL;
     assert_int_equal(xph_sampler_create(f->dataset, &how, &sampler, NULL), EXPHIL_E_INVALID);
-    how.segment_frames = 0;
-    static const int64_t shuffles[] = {-1, 1, 1023, 4294967296};
-    exphil_error error = EXPHIL_ERROR_INIT;
-    for (int i = 0; i < 4; i++) {
-        how.shuffle_frames = shuffles[i];
-        assert_int_equal(xph_sampler_create(f->dataset, &how, &sampler, &error), EXPHIL_E_INVALID);
-        assert_says(&error, "must be 0 or 1024..4294967295");
-    }
-    how.shuffle_frames = 1024;
-    how.in_order = 1;
-    assert_int_equal(xph_sampler_create(f->dataset, &how, &sampler, &error), EXPHIL_E_INVALID);
-    assert_says(&error, "in_order is 1");
     /* Nothing to learn from: empty, or all too short for the delay. */
     exphil_dataset *dataset = data_empty(f->context);
     assert_int_equal(xph_sampler_create(dataset, NULL, &sampler, NULL), EXPHIL_E_INVALID);
@@ -629,6 +617,25 @@ static void test_mistakes(void **state)
     assert_int_equal(batch.frames, 1);
     xph_sampler_destroy(sampler);
     exphil_dataset_destroy(dataset);
+}
+
+static void test_shuffle_mistakes(void **state)
+{
+    fixture *f = *state;
+    exphil_sampling how = EXPHIL_SAMPLING_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    xph_sampler *sampler = NULL;
+    how.mode = EXPHIL_MODE_WINDOW;
+    static const int64_t shuffles[] = {-1, 1, 1023, 4294967296};
+    for (int i = 0; i < 4; i++) {
+        how.shuffle_frames = shuffles[i];
+        assert_int_equal(xph_sampler_create(f->dataset, &how, &sampler, &error), EXPHIL_E_INVALID);
+        assert_says(&error, "must be 0 or 1024..4294967295");
+    }
+    how.shuffle_frames = 1024;
+    how.in_order = 1;
+    assert_int_equal(xph_sampler_create(f->dataset, &how, &sampler, &error), EXPHIL_E_INVALID);
+    assert_says(&error, "in_order is 1");
 }
 
 /* Episodes added later do not reach a sampler that exists. */
@@ -686,13 +693,21 @@ static void test_memory_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_carry),           cmocka_unit_test(test_carry_is_full),
-        cmocka_unit_test(test_segments),        cmocka_unit_test(test_in_order),
-        cmocka_unit_test(test_window),          cmocka_unit_test(test_shuffle_is_uniform),
-        cmocka_unit_test(test_all_orders),      cmocka_unit_test(test_sort),
-        cmocka_unit_test(test_plan_is_pure),    cmocka_unit_test(test_first_episode),
-        cmocka_unit_test(test_defaults),        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_kept_order),      cmocka_unit_test(test_snapshot),
+        cmocka_unit_test(test_carry),
+        cmocka_unit_test(test_carry_is_full),
+        cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_in_order),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_shuffle_is_uniform),
+        cmocka_unit_test(test_all_orders),
+        cmocka_unit_test(test_sort),
+        cmocka_unit_test(test_plan_is_pure),
+        cmocka_unit_test(test_first_episode),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_shuffle_mistakes),
+        cmocka_unit_test(test_kept_order),
+        cmocka_unit_test(test_snapshot),
         cmocka_unit_test(test_memory_failures),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
