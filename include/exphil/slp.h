@@ -203,18 +203,67 @@ typedef struct exphil_slp_info {
     uint8_t reserved[4];
     char played_on[32]; /* "dolphin", "nintendont", ...; empty when not recorded */
     exphil_slp_port ports[EXPHIL_SLP_PORTS];
+    /* when the recording began, as the metadata say: ISO 8601, "2018-06-22T07:52:59Z", of an unknown time zone
+     * without the Z; empty when not recorded. Since 0.2 */
+    char started_at[32];
 } exphil_slp_info;
 /* clang-format off */
 #define EXPHIL_SLP_PORT_ZERO { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 } }
 #define EXPHIL_SLP_INFO_INIT \
     { sizeof(exphil_slp_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
       { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, { EXPHIL_SLP_PORT_ZERO, \
-      EXPHIL_SLP_PORT_ZERO, EXPHIL_SLP_PORT_ZERO, EXPHIL_SLP_PORT_ZERO } }
+      EXPHIL_SLP_PORT_ZERO, EXPHIL_SLP_PORT_ZERO, EXPHIL_SLP_PORT_ZERO }, { 0 } }
 /* clang-format on */
 
 /* From any thread. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_query(const exphil_slp *slp, exphil_slp_info *info,
                                                            exphil_error *error);
+
+/* exphil_slp_result.reason: why the winner is known, or why there is none */
+enum {
+    EXPHIL_SLP_RESULT_UNKNOWN = 0,     /* no winner: nothing recorded tells */
+    EXPHIL_SLP_RESULT_STOCKS = 1,      /* the only side that has stocks left */
+    EXPHIL_SLP_RESULT_TIME_STOCKS = 2, /* time ran out: the side with most stocks */
+    EXPHIL_SLP_RESULT_TIME_PERCENT =
+        3,                      /* time ran out at equal stocks: the least percent, as tournaments rule */
+    EXPHIL_SLP_RESULT_QUIT = 4, /* the other side quit */
+    EXPHIL_SLP_RESULT_PLACEMENTS = 5, /* the recorder says who came first; 3.13.0 */
+    EXPHIL_SLP_RESULT_TIE = 6,        /* no winner: the best sides are equal */
+    EXPHIL_SLP_RESULT_NO_CONTEST = 7, /* no winner: the game was broken off, and who quit decides nothing */
+    EXPHIL_SLP_RESULT_UNFINISHED = 8, /* no winner: the recording has no end of the game */
+    EXPHIL_SLP_RESULT_ALONE = 9 /* no winner: fewer than two sides, a target test or a home-run contest */
+};
+
+/* How a game ended. Ports count from 1 here, as players count them. */
+typedef struct exphil_slp_result {
+    size_t struct_size;
+    int32_t reason;  /* EXPHIL_SLP_RESULT_* */
+    int32_t winner;  /* port 1..4, in team games the lowest of the winning team; 0: none is known */
+    int32_t winners; /* all of them: bit port - 1; 0: none is known */
+    int32_t quitter; /* port 1..4 that quit (L+R+A+Start); 0: nobody, or not recorded (before 2.0.0) */
+    /* Of each port's last record, by port index 0..3: -1 and NaN for ports without records. */
+    int32_t stocks[EXPHIL_SLP_PORTS];
+    float percent[EXPHIL_SLP_PORTS];
+} exphil_slp_result;
+/* clang-format off */
+#define EXPHIL_SLP_RESULT_INIT { sizeof(exphil_slp_result), 0, 0, 0, 0, { 0 }, { 0 } }
+/* clang-format on */
+
+/* Who won, from settings, game end and last frames. A side is a player, or in team games a team. In this order:
+ *   1 target tests, home-run contests, fewer than two sides: ALONE
+ *   2 stock mode, one side has stocks left and no other: STOCKS, even if the file ends before the game end
+ *   3 no game end event: UNFINISHED
+ *   4 stock mode, time ran out: most stocks of a side together, else the least whole percent of its players who
+ *     have stocks, else TIE. The game itself would go on with sudden death, which is a replay of its own.
+ *   5 somebody quit: of two sides the other won, whatever the score; of more, NO_CONTEST
+ *   6 no contest, or unresolved before 2.0.0: NO_CONTEST
+ *   7 placements with one first: PLACEMENTS, with the whole team
+ *   8 stock mode, nobody has stocks left: TIE; else UNKNOWN
+ * That who quits has lost is netplay's convention: hand-warmers end so too. Placements of a game that was quit, or
+ * that ran out of time, do not count: recorders then order ports as they stand. From any thread. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_result_get(const exphil_slp *slp,
+                                                                exphil_slp_result *result,
+                                                                exphil_error *error);
 
 /* ---- 3 frames, players, items ------------------------------------------------------------------------- */
 

@@ -38,6 +38,9 @@ exphil_status xph_slp_file_read(exphil_context *context, const char *path, size_
 /* The first other player, of another team in team games; 0: nobody. Ports are 1..4 as in
  * exphil_melee_frame. */
 int32_t xph_melee_opponent(const exphil_slp_info *info, int32_t own_port);
+/* The rules of exphil_slp_result_get (slp_result.c), which fill reason, winner, winners and quitter; of each port
+ * index its stocks and percent at the end are there, -1 and NaN for none. */
+void xph_slp_judge(const exphil_slp_info *info, exphil_slp_result *result);
 /* Frame table of a replay (lib/melee/game.c); opponent_port 0: xph_melee_opponent. position counts final
  * frames from 0; frames ascend but may have gaps. state fills what is known after the frame at this position:
  * it is the observation for the next one. false: own_port has no record there. live_state: the same for the

@@ -1,5 +1,5 @@
-/* The metadata element behind the event stream: an UBJSON object of which only playedOn and lastFrame are
- * read, and only to be shown. No recursion: open containers are counted on a stack of XPH_SLP_DEPTH. Each
+/* The metadata element behind the event stream: an UBJSON object of which only playedOn, startAt and lastFrame
+ * are read, and only to be shown. No recursion: open containers are counted on a stack of XPH_SLP_DEPTH. Each
  * value costs at least one byte, counted and typed containers are refused, so time is linear in the bytes. */
 #include "melee/slp_internal.h"
 
@@ -125,9 +125,18 @@ static void copy_text(char *to, size_t capacity, const struct value *value)
     }
 }
 
+/* Some recorders count the zero that ends the text. */
+static void copy_date(char *to, size_t capacity, const struct value *value)
+{
+    struct value date = *value;
+    while (date.text_bytes && date.text[date.text_bytes - 1] == 0) date.text_bytes--;
+    copy_text(to, capacity, &date);
+}
+
 static void note(exphil_slp_info *info, const struct value *key, const struct value *value)
 {
     if (value->text && key_is(key, "playedOn")) copy_text(info->played_on, sizeof info->played_on, value);
+    if (value->text && key_is(key, "startAt")) copy_date(info->started_at, sizeof info->started_at, value);
     if (value->is_number && value->number > INT32_MIN && value->number <= INT32_MAX &&
         key_is(key, "lastFrame"))
         info->metadata_last_frame = (int32_t)value->number;

@@ -250,6 +250,7 @@ static void null_melee_and_replays(void **state)
     BAD(INVALID, "data", exphil_slp_read(c, NULL, 1, NULL, OUT(exphil_slp *), &e));
     BAD(INVALID, "slp", exphil_slp_read(c, "x", 1, NULL, NULL, &e));
     BAD(INVALID, "slp", exphil_slp_query(NULL, FILL(exphil_slp_info), &e));
+    BAD(INVALID, "slp", exphil_slp_result_get(NULL, FILL(exphil_slp_result), &e));
     BAD(INVALID, "context", exphil_slp_stream_create(NULL, OUT(exphil_slp_stream *), &e));
     BAD(INVALID, "stream", exphil_slp_stream_create(c, NULL, &e));
     BAD(INVALID, "stream", exphil_slp_stream_reset(NULL, &e));
