@@ -3,6 +3,8 @@
 #ifndef EXPHIL_CLI_COMMANDS_H
 #define EXPHIL_CLI_COMMANDS_H
 
+#include "file_list.h"
+
 #include <exphil/exphil.h>
 
 #include <jansson.h>
@@ -11,6 +13,9 @@
 enum { STOPPED = 130 };
 #define DEVICE_HELP "cpu (default), cuda, cuda:1, auto: a GPU if there is one; exphil devices lists them"
 #define LIMIT_HELP  "most memory of the device, as 512MiB or 8GiB; data are not counted (default: no limit)"
+#define FILES_HELP                                                                                           \
+  ".slp replays, also compressed (.gz .bz2 .xz .zst) or in archives (.zip .7z .tar); folders of them; or\n"  \
+  "one corpus."
 #define ISA_HELP                                                                                             \
   "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16 (default: the best)"
 
@@ -31,6 +36,7 @@ int bench_command(int argc, char **argv);
 typedef struct data_options {
     const char *layout, *codec, *character;
     int64_t port, opponent, first, last;
+    file_choice files;      /* beside those on the command line */
     const char *if_weights; /* what to say when weights stand where data should */
     struct {
         const char *option, *path; /* both NULL: none */
@@ -53,12 +59,15 @@ bool load_weights(exphil_context *context, const char *path, const char *hint, e
 /* Checks that ports and frames do not contradict each other, and the character's name. False: prints which
  * option is wrong. */
 bool check_data_options(const data_options *options);
-/* Files may be .slp replays, folders of them (searched through), or one corpus. Replays in folders that
- * cannot be read or have no such player are named on stderr and left out; those named one by one fail. */
+/* Files may be .slp replays, also in archives, folders of them (searched through), what --files-from names, or one
+ * corpus. Replays in folders, archives and lists that cannot be read or have no such player are named on stderr and left
+ * out; those named one by one fail. */
 bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_options *options, int count,
                   char **paths, exphil_dataset **dataset);
 /* Is all the data one corpus, which has a spec of its own? */
-bool is_one_corpus(int count, char **paths);
+bool is_one_corpus(const data_options *options, int count, char **paths);
+/* Is there anything to read: on the command line, or by --files-from? */
+bool any_files(const data_options *options, int count);
 /* f32, tf32, bf16 or f16 as EXPHIL_PRECISION_...; NULL is f32. False with a message. */
 bool precision_of(const char *name, int32_t *precision);
 /* The preset that options ask for. */

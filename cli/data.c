@@ -2,8 +2,6 @@
 #include "commands.h"
 #include "files.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,82 +146,67 @@ static bool spared(const data_options *o, const char *path)
     return true;
 }
 
-/* A replay that was named must be readable; one that a folder holds may be passed over. */
-static bool add_replay(loading *l, const char *path, bool must)
+static exphil_status read_replay(loading *l, const file_item *item, exphil_replay_result *result,
+                                 exphil_error *error)
 {
     exphil_replay_config config = EXPHIL_REPLAY_CONFIG_INIT;
-    exphil_replay_result result = EXPHIL_REPLAY_RESULT_INIT;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    if (!spared(l->options, path)) return false;
     config.character = l->options->character;
     config.port = (int32_t)l->options->port;
     config.opponent_port = (int32_t)l->options->opponent;
     config.first_frame = (int32_t)l->options->first;
     config.last_frame = (int32_t)l->options->last;
+    if (item->problem) {
+        (void)snprintf(error->message, sizeof error->message, "%s", item->problem);
+        return error->status = EXPHIL_E_FORMAT;
+    }
+    if (item->data)
+        return exphil_dataset_add_replay_memory(l->dataset, item->data, item->bytes, &config, result, error);
+    return exphil_dataset_add_replay(l->dataset, item->path, &config, result, error);
+}
+
+/* A replay that was named must be readable; one that a folder, an archive or a list holds may be passed over. */
+static bool add_replay(void *user, const file_item *item)
+{
+    loading *l = user;
+    exphil_replay_result result = EXPHIL_REPLAY_RESULT_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (!spared(l->options, item->path)) return false;
     l->replays++;
-    if (exphil_dataset_add_replay(l->dataset, path, &config, &result, &error) < 0) {
-        if (must || error.status == EXPHIL_E_MEMORY || error.status == EXPHIL_E_CANCELLED)
-            return complain(path, &error) == 0;
-        return leave_out(l, path, &error);
+    if (read_replay(l, item, &result, &error) < 0) {
+        if (item->named || error.status == EXPHIL_E_MEMORY || error.status == EXPHIL_E_CANCELLED)
+            return complain(item->name, &error) == 0;
+        return leave_out(l, item->name, &error);
     }
     if (l->options->quiet) return true;
-    fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episode%s%s\n", path, result.frames,
+    fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episode%s%s\n", item->name, result.frames,
             result.episodes, plural(result.episodes), result.truncated ? " (the replay ends early)" : "");
     return true;
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
+/* What was chosen before reading. */
+static void say_choice(const loading *l, const file_list *list)
 {
-    return strcmp((*a)->d_name, (*b)->d_name);
+    if (l->options->quiet) return;
+    if (list->excluded) fprintf(stderr, "left out by --exclude: %" PRId64 "\n", list->excluded);
+    if (list->repeated) fprintf(stderr, "named more than once and read once: %" PRId64 "\n", list->repeated);
 }
 
-static bool add_folder(loading *l, const char *path, int depth);
-
-/* Something in a folder: replays go by their names here, so that nothing else is opened. */
-static bool add_entry(loading *l, const char *path, int depth)
+static bool add_all(loading *l, const file_list *list)
 {
-    size_t length = strlen(path);
-    if (length > 4 && strcmp(path + length - 4, ".slp") == 0) return add_replay(l, path, false);
-    return depth > 16 || file_kind_of(path) != FILE_FOLDER || add_folder(l, path, depth);
-}
-
-/* A folder's replays in the order of their names, so that the same folder gives the same dataset everywhere. */
-static bool add_folder(loading *l, const char *path, int depth)
-{
-    struct dirent **entry = NULL;
-    int count = scandir(path, &entry, NULL, by_name);
-    bool fine = count >= 0;
-    if (!fine) fprintf(stderr, "exphil: %s: %s\n", path, strerror(errno));
-    for (int i = 0; i < count; i++) {
-        const char *name = entry[i]->d_name;
-        size_t length = strlen(path) + strlen(name) + 2;
-        char *full = name[0] == '.' ? NULL : malloc(length);
-        if (full) {
-            bool slash = path[0] && path[strlen(path) - 1] == '/';
-            snprintf(full, length, slash ? "%s%s" : "%s/%s", path, name);
-            fine = fine && add_entry(l, full, depth + 1);
-        }
-        free(full);
-        free(entry[i]);
-    }
-    free(entry);
-    return fine;
-}
-
-static bool add_path(loading *l, const char *path)
-{
-    int64_t before = l->replays;
-    if (file_kind_of(path) != FILE_FOLDER) return add_replay(l, path, true);
-    if (!add_folder(l, path, 0)) return false;
-    if (l->replays == before) fprintf(stderr, "exphil: no .slp in %s\n", path);
-    return l->replays > before;
+    say_choice(l, list);
+    return file_list_visit(list, &l->options->files, add_replay, l);
 }
 
 /* ---- corpora ------------------------------------------------------------------------------------------- */
 
-bool is_one_corpus(int count, char **paths)
+bool any_files(const data_options *options, int count)
 {
-    return count == 1 && file_kind_of(paths[0]) == FILE_CORPUS;
+    return count > 0 || options->files.from;
+}
+
+bool is_one_corpus(const data_options *options, int count, char **paths)
+{
+    return count == 1 && !options->files.from && file_kind_of(paths[0]) == FILE_CORPUS;
 }
 
 /* Its frames were chosen when it was made. */
@@ -257,19 +240,6 @@ static bool open_corpus(exphil_context *context, const char *path, bool quiet, e
 
 /* ---- all ----------------------------------------------------------------------------------------------- */
 
-/* Before anything is read: is all of it data, and a corpus alone? */
-static bool check_paths(const data_options *options, int count, char **paths)
-{
-    for (int i = 0; i < count; i++) {
-        file_kind kind = file_kind_of(paths[i]);
-        if (!spared(options, paths[i])) return false;
-        if (kind == FILE_REPLAY || kind == FILE_FOLDER || (kind == FILE_CORPUS && count == 1)) continue;
-        file_refuse(paths[i], kind, kind == FILE_CORPUS ? "it must be the only file" : options->if_weights);
-        return false;
-    }
-    return true;
-}
-
 static void say_total(const loading *l, const exphil_dataset_info *info)
 {
     if (l->replays < 2 || (l->options->quiet && l->left_out == 0)) return;
@@ -280,23 +250,17 @@ static void say_total(const loading *l, const exphil_dataset_info *info)
     fprintf(stderr, "\n");
 }
 
-bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_options *options, int count,
-                  char **paths, exphil_dataset **dataset)
+static bool load_replays(exphil_context *context, const exphil_spec *spec, const data_options *options,
+                         const file_list *list, exphil_dataset **dataset)
 {
     exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     loading l = {.options = options};
-    if (!check_paths(options, count, paths)) return false;
-    if (is_one_corpus(count, paths)) {
-        warn_of_choices(options);
-        return open_corpus(context, paths[0], options->quiet, dataset);
-    }
     config.spec = spec;
     if (exphil_dataset_create(context, &config, &l.dataset, &error) < 0)
         return complain("dataset", &error) == 0;
-    bool fine = true;
-    for (int i = 0; fine && i < count; i++) fine = add_path(&l, paths[i]);
+    bool fine = add_all(&l, list);
     if (fine && exphil_dataset_query(l.dataset, &info, &error) >= 0 && info.frames > 0) {
         say_total(&l, &info);
         *dataset = l.dataset;
@@ -305,4 +269,23 @@ bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_o
     if (fine) fprintf(stderr, "exphil: no frames were found in what was given\n");
     exphil_dataset_destroy(l.dataset);
     return false;
+}
+
+/* Before anything is read, all that was named is looked at: is it data, and a corpus alone? */
+bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_options *options, int count,
+                  char **paths, exphil_dataset **dataset)
+{
+    const file_rules rules = {.hint = options->if_weights};
+    file_list list = {.of = NULL};
+    bool fine = true;
+    for (int i = 0; fine && i < count; i++) fine = spared(options, paths[i]);
+    fine = fine && file_list_make(&list, &options->files, &rules, count, paths);
+    if (fine && list.of[0].kind == FILE_CORPUS) {
+        warn_of_choices(options);
+        fine = open_corpus(context, list.of[0].path, options->quiet, dataset);
+    } else if (fine) {
+        fine = load_replays(context, spec, options, &list, dataset);
+    }
+    file_list_free(&list);
+    return fine;
 }

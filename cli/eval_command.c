@@ -44,6 +44,7 @@ int eval_command(int argc, char **argv)
         {"character", OPTION_TEXT, &data.character, "NAME", "only this character (default: any)"},
         {"first", OPTION_INT, &data.first, "FRAME", "first game frame (default 0)"},
         {"last", OPTION_INT, &data.last, "FRAME", "last game frame (default: all)"},
+        FILE_OPTIONS(data.files),
         {"batch", OPTION_INT, &batch, "N", "sequences at a time (default 16)"},
         {"threads", OPTION_INT, &machine.threads, "N", "processor threads (default 0: one per core)"},
         {"device", OPTION_TEXT, &machine.device, "NAME", DEVICE_HELP},
@@ -60,12 +61,12 @@ int eval_command(int argc, char **argv)
                                         "and copy, always the last one again.\n"
                                         "nll is summed over heads and bits; the training objective takes "
                                         "the mean over a head's bits.\n"
-                                        "FILE: .slp replays, folders of them, or one corpus.",
+                                        "FILE: " FILES_HELP,
                                     .entry = entries};
     int count, status;
     exphil_context *context;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
-    if (count < 2) {
+    if (count < 1 || !any_files(&data, count - 1)) {
         fprintf(stderr, "exphil: eval wants WEIGHTS and then files; see exphil eval --help\n");
         return 2;
     }
@@ -115,16 +116,18 @@ int corpus_command(int argc, char **argv)
         {"character", OPTION_TEXT, &data.character, "NAME", "only this character (default: any)"},
         {"first", OPTION_INT, &data.first, "FRAME", "first game frame (default 0)"},
         {"last", OPTION_INT, &data.last, "FRAME", "last game frame (default: all)"},
+        FILE_OPTIONS(data.files),
         {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: text)"},
         {NULL, 0, NULL, NULL, NULL},
     };
     const option_command command = {.usage = "corpus [OPTIONS] --out FILE.corpus FILE...",
-                                    .about = "Reads replays once and writes one file that opens in no time.",
+                                    .about = "Reads replays once and writes one file that opens in no time.\n"
+                                             "FILE: " FILES_HELP,
                                     .entry = entries};
     int count, status;
     exphil_context *context;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
-    if (count == 0 || !out) {
+    if (!any_files(&data, count) || !out) {
         fprintf(stderr, "exphil: corpus wants %s; see exphil corpus --help\n",
                 out ? "replays" : "--out FILE");
         return 2;

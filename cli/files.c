@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LOOK = 16 };
+enum { LOOK = 264, TAR_MAGIC = 257 };
 
 /* The container of a replay, or its bare event stream: event sizes (0x35) of 3 bytes each behind one of length. */
 static bool is_replay(const uint8_t *data, size_t bytes)
@@ -28,6 +28,29 @@ static bool is_weights(const uint8_t *data, size_t bytes)
     uint64_t header = 0;
     for (size_t i = 0; bytes > 8 && i < 8; i++) header |= (uint64_t)data[i] << 8 * i;
     return bytes > 8 && data[8] == '{' && header >= 2 && header <= 100000000;
+}
+
+/* gzip, bzip2, xz, zstd, zip (an empty one too), 7z, tar. */
+static bool is_archive(const uint8_t *data, size_t bytes)
+{
+    static const struct {
+        size_t at, bytes;
+        const char *magic;
+    } known[] = {{0, 3, "\x1f\x8b\x08"},
+                 {0, 3, "BZh"},
+                 {0, 6,
+                  "\xfd"
+                  "7zXZ\0"},
+                 {0, 4, "\x28\xb5\x2f\xfd"},
+                 {0, 4, "PK\x03\x04"},
+                 {0, 4, "PK\x05\x06"},
+                 {0, 6, "7z\xbc\xaf\x27\x1c"},
+                 {TAR_MAGIC, 5, "ustar"}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (bytes >= known[i].at + known[i].bytes &&
+            memcmp(data + known[i].at, known[i].magic, known[i].bytes) == 0)
+            return true;
+    return false;
 }
 
 /* O_NONBLOCK: opening a pipe that nobody writes to must not hang. *kind is FILE_OTHER when there is a file. */
@@ -69,7 +92,8 @@ file_kind file_kind_of(const char *path)
     fclose(file);
     if (is_replay(data, bytes)) return FILE_REPLAY;
     if (bytes >= 8 && memcmp(data, "exphilco", 8) == 0) return FILE_CORPUS;
-    return is_weights(data, bytes) ? FILE_WEIGHTS : FILE_OTHER;
+    if (is_weights(data, bytes)) return FILE_WEIGHTS;
+    return is_archive(data, bytes) ? FILE_ARCHIVE : FILE_OTHER;
 }
 
 void file_refuse(const char *path, file_kind kind, const char *hint)
@@ -77,7 +101,8 @@ void file_refuse(const char *path, file_kind kind, const char *hint)
     static const char *const texts[] = {[FILE_FOLDER] = "this is a folder",
                                         [FILE_REPLAY] = "this is a replay",
                                         [FILE_WEIGHTS] = "these are weights",
-                                        [FILE_CORPUS] = "this is a corpus"};
+                                        [FILE_CORPUS] = "this is a corpus",
+                                        [FILE_ARCHIVE] = "this is an archive or a compressed file"};
     if (kind == FILE_UNREADABLE)
         fprintf(stderr, "exphil: %s: %s\n", path, strerror(errno));
     else if (kind == FILE_DEVICE)

@@ -12,6 +12,7 @@ typedef enum file_kind {
     FILE_REPLAY,
     FILE_WEIGHTS, /* any safetensors file */
     FILE_CORPUS,
+    FILE_ARCHIVE, /* compressed files too */
     FILE_OTHER
 } file_kind;
 

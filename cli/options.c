@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void show_help(const option_command *command)
+void options_help(const option_command *command)
 {
     printf("usage: exphil %s\n\n%s\n", command->usage, command->about);
     if (command->entry[0].name) printf("\n");
@@ -144,6 +144,18 @@ static const char *wanted(const option_entry *entry)
     }
 }
 
+static bool append(text_list *list, const char *text)
+{
+    const char **wider = realloc(list->text, ((size_t)list->count + 1) * sizeof *wider);
+    if (!wider) {
+        fprintf(stderr, "exphil: no memory\n");
+        return false;
+    }
+    list->text = wider;
+    list->text[list->count++] = text;
+    return true;
+}
+
 static bool store(const option_entry *entry, const char *text)
 {
     const char *why = NULL;
@@ -152,6 +164,7 @@ static bool store(const option_entry *entry, const char *text)
         *(const char **)entry->value = text;
         return true;
     }
+    if (entry->kind == OPTION_TEXTS) return append(entry->value, text);
     if (entry->kind == OPTION_BYTES) {
         why = read_bytes(text, entry->value);
         if (!why) return true;
@@ -196,7 +209,7 @@ bool options_read(const option_command *command, int argc, char **argv, int *cou
         if (!plain && strcmp(argv[i], "--") == 0)
             plain = true;
         else if (!plain && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
-            show_help(command);
+            options_help(command);
             *status = 0;
             return false;
         } else if (!plain && strncmp(argv[i], "--", 2) == 0) {

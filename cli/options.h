@@ -5,9 +5,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum option_kind { OPTION_FLAG, OPTION_INT, OPTION_NUMBER, OPTION_TEXT, OPTION_BYTES } option_kind;
+typedef enum option_kind {
+    OPTION_FLAG,
+    OPTION_INT,
+    OPTION_NUMBER,
+    OPTION_TEXT,
+    OPTION_BYTES,
+    OPTION_TEXTS
+} option_kind;
 
-/* value points to bool, int64_t, double, const char * or uint64_t (bytes: a whole number, with KiB, MiB, GiB or TiB right
+/* What an option that may be repeated was given; for the life of the program. */
+typedef struct text_list {
+    const char **text;
+    int count;
+} text_list;
+
+/* value points to bool, int64_t, double, const char *, text_list (all of a repeated option) or uint64_t (bytes: a whole number, with KiB, MiB, GiB or TiB right
  * after it or without, at least 1); a number must lie in the range that options.c has for its
  * name. An entry without name is a heading; one without help
  * ends. */
@@ -27,6 +40,8 @@ typedef struct option_command {
 /* Reads argv[1..]; what is not an option stays, in order, in argv[1..*count]. Returns true to go on; false:
  * *status is what the program should exit with (help was shown: 0; a mistake was named: 2). */
 bool options_read(const option_command *command, int argc, char **argv, int *count, int *status);
+/* Prints the help of a command. */
+void options_help(const option_command *command);
 /* Was this option on the command line? The command's given must not be NULL. */
 bool options_given(const option_command *command, const char *name);
 

@@ -2,6 +2,7 @@
  * are reported. Two sessions run side by side. The past actions of the first are the recorded ones
  * (teacher-forced, as in training and in eval); the second remembers only its own decisions, as in a live
  * game. */
+#include "archive.h"
 #include "commands.h"
 #include "files.h"
 #include "options.h"
@@ -245,6 +246,15 @@ static int print_result(const player *p)
 
 /* ---- the command --------------------------------------------------------------------------------------- */
 
+/* What an archive holds is seen when it is read. */
+static bool replay_wanted(const char *path)
+{
+    file_kind kind = file_kind_of(path);
+    bool inside = kind == FILE_UNREADABLE && strchr(path, ':');
+    return inside || kind == FILE_ARCHIVE ||
+           file_wanted(path, FILE_REPLAY, "play wants WEIGHTS and then a .slp REPLAY");
+}
+
 static int open_player(player *p, char **paths)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -256,7 +266,7 @@ static int open_player(player *p, char **paths)
     config.deliver = EXPHIL_DELIVER_DECIDED;
     if (!open_context(&p->options->machine, NULL, &p->context) ||
         !load_weights(p->context, paths[0], "WEIGHTS comes first, then REPLAY", &p->model) ||
-        !file_wanted(paths[1], FILE_REPLAY, "play wants WEIGHTS and then a .slp REPLAY"))
+        !replay_wanted(paths[1]))
         return 1;
     if (exphil_model_query(p->model, &p->info, &error) < 0 ||
         exphil_model_spec(p->model, &p->spec, &error) < 0)
@@ -264,7 +274,7 @@ static int open_player(player *p, char **paths)
     for (int s = 0; s < SESSIONS; s++)
         if (exphil_session_create(p->model, &config, &p->session[s], &error) < 0)
             return complain("session", &error);
-    if (exphil_slp_open(p->context, paths[1], NULL, &p->slp, &error) < 0) return complain(paths[1], &error);
+    if (!replay_open(p->context, paths[1], NULL, &p->slp, &error)) return complain(paths[1], &error);
     return check_ports(p, paths[1]) ? 0 : 1;
 }
 

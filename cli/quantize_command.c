@@ -42,7 +42,7 @@ static bool calibrate(quantize_state *s, int count, char **paths)
     const quantize_options *o = s->options;
     exphil_dataset *dataset = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (count == 0) return true;
+    if (!any_files(&o->data, count)) return true;
     if (!load_dataset(s->context, &s->spec, &o->data, count, paths, &dataset)) return false;
     s->comparison = (exphil_comparison)EXPHIL_COMPARISON_INIT;
     s->calibrated =
@@ -118,7 +118,7 @@ static int run(const quantize_options *o, int32_t type, int count, char **paths)
 static bool check_options(const quantize_options *o, int count)
 {
     if (!check_data_options(&o->data)) return false;
-    if (o->least <= 0.0 || count > 0) return true;
+    if (o->least <= 0.0 || any_files(&o->data, count)) return true;
     fprintf(stderr, "exphil: --least: no replays or corpus to measure it on\n");
     return false;
 }
@@ -136,6 +136,7 @@ int quantize_command(int argc, char **argv)
         {"character", OPTION_TEXT, &o.data.character, "NAME", "only this character (default: any)"},
         {"first", OPTION_INT, &o.data.first, "FRAME", "first game frame (default 0)"},
         {"last", OPTION_INT, &o.data.last, "FRAME", "last game frame (default: all)"},
+        FILE_OPTIONS(o.data.files),
         {"batch", OPTION_INT, &o.batch, "N", "sequences at a time (default 16)"},
         {"threads", OPTION_INT, &o.machine.threads, "N", "processor threads (default 0: one per core)"},
         {"device", OPTION_TEXT, &o.machine.device, "NAME", DEVICE_HELP},
@@ -146,10 +147,11 @@ int quantize_command(int argc, char **argv)
     };
     const option_command command = {
         .usage = "quantize [OPTIONS] --out FILE.safetensors WEIGHTS [FILE...]",
-        .about = "Rounds the matrices of a policy to fewer bits: 16 (bf16) or 8 (int8) for 32, smaller and\n"
-                 "faster to play. FILE: .slp replays, folders of them, or one corpus, on which both policies "
-                 "are run\n"
-                 "(past actions as recorded) and compared; the result is printed and kept in the file.",
+        .about =
+            "Rounds the matrices of a policy to fewer bits: 16 (bf16) or 8 (int8) for 32, smaller and\n"
+            "faster to play. On FILEs both policies are run (past actions as recorded) and compared; the\n"
+            "result is printed and kept in the weights.\n"
+            "FILE: " FILES_HELP,
         .entry = entries};
     int count, status;
     int32_t type;

@@ -1,7 +1,10 @@
-/* `exphil slp info|dump|verify`: what a replay says, its canonical bytes, and comparison with a manifest. */
+/* `exphil slp info|dump|verify`: what replays say, their canonical bytes, and comparison with a manifest. */
 #include "slp_command.h"
 
+#include "archive.h"
+#include "commands.h"
 #include "files.h"
+#include "options.h"
 #include "slp_manifest.h"
 #include "slp_report.h"
 
@@ -10,69 +13,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char usage_text[] =
-    "usage: exphil slp info FILE... [--json]\n"
-    "       exphil slp dump FILE --what state|input|aux|items [--slot P1] [--rollback last|first|all] [--out "
-    "FILE [--force]]\n"
-    "       exphil slp verify MANIFEST.tsv\n"
-    "\n"
-    "info    what each replay is: version, stage, ports, frames, how it ends, what is odd about it.\n"
-    "        With --json one JSON object a file, one a line. Names and codes of players are never shown.\n"
-    "dump    canonical little-endian bytes (include/exphil/slp.h, section 5) to stdout or a file.\n"
-    "        Slots are P1..P4, and P1n..P4n for Nana; items need none. Without --out: stdout.\n"
-    "        A file that is there already is replaced only with --force.\n"
-    "        --rollback chooses among the simulations of a frame (default last).\n"
-    "verify  reads each file of a manifest and compares; ends with 'N passed, N failed'.\n"
-    "        The files lie beside the manifest; its sha256 column is checked as well.\n"
-    "\n"
-    "Exit status: 0 done, 1 a file was refused or differs, 2 usage.\n";
-
-struct options {
-    const char *what, *slot, *out, *rollback;
-    const char **files;
-    size_t file_count;
-    int json, help, force;
-};
-
+/* A wrong line of options. */
 static int usage(const char *complaint, const char *about)
 {
     (void)fprintf(stderr, "exphil slp: %s%s; see exphil slp --help\n", complaint, about);
     return 2;
 }
-
-/* Where the value of an option goes; NULL for an unknown option. */
-static const char **option_place(struct options *options, const char *name)
-{
-    if (strcmp(name, "--what") == 0) return &options->what;
-    if (strcmp(name, "--slot") == 0) return &options->slot;
-    if (strcmp(name, "--out") == 0) return &options->out;
-    if (strcmp(name, "--rollback") == 0) return &options->rollback;
-    return NULL;
-}
-
-/* 0, or the exit status of a wrong line. files has space for argc names. */
-static int parse(int argc, char **argv, struct options *options)
-{
-    for (int i = 2; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
-            options->json = 1;
-        } else if (strcmp(argv[i], "--force") == 0) {
-            options->force = 1;
-        } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            options->help = 1;
-        } else if (argv[i][0] == '-' && argv[i][1]) {
-            const char **place = option_place(options, argv[i]);
-            if (!place) return usage("unknown option ", argv[i]);
-            if (i + 1 == argc) return usage("value missing after ", argv[i]);
-            *place = argv[++i];
-        } else {
-            options->files[options->file_count++] = argv[i];
-        }
-    }
-    return 0;
-}
-
-/* ---- sub-commands -------------------------------------------------------------------------------------- */
 
 static int fail(const exphil_error *error)
 {
@@ -80,33 +26,132 @@ static int fail(const exphil_error *error)
     return 1;
 }
 
-static bool open_replay(exphil_context *context, const char *path, exphil_slp **slp, exphil_error *error)
+/* ---- info ---------------------------------------------------------------------------------------------- */
+
+static struct info_options {
+    file_choice files;
+    bool json, verbose;
+} info_asked;
+
+static const option_entry info_entries[] = {
+    FILE_OPTIONS(info_asked.files),
+    {"verbose", OPTION_FLAG, &info_asked.verbose, NULL,
+     "name each file that cannot be read; of one file, what few people want to know (default: not)"},
+    {"json", OPTION_FLAG, &info_asked.json, NULL, "print one JSON object a file, one a line (default: text)"},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+static const option_command info_table = {
+    .usage = "slp info [OPTIONS] FILE...",
+    .about = "What replays hold: who played, where, when and how long, who won and why that is known, what "
+             "is wrong\n"
+             "with the file. One file gets a page; several get a line each and then what they are together.\n"
+             "FILE: " FILES_HELP "\n"
+             "Names and codes of players are never shown. Ports count from 1. In JSON so do winner_port, "
+             "winner_ports\n"
+             "and quitter_port; end.lras and end.placements have the file's port index, from 0, as in "
+             "release 0.1.",
+    .entry = info_entries};
+
+typedef struct looking {
+    exphil_context *context;
+    slp_table *table;
+    bool page, refused, failed;
+} looking;
+
+static bool read_item(looking *l, const file_item *item, exphil_slp **slp, exphil_error *error)
 {
-    if (file_kind_of(path) != FILE_FOLDER) return exphil_slp_open(context, path, NULL, slp, error) >= 0;
-    error->status = EXPHIL_E_INVALID;
-    (void)snprintf(error->message, sizeof error->message,
-                   "\"%.150s\": this is a folder; name the replays in it, as FOLDER/*.slp does", path);
+    if (!item->problem && item->data)
+        return exphil_slp_read(l->context, item->data, item->bytes, NULL, slp, error) >= 0;
+    if (!item->problem) return exphil_slp_open(l->context, item->path, NULL, slp, error) >= 0;
+    error->status = EXPHIL_E_FORMAT;
+    (void)snprintf(error->message, sizeof error->message, "%s", item->problem);
     return false;
 }
 
-static int info_command(exphil_context *context, const struct options *options)
+/* The reason alone: messages of the library begin with the path, with or without quotes. */
+static const char *reason(const char *text, const char *path)
 {
-    int refused = 0;
-    if (options->file_count == 0) return usage("info needs a file", "");
-    for (size_t i = 0; i < options->file_count; i++) {
-        exphil_slp *slp = NULL;
-        exphil_error error = EXPHIL_ERROR_INIT;
-        if (!open_replay(context, options->files[i], &slp, &error)) refused = 1;
-        if (options->json)
-            slp_report_json(stdout, options->files[i], slp, &error);
-        else if (slp)
-            slp_report_text(stdout, options->files[i], slp);
-        else
-            (void)fail(&error);
-        exphil_slp_destroy(slp);
-    }
-    return refused;
+    size_t length = strlen(path), quoted = text[0] == '"';
+    if (strncmp(text + quoted, path, length) != 0) return text;
+    const char *behind = text + quoted + length + (quoted && text[quoted + length] == '"');
+    return strncmp(behind, ": ", 2) == 0 ? behind + 2 : text;
 }
+
+static bool refuse_item(looking *l, const file_item *item, const exphil_error *error)
+{
+    const char *why = reason(error->message, item->path);
+    l->refused = true;
+    if (l->page && item->problem)
+        (void)fprintf(stderr, "exphil slp: %s: %s\n", item->name, why);
+    else if (l->page)
+        (void)fail(error);
+    else if (info_asked.verbose && item->line)
+        (void)fprintf(stderr, "line %lld: %s: %s\n", (long long)item->line, item->name, why);
+    else if (info_asked.verbose)
+        (void)fprintf(stderr, "%s: %s\n", item->name, why);
+    return l->page || slp_table_refuse(l->table, why);
+}
+
+static bool look(void *user, const file_item *item)
+{
+    looking *l = user;
+    exphil_slp *slp = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    bool fine = true, readable = read_item(l, item, &slp, &error);
+    if (item->inside && !item->named) l->page = false;
+    if (info_asked.json) {
+        slp_report_json(stdout, item->name, slp, &error);
+        l->refused = l->refused || !readable;
+    } else if (!readable)
+        fine = refuse_item(l, item, &error);
+    else if (l->page)
+        slp_report_page(stdout, item->name, slp, info_asked.verbose);
+    else
+        fine = slp_table_add(l->table, item->name, slp);
+    exphil_slp_destroy(slp);
+    if (!fine) (void)fprintf(stderr, "exphil slp: no memory\n");
+    l->failed = l->failed || !fine;
+    return fine;
+}
+
+static int info_run(exphil_context *context, int count, char **paths)
+{
+    const file_rules rules = {.hint = "", .any = true};
+    looking l = {.context = context, .table = slp_table_make()};
+    file_list list = {.of = NULL};
+    bool fine = l.table && file_list_make(&list, &info_asked.files, &rules, count, paths);
+    l.page = count == 1 && !info_asked.files.from && list.count == 1 && list.of[0].named;
+    fine = fine && file_list_visit(&list, &info_asked.files, look, &l);
+    if (fine && !info_asked.json && !l.page) slp_table_print(stdout, l.table, info_asked.verbose);
+    file_list_free(&list);
+    slp_table_free(l.table);
+    return !fine || l.refused;
+}
+
+/* ---- dump ---------------------------------------------------------------------------------------------- */
+
+static struct dump_options {
+    const char *what, *slot, *out, *rollback;
+    bool force;
+} dump_asked;
+
+static const option_entry dump_entries[] = {
+    {"what", OPTION_TEXT, &dump_asked.what, "KIND", "state, input, aux or items (no default)"},
+    {"slot", OPTION_TEXT, &dump_asked.slot, "SLOT",
+     "P1 to P4, and P1n to P4n for Nana; items need none (no default)"},
+    {"rollback", OPTION_TEXT, &dump_asked.rollback, "WHICH",
+     "of the simulations of a frame: last (default), first or all"},
+    {"out", OPTION_TEXT, &dump_asked.out, "FILE", "where the bytes go (default: stdout)"},
+    {"force", OPTION_FLAG, &dump_asked.force, NULL, "replace OUT if it is there (default: refuse)"},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+static const option_command dump_table = {
+    .usage = "slp dump --what KIND [OPTIONS] FILE",
+    .about = "Canonical little-endian bytes of a replay (include/exphil/slp.h, section 5).\n"
+             "FILE: one replay, compressed or not, or one of an archive: ARCHIVE:ENTRY.",
+    .entry = dump_entries};
 
 /* Index of the slot "P1".."P4" or "P1n".."P4n"; -1 when there is none, -2 when this is no slot's name. */
 static int32_t slot_of(const exphil_slp *slp, const char *name)
@@ -128,14 +173,13 @@ static int index_of(const char *name, const char *const *names, int count)
 }
 
 /* Pipes and devices take bytes as they come. */
-static bool may_write(const struct options *options)
+static bool may_write(const char *replay)
 {
-    const char *out = options->out;
+    const char *out = dump_asked.out;
     struct stat facts;
     if (!out || strcmp(out, "-") == 0 || strncmp(out, "/dev/", 5) == 0) return true;
     if (stat(out, &facts) == 0 && S_ISFIFO(facts.st_mode)) return true;
-    return output_spares("out", out, options->files[0]) &&
-           output_free("out", out, OUTPUT_IN_PLACE, options->force != 0);
+    return output_spares("out", out, replay) && output_free("out", out, OUTPUT_IN_PLACE, dump_asked.force);
 }
 
 static int write_bytes(const char *path, const void *data, size_t bytes)
@@ -148,14 +192,14 @@ static int write_bytes(const char *path, const void *data, size_t bytes)
     return good ? 0 : 1;
 }
 
-static int dump_slp(const exphil_slp *slp, int32_t kind, const struct options *options)
+static int dump_slp(const exphil_slp *slp, int32_t kind)
 {
-    int32_t slot = kind == EXPHIL_SLP_DUMP_ITEMS ? 0 : slot_of(slp, options->slot);
+    int32_t slot = kind == EXPHIL_SLP_DUMP_ITEMS ? 0 : slot_of(slp, dump_asked.slot);
     exphil_error error = EXPHIL_ERROR_INIT;
     int result = 1;
     if (slot == -2) return usage("--slot must be P1..P4 or P1n..P4n", "");
     if (slot < 0) {
-        (void)fprintf(stderr, "exphil slp: the replay has no records of %s\n", options->slot);
+        (void)fprintf(stderr, "exphil slp: the replay has no records of %s\n", dump_asked.slot);
         return 1;
     }
     size_t bytes = exphil_slp_dump_bytes(slp, kind, slot);
@@ -165,66 +209,83 @@ static int dump_slp(const exphil_slp *slp, int32_t kind, const struct options *o
     else if (exphil_slp_dump(slp, kind, slot, buffer, bytes, &error) < 0)
         result = fail(&error);
     else
-        result = write_bytes(options->out, buffer, bytes);
+        result = write_bytes(dump_asked.out, buffer, bytes);
     free(buffer);
     return result;
 }
 
-static int dump_command(exphil_context *context, const struct options *options)
+static int dump_run(exphil_context *context, int count, char **paths)
 {
     static const char *const kinds[] = {"state", "input", "aux", "items"};
     static const char *const rollbacks[] = {"last", "first", "all"};
     exphil_slp_config config = EXPHIL_SLP_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_slp *slp = NULL;
-    int kind = index_of(options->what, kinds, 4);
-    if (options->file_count != 1) return usage("dump needs one file", "");
+    int kind = index_of(dump_asked.what, kinds, 4);
+    if (count != 1) return usage("dump needs one file", "");
     if (kind < 0) return usage("--what must be state, input, aux or items", "");
-    config.rollback = options->rollback ? index_of(options->rollback, rollbacks, 3) : 0;
+    config.rollback = dump_asked.rollback ? index_of(dump_asked.rollback, rollbacks, 3) : 0;
     if (config.rollback < 0) return usage("--rollback must be last, first or all", "");
-    if (!may_write(options)) return 1;
-    if (exphil_slp_open(context, options->files[0], &config, &slp, &error) < 0) return fail(&error);
-    int result = dump_slp(slp, kind, options);
+    if (!may_write(paths[0])) return 1;
+    if (!replay_open(context, paths[0], &config, &slp, &error)) return fail(&error);
+    int result = dump_slp(slp, kind);
     exphil_slp_destroy(slp);
     return result;
 }
 
-static int verify_command(exphil_context *context, const struct options *options)
+/* ---- verify -------------------------------------------------------------------------------------------- */
+
+static const option_entry verify_entries[] = {{NULL, 0, NULL, NULL, NULL}};
+
+static const option_command verify_table = {
+    .usage = "slp verify MANIFEST.tsv",
+    .about = "Reads each file of a manifest and compares; ends with 'N passed, N failed'.\n"
+             "The files lie beside the manifest; its sha256 column is checked as well.",
+    .entry = verify_entries};
+
+static int verify_run(exphil_context *context, int count, char **paths)
 {
-    if (options->file_count != 1) return usage("verify needs one manifest", "");
-    return slp_manifest_verify(context, options->files[0], stdout) != 0;
+    if (count != 1) return usage("verify needs one manifest", "");
+    return slp_manifest_verify(context, paths[0], stdout) != 0;
 }
 
-static int run(const char *name, const struct options *options)
+/* ---- all ----------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    const option_command *table;
+    int (*run)(exphil_context *context, int count, char **paths);
+} commands[] = {
+    {"info", &info_table, info_run}, {"dump", &dump_table, dump_run}, {"verify", &verify_table, verify_run}};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static int show_all(void)
 {
-    static const char *const names[] = {"info", "dump", "verify"};
-    int (*const commands[])(exphil_context *, const struct options *) = {info_command, dump_command,
-                                                                         verify_command};
-    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
-    exphil_context *context = NULL;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    int command = index_of(name, names, 3);
-    if (command < 0) return usage("unknown command ", name);
-    if (command > 0 && options->json) return usage("--json is for info, not for ", name);
-    config.threads = 1;
-    if (exphil_context_create(&config, &context, &error) < 0) return fail(&error);
-    int result = commands[command](context, options);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (i) printf("\n");
+        options_help(commands[i].table);
+    }
+    return 0;
+}
+
+static int run(size_t which, int argc, char **argv)
+{
+    exphil_context *context;
+    int count, status;
+    if (!options_read(commands[which].table, argc, argv, &count, &status)) return status;
+    if (which == 0 && count == 0 && !info_asked.files.from) return usage("info needs a file", "");
+    if (!open_context(NULL, NULL, &context)) return 1;
+    status = commands[which].run(context, count, argv + 1);
     exphil_context_destroy(context);
-    return result;
+    return status;
 }
 
 int slp_command(int argc, char **argv)
 {
-    struct options options = {0};
     if (argc < 2) return usage("a command is needed", "");
-    options.files = calloc((size_t)argc, sizeof *options.files);
-    if (!options.files) return 1;
-    int result = parse(argc, argv, &options);
-    if (options.help || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0)
-        result = fputs(usage_text, stdout) < 0;
-    else if (result == 0)
-        result = run(argv[1], &options);
-    free(options.files);
-    return result;
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
+        return show_all();
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) return run(i, argc - 1, argv + 1);
+    return usage("unknown command ", argv[1]);
 }

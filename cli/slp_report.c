@@ -1,7 +1,9 @@
-/* Reports on one replay as text and as JSON. */
+/* What a replay says, as JSON. Keys of 0.1 stay as they are, ports in end.lras and placements by index from 0; in keys that
+ * came later, ports count from 1. */
 #include "slp_report.h"
 
 #include "slp_manifest.h"
+#include "slp_words.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -27,87 +29,6 @@ static exphil_slp_info info_of(const exphil_slp *slp)
     exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
     if (exphil_slp_query(slp, &info, NULL) < 0) info.struct_size = 0;
     return info;
-}
-
-/* ---- text ---------------------------------------------------------------------------------------------- */
-
-static const char *name_of(const char *name)
-{
-    return name ? name : "unknown";
-}
-
-static void text_ports(FILE *out, const exphil_slp_info *info)
-{
-    static const char *const types[] = {"human", "cpu", "demo"};
-    for (int i = 0; i < EXPHIL_SLP_PORTS; i++) {
-        const exphil_slp_port *port = &info->ports[i];
-        if (port->type == 3) continue;
-        (void)fprintf(out, "  P%d        character %u (%s), %s, %u stocks, costume %u", i + 1,
-                      (unsigned)port->character, name_of(exphil_melee_character_name(port->character)),
-                      port->type < 3 ? types[port->type] : "of unknown type", (unsigned)port->stocks,
-                      (unsigned)port->costume);
-        if (port->type == 1) (void)fprintf(out, ", level %u", (unsigned)port->cpu_level);
-        if (info->teams) (void)fprintf(out, ", team %u", (unsigned)port->team);
-        if (port->dashback_fix != UINT32_MAX)
-            (void)fprintf(out, ", dash-back fix %u, shield-drop fix %u", (unsigned)port->dashback_fix,
-                          (unsigned)port->shield_drop_fix);
-        (void)fprintf(out, "\n");
-    }
-}
-
-static void text_slots(FILE *out, const exphil_slp *slp)
-{
-    for (int32_t i = 0; i < exphil_slp_slot_count(slp); i++) {
-        const exphil_slp_slot *slot = exphil_slp_slot_at(slp, i);
-        const exphil_slp_player *last = &slot->records[slot->record_count - 1];
-        (void)fprintf(
-            out, "  slot P%d%s  %" PRId64 " records, frames %d..%d, ends with %.2f %% and %u stocks\n",
-            (int)slot->port + 1, slot->follower ? "n" : " ", slot->record_count, (int)slot->first_frame,
-            (int)slot->last_frame, (double)last->percent, (unsigned)last->stocks);
-    }
-}
-
-static void text_end(FILE *out, const exphil_slp_info *info)
-{
-    (void)fprintf(out, "  stop      %s at byte %" PRIu64 " of %" PRIu64 "%s\n", slp_stop_name(info->stop),
-                  info->stop_offset, info->input_bytes, info->truncated ? ", truncated" : "");
-    if (info->end_count == 0)
-        (void)fprintf(out, "  game end  none\n");
-    else
-        (void)fprintf(out, "  game end  method %u, quit by %d, placements %d %d %d %d%s\n",
-                      (unsigned)info->end_method, (int)info->end_lras, (int)info->placements[0],
-                      (int)info->placements[1], (int)info->placements[2], (int)info->placements[3],
-                      info->end_count > 1 ? " (more than one game end)" : "");
-    (void)fprintf(out, "  metadata  %s%s%s\n", metadata_name(info->metadata),
-                  info->played_on[0] ? ", played on " : "", info->played_on);
-    if (info->problem_count == 0) return;
-    (void)fprintf(out, "  problems  %" PRId64 ":", info->problem_count);
-    for (size_t i = 0; i < PROBLEMS; i++)
-        if (info->problems >> i & 1) (void)fprintf(out, " %s", problem_names[i]);
-    (void)fprintf(out, "\n");
-}
-
-void slp_report_text(FILE *out, const char *path, const exphil_slp *slp)
-{
-    const exphil_slp_info info = info_of(slp);
-    const uint8_t *v = info.version;
-    (void)fprintf(out, "%s\n  version   %u.%u.%u\n  stage     %u (%s)\n", path, (unsigned)v[0],
-                  (unsigned)v[1], (unsigned)v[2], (unsigned)info.stage,
-                  name_of(exphil_melee_stage_name(info.stage)));
-    if (info.frame_count)
-        (void)fprintf(out, "  frames    %" PRId64 ", %d..%d; %" PRId64 " instances, %" PRId64 " incomplete\n",
-                      info.frame_count, (int)info.first_frame, (int)info.last_frame, info.instance_count,
-                      info.incomplete_count);
-    else
-        (void)fprintf(out, "  frames    none\n");
-    (void)fprintf(out, "  items     %" PRId64 "\n  seed      %08x\n", info.item_count, (unsigned)info.seed);
-    (void)fprintf(out, "  rules     mode %u, timer %u s, teams %u, PAL %d, frozen %d, item spawn %d\n",
-                  (unsigned)info.game_mode, (unsigned)info.timer_seconds, (unsigned)info.teams,
-                  info.pal == UINT8_MAX ? -1 : (int)info.pal,
-                  info.frozen == UINT8_MAX ? -1 : (int)info.frozen, (int)info.item_spawn);
-    text_ports(out, &info);
-    text_slots(out, slp);
-    text_end(out, &info);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
@@ -244,6 +165,31 @@ static void set_settings(json_t *object, const exphil_slp_info *info)
     set_unless(object, "tiebreak_number", info->tiebreak_number, UINT32_MAX);
 }
 
+/* Ports 1..4 of bits. */
+static json_t *json_bits(int32_t bits)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < EXPHIL_SLP_PORTS; i++)
+        if (bits >> i & 1) (void)json_array_append_new(list, json_integer(i + 1));
+    return list;
+}
+
+/* Since 0.2. */
+static void set_result(json_t *object, const exphil_slp *slp, const exphil_slp_info *info)
+{
+    exphil_slp_result result = EXPHIL_SLP_RESULT_INIT;
+    char problem[WORDS_LONG];
+    if (exphil_slp_result_get(slp, &result, NULL) < 0) return;
+    set_text(object, "result", words_reason(result.reason));
+    set_unless(object, "winner_port", result.winner, 0);
+    (void)json_object_set_new(object, "winner_ports", json_bits(result.winners));
+    set_unless(object, "quitter_port", result.quitter, 0);
+    (void)json_object_set_new(object, "started_at",
+                              info->started_at[0] ? json_string(info->started_at) : json_null());
+    (void)json_object_set_new(object, "seconds", json_real((double)words_clock_frames(info) / 60.0));
+    set_name(object, "finding", words_finding(problem, info) ? problem : NULL);
+}
+
 void slp_report_json(FILE *out, const char *path, const exphil_slp *slp, const exphil_error *error)
 {
     json_t *object = json_object();
@@ -256,6 +202,7 @@ void slp_report_json(FILE *out, const char *path, const exphil_slp *slp, const e
         set_reading(object, &info);
         (void)json_object_set_new(object, "slots", json_slots(slp));
         (void)json_object_set_new(object, "end", json_end(&info));
+        set_result(object, slp, &info);
     } else {
         set_text(object, "status", exphil_status_name(error->status));
         set_text(object, "error", error->message);

@@ -1,13 +1,24 @@
-/* What a replay says about itself, for people and for programs. Nothing in it names a person. */
+/* What replays say about themselves, for people and for programs. Nothing in it names a person. */
 #ifndef EXPHIL_CLI_SLP_REPORT_H
 #define EXPHIL_CLI_SLP_REPORT_H
 
 #include <exphil/slp.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 
-void slp_report_text(FILE *out, const char *path, const exphil_slp *slp);
+/* One replay on a page; verbose adds what few people want to know. */
+void slp_report_page(FILE *out, const char *name, const exphil_slp *slp, bool verbose);
 /* One line. slp may be NULL, when error says why. */
-void slp_report_json(FILE *out, const char *path, const exphil_slp *slp, const exphil_error *error);
+void slp_report_json(FILE *out, const char *name, const exphil_slp *slp, const exphil_error *error);
+
+/* Many replays: a line each, then what they are together. */
+typedef struct slp_table slp_table;
+slp_table *slp_table_make(void); /* NULL: no memory */
+bool slp_table_add(slp_table *table, const char *name, const exphil_slp *slp);
+/* A file that cannot be read: counted by its reason. */
+bool slp_table_refuse(slp_table *table, const char *reason);
+void slp_table_print(FILE *out, const slp_table *table, bool verbose);
+void slp_table_free(slp_table *table);
 
 #endif

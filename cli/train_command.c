@@ -182,6 +182,7 @@ static const option_entry entries[] = {
      "imitate only this character, each human who plays it (default: any)"},
     {"first", OPTION_INT, &asked.data.first, "FRAME", "first game frame to use (default 0)"},
     {"last", OPTION_INT, &asked.data.last, "FRAME", "last game frame to use (default: all)"},
+    FILE_OPTIONS(asked.data.files),
     {"held-out", OPTION_NUMBER, &asked.held_out, "SHARE", "part kept for evaluation (default 0: none)"},
     {"split", OPTION_TEXT, &asked.split, "HOW",
      "hold out whole games: game (default), or the end of each: time"},
@@ -264,7 +265,8 @@ int train_command(int argc, char **argv)
     static const option_command command = {
         .usage = "train [OPTIONS] FILE...",
         .about =
-            "Trains a policy by behaviour cloning. FILE: .slp replays, folders of them, or one corpus.\n"
+            "Trains a policy by behaviour cloning: it learns to press what the players of replays pressed.\n"
+            "FILE: " FILES_HELP "\n"
             "Ctrl-C saves a checkpoint and ends with status 130; --resume goes on to the last bit.\n"
             "At the end it scores: nll is the plain loss, summed over heads and bits; the training objective "
             "is what\nwas minimised: the mean over a head's bits, with --smoothing, --focal and "
@@ -273,7 +275,7 @@ int train_command(int argc, char **argv)
         .given = given};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
-    if (count == 0) {
+    if (!any_files(&asked.data, count)) {
         fprintf(stderr, "exphil: train wants files; see exphil train --help\n");
         return 2;
     }

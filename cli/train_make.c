@@ -109,9 +109,9 @@ static bool load_data(train_state *r, int count, char **paths)
     } else if (!preset_spec(&o->data, &r->spec)) {
         return false;
     }
-    if ((o->init || !is_one_corpus(count, paths)) && !check_plan(r)) return false;
+    if ((o->init || !is_one_corpus(&o->data, count, paths)) && !check_plan(r)) return false;
     if (!load_dataset(r->context, &r->spec, &o->data, count, paths, &r->all)) return false;
-    if (o->init || !is_one_corpus(count, paths)) return true;
+    if (o->init || !is_one_corpus(&o->data, count, paths)) return true;
     return exphil_dataset_spec(r->all, &r->spec, &error) >= 0 || complain(paths[0], &error) == 0;
 }
 

@@ -250,7 +250,7 @@ expect 0 "600 frames in 2 episodes" eval weights.slp packed
 expect 0 "600 frames in 2 episodes" train --blocks gru --hidden 8 --updates 1 --out u packed
 expect 0 "kind" info packed --json
 expect 0 "policy of" info weights.slp
-expect 0 "final_destination" info replay.corpus
+expect 0 "final destination" info replay.corpus
 expect 1 "this is a replay; eval wants WEIGHTS first" eval a.slp p
 expect 1 "this is a replay; WEIGHTS comes first" play a.slp p
 expect 1 "this is a corpus" play p packed
@@ -271,7 +271,7 @@ expect 0 "not better" train $small --updates 1 --quiet --force --out mix mixed
 altogether 600 frames in 2 episodes of 2 replays; 1 left out" ] || complain "--quiet says: $(cat err)"
 expect 0 "not better" train $small --updates 1 --quiet --force --out mix both
 [ -s err ] && complain "--quiet says: $(cat err)"
-expect 1 "this is a folder; name the replays in it" slp info mixed
+expect 1 "3 files: 2 games, 0:10 on the clock, 846 frames" slp info mixed
 expect 1 '"readable":false' slp info mixed --json
 expect 1 "no .slp in empty" train --out v empty
 expect 1 "no human player plays marth; P1 fox human" train --character marth --out v a.slp
