@@ -39,8 +39,8 @@ static void show_help(FILE *to)
     fprintf(
         to,
         "\n  --version  version of the library, instruction set in use\n\n"
-        "exphil COMMAND --help tells its options. With --json a command prints one JSON object, slp info\n"
-        "one for each file.\n\n"
+        "exphil COMMAND --help (or help COMMAND) tells its options. With --json a command\n"
+        "prints one JSON object, slp info one for each file.\n\n"
         "Environment: EXPHIL_CPU_ISA (instruction set at most), EXPHIL_BACKEND_DIR (folder of the CUDA "
         "plugin),\n"
         "EXPHIL_CUBLASLT (path of cuBLASLt, or none), CUDA_VISIBLE_DEVICES. The manual page tells more.\n"
@@ -61,8 +61,21 @@ static int show_version(void)
     return 0;
 }
 
+/* "help train" is "train --help". */
+static int help_with(char *name)
+{
+    char help[] = "--help";
+    char *arguments[] = {name, help, NULL};
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (strcmp(name, commands[i].name) == 0) return commands[i].run(2, arguments);
+    fprintf(stderr, "exphil: unknown command %s\n", name);
+    show_help(stderr);
+    return 2;
+}
+
 static int run(int argc, char **argv)
 {
+    if (argc >= 3 && strcmp(argv[1], "help") == 0) return help_with(argv[2]);
     if (argc >= 2 &&
         (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
         show_help(stdout);

@@ -178,9 +178,13 @@ int info_command(int argc, char **argv)
         .usage = "info [--json] [--plan [--batch N] [--time N] [--train] [--device NAME]] FILE",
         .given = given,
         .about =
-            "What a file holds: weights, a corpus or a replay, told apart by their content.\n"
+            "What a file holds: weights, a corpus or a replay, told apart by their content. Of replays exphil slp "
+            "info\ntells more.\n"
             "A policy's snapshot is what exphil_session_state_size tells: all that one stream needs to go "
-            "on.",
+            "on.\n"
+            "Columns of a plan: part of the network; operation; kernel, the function that was chosen for this\n"
+            "machine; bytes that must be read and written at least, weights included; scratch, bytes of memory "
+            "that\nthe operation needs for itself; shape, its dimensions.",
         .entry = entries};
     int count, status;
     exphil_context *context;

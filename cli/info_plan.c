@@ -169,6 +169,8 @@ static int give(const exphil_model *model, const xph_net *net, const listing *li
            o->train ? "an update" : "a step", o->batch, plural(o->batch), o->time, plural(o->time), device.id,
            device.isa);
     print_operations(list->operations);
+    printf("part: where in the network; bytes: what must be read and written at least, weights included;\n"
+           "scratch: memory that the operation needs for itself, in bytes; shape: its dimensions\n");
     printf("%zu operations that move %.0f bytes; %zu bytes of activations and scratch, %zu of prepared "
            "weights\n",
            json_array_size(list->operations), list->bytes, memory, prepared);

@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "files.h"
 #include "options.h"
+#include "slp_words.h"
 
 #include <exphil/slp.h>
 
@@ -60,6 +61,27 @@ static void say_who(const exphil_slp_info *info)
     fprintf(stderr, "%s\n", comma[0] ? "" : " nobody plays");
 }
 
+/* The first other player, of another team in team games, as the library takes it. */
+static int opponent_of(const exphil_slp_info *info, int own)
+{
+    for (int i = 0; i < EXPHIL_SLP_PORTS; i++)
+        if (i != own && info->ports[i].type < TYPE_EMPTY &&
+            (!info->teams || info->ports[i].team != info->ports[own].team))
+            return i;
+    return -1;
+}
+
+static void say_match(const player *p, const exphil_slp_info *info)
+{
+    const int own = (int)p->options->port - 1,
+              other = p->options->opponent ? (int)p->options->opponent - 1 : opponent_of(info, own);
+    char text[WORDS_SHORT];
+    if (p->options->json) return;
+    fprintf(stderr, "in the place of %s", words_player(text, info, own));
+    if (other >= 0) fprintf(stderr, ", against %s", words_player(text, info, other));
+    fprintf(stderr, ", on %s\n", words_stage(text, info->stage));
+}
+
 /* The requested ports must be played. */
 static bool check_ports(const player *p, const char *path)
 {
@@ -79,6 +101,7 @@ static bool check_ports(const player *p, const char *path)
         fprintf(stderr,
                 "exphil: warning: port %d is no human; buttons of the computer are not in the replay\n",
                 (int)o->port);
+    say_match(p, &info);
     return true;
 }
 
@@ -320,7 +343,8 @@ int play_command(int argc, char **argv)
             "where it remembers only its own decisions, as it does in a live game. 'changes' counts the "
             "frames\n"
             "on which the recorded input differs from the frame before: there, copying is always wrong.\n"
-            "p50 and p99 of the latency are upper bounds, at most 1.42 times what was measured.",
+            "p50 and p99 of the latency are upper bounds, at most 1.42 times what was measured.\n"
+            "REPLAY: a .slp file, compressed or not, or one of an archive: ARCHIVE:ENTRY.",
         .entry = entries};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;

@@ -76,8 +76,9 @@ int plot_command(int argc, char **argv)
         {"out", OPTION_TEXT, &o.out, "FILE", "the SVG to write (default: the first log's name + .svg)"},
         {"force", OPTION_FLAG, &o.force, NULL, "replace OUT if it is no picture (default: refuse)"},
         {"field", OPTION_TEXT, &o.field, "NAME",
-         "loss (default), gradient_norm, rate, frames_per_second, nll, exact_accuracy, ..."},
-        {"smooth", OPTION_INT, &o.smooth, "N", "mean over 2N+1 updates (default: 1/100 of the run)"},
+         "what to draw: loss (default), gradient_norm, rate, frames_per_second; of scores also nll, "
+         "exact_accuracy, ..."},
+        {"smooth", OPTION_INT, &o.smooth, "N", "each point is the mean of 2N+1 updates; 0: as logged (default: 1/100 of the run)"},
         {"linear", OPTION_FLAG, &o.linear, NULL, "linear height (default: logarithmic but for accuracies)"},
         {"text", OPTION_FLAG, &o.text, NULL,
          "print the first log in letters, without --out and --json (default: write an SVG)"},
@@ -85,7 +86,16 @@ int plot_command(int argc, char **argv)
         {NULL, 0, NULL, NULL, NULL},
     };
     const option_command command = {.usage = "plot [OPTIONS] LOG...",
-                                    .about = "Draws the logs that exphil train --log wrote.",
+                                    .about =
+                                        "Draws how a number of training runs goes from update to update, as one SVG "
+                                        "picture.\n"
+                                        "LOG: what exphil train --log wrote; each run gets colours of its own. A "
+                                        "line is the number as it was\n"
+                                        "in training; dots are scores, of held-out data (train --held-out, "
+                                        "--eval-every) and at the end of\n"
+                                        "the training data. With --text o are scores of held-out data, and * all "
+                                        "else.\n"
+                                        "What the fields of a log mean: doc/file-format.md, \"Training logs\".",
                                     .entry = entries};
     static picture p;
     int count, status;

@@ -1,4 +1,4 @@
-/* Translates the library's messages about a checkpoint into options of `exphil train --resume`. */
+/* Translates the library's message about a checkpoint into options of `exphil train --resume`. */
 #include "train_run.h"
 
 #include <stdlib.h>
@@ -55,12 +55,16 @@ static const char *word_of(const setting *s, const char *number)
     return index >= 0 && index < WORDS && s->words[index] ? s->words[index] : number;
 }
 
+/* now "": the message had no space for values. */
 static bool say_option(const char *name, const char *before, const char *now)
 {
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         if (strcmp(settings[i].name, name) != 0) continue;
-        fprintf(stderr, "exphil: --%s: the checkpoint was made with %s, this run has %s\n",
-                settings[i].option, word_of(&settings[i], before), word_of(&settings[i], now));
+        if (now[0])
+            fprintf(stderr, "exphil: --%s: the checkpoint was made with %s, this run has %s\n",
+                    settings[i].option, word_of(&settings[i], before), word_of(&settings[i], now));
+        else
+            fprintf(stderr, "exphil: --%s: the checkpoint was made with another value\n", settings[i].option);
         return true;
     }
     for (size_t i = 0; i < sizeof several / sizeof several[0]; i++) {
@@ -71,14 +75,33 @@ static bool say_option(const char *name, const char *before, const char *now)
     return false;
 }
 
+/* One difference: the words of the library are in lib/train/settings.h. False: it is none that an option makes. */
+static bool explain_one(const char *text, const char *parts)
+{
+    char name[64] = "", before[64] = "", now[64] = "";
+    return sscanf(text, parts, name, before, now) >= 1 && say_option(name, before, now);
+}
+
+/* What stands behind the first one. */
+static void explain_others(const char *text)
+{
+    long long more = 0;
+    for (const char *at = strstr(text, "; "); at; at = strstr(at + 2, "; ")) {
+        if (sscanf(at, "; and %lld more", &more) == 1)
+            fprintf(stderr, "exphil: and %lld more settings differ\n", more);
+        else if (!explain_one(at, "; %63[^ ;] %63[^,;], now %63[^ ;]"))
+            fprintf(stderr, "exphil: %.*s differs too\n", (int)strcspn(at + 2, ";"), at + 2);
+    }
+}
+
 void explain_resume(const train_options *o, const exphil_error *error)
 {
     static const char begin[] = "checkpoint was made with ";
-    char name[64], before[64], now[64];
     const char *at = strstr(error->message, begin);
-    bool parts =
-        at && sscanf(at + sizeof begin - 1, "%63s %63[^,], this run has %63s", name, before, now) == 3;
-    if (!parts || !say_option(name, before, now)) complain(o->out, error);
+    if (at && explain_one(at + sizeof begin - 1, "%63s %63[^,], this run has %63[^ ;]"))
+        explain_others(at);
+    else
+        complain(o->out, error);
     if (error->status != EXPHIL_E_MISMATCH) return;
     fprintf(stderr,
             "exphil: --resume goes on with the run as it was planned; --init %s --out OTHER starts a new one "

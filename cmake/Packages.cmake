@@ -38,6 +38,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} ${exact}")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME exphil-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS "libarchive13t64 | libarchive13") # loaded when an archive is met
 set(CPACK_DEBIAN_CUDA_PACKAGE_NAME exphil-cuda)
 set(CPACK_DEBIAN_CUDA_PACKAGE_SECTION contrib/science)
 set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "${library_package} ${exact}")

@@ -146,10 +146,64 @@ static const char *show(char text[XPH_DOUBLE_TEXT], int32_t kind, uint64_t value
     return text;
 }
 
+/* What differs, and what the file has. */
+typedef struct difference {
+    const setting *now;
+    uint64_t stored;
+} difference;
+
+/* Is this the consequence of another difference? */
+static bool implied(const difference *list, int64_t count, const setting *s)
+{
+    const bool whole = strcmp(s->name, "model.blocks_and_widths") == 0 || strcmp(s->name, "model.weights") == 0,
+               slots = strcmp(s->name, "model.action_slots") == 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (whole && strncmp(list[i].now->name, "model.", 6) == 0) return true;
+        if (slots && strcmp(list[i].now->name, "model.delay_frames") == 0) return true;
+    }
+    return false;
+}
+
+/* One line: the first with both values, the others as short as they must be. Returns how many found no place. */
+static int64_t tell(const difference *list, int64_t count, bool values, char *text, size_t bytes)
+{
+    size_t used = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const setting *s = list[i].now;
+        const int32_t kind = s->kind & ~(LATER | SPARE);
+        char before[XPH_DOUBLE_TEXT], now[XPH_DOUBLE_TEXT];
+        int wrote;
+        show(before, kind, list[i].stored);
+        show(now, kind, s->value);
+        if (i == 0)
+            wrote = snprintf(text, bytes, "checkpoint was made with %s %s, this run has %s", s->name, before, now);
+        else if (kind == HASH || !values)
+            wrote = snprintf(text + used, bytes - used, "; %s", s->name);
+        else
+            wrote = snprintf(text + used, bytes - used, "; %s %s, now %s", s->name, before, now);
+        if (wrote < 0 || (size_t)wrote >= bytes - used) {
+            text[used] = 0;
+            return count - i;
+        }
+        used += (size_t)wrote;
+    }
+    return 0;
+}
+
+static exphil_status refuse(const difference *list, int64_t count, exphil_error *error)
+{
+    char text[sizeof error->message - sizeof "; and 99 more"];
+    int64_t left_out = tell(list, count, true, text, sizeof text);
+    if (left_out) left_out = tell(list, count, false, text, sizeof text);
+    if (!left_out) return xph_fail(error, EXPHIL_E_MISMATCH, "%s", text);
+    return xph_fail(error, EXPHIL_E_MISMATCH, "%s; and %lld more", text, (long long)left_out);
+}
+
 exphil_status xph_settings_check(const exphil_trainer *trainer, const xph_json *json, exphil_error *error)
 {
     setting settings[SETTINGS_MOST];
-    int64_t count = list_settings(trainer, settings), version;
+    difference list[SETTINGS_MOST];
+    int64_t count = list_settings(trainer, settings), found = 0, version;
     int32_t object;
     XPH_TRY(xph_json_get_int(json, 0, "version", 1, 1, &version, error));
     XPH_TRY(xph_json_get(json, 0, "settings", XPH_JSON_OBJECT, &object, error));
@@ -159,13 +213,10 @@ exphil_status xph_settings_check(const exphil_trainer *trainer, const xph_json *
                         fed ? "with" : "without", fed ? "none" : "one");
     for (int64_t i = 0; i < count; i++) {
         uint64_t stored = 0;
-        char before[XPH_DOUBLE_TEXT], now[XPH_DOUBLE_TEXT];
         bool absent = settings[i].kind & LATER && xph_json_find(json, object, settings[i].name) < 0;
         if (!absent) XPH_TRY(xph_json_get_hex(json, object, settings[i].name, &stored, error));
-        if (stored == settings[i].value) continue;
-        const int32_t kind = settings[i].kind & ~(LATER | SPARE);
-        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made with %s %s, this run has %s",
-                        settings[i].name, show(before, kind, stored), show(now, kind, settings[i].value));
+        if (stored != settings[i].value && !implied(list, found, &settings[i]))
+            list[found++] = (difference){&settings[i], stored};
     }
-    return EXPHIL_OK;
+    return found ? refuse(list, found, error) : EXPHIL_OK;
 }

@@ -7,7 +7,9 @@
 
 /* Adds the member "settings". */
 void xph_settings_write(const exphil_trainer *trainer, xph_json_out *out);
-/* EXPHIL_E_MISMATCH names the first setting that differs, and both values. */
+/* EXPHIL_E_MISMATCH names what differs: "checkpoint was made with NAME BEFORE, this run has NOW", then for each other
+ * setting "; NAME BEFORE, now NOW", without values "; NAME" where a message does not hold all, or of a hash; at last
+ * "; and N more". */
 exphil_status xph_settings_check(const exphil_trainer *trainer, const xph_json *json, exphil_error *error);
 
 #endif

@@ -205,6 +205,18 @@ expect 1 "--init run --out OTHER" train $small --updates 6 --resume --out run a.
 expect 1 "--updates: the checkpoint was made with 4, this run has 6" train $small --updates 6 --resume --out run a.slp
 expect 1 "--schedule: the checkpoint was made with cosine, this run has constant" \
   train $small --updates 4 --schedule constant --resume --out run a.slp
+# all that differs is named at once, and nothing that follows from it; where the message is too short, without values
+expect 1 "--rate: the checkpoint was made with 0.001, this run has 0.01" \
+  train $small --updates 4 --rate 0.01 --seed 4 --focal 1 --resume --out run a.slp
+grep -q "^exphil: --seed: the checkpoint was made with 0, this run has 4$" err || complain "--seed is not named: $(cat err)"
+grep -q "another choice of --smoothing" err || complain "--focal is not named: $(cat err)"
+[ "$(grep -c "^exphil:" err)" -eq 4 ] || complain "a checkpoint with three differences says: $(cat err)"
+expect 1 "--hidden: the checkpoint was made with 8, this run has 9" train --port 1 --blocks gru --hidden 9 --updates 6 \
+  --rate 0.01 --batch 2 --focal 1 --delay 2 --seed 3 --clip 2 --ema 0.5 --decay 0.3 --resume --out run a.slp
+for option in updates rate batch delay seed clip ema decay; do
+  grep -q -- "^exphil: --$option: the checkpoint was made with " err || complain "--$option is not named: $(cat err)"
+done
+grep -qE "more settings|differs too" err && complain "not all is named: $(cat err)"
 expect 1 "made with another choice of --smoothing, --focal or --button-weight" \
   train $small --updates 4 --focal 1 --resume --out run a.slp
 for option in "--rate 0.01" "--warmup 2" "--accumulate 2" "--batch 2" "--clip 3" "--ema 0.5" "--seed 4" "--segment 50" \
@@ -305,6 +317,7 @@ expect 1 "neither weights, corpus nor replay" quantize --out v nothing.slp
 expect 1 "there is P1 fox human, P2 fox human" play p a.slp --port 3
 expect 1 "no player at --opponent 4" play p a.slp --opponent 4
 expect 0 "past actions its own" play p a.slp
+grep -q "^in the place of P1 fox, against P2 fox, on final destination$" err || complain "play does not say whom: $(cat err)"
 grep -q "past actions as recorded" out || complain "play does not tell the teacher-forced agreement"
 expect 0 '"alone_exact_agreement":' play p a.slp --json
 expect 0 "latency of a step: p50 <= " play p a.slp

@@ -58,7 +58,12 @@ for command in $commands; do
   expect 2 "$exphil" "$command" --nonsense
   if [ -s out ] || [ ! -s err ]; then complain "$command --nonsense: complaints belong to stderr"; fi
   [ "$command" = devices ] || expect 2 "$exphil" "$command"
+  expect 0 "$exphil" "$command" --help
+  cp out direct
+  expect 0 "$exphil" help "$command"
+  cmp -s out direct || complain "help $command is not what $command --help says"
 done
+expect 2 "$exphil" help nonsense
 expect 2 "$exphil" train --epochs many drill.slp
 expect 2 "$exphil" train --out
 expect 2 "$exphil" drill --frames 0 --out none.slp
