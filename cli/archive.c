@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -43,7 +44,6 @@ static struct {
     int (*encrypted)(struct archive *);
     const char *(*name)(struct archive_entry *);
     const char *(*name_utf8)(struct archive_entry *);
-    const char *(*hardlink)(struct archive_entry *);
     unsigned (*type)(struct archive_entry *);
     int (*entry_encrypted)(struct archive_entry *);
     int (*support[8])(struct archive *);
@@ -89,7 +89,6 @@ static bool find_all(void *library)
                      {"archive_read_has_encrypted_entries", &lib.encrypted},
                      {"archive_entry_pathname", &lib.name},
                      {"archive_entry_pathname_utf8", &lib.name_utf8},
-                     {"archive_entry_hardlink", &lib.hardlink},
                      {"archive_entry_filetype", &lib.type},
                      {"archive_entry_is_encrypted", &lib.entry_encrypted}};
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
@@ -160,7 +159,8 @@ typedef struct reading {
     int64_t entries, replays;
     char name[4096]; /* of the entry */
     char text[256];  /* of a problem */
-    bool raw, stop;  /* stop: the visitor said so */
+    bool raw, unnamed; /* unnamed: its name is in no known letters */
+    bool stop;         /* the visitor said so */
 } reading;
 
 /* Words of the library, which may repeat what a file says: one line of letters. */
@@ -243,7 +243,8 @@ static void name_entry(reading *r)
 {
     const char *name = lib.name_utf8(r->entry);
     if (!name) name = lib.name(r->entry);
-    if (name && *name)
+    r->unnamed = !name || !*name;
+    if (!r->unnamed)
         snprintf(r->name, sizeof r->name, "%s", name);
     else
         snprintf(r->name, sizeof r->name, "entry %" PRId64, r->entries);
@@ -261,6 +262,7 @@ static bool is_wanted(const reading *r)
     if (r->raw) return true;
     if ((lib.type(r->entry) & TYPE_MASK) != TYPE_REGULAR) return false;
     if (r->inside) return strcmp(r->inside, r->name) == 0;
+    if (r->unnamed) return true;
     return (ends_with(r->name, ".slp") || archive_name(r->name)) && !is_hidden(r->name) && !is_excluded(r);
 }
 
@@ -274,9 +276,7 @@ static void take_entry(reading *r)
         return;
     }
     const char *problem = NULL;
-    if (!r->raw && lib.hardlink(r->entry))
-        problem = "it is a link to another entry";
-    else if (!r->raw && archive_name(r->name))
+    if (!r->raw && archive_name(r->name))
         problem = "an archive in an archive is not opened";
     else if (lib.entry_encrypted(r->entry))
         problem = "it is encrypted";
@@ -332,6 +332,9 @@ bool archive_visit(const file_item *archive, const char *inside, const file_choi
 {
     reading r = {.archive = archive, .inside = inside, .choice = choice, .visitor = visitor, .user = user};
     const char *missing = load();
+    /* names are converted by way of the thread's locale, and that of a program that asked for none has ASCII only */
+    locale_t letters = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0),
+             before = letters ? uselocale(letters) : (locale_t)0;
     if (missing) {
         give_archive(&r, missing);
     } else if (!open_reader(&r)) {
@@ -343,6 +346,10 @@ bool archive_visit(const file_item *archive, const char *inside, const file_choi
     }
     if (r.from) lib.free(r.from);
     free(r.data);
+    if (letters) {
+        uselocale(before);
+        freelocale(letters);
+    }
     return !r.stop;
 }
 

@@ -203,7 +203,8 @@ int info_command(int argc, char **argv)
         file_refuse(argv[1], kind, "--plan wants weights");
         return 1;
     }
-    if (kind == FILE_REPLAY || kind == FILE_ARCHIVE) return replay_info(argv[1], json);
+    if (kind == FILE_REPLAY || kind == FILE_ARCHIVE || (kind == FILE_UNREADABLE && strchr(argv[1], ':')))
+        return replay_info(argv[1], json);
     if (kind != FILE_CORPUS && kind != FILE_WEIGHTS) {
         file_refuse(argv[1], kind, "info wants one file");
         return 1;

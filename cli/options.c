@@ -144,16 +144,15 @@ static const char *wanted(const option_entry *entry)
     }
 }
 
-static bool append(text_list *list, const char *text)
+static bool append(const option_entry *entry, const char *text)
 {
-    const char **wider = realloc(list->text, ((size_t)list->count + 1) * sizeof *wider);
-    if (!wider) {
-        fprintf(stderr, "exphil: no memory\n");
-        return false;
+    text_list *list = entry->value;
+    if (list->count < TEXTS_MOST) {
+        list->text[list->count++] = text;
+        return true;
     }
-    list->text = wider;
-    list->text[list->count++] = text;
-    return true;
+    fprintf(stderr, "exphil: --%s may be given %d times\n", entry->name, TEXTS_MOST);
+    return false;
 }
 
 static bool store(const option_entry *entry, const char *text)
@@ -164,7 +163,7 @@ static bool store(const option_entry *entry, const char *text)
         *(const char **)entry->value = text;
         return true;
     }
-    if (entry->kind == OPTION_TEXTS) return append(entry->value, text);
+    if (entry->kind == OPTION_TEXTS) return append(entry, text);
     if (entry->kind == OPTION_BYTES) {
         why = read_bytes(text, entry->value);
         if (!why) return true;

@@ -14,9 +14,10 @@ typedef enum option_kind {
     OPTION_TEXTS
 } option_kind;
 
-/* What an option that may be repeated was given; for the life of the program. */
+/* What an option that may be repeated was given. */
+enum { TEXTS_MOST = 64 };
 typedef struct text_list {
-    const char **text;
+    const char *text[TEXTS_MOST];
     int count;
 } text_list;
 

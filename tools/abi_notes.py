@@ -32,6 +32,7 @@ FIELDS = {
     "exphil_slp_config": {"rollback": "Rollback", "flags": HIDDEN},
     "exphil_slp_info": {
         "container": "Container", "stop": "Stop", "truncated": FLAG, "rollback": "Rollback", "metadata": "Metadata"},
+    "exphil_slp_result": {"reason": "SlpResult"},
 }
 
 # What a host fills in; all else is told by the library.
@@ -78,6 +79,8 @@ ENUMS = {
              "doc": "Why the events of a replay ended."},
     "Container": {"first": "EXPHIL_SLP_CONTAINER", "prefix": "EXPHIL_SLP_"},
     "Metadata": {"first": "EXPHIL_SLP_METADATA_ABSENT", "prefix": "EXPHIL_SLP_METADATA_"},
+    "SlpResult": {"first": "EXPHIL_SLP_RESULT_UNKNOWN", "prefix": "EXPHIL_SLP_RESULT_",
+                  "doc": "Why the winner of a replay's game is known, or why there is none."},
     "Button": {"kind": BITS, "first": "EXPHIL_PAD_D_LEFT", "prefix": "EXPHIL_PAD_", "doc": "Buttons of a pad."},
     "Known": {"kind": BITS, "first": "EXPHIL_MELEE_HAS_AGE", "prefix": "EXPHIL_MELEE_HAS_",
               "doc": "Which of the later fields of a character are known; a live host sets ALL."},
