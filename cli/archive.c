@@ -157,8 +157,8 @@ typedef struct reading {
     size_t capacity;
     uint64_t total, total_most;
     int64_t entries, replays;
-    char name[4096]; /* of the entry */
-    char text[256];  /* of a problem */
+    char name[4096];   /* of the entry */
+    char text[256];    /* of a problem */
     bool raw, unnamed; /* unnamed: its name is in no known letters */
     bool stop;         /* the visitor said so */
 } reading;

@@ -184,18 +184,19 @@ static const option_entry entries[] = {
 };
 static const option_command command = {
     .usage = "bench [OPTIONS] SUBJECT [WORD]...",
-    .about = "Measures this machine. SUBJECT is\n"
-             "  floors   what one core can do: multiply-adds, reading memory\n"
-             "  step     one decision of a policy: warm, cold, at 60 Hz, of many players\n"
-             "  train    one update of small policies, on one thread and on two\n"
-             "  data     replays to rows, opening and reading a corpus\n"
-             "  kernels  every operation at the shapes of training and of play\n"
-             "With WORDs only rows are measured whose name holds one of them.\n"
-             "A row has the median of rounds that take turns, their quartiles and tail, and beside it the floor: "
-             "the\ntime that the processor or its memory needs at least, measured in the same run.\n"
-             "\"<= 60 us: met\" compares with a goal that the library sets itself; a goal that a machine\n"
-             "misses is no fault of the installation. \"(floor's 3.1)\" is the tail of a bare loop that was\n"
-             "measured in turns with the row: what the machine does to anything that long.",
+    .about =
+        "Measures this machine. SUBJECT is\n"
+        "  floors   what one core can do: multiply-adds, reading memory\n"
+        "  step     one decision of a policy: warm, cold, at 60 Hz, of many players\n"
+        "  train    one update of small policies, on one thread and on two\n"
+        "  data     replays to rows, opening and reading a corpus\n"
+        "  kernels  every operation at the shapes of training and of play\n"
+        "With WORDs only rows are measured whose name holds one of them.\n"
+        "A row has the median of rounds that take turns, their quartiles and tail, and beside it the floor: "
+        "the\ntime that the processor or its memory needs at least, measured in the same run.\n"
+        "\"<= 60 us: met\" compares with a goal that the library sets itself; a goal that a machine\n"
+        "misses is no fault of the installation. \"(floor's 3.1)\" is the tail of a bare loop that was\n"
+        "measured in turns with the row: what the machine does to anything that long.",
     .entry = entries};
 
 int bench_command(int argc, char **argv)

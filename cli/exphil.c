@@ -36,15 +36,14 @@ static void show_help(FILE *to)
     fprintf(to, "usage: exphil COMMAND [OPTIONS] ...\n\n");
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].about);
-    fprintf(
-        to,
-        "\n  --version  version of the library, instruction set in use\n\n"
-        "exphil COMMAND --help (or help COMMAND) tells its options. With --json a command\n"
-        "prints one JSON object, slp info one for each file.\n\n"
-        "Environment: EXPHIL_CPU_ISA (instruction set at most), EXPHIL_BACKEND_DIR (folder of the CUDA "
-        "plugin),\n"
-        "EXPHIL_CUBLASLT (path of cuBLASLt, or none), CUDA_VISIBLE_DEVICES. The manual page tells more.\n"
-        "Exit status: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C.\n");
+    fprintf(to,
+            "\n  --version  version of the library, instruction set in use\n\n"
+            "exphil COMMAND --help (or help COMMAND) tells its options. With --json a command\n"
+            "prints one JSON object, slp info one for each file.\n\n"
+            "Environment: EXPHIL_CPU_ISA (instruction set at most), EXPHIL_BACKEND_DIR (folder of the CUDA "
+            "plugin),\n"
+            "EXPHIL_CUBLASLT (path of cuBLASLt, or none), CUDA_VISIBLE_DEVICES. The manual page tells more.\n"
+            "Exit status: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C.\n");
 }
 
 /* With the instruction set that a context gets here, as EXPHIL_CPU_ISA caps it. */

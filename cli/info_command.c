@@ -159,6 +159,12 @@ static int replay_info(char *path, bool json)
     return slp_command(json ? 4 : 3, arguments);
 }
 
+/* ARCHIVE:ENTRY is no file's name. */
+static bool holds_replays(const char *path, file_kind kind)
+{
+    return kind == FILE_REPLAY || kind == FILE_ARCHIVE || (kind == FILE_UNREADABLE && strchr(path, ':'));
+}
+
 int info_command(int argc, char **argv)
 {
     bool json = false, plan = false, given[8] = {false};
@@ -178,12 +184,15 @@ int info_command(int argc, char **argv)
         .usage = "info [--json] [--plan [--batch N] [--time N] [--train] [--device NAME]] FILE",
         .given = given,
         .about =
-            "What a file holds: weights, a corpus or a replay, told apart by their content. Of replays exphil slp "
+            "What a file holds: weights, a corpus or a replay, told apart by their content. Of replays "
+            "exphil slp "
             "info\ntells more.\n"
             "A policy's snapshot is what exphil_session_state_size tells: all that one stream needs to go "
             "on.\n"
-            "Columns of a plan: part of the network; operation; kernel, the function that was chosen for this\n"
-            "machine; bytes that must be read and written at least, weights included; scratch, bytes of memory "
+            "Columns of a plan: part of the network; operation; kernel, the function that was chosen for "
+            "this\n"
+            "machine; bytes that must be read and written at least, weights included; scratch, bytes of "
+            "memory "
             "that\nthe operation needs for itself; shape, its dimensions.",
         .entry = entries};
     int count, status;
@@ -203,8 +212,7 @@ int info_command(int argc, char **argv)
         file_refuse(argv[1], kind, "--plan wants weights");
         return 1;
     }
-    if (kind == FILE_REPLAY || kind == FILE_ARCHIVE || (kind == FILE_UNREADABLE && strchr(argv[1], ':')))
-        return replay_info(argv[1], json);
+    if (holds_replays(argv[1], kind)) return replay_info(argv[1], json);
     if (kind != FILE_CORPUS && kind != FILE_WEIGHTS) {
         file_refuse(argv[1], kind, "info wants one file");
         return 1;

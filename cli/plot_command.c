@@ -78,25 +78,26 @@ int plot_command(int argc, char **argv)
         {"field", OPTION_TEXT, &o.field, "NAME",
          "what to draw: loss (default), gradient_norm, rate, frames_per_second; of scores also nll, "
          "exact_accuracy, ..."},
-        {"smooth", OPTION_INT, &o.smooth, "N", "each point is the mean of 2N+1 updates; 0: as logged (default: 1/100 of the run)"},
+        {"smooth", OPTION_INT, &o.smooth, "N",
+         "each point is the mean of 2N+1 updates; 0: as logged (default: 1/100 of the run)"},
         {"linear", OPTION_FLAG, &o.linear, NULL, "linear height (default: logarithmic but for accuracies)"},
         {"text", OPTION_FLAG, &o.text, NULL,
          "print the first log in letters, without --out and --json (default: write an SVG)"},
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: the SVG's name)"},
         {NULL, 0, NULL, NULL, NULL},
     };
-    const option_command command = {.usage = "plot [OPTIONS] LOG...",
-                                    .about =
-                                        "Draws how a number of training runs goes from update to update, as one SVG "
-                                        "picture.\n"
-                                        "LOG: what exphil train --log wrote; each run gets colours of its own. A "
-                                        "line is the number as it was\n"
-                                        "in training; dots are scores, of held-out data (train --held-out, "
-                                        "--eval-every) and at the end of\n"
-                                        "the training data. With --text o are scores of held-out data, and * all "
-                                        "else.\n"
-                                        "What the fields of a log mean: doc/file-format.md, \"Training logs\".",
-                                    .entry = entries};
+    const option_command command = {
+        .usage = "plot [OPTIONS] LOG...",
+        .about = "Draws how a number of training runs goes from update to update, as one SVG "
+                 "picture.\n"
+                 "LOG: what exphil train --log wrote; each run gets colours of its own. A "
+                 "line is the number as it was\n"
+                 "in training; dots are scores, of held-out data (train --held-out, "
+                 "--eval-every) and at the end of\n"
+                 "the training data. With --text o are scores of held-out data, and * all "
+                 "else.\n"
+                 "What the fields of a log mean: doc/file-format.md, \"Training logs\".",
+        .entry = entries};
     static picture p;
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;

@@ -155,7 +155,8 @@ typedef struct difference {
 /* Is this the consequence of another difference? */
 static bool implied(const difference *list, int64_t count, const setting *s)
 {
-    const bool whole = strcmp(s->name, "model.blocks_and_widths") == 0 || strcmp(s->name, "model.weights") == 0,
+    const bool whole =
+                   strcmp(s->name, "model.blocks_and_widths") == 0 || strcmp(s->name, "model.weights") == 0,
                slots = strcmp(s->name, "model.action_slots") == 0;
     for (int64_t i = 0; i < count; i++) {
         if (whole && strncmp(list[i].now->name, "model.", 6) == 0) return true;
@@ -176,7 +177,8 @@ static int64_t tell(const difference *list, int64_t count, bool values, char *te
         show(before, kind, list[i].stored);
         show(now, kind, s->value);
         if (i == 0)
-            wrote = snprintf(text, bytes, "checkpoint was made with %s %s, this run has %s", s->name, before, now);
+            wrote = snprintf(text, bytes, "checkpoint was made with %s %s, this run has %s", s->name, before,
+                             now);
         else if (kind == HASH || !values)
             wrote = snprintf(text + used, bytes - used, "; %s", s->name);
         else

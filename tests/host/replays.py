@@ -102,7 +102,8 @@ def folders():
     out, err = run("slp", "info", "--verbose", "m", status=1)
     says("--verbose", err, "m/pipe.slp: this is neither", "m/dangling.slp: No such file")
     _, err = run("corpus", "--port", 1, "--out", "packed", "m")
-    says("corpus", err, "left out: m/pipe.slp: this is neither", "of 6 replays; 2 left out", "named more than once and read once: 3")
+    says("corpus", err, "left out: m/pipe.slp: this is neither", "of 6 replays; 2 left out",
+         "named more than once and read once: 3")
     for path in ("m/pipe.slp", "m/dangling.slp", "m/sub/up", "m/z-link.slp", "m/zz-same.slp", "m/zzz-hard.slp"):
         os.unlink(path)
     # patterns: by path, by name, whole folders
