@@ -218,11 +218,9 @@ int info_command(int argc, char **argv)
         return 1;
     }
     if (!open_context(plan ? &machine : NULL, NULL, &context)) return 1;
-    if (plan)
-        status = model_plan(context, argv[1], &planned, json);
-    else
-        status =
-            kind == FILE_CORPUS ? corpus_info(context, argv[1], json) : model_info(context, argv[1], json);
+    status = plan                  ? model_plan(context, argv[1], &planned, json)
+             : kind == FILE_CORPUS ? corpus_info(context, argv[1], json)
+                                   : model_info(context, argv[1], json);
     exphil_context_destroy(context);
     return status;
 }

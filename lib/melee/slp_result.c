@@ -140,7 +140,7 @@ void xph_slp_judge(const exphil_slp_info *info, exphil_slp_result *result)
     const struct side *last = NULL;
     list_sides(info, result, &sides);
     const bool known = stocks_known(info, &sides);
-    const int32_t left = alive(&sides, &last), lras = info->end_lras;
+    const int32_t left = alive(&sides, &last), lras = (int32_t)info->end_lras;
     result->reason = EXPHIL_SLP_RESULT_UNKNOWN;
     result->winner = result->winners = result->quitter = 0;
     if (info->end_count && lras >= 0 && lras < EXPHIL_SLP_PORTS && info->ports[lras].type < TYPE_EMPTY)
