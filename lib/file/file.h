@@ -1,4 +1,4 @@
-/* Door of lib/file: JSON text and safetensors files. Input is not trusted: every byte is checked before it is
+/* Door of lib/file: JSON text, safetensors files, Zstandard frames. Input is not trusted: every byte is checked before it is
  * used, allocations stay in proportion to the input, and messages name the byte or the field. */
 #ifndef XPH_FILE_FILE_H
 #define XPH_FILE_FILE_H
@@ -171,5 +171,27 @@ const char *xph_tensors_metadata(const xph_tensors *tensors, const char *key);  
 exphil_status xph_tensors_write(exphil_context *context, const xph_array *tensors, int64_t count,
                                 const xph_pair *pairs, int64_t pair_count, const char *path,
                                 xph_file_writer *writer, exphil_error *error);
+
+/* ---- Zstandard frames (zstd.c) ------------------------------------------------------------------------ */
+
+/* One thread at a time. */
+typedef struct xph_zstd_decoder xph_zstd_decoder;
+exphil_status xph_zstd_decoder_create(exphil_context *context, xph_zstd_decoder **decoder,
+                                      exphil_error *error);
+void xph_zstd_decoder_destroy(xph_zstd_decoder *decoder);
+/* One frame without a dictionary that fills stored[0, stored_bytes) and declares exactly `bytes` bytes, into
+ * to. Allocates nothing. NULL, or what is wrong, as a static text. */
+const char *xph_zstd_decode(xph_zstd_decoder *decoder, const uint8_t *stored, size_t stored_bytes,
+                            uint8_t *to, size_t bytes);
+
+/* One thread at a time. libzstd.so.1 is loaded, and takes its memory from the C library, not from the host's
+ * hooks. EXPHIL_E_UNSUPPORTED: there is none. */
+typedef struct xph_zstd_encoder xph_zstd_encoder;
+exphil_status xph_zstd_encoder_create(exphil_context *context, int level, xph_zstd_encoder **encoder,
+                                      exphil_error *error);
+void xph_zstd_encoder_destroy(xph_zstd_encoder *encoder);
+/* capacity: at least bytes + bytes/128 + 512. */
+exphil_status xph_zstd_encode(xph_zstd_encoder *encoder, const uint8_t *from, size_t bytes, uint8_t *to,
+                              size_t capacity, size_t *stored_bytes, exphil_error *error);
 
 #endif
