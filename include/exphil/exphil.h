@@ -156,6 +156,9 @@ typedef struct exphil_io {
     int32_t (*sync_folder)(void *user, const char *path_of_file); /* the folder that holds this file */
     int32_t (*map)(void *user, void *file, size_t size_bytes, const void **data); /* not called */
     int32_t (*unmap)(void *user, const void *data, size_t size_bytes);
+    /* calls name(to, NAME) for each entry of a folder, in any order, and ends with its result when that is not
+     * 0; NULL: corpora of games that are folders cannot be opened (EXPHIL_E_UNSUPPORTED) */
+    int32_t (*list)(void *user, const char *folder, int32_t (*name)(void *to, const char *name), void *to);
 } exphil_io;
 
 /* How important a message of the log is. */

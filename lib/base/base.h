@@ -267,6 +267,20 @@ uint32_t xph_crc32(uint32_t crc, const void *data, size_t bytes); /* zlib's; sta
 /* Verdict on a checksum; always true in fuzzing builds (FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION). */
 bool xph_hash_equal(uint64_t found, uint64_t expected);
 
+/* A set of 64-bit keys (set.c), the keys 0 and 2^64 / golden ratio being one. */
+typedef struct xph_set {
+    exphil_context *context;
+    uint64_t *keys; /* 0: empty place */
+    int64_t count, capacity;
+    uint64_t salt; /* of the order in the table, which nothing shows */
+} xph_set;
+void xph_set_begin(exphil_context *context, xph_set *set);
+void xph_set_free(xph_set *set);
+exphil_status xph_set_reserve(xph_set *set, int64_t more,
+                              exphil_error *error); /* room for so many more keys */
+void xph_set_add(xph_set *set, uint64_t value);     /* needs room */
+bool xph_set_has(const xph_set *set, uint64_t value);
+
 /* ---- files --------------------------------------------------------------------------------------------- */
 
 /* A file that is open for reading, by one thread at a time. path is borrowed, for messages; bytes is the size
@@ -286,6 +300,39 @@ exphil_status xph_file_read(const xph_file *file, uint64_t offset, void *to, siz
 /* May several threads read it at once? A host's hooks are not called twice at a time for one file. */
 bool xph_file_many(const xph_file *file);
 void xph_file_close(xph_file *file); /* closed, or never opened and all zero: nothing */
+
+/* What kind of thing is there: EXPHIL_IO_FILE, ... */
+exphil_status xph_path_kind(exphil_context *context, const char *path, int32_t *kind, exphil_error *error);
+/* Names in a folder that end in `suffix`, in the order of their bytes; begin with NULL. EXPHIL_E_UNSUPPORTED: the
+ * host's io cannot list. */
+typedef struct xph_folder {
+    exphil_context *context;
+    char **names;
+    int64_t count, capacity;
+} xph_folder;
+exphil_status xph_folder_list(exphil_context *context, const char *path, const char *suffix,
+                              xph_folder *folder, exphil_error *error);
+void xph_folder_free(xph_folder *folder);
+/* "folder/name" in context memory of *bytes; NULL: no memory. */
+char *xph_path_join(exphil_context *context, const char *folder, const char *name, size_t *bytes);
+
+/* A file that stays open while several objects use it (file_shared.c). It is read when bytes are needed, never
+ * mapped: whoever shortens it meanwhile would end the process. */
+typedef struct xph_shared_file {
+    exphil_context *context;
+    atomic_int references;
+    xph_file file;
+    xph_mutex *lock; /* around a host's read, which is not called twice at a time; NULL: the library's own */
+    size_t bytes;    /* of this struct and the name behind it */
+    char name[];     /* of the file, for messages */
+} xph_shared_file;
+exphil_status xph_shared_open(exphil_context *context, const char *path, xph_shared_file **shared,
+                              exphil_error *error);          /* with one reference */
+xph_shared_file *xph_shared_retain(xph_shared_file *shared); /* the same; NULL: NULL */
+void xph_shared_release(xph_shared_file *shared);
+/* On any thread. EXPHIL_E_FORMAT with the byte where the file ends now, EXPHIL_E_IO. */
+exphil_status xph_shared_read(const xph_shared_file *shared, uint64_t offset, void *to, size_t bytes,
+                              exphil_error *error);
 
 /* A part of a file in context memory. Who fetches has looked at the head of the file: a hole costs nobody
  * anything, but memory for it does. The cancel hook is called (EXPHIL_E_CANCELLED). */
@@ -312,6 +359,8 @@ typedef struct xph_file_writer {
 exphil_status xph_file_begin(exphil_context *context, const char *path, xph_file_writer *writer,
                              exphil_error *error);
 exphil_status xph_file_add(xph_file_writer *writer, const void *data, size_t bytes, exphil_error *error);
+/* Another name in the same folder, where there is none yet or a regular file, for what was begun. */
+exphil_status xph_file_rename(xph_file_writer *writer, const char *path, exphil_error *error);
 exphil_status xph_file_commit(xph_file_writer *writer, exphil_error *error);
 void xph_file_cancel(xph_file_writer *writer);
 

@@ -93,6 +93,23 @@ exphil_status xph_file_add(xph_file_writer *writer, const void *data, size_t byt
     return EXPHIL_OK;
 }
 
+exphil_status xph_file_rename(xph_file_writer *writer, const char *path, exphil_error *error)
+{
+    if (!writer->file) return xph_fail(error, EXPHIL_E_STATE, "the file is not open for writing");
+    XPH_TRY(check_target(&writer->context->io, path, error));
+    size_t length = strlen(path) + 1, rest = strlen(writer->temporary) + 1, bytes;
+    if (!xph_size_add(length, rest, &bytes)) return xph_fail(error, EXPHIL_E_INVALID, "path is too long");
+    char *names = xph_alloc(writer->context, bytes);
+    if (!names) return xph_no_memory(bytes, error);
+    memcpy(names, path, length);
+    memcpy(names + length, writer->temporary, rest);
+    xph_free(writer->context, writer->path, writer->path_bytes);
+    writer->path = names;
+    writer->temporary = names + length;
+    writer->path_bytes = bytes;
+    return EXPHIL_OK;
+}
+
 /* A failed sync is final: the system has dropped the pages and a second sync would say all is well. */
 exphil_status xph_file_commit(xph_file_writer *writer, exphil_error *error)
 {

@@ -62,7 +62,7 @@ static exphil_status take_io(const exphil_io *given, exphil_io *taken, exphil_er
     bool whole = io.kind && io.open && io.size && io.read && io.write && io.sync && io.close && io.rename &&
                  io.remove && io.sync_folder;
     if (!whole)
-        return xph_fail(error, EXPHIL_E_INVALID, "io lacks a function; only map and unmap may be NULL");
+        return xph_fail(error, EXPHIL_E_INVALID, "io lacks a function; only map, unmap and list may be NULL");
     if (!io.map != !io.unmap) return xph_fail(error, EXPHIL_E_INVALID, "io has only one of map and unmap");
     *taken = io;
     return EXPHIL_OK;

@@ -4,10 +4,12 @@
 #define _GNU_SOURCE
 #include "base/hooks.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -179,6 +181,26 @@ static int32_t posix_sync_folder(void *user, const char *path)
     return rc;
 }
 
+static int32_t posix_list(void *user, const char *folder, int32_t (*name)(void *to, const char *name),
+                          void *to)
+{
+    (void)user;
+    DIR *opened = opendir(folder);
+    if (!opened) return errno;
+    int32_t rc = 0;
+    for (const struct dirent *entry; !rc;) {
+        errno = 0; /* readdir tells its end from its failure by nothing else */
+        entry = readdir(opened);
+        if (!entry) {
+            rc = errno;
+            break;
+        }
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) rc = name(to, entry->d_name);
+    }
+    closedir(opened);
+    return rc;
+}
+
 const exphil_io xph_posix_io = {
     .struct_size = sizeof(exphil_io),
     .kind = posix_kind,
@@ -191,4 +213,5 @@ const exphil_io xph_posix_io = {
     .rename = posix_rename,
     .remove = posix_remove,
     .sync_folder = posix_sync_folder,
+    .list = posix_list,
 };

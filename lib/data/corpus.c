@@ -255,7 +255,7 @@ static exphil_status read_all(xph_corpus_reader *r, exphil_error *error)
     return EXPHIL_OK;
 }
 
-static exphil_status read_corpus(xph_corpus *corpus, exphil_dataset **dataset, exphil_error *error)
+static exphil_status read_corpus(xph_shared_file *corpus, exphil_dataset **dataset, exphil_error *error)
 {
     exphil_context *context = corpus->context;
     xph_corpus_reader r = {
@@ -279,9 +279,9 @@ exphil_status exphil_dataset_open(exphil_context *context, const char *path, exp
     XPH_OWN_FPU;
     XPH_TRY(xph_context_check(context, error));
     if (!dataset) return xph_fail(error, EXPHIL_E_INVALID, "dataset is NULL");
-    xph_corpus *corpus = NULL;
-    XPH_TRY(xph_corpus_open(context, path, &corpus, error));
+    xph_shared_file *corpus = NULL;
+    XPH_TRY(xph_shared_open(context, path, &corpus, error));
     exphil_status status = read_corpus(corpus, dataset, error);
-    xph_corpus_release(corpus);
+    xph_shared_release(corpus);
     return status;
 }

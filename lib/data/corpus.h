@@ -69,19 +69,15 @@ _Static_assert(sizeof(xph_corpus_id) == 40 && sizeof(xph_corpus_head) == 48, "as
 #define XPH_RECORD_MAGIC "episode\n"
 #define XPH_FOOTER_MAGIC "endindex"
 
-/* An open file with one reference. */
-exphil_status xph_corpus_open(exphil_context *context, const char *path, xph_corpus **corpus,
-                              exphil_error *error);
-
 /* A part of a corpus in memory, of at most so many bytes. */
 enum { XPH_WINDOW = 32768 };
 typedef struct xph_window {
-    const xph_corpus *corpus;
+    const xph_shared_file *corpus;
     uint64_t at;
     size_t bytes;
     uint8_t *memory;
 } xph_window;
-exphil_status xph_window_make(xph_window *window, const xph_corpus *corpus, exphil_error *error);
+exphil_status xph_window_make(xph_window *window, const xph_shared_file *corpus, exphil_error *error);
 void xph_window_free(xph_window *window);
 /* At most XPH_WINDOW bytes, none behind the end of the file; they stand until the next look. */
 exphil_status xph_window_look(xph_window *window, uint64_t at, size_t bytes, const uint8_t **data,

@@ -1,43 +1,9 @@
-/* The file of a corpus: it is opened here, and its headers are read through a window, so that small records
- * do not cost a call each. */
+/* The headers of a corpus are read through a window, so that small records do not cost a call each. */
 #include "data/corpus.h"
-
-/* ---- the file ---------------------------------------------------------------------------------------- */
-
-static exphil_status take_file(exphil_context *context, const xph_file *file, const char *path,
-                               xph_corpus **corpus, exphil_error *error)
-{
-    size_t length = strlen(path) + 1, bytes = sizeof **corpus + length;
-    xph_corpus *made = xph_alloc(context, bytes);
-    if (!made) return xph_no_memory(bytes, error);
-    *made = (xph_corpus){.context = context, .references = 1, .file = *file, .bytes = bytes};
-    exphil_status status = xph_file_many(file) ? EXPHIL_OK : xph_mutex_create(context, &made->lock, error);
-    if (status < 0) {
-        xph_free(context, made, bytes);
-        return status;
-    }
-    memcpy(made->name, path, length);
-    made->file.path = made->name;
-    xph_context_retain(context);
-    *corpus = made;
-    return EXPHIL_OK;
-}
-
-exphil_status xph_corpus_open(exphil_context *context, const char *path, xph_corpus **corpus,
-                              exphil_error *error)
-{
-    xph_file file;
-    XPH_TRY(xph_file_open(context, path, INT64_MAX, &file, error));
-    exphil_status status = take_file(context, &file, path, corpus, error);
-    if (status < 0) xph_file_close(&file);
-    return status;
-}
-
-/* ---- a window ---------------------------------------------------------------------------------------- */
 
 enum { LEAST = 4096 }; /* that is read at once */
 
-exphil_status xph_window_make(xph_window *window, const xph_corpus *corpus, exphil_error *error)
+exphil_status xph_window_make(xph_window *window, const xph_shared_file *corpus, exphil_error *error)
 {
     *window = (xph_window){.corpus = corpus, .memory = xph_alloc(corpus->context, XPH_WINDOW)};
     return window->memory ? EXPHIL_OK : xph_no_memory(XPH_WINDOW, error);
@@ -57,7 +23,7 @@ exphil_status xph_window_look(xph_window *window, uint64_t at, size_t bytes, con
         size_t more = bytes < LEAST ? LEAST : bytes;
         if (more > left) more = (size_t)left;
         window->bytes = 0;
-        XPH_TRY(xph_corpus_read(window->corpus, at, window->memory, more, error));
+        XPH_TRY(xph_shared_read(window->corpus, at, window->memory, more, error));
         window->at = at;
         window->bytes = more;
         skip = 0;
@@ -69,7 +35,7 @@ exphil_status xph_window_look(xph_window *window, uint64_t at, size_t bytes, con
 exphil_status xph_window_copy(xph_window *window, uint64_t at, void *to, size_t bytes, exphil_error *error)
 {
     const uint8_t *data;
-    if (bytes > XPH_WINDOW) return xph_corpus_read(window->corpus, at, to, bytes, error);
+    if (bytes > XPH_WINDOW) return xph_shared_read(window->corpus, at, to, bytes, error);
     XPH_TRY(xph_window_look(window, at, bytes, &data, error));
     if (bytes) memcpy(to, data, bytes);
     return EXPHIL_OK;
@@ -83,7 +49,7 @@ bool xph_all_zero(const void *data, size_t bytes)
 
 exphil_status xph_window_zero(xph_window *window, uint64_t at, bool *zero, exphil_error *error)
 {
-    const xph_corpus *corpus = window->corpus;
+    const xph_shared_file *corpus = window->corpus;
     bool still = true;
     for (; still && at < corpus->file.bytes; at += XPH_WINDOW) {
         uint64_t left = corpus->file.bytes - at;

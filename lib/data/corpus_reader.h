@@ -8,7 +8,7 @@ typedef struct xph_corpus_reader {
     exphil_context *context;
     const char *name; /* of the file, for messages */
     uint64_t bytes, at;
-    xph_corpus *corpus;
+    xph_shared_file *corpus;
     xph_window window;
     exphil_dataset *dataset;
     xph_episode *episodes; /* of the whole records */

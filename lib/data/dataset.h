@@ -54,32 +54,17 @@ typedef struct xph_rows {
     const uint8_t *actions; /* [T, P] */
 } xph_rows;
 
-/* A file that stays open while blocks hold references to it (corpus_file.c). It is read when rows are needed,
- * never mapped: whoever shortens it meanwhile would end the process. */
-typedef struct xph_corpus {
-    exphil_context *context;
-    atomic_int references;
-    xph_file file;
-    xph_mutex *lock; /* around a host's read, which is not called twice at a time; NULL: the library's own */
-    size_t bytes;    /* of this struct and the name behind it */
-    char name[];     /* of the file, for messages */
-} xph_corpus;
-void xph_corpus_release(xph_corpus *corpus);
-/* On any thread. EXPHIL_E_FORMAT with the byte where the file ends now, EXPHIL_E_IO. */
-exphil_status xph_corpus_read(const xph_corpus *corpus, uint64_t offset, void *to, size_t bytes,
-                              exphil_error *error);
-
 typedef struct xph_block {
     exphil_context *context;
     atomic_int references;
-    int64_t frames;       /* T, at least 1 */
-    xph_rows rows;        /* behind this struct, unless they are in a corpus */
-    uint64_t hash;        /* xph_rows_hash of all */
-    size_t bytes;         /* of this piece of memory, what lies behind it included */
-    xph_corpus *corpus;   /* where the rows lie; NULL: behind this struct */
-    uint64_t at;          /* byte of the corpus at which they begin: [floats | ids | actions] */
-    uint64_t *piece_hash; /* [xph_pieces] behind this struct, of rows in a corpus */
-    atomic_bool *checked; /* likewise; the rows of a piece are used only when it is checked */
+    int64_t frames;          /* T, at least 1 */
+    xph_rows rows;           /* behind this struct, unless they are in a corpus */
+    uint64_t hash;           /* xph_rows_hash of all */
+    size_t bytes;            /* of this piece of memory, what lies behind it included */
+    xph_shared_file *corpus; /* where the rows lie; NULL: behind this struct */
+    uint64_t at;             /* byte of the corpus at which they begin: [floats | ids | actions] */
+    uint64_t *piece_hash;    /* [xph_pieces] behind this struct, of rows in a corpus */
+    atomic_bool *checked;    /* likewise; the rows of a piece are used only when it is checked */
     xph_episode_facts facts;
 } xph_block;
 
@@ -93,7 +78,7 @@ exphil_status xph_block_create(exphil_context *context, const xph_row_shape *sha
                                xph_block **block, xph_block_buffer *buffer, exphil_error *error);
 /* A block whose rows begin at byte `at` of a corpus, of which it takes a reference. The caller fills
  * piece_hash. */
-exphil_status xph_block_of(xph_corpus *corpus, uint64_t at, int64_t frames, xph_block **block,
+exphil_status xph_block_of(xph_shared_file *corpus, uint64_t at, int64_t frames, xph_block **block,
                            exphil_error *error);
 xph_block *xph_block_retain(xph_block *block);
 void xph_block_release(xph_block *block);

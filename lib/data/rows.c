@@ -74,7 +74,7 @@ exphil_status xph_block_create(exphil_context *context, const xph_row_shape *sha
     return EXPHIL_OK;
 }
 
-exphil_status xph_block_of(xph_corpus *corpus, uint64_t at, int64_t frames, xph_block **block,
+exphil_status xph_block_of(xph_shared_file *corpus, uint64_t at, int64_t frames, xph_block **block,
                            exphil_error *error)
 {
     size_t pieces = (size_t)xph_pieces(frames);
@@ -85,24 +85,13 @@ exphil_status xph_block_of(xph_corpus *corpus, uint64_t at, int64_t frames, xph_
                         .references = 1,
                         .frames = frames,
                         .bytes = bytes,
-                        .corpus = corpus,
+                        .corpus = xph_shared_retain(corpus),
                         .at = at,
                         .piece_hash = (uint64_t *)(made + 1)};
     made->checked = (atomic_bool *)(made->piece_hash + pieces);
     for (size_t i = 0; i < pieces; i++) atomic_init(&made->checked[i], false);
-    atomic_fetch_add(&corpus->references, 1);
     *block = made;
     return EXPHIL_OK;
-}
-
-void xph_corpus_release(xph_corpus *corpus)
-{
-    if (!corpus || atomic_fetch_sub(&corpus->references, 1) != 1) return;
-    exphil_context *context = corpus->context;
-    xph_file_close(&corpus->file);
-    xph_mutex_destroy(corpus->lock);
-    xph_free(context, corpus, corpus->bytes);
-    xph_context_release(context);
 }
 
 xph_block *xph_block_retain(xph_block *block)
@@ -114,9 +103,9 @@ xph_block *xph_block_retain(xph_block *block)
 void xph_block_release(xph_block *block)
 {
     if (!block || atomic_fetch_sub(&block->references, 1) != 1) return;
-    xph_corpus *corpus = block->corpus;
+    xph_shared_file *corpus = block->corpus;
     xph_free(block->context, block, block->bytes);
-    xph_corpus_release(corpus);
+    xph_shared_release(corpus);
 }
 
 /* ---- the gate ---------------------------------------------------------------------------------------- */

@@ -22,15 +22,6 @@ void xph_piece_buffer_free(xph_piece_buffer *buffer)
 
 /* ---- reading ----------------------------------------------------------------------------------------- */
 
-exphil_status xph_corpus_read(const xph_corpus *corpus, uint64_t offset, void *to, size_t bytes,
-                              exphil_error *error)
-{
-    if (corpus->lock) xph_mutex_lock(corpus->lock);
-    exphil_status status = xph_file_read(&corpus->file, offset, to, bytes, error);
-    if (corpus->lock) xph_mutex_unlock(corpus->lock);
-    return status;
-}
-
 /* Where row `first` of a block lies in its corpus. */
 typedef struct places {
     uint64_t floats, ids, actions;
@@ -53,7 +44,7 @@ static void copy_bytes(void *to, const void *from, size_t bytes)
 static exphil_status read_bytes(const xph_block *block, uint64_t at, void *to, size_t bytes,
                                 exphil_error *error)
 {
-    return to && bytes ? xph_corpus_read(block->corpus, at, to, bytes, error) : EXPHIL_OK;
+    return to && bytes ? xph_shared_read(block->corpus, at, to, bytes, error) : EXPHIL_OK;
 }
 
 exphil_status xph_rows_copy(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,

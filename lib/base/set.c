@@ -1,0 +1,65 @@
+/* A set of 64-bit keys as an open-addressing table, at most half full so that looking up is short. Where a key lies
+ * is mixed (the end of MurmurHash3, Appleby) with where the set happens to lie and when it was made, which nobody
+ * who writes files knows: their keys cannot all begin in one place. */
+#include "base/base.h"
+
+/* 0 marks an empty place: the key 0 shares that of one in 2^64 others. */
+static uint64_t key_of(uint64_t value)
+{
+    return value ? value : 0x9E3779B97F4A7C15u;
+}
+
+static uint64_t mix(const xph_set *set, uint64_t key)
+{
+    key ^= set->salt;
+    key = (key ^ key >> 33) * 0xFF51AFD7ED558CCDu;
+    key = (key ^ key >> 33) * 0xC4CEB9FE1A85EC53u;
+    return key ^ key >> 33;
+}
+
+static int64_t place(const xph_set *set, const uint64_t *keys, int64_t capacity, uint64_t key)
+{
+    uint64_t mask = (uint64_t)capacity - 1, at = mix(set, key) & mask;
+    while (keys[at] && keys[at] != key) at = (at + 1) & mask;
+    return (int64_t)at;
+}
+
+void xph_set_begin(exphil_context *context, xph_set *set)
+{
+    *set = (xph_set){.context = context};
+    set->salt = (uint64_t)(uintptr_t)set ^ (uint64_t)xph_clock_ns() << 20;
+}
+
+void xph_set_free(xph_set *set)
+{
+    xph_free(set->context, set->keys, (size_t)set->capacity * sizeof *set->keys);
+    set->keys = NULL;
+}
+
+exphil_status xph_set_reserve(xph_set *set, int64_t more, exphil_error *error)
+{
+    int64_t capacity = 16;
+    while (capacity < 2 * (set->count + more)) capacity *= 2;
+    if (capacity <= set->capacity) return EXPHIL_OK;
+    uint64_t *keys = xph_calloc(set->context, (size_t)capacity, sizeof *keys);
+    if (!keys) return xph_no_memory((size_t)capacity * sizeof *keys, error);
+    for (int64_t i = 0; i < set->capacity; i++)
+        if (set->keys[i]) keys[place(set, keys, capacity, set->keys[i])] = set->keys[i];
+    xph_free(set->context, set->keys, (size_t)set->capacity * sizeof *keys);
+    set->keys = keys;
+    set->capacity = capacity;
+    return EXPHIL_OK;
+}
+
+bool xph_set_has(const xph_set *set, uint64_t value)
+{
+    return set->capacity && set->keys[place(set, set->keys, set->capacity, key_of(value))];
+}
+
+void xph_set_add(xph_set *set, uint64_t value)
+{
+    int64_t at = place(set, set->keys, set->capacity, key_of(value));
+    if (set->keys[at]) return;
+    set->keys[at] = key_of(value);
+    set->count++;
+}
