@@ -17,8 +17,8 @@
  *   Values      Sizes are checked, values are not: any character, stage, state, item or end method is passed
  *               on, and floats are the bits of the file. Check ranges before you train on them.
  *   Threads     An exphil_slp never changes: shared freely. An exphil_slp_stream: one thread at a time.
- *   Privacy     Name tags, display names, connect codes, account and match ids are never read: they are
- *               personal data, and no policy needs them.
+ *   Privacy     Name tags, display names, connect codes and account ids are never read: they are personal data,
+ *               and no policy needs them. Of the match id a corpus of games keeps 24 bits of a hash.
  *   Records     exphil_slp_frame, _player, _item, _slot and _port are plain records without struct_size:
  *               their layout is fixed. New fields of later recorders will come as new records beside them.
  *   Ports       Records and sections 2 to 5 have the file's port index, 0..3; section 6 takes the port
@@ -74,7 +74,8 @@ EXPHIL_API void exphil_slp_destroy(exphil_slp *slp);
 
 /* ---- 2 what the replay is ----------------------------------------------------------------------------- */
 
-enum { EXPHIL_SLP_CONTAINER = 0, EXPHIL_SLP_BARE = 1 }; /* exphil_slp_info.container */
+/* exphil_slp_info.container; GAMES: read out of a corpus of games (exphil/games.h) */
+enum { EXPHIL_SLP_CONTAINER = 0, EXPHIL_SLP_BARE = 1, EXPHIL_SLP_GAMES = 2 };
 
 /* exphil_slp_info.stop: why the events ended */
 enum {

@@ -1,4 +1,4 @@
-/* Frames of a replay as columns, for corpora of games. A column holds one field of all
+/* Frames of a replay as columns, for corpora of games (doc/file-format.md). A column holds one field of all
  * frames of a block. A value is stored as the bits in which it differs from the frame before, its bytes apart:
  * the lowest byte of all values, then the next. What does not change becomes zeros, which compress to nothing.
  *
@@ -97,6 +97,13 @@ static int32_t slots_in(uint8_t mask)
     int32_t count = 0;
     for (; mask; mask = (uint8_t)(mask & (mask - 1))) count++;
     return count;
+}
+
+void xph_game_widths(uint16_t *frame, uint16_t *player, uint16_t *item)
+{
+    *frame = (uint16_t)widths(frame_fields, COUNT(frame_fields));
+    *player = (uint16_t)widths(player_fields, COUNT(player_fields));
+    *item = (uint16_t)widths(item_fields, COUNT(item_fields));
 }
 
 size_t xph_game_block_bytes(const xph_game_shape *shape)

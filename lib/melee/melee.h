@@ -53,6 +53,9 @@ bool xph_melee_live_state(const exphil_slp_stream *stream, const exphil_slp_info
  * and trigger, physical buttons (slp.md section 8). false: no record. */
 bool xph_melee_game_pad(const exphil_slp *slp, int64_t position, int32_t port, exphil_pad *pad);
 
+/* Which recordings may be of one match (xph_slp_decode_match). */
+uint32_t xph_slp_match_tag(const exphil_slp *slp);
+
 /* ---- frames as columns (game_columns.c) ---------------------------------------------------------------- */
 
 /* Most frames of a block; most items of one frame (recorders send at most 15). */
@@ -78,6 +81,8 @@ typedef struct xph_game_block {
  * frame index twice. */
 exphil_status xph_game_shape_of(const exphil_slp *slp, int64_t position, int32_t frames,
                                 xph_game_shape *shape, exphil_error *error);
+/* Bytes of one frame, one character and one item in the columns. */
+void xph_game_widths(uint16_t *frame, uint16_t *player, uint16_t *item);
 /* Bytes of its columns, less than 1 MiB, and of a block in memory. */
 size_t xph_game_block_bytes(const xph_game_shape *shape);
 size_t xph_game_memory_bytes(const xph_game_shape *shape);

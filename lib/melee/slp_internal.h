@@ -129,6 +129,7 @@ enum {
 
 struct xph_slp_walk {
     struct xph_slp_table table;
+    uint32_t match_tag; /* xph_slp_decode_match */
     struct xph_slp_instance now, before;
     exphil_slp_info info; /* counters and settings, filled as events come */
     uint8_t short_seen[32];
@@ -160,6 +161,9 @@ static inline uint8_t xph_slp_slots(const struct xph_slp_instance *instance)
 /* Settings and presence of everything that the game start event tells. */
 void xph_slp_decode_start(const uint8_t *event, size_t size, exphil_slp_info *info);
 void xph_slp_decode_end(const uint8_t *event, size_t size, exphil_slp_info *info);
+/* 24 bits of the XXH64 of match id, game number and tiebreak; 0: not recorded. A corpus of games needs it to find two
+ * recordings of one match. */
+uint32_t xph_slp_decode_match(const uint8_t *event, size_t size);
 /* All optional settings absent, as before a game start event. */
 void xph_slp_blank_info(exphil_slp_info *info);
 void xph_slp_decode_pre(const uint8_t *event, size_t size, exphil_slp_player *player);
@@ -176,8 +180,10 @@ void xph_slp_next_frame(exphil_slp_frame *frame, const struct xph_slp_instance *
 
 /* ---- metadata ------------------------------------------------------------------------------------------ */
 
-/* Reads the element at `at` into info->metadata, played_on and metadata_last_frame. Cannot fail. */
-void xph_slp_metadata_read(const uint8_t *data, size_t bytes, size_t at, exphil_slp_info *info);
+/* Reads the element at `at` into info->metadata, played_on and metadata_last_frame, and the day on which the
+ * game began. Cannot fail. */
+void xph_slp_metadata_read(const uint8_t *data, size_t bytes, size_t at, exphil_slp_info *info,
+                           uint16_t *day);
 
 /* ---- which simulation counts --------------------------------------------------------------------------- */
 
@@ -198,7 +204,8 @@ struct exphil_slp {
     size_t slot_count;
     exphil_slp_slot slots[XPH_SLP_SLOTS];
     exphil_slp_player *next[XPH_SLP_SLOTS]; /* while it is filled: of each of slots */
-    uint8_t column[XPH_SLP_SLOTS];          /* port and follower -> place in slots, or slot_count */
+    uint32_t match_tag;
+    uint8_t column[XPH_SLP_SLOTS]; /* port and follower -> place in slots, or slot_count */
     exphil_slp_info info;
 };
 

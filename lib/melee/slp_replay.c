@@ -203,6 +203,7 @@ static exphil_status read_all(struct reading *reading, exphil_slp *slp, exphil_e
     XPH_TRY(second_pass(reading, slp, error));
     slp->info = reading->walk.info;
     slp->info.rollback = reading->config.rollback;
+    slp->match_tag = reading->walk.match_tag;
     read_metadata(reading, &slp->info);
     xph_slp_sum_up(slp);
     return EXPHIL_OK;

@@ -151,6 +151,11 @@ bool xph_slp_assemble_end(exphil_slp *slp)
     return whole;
 }
 
+uint32_t xph_slp_match_tag(const exphil_slp *slp)
+{
+    return slp->match_tag;
+}
+
 /* ---- public -------------------------------------------------------------------------------------------- */
 
 void exphil_slp_destroy(exphil_slp *slp)

@@ -141,6 +141,7 @@ static exphil_status first_events(struct xph_slp_walk *walk, const uint8_t *even
         return xph_fail(error, EXPHIL_E_FORMAT, "event 0x%02x at offset %llu comes before the game start",
                         (unsigned)event[0], (unsigned long long)at);
     xph_slp_decode_start(event, walk->table.size[XPH_SLP_GAME_START], &walk->info);
+    walk->match_tag = xph_slp_decode_match(event, walk->table.size[XPH_SLP_GAME_START]);
     walk->info.fields = walk->table.fields;
     walk->started = 1;
     return EXPHIL_OK;
