@@ -3,46 +3,52 @@
 #ifndef XPH_ABI_LEAST_SIZES_H
 #define XPH_ABI_LEAST_SIZES_H
 
+#include <exphil/exphil.h>
+#include <exphil/games.h>
 #include <exphil/slp.h>
 
 /* Systems of 32 bits have other layouts: there the library is linked into what it was built with. */
 #if UINTPTR_MAX > 0xffffffff
 #  define XPH_LEAST(type) ((size_t)XPH_LEAST_##type)
 enum {
-    XPH_LEAST_exphil_error = 256,                            /* 0.1.0 */
-    XPH_LEAST_exphil_allocator = 32,                         /* 0.1.0 */
-    XPH_LEAST_exphil_io = 112,                               /* 0.1.0 */
-    XPH_LEAST_exphil_executor = 32,                          /* 0.1.0 */
-    XPH_LEAST_exphil_context_config = 104,                   /* 0.1.0 */
-    XPH_LEAST_exphil_device_info = 216,                      /* 0.1.0 */
-    XPH_LEAST_exphil_memory_info = 64,                       /* 0.1.0 */
-    XPH_LEAST_exphil_spec = 72,                              /* 0.1.0 */
-    XPH_LEAST_exphil_melee_field = 184,                      /* 0.1.0 */
-    XPH_LEAST_exphil_melee_frame = 1288,                     /* 0.1.0 */
-    XPH_LEAST_exphil_model_config = 144,                     /* 0.1.0 */
-    XPH_LEAST_exphil_model_info = 464,                       /* 0.1.0 */
-    XPH_LEAST_exphil_tensor_info = 184,                      /* 0.1.0 */
-    XPH_LEAST_exphil_comparison = 584,                       /* 0.1.0 */
-    XPH_LEAST_exphil_dataset_config = 16,                    /* 0.1.0 */
-    XPH_LEAST_exphil_replay_config = 32,                     /* 0.1.0 */
-    XPH_LEAST_exphil_replay_result = 40,                     /* 0.1.0 */
-    XPH_LEAST_exphil_dataset_info = 152,                     /* 0.1.0 */
-    XPH_LEAST_exphil_episode_info = 56,                      /* 0.1.0 */
-    XPH_LEAST_exphil_split_config = 32,                      /* 0.1.0 */
-    XPH_LEAST_exphil_sampling = 72,                          /* 0.1.0 */
-    XPH_LEAST_exphil_batch = 96,                             /* 0.1.0 */
-    XPH_LEAST_exphil_prefetcher_info = 56,                   /* 0.1.0 */
-    XPH_LEAST_exphil_optimizer_config = 112,                 /* 0.1.0 */
-    XPH_LEAST_exphil_optimizer_info = 32,                    /* 0.1.0 */
-    XPH_LEAST_exphil_communicator = 32,                      /* 0.1.0 */
-    XPH_LEAST_exphil_trainer_config = 56,                    /* 0.1.0 */
-    XPH_LEAST_exphil_metrics = 216,                          /* 0.1.0 */
-    XPH_LEAST_exphil_report = 1120,                          /* 0.1.0 */
-    XPH_LEAST_exphil_session_config = 72,                    /* 0.1.0 */
-    XPH_LEAST_exphil_session_info = 616,                     /* 0.1.0 */
-    XPH_LEAST_exphil_slp_config = 24,                        /* 0.1.0 */
-    XPH_LEAST_exphil_slp_info = 344,                         /* 0.1.0 */
-    XPH_LEAST_exphil_slp_result = sizeof(exphil_slp_result), /* not released */
+    XPH_LEAST_exphil_error = 256,                                /* 0.1.0 */
+    XPH_LEAST_exphil_allocator = 32,                             /* 0.1.0 */
+    XPH_LEAST_exphil_io = 112,                                   /* 0.1.0 */
+    XPH_LEAST_exphil_executor = 32,                              /* 0.1.0 */
+    XPH_LEAST_exphil_context_config = 104,                       /* 0.1.0 */
+    XPH_LEAST_exphil_device_info = 216,                          /* 0.1.0 */
+    XPH_LEAST_exphil_memory_info = 64,                           /* 0.1.0 */
+    XPH_LEAST_exphil_spec = 72,                                  /* 0.1.0 */
+    XPH_LEAST_exphil_melee_field = 184,                          /* 0.1.0 */
+    XPH_LEAST_exphil_melee_frame = 1288,                         /* 0.1.0 */
+    XPH_LEAST_exphil_model_config = 144,                         /* 0.1.0 */
+    XPH_LEAST_exphil_model_info = 464,                           /* 0.1.0 */
+    XPH_LEAST_exphil_tensor_info = 184,                          /* 0.1.0 */
+    XPH_LEAST_exphil_comparison = 584,                           /* 0.1.0 */
+    XPH_LEAST_exphil_dataset_config = 16,                        /* 0.1.0 */
+    XPH_LEAST_exphil_replay_config = 32,                         /* 0.1.0 */
+    XPH_LEAST_exphil_replay_result = 40,                         /* 0.1.0 */
+    XPH_LEAST_exphil_dataset_info = 152,                         /* 0.1.0 */
+    XPH_LEAST_exphil_episode_info = 56,                          /* 0.1.0 */
+    XPH_LEAST_exphil_split_config = 32,                          /* 0.1.0 */
+    XPH_LEAST_exphil_sampling = 72,                              /* 0.1.0 */
+    XPH_LEAST_exphil_batch = 96,                                 /* 0.1.0 */
+    XPH_LEAST_exphil_prefetcher_info = 56,                       /* 0.1.0 */
+    XPH_LEAST_exphil_optimizer_config = 112,                     /* 0.1.0 */
+    XPH_LEAST_exphil_optimizer_info = 32,                        /* 0.1.0 */
+    XPH_LEAST_exphil_communicator = 32,                          /* 0.1.0 */
+    XPH_LEAST_exphil_trainer_config = 56,                        /* 0.1.0 */
+    XPH_LEAST_exphil_metrics = 216,                              /* 0.1.0 */
+    XPH_LEAST_exphil_report = 1120,                              /* 0.1.0 */
+    XPH_LEAST_exphil_session_config = 72,                        /* 0.1.0 */
+    XPH_LEAST_exphil_session_info = 616,                         /* 0.1.0 */
+    XPH_LEAST_exphil_slp_config = 24,                            /* 0.1.0 */
+    XPH_LEAST_exphil_slp_info = 344,                             /* 0.1.0 */
+    XPH_LEAST_exphil_slp_result = sizeof(exphil_slp_result),     /* not released */
+    XPH_LEAST_exphil_games_info = sizeof(exphil_games_info),     /* not released */
+    XPH_LEAST_exphil_game_info = sizeof(exphil_game_info),       /* not released */
+    XPH_LEAST_exphil_games_config = sizeof(exphil_games_config), /* not released */
+    XPH_LEAST_exphil_games_added = sizeof(exphil_games_added),   /* not released */
 };
 #else
 #  define XPH_LEAST(type) sizeof(type)

@@ -180,10 +180,8 @@ void xph_slp_next_frame(exphil_slp_frame *frame, const struct xph_slp_instance *
 
 /* ---- metadata ------------------------------------------------------------------------------------------ */
 
-/* Reads the element at `at` into info->metadata, played_on and metadata_last_frame, and the day on which the
- * game began. Cannot fail. */
-void xph_slp_metadata_read(const uint8_t *data, size_t bytes, size_t at, exphil_slp_info *info,
-                           uint16_t *day);
+/* Reads the element at `at` into info->metadata, played_on, started_at and metadata_last_frame. Cannot fail. */
+void xph_slp_metadata_read(const uint8_t *data, size_t bytes, size_t at, exphil_slp_info *info);
 
 /* ---- which simulation counts --------------------------------------------------------------------------- */
 

@@ -1,13 +1,12 @@
 /* Frames as columns and back: the bits of every field that is kept, of replays of every layout and of real ones; a
  * replay put together of its blocks; columns that no replay makes. */
 #include "context_case.h"
+#include "game_case.h"
 #include "slp_writer.h"
 #include "test.h"
 
 #include "melee/melee.h"
 
-#include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Blocks of a replay, packed and unpacked. Memory ends where it must: the address sanitizer sees what goes
@@ -112,36 +111,6 @@ static exphil_slp *begin(const exphil_slp *slp)
     return made;
 }
 
-static void same_dump(const exphil_slp *a, const exphil_slp *b, int32_t kind, int32_t slot)
-{
-    size_t bytes = exphil_slp_dump_bytes(a, kind, slot);
-    assert_int_equal(bytes, exphil_slp_dump_bytes(b, kind, slot));
-    if (!bytes) return;
-    uint8_t *from = malloc(bytes), *to = malloc(bytes);
-    assert_int_equal(exphil_slp_dump(a, kind, slot, from, bytes, NULL), EXPHIL_OK);
-    assert_int_equal(exphil_slp_dump(b, kind, slot, to, bytes, NULL), EXPHIL_OK);
-    assert_memory_equal(from, to, bytes);
-    free(from);
-    free(to);
-}
-
-/* The same dumps, and what a policy sees from every port. */
-static void same_replay(const exphil_slp *a, const exphil_slp *b)
-{
-    same_dump(a, b, EXPHIL_SLP_DUMP_ITEMS, 0);
-    assert_int_equal(exphil_slp_slot_count(a), exphil_slp_slot_count(b));
-    for (int32_t slot = 0; slot < exphil_slp_slot_count(a); slot++)
-        for (int32_t kind = EXPHIL_SLP_DUMP_STATE; kind <= EXPHIL_SLP_DUMP_AUX; kind++)
-            same_dump(a, b, kind, slot);
-    for (int64_t position = 0; position < exphil_slp_frame_count(a); position++)
-        for (int32_t port = 1; port <= EXPHIL_SLP_PORTS; port++) {
-            exphil_melee_frame seen = EXPHIL_MELEE_FRAME_INIT, again = EXPHIL_MELEE_FRAME_INIT;
-            exphil_status status = exphil_slp_melee_frame(a, position, port, 0, &seen, NULL);
-            assert_int_equal(exphil_slp_melee_frame(b, position, port, 0, &again, NULL), status);
-            assert_memory_equal(&seen, &again, sizeof seen);
-        }
-}
-
 /* Through blocks and back. EXPHIL_E_UNSUPPORTED: a corpus does not keep such a replay. */
 static exphil_status there_and_back(const exphil_slp *slp, int32_t frames_of_block)
 {
@@ -158,7 +127,7 @@ static exphil_status there_and_back(const exphil_slp *slp, int32_t frames_of_blo
         end(&t);
     }
     assert_int_equal(xph_slp_assemble_end(made), status >= 0);
-    if (status >= 0) same_replay(slp, made);
+    if (status >= 0) assert_same_replay(slp, made);
     exphil_slp_destroy(made);
     return status;
 }
@@ -184,47 +153,24 @@ static void samples(void **state)
     assert_true(kept > 60);
 }
 
+static void one_real(const char *path, exphil_slp *slp, void *arg)
+{
+    assert_int_equal(there_and_back(slp, XPH_GAME_FRAMES), EXPHIL_OK);
+}
+
 static void real_replays(void **state)
 {
-    const char *folder = test_replay("formats");
-    if (!folder) skip();
-    DIR *all = opendir(folder);
-    assert_non_null(all);
-    int seen = 0;
-    for (const struct dirent *entry; (entry = readdir(all)) != NULL;) {
-        char path[1024];
-        exphil_slp *slp = NULL;
-        const char *dot = strrchr(entry->d_name, '.');
-        if (!dot || strcmp(dot, ".slp") != 0) continue;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (exphil_slp_open(context, path, NULL, &slp, NULL) < 0) continue;
-        assert_int_equal(there_and_back(slp, XPH_GAME_FRAMES), EXPHIL_OK);
-        exphil_slp_destroy(slp);
-        seen++;
-    }
-    closedir(all);
-    assert_true(seen >= 10);
+    if (!game_each_real(one_real, NULL)) skip();
 }
 
 /* ---- hostile columns ---- */
-
-static exphil_slp *small_replay(slp_writer *writer)
-{
-    exphil_slp *slp = NULL;
-    slp_begin(writer, &slp_layouts[SLP_NEWEST], true);
-    slp_head(writer, &slp_layouts[SLP_NEWEST]);
-    for (int32_t frame = -123; frame < -100; frame++) slp_frame(writer, frame, 0x07, frame % 4 + 4);
-    slp_game_end(writer, 2);
-    assert_int_equal(exphil_slp_read(context, writer->data, writer->bytes, NULL, &slp, NULL), EXPHIL_OK);
-    return slp;
-}
 
 /* Every byte of the frames' columns changed in every bit: refused with a text, or a block that fits its shape. */
 static void changed_columns(void **state)
 {
     slp_writer writer;
     trip t;
-    exphil_slp *slp = small_replay(&writer);
+    exphil_slp *slp = game_small(&writer);
     assert_int_equal(go(&t, slp, 0, (int32_t)exphil_slp_frame_count(slp)), EXPHIL_OK);
     int refused = 0, taken = 0;
     size_t frames_bytes = 20 * (size_t)t.block.shape.frames;
@@ -247,7 +193,7 @@ static void other_blocks(void **state)
 {
     slp_writer writer;
     trip t;
-    exphil_slp *slp = small_replay(&writer), *made = begin(slp);
+    exphil_slp *slp = game_small(&writer), *made = begin(slp);
     int32_t frames = (int32_t)exphil_slp_frame_count(slp);
     assert_int_equal(go(&t, slp, 0, frames), EXPHIL_OK);
     assert_false(xph_slp_assemble_end(made));

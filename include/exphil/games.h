@@ -1,0 +1,165 @@
+/*
+ * libexphil - corpora of games: replays in large numbers, kept small.
+ * SPDX-License-Identifier: MIT
+ *
+ * A corpus of games holds what replays record, bit for bit, in columns: about 25 bytes a frame of two players,
+ * where a .slp takes 300 to 400. It does not depend on a layout or a codec. It is one file, or a folder of files
+ * whose names end in ".games". doc/file-format.md describes them. The rules of exphil.h and slp.h apply, with
+ * these additions:
+ *   Kept      Of every frame: its number, who is there, stage values, items; of every character: what
+ *             exphil_slp_player holds but pre_seed, pre_x, pre_y, pre_facing, pre_percent and pre_action_state.
+ *             Of the game: settings, how it ended, and what each player did in it. seed, scene_counter,
+ *             latest_final, instance and changed of frames and counts of what a reader skipped are not kept.
+ *             What is not kept is absent, as in a replay that does not record it.
+ *   Privacy   No name, code, account or match id is kept. Of the match id 24 bits of a hash tell, together
+ *             with stage and characters, which two files may be recordings of one match. Of the time the day.
+ *   Limits    Frames ascend (EXPHIL_SLP_LAST); at most 64 items in a frame, where recorders send at most 15; what
+ *             makes at most 64 MiB of events.
+ */
+#ifndef EXPHIL_GAMES_H
+#define EXPHIL_GAMES_H
+
+#include <exphil/slp.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- 1 what is known of corpora and games ------------------------------------------------------------- */
+
+/* A corpus as a whole. */
+typedef struct exphil_games_info {
+    size_t struct_size;
+    int64_t games;
+    int64_t frames;    /* of all games together */
+    uint64_t bytes;    /* of the files */
+    uint64_t hash;     /* of the content of the games, whatever their order, files and compression */
+    int32_t recovered; /* 1: the end of a file is missing; the whole games before it are used */
+    int32_t reserved;
+} exphil_games_info;
+/* clang-format off */
+#define EXPHIL_GAMES_INFO_INIT { sizeof(exphil_games_info), 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
+
+/* What one player did in a game, counted over the records of the port's leader in their order. A death is a record
+ * with fewer stocks than the one before; who caused it is last_hit_by of the record before, or the port itself. */
+typedef struct exphil_game_player { /* fixed layout, never extended */
+    int32_t damage_dealt;   /* percent that others took while they were last hit by this port, floored */
+    int32_t damage_taken;   /* rises of percent without a death, floored */
+    int32_t stocks_taken;   /* deaths of others that this port caused */
+    int32_t self_destructs; /* own deaths that no other port caused */
+    int32_t end_stocks;     /* of the last record */
+    int32_t input_frames;   /* records with a physical button, or a stick or trigger away from 0 */
+} exphil_game_player;
+
+/* What the index says of a game. */
+typedef struct exphil_game_info {
+    size_t struct_size;
+    uint64_t content_hash; /* equal for equal games: seed, settings, frames */
+    uint64_t source_hash;  /* XXH64 of the replay's bytes, as exphil_episode_info.game */
+    int32_t match_tag;     /* 24 bits of the hash of match id, game number and tiebreak; 0: not recorded */
+    int32_t day;           /* of the recording, since 1970-01-01; 0: not recorded */
+    int32_t winner;        /* port 1..4; 0: not known */
+    int32_t certain_end;   /* frames up to this one cannot have been changed by a rollback */
+    int32_t finite;        /* 1: every number that a layout may read is finite */
+    int32_t reserved;
+    exphil_game_player player[EXPHIL_SLP_PORTS]; /* by port index, 0..3 */
+} exphil_game_info;
+/* clang-format off */
+#define EXPHIL_GAME_PLAYER_ZERO { 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_GAME_INFO_INIT \
+    { sizeof(exphil_game_info), 0, 0, 0, 0, 0, 0, 0, 0, { EXPHIL_GAME_PLAYER_ZERO, EXPHIL_GAME_PLAYER_ZERO, \
+      EXPHIL_GAME_PLAYER_ZERO, EXPHIL_GAME_PLAYER_ZERO } }
+/* clang-format on */
+
+/* ---- 2 writing ---------------------------------------------------------------------------------------- */
+
+/* Writes a corpus; one thread at a time. Blocks are packed by all workers of the context. */
+typedef struct exphil_games_writer exphil_games_writer;
+
+/* How a corpus is written. */
+typedef struct exphil_games_config {
+    size_t struct_size;
+    int64_t
+        shard_bytes; /* in a folder: a file is ended when it has so many bytes, or 8,192 games; 0 = 1 GiB */
+    int32_t level;   /* of zstd, 1..19; 0 = 3 */
+    int32_t stored;  /* 1: blocks are not compressed: needs no libzstd, takes ten times the bytes */
+} exphil_games_config;
+/* clang-format off */
+#define EXPHIL_GAMES_CONFIG_INIT { sizeof(exphil_games_config), 0, 0, 0 }
+/* clang-format on */
+
+/* What became of a replay that was added. */
+typedef struct exphil_games_added {
+    size_t struct_size;
+    uint64_t content_hash; /* as in exphil_game_info; 0: the file was known, and was not read again */
+    uint64_t source_hash;
+    int64_t frames;
+    int32_t duplicate; /* 1: its content is there already, and was not added again */
+    int32_t truncated; /* 1: the replay ends early; the frames before its end were added */
+} exphil_games_added;
+/* clang-format off */
+#define EXPHIL_GAMES_ADDED_INIT { sizeof(exphil_games_added), 0, 0, 0, 0, 0 }
+/* clang-format on */
+
+/* Begins a corpus. path is a file, which is written beside it and replaced by exphil_games_finish; or a folder that
+ * exists: games are added to what it holds in new files, each whole when it gets its name, which is made of
+ * its content; no file that is there changes, and what the folder holds already is not added again. One writer
+ * at a time: EXPHIL_E_BUSY. config may be NULL. Blocks are compressed by libzstd.so.1 of the system, with memory
+ * of the C library; EXPHIL_E_UNSUPPORTED: there is none. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_create(exphil_context *context, const char *path,
+                                                              const exphil_games_config *config,
+                                                              exphil_games_writer **writer,
+                                                              exphil_error *error);
+/* Adds a replay file; added may be NULL. On failure nothing was added, and the writer goes on, but for
+ * EXPHIL_E_IO of the corpus: then all that was not yet whole is gone, and of one file the rest is
+ * EXPHIL_E_STATE. EXPHIL_E_UNSUPPORTED: a replay without frames, or more than a corpus keeps. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_add(exphil_games_writer *writer, const char *path,
+                                                           exphil_games_added *added, exphil_error *error);
+/* The same from memory; data is not needed after the call. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_add_memory(exphil_games_writer *writer,
+                                                                  const void *data, size_t size_bytes,
+                                                                  exphil_games_added *added,
+                                                                  exphil_error *error);
+/* An open corpus. */
+typedef struct exphil_games exphil_games;
+/* Adds a game of another corpus, its compressed blocks as they are, after a check: merges and selects. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_copy(exphil_games_writer *writer,
+                                                            const exphil_games *from, int64_t index,
+                                                            exphil_games_added *added, exphil_error *error);
+/* Ends the last file: index, sync, rename. info, which may be NULL, gets what this writer wrote. The writer can only
+ * be destroyed then. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_finish(exphil_games_writer *writer,
+                                                              exphil_games_info *info, exphil_error *error);
+/* Without exphil_games_finish before: nothing was written of what was not whole yet. */
+EXPHIL_API void exphil_games_writer_destroy(exphil_games_writer *writer);
+
+/* ---- 3 reading ---------------------------------------------------------------------------------------- */
+
+/* Opens a corpus: a file, or a folder, of which the files whose names end in ".games" count. An exphil_games never
+ * changes: shared freely. Its files stay open. Only the index is read, and checked: 192 bytes a game. A file
+ * whose end is missing is read from game to game instead. EXPHIL_E_FORMAT with the byte offset;
+ * EXPHIL_E_UNSUPPORTED: a corpus of rows, or of a later library. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_open(exphil_context *context, const char *path,
+                                                            exphil_games **games, exphil_error *error);
+EXPHIL_API void exphil_games_destroy(exphil_games *games);
+/* Counts and hash of a corpus, from any thread. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_query(const exphil_games *games,
+                                                             exphil_games_info *info, exphil_error *error);
+/* One game, 0 <= index < games, in the order of the files' names and in each file's order. settings gets what
+ * exphil_slp_query gives of exphil_games_read. Both may be NULL. Reads about 1 KB. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_game(const exphil_games *games, int64_t index,
+                                                            exphil_game_info *info, exphil_slp_info *settings,
+                                                            exphil_error *error);
+/* A game as a replay, for the functions of slp.h; the caller destroys it. Every block is checked. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_read(const exphil_games *games, int64_t index,
+                                                            exphil_slp **slp, exphil_error *error);
+/* Reads and checks everything, by all workers of the context, and counts again what each player did.
+ * EXPHIL_E_FORMAT names the first damaged game. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_verify(const exphil_games *games, exphil_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

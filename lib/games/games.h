@@ -1,0 +1,100 @@
+/* Door of lib/games: corpora of games (exphil/games.h) for whoever makes rows of them. Stands on lib/melee and
+ * lib/file. Everything here is for any thread, but an unpacker for one at a time. */
+#ifndef XPH_GAMES_GAMES_H
+#define XPH_GAMES_GAMES_H
+
+#include "file/file.h"
+#include "melee/melee.h"
+
+#include <exphil/games.h>
+
+/* ---- what the index says of a game ---------------------------------------------------------------------- */
+
+enum {
+    XPH_GAME_FINITE = 1, /* every number that a layout may read is finite */
+    XPH_GAME_ENDED = 2,  /* has a game end event */
+    XPH_GAME_CUT = 4,    /* the replay ends too early */
+    XPH_GAME_GAPS = 8    /* frames are missing */
+};
+
+typedef struct xph_game_port {
+    uint8_t character, type, stocks, costume, team, flags, cpu_level;
+    uint8_t whole; /* 1: one run (xph_game_run), from position 1 to the last */
+    uint8_t end_stocks, stocks_taken, self_destructs;
+    int8_t placement;
+    uint16_t damage_dealt, damage_taken; /* whole percent */
+    uint32_t input_frames;
+} xph_game_port;
+
+/* What filters, splits and opening need of a game; as it stands in the file, little-endian. */
+typedef struct xph_game_entry {
+    uint64_t offset;
+    uint64_t content_hash; /* XXH64 of the start record, the seed and the raw hashes of the blocks */
+    uint64_t source_hash;  /* XXH64 of the replay's bytes */
+    uint32_t bytes;        /* of the game in the file */
+    uint32_t frames;
+    int32_t first_frame, last_frame;
+    int32_t certain_end; /* no rollback can have changed frames up to this one */
+    uint32_t seed;
+    uint32_t tag;       /* 24 bits of the hash of match id, game and tiebreak; 0: none */
+    uint32_t fields;    /* EXPHIL_SLP_HAS_* */
+    uint32_t digest[3]; /* of all inputs in the first 512, 2048, 8192 frames; 0: shorter */
+    uint32_t raw_most;  /* raw bytes of the largest block */
+    uint32_t records, items;
+    uint32_t runs; /* of ports that are not whole, in the game */
+    uint32_t timer_seconds;
+    uint16_t stage;
+    uint16_t day; /* since 1970-01-01; 0: unknown */
+    uint8_t version[3], flags;
+    uint8_t game_mode, teams, pal, frozen;
+    uint8_t minor_scene, major_scene;
+    int8_t item_spawn;
+    uint8_t end_method;
+    int8_t end_lras;
+    uint8_t stop, played_on, language;
+    uint8_t timer_kind, friendly_fire;
+    int8_t self_destruct;
+    uint8_t winner; /* port 1..4; 0: unknown */
+    xph_game_port port[EXPHIL_SLP_PORTS];
+} xph_game_entry;
+
+/* Consecutive frames in which a port's leader has a record, and had one in the frame before, whose number is one
+ * less: each makes a row. */
+typedef struct xph_game_run {
+    uint32_t port; /* 1..4 */
+    int32_t frame; /* number of its first one */
+    uint32_t position, frames;
+} xph_game_run;
+
+exphil_games *xph_games_retain(const exphil_games *games);
+void xph_games_release(exphil_games *games);
+exphil_context *xph_games_context(const exphil_games *games);
+/* Calls fn for the entries in order until one returns a status below 0. */
+typedef exphil_status (*xph_games_fn)(void *arg, int64_t game, const xph_game_entry *entry,
+                                      exphil_error *error);
+exphil_status xph_games_each(const exphil_games *games, xph_games_fn fn, void *arg, exphil_error *error);
+
+/* ---- one game ------------------------------------------------------------------------------------------- */
+
+/* A game without its blocks: what its front says, checked. */
+typedef struct xph_game_front xph_game_front;
+exphil_status xph_game_front_read(const exphil_games *games, int64_t game, xph_game_front **front,
+                                  exphil_error *error);
+void xph_game_front_free(xph_game_front *front);
+const xph_game_entry *xph_game_front_entry(const xph_game_front *front);
+const exphil_slp_info *xph_game_front_info(const xph_game_front *front);
+/* Runs of a port that is not whole. */
+const xph_game_run *xph_game_front_runs(const xph_game_front *front, int64_t *count);
+
+/* Memory that a thread decodes with. */
+typedef struct xph_unpacker xph_unpacker;
+exphil_status xph_unpacker_create(exphil_context *context, xph_unpacker **unpacker, exphil_error *error);
+void xph_unpacker_free(xph_unpacker *unpacker);
+/* Bytes that any block of this game needs in memory. */
+size_t xph_game_front_block_bytes(const xph_game_front *front);
+/* Reads, checks and decodes block k, of frames [256k, 256k + 256), into memory of that many bytes, aligned for
+ * pointers. EXPHIL_E_FORMAT with the byte. */
+exphil_status xph_game_front_block(const xph_game_front *front, int64_t k, xph_unpacker *unpacker,
+                                   void *memory, xph_game_block *block, exphil_error *error);
+
+#endif
