@@ -679,7 +679,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_create(exphil_context *
                                                                 const exphil_dataset_config *config,
                                                                 exphil_dataset **dataset,
                                                                 exphil_error *error);
-/* Opens a corpus file that exphil_dataset_save wrote. It may be larger than memory: opening reads little, and
+/* Opens a corpus file that exphil_dataset_save wrote, or a corpus of games (exphil/games.h), a file or a folder, of which
+ * rows are then made with the usual spec of every human player; exphil_dataset_add_games chooses. It may be larger than memory: opening reads little, and
  * rows are read when they are needed. The file stays open while any dataset uses it. A save to the same path
  * writes a new file and leaves the open one as it is.
  * Rows are checked in pieces, on first use. Damage found then is EXPHIL_E_FORMAT with the byte offset, from
@@ -750,7 +751,7 @@ typedef struct exphil_dataset_info {
     uint64_t content_hash; /* of all rows in order */
     int64_t frames, episodes, games;
     int64_t float_count, id_count, head_count;
-    int64_t constant_floats; /* columns that never change, hence dead inputs */
+    int64_t constant_floats; /* columns that never change, hence dead inputs; -1: not known, rows of games */
     int32_t recovered;       /* 1: opened from a file with a torn tail */
     int32_t reserved;
     char layout[32], codec[32];
@@ -840,14 +841,20 @@ typedef struct exphil_sampling {
     /* WINDOW, not in_order: 0: all windows of the dataset are shuffled together, at most 2^32-1 of them; the
      * order takes 4 bytes of memory for each. 1024..2^32-1, say 65536: the order goes by groups. The windows of an
      * episode are cut into spans, whose starts lie within 1024 frames; every epoch shuffles the spans; a group is
-     * the next spans of that order, up to shuffle_frames / stride windows, which are shuffled among themselves.
+     * the next spans of that order, at least one, whose windows need at most shuffle_frames rows, and which are
+     * shuffled among themselves.
      * Still every window comes once an epoch, but a batch's rows lie in few places, and the order takes memory in
      * proportion to the spans and shuffle_frames. A run is resumed with the value that it began with.
      * EXPHIL_E_UNSUPPORTED: there are more windows or spans than that */
     int64_t shuffle_frames;
+    /* rows of corpora of games: memory that batches, decoded games and rows of a group may take; 0: what they need.
+     * With less, games are decoded again and again: slower, the same batches. EXPHIL_E_INVALID names the least */
+    int64_t memory_bytes;
+    int32_t workers;    /* threads of a prefetcher, 1..64, which change no batch; 0 = 1; of games, a core in four, 1..4 */
+    int32_t reserved_2; /* must be 0 */
 } exphil_sampling;
 /* clang-format off */
-#define EXPHIL_SAMPLING_INIT { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_SAMPLING_INIT { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 /* Fills sampling for a model; from any thread. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_sampling(const exphil_model *model,

@@ -158,6 +158,115 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_read(const exphil_games *
  * EXPHIL_E_FORMAT names the first damaged game. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_verify(const exphil_games *games, exphil_error *error);
 
+/* ---- 4 training data ---------------------------------------------------------------------------------- */
+
+/* Who won, of whom rows are made (exphil_selection.result). */
+enum { EXPHIL_RESULT_ANY = 0, EXPHIL_RESULT_WON = 1, EXPHIL_RESULT_LOST = 2 };
+/* exphil_selection.teams and .items. */
+enum { EXPHIL_WITH_OR_WITHOUT = 0, EXPHIL_WITHOUT = 1, EXPHIL_WITH = 2 };
+
+/* Which players of which games are imitated. All of 0 takes every human player. Filters are tried in the order of
+ * these fields, those of the game first, then of the player at hand, then of its opponent; the first that fails
+ * is counted (exphil_selection_report). Where a filter is set and the game does not tell, it is refused as
+ * EXPHIL_REFUSED_UNKNOWN. Lists are names of exphil_melee_character_name or _stage_name, or numbers, with
+ * spaces or commas between them; NULL: any. */
+typedef struct exphil_selection {
+    size_t struct_size;
+    /* the game */
+    const char *stages;
+    int64_t least_frames;  /* frames of the game, from its first: at least */
+    int64_t most_frames;   /* at most; 0: no limit */
+    int32_t first_day;     /* of the recording, since 1970-01-01: not before; 0: any */
+    int32_t last_day;      /* not after; 0: any */
+    int32_t least_version; /* of the recorder, 0x030E00 is 3.14.0: not before; 0: any */
+    int32_t teams;         /* EXPHIL_WITH...: team games */
+    int32_t items;         /* EXPHIL_WITH...: games in which items may appear */
+    int32_t players;       /* ports that play: exactly; 0: any */
+    int32_t complete;      /* 1: only games with a game end event, that were not cut and lack no frame */
+    int32_t humans;        /* 1: only games in which every player is human */
+    /* the player that is imitated; it is always human, since of others no buttons are recorded */
+    const char *characters;
+    int32_t port;                 /* 1..4; 0: any */
+    int32_t result;               /* EXPHIL_RESULT_... */
+    int32_t least_damage;         /* exphil_game_player.damage_dealt: at least */
+    int32_t least_stocks;         /* .stocks_taken: at least */
+    int32_t self_destructs_below; /* .self_destructs: less than this; 0: any */
+    int32_t reserved;             /* must be 0 */
+    double least_input;           /* .input_frames / frames of the game: at least; 0..1 */
+    /* its opponent */
+    const char *opponents;
+    int32_t opponent_port; /* 0: the first other player, of another team in team games */
+    /* frames of the game that become rows */
+    int32_t first_frame; /* default 0, where the clock starts */
+    int32_t last_frame;  /* inclusive; 0: to the end of the game */
+    int32_t
+        duplicates; /* 1: recordings of one match are all taken; 0: one of them (EXPHIL_REFUSED_DUPLICATE) */
+} exphil_selection;
+/* clang-format off */
+#define EXPHIL_SELECTION_INIT \
+    { sizeof(exphil_selection), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
+
+/* Why a player of a game was not taken. A game's reason counts once for each port that plays. */
+enum {
+    EXPHIL_REFUSED_STAGE = 0,
+    EXPHIL_REFUSED_SHORT = 1,
+    EXPHIL_REFUSED_LONG = 2,
+    EXPHIL_REFUSED_EARLY = 3, /* before first_day */
+    EXPHIL_REFUSED_LATE = 4,
+    EXPHIL_REFUSED_VERSION = 5,
+    EXPHIL_REFUSED_TEAMS = 6,
+    EXPHIL_REFUSED_ITEMS = 7,
+    EXPHIL_REFUSED_PLAYERS = 8,
+    EXPHIL_REFUSED_INCOMPLETE = 9,
+    EXPHIL_REFUSED_COMPUTER_GAME = 10, /* a computer plays too */
+    EXPHIL_REFUSED_COMPUTER = 11,      /* the player is no human */
+    EXPHIL_REFUSED_CHARACTER = 12,
+    EXPHIL_REFUSED_PORT = 13,
+    EXPHIL_REFUSED_RESULT = 14,
+    EXPHIL_REFUSED_DAMAGE = 15,
+    EXPHIL_REFUSED_STOCKS = 16,
+    EXPHIL_REFUSED_SELF_DESTRUCTS = 17,
+    EXPHIL_REFUSED_INPUT = 18,
+    EXPHIL_REFUSED_OPPONENT = 19,      /* its character */
+    EXPHIL_REFUSED_OPPONENT_PORT = 20, /* nobody plays there, or it is the player's own */
+    EXPHIL_REFUSED_EMPTY = 21,         /* no frame becomes a row */
+    EXPHIL_REFUSED_DUPLICATE = 22,
+    EXPHIL_REFUSED_UNKNOWN = 23, /* a filter asks what the game does not tell */
+    EXPHIL_REFUSED_REASONS = 24
+};
+/* "stage", "too short", ...: what a table of reasons says; NULL for another number. Static storage. */
+EXPHIL_API const char *exphil_refused_name(int32_t reason);
+
+/* What a selection took and what it refused, in players of games: taken and refused together are players. */
+typedef struct exphil_selection_report {
+    size_t struct_size;
+    int64_t games;         /* of the corpus */
+    int64_t players;       /* ports that play, of all games */
+    int64_t taken;         /* players of whom rows were added */
+    int64_t episodes;      /* added */
+    int64_t frames;        /* rows added */
+    int64_t frames_masked; /* left out of taken players: a character is absent, or a value is not finite */
+    int64_t refused[32];   /* by EXPHIL_REFUSED_... */
+} exphil_selection_report;
+/* clang-format off */
+#define EXPHIL_SELECTION_REPORT_INIT { sizeof(exphil_selection_report), 0, 0, 0, 0, 0, 0, { 0 } }
+/* clang-format on */
+
+/* Adds rows of a corpus of games to a dataset with a Melee spec: they are made when they are needed, so that the
+ * dataset takes some hundred bytes for each player of a game. The dataset keeps games open. selection and
+ * report may be NULL. Episodes come in the order of (content hash, port, frame), whatever the order of the
+ * corpus. All is added or nothing; nothing that fits is no error: report says why. A game whose numbers are
+ * not all finite is read through; of others only the index and, where a player comes and goes, the head.
+ * Rows are then as if each game had been added by exphil_dataset_add_replay; exphil_dataset_info.content_hash
+ * is another number: of the games' hashes, not of rows; constant_floats is -1, not known. Damage found
+ * later is EXPHIL_E_FORMAT with the byte offset from whatever call needed the rows. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_add_games(exphil_dataset *dataset,
+                                                                   const exphil_games *games,
+                                                                   const exphil_selection *selection,
+                                                                   exphil_selection_report *report,
+                                                                   exphil_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -7,6 +7,7 @@
  * before the cut are used. Zeros to the end of the file count as a cut too, since that is what file systems
  * leave after a loss of power. Anything else that is wrong is damage, and refused. */
 #include "data/corpus_reader.h"
+#include "data/game_rows.h"
 
 /* ---- records ----------------------------------------------------------------------------------------- */
 
@@ -279,6 +280,9 @@ exphil_status exphil_dataset_open(exphil_context *context, const char *path, exp
     XPH_OWN_FPU;
     XPH_TRY(xph_context_check(context, error));
     if (!dataset) return xph_fail(error, EXPHIL_E_INVALID, "dataset is NULL");
+    bool games;
+    XPH_TRY(xph_games_at(context, path, &games, error));
+    if (games) return xph_dataset_of_games(context, path, dataset, error);
     xph_shared_file *corpus = NULL;
     XPH_TRY(xph_shared_open(context, path, &corpus, error));
     exphil_status status = read_corpus(corpus, dataset, error);

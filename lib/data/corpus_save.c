@@ -78,6 +78,7 @@ typedef struct saving {
     xph_file_writer writer;
     uint64_t *offsets;
     xph_piece_buffer buffer;
+    xph_hasher content; /* spec, then length and hash of each episode's rows */
 } saving;
 
 /* Hashes of an episode's floats, ids and actions, each for itself: rows of a corpus are read twice, for the hashes and
@@ -111,6 +112,20 @@ static bool regions_same(const regions *a, const regions *b)
     return same;
 }
 
+static bool in_memory(const xph_episode *episode)
+{
+    return !episode->block->corpus && !episode->block->source;
+}
+
+/* Of the rows; a dataset of games has another in its place. */
+static exphil_status rows_hash(saving *s, const xph_episode *episode, uint64_t *hash, exphil_error *error)
+{
+    *hash = episode->hash;
+    if (!episode->block->source) return EXPHIL_OK;
+    return xph_rows_hash(&s->dataset->shape, episode->block, episode->offset, episode->frames, &s->buffer, hash,
+                         error);
+}
+
 static exphil_status add_hashes(saving *s, const xph_episode *episode, regions *seen, exphil_error *error)
 {
     const xph_row_shape *shape = &s->dataset->shape;
@@ -120,7 +135,7 @@ static exphil_status add_hashes(saving *s, const xph_episode *episode, regions *
         XPH_TRY(xph_rows_take(shape, episode->block, episode->offset + at, frames, &s->buffer, &rows, error));
         uint64_t hash = xph_piece_hash(shape, &rows, frames);
         XPH_TRY(xph_file_add(&s->writer, &hash, sizeof hash, error));
-        if (episode->block->corpus) regions_add(seen, shape, &rows, frames);
+        if (!in_memory(episode)) regions_add(seen, shape, &rows, frames);
     }
     return add_padding(&s->writer, error);
 }
@@ -142,8 +157,8 @@ static exphil_status add_region_of_corpus(saving *s, const xph_episode *episode,
     for (int64_t at = 0; at < episode->frames; at += XPH_PIECE) {
         int64_t frames = xph_piece_frames(episode->frames, at);
         size_t bytes = (size_t)frames * region_bytes(shape, i);
-        XPH_TRY(xph_rows_copy(shape, episode->block, episode->offset + at, frames, i == 0 ? to : NULL,
-                              i == 1 ? to : NULL, i == 2 ? to : NULL, error));
+        XPH_TRY(xph_rows_copy(shape, episode->block, episode->offset + at, frames, &s->buffer,
+                              i == 0 ? to : NULL, i == 1 ? to : NULL, i == 2 ? to : NULL, error));
         XPH_TRY(xph_file_add(&s->writer, to, bytes, error));
         xph_hash_add(&written->of[i], to, bytes);
     }
@@ -158,11 +173,12 @@ static exphil_status add_rows(saving *s, const xph_episode *episode, exphil_erro
     regions_begin(&written);
     XPH_TRY(add_hashes(s, episode, &hashed, error));
     for (int i = 0; i < 3; i++)
-        XPH_TRY(episode->block->corpus ? add_region_of_corpus(s, episode, i, &written, error)
-                                       : add_region_in_memory(s, episode, i, error));
+        XPH_TRY(in_memory(episode) ? add_region_in_memory(s, episode, i, error)
+                                   : add_region_of_corpus(s, episode, i, &written, error));
     if (regions_same(&hashed, &written)) return EXPHIL_OK;
+    const xph_shared_file *file = episode->block->corpus;
     return xph_fail(error, EXPHIL_E_FORMAT, "\"%s\" was changed while it was saved",
-                    episode->block->corpus->name);
+                    file ? file->name : "a corpus of games");
 }
 
 static exphil_status add_record(saving *s, int64_t index, exphil_error *error)
@@ -170,11 +186,15 @@ static exphil_status add_record(saving *s, int64_t index, exphil_error *error)
     const exphil_dataset *dataset = s->dataset;
     const xph_episode *episode = &dataset->episodes[index];
     const xph_episode_facts *facts = &episode->block->facts;
+    uint64_t hash, frames = (uint64_t)episode->frames;
+    XPH_TRY(rows_hash(s, episode, &hash, error));
+    xph_hash_add(&s->content, &frames, sizeof frames);
+    xph_hash_add(&s->content, &hash, sizeof hash);
     int32_t shift = facts->port ? (int32_t)episode->offset : 0; /* rows of a host have no frame numbers */
     xph_corpus_record record = {.index = (uint64_t)index,
-                                .frames = (uint64_t)episode->frames,
+                                .frames = frames,
                                 .rows_bytes = (uint64_t)(episode->frames * dataset->shape.row_bytes),
-                                .rows_hash = episode->hash,
+                                .rows_hash = hash,
                                 .game = facts->game,
                                 .first_game_frame = facts->first_game_frame + shift,
                                 .port = facts->port,
@@ -189,9 +209,11 @@ static exphil_status add_record(saving *s, int64_t index, exphil_error *error)
     return add_padding(&s->writer, error);
 }
 
-static exphil_status add_footer(xph_file_writer *writer, const exphil_dataset *dataset,
-                                const uint64_t *offsets, exphil_error *error)
+static exphil_status add_footer(saving *s, exphil_error *error)
 {
+    const exphil_dataset *dataset = s->dataset;
+    const uint64_t *offsets = s->offsets;
+    xph_file_writer *writer = &s->writer;
     size_t bytes = (size_t)dataset->episode_count * sizeof *offsets, floats = (size_t)dataset->shape.floats;
     const xph_columns *columns = &dataset->columns;
     xph_hasher hasher;
@@ -200,7 +222,7 @@ static exphil_status add_footer(xph_file_writer *writer, const exphil_dataset *d
     xph_hash_add(&hasher, columns->varies, floats);
     xph_corpus_footer footer = {.records = (uint64_t)dataset->episode_count,
                                 .frames = (uint64_t)dataset->frames,
-                                .content_hash = xph_dataset_content_hash(dataset),
+                                .content_hash = xph_hash_end(&s->content),
                                 .offsets_hash = xph_hash(offsets, bytes),
                                 .columns_hash = xph_hash_end(&hasher)};
     memcpy(footer.magic, XPH_FOOTER_MAGIC, sizeof footer.magic);
@@ -224,12 +246,14 @@ static exphil_status write_all(saving *s, exphil_error *error)
         s->offsets[i] = s->writer.written;
         XPH_TRY(add_record(s, i, error));
     }
-    return add_footer(&s->writer, dataset, s->offsets, error);
+    return add_footer(s, error);
 }
 
 static exphil_status save(const exphil_dataset *dataset, const char *path, exphil_error *error)
 {
     saving s = {.dataset = dataset, .buffer.context = dataset->context};
+    xph_hash_begin(&s.content);
+    xph_hash_add(&s.content, &dataset->spec_hash, sizeof dataset->spec_hash);
     size_t bytes = (size_t)dataset->episode_count * sizeof(uint64_t);
     s.offsets = xph_alloc(dataset->context, bytes);
     if (!s.offsets) return xph_no_memory(bytes, error);

@@ -11,6 +11,14 @@ const exphil_spec *xph_dataset_spec_of(const exphil_dataset *dataset);
 uint64_t xph_dataset_spec_hash(const exphil_dataset *dataset);
 uint64_t xph_dataset_content_hash(const exphil_dataset *dataset);
 
+/* Rows whose actions tell how frequent each is: all of them, or of games at most XPH_ACTIONS_MOST, in stretches that are
+ * always the same ones. */
+#define XPH_ACTIONS_MOST ((int64_t)1 << 18)
+int64_t xph_dataset_action_rows(const exphil_dataset *dataset);
+/* Their actions [count, A] when they are made of games; else NULL: exphil_dataset_frame reads each. The caller frees
+ * count * A of them. */
+exphil_status xph_dataset_actions(const exphil_dataset *dataset, int32_t **actions, exphil_error *error);
+
 exphil_prefetcher *xph_prefetcher_retain(exphil_prefetcher *prefetcher);
 void xph_prefetcher_release(exphil_prefetcher *prefetcher);
 const exphil_sampling *xph_prefetcher_sampling(const exphil_prefetcher *prefetcher); /* defaults filled in */

@@ -125,6 +125,7 @@ exphil_status xph_dataset_append(exphil_dataset *dataset, const xph_episode *epi
         uint64_t length = (uint64_t)episodes[i].frames;
         xph_hash_add(&dataset->content, &length, sizeof length);
         xph_hash_add(&dataset->content, &episodes[i].hash, sizeof episodes[i].hash);
+        if (episodes[i].block->source) dataset->of_games = true;
     }
     dataset->episodes = dataset->table->episodes;
     dataset->episode_count += count;
@@ -145,6 +146,7 @@ exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset
         made->frames = dataset->frames;
         made->content = dataset->content;
         made->recovered = dataset->recovered;
+        made->of_games = dataset->of_games;
         *snapshot = made;
     }
     xph_dataset_leave(dataset);

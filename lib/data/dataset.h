@@ -54,17 +54,23 @@ typedef struct xph_rows {
     const uint8_t *actions; /* [T, P] */
 } xph_rows;
 
+/* Where rows are made when they are needed, and where the games that were decoded for it are kept (game_rows.h). */
+struct xph_row_source;
+typedef struct xph_game_lane xph_game_lane;
+
 typedef struct xph_block {
     exphil_context *context;
     atomic_int references;
     int64_t frames;          /* T, at least 1 */
-    xph_rows rows;           /* behind this struct, unless they are in a corpus */
-    uint64_t hash;           /* xph_rows_hash of all */
+    xph_rows rows;           /* behind this struct, unless they are in a corpus or made of a game */
+    uint64_t hash;           /* xph_rows_hash of all; of rows of a game, the game's content hash */
     size_t bytes;            /* of this piece of memory, what lies behind it included */
     xph_shared_file *corpus; /* where the rows lie; NULL: behind this struct */
-    uint64_t at;             /* byte of the corpus at which they begin: [floats | ids | actions] */
+    uint64_t at;             /* byte of the corpus at which they begin: [floats | ids | actions]; or the game */
     uint64_t *piece_hash;    /* [xph_pieces] behind this struct, of rows in a corpus */
     atomic_bool *checked;    /* likewise; the rows of a piece are used only when it is checked */
+    struct xph_row_source *source; /* of a game: what makes the rows; NULL: they are there */
+    int64_t position;              /* of a game: its frame that is row 0 */
     xph_episode_facts facts;
 } xph_block;
 
@@ -83,12 +89,14 @@ exphil_status xph_block_of(xph_shared_file *corpus, uint64_t at, int64_t frames,
 xph_block *xph_block_retain(xph_block *block);
 void xph_block_release(xph_block *block);
 
-/* Memory for the rows of one piece; begin with only the context set: it gets memory when it is first
- * needed. */
+/* Memory for the rows of one piece, and what makes rows of games; begin with only the context set: it gets memory
+ * when it is first needed. */
 typedef struct xph_piece_buffer {
     exphil_context *context;
     uint8_t *memory;
     size_t bytes;
+    struct xph_unpacker *unpacker;
+    xph_game_lane *lane, *own; /* where decoded games are kept: the caller's, or made here */
 } xph_piece_buffer;
 exphil_status xph_piece_buffer_make(xph_piece_buffer *buffer, const xph_row_shape *shape,
                                     exphil_error *error);
@@ -96,7 +104,8 @@ void xph_piece_buffer_free(xph_piece_buffer *buffer);
 
 /* Rows wherever they lie (rows_read.c), as they are: copied, each of the three unless it is NULL ... */
 exphil_status xph_rows_copy(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
-                            float *floats, int32_t *ids, uint8_t *actions, exphil_error *error);
+                            xph_piece_buffer *buffer, float *floats, int32_t *ids, uint8_t *actions,
+                            exphil_error *error);
 /* ... or at most XPH_PIECE of them in place, or in the buffer. */
 exphil_status xph_rows_take(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
                             xph_piece_buffer *buffer, xph_rows *rows, exphil_error *error);
@@ -113,6 +122,8 @@ static inline int64_t xph_piece_frames(int64_t frames, int64_t at)
     return frames - at < XPH_PIECE ? frames - at : XPH_PIECE;
 }
 
+/* What stands for the hash of rows [first, first + frames) of a block of a game: of the game, not of rows. */
+uint64_t xph_game_rows_hash(const xph_block *block, int64_t first, int64_t frames);
 /* XXH64 over floats [T,F], ids [T,K], packed actions [T,P] of at most XPH_PIECE frames, and XXH64 over these
  * hashes of all pieces: the same for rows in memory and in a file. */
 uint64_t xph_piece_hash(const xph_row_shape *shape, const xph_rows *rows, int64_t frames);
@@ -196,6 +207,7 @@ struct exphil_dataset {
     int64_t columns_of;
     xph_hasher content; /* spec, then length and hash of each episode */
     int32_t recovered;
+    bool of_games; /* some rows are made of games: nobody has looked at them all */
     /* The piece of a corpus that exphil_dataset_frame read last; NULL: none. */
     xph_piece_buffer frame_buffer;
     const xph_block *frame_block;

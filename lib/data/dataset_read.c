@@ -36,9 +36,12 @@ exphil_status xph_dataset_look(exphil_dataset *dataset, exphil_error *error)
     return status;
 }
 
-static int64_t constant_floats(const xph_columns *columns)
+/* -1: not known, since rows of games are made when they are needed. */
+static int64_t constant_floats(const exphil_dataset *dataset)
 {
+    const xph_columns *columns = &dataset->columns;
     int64_t constant = 0;
+    if (dataset->columns_of < dataset->episode_count) return -1;
     for (int64_t f = 0; f < columns->floats && columns->any; f++) constant += !columns->varies[f];
     return constant;
 }
@@ -48,7 +51,8 @@ exphil_status exphil_dataset_query(const exphil_dataset *dataset, exphil_dataset
 {
     XPH_OWN_FPU;
     XPH_TRY(xph_dataset_enter(dataset, error));
-    exphil_status status = xph_dataset_look((exphil_dataset *)(uintptr_t)dataset, error);
+    exphil_status status = EXPHIL_OK;
+    if (!dataset->of_games) status = xph_dataset_look((exphil_dataset *)(uintptr_t)dataset, error);
     if (status < 0) {
         xph_dataset_leave(dataset);
         return status;
@@ -62,7 +66,7 @@ exphil_status exphil_dataset_query(const exphil_dataset *dataset, exphil_dataset
                                .float_count = dataset->shape.floats,
                                .id_count = dataset->shape.ids,
                                .head_count = dataset->shape.heads,
-                               .constant_floats = constant_floats(&dataset->columns),
+                               .constant_floats = constant_floats(dataset),
                                .recovered = dataset->recovered};
     snprintf(now.layout, sizeof now.layout, "%s", dataset->spec->layout);
     snprintf(now.codec, sizeof now.codec, "%s", dataset->spec->codec);
@@ -139,7 +143,7 @@ exphil_status exphil_dataset_verify(const exphil_dataset *dataset, exphil_error 
 
 /* ---- single frames ----------------------------------------------------------------------------------- */
 
-/* A row of a corpus. Its piece is read whole, and kept for the next calls, when it must be checked or is entered at its
+/* A row of a corpus, or of a game. Its piece is read whole, and kept for the next calls, when it must be checked or is entered at its
  * first row, as by a loop over all frames; else the row alone, so that jumping about stays cheap. */
 static exphil_status read_row(exphil_dataset *dataset, const xph_block *block, int64_t row, xph_rows *rows,
                               exphil_error *error)
@@ -147,7 +151,7 @@ static exphil_status read_row(exphil_dataset *dataset, const xph_block *block, i
     const xph_row_shape *shape = &dataset->shape;
     int64_t piece = row / XPH_PIECE, skip = row % XPH_PIECE;
     bool kept = dataset->frame_block == block && dataset->frame_piece == piece;
-    bool whole = !skip || !atomic_load_explicit(&block->checked[piece], memory_order_relaxed);
+    bool whole = !skip || block->source || !atomic_load_explicit(&block->checked[piece], memory_order_relaxed);
     if (!kept) dataset->frame_block = NULL;
     if (!kept && !whole) return xph_rows_take(shape, block, row, 1, &dataset->frame_buffer, rows, error);
     if (!kept)
@@ -167,8 +171,8 @@ static exphil_status read_frame(exphil_dataset *dataset, int64_t index, float *f
     int64_t row = index - episode->first + episode->offset;
     int32_t acted[EXPHIL_HEADS_MAX];
     xph_rows rows;
-    XPH_TRY(block->corpus ? read_row(dataset, block, row, &rows, error)
-                          : xph_rows_take(shape, block, row, 1, NULL, &rows, error));
+    XPH_TRY(block->corpus || block->source ? read_row(dataset, block, row, &rows, error)
+                                           : xph_rows_take(shape, block, row, 1, NULL, &rows, error));
     xph_action_unpack(shape, rows.actions, acted);
     XPH_TRY(xph_rows_recheck(shape, block, rows.ids, 1, acted, 1, error));
     if (floats) memcpy(floats, rows.floats, (size_t)shape->floats * sizeof *floats);
@@ -190,5 +194,70 @@ exphil_status exphil_dataset_frame(const exphil_dataset *dataset, int64_t index,
         status = read_frame((exphil_dataset *)(uintptr_t)dataset, index, floats, ids, action, error);
     }
     xph_dataset_leave(dataset);
+    return status;
+}
+
+/* ---- actions ------------------------------------------------------------------------------------------ */
+
+/* Rows of games that lie together. */
+enum { STRETCH = 256 };
+
+int64_t xph_dataset_action_rows(const exphil_dataset *dataset)
+{
+    bool all = !dataset->of_games || dataset->frames <= XPH_ACTIONS_MOST;
+    return all ? dataset->frames : XPH_ACTIONS_MOST;
+}
+
+/* Actions of frames [first, first + count) of the dataset, all of one episode. */
+static exphil_status read_actions(const exphil_dataset *dataset, xph_piece_buffer *buffer, int64_t first,
+                                  int64_t count, int32_t *actions, exphil_error *error)
+{
+    const xph_row_shape *shape = &dataset->shape;
+    const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, first)];
+    uint8_t packed[STRETCH * 4 * EXPHIL_HEADS_MAX];
+    int64_t row = episode->offset + first - episode->first;
+    XPH_TRY(xph_rows_verify(shape, episode->block, row, count, buffer, error));
+    XPH_TRY(xph_rows_copy(shape, episode->block, row, count, buffer, NULL, NULL, packed, error));
+    for (int64_t i = 0; i < count; i++)
+        xph_action_unpack(shape, packed + i * shape->action_bytes, actions + i * shape->heads);
+    return xph_rows_recheck(shape, episode->block, NULL, 0, actions, count, error);
+}
+
+/* Stretch s of n, each of as many rows, at even distances. */
+static exphil_status read_stretches(const exphil_dataset *dataset, int64_t rows, int32_t *actions,
+                                    exphil_error *error)
+{
+    xph_piece_buffer buffer = {.context = dataset->context};
+    exphil_status status = EXPHIL_OK;
+    for (int64_t done = 0; done < rows && status >= 0;) {
+        int64_t s = done / STRETCH, stretches = (rows + STRETCH - 1) / STRETCH;
+        int64_t first = rows == dataset->frames ? done : dataset->frames / stretches * s + done % STRETCH;
+        const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, first)];
+        int64_t count = STRETCH - done % STRETCH, left = episode->first + episode->frames - first;
+        if (count > left) count = left;
+        if (count > rows - done) count = rows - done;
+        if (xph_cancelled(dataset->context)) status = xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
+        if (status >= 0)
+            status = read_actions(dataset, &buffer, first, count, actions + done * dataset->shape.heads, error);
+        done += count;
+    }
+    xph_piece_buffer_free(&buffer);
+    return status;
+}
+
+exphil_status xph_dataset_actions(const exphil_dataset *dataset, int32_t **actions, exphil_error *error)
+{
+    int64_t rows = xph_dataset_action_rows(dataset);
+    size_t bytes = (size_t)(rows * dataset->shape.heads) * sizeof **actions;
+    *actions = NULL;
+    if (!dataset->of_games) return EXPHIL_OK;
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    int32_t *made = xph_alloc(dataset->context, bytes);
+    exphil_status status = made ? read_stretches(dataset, rows, made, error) : xph_no_memory(bytes, error);
+    xph_dataset_leave(dataset);
+    if (status < 0)
+        xph_free(dataset->context, made, bytes);
+    else
+        *actions = made;
     return status;
 }

@@ -90,6 +90,7 @@ int64_t xph_order_piece(const xph_order *order, int64_t lane, int64_t at);
 /* WINDOW: where window w of the epoch starts. false: stop was set. */
 typedef struct xph_place {
     int64_t episode, row;
+    int64_t run; /* of the windows at hand */
 } xph_place;
 bool xph_order_window(xph_order *order, int64_t w, const atomic_bool *stop, xph_place *place);
 

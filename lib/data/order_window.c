@@ -4,8 +4,8 @@
  *
  * With shuffle_frames F: the windows of an episode are cut into spans of S = 1024 / stride windows (one, if
  * the stride is longer), whose starts lie within 1024 frames; the last span of an episode is shorter. An epoch
- * shuffles the spans. Groups are the next spans of that order, as many as have no more than F / stride windows
- * together, and the windows of a group are shuffled by numbers of its own. So the rows that a stretch of
+ * shuffles the spans. Groups are the next spans of that order, as many as need no more than F rows together, at least
+ * one, and the windows of a group are shuffled by numbers of its own. So the rows that a stretch of
  * batches needs lie in few places, and only one group is held. Seeking a batch finds its group by binary
  * search and shuffles that.
  *
@@ -70,21 +70,29 @@ static int64_t run_of(const xph_order *order, uint32_t span, xph_run *run)
     return least(most, windows_of(order, low) - first);
 }
 
+/* Rows that so many windows of a span need, with those that they overlap. */
+static int64_t span_rows(const exphil_sampling *how, int64_t windows)
+{
+    return windows * how->stride + how->time + how->delay_frames;
+}
+
 /* Where the groups of shuffled spans begin. */
 static bool cut_groups(xph_order *order, const atomic_bool *stop)
 {
     xph_windows *to = &order->windows;
-    int64_t most = group_windows(order->sampling), begun = 0, window = 0;
+    int64_t rows = 0, window = 0;
     to->groups[0] = (xph_group){0, 0};
     to->group_count = 0;
     for (int64_t s = 0; s < to->span_count; s++) {
         xph_run run;
         if (stop && s % LOOK_EVERY == 0 && atomic_load_explicit(stop, memory_order_relaxed)) return false;
         int64_t count = run_of(order, to->spans[s], &run);
-        if (window + count - begun > most) {
+        int64_t more = span_rows(order->sampling, count);
+        if (rows && rows + more > order->sampling->shuffle_frames) {
             to->groups[++to->group_count] = (xph_group){window, s};
-            begun = window;
+            rows = 0;
         }
+        rows += more;
         window += count;
     }
     to->groups[++to->group_count] = (xph_group){window, to->span_count};
@@ -148,7 +156,7 @@ bool xph_order_window(xph_order *order, int64_t w, const atomic_bool *stop, xph_
         }
     }
     const xph_run *run = &from->runs[low];
-    *place = (xph_place){run->episode, (run->first + n - run->begin) * order->sampling->stride};
+    *place = (xph_place){run->episode, (run->first + n - run->begin) * order->sampling->stride, low};
     return true;
 }
 
@@ -203,13 +211,16 @@ static exphil_status make_runs(xph_order *order, exphil_error *error)
     return EXPHIL_OK;
 }
 
-/* Two groups in a row have more windows than one may have, so there are at most twice as many as full ones. */
+/* Two groups in a row need more rows than one may, so there are at most twice as many as full ones. */
 static exphil_status make_spans(xph_order *order, exphil_error *error)
 {
     xph_windows *to = &order->windows;
-    int64_t most = group_windows(order->sampling), episodes = order->dataset->episode_count;
+    const exphil_sampling *how = order->sampling;
+    int64_t most = group_windows(how), episodes = order->dataset->episode_count;
+    double rows = (double)to->count * (double)how->stride + (double)to->span_count * (double)span_rows(how, 0);
+    double full = rows / (double)how->shuffle_frames;
     to->run_capacity = least(most, to->span_count);
-    to->group_capacity = least(2 * (to->count / most) + 2, to->span_count) + 1;
+    to->group_capacity = (full < 1e9 ? least(2 * (int64_t)full + 2, to->span_count) : to->span_count) + 1;
     to->before_capacity = episodes + 1;
     if (!(to->runs = xph_order_get(order, to->run_capacity, sizeof *to->runs, error)) ||
         !(to->spans = xph_order_get(order, to->span_count, sizeof *to->spans, error)) ||

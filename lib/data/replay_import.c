@@ -1,9 +1,7 @@
 /* Replays into episodes. Row t is what is known after frame t-1 and the controller that acted in frame t;
  * both frames must exist, follow each other, and contain the player, else an episode ends and the next good
  * frame begins another. Rows go through the same encoder and codec as live play. */
-#include "data/dataset.h"
-
-#include "melee/melee.h"
+#include "data/game_rows.h"
 
 #include <stdio.h>
 
@@ -35,6 +33,27 @@ typedef struct importing {
     int64_t count, episode_capacity;
     exphil_replay_result result;
 } importing;
+
+/* ---- what the rows are ------------------------------------------------------------------------------- */
+
+/* The dataset's spec must be this library's own, or rows would not be what it says. */
+exphil_status xph_melee_of_dataset(const exphil_dataset *dataset, const xph_melee_layout **layout,
+                                   const xph_melee_codec **codec, exphil_error *error)
+{
+    const exphil_spec *spec = dataset->spec;
+    exphil_spec own = EXPHIL_SPEC_INIT;
+    *layout = xph_melee_layout_find(spec->layout);
+    *codec = xph_melee_codec_find(spec->codec);
+    if (!*layout || !*codec)
+        return xph_fail(error, EXPHIL_E_INVALID, "replays need a Melee dataset; this one is %s with %s", spec->layout,
+                        spec->codec);
+    XPH_TRY(exphil_melee_spec(spec->layout, spec->codec, &own, error));
+    if (exphil_spec_hash(&own) == dataset->spec_hash) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_MISMATCH,
+                    "the dataset calls itself %s with %s, but its spec has hash %016llx, not %016llx",
+                    spec->layout, spec->codec, (unsigned long long)dataset->spec_hash,
+                    (unsigned long long)exphil_spec_hash(&own));
+}
 
 /* ---- who plays --------------------------------------------------------------------------------------- */
 
@@ -267,11 +286,6 @@ static exphil_status unknown_character(const char *name, exphil_error *error)
 static exphil_status check_config(const importing *in, exphil_error *error)
 {
     const exphil_replay_config *c = &in->config;
-    const exphil_spec *spec = in->dataset->spec;
-    if (!in->layout || !in->codec) {
-        return xph_fail(error, EXPHIL_E_INVALID, "replays need a Melee dataset; this one is %s with %s",
-                        spec->layout, spec->codec);
-    }
     if (c->character && xph_melee_character_find(c->character) < 0)
         return unknown_character(c->character, error);
     if (c->port < 0 || c->port > PORTS)
@@ -289,19 +303,6 @@ static exphil_status check_config(const importing *in, exphil_error *error)
     return EXPHIL_OK;
 }
 
-/* The dataset's spec must be this library's own, or rows would not be what it says. */
-static exphil_status check_spec(const importing *in, exphil_error *error)
-{
-    const exphil_spec *spec = in->dataset->spec;
-    exphil_spec own = EXPHIL_SPEC_INIT;
-    XPH_TRY(exphil_melee_spec(spec->layout, spec->codec, &own, error));
-    if (exphil_spec_hash(&own) == in->dataset->spec_hash) return EXPHIL_OK;
-    return xph_fail(error, EXPHIL_E_MISMATCH,
-                    "the dataset calls itself %s with %s, but its spec has hash %016llx, not %016llx",
-                    spec->layout, spec->codec, (unsigned long long)in->dataset->spec_hash,
-                    (unsigned long long)exphil_spec_hash(&own));
-}
-
 static void end_import(importing *in)
 {
     for (int64_t i = 0; i < in->count; i++) xph_block_release(in->episodes[i].block);
@@ -317,13 +318,11 @@ static exphil_status add_replay(exphil_dataset *dataset, const void *data, size_
     importing in = {.context = dataset->context,
                     .dataset = dataset,
                     .config = EXPHIL_REPLAY_CONFIG_INIT,
-                    .layout = xph_melee_layout_find(dataset->spec->layout),
-                    .codec = xph_melee_codec_find(dataset->spec->codec),
                     .result = EXPHIL_REPLAY_RESULT_INIT};
     XPH_TRY(XPH_TAKE(exphil_replay_config, &in.config, config, error));
     XPH_TRY(XPH_CHECK_OUTPUT(exphil_replay_result, result, error)); /* before anything is added */
+    XPH_TRY(xph_melee_of_dataset(dataset, &in.layout, &in.codec, error));
     XPH_TRY(check_config(&in, error));
-    XPH_TRY(check_spec(&in, error));
     XPH_TRY(exphil_slp_read(in.context, data, bytes, NULL, &in.slp, error));
     in.game = xph_hash(data, bytes);
     exphil_status status = import_all(&in, error);

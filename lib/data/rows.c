@@ -1,6 +1,6 @@
 /* Rows: packing of actions, blocks and their references, and the one check of all rows that come into a
  * dataset, whether from a host, a replay or a file: every float finite, every id and action in range. */
-#include "data/dataset.h"
+#include "data/game_rows.h"
 
 /* ---- shape and actions ------------------------------------------------------------------------------- */
 
@@ -104,8 +104,10 @@ void xph_block_release(xph_block *block)
 {
     if (!block || atomic_fetch_sub(&block->references, 1) != 1) return;
     xph_shared_file *corpus = block->corpus;
+    xph_row_source *source = block->source;
     xph_free(block->context, block, block->bytes);
     xph_shared_release(corpus);
+    xph_row_source_release(source);
 }
 
 /* ---- the gate ---------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* Reading rows, from their block or from a corpus. Rows of a corpus are checked in pieces: the first reader
  * of a row reads its whole piece, compares the hash and checks every value; later readers read only what they
  * need. */
-#include "data/dataset.h"
+#include "data/game_rows.h"
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
@@ -18,6 +18,10 @@ void xph_piece_buffer_free(xph_piece_buffer *buffer)
 {
     xph_free(buffer->context, buffer->memory, buffer->bytes);
     buffer->memory = NULL;
+    xph_unpacker_free(buffer->unpacker);
+    xph_game_lane_free(buffer->own);
+    buffer->unpacker = NULL;
+    buffer->lane = buffer->own = NULL;
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------- */
@@ -48,8 +52,11 @@ static exphil_status read_bytes(const xph_block *block, uint64_t at, void *to, s
 }
 
 exphil_status xph_rows_copy(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
-                            float *floats, int32_t *ids, uint8_t *actions, exphil_error *error)
+                            xph_piece_buffer *buffer, float *floats, int32_t *ids, uint8_t *actions,
+                            exphil_error *error)
 {
+    if (block->source)
+        return xph_game_rows_make(shape, block, first, frames, buffer, floats, ids, actions, error);
     size_t floats_bytes = (size_t)(frames * shape->floats) * sizeof(float),
            ids_bytes = (size_t)(frames * shape->ids) * sizeof(int32_t),
            actions_bytes = (size_t)(frames * shape->action_bytes);
@@ -69,7 +76,7 @@ exphil_status xph_rows_copy(const xph_row_shape *shape, const xph_block *block, 
 exphil_status xph_rows_take(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
                             xph_piece_buffer *buffer, xph_rows *rows, exphil_error *error)
 {
-    if (!block->corpus) {
+    if (!block->corpus && !block->source) {
         *rows = xph_rows_from(shape, &block->rows, first);
         return EXPHIL_OK;
     }
@@ -78,7 +85,7 @@ exphil_status xph_rows_take(const xph_row_shape *shape, const xph_block *block, 
     int32_t *ids = (int32_t *)(void *)(floats + frames * shape->floats);
     uint8_t *actions = (uint8_t *)(ids + frames * shape->ids);
     *rows = (xph_rows){floats, ids, actions};
-    return xph_rows_copy(shape, block, first, frames, floats, ids, actions, error);
+    return xph_rows_copy(shape, block, first, frames, buffer, floats, ids, actions, error);
 }
 
 /* ---- hashes ------------------------------------------------------------------------------------------ */
@@ -147,6 +154,7 @@ exphil_status xph_rows_piece(const xph_row_shape *shape, const xph_block *block,
 exphil_status xph_rows_verify(const xph_row_shape *shape, const xph_block *block, int64_t first,
                               int64_t frames, xph_piece_buffer *buffer, exphil_error *error)
 {
+    if (block->source && frames > 0) return xph_game_rows_check(block, first, frames, buffer, error);
     if (!block->corpus || frames <= 0) return EXPHIL_OK;
     for (int64_t i = first / XPH_PIECE; i <= (first + frames - 1) / XPH_PIECE; i++) {
         xph_rows rows;

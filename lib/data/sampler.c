@@ -6,6 +6,7 @@
  * them depends on them. So every batch has rows to learn from. */
 #include "data/sampler.h"
 
+#include "data/game_rows.h"
 #include "device/device.h"
 
 #define BATCH_MOST   4096
@@ -13,10 +14,17 @@
 #define DELAY_MOST   64
 #define SLOTS_MOST   (DELAY_MOST + 1)
 #define BUFFERS_MOST 64
+#define WORKERS_MOST 64
 #define EPOCH_MOST   ((int64_t)1 << 48)
 
 /* Frames of a span: what is shuffled holds at least one. */
 #define SHUFFLE_LEAST 1024
+
+/* Of one who fills: actions around a stretch of rows, and a piece of a corpus. */
+typedef struct xph_filler {
+    uint8_t *packed;
+    xph_piece_buffer piece;
+} xph_filler;
 
 struct xph_sampler {
     exphil_context *context;
@@ -26,10 +34,10 @@ struct xph_sampler {
     int64_t planned; /* epoch that the plan is of; -1: none */
     atomic_bool stop;
     xph_batch_buffer own; /* of xph_sampler_batch, made when it is first needed */
-    /* Of the one who fills: actions around a stretch of rows, and a piece of a corpus. */
-    uint8_t *packed;
+    xph_filler *fillers;     /* [workers] */
     size_t packed_bytes;
-    xph_piece_buffer piece;
+    xph_game_lane **lanes; /* [B]: where games are kept that a lane goes through; NULL: the filler keeps them */
+    xph_window_rows *group; /* of the windows that were begun last; NULL: none */
 };
 
 /* ---- configuration ----------------------------------------------------------------------------------- */
@@ -68,8 +76,14 @@ static exphil_status check_mode(const exphil_sampling *how, exphil_error *error)
  * dataset chooses; neither its size nor a limit of memory may. */
 static int64_t usual_shuffle_frames(const exphil_dataset *dataset)
 {
-    (void)dataset;
-    return 0;
+    return dataset->of_games ? 65536 : 0;
+}
+
+/* Rows that are there are copied faster than they are used. */
+static int32_t usual_workers(const exphil_dataset *dataset)
+{
+    int32_t workers = dataset->of_games ? xph_cpu_count() / 4 : 1;
+    return workers < 1 ? 1 : workers > 4 ? 4 : workers;
 }
 
 static exphil_status check_shuffle(const exphil_sampling *how, exphil_error *error)
@@ -89,6 +103,7 @@ static exphil_status resolve(const exphil_dataset *dataset, const exphil_samplin
     if (!known.time) known.time = 60;
     if (!known.stride) known.stride = 1;
     if (!known.buffers) known.buffers = 2;
+    if (!known.workers) known.workers = usual_workers(dataset);
     if (!known.shuffle_frames && known.mode == EXPHIL_MODE_WINDOW && !known.in_order)
         known.shuffle_frames = usual_shuffle_frames(dataset);
     XPH_TRY(check_mode(&known, error));
@@ -99,6 +114,8 @@ static exphil_status resolve(const exphil_dataset *dataset, const exphil_samplin
     XPH_TRY(check_shuffle(&known, error));
     XPH_TRY(check_range(known.delay_frames, 0, DELAY_MOST, "delay_frames", error));
     XPH_TRY(check_range(known.action_slots, 0, SLOTS_MOST, "action_slots", error));
+    XPH_TRY(check_range(known.memory_bytes, 0, INT64_MAX, "memory_bytes", error));
+    XPH_TRY(check_range(known.workers, 1, WORKERS_MOST, "workers", error));
     XPH_TRY(check_range(known.in_order, 0, 1, "in_order", error));
     XPH_TRY(check_range(known.last_only, 0, 1, "last_only", error));
     XPH_TRY(check_range(known.buffers, 1, BUFFERS_MOST, "buffers", error));
@@ -120,20 +137,34 @@ static bool take(size_t *at, size_t rows, int64_t count, size_t item_bytes, size
            xph_size_add(*at, bytes, at) && xph_size_align(*at, 64, at);
 }
 
-exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buffer *buffer,
-                                      exphil_error *error)
+/* Where the parts of a batch lie in its memory, and how much that is. */
+typedef struct places {
+    size_t bytes, floats, ids, past, actions, mask, reset;
+} places;
+
+static exphil_status place_batch(const xph_sampler *sampler, places *at, exphil_error *error)
 {
     const xph_row_shape *shape = &sampler->dataset->shape;
     const exphil_sampling *how = &sampler->sampling;
-    size_t bytes = 0, floats, ids, past, actions, mask, reset, rows = (size_t)(how->batch * how->time);
-    if (!take(&bytes, rows, shape->floats, sizeof(float), &floats) ||
-        !take(&bytes, rows, shape->ids, sizeof(int32_t), &ids) ||
-        !take(&bytes, rows, how->action_slots * shape->heads, sizeof(int32_t), &past) ||
-        !take(&bytes, rows, shape->heads, sizeof(int32_t), &actions) ||
-        !take(&bytes, rows, 1, sizeof(float), &mask) || !take(&bytes, rows, 1, 1, &reset)) {
-        return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld rows is too large",
-                        (long long)how->batch, (long long)how->time);
-    }
+    size_t rows = (size_t)(how->batch * how->time);
+    *at = (places){.bytes = 0};
+    if (take(&at->bytes, rows, shape->floats, sizeof(float), &at->floats) &&
+        take(&at->bytes, rows, shape->ids, sizeof(int32_t), &at->ids) &&
+        take(&at->bytes, rows, how->action_slots * shape->heads, sizeof(int32_t), &at->past) &&
+        take(&at->bytes, rows, shape->heads, sizeof(int32_t), &at->actions) &&
+        take(&at->bytes, rows, 1, sizeof(float), &at->mask) && take(&at->bytes, rows, 1, 1, &at->reset))
+        return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld rows is too large", (long long)how->batch,
+                    (long long)how->time);
+}
+
+exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buffer *buffer,
+                                      exphil_error *error)
+{
+    const exphil_sampling *how = &sampler->sampling;
+    places at;
+    XPH_TRY(place_batch(sampler, &at, error));
+    size_t bytes = at.bytes;
     xph_device *device = xph_context_backend(sampler->context);
     void *block = NULL;
     exphil_status status = device->backend->host_alloc(device, bytes, &block);
@@ -141,17 +172,33 @@ exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buff
     uint8_t *memory = block;
     *buffer = (xph_batch_buffer){.memory = memory,
                                  .bytes = bytes,
-                                 .floats = (float *)(void *)(memory + floats),
-                                 .mask = (float *)(void *)(memory + mask),
-                                 .ids = (int32_t *)(void *)(memory + ids),
-                                 .past = (int32_t *)(void *)(memory + past),
-                                 .actions = (int32_t *)(void *)(memory + actions),
-                                 .reset = memory + reset};
-    return EXPHIL_OK;
+                                 .floats = (float *)(void *)(memory + at.floats),
+                                 .mask = (float *)(void *)(memory + at.mask),
+                                 .ids = (int32_t *)(void *)(memory + at.ids),
+                                 .past = (int32_t *)(void *)(memory + at.past),
+                                 .actions = (int32_t *)(void *)(memory + at.actions),
+                                 .reset = memory + at.reset};
+    if (!sampler->dataset->of_games || how->mode != EXPHIL_MODE_WINDOW) return EXPHIL_OK;
+    buffer->windows = xph_calloc(sampler->context, (size_t)how->batch, sizeof *buffer->windows);
+    if (buffer->windows) return EXPHIL_OK;
+    xph_batch_buffer_free(sampler, buffer);
+    return xph_no_memory((size_t)how->batch * sizeof *buffer->windows, error);
+}
+
+void xph_sampler_end(const xph_sampler *sampler, xph_batch_buffer *buffer)
+{
+    for (int64_t b = 0; buffer->windows && b < sampler->sampling.batch; b++) {
+        xph_window_rows_release(buffer->windows[b].rows);
+        buffer->windows[b].rows = NULL;
+    }
+    xph_window_rows_release(buffer->fresh);
+    buffer->fresh = NULL;
 }
 
 void xph_batch_buffer_free(const xph_sampler *sampler, xph_batch_buffer *buffer)
 {
+    xph_sampler_end(sampler, buffer);
+    xph_free(sampler->context, buffer->windows, (size_t)sampler->sampling.batch * sizeof *buffer->windows);
     xph_device *device = xph_context_backend(sampler->context);
     if (buffer->memory) device->backend->host_free(device, buffer->memory, buffer->bytes);
     *buffer = (xph_batch_buffer){.memory = NULL};
@@ -164,7 +211,7 @@ void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *b
                             .time = sampler->sampling.time,
                             .epoch = buffer->epoch,
                             .index = buffer->index,
-                            .frames = buffer->frames,
+                            .frames = atomic_load(&buffer->frames),
                             .floats = buffer->floats,
                             .ids = buffer->ids,
                             .past = buffer->past,
@@ -215,26 +262,27 @@ static void copy_actions(const xph_sampler *sampler, const stretch *acted, int64
 }
 
 /* All that copying count frames from t on looks at: actions before and after them too. */
-static stretch stretch_of(const xph_sampler *sampler, const xph_episode *episode, int64_t t, int64_t count)
+static stretch stretch_of(const xph_sampler *sampler, const uint8_t *packed, const xph_episode *episode,
+                          int64_t t, int64_t count)
 {
     int64_t delay = sampler->sampling.delay_frames, slots = sampler->sampling.action_slots;
     int64_t first = t + (delay < slots ? delay - slots : 0), end = t + count + delay;
-    return (stretch){sampler->packed, first < 0 ? 0 : first, end > episode->frames ? episode->frames : end};
+    return (stretch){packed, first < 0 ? 0 : first, end > episode->frames ? episode->frames : end};
 }
 
-/* Copies count frames of one episode, from its row t on, to the rows from row on. */
-static exphil_status copy_rows(xph_sampler *sampler, const xph_episode *episode, int64_t t, int64_t count,
-                               int64_t row, xph_batch_buffer *buffer, exphil_error *error)
+/* Copies count frames of one episode, from its row t on, to the rows from row on. Row t of the episode is row offset + t
+ * of the block. */
+static exphil_status copy_rows(const xph_sampler *sampler, xph_filler *with, const xph_episode *episode,
+                               const xph_block *block, int64_t offset, int64_t t, int64_t count, int64_t row,
+                               xph_batch_buffer *buffer, exphil_error *error)
 {
     const xph_row_shape *shape = &sampler->dataset->shape;
-    const xph_block *block = episode->block;
-    int64_t offset = episode->offset;
-    stretch acted = stretch_of(sampler, episode, t, count);
+    stretch acted = stretch_of(sampler, with->packed, episode, t, count);
     int64_t acts = acted.end - acted.first;
-    XPH_TRY(xph_rows_verify(shape, block, offset + acted.first, acts, &sampler->piece, error));
-    XPH_TRY(xph_rows_copy(shape, block, offset + t, count, buffer->floats + row * shape->floats,
+    XPH_TRY(xph_rows_verify(shape, block, offset + acted.first, acts, &with->piece, error));
+    XPH_TRY(xph_rows_copy(shape, block, offset + t, count, &with->piece, buffer->floats + row * shape->floats,
                           buffer->ids + row * shape->ids, NULL, error));
-    XPH_TRY(xph_rows_copy(shape, block, offset + acted.first, acts, NULL, NULL, sampler->packed, error));
+    XPH_TRY(xph_rows_copy(shape, block, offset + acted.first, acts, &with->piece, NULL, NULL, with->packed, error));
     copy_actions(sampler, &acted, t, count, row, buffer);
     int64_t slots = sampler->sampling.action_slots;
     XPH_TRY(xph_rows_recheck(shape, block, buffer->ids + row * shape->ids, count,
@@ -246,7 +294,7 @@ static exphil_status copy_rows(xph_sampler *sampler, const xph_episode *episode,
         bool counts = !last_only || i == count - 1;
         buffer->mask[row + i] = counts ? 1.0f : 0.0f;
         buffer->reset[row + i] = 0;
-        buffer->frames += counts;
+        atomic_fetch_add_explicit(&buffer->frames, counts, memory_order_relaxed);
     }
     return EXPHIL_OK;
 }
@@ -268,9 +316,10 @@ static void pad_rows(const xph_sampler *sampler, int64_t row, int64_t count, boo
     if (first && count) buffer->reset[row] = 1;
 }
 
-static exphil_status fill_lane(xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_buffer *buffer,
-                               exphil_error *error)
+static exphil_status fill_lane(const xph_sampler *sampler, xph_filler *with, int64_t lane,
+                               xph_batch_buffer *buffer, exphil_error *error)
 {
+    int64_t index = buffer->index;
     const xph_order *order = &sampler->order;
     const xph_lanes *lanes = &order->lanes;
     int64_t time = sampler->sampling.time, row = lane * time, end = row + time, at = index * time;
@@ -280,7 +329,8 @@ static exphil_status fill_lane(xph_sampler *sampler, int64_t lane, int64_t index
         int64_t skip = at - lanes->begin[p], count = piece->frames - skip;
         if (count > end - row) count = end - row;
         const xph_episode *episode = &sampler->dataset->episodes[piece->episode];
-        XPH_TRY(copy_rows(sampler, episode, piece->first + skip, count, row, buffer, error));
+        XPH_TRY(copy_rows(sampler, with, episode, episode->block, episode->offset, piece->first + skip, count, row,
+                          buffer, error));
         if (!skip) buffer->reset[row] = 1;
         row += count;
         at += count;
@@ -289,18 +339,23 @@ static exphil_status fill_lane(xph_sampler *sampler, int64_t lane, int64_t index
     return EXPHIL_OK;
 }
 
-static exphil_status fill_window(xph_sampler *sampler, int64_t lane, int64_t index, xph_batch_buffer *buffer,
+static exphil_status fill_window(xph_sampler *sampler, xph_filler *with, int64_t lane, xph_batch_buffer *buffer,
                                  exphil_error *error)
 {
     int64_t time = sampler->sampling.time, row = lane * time, count = 0;
-    int64_t window = index * sampler->sampling.batch + lane;
+    int64_t window = buffer->index * sampler->sampling.batch + lane;
     if (window < sampler->order.windows.count) {
-        xph_place place;
-        if (!xph_order_window(&sampler->order, window, &sampler->stop, &place)) return EXPHIL_E_CANCELLED;
-        const xph_episode *episode = &sampler->dataset->episodes[place.episode];
-        count = xph_usable_frames(episode, sampler->sampling.delay_frames) - place.row;
+        xph_window_place place = {.rows = NULL};
+        if (buffer->windows)
+            place = buffer->windows[lane];
+        else if (!xph_order_window(&sampler->order, window, &sampler->stop, &place.at))
+            return EXPHIL_E_CANCELLED;
+        const xph_episode *episode = &sampler->dataset->episodes[place.at.episode];
+        const xph_block *block = place.rows ? place.rows->runs[place.at.run].block : episode->block;
+        int64_t offset = place.rows ? -place.rows->runs[place.at.run].row : episode->offset;
+        count = xph_usable_frames(episode, sampler->sampling.delay_frames) - place.at.row;
         if (count > time) count = time;
-        XPH_TRY(copy_rows(sampler, episode, place.row, count, row, buffer, error));
+        XPH_TRY(copy_rows(sampler, with, episode, block, offset, place.at.row, count, row, buffer, error));
         buffer->reset[row] = 1;
     }
     pad_rows(sampler, row + count, time - count, true, buffer);
@@ -309,18 +364,76 @@ static exphil_status fill_window(xph_sampler *sampler, int64_t lane, int64_t ind
 
 /* ---- sampler ----------------------------------------------------------------------------------------- */
 
-/* All that filling needs, so that it cannot run out of memory. */
+/* Blocks of a game that a chunk touches. */
+static int64_t chunk_blocks(const exphil_sampling *how)
+{
+    int64_t slots = how->action_slots > how->delay_frames ? how->action_slots - how->delay_frames : 1;
+    return (how->time + how->delay_frames + slots + XPH_GAME_FRAMES - 1) / XPH_GAME_FRAMES + 1;
+}
+
+static exphil_status make_filler(const xph_sampler *made, xph_filler *filler, bool corpus, exphil_error *error)
+{
+    filler->piece.context = made->context;
+    filler->packed = xph_alloc(made->context, made->packed_bytes);
+    if (!filler->packed) return xph_no_memory(made->packed_bytes, error);
+    if (corpus) XPH_TRY(xph_piece_buffer_make(&filler->piece, &made->dataset->shape, error));
+    if (!made->dataset->of_games) return EXPHIL_OK;
+    XPH_TRY(xph_unpacker_create(made->context, &filler->piece.unpacker, error));
+    return xph_game_lane_create(made->context, chunk_blocks(&made->sampling), &filler->piece.own, error);
+}
+
+static size_t most_block_bytes(const exphil_dataset *dataset)
+{
+    size_t most = 0;
+    const xph_row_source *last = NULL;
+    for (int64_t i = 0; dataset->of_games && i < dataset->episode_count; i++) {
+        const xph_row_source *source = dataset->episodes[i].block->source;
+        if (source && source != last && source->block_bytes > most) most = source->block_bytes;
+        last = source;
+    }
+    return most;
+}
+
+/* Lanes that keep decoded blocks of their own, within sampling.memory_bytes; the others use their worker's, and decode
+ * again what another lane has pushed out. */
+static exphil_status count_lanes(const xph_sampler *made, int64_t *lanes, exphil_error *error)
+{
+    const exphil_sampling *how = &made->sampling;
+    bool windows = how->mode == EXPHIL_MODE_WINDOW;
+    size_t lane = xph_game_lane_bytes(chunk_blocks(how), most_block_bytes(made->dataset));
+    places batch;
+    XPH_TRY(place_batch(made, &batch, error));
+    uint64_t least = (uint64_t)(how->buffers + 1) * batch.bytes +
+                     (uint64_t)how->workers * (xph_unpacker_bytes() + lane + made->packed_bytes);
+    if (windows) least += 2 * xph_window_rows_most(how, &made->dataset->shape);
+    *lanes = windows ? 0 : how->batch;
+    if (!how->memory_bytes) return EXPHIL_OK;
+    if ((uint64_t)how->memory_bytes < least)
+        return xph_fail(error, EXPHIL_E_INVALID, "sampling.memory_bytes is %lld, these batches need at least %llu",
+                        (long long)how->memory_bytes, (unsigned long long)least);
+    uint64_t fit = ((uint64_t)how->memory_bytes - least) / lane;
+    if (fit < (uint64_t)*lanes) *lanes = (int64_t)fit;
+    return EXPHIL_OK;
+}
+
+/* All that filling needs, so that it cannot run out of memory but for the games that lanes enter. */
 static exphil_status make_places(xph_sampler *made, exphil_error *error)
 {
     const exphil_dataset *dataset = made->dataset;
     const exphil_sampling *how = &made->sampling;
-    int64_t most = how->time + how->delay_frames + how->action_slots;
+    int64_t most = how->time + how->delay_frames + how->action_slots, lanes = 0;
+    bool corpus = false;
     made->packed_bytes = (size_t)(most * dataset->shape.action_bytes);
-    made->packed = xph_alloc(made->context, made->packed_bytes);
-    if (!made->packed) return xph_no_memory(made->packed_bytes, error);
-    for (int64_t i = 0; i < dataset->episode_count; i++)
-        if (dataset->episodes[i].block->corpus)
-            return xph_piece_buffer_make(&made->piece, &dataset->shape, error);
+    if (dataset->of_games) XPH_TRY(count_lanes(made, &lanes, error));
+    made->fillers = xph_calloc(made->context, (size_t)how->workers, sizeof *made->fillers);
+    if (!made->fillers) return xph_no_memory((size_t)how->workers * sizeof *made->fillers, error);
+    for (int64_t i = 0; i < dataset->episode_count && !corpus; i++)
+        corpus = dataset->episodes[i].block->corpus != NULL;
+    for (int32_t i = 0; i < how->workers; i++) XPH_TRY(make_filler(made, &made->fillers[i], corpus, error));
+    made->lanes = xph_calloc(made->context, (size_t)how->batch, sizeof *made->lanes);
+    if (!made->lanes) return xph_no_memory((size_t)how->batch * sizeof *made->lanes, error);
+    for (int64_t b = 0; b < lanes; b++)
+        XPH_TRY(xph_game_lane_create(made->context, chunk_blocks(how), &made->lanes[b], error));
     return EXPHIL_OK;
 }
 
@@ -339,7 +452,7 @@ exphil_status xph_sampler_create(const exphil_dataset *dataset, const exphil_sam
     exphil_context *context = xph_dataset_context(dataset);
     xph_sampler *made = xph_calloc(context, 1, sizeof *made);
     if (!made) return xph_no_memory(sizeof *made, error);
-    made->context = made->piece.context = xph_context_retain(context);
+    made->context = xph_context_retain(context);
     made->planned = -1;
     exphil_status status = make_sampler(made, dataset, sampling, error);
     if (status < 0) {
@@ -355,8 +468,14 @@ void xph_sampler_destroy(xph_sampler *sampler)
     if (!sampler) return;
     exphil_context *context = sampler->context;
     xph_batch_buffer_free(sampler, &sampler->own);
-    xph_piece_buffer_free(&sampler->piece);
-    xph_free(context, sampler->packed, sampler->packed_bytes);
+    for (int32_t i = 0; sampler->fillers && i < sampler->sampling.workers; i++) {
+        xph_free(context, sampler->fillers[i].packed, sampler->packed_bytes);
+        if (sampler->fillers[i].piece.context) xph_piece_buffer_free(&sampler->fillers[i].piece);
+    }
+    xph_free(context, sampler->fillers, (size_t)sampler->sampling.workers * sizeof *sampler->fillers);
+    for (int64_t b = 0; sampler->lanes && b < sampler->sampling.batch; b++) xph_game_lane_free(sampler->lanes[b]);
+    xph_free(context, sampler->lanes, (size_t)sampler->sampling.batch * sizeof *sampler->lanes);
+    xph_window_rows_release(sampler->group);
     xph_order_free(&sampler->order);
     xph_dataset_release(sampler->dataset);
     xph_free(context, sampler, sizeof *sampler);
@@ -399,9 +518,51 @@ exphil_status xph_sampler_place(const xph_sampler *sampler, int64_t epoch, int64
     return EXPHIL_OK;
 }
 
-exphil_status xph_sampler_fill(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_buffer *buffer,
-                               exphil_error *error)
+int64_t xph_sampler_planned(const xph_sampler *sampler)
 {
+    return sampler->planned;
+}
+
+int32_t xph_sampler_workers(const xph_sampler *sampler)
+{
+    return sampler->sampling.workers;
+}
+
+/* The group that the order has at hand becomes the one whose rows are made next. One that was to be made before it is
+ * made at once: batches seldom reach over two borders. */
+static exphil_status enter_group(xph_sampler *sampler, xph_batch_buffer *buffer, exphil_error *error)
+{
+    for (int64_t i = 0; buffer->fresh && i < buffer->fresh->count; i++)
+        XPH_TRY(xph_sampler_run(sampler, 0, i, buffer, error));
+    xph_window_rows_release(buffer->fresh);
+    xph_window_rows_release(sampler->group);
+    buffer->fresh = sampler->group = NULL;
+    XPH_TRY(xph_window_rows_create(&sampler->order, &sampler->group, error));
+    buffer->fresh = xph_window_rows_retain(sampler->group);
+    return EXPHIL_OK;
+}
+
+static exphil_status find_windows(xph_sampler *sampler, xph_batch_buffer *buffer, exphil_error *error)
+{
+    const xph_windows *windows = &sampler->order.windows;
+    int64_t batch = sampler->sampling.batch;
+    for (int64_t b = 0; b < batch && buffer->index * batch + b < windows->count; b++) {
+        xph_window_place *place = &buffer->windows[b];
+        if (!xph_order_window(&sampler->order, buffer->index * batch + b, &sampler->stop, &place->at))
+            return EXPHIL_E_CANCELLED;
+        const xph_window_rows *group = sampler->group;
+        bool there = group && group->epoch == buffer->epoch && group->first == windows->first;
+        if (!sampler->sampling.shuffle_frames) continue;
+        if (!there) XPH_TRY(enter_group(sampler, buffer, error));
+        place->rows = xph_window_rows_retain(sampler->group);
+    }
+    return EXPHIL_OK;
+}
+
+exphil_status xph_sampler_begin(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_buffer *buffer,
+                                exphil_error *error)
+{
+    xph_sampler_end(sampler, buffer);
     if (sampler->planned != epoch) {
         sampler->planned = -1;
         if (!xph_order_plan(&sampler->order, epoch, &sampler->stop)) return EXPHIL_E_CANCELLED;
@@ -409,12 +570,37 @@ exphil_status xph_sampler_fill(xph_sampler *sampler, int64_t epoch, int64_t inde
     }
     buffer->epoch = epoch;
     buffer->index = index;
-    buffer->frames = 0;
-    bool windows = sampler->sampling.mode == EXPHIL_MODE_WINDOW;
-    for (int64_t lane = 0; lane < sampler->sampling.batch; lane++) {
-        XPH_TRY(windows ? fill_window(sampler, lane, index, buffer, error)
-                        : fill_lane(sampler, lane, index, buffer, error));
-    }
+    atomic_store(&buffer->frames, 0);
+    return buffer->windows ? find_windows(sampler, buffer, error) : EXPHIL_OK;
+}
+
+exphil_status xph_sampler_run(xph_sampler *sampler, int32_t worker, int64_t run, xph_batch_buffer *buffer,
+                              exphil_error *error)
+{
+    xph_filler *with = &sampler->fillers[worker];
+    with->piece.lane = NULL;
+    return xph_window_rows_make(buffer->fresh, &sampler->dataset->shape, run, &with->piece, error);
+}
+
+exphil_status xph_sampler_lane(xph_sampler *sampler, int32_t worker, int64_t lane, xph_batch_buffer *buffer,
+                               exphil_error *error)
+{
+    xph_filler *with = &sampler->fillers[worker];
+    with->piece.lane = sampler->lanes[lane];
+    return sampler->sampling.mode == EXPHIL_MODE_WINDOW ? fill_window(sampler, with, lane, buffer, error)
+                                                        : fill_lane(sampler, with, lane, buffer, error);
+}
+
+/* All of a batch, by the caller alone. */
+static exphil_status fill(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_buffer *buffer,
+                          exphil_error *error)
+{
+    XPH_TRY(xph_sampler_begin(sampler, epoch, index, buffer, error));
+    for (int64_t i = 0; buffer->fresh && i < buffer->fresh->count; i++)
+        XPH_TRY(xph_sampler_run(sampler, 0, i, buffer, error));
+    for (int64_t lane = 0; lane < sampler->sampling.batch; lane++)
+        XPH_TRY(xph_sampler_lane(sampler, 0, lane, buffer, error));
+    xph_sampler_end(sampler, buffer);
     return EXPHIL_OK;
 }
 
@@ -423,7 +609,7 @@ exphil_status xph_sampler_batch(xph_sampler *sampler, int64_t epoch, int64_t ind
 {
     XPH_TRY(xph_sampler_place(sampler, epoch, index, error));
     if (!sampler->own.memory) XPH_TRY(xph_batch_buffer_create(sampler, &sampler->own, error));
-    XPH_TRY(xph_sampler_fill(sampler, epoch, index, &sampler->own, error));
+    XPH_TRY(fill(sampler, epoch, index, &sampler->own, error));
     exphil_batch now;
     xph_batch_buffer_show(sampler, &sampler->own, &now);
     return XPH_GIVE(exphil_batch, batch, &now, error);

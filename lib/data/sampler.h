@@ -2,7 +2,13 @@
 #ifndef XPH_DATA_SAMPLER_H
 #define XPH_DATA_SAMPLER_H
 
-#include "data/order.h"
+#include "data/window_rows.h"
+
+/* Where a lane of a batch of windows comes from: rows that were made for its group, or its episode (NULL). */
+typedef struct xph_window_place {
+    xph_place at;
+    xph_window_rows *rows;
+} xph_window_place;
 
 /* Memory for one batch, shaped as exphil_batch says. */
 typedef struct xph_batch_buffer {
@@ -11,7 +17,10 @@ typedef struct xph_batch_buffer {
     float *floats, *mask;
     int32_t *ids, *past, *actions;
     uint8_t *reset;
-    int64_t epoch, index, frames;
+    int64_t epoch, index;
+    atomic_llong frames;
+    xph_window_place *windows; /* [B]; NULL: lanes, or windows of rows that are there */
+    xph_window_rows *fresh;    /* what must be made before the lanes can be filled; NULL: nothing */
 } xph_batch_buffer;
 
 exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buffer *buffer,
@@ -26,10 +35,20 @@ int64_t xph_sampler_frames(const xph_sampler *sampler); /* per epoch, with a mas
 /* EXPHIL_E_INVALID unless there is such a batch. */
 exphil_status xph_sampler_place(const xph_sampler *sampler, int64_t epoch, int64_t index,
                                 exphil_error *error);
-/* Fills buffer with a batch whose place is valid. EXPHIL_E_FORMAT: rows of a file are damaged;
- * EXPHIL_E_CANCELLED: xph_sampler_stop was called meanwhile. */
-exphil_status xph_sampler_fill(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_buffer *buffer,
+/* A batch is begun, the runs of buffer->fresh are made, the lanes are filled. Beginning is for one thread at a time, and
+ * for none beside it when the epoch is another than before (xph_sampler_planned); runs and lanes may be made by
+ * any worker at the same time, but a lane in the order of its batches. EXPHIL_E_FORMAT: rows of a file are
+ * damaged; EXPHIL_E_CANCELLED: xph_sampler_stop was called meanwhile. */
+exphil_status xph_sampler_begin(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_buffer *buffer,
+                                exphil_error *error);
+exphil_status xph_sampler_run(xph_sampler *sampler, int32_t worker, int64_t run, xph_batch_buffer *buffer,
+                              exphil_error *error);
+exphil_status xph_sampler_lane(xph_sampler *sampler, int32_t worker, int64_t lane, xph_batch_buffer *buffer,
                                exphil_error *error);
+/* All lanes are filled: what they were filled from is not needed any more. */
+void xph_sampler_end(const xph_sampler *sampler, xph_batch_buffer *buffer);
+int64_t xph_sampler_planned(const xph_sampler *sampler);
+int32_t xph_sampler_workers(const xph_sampler *sampler);
 void xph_sampler_stop(xph_sampler *sampler); /* from any thread; there is no way back */
 
 #endif

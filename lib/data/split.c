@@ -14,6 +14,10 @@ static exphil_status hash_part(const split *made, xph_episode *part, exphil_erro
 {
     const xph_row_shape *shape = &made->from->shape;
     xph_piece_buffer buffer = {.context = made->from->context};
+    if (part->block->source) {
+        part->hash = xph_game_rows_hash(part->block, part->offset, part->frames);
+        return EXPHIL_OK;
+    }
     exphil_status status = xph_rows_verify(shape, part->block, part->offset, part->frames, &buffer, error);
     if (status >= 0)
         status = xph_rows_hash(shape, part->block, part->offset, part->frames, &buffer, &part->hash, error);

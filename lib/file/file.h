@@ -179,6 +179,7 @@ typedef struct xph_zstd_decoder xph_zstd_decoder;
 exphil_status xph_zstd_decoder_create(exphil_context *context, xph_zstd_decoder **decoder,
                                       exphil_error *error);
 void xph_zstd_decoder_destroy(xph_zstd_decoder *decoder);
+size_t xph_zstd_decoder_bytes(void);
 /* One frame without a dictionary that fills stored[0, stored_bytes) and declares exactly `bytes` bytes, into
  * to. Allocates nothing. NULL, or what is wrong, as a static text. */
 const char *xph_zstd_decode(xph_zstd_decoder *decoder, const uint8_t *stored, size_t stored_bytes,

@@ -22,10 +22,21 @@ struct xph_zstd_decoder {
     size_t bytes;
 };
 
+/* Of the struct in front of zstd's own. */
+static size_t head_bytes(void)
+{
+    return (sizeof(xph_zstd_decoder) + 63) / 64 * 64;
+}
+
+size_t xph_zstd_decoder_bytes(void)
+{
+    return head_bytes() + xph_ZSTD_estimateDCtxSize();
+}
+
 exphil_status xph_zstd_decoder_create(exphil_context *context, xph_zstd_decoder **decoder,
                                       exphil_error *error)
 {
-    size_t head = (sizeof **decoder + 63) / 64 * 64, bytes = head + xph_ZSTD_estimateDCtxSize();
+    size_t head = head_bytes(), bytes = xph_zstd_decoder_bytes();
     xph_zstd_decoder *made = xph_alloc(context, bytes);
     if (!made) return xph_no_memory(bytes, error);
     void *inner = xph_ZSTD_initStaticDCtx((uint8_t *)made + head, bytes - head);

@@ -178,25 +178,46 @@ static int32_t certain_end(const exphil_slp *slp, const exphil_slp_info *info)
     return recorded ? last : info->last_frame - PREDICTION;
 }
 
-/* By placements where they are recorded, else by the stocks of two who played to the end. Port 1..4; 0: unknown. */
-static uint8_t winner_of(const exphil_slp_info *info, const xph_game_entry *entry)
+static uint8_t winner_of(const exphil_slp *slp)
 {
-    int32_t best = -1, players = 0;
-    bool tie = false;
-    if (info->fields & EXPHIL_SLP_HAS_PLACEMENTS) {
-        for (int32_t i = 0; i < EXPHIL_SLP_PORTS; i++)
-            if (info->placements[i] == 0) return (uint8_t)(i + 1);
+    exphil_slp_result result = EXPHIL_SLP_RESULT_INIT;
+    return exphil_slp_result_get(slp, &result, NULL) < 0 ? 0 : (uint8_t)result.winner;
+}
+
+/* ---- when ---------------------------------------------------------------------------------------------- */
+
+/* So many digits at a place of a text; -1: others stand there. */
+static int32_t digits_at(const char *text, int32_t count)
+{
+    int32_t number = 0;
+    for (int32_t i = 0; i < count; i++) {
+        if (text[i] < '0' || text[i] > '9') return -1;
+        number = 10 * number + text[i] - '0';
     }
-    if (!info->end_count || info->teams || info->end_lras >= 0) return 0;
-    for (int32_t i = 0; i < EXPHIL_SLP_PORTS; i++) {
-        if (info->ports[i].type >= 3) continue;
-        players++;
-        if (best >= 0 && entry->port[i].end_stocks == entry->port[best].end_stocks) tie = true;
-        if (best >= 0 && entry->port[i].end_stocks <= entry->port[best].end_stocks) continue;
-        tie = false;
-        best = i;
-    }
-    return players == 2 && !tie ? (uint8_t)(best + 1) : 0;
+    return number;
+}
+
+/* Days from 1970-01-01 to the date at the beginning of a text in ISO 8601, as it stands there whatever the zone; 0:
+ * there is none before 2149. Civil calendar: years begin in March, so that the odd day comes last. */
+static uint16_t day_of(const char *text)
+{
+    if (strlen(text) < 10 || text[4] != '-' || text[7] != '-') return 0;
+    int32_t year = digits_at(text, 4), month = digits_at(text + 5, 2), day = digits_at(text + 8, 2);
+    if (year < 1970 || year > 2148 || month < 1 || month > 12 || day < 1 || day > 31) return 0;
+    int32_t y = month > 2 ? year : year - 1, m = (month + 9) % 12;
+    return (uint16_t)(365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719468);
+}
+
+/* The way back: the date alone. */
+static void date_of(uint16_t day, char *text, size_t capacity)
+{
+    int32_t z = day + 719468, era = z / 146097, d = z % 146097;
+    int32_t y = (d - d / 1460 + d / 36524 - d / 146096) / 365, n = d - (365 * y + y / 4 - y / 100);
+    int32_t m = (5 * n + 2) / 153, year = y + era * 400 + (m >= 10);
+    text[0] = 0;
+    if (day)
+        snprintf(text, capacity, "%04d-%02d-%02d", (int)year, (int)(m < 10 ? m + 3 : m - 9),
+                 (int)(n - (153 * m + 2) / 5 + 1));
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------- */
@@ -360,7 +381,7 @@ void xph_game_describe(const exphil_slp *slp, const exphil_slp_info *info, xph_g
     entry->last_frame = entry->frames ? info->last_frame : 0;
     entry->certain_end = entry->frames ? certain_end(slp, info) : 0;
     entry->tag = xph_slp_match_tag(slp);
-    entry->day = xph_slp_day(slp);
+    entry->day = day_of(info->started_at);
     entry->flags |= number_flags(slp, info);
     for (int32_t i = 0; i < EXPHIL_SLP_PORTS; i++)
         put_port(&info->ports[i], info->placements[i], &entry->port[i], &start->port[i]);
@@ -371,7 +392,7 @@ void xph_game_describe(const exphil_slp *slp, const exphil_slp_info *info, xph_g
     }
     look_through(slp, entry->port);
     put_digests(slp, entry);
-    entry->winner = winner_of(info, entry);
+    entry->winner = winner_of(slp);
 }
 
 void xph_game_info(const xph_game_entry *entry, const xph_game_start *start, exphil_slp_info *info)
@@ -411,6 +432,7 @@ void xph_game_info(const xph_game_entry *entry, const xph_game_start *start, exp
     info->end_lras = entry->end_lras;
     if (entry->played_on < sizeof played_on / sizeof played_on[0])
         snprintf(info->played_on, sizeof info->played_on, "%s", played_on[entry->played_on]);
+    date_of(entry->day, info->started_at, sizeof info->started_at);
     for (int32_t i = 0; i < EXPHIL_SLP_PORTS; i++) {
         info->ports[i] = port_info(&entry->port[i], &start->port[i]);
         info->placements[i] = entry->port[i].placement;

@@ -178,6 +178,11 @@ exphil_status xph_unpacker_create(exphil_context *context, xph_unpacker **unpack
     return status;
 }
 
+size_t xph_unpacker_bytes(void)
+{
+    return sizeof(xph_unpacker) + STORED_MOST + XPH_GAMES_RAW_MOST + xph_zstd_decoder_bytes();
+}
+
 void xph_unpacker_free(xph_unpacker *unpacker)
 {
     if (!unpacker) return;

@@ -66,6 +66,8 @@ typedef struct xph_game_run {
     uint32_t position, frames;
 } xph_game_run;
 
+/* Does a corpus of games, or a folder, lie there? */
+exphil_status xph_games_at(exphil_context *context, const char *path, bool *games, exphil_error *error);
 exphil_games *xph_games_retain(const exphil_games *games);
 void xph_games_release(exphil_games *games);
 exphil_context *xph_games_context(const exphil_games *games);
@@ -73,6 +75,34 @@ exphil_context *xph_games_context(const exphil_games *games);
 typedef exphil_status (*xph_games_fn)(void *arg, int64_t game, const xph_game_entry *entry,
                                       exphil_error *error);
 exphil_status xph_games_each(const exphil_games *games, xph_games_fn fn, void *arg, exphil_error *error);
+
+/* ---- who is taken (select.c, duplicates.c) ---------------------------------------------------------------- */
+
+/* A selection with its lists understood. EXPHIL_E_INVALID names the field. */
+typedef struct xph_selector xph_selector;
+exphil_status xph_selector_create(exphil_context *context, const exphil_selection *selection,
+                                  xph_selector **selector, exphil_error *error);
+void xph_selector_free(xph_selector *selector);
+/* The selection with its defaults; its texts are gone. */
+const exphil_selection *xph_selector_of(const xph_selector *selector);
+/* EXPHIL_REFUSED_..., or -1: the player on this port, 1..4, is taken, and *opponent is who it plays against (0: nobody).
+ * Duplicates and rows are not looked at. The port must be one that plays. */
+int32_t xph_selector_refuses(const xph_selector *selector, const xph_game_entry *entry, int32_t port,
+                             int32_t *opponent);
+static inline bool xph_game_plays(const xph_game_entry *entry, int32_t port)
+{
+    return entry->port[port - 1].type < 3;
+}
+
+/* Which games of a corpus are recordings of one match, by its index alone. */
+typedef struct xph_game_groups xph_game_groups;
+exphil_status xph_game_groups_make(const exphil_games *games, xph_game_groups **groups, exphil_error *error);
+void xph_game_groups_free(xph_game_groups *groups);
+/* Equal for all games that may be recordings of one match, whatever corpus they are in: never on both sides of a
+ * split. */
+uint64_t xph_game_group(const xph_game_groups *groups, int64_t game);
+/* It is certainly a recording of a match of which another one is kept. */
+bool xph_game_is_duplicate(const xph_game_groups *groups, int64_t game);
 
 /* ---- one game ------------------------------------------------------------------------------------------- */
 
@@ -90,6 +120,7 @@ const xph_game_run *xph_game_front_runs(const xph_game_front *front, int64_t *co
 typedef struct xph_unpacker xph_unpacker;
 exphil_status xph_unpacker_create(exphil_context *context, xph_unpacker **unpacker, exphil_error *error);
 void xph_unpacker_free(xph_unpacker *unpacker);
+size_t xph_unpacker_bytes(void);
 /* Bytes that any block of this game needs in memory. */
 size_t xph_game_front_block_bytes(const xph_game_front *front);
 /* Reads, checks and decodes block k, of frames [256k, 256k + 256), into memory of that many bytes, aligned for

@@ -331,3 +331,22 @@ exphil_status exphil_games_open(exphil_context *context, const char *path, exphi
     *games = made;
     return EXPHIL_OK;
 }
+
+exphil_status xph_games_at(exphil_context *context, const char *path, bool *games, exphil_error *error)
+{
+    int32_t kind = EXPHIL_IO_FILE;
+    xph_file file;
+    struct {
+        char magic[8];
+        uint32_t version;
+    } head = {.version = 0};
+    XPH_TRY(xph_path_kind(context, path, &kind, error));
+    *games = kind == EXPHIL_IO_FOLDER;
+    if (*games) return EXPHIL_OK;
+    XPH_TRY(xph_file_open(context, path, INT64_MAX, &file, error));
+    exphil_status status =
+        file.bytes < sizeof(xph_games_header) ? EXPHIL_OK : xph_file_read(&file, 0, &head, 12, error);
+    xph_file_close(&file);
+    *games = memcmp(head.magic, XPH_GAMES_MAGIC, sizeof head.magic) == 0 && head.version >= XPH_GAMES_VERSION;
+    return status;
+}

@@ -151,11 +151,46 @@ bool xph_melee_live_state(const exphil_slp_stream *stream, const exphil_slp_info
     return true;
 }
 
+/* The record of a slot in frame t of a block. */
+static const exphil_slp_player *block_player(const xph_game_block *block, int32_t t, int32_t port,
+                                             int32_t follower)
+{
+    int32_t slot = 2 * port + follower;
+    return block->frame[t].slots >> slot & 1 ? &block->player[slot][t] : NULL;
+}
+
+bool xph_melee_block_state(const exphil_slp_info *info, const xph_game_block *block, int32_t t,
+                           int32_t own_port, int32_t opponent_port, exphil_melee_frame *frame)
+{
+    uint32_t known = known_fields(info->fields);
+    if (!block_player(block, t, own_port - 1, 0)) return false;
+    *frame = begin_frame(info, &block->frame[t], own_port, opponent_port);
+    for (int32_t port = 0; port < EXPHIL_SLP_PORTS; port++) {
+        bool seen = port + 1 == own_port || port + 1 == frame->opponent_port || !frame->opponent_port;
+        if (seen)
+            take_characters(frame, port, block_player(block, t, port, 0), block_player(block, t, port, 1),
+                            known);
+    }
+    return true;
+}
+
+static exphil_pad pad_of(const exphil_slp_player *from)
+{
+    return (exphil_pad){from->physical_buttons, from->joy_x, from->joy_y, from->c_x, from->c_y,
+                        from->trigger};
+}
+
+bool xph_melee_block_pad(const xph_game_block *block, int32_t t, int32_t port, exphil_pad *pad)
+{
+    const exphil_slp_player *from = block_player(block, t, port - 1, 0);
+    if (from) *pad = pad_of(from);
+    return from != NULL;
+}
+
 bool xph_melee_game_pad(const exphil_slp *slp, int64_t position, int32_t port, exphil_pad *pad)
 {
     const exphil_slp_player *from = leader_at(slp, position, port);
     if (!from) return false;
-    *pad =
-        (exphil_pad){from->physical_buttons, from->joy_x, from->joy_y, from->c_x, from->c_y, from->trigger};
+    *pad = pad_of(from);
     return true;
 }

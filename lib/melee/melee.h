@@ -93,6 +93,12 @@ void xph_game_pack(const exphil_slp *slp, int64_t position, const xph_game_block
 /* From columns that may be hostile: NULL, or what is wrong, as a static text. */
 const char *xph_game_unpack(const uint8_t *raw, const xph_game_block *block);
 
+/* As xph_melee_game_state and xph_melee_game_pad, of frame t of a block: only what the encoder looks at is filled in.
+ * info is the game's. */
+bool xph_melee_block_state(const exphil_slp_info *info, const xph_game_block *block, int32_t t,
+                           int32_t own_port, int32_t opponent_port, exphil_melee_frame *frame);
+bool xph_melee_block_pad(const xph_game_block *block, int32_t t, int32_t port, exphil_pad *pad);
+
 /* A replay out of its blocks (slp_storage.c): begin with the counts of all, then each block in order, then end.
  * records: of each [2 * port + follower]. false: these blocks are not of such a replay; then destroy it. */
 exphil_status xph_slp_assemble_begin(exphil_context *context, const exphil_slp_info *info, int64_t frames,

@@ -24,20 +24,29 @@ static uint64_t commonest(const uint64_t *word, int64_t count)
     return best;
 }
 
-static exphil_status read_action(const exphil_dataset *dataset, int64_t frame, int32_t *action,
-                                 exphil_error *error)
+/* The rows that are counted. */
+typedef struct rows {
+    const exphil_dataset *dataset;
+    int32_t *actions; /* of all of them; NULL: the dataset has them at hand */
+    int64_t count, heads;
+} rows;
+
+static exphil_status read_action(const rows *from, int64_t i, int32_t *action, exphil_error *error)
 {
-    return exphil_dataset_frame(dataset, frame, NULL, NULL, action, error);
+    if (!from->actions) return exphil_dataset_frame(from->dataset, i, NULL, NULL, action, error);
+    memcpy(action, from->actions + i * from->heads, (size_t)from->heads * sizeof *action);
+    return EXPHIL_OK;
 }
 
 /* Commonest value of one head: values are below 2^31, so they sort as words. */
-static exphil_status find_majority(const exphil_dataset *dataset, int64_t frames, xph_baseline *baseline,
+static exphil_status find_majority(const rows *from, xph_baseline *baseline,
                                    uint64_t *word, exphil_error *error)
 {
     int32_t action[EXPHIL_HEADS_MAX];
+    int64_t frames = from->count;
     for (int64_t h = 0; h < baseline->spec->head_count; h++) {
         for (int64_t i = 0; i < frames; i++) {
-            XPH_TRY(read_action(dataset, i, action, error));
+            XPH_TRY(read_action(from, i, action, error));
             word[i] = (uint64_t)(uint32_t)action[h];
         }
         xph_sort(word, frames);
@@ -47,19 +56,20 @@ static exphil_status find_majority(const exphil_dataset *dataset, int64_t frames
 }
 
 /* Commonest whole action: by hash, then the first frame that has it. */
-static exphil_status find_whole(const exphil_dataset *dataset, int64_t frames, xph_baseline *baseline,
+static exphil_status find_whole(const rows *from, xph_baseline *baseline,
                                 uint64_t *word, exphil_error *error)
 {
     int32_t action[EXPHIL_HEADS_MAX];
+    int64_t frames = from->count;
     size_t bytes = (size_t)baseline->spec->head_count * sizeof(int32_t);
     for (int64_t i = 0; i < frames; i++) {
-        XPH_TRY(read_action(dataset, i, action, error));
+        XPH_TRY(read_action(from, i, action, error));
         word[i] = xph_hash(action, bytes);
     }
     xph_sort(word, frames);
     uint64_t best = commonest(word, frames);
     for (int64_t i = 0; i < frames; i++) {
-        XPH_TRY(read_action(dataset, i, action, error));
+        XPH_TRY(read_action(from, i, action, error));
         if (xph_hash(action, bytes) != best) continue;
         memcpy(baseline->whole, action, bytes);
         return EXPHIL_OK;
@@ -67,12 +77,12 @@ static exphil_status find_whole(const exphil_dataset *dataset, int64_t frames, x
     return EXPHIL_OK;
 }
 
-static exphil_status count_values(const exphil_dataset *dataset, int64_t frames, xph_baseline *baseline,
+static exphil_status count_values(const rows *from, xph_baseline *baseline,
                                   exphil_error *error)
 {
     int32_t action[EXPHIL_HEADS_MAX];
-    for (int64_t i = 0; i < frames; i++) {
-        XPH_TRY(read_action(dataset, i, action, error));
+    for (int64_t i = 0; i < from->count; i++) {
+        XPH_TRY(read_action(from, i, action, error));
         for (int64_t h = 0; h < baseline->spec->head_count; h++) {
             const exphil_head_spec *head = &baseline->spec->heads[h];
             double *count = baseline->nll + baseline->first[h];
@@ -115,18 +125,21 @@ exphil_status xph_baseline_make(const exphil_dataset *dataset, xph_baseline *bas
     }
     made.nll_bytes = (size_t)cells * sizeof(double);
     made.nll = xph_calloc(made.context, 1, made.nll_bytes);
-    size_t word_bytes = (size_t)info.frames * sizeof(uint64_t);
+    rows from = {dataset, NULL, xph_dataset_action_rows(dataset), made.spec->head_count};
+    size_t word_bytes = (size_t)from.count * sizeof(uint64_t);
     uint64_t *word = xph_alloc(made.context, word_bytes);
     exphil_status status = made.nll && word ? EXPHIL_OK : xph_no_memory(word_bytes, error);
-    if (status >= 0) status = count_values(dataset, info.frames, &made, error);
-    if (status >= 0) status = find_majority(dataset, info.frames, &made, word, error);
-    if (status >= 0) status = find_whole(dataset, info.frames, &made, word, error);
+    if (status >= 0) status = xph_dataset_actions(dataset, &from.actions, error);
+    if (status >= 0) status = count_values(&from, &made, error);
+    if (status >= 0) status = find_majority(&from, &made, word, error);
+    if (status >= 0) status = find_whole(&from, &made, word, error);
+    xph_free(made.context, from.actions, (size_t)(from.count * from.heads) * sizeof *from.actions);
     xph_free(made.context, word, word_bytes);
     if (status < 0) {
         xph_baseline_free(&made);
         return status;
     }
-    counts_to_nll(&made, info.frames);
+    counts_to_nll(&made, from.count);
     *baseline = made;
     return EXPHIL_OK;
 }

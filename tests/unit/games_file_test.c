@@ -83,6 +83,8 @@ static void same_info(const exphil_slp *slp, const exphil_slp *back)
     assert_memory_equal(&a.game_mode, &b.game_mode,
                         offsetof(exphil_slp_info, reserved) - offsetof(exphil_slp_info, game_mode));
     assert_memory_equal(a.ports, b.ports, sizeof a.ports);
+    assert_int_equal(strlen(b.started_at), strlen(a.started_at) < 10 ? 0 : 10);
+    assert_memory_equal(a.started_at, b.started_at, strlen(b.started_at));
 }
 
 static void add_real(const char *path, exphil_slp *slp, void *arg)

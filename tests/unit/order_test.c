@@ -310,7 +310,7 @@ static void make_reference(reference *to, const exphil_dataset *dataset, const e
     for (int64_t s = 0, end; s < count; s = end) {
         int64_t frames = 0;
         for (end = s; end < count; end++) {
-            frames += spans[number[end]].count * how->stride;
+            frames += spans[number[end]].count * how->stride + how->time + how->delay_frames;
             if (end > s && frames > how->shuffle_frames) break;
         }
         add_group(to, how, epoch, spans, number + s, end - s);

@@ -1,0 +1,470 @@
+/* Rows of corpora of games are those of the replays, bit for bit; batches are those of the same rows in a file. */
+#include "game_case.h"
+#include "test.h"
+
+#include "data/sampler.h"
+#include "melee/melee.h"
+
+#include <exphil/games.h>
+
+#include <stdlib.h>
+
+#define OK(call)                                                                                             \
+  do {                                                                                                       \
+    exphil_error error_of = EXPHIL_ERROR_INIT, *error = &error_of;                                           \
+    if ((call) < 0) fail_msg("%s:%d: %s", __FILE__, __LINE__, error_of.message);                             \
+  } while (0)
+
+static exphil_dataset *dataset_of(const char *layout)
+{
+    exphil_spec spec = EXPHIL_SPEC_INIT;
+    exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
+    exphil_dataset *dataset = NULL;
+    OK(exphil_melee_spec(layout, NULL, &spec, error));
+    config.spec = &spec;
+    OK(exphil_dataset_create(context, &config, &dataset, error));
+    return dataset;
+}
+
+static exphil_games_writer *create(const char *path)
+{
+    exphil_games_config config = EXPHIL_GAMES_CONFIG_INIT;
+    exphil_games_writer *writer = NULL;
+    config.stored = 1;
+    OK(exphil_games_create(context, path, &config, &writer, error));
+    return writer;
+}
+
+static exphil_games *finish(exphil_games_writer *writer, const char *path)
+{
+    exphil_games *games = NULL;
+    OK(exphil_games_finish(writer, NULL, error));
+    exphil_games_writer_destroy(writer);
+    OK(exphil_games_open(context, path, &games, error));
+    return games;
+}
+
+/* ---- equal rows ---- */
+
+static int64_t episodes_of(const exphil_dataset *dataset)
+{
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    OK(exphil_dataset_query(dataset, &info, error));
+    return info.episodes;
+}
+
+static exphil_episode_info episode_at(const exphil_dataset *dataset, int64_t i)
+{
+    exphil_episode_info info = EXPHIL_EPISODE_INFO_INIT;
+    OK(exphil_dataset_episode(dataset, i, &info, error));
+    return info;
+}
+
+/* The same player and frames, wherever in the dataset. */
+static exphil_episode_info find(const exphil_dataset *dataset, const exphil_episode_info *of)
+{
+    for (int64_t i = 0; i < episodes_of(dataset); i++) {
+        exphil_episode_info other = episode_at(dataset, i);
+        if (other.game == of->game && other.port == of->port && other.first_game_frame == of->first_game_frame)
+            return other;
+    }
+    fail_msg("no episode of port %d from frame %d", (int)of->port, (int)of->first_game_frame);
+    return *of;
+}
+
+static void same_rows(const exphil_dataset *a, int64_t at, const exphil_dataset *b, int64_t other, int64_t frames)
+{
+    static float fa[1024], fb[1024];
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    OK(exphil_dataset_query(a, &info, error));
+    for (int64_t i = 0; i < frames; i++) {
+        int32_t ia[EXPHIL_IDS_MAX], ib[EXPHIL_IDS_MAX], aa[EXPHIL_HEADS_MAX], ab[EXPHIL_HEADS_MAX];
+        OK(exphil_dataset_frame(a, at + i, fa, ia, aa, error));
+        OK(exphil_dataset_frame(b, other + i, fb, ib, ab, error));
+        assert_memory_equal(fa, fb, (size_t)info.float_count * sizeof *fa);
+        assert_memory_equal(ia, ib, (size_t)info.id_count * sizeof *ia);
+        assert_memory_equal(aa, ab, (size_t)info.head_count * sizeof *aa);
+    }
+}
+
+/* All episodes of one are those of the other; facts too. */
+static void same_datasets(const exphil_dataset *games, const exphil_dataset *replays)
+{
+    assert_int_equal(episodes_of(games), episodes_of(replays));
+    for (int64_t i = 0; i < episodes_of(replays); i++) {
+        exphil_episode_info one = episode_at(replays, i), other = find(games, &one);
+        int64_t first = one.first, there = other.first;
+        other.first = one.first;
+        assert_memory_equal(&one, &other, sizeof one);
+        same_rows(replays, first, games, there, one.frames);
+    }
+}
+
+static const char *const layouts[] = {"melee2", "exphil288"};
+
+typedef struct filling {
+    exphil_games_writer *writer;
+    exphil_dataset *dataset;
+    int64_t frames, masked;
+} filling;
+
+/* A replay of players only: others are refused by the dataset and give no rows of the corpus. */
+static void fill(const char *path, exphil_slp *slp, void *arg)
+{
+    filling *f = arg;
+    exphil_games_added added = EXPHIL_GAMES_ADDED_INIT;
+    exphil_replay_result result = EXPHIL_REPLAY_RESULT_INIT;
+    if (!exphil_slp_frame_count(slp)) return;
+    OK(exphil_games_add(f->writer, path, &added, error));
+    if (added.duplicate) return;
+    if (exphil_dataset_add_replay(f->dataset, path, NULL, &result, NULL) < 0) return;
+    f->frames += result.frames;
+    f->masked += result.frames_masked;
+}
+
+static void real_replays(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *path = test_path("real.games");
+        exphil_selection selection = EXPHIL_SELECTION_INIT;
+        exphil_selection_report report = EXPHIL_SELECTION_REPORT_INIT;
+        filling f = {create(path), dataset_of(layouts[i]), 0, 0};
+        exphil_dataset *dataset = dataset_of(layouts[i]);
+        if (!game_each_real(fill, &f)) {
+            exphil_games_writer_destroy(f.writer);
+            exphil_dataset_destroy(f.dataset);
+            exphil_dataset_destroy(dataset);
+            skip();
+        }
+        exphil_games *games = finish(f.writer, path);
+        selection.duplicates = 1;
+        OK(exphil_dataset_add_games(dataset, games, &selection, &report, error));
+        exphil_games_destroy(games); /* the dataset keeps it */
+        assert_int_equal(report.frames, f.frames);
+        assert_int_equal(report.frames_masked, f.masked);
+        int64_t refused = 0;
+        for (int r = 0; r < EXPHIL_REFUSED_REASONS; r++) refused += report.refused[r];
+        assert_int_equal(report.taken + refused, report.players);
+        print_message("%s: %lld rows in %lld episodes of %lld players\n", layouts[i], (long long)report.frames,
+                      (long long)report.episodes, (long long)report.taken);
+        same_datasets(dataset, f.dataset);
+        exphil_dataset_destroy(f.dataset);
+        exphil_dataset_destroy(dataset);
+    }
+}
+
+/* ---- games that lack frames, players and numbers ---- */
+
+enum { ODD = 4, LONG = 700 };
+
+/* Frames go to slp_frame; slots as in exphil_slp_frame. */
+static void odd_game(slp_writer *writer, int which)
+{
+    slp_begin(writer, &slp_layouts[SLP_NEWEST], true);
+    slp_head(writer, &slp_layouts[SLP_NEWEST]);
+    for (int32_t frame = -123; frame < LONG; frame++) {
+        uint8_t slots = 0x05;
+        if (which == 1 && frame > 100 && frame < 300) slots = 0x04;      /* port 1 is away */
+        if (which == 2 && (frame == 255 || frame == 400)) continue;       /* lost frames */
+        if (which == 3 && (frame % 97 == 0 || frame == 132)) slots = 0x01; /* port 2 comes and goes */
+        slp_frame(writer, frame, slots, frame % 3);
+    }
+    slp_game_end(writer, 2);
+}
+
+/* Samples have bytes without meaning, infinities among them: what the encoder refuses is masked alike. */
+static void odd_games(void **state)
+{
+    const char *path = test_path("odd.games");
+    exphil_games_writer *writer = create(path);
+    exphil_dataset *replays = dataset_of("melee2"), *rows = dataset_of("melee2");
+    int64_t frames = 0, masked = 0;
+    for (int which = 0; which < ODD + SLP_SAMPLES; which++) {
+        slp_writer made;
+        exphil_games_added added = EXPHIL_GAMES_ADDED_INIT;
+        exphil_replay_result result = EXPHIL_REPLAY_RESULT_INIT;
+        exphil_replay_config config = EXPHIL_REPLAY_CONFIG_INIT;
+        config.first_frame = -1000;
+        if (which < ODD)
+            odd_game(&made, which);
+        else
+            slp_sample(&made, which - ODD);
+        if (exphil_games_add_memory(writer, made.data, made.bytes, &added, NULL) == EXPHIL_OK && !added.duplicate &&
+            exphil_dataset_add_replay_memory(replays, made.data, made.bytes, &config, &result, NULL) == EXPHIL_OK) {
+            frames += result.frames;
+            masked += result.frames ? result.frames_masked : 0;
+        }
+        slp_free(&made);
+    }
+    exphil_games *games = finish(writer, path);
+    exphil_selection selection = EXPHIL_SELECTION_INIT;
+    exphil_selection_report report = EXPHIL_SELECTION_REPORT_INIT;
+    selection.first_frame = -1000;
+    selection.duplicates = 1;
+    OK(exphil_dataset_add_games(rows, games, &selection, &report, error));
+    assert_int_equal(report.frames, frames);
+    assert_true(frames > 1000);
+    same_datasets(rows, replays);
+    exphil_games_destroy(games);
+    exphil_dataset_destroy(replays);
+    exphil_dataset_destroy(rows);
+}
+
+/* ---- batches ---- */
+
+static void same_batch(const exphil_dataset *dataset, const exphil_batch *a, const exphil_batch *b, int64_t slots)
+{
+    const exphil_spec *spec = xph_dataset_spec_of(dataset);
+    size_t rows = (size_t)(a->batch * a->time);
+    assert_int_equal(a->frames, b->frames);
+    assert_memory_equal(a->floats, b->floats, rows * (size_t)spec->float_count * sizeof(float));
+    assert_memory_equal(a->ids, b->ids, rows * (size_t)spec->id_count * sizeof(int32_t));
+    assert_memory_equal(a->actions, b->actions, rows * (size_t)spec->head_count * sizeof(int32_t));
+    assert_memory_equal(a->mask, b->mask, rows * sizeof(float));
+    assert_memory_equal(a->reset, b->reset, rows);
+    if (slots) assert_memory_equal(a->past, b->past, rows * (size_t)(slots * spec->head_count) * sizeof(int32_t));
+}
+
+/* What a prefetcher with n workers gives is what the sampler gives, in order and after seeks. */
+static void same_prefetched(const exphil_dataset *games, const exphil_sampling *given, int32_t workers)
+{
+    exphil_sampling how = *given;
+    exphil_prefetcher *prefetcher = NULL;
+    xph_sampler *sampler = NULL;
+    how.workers = workers;
+    how.buffers = workers == 3 ? 7 : 2;
+    OK(exphil_prefetcher_create(games, &how, &prefetcher, error));
+    OK(xph_sampler_create(games, given, &sampler, error));
+    int64_t batches = xph_sampler_batches(sampler), seek = 0;
+    for (int64_t i = 0, epoch = 0, seen = 0; seen < 2 * batches + 3; seen++) {
+        exphil_batch one = EXPHIL_BATCH_INIT, other = EXPHIL_BATCH_INIT;
+        exphil_status status = exphil_prefetcher_next(prefetcher, &one, NULL);
+        assert_true(status >= 0);
+        if (status == EXPHIL_END) {
+            assert_int_equal(i, batches);
+            i = 0;
+            epoch++;
+            continue;
+        }
+        OK(xph_sampler_batch(sampler, epoch, i, &other, error));
+        assert_int_equal(one.index, i);
+        assert_int_equal(one.epoch, epoch);
+        same_batch(games, &one, &other, how.action_slots);
+        i++;
+        if (seen % 5 == 4 && seek < 4) {
+            i = (i * 7 + seek) % batches;
+            epoch = seek++ % 3;
+            OK(exphil_prefetcher_seek(prefetcher, epoch, i, error));
+        }
+    }
+    exphil_prefetcher_destroy(prefetcher);
+    xph_sampler_destroy(sampler);
+}
+
+/* Of a corpus of games and of its rows in a file; with little memory, and with more threads. */
+static void same_batches(const exphil_dataset *games, const exphil_dataset *file, const exphil_sampling *how)
+{
+    xph_sampler *a = NULL, *b = NULL;
+    OK(xph_sampler_create(games, how, &a, error));
+    OK(xph_sampler_create(file, how, &b, error));
+    assert_int_equal(xph_sampler_batches(a), xph_sampler_batches(b));
+    for (int64_t epoch = 0; epoch < 2; epoch++)
+        for (int64_t i = 0; i < xph_sampler_batches(a); i += epoch ? 3 : 1) {
+            exphil_batch one = EXPHIL_BATCH_INIT, other = EXPHIL_BATCH_INIT;
+            OK(xph_sampler_batch(a, epoch, i, &one, error));
+            OK(xph_sampler_batch(b, epoch, i, &other, error));
+            same_batch(games, &one, &other, how->action_slots);
+        }
+    xph_sampler_destroy(a);
+    xph_sampler_destroy(b);
+    for (int32_t workers = 1; workers <= 4; workers++) same_prefetched(games, how, workers);
+    exphil_sampling narrow = *how;
+    exphil_error refused = EXPHIL_ERROR_INIT;
+    narrow.memory_bytes = 1;
+    narrow.workers = 1;
+    assert_int_equal(xph_sampler_create(games, &narrow, &a, &refused), EXPHIL_E_INVALID);
+    assert_says(&refused, "memory_bytes is 1, these batches need at least ");
+    narrow.memory_bytes = atoll(strstr(refused.message, "least ") + 6);
+    OK(xph_sampler_create(games, &narrow, &a, error));
+    OK(xph_sampler_create(games, how, &b, error));
+    for (int64_t i = 0; i < xph_sampler_batches(a); i++) {
+        exphil_batch one = EXPHIL_BATCH_INIT, other = EXPHIL_BATCH_INIT;
+        OK(xph_sampler_batch(a, 0, i, &one, error));
+        OK(xph_sampler_batch(b, 0, i, &other, error));
+        same_batch(games, &one, &other, how->action_slots);
+    }
+    xph_sampler_destroy(a);
+    xph_sampler_destroy(b);
+}
+
+/* Rows of the odd games from a corpus of games, and the same saved as rows. */
+static void batches(void **state)
+{
+    const char *path = test_path("odd.games");
+    exphil_games_writer *writer = create(path);
+    for (int which = 0; which < ODD; which++) {
+        slp_writer made;
+        odd_game(&made, which);
+        OK(exphil_games_add_memory(writer, made.data, made.bytes, NULL, error));
+        slp_free(&made);
+    }
+    exphil_games *games = finish(writer, path);
+    exphil_dataset *rows = dataset_of("melee2"), *file = NULL;
+    OK(exphil_dataset_add_games(rows, games, NULL, NULL, error));
+    exphil_games_destroy(games);
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT, saved = EXPHIL_DATASET_INFO_INIT;
+    OK(exphil_dataset_query(rows, &info, error));
+    assert_int_equal(info.constant_floats, -1);
+    OK(exphil_dataset_save(rows, test_path("rows"), error));
+    OK(exphil_dataset_query(rows, &info, error));
+    OK(exphil_dataset_open(context, test_path("rows"), &file, error));
+    OK(exphil_dataset_query(file, &saved, error));
+    assert_int_equal(info.constant_floats, saved.constant_floats);
+    assert_int_equal(info.frames, saved.frames);
+    assert_true(info.content_hash != saved.content_hash);
+    OK(exphil_dataset_verify(rows, error));
+    exphil_sampling how = EXPHIL_SAMPLING_INIT;
+    how.batch = 3;
+    how.time = 50;
+    how.delay_frames = 2;
+    how.action_slots = 3;
+    how.seed = 5;
+    same_batches(rows, file, &how);
+    how.segment_frames = 120;
+    same_batches(rows, file, &how);
+    how.time = 600; /* chunks of several blocks */
+    how.segment_frames = 0;
+    same_batches(rows, file, &how);
+    how.time = 40;
+    how.in_order = 1;
+    same_batches(rows, file, &how);
+    how.mode = EXPHIL_MODE_WINDOW;
+    how.stride = 7;
+    same_batches(rows, file, &how);
+    how.in_order = 0;
+    how.shuffle_frames = 2048;
+    same_batches(rows, file, &how);
+    exphil_dataset_destroy(rows);
+    exphil_dataset_destroy(file);
+}
+
+/* ---- memory ---- */
+
+/* Games of many seeds. */
+static exphil_games *many_games(exphil_context *of, const char *path, int count)
+{
+    exphil_games_config config = EXPHIL_GAMES_CONFIG_INIT;
+    exphil_games_writer *writer = NULL;
+    exphil_games *games = NULL;
+    config.stored = 1;
+    OK(exphil_games_create(of, path, &config, &writer, error));
+    for (int i = 0; i < count; i++) {
+        slp_writer made;
+        exphil_games_added added = EXPHIL_GAMES_ADDED_INIT;
+        slp_begin(&made, &slp_layouts[SLP_NEWEST], true);
+        slp_head(&made, &slp_layouts[SLP_NEWEST]);
+        for (int32_t frame = -123; frame < 500 + i; frame++) slp_frame(&made, frame, 0x05, 1);
+        OK(exphil_games_add_memory(writer, made.data, made.bytes, &added, error));
+        assert_false(added.duplicate);
+        slp_free(&made);
+    }
+    OK(exphil_games_finish(writer, NULL, error));
+    exphil_games_writer_destroy(writer);
+    OK(exphil_games_open(of, path, &games, error));
+    return games;
+}
+
+/* The least that a sampling says it needs. */
+static int64_t least_memory(const exphil_dataset *dataset, const exphil_sampling *given)
+{
+    exphil_sampling how = *given;
+    exphil_prefetcher *prefetcher = NULL;
+    exphil_error refused = EXPHIL_ERROR_INIT;
+    how.memory_bytes = 1;
+    assert_int_equal(exphil_prefetcher_create(dataset, &how, &prefetcher, &refused), EXPHIL_E_INVALID);
+    return atoll(strstr(refused.message, "least ") + 6);
+}
+
+/* The allocator refuses what goes beyond memory_bytes and what the order takes: an epoch is read nevertheless, of few
+ * games and of many. */
+static void memory_is_kept(void **state)
+{
+    enum { ORDER = 600 << 10, EACH = 600 };
+    for (int count = 4; count <= 64; count *= 4)
+        for (int mode = 0; mode < 4; mode++) {
+            test_memory memory;
+            test_memory_init(&memory);
+            exphil_context *own = test_context(&memory, NULL, 1);
+            exphil_games *games = many_games(own, test_path("many.games"), count);
+            exphil_dataset *dataset = NULL;
+            exphil_prefetcher *prefetcher = NULL;
+            OK(exphil_dataset_create(own, NULL, &dataset, error));
+            OK(exphil_dataset_add_games(dataset, games, NULL, NULL, error));
+            exphil_sampling how = EXPHIL_SAMPLING_INIT;
+            how.batch = 16;
+            how.mode = mode < 2 ? EXPHIL_MODE_CARRY : EXPHIL_MODE_WINDOW;
+            how.workers = 1 + mode % 2 * 2;
+            how.shuffle_frames = mode < 2 ? 0 : 2048;
+            how.memory_bytes = least_memory(dataset, &how) + (mode ? 0 : 3 << 20);
+            memory.limit_bytes = atomic_load(&memory.live_bytes) + how.memory_bytes + ORDER + count * EACH;
+            OK(exphil_prefetcher_create(dataset, &how, &prefetcher, error));
+            exphil_status status = EXPHIL_OK;
+            while (status == EXPHIL_OK) {
+                exphil_batch batch = EXPHIL_BATCH_INIT;
+                exphil_error failed = EXPHIL_ERROR_INIT;
+                status = exphil_prefetcher_next(prefetcher, &batch, &failed);
+                if (status < 0) fail_msg("%d games, mode %d: %s", count, mode, failed.message);
+            }
+            assert_int_equal(status, EXPHIL_END);
+            exphil_prefetcher_destroy(prefetcher);
+            exphil_dataset_destroy(dataset);
+            exphil_games_destroy(games);
+            exphil_context_destroy(own);
+            assert_memory_clean(&memory);
+        }
+}
+
+/* ---- opening ---- */
+
+static void opened(void **state)
+{
+    const char *path = test_path("opened.games");
+    exphil_games *games = many_games(context, path, 3);
+    exphil_dataset *one = NULL, *other = dataset_of("melee2");
+    exphil_dataset_info a = EXPHIL_DATASET_INFO_INIT, b = EXPHIL_DATASET_INFO_INIT;
+    exphil_error refused = EXPHIL_ERROR_INIT;
+    OK(exphil_dataset_add_games(other, games, NULL, NULL, error));
+    exphil_games_destroy(games);
+    OK(exphil_dataset_open(context, path, &one, error));
+    OK(exphil_dataset_query(one, &a, error));
+    OK(exphil_dataset_query(other, &b, error));
+    assert_memory_equal(&a, &b, sizeof a);
+    exphil_dataset_destroy(one);
+    exphil_dataset_destroy(other);
+    assert_int_equal(exphil_dataset_open(context, test_folder(), &one, NULL), EXPHIL_OK); /* a folder */
+    exphil_dataset_destroy(one);
+    exphil_dataset *rows = NULL;
+    exphil_spec spec = EXPHIL_SPEC_INIT;
+    exphil_head_spec head = {"a", EXPHIL_CATEGORICAL, 2, 0, 0};
+    exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
+    spec.float_count = 1;
+    spec.head_count = 1;
+    spec.heads = &head;
+    spec.layout_hash = 1;
+    config.spec = &spec;
+    if (exphil_dataset_create(context, &config, &rows, NULL) == EXPHIL_OK) {
+        OK(exphil_games_open(context, path, &games, error));
+        assert_int_equal(exphil_dataset_add_games(rows, games, NULL, NULL, &refused), EXPHIL_E_INVALID);
+        assert_says(&refused, "replays need a Melee dataset");
+        exphil_games_destroy(games);
+    }
+    exphil_dataset_destroy(rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(odd_games), cmocka_unit_test(batches),
+                                       cmocka_unit_test(memory_is_kept), cmocka_unit_test(opened),
+                                       cmocka_unit_test(real_replays)};
+    return cmocka_run_group_tests(tests, context_open, context_close);
+}
