@@ -1094,8 +1094,9 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_resume(exphil_trainer *
                                                                 exphil_error *error);
 EXPHIL_API void exphil_trainer_destroy(exphil_trainer *trainer);
 
-/* How well a model predicts a dataset, teacher-forced: past actions are the recorded ones, and at an
- * episode's start follow the model's neutral_start. "The frame before" is the newest past action. */
+/* How well a model predicts a dataset, teacher-forced but for alone_...: past actions are the recorded ones,
+ * and at an episode's start follow the model's neutral_start. "The frame before" is the newest past
+ * action. */
 typedef struct exphil_head_report { /* fixed layout, never extended */
     double loss;                    /* training objective of this head */
     double nll;               /* plain negative log-likelihood, nats per frame (Bernoulli: sum of bits) */
@@ -1120,10 +1121,25 @@ typedef struct exphil_report {
     double exact_copy; /* baseline: the action of the frame before (0 on change frames) */
     int64_t heads;
     exphil_head_report head[EXPHIL_HEADS_MAX];
+    /* The policy alone: its past actions are its own decisions, the most likely ones, and start neutral; the
+     * rest of a row is as recorded. So the figures are those of a session (deterministic 1) that is given
+     * the rows of an episode from the first one on: in window mode frames count there that come before the
+     * first whole window. A policy that is much better teacher-forced than alone repeats the past actions
+     * that it is shown, and in play is shown its own. alone_most_frames is the only field that is read; set
+     * it to measure at least so many frames, in whole episodes drawn in a fixed order, or all that there
+     * are; 0: alone_... stay 0 and cost nothing. A frame costs about a step of play, divided among the
+     * context's workers. A model without past actions has its teacher-forced figures here, of all frames,
+     * at no cost. The figures do not depend on batch or threads */
+    int64_t alone_most_frames;   /* 0: none; below 0 is EXPHIL_E_INVALID */
+    int64_t alone_frames;        /* measured */
+    int64_t alone_change_frames; /* of them, where the recorded action differs from the frame before */
+    double alone_nll;            /* of the recorded action, nats per frame, sum over heads */
+    double alone_accuracy;       /* all heads right */
+    double alone_change_accuracy; /* all heads right, on change frames */
 } exphil_report;
 /* clang-format off */
 #define EXPHIL_REPORT_INIT \
-    { sizeof(exphil_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { { 0, 0, 0, 0, 0, 0, 0, 0 } } }
+    { sizeof(exphil_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { { 0, 0, 0, 0, 0, 0, 0, 0 } }, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* losses as in exphil_trainer_config; may be NULL. batch: lanes at a time, 0 = 16; means are summed lane

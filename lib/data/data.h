@@ -33,6 +33,8 @@ exphil_status xph_sampler_create(const exphil_dataset *dataset, const exphil_sam
                                  xph_sampler **sampler, exphil_error *error);
 void xph_sampler_destroy(xph_sampler *sampler);
 int64_t xph_sampler_batches(const xph_sampler *sampler); /* per epoch */
+/* Its snapshot of the dataset, which nobody else uses. */
+const exphil_dataset *xph_sampler_dataset(const xph_sampler *sampler);
 exphil_status xph_sampler_batch(xph_sampler *sampler, int64_t epoch, int64_t index, exphil_batch *batch,
                                 exphil_error *error);
 

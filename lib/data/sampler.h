@@ -30,7 +30,6 @@ void xph_batch_buffer_free(const xph_sampler *sampler, xph_batch_buffer *buffer)
 void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *buffer, exphil_batch *batch);
 
 const exphil_sampling *xph_sampler_sampling(const xph_sampler *sampler);
-const exphil_dataset *xph_sampler_dataset(const xph_sampler *sampler);
 int64_t xph_sampler_frames(const xph_sampler *sampler); /* per epoch, with a mask above 0 */
 /* EXPHIL_E_INVALID unless there is such a batch. */
 exphil_status xph_sampler_place(const xph_sampler *sampler, int64_t epoch, int64_t index,

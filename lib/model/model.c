@@ -68,6 +68,7 @@ static void fill_shape(exphil_model *model, xph_type narrow)
         .delay = config->delay_frames,
         .slots = config->delay_frames + !config->no_previous_action,
         .neutral_start = config->neutral_start,
+        .autoregressive = config->heads == EXPHIL_HEADS_AUTOREGRESSIVE,
         .window = config->mode == EXPHIL_MODE_WINDOW ? config->window_frames : 0,
         .floats = spec->float_count,
         .ids = spec->id_count,

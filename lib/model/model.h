@@ -25,6 +25,7 @@ typedef struct xph_model_shape {
     xph_type narrow; /* XPH_BF16 or XPH_I8: what xph_model_round rounds is rounded; 0: a plain model */
     int32_t mode, delay, slots; /* slots: past actions that are inputs */
     int32_t neutral_start;
+    int32_t autoregressive; /* 1: the logits of a head depend on the values of the heads before it */
     int64_t window; /* frames, 0 in carry mode */
     int64_t floats, ids, heads, logits, hidden;
     int64_t state;             /* reals of recurrent state per stream */
@@ -137,5 +138,7 @@ exphil_status xph_net_backward(xph_net *net, const void *weights, const void *pa
 exphil_status xph_net_sample(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
                              const xph_sample_head *how, const float *noise, const int32_t *previous,
                              int32_t *actions);
+/* After sample, whose io had actions: logits [M, L] of all rows with what was done, as of forward. */
+exphil_status xph_net_heads(xph_net *net);
 
 #endif

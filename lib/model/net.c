@@ -317,3 +317,8 @@ exphil_status xph_net_sample(xph_net *net, const void *weights, const void *pack
     XPH_TRY(run(net, &net->blocks));
     return run(net, &net->draw);
 }
+
+exphil_status xph_net_heads(xph_net *net)
+{
+    return run(net, &net->heads);
+}

@@ -1,6 +1,6 @@
-/* Evaluation: the training objective and accuracies, beside the baselines that a policy has to beat.
- * Everything is teacher-forced: past actions are the recorded ones, state is carried through whole
- * episodes. */
+/* Evaluation: the training objective and accuracies, beside the baselines that a policy has to beat. All is
+ * teacher-forced: past actions are the recorded ones, state is carried through whole episodes. alone.c has
+ * the figures of a policy whose past actions are its own. */
 #include "train/baseline.h"
 #include "train/train.h"
 
@@ -51,16 +51,19 @@ static int32_t judge_classes(const double *logit, int32_t count, int32_t target,
     return best;
 }
 
+int32_t xph_judge_head(const xph_head *head, const double *logit, int32_t target, double *nll, int32_t *rank)
+{
+    *rank = 0;
+    return head->kind == EXPHIL_BERNOULLI ? judge_bits(logit, head->count, target, nll)
+                                          : judge_classes(logit, head->count, target, nll, rank);
+}
+
 /* Counts one head of one frame; returns whether the most likely value is the target. */
 static bool count_head(tally *t, int64_t h, const double *logit, int32_t target, int32_t before)
 {
     const xph_head *head = &t->heads[h];
     double nll;
-    int32_t rank = 0, best;
-    if (head->kind == EXPHIL_BERNOULLI)
-        best = judge_bits(logit, head->count, target, &nll);
-    else
-        best = judge_classes(logit, head->count, target, &nll, &rank);
+    int32_t rank, best = xph_judge_head(head, logit, target, &nll, &rank);
     bool right = best == target, change = target != before;
     t->head[h].nll += nll;
     t->head[h].frequency += xph_baseline_nll(t->baseline, h, target);
@@ -238,6 +241,32 @@ static exphil_status evaluation_run(evaluation *e, const void *weights, const vo
     return EXPHIL_OK;
 }
 
+/* The one field of a report that is read. Reports of 0.1 end before it. */
+static exphil_status alone_asked(const exphil_report *report, int64_t *most, exphil_error *error)
+{
+    const size_t end = offsetof(exphil_report, alone_most_frames) + sizeof report->alone_most_frames;
+    *most = report->struct_size >= end ? report->alone_most_frames : 0;
+    if (*most >= 0) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID, "report: alone_most_frames is %lld, must be 0 or more",
+                    (long long)*most);
+}
+
+/* Where the past is no input, it makes no difference whose it is. */
+static exphil_status evaluate_alone(const evaluation *e, const void *weights, const void *packed,
+                                    exphil_report *known, exphil_error *error)
+{
+    if (known->alone_most_frames == 0) return EXPHIL_OK;
+    if (xph_model_shape_of(e->feed.model)->slots)
+        return xph_evaluate_alone(e->feed.model, weights, packed, xph_sampler_dataset(e->sampler),
+                                  known->alone_most_frames, known, error);
+    known->alone_frames = known->frames;
+    known->alone_change_frames = known->change_frames;
+    known->alone_nll = known->nll;
+    known->alone_accuracy = known->exact_accuracy;
+    known->alone_change_accuracy = known->exact_change_accuracy;
+    return EXPHIL_OK;
+}
+
 exphil_status xph_evaluate(const exphil_model *model, const void *weights, const void *packed,
                            const exphil_dataset *dataset, const exphil_dataset *frequencies,
                            const xph_losses *losses, int64_t batch, exphil_report *report,
@@ -245,6 +274,7 @@ exphil_status xph_evaluate(const exphil_model *model, const void *weights, const
 {
     exphil_report known = EXPHIL_REPORT_INIT;
     XPH_TRY(XPH_CHECK_OUTPUT(exphil_report, report, error)); /* before the work, not after it */
+    XPH_TRY(alone_asked(report, &known.alone_most_frames, error));
     if (frequencies) XPH_TRY(check_spec(model, frequencies, error));
     evaluation e = {.context = xph_model_context(model)};
     exphil_status status = evaluation_make(&e, model, dataset, frequencies, losses, batch, error);
@@ -253,9 +283,10 @@ exphil_status xph_evaluate(const exphil_model *model, const void *weights, const
                .baseline = &e.baseline,
                .slots = xph_model_shape_of(model)->slots ? xph_model_shape_of(model)->slots : 1};
     if (status >= 0) status = evaluation_run(&e, weights, packed, losses, &t, error);
+    if (status >= 0) fill_report(&t, losses, &known);
+    if (status >= 0) status = evaluate_alone(&e, weights, packed, &known, error);
     evaluation_free(&e);
     if (status < 0) return status;
-    fill_report(&t, losses, &known);
     return XPH_GIVE(exphil_report, report, &known, error);
 }
 
