@@ -84,7 +84,17 @@ int print_json(json_t *object);
 /* A path, null when it is not UTF-8: JSON cannot hold its bytes. */
 json_t *path_json(const char *path);
 json_t *report_json(const exphil_report *report, const exphil_spec *spec);
-void print_report(const exphil_report *report, const exphil_spec *spec);
+/* slots: past actions that are inputs of the policy. */
+void print_report(const exphil_report *report, const exphil_spec *spec, int64_t slots);
+/* Is a policy that much better (a share of frames) with recorded past actions than with its own, that it copies? */
+bool copies(double forced, double alone);
+#define COPYING_ADVICE                                                                                       \
+  "Longer training on the same\nrows rewards that too. Try train --drop-past 0.5, --own-past 0.5 or both, "  \
+  "or --no-previous-action."
+/* Frames on which train and eval measure a policy with its own decisions as past actions. */
+#define ALONE_HELP                                                                                           \
+  "frames, in whole episodes, on which its own decisions are its past actions (default 20000; 0: none)"
+enum { ALONE_FRAMES = 20000 };
 /* "latency of a step: ..." without a line end: quantiles are upper edges of buckets. */
 void print_latency(const exphil_session_info *info);
 /* The type of stored matrices: "f32", "f64", "bf16", "int8". */

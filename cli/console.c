@@ -123,18 +123,31 @@ static json_t *head_json(const exphil_head_report *head)
                      "frequency_nll", head->frequency_nll);
 }
 
+/* Absent when it was not measured. */
+static void add_alone(json_t *object, const exphil_report *report)
+{
+    if (report->alone_frames == 0) return;
+    json_object_set_new(object, "alone_frames", json_integer((json_int_t)report->alone_frames));
+    json_object_set_new(object, "alone_change_frames", json_integer((json_int_t)report->alone_change_frames));
+    json_object_set_new(object, "alone_nll", json_real(report->alone_nll));
+    json_object_set_new(object, "alone_accuracy", json_real(report->alone_accuracy));
+    json_object_set_new(object, "alone_change_accuracy", json_real(report->alone_change_accuracy));
+}
+
 json_t *report_json(const exphil_report *report, const exphil_spec *spec)
 {
     json_t *heads = json_object();
     for (int64_t i = 0; i < report->heads; i++)
         json_object_set_new(heads, spec->heads[i].name, head_json(&report->head[i]));
-    return json_pack("{s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:b,s:o}", "frames",
+    json_t *object = json_pack("{s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:b,s:o}", "frames",
                      (json_int_t)report->frames, "change_frames", (json_int_t)report->change_frames, "loss",
                      report->loss, "nll", report->nll, "frequency_nll", report->frequency_nll,
                      "exact_accuracy", report->exact_accuracy, "exact_change_accuracy",
                      report->exact_change_accuracy, "exact_majority", report->exact_majority,
                      "exact_majority_change", report->exact_majority_change, "exact_copy", report->exact_copy,
                      "beats_baselines", report->exact_accuracy > baseline(report), "heads", heads);
+    add_alone(object, report);
+    return object;
 }
 
 /* A share of no frames is no number: "-". */
@@ -167,26 +180,56 @@ static void print_head(const char *name, const exphil_head_report *head)
     printf(" %9.5f %9.5f\n", head->nll, head->frequency_nll);
 }
 
-/* Copying is right on every frame but those that matter, so a policy that is not told past actions may play well and have
- * fewer frames right. */
-static void print_verdict(const exphil_report *report)
+bool copies(double forced, double alone)
 {
-    if (report->frames == 0 || report->exact_accuracy > baseline(report)) return;
-    if (report->exact_majority >= 1.0) {
-        printf("\nThere is only one action in these frames: nothing to learn.\n");
-        return;
-    }
-    bool copy = report->exact_copy >= report->exact_majority;
-    printf("\nThe policy is not better than %s on these frames.\nTrain longer (more --epochs), or on more "
-           "data.\n",
-           copy ? "repeating the last action (copy)" : "always the commonest action (majority)");
-    if (copy && report->exact_change_accuracy > report->exact_majority_change)
-        printf(
-            "After --no-previous-action, judge by the change frames, where copying is always wrong, and by "
-            "playing.\n");
+    return 5.0 * alone < 4.0 * forced;
 }
 
-void print_report(const exphil_report *report, const exphil_spec *spec)
+/* What to try follows from what was measured: a policy that repeats the past actions it is shown is not cured by more of
+ * the same training, one that is not shown them cannot copy and is not measured by it. */
+static void advise(const exphil_report *report, int64_t slots)
+{
+    const double forced = 100.0 * report->exact_accuracy, alone = 100.0 * report->alone_accuracy;
+    bool copy = report->exact_copy >= report->exact_majority;
+    if (slots && report->alone_frames && copies(forced, alone)) {
+        printf("\nTeacher-forced the policy is right on %.1f%% of the frames, alone on %.1f%%: it repeats the past "
+               "actions\nthat it is shown, and in play it is shown its own. %s\n",
+               forced, alone, COPYING_ADVICE);
+    } else if (report->exact_accuracy > baseline(report)) {
+        return;
+    } else if (!slots && report->exact_accuracy > report->exact_majority) {
+        printf("\nThe policy is not told past actions, so repeating the last one (copy) is no measure of it: judge it "
+               "by the\nchange frames, where copying is always wrong, and by playing.\n");
+    } else {
+        printf("\nThe policy is not better than %s on these frames; of those that\nchange the input it has %.1f%%. "
+               "Train longer (more --epochs), or on more data.\n",
+               copy && slots ? "repeating the last action (copy)" : "always the commonest action (majority)",
+               100.0 * report->exact_change_accuracy);
+    }
+}
+
+static void print_verdict(const exphil_report *report, int64_t slots)
+{
+    if (report->frames == 0) return;
+    if (report->exact_majority >= 1.0)
+        printf("\nThere is only one action in these frames: nothing to learn.\n");
+    else
+        advise(report, slots);
+}
+
+/* Beside the teacher-forced figures; without past actions they are the same. */
+static void print_alone(const exphil_report *report, int64_t slots)
+{
+    if (report->alone_frames == 0 || slots == 0) return;
+    printf("alone, with its own decisions as past actions (%" PRId64 " frames)\n", report->alone_frames);
+    printf("%-22s", "  exact, all heads");
+    print_share(report->alone_accuracy, true, 3);
+    printf("\n%-22s", "  exact, change frames");
+    print_share(report->alone_change_accuracy, report->alone_change_frames > 0, 3);
+    printf("\n%-22s %10.5f\n", "  nll, nats per frame", report->alone_nll);
+}
+
+void print_report(const exphil_report *report, const exphil_spec *spec, int64_t slots)
 {
     bool any = report->change_frames > 0;
     printf("frames %" PRId64 ", of which %" PRId64 " change the input\n", report->frames,
@@ -195,13 +238,14 @@ void print_report(const exphil_report *report, const exphil_spec *spec)
     print_exact("exact, all heads", report->exact_accuracy, report->exact_majority, report->exact_copy, true);
     print_exact("exact, change frames", report->exact_change_accuracy, report->exact_majority_change, 0.0,
                 any);
-    printf("%-22s %10.5f  (frequencies alone %.5f)\n", "nll, nats per frame", report->nll,
+    printf("%-22s %10.5f  (by frequencies %.5f)\n", "nll, nats per frame", report->nll,
            report->frequency_nll);
-    printf("%-22s %10.5f\n\n", "training objective", report->loss);
-    printf("%-12s %9s %9s %9s %9s %9s %9s %9s\n", "head", "accuracy", "top 3", "change", "majority", "copy",
+    printf("%-22s %10.5f\n", "training objective", report->loss);
+    print_alone(report, slots);
+    printf("\n%-12s %9s %9s %9s %9s %9s %9s %9s\n", "head", "accuracy", "top 3", "change", "majority", "copy",
            "nll", "freq nll");
     for (int64_t i = 0; i < report->heads; i++) print_head(spec->heads[i].name, &report->head[i]);
-    print_verdict(report);
+    print_verdict(report, slots);
 }
 
 /* Tenths of microseconds, rounded up: what was measured lies below. */

@@ -7,17 +7,19 @@
 #include <stdio.h>
 
 static int evaluate(exphil_context *context, const char *weights, const data_options *data, int count,
-                    char **paths, int64_t batch, bool json)
+                    char **paths, int64_t batch, int64_t alone, bool json)
 {
     exphil_model *model = NULL;
     exphil_dataset *dataset = NULL;
     exphil_spec spec = EXPHIL_SPEC_INIT;
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_report report = EXPHIL_REPORT_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     int status = 0;
+    report.alone_most_frames = alone;
     if (!load_weights(context, weights, "eval wants WEIGHTS first, then replays or a corpus", &model))
         return 1;
-    if (exphil_model_spec(model, &spec, &error) < 0)
+    if (exphil_model_spec(model, &spec, &error) < 0 || exphil_model_query(model, &info, &error) < 0)
         status = complain(weights, &error);
     else if (!load_dataset(context, &spec, data, count, paths, &dataset))
         status = 1;
@@ -26,7 +28,7 @@ static int evaluate(exphil_context *context, const char *weights, const data_opt
     else if (json)
         status = print_json(report_json(&report, &spec));
     else
-        print_report(&report, &spec);
+        print_report(&report, &spec, info.action_slots);
     exphil_dataset_destroy(dataset);
     exphil_model_destroy(model);
     return status;
@@ -36,7 +38,7 @@ int eval_command(int argc, char **argv)
 {
     data_options data = {.if_weights = "WEIGHTS comes first, and once"};
     machine_options machine = {0};
-    int64_t batch = 0;
+    int64_t batch = 0, alone = ALONE_FRAMES;
     bool json = false;
     const option_entry entries[] = {
         {"port", OPTION_INT, &data.port, "N", "score this port (default: every human player)"},
@@ -46,6 +48,7 @@ int eval_command(int argc, char **argv)
         {"last", OPTION_INT, &data.last, "FRAME", "last game frame (default: all)"},
         FILE_OPTIONS(data.files),
         {"batch", OPTION_INT, &batch, "N", "sequences at a time (default 16)"},
+        {"alone", OPTION_INT, &alone, "N", ALONE_HELP},
         {"threads", OPTION_INT, &machine.threads, "N", "processor threads (default 0: one per core)"},
         {"device", OPTION_TEXT, &machine.device, "NAME", DEVICE_HELP},
         {"memory-limit", OPTION_BYTES, &machine.memory_limit, "BYTES", LIMIT_HELP},
@@ -59,6 +62,8 @@ int eval_command(int argc, char **argv)
                                         "actions are the recorded ones), with two\n"
                                         "baselines beside it: majority, always the commonest action, "
                                         "and copy, always the last one again.\n"
+                                        "Alone, its past actions are its own decisions, as in play; a policy "
+                                        "that is much worse then repeats what\nit is shown.\n"
                                         "nll is summed over heads and bits; the training objective takes "
                                         "the mean over a head's bits.\n"
                                         "FILE: " FILES_HELP,
@@ -72,7 +77,7 @@ int eval_command(int argc, char **argv)
     }
     if (!check_data_options(&data)) return 2;
     if (!open_context(&machine, NULL, &context)) return 1;
-    status = evaluate(context, argv[1], &data, count - 1, argv + 2, batch, json);
+    status = evaluate(context, argv[1], &data, count - 1, argv + 2, batch, alone, json);
     exphil_context_destroy(context);
     return status;
 }

@@ -234,9 +234,9 @@ static void print_agreement(const player *p, int s, const char *what)
 /* A policy that has learnt to repeat its past actions is lost when they are its own. */
 static void warn_of_copying(const player *p)
 {
-    if (p->info.action_slots <= p->info.delay_frames || 5 * p->exact[ALONE] >= 4 * p->exact[FORCED]) return;
-    printf("With its own past actions it agrees far less often: it has learnt to repeat itself.\nTrain with "
-           "--no-previous-action: then it decides by what it sees of the game.\n");
+    if (!p->info.action_slots || !copies((double)p->exact[FORCED], (double)p->exact[ALONE])) return;
+    printf("With its own past actions it agrees far less often: it repeats what it is shown. %s\n",
+           COPYING_ADVICE);
 }
 
 /* Latency is that of the session that plays as live. */

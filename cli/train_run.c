@@ -172,6 +172,8 @@ static bool loop(train_state *r)
 static bool finish(train_state *r)
 {
     exphil_report train = EXPHIL_REPORT_INIT, held = EXPHIL_REPORT_INIT;
+    train.alone_most_frames = r->held ? 0 : r->options->alone; /* where it is scored on what it has not seen */
+    held.alone_most_frames = r->options->alone;
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     if (!evaluate(r, "train_set", r->train, &train)) return false;
@@ -191,9 +193,9 @@ static bool finish(train_state *r)
     printf("the trainer took %.1f MB: weights, moments, gradients, activations, batches\n\non the training "
            "data\n",
            (double)r->memory / 1e6);
-    print_report(&train, &r->spec);
+    print_report(&train, &r->spec, info.action_slots);
     if (r->held) printf("\nheld out\n");
-    if (r->held) print_report(&held, &r->spec);
+    if (r->held) print_report(&held, &r->spec, info.action_slots);
     return true;
 }
 

@@ -14,7 +14,7 @@ typedef struct train_options {
     const char *fake_quantize, *precision; /* NULL: not; f32 */
     int64_t updates, epochs, delay, seed, batch, time, segment, accumulate, warmup, restart;
     int64_t checkpoint_blocks;
-    int64_t log_every, eval_every, save_every, head_width, hidden, window, attention_window, stride,
+    int64_t alone, log_every, eval_every, save_every, head_width, hidden, window, attention_window, stride,
         shuffle_frames;
     double rate, decay, clip, ema, low_ratio, held_out, smoothing, focal, button_weight;
     char checkpoint[4096]; /* OUT.optimizer */
