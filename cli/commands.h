@@ -89,8 +89,8 @@ void print_report(const exphil_report *report, const exphil_spec *spec, int64_t 
 /* Is a policy that much better (a share of frames) with recorded past actions than with its own, that it copies? */
 bool copies(double forced, double alone);
 #define COPYING_ADVICE                                                                                       \
-  "Longer training on the same\nrows rewards that too. Try train --drop-past 0.5, --own-past 0.5 or both, "  \
-  "or --no-previous-action."
+  "Longer training on the same\nrows rewards that too. Try train --no-previous-action, or --drop-past 0.5 "    \
+  "--own-past 0.5, and keep what is best alone."
 /* Frames on which train and eval measure a policy with its own decisions as past actions. */
 #define ALONE_HELP                                                                                           \
   "frames, in whole episodes, on which its own decisions are its past actions (default 20000; 0: none)"

@@ -77,6 +77,11 @@ static bool check_together(const option_command *command, const train_options *o
         fprintf(stderr, "exphil: --resume and --force: go on, or begin anew?\n");
     else if (o->rate * o->decay > 1.0)
         fprintf(stderr, "exphil: --rate times --decay is above 1: weights would change their sign\n");
+    else if (options_given(command, "own-past-ramp") && o->own_past == 0.0)
+        fprintf(stderr, "exphil: --own-past-ramp wants --own-past P\n");
+    else if (o->no_previous && o->delay == 0 && (o->drop_past > 0.0 || o->own_past > 0.0))
+        fprintf(stderr, "exphil: --no-previous-action and --%s: there are no past actions\n",
+                o->drop_past > 0.0 ? "drop-past" : "own-past");
     else if (o->chosen.schedule == EXPHIL_SCHEDULE_RESTARTS && !o->restart)
         fprintf(stderr, "exphil: --schedule restarts wants --restart N, updates between restarts\n");
     else if (o->chosen.schedule == EXPHIL_SCHEDULE_COSINE && o->updates && o->warmup >= o->updates)
@@ -222,6 +227,12 @@ static const option_entry entries[] = {
      "for large data: 65536, say (default: all windows together)"},
     {"last-only", OPTION_FLAG, &asked.last_only, NULL,
      "window mode: loss on the last frame only (default: on all)"},
+    {"drop-past", OPTION_NUMBER, &asked.drop_past, "P",
+     "probability that a stretch of 256 frames has the past actions of another one (default 0)"},
+    {"own-past", OPTION_NUMBER, &asked.own_past, "P",
+     "probability that a past action is the policy's own decision (default 0)"},
+    {"own-past-ramp", OPTION_INT, &asked.own_past_ramp, "N",
+     "updates over which --own-past is reached (default 0: at once)"},
     {"accumulate", OPTION_INT, &asked.accumulate, "N", "batches whose gradients make one update (default 1)"},
     {"checkpoint-blocks", OPTION_INT, &asked.checkpoint_blocks, "N",
      "recompute activations N blocks at a time, same result: 1 saves most memory, all of them none "

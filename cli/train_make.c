@@ -79,6 +79,9 @@ static bool make_trainer(train_state *r)
     config.precision = o->chosen.precision;
     config.fake_quantize = o->chosen.fake_quantize;
     config.checkpoint_blocks = (int32_t)o->checkpoint_blocks;
+    config.own_past = o->own_past;
+    config.own_past_ramp_updates = o->own_past_ramp;
+    config.own_past_seed = o->own_past > 0.0 ? (uint64_t)o->seed : 0;
     if (exphil_trainer_create(r->model, r->optimizer, r->prefetcher, &config, &r->trainer, &error) >= 0)
         return true;
     return complain("trainer", &error) == 0;
@@ -191,6 +194,7 @@ static bool make_prefetcher(train_state *r)
     sampling.stride = o->stride;
     sampling.shuffle_frames = o->shuffle_frames;
     sampling.last_only = o->last_only;
+    sampling.drop_past = o->drop_past;
     sampling.seed = (uint64_t)o->seed;
     if (!choose_batch(r, &sampling)) return false;
     sampling.batch = r->batch;

@@ -37,6 +37,10 @@ static const setting settings[] = {
     {"sampling.shuffle_frames", "shuffle-frames", {0}},
     {"sampling.segment_frames", "segment", {0}},
     {"sampling.seed", "seed", {0}},
+    {"sampling.drop_past", "drop-past", {0}},
+    {"own_past", "own-past", {0}},
+    {"own_past_ramp_updates", "own-past-ramp", {0}},
+    {"own_past_seed", "seed", {0}},
     {"sampling.last_only", "last-only", {"off", "on"}},
 };
 

@@ -852,9 +852,18 @@ typedef struct exphil_sampling {
     int64_t memory_bytes;
     int32_t workers;    /* threads of a prefetcher, 1..64, which change no batch; 0 = 1; of games, a core in four, 1..4 */
     int32_t reserved_2; /* must be 0 */
+    /* Training: the probability, 0..1, with which the past actions of a stretch are worth nothing: those of
+     * another stretch of the dataset stand in their place, so that a policy learns not to rely on them. (A
+     * policy that sees neutral ones there learns what to do when it sees those, and copies the others.) A
+     * stretch is 256 frames of an episode, counted from its start, because a policy with memory sees through
+     * single rows. Stretches, and what stands in their place, are drawn anew in every epoch. The draw is a
+     * function of seed, epoch, game and place, and does not depend on the batch. EXPHIL_E_INVALID where
+     * action_slots is 0 */
+    double drop_past;
 } exphil_sampling;
 /* clang-format off */
-#define EXPHIL_SAMPLING_INIT { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_SAMPLING_INIT \
+    { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 /* Fills sampling for a model; from any thread. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_sampling(const exphil_model *model,
@@ -874,9 +883,10 @@ typedef struct exphil_batch {
     const int32_t *actions; /* [B*T, A] targets */
     const float *mask;      /* [B*T] weight of the row in the loss */
     const uint8_t *reset;   /* [B*T] */
+    const uint8_t *dropped; /* [B*T] 1: past is from elsewhere (exphil_sampling.drop_past); NULL: nowhere */
 } exphil_batch;
 /* clang-format off */
-#define EXPHIL_BATCH_INIT { sizeof(exphil_batch), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_BATCH_INIT { sizeof(exphil_batch), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* A background thread fills batches ahead of time, in order; none is dropped. sampling may be NULL (all
@@ -1028,9 +1038,21 @@ typedef struct exphil_trainer_config {
     /* recompute activations in backward, n blocks at a time: the same bits in less memory. 1 takes the
      * least memory, a larger n more; the number of blocks or more saves nothing. 0 = keep all */
     int32_t checkpoint_blocks;
+    /* Scheduled sampling (Bengio et al. 2015): the probability, 0..1, with which a past action of a batch is
+     * the policy's own decision instead of the recorded one. The decisions are drawn from the current
+     * weights' distributions by one more forward pass over the batch with its recorded past (Mihaylova &
+     * Martins 2019): an approximation, for they do not see each other. Whether a decision is taken is drawn
+     * once, and it stands then wherever it is past in its episode; what acted before the batch began, and
+     * rows whose past was dropped (exphil_sampling.drop_past), stay as they are. Targets are as recorded,
+     * the loss of an update is that with the mixed past, and the carried state is what that pass leaves. The
+     * draw is a function of own_past_seed, the update's number and the row. EXPHIL_E_INVALID: the model has
+     * no past actions. On a GPU the host is then not ahead of the device */
+    double own_past;
+    int64_t own_past_ramp_updates; /* own_past is reached by equal steps over so many updates; 0: at once */
+    uint64_t own_past_seed;
 } exphil_trainer_config;
 /* clang-format off */
-#define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* Trains a copy of the model's weights: the model stays as it is and may be played meanwhile. prefetcher

@@ -16,6 +16,7 @@
 #define BUFFERS_MOST 64
 #define WORKERS_MOST 64
 #define EPOCH_MOST   ((int64_t)1 << 48)
+#define STRETCH      256 /* frames whose past actions are dropped together */
 
 /* Frames of a span: what is shuffled holds at least one. */
 #define SHUFFLE_LEAST 1024
@@ -94,6 +95,17 @@ static exphil_status check_shuffle(const exphil_sampling *how, exphil_error *err
                     (long long)frames, SHUFFLE_LEAST, (long long)XPH_ORDERED_MAX);
 }
 
+static exphil_status check_drop(const exphil_sampling *how, exphil_error *error)
+{
+    if (!(how->drop_past >= 0.0 && how->drop_past <= 1.0))
+        return xph_fail(error, EXPHIL_E_INVALID, "sampling.drop_past is %g, must be 0..1", how->drop_past);
+    if (how->drop_past > 0.0 && how->action_slots == 0)
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "sampling.drop_past is %g, but action_slots is 0: there are no past actions",
+                        how->drop_past);
+    return EXPHIL_OK;
+}
+
 static exphil_status resolve(const exphil_dataset *dataset, const exphil_sampling *given,
                              exphil_sampling *how, exphil_error *error)
 {
@@ -121,6 +133,7 @@ static exphil_status resolve(const exphil_dataset *dataset, const exphil_samplin
     XPH_TRY(check_range(known.buffers, 1, BUFFERS_MOST, "buffers", error));
     XPH_TRY(check_range(known.neutral_start, 0, 1, "neutral_start", error));
     XPH_TRY(check_range(known.reserved, 0, 0, "reserved", error));
+    XPH_TRY(check_drop(&known, error));
     if (known.segment_frames > XPH_FRAMES_MAX) known.segment_frames = XPH_FRAMES_MAX; /* never cuts */
     *how = known;
     return EXPHIL_OK;
@@ -139,7 +152,7 @@ static bool take(size_t *at, size_t rows, int64_t count, size_t item_bytes, size
 
 /* Where the parts of a batch lie in its memory, and how much that is. */
 typedef struct places {
-    size_t bytes, floats, ids, past, actions, mask, reset;
+    size_t bytes, floats, ids, past, actions, mask, reset, dropped;
 } places;
 
 static exphil_status place_batch(const xph_sampler *sampler, places *at, exphil_error *error)
@@ -152,7 +165,8 @@ static exphil_status place_batch(const xph_sampler *sampler, places *at, exphil_
         take(&at->bytes, rows, shape->ids, sizeof(int32_t), &at->ids) &&
         take(&at->bytes, rows, how->action_slots * shape->heads, sizeof(int32_t), &at->past) &&
         take(&at->bytes, rows, shape->heads, sizeof(int32_t), &at->actions) &&
-        take(&at->bytes, rows, 1, sizeof(float), &at->mask) && take(&at->bytes, rows, 1, 1, &at->reset))
+        take(&at->bytes, rows, 1, sizeof(float), &at->mask) && take(&at->bytes, rows, 1, 1, &at->reset) &&
+        take(&at->bytes, rows, how->drop_past > 0.0, 1, &at->dropped))
         return EXPHIL_OK;
     return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld rows is too large", (long long)how->batch,
                     (long long)how->time);
@@ -177,7 +191,8 @@ exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buff
                                  .ids = (int32_t *)(void *)(memory + at.ids),
                                  .past = (int32_t *)(void *)(memory + at.past),
                                  .actions = (int32_t *)(void *)(memory + at.actions),
-                                 .reset = memory + at.reset};
+                                 .reset = memory + at.reset,
+                                 .dropped = how->drop_past > 0.0 ? memory + at.dropped : NULL};
     if (!sampler->dataset->of_games || how->mode != EXPHIL_MODE_WINDOW) return EXPHIL_OK;
     buffer->windows = xph_calloc(sampler->context, (size_t)how->batch, sizeof *buffer->windows);
     if (buffer->windows) return EXPHIL_OK;
@@ -217,7 +232,8 @@ void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *b
                             .past = buffer->past,
                             .actions = buffer->actions,
                             .mask = buffer->mask,
-                            .reset = buffer->reset};
+                            .reset = buffer->reset,
+                            .dropped = buffer->dropped};
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------- */
@@ -270,6 +286,59 @@ static stretch stretch_of(const xph_sampler *sampler, const uint8_t *packed, con
     return (stretch){packed, first < 0 ? 0 : first, end > episode->frames ? episode->frames : end};
 }
 
+/* ---- dropped past actions ------------------------------------------------------------------------------ */
+
+/* Past actions of count rows from row on: those of a stretch elsewhere, from its frame `skip` on. Neutral ones before that
+ * episode, and behind it where it is short. */
+static exphil_status take_elsewhere(const xph_sampler *sampler, xph_filler *with, int64_t frame, int64_t skip, int64_t count,
+                                    int64_t row, xph_batch_buffer *buffer, exphil_error *error)
+{
+    const exphil_dataset *dataset = sampler->dataset;
+    const xph_row_shape *shape = &dataset->shape;
+    const xph_episode *other = &dataset->episodes[xph_episode_of(dataset, frame)];
+    int64_t slots = sampler->sampling.action_slots, last = other->frames - STRETCH, start = frame - other->first;
+    start = start < last ? start : last < 0 ? 0 : last;
+    stretch acted = {with->packed, start + skip - slots, start + skip + count - 1};
+    if (acted.first < 0) acted.first = 0;
+    if (acted.end > other->frames) acted.end = other->frames;
+    if (acted.first < acted.end) {
+        int64_t at = other->offset + acted.first, acts = acted.end - acted.first;
+        XPH_TRY(xph_rows_verify(shape, other->block, at, acts, &with->piece, error));
+        XPH_TRY(xph_rows_copy(shape, other->block, at, acts, &with->piece, NULL, NULL, with->packed, error));
+    }
+    int32_t *past = buffer->past + row * slots * shape->heads;
+    for (int64_t i = 0; i < count * slots; i++) {
+        int64_t t = start + skip + i / slots - 1 - i % slots, first = t < acted.end ? acted.first : t + 1;
+        action_at(shape, &acted, t, first, past + i * shape->heads);
+    }
+    return xph_rows_recheck(shape, other->block, NULL, 0, past, count * slots, error);
+}
+
+/* Stretch by stretch of the rows from frame t of an episode on. What is drawn for a stretch lies at a place of its own in
+ * the epoch's stream of numbers: a hash says where. */
+static exphil_status drop_past(const xph_sampler *sampler, xph_filler *with, const xph_episode *episode, int64_t t, int64_t count,
+                               int64_t row, xph_batch_buffer *buffer, exphil_error *error)
+{
+    if (!buffer->dropped) return EXPHIL_OK;
+    for (int64_t done = 0, part; done < count; done += part) {
+        int64_t skip = (t + done) % STRETCH;
+        const xph_episode_facts *facts = &episode->block->facts;
+        const uint64_t key[] = {facts->game, (uint64_t)(facts->port ? facts->port : episode->first),
+                                (uint64_t)(facts->first_game_frame + episode->offset),
+                                (uint64_t)((t + done) / STRETCH)};
+        xph_rng rng = {.seed = sampler->sampling.seed,
+                       .stream = XPH_RNG_DROP | (uint64_t)buffer->epoch << 8,
+                       .position = xph_hash(key, sizeof key) << 2};
+        bool drops = xph_rng_double(&rng) < sampler->sampling.drop_past;
+        part = count - done < STRETCH - skip ? count - done : STRETCH - skip;
+        memset(buffer->dropped + row + done, drops, (size_t)part);
+        if (!drops) continue;
+        int64_t frame = (int64_t)xph_rng_below(&rng, (uint64_t)sampler->dataset->frames);
+        XPH_TRY(take_elsewhere(sampler, with, frame, skip, part, row + done, buffer, error));
+    }
+    return EXPHIL_OK;
+}
+
 /* Copies count frames of one episode, from its row t on, to the rows from row on. Row t of the episode is row offset + t
  * of the block. */
 static exphil_status copy_rows(const xph_sampler *sampler, xph_filler *with, const xph_episode *episode,
@@ -289,6 +358,10 @@ static exphil_status copy_rows(const xph_sampler *sampler, xph_filler *with, con
                              buffer->actions + row * shape->heads, count, error));
     XPH_TRY(xph_rows_recheck(shape, block, NULL, 0, buffer->past + row * slots * shape->heads, count * slots,
                              error));
+    xph_game_lane *lane = with->piece.lane;
+    with->piece.lane = with->piece.own; /* the lane's own game stays */
+    XPH_TRY(drop_past(sampler, with, episode, t, count, row, buffer, error));
+    with->piece.lane = lane;
     bool last_only = sampler->sampling.last_only;
     for (int64_t i = 0; i < count; i++) {
         bool counts = !last_only || i == count - 1;
@@ -313,6 +386,7 @@ static void pad_rows(const xph_sampler *sampler, int64_t row, int64_t count, boo
     memset(buffer->actions + row * heads, 0, rows * (size_t)heads * sizeof(int32_t));
     memset(buffer->mask + row, 0, rows * sizeof(float));
     memset(buffer->reset + row, 0, rows);
+    if (buffer->dropped) memset(buffer->dropped + row, 0, rows);
     if (first && count) buffer->reset[row] = 1;
 }
 

@@ -16,7 +16,7 @@ typedef struct xph_batch_buffer {
     size_t bytes;
     float *floats, *mask;
     int32_t *ids, *past, *actions;
-    uint8_t *reset;
+    uint8_t *reset, *dropped; /* dropped: NULL without drop_past */
     int64_t epoch, index;
     atomic_llong frames;
     xph_window_place *windows; /* [B]; NULL: lanes, or windows of rows that are there */

@@ -135,16 +135,18 @@ void xph_heads_backward(xph_plan *plan)
 void xph_heads_draw(xph_plan *plan)
 {
     const xph_model_shape *shape = &plan->model->shape;
-    xph_ref last = xph_columns(plan->x, (plan->time - 1) * shape->hidden);
-    last.ld = plan->time * shape->hidden;
-    plan->rows = plan->batch;
+    const bool all = plan->net->flags & XPH_NET_DRAWS_ALL;
+    int64_t skipped = all ? 0 : plan->time - 1, every = all ? 1 : plan->time;
+    xph_ref last = xph_columns(plan->x, skipped * shape->hidden);
+    last.ld = every * shape->hidden;
+    plan->rows = all ? plan->rows : plan->batch;
     xph_ref u = xph_plan_buffer(plan, plan->rows, shape->hidden);
     xph_ref z = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
     emit_trunk(plan, last, (xph_ref){0}, u, z);
     z = xph_emit_reals(plan, z, plan->rows);
     xph_ref past = past_columns(plan);
-    past = xph_columns(past, (plan->time - 1) * plan->row.ld);
-    past.ld = plan->time * plan->row.ld;
+    past = xph_columns(past, skipped * plan->row.ld);
+    past.ld = every * plan->row.ld;
     xph_ref base = emit_base(plan, past);
     const xph_sample_args args = {
         .heads = heads_args(plan, z, base), .ldn = shape->logits, .ldp = shape->heads, .lda = shape->heads};

@@ -80,7 +80,8 @@ enum {
     XPH_NET_TRAIN = 1,  /* keeps what backward needs */
     XPH_NET_INLINE = 2, /* one thread, for play */
     XPH_NET_PLAIN = 4,  /* attention by the plain method: the same bits however frames are cut up */
-    XPH_NET_BF16 = 8    /* training: what stays for backward is bfloat16 (segment.c) */
+    XPH_NET_BF16 = 8,   /* training: what stays for backward is bfloat16 (segment.c) */
+    XPH_NET_DRAWS_ALL = 16 /* sample draws on all rows, not on the last frame of every stream */
 };
 /* Training: activations of every n blocks (0: of none) are dropped after forward and made again in backward
  * from the input of the first of them; gradients are the same to the last bit. In flags. */
@@ -134,7 +135,8 @@ exphil_status xph_net_backward(xph_net *net, const void *weights, const void *pa
                                const void *dlogits, void *gradients);
 /* Blocks, then the heads draw the action of the last frame of every stream: how [A], noise [B,L] or NULL,
  * previous [B,A] or NULL, actions [B,A] as in xph_sample_args; xph_net_logits then holds [B,L]. So a step in
- * carry mode is a net (B,1), in window mode a net (B,window) whose state is not given. */
+ * carry mode is a net (B,1), in window mode a net (B,window) whose state is not given. With
+ * XPH_NET_DRAWS_ALL there are M rows where there are B here. */
 exphil_status xph_net_sample(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
                              const xph_sample_head *how, const float *noise, const int32_t *previous,
                              int32_t *actions);

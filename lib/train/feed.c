@@ -207,6 +207,18 @@ exphil_status xph_feed_take(xph_feed *feed, const exphil_batch *batch, const xph
     return EXPHIL_OK;
 }
 
+exphil_status xph_feed_past(xph_feed *feed, const int32_t *past)
+{
+    const xph_model_shape *shape = xph_model_shape_of(feed->model);
+    void *own = feed->slot[feed->parity].own[3];
+    if (!own) {
+        feed->past = past;
+        return EXPHIL_OK;
+    }
+    size_t cells = (size_t)(feed->batch * feed->time * shape->slots * shape->heads);
+    return feed->device->backend->upload(xph_net_stream(feed->net), own, past, cells * sizeof *past);
+}
+
 exphil_status xph_feed_uploaded(const xph_feed *feed)
 {
     const xph_backend *backend = feed->device->backend;

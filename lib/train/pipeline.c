@@ -170,7 +170,8 @@ exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int6
 exphil_status xph_pending_create(exphil_trainer *trainer, exphil_error *error)
 {
     const xph_backend *backend = trainer->device->backend;
-    trainer->ahead = backend->host_memory ? 0 : 1;
+    /* With past actions of its own the host waits for every batch anyway, and numbers of an update are its own. */
+    trainer->ahead = backend->host_memory || trainer->own_past.share > 0.0 ? 0 : 1;
     for (int i = 0; i < 2; i++) {
         void *result = NULL;
         exphil_status status = backend->host_alloc(trainer->device, sizeof(xph_control), &result);

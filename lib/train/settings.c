@@ -99,6 +99,7 @@ static int64_t data_settings(const exphil_prefetcher *prefetcher, setting *to)
         {"sampling.in_order", WHOLE, (uint64_t)sampling->in_order},
         {"sampling.last_only", WHOLE, (uint64_t)sampling->last_only},
         {"sampling.shuffle_frames", WHOLE | LATER | SPARE, (uint64_t)sampling->shuffle_frames},
+        {"sampling.drop_past", NUMBER | LATER | SPARE, bits_of(sampling->drop_past)},
     };
     return put(to, list, sizeof list);
 }
@@ -116,6 +117,11 @@ static int64_t list_settings(const exphil_trainer *trainer, setting *to)
     bool same = trainer->activations == EXPHIL_TYPE_F32;
     to[count++] =
         (setting){"checkpoint_blocks", WHOLE | LATER, same ? 0 : (uint64_t)trainer->checkpoint_blocks};
+    const xph_own_past *own = &trainer->own_past;
+    to[count++] = (setting){"own_past", NUMBER | LATER | SPARE, bits_of(own->share)};
+    to[count++] = (setting){"own_past_ramp_updates", WHOLE | LATER | SPARE,
+                            own->share > 0.0 ? (uint64_t)own->ramp : 0};
+    to[count++] = (setting){"own_past_seed", WHOLE | LATER | SPARE, own->share > 0.0 ? own->seed : 0};
     to[count++] = (setting){"communicator.rank", WHOLE, (uint64_t)with->rank};
     to[count++] = (setting){"communicator.ranks", WHOLE, (uint64_t)with->ranks};
     count += optimizer_settings(&trainer->optimizer->config, to + count);

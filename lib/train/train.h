@@ -91,6 +91,8 @@ void xph_feed_destroy(xph_feed *feed);
  * else until xph_feed_uploaded returns. */
 exphil_status xph_feed_take(xph_feed *feed, const exphil_batch *batch, const xph_given *given);
 exphil_status xph_feed_uploaded(const xph_feed *feed);
+/* Other past actions for the batch that was taken: past (host) stays until the work on it is done. */
+exphil_status xph_feed_past(xph_feed *feed, const int32_t *past);
 /* Forward and loss of the batch that was taken. With control (device) its head losses grow and feed->dlogits
  * is filled. */
 exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *packed,
@@ -126,6 +128,25 @@ typedef struct xph_resumed {
  * itself. */
 enum { XPH_PART_FIRST = 1, XPH_PART_BATCH = 2, XPH_PART_LAST = 4, XPH_PARTS = 8 };
 
+/* Past actions that are the policy's own (own_past.c); net NULL: none are, or the shape is not known yet. */
+typedef struct xph_own_past {
+    double share;
+    int64_t ramp; /* updates */
+    uint64_t seed;
+    xph_net *net;
+    xph_event *ready;
+    float *noise;          /* [M,L] */
+    int32_t *drawn, *past; /* [M,A] decided; [M,slots,A] what training sees */
+    uint8_t *taken;        /* [M] 1: the decision of this row is past to others */
+    unsigned char *memory;
+    size_t memory_bytes;
+    float *d_noise; /* on the device */
+    int32_t *d_drawn;
+    void *state; /* that the pass leaves; nobody reads it */
+    unsigned char *d_memory;
+    size_t d_memory_bytes;
+} xph_own_past;
+
 struct exphil_trainer {
     exphil_context *context;
     xph_device *device;
@@ -143,6 +164,7 @@ struct exphil_trainer {
     double loss_scale; /* the first */
     xph_feed feed;     /* feed.net NULL until the shape is known */
     xph_resumed resumed;
+    xph_own_past own_past;
     const xph_kernel *norm2, *clear;
     void *weights, *packed, *gradients, *norm_scratch;
     void *rounded; /* with fake_quantize: the weights that forward and backward see; else NULL */
@@ -188,6 +210,14 @@ exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t 
 bool xph_trainer_shaped(const exphil_trainer *trainer); /* by a batch, or by what was resumed */
 void xph_trainer_drop_shape(exphil_trainer *trainer);
 void xph_resumed_drop(exphil_trainer *trainer);
+/* False, with a message, where the settings cannot be. */
+bool xph_own_past_check(const exphil_model *model, const exphil_trainer_config *config, exphil_error *error);
+/* With and without the shape. drop also undoes a make that failed. */
+exphil_status xph_own_past_make(exphil_trainer *trainer, exphil_error *error);
+void xph_own_past_drop(exphil_trainer *trainer);
+/* Mixes the past of the batch that the feed has taken: batch `part` of update `number` (from 1). */
+exphil_status xph_own_past_take(exphil_trainer *trainer, const exphil_batch *batch, int64_t number,
+                                int64_t part);
 /* What forward and backward see of the weights; refresh makes it, and its packed form, from weights that have
  * changed. */
 const void *xph_trainer_seen(const exphil_trainer *trainer);

@@ -11,6 +11,7 @@ void xph_trainer_drop_shape(exphil_trainer *trainer)
     if (trainer->kept)
         trainer->device->backend->free(trainer->device, trainer->kept, trainer->feed.state_bytes);
     trainer->kept = NULL;
+    xph_own_past_drop(trainer);
     xph_feed_destroy(&trainer->feed);
 }
 
@@ -253,6 +254,7 @@ static exphil_status make_shape(exphil_trainer *trainer, int64_t batch, int64_t 
                                "trainer: the device has no kernel to clear a state");
     if (trainer->accumulate > 1 && trainer->feed.state_bytes)
         XPH_TRY(device_block(trainer, trainer->feed.state_bytes, &trainer->kept, error));
+    XPH_TRY(xph_own_past_make(trainer, error));
     status = xph_trainer_refresh(trainer);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status,
@@ -321,6 +323,7 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     XPH_TRY(check_precision(model, &known, error));
     XPH_TRY(check_model(model, &known, error));
     XPH_TRY(check_optimizer(model, optimizer, error));
+    if (!xph_own_past_check(model, &known, error)) return EXPHIL_E_INVALID;
     if (prefetcher) XPH_TRY(check_data(model, prefetcher, error));
     exphil_trainer *made = xph_calloc(context, 1, sizeof *made);
     if (!made) return xph_no_memory(sizeof *made, error);
@@ -334,6 +337,8 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
                                                                : 65536.0;
     made->late = (exphil_error)EXPHIL_ERROR_INIT;
     made->fake_quantize = known.fake_quantize;
+    made->own_past = (xph_own_past){
+        .share = known.own_past, .ramp = known.own_past_ramp_updates, .seed = known.own_past_seed};
     made->checkpoint_blocks =
         known.checkpoint_blocks < CHECKPOINT_MOST ? known.checkpoint_blocks : CHECKPOINT_MOST;
     exphil_status status = xph_losses_take(xph_model_spec(model), known.losses, &made->losses, error);

@@ -80,7 +80,8 @@ static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batc
     exphil_status status = xph_feed_take(&trainer->feed, batch, &given);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status, "trainer: the device failed to take a batch");
-    status = xph_trainer_run(trainer, program);
+    status = xph_own_past_take(trainer, batch, given.update, part);
+    if (status >= 0) status = xph_trainer_run(trainer, program);
     if (status >= 0) status = xph_feed_swap(&trainer->feed);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status, "trainer: the device failed in a batch");

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LOGITS = 12, HEADS = 3, BATCH_ORDERS = 3 };
+enum { LOGITS = 12, HEADS = 3 };
 
 /* ---- by a session ----------------------------------------------------------------------------------------------------- */
 
@@ -156,11 +156,182 @@ static void as_a_session_head_by_head(void **state)
         (void)trained_as_a_session("gru", mode, 3 * mode, EXPHIL_HEADS_AUTOREGRESSIVE, 2);
 }
 
+/* ---- what is measured ------------------------------------------------------------------------------------------------- */
+
+static void assert_near(double got, double want)
+{
+    if (!(fabs(got - want) <= 1e-6 * (1 + fabs(want)))) fail_msg("%.9g, not %.9g", got, want);
+}
+
+/* Whole episodes until there are enough frames: one for a frame, all for very many; nothing where it is not asked. */
+static void enough_whole_episodes(void **state)
+{
+    train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
+    plan.episodes = 9;
+    plan.model.delay_frames = 0;
+    train_run run = train_begin(&plan);
+    int64_t all = 0, before = 0;
+    for (int64_t e = 0; e < plan.episodes; e++) all += train_episode_frames(e);
+    exphil_report none = measure(run.model, run.dataset, 0, 0);
+    assert_true(none.alone_frames == 0 && none.alone_change_frames == 0 && none.alone_nll == 0 &&
+                none.alone_accuracy == 0 && none.alone_change_accuracy == 0);
+    for (int64_t most = 1; most < all + 100; most += 37) {
+        exphil_report r = measure(run.model, run.dataset, 0, most), again = measure(run.model, run.dataset, 3, most);
+        assert_true(r.alone_frames >= (most < all ? most : all) && r.alone_frames >= before);
+        assert_true(r.alone_frames < most + train_episode_frames(plan.episodes - 1));
+        assert_true(r.alone_nll == again.alone_nll && r.alone_frames == again.alone_frames);
+        assert_true(r.frames == none.frames && r.nll == none.nll && r.exact_accuracy == none.exact_accuracy);
+        before = r.alone_frames;
+    }
+    assert_int_equal(before, all);
+    train_end(&run);
+}
+
+/* A model that is not told past actions has its teacher-forced figures. */
+static void without_past_actions_it_is_the_same(void **state)
+{
+    train_plan plan = train_plan_of("mamba", EXPHIL_MODE_CARRY);
+    plan.model.no_previous_action = 1;
+    plan.model.delay_frames = 0; /* nor queued ones */
+    train_run run = train_begin(&plan);
+    exphil_report r = measure(run.model, run.dataset, 0, 1);
+    assert_true(r.alone_frames == r.frames && r.alone_change_frames == r.change_frames && r.alone_nll == r.nll);
+    assert_true(r.alone_accuracy == r.exact_accuracy && r.alone_change_accuracy == r.exact_change_accuracy);
+    train_end(&run);
+}
+
+/* Where the recorded actions are the policy's own decisions, it is always right, and the recorded past is its own. */
+static void of_its_own_decisions(void **state)
+{
+    for (int32_t heads = 0; heads <= 1; heads++) {
+        train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
+        plan.model.heads = heads;
+        plan.model.delay_frames = 0;
+        train_run run = train_begin(&plan);
+        (void)train_steps(&run, 200);
+        exphil_model *model = NULL;
+        exphil_session *session = NULL;
+        exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+        exphil_dataset_config data = EXPHIL_DATASET_CONFIG_INIT;
+        exphil_dataset *own = NULL;
+        float floats[60][13];
+        int32_t ids[60][2], decided[60][HEADS], done[HEADS];
+        config.deterministic = 1;
+        data.spec = &model_case_spec;
+        assert_ok(exphil_trainer_model(run.trainer, EXPHIL_WEIGHTS, &model, NULL));
+        assert_ok(exphil_session_create(model, &config, &session, NULL));
+        assert_ok(exphil_dataset_create(run.context, &data, &own, NULL));
+        for (int64_t e = 0; e < 4; e++) {
+            assert_ok(exphil_session_reset(session, 0));
+            for (int64_t t = 0; t < 60; t++) {
+                train_row(e + 50, t, floats[t], ids[t], done);
+                assert_ok(exphil_session_step_row(session, floats[t], ids[t], NULL, decided[t]));
+            }
+            assert_ok(exphil_dataset_add_rows(own, (uint64_t)e, 60, floats[0], ids[0], decided[0], NULL));
+        }
+        exphil_report r = measure(model, own, 0, INT64_MAX);
+        assert_int_equal(r.alone_frames, 240);
+        assert_true(r.alone_accuracy == 1.0 && r.alone_change_accuracy == 1.0 && r.alone_change_frames > 20);
+        assert_near(r.alone_nll, r.nll);
+        exphil_dataset_destroy(own);
+        exphil_session_destroy(session);
+        exphil_model_destroy(model);
+        train_end(&run);
+    }
+}
+
+/* ---- what is not right ------------------------------------------------------------------------------------------------ */
+
+static int32_t asked; /* times until the host cancels; below 0: never */
+
+static int32_t cancels(void *user)
+{
+    return asked >= 0 && asked-- == 0;
+}
+
+static void bad_calls_leave_the_report(void **state)
+{
+    train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
+    plan.cancel = cancels;
+    asked = -1;
+    train_run run = train_begin(&plan);
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_report report, untouched;
+    memset(&report, 0x33, sizeof report);
+    report.struct_size = sizeof report;
+    report.alone_most_frames = -1;
+    untouched = report;
+    assert_int_equal(exphil_evaluate(run.model, run.dataset, NULL, NULL, 0, &report, &error), EXPHIL_E_INVALID);
+    assert_says(&error, "alone_most_frames is -1");
+    assert_memory_equal(&report, &untouched, sizeof report);
+    report.alone_most_frames = untouched.alone_most_frames = 1000;
+    int32_t stopped = 0;
+    for (int32_t at = 0; at < 100; at++) {
+        asked = at;
+        exphil_status status = exphil_evaluate(run.model, run.dataset, NULL, NULL, 0, &report, &error);
+        if (status == EXPHIL_OK) break;
+        assert_int_equal(status, EXPHIL_E_CANCELLED);
+        assert_memory_equal(&report, &untouched, sizeof report);
+        stopped++;
+    }
+    assert_true(stopped > 5 && stopped < 100); /* in both parts */
+    asked = -1;
+    train_end(&run);
+}
+
+/* A report of 0.1 ends before the figures: it is filled as then, and nothing behind it is read or written. */
+static void a_report_of_0_1(void **state)
+{
+    train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
+    train_run run = train_begin(&plan);
+    exphil_report report, now = EXPHIL_REPORT_INIT;
+    memset(&report, 0x33, sizeof report);
+    report.struct_size = offsetof(exphil_report, alone_most_frames);
+    assert_ok(exphil_evaluate(run.model, run.dataset, NULL, NULL, 0, &report, NULL));
+    assert_ok(exphil_evaluate(run.model, run.dataset, NULL, NULL, 0, &now, NULL));
+    assert_int_equal(report.alone_most_frames, 0x3333333333333333);
+    now.struct_size = report.struct_size;
+    assert_memory_equal(&report, &now, report.struct_size);
+    train_end(&run);
+}
+
+/* Every allocation fails once: the call says so, and nothing is lost. */
+static void memory_runs_out(void **state)
+{
+    test_memory memory;
+    test_memory_init(&memory);
+    train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY);
+    plan.memory = &memory;
+    plan.threads = 2;
+    train_run run = train_begin(&plan);
+    int32_t refused = 0;
+    for (int64_t at = 1; at < 1000; at++) {
+        exphil_report report = EXPHIL_REPORT_INIT;
+        report.alone_most_frames = 1000;
+        memory.fail_at = atomic_load(&memory.calls) + at;
+        exphil_status status = exphil_evaluate(run.model, run.dataset, NULL, NULL, 0, &report, NULL);
+        memory.fail_at = -1;
+        if (status == EXPHIL_OK) break;
+        assert_int_equal(status, EXPHIL_E_MEMORY);
+        assert_int_equal(report.frames, 0);
+        refused++;
+    }
+    assert_true(refused > 20 && refused < 1000);
+    train_end(&run);
+    assert_memory_clean(&memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_a_session),
         cmocka_unit_test(as_a_session_head_by_head),
+        cmocka_unit_test(enough_whole_episodes),
+        cmocka_unit_test(without_past_actions_it_is_the_same),
+        cmocka_unit_test(of_its_own_decisions),
+        cmocka_unit_test(bad_calls_leave_the_report),
+        cmocka_unit_test(a_report_of_0_1),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

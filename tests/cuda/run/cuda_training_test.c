@@ -94,6 +94,55 @@ static void every_setting_trains_alike(void **state)
     compare(plan, 2e-3); /* a weight that rounds the other way moves the loss */
 }
 
+static train_plan own_past_plan(const char *blocks, int32_t mode)
+{
+    train_plan plan = train_plan_of(blocks, mode);
+    plan.sampling.drop_past = 0.3;
+    plan.trainer.own_past = 0.7;
+    plan.trainer.own_past_seed = 9;
+    plan.trainer.accumulate = 2;
+    return plan;
+}
+
+/* Past actions of the policy's own: drawn on the device, mixed on the host, the same as on the CPU. */
+static void own_decisions_train_alike(void **state)
+{
+    late();
+    compare(own_past_plan("mamba gru", EXPHIL_MODE_CARRY), 1e-4);
+    compare(own_past_plan("attention", EXPHIL_MODE_WINDOW), 1e-4);
+}
+
+static exphil_report measured(const train_plan *plan)
+{
+    exphil_report report = EXPHIL_REPORT_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    train_run run = train_begin(plan);
+    (void)train_steps(&run, SANITIZED ? 3 : 30);
+    report.alone_most_frames = 200;
+    if (exphil_trainer_evaluate(run.trainer, EXPHIL_WEIGHTS, run.dataset, NULL, &report, &error) < 0)
+        fail_msg("%s", error.message);
+    train_end(&run);
+    return report;
+}
+
+/* A policy alone: lanes in one net, whose decisions come back after every frame. */
+static void alone_is_measured_alike(void **state)
+{
+    late();
+    for (int32_t mode = 0; mode <= 1; mode++)
+        for (int32_t heads = 0; heads <= 1; heads++) {
+            train_plan plan = train_plan_of("gru attention", mode);
+            plan.model.heads = heads;
+            const train_plan there = on_gpu(plan);
+            const exphil_report cpu = measured(&plan), gpu = measured(&there);
+            assert_true(cpu.alone_frames >= 200 && gpu.alone_frames == cpu.alone_frames);
+            assert_int_equal(gpu.alone_change_frames, cpu.alone_change_frames);
+            assert_true(gpu.alone_accuracy == cpu.alone_accuracy);
+            assert_true(fabs(gpu.alone_nll - cpu.alone_nll) < 1e-3 * cpu.alone_nll);
+            emulated_clean();
+        }
+}
+
 /* Losses near those of floats, and the logits that come of them; the weights stay floats. */
 static void narrow_rows_train(void **state)
 {
@@ -271,7 +320,7 @@ static void runs_go_on_where_they_were_saved(void **state)
     char path[4096];
     size_t bytes, other;
     snprintf(path, sizeof path, "%s/run", test_folder());
-    train_plan plan = train_plan_of("mamba lstm", EXPHIL_MODE_CARRY);
+    train_plan plan = own_past_plan("mamba lstm", EXPHIL_MODE_CARRY);
     const train_plan there = on_gpu(plan);
     unsigned char *straight = weights_after(&there, 9, &bytes);
     train_run run = train_begin(&there);
@@ -415,6 +464,8 @@ int main(void)
         cmocka_unit_test(each_block_trains_alike),
         cmocka_unit_test(windows_train_alike),
         cmocka_unit_test(every_setting_trains_alike),
+        cmocka_unit_test(own_decisions_train_alike),
+        cmocka_unit_test(alone_is_measured_alike),
         cmocka_unit_test(narrow_rows_train),
         cmocka_unit_test(narrow_rows_keep_the_bias_of_a_step),
         cmocka_unit_test(every_order_gives_the_same_bits),
