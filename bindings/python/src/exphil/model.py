@@ -213,10 +213,15 @@ class Model(Handle):
         frequencies: Optional[Dataset] = None,
         losses: Optional[Sequence[HeadLoss]] = None,
         batch: int = 0,
+        alone_most_frames: int = 0,
     ) -> Report:
-        """How well the model predicts a dataset. The baselines are those of frequencies (None: of dataset)."""
+        """How well the model predicts a dataset. The baselines are those of frequencies (None: of dataset).
+
+        alone_most_frames: measure on at least so many frames what it does with its own decisions as past actions.
+        """
         expect(dataset, Dataset, "dataset")
         result = empty(Report)
+        result.alone_most_frames = number(alone_most_frames, "alone_most_frames")
         kept: List[Any] = []
         self._core.call(
             lib.exphil_evaluate,

@@ -85,6 +85,7 @@ class Prefetcher(Handle):
         buffers: int = 0,
         neutral_start: bool = False,
         shuffle_frames: int = 0,
+        drop_past: float = 0.0,
     ) -> None:
         expect(dataset, Dataset, "dataset")
         if model is not None:
@@ -104,6 +105,7 @@ class Prefetcher(Handle):
             buffers=buffers,
             neutral_start=neutral_start,
             shuffle_frames=shuffle_frames,
+            drop_past=drop_past,
         )
         self._core = dataset._core
         self._handle = self._core.create(lib.exphil_prefetcher_create, dataset._handle, config)

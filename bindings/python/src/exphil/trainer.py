@@ -57,9 +57,9 @@ class Trainer(Handle):
     """Trains a copy of a model's weights on a dataset; the model itself stays as it is and may be played meanwhile.
 
     dataset None is for step_batch alone. The settings are those of the C structs exphil_optimizer_config (rate to
-    schedule), exphil_sampling (batch to buffers, shuffle_frames; mode, delay, slots and neutral_start are the model's) and
-    exphil_trainer_config (losses to checkpoint_blocks), by name; 0 and None stand for the library's defaults. One thread at a
-    time.
+    schedule), exphil_sampling (batch to buffers, shuffle_frames, drop_past; mode, delay, slots and neutral_start are the
+    model's) and exphil_trainer_config (losses to own_past_seed), by name; 0 and None stand for the library's defaults. One
+    thread at a time.
     """
 
     __slots__ = ("_optimizer", "_prefetcher", "_kept", "_heads", "_sizes")
@@ -95,6 +95,7 @@ class Trainer(Handle):
         buffers: int = 0,
         neutral_start: bool = False,
         shuffle_frames: int = 0,
+        drop_past: float = 0.0,
         losses: Optional[Sequence[HeadLoss]] = None,
         communicator: Optional[Communicator] = None,
         loss_scale: float = 0.0,
@@ -103,6 +104,9 @@ class Trainer(Handle):
         activations: Code = DataType.F32,
         fake_quantize: Code = 0,
         checkpoint_blocks: int = 0,
+        own_past: float = 0.0,
+        own_past_ramp_updates: int = 0,
+        own_past_seed: int = 0,
     ) -> None:
         expect(model, Model, "model")
         if dataset is not None:
@@ -140,6 +144,7 @@ class Trainer(Handle):
             buffers=buffers,
             neutral_start=neutral_start,
             shuffle_frames=shuffle_frames,
+            drop_past=drop_past,
         )
         config = Config("exphil_trainer_config")
         config.set(
@@ -151,6 +156,9 @@ class Trainer(Handle):
             activations=code(DataType, activations, "activations"),
             fake_quantize=code(DataType, fake_quantize, "fake_quantize"),
             checkpoint_blocks=checkpoint_blocks,
+            own_past=own_past,
+            own_past_ramp_updates=own_past_ramp_updates,
+            own_past_seed=own_past_seed,
         )
         self._open(model, dataset, optimizer, sampling, config)
 
@@ -219,11 +227,17 @@ class Trainer(Handle):
         self._core.call(lib.exphil_trainer_resume, self._handle, path_bytes(path))
 
     def evaluate(
-        self, dataset: Dataset, *, which: Code = Weights.NOW, frequencies: Optional[Dataset] = None
+        self,
+        dataset: Dataset,
+        *,
+        which: Code = Weights.NOW,
+        frequencies: Optional[Dataset] = None,
+        alone_most_frames: int = 0,
     ) -> Report:
-        """How well the weights predict a dataset, with this trainer's losses."""
+        """How well the weights predict a dataset, with this trainer's losses; alone_most_frames as in Model.evaluate."""
         expect(dataset, Dataset, "dataset")
         result = empty(Report)
+        result.alone_most_frames = number(alone_most_frames, "alone_most_frames")
         self._core.call(
             lib.exphil_trainer_evaluate,
             self._handle,

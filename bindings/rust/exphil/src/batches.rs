@@ -9,7 +9,7 @@ use std::fmt;
 object!(exphil_prefetcher, exphil_prefetcher_destroy);
 
 /// How frames become batches. [`Model::sampling`](crate::Model::sampling) fills mode, delay and slots as a model needs them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Sampling {
     /// B lanes; 0 is 16.
     pub batch: usize,
@@ -37,6 +37,8 @@ pub struct Sampling {
     pub neutral_start: bool,
     /// [`Mode::Window`]: shuffle the windows of so many frames at a time, 1024 or more; 0: all together.
     pub shuffle_frames: usize,
+    /// Probability that a stretch of 256 frames has the past actions of another one.
+    pub drop_past: f64,
 }
 
 impl Sampling {
@@ -55,6 +57,7 @@ impl Sampling {
             buffers: raw.buffers,
             neutral_start: raw.neutral_start != 0,
             shuffle_frames: size(raw.shuffle_frames)?,
+            drop_past: raw.drop_past,
         })
     }
 
@@ -73,6 +76,7 @@ impl Sampling {
         raw.buffers = self.buffers;
         raw.neutral_start = i32::from(self.neutral_start);
         raw.shuffle_frames = count(self.shuffle_frames);
+        raw.drop_past = self.drop_past;
         raw
     }
 }

@@ -56,7 +56,7 @@ pub use failure::{Error, Result, Status};
 pub use hooks::LogLevel;
 pub use policy::{HeadsKind, Mode, Model, ModelConfig, ModelInfo};
 pub use replay::{Push, Replay, ReplayFrame, ReplayInfo, Rollback, SlpItem, SlpPlayer, SlpStream};
-pub use report::{compare, evaluate, Comparison, HeadComparison, HeadReport, Report};
+pub use report::{compare, evaluate, evaluate_alone, Comparison, HeadComparison, HeadReport, Report};
 pub use session::{Deliver, HeadPlay, Session, SessionConfig, SessionInfo};
 pub use shapes::{HeadKind, HeadSpec, IdSpec, Spec};
 pub use tensors::{Element, TensorInfo, Type};

@@ -89,6 +89,16 @@ pub struct Report {
     pub exact_copy: f64,
     /// One for each head.
     pub heads: Vec<HeadReport>,
+    /// Measured with the model's own decisions as past actions; 0: not asked for, and so are the next four.
+    pub alone_frames: i64,
+    /// Of them, where the recorded action differs from the frame before.
+    pub alone_change_frames: i64,
+    /// Of the recorded action, sum over heads.
+    pub alone_nll: f64,
+    /// All heads right.
+    pub alone_accuracy: f64,
+    /// All heads right, on change frames.
+    pub alone_change_accuracy: f64,
 }
 
 impl Report {
@@ -106,6 +116,11 @@ impl Report {
             exact_majority_change: raw.exact_majority_change,
             exact_copy: raw.exact_copy,
             heads: raw.head[..heads].iter().map(HeadReport::of).collect(),
+            alone_frames: raw.alone_frames,
+            alone_change_frames: raw.alone_change_frames,
+            alone_nll: raw.alone_nll,
+            alone_accuracy: raw.alone_accuracy,
+            alone_change_accuracy: raw.alone_change_accuracy,
         }
     }
 }
@@ -119,9 +134,23 @@ pub fn evaluate(
     losses: &[HeadLoss],
     batch: usize,
 ) -> Result<Report> {
+    evaluate_alone(model, dataset, frequencies, losses, batch, 0)
+}
+
+/// The same, and what it does with its own decisions as past actions: measured on at least `most` frames, in whole
+/// episodes; 0: not at all.
+pub fn evaluate_alone(
+    model: &Model,
+    dataset: &Dataset,
+    frequencies: Option<&Dataset>,
+    losses: &[HeadLoss],
+    batch: usize,
+    most: usize,
+) -> Result<Report> {
     let losses = Losses::new(losses, &model.spec()?)?;
     let (data, frequencies) = (dataset.as_raw(), frequencies.map_or(ptr::null_mut(), Dataset::as_raw));
-    let mut raw = sys::init();
+    let mut raw = sys::init::<sys::exphil_report>();
+    raw.alone_most_frames = count(most);
     call(|error| unsafe {
         sys::exphil_evaluate(model.as_raw(), data, frequencies, losses.pointer(), count(batch), &mut raw, error)
     })?;

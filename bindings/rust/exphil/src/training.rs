@@ -179,6 +179,12 @@ pub struct TrainerConfig {
     pub fake_quantize: Option<Type>,
     /// Recompute activations, n blocks at a time; 0: keep all.
     pub checkpoint_blocks: i32,
+    /// Probability that a past action is the model's own decision.
+    pub own_past: f64,
+    /// Updates over which `own_past` is reached; 0: at once.
+    pub own_past_ramp_updates: usize,
+    /// Of its draws.
+    pub own_past_seed: u64,
 }
 
 /// What ranks add up.
@@ -293,6 +299,9 @@ impl Trainer {
         raw.activations = config.activations as i32;
         raw.fake_quantize = config.fake_quantize.map_or(0, |kind| kind as i32);
         raw.checkpoint_blocks = config.checkpoint_blocks;
+        raw.own_past = config.own_past;
+        raw.own_past_ramp_updates = count(config.own_past_ramp_updates);
+        raw.own_past_seed = config.own_past_seed;
         let source = prefetcher.as_ref().map_or(ptr::null_mut(), |prefetcher| prefetcher.as_raw());
         let handle = Handle::create(|out, error| unsafe {
             sys::exphil_trainer_create(model.as_raw(), optimizer.handle.raw(), source, &raw, out, error)
@@ -370,7 +379,20 @@ impl Trainer {
 
     /// How well the weights as they are now predict a dataset, with the trainer's losses.
     pub fn evaluate(&self, which: Weights, dataset: &Dataset, frequencies: Option<&Dataset>) -> Result<Report> {
-        let mut raw = sys::init();
+        self.evaluate_alone(which, dataset, frequencies, 0)
+    }
+
+    /// The same, and what they do with their own decisions as past actions: measured on at least `most` frames, in whole
+    /// episodes; 0: not at all.
+    pub fn evaluate_alone(
+        &self,
+        which: Weights,
+        dataset: &Dataset,
+        frequencies: Option<&Dataset>,
+        most: usize,
+    ) -> Result<Report> {
+        let mut raw = sys::init::<sys::exphil_report>();
+        raw.alone_most_frames = count(most);
         let frequencies = frequencies.map_or(ptr::null_mut(), Dataset::as_raw);
         let trainer = self.handle.raw();
         call(|error| unsafe {
