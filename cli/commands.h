@@ -88,8 +88,9 @@ json_t *report_json(const exphil_report *report, const exphil_spec *spec);
 void print_report(const exphil_report *report, const exphil_spec *spec, int64_t slots);
 /* Is a policy that much better (a share of frames) with recorded past actions than with its own, that it copies? */
 bool copies(double forced, double alone);
+#define BEGINNING_ADVICE "Every policy with past actions begins so:\nafter little training, train longer. "
 #define COPYING_ADVICE                                                                                       \
-  "Longer training on the same\nrows rewards that too. Try train --no-previous-action, or --drop-past 0.5 "    \
+  "Longer training on the same\nrows rewards that too. Try train --no-previous-action, or --drop-past 0.5 "  \
   "--own-past 0.5, and keep what is best alone."
 /* Frames on which train and eval measure a policy with its own decisions as past actions. */
 #define ALONE_HELP                                                                                           \

@@ -139,13 +139,13 @@ json_t *report_json(const exphil_report *report, const exphil_spec *spec)
     json_t *heads = json_object();
     for (int64_t i = 0; i < report->heads; i++)
         json_object_set_new(heads, spec->heads[i].name, head_json(&report->head[i]));
-    json_t *object = json_pack("{s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:b,s:o}", "frames",
-                     (json_int_t)report->frames, "change_frames", (json_int_t)report->change_frames, "loss",
-                     report->loss, "nll", report->nll, "frequency_nll", report->frequency_nll,
-                     "exact_accuracy", report->exact_accuracy, "exact_change_accuracy",
-                     report->exact_change_accuracy, "exact_majority", report->exact_majority,
-                     "exact_majority_change", report->exact_majority_change, "exact_copy", report->exact_copy,
-                     "beats_baselines", report->exact_accuracy > baseline(report), "heads", heads);
+    json_t *object = json_pack(
+        "{s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:b,s:o}", "frames", (json_int_t)report->frames,
+        "change_frames", (json_int_t)report->change_frames, "loss", report->loss, "nll", report->nll,
+        "frequency_nll", report->frequency_nll, "exact_accuracy", report->exact_accuracy,
+        "exact_change_accuracy", report->exact_change_accuracy, "exact_majority", report->exact_majority,
+        "exact_majority_change", report->exact_majority_change, "exact_copy", report->exact_copy,
+        "beats_baselines", report->exact_accuracy > baseline(report), "heads", heads);
     add_alone(object, report);
     return object;
 }
@@ -185,23 +185,28 @@ bool copies(double forced, double alone)
     return 5.0 * alone < 4.0 * forced;
 }
 
-/* What to try follows from what was measured: a policy that repeats the past actions it is shown is not cured by more of
- * the same training, one that is not shown them cannot copy and is not measured by it. */
+/* What to try follows from what was measured. A policy that repeats the past actions that it is shown either has only begun
+ * (they all begin so, and are then no better than copying), or is not cured by more of the same; one that is not shown them
+ * cannot copy and is not measured by it. */
 static void advise(const exphil_report *report, int64_t slots)
 {
     const double forced = 100.0 * report->exact_accuracy, alone = 100.0 * report->alone_accuracy;
     bool copy = report->exact_copy >= report->exact_majority;
     if (slots && report->alone_frames && copies(forced, alone)) {
-        printf("\nTeacher-forced the policy is right on %.1f%% of the frames, alone on %.1f%%: it repeats the past "
-               "actions\nthat it is shown, and in play it is shown its own. %s\n",
-               forced, alone, COPYING_ADVICE);
+        printf("\nTeacher-forced the policy is right on %.1f%% of the frames, alone on %.1f%%: it repeats "
+               "the past "
+               "actions\nthat it is shown, and in play it is shown its own. %s%s\n",
+               forced, alone, report->exact_accuracy > baseline(report) ? "" : BEGINNING_ADVICE,
+               COPYING_ADVICE);
     } else if (report->exact_accuracy > baseline(report)) {
         return;
     } else if (!slots && report->exact_accuracy > report->exact_majority) {
-        printf("\nThe policy is not told past actions, so repeating the last one (copy) is no measure of it: judge it "
+        printf("\nThe policy is not told past actions, so repeating the last one (copy) is no measure of it: "
+               "judge it "
                "by the\nchange frames, where copying is always wrong, and by playing.\n");
     } else {
-        printf("\nThe policy is not better than %s on these frames; of those that\nchange the input it has %.1f%%. "
+        printf("\nThe policy is not better than %s on these frames; of those that\nchange the input it has "
+               "%.1f%%. "
                "Train longer (more --epochs), or on more data.\n",
                copy && slots ? "repeating the last action (copy)" : "always the commonest action (majority)",
                100.0 * report->exact_change_accuracy);

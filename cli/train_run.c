@@ -172,7 +172,8 @@ static bool loop(train_state *r)
 static bool finish(train_state *r)
 {
     exphil_report train = EXPHIL_REPORT_INIT, held = EXPHIL_REPORT_INIT;
-    train.alone_most_frames = r->held ? 0 : r->options->alone; /* where it is scored on what it has not seen */
+    train.alone_most_frames =
+        r->held ? 0 : r->options->alone; /* where it is scored on what it has not seen */
     held.alone_most_frames = r->options->alone;
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;

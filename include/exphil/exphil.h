@@ -1152,11 +1152,11 @@ typedef struct exphil_report {
      * are; 0: alone_... stay 0 and cost nothing. A frame costs about a step of play, divided among the
      * context's workers. A model without past actions has its teacher-forced figures here, of all frames,
      * at no cost. The figures do not depend on batch or threads */
-    int64_t alone_most_frames;   /* 0: none; below 0 is EXPHIL_E_INVALID */
-    int64_t alone_frames;        /* measured */
-    int64_t alone_change_frames; /* of them, where the recorded action differs from the frame before */
-    double alone_nll;            /* of the recorded action, nats per frame, sum over heads */
-    double alone_accuracy;       /* all heads right */
+    int64_t alone_most_frames;    /* 0: none; below 0 is EXPHIL_E_INVALID */
+    int64_t alone_frames;         /* measured */
+    int64_t alone_change_frames;  /* of them, where the recorded action differs from the frame before */
+    double alone_nll;             /* of the recorded action, nats per frame, sum over heads */
+    double alone_accuracy;        /* all heads right */
     double alone_change_accuracy; /* all heads right, on change frames */
 } exphil_report;
 /* clang-format off */

@@ -296,7 +296,8 @@ static exphil_status take_elsewhere(const xph_sampler *sampler, xph_filler *with
     const exphil_dataset *dataset = sampler->dataset;
     const xph_row_shape *shape = &dataset->shape;
     const xph_episode *other = &dataset->episodes[xph_episode_of(dataset, frame)];
-    int64_t slots = sampler->sampling.action_slots, last = other->frames - STRETCH, start = frame - other->first;
+    int64_t slots = sampler->sampling.action_slots, last = other->frames - STRETCH,
+            start = frame - other->first;
     start = start < last ? start : last < 0 ? 0 : last;
     stretch acted = {with->packed, start + skip - slots, start + skip + count - 1};
     if (acted.first < 0) acted.first = 0;

@@ -26,7 +26,7 @@ typedef struct xph_model_shape {
     int32_t mode, delay, slots; /* slots: past actions that are inputs */
     int32_t neutral_start;
     int32_t autoregressive; /* 1: the logits of a head depend on the values of the heads before it */
-    int64_t window; /* frames, 0 in carry mode */
+    int64_t window;         /* frames, 0 in carry mode */
     int64_t floats, ids, heads, logits, hidden;
     int64_t state;             /* reals of recurrent state per stream */
     int64_t weights, decaying; /* elements of the arena (padding included, zero); the first of which decay */
@@ -77,10 +77,10 @@ int64_t xph_model_param_at(const exphil_model *model, int64_t element);
 
 typedef struct xph_net xph_net;
 enum {
-    XPH_NET_TRAIN = 1,  /* keeps what backward needs */
-    XPH_NET_INLINE = 2, /* one thread, for play */
-    XPH_NET_PLAIN = 4,  /* attention by the plain method: the same bits however frames are cut up */
-    XPH_NET_BF16 = 8,   /* training: what stays for backward is bfloat16 (segment.c) */
+    XPH_NET_TRAIN = 1,     /* keeps what backward needs */
+    XPH_NET_INLINE = 2,    /* one thread, for play */
+    XPH_NET_PLAIN = 4,     /* attention by the plain method: the same bits however frames are cut up */
+    XPH_NET_BF16 = 8,      /* training: what stays for backward is bfloat16 (segment.c) */
     XPH_NET_DRAWS_ALL = 16 /* sample draws on all rows, not on the last frame of every stream */
 };
 /* Training: activations of every n blocks (0: of none) are dropped after forward and made again in backward

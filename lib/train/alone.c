@@ -149,7 +149,8 @@ static size_t cut_host(const alone *a, group *g)
     g->reset = cut(g->memory, &at, (size_t)rows);
     g->staged_bytes = at;
     g->drawn = cut(g->memory, &at, cells(g->count, shape->heads));
-    g->logits = cut(g->memory, &at, (size_t)((a->given ? rows : g->count) * shape->logits) * shape->real_bytes);
+    g->logits =
+        cut(g->memory, &at, (size_t)((a->given ? rows : g->count) * shape->logits) * shape->real_bytes);
     return at;
 }
 
@@ -325,10 +326,9 @@ static exphil_status run_net(group *g)
                            .ld_state = a->shape->state,
                            .lagging = g->lagging,
                            .back = g->back};
-    if (g->d_staged != g->staged)
-        XPH_TRY(backend->upload(stream, g->d_staged, g->staged, g->staged_bytes));
-    XPH_TRY(xph_net_sample(g->net, a->weights, a->packed, &io, a->how, NULL, there(g, g->previous),
-                           g->d_drawn));
+    if (g->d_staged != g->staged) XPH_TRY(backend->upload(stream, g->d_staged, g->staged, g->staged_bytes));
+    XPH_TRY(
+        xph_net_sample(g->net, a->weights, a->packed, &io, a->how, NULL, there(g, g->previous), g->d_drawn));
     if (g->d_drawn != g->drawn)
         XPH_TRY(backend->download(stream, g->drawn, g->d_drawn, cells(g->count, a->shape->heads)));
     if (a->given) XPH_TRY(xph_net_heads(g->net));

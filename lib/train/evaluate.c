@@ -4,8 +4,6 @@
 #include "train/baseline.h"
 #include "train/train.h"
 
-#include <math.h>
-
 typedef struct tally {
     const exphil_spec *spec;
     const xph_head *heads;
@@ -18,45 +16,6 @@ typedef struct tally {
         int64_t right, top3, right_change, changes, majority, copied;
     } head[EXPHIL_HEADS_MAX];
 } tally;
-
-double xph_softplus(double x)
-{
-    return (x > 0.0 ? x : 0.0) + log1p(exp(x > 0.0 ? -x : x));
-}
-
-/* Most likely value of a head and -log p of the target; rank: classes that beat the target. */
-static int32_t judge_bits(const double *logit, int32_t count, int32_t target, double *nll)
-{
-    int32_t best = 0;
-    *nll = 0.0;
-    for (int32_t bit = 0; bit < count; bit++) {
-        bool on = (target >> bit) & 1;
-        if (logit[bit] > 0.0) best |= (int32_t)1 << bit;
-        *nll += xph_softplus(on ? -logit[bit] : logit[bit]);
-    }
-    return best;
-}
-
-static int32_t judge_classes(const double *logit, int32_t count, int32_t target, double *nll, int32_t *rank)
-{
-    int32_t best = 0;
-    double sum = 0.0;
-    *rank = 0;
-    for (int32_t k = 0; k < count; k++) {
-        if (logit[k] > logit[best]) best = k;
-        if (logit[k] > logit[target] || (logit[k] == logit[target] && k < target)) (*rank)++;
-    }
-    for (int32_t k = 0; k < count; k++) sum += exp(logit[k] - logit[best]);
-    *nll = log(sum) + logit[best] - logit[target];
-    return best;
-}
-
-int32_t xph_judge_head(const xph_head *head, const double *logit, int32_t target, double *nll, int32_t *rank)
-{
-    *rank = 0;
-    return head->kind == EXPHIL_BERNOULLI ? judge_bits(logit, head->count, target, nll)
-                                          : judge_classes(logit, head->count, target, nll, rank);
-}
 
 /* Counts one head of one frame; returns whether the most likely value is the target. */
 static bool count_head(tally *t, int64_t h, const double *logit, int32_t target, int32_t before)

@@ -51,7 +51,6 @@ static size_t cut_device(const xph_feed *feed, xph_own_past *own)
 {
     const xph_model_shape *shape = xph_model_shape_of(feed->model);
     size_t rows = (size_t)(feed->batch * feed->time), at = 0;
-    own->state = cut(own->d_memory, &at, feed->state_bytes);
     own->d_noise = own->noise;
     own->d_drawn = own->drawn;
     if (feed->device->backend->host_memory) return at;
@@ -122,7 +121,7 @@ static void draw(const exphil_trainer *trainer, int64_t number, int64_t part)
 }
 
 /* The policy's decisions on all rows of the batch that was taken, with the recorded past, from the state that the
- * batch begins with. */
+ * batch begins with. The state that this pass leaves is written over by the next. */
 static exphil_status decide(exphil_trainer *trainer)
 {
     const xph_own_past *own = &trainer->own_past;
@@ -135,11 +134,11 @@ static exphil_status decide(exphil_trainer *trainer)
     for (int h = 0; h < EXPHIL_HEADS_MAX; h++) how[h] = (xph_sample_head){1.0f, 0.5f, 0.5f, 0};
     xph_feed_io(&trainer->feed, &io);
     io.actions = NULL;
-    io.state_out = own->state;
     XPH_TRY(backend->event_mark(own->ready, xph_net_stream(trainer->feed.net)));
     XPH_TRY(backend->stream_follow(stream, own->ready));
     if (own->d_noise != own->noise)
-        XPH_TRY(backend->upload(stream, own->d_noise, own->noise, rows * (size_t)shape->logits * sizeof(float)));
+        XPH_TRY(
+            backend->upload(stream, own->d_noise, own->noise, rows * (size_t)shape->logits * sizeof(float)));
     XPH_TRY(xph_net_sample(own->net, xph_trainer_seen(trainer), trainer->packed, &io, how, own->d_noise, NULL,
                            own->d_drawn));
     if (own->d_drawn != own->drawn)

@@ -119,8 +119,8 @@ static int64_t list_settings(const exphil_trainer *trainer, setting *to)
         (setting){"checkpoint_blocks", WHOLE | LATER, same ? 0 : (uint64_t)trainer->checkpoint_blocks};
     const xph_own_past *own = &trainer->own_past;
     to[count++] = (setting){"own_past", NUMBER | LATER | SPARE, bits_of(own->share)};
-    to[count++] = (setting){"own_past_ramp_updates", WHOLE | LATER | SPARE,
-                            own->share > 0.0 ? (uint64_t)own->ramp : 0};
+    to[count++] =
+        (setting){"own_past_ramp_updates", WHOLE | LATER | SPARE, own->share > 0.0 ? (uint64_t)own->ramp : 0};
     to[count++] = (setting){"own_past_seed", WHOLE | LATER | SPARE, own->share > 0.0 ? own->seed : 0};
     to[count++] = (setting){"communicator.rank", WHOLE, (uint64_t)with->rank};
     to[count++] = (setting){"communicator.ranks", WHOLE, (uint64_t)with->ranks};

@@ -142,7 +142,6 @@ typedef struct xph_own_past {
     size_t memory_bytes;
     float *d_noise; /* on the device */
     int32_t *d_drawn;
-    void *state; /* that the pass leaves; nobody reads it */
     unsigned char *d_memory;
     size_t d_memory_bytes;
 } xph_own_past;

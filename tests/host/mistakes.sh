@@ -94,6 +94,9 @@ expect 2 "--port wants 1 to 4, not 4294967297" play --port 4294967297 none none.
 expect 2 "--opponent wants 1 to 4, not -1" play --opponent -1 none none.slp
 expect 2 "--smooth wants 0 to 1000000, not -5" plot --smooth -5 none
 expect 2 "--rate times --decay is above 1" train --rate 2 --decay 1 --out none/x none.slp
+expect 2 "--own-past-ramp wants --own-past P" train --own-past-ramp 5 --out none/x none.slp
+expect 2 "there are no past actions" train --no-previous-action --drop-past 0.5 --out none/x none.slp
+expect 2 "--drop-past wants 0 to 1, not 1.5" train --drop-past 1.5 --out none/x none.slp
 expect 2 "--clip wants a norm above 0" train --clip 0 --out none/x none.slp
 expect 2 "--warmup wants fewer" train --updates 5 --warmup 5 --out none/x none.slp
 for option in "--stride 2" "--shuffle-frames 65536" --last-only "--window 9"; do
@@ -107,7 +110,11 @@ expect 2 "wants --restart N" train --schedule restarts --out none/x none.slp
 # little data: at least 300 updates, as many lanes as the data fill
 expect 0 "300 updates, 300.0 passes over 300 frames, 5 sequences" train $small --out p --log log a.slp
 expect 0 "do not fill a batch" train $small --updates 1 --batch 16 --out q a.slp
-expect 0 "not better than" eval q --port 1 a.slp
+expect 0 "alone on 0.0%: it repeats" eval q --port 1 a.slp
+grep -q "begins so" out || complain "one update is not said to be little training"
+expect 0 "not better than repeating the last action (copy)" eval q --port 1 --alone 0 a.slp
+expect 0 "1 update" train $small --no-previous-action --updates 1 --batch 16 --out blind a.slp
+grep -q "with its own decisions" out && complain "a policy without past actions is scored alone"
 expect 0 "only one action in these frames" eval q --port 2 a.slp
 grep -qE '^c_x +[0-9.]+% +[0-9.]+% +- ' out || complain "change accuracy of a head that never changes is a number"
 
@@ -278,10 +285,10 @@ expect 0 "altogether 600 frames in 2 episodes of 2 replays; 1 left out" train $s
 grep -qE '^left out: mixed/2.slp: not a replay' err || complain "who is left out, and why?"
 expect 1 "left out: mixed/1.slp: no human player on port 3" train --port 3 --out v mixed
 grep -q EXPHIL_E err && complain "what is left out looks like an error"
-expect 0 "not better" train $small --updates 1 --quiet --force --out mix mixed
+expect 0 "it repeats" train $small --updates 1 --quiet --force --out mix mixed
 [ "$(cat err)" = "left out: mixed/2.slp: not a replay: byte 0x6e at offset 0, expected 0x7b
 altogether 600 frames in 2 episodes of 2 replays; 1 left out" ] || complain "--quiet says: $(cat err)"
-expect 0 "not better" train $small --updates 1 --quiet --force --out mix both
+expect 0 "it repeats" train $small --updates 1 --quiet --force --out mix both
 [ -s err ] && complain "--quiet says: $(cat err)"
 expect 1 "3 files: 2 games, 0:10 on the clock, 846 frames" slp info mixed
 expect 1 '"readable":false' slp info mixed --json
@@ -325,7 +332,7 @@ expect 0 "latency of a step: p50 <= " drill p --frames 60
 
 # a policy that repeats its past actions is told from one that decides: three updates teach the first, if anything
 expect 0 "" train --port 1 --blocks "attention*2" --hidden 64 --updates 3 --out copies a.slp
-expect 0 "Train with --no-previous-action" play copies a.slp
+expect 0 "Try train --no-previous-action" play copies a.slp
 expect 0 "" train --port 1 --blocks "attention*2" --hidden 64 --updates 3 --no-previous-action --out decides a.slp
 expect 0 "deadlines missed" play decides a.slp
 grep -q "no-previous-action" out && complain "a policy without past actions is said to repeat them"

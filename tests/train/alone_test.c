@@ -98,7 +98,8 @@ static exphil_report measure(const exphil_model *model, const exphil_dataset *da
     exphil_report report = EXPHIL_REPORT_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     report.alone_most_frames = most;
-    if (exphil_evaluate(model, dataset, NULL, NULL, batch, &report, &error) < 0) fail_msg("%s", error.message);
+    if (exphil_evaluate(model, dataset, NULL, NULL, batch, &report, &error) < 0)
+        fail_msg("%s", error.message);
     assert_int_equal(report.alone_most_frames, most);
     return report;
 }
@@ -114,7 +115,8 @@ static void assert_figures(const exphil_report *got, const figures *want, bool l
 }
 
 /* A policy after a few updates: what it was born with repeats whatever it did last. */
-static int64_t trained_as_a_session(const char *blocks, int32_t mode, int32_t delay, int32_t heads, int32_t threads)
+static int64_t trained_as_a_session(const char *blocks, int32_t mode, int32_t delay, int32_t heads,
+                                    int32_t threads)
 {
     train_plan plan = train_plan_of(blocks, mode);
     plan.episodes = 9;
@@ -156,6 +158,30 @@ static void as_a_session_head_by_head(void **state)
         (void)trained_as_a_session("gru", mode, 3 * mode, EXPHIL_HEADS_AUTOREGRESSIVE, 2);
 }
 
+/* Logits in double, and of rounded weights: a session gives floats of the former. */
+static void of_other_types(void **state)
+{
+    for (int32_t kind = 0; kind < 2; kind++) {
+        train_plan plan = train_plan_of("gru attention", EXPHIL_MODE_CARRY);
+        plan.model.delay_frames = 0;
+        plan.model.type = kind ? EXPHIL_TYPE_F32 : EXPHIL_TYPE_F64;
+        train_run run = train_begin(&plan);
+        exphil_model *model = NULL, *rounded = NULL;
+        (void)train_steps(&run, 40);
+        assert_ok(exphil_trainer_model(run.trainer, EXPHIL_WEIGHTS, &model, NULL));
+        if (kind) assert_ok(exphil_model_quantize(model, EXPHIL_TYPE_I8, &rounded, NULL));
+        const exphil_model *played = kind ? rounded : model;
+        figures want = play_all(played, plan.episodes, 0, false);
+        exphil_report report = measure(played, run.dataset, 0, INT64_MAX);
+        assert_figures(&report, &want, kind == 1);
+        if (!(fabs(report.alone_nll - want.nll / (double)want.frames) < 1e-5))
+            fail_msg("nll %g", report.alone_nll);
+        exphil_model_destroy(rounded);
+        exphil_model_destroy(model);
+        train_end(&run);
+    }
+}
+
 /* ---- what is measured ------------------------------------------------------------------------------------------------- */
 
 static void assert_near(double got, double want)
@@ -176,7 +202,8 @@ static void enough_whole_episodes(void **state)
     assert_true(none.alone_frames == 0 && none.alone_change_frames == 0 && none.alone_nll == 0 &&
                 none.alone_accuracy == 0 && none.alone_change_accuracy == 0);
     for (int64_t most = 1; most < all + 100; most += 37) {
-        exphil_report r = measure(run.model, run.dataset, 0, most), again = measure(run.model, run.dataset, 3, most);
+        exphil_report r = measure(run.model, run.dataset, 0, most),
+                      again = measure(run.model, run.dataset, 3, most);
         assert_true(r.alone_frames >= (most < all ? most : all) && r.alone_frames >= before);
         assert_true(r.alone_frames < most + train_episode_frames(plan.episodes - 1));
         assert_true(r.alone_nll == again.alone_nll && r.alone_frames == again.alone_frames);
@@ -195,7 +222,8 @@ static void without_past_actions_it_is_the_same(void **state)
     plan.model.delay_frames = 0; /* nor queued ones */
     train_run run = train_begin(&plan);
     exphil_report r = measure(run.model, run.dataset, 0, 1);
-    assert_true(r.alone_frames == r.frames && r.alone_change_frames == r.change_frames && r.alone_nll == r.nll);
+    assert_true(r.alone_frames == r.frames && r.alone_change_frames == r.change_frames &&
+                r.alone_nll == r.nll);
     assert_true(r.alone_accuracy == r.exact_accuracy && r.alone_change_accuracy == r.exact_change_accuracy);
     train_end(&run);
 }
@@ -261,7 +289,8 @@ static void bad_calls_leave_the_report(void **state)
     report.struct_size = sizeof report;
     report.alone_most_frames = -1;
     untouched = report;
-    assert_int_equal(exphil_evaluate(run.model, run.dataset, NULL, NULL, 0, &report, &error), EXPHIL_E_INVALID);
+    assert_int_equal(exphil_evaluate(run.model, run.dataset, NULL, NULL, 0, &report, &error),
+                     EXPHIL_E_INVALID);
     assert_says(&error, "alone_most_frames is -1");
     assert_memory_equal(&report, &untouched, sizeof report);
     report.alone_most_frames = untouched.alone_most_frames = 1000;
@@ -326,6 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_a_session),
         cmocka_unit_test(as_a_session_head_by_head),
+        cmocka_unit_test(of_other_types),
         cmocka_unit_test(enough_whole_episodes),
         cmocka_unit_test(without_past_actions_it_is_the_same),
         cmocka_unit_test(of_its_own_decisions),

@@ -29,9 +29,15 @@ static bool row_noise(int64_t number, int64_t row, double share, float *noise)
     return taken;
 }
 
+/* Rows of the same episode before this one: lanes begin with an episode, and the second has another from its row 4 on. */
+static int64_t since_start(int64_t r)
+{
+    return r / TIME == 1 && r % TIME >= 4 ? r % TIME - 4 : r % TIME;
+}
+
 /* By a session that is shown the rows and told what was recorded, and draws with the same noise. */
-static void expected_past(const exphil_model *model, const exphil_batch *batch, int64_t slots, int64_t number, double share,
-                          int32_t *past)
+static void expected_past(const exphil_model *model, const exphil_batch *batch, int64_t slots, int64_t number,
+                          double share, int32_t *past)
 {
     exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
     exphil_session *session = NULL;
@@ -43,22 +49,24 @@ static void expected_past(const exphil_model *model, const exphil_batch *batch, 
         float noise[LOGITS];
         taken[r] = row_noise(number, r, share, noise);
         if (batch->reset[r]) assert_ok(exphil_session_reset(session, 0));
-        assert_ok(exphil_session_step_row(session, batch->floats + r * 13, batch->ids + r * 2, noise, drawn[r]));
+        assert_ok(
+            exphil_session_step_row(session, batch->floats + r * 13, batch->ids + r * 2, noise, drawn[r]));
         assert_ok(exphil_session_override(session, 0, batch->actions + r * HEADS));
     }
     exphil_session_destroy(session);
     memcpy(past, batch->past, (size_t)(ROWS * slots * HEADS) * sizeof *past);
     for (int64_t r = 0; r < ROWS; r++)
-        for (int64_t s = 0; s < slots && s < r % TIME; s++)
+        for (int64_t s = 0; s < slots && s < since_start(r); s++)
             if (taken[r - 1 - s]) memcpy(past + (r * slots + s) * HEADS, drawn[r - 1 - s], sizeof drawn[0]);
 }
 
-/* Rows of the past before an episode are neutral in a session: in the batch too. */
+/* Past actions before an episode are neutral in a session: in the batch too. */
 static void neutral_starts(exphil_batch *batch, int64_t slots)
 {
     int32_t *past = (int32_t *)(uintptr_t)batch->past;
+    ((uint8_t *)(uintptr_t)batch->reset)[TIME + 4] = 1;
     for (int64_t r = 0; r < ROWS; r++)
-        for (int64_t s = r % TIME; s < slots; s++)
+        for (int64_t s = since_start(r); s < slots; s++)
             for (int h = 0; h < HEADS; h++)
                 past[(r * slots + s) * HEADS + h] = model_case_spec.heads[h].neutral;
 }
@@ -79,7 +87,8 @@ static void as_replaced_by_hand(const char *blocks, int32_t delay, double share,
         exphil_metrics mine = EXPHIL_METRICS_INIT, theirs = EXPHIL_METRICS_INIT;
         assert_ok(exphil_trainer_model(run.trainer, EXPHIL_WEIGHTS, &now, NULL));
         expected_past(now, &batch, slots, number, share, past);
-        assert_true((memcmp(past, batch.past, (size_t)(ROWS * slots * HEADS) * sizeof *past) != 0) == (share > 0));
+        assert_true((memcmp(past, batch.past, (size_t)(ROWS * slots * HEADS) * sizeof *past) != 0) ==
+                    (share > 0));
         exphil_batch by_hand = batch;
         by_hand.past = past;
         assert_ok(exphil_trainer_step_batch(run.trainer, &batch, &mine, NULL));

@@ -65,8 +65,8 @@ static void check_elsewhere(int64_t e, int64_t t, const int32_t *past, int64_t s
 }
 
 /* A row against the same row of a batch without drops. */
-static void check_row(const exphil_dataset *dataset, const exphil_batch *got, const exphil_batch *plain, int64_t row,
-                      int64_t slots, drops *seen, places *now_at)
+static void check_row(const exphil_dataset *dataset, const exphil_batch *got, const exphil_batch *plain,
+                      int64_t row, int64_t slots, drops *seen, places *now_at)
 {
     const exphil_spec *spec = xph_dataset_spec_of(dataset);
     size_t action = (size_t)spec->head_count * sizeof(int32_t);
@@ -74,7 +74,8 @@ static void check_row(const exphil_dataset *dataset, const exphil_batch *got, co
                   *recorded = plain->past + row * slots * spec->head_count;
     assert_memory_equal(got->floats + row * DATA_FLOATS, plain->floats + row * DATA_FLOATS,
                         DATA_FLOATS * sizeof(float));
-    assert_memory_equal(got->actions + row * spec->head_count, plain->actions + row * spec->head_count, action);
+    assert_memory_equal(got->actions + row * spec->head_count, plain->actions + row * spec->head_count,
+                        action);
     assert_true(got->mask[row] == plain->mask[row] && got->reset[row] == plain->reset[row]);
     if (plain->floats[row * DATA_FLOATS + 3] == 0) { /* padding */
         assert_int_equal(got->dropped[row], 0);
