@@ -50,8 +50,10 @@ typedef struct xph_windows {
     int64_t run_count, run_capacity;
     uint32_t *shuffled; /* NULL: in order */
     int64_t shuffled_capacity;
-    /* With shuffle_frames: the spans as they are shuffled, how many the episodes before have, the groups. */
+    /* With shuffle_frames: the spans as they are shuffled, how many the episodes before have, the windows of each
+     * span, the groups. */
     uint32_t *spans, *before; /* [spans], [episodes + 1] */
+    uint16_t *sizes;          /* [spans] */
     int64_t span_count, before_capacity;
     xph_group *groups; /* [groups + 1] */
     int64_t group_count, group_capacity;

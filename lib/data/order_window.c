@@ -12,7 +12,7 @@
  * In order, a window's number says where it is. */
 #include "data/order.h"
 
-enum { SPAN_FRAMES = 1024, LOOK_EVERY = 4096 }; /* spans between looks at stop: below a millisecond */
+enum { SPAN_FRAMES = 1024, LOOK_EVERY = 65536 }; /* spans between looks at stop: below a millisecond */
 
 static int64_t windows_of(const xph_order *order, int64_t episode)
 {
@@ -51,8 +51,8 @@ static bool shuffle_numbers(uint32_t *numbers, int64_t count, xph_rng *rng, cons
     return xph_shuffle(rng, numbers, count, sizeof *numbers, stop);
 }
 
-/* The windows of a span as a run, and how many they are. */
-static int64_t run_of(const xph_order *order, uint32_t span, xph_run *run)
+/* Where the windows of a span are. */
+static void place_run(const xph_order *order, uint32_t span, xph_run *run)
 {
     const uint32_t *before = order->windows.before;
     int64_t low = 0, high = order->dataset->episode_count, most = span_windows(order->sampling);
@@ -64,10 +64,8 @@ static int64_t run_of(const xph_order *order, uint32_t span, xph_run *run)
             high = middle;
         }
     }
-    int64_t first = (int64_t)(span - before[low]) * most;
     run->episode = (uint32_t)low;
-    run->first = (uint32_t)first;
-    return least(most, windows_of(order, low) - first);
+    run->first = (uint32_t)((int64_t)(span - before[low]) * most);
 }
 
 /* Rows that so many windows of a span need, with those that they overlap. */
@@ -84,9 +82,8 @@ static bool cut_groups(xph_order *order, const atomic_bool *stop)
     to->groups[0] = (xph_group){0, 0};
     to->group_count = 0;
     for (int64_t s = 0; s < to->span_count; s++) {
-        xph_run run;
         if (stop && s % LOOK_EVERY == 0 && atomic_load_explicit(stop, memory_order_relaxed)) return false;
-        int64_t count = run_of(order, to->spans[s], &run);
+        int64_t count = to->sizes[to->spans[s]];
         int64_t more = span_rows(order->sampling, count);
         if (rows && rows + more > order->sampling->shuffle_frames) {
             to->groups[++to->group_count] = (xph_group){window, s};
@@ -131,7 +128,8 @@ static bool load_group(xph_order *order, int64_t w, const atomic_bool *stop)
     for (int64_t s = group[0].span; s < group[1].span; s++) {
         xph_run *run = &to->runs[to->run_count++];
         run->begin = count;
-        count += run_of(order, to->spans[s], run);
+        place_run(order, to->spans[s], run);
+        count += to->sizes[to->spans[s]];
     }
     xph_rng rng = {.seed = order->sampling->seed,
                    .stream = XPH_RNG_GROUP | (uint64_t)to->epoch << 8,
@@ -211,6 +209,18 @@ static exphil_status make_runs(xph_order *order, exphil_error *error)
     return EXPHIL_OK;
 }
 
+static void number_spans(xph_order *order)
+{
+    xph_windows *to = &order->windows;
+    int64_t episodes = order->dataset->episode_count, most = span_windows(order->sampling), span = 0;
+    for (int64_t i = 0; i < episodes; i++) {
+        to->before[i] = (uint32_t)span;
+        for (int64_t left = windows_of(order, i); left > 0; left -= most)
+            to->sizes[span++] = (uint16_t)least(left, most);
+    }
+    to->before[episodes] = (uint32_t)span;
+}
+
 /* Two groups in a row need more rows than one may, so there are at most twice as many as full ones. */
 static exphil_status make_spans(xph_order *order, exphil_error *error)
 {
@@ -224,12 +234,11 @@ static exphil_status make_spans(xph_order *order, exphil_error *error)
     to->before_capacity = episodes + 1;
     if (!(to->runs = xph_order_get(order, to->run_capacity, sizeof *to->runs, error)) ||
         !(to->spans = xph_order_get(order, to->span_count, sizeof *to->spans, error)) ||
+        !(to->sizes = xph_order_get(order, to->span_count, sizeof *to->sizes, error)) ||
         !(to->before = xph_order_get(order, to->before_capacity, sizeof *to->before, error)) ||
         !(to->groups = xph_order_get(order, to->group_capacity, sizeof *to->groups, error)))
         return EXPHIL_E_MEMORY;
-    int64_t spans = 0;
-    for (int64_t i = 0; i < episodes; spans += spans_of(order, i++)) to->before[i] = (uint32_t)spans;
-    to->before[episodes] = (uint32_t)spans;
+    number_spans(order);
     return EXPHIL_OK;
 }
 
@@ -256,6 +265,7 @@ void xph_windows_free(xph_order *order)
     xph_order_drop(order, to->runs, to->run_capacity, sizeof *to->runs);
     xph_order_drop(order, to->shuffled, to->shuffled_capacity, sizeof *to->shuffled);
     xph_order_drop(order, to->spans, to->span_count, sizeof *to->spans);
+    xph_order_drop(order, to->sizes, to->span_count, sizeof *to->sizes);
     xph_order_drop(order, to->before, to->before_capacity, sizeof *to->before);
     xph_order_drop(order, to->groups, to->group_capacity, sizeof *to->groups);
 }

@@ -479,7 +479,7 @@ static void test_large_windows(void **state)
     how.shuffle_frames = 65536;
     xph_order order = order_of(dataset, &how);
     int64_t spans = MANY + dataset->frames / 1024, groups = 2 * (dataset->frames / 65536) + 3;
-    assert_true(live(&memory) - own <= 4 * (MANY + 1) + 4 * spans + 16 * groups + 65536 * 20);
+    assert_true(live(&memory) - own <= 4 * (MANY + 1) + 6 * spans + 16 * groups + 65536 * 20);
     assert_true(xph_order_plan(&order, 5, NULL));
     uint8_t *seen = calloc((size_t)order.windows.span_count, 1); /* every span once */
     for (int64_t s = 0; s < order.windows.span_count; s++) {
