@@ -4,7 +4,7 @@
 
 #include "melee/melee.h"
 
-enum { XPH_MELEE_HEADS = 6 };
+enum { XPH_MELEE_HEADS = 6, XPH_HEAD_MAIN_X = 1, XPH_HEAD_C_X = 3 };
 
 struct xph_melee_codec {
     const char *name;

@@ -24,6 +24,38 @@ exphil_status xph_melee_pad_encode(const xph_melee_codec *codec, const exphil_pa
 exphil_status xph_melee_pad_decode(const xph_melee_codec *codec, const int32_t *action, exphil_pad *pad,
                                    const char **culprit);
 
+/* ---- left and right exchanged (mirror.c) --------------------------------------------------------------- */
+
+/* The definition; in place. Twice is as before, but for a facing of -0, which comes back as 0. */
+void xph_melee_mirror_frame(exphil_melee_frame *frame);
+void xph_melee_mirror_pad(exphil_pad *pad);
+
+enum { XPH_MELEE_STATES = 544 }; /* action states that some layout tells apart; no character has more */
+
+typedef struct xph_melee_mirror_beside {
+    uint16_t at, other; /* columns */
+} xph_melee_mirror_beside;
+typedef struct xph_melee_mirror_state {
+    int32_t at, character, end; /* character -1: not needed; states from end on have no sides */
+    int32_t is_id;              /* both are ids, else both are numbers */
+} xph_melee_mirror_state;
+/* What the mirror does to a row of one layout. Columns that are in no list stay as they are. */
+typedef struct xph_melee_mirror {
+    int32_t floats, ids;
+    int32_t negates, facings, aheads, swaps, states;
+    uint16_t negate[64]; /* more than any layout has */
+    xph_melee_mirror_beside facing[4], ahead[1], swap[4];
+    xph_melee_mirror_state state[4];
+    uint8_t sided[XPH_MELEE_STATES]; /* by action state: some character's has a side */
+} xph_melee_mirror;
+/* EXPHIL_E_UNSUPPORTED names the layout or the codec that has no exact mirror. */
+exphil_status xph_melee_mirror_make(const xph_melee_layout *layout, const xph_melee_codec *codec,
+                                    xph_melee_mirror *mirror, exphil_error *error);
+/* Rows and actions as the layout and codec made them, in place, on any thread: the bits that the mirrored frames and
+ * controllers would have given. */
+void xph_melee_mirror_rows(const xph_melee_mirror *mirror, float *floats, int32_t *ids, int64_t rows);
+void xph_melee_mirror_actions(int32_t *actions, int64_t count);
+
 /* Characters by external id: "fox", "mewtwo", ...; NULL and -1 when unknown. */
 const char *xph_melee_character_name(int32_t external);
 int32_t xph_melee_character_find(const char *name);
