@@ -860,10 +860,16 @@ typedef struct exphil_sampling {
      * function of seed, epoch, game and place, and does not depend on the batch. EXPHIL_E_INVALID where
      * action_slots is 0 */
     double drop_past;
+    /* share of the games, 0..1, that an epoch shows with left and right exchanged: positions, speeds, facing and
+     * sticks along x, the Fountain's platforms, the wind, action states that name a side. A function of (seed,
+     * epoch, game), so that both sides of a game are mirrored together, and a game is now mirrored and now not.
+     * For training: a policy is evaluated on games as they are. Needs a Melee spec (EXPHIL_E_INVALID), and not
+     * exphil81-floor, whose rounding has no mirror (EXPHIL_E_UNSUPPORTED) */
+    double mirror;
 } exphil_sampling;
 /* clang-format off */
 #define EXPHIL_SAMPLING_INIT \
-    { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 /* Fills sampling for a model; from any thread. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_sampling(const exphil_model *model,

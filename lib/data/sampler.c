@@ -8,6 +8,7 @@
 
 #include "data/game_rows.h"
 #include "device/device.h"
+#include "melee/melee.h"
 
 #define BATCH_MOST   4096
 #define TIME_MOST    65536
@@ -34,7 +35,8 @@ struct xph_sampler {
     xph_order order;
     int64_t planned; /* epoch that the plan is of; -1: none */
     atomic_bool stop;
-    xph_batch_buffer own; /* of xph_sampler_batch, made when it is first needed */
+    xph_batch_buffer own;    /* of xph_sampler_batch, made when it is first needed */
+    xph_melee_mirror mirror; /* of its rows, if sampling.mirror is above 0 */
     xph_filler *fillers;     /* [workers] */
     size_t packed_bytes;
     xph_game_lane **lanes; /* [B]: where games are kept that a lane goes through; NULL: the filler keeps them */
@@ -106,6 +108,14 @@ static exphil_status check_drop(const exphil_sampling *how, exphil_error *error)
     return EXPHIL_OK;
 }
 
+static exphil_status check_mirror(const exphil_sampling *how, exphil_error *error)
+{
+    if (how->mirror >= 0 && how->mirror <= 1) return EXPHIL_OK;
+    char text[XPH_DOUBLE_TEXT];
+    return xph_fail(error, EXPHIL_E_INVALID, "sampling.mirror is %s, must be 0..1",
+                    xph_format_double(text, how->mirror, 6));
+}
+
 static exphil_status resolve(const exphil_dataset *dataset, const exphil_sampling *given,
                              exphil_sampling *how, exphil_error *error)
 {
@@ -134,6 +144,7 @@ static exphil_status resolve(const exphil_dataset *dataset, const exphil_samplin
     XPH_TRY(check_range(known.neutral_start, 0, 1, "neutral_start", error));
     XPH_TRY(check_range(known.reserved, 0, 0, "reserved", error));
     XPH_TRY(check_drop(&known, error));
+    XPH_TRY(check_mirror(&known, error));
     if (known.segment_frames > XPH_FRAMES_MAX) known.segment_frames = XPH_FRAMES_MAX; /* never cuts */
     *how = known;
     return EXPHIL_OK;
@@ -234,6 +245,42 @@ void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *b
                             .mask = buffer->mask,
                             .reset = buffer->reset,
                             .dropped = buffer->dropped};
+}
+
+/* ---- mirror ------------------------------------------------------------------------------------------ */
+
+static exphil_status make_mirror(xph_sampler *made, exphil_error *error)
+{
+    const exphil_spec *spec = made->dataset->spec;
+    exphil_spec preset = EXPHIL_SPEC_INIT;
+    if (!(made->sampling.mirror > 0)) return EXPHIL_OK;
+    if (exphil_melee_spec(spec->layout, spec->codec, &preset, NULL) < 0 ||
+        exphil_spec_hash(&preset) != made->dataset->spec_hash)
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "sampling.mirror is for a Melee spec; layout \"%s\" with codec \"%s\" is none",
+                        spec->layout, spec->codec);
+    exphil_status status = xph_melee_mirror_make(xph_melee_layout_find(spec->layout),
+                                                 xph_melee_codec_find(spec->codec), &made->mirror, error);
+    return status < 0 ? xph_fail_within(error, status, "sampling.mirror") : EXPHIL_OK;
+}
+
+/* Number `game` of the epoch's stream: no other game, batch or thread comes into it. */
+static bool is_mirrored(const xph_sampler *sampler, int64_t epoch, uint64_t game)
+{
+    const exphil_sampling *how = &sampler->sampling;
+    if (!(how->mirror > 0)) return false;
+    xph_rng rng = {.seed = how->seed, .stream = XPH_RNG_MIRROR | (uint64_t)epoch << 8, .position = game};
+    return (double)xph_rng_u32(&rng) < how->mirror * 0x1p32;
+}
+
+static void mirror_rows(const xph_sampler *sampler, int64_t row, int64_t count, xph_batch_buffer *buffer)
+{
+    const xph_row_shape *shape = &sampler->dataset->shape;
+    int64_t slots = sampler->sampling.action_slots;
+    xph_melee_mirror_rows(&sampler->mirror, buffer->floats + row * shape->floats,
+                          buffer->ids + row * shape->ids, count);
+    xph_melee_mirror_actions(buffer->actions + row * shape->heads, count);
+    xph_melee_mirror_actions(buffer->past + row * slots * shape->heads, count * slots);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------- */
@@ -363,6 +410,7 @@ static exphil_status copy_rows(const xph_sampler *sampler, xph_filler *with, con
     with->piece.lane = with->piece.own; /* the lane's own game stays */
     XPH_TRY(drop_past(sampler, with, episode, t, count, row, buffer, error));
     with->piece.lane = lane;
+    if (is_mirrored(sampler, buffer->epoch, block->facts.game)) mirror_rows(sampler, row, count, buffer);
     bool last_only = sampler->sampling.last_only;
     for (int64_t i = 0; i < count; i++) {
         bool counts = !last_only || i == count - 1;
@@ -517,6 +565,7 @@ static exphil_status make_sampler(xph_sampler *made, const exphil_dataset *datas
 {
     XPH_TRY(resolve(dataset, sampling, &made->sampling, error));
     XPH_TRY(xph_dataset_snapshot(dataset, &made->dataset, error));
+    XPH_TRY(make_mirror(made, error));
     XPH_TRY(make_places(made, error));
     return xph_order_create(made->dataset, &made->sampling, &made->order, error);
 }

@@ -100,6 +100,7 @@ static int64_t data_settings(const exphil_prefetcher *prefetcher, setting *to)
         {"sampling.last_only", WHOLE, (uint64_t)sampling->last_only},
         {"sampling.shuffle_frames", WHOLE | LATER | SPARE, (uint64_t)sampling->shuffle_frames},
         {"sampling.drop_past", NUMBER | LATER | SPARE, bits_of(sampling->drop_past)},
+        {"sampling.mirror", NUMBER | LATER | SPARE, sampling->mirror > 0 ? bits_of(sampling->mirror) : 0},
     };
     return put(to, list, sizeof list);
 }

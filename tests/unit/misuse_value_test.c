@@ -228,6 +228,9 @@ static void values_of_sampling(exphil_dataset *d)
         {{.buffers = 65}, "buffers"},
         {{.shuffle_frames = 65536}, "shuffle_frames"},
         {{.mode = EXPHIL_MODE_WINDOW, .shuffle_frames = 5}, "shuffle_frames is 5"},
+        {{.mirror = -0.1}, "mirror"},
+        {{.mirror = 1.0 + 1e-9}, "mirror"},
+        {{.mirror = NAN}, "mirror"},
     };
     for (size_t i = 0; i < sizeof samplings / sizeof samplings[0]; i++) {
         exphil_sampling how = samplings[i].how;

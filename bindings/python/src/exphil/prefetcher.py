@@ -44,7 +44,8 @@ class Batch:
 
 
 def sampling_config(
-    model: Optional[Model], mode: Optional[Code], delay_frames: Optional[int], action_slots: Optional[int], **rest: int
+    model: Optional[Model], mode: Optional[Code], delay_frames: Optional[int], action_slots: Optional[int],
+    mirror: float = 0.0, **rest: int
 ) -> Config:
     """A native exphil_sampling; what is None comes from the model, or is the library's default without one."""
     config = Config("exphil_sampling")
@@ -54,7 +55,8 @@ def sampling_config(
     given = {name: number(value, name) for name, value in rest.items()}
     config.set(**{name: value for name, value in given.items() if value})
     return config.set(
-        mode=None if mode is None else code(Mode, mode, "mode"), delay_frames=delay_frames, action_slots=action_slots
+        mode=None if mode is None else code(Mode, mode, "mode"), delay_frames=delay_frames, action_slots=action_slots,
+        mirror=mirror,
     )
 
 
@@ -62,7 +64,8 @@ class Prefetcher(Handle):
     """Batches of a dataset. With a model they are what a trainer of it needs; without one, the settings are all yours.
 
     batch is the number of lanes (0: 16), time the frames of a chunk (0: 60, or the model's window), buffers the batches
-    filled ahead (0: 2). The order is a function of seed and epoch. One thread at a time.
+    filled ahead (0: 2). mirror is the share of the games that an epoch shows with left and right exchanged (Melee). The
+    order is a function of seed and epoch. One thread at a time.
     """
 
     __slots__ = ("_shape",)
@@ -86,6 +89,7 @@ class Prefetcher(Handle):
         neutral_start: bool = False,
         shuffle_frames: int = 0,
         drop_past: float = 0.0,
+        mirror: float = 0.0,
     ) -> None:
         expect(dataset, Dataset, "dataset")
         if model is not None:
@@ -106,6 +110,7 @@ class Prefetcher(Handle):
             neutral_start=neutral_start,
             shuffle_frames=shuffle_frames,
             drop_past=drop_past,
+            mirror=mirror,
         )
         self._core = dataset._core
         self._handle = self._core.create(lib.exphil_prefetcher_create, dataset._handle, config)

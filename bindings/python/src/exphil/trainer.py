@@ -57,7 +57,7 @@ class Trainer(Handle):
     """Trains a copy of a model's weights on a dataset; the model itself stays as it is and may be played meanwhile.
 
     dataset None is for step_batch alone. The settings are those of the C structs exphil_optimizer_config (rate to
-    schedule), exphil_sampling (batch to buffers, shuffle_frames, drop_past; mode, delay, slots and neutral_start are the
+    schedule), exphil_sampling (batch to buffers, shuffle_frames, drop_past, mirror; mode, delay, slots and neutral_start are the
     model's) and exphil_trainer_config (losses to own_past_seed), by name; 0 and None stand for the library's defaults. One
     thread at a time.
     """
@@ -96,6 +96,7 @@ class Trainer(Handle):
         neutral_start: bool = False,
         shuffle_frames: int = 0,
         drop_past: float = 0.0,
+        mirror: float = 0.0,
         losses: Optional[Sequence[HeadLoss]] = None,
         communicator: Optional[Communicator] = None,
         loss_scale: float = 0.0,
@@ -145,6 +146,7 @@ class Trainer(Handle):
             neutral_start=neutral_start,
             shuffle_frames=shuffle_frames,
             drop_past=drop_past,
+            mirror=mirror,
         )
         config = Config("exphil_trainer_config")
         config.set(

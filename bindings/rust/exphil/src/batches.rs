@@ -39,6 +39,8 @@ pub struct Sampling {
     pub shuffle_frames: usize,
     /// Probability that a stretch of 256 frames has the past actions of another one.
     pub drop_past: f64,
+    /// Share of the games, 0 to 1, that an epoch shows with left and right exchanged (Melee only).
+    pub mirror: f64,
 }
 
 impl Sampling {
@@ -58,6 +60,7 @@ impl Sampling {
             neutral_start: raw.neutral_start != 0,
             shuffle_frames: size(raw.shuffle_frames)?,
             drop_past: raw.drop_past,
+            mirror: raw.mirror,
         })
     }
 
@@ -77,6 +80,7 @@ impl Sampling {
         raw.neutral_start = i32::from(self.neutral_start);
         raw.shuffle_frames = count(self.shuffle_frames);
         raw.drop_past = self.drop_past;
+        raw.mirror = self.mirror;
         raw
     }
 }
