@@ -44,6 +44,7 @@ static const number_range ranges[] = {
     {"port", 1, 4, false},
     {"opponent", 1, 4, false},
     {"held-out", 0, 1, true},
+    {"mirror", 0, 1, false},
     {"hidden", 1, 8192, false},
     {"head-width", 1, 8192, false},
     {"attention-window", 1, 4096, false},

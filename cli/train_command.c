@@ -193,6 +193,8 @@ static const option_entry entries[] = {
      "share of the data that is only scored, not learnt from, as 0.1 (default 0: none)"},
     {"split", OPTION_TEXT, &asked.split, "HOW",
      "hold out whole games: game (default), or the end of each: time"},
+    {"mirror", OPTION_NUMBER, &asked.mirror, "SHARE",
+     "part of the games shown with left and right exchanged, others each epoch (default 0: none)"},
     {NULL, 0, NULL, NULL, "model"},
     {"blocks", OPTION_TEXT, &asked.blocks, "PATTERN", "mamba*2 (default), '(lstm ffn)*3', attention*2, ..."},
     {"hidden", OPTION_INT, &asked.hidden, "N", "width (default 256)"},

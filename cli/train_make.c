@@ -87,12 +87,30 @@ static bool make_trainer(train_state *r)
     return complain("trainer", &error) == 0;
 }
 
+/* Asked of a dataset without frames, which can be no more than that. */
+static bool check_mirror(const train_state *r)
+{
+    exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
+    exphil_sampling sampling = EXPHIL_SAMPLING_INIT;
+    exphil_dataset *empty = NULL;
+    exphil_prefetcher *none = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    config.spec = &r->spec;
+    sampling.mirror = r->options->mirror;
+    if (exphil_dataset_create(r->context, &config, &empty, &error) < 0)
+        return complain("dataset", &error) == 0;
+    bool refused = exphil_prefetcher_create(empty, &sampling, &none, &error) == EXPHIL_E_UNSUPPORTED;
+    exphil_prefetcher_destroy(none);
+    exphil_dataset_destroy(empty);
+    return !refused || complain("--mirror", &error) == 0;
+}
+
 /* What the options ask for is made without data and dropped: a model or trainer that cannot be is refused before replays
  * are read, which may take minutes. */
 static bool check_plan(train_state *r)
 {
     r->updates = r->options->updates ? r->options->updates : INT32_MAX;
-    bool fine = make_model(r) && make_optimizer(r) && make_trainer(r);
+    bool fine = check_mirror(r) && make_model(r) && make_optimizer(r) && make_trainer(r);
     exphil_trainer_destroy(r->trainer);
     exphil_optimizer_destroy(r->optimizer);
     r->trainer = NULL;
@@ -196,6 +214,7 @@ static bool make_prefetcher(train_state *r)
     sampling.last_only = o->last_only;
     sampling.drop_past = o->drop_past;
     sampling.seed = (uint64_t)o->seed;
+    sampling.mirror = o->mirror;
     if (!choose_batch(r, &sampling)) return false;
     sampling.batch = r->batch;
     r->data = (exphil_prefetcher_info)EXPHIL_PREFETCHER_INFO_INIT;

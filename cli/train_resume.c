@@ -41,6 +41,7 @@ static const setting settings[] = {
     {"own_past", "own-past", {0}},
     {"own_past_ramp_updates", "own-past-ramp", {0}},
     {"own_past_seed", "seed", {0}},
+    {"sampling.mirror", "mirror", {0}},
     {"sampling.last_only", "last-only", {"off", "on"}},
 };
 

@@ -16,7 +16,7 @@ typedef struct train_options {
     int64_t checkpoint_blocks;
     int64_t alone, log_every, eval_every, save_every, head_width, hidden, window, attention_window, stride,
         shuffle_frames, own_past_ramp;
-    double drop_past, own_past;
+    double drop_past, own_past, mirror;
     double rate, decay, clip, ema, low_ratio, held_out, smoothing, focal, button_weight;
     char checkpoint[4096]; /* OUT.optimizer */
     bool json, resume, force, no_previous, recorded_start, last_only, quiet;

@@ -57,12 +57,13 @@ expect 0 "183 frames" drill --out "$long" --frames 60
 rm "$long"
 
 # nor are data read for what no model or trainer can be
-for option in "--blocks foo" "--blocks gru*" "--precision bf16"; do
+for option in "--blocks foo" "--blocks gru*" "--precision bf16" "--mirror 0.5 --codec exphil81-floor"; do
   "$exphil" train --port 1 $option --out p a.slp >out 2>err && complain "train $option ended well"
   grep -q "frames in" err && complain "the data were read before $option was looked at"
 done
 expect 1 'blocks, column 1: "foo" is no block' train --blocks foo --out p a.slp
 expect 1 "precision bf16 is for CUDA devices" train --precision bf16 --out p a.slp
+expect 1 "codec exphil81-floor has no mirror" train --mirror 0.5 --codec exphil81-floor --out p a.slp
 
 # words that are no choice are refused before anything is looked at, as usage
 for option in "--activations fp8" "--fake-quantize int4" "--mode x" "--heads x" "--schedule x" "--split x"; do
@@ -77,7 +78,8 @@ for option in "--rate nan" "--rate 0" "--batch 4097" "--batch 0" "--segment -5" 
   "--port 4294967297" "--opponent 5" "--first 4294967297" "--last -4294967295" "--time 65537" "--held-out 1" \
   "--ema nan" "--decay nan" "--clip inf" "--smoothing 1" "--focal -1" "--low-ratio 2" "--button-weight 0" \
   "--checkpoint-blocks 1001" "--accumulate 1000001" "--updates 0" "--epochs 0" "--stride 0" "--warmup -1" \
-  "--shuffle-frames 1023" "--shuffle-frames 4294967296" "--restart 0" "--window 0" "--head-width 0" "--attention-window 0"; do
+  "--shuffle-frames 1023" "--shuffle-frames 4294967296" "--mirror 1.5" "--mirror -0.5" "--mirror nan" \
+  "--restart 0" "--window 0" "--head-width 0" "--attention-window 0"; do
   expect 2 "${option% *} wants " train $option --out none/x none.slp
   grep -q " wants -*[0-9].*, not ${option#* }$" err || complain "train $option: the range is not told: $(cat err)"
 done
@@ -227,7 +229,7 @@ grep -qE "more settings|differs too" err && complain "not all is named: $(cat er
 expect 1 "made with another choice of --smoothing, --focal or --button-weight" \
   train $small --updates 4 --focal 1 --resume --out run a.slp
 for option in "--rate 0.01" "--warmup 2" "--accumulate 2" "--batch 2" "--clip 3" "--ema 0.5" "--seed 4" "--segment 50" \
-  "--low-ratio 0.5" "--decay 0.5" "--delay 3" "--hidden 9"; do
+  "--low-ratio 0.5" "--decay 0.5" "--delay 3" "--hidden 9" "--mirror 0.5"; do
   checks=$((checks + 1))
   "$exphil" train $small --updates 4 $option --resume --out run a.slp >out 2>err
   [ $? -eq 1 ] || complain "a checkpoint is gone on with $option"
@@ -238,6 +240,9 @@ expect 1 "--fake-quantize: the checkpoint was made with off, this run has int8" 
   train $small --updates 4 --fake-quantize int8 --resume --out run a.slp
 expect 1 "--activations: the checkpoint was made with f32, this run has bf16" \
   train $small --updates 4 --activations bf16 --resume --out run a.slp
+expect 0 "mirrored: gru" train $small --updates 4 --mirror 0.5 --layout exphil288 --out mirrored a.slp b.slp
+expect 1 "--mirror: the checkpoint was made with 0.5, this run has 0" \
+  train $small --updates 4 --layout exphil288 --resume --out mirrored a.slp b.slp
 expect 0 "on: gru" train --port 1 --init run --updates 2 --out on a.slp
 expect 0 '"trainer_bytes":' train --port 1 --init run --updates 2 --force --json --out on a.slp
 
