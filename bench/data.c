@@ -1,5 +1,5 @@
 /* `exphil bench data`: how fast replays become rows, how soon training starts on a large corpus, how fast a
- * corpus is read. */
+ * corpus is read, how fast rows become batches. */
 #include "bench.h"
 #include "frames.h"
 #include "say.h"
@@ -148,17 +148,22 @@ static exphil_status fill(corpus *c, exphil_dataset *dataset, exphil_error *erro
     return status;
 }
 
-static exphil_status make_corpus(corpus *c, exphil_error *error)
+static exphil_status make_rows(corpus *c, exphil_dataset **dataset, exphil_error *error)
 {
     exphil_spec spec = EXPHIL_SPEC_INIT;
-    exphil_dataset *dataset = NULL;
     exphil_status status = exphil_melee_spec(NULL, NULL, &spec, error);
     if (status < 0) return status;
     c->floats_each = spec.float_count, c->ids_each = spec.id_count, c->heads = spec.head_count;
     c->floats = bench_memory((size_t)(EPISODE * c->floats_each) * sizeof(float));
     c->ids = bench_memory((size_t)(EPISODE * c->ids_each) * sizeof(int32_t));
-    status = exphil_dataset_create(c->context, NULL, &dataset, error);
-    if (status >= 0) status = fill(c, dataset, error);
+    status = exphil_dataset_create(c->context, NULL, dataset, error);
+    return status < 0 ? status : fill(c, *dataset, error);
+}
+
+static exphil_status make_corpus(corpus *c, exphil_error *error)
+{
+    exphil_dataset *dataset = NULL;
+    exphil_status status = make_rows(c, &dataset, error);
     if (status >= 0) status = exphil_dataset_save(dataset, c->path, error);
     exphil_dataset_destroy(dataset);
     return status;
@@ -223,6 +228,76 @@ static bool time_corpus(bench_report *report, const bench_options *o, corpus *c)
     return good;
 }
 
+/* ---- batches -------------------------------------------------------------------------------------------- */
+
+typedef struct batches {
+    exphil_prefetcher *prefetcher;
+    bool failed;
+} batches;
+
+/* One epoch, as fast as the thread fills batches. */
+static void take_epoch(void *arg, int64_t calls)
+{
+    batches *b = arg;
+    for (int64_t i = 0; i < calls && !b->failed;) {
+        exphil_batch batch = EXPHIL_BATCH_INIT;
+        exphil_status status = exphil_prefetcher_next(b->prefetcher, &batch, NULL);
+        b->failed = status < 0;
+        i += status == EXPHIL_END;
+    }
+}
+
+static bool time_batches(bench_report *report, const bench_options *o, const corpus *c,
+                         const exphil_dataset *dataset)
+{
+    static const double share[] = {0, 0.5, 1};
+    static const char *const how[] = {"as they are", "mirror 0.5", "mirror 1"};
+    enum { WAYS = 3 };
+    bench_effort effort = bench_effort_of(o);
+    batches ways[WAYS] = {{NULL, false}};
+    bench_work work[WAYS];
+    bool good = true;
+    for (int i = 0; i < WAYS; i++) {
+        exphil_sampling sampling = EXPHIL_SAMPLING_INIT;
+        sampling.batch = 64;
+        sampling.action_slots = 1;
+        sampling.mirror = share[i];
+        good = good && exphil_prefetcher_create(dataset, &sampling, &ways[i].prefetcher, NULL) >= 0;
+        work[i] = (bench_work){.run = take_epoch, .arg = &ways[i], .calls = 1};
+    }
+    good = good && bench_measure(work, WAYS, &effort);
+    for (int i = 0; i < WAYS; i++) {
+        if (good && !ways[i].failed) {
+            bench_row row = {.subject = "rows to batches", .time = bench_stats_of(&work[i])};
+            snprintf(row.how, sizeof row.how, "%s", how[i]);
+            snprintf(row.what, sizeof row.what, "64 x 60, melee2, %.2g M frames", (double)c->frames * 1e-6);
+            row.items = (double)c->frames;
+            row.item = "frame";
+            bench_report_row(report, &row);
+        }
+        good = good && !ways[i].failed;
+        exphil_prefetcher_destroy(ways[i].prefetcher);
+        bench_work_free(&work[i]);
+    }
+    return good;
+}
+
+/* Rows in memory, of made-up games. */
+static bool filling(bench_report *report, const bench_options *o, exphil_context *context)
+{
+    corpus c = {.context = context, .frames = (o->quick ? 2 : 20) * EPISODE};
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_dataset *dataset = NULL;
+    if (!bench_wanted(o, "rows to batches", "")) return true;
+    size_t mark = bench_memory_mark();
+    bool good = make_rows(&c, &dataset, &error) >= 0;
+    if (!good) bench_say(NULL, error.message);
+    good = good && time_batches(report, o, &c, dataset);
+    exphil_dataset_destroy(dataset);
+    bench_memory_release(mark);
+    return good;
+}
+
 static bool corpora(bench_report *report, const bench_options *o, exphil_context *context)
 {
     char path[4096];
@@ -252,6 +327,7 @@ bool bench_data(bench_report *report, const bench_options *options)
     }
     bool good = replays(report, options, context);
     good = corpora(report, options, context) && good;
+    good = filling(report, options, context) && good;
     exphil_context_destroy(context);
     return good;
 }

@@ -232,7 +232,7 @@ static exphil_status read_shard(exphil_games *games, xph_shard *shard, exphil_er
 {
     xph_games_trailer trailer;
     bool found;
-    uint64_t frames, content;
+    uint64_t frames = 0, content = 0;
     XPH_TRY(check_header(shard->file, error));
     XPH_TRY(read_trailer(shard->file, &trailer, &found, error));
     if (found) {

@@ -183,7 +183,7 @@ static void test_choice(void **state)
     exphil_dataset_destroy(backward);
     int64_t all = 0;
     for (int64_t epoch = 0; epoch < EPOCHS; epoch++) all += count_of(&first, epoch);
-    assert_true(all > GAMES * EPOCHS * 0.4 && all < GAMES * EPOCHS * 0.6);
+    assert_true(10 * all > 4 * GAMES * EPOCHS && 10 * all < 6 * GAMES * EPOCHS);
     for (int64_t epoch = 1; epoch < EPOCHS; epoch++)
         assert_memory_not_equal(first.of[epoch], first.of[0], sizeof first.of[0]);
     int64_t both = 0;
@@ -214,7 +214,7 @@ static void test_share(void **state)
         for (int64_t game = 0; game < GAMES; game++) /* a larger share has the games of a smaller one */
             if (quarter.of[epoch][game] > 0) assert_int_equal(half.of[epoch][game], 1);
     }
-    assert_true(count > GAMES * EPOCHS * 0.17 && count < GAMES * EPOCHS * 0.33);
+    assert_true(6 * count > GAMES * EPOCHS && 3 * count < GAMES * EPOCHS);
     assert_memory_not_equal(&other, &quarter, sizeof other);
     exphil_dataset_destroy(all);
     exphil_dataset_destroy(few);
