@@ -44,8 +44,8 @@ static exphil_status look_at(void *arg, int64_t game, const xph_game_entry *entr
             a->report.refused[reason]++;
             continue;
         }
-        candidate *players = xph_grow(a->dataset->context, a->players, &a->player_capacity, a->player_count + 1,
-                                      sizeof *players, error);
+        candidate *players = xph_grow(a->dataset->context, a->players, &a->player_capacity,
+                                      a->player_count + 1, sizeof *players, error);
         if (!players) return EXPHIL_E_MEMORY;
         a->players = players;
         players[a->player_count++] = (candidate){entry->content_hash, game, port, opponent};
@@ -97,11 +97,13 @@ static xph_episode_facts facts_of(const adding *a, const candidate *player)
 }
 
 /* Rows of a run of consecutive frames, of which the one at `position` has this number. */
-static exphil_status add_run(adding *a, const candidate *player, int64_t position, int64_t frame, int64_t frames,
-                             exphil_error *error)
+static exphil_status add_run(adding *a, const candidate *player, int64_t position, int64_t frame,
+                             int64_t frames, exphil_error *error)
 {
-    int64_t first = a->selection->first_frame, last = a->selection->last_frame ? a->selection->last_frame : INT32_MAX;
-    int64_t skip = frame < first ? first - frame : 0, end = frame + frames - 1 > last ? last - frame + 1 : frames;
+    int64_t first = a->selection->first_frame,
+            last = a->selection->last_frame ? a->selection->last_frame : INT32_MAX;
+    int64_t skip = frame < first ? first - frame : 0,
+            end = frame + frames - 1 > last ? last - frame + 1 : frames;
     if (skip >= end) return EXPHIL_OK;
     xph_episode *episodes =
         xph_grow(a->dataset->context, a->episodes, &a->capacity, a->count + 1, sizeof *episodes, error);
@@ -110,8 +112,8 @@ static exphil_status add_run(adding *a, const candidate *player, int64_t positio
     xph_episode_facts facts = facts_of(a, player);
     facts.first_game_frame = (int32_t)(frame + skip);
     xph_block *block;
-    XPH_TRY(xph_block_of_game(a->source, player->game, player->content, position + skip, end - skip, &facts, &block,
-                              error));
+    XPH_TRY(xph_block_of_game(a->source, player->game, player->content, position + skip, end - skip, &facts,
+                              &block, error));
     episodes[a->count++] =
         (xph_episode){.block = block, .frames = end - skip, .hash = xph_game_rows_hash(block, 0, end - skip)};
     a->report.frames += end - skip;
@@ -121,7 +123,8 @@ static exphil_status add_run(adding *a, const candidate *player, int64_t positio
 /* Frames of a game without gaps that the selection asks for. */
 static int64_t frames_asked(const adding *a)
 {
-    int64_t low = a->selection->first_frame, high = a->selection->last_frame ? a->selection->last_frame : INT32_MAX;
+    int64_t low = a->selection->first_frame,
+            high = a->selection->last_frame ? a->selection->last_frame : INT32_MAX;
     if (low < a->entry.first_frame) low = a->entry.first_frame;
     if (high > a->entry.last_frame) high = a->entry.last_frame;
     return high < low ? 0 : high - low + 1;
@@ -161,7 +164,8 @@ static bool has_row(const adding *a, const candidate *player, int64_t position)
 static exphil_status add_scanned_runs(adding *a, const candidate *player, exphil_error *error)
 {
     int64_t frames = exphil_slp_frame_count(a->slp), begun = -1;
-    int64_t low = a->selection->first_frame, high = a->selection->last_frame ? a->selection->last_frame : INT32_MAX;
+    int64_t low = a->selection->first_frame,
+            high = a->selection->last_frame ? a->selection->last_frame : INT32_MAX;
     for (int64_t position = 0; position <= frames; position++) {
         int64_t number = position < frames ? exphil_slp_frame_at(a->slp, position)->frame : INT64_MAX;
         bool asked = position < frames && number >= low && number <= high;
@@ -169,7 +173,8 @@ static exphil_status add_scanned_runs(adding *a, const candidate *player, exphil
         if (asked && !row) a->report.frames_masked++;
         if (row && begun < 0) begun = position;
         if (row || begun < 0) continue;
-        XPH_TRY(add_run(a, player, begun, exphil_slp_frame_at(a->slp, begun)->frame, position - begun, error));
+        XPH_TRY(
+            add_run(a, player, begun, exphil_slp_frame_at(a->slp, begun)->frame, position - begun, error));
         begun = -1;
     }
     return EXPHIL_OK;
@@ -182,7 +187,8 @@ static exphil_status add_player(adding *a, const candidate *player, exphil_error
         XPH_TRY(add_scanned_runs(a, player, error));
     } else {
         if (a->entry.port[player->port - 1].whole)
-            XPH_TRY(add_run(a, player, 1, (int64_t)a->entry.first_frame + 1, (int64_t)a->entry.frames - 1, error));
+            XPH_TRY(add_run(a, player, 1, (int64_t)a->entry.first_frame + 1, (int64_t)a->entry.frames - 1,
+                            error));
         else
             XPH_TRY(add_head_runs(a, player, error));
         a->report.frames_masked += frames_asked(a) - (a->report.frames - rows);
@@ -223,7 +229,8 @@ static exphil_status add_all(adding *a, exphil_error *error)
     XPH_TRY(xph_games_each(a->games, look_at, a, error));
     sort_players(a->players, a->player_count);
     for (int64_t i = 0; i < a->player_count; i++) {
-        if (xph_cancelled(a->dataset->context)) return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
+        if (xph_cancelled(a->dataset->context))
+            return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
         XPH_TRY(enter_game(a, a->players[i].game, error));
         XPH_TRY(add_player(a, &a->players[i], error));
     }

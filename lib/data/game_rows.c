@@ -5,38 +5,6 @@
 /* Wider than any layout (lib/melee/layout.h). */
 #define FLOATS_MOST 512
 
-/* ---- sources -------------------------------------------------------------------------------------------- */
-
-exphil_status xph_row_source_create(const exphil_games *games, const xph_melee_layout *layout,
-                                    const xph_melee_codec *codec, xph_row_source **source, exphil_error *error)
-{
-    exphil_context *context = xph_games_context(games);
-    xph_row_source *made = xph_alloc(context, sizeof *made);
-    if (!made) return xph_no_memory(sizeof *made, error);
-    *made = (xph_row_source){.context = xph_context_retain(context),
-                             .references = 1,
-                             .games = xph_games_retain(games),
-                             .layout = layout,
-                             .codec = codec};
-    *source = made;
-    return EXPHIL_OK;
-}
-
-xph_row_source *xph_row_source_retain(xph_row_source *source)
-{
-    atomic_fetch_add(&source->references, 1);
-    return source;
-}
-
-void xph_row_source_release(xph_row_source *source)
-{
-    if (!source || atomic_fetch_sub(&source->references, 1) != 1) return;
-    exphil_context *context = source->context;
-    xph_games_release(source->games);
-    xph_free(context, source, sizeof *source);
-    xph_context_release(context);
-}
-
 exphil_status xph_block_of_game(xph_row_source *source, int64_t game, uint64_t content, int64_t position,
                                 int64_t frames, const xph_episode_facts *facts, xph_block **block,
                                 exphil_error *error)
@@ -97,7 +65,8 @@ void xph_game_lane_free(xph_game_lane *lane)
 {
     if (!lane) return;
     leave_game(lane);
-    for (int64_t i = 0; i < lane->count; i++) xph_free(lane->context, lane->slots[i].memory, lane->slots[i].bytes);
+    for (int64_t i = 0; i < lane->count; i++)
+        xph_free(lane->context, lane->slots[i].memory, lane->slots[i].bytes);
     xph_free(lane->context, lane, lane_bytes(lane->count));
 }
 
@@ -126,8 +95,8 @@ static exphil_status make_slot(xph_game_lane *lane, xph_game_slot *slot, exphil_
 }
 
 /* Block k of the lane's game. */
-static exphil_status block_at(xph_game_lane *lane, xph_unpacker *unpacker, int64_t k, const xph_game_block **block,
-                              exphil_error *error)
+static exphil_status block_at(xph_game_lane *lane, xph_unpacker *unpacker, int64_t k,
+                              const xph_game_block **block, exphil_error *error)
 {
     xph_game_slot *slot = &lane->slots[k % lane->count];
     if (slot->k != k) {
@@ -160,15 +129,16 @@ typedef struct target {
     uint8_t *actions;
 } target;
 
-static exphil_status not_there(const xph_block *block, int64_t position, const char *what, exphil_error *error)
+static exphil_status not_there(const xph_block *block, int64_t position, const char *what,
+                               exphil_error *error)
 {
     return xph_fail(error, EXPHIL_E_FORMAT, "game %lld: frame %lld of it is no row of port %d: %s",
                     (long long)block->at, (long long)position, (int)block->facts.port, what);
 }
 
 /* The state after frame t of a block. */
-static exphil_status make_state(const xph_block *block, const exphil_slp_info *info, const xph_game_block *from,
-                                int32_t t, const target *to, exphil_error *error)
+static exphil_status make_state(const xph_block *block, const exphil_slp_info *info,
+                                const xph_game_block *from, int32_t t, const target *to, exphil_error *error)
 {
     exphil_melee_frame state;
     float floats[FLOATS_MOST];
@@ -178,14 +148,14 @@ static exphil_status make_state(const xph_block *block, const exphil_slp_info *i
     int64_t position = from->frame[t].frame;
     if (!xph_melee_block_state(info, from, t, facts->port, facts->opponent_port, &state))
         return not_there(block, position, "it has no record before it", error);
-    if (xph_melee_encode(block->source->layout, &state, to->floats ? to->floats : floats, to->ids ? to->ids : ids,
-                         &culprit) < 0)
+    if (xph_melee_encode(block->source->layout, &state, to->floats ? to->floats : floats,
+                         to->ids ? to->ids : ids, &culprit) < 0)
         return not_there(block, position, culprit, error);
     return EXPHIL_OK;
 }
 
-static exphil_status make_action(const xph_block *block, const xph_game_block *from, int32_t t, const target *to,
-                                 exphil_error *error)
+static exphil_status make_action(const xph_block *block, const xph_game_block *from, int32_t t,
+                                 const target *to, exphil_error *error)
 {
     exphil_pad pad;
     int32_t action[EXPHIL_HEADS_MAX];
@@ -198,8 +168,8 @@ static exphil_status make_action(const xph_block *block, const xph_game_block *f
     return EXPHIL_OK;
 }
 
-static exphil_status make_row(const xph_block *block, xph_piece_buffer *buffer, int64_t position, const target *to,
-                              exphil_error *error)
+static exphil_status make_row(const xph_block *block, xph_piece_buffer *buffer, int64_t position,
+                              const target *to, exphil_error *error)
 {
     xph_game_lane *lane = buffer->lane;
     const xph_game_block *now, *before;
@@ -210,13 +180,14 @@ static exphil_status make_row(const xph_block *block, xph_piece_buffer *buffer, 
     if (to->floats || to->ids)
         XPH_TRY(make_state(block, xph_game_front_info(lane->front), before, b, to, error));
     XPH_TRY(block_at(lane, buffer->unpacker, position / XPH_GAME_FRAMES, &now, error));
-    if (now->frame[t].frame != number + 1) return not_there(block, position, "a frame before it is missing", error);
+    if (now->frame[t].frame != number + 1)
+        return not_there(block, position, "a frame before it is missing", error);
     return to->actions ? make_action(block, now, t, to, error) : EXPHIL_OK;
 }
 
-exphil_status xph_game_rows_make(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
-                                 xph_piece_buffer *buffer, float *floats, int32_t *ids, uint8_t *actions,
-                                 exphil_error *error)
+exphil_status xph_game_rows_make(const xph_row_shape *shape, const xph_block *block, int64_t first,
+                                 int64_t frames, xph_piece_buffer *buffer, float *floats, int32_t *ids,
+                                 uint8_t *actions, exphil_error *error)
 {
     XPH_TRY(make_reader(block, buffer, error));
     target to = {shape, floats, ids, actions};
@@ -229,8 +200,8 @@ exphil_status xph_game_rows_make(const xph_row_shape *shape, const xph_block *bl
     return EXPHIL_OK;
 }
 
-exphil_status xph_game_rows_check(const xph_block *block, int64_t first, int64_t frames, xph_piece_buffer *buffer,
-                                  exphil_error *error)
+exphil_status xph_game_rows_check(const xph_block *block, int64_t first, int64_t frames,
+                                  xph_piece_buffer *buffer, exphil_error *error)
 {
     const xph_game_block *decoded;
     XPH_TRY(make_reader(block, buffer, error));

@@ -24,7 +24,8 @@ typedef struct xph_row_source {
     size_t block_bytes; /* that any block of the games that are used takes in memory */
 } xph_row_source;
 exphil_status xph_row_source_create(const exphil_games *games, const xph_melee_layout *layout,
-                                    const xph_melee_codec *codec, xph_row_source **source, exphil_error *error);
+                                    const xph_melee_codec *codec, xph_row_source **source,
+                                    exphil_error *error);
 xph_row_source *xph_row_source_retain(xph_row_source *source);
 void xph_row_source_release(xph_row_source *source);
 
@@ -53,12 +54,12 @@ void xph_game_lane_free(xph_game_lane *lane);
 size_t xph_game_lane_bytes(int64_t slots, size_t block_bytes);
 
 /* Rows [first, first + frames) of a block of a game; each of the three may be NULL. EXPHIL_E_FORMAT with the byte. */
-exphil_status xph_game_rows_make(const xph_row_shape *shape, const xph_block *block, int64_t first, int64_t frames,
-                                 xph_piece_buffer *buffer, float *floats, int32_t *ids, uint8_t *actions,
-                                 exphil_error *error);
+exphil_status xph_game_rows_make(const xph_row_shape *shape, const xph_block *block, int64_t first,
+                                 int64_t frames, xph_piece_buffer *buffer, float *floats, int32_t *ids,
+                                 uint8_t *actions, exphil_error *error);
 /* What xph_game_rows_make would say, without making them. */
-exphil_status xph_game_rows_check(const xph_block *block, int64_t first, int64_t frames, xph_piece_buffer *buffer,
-                                  exphil_error *error);
+exphil_status xph_game_rows_check(const xph_block *block, int64_t first, int64_t frames,
+                                  xph_piece_buffer *buffer, exphil_error *error);
 /* A block of rows [position, position + frames) of the player of facts; content is the game's hash. */
 exphil_status xph_block_of_game(xph_row_source *source, int64_t game, uint64_t content, int64_t position,
                                 int64_t frames, const xph_episode_facts *facts, xph_block **block,

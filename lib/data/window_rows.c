@@ -34,7 +34,8 @@ exphil_status xph_window_rows_create(const xph_order *order, xph_window_rows **r
                               .bytes = bytes};
     for (int64_t i = 0; i < made->count; i++) {
         const xph_episode *episode = &order->dataset->episodes[from->runs[i].episode];
-        int64_t row = from->runs[i].first * how->stride, last = row + (run_windows(from, i) - 1) * how->stride;
+        int64_t row = from->runs[i].first * how->stride,
+                last = row + (run_windows(from, i) - 1) * how->stride;
         int64_t end = least(last + how->time + how->delay_frames, episode->frames);
         row = row > rows_before(how) ? row - rows_before(how) : 0;
         made->runs[i] = (struct xph_window_run){episode, row, end - row, NULL};
@@ -64,8 +65,8 @@ exphil_status xph_window_rows_make(xph_window_rows *rows, const xph_row_shape *s
     xph_block_buffer to;
     if (run->block) return EXPHIL_OK;
     XPH_TRY(xph_block_create(rows->context, shape, run->frames, &block, &to, error));
-    exphil_status status = xph_rows_copy(shape, run->episode->block, run->episode->offset + run->row, run->frames,
-                                         buffer, to.floats, to.ids, to.actions, error);
+    exphil_status status = xph_rows_copy(shape, run->episode->block, run->episode->offset + run->row,
+                                         run->frames, buffer, to.floats, to.ids, to.actions, error);
     if (status < 0) {
         xph_block_release(block);
         return status;
@@ -77,7 +78,8 @@ exphil_status xph_window_rows_make(xph_window_rows *rows, const xph_row_shape *s
 
 size_t xph_window_rows_most(const exphil_sampling *how, const xph_row_shape *shape)
 {
-    int64_t span = 1024 + how->time + how->delay_frames, most = how->shuffle_frames > span ? how->shuffle_frames : span;
+    int64_t span = 1024 + how->time + how->delay_frames,
+            most = how->shuffle_frames > span ? how->shuffle_frames : span;
     int64_t runs = most / (how->time + how->delay_frames) + 1; /* each has rows before it, and a header */
     return (size_t)((most + runs * rows_before(how)) * shape->row_bytes) + (size_t)runs * 1024;
 }

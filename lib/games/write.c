@@ -1,6 +1,6 @@
-/* Writing a corpus of games: each replay is read, packed and appended; the index and the trailer come last. A file is a
- * function of the replays and their order, and of libzstd's version. In a folder a file is ended when it is large enough, and gets its name
- * then, from its content: what stood there before stays as it is. */
+/* Writing a corpus of games: each replay is read, packed and appended; the index and the trailer come last. A file
+ * is a function of the replays and their order, and of libzstd's version. In a folder a file is ended when it is
+ * large enough, and gets its name then, from its content: what stood there before stays as it is. */
 #include "games/pack.h"
 
 #include <stdio.h>

@@ -65,14 +65,16 @@ static exphil_episode_info find(const exphil_dataset *dataset, const exphil_epis
 {
     for (int64_t i = 0; i < episodes_of(dataset); i++) {
         exphil_episode_info other = episode_at(dataset, i);
-        if (other.game == of->game && other.port == of->port && other.first_game_frame == of->first_game_frame)
+        if (other.game == of->game && other.port == of->port &&
+            other.first_game_frame == of->first_game_frame)
             return other;
     }
     fail_msg("no episode of port %d from frame %d", (int)of->port, (int)of->first_game_frame);
     return *of;
 }
 
-static void same_rows(const exphil_dataset *a, int64_t at, const exphil_dataset *b, int64_t other, int64_t frames)
+static void same_rows(const exphil_dataset *a, int64_t at, const exphil_dataset *b, int64_t other,
+                      int64_t frames)
 {
     static float fa[1024], fb[1024];
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
@@ -145,8 +147,8 @@ static void real_replays(void **state)
         int64_t refused = 0;
         for (int r = 0; r < EXPHIL_REFUSED_REASONS; r++) refused += report.refused[r];
         assert_int_equal(report.taken + refused, report.players);
-        print_message("%s: %lld rows in %lld episodes of %lld players\n", layouts[i], (long long)report.frames,
-                      (long long)report.episodes, (long long)report.taken);
+        print_message("%s: %lld rows in %lld episodes of %lld players\n", layouts[i],
+                      (long long)report.frames, (long long)report.episodes, (long long)report.taken);
         same_datasets(dataset, f.dataset);
         exphil_dataset_destroy(f.dataset);
         exphil_dataset_destroy(dataset);
@@ -164,8 +166,8 @@ static void odd_game(slp_writer *writer, int which)
     slp_head(writer, &slp_layouts[SLP_NEWEST]);
     for (int32_t frame = -123; frame < LONG; frame++) {
         uint8_t slots = 0x05;
-        if (which == 1 && frame > 100 && frame < 300) slots = 0x04;      /* port 1 is away */
-        if (which == 2 && (frame == 255 || frame == 400)) continue;       /* lost frames */
+        if (which == 1 && frame > 100 && frame < 300) slots = 0x04;        /* port 1 is away */
+        if (which == 2 && (frame == 255 || frame == 400)) continue;        /* lost frames */
         if (which == 3 && (frame % 97 == 0 || frame == 132)) slots = 0x01; /* port 2 comes and goes */
         slp_frame(writer, frame, slots, frame % 3);
     }
@@ -189,8 +191,10 @@ static void odd_games(void **state)
             odd_game(&made, which);
         else
             slp_sample(&made, which - ODD);
-        if (exphil_games_add_memory(writer, made.data, made.bytes, &added, NULL) == EXPHIL_OK && !added.duplicate &&
-            exphil_dataset_add_replay_memory(replays, made.data, made.bytes, &config, &result, NULL) == EXPHIL_OK) {
+        if (exphil_games_add_memory(writer, made.data, made.bytes, &added, NULL) == EXPHIL_OK &&
+            !added.duplicate &&
+            exphil_dataset_add_replay_memory(replays, made.data, made.bytes, &config, &result, NULL) ==
+                EXPHIL_OK) {
             frames += result.frames;
             masked += result.frames ? result.frames_masked : 0;
         }
@@ -212,7 +216,8 @@ static void odd_games(void **state)
 
 /* ---- batches ---- */
 
-static void same_batch(const exphil_dataset *dataset, const exphil_batch *a, const exphil_batch *b, int64_t slots)
+static void same_batch(const exphil_dataset *dataset, const exphil_batch *a, const exphil_batch *b,
+                       int64_t slots)
 {
     const exphil_spec *spec = xph_dataset_spec_of(dataset);
     size_t rows = (size_t)(a->batch * a->time);
@@ -222,7 +227,8 @@ static void same_batch(const exphil_dataset *dataset, const exphil_batch *a, con
     assert_memory_equal(a->actions, b->actions, rows * (size_t)spec->head_count * sizeof(int32_t));
     assert_memory_equal(a->mask, b->mask, rows * sizeof(float));
     assert_memory_equal(a->reset, b->reset, rows);
-    if (slots) assert_memory_equal(a->past, b->past, rows * (size_t)(slots * spec->head_count) * sizeof(int32_t));
+    if (slots)
+        assert_memory_equal(a->past, b->past, rows * (size_t)(slots * spec->head_count) * sizeof(int32_t));
 }
 
 /* What a prefetcher with n workers gives is what the sampler gives, in order and after seeks. */
