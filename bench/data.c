@@ -2,6 +2,7 @@
  * corpus is read, how fast rows become batches. */
 #include "bench.h"
 #include "frames.h"
+#include "games.h"
 #include "say.h"
 
 #include <exphil/exphil.h>
@@ -328,6 +329,7 @@ bool bench_data(bench_report *report, const bench_options *options)
     bool good = replays(report, options, context);
     good = corpora(report, options, context) && good;
     good = filling(report, options, context) && good;
+    good = bench_games(report, options, context) && good;
     exphil_context_destroy(context);
     return good;
 }
