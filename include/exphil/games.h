@@ -41,26 +41,32 @@ typedef struct exphil_games_info {
 #define EXPHIL_GAMES_INFO_INIT { sizeof(exphil_games_info), 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* What one player did in a game, counted over the records of the port's leader in their order. A death is a record
- * with fewer stocks than the one before; who caused it is last_hit_by of the record before, or the port itself. */
+/* What one player did in a game, counted over the records of the port's leader in their order, of each with the record
+ * before. A death is a record with fewer stocks; who caused it is last_hit_by of the record before, or the port itself if
+ * that names no port. Damage is a rise of percent by less than 1000 with equal stocks; who dealt it is last_hit_by of
+ * the record with more percent. It is added up in double and floored, at most 65535; deaths count to 255. In team games
+ * team mates are others, too. */
 typedef struct exphil_game_player { /* fixed layout, never extended */
-    int32_t damage_dealt;   /* percent that others took while they were last hit by this port, floored */
-    int32_t damage_taken;   /* rises of percent without a death, floored */
-    int32_t stocks_taken;   /* deaths of others that this port caused */
-    int32_t self_destructs; /* own deaths that no other port caused */
-    int32_t end_stocks;     /* of the last record */
+    int32_t damage_dealt;   /* percent that other ports took from this one */
+    int32_t damage_taken;   /* percent that this port took, whoever dealt it */
+    int32_t stocks_taken;   /* deaths of other ports that this one caused */
+    int32_t self_destructs; /* deaths that no other port caused */
+    int32_t end_stocks;     /* of the last record; 0: there is none */
     int32_t input_frames;   /* records with a physical button, or a stick or trigger away from 0 */
 } exphil_game_player;
 
-/* What the index says of a game. */
+/* What the index says of a game. The winner is not known without a game end event, after "unresolved" (0) and "no
+ * contest" (7), and where a player quit; else it is the port whose placement is 0, or, where placements are not
+ * recorded, who of two players has more stocks at the end in no team game. */
 typedef struct exphil_game_info {
     size_t struct_size;
     uint64_t content_hash; /* equal for equal games: seed, settings, frames */
     uint64_t source_hash;  /* XXH64 of the replay's bytes, as exphil_episode_info.game */
     int32_t match_tag;     /* 24 bits of the hash of match id, game number and tiebreak; 0: not recorded */
     int32_t day;           /* of the recording, since 1970-01-01; 0: not recorded */
-    int32_t winner;        /* port 1..4; 0: not known */
-    int32_t certain_end;   /* frames up to this one cannot have been changed by a rollback */
+    int32_t winner;        /* port 1..4; 0: not known (below) */
+    int32_t certain_end;   /* frames up to this one cannot have been changed by a rollback: the latest that the
+                            * recorder calls final, or 16 before the last */
     int32_t finite;        /* 1: every number that a layout may read is finite */
     int32_t reserved;
     exphil_game_player player[EXPHIL_SLP_PORTS]; /* by port index, 0..3 */
@@ -165,11 +171,21 @@ enum { EXPHIL_RESULT_ANY = 0, EXPHIL_RESULT_WON = 1, EXPHIL_RESULT_LOST = 2 };
 /* exphil_selection.teams and .items. */
 enum { EXPHIL_WITH_OR_WITHOUT = 0, EXPHIL_WITHOUT = 1, EXPHIL_WITH = 2 };
 
-/* Which players of which games are imitated. All of 0 takes every human player. Filters are tried in the order of
- * these fields, those of the game first, then of the player at hand, then of its opponent; the first that fails
- * is counted (exphil_selection_report). Where a filter is set and the game does not tell, it is refused as
- * EXPHIL_REFUSED_UNKNOWN. Lists are names of exphil_melee_character_name or _stage_name, or numbers, with
- * spaces or commas between them; NULL: any. */
+/* Which players of which games are imitated. All of 0 takes every human player, of recordings of one match from one.
+ * Filters are tried in the order of these fields, those of the game first, then of the player at hand (that it is human
+ * first of all), then of its opponent (opponent_port before opponents), then duplicates, then rows; the first that
+ * fails is counted (exphil_selection_report). Where a filter is set and the game does not tell, it is refused as
+ * EXPHIL_REFUSED_UNKNOWN: the day, and who won. Lists are names of exphil_melee_character_name or _stage_name, without
+ * regard to case and signs, or numbers, with spaces or commas between them; NULL: any. Characters are those that the
+ * game starts with. EXPHIL_E_INVALID names the field: out of its range, two that nothing fulfils, a list with an
+ * unknown name or none.
+ *   Duplicates  Games that may be recordings of one match are equal in seed, stage, mode and each port's kind, character,
+ *               costume and team; or in match tag, stage and characters. They are one match for certain if both are
+ *               equal; or if the inputs of all ports are, in 512, 2,048 or 8,192 frames from -39 on, the most that are
+ *               certain in both (exphil_game_info.certain_end), and both end at about the same time, unless one is not
+ *               complete: their last frames plus 1,000,000, divided by 64, are 1 apart at most. Of the recordings of
+ *               which a player is taken one is kept: complete before not, then the one with more frames, then with the
+ *               lower content hash, then with the lower source hash. Games of equal content are never taken twice. */
 typedef struct exphil_selection {
     size_t struct_size;
     /* the game */
@@ -180,34 +196,33 @@ typedef struct exphil_selection {
     int32_t last_day;      /* not after; 0: any */
     int32_t least_version; /* of the recorder, 0x030E00 is 3.14.0: not before; 0: any */
     int32_t teams;         /* EXPHIL_WITH...: team games */
-    int32_t items;         /* EXPHIL_WITH...: games in which items may appear */
+    int32_t items;         /* EXPHIL_WITH...: games in which items may appear (item_spawn is not off) */
     int32_t players;       /* ports that play: exactly; 0: any */
-    int32_t complete;      /* 1: only games with a game end event, that were not cut and lack no frame */
-    int32_t humans;        /* 1: only games in which every player is human */
+    int32_t complete;      /* 1: only games with a game end event, that were not cut and lack no frame between */
+    int32_t humans;        /* 1: only games in which every player is human, type 0 */
     /* the player that is imitated; it is always human, since of others no buttons are recorded */
     const char *characters;
     int32_t port;                 /* 1..4; 0: any */
-    int32_t result;               /* EXPHIL_RESULT_... */
+    int32_t result;               /* EXPHIL_RESULT_...; in team games the winner's team has won */
     int32_t least_damage;         /* exphil_game_player.damage_dealt: at least */
     int32_t least_stocks;         /* .stocks_taken: at least */
     int32_t self_destructs_below; /* .self_destructs: less than this; 0: any */
     int32_t reserved;             /* must be 0 */
-    double least_input;           /* .input_frames / frames of the game: at least; 0..1 */
+    double least_input;           /* .input_frames / frames of the game, in double: at least; 0..1 */
     /* its opponent */
-    const char *opponents;
+    const char *opponents; /* its character; nobody, as in a target test, has none of them */
     int32_t opponent_port; /* 0: the first other player, of another team in team games */
     /* frames of the game that become rows */
     int32_t first_frame; /* default 0, where the clock starts */
     int32_t last_frame;  /* inclusive; 0: to the end of the game */
-    int32_t
-        duplicates; /* 1: recordings of one match are all taken; 0: one of them (EXPHIL_REFUSED_DUPLICATE) */
+    int32_t duplicates;  /* 1: all recordings of a match are taken; 0: one (EXPHIL_REFUSED_DUPLICATE) */
 } exphil_selection;
 /* clang-format off */
 #define EXPHIL_SELECTION_INIT \
     { sizeof(exphil_selection), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* Why a player of a game was not taken. A game's reason counts once for each port that plays. */
+/* Why a player of a game was not taken. A game's reason counts once for each port that plays (type below 3). */
 enum {
     EXPHIL_REFUSED_STAGE = 0,
     EXPHIL_REFUSED_SHORT = 1,
@@ -231,8 +246,8 @@ enum {
     EXPHIL_REFUSED_OPPONENT = 19,      /* its character */
     EXPHIL_REFUSED_OPPONENT_PORT = 20, /* nobody plays there, or it is the player's own */
     EXPHIL_REFUSED_EMPTY = 21,         /* no frame becomes a row */
-    EXPHIL_REFUSED_DUPLICATE = 22,
-    EXPHIL_REFUSED_UNKNOWN = 23, /* a filter asks what the game does not tell */
+    EXPHIL_REFUSED_DUPLICATE = 22, /* another recording of the match, or of the content, is taken */
+    EXPHIL_REFUSED_UNKNOWN = 23,   /* a filter asks what the game does not tell */
     EXPHIL_REFUSED_REASONS = 24
 };
 /* "stage", "too short", ...: what a table of reasons says; NULL for another number. Static storage. */

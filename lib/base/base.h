@@ -242,7 +242,8 @@ enum {
     XPH_RNG_SPLIT = 4,
     XPH_RNG_TEST = 5,
     XPH_RNG_GROUP = 6,
-    XPH_RNG_MIRROR = 7
+    XPH_RNG_MIRROR = 7,
+    XPH_RNG_STABLE = 8
 };
 enum { XPH_RNG_DROP = 16, XPH_RNG_OWN = 17 }; /* past actions: dropped, replaced by own decisions */
 void xph_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]); /* the bare function */
@@ -269,6 +270,14 @@ uint32_t xph_crc32(uint32_t crc, const void *data, size_t bytes); /* zlib's; sta
 /* Verdict on a checksum; always true in fuzzing builds (FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION). */
 bool xph_hash_equal(uint64_t found, uint64_t expected);
 
+/* Mixes all bits of a key with all others (the end of MurmurHash3, Appleby). */
+static inline uint64_t xph_mix(uint64_t key)
+{
+    key = (key ^ key >> 33) * 0xFF51AFD7ED558CCDu;
+    key = (key ^ key >> 33) * 0xC4CEB9FE1A85EC53u;
+    return key ^ key >> 33;
+}
+
 /* A set of 64-bit keys (set.c), the keys 0 and 2^64 / golden ratio being one. */
 typedef struct xph_set {
     exphil_context *context;
@@ -282,6 +291,22 @@ exphil_status xph_set_reserve(xph_set *set, int64_t more,
                               exphil_error *error); /* room for so many more keys */
 void xph_set_add(xph_set *set, uint64_t value);     /* needs room */
 bool xph_set_has(const xph_set *set, uint64_t value);
+
+/* Which of `count` things belong together (join.c), at most 2^32 - 1 of them: those with equal keys, and those that are
+ * so joined by others. */
+typedef struct xph_join {
+    exphil_context *context;
+    uint32_t *least; /* [count] of a thing: itself, or a lesser one that it is joined with */
+    uint32_t *first; /* [capacity] a table: 1 + the first thing with a key; 0: empty place */
+    int64_t count, capacity;
+    uint64_t salt; /* of the order in the table, which nothing shows */
+} xph_join;
+exphil_status xph_join_begin(exphil_context *context, int64_t count, xph_join *join, exphil_error *error);
+void xph_join_free(xph_join *join);
+/* Joins the things whose keys [count] are equal; the key 0 joins nothing. */
+void xph_join_equal(xph_join *join, const uint64_t *keys);
+/* The least of all things that thing i is joined with. */
+int64_t xph_joined(xph_join *join, int64_t i);
 
 /* ---- files --------------------------------------------------------------------------------------------- */
 

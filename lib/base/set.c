@@ -1,5 +1,5 @@
 /* A set of 64-bit keys as an open-addressing table, at most half full so that looking up is short. Where a key lies
- * is mixed (the end of MurmurHash3, Appleby) with where the set happens to lie and when it was made, which nobody
+ * is mixed with where the set happens to lie and when it was made, which nobody
  * who writes files knows: their keys cannot all begin in one place. */
 #include "base/base.h"
 
@@ -9,17 +9,9 @@ static uint64_t key_of(uint64_t value)
     return value ? value : 0x9E3779B97F4A7C15u;
 }
 
-static uint64_t mix(const xph_set *set, uint64_t key)
-{
-    key ^= set->salt;
-    key = (key ^ key >> 33) * 0xFF51AFD7ED558CCDu;
-    key = (key ^ key >> 33) * 0xC4CEB9FE1A85EC53u;
-    return key ^ key >> 33;
-}
-
 static int64_t place(const xph_set *set, const uint64_t *keys, int64_t capacity, uint64_t key)
 {
-    uint64_t mask = (uint64_t)capacity - 1, at = mix(set, key) & mask;
+    uint64_t mask = (uint64_t)capacity - 1, at = xph_mix(key ^ set->salt) & mask;
     while (keys[at] && keys[at] != key) at = (at + 1) & mask;
     return (int64_t)at;
 }

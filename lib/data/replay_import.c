@@ -270,16 +270,10 @@ static exphil_status import_all(importing *in, exphil_error *error)
     return xph_dataset_append(in->dataset, in->episodes, in->count, error);
 }
 
-/* Names the names that begin alike: all of them would not fit a message. */
 static exphil_status unknown_character(const char *name, exphil_error *error)
 {
-    char alike[120] = "";
-    const char *known;
-    for (int32_t i = 0; (known = xph_melee_character_name(i)) != NULL; i++) {
-        size_t at = strlen(alike);
-        if ((known[0] | 0x20) == (name[0] | 0x20))
-            snprintf(alike + at, sizeof alike - at, "%s%s", at ? ", " : "; there is ", known);
-    }
+    char alike[120];
+    xph_melee_character_alike(name, alike, sizeof alike);
     return xph_fail(error, EXPHIL_E_INVALID, "character \"%.60s\" is unknown%s", name, alike);
 }
 

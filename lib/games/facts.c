@@ -278,14 +278,17 @@ static uint8_t number_flags(const exphil_slp *slp, const exphil_slp_info *info)
 
 /* ---- inputs -------------------------------------------------------------------------------------------- */
 
-/* What two recordings of one match share: the inputs of all ports. */
+/* What two recordings of one match share: the inputs of all ports. A follower's are the game's own, made of its
+ * leader's. */
 static void hash_inputs(const exphil_slp *slp, int64_t position, xph_hasher *hasher)
 {
+    const uint8_t leaders = exphil_slp_frame_at(slp, position)->slots & 0x55;
+    xph_hash_add(hasher, &leaders, 1);
     for (int32_t port = 0; port < EXPHIL_SLP_PORTS; port++) {
         const exphil_slp_player *p = exphil_slp_player_at(slp, position, port, 0);
         if (!p) continue;
         const float values[] = {p->joy_x, p->joy_y, p->c_x, p->c_y, p->trigger};
-        const uint32_t words[] = {(uint32_t)port, p->buttons, p->physical_buttons};
+        const uint32_t words[] = {p->buttons, p->physical_buttons};
         xph_hash_add(hasher, values, sizeof values);
         xph_hash_add(hasher, words, sizeof words);
     }
@@ -299,14 +302,16 @@ uint32_t xph_game_inputs(const exphil_slp *slp, int64_t first, int64_t frames)
     return (uint32_t)xph_hash_end(&hasher);
 }
 
+/* From the first frame in which an input acts: nothing makes consoles agree on those before. */
 static void put_digests(const exphil_slp *slp, xph_game_entry *entry)
 {
-    static const int64_t rungs[] = {512, 2048, 8192};
-    for (size_t i = 0; i < sizeof rungs / sizeof rungs[0]; i++) {
-        if (rungs[i] > exphil_slp_frame_count(slp) ||
-            exphil_slp_frame_at(slp, rungs[i] - 1)->frame > entry->certain_end)
-            return;
-        uint32_t digest = xph_game_inputs(slp, 0, rungs[i]);
+    static const int32_t rungs[] = {512, 2048, 8192};
+    int64_t first = exphil_slp_position(slp, EXPHIL_SLP_FIRST_PLAYABLE);
+    for (size_t i = 0; first >= 0 && i < sizeof rungs / sizeof rungs[0]; i++) {
+        const exphil_slp_frame *last = exphil_slp_frame_at(slp, first + rungs[i] - 1);
+        int32_t number = EXPHIL_SLP_FIRST_PLAYABLE + rungs[i] - 1;
+        if (!last || last->frame != number || number > entry->certain_end) return;
+        uint32_t digest = xph_game_inputs(slp, first, rungs[i]);
         entry->digest[i] = digest ? digest : 1;
     }
 }

@@ -38,7 +38,7 @@ typedef struct xph_game_entry {
     uint32_t seed;
     uint32_t tag;       /* 24 bits of the hash of match id, game and tiebreak; 0: none */
     uint32_t fields;    /* EXPHIL_SLP_HAS_* */
-    uint32_t digest[3]; /* of all inputs in the first 512, 2048, 8192 frames; 0: shorter */
+    uint32_t digest[3]; /* of all inputs in 512, 2048, 8192 frames from -39 on; 0: not all certain, or one lacks */
     uint32_t raw_most;  /* raw bytes of the largest block */
     uint32_t records, items;
     uint32_t runs; /* of ports that are not whole, in the game */
@@ -93,15 +93,32 @@ static inline bool xph_game_plays(const xph_game_entry *entry, int32_t port)
 {
     return entry->port[port - 1].type < 3;
 }
+/* Ended, not cut, without a gap. */
+static inline bool xph_game_complete(const xph_game_entry *entry)
+{
+    return (entry->flags & (XPH_GAME_ENDED | XPH_GAME_CUT | XPH_GAME_GAPS)) == XPH_GAME_ENDED;
+}
 
-/* Which games of a corpus are recordings of one match, by its index alone. */
+/* Recordings of one match are equal in one of these, none of them by chance alone: numbers that never change. A dataset
+ * has them of each episode, so that a split keeps the games together wherever they came from. */
+typedef struct xph_game_keys {
+    uint64_t start; /* of seed, stage, mode, and who plays; never 0 */
+    uint64_t match; /* of match tag, stage and characters; 0: no tag */
+} xph_game_keys;
+xph_game_keys xph_game_keys_of(const xph_game_entry *entry);
+xph_game_keys xph_slp_keys(const exphil_slp *slp, const exphil_slp_info *info);
+
+/* Which games of a corpus are recordings of one match, by its index alone. Of a match one recording is kept among those
+ * of which the selector, which may be NULL, takes a player: duplicates are the others. Logs the largest group. */
 typedef struct xph_game_groups xph_game_groups;
-exphil_status xph_game_groups_make(const exphil_games *games, xph_game_groups **groups, exphil_error *error);
+exphil_status xph_game_groups_make(const exphil_games *games, const xph_selector *selector,
+                                   xph_game_groups **groups, exphil_error *error);
 void xph_game_groups_free(xph_game_groups *groups);
-/* Equal for all games that may be recordings of one match, whatever corpus they are in: never on both sides of a
- * split. */
+/* Equal for all games of the corpus that may be recordings of one match: the least of their keys `start`, of a game alone its
+ * own. */
 uint64_t xph_game_group(const xph_game_groups *groups, int64_t game);
-/* It is certainly a recording of a match of which another one is kept. */
+/* Left out: it has the content of a game that is kept, or, where the selection does not take all recordings, it is
+ * certainly one of a match of which another one is kept. */
 bool xph_game_is_duplicate(const xph_game_groups *groups, int64_t game);
 
 /* ---- one game ------------------------------------------------------------------------------------------- */

@@ -2,6 +2,8 @@
  * and everything but letters and digits, so "Dr. Mario", "dr_mario" and "DrMario" are the same. */
 #include "melee/melee.h"
 
+#include <stdio.h>
+
 /* By external id. */
 static const char *const characters[] = {
     "captain_falcon", "donkey_kong", "fox",   "game_and_watch", "kirby",     "bowser", "link",
@@ -96,6 +98,28 @@ int32_t xph_melee_stage_find(const char *name)
         if (same_name(name, stages[i].name)) return stages[i].id;
     }
     return -1;
+}
+
+/* Adds a name to a list of those alike if it begins as the one that was looked for. */
+static void add_alike(const char *known, const char *name, char *text, size_t bytes)
+{
+    const char *other = known;
+    size_t at = strlen(text);
+    if (next_sign(&other) != next_sign(&name)) return;
+    if (at + strlen(known) + sizeof "; there is " <= bytes)
+        snprintf(text + at, bytes - at, "%s%s", at ? ", " : "; there is ", known);
+}
+
+void xph_melee_character_alike(const char *name, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    for (int32_t i = 0; i < CHARACTERS; i++) add_alike(characters[i], name, text, bytes);
+}
+
+void xph_melee_stage_alike(const char *name, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    for (int32_t i = 0; i < STAGES; i++) add_alike(stages[i].name, name, text, bytes);
 }
 
 const char *exphil_melee_character_name(int32_t external)

@@ -61,6 +61,10 @@ const char *xph_melee_character_name(int32_t external);
 int32_t xph_melee_character_find(const char *name);
 const char *xph_melee_stage_name(int32_t external); /* "battlefield" */
 int32_t xph_melee_stage_find(const char *name);
+/* For a message about an unknown name: "; there is fox, falco", those that begin with the same letter; all of them
+ * would not fit. Empty: none does. */
+void xph_melee_character_alike(const char *name, char *text, size_t bytes);
+void xph_melee_stage_alike(const char *name, char *text, size_t bytes);
 
 /* A whole replay file; limit_bytes 0: 64 MiB. EXPHIL_E_FORMAT when it is longer or does not begin as a replay
  * does, before there is memory for it. Messages have the path. */
