@@ -778,9 +778,12 @@ typedef struct exphil_episode_info {
     int32_t first_game_frame;              /* of the replay; 0 for rows */
     int32_t port, opponent_port, stage;    /* 0 for rows */
     int32_t character, opponent_character; /* external ids, -1 for rows */
+    /* Of a replay: equal for recordings of one match, and for games that their start cannot tell from one. 0: not known,
+     * of rows and of a corpus of rows. */
+    uint64_t group;
 } exphil_episode_info;
 /* clang-format off */
-#define EXPHIL_EPISODE_INFO_INIT { sizeof(exphil_episode_info), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_EPISODE_INFO_INIT { sizeof(exphil_episode_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 /* index in [0, exphil_dataset_info.episodes), else EXPHIL_E_INVALID. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_episode(const exphil_dataset *dataset, int64_t index,
@@ -791,8 +794,16 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_frame(const exphil_data
                                                                float *floats, int32_t *ids, int32_t *action,
                                                                exphil_error *error);
 
-/* GAME: whole games, drawn at random. TIME: the last part of every episode is held out. */
-enum { EXPHIL_SPLIT_GAME = 0, EXPHIL_SPLIT_TIME = 1 };
+/* Recordings of one match count as one game: games with an equal exphil_episode_info.group, and those of one match id,
+ * stage and characters. Nothing of them is ever on both sides.
+ *   GAME    whole games, drawn at random: as many as make up the part, at least one and not all
+ *   TIME    the last part of every episode; of games that count as one, but are several, the rows from one frame of the
+ *           game on, the earliest with no more than the part
+ *   STABLE  whole games, each held out with probability held_out by a draw of seed and game alone: games that are added
+ *           later change nothing for those that are there, and the part is only about as large. A game is its least
+ *           group number, or without any its exphil_episode_info.game: only a game that comes in between, of one
+ *           match id with games of other groups, can move these */
+enum { EXPHIL_SPLIT_GAME = 0, EXPHIL_SPLIT_TIME = 1, EXPHIL_SPLIT_STABLE = 2 };
 /* How large a part is held out, and by what. */
 typedef struct exphil_split_config {
     size_t struct_size;

@@ -265,7 +265,8 @@ exphil_status exphil_dataset_episode(const exphil_dataset *dataset, int64_t inde
                                .opponent_port = facts->opponent_port,
                                .stage = facts->stage,
                                .character = facts->character,
-                               .opponent_character = facts->opponent_character};
+                               .opponent_character = facts->opponent_character,
+                               .group = facts->group};
     xph_dataset_leave(dataset);
     return XPH_GIVE(exphil_episode_info, info, &now, error);
 }

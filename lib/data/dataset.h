@@ -37,6 +37,7 @@ void xph_action_unpack(const xph_row_shape *shape, const uint8_t *packed, int32_
 typedef struct xph_episode_facts {
     uint64_t game;
     int32_t first_game_frame, port, opponent_port, stage, character, opponent_character;
+    uint64_t group, match; /* what recordings of one match have in common (xph_game_keys); 0: not known */
 } xph_episode_facts;
 
 /* Rows are hashed, and rows of a file checked when they are first used, in pieces of so many frames: a batch

@@ -1,12 +1,14 @@
 /* Splitting a dataset in two that share its rows: by whole games, so that nothing of a held-out game is ever
- * seen in training, or by time, when there are too few games for that. */
-#include "data/dataset.h"
+ * seen in training, or by time, when there are too few games for that. Recordings of one match count as one
+ * game. */
 #include "data/order.h"
+#include "data/split.h"
 
 /* The two datasets in the making. */
 typedef struct split {
     const exphil_dataset *from;
     const exphil_split_config *config;
+    xph_split_groups groups;
     exphil_dataset *side[2]; /* kept, held out */
 } split;
 
@@ -35,35 +37,32 @@ static exphil_status add_part(split *made, int side, const xph_episode *episode,
     return xph_dataset_append(made->side[side], &part, 1, error);
 }
 
-static int64_t share_of(double share, int64_t count)
-{
-    return (int64_t)(share * (double)count + 0.5);
-}
-
 /* ---- by game ----------------------------------------------------------------------------------------- */
 
-/* Draws from the ascending list of games, so that the order in which they were added does not matter. */
-static exphil_status draw_games(const split *made, uint64_t **games, int64_t *held, exphil_error *error)
+/* Draws from the ascending list of games, so that the order in which they were added does not matter. A group is there as
+ * the least of its games. */
+static exphil_status draw_games(split *made, uint64_t **games, int64_t *held, exphil_error *error)
 {
     const exphil_dataset *from = made->from;
-    const xph_table *table = from->table;
-    if (table->game_count < 2) {
-        return xph_fail(
-            error, EXPHIL_E_INVALID,
-            "a split by game needs two games, this dataset has %lld (EXPHIL_SPLIT_TIME needs one)",
-            (long long)table->game_count);
+    xph_split_groups *groups = &made->groups;
+    if (groups->group_count < 2) {
+        bool one = from->table->game_count < 2;
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "a split by game needs two games%s, this dataset has %lld (EXPHIL_SPLIT_TIME needs one)",
+                        one ? "" : " that cannot be of one match",
+                        (long long)(one ? from->table->game_count : groups->group_count));
     }
-    size_t bytes = (size_t)table->game_count * sizeof **games;
+    size_t bytes = (size_t)groups->group_count * sizeof **games;
     uint64_t *drawn = xph_alloc(from->context, bytes);
     if (!drawn) return xph_no_memory(bytes, error);
-    for (int64_t i = 0, count = 0; i < table->game_capacity; i++)
-        if (table->games[i]) drawn[count++] = table->games[i];
-    xph_sort(drawn, table->game_count);
+    for (int64_t i = 0, at = 0; i < groups->count; i++)
+        if (xph_split_group(groups, i) == i) drawn[at++] = groups->game[i];
+    xph_sort(drawn, groups->group_count);
     xph_rng rng = {.seed = made->config->seed, .stream = XPH_RNG_SPLIT};
-    xph_shuffle(&rng, drawn, table->game_count, sizeof *drawn, NULL);
-    int64_t count = share_of(made->config->held_out, table->game_count);
+    xph_shuffle(&rng, drawn, groups->group_count, sizeof *drawn, NULL);
+    int64_t count = xph_share_of(made->config->held_out, groups->group_count);
     if (count < 1) count = 1;
-    if (count > table->game_count - 1) count = table->game_count - 1;
+    if (count > groups->group_count - 1) count = groups->group_count - 1;
     xph_sort(drawn, count);
     *games = drawn;
     *held = count;
@@ -87,36 +86,87 @@ static bool among(const uint64_t *ascending, int64_t count, uint64_t game)
 static exphil_status split_games(split *made, exphil_error *error)
 {
     const exphil_dataset *from = made->from;
+    xph_split_groups *groups = &made->groups;
     uint64_t *games = NULL;
     int64_t held = 0;
     XPH_TRY(draw_games(made, &games, &held, error));
     exphil_status status = EXPHIL_OK;
     for (int64_t i = 0; i < from->episode_count && status == EXPHIL_OK; i++) {
         const xph_episode *episode = &from->episodes[i];
-        int side = among(games, held, xph_game_key(episode->block->facts.game));
+        int side = among(games, held, groups->game[xph_split_group(groups, i)]);
         status = add_part(made, side, episode, 0, episode->frames, error);
     }
-    xph_free(from->context, games, (size_t)from->table->game_count * sizeof *games);
+    xph_free(from->context, games, (size_t)groups->group_count * sizeof *games);
     return status;
 }
 
-/* ---- by time ----------------------------------------------------------------------------------------- */
-
-static exphil_status split_time(split *made, exphil_error *error)
+/* Whichever of two datasets is empty, if one is. */
+static exphil_status check_sides(const split *made, exphil_error *error)
 {
-    const exphil_dataset *from = made->from;
-    for (int64_t i = 0; i < from->episode_count; i++) {
-        const xph_episode *episode = &from->episodes[i];
-        int64_t held = share_of(made->config->held_out, episode->frames);
-        int64_t kept = episode->frames - held;
-        if (kept > 0) XPH_TRY(add_part(made, 0, episode, 0, kept, error));
-        if (held > 0) XPH_TRY(add_part(made, 1, episode, kept, held, error));
-    }
     for (int side = 0; side < 2; side++) {
         if (made->side[side]->frames) continue;
         return xph_fail(error, EXPHIL_E_INVALID, "the %s dataset would be empty", side ? "held-out" : "kept");
     }
     return EXPHIL_OK;
+}
+
+/* ---- by number: whatever else there is ------------------------------------------------------------------ */
+
+/* Uniform in [0, 1), 53 bits: of the seed and the number alone. */
+static double draw_for(uint64_t seed, uint64_t number)
+{
+    const uint32_t counter[4] = {(uint32_t)number, (uint32_t)(number >> 32), XPH_RNG_STABLE, 0};
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    uint32_t out[4];
+    xph_philox(counter, key, out);
+    return (double)(((uint64_t)out[1] << 32 | out[0]) >> 11) * 0x1p-53;
+}
+
+static exphil_status split_stable(split *made, exphil_error *error)
+{
+    const exphil_dataset *from = made->from;
+    for (int64_t i = 0; i < from->episode_count; i++) {
+        uint64_t number = made->groups.number[xph_split_group(&made->groups, i)];
+        int side = draw_for(made->config->seed, number) < made->config->held_out;
+        XPH_TRY(add_part(made, side, &from->episodes[i], 0, from->episodes[i].frames, error));
+    }
+    return check_sides(made, error);
+}
+
+/* ---- by time ----------------------------------------------------------------------------------------- */
+
+/* Rows of an episode that are held out: its last ones, or, where several games may be one match, those from a frame of the
+ * game on that is the same for all of them. */
+static int64_t held_rows(split *made, int64_t i, const int64_t *cut)
+{
+    const xph_episode *episode = &made->from->episodes[i];
+    int64_t first = xph_split_group(&made->groups, i);
+    if (!made->groups.several[first]) return xph_share_of(made->config->held_out, episode->frames);
+    return xph_rows_from_frame(episode, cut[first]);
+}
+
+static exphil_status add_times(split *made, const int64_t *cut, exphil_error *error)
+{
+    const exphil_dataset *from = made->from;
+    for (int64_t i = 0; i < from->episode_count; i++) {
+        const xph_episode *episode = &from->episodes[i];
+        int64_t held = held_rows(made, i, cut), kept = episode->frames - held;
+        if (kept > 0) XPH_TRY(add_part(made, 0, episode, 0, kept, error));
+        if (held > 0) XPH_TRY(add_part(made, 1, episode, kept, held, error));
+    }
+    return check_sides(made, error);
+}
+
+static exphil_status split_time(split *made, exphil_error *error)
+{
+    exphil_context *context = made->from->context;
+    size_t bytes = (size_t)made->groups.count * sizeof(int64_t);
+    int64_t *cut = xph_alloc(context, bytes);
+    if (!cut) return xph_no_memory(bytes, error);
+    exphil_status status = xph_split_cuts(&made->groups, made->from, made->config->held_out, cut, error);
+    if (status == EXPHIL_OK) status = add_times(made, cut, error);
+    xph_free(context, cut, bytes);
+    return status;
 }
 
 /* ---- public ------------------------------------------------------------------------------------------ */
@@ -128,7 +178,7 @@ static exphil_status check_config(const exphil_split_config *config, exphil_erro
         return xph_fail(error, EXPHIL_E_INVALID, "held_out is %s, must be between 0 and 1",
                         xph_format_double(text, config->held_out, 6));
     }
-    if (config->by != EXPHIL_SPLIT_GAME && config->by != EXPHIL_SPLIT_TIME)
+    if (config->by < EXPHIL_SPLIT_GAME || config->by > EXPHIL_SPLIT_STABLE)
         return xph_fail(error, EXPHIL_E_INVALID, "by is %d, which is no way to split", (int)config->by);
     if (config->reserved) return xph_fail(error, EXPHIL_E_INVALID, "reserved must be 0");
     return EXPHIL_OK;
@@ -139,7 +189,10 @@ static exphil_status make_split(split *made, exphil_error *error)
     const exphil_dataset *from = made->from;
     for (int side = 0; side < 2; side++)
         XPH_TRY(xph_dataset_new(from->context, from->spec, &made->side[side], error));
-    return made->config->by == EXPHIL_SPLIT_GAME ? split_games(made, error) : split_time(made, error);
+    XPH_TRY(xph_split_groups_make(from, &made->groups, error));
+    return made->config->by == EXPHIL_SPLIT_GAME   ? split_games(made, error)
+           : made->config->by == EXPHIL_SPLIT_TIME ? split_time(made, error)
+                                                   : split_stable(made, error);
 }
 
 exphil_status exphil_dataset_split(const exphil_dataset *dataset, const exphil_split_config *config,
@@ -159,6 +212,7 @@ exphil_status exphil_dataset_split(const exphil_dataset *dataset, const exphil_s
     if (status == EXPHIL_OK) status = XPH_TAKE(exphil_split_config, &known, config, error);
     if (status == EXPHIL_OK) status = check_config(&known, error);
     if (status == EXPHIL_OK) status = make_split(&made, error);
+    xph_split_groups_free(&made.groups);
     xph_dataset_leave(dataset);
     if (status < 0) {
         xph_dataset_release(made.side[0]);

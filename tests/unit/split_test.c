@@ -154,7 +154,7 @@ static void test_refusals(void **state)
     refuse(two, 1, EXPHIL_SPLIT_GAME, "held_out is 1");
     refuse(two, -0.5, EXPHIL_SPLIT_TIME, "held_out");
     refuse(two, 0.0 / 0.0, EXPHIL_SPLIT_TIME, "held_out");
-    refuse(two, 0.5, 2, "by is 2");
+    refuse(two, 0.5, 3, "by is 3");
     refuse(two, 0.1, EXPHIL_SPLIT_TIME, "held-out dataset would be empty");
     refuse(two, 0.9, EXPHIL_SPLIT_TIME, "kept dataset would be empty");
     exphil_split_config config = {sizeof config, 0.5, 0, 0, 0};
@@ -182,7 +182,7 @@ static void test_memory_failures(void **state)
     test_memory_init(&memory);
     exphil_context *context = test_context(&memory, NULL, 1);
     exphil_dataset *dataset = data_make(context, (const int64_t[]){9, 8, 7, 6}, 4);
-    for (int by = 0; by < 2; by++) {
+    for (int by = 0; by < 3; by++) {
         exphil_split_config config = {sizeof config, 0.4, 3, by, 0};
         exphil_dataset *kept = NULL, *held = NULL;
         long long failures = 0;
