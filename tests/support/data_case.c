@@ -85,6 +85,7 @@ static void same_episode(const exphil_dataset *a, const exphil_dataset *b, int64
     exphil_episode_info x = EXPHIL_EPISODE_INFO_INIT, y = EXPHIL_EPISODE_INFO_INIT;
     assert_int_equal(exphil_dataset_episode(a, index, &x, NULL), EXPHIL_OK);
     assert_int_equal(exphil_dataset_episode(b, index, &y, NULL), EXPHIL_OK);
+    if (!x.group || !y.group) x.group = y.group = 0; /* a corpus of rows does not keep it */
     assert_memory_equal(&x, &y, sizeof x);
 }
 
