@@ -37,8 +37,7 @@ static exphil_status look_at(void *arg, int64_t game, const xph_game_entry *entr
     for (int32_t port = 1; port <= EXPHIL_SLP_PORTS; port++) {
         if (!xph_game_plays(entry, port)) continue;
         int32_t opponent = 0, reason = xph_selector_refuses(a->selector, entry, port, &opponent);
-        if (reason < 0 && !a->selection->duplicates && xph_game_is_duplicate(a->groups, game))
-            reason = EXPHIL_REFUSED_DUPLICATE;
+        if (reason < 0 && xph_game_is_duplicate(a->groups, game)) reason = EXPHIL_REFUSED_DUPLICATE;
         a->report.players++;
         if (reason >= 0) {
             a->report.refused[reason]++;
@@ -88,7 +87,10 @@ static xph_episode_facts facts_of(const adding *a, const candidate *player)
 {
     const xph_game_entry *entry = &a->entry;
     int32_t opponent = player->opponent;
+    const xph_game_keys keys = xph_game_keys_of(entry);
     return (xph_episode_facts){.game = entry->source_hash,
+                               .group = keys.start,
+                               .match = keys.match,
                                .port = player->port,
                                .opponent_port = opponent,
                                .stage = entry->stage,
@@ -225,7 +227,7 @@ static exphil_status enter_game(adding *a, int64_t game, exphil_error *error)
 
 static exphil_status add_all(adding *a, exphil_error *error)
 {
-    if (!a->selection->duplicates) XPH_TRY(xph_game_groups_make(a->games, &a->groups, error));
+    XPH_TRY(xph_game_groups_make(a->games, a->selector, &a->groups, error));
     XPH_TRY(xph_games_each(a->games, look_at, a, error));
     sort_players(a->players, a->player_count);
     for (int64_t i = 0; i < a->player_count; i++) {

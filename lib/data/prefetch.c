@@ -71,6 +71,7 @@ static void forget_begun(exphil_prefetcher *p)
     for (int64_t i = p->ready; i < p->begun; i++) slot_at(p, i)->begun = false;
     p->begun = p->ready;
     p->again = false;
+    xph_sampler_forget(p->sampler);
 }
 
 /* Of a batch that was begun; false: whoever wants work has to wait. */

@@ -642,6 +642,12 @@ exphil_status xph_sampler_place(const xph_sampler *sampler, int64_t epoch, int64
     return EXPHIL_OK;
 }
 
+void xph_sampler_forget(xph_sampler *sampler)
+{
+    xph_window_rows_release(sampler->group);
+    sampler->group = NULL;
+}
+
 int64_t xph_sampler_planned(const xph_sampler *sampler)
 {
     return sampler->planned;
@@ -715,17 +721,25 @@ exphil_status xph_sampler_lane(xph_sampler *sampler, int32_t worker, int64_t lan
                                                         : fill_lane(sampler, with, lane, buffer, error);
 }
 
-/* All of a batch, by the caller alone. */
-static exphil_status fill(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_buffer *buffer,
-                          exphil_error *error)
+static exphil_status fill_all(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_buffer *buffer,
+                              exphil_error *error)
 {
     XPH_TRY(xph_sampler_begin(sampler, epoch, index, buffer, error));
     for (int64_t i = 0; buffer->fresh && i < buffer->fresh->count; i++)
         XPH_TRY(xph_sampler_run(sampler, 0, i, buffer, error));
     for (int64_t lane = 0; lane < sampler->sampling.batch; lane++)
         XPH_TRY(xph_sampler_lane(sampler, 0, lane, buffer, error));
-    xph_sampler_end(sampler, buffer);
     return EXPHIL_OK;
+}
+
+/* All of a batch, by the caller alone. */
+static exphil_status fill(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_buffer *buffer,
+                          exphil_error *error)
+{
+    exphil_status status = fill_all(sampler, epoch, index, buffer, error);
+    if (status < 0) xph_sampler_forget(sampler);
+    xph_sampler_end(sampler, buffer);
+    return status;
 }
 
 exphil_status xph_sampler_batch(xph_sampler *sampler, int64_t epoch, int64_t index, exphil_batch *batch,

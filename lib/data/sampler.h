@@ -46,6 +46,9 @@ exphil_status xph_sampler_lane(xph_sampler *sampler, int32_t worker, int64_t lan
                                exphil_error *error);
 /* All lanes are filled: what they were filled from is not needed any more. */
 void xph_sampler_end(const xph_sampler *sampler, xph_batch_buffer *buffer);
+/* Batches that were begun are not ended: what was to be made for them is forgotten. For one thread, with nothing else
+ * under way. */
+void xph_sampler_forget(xph_sampler *sampler);
 int64_t xph_sampler_planned(const xph_sampler *sampler);
 int32_t xph_sampler_workers(const xph_sampler *sampler);
 void xph_sampler_stop(xph_sampler *sampler); /* from any thread; there is no way back */
