@@ -53,7 +53,7 @@ class Game:
         gaps = any(b != a + 1 for a, b in zip(self.frames, self.frames[1:]))
         self.complete = self.end is not None and not cut and not gaps
         self.count(replay)
-        self.find_winner()
+        self.find_winner(s)
         self.start = (s["seed"], self.stage, s["game_mode"], self.teams,
                       tuple((q, p["type"], p["character"], p["costume"], p["team"] if self.teams else 0)
                             for q, p in sorted(self.players.items())))
@@ -88,19 +88,42 @@ class Game:
                         own = before_hitter > 4 or before_hitter == port
                         (self.self_destructs if own else self.stocks_taken)[port if own else before_hitter] += 1
                 last[port] = (percent, hitter, stocks)
+        self.percent = {port: seen[0] for port, seen in last.items()}
         self.damage = {p: min(int(v), 65535) for p, v in dealt.items()}
 
-    def find_winner(self):
+    def find_winner(self, settings):
+        """The rules of exphil_slp_result_get, in their order. A side: its ports, or those of its team."""
         self.winner = 0
-        quit = self.end is not None and self.end["lras"] is not None and self.end["lras"] >= 0
-        if self.end is None or quit or self.end["method"] in (0, 7):
+        sides = {}
+        for port, player in sorted(self.players.items()):
+            sides.setdefault(player["team"] if self.teams else port, []).append(port)
+        if len(sides) < 2 or settings["major_scene"] in (15, 32):
             return
-        if self.end["placements"] is not None and 0 in self.end["placements"]:
-            self.winner = self.end["placements"].index(0) + 1
-        elif not self.teams and len(self.players) == 2:
-            a, b = sorted(self.players)
-            if self.end_stocks[a] != self.end_stocks[b]:
-                self.winner = a if self.end_stocks[a] > self.end_stocks[b] else b
+        whole = lambda port: min(int(self.percent[port]), 999) if self.percent[port] > 0 else 0
+        stocks = {side: sum(self.end_stocks[port] for port in ports) for side, ports in sides.items()}
+        percent = {side: sum(whole(port) for port in ports if self.end_stocks[port] > 0) for side, ports in sides.items()}
+        known = settings["game_mode"] == 1 and all(port in self.percent for port in self.players)
+        alive = [side for side in sides if stocks[side] > 0]
+        winner = None
+        if known and len(alive) == 1:
+            winner = alive[0]
+        elif self.end is None:
+            return
+        elif known and self.end["method"] == 1:
+            order = sorted(sides, key=lambda side: (-stocks[side], percent[side]))
+            best = [(stocks[side], percent[side]) for side in order[:2]]
+            winner = order[0] if best[0] != best[1] else None
+        elif self.quitter() or self.end["method"] in (0, 7):
+            others = [side for side in sides if self.quitter() not in sides[side]]
+            winner = others[0] if self.quitter() and len(sides) == 2 else None
+        elif self.end["placements"] is not None and self.end["placements"].count(0) == 1:
+            first = self.end["placements"].index(0) + 1
+            winner = next((side for side in sides if first in sides[side]), None)
+        self.winner = sides[winner][0] if winner is not None else 0
+
+    def quitter(self):
+        lras = self.end["lras"]
+        return lras + 1 if lras is not None and lras >= 0 and lras + 1 in self.players else 0
 
     def all_inputs(self, replay):
         """By frame: sticks, trigger and buttons of the leaders."""

@@ -499,7 +499,7 @@ static void from_replays(void **state)
     ONE(SAME, characters, "falco", 1, EXPHIL_REFUSED_CHARACTER);
     ONE(SAME, port, 3, 1, EXPHIL_REFUSED_PORT);
     ONE(SAME, result, EXPHIL_RESULT_WON, 1, EXPHIL_REFUSED_RESULT);
-    ONE(m.quit = 0, result, EXPHIL_RESULT_WON, 0, EXPHIL_REFUSED_UNKNOWN);
+    ONE(m.quit = 0, result, EXPHIL_RESULT_WON, 1, EXPHIL_REFUSED_RESULT);
     ONE(m.method = 7, result, EXPHIL_RESULT_WON, 0, EXPHIL_REFUSED_UNKNOWN);
     ONE(m.ended = false, result, EXPHIL_RESULT_LOST, 0, EXPHIL_REFUSED_UNKNOWN);
     ONE(SAME, least_damage, 950, 1, EXPHIL_REFUSED_DAMAGE);
