@@ -1,6 +1,7 @@
 /* Who is imitated: every reason by entries and replays made here; all fields' limits; all reasons of real replays for many
  * selections as another program counts them; recordings of one match by brute force. */
 #include "game_case.h"
+#include "match_case.h"
 #include "slp_edit.h"
 
 #include "games/format.h"
@@ -297,87 +298,6 @@ static void memory_failures(void **state)
 
 /* ---- replays made here ---- */
 
-typedef struct made {
-    uint32_t seed;
-    int32_t frames;
-    uint8_t characters[2], types[2], teams[2]; /* of ports 1 and 3 */
-    uint8_t stage;
-    int8_t item_spawn;
-    bool team_game, ended;
-    const char *day;
-    uint8_t hitter;    /* who hit port 3 last */
-    bool idle;         /* port 1 */
-    int8_t place[2];   /* placements */
-    uint8_t method;
-    int8_t quit;
-} made;
-
-static const made usual = {.seed = 7,
-                           .frames = 100,
-                           .characters = {2, 20},
-                           .stage = 31,
-                           .item_spawn = -1,
-                           .ended = true,
-                           .day = "2024-05-06",
-                           .place = {0, 1},
-                           .method = 2,
-                           .quit = -1};
-
-/* Port 3 takes 10 percent every frame, and dies every 20. */
-static void put_frame(slp_writer *w, const made *m, int32_t frame)
-{
-    const float percent = (float)(10 * ((frame + 123) % 20));
-    uint32_t bits;
-    memcpy(&bits, &percent, sizeof bits);
-    slp_event(w, 0x3A, frame, 0);
-    for (uint32_t slot = 0; slot < 8; slot += 4) {
-        uint8_t *pre = slp_event(w, 0x37, frame, slot);
-        memset(pre + 7, 0, w->size[0x37] - 6u);
-        pre[0x32] = slot || !m->idle;
-    }
-    for (uint32_t slot = 0; slot < 8; slot += 4) {
-        uint8_t *post = slp_event(w, 0x38, frame, slot);
-        memset(post + 7, 0, w->size[0x38] - 6u);
-        for (int i = 0; slot && i < 4; i++) post[0x16 + i] = (uint8_t)(bits >> (24 - 8 * i));
-        post[0x20] = slot ? m->hitter : 6;
-        post[0x21] = (uint8_t)(slot ? 200 - (frame + 123) / 20 : 4);
-    }
-    uint8_t *bookend = slp_event(w, 0x3C, frame, 0);
-    memcpy(bookend + 5, bookend + 1, 4);
-}
-
-static void make(slp_writer *w, const made *m)
-{
-    const slp_layout *layout = &slp_layouts[SLP_NEWEST];
-    slp_begin(w, layout, false);
-    slp_head(w, layout);
-    uint8_t *start = w->data + w->bytes - 1 - w->size[0x36];
-    memset(start + 0x2BE, 0, 51);
-    for (int i = 0; i < 4; i++) start[0x13D + i] = (uint8_t)(m->seed >> (24 - 8 * i));
-    start[0x0D] = m->team_game;
-    start[0x10] = (uint8_t)m->item_spawn;
-    start[0x13] = 0;
-    start[0x14] = m->stage;
-    for (int port = 0; port < 4; port++) {
-        start[0x65 + 0x24 * port] = m->characters[port / 2];
-        start[0x66 + 0x24 * port] = port % 2 ? 3 : m->types[port / 2];
-        start[0x6E + 0x24 * port] = m->teams[port / 2];
-    }
-    for (int32_t i = 0; i < m->frames; i++) put_frame(w, m, i - 123);
-    if (m->ended) {
-        slp_game_end(w, m->method);
-        uint8_t *end = w->data + w->bytes - 1 - w->size[0x39];
-        end[2] = (uint8_t)m->quit;
-        end[3] = (uint8_t)m->place[0];
-        end[4] = 0xFF;
-        end[5] = (uint8_t)m->place[1];
-    }
-    slp_length(w, (int32_t)(w->bytes - 15));
-    slp_put(w, "U\x08metadata{U\x07startAtSU\x0A", 23);
-    slp_put(w, m->day, 10);
-    slp_put(w, "}}", 2);
-}
-
 static exphil_games_writer *create(const char *path)
 {
     exphil_games_writer *writer = NULL;
@@ -457,12 +377,12 @@ static void expect_counts(const exphil_games *games, const exphil_selection *s, 
     assert_int_equal(taken + refused, 2);
 }
 
-static void one_game(const made *m, const exphil_selection *s, int64_t taken, int32_t reason)
+static void one_game(const match_made *m, const exphil_selection *s, int64_t taken, int32_t reason)
 {
     const char *path = test_path("one.games");
     exphil_games_writer *writer = create(path);
     slp_writer w;
-    make(&w, m);
+    match_make(&w, m);
     add(writer, &w);
     slp_free(&w);
     exphil_games *games = finish(writer, path);
@@ -472,7 +392,7 @@ static void one_game(const made *m, const exphil_selection *s, int64_t taken, in
 
 #define ONE(change, field, value, taken, reason)                                                             \
   do {                                                                                                       \
-    made m = usual;                                                                                          \
+    match_made m = match_usual;                                                                                          \
     exphil_selection s = EXPHIL_SELECTION_INIT;                                                              \
     change;                                                                                                  \
     s.field = value;                                                                                         \
@@ -576,9 +496,9 @@ static void all_edits(const slp_writer *from, bool certain, bool tag)
 static void recordings(void **state)
 {
     slp_writer w;
-    made m = usual;
+    match_made m = match_usual;
     m.frames = 700;
-    make(&w, &m);
+    match_make(&w, &m);
     all_edits(&w, true, false);
     expect_edit(&w, (slp_edit){.drop = 3, .input = 84}, true, true); /* acts on nothing */
     expect_edit(&w, (slp_edit){.drop = 3, .input = 85}, true, false);
@@ -586,23 +506,23 @@ static void recordings(void **state)
     expect_edit(&w, (slp_edit){.drop = 3, .input = 597}, true, true); /* behind 512 frames from -39 on */
     slp_free(&w);
     m.frames = 500;
-    make(&w, &m);
+    match_make(&w, &m);
     all_edits(&w, false, false);
     slp_free(&w);
     /* Other players, or another stage. */
     slp_writer other;
-    m = usual;
+    m = match_usual;
     m.frames = 701;
-    make(&w, &m);
+    match_make(&w, &m);
     for (int i = 0; i < 6; i++) {
-        m = usual;
+        m = match_usual;
         m.frames = 700;
         if (i == 0) m.stage = 32;
         if (i == 1) m.characters[0] = 3;
         if (i == 2) m.types[1] = 1;
         if (i == 3) m.team_game = true;
         if (i == 4) m.seed = 8;
-        make(&other, &m);
+        match_make(&other, &m);
         expect_pair(&w, &other, i == 5, i == 5);
         slp_free(&other);
     }
@@ -613,9 +533,9 @@ static void recordings(void **state)
 static void tags(void **state)
 {
     slp_writer w;
-    made m = usual;
+    match_made m = match_usual;
     m.frames = 300;
-    make(&w, &m);
+    match_make(&w, &m);
     uint8_t *start = w.data + 15 + 1 + w.data[16];
     while (*start != 0x36) start++;
     memcpy(start + 0x2BE, "mode.unranked-2024", 19);
@@ -665,10 +585,10 @@ static void what_is_kept(void **state)
 {
     const char *path = test_path("kept.games");
     slp_writer w, cut, later;
-    made m = usual;
+    match_made m = match_usual;
     exphil_selection s = EXPHIL_SELECTION_INIT;
     m.frames = 700;
-    make(&w, &m);
+    match_make(&w, &m);
     slp_edit_make(w.data, w.bytes, &(slp_edit){.drop = 1, .no_end = true}, &cut);
     slp_edit_make(w.data, w.bytes, &(slp_edit){.drop = 2, .metadata = other_metadata}, &later);
     exphil_games_writer *writer = create(path);
