@@ -187,6 +187,12 @@ namespace Exphil
             public int buffers;
             public int neutral_start;
             public int reserved;
+            public long shuffle_frames;
+            public long memory_bytes;
+            public int workers;
+            public int reserved_2;
+            public double drop_past;
+            public double mirror;
         }
         internal struct exphil_optimizer_config
         {
@@ -236,6 +242,12 @@ namespace Exphil
             public double exact_copy;
             public long heads;
             public fixed byte head[1024];
+            public long alone_most_frames;
+            public long alone_frames;
+            public long alone_change_frames;
+            public double alone_nll;
+            public double alone_accuracy;
+            public double alone_change_accuracy;
         }
         internal struct exphil_session_config
         {
@@ -466,10 +478,11 @@ namespace Exphil
     /// <summary>How data are cut and weights are moved; zero is the library's default.</summary>
     public sealed class TrainerOptions
     {
-        public long Batch, Time, Stride, SegmentFrames, WarmupUpdates, TotalUpdates, RestartUpdates;
+        public long Batch, Time, Stride, SegmentFrames, ShuffleFrames, MemoryBytes, WarmupUpdates, TotalUpdates, RestartUpdates;
         public ulong Seed;
         public bool InOrder, LastOnly;
-        public double Rate, Beta1, Beta2, Epsilon, Decay, ClipNorm, EmaDecay, LowRatio, RestartFactor;
+        public int Workers;
+        public double DropPast, Mirror, Rate, Beta1, Beta2, Epsilon, Decay, ClipNorm, EmaDecay, LowRatio, RestartFactor;
         public Schedule Schedule;
 
         internal void Give(ref exphil_sampling raw)
@@ -481,6 +494,11 @@ namespace Exphil
             if (Seed != 0) raw.seed = Seed;
             if (InOrder) raw.in_order = 1;
             if (LastOnly) raw.last_only = 1;
+            if (ShuffleFrames != 0) raw.shuffle_frames = ShuffleFrames;
+            if (MemoryBytes != 0) raw.memory_bytes = MemoryBytes;
+            if (Workers != 0) raw.workers = Workers;
+            if (DropPast != 0) raw.drop_past = DropPast;
+            if (Mirror != 0) raw.mirror = Mirror;
         }
 
         internal void Give(ref exphil_optimizer_config raw)
@@ -525,8 +543,9 @@ namespace Exphil
 
     public sealed class Report
     {
-        public long Frames, ChangeFrames;
-        public double Loss, Nll, FrequencyNll, ExactAccuracy, ExactChangeAccuracy, ExactMajority, ExactMajorityChange, ExactCopy;
+        public long Frames, ChangeFrames, AloneMostFrames, AloneFrames, AloneChangeFrames;
+        public double Loss, Nll, FrequencyNll, ExactAccuracy, ExactChangeAccuracy, ExactMajority, ExactMajorityChange, ExactCopy,
+            AloneNll, AloneAccuracy, AloneChangeAccuracy;
 
         internal static unsafe Report Of(exphil_report raw)
         {
@@ -542,6 +561,12 @@ namespace Exphil
                 ExactMajority = raw.exact_majority,
                 ExactMajorityChange = raw.exact_majority_change,
                 ExactCopy = raw.exact_copy,
+                AloneMostFrames = raw.alone_most_frames,
+                AloneFrames = raw.alone_frames,
+                AloneChangeFrames = raw.alone_change_frames,
+                AloneNll = raw.alone_nll,
+                AloneAccuracy = raw.alone_accuracy,
+                AloneChangeAccuracy = raw.alone_change_accuracy,
             };
         }
     }

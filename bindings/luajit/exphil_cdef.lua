@@ -24,7 +24,7 @@ return {
             texts = "",
         },
         exphil_report = {
-            counts = "frames change_frames loss nll frequency_nll exact_accuracy exact_change_accuracy exact_majority exact_majority_change exact_copy heads",
+            counts = "frames change_frames loss nll frequency_nll exact_accuracy exact_change_accuracy exact_majority exact_majority_change exact_copy heads alone_most_frames alone_frames alone_change_frames alone_nll alone_accuracy alone_change_accuracy",
             hashes = "",
             texts = "",
         },
@@ -44,7 +44,7 @@ typedef struct exphil_error { size_t struct_size; exphil_status status; int32_t 
 typedef struct exphil_allocator { size_t struct_size; void *user; void *(*alloc)(void *user, size_t size_bytes, size_t align_bytes); void (*free)(void *user, void *pointer, size_t size_bytes); } exphil_allocator;
 enum { EXPHIL_IO_READ = 1, EXPHIL_IO_CREATE = 2 };
 enum { EXPHIL_IO_ABSENT = 0, EXPHIL_IO_FILE = 1, EXPHIL_IO_FOLDER = 2, EXPHIL_IO_OTHER = 3 };
-typedef struct exphil_io { size_t struct_size; void *user; int32_t (*kind)(void *user, const char *path, int32_t *kind); int32_t (*open)(void *user, const char *path, int32_t mode, void **file); int32_t (*size)(void *user, void *file, uint64_t *size_bytes); int32_t (*read)(void *user, void *file, uint64_t offset_bytes, void *data, size_t size_bytes, size_t *done_bytes); int32_t (*write)(void *user, void *file, const void *data, size_t size_bytes, size_t *done_bytes); int32_t (*sync)(void *user, void *file); int32_t (*close)(void *user, void *file); int32_t (*rename)(void *user, const char *from, const char *to); int32_t (*remove)(void *user, const char *path); int32_t (*sync_folder)(void *user, const char *path_of_file); int32_t (*map)(void *user, void *file, size_t size_bytes, const void **data); int32_t (*unmap)(void *user, const void *data, size_t size_bytes); } exphil_io;
+typedef struct exphil_io { size_t struct_size; void *user; int32_t (*kind)(void *user, const char *path, int32_t *kind); int32_t (*open)(void *user, const char *path, int32_t mode, void **file); int32_t (*size)(void *user, void *file, uint64_t *size_bytes); int32_t (*read)(void *user, void *file, uint64_t offset_bytes, void *data, size_t size_bytes, size_t *done_bytes); int32_t (*write)(void *user, void *file, const void *data, size_t size_bytes, size_t *done_bytes); int32_t (*sync)(void *user, void *file); int32_t (*close)(void *user, void *file); int32_t (*rename)(void *user, const char *from, const char *to); int32_t (*remove)(void *user, const char *path); int32_t (*sync_folder)(void *user, const char *path_of_file); int32_t (*map)(void *user, void *file, size_t size_bytes, const void **data); int32_t (*unmap)(void *user, const void *data, size_t size_bytes); int32_t (*list)(void *user, const char *folder, int32_t (*name)(void *to, const char *name), void *to); } exphil_io;
 typedef int32_t exphil_log_level;
 enum { EXPHIL_LOG_ERROR = 1, EXPHIL_LOG_WARNING = 2, EXPHIL_LOG_INFO = 3, EXPHIL_LOG_DEBUG = 4 };
 typedef void (*exphil_log_fn)(void *user, exphil_log_level level, const char *message);
@@ -123,16 +123,16 @@ exphil_status exphil_dataset_add_rows(exphil_dataset *dataset, uint64_t game, in
 typedef struct exphil_dataset_info { size_t struct_size; uint64_t spec_hash; uint64_t content_hash; int64_t frames, episodes, games; int64_t float_count, id_count, head_count; int64_t constant_floats; int32_t recovered; int32_t reserved; char layout[32], codec[32]; } exphil_dataset_info;
 exphil_status exphil_dataset_query(const exphil_dataset *dataset, exphil_dataset_info *info, exphil_error *error);
 exphil_status exphil_dataset_spec(const exphil_dataset *dataset, exphil_spec *spec, exphil_error *error);
-typedef struct exphil_episode_info { size_t struct_size; uint64_t game; int64_t first; int64_t frames; int32_t first_game_frame; int32_t port, opponent_port, stage; int32_t character, opponent_character; } exphil_episode_info;
+typedef struct exphil_episode_info { size_t struct_size; uint64_t game; int64_t first; int64_t frames; int32_t first_game_frame; int32_t port, opponent_port, stage; int32_t character, opponent_character; uint64_t group; } exphil_episode_info;
 exphil_status exphil_dataset_episode(const exphil_dataset *dataset, int64_t index, exphil_episode_info *info, exphil_error *error);
 exphil_status exphil_dataset_frame(const exphil_dataset *dataset, int64_t index, float *floats, int32_t *ids, int32_t *action, exphil_error *error);
-enum { EXPHIL_SPLIT_GAME = 0, EXPHIL_SPLIT_TIME = 1 };
+enum { EXPHIL_SPLIT_GAME = 0, EXPHIL_SPLIT_TIME = 1, EXPHIL_SPLIT_STABLE = 2 };
 typedef struct exphil_split_config { size_t struct_size; double held_out; uint64_t seed; int32_t by; int32_t reserved; } exphil_split_config;
 exphil_status exphil_dataset_split(const exphil_dataset *dataset, const exphil_split_config *config, exphil_dataset **kept, exphil_dataset **held_out, exphil_error *error);
 typedef struct exphil_prefetcher exphil_prefetcher;
-typedef struct exphil_sampling { size_t struct_size; int64_t batch; int64_t time; int64_t stride; int64_t segment_frames; uint64_t seed; int32_t mode; int32_t delay_frames; int32_t action_slots; int32_t in_order; int32_t last_only; int32_t buffers; int32_t neutral_start; int32_t reserved; } exphil_sampling;
+typedef struct exphil_sampling { size_t struct_size; int64_t batch; int64_t time; int64_t stride; int64_t segment_frames; uint64_t seed; int32_t mode; int32_t delay_frames; int32_t action_slots; int32_t in_order; int32_t last_only; int32_t buffers; int32_t neutral_start; int32_t reserved; int64_t shuffle_frames; int64_t memory_bytes; int32_t workers; int32_t reserved_2; double drop_past; double mirror; } exphil_sampling;
 exphil_status exphil_model_sampling(const exphil_model *model, exphil_sampling *sampling, exphil_error *error);
-typedef struct exphil_batch { size_t struct_size; int64_t batch, time; int64_t epoch, index; int64_t frames; const float *floats; const int32_t *ids; const int32_t *past; const int32_t *actions; const float *mask; const uint8_t *reset; } exphil_batch;
+typedef struct exphil_batch { size_t struct_size; int64_t batch, time; int64_t epoch, index; int64_t frames; const float *floats; const int32_t *ids; const int32_t *past; const int32_t *actions; const float *mask; const uint8_t *reset; const uint8_t *dropped; } exphil_batch;
 exphil_status exphil_prefetcher_create(const exphil_dataset *dataset, const exphil_sampling *sampling, exphil_prefetcher **prefetcher, exphil_error *error);
 exphil_status exphil_prefetcher_next(exphil_prefetcher *prefetcher, exphil_batch *batch, exphil_error *error);
 exphil_status exphil_prefetcher_seek(exphil_prefetcher *prefetcher, int64_t epoch, int64_t index, exphil_error *error);
@@ -150,7 +150,7 @@ typedef struct exphil_head_loss { double weight; double smoothing; double focal_
 typedef struct exphil_trainer exphil_trainer;
 typedef struct exphil_communicator { size_t struct_size; void *user; int32_t (*all_reduce)(void *user, void *data, int64_t count, int32_t type); int32_t rank, ranks; } exphil_communicator;
 enum { EXPHIL_PRECISION_F32 = 0, EXPHIL_PRECISION_TF32 = 1, EXPHIL_PRECISION_BF16 = 2, EXPHIL_PRECISION_F16 = 3 };
-typedef struct exphil_trainer_config { size_t struct_size; const exphil_head_loss *losses; const exphil_communicator *communicator; double loss_scale; int64_t accumulate; int32_t precision; int32_t activations; int32_t fake_quantize; int32_t checkpoint_blocks; } exphil_trainer_config;
+typedef struct exphil_trainer_config { size_t struct_size; const exphil_head_loss *losses; const exphil_communicator *communicator; double loss_scale; int64_t accumulate; int32_t precision; int32_t activations; int32_t fake_quantize; int32_t checkpoint_blocks; double own_past; int64_t own_past_ramp_updates; uint64_t own_past_seed; } exphil_trainer_config;
 exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer, exphil_prefetcher *prefetcher, const exphil_trainer_config *config, exphil_trainer **trainer, exphil_error *error);
 typedef struct exphil_metrics { size_t struct_size; int64_t update; int64_t epoch; int64_t frames; double loss; double head_loss[16]; double gradient_norm; double rate; double loss_scale; int64_t time_ns; int64_t waited_ns; int64_t skipped; } exphil_metrics;
 exphil_status exphil_trainer_step(exphil_trainer *trainer, exphil_metrics *metrics, exphil_error *error);
@@ -161,7 +161,7 @@ exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *pat
 exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path, exphil_error *error);
 void exphil_trainer_destroy(exphil_trainer *trainer);
 typedef struct exphil_head_report { double loss; double nll; double accuracy; double top3; double change_accuracy; double majority_accuracy; double copy_accuracy; double frequency_nll; } exphil_head_report;
-typedef struct exphil_report { size_t struct_size; int64_t frames; int64_t change_frames; double loss; double nll, frequency_nll; double exact_accuracy; double exact_change_accuracy; double exact_majority; double exact_majority_change; double exact_copy; int64_t heads; exphil_head_report head[16]; } exphil_report;
+typedef struct exphil_report { size_t struct_size; int64_t frames; int64_t change_frames; double loss; double nll, frequency_nll; double exact_accuracy; double exact_change_accuracy; double exact_majority; double exact_majority_change; double exact_copy; int64_t heads; exphil_head_report head[16]; int64_t alone_most_frames; int64_t alone_frames; int64_t alone_change_frames; double alone_nll; double alone_accuracy; double alone_change_accuracy; } exphil_report;
 exphil_status exphil_evaluate(const exphil_model *model, const exphil_dataset *dataset, const exphil_dataset *frequencies, const exphil_head_loss *losses, int64_t batch, exphil_report *report, exphil_error *error);
 exphil_status exphil_trainer_evaluate(const exphil_trainer *trainer, int32_t which, const exphil_dataset *dataset, const exphil_dataset *frequencies, exphil_report *report, exphil_error *error);
 exphil_status exphil_model_compare(const exphil_model *reference, const exphil_model *model, const exphil_dataset *dataset, int64_t batch, exphil_comparison *comparison, exphil_error *error);

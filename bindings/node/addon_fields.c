@@ -145,6 +145,11 @@ const struct field sampling_fields[] = {
     FIELD(exphil_sampling, F_FLAG, in_order),
     FIELD(exphil_sampling, F_FLAG, last_only),
     FIELD(exphil_sampling, F_I32, buffers),
+    FIELD(exphil_sampling, F_I64, shuffle_frames),
+    FIELD(exphil_sampling, F_I64, memory_bytes),
+    FIELD(exphil_sampling, F_I32, workers),
+    FIELD(exphil_sampling, F_F64, drop_past),
+    FIELD(exphil_sampling, F_F64, mirror),
     FIELDS_END
 };
 
@@ -172,6 +177,9 @@ const struct field trainer_fields[] = {
     FIELD(exphil_trainer_config, F_I32, activations),
     FIELD(exphil_trainer_config, F_I32, fake_quantize),
     FIELD(exphil_trainer_config, F_I32, checkpoint_blocks),
+    FIELD(exphil_trainer_config, F_F64, own_past),
+    FIELD(exphil_trainer_config, F_I64, own_past_ramp_updates),
+    FIELD(exphil_trainer_config, F_U64, own_past_seed),
     FIELDS_END
 };
 
@@ -199,6 +207,12 @@ const struct field report_fields[] = {
     FIELD(exphil_report, F_F64, exact_majority),
     FIELD(exphil_report, F_F64, exact_majority_change),
     FIELD(exphil_report, F_F64, exact_copy),
+    FIELD(exphil_report, F_I64, alone_most_frames),
+    FIELD(exphil_report, F_I64, alone_frames),
+    FIELD(exphil_report, F_I64, alone_change_frames),
+    FIELD(exphil_report, F_F64, alone_nll),
+    FIELD(exphil_report, F_F64, alone_accuracy),
+    FIELD(exphil_report, F_F64, alone_change_accuracy),
     FIELDS_END
 };
 

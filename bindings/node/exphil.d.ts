@@ -86,6 +86,11 @@ export interface TrainerOptions {
     in_order?: number | boolean;
     last_only?: number | boolean;
     buffers?: number;
+    shuffle_frames?: number;
+    memory_bytes?: number;
+    workers?: number;
+    drop_past?: number;
+    mirror?: number;
   };
   optimizer?: {
     rate?: number;
@@ -109,6 +114,9 @@ export interface TrainerOptions {
     activations?: number | 'f32' | 'bf16';
     fake_quantize?: number | 'int8' | 'bf16';
     checkpoint_blocks?: number;
+    own_past?: number;
+    own_past_ramp_updates?: number;
+    own_past_seed?: number | bigint;
   };
 }
 
@@ -145,7 +153,8 @@ export type DatasetInfo = Info<
 >;
 export type Report = Info<
   'frames' | 'change_frames' | 'loss' | 'nll' | 'frequency_nll' | 'exact_accuracy' | 'exact_change_accuracy'
-  | 'exact_majority' | 'exact_majority_change' | 'exact_copy'
+  | 'exact_majority' | 'exact_majority_change' | 'exact_copy' | 'alone_most_frames' | 'alone_frames' | 'alone_change_frames'
+  | 'alone_nll' | 'alone_accuracy' | 'alone_change_accuracy'
 >;
 // Written by hand from here on.
 

@@ -204,7 +204,7 @@ exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buff
                                  .actions = (int32_t *)(void *)(memory + at.actions),
                                  .reset = memory + at.reset,
                                  .dropped = how->drop_past > 0.0 ? memory + at.dropped : NULL};
-    if (!sampler->dataset->of_games || how->mode != EXPHIL_MODE_WINDOW) return EXPHIL_OK;
+    if (how->mode != EXPHIL_MODE_WINDOW || !how->shuffle_frames) return EXPHIL_OK;
     buffer->windows = xph_calloc(sampler->context, (size_t)how->batch, sizeof *buffer->windows);
     if (buffer->windows) return EXPHIL_OK;
     xph_batch_buffer_free(sampler, buffer);
@@ -682,7 +682,7 @@ static exphil_status find_windows(xph_sampler *sampler, xph_batch_buffer *buffer
             return EXPHIL_E_CANCELLED;
         const xph_window_rows *group = sampler->group;
         bool there = group && group->epoch == buffer->epoch && group->first == windows->first;
-        if (!sampler->sampling.shuffle_frames) continue;
+        if (!sampler->dataset->of_games) continue;
         if (!there) XPH_TRY(enter_group(sampler, buffer, error));
         place->rows = xph_window_rows_retain(sampler->group);
     }

@@ -19,7 +19,7 @@ typedef struct xph_batch_buffer {
     uint8_t *reset, *dropped; /* dropped: NULL without drop_past */
     int64_t epoch, index;
     atomic_llong frames;
-    xph_window_place *windows; /* [B]; NULL: lanes, or windows of rows that are there */
+    xph_window_place *windows; /* [B], of groups of windows; NULL: without shuffle_frames any lane finds its own */
     xph_window_rows *fresh;    /* what must be made before the lanes can be filled; NULL: nothing */
 } xph_batch_buffer;
 

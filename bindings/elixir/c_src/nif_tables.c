@@ -7,13 +7,13 @@ const char *const log_level_names[] = {"default", "error", "warning", "info", "d
 const char *const mode_names[] = {"carry", "window", NULL};
 static const char *const heads_names[] = {"independent", "autoregressive", NULL};
 const char *const type_names[] = {"f32", "f64", "bf16", "i8", "f16", NULL};
-static const char *const split_names[] = {"game", "time", NULL};
+static const char *const split_names[] = {"game", "time", "stable", NULL};
 static const char *const schedule_names[] = {"constant", "cosine", "restarts", NULL};
 static const char *const precision_names[] = {"f32", "tf32", "bf16", "f16", NULL};
 static const char *const deliver_names[] = {"due", "decided", NULL};
 static const char *const rollback_names[] = {"last", "first", "all", NULL};
 static const char *const stop_names[] = {"complete", "end_of_file", "metadata", "truncated", "unknown_code", NULL};
-static const char *const container_names[] = {"container", "bare", NULL};
+static const char *const container_names[] = {"container", "bare", "games", NULL};
 static const char *const metadata_names[] = {"absent", "ok", "unreadable", NULL};
 
 #define RECORD(id, text, struct_, module_) \
@@ -173,6 +173,7 @@ static const field episode_info_fields[] = {
     FIELD(exphil_episode_info, stage, T_I32, 1, NULL, NULL),
     FIELD(exphil_episode_info, character, T_I32, 1, NULL, NULL),
     FIELD(exphil_episode_info, opponent_character, T_I32, 1, NULL, NULL),
+    FIELD(exphil_episode_info, group, T_U64, 1, NULL, NULL),
 };
 RECORD(episode_info, "episode", exphil_episode_info, NULL);
 
@@ -196,6 +197,11 @@ static const field sampling_config_fields[] = {
     FIELD(exphil_sampling, last_only, T_BOOL, 1, NULL, NULL),
     FIELD(exphil_sampling, buffers, T_I32, 1, NULL, NULL),
     FIELD(exphil_sampling, neutral_start, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_sampling, shuffle_frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_sampling, memory_bytes, T_I64, 1, NULL, NULL),
+    FIELD(exphil_sampling, workers, T_I32, 1, NULL, NULL),
+    FIELD(exphil_sampling, drop_past, T_F64, 1, NULL, NULL),
+    FIELD(exphil_sampling, mirror, T_F64, 1, NULL, NULL),
 };
 RECORD(sampling_config, "sampling", exphil_sampling, NULL);
 
@@ -249,6 +255,9 @@ static const field trainer_config_fields[] = {
     FIELD(exphil_trainer_config, activations, T_ENUM, 1, type_names, NULL),
     FIELD(exphil_trainer_config, fake_quantize, T_ENUM, 1, type_names, NULL),
     FIELD(exphil_trainer_config, checkpoint_blocks, T_I32, 1, NULL, NULL),
+    FIELD(exphil_trainer_config, own_past, T_F64, 1, NULL, NULL),
+    FIELD(exphil_trainer_config, own_past_ramp_updates, T_I64, 1, NULL, NULL),
+    FIELD(exphil_trainer_config, own_past_seed, T_U64, 1, NULL, NULL),
 };
 RECORD(trainer_config, "trainer", exphil_trainer_config, NULL);
 
@@ -289,6 +298,12 @@ static const field report_info_fields[] = {
     FIELD(exphil_report, exact_majority, T_F64, 1, NULL, NULL),
     FIELD(exphil_report, exact_majority_change, T_F64, 1, NULL, NULL),
     FIELD(exphil_report, exact_copy, T_F64, 1, NULL, NULL),
+    FIELD(exphil_report, alone_most_frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_report, alone_frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_report, alone_change_frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_report, alone_nll, T_F64, 1, NULL, NULL),
+    FIELD(exphil_report, alone_accuracy, T_F64, 1, NULL, NULL),
+    FIELD(exphil_report, alone_change_accuracy, T_F64, 1, NULL, NULL),
 };
 RECORD(report_info, "report", exphil_report, NULL);
 
@@ -469,6 +484,7 @@ static const field slp_info_fields[] = {
     FIELD(exphil_slp_info, end_lras, T_I8, 1, NULL, NULL),
     FIELD(exphil_slp_info, placements, T_I8, 4, NULL, NULL),
     FIELD(exphil_slp_info, played_on, T_CHARS, 1, NULL, NULL),
+    FIELD(exphil_slp_info, started_at, T_CHARS, 1, NULL, NULL),
 };
 RECORD(slp_info, "replay", exphil_slp_info, NULL);
 

@@ -165,6 +165,7 @@ class EpisodeInfo:
     stage: int
     character: int
     opponent_character: int
+    group: int
 
 
 @dataclass(frozen=True)
@@ -239,6 +240,12 @@ class Report:
     exact_copy: float
     heads: int
     head: Tuple[HeadReport, ...]
+    alone_most_frames: int
+    alone_frames: int
+    alone_change_frames: int
+    alone_nll: float
+    alone_accuracy: float
+    alone_change_accuracy: float
 
 
 @dataclass(frozen=True)
@@ -336,6 +343,7 @@ class SlpInfo:
     placements: Tuple[int, ...]
     played_on: str
     ports: Tuple[SlpPort, ...]
+    started_at: str
 
 
 STRUCTS: Dict[str, type] = {
