@@ -242,8 +242,8 @@ enum {
     XPH_RNG_SPLIT = 4,
     XPH_RNG_TEST = 5,
     XPH_RNG_GROUP = 6,
-    XPH_RNG_MIRROR = 7,
-    XPH_RNG_STABLE = 8
+    XPH_RNG_STABLE = 7,
+    XPH_RNG_MIRROR = 8
 };
 enum { XPH_RNG_DROP = 16, XPH_RNG_OWN = 17 }; /* past actions: dropped, replaced by own decisions */
 void xph_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]); /* the bare function */

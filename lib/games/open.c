@@ -347,6 +347,6 @@ exphil_status xph_games_at(exphil_context *context, const char *path, bool *game
     exphil_status status =
         file.bytes < sizeof(xph_games_header) ? EXPHIL_OK : xph_file_read(&file, 0, &head, 12, error);
     xph_file_close(&file);
-    *games = memcmp(head.magic, XPH_GAMES_MAGIC, sizeof head.magic) == 0 && head.version >= XPH_GAMES_VERSION;
+    *games = memcmp(head.magic, XPH_GAMES_MAGIC, sizeof head.magic) == 0 && head.version == XPH_GAMES_VERSION;
     return status;
 }

@@ -538,8 +538,8 @@ static void test_bad_header(void **state)
     small *s = *state;
     uint8_t *copy = malloc(s->bytes);
     memcpy(copy, s->data, s->bytes);
-    change_header(copy, offsetof(xph_corpus_header, version), 3);
-    refuse(s, copy, EXPHIL_E_FORMAT, "version 3");
+    change_header(copy, offsetof(xph_corpus_header, version), 4);
+    refuse(s, copy, EXPHIL_E_FORMAT, "version 4");
     change_header(copy, offsetof(xph_corpus_header, type), EXPHIL_TYPE_F16);
     refuse(s, copy, EXPHIL_E_UNSUPPORTED, "f16");
     change_header(copy, offsetof(xph_corpus_header, type), 77);
