@@ -119,19 +119,13 @@ static const char *load(void)
 
 /* ---- names --------------------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length > tail && strcmp(text + length - tail, end) == 0;
-}
-
 bool archive_name(const char *path)
 {
     static const char *const ends[] = {".slp.gz", ".slp.bz2", ".slp.xz", ".slp.zst", ".zip",
                                        ".7z",     ".tar",     ".tar.gz", ".tgz",     ".tar.bz2",
                                        ".tar.xz", ".txz",     ".tar.zst"};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        if (ends_with(path, ends[i])) return true;
+        if (name_ends(path, ends[i])) return true;
     return false;
 }
 
@@ -263,7 +257,7 @@ static bool is_wanted(const reading *r)
     if ((lib.type(r->entry) & TYPE_MASK) != TYPE_REGULAR) return false;
     if (r->inside) return strcmp(r->inside, r->name) == 0;
     if (r->unnamed) return true;
-    return (ends_with(r->name, ".slp") || archive_name(r->name)) && !is_hidden(r->name) && !is_excluded(r);
+    return (name_ends(r->name, ".slp") || archive_name(r->name)) && !is_hidden(r->name) && !is_excluded(r);
 }
 
 static void take_entry(reading *r)
@@ -377,6 +371,7 @@ static bool take_only(void *user, const file_item *item)
     only *o = user;
     if (o->count++) return refuse(o, item->path, "more than one replay; name one as ARCHIVE:ENTRY");
     if (item->problem) return refuse(o, item->name, item->problem);
+    if (item->games) return refuse(o, item->name, "this is a corpus of games, not one replay");
     o->fine = item->data
                   ? exphil_slp_read(o->context, item->data, item->bytes, o->config, &o->slp, o->error) >= 0
                   : exphil_slp_open(o->context, item->path, o->config, &o->slp, o->error) >= 0;

@@ -14,8 +14,8 @@ enum { STOPPED = 130 };
 #define DEVICE_HELP "cpu (default), cuda, cuda:1, auto: a GPU if there is one; exphil devices lists them"
 #define LIMIT_HELP  "most memory of the device, as 512MiB or 8GiB; data are not counted (default: no limit)"
 #define FILES_HELP                                                                                           \
-  ".slp replays, also compressed (.gz .bz2 .xz .zst) or in archives (.zip .7z .tar); folders of them; or\n"  \
-  "one corpus."
+  ".slp replays, also compressed (.gz .bz2 .xz .zst) or in archives (.zip .7z .tar); corpora of games;\n"    \
+  "folders of them; or one corpus of rows."
 #define ISA_HELP                                                                                             \
   "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16 (default: the best)"
 
@@ -59,12 +59,12 @@ bool load_weights(exphil_context *context, const char *path, const char *hint, e
 /* Checks that ports and frames do not contradict each other, and the character's name. False: prints which
  * option is wrong. */
 bool check_data_options(const data_options *options);
-/* Files may be .slp replays, also in archives, folders of them (searched through), what --files-from names, or one
- * corpus. Replays in folders, archives and lists that cannot be read or have no such player are named on stderr and left
- * out; those named one by one fail. */
+/* Files may be .slp replays, also in archives, corpora of games, folders of them (searched through), what --files-from
+ * names, or one corpus of rows. Replays in folders, archives and lists that cannot be read or have no such player are named on stderr and left
+ * out; those named one by one fail, and corpora. */
 bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_options *options, int count,
                   char **paths, exphil_dataset **dataset);
-/* Is all the data one corpus, which has a spec of its own? */
+/* Is all the data one corpus of rows, which has a spec of its own? */
 bool is_one_corpus(const data_options *options, int count, char **paths);
 /* Is there anything to read: on the command line, or by --files-from? */
 bool any_files(const data_options *options, int count);
@@ -76,6 +76,8 @@ bool preset_spec(const data_options *options, exphil_spec *spec);
 /* "exphil: <what>: <status name>: <message>" on stderr; returns 1, the exit status. What Ctrl-C stopped needs no
  * complaint: STOPPED. */
 int complain(const char *what, const exphil_error *error);
+/* What is wrong, without the path that messages of the library begin with. */
+const char *error_reason(const exphil_error *error, const char *path);
 /* From here on, complaints that memory is short tell this limit too. */
 void complain_of_limit(uint64_t bytes);
 /* One JSON object on stdout, with a line end; takes the reference. Returns the exit status: 1, said on stderr, when there
@@ -111,6 +113,8 @@ typedef struct progress {
 } progress;
 void progress_begin(progress *bar, int64_t start, int64_t total, bool quiet);
 void progress_show(progress *bar, int64_t done, double loss, double frames_per_second, bool last);
+/* The same of what is counted: done of the total, in units of `what`, then the text. */
+void progress_count(progress *bar, int64_t done, const char *what, const char *text, bool last);
 int64_t now_ns(void);
 /* What a word gets behind this number: "s", or nothing behind 1. */
 const char *plural(int64_t number);

@@ -36,6 +36,17 @@ int complain(const char *what, const exphil_error *error)
     return 1;
 }
 
+const char *error_reason(const exphil_error *error, const char *path)
+{
+    const char *text = error->message;
+    size_t length = strlen(path), quoted = text[0] == '"';
+    if (quoted && length + 8 > sizeof error->message)
+        return exphil_status_name(error->status); /* no room for it */
+    if (strncmp(text + quoted, path, length) != 0) return text;
+    const char *behind = text + quoted + length + (quoted && text[quoted + length] == '"');
+    return quoted || *behind == ':' ? behind + strspn(behind, ": ") : text;
+}
+
 int print_json(json_t *object)
 {
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
@@ -85,19 +96,38 @@ static void time_text(char *text, size_t size, double seconds)
         snprintf(text, size, "%lds", whole);
 }
 
-void progress_show(progress *bar, int64_t done, double loss, double frames_per_second, bool last)
+/* Is it time to show something again? */
+static bool progress_due(progress *bar, bool last)
 {
     int64_t now = now_ns(), pause = bar->terminal ? 100000000 : 5000000000;
-    if (bar->quiet || (!last && now - bar->shown_ns < pause)) return;
+    if (bar->quiet || (!last && now - bar->shown_ns < pause)) return false;
     bar->shown_ns = now;
-    char left[32], picture[25];
-    double part = bar->total ? (double)done / (double)bar->total : 1.0,
-           spent = (double)(now - bar->began_ns) * 1e-9;
+    return true;
+}
+
+/* How long the rest takes. */
+static void progress_left(const progress *bar, int64_t done, char *text, size_t size)
+{
+    double spent = (double)(bar->shown_ns - bar->began_ns) * 1e-9;
     int64_t here = done - bar->start;
-    time_text(left, sizeof left, here > 0 ? spent / (double)here * (double)(bar->total - done) : 0.0);
-    int filled = (int)(part * 24.0);
+    time_text(text, size, here > 0 ? spent / (double)here * (double)(bar->total - done) : 0.0);
+}
+
+static void progress_picture(const progress *bar, int64_t done, char picture[25], double *part)
+{
+    *part = bar->total ? (double)done / (double)bar->total : 1.0;
+    int filled = (int)(*part * 24.0);
     for (int i = 0; i < 24; i++) picture[i] = i < filled ? '#' : '.';
     picture[24] = 0;
+}
+
+void progress_show(progress *bar, int64_t done, double loss, double frames_per_second, bool last)
+{
+    char left[32], picture[25];
+    double part;
+    if (!progress_due(bar, last)) return;
+    progress_left(bar, done, left, sizeof left);
+    progress_picture(bar, done, picture, &part);
     if (bar->terminal)
         fprintf(stderr,
                 "\r[%s] %3.0f%%  update %" PRId64 "/%" PRId64 "  loss %.5f  %.0f frames/s  %s left\x1b[K%s",
@@ -105,6 +135,21 @@ void progress_show(progress *bar, int64_t done, double loss, double frames_per_s
     else
         fprintf(stderr, "update %" PRId64 "/%" PRId64 "  loss %.5f  %.0f frames/s  %s left\n", done,
                 bar->total, loss, frames_per_second, left);
+    fflush(stderr);
+}
+
+void progress_count(progress *bar, int64_t done, const char *what, const char *text, bool last)
+{
+    char left[32], picture[25];
+    double part;
+    if (!progress_due(bar, last)) return;
+    progress_left(bar, done, left, sizeof left);
+    progress_picture(bar, done, picture, &part);
+    if (bar->terminal)
+        fprintf(stderr, "\r[%s] %3.0f%%  %" PRId64 "/%" PRId64 " %s  %s  %s left\x1b[K%s", picture,
+                100.0 * part, done, bar->total, what, text, left, last ? "\n" : "");
+    else
+        fprintf(stderr, "%" PRId64 "/%" PRId64 " %s  %s  %s left\n", done, bar->total, what, text, left);
     fflush(stderr);
 }
 

@@ -2,6 +2,8 @@
 #include "commands.h"
 #include "files.h"
 
+#include <exphil/games.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,14 +89,21 @@ static void fold(const char *name, char *to, size_t size)
     to[used] = 0;
 }
 
-static bool check_character(const char *name)
+/* As the library writes it; NULL: there is none of this name. */
+static const char *known_character(const char *name)
 {
     char wanted[64], known[64];
     fold(name, wanted, sizeof wanted);
     for (int32_t i = 0; exphil_melee_character_name(i); i++) {
         fold(exphil_melee_character_name(i), known, sizeof known);
-        if (strcmp(wanted, known) == 0) return true;
+        if (strcmp(wanted, known) == 0) return exphil_melee_character_name(i);
     }
+    return NULL;
+}
+
+static bool check_character(const char *name)
+{
+    if (known_character(name)) return true;
     fprintf(stderr, "exphil: --character %s is unknown; known are", name);
     for (int32_t i = 0; exphil_melee_character_name(i); i++)
         fprintf(stderr, "%s %s", i ? "," : "", exphil_melee_character_name(i));
@@ -117,24 +126,19 @@ bool check_data_options(const data_options *o)
 
 typedef struct loading {
     const data_options *options;
+    exphil_context *context;
     exphil_dataset *dataset;
     int64_t replays; /* tried */
     int64_t left_out;
+    int64_t corpora;
+    int64_t refused[EXPHIL_REFUSED_REASONS]; /* players of games, by EXPHIL_REFUSED_... */
+    int64_t *ends;                           /* [corpora][2]: their first episode, and behind their last */
 } loading;
-
-/* What is wrong with it, without the name that the message may begin with. */
-static const char *reason(const exphil_error *error, const char *path)
-{
-    const char *text = error->message;
-    size_t length = strlen(path);
-    bool named = text[0] == '"' && strncmp(text + 1, path, length) == 0;
-    return named && strncmp(text + 1 + length, "\": ", 3) == 0 ? text + length + 4 : text;
-}
 
 static bool leave_out(loading *l, const char *path, const exphil_error *error)
 {
     l->left_out++;
-    fprintf(stderr, "left out: %s: %s\n", path, reason(error, path));
+    fprintf(stderr, "left out: %s: %s\n", path, error_reason(error, path));
     return true;
 }
 
@@ -165,9 +169,8 @@ static exphil_status read_replay(loading *l, const file_item *item, exphil_repla
 }
 
 /* A replay that was named must be readable; one that a folder, an archive or a list holds may be passed over. */
-static bool add_replay(void *user, const file_item *item)
+static bool add_replay(loading *l, const file_item *item)
 {
-    loading *l = user;
     exphil_replay_result result = EXPHIL_REPLAY_RESULT_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     if (!spared(l->options, item->path)) return false;
@@ -183,6 +186,135 @@ static bool add_replay(void *user, const file_item *item)
     return true;
 }
 
+/* ---- corpora of games ---------------------------------------------------------------------------------- */
+
+static bool games_spared(const data_options *o, const char *path)
+{
+    for (size_t i = 0; i < sizeof o->outputs / sizeof o->outputs[0]; i++)
+        if (!output_spares_games(o->outputs[i].option, o->outputs[i].path, path)) return false;
+    return true;
+}
+
+/* Where the episodes of a corpus lie. */
+static bool note_episodes(loading *l, int64_t episodes)
+{
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    int64_t *wider = realloc(l->ends, (size_t)(l->corpora + 1) * 2 * sizeof *wider);
+    if (!wider || exphil_dataset_query(l->dataset, &info, &error) < 0) {
+        fprintf(stderr, "exphil: no memory for the list of corpora\n");
+        if (wider) l->ends = wider;
+        return false;
+    }
+    l->ends = wider;
+    wider[2 * l->corpora] = info.episodes - episodes;
+    wider[2 * l->corpora++ + 1] = info.episodes;
+    return true;
+}
+
+static void say_taken(const char *name, const exphil_selection_report *taken, bool recovered)
+{
+    fprintf(stderr,
+            "%s: %" PRId64 " frames in %" PRId64 " episode%s: %" PRId64 " of %" PRId64 " player%s in %" PRId64
+            " game%s",
+            name, taken->frames, taken->episodes, plural(taken->episodes), taken->taken, taken->players,
+            plural(taken->players), taken->games, plural(taken->games));
+    if (taken->frames_masked)
+        fprintf(stderr, "; %" PRId64 " frames left out, without a character or with numbers that are none",
+                taken->frames_masked);
+    fprintf(stderr, "%s\n", recovered ? " (its end is missing: the whole games were kept)" : "");
+}
+
+static bool add_games(loading *l, const file_item *item)
+{
+    const data_options *o = l->options;
+    exphil_games *games = NULL;
+    exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
+    exphil_selection selection = EXPHIL_SELECTION_INIT;
+    exphil_selection_report taken = EXPHIL_SELECTION_REPORT_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (!games_spared(o, item->path)) return false;
+    selection.characters = o->character ? known_character(o->character) : NULL;
+    selection.port = (int32_t)o->port;
+    selection.opponent_port = (int32_t)o->opponent;
+    selection.first_frame = (int32_t)o->first;
+    selection.last_frame = (int32_t)o->last;
+    bool fine = exphil_games_open(l->context, item->path, &games, &error) >= 0 &&
+                exphil_games_query(games, &info, &error) >= 0 &&
+                exphil_dataset_add_games(l->dataset, games, &selection, &taken, &error) >= 0;
+    exphil_games_destroy(games);
+    if (!fine) return complain(item->name, &error) == 0;
+    for (int i = 0; i < EXPHIL_REFUSED_REASONS; i++) l->refused[i] += taken.refused[i];
+    if (!o->quiet || info.recovered) say_taken(item->name, &taken, info.recovered);
+    return note_episodes(l, taken.episodes);
+}
+
+static void say_refused(const loading *l)
+{
+    for (int32_t i = 0; i < EXPHIL_REFUSED_REASONS; i++) {
+        const char *name = exphil_refused_name(i);
+        if (l->refused[i])
+            fprintf(stderr, "%8" PRId64 "  player%s not taken: %s\n", l->refused[i], plural(l->refused[i]),
+                    name ? name : "a reason without a name");
+    }
+}
+
+/* ---- what is there twice ------------------------------------------------------------------------------- */
+
+/* A game, and who brought it: the corpus of that number, or -1, replays. */
+typedef struct brought {
+    uint64_t game;
+    int64_t by;
+} brought;
+
+static int by_game(const void *a, const void *b)
+{
+    const brought *one = a, *two = b;
+    if (one->game != two->game) return one->game < two->game ? -1 : 1;
+    return (one->by > two->by) - (one->by < two->by);
+}
+
+static int64_t count_repeats(const loading *l, int64_t episodes, brought *list)
+{
+    int64_t count = 0, repeats = 0, corpus = 0;
+    for (int64_t i = 0; i < episodes; i++) {
+        exphil_episode_info info = EXPHIL_EPISODE_INFO_INIT;
+        while (corpus < l->corpora && i >= l->ends[2 * corpus + 1]) corpus++;
+        bool inside = corpus < l->corpora && i >= l->ends[2 * corpus];
+        if (exphil_dataset_episode(l->dataset, i, &info, NULL) >= 0)
+            list[count++] = (brought){info.game, inside ? corpus : -1};
+    }
+    qsort(list, (size_t)count, sizeof *list, by_game);
+    for (int64_t i = 0, counted = -1; i + 1 < count; i++) {
+        if (list[i].game != list[i + 1].game || list[i].by == list[i + 1].by) continue;
+        if (counted < 0 || list[counted].game != list[i].game) repeats++;
+        counted = i;
+    }
+    return repeats;
+}
+
+/* A corpus says itself which of its games are one; beside replays or another corpus nobody does. */
+static void warn_of_repeats(const loading *l, int64_t episodes)
+{
+    if (l->corpora == 0 || (l->corpora == 1 && l->replays == 0)) return;
+    brought *list = malloc((size_t)episodes * sizeof *list);
+    int64_t repeats = list ? count_repeats(l, episodes, list) : 0;
+    free(list);
+    if (repeats)
+        fprintf(stderr,
+                "exphil: warning: %" PRId64
+                " game%s came more than once, out of a corpus of games and from elsewhere, "
+                "and count%s so often; --exclude leaves files out\n",
+                repeats, plural(repeats), repeats == 1 ? "s" : "");
+}
+
+/* ---- the list ------------------------------------------------------------------------------------------ */
+
+static bool add_item(void *user, const file_item *item)
+{
+    return item->games ? add_games(user, item) : add_replay(user, item);
+}
+
 /* What was chosen before reading. */
 static void say_choice(const loading *l, const file_list *list)
 {
@@ -194,7 +326,7 @@ static void say_choice(const loading *l, const file_list *list)
 static bool add_all(loading *l, const file_list *list)
 {
     say_choice(l, list);
-    return file_list_visit(list, &l->options->files, add_replay, l);
+    return file_list_visit(list, &l->options->files, add_item, l);
 }
 
 /* ---- corpora ------------------------------------------------------------------------------------------- */
@@ -242,10 +374,15 @@ static bool open_corpus(exphil_context *context, const char *path, bool quiet, e
 
 static void say_total(const loading *l, const exphil_dataset_info *info)
 {
-    if (l->replays < 2 || (l->options->quiet && l->left_out == 0)) return;
-    fprintf(stderr, "altogether %" PRId64 " frames in %" PRId64 " episode%s of %" PRId64 " replay%s",
-            info->frames, info->episodes, plural(info->episodes), l->replays - l->left_out,
-            plural(l->replays - l->left_out));
+    int64_t read = l->replays - l->left_out;
+    if (!l->options->quiet) say_refused(l);
+    if (l->replays + l->corpora < 2 || (l->options->quiet && l->left_out == 0)) return;
+    fprintf(stderr, "altogether %" PRId64 " frames in %" PRId64 " episode%s of ", info->frames,
+            info->episodes, plural(info->episodes));
+    if (l->replays) fprintf(stderr, "%" PRId64 " replay%s", read, plural(read));
+    if (l->corpora)
+        fprintf(stderr, "%s%" PRId64 " corp%s of games", l->replays ? " and " : "", l->corpora,
+                l->corpora == 1 ? "us" : "ora");
     if (l->left_out) fprintf(stderr, "; %" PRId64 " left out", l->left_out);
     fprintf(stderr, "\n");
 }
@@ -256,19 +393,24 @@ static bool load_replays(exphil_context *context, const exphil_spec *spec, const
     exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    loading l = {.options = options};
+    loading l = {.options = options, .context = context};
     config.spec = spec;
     if (exphil_dataset_create(context, &config, &l.dataset, &error) < 0)
         return complain("dataset", &error) == 0;
     bool fine = add_all(&l, list);
-    if (fine && exphil_dataset_query(l.dataset, &info, &error) >= 0 && info.frames > 0) {
+    fine = fine && (exphil_dataset_query(l.dataset, &info, &error) >= 0 || complain("dataset", &error) == 0);
+    if (fine && info.frames > 0) {
         say_total(&l, &info);
+        warn_of_repeats(&l, info.episodes);
         *dataset = l.dataset;
-        return true;
+    } else {
+        if (fine) say_refused(&l);
+        if (fine) fprintf(stderr, "exphil: no frames were found in what was given\n");
+        exphil_dataset_destroy(l.dataset);
+        fine = false;
     }
-    if (fine) fprintf(stderr, "exphil: no frames were found in what was given\n");
-    exphil_dataset_destroy(l.dataset);
-    return false;
+    free(l.ends);
+    return fine;
 }
 
 /* Before anything is read, all that was named is looked at: is it data, and a corpus alone? */

@@ -20,7 +20,7 @@ static const command commands[] = {
     {"train", train_command, "train a policy on replays or a corpus"},
     {"eval", eval_command, "score a policy against recorded play, beside its baselines"},
     {"play", play_command, "play a policy frame by frame through a replay"},
-    {"corpus", corpus_command, "turn replays into one corpus file"},
+    {"corpus", corpus_command, "turn replays into a corpus, of rows or of games; verify corpora"},
     {"quantize", quantize_command, "weights of fewer bits: smaller, faster, and how much they differ"},
     {"info", info_command, "what a weights, corpus or replay file holds"},
     {"devices", devices_command, "what --device may be here, and which of them auto takes"},

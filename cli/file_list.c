@@ -121,12 +121,6 @@ bool file_excluded(const file_choice *choice, const char *path)
     return false;
 }
 
-static bool is_replay_name(const char *path)
-{
-    size_t length = strlen(path);
-    return length > 4 && strcmp(path + length - 4, ".slp") == 0;
-}
-
 /* ---- folders ------------------------------------------------------------------------------------------- */
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -136,11 +130,63 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 
 static bool add_folder(making *m, const char *path, int depth);
 
-/* Something in a folder: what it is for goes by its name, so that nothing else is opened. */
+static char *join(const char *folder, const char *name)
+{
+    size_t length = strlen(folder) + strlen(name) + 2;
+    char *full = malloc(length);
+    if (full)
+        snprintf(full, length, folder[0] && folder[strlen(folder) - 1] == '/' ? "%s%s" : "%s/%s", folder,
+                 name);
+    else
+        (void)no_memory();
+    return full;
+}
+
+/* A file of games in a folder. *all: they all come so far. */
+static bool add_games(making *m, const char *path, bool *all)
+{
+    struct stat facts;
+    bool repeated = false, is_there = stat(path, &facts) == 0, whole = *all;
+    *all = false;
+    if (is_there && S_ISDIR(facts.st_mode)) return true;
+    if (file_excluded(m->choice, path)) {
+        m->list->excluded++;
+        return true;
+    }
+    if (!is_there) return add_problem(m, path, strerror(errno), false);
+    if (!S_ISREG(facts.st_mode)) return add_problem(m, path, "this is no regular file", false);
+    if (!note(&m->known, &facts, &repeated)) return false;
+    m->list->repeated += repeated;
+    *all = whole && !repeated;
+    return repeated || add(m, path, FILE_GAMES) != NULL;
+}
+
+/* The library takes the files of a folder as one corpus, the hidden ones too. */
+static bool add_all_games(making *m, const char *folder, struct dirent **found, int count)
+{
+    file_list *list = m->list;
+    size_t before = list->count;
+    bool fine = true, all = true;
+    for (int i = 0; fine && i < count; i++) {
+        if (!name_ends(found[i]->d_name, ".games")) continue;
+        char *full = join(folder, found[i]->d_name);
+        if (found[i]->d_name[0] == '.')
+            all = false;
+        else
+            fine = full && add_games(m, full, &all);
+        free(full);
+    }
+    if (!fine || !all || list->count == before) return fine;
+    while (list->count > before) free(list->of[--list->count].path);
+    return add(m, folder, FILE_GAMES) != NULL;
+}
+
+/* Something else in a folder: what it is for goes by its name, so that nothing else is opened. */
 static bool add_found(making *m, const char *path, int depth)
 {
     struct stat facts;
-    bool archive = archive_name(path), wanted = archive || is_replay_name(path), repeated;
+    bool archive = archive_name(path), wanted = archive || name_ends(path, ".slp"), repeated;
+    if (name_ends(path, ".games") && (stat(path, &facts) != 0 || !S_ISDIR(facts.st_mode))) return true;
     if (file_excluded(m->choice, path)) {
         m->list->excluded++;
         return true;
@@ -163,15 +209,11 @@ static bool add_folder(making *m, const char *path, int depth)
     struct dirent **found = NULL;
     int count = scandir(path, &found, NULL, by_name);
     bool fine = count >= 0 || add_problem(m, path, strerror(errno), depth == 0);
+    fine = fine && add_all_games(m, path, found, count);
     for (int i = 0; i < count; i++) {
         const char *name = found[i]->d_name;
-        size_t length = strlen(path) + strlen(name) + 2;
-        char *full = name[0] == '.' ? NULL : malloc(length);
-        if (full) {
-            bool slash = path[0] && path[strlen(path) - 1] == '/';
-            snprintf(full, length, slash ? "%s%s" : "%s/%s", path, name);
-            fine = fine && add_found(m, full, depth + 1);
-        }
+        char *full = fine && name[0] != '.' ? join(path, name) : NULL;
+        fine = fine && (name[0] == '.' || (full && add_found(m, full, depth + 1)));
         free(full);
         free(found[i]);
     }
@@ -207,7 +249,7 @@ static bool add_named_folder(making *m, const char *path)
     if (!add_folder(m, path, 0)) return false;
     if (m->list->count > before || m->list->repeated > repeated) return true;
     say_place(m);
-    fprintf(stderr, "exphil: no .slp in %s", path);
+    fprintf(stderr, "exphil: no .slp and no .games in %s", path);
     if (m->list->excluded > left_out)
         fprintf(stderr, " but what --exclude leaves out (%" PRId64 ")", m->list->excluded - left_out);
     fprintf(stderr, "\n");
@@ -253,7 +295,7 @@ static bool add_named(making *m, const char *path, bool alone)
     errno = 0;
     file_kind kind = file_kind_of(path);
     if (kind == FILE_UNREADABLE && (errno == ENOENT || errno == ENOTDIR)) return add_inside(m, path, kind);
-    bool wanted = kind == FILE_REPLAY || kind == FILE_ARCHIVE || kind == FILE_FOLDER ||
+    bool wanted = kind == FILE_REPLAY || kind == FILE_ARCHIVE || kind == FILE_FOLDER || kind == FILE_GAMES ||
                   (kind == FILE_CORPUS && alone && !m->rules->any) || (kind == FILE_OTHER && m->from);
     if (!wanted) return refuse(m, path, kind);
     if (stat(path, &facts) == 0 && !note(&m->known, &facts, &repeated)) return false;
@@ -406,7 +448,8 @@ bool file_visit(const file_entry *entry, const file_choice *choice, file_visitor
                             .path = entry->path,
                             .problem = entry->problem,
                             .line = entry->line,
-                            .named = entry->named};
+                            .named = entry->named,
+                            .games = entry->kind == FILE_GAMES};
     if (entry->kind != FILE_ARCHIVE) return visitor(user, &item);
     return archive_visit(&item, entry->inside, choice, visitor, user);
 }

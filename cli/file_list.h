@@ -47,14 +47,15 @@ typedef struct file_rules {
 } file_rules;
 
 /* Command line first, in its order; then the list, bytewise by path. A folder's files follow bytewise by name, folder by
- * folder: replays (.slp) and archives by their names, links followed, hidden ones not. Each file and each folder comes
- * once. False: said on stderr what is wrong, with the line of the list. Free it in any case. */
+ * folder: replays (.slp), archives and corpora of games (.games) by their names, links followed, hidden ones not. The
+ * corpora of games of one folder come first, as one, under the folder's name; one by one where not all of them come. Each
+ * file and each folder comes once. False: said on stderr what is wrong, with the line of the list. Free it in any case. */
 bool file_list_make(file_list *list, const file_choice *choice, const file_rules *rules, int count,
                     char **paths);
 void file_list_free(file_list *list);
 bool file_excluded(const file_choice *choice, const char *path);
 
-/* A replay: a file, or bytes out of an archive. */
+/* A replay: a file, or bytes out of an archive. Or a corpus of games. */
 typedef struct file_item {
     const char *name; /* for people: the path, or "a.zip:game.slp" */
     const char *path; /* on the disk: the replay, or the archive */
@@ -63,6 +64,7 @@ typedef struct file_item {
     const char *problem; /* not NULL: it cannot be read, and this is why */
     int64_t line;
     bool named, inside; /* inside: one of the entries of an archive */
+    bool games;         /* no replay: a corpus of games, which may be a folder */
 } file_item;
 
 /* False stops. */

@@ -2,6 +2,7 @@
  * which files may be written. */
 #include "files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -53,6 +54,14 @@ static bool is_archive(const uint8_t *data, size_t bytes)
     return false;
 }
 
+/* By the version of the format: rows before 3. */
+static file_kind corpus_kind(const uint8_t *data, size_t bytes)
+{
+    uint32_t version = 0;
+    for (size_t i = 0; bytes >= 12 && i < 4; i++) version |= (uint32_t)data[8 + i] << 8 * i;
+    return version >= 3 ? FILE_GAMES : FILE_CORPUS;
+}
+
 /* O_NONBLOCK: opening a pipe that nobody writes to must not hang. *kind is FILE_OTHER when there is a file. */
 static FILE *open_regular(const char *path, file_kind *kind)
 {
@@ -91,9 +100,26 @@ file_kind file_kind_of(const char *path)
     size_t bytes = fread(data, 1, sizeof data, file);
     fclose(file);
     if (is_replay(data, bytes)) return FILE_REPLAY;
-    if (bytes >= 8 && memcmp(data, "exphilco", 8) == 0) return FILE_CORPUS;
+    if (bytes >= 8 && memcmp(data, "exphilco", 8) == 0) return corpus_kind(data, bytes);
     if (is_weights(data, bytes)) return FILE_WEIGHTS;
     return is_archive(data, bytes) ? FILE_ARCHIVE : FILE_OTHER;
+}
+
+bool name_ends(const char *name, const char *end)
+{
+    size_t length = strlen(name), bytes = strlen(end);
+    return length > bytes && strcmp(name + length - bytes, end) == 0;
+}
+
+bool games_at(const char *path)
+{
+    file_kind kind = file_kind_of(path);
+    bool found = kind == FILE_GAMES;
+    DIR *folder = kind == FILE_FOLDER ? opendir(path) : NULL;
+    for (const struct dirent *entry; folder && !found && (entry = readdir(folder)) != NULL;)
+        found = name_ends(entry->d_name, ".games");
+    if (folder) closedir(folder);
+    return found;
 }
 
 void file_refuse(const char *path, file_kind kind, const char *hint)
@@ -102,6 +128,7 @@ void file_refuse(const char *path, file_kind kind, const char *hint)
                                         [FILE_REPLAY] = "this is a replay",
                                         [FILE_WEIGHTS] = "these are weights",
                                         [FILE_CORPUS] = "this is a corpus",
+                                        [FILE_GAMES] = "this is a corpus of games",
                                         [FILE_ARCHIVE] = "this is an archive or a compressed file"};
     if (kind == FILE_UNREADABLE)
         fprintf(stderr, "exphil: %s: %s\n", path, strerror(errno));
@@ -242,5 +269,22 @@ bool output_spares(const char *option, const char *path, const char *kept)
     if (!path || !kept || !same_file(path, kept)) return true;
     fprintf(stderr, "exphil: --%s %s would write over %s, which is needed: name another file\n", option, path,
             kept);
+    return false;
+}
+
+bool file_within(const char *path, const char *folder)
+{
+    char *parent = folder_of(path);
+    bool within = same_inode(path, folder) || (parent && same_inode(parent, folder));
+    free(parent);
+    return within;
+}
+
+bool output_spares_games(const char *option, const char *path, const char *kept)
+{
+    if (!output_spares(option, path, kept)) return false;
+    if (!path || !name_ends(path, ".games") || !file_within(path, kept)) return true;
+    fprintf(stderr, "exphil: --%s %s would be one of the files of %s, which is needed: name another file\n",
+            option, path, kept);
     return false;
 }

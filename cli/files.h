@@ -11,12 +11,17 @@ typedef enum file_kind {
     FILE_DEVICE, /* a pipe, a terminal, ...: never read, as the library does */
     FILE_REPLAY,
     FILE_WEIGHTS, /* any safetensors file */
-    FILE_CORPUS,
+    FILE_CORPUS,  /* of rows */
+    FILE_GAMES,   /* a corpus of games */
     FILE_ARCHIVE, /* compressed files too */
     FILE_OTHER
 } file_kind;
 
 file_kind file_kind_of(const char *path);
+/* Does it end in this, and is more than this? */
+bool name_ends(const char *name, const char *end);
+/* Is this a corpus of games: a file, or a folder in which such files lie? */
+bool games_at(const char *path);
 /* Is it of the wanted kind? If not, says on stderr what it is, and the hint. */
 bool file_wanted(const char *path, file_kind wanted, const char *hint);
 /* A regular file to read, at once whatever stands there; NULL: said on stderr why not. */
@@ -35,5 +40,9 @@ bool output_free(const char *option, const char *path, output_way way, bool forc
 /* Are these two files, so that writing path leaves kept alone? If not, says so on stderr: force is no excuse. Without
  * one of them (NULL) they are. */
 bool output_spares(const char *option, const char *path, const char *kept);
+/* The same for a corpus of games, which may be a folder of files. */
+bool output_spares_games(const char *option, const char *path, const char *kept);
+/* Is this the folder, or does it lie right in it? */
+bool file_within(const char *path, const char *folder);
 
 #endif

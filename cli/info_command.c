@@ -1,6 +1,7 @@
 /* `exphil info`: what a file holds, by its kind. */
 #include "commands.h"
 #include "files.h"
+#include "games.h"
 #include "info_plan.h"
 #include "options.h"
 #include "slp_command.h"
@@ -184,9 +185,9 @@ int info_command(int argc, char **argv)
         .usage = "info [--json] [--plan [--batch N] [--time N] [--train] [--device NAME]] FILE",
         .given = given,
         .about =
-            "What a file holds: weights, a corpus or a replay, told apart by their content. Of replays "
-            "exphil slp "
-            "info\ntells more.\n"
+            "What a file holds: weights, a corpus of rows or of games (a folder, too) or a replay, told "
+            "apart "
+            "by their\ncontent. Of replays, and of the games of a corpus, exphil slp info tells more.\n"
             "A policy's snapshot is what exphil_session_state_size tells: all that one stream needs to go "
             "on.\n"
             "Columns of a plan: part of the network; operation; kernel, the function that was chosen for "
@@ -213,12 +214,14 @@ int info_command(int argc, char **argv)
         return 1;
     }
     if (holds_replays(argv[1], kind)) return replay_info(argv[1], json);
-    if (kind != FILE_CORPUS && kind != FILE_WEIGHTS) {
+    bool games = games_at(argv[1]);
+    if (!games && kind != FILE_CORPUS && kind != FILE_WEIGHTS) {
         file_refuse(argv[1], kind, "info wants one file");
         return 1;
     }
     if (!open_context(plan ? &machine : NULL, NULL, &context)) return 1;
     status = plan                  ? model_plan(context, argv[1], &planned, json)
+             : games               ? games_summary(context, argv[1], json)
              : kind == FILE_CORPUS ? corpus_info(context, argv[1], json)
                                    : model_info(context, argv[1], json);
     exphil_context_destroy(context);

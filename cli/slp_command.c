@@ -4,10 +4,12 @@
 #include "archive.h"
 #include "commands.h"
 #include "files.h"
+#include "games.h"
 #include "options.h"
 #include "slp_manifest.h"
 #include "slp_report.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +32,15 @@ static int fail(const exphil_error *error)
 
 static struct info_options {
     file_choice files;
+    int64_t game; /* -1: all */
     bool json, verbose;
-} info_asked;
+} info_asked = {.game = -1};
 
 static const option_entry info_entries[] = {
     FILE_OPTIONS(info_asked.files),
     {"verbose", OPTION_FLAG, &info_asked.verbose, NULL,
      "name each file that cannot be read; of one file, what few people want to know (default: not)"},
+    {"game", OPTION_INT, &info_asked.game, "N", "of a corpus of games only this one, from 0 (default: all)"},
     {"json", OPTION_FLAG, &info_asked.json, NULL, "print one JSON object a file, one a line (default: text)"},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -45,7 +49,9 @@ static const option_command info_table = {
     .usage = "slp info [OPTIONS] FILE...",
     .about = "What replays hold: who played, where, when and how long, who won and why that is known, what "
              "is wrong\n"
-             "with the file. One file gets a page; several get a line each and then what they are together.\n"
+             "with the file. One file gets a page; several, and the games of a corpus of games, get a line "
+             "each and\n"
+             "then what they are together.\n"
              "FILE: " FILES_HELP "\n"
              "Names and codes of players are never shown. Ports count from 1. In JSON so do winner_port, "
              "winner_ports\n"
@@ -56,7 +62,8 @@ static const option_command info_table = {
 typedef struct looking {
     exphil_context *context;
     slp_table *table;
-    bool page, refused, failed;
+    int64_t files;
+    bool page, refused;
 } looking;
 
 static bool read_item(looking *l, const file_item *item, exphil_slp **slp, exphil_error *error)
@@ -69,18 +76,9 @@ static bool read_item(looking *l, const file_item *item, exphil_slp **slp, exphi
     return false;
 }
 
-/* The reason alone: messages of the library begin with the path, with or without quotes. */
-static const char *reason(const char *text, const char *path)
-{
-    size_t length = strlen(path), quoted = text[0] == '"';
-    if (strncmp(text + quoted, path, length) != 0) return text;
-    const char *behind = text + quoted + length + (quoted && text[quoted + length] == '"');
-    return strncmp(behind, ": ", 2) == 0 ? behind + 2 : text;
-}
-
 static bool refuse_item(looking *l, const file_item *item, const exphil_error *error)
 {
-    const char *why = reason(error->message, item->path);
+    const char *why = error_reason(error, item->path);
     l->refused = true;
     if (l->page && item->problem)
         (void)fprintf(stderr, "exphil slp: %s: %s\n", item->name, why);
@@ -93,26 +91,81 @@ static bool refuse_item(looking *l, const file_item *item, const exphil_error *e
     return l->page || slp_table_refuse(l->table, why);
 }
 
+/* slp NULL: error says why there is none. */
+static bool tell(looking *l, const file_item *item, const exphil_slp *slp, json_t *game,
+                 const exphil_error *error)
+{
+    bool fine = true;
+    if (info_asked.json) {
+        slp_report_json(stdout, item->name, slp, game, error);
+        l->refused = l->refused || !slp;
+        return true;
+    }
+    json_decref(game);
+    if (!slp)
+        fine = refuse_item(l, item, error);
+    else if (l->page)
+        slp_report_page(stdout, item->name, slp, info_asked.verbose);
+    else
+        fine = slp_table_add(l->table, item->name, slp);
+    if (!fine) (void)fprintf(stderr, "exphil slp: no memory\n");
+    return fine;
+}
+
+/* A game by itself goes by the corpus and its number. */
+static bool look_at_game(looking *l, const file_item *item, const exphil_games *games, int64_t index)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_slp *slp = NULL;
+    char name[4200];
+    file_item one = *item;
+    snprintf(name, sizeof name, "%s game %" PRId64, item->name, index);
+    one.name = name;
+    bool readable = exphil_games_read(games, index, &slp, &error) >= 0;
+    bool fine = tell(l, &one, slp, readable && info_asked.json ? game_json(games, index) : NULL, &error);
+    exphil_slp_destroy(slp);
+    return fine;
+}
+
+static bool look_at_games(looking *l, const file_item *item)
+{
+    exphil_games *games = NULL;
+    exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    bool fine;
+    if (exphil_games_open(l->context, item->path, &games, &error) < 0 ||
+        exphil_games_query(games, &info, &error) < 0) {
+        fine = tell(l, item, NULL, NULL, &error);
+    } else if (info_asked.game >= 0) {
+        fine = look_at_game(l, item, games, info_asked.game);
+    } else {
+        fine = true;
+        l->page = false;
+        for (int64_t i = 0; fine && i < info.games; i++) fine = look_at_game(l, item, games, i);
+    }
+    exphil_games_destroy(games);
+    return fine;
+}
+
 static bool look(void *user, const file_item *item)
 {
     looking *l = user;
     exphil_slp *slp = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
-    bool fine = true, readable = read_item(l, item, &slp, &error);
+    l->files++;
+    if (item->games) return look_at_games(l, item);
     if (item->inside && !item->named) l->page = false;
-    if (info_asked.json) {
-        slp_report_json(stdout, item->name, slp, &error);
-        l->refused = l->refused || !readable;
-    } else if (!readable)
-        fine = refuse_item(l, item, &error);
-    else if (l->page)
-        slp_report_page(stdout, item->name, slp, info_asked.verbose);
-    else
-        fine = slp_table_add(l->table, item->name, slp);
+    bool readable = read_item(l, item, &slp, &error),
+         fine = tell(l, item, readable ? slp : NULL, NULL, &error);
     exphil_slp_destroy(slp);
-    if (!fine) (void)fprintf(stderr, "exphil slp: no memory\n");
-    l->failed = l->failed || !fine;
     return fine;
+}
+
+/* Numbers are a corpus's own. */
+static bool check_game(const file_list *list)
+{
+    if (info_asked.game < 0 || (list->count == 1 && list->of[0].kind == FILE_GAMES)) return true;
+    return usage("--game goes with one corpus of games", "") == 0;
 }
 
 static int info_run(exphil_context *context, int count, char **paths)
@@ -121,9 +174,11 @@ static int info_run(exphil_context *context, int count, char **paths)
     looking l = {.context = context, .table = slp_table_make()};
     file_list list = {.of = NULL};
     bool fine = l.table && file_list_make(&list, &info_asked.files, &rules, count, paths);
-    l.page = count == 1 && !info_asked.files.from && list.count == 1 && list.of[0].named;
+    if (fine && !check_game(&list)) return file_list_free(&list), slp_table_free(l.table), 2;
+    l.page =
+        info_asked.game >= 0 || (count == 1 && !info_asked.files.from && list.count == 1 && list.of[0].named);
     fine = fine && file_list_visit(&list, &info_asked.files, look, &l);
-    if (fine && !info_asked.json && !l.page) slp_table_print(stdout, l.table, info_asked.verbose);
+    if (fine && !info_asked.json && !l.page) slp_table_print(stdout, l.table, l.files, info_asked.verbose);
     file_list_free(&list);
     slp_table_free(l.table);
     return !fine || l.refused;
@@ -133,8 +188,9 @@ static int info_run(exphil_context *context, int count, char **paths)
 
 static struct dump_options {
     const char *what, *slot, *out, *rollback;
+    int64_t game; /* -1: not given */
     bool force;
-} dump_asked;
+} dump_asked = {.game = -1};
 
 static const option_entry dump_entries[] = {
     {"what", OPTION_TEXT, &dump_asked.what, "KIND", "state, input, aux or items (no default)"},
@@ -142,6 +198,7 @@ static const option_entry dump_entries[] = {
      "P1 to P4, and P1n to P4n for Nana; items need none (no default)"},
     {"rollback", OPTION_TEXT, &dump_asked.rollback, "WHICH",
      "of the simulations of a frame: last (default), first or all"},
+    {"game", OPTION_INT, &dump_asked.game, "N", "of a corpus of games this one, from 0 (no default)"},
     {"out", OPTION_TEXT, &dump_asked.out, "FILE", "where the bytes go (default: stdout)"},
     {"force", OPTION_FLAG, &dump_asked.force, NULL, "replace OUT if it is there (default: refuse)"},
     {NULL, 0, NULL, NULL, NULL},
@@ -149,8 +206,9 @@ static const option_entry dump_entries[] = {
 
 static const option_command dump_table = {
     .usage = "slp dump --what KIND [OPTIONS] FILE",
-    .about = "Canonical little-endian bytes of a replay (include/exphil/slp.h, section 5).\n"
-             "FILE: one replay, compressed or not, or one of an archive: ARCHIVE:ENTRY.",
+    .about =
+        "Canonical little-endian bytes of a replay (include/exphil/slp.h, section 5).\n"
+        "FILE: one replay, compressed or not, or one of an archive: ARCHIVE:ENTRY; or a corpus of games.",
     .entry = dump_entries};
 
 /* Index of the slot "P1".."P4" or "P1n".."P4n"; -1 when there is none, -2 when this is no slot's name. */
@@ -214,6 +272,18 @@ static int dump_slp(const exphil_slp *slp, int32_t kind)
     return result;
 }
 
+/* A corpus may be a folder, which is not what is written to. */
+static bool open_dumped(exphil_context *context, const char *path, const exphil_slp_config *config,
+                        exphil_slp **slp, exphil_error *error)
+{
+    exphil_games *games = NULL;
+    if (dump_asked.game < 0) return replay_open(context, path, config, slp, error);
+    bool fine = exphil_games_open(context, path, &games, error) >= 0 &&
+                exphil_games_read(games, dump_asked.game, slp, error) >= 0;
+    exphil_games_destroy(games);
+    return fine;
+}
+
 static int dump_run(exphil_context *context, int count, char **paths)
 {
     static const char *const kinds[] = {"state", "input", "aux", "items"};
@@ -226,8 +296,13 @@ static int dump_run(exphil_context *context, int count, char **paths)
     if (kind < 0) return usage("--what must be state, input, aux or items", "");
     config.rollback = dump_asked.rollback ? index_of(dump_asked.rollback, rollbacks, 3) : 0;
     if (config.rollback < 0) return usage("--rollback must be last, first or all", "");
-    if (!may_write(paths[0])) return 1;
-    if (!replay_open(context, paths[0], &config, &slp, &error)) return fail(&error);
+    bool games = games_at(paths[0]);
+    if (games && dump_asked.game < 0) return usage("of a corpus of games dump wants --game N", "");
+    if (!games && dump_asked.game >= 0) return usage("--game goes with a corpus of games", "");
+    if (games && config.rollback)
+        return usage("a corpus of games keeps the last simulation of a frame only", "");
+    if (!may_write(paths[0]) || (games && !output_spares_games("out", dump_asked.out, paths[0]))) return 1;
+    if (!open_dumped(context, paths[0], &config, &slp, &error)) return fail(&error);
     int result = dump_slp(slp, kind);
     exphil_slp_destroy(slp);
     return result;

@@ -121,7 +121,9 @@ static json_t *json_problems(const exphil_slp_info *info)
 /* How the reading went. */
 static void set_reading(json_t *object, const exphil_slp_info *info)
 {
-    set_text(object, "container", info->container == EXPHIL_SLP_BARE ? "bare" : "ubjson");
+    static const char *const containers[] = {
+        [EXPHIL_SLP_CONTAINER] = "ubjson", [EXPHIL_SLP_BARE] = "bare", [EXPHIL_SLP_GAMES] = "games"};
+    set_text(object, "container", containers[info->container]);
     set_int(object, "bytes", (int64_t)info->input_bytes);
     set_int(object, "raw_declared", info->raw_declared_bytes);
     set_text(object, "stop", slp_stop_name(info->stop));
@@ -190,10 +192,12 @@ static void set_result(json_t *object, const exphil_slp *slp, const exphil_slp_i
     set_name(object, "finding", words_finding(problem, info) ? problem : NULL);
 }
 
-void slp_report_json(FILE *out, const char *path, const exphil_slp *slp, const exphil_error *error)
+void slp_report_json(FILE *out, const char *path, const exphil_slp *slp, json_t *game,
+                     const exphil_error *error)
 {
     json_t *object = json_object();
     set_text(object, "file", path);
+    if (game) (void)json_object_set_new(object, "game", game);
     (void)json_object_set_new(object, "readable", json_boolean(slp != NULL));
     if (slp) {
         const exphil_slp_info info = info_of(slp);

@@ -3,8 +3,8 @@
 #include "slp_words.h"
 
 #include "commands.h"
+#include "tally.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,63 +13,12 @@ enum { DATE, LENGTH, FRAMES, STAGE, PLAYERS, WINNER, BY, NOTE, FILE_NAME, COLUMN
 static const char *const heads[COLUMNS] = {"date",   "length", "frames", "stage", "players",
                                            "winner", "by",     "note",   "file"};
 
-/* How often each word came. */
-typedef struct tally {
-    struct counted {
-        char *word;
-        int64_t count;
-    } * of;
-    size_t count, capacity;
-} tally;
-
 struct slp_table {
     char *(*row)[COLUMNS];
     size_t rows, capacity;
     int64_t frames, clock_frames, unreadable;
     tally characters, stages, results, recorders, findings, reasons;
 };
-
-/* ---- counting ------------------------------------------------------------------------------------------ */
-
-static bool count_word(tally *t, const char *word)
-{
-    for (size_t i = 0; i < t->count; i++) {
-        if (strcmp(t->of[i].word, word) != 0) continue;
-        t->of[i].count++;
-        return true;
-    }
-    if (t->count == t->capacity) {
-        size_t capacity = t->capacity ? 2 * t->capacity : 16;
-        struct counted *wider = realloc(t->of, capacity * sizeof *wider);
-        if (!wider) return false;
-        t->of = wider;
-        t->capacity = capacity;
-    }
-    t->of[t->count] = (struct counted){strdup(word), 1};
-    return t->of[t->count].word && ++t->count;
-}
-
-/* The commonest first, then by the alphabet. */
-static int by_count(const void *a, const void *b)
-{
-    const struct counted *one = a, *two = b;
-    if (one->count != two->count) return one->count < two->count ? 1 : -1;
-    return strcmp(one->word, two->word);
-}
-
-static struct counted *sorted(const tally *t)
-{
-    struct counted *copy = malloc((t->count + 1) * sizeof *copy);
-    if (copy && t->count) memcpy(copy, t->of, t->count * sizeof *copy);
-    if (copy) qsort(copy, t->count, sizeof *copy, by_count);
-    return copy;
-}
-
-static void free_tally(tally *t)
-{
-    for (size_t i = 0; i < t->count; i++) free(t->of[i].word);
-    free(t->of);
-}
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */
 
@@ -85,7 +34,7 @@ void slp_table_free(slp_table *t)
         for (int c = 0; c < COLUMNS; c++) free(t->row[i][c]);
     free(t->row);
     tally *const all[] = {&t->characters, &t->stages, &t->results, &t->recorders, &t->findings, &t->reasons};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free_tally(all[i]);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) tally_free(all[i]);
     free(t);
 }
 
@@ -139,13 +88,13 @@ static bool count_game(slp_table *t, const exphil_slp_info *info, const exphil_s
 {
     char text[WORDS_SHORT];
     const char *finding = words_finding_kind(info);
-    bool fine = count_word(&t->stages, words_stage(text, info->stage)) &&
-                count_word(&t->results, reason_of(result->reason)) &&
-                count_word(&t->recorders, words_recorder(text, info)) &&
-                (!finding || count_word(&t->findings, finding));
+    bool fine = tally_word(&t->stages, words_stage(text, info->stage)) &&
+                tally_word(&t->results, reason_of(result->reason)) &&
+                tally_word(&t->recorders, words_recorder(text, info)) &&
+                (!finding || tally_word(&t->findings, finding));
     for (int i = 0; fine && i < EXPHIL_SLP_PORTS; i++)
         if (info->ports[i].type != 3)
-            fine = count_word(&t->characters, words_character(text, info->ports[i].character));
+            fine = tally_word(&t->characters, words_character(text, info->ports[i].character));
     t->frames += info->frame_count;
     t->clock_frames += words_clock_frames(info);
     return fine;
@@ -177,28 +126,10 @@ bool slp_table_add(slp_table *t, const char *name, const exphil_slp *slp)
     return fine;
 }
 
-/* Byte offsets, values and names in quotes are dropped, so that the same reason is one. */
 bool slp_table_refuse(slp_table *t, const char *reason)
 {
-    char text[WORDS_LONG];
-    size_t at = 0;
-    bool quoted = false;
-    const char *stop = strstr(reason, ": byte ");
-    if (!stop) stop = strstr(reason, " at offset ");
-    if (!stop) stop = reason + strlen(reason);
-    for (const char *from = reason; from < stop && at + 2 < sizeof text; from++) {
-        bool digit = isdigit((unsigned char)*from) != 0, quote = *from == '"';
-        if (quote && !quoted && at && text[at - 1] == ' ') at--;
-        quoted = quoted != quote;
-        if (quoted || quote) continue;
-        if (!digit)
-            text[at++] = *from;
-        else if (at == 0 || text[at - 1] != 'N')
-            text[at++] = 'N';
-    }
-    text[at] = 0;
     t->unreadable++;
-    return count_word(&t->reasons, text);
+    return tally_reason(&t->reasons, reason);
 }
 
 /* ---- printing ------------------------------------------------------------------------------------------ */
@@ -236,33 +167,27 @@ static void print_rows(FILE *out, const slp_table *t)
     fprintf(out, "\n");
 }
 
-static void print_tally(FILE *out, const char *what, const tally *t)
+static void print_tally(FILE *out, const char *what, tally *t)
 {
-    struct counted *list = sorted(t);
-    if (!list || t->count == 0) {
-        free(list);
-        return;
-    }
-    fprintf(out, "%-11s", what);
+    tally_sort(t);
+    if (t->count) fprintf(out, "%-11s", what);
     for (size_t i = 0; i < t->count; i++)
-        fprintf(out, "%s%" PRId64 " %s", i ? ", " : "", list[i].count, list[i].word);
-    fprintf(out, "\n");
-    free(list);
+        fprintf(out, "%s%" PRId64 " %s", i ? ", " : "", t->of[i].count, t->of[i].word);
+    if (t->count) fprintf(out, "\n");
 }
 
-static void print_reasons(FILE *out, const slp_table *t, bool verbose)
+static void print_reasons(FILE *out, slp_table *t, bool verbose)
 {
-    struct counted *list = sorted(&t->reasons);
+    tally_sort(&t->reasons);
     fprintf(out, "cannot be read: %" PRId64 "%s\n", t->unreadable, verbose ? "" : " (--verbose names them)");
-    for (size_t i = 0; list && i < t->reasons.count; i++)
-        fprintf(out, "%8" PRId64 "  %s\n", list[i].count, list[i].word);
-    free(list);
+    for (size_t i = 0; i < t->reasons.count; i++)
+        fprintf(out, "%8" PRId64 "  %s\n", t->reasons.of[i].count, t->reasons.of[i].word);
 }
 
-void slp_table_print(FILE *out, const slp_table *t, bool verbose)
+void slp_table_print(FILE *out, slp_table *t, int64_t files, bool verbose)
 {
     char text[WORDS_SHORT];
-    int64_t games = (int64_t)t->rows, files = games + t->unreadable;
+    int64_t games = (int64_t)t->rows;
     if (t->rows) print_rows(out, t);
     fprintf(out, "%" PRId64 " file%s: %" PRId64 " game%s, %s on the clock, %" PRId64 " frames\n", files,
             plural(files), games, plural(games), words_time(text, t->clock_frames), t->frames);

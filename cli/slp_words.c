@@ -168,7 +168,10 @@ bool words_finding(char *to, const exphil_slp_info *info)
     const char *kind = words_finding_kind(info),
                *lost = info->end_count ? "" : ", before the end of the game";
     if (!kind) return false;
-    if (info->truncated)
+    if (info->truncated && info->container == EXPHIL_SLP_GAMES)
+        snprintf(to, WORDS_LONG, "the replay was cut off%s; the %" PRId64 " whole frames before it are kept",
+                 lost, info->frame_count);
+    else if (info->truncated)
         snprintf(to, WORDS_LONG,
                  "it is cut off at byte %" PRIu64 "%s; the %" PRId64 " whole frames before it can be used",
                  info->stop_offset, lost, info->frame_count);

@@ -277,6 +277,11 @@ static const option_entry entries[] = {
     {"alone", OPTION_INT, &asked.alone, "N", "at the end: " ALONE_HELP},
     {"save-every", OPTION_INT, &asked.save_every, "N", "updates between checkpoints (default 0: at the end)"},
     {"threads", OPTION_INT, &asked.machine.threads, "N", "processor threads (default 0: one per core)"},
+    {"workers", OPTION_INT, &asked.workers, "N",
+     "threads of those that make batches, which change none (default 1; of games one of four, at most 4)"},
+    {"memory", OPTION_BYTES, &asked.memory_bytes, "BYTES",
+     "of corpora of games: most memory for games and batches, as 512MiB; less is slower (default: as "
+     "needed)"},
     {"device", OPTION_TEXT, &asked.machine.device, "NAME", DEVICE_HELP},
     {"memory-limit", OPTION_BYTES, &asked.machine.memory_limit, "BYTES", LIMIT_HELP},
     {"isa", OPTION_TEXT, &asked.machine.isa, "NAME", ISA_HELP},

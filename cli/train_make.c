@@ -215,6 +215,8 @@ static bool make_prefetcher(train_state *r)
     sampling.drop_past = o->drop_past;
     sampling.seed = (uint64_t)o->seed;
     sampling.mirror = o->mirror;
+    sampling.workers = (int32_t)o->workers;
+    sampling.memory_bytes = (int64_t)o->memory_bytes;
     if (!choose_batch(r, &sampling)) return false;
     sampling.batch = r->batch;
     r->data = (exphil_prefetcher_info)EXPHIL_PREFETCHER_INFO_INIT;

@@ -18,6 +18,8 @@ typedef struct train_options {
         shuffle_frames, own_past_ramp;
     double drop_past, own_past, mirror;
     double rate, decay, clip, ema, low_ratio, held_out, smoothing, focal, button_weight;
+    int64_t workers;
+    uint64_t memory_bytes; /* of batches and of games that rows are made of */
     char checkpoint[4096]; /* OUT.optimizer */
     bool json, resume, force, no_previous, recorded_start, last_only, quiet;
     struct {

@@ -14,6 +14,8 @@ const char *xph_game_entry_wrong(const xph_game_entry *entry)
     uint64_t blocks = (uint64_t)xph_game_blocks(entry->frames) * sizeof(xph_game_block_header);
     if (!entry->frames) return "a game without frames";
     if (!xph_game_fits(entry)) return "a game of more than a replay can hold";
+    if (entry->records > (uint64_t)entry->frames * XPH_GAME_SLOTS) return "more records than frames";
+    if (entry->items > (uint64_t)entry->frames * XPH_GAME_ITEMS) return "more items than its frames hold";
     if (front + blocks > entry->bytes) return "a game with too few bytes for its frames";
     if (entry->raw_most > XPH_GAMES_RAW_MOST) return "a block of more than 1 MiB";
     if (entry->first_frame <= -EXPHIL_SLP_FRAME_LIMIT || entry->last_frame >= EXPHIL_SLP_FRAME_LIMIT ||

@@ -1,0 +1,135 @@
+/* Looking into corpora of games: what they hold, their games one by one, whether they are whole. */
+#include "commands.h"
+#include "files.h"
+#include "games.h"
+#include "options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- a corpus ------------------------------------------------------------------------------------------ */
+
+static double bytes_a_frame(const exphil_games_info *info)
+{
+    return info->frames ? (double)info->bytes / (double)info->frames : 0.0;
+}
+
+int games_summary(exphil_context *context, const char *path, bool json)
+{
+    exphil_games *games = NULL;
+    exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    bool fine = exphil_games_open(context, path, &games, &error) >= 0 &&
+                exphil_games_query(games, &info, &error) >= 0;
+    exphil_games_destroy(games);
+    if (!fine) return complain(path, &error);
+    char hash[20];
+    snprintf(hash, sizeof hash, "%016" PRIx64, info.hash);
+    if (json)
+        return print_json(json_pack("{s:s,s:I,s:I,s:I,s:f,s:b,s:s}", "kind", "games", "games",
+                                    (json_int_t)info.games, "frames", (json_int_t)info.frames, "bytes",
+                                    (json_int_t)info.bytes, "bytes_per_frame", bytes_a_frame(&info),
+                                    "recovered", info.recovered, "content_hash", hash));
+    printf("corpus of %" PRId64 " game%s, %" PRId64 " frames%s\n", info.games, plural(info.games),
+           info.frames, info.recovered ? " (its end is missing: only whole games)" : "");
+    printf("%" PRIu64 " bytes, %.2f bytes a frame; content %s\n", info.bytes, bytes_a_frame(&info), hash);
+    return 0;
+}
+
+/* ---- its games ----------------------------------------------------------------------------------------- */
+
+static json_t *players_json(const exphil_game_info *game, const exphil_slp_info *settings)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < EXPHIL_SLP_PORTS; i++) {
+        const exphil_game_player *player = &game->player[i];
+        if (settings->ports[i].type >= 3) continue;
+        json_array_append_new(list, json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "port", i + 1, "damage_dealt",
+                                              player->damage_dealt, "damage_taken", player->damage_taken,
+                                              "stocks_taken", player->stocks_taken, "self_destructs",
+                                              player->self_destructs, "end_stocks", player->end_stocks,
+                                              "input_frames", player->input_frames));
+    }
+    return list;
+}
+
+json_t *game_json(const exphil_games *games, int64_t index)
+{
+    exphil_game_info game = EXPHIL_GAME_INFO_INIT;
+    exphil_slp_info settings = EXPHIL_SLP_INFO_INIT;
+    char content[20], source[20];
+    if (exphil_games_game(games, index, &game, &settings, NULL) < 0) return NULL;
+    snprintf(content, sizeof content, "%016" PRIx64, game.content_hash);
+    snprintf(source, sizeof source, "%016" PRIx64, game.source_hash);
+    return json_pack("{s:I,s:s,s:s,s:i,s:i,s:b,s:o}", "index", (json_int_t)index, "content_hash", content,
+                     "source_hash", source, "match_tag", game.match_tag, "certain_end", game.certain_end,
+                     "finite", game.finite, "players", players_json(&game, &settings));
+}
+
+/* ---- exphil corpus verify ------------------------------------------------------------------------------ */
+
+static bool verify_games(exphil_context *context, const char *path, exphil_error *error)
+{
+    exphil_games *games = NULL;
+    exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
+    bool fine = exphil_games_open(context, path, &games, error) >= 0 &&
+                exphil_games_query(games, &info, error) >= 0 && exphil_games_verify(games, error) >= 0;
+    exphil_games_destroy(games);
+    if (fine)
+        printf("%s: whole, %" PRId64 " game%s, %" PRId64 " frames%s\n", path, info.games, plural(info.games),
+               info.frames, info.recovered ? " (its end is missing: only whole games)" : "");
+    return fine;
+}
+
+static bool verify_rows(exphil_context *context, const char *path, exphil_error *error)
+{
+    exphil_dataset *dataset = NULL;
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    bool fine = exphil_dataset_open(context, path, &dataset, error) >= 0 &&
+                exphil_dataset_verify(dataset, error) >= 0 &&
+                exphil_dataset_query(dataset, &info, error) >= 0;
+    exphil_dataset_destroy(dataset);
+    if (fine)
+        printf("%s: whole, %" PRId64 " episode%s, %" PRId64 " frames%s\n", path, info.episodes,
+               plural(info.episodes), info.frames, info.recovered ? " (its end is missing)" : "");
+    return fine;
+}
+
+static bool verify_path(exphil_context *context, const char *path)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    file_kind kind = file_kind_of(path);
+    bool games = kind == FILE_GAMES || kind == FILE_FOLDER;
+    if (!games && kind != FILE_CORPUS) {
+        file_refuse(path, kind, "corpus verify wants corpora");
+        return false;
+    }
+    if (games ? verify_games(context, path, &error) : verify_rows(context, path, &error)) return true;
+    return complain(path, &error) == 0;
+}
+
+int corpus_verify_command(int argc, char **argv)
+{
+    machine_options machine = {0};
+    const option_entry entries[] = {
+        {"threads", OPTION_INT, &machine.threads, "N", "processor threads (default 0: one per core)"},
+        {NULL, 0, NULL, NULL, NULL}};
+    const option_command command = {
+        .usage = "corpus verify [OPTIONS] CORPUS...",
+        .about = "Reads all of each corpus and checks every byte: of games, a file or a folder, or of rows.\n"
+                 "Of games it also counts again what each player did.",
+        .entry = entries};
+    int count, status;
+    exphil_context *context;
+    if (!options_read(&command, argc, argv, &count, &status)) return status;
+    if (count == 0) {
+        fprintf(stderr, "exphil: corpus verify wants a corpus; see exphil corpus verify --help\n");
+        return 2;
+    }
+    if (!open_context(&machine, NULL, &context)) return 1;
+    status = 0;
+    for (int i = 1; i <= count; i++)
+        if (!verify_path(context, argv[i])) status = 1;
+    exphil_context_destroy(context);
+    return status;
+}

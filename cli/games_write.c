@@ -1,0 +1,372 @@
+/* `exphil corpus --games`: replays and corpora of games become one corpus of games. What cannot be read is counted by its
+ * reason and never stops the rest. */
+#include "commands.h"
+#include "files.h"
+#include "games.h"
+#include "tally.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct writing {
+    const games_options *options;
+    exphil_context *context;
+    exphil_games_writer *writer;
+    exphil_games_info total; /* of the corpus in the end */
+    FILE *report;
+    file_list list;
+    tally reasons;
+    int64_t done;                                                 /* of the list */
+    int64_t files, games, frames, truncated, duplicates, refused; /* an archive holds many files */
+    bool named_refused, stopped;
+    struct stat out; /* all zero: not there yet */
+    progress bar;
+} writing;
+
+/* ---- Ctrl-C -------------------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupted, ending;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+static int32_t stop_asked(void *user)
+{
+    (void)user;
+    return interrupted && !ending;
+}
+
+/* The second Ctrl-C ends the program as usual. */
+static void catch_interrupt(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------------------ */
+
+/* A field of the report: what would end it is written as C does. */
+static void put_field(FILE *to, const char *text, char end)
+{
+    for (; *text; text++) {
+        static const char special[] = "\t\n\r\\";
+        static const char *const written[] = {"\\t", "\\n", "\\r", "\\\\"};
+        const char *found = strchr(special, *text);
+        if (found)
+            fputs(written[found - special], to);
+        else
+            putc(*text, to);
+    }
+    putc(end, to);
+}
+
+static void report(writing *w, const char *result, int64_t frames, const char *path, int64_t game,
+                   const char *reason)
+{
+    if (!w->report) return;
+    fprintf(w->report, "%s\t%" PRId64 "\t", result, frames);
+    put_field(w->report, path, '\t');
+    if (game >= 0) fprintf(w->report, "%" PRId64, game);
+    putc('\t', w->report);
+    put_field(w->report, reason, '\n');
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------- */
+
+/* Not this file's fault: the rest would fail too. What is wrong with a file names the file; what comes out of an archive is
+ * in memory. */
+static bool is_fatal(const exphil_error *error, const char *path)
+{
+    char start[160];
+    snprintf(start, sizeof start, "%s", path);
+    return error->status == EXPHIL_E_MEMORY || error->status == EXPHIL_E_CANCELLED ||
+           error->status == EXPHIL_E_STATE || error->status == EXPHIL_E_BUSY ||
+           error->status == EXPHIL_E_INTERNAL ||
+           (error->status == EXPHIL_E_IO && !strstr(error->message, start));
+}
+
+static bool no_memory(void)
+{
+    fprintf(stderr, "exphil: no memory for the reasons\n");
+    return false;
+}
+
+static bool refuse(writing *w, const file_item *from, int64_t game, const char *reason)
+{
+    w->refused++;
+    w->named_refused = w->named_refused || from->named;
+    report(w, "refused", 0, from->name, game, reason);
+    return tally_reason(&w->reasons, reason) || no_memory();
+}
+
+/* game: of a corpus, else -1. False: nothing more can be added. */
+static bool took(writing *w, const file_item *from, int64_t game, exphil_status status,
+                 const exphil_games_added *added, const exphil_error *error)
+{
+    if (status < 0 && is_fatal(error, from->path)) {
+        w->stopped = error->status == EXPHIL_E_CANCELLED;
+        return w->stopped ? false : complain(w->options->out, error) == 0;
+    }
+    if (status < 0) return refuse(w, from, game, error_reason(error, from->path));
+    if (added->duplicate) {
+        w->duplicates++;
+        report(w, "duplicate", added->frames, from->name, game,
+               added->content_hash ? "the same game is there" : "the same file was added");
+        return true;
+    }
+    w->games++;
+    w->frames += added->frames;
+    w->truncated += added->truncated;
+    report(w, "added", added->frames, from->name, game, added->truncated ? "the replay ends early" : "");
+    return true;
+}
+
+static void show(writing *w, bool last)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%" PRId64 " game%s, %" PRId64 " frames", w->games, plural(w->games),
+             w->frames);
+    progress_count(&w->bar, w->done, "files", text, last);
+}
+
+static bool add_corpus(writing *w, const file_item *from)
+{
+    exphil_games *games = NULL;
+    exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_status status = exphil_games_open(w->context, from->path, &games, &error);
+    if (status >= 0) status = exphil_games_query(games, &info, &error);
+    bool fine = status >= 0 || took(w, from, -1, status, NULL, &error);
+    for (int64_t i = 0; fine && status >= 0 && i < info.games; i++) {
+        exphil_games_added added = EXPHIL_GAMES_ADDED_INIT;
+        fine = took(w, from, i, exphil_games_copy(w->writer, games, i, &added, &error), &added, &error);
+        if (interrupted) {
+            w->stopped = true;
+            fine = false;
+        }
+        show(w, false);
+    }
+    exphil_games_destroy(games);
+    return fine;
+}
+
+/* What the folder that games are added to holds of them is known. */
+static bool is_own(const writing *w, const file_item *from)
+{
+    return from->games && S_ISDIR(w->out.st_mode) && file_within(from->path, w->options->out);
+}
+
+static bool add_item(void *user, const file_item *from)
+{
+    writing *w = user;
+    exphil_games_added added = EXPHIL_GAMES_ADDED_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    bool fine;
+    if (interrupted) return false;
+    if (is_own(w, from)) return true;
+    if (from->problem)
+        fine = refuse(w, from, -1, from->problem);
+    else if (from->games)
+        fine = add_corpus(w, from);
+    else if (from->data)
+        fine = took(w, from, -1, exphil_games_add_memory(w->writer, from->data, from->bytes, &added, &error),
+                    &added, &error);
+    else
+        fine = took(w, from, -1, exphil_games_add(w->writer, from->path, &added, &error), &added, &error);
+    w->files += fine;
+    show(w, false);
+    return fine;
+}
+
+/* False: said on stderr what went wrong with the corpus itself. Ctrl-C is no failure. */
+static bool add_all(writing *w)
+{
+    const file_list *list = &w->list;
+    bool fine = true;
+    progress_begin(&w->bar, 0, (int64_t)list->count, w->options->quiet || w->options->json);
+    w->bar.shown_ns = w->bar.began_ns; /* short runs need no line but the last */
+    for (size_t i = 0; fine && i < list->count && !interrupted; i++) {
+        fine = file_visit(&list->of[i], w->options->files, add_item, w);
+        w->done += fine;
+    }
+    show(w, true);
+    w->stopped = w->stopped || (interrupted && w->done < (int64_t)list->count);
+    return fine || w->stopped;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+static json_t *summary_json(const writing *w)
+{
+    json_t *reasons = json_object();
+    for (size_t i = 0; i < w->reasons.count; i++)
+        json_object_set_new(reasons, w->reasons.of[i].word, json_integer((json_int_t)w->reasons.of[i].count));
+    json_t *total = json_pack("{s:I,s:I,s:I,s:f}", "games", (json_int_t)w->total.games, "frames",
+                              (json_int_t)w->total.frames, "bytes", (json_int_t)w->total.bytes,
+                              "bytes_per_frame", (double)w->total.bytes / (double)w->total.frames);
+    return json_pack("{s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:I,s:I,s:o,s:b}", "corpus",
+                     path_json(w->options->out), "files", (json_int_t)w->files, "games", (json_int_t)w->games,
+                     "frames", (json_int_t)w->frames, "ended_early", (json_int_t)w->truncated, "duplicates",
+                     (json_int_t)w->duplicates, "refused", (json_int_t)w->refused, "reasons", reasons,
+                     "left_out", (json_int_t)w->list.excluded, "repeated", (json_int_t)w->list.repeated,
+                     "total", total, "stopped", w->stopped);
+}
+
+static void print_summary(const writing *w)
+{
+    printf("files read      %10" PRId64 "\n", w->files);
+    printf("games added     %10" PRId64 "   of %" PRId64 " frames\n", w->games, w->frames);
+    if (w->truncated)
+        printf("  end early     %10" PRId64 "   the frames before their end were added\n", w->truncated);
+    printf("duplicates      %10" PRId64 "\n", w->duplicates);
+    printf("refused         %10" PRId64 "\n", w->refused);
+    for (size_t i = 0; i < w->reasons.count; i++)
+        printf("  %10" PRId64 "  %s\n", w->reasons.of[i].count, w->reasons.of[i].word);
+    if (w->list.excluded) printf("left out        %10" PRId64 "   by --exclude\n", w->list.excluded);
+    if (w->list.repeated) printf("named twice     %10" PRId64 "   and read once\n", w->list.repeated);
+    printf("%s: %" PRId64 " game%s, %" PRId64 " frames, %" PRIu64 " bytes, %.2f bytes a frame\n",
+           w->options->out, w->total.games, plural(w->total.games), w->total.frames, w->total.bytes,
+           (double)w->total.bytes / (double)w->total.frames);
+}
+
+/* What the corpus holds now, with what a folder held before. */
+static bool look_at_all(writing *w)
+{
+    exphil_games *games = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    bool fine = exphil_games_open(w->context, w->options->out, &games, &error) >= 0 &&
+                exphil_games_query(games, &w->total, &error) >= 0;
+    exphil_games_destroy(games);
+    return fine || complain(w->options->out, &error) == 0;
+}
+
+static void say_stopped(const writing *w)
+{
+    fprintf(stderr, "exphil: stopped after %" PRId64 " of %" PRId64 " files; %s holds whole games. %s\n",
+            w->done, (int64_t)w->list.count, w->options->out,
+            S_ISDIR(w->out.st_mode) ? "The same command adds the rest"
+                                    : "The same command with --force makes all of it");
+}
+
+static int end(writing *w)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    bool folder = S_ISDIR(w->out.st_mode);
+    ending = 1;
+    tally_sort(&w->reasons);
+    if (!folder && w->games == 0) {
+        for (size_t i = 0; i < w->reasons.count; i++)
+            fprintf(stderr, "exphil: refused: %" PRId64 "  %s\n", w->reasons.of[i].count,
+                    w->reasons.of[i].word);
+        fprintf(stderr, "exphil: %s; nothing was written\n",
+                w->stopped ? "stopped before the first game" : "no game was found in what was given");
+        return w->stopped ? STOPPED : 1;
+    }
+    if (exphil_games_finish(w->writer, NULL, &error) < 0) return complain(w->options->out, &error);
+    if (w->games == 0 && w->duplicates == 0) {
+        fprintf(stderr, "exphil: no game was found in what was given\n");
+        return w->stopped ? STOPPED : 1;
+    }
+    if (!look_at_all(w)) return 1;
+    if (w->options->json && print_json(summary_json(w)) != 0) return 1;
+    if (!w->options->json) print_summary(w);
+    if (w->stopped) say_stopped(w);
+    return w->stopped ? STOPPED : w->named_refused;
+}
+
+/* ---- the output ---------------------------------------------------------------------------------------- */
+
+/* A folder is made where one is asked for and not there. */
+static bool prepare_out(writing *w)
+{
+    const games_options *o = w->options;
+    bool there = stat(o->out, &w->out) == 0, folder = there && S_ISDIR(w->out.st_mode);
+    if (!there) memset(&w->out, 0, sizeof w->out);
+    if (!folder && !name_ends(o->out, "/") && !o->shard_bytes)
+        return output_free("out", o->out, OUTPUT_REPLACED, o->force);
+    if (there && !folder) {
+        fprintf(stderr, "exphil: --out %s: that is no folder\n", o->out);
+        return false;
+    }
+    if (!there && mkdir(o->out, 0777) != 0) return complain_of_file(o->out);
+    return stat(o->out, &w->out) == 0 || complain_of_file(o->out);
+}
+
+static bool open_report(writing *w)
+{
+    const char *path = w->options->report;
+    if (!path) return true;
+    if (!output_free("report", path, OUTPUT_IN_PLACE, w->options->force)) return false;
+    w->report = fopen(path, "w");
+    if (!w->report) return complain_of_file(path);
+    fputs("result\tframes\tfile\tgame\treason\n", w->report);
+    return true;
+}
+
+static bool close_report(writing *w)
+{
+    if (!w->report) return true;
+    bool fine = !ferror(w->report);
+    return (fclose(w->report) == 0 && fine) || complain_of_file(w->options->report);
+}
+
+static bool create(writing *w)
+{
+    const games_options *o = w->options;
+    exphil_games_config config = EXPHIL_GAMES_CONFIG_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    config.level = (int32_t)o->level;
+    config.shard_bytes = (int64_t)o->shard_bytes;
+    config.stored = o->stored;
+    if (exphil_games_create(w->context, o->out, &config, &w->writer, &error) >= 0) return true;
+    complain(o->out, &error);
+    if (error.status == EXPHIL_E_UNSUPPORTED && strstr(error.message, "libzstd"))
+        fprintf(stderr, "exphil: --stored writes without it, ten times the bytes\n");
+    return false;
+}
+
+/* What cannot be read is listed too, and counted when its turn comes. */
+static bool make_list(writing *w, int count, char **paths)
+{
+    const file_rules rules = {.hint = "", .any = true};
+    const games_options *o = w->options;
+    if (!file_list_make(&w->list, o->files, &rules, count, paths)) return false;
+    for (size_t i = 0; i < w->list.count; i++) {
+        const char *path = w->list.of[i].path;
+        if (S_ISDIR(w->out.st_mode)
+                ? !output_spares("report", o->report, path)
+                : !output_spares_games("out", o->out, path) || !output_spares("report", o->report, path))
+            return false;
+    }
+    return true;
+}
+
+static int write_all(writing *w, int count, char **paths)
+{
+    const machine_options machine = {.threads = w->options->threads};
+    if (!prepare_out(w) || !make_list(w, count, paths) || !open_context(&machine, stop_asked, &w->context))
+        return 1;
+    catch_interrupt();
+    if (!open_report(w) || !create(w)) return 1;
+    return add_all(w) ? end(w) : 1;
+}
+
+int games_write(const games_options *options, int count, char **paths)
+{
+    writing w = {.options = options, .total = EXPHIL_GAMES_INFO_INIT};
+    int status = write_all(&w, count, paths);
+    exphil_games_writer_destroy(w.writer);
+    exphil_context_destroy(w.context);
+    if (!close_report(&w)) status = 1;
+    file_list_free(&w.list);
+    tally_free(&w.reasons);
+    return status;
+}
