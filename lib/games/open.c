@@ -110,23 +110,23 @@ static exphil_status read_trailer(xph_shared_file *file, xph_games_trailer *trai
 
 typedef struct walk {
     xph_shard *shard;
-    int64_t capacity;
     uint64_t at, frames, content;
 } walk;
 
 static exphil_status note_game(walk *w, exphil_error *error)
 {
-    exphil_context *context = w->shard->file->context;
-    if (w->shard->games == w->capacity) {
-        int64_t more = w->capacity ? 2 * w->capacity : 64;
+    xph_shard *shard = w->shard;
+    exphil_context *context = shard->file->context;
+    if (shard->games == shard->capacity) {
+        int64_t more = shard->capacity ? 2 * shard->capacity : 64;
         uint64_t *offsets = xph_alloc(context, (size_t)more * sizeof *offsets);
         if (!offsets) return xph_no_memory((size_t)more * sizeof *offsets, error);
-        if (w->capacity) memcpy(offsets, w->shard->offsets, (size_t)w->capacity * sizeof *offsets);
-        xph_free(context, w->shard->offsets, (size_t)w->capacity * sizeof *offsets);
-        w->shard->offsets = offsets;
-        w->capacity = more;
+        if (shard->capacity) memcpy(offsets, shard->offsets, (size_t)shard->capacity * sizeof *offsets);
+        xph_free(context, shard->offsets, (size_t)shard->capacity * sizeof *offsets);
+        shard->offsets = offsets;
+        shard->capacity = more;
     }
-    w->shard->offsets[w->shard->games++] = w->at;
+    shard->offsets[shard->games++] = w->at;
     return EXPHIL_OK;
 }
 
@@ -216,7 +216,6 @@ static exphil_status recover(xph_shard *shard, uint64_t *frames, uint64_t *conte
             return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
         XPH_TRY(next_game(&w, &more, error));
     }
-    shard->capacity = w.capacity;
     XPH_TRY(check_last(&w, error));
     *frames = w.frames;
     *content = w.content;
