@@ -56,7 +56,8 @@ static void *take(void *user, size_t bytes, size_t align)
 {
     limited *memory = user;
     void *made = NULL;
-    if (memory->live + (long long)bytes > memory->most || posix_memalign(&made, align, bytes) != 0) return NULL;
+    if (memory->live + (long long)bytes > memory->most || posix_memalign(&made, align, bytes) != 0)
+        return NULL;
     memory->live += (long long)bytes;
     return made;
 }
@@ -98,20 +99,23 @@ static void read_one(const exphil_games *games, int64_t i, bool fine)
     exphil_status status = exphil_games_read(games, i, &slp, &error);
     check(status, fine, &error);
     if (status < 0) return;
-    if (exphil_slp_query(slp, &again, NULL) < 0 || exphil_slp_frame_count(slp) != settings.frame_count) abort();
+    if (exphil_slp_query(slp, &again, NULL) < 0 || exphil_slp_frame_count(slp) != settings.frame_count)
+        abort();
     for (int64_t t = 0; t < settings.frame_count; t++) {
         const exphil_slp_frame *frame = exphil_slp_frame_at(slp, t);
         if (t && frame->frame <= frame[-1].frame) abort();
         for (int32_t slot = 0; slot < XPH_GAME_SLOTS; slot++) {
             const exphil_slp_player *player = exphil_slp_player_at(slp, t, slot / 2, slot % 2);
-            if ((player != NULL) != (frame->slots >> slot & 1) || (player && player->frame != frame->frame)) abort();
+            if ((player != NULL) != (frame->slots >> slot & 1) || (player && player->frame != frame->frame))
+                abort();
         }
     }
     exphil_slp_destroy(slp);
 }
 
 /* Copies all that can be copied; what comes of it is a whole corpus. */
-static void copy_all(exphil_context *context, two_files *files, const exphil_games *games, int64_t count, bool fine)
+static void copy_all(exphil_context *context, two_files *files, const exphil_games *games, int64_t count,
+                     bool fine)
 {
     exphil_games_writer *writer = NULL;
     exphil_games_config config = EXPHIL_GAMES_CONFIG_INIT;
@@ -120,7 +124,8 @@ static void copy_all(exphil_context *context, two_files *files, const exphil_gam
     exphil_error error = EXPHIL_ERROR_INIT;
     config.stored = 1;
     if (exphil_games_create(context, "output", &config, &writer, NULL) < 0) abort();
-    for (int64_t i = 0; i < count; i++) check(exphil_games_copy(writer, games, i, NULL, &error), fine, &error);
+    for (int64_t i = 0; i < count; i++)
+        check(exphil_games_copy(writer, games, i, NULL, &error), fine, &error);
     if (exphil_games_finish(writer, &info, NULL) < 0) abort();
     exphil_games_writer_destroy(writer);
     files->swapped = true;

@@ -11,6 +11,8 @@ cd "$work" || exit 1
 failed=0
 checks=0
 complain() { echo "FAILED: $*"; failed=1; }
+names() { find "$1" -mindepth 1 -printf '%f\n' | LC_ALL=C sort; }
+whole() { find "$1" -name '*.games' | wc -l; } # files that got their names
 
 # expect STATUS TEXT ARGUMENT...: the program ends with this status and says this text; its output goes to out and err
 expect() {
@@ -27,12 +29,12 @@ row() { grep -qE "^$1 +$2( |\$)" out || complain "no line \"$1 $2\" in: $(cat ou
 
 # ---- a reader of its own ----
 
-reader() { python3 "$source/tests/support/games_reader.py" "$1" >read || complain "the reader does not read $1: $(tail -n 1 read)"; }
+reader() { python3 "$source/tests/support/games_reader.py" "$1" >dumps 2>&1 || complain "the reader does not read $1: $(tail -n 1 dumps)"; }
 dump() { "$exphil" slp dump "$@" | sha256sum | cut -d' ' -f1; }
 # same CORPUS: the library's dumps of all games are the reader's; of the only game those of REPLAY, too
 same() {
   reader "$1"
-  [ "$(wc -l <read)" -ge 4 ] || complain "the reader found next to nothing in $1"
+  [ "$(wc -l <dumps)" -ge 4 ] || complain "the reader found next to nothing in $1"
   while read -r game what slot digest; do
     set -- "$1" "${2:-}" --what "$what"
     [ "$slot" = - ] || set -- "$@" --slot "$slot"
@@ -42,7 +44,7 @@ same() {
     [ "$(dump "$from" --game "$game" "$@")" = "$digest" ] || complain "$from: game $game $* is read in two ways"
     [ -z "$replay" ] || [ "$(dump "$replay" "$@")" = "$digest" ] || complain "$replay $* is not what went in"
     set -- "$from" "$replay"
-  done <read
+  done <dumps
 }
 cp -r "$source/tests/fuzz/corpus/slp" small
 expect 0 "19 games, 59 frames" corpus --games --stored --quiet --out small.games small
@@ -62,7 +64,7 @@ done
 # it sees damage
 cp drill.games damaged.games
 printf 'x' | dd of=damaged.games bs=1 seek=3000 conv=notrunc status=none
-python3 "$source/tests/support/games_reader.py" damaged.games >read 2>&1 && complain "the reader does not see damage"
+python3 "$source/tests/support/games_reader.py" damaged.games >dumps 2>&1 && complain "the reader does not see damage"
 expect 1 "byte" corpus verify damaged.games
 expect 1 "byte" corpus verify drill.games damaged.games
 grep -q "^drill.games: whole, 1 game, 723 frames" out || complain "a whole corpus is not told: $(cat out)"
@@ -72,7 +74,7 @@ grep -q "^drill.games: whole, 1 game, 723 frames" out || complain "a whole corpu
 stored=--stored
 if "$exphil" corpus --games --quiet --out packed.games small drill1.slp >out 2>err; then
   stored=
-  [ "$(wc -c <packed.games)" -lt "$(cat small.games drill.games | wc -c)" ] || complain "compression makes larger"
+  [ "$(wc -c <packed.games)" -lt "$(wc -c <drill.games)" ] || complain "compression makes larger"
   expect 0 "20 games, 782 frames" corpus verify packed.games
   expect 2 "--level wants 1 to 19, not 20" corpus --games --level 20 --out x.games small
 else
@@ -98,17 +100,17 @@ row "refused" 2
 [ "$(cut -f1 report.tsv | sort | uniq -c | tr -s ' \n' ' ')" = " 3 added 1 duplicate 2 refused 1 result " ] || complain "$(cat report.tsv)"
 grep -q "^refused	0	many/broken.slp		" report.tsv || complain "no reason in $(cat report.tsv)"
 grep -q "^duplicate	0	many/copy.slp		the same file was added" report.tsv || complain "no reason in $(cat report.tsv)"
-ls all >before
+names all >before
 expect 0 "all: 3 games" corpus --games $stored --out all many
 row "games added" 0
 row "duplicates" 4
-ls all | cmp -s - before || complain "a second run changed files"
+names all | cmp -s - before || complain "a second run changed files"
 expect 0 "frames" drill --frames 60 --out many/new.slp
 expect 0 "all: 4 games" corpus --games $stored --out all many
 row "games added" 1
-[ "$(ls all | wc -l)" -eq 2 ] || complain "a second file was to come: $(ls all)"
+[ "$(whole all)" -eq 2 ] || complain "a second file was to come: $(names all)"
 expect 0 "pieces: 4 games" corpus --games $stored --shard-size 1 --out pieces many
-[ "$(ls pieces | wc -l)" -eq 4 ] || complain "a file for each game was to come: $(ls pieces)"
+[ "$(whole pieces)" -eq 4 ] || complain "a file for each game was to come: $(names pieces)"
 for name in pieces/*; do echo "$name" | grep -qE '^pieces/[0-9a-f]{16}\.games$' || complain "a file is called $name"; done
 # folders among what is read are the same games; the corpus itself, in what is searched, is passed over
 expect 0 "merged.games: 4 games" corpus --games $stored --out merged.games pieces all
@@ -180,18 +182,18 @@ os.execv(sys.argv[1], sys.argv[1:])' "$exphil" "$@" >out 2>err </dev/null &
   run=$!
 }
 start corpus --games $stored --shard-size 1 --threads 1 --out stopped lots
-until [ -n "$(ls stopped 2>/dev/null | grep '\.games$')" ] || ! kill -0 $run 2>/dev/null; do :; done
+until [ "$(whole stopped 2>err2)" -gt 0 ] || ! kill -0 $run 2>/dev/null; do :; done
 kill -INT $run 2>/dev/null
 wait $run
 got=$?
-games=$(ls stopped | grep -c '\.games$')
+games=$(whole stopped)
 if [ "$got" -eq 0 ]; then
   echo "SKIPPED: Ctrl-C, since the program was done before it came"
 else
   [ "$got" -eq 130 ] || { complain "Ctrl-C ended with $got"; cat err; }
   grep -q "^exphil: stopped after [0-9]* of 12 files; stopped holds whole games" err || complain "Ctrl-C says $(cat err)"
   [ "$games" -lt 12 ] || complain "nothing was left to do"
-  ls -A stopped | grep -qv '\.games$' && complain "a temporary stayed: $(ls -A stopped)"
+  [ "$(names stopped | wc -l)" -eq "$games" ] || complain "a temporary stayed: $(names stopped)"
 fi
 expect 0 "whole, $games game" corpus verify stopped
 expect 0 "stopped: 12 games" corpus --games $stored --shard-size 1 --out stopped lots

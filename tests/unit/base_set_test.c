@@ -203,7 +203,8 @@ static void paths_are_joined(void **state)
 
 /* ---- a file that gets its name late ---- */
 
-static exphil_status write_renamed(exphil_context *context, const char *first, const char *name, exphil_error *error)
+static exphil_status write_renamed(exphil_context *context, const char *first, const char *name,
+                                   exphil_error *error)
 {
     xph_file_writer writer;
     XPH_TRY(xph_file_begin(context, first, &writer, error));
@@ -247,14 +248,10 @@ static void files_get_their_names_late(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sets_are_sets),
-        cmocka_unit_test(sets_without_memory),
-        cmocka_unit_test(names_are_sorted),
-        cmocka_unit_test(listing_fails),
-        cmocka_unit_test(no_list_hook),
-        cmocka_unit_test_teardown(real_folders, test_leave),
-        cmocka_unit_test(paths_are_joined),
-        cmocka_unit_test_teardown(files_get_their_names_late, test_leave),
+        cmocka_unit_test(sets_are_sets),    cmocka_unit_test(sets_without_memory),
+        cmocka_unit_test(names_are_sorted), cmocka_unit_test(listing_fails),
+        cmocka_unit_test(no_list_hook),     cmocka_unit_test_teardown(real_folders, test_leave),
+        cmocka_unit_test(paths_are_joined), cmocka_unit_test_teardown(files_get_their_names_late, test_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

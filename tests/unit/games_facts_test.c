@@ -83,7 +83,7 @@ static void add_frame(making *m, int32_t frame, const record *const records[LEAD
     for (uint32_t port = 0; port < LEADERS; port++)
         if (records[port]) put_post(m, frame, 2 * port, records[port]);
     uint8_t *end = slp_event(&m->to, 0x3C, frame, 0);
-    if (end && m->layout->bookend >= 8) put_u32(end + 5, (uint32_t)final);
+    if (end && m->layout->bookend >= 8) put_u32(end + 5, (uint32_t) final);
 }
 
 /* Frames from -123 on, in which each port has the records of its column. */
@@ -109,7 +109,8 @@ static facts look(making *m)
     exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
     xph_game_start start;
     memset(&start, 0, sizeof start);
-    if (exphil_slp_read(context, m->to.data, m->to.bytes, NULL, &f.slp, &error) < 0) fail_msg("%s", error.message);
+    if (exphil_slp_read(context, m->to.data, m->to.bytes, NULL, &f.slp, &error) < 0)
+        fail_msg("%s", error.message);
     assert_int_equal(exphil_slp_query(f.slp, &info, NULL), EXPHIL_OK);
     xph_game_describe(f.slp, &info, &f.entry, &start);
     assert_int_equal(xph_game_runs(context, f.slp, &f.entry, &f.runs, NULL), EXPHIL_OK);
@@ -123,7 +124,8 @@ static void forget(facts *f)
     exphil_slp_destroy(f->slp);
 }
 
-static void assert_port(const facts *f, int port, int dealt, int taken, int stocks_taken, int self, int stocks)
+static void assert_port(const facts *f, int port, int dealt, int taken, int stocks_taken, int self,
+                        int stocks)
 {
     const xph_game_port *p = &f->entry.port[port];
     assert_int_equal(p->damage_dealt, dealt);
@@ -181,7 +183,8 @@ static void hits_and_deaths(void **state)
 /* Who dies in the first record of a gap dies against the record before it. */
 static void absence_is_no_record(void **state)
 {
-    static const record alive = {.percent = 10, .stocks = 2, .hit_by = 1}, dead = {.stocks = 1, .hit_by = NOBODY};
+    static const record alive = {.percent = 10, .stocks = 2, .hit_by = 1},
+                        dead = {.stocks = 1, .hit_by = NOBODY};
     static const record other = {.stocks = 4, .hit_by = NOBODY};
     making m;
     begin(&m, SLP_NEWEST, true);
@@ -227,7 +230,10 @@ static void counts_are_bounded(void **state)
 static void teams_and_dittos(void **state)
 {
     static const record records[][4] = {
-        {{.stocks = 4, .hit_by = 6}, {.stocks = 4, .hit_by = 6}, {.stocks = 4, .hit_by = 6}, {.stocks = 4, .hit_by = 6}},
+        {{.stocks = 4, .hit_by = 6},
+         {.stocks = 4, .hit_by = 6},
+         {.stocks = 4, .hit_by = 6},
+         {.stocks = 4, .hit_by = 6}},
         {{.percent = 3, .stocks = 4, .hit_by = 2}, /* its own mate */
          {.percent = 7, .stocks = 4, .hit_by = 0},
          {.stocks = 4, .hit_by = 6},
@@ -265,8 +271,9 @@ static void teams_and_dittos(void **state)
 static void frames_with_input(void **state)
 {
     static const record records[][2] = {
-        {{.buttons = 0x100}, {.joy_x = -0.0f}}, {{.joy_x = -0.5f}, {.stocks = 0}}, {{.c_y = 1}, {.trigger = 0}},
-        {{.trigger = 0.3f}, {.stocks = 0}},     {{.stocks = 0}, {.stocks = 0}},
+        {{.buttons = 0x100}, {.joy_x = -0.0f}}, {{.joy_x = -0.5f}, {.stocks = 0}},
+        {{.c_y = 1}, {.trigger = 0}},           {{.trigger = 0.3f}, {.stocks = 0}},
+        {{.stocks = 0}, {.stocks = 0}},
     };
     making m;
     begin(&m, SLP_NEWEST, true);
@@ -294,8 +301,9 @@ static facts long_game(int frames, int32_t final, float percent, uint16_t last_b
 
 static void digests_of_inputs(void **state)
 {
-    facts one = long_game(2100, 3000, 0, 0), other = long_game(2100, 3000, 9, 1), early = long_game(2100, 388, 0, 0),
-          late = long_game(2100, 387, 0, 0), brief = long_game(511, 3000, 0, 0);
+    facts one = long_game(2100, 3000, 0, 0), other = long_game(2100, 3000, 9, 1),
+          early = long_game(2100, 388, 0, 0), late = long_game(2100, 387, 0, 0),
+          brief = long_game(511, 3000, 0, 0);
     assert_true(one.entry.digest[0] && one.entry.digest[1] && one.entry.digest[0] != one.entry.digest[1]);
     assert_int_equal(one.entry.digest[2], 0);
     assert_memory_equal(one.entry.digest, other.entry.digest, sizeof one.entry.digest);
@@ -343,7 +351,8 @@ static void winners(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const ended *c = &cases[i];
-        const record records[3] = {{.stocks = (uint8_t)c->stocks[0]}, {.stocks = (uint8_t)c->stocks[1]}, {.stocks = 2}};
+        const record records[3] = {
+            {.stocks = (uint8_t)c->stocks[0]}, {.stocks = (uint8_t)c->stocks[1]}, {.stocks = 2}};
         making m;
         begin(&m, c->layout, true);
         start_of(&m)[0x0D] = c->teams;
@@ -410,10 +419,11 @@ static void days(void **state)
 
 static void no_days(void **state)
 {
-    static const char *const texts[] = {
-        "",           "2026",       "2026-07-0",  "1969-12-31", "2149-01-01", "0000-01-01", "9999-12-31",
-        "2026-00-01", "2026-13-01", "2026-01-00", "2026-01-32", "2026/01/01", "20260101T0", "2026-1-01x",
-        "2026-01-1x", "+026-01-01", "-026-01-01", " 2026-01-01", "2026-01:01", "yesterday, at noon"};
+    static const char *const texts[] = {"",           "2026",        "2026-07-0",  "1969-12-31",
+                                        "2149-01-01", "0000-01-01",  "9999-12-31", "2026-00-01",
+                                        "2026-13-01", "2026-01-00",  "2026-01-32", "2026/01/01",
+                                        "20260101T0", "2026-1-01x",  "2026-01-1x", "+026-01-01",
+                                        "-026-01-01", " 2026-01-01", "2026-01:01", "yesterday, at noon"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (day_of(texts[i])) fail_msg("\"%s\" is a day", texts[i]);
     }
@@ -445,7 +455,7 @@ static void matches(void **state)
     assert_int_not_equal(tag_of(SLP_NEWEST, "mode.unranked-2026", 2, 0), tag);
     assert_int_not_equal(tag_of(SLP_NEWEST, "mode.unranked-2027", 1, 0), tag);
     assert_int_equal(tag_of(SLP_NEWEST, "", 1, 0), 0);
-    assert_int_equal(tag_of(10, "", 0, 0), 0); /* a recorder that has none */
+    assert_int_equal(tag_of(10, "", 0, 0), 0);           /* a recorder that has none */
     uint8_t bytes[0x2F9 - 0x2BE] = "mode.unranked-2026"; /* as doc/file-format.md says */
     bytes[0x2F4 - 0x2BE] = 1;
     assert_int_equal(tag, xph_hash(bytes, sizeof bytes) & 0xFFFFFF);
@@ -482,7 +492,8 @@ static void runs_of_gaps(void **state)
             assert_int_equal(f.entry.port[port].whole, whole);
             for (int32_t t = 1; !whole && t < count; t++) {
                 int32_t from = t;
-                while (t < count && there[t][port] && there[t - 1][port] && number[t] == number[t - 1] + 1) t++;
+                while (t < count && there[t][port] && there[t - 1][port] && number[t] == number[t - 1] + 1)
+                    t++;
                 if (t == from) continue;
                 assert_true(run < f.entry.runs);
                 assert_int_equal(f.runs[run].port, port + 1);
@@ -501,11 +512,16 @@ static void runs_of_gaps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hits_and_deaths),   cmocka_unit_test(absence_is_no_record),
-        cmocka_unit_test(counts_are_bounded), cmocka_unit_test(teams_and_dittos),
-        cmocka_unit_test(frames_with_input), cmocka_unit_test(digests_of_inputs),
-        cmocka_unit_test(winners),           cmocka_unit_test(days),
-        cmocka_unit_test(no_days),           cmocka_unit_test(matches),
+        cmocka_unit_test(hits_and_deaths),
+        cmocka_unit_test(absence_is_no_record),
+        cmocka_unit_test(counts_are_bounded),
+        cmocka_unit_test(teams_and_dittos),
+        cmocka_unit_test(frames_with_input),
+        cmocka_unit_test(digests_of_inputs),
+        cmocka_unit_test(winners),
+        cmocka_unit_test(days),
+        cmocka_unit_test(no_days),
+        cmocka_unit_test(matches),
         cmocka_unit_test(runs_of_gaps),
     };
     return cmocka_run_group_tests(tests, context_open, context_close);

@@ -111,7 +111,8 @@ static void expect(const forged *f, int64_t megabytes, exphil_status wanted, con
         exphil_slp_destroy(slp);
         exphil_status verified = exphil_games_verify(games, status < 0 ? NULL : &error);
         assert_true(status == EXPHIL_OK || verified == status);
-        assert_int_equal(exphil_games_create(own, test_path("copy.games"), &config, &writer, NULL), EXPHIL_OK);
+        assert_int_equal(exphil_games_create(own, test_path("copy.games"), &config, &writer, NULL),
+                         EXPHIL_OK);
         assert_int_equal(exphil_games_copy(writer, games, 0, NULL, NULL), status);
         exphil_games_writer_destroy(writer);
         status = verified;
@@ -209,7 +210,8 @@ static void facts_that_are_not(void **state)
 /* A block of the largest shape out of a few bytes: 256 frames, 8 characters, 64 items in each, all of them zeros. */
 static void put_bomb(uint8_t *to, size_t bytes, uint32_t position, xph_game_place *place, uint64_t zeros_hash)
 {
-    const xph_game_shape shape = {.frames = XPH_GAME_FRAMES, .items = XPH_GAME_FRAMES * XPH_GAME_ITEMS, .slots = 0xFF};
+    const xph_game_shape shape = {
+        .frames = XPH_GAME_FRAMES, .items = XPH_GAME_FRAMES * XPH_GAME_ITEMS, .slots = 0xFF};
     uint32_t raw = (uint32_t)xph_game_block_bytes(&shape), left = raw;
     uint8_t *at = to + sizeof(xph_game_block_header);
     memcpy(at, "\x28\xB5\x2F\xFD\xA0", 5);
@@ -240,7 +242,8 @@ static void put_bomb(uint8_t *to, size_t bytes, uint32_t position, xph_game_plac
 static forged make_bomb(uint32_t blocks)
 {
     enum { BYTES = 40 + 9 + 7 * 4 };
-    const xph_game_shape shape = {.frames = XPH_GAME_FRAMES, .items = XPH_GAME_FRAMES * XPH_GAME_ITEMS, .slots = 0xFF};
+    const xph_game_shape shape = {
+        .frames = XPH_GAME_FRAMES, .items = XPH_GAME_FRAMES * XPH_GAME_ITEMS, .slots = 0xFF};
     size_t raw = xph_game_block_bytes(&shape);
     uint8_t *zeros = calloc(raw, 1);
     forged f = make(5, 0x05);
@@ -308,8 +311,8 @@ static void damaged_without_an_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sealed_games_pass),  cmocka_unit_test(claims_of_an_entry),
-        cmocka_unit_test(facts_that_are_not), cmocka_unit_test(bombs),
+        cmocka_unit_test(sealed_games_pass),      cmocka_unit_test(claims_of_an_entry),
+        cmocka_unit_test(facts_that_are_not),     cmocka_unit_test(bombs),
         cmocka_unit_test(damaged_without_an_end),
     };
     return cmocka_run_group_tests(tests, context_open, context_close);

@@ -61,7 +61,8 @@ static const char *decode(const uint8_t *data, size_t bytes, uint8_t *to, size_t
 static void assert_wrong(const frame *from, size_t size, const char *words)
 {
     const char *wrong = decode(from->data, from->bytes, NULL, size);
-    if (!wrong || !strstr(wrong, words)) fail_msg("\"%s\" lacks \"%s\"", wrong ? wrong : "nothing wrong", words);
+    if (!wrong || !strstr(wrong, words))
+        fail_msg("\"%s\" lacks \"%s\"", wrong ? wrong : "nothing wrong", words);
 }
 
 static void right_frames(void **state)
@@ -215,8 +216,10 @@ static void compressed(void **state)
             print_message("SKIPPED: compression, since there is no libzstd.so.1\n");
             return;
         }
-        assert_int_equal(xph_zstd_encode(encoder, from, SIZE, packed, sizeof packed, &bytes, NULL), EXPHIL_OK);
-        assert_int_equal(xph_zstd_encode(encoder, from, SIZE, packed, sizeof packed, &bytes, NULL), EXPHIL_OK);
+        assert_int_equal(xph_zstd_encode(encoder, from, SIZE, packed, sizeof packed, &bytes, NULL),
+                         EXPHIL_OK);
+        assert_int_equal(xph_zstd_encode(encoder, from, SIZE, packed, sizeof packed, &bytes, NULL),
+                         EXPHIL_OK);
         xph_zstd_encoder_destroy(encoder);
         assert_true(bytes < SIZE / 2);
         assert_null(decode(packed, bytes, to, SIZE));
@@ -250,10 +253,14 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_frames),          cmocka_unit_test(bombs),
-        cmocka_unit_test(other_frames),          cmocka_unit_test(dictionaries_and_sums),
-        cmocka_unit_test(every_prefix_and_flip), cmocka_unit_test(random_bytes),
-        cmocka_unit_test(compressed),            cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(right_frames),
+        cmocka_unit_test(bombs),
+        cmocka_unit_test(other_frames),
+        cmocka_unit_test(dictionaries_and_sums),
+        cmocka_unit_test(every_prefix_and_flip),
+        cmocka_unit_test(random_bytes),
+        cmocka_unit_test(compressed),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, context_open, context_close);
 }
