@@ -17,9 +17,11 @@ where you may write, and build there. The tools and tests that they name are in 
 string(REGEX REPLACE "    tools/deps build\n    cmake -S [^\n]*\n    sudo cmake --install [^\n]*\n\n" "" readme "${readme}")
 string(REGEX REPLACE "Debian packages: [^\n]*\n([^\n]+\n)*\n" "" readme "${readme}")
 string(REPLACE "](include/" "](${headers}/" readme "${readme}")
+string(REPLACE "](third_party/zstd/LICENSE)" "](LICENSE.zstd)" readme "${readme}")
 file(WRITE ${PROJECT_BINARY_DIR}/README.md "${readme}")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS README.md)
 
+install(FILES third_party/zstd/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME LICENSE.zstd)
 install(FILES LICENSE ${PROJECT_BINARY_DIR}/README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY doc examples bindings DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS
   REGEX "/examples/CMakeLists[.]txt$" EXCLUDE PATTERN .gitignore EXCLUDE

@@ -23,10 +23,14 @@ for package in $wanted; do
 done
 [ "$(find . -maxdepth 1 -name '*.deb' | wc -l)" -eq "$(echo "$wanted" | wc -w)" ] ||
   { echo "other packages than $wanted: $(ls ./*.deb)"; exit 1; }
-for file in usr/include/exphil/exphil.h usr/include/exphil/slp.h usr/bin/exphil usr/share/man/man1/exphil.1.gz \
+for file in usr/include/exphil/exphil.h usr/include/exphil/slp.h usr/include/exphil/games.h usr/bin/exphil usr/share/man/man1/exphil.1.gz \
   usr/share/doc/exphil/README.md usr/share/doc/libexphil0/copyright; do
   [ -e "root/$file" ] || { echo "no package has $file"; exit 1; }
 done
+for document in root/usr/share/doc/*/copyright; do
+  grep -q "Copyright: (c) Meta Platforms" "$document" || { echo "$document does not tell whose zstd is"; exit 1; }
+done
+dpkg-deb -f libexphil0_*.deb Recommends | grep -qF libzstd1 || { echo "libexphil0 does not recommend what it loads"; exit 1; }
 # What the installed README names is there.
 documents=root/usr/share/doc/exphil
 if grep -nE 'tools/|cmake (-S|--)|cpack' $documents/README.md; then echo "the installed README tells of the source tree"; exit 1; fi
