@@ -445,7 +445,8 @@ def python_records(header):
     """What is nested comes first, as in the header."""
     out = ['"""What the library tells about its objects, as frozen dataclasses. Their fields are those of the C structs, by name;',
            'times are nanoseconds (_ns) or frames (_frames), sizes bytes."""', f"# {MADE}",
-           "from __future__ import annotations", "", "from dataclasses import dataclass", "from typing import Dict, Tuple"]
+           "from __future__ import annotations", "", "from dataclasses import dataclass", "from datetime import date, timedelta",
+           "from typing import Dict, Optional, Tuple"]
     for struct, record in notes.PYTHON.items():
         out += python_record(header, struct, *record)
     out += ["", "", "STRUCTS: Dict[str, type] = {"]

@@ -264,8 +264,24 @@ PYTHON = {
     "exphil_slp_info": ("SlpInfo",
         "What a replay holds: sizes, where and why reading stopped (Stop), what it records (SlpHas), oddities\n"
         "    (SlpProblem), and the settings of the game. Ports are indices 0..3 here."),
+    "exphil_games_info": ("GamesInfo",
+        "A corpus of games as a whole; recovered is 1 when the end of a file is missing."),
+    "exphil_game_player": ("GamePlayer",
+        "What one player did in a game; exphil/games.h says what counts."),
+    "exphil_game_info": ("GameInfo",
+        "What the index says of a game; player has one entry for each port index.\n"
+        "\n"
+        "    match_tag and day are 0 where they are not recorded, winner where it is not known.\n"
+        "    "),
+    "exphil_games_added": ("GamesAdded",
+        "What became of a replay that was added: duplicate is 1 when the same game was there already."),
 }
 PYTHON_METHODS = {
+    "GameInfo": '''
+    @property
+    def date(self) -> Optional[date]:
+        """Day of the recording; None: not recorded."""
+        return date(1970, 1, 1) + timedelta(self.day) if self.day else None''',
     "TensorInfo": '''
     @property
     def shape(self) -> Tuple[int, ...]:

@@ -22,13 +22,13 @@ def describe():
     """The builder that setup.py hands to cffi."""
     declared, code = hooks()
     made = cffi.FFI()
-    made.cdef(cut_header.declarations(cut_header.read("exphil.h")))
-    made.cdef(cut_header.declarations(cut_header.read("slp.h")))
+    for name in cut_header.HEADERS:
+        made.cdef(cut_header.declarations(cut_header.read(name)))
     made.cdef(declared)
     folders = [word[2:] for word in cut_header.pkg_config("--libs-only-L")]
     made.set_source(
         "exphil._native",
-        "#include <exphil/exphil.h>\n#include <exphil/slp.h>\n" + declared.replace('extern "Python"', "static") + code,
+        "".join(f"#include <exphil/{name}>\n" for name in cut_header.HEADERS) + declared.replace('extern "Python"', "static") + code,
         include_dirs=[word[2:] for word in cut_header.pkg_config("--cflags-only-I")],
         libraries=["exphil"],
         library_dirs=folders,

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 
+HEADERS = ("exphil.h", "slp.h", "games.h")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 DEFINE = re.compile(r"#\s*define\s+(EXPHIL_\w+)[ \t]+(.+)")
 INTEGER = re.compile(r"\d+|0x[0-9A-Fa-f]+")
@@ -26,7 +27,7 @@ def pkg_config(*arguments):
 
 
 def read(name):
-    """Text of an installed header, exphil.h or slp.h."""
+    """Text of an installed header, one of HEADERS."""
     folder = pkg_config("--variable=includedir")[0]
     with open(os.path.join(folder, "exphil", name), encoding="utf-8") as file:
         return file.read()
@@ -71,4 +72,4 @@ def declarations(text):
 
 
 if __name__ == "__main__":
-    print(declarations(read("exphil.h")) + declarations(read("slp.h")))
+    print("".join(declarations(read(header)) for header in HEADERS))

@@ -50,7 +50,7 @@ compile() {
 library() {
   compile "$1" "$work/new.o"
   find "$objects" -name '*.o' ! -path "$objects/$1.o" >"$work/list"
-  find "$build"/CMakeFiles -path '*exphil_set_*' -name '*.o' >>"$work/list"
+  find "$build"/CMakeFiles \( -path '*exphil_set_*' -o -path '*exphil_zstd*' \) -name '*.o' >>"$work/list"
   # shellcheck disable=SC2046
   "$cc" -shared -Wl,-soname,libexphil.so.0 -o "$work/libexphil.so" "$work/new.o" $(cat "$work/list") \
     -Wl,--version-script="$work/tree/lib/abi/exphil.map" -lm -pthread -ldl

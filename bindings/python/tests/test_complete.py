@@ -19,7 +19,7 @@ PACKAGE = os.path.dirname(exphil.__file__)
 NOT_SETTINGS = {"struct_size", "reserved", "reserved_2", "allocator", "io", "executor", "log", "log_user", "cancel", "cancel_user"}
 NOT_CONSTANTS = re.compile(
     r"EXPHIL_(OK|END|AGAIN|E_\w+|IO_\w+|VERSION\w*|\w+_MAX|LATENCY_BUCKETS|SLP_(FIRST_\w+|FRAME_LIMIT|PORTS|STREAM_ITEMS"
-    r"|CONTAINER|BARE|METADATA_\w+))"
+    r"|CONTAINER|BARE|GAMES|METADATA_\w+))"
 )
 
 
@@ -33,7 +33,7 @@ def source():
 
 
 def declared():
-    return cut_header.declarations(cut_header.read("exphil.h")) + cut_header.declarations(cut_header.read("slp.h"))
+    return "".join(cut_header.declarations(cut_header.read(name)) for name in cut_header.HEADERS)
 
 
 def test_every_function_is_used():
@@ -56,6 +56,7 @@ def test_every_function_is_used():
     (("exphil_replay_config",), exphil.Dataset.add_replay),
     (("exphil_split_config",), exphil.Dataset.split),
     (("exphil_slp_config",), exphil.Replay.__init__),
+    (("exphil_games_config",), exphil.GamesWriter.__init__),
     (("exphil_pad",), exphil.melee.pad),
 ])
 def test_every_setting_is_a_keyword(kinds, function):
@@ -78,6 +79,7 @@ def makers(spec, path):
         exphil.Dataset.add_replay_memory: lambda **settings: exphil.Dataset().add_replay_memory(b"", **settings),
         exphil.Dataset.split: lambda **settings: dataset.split(**{"held_out": 0.5, **settings}),
         exphil.Replay: lambda **settings: exphil.Replay(path, **settings),
+        exphil.GamesWriter: lambda **settings: exphil.GamesWriter(path, **settings),
         exphil.melee.pad: exphil.melee.pad,
     }
 

@@ -6,6 +6,6 @@ output=$1
 shift
 # xargs takes the backslashes away that pkg-config puts before spaces.
 include=$(PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 pkg-config --cflags-only-I exphil | xargs printf '%s\n' | sed -n 's/^-I//p;q')
-bindgen "$include/exphil/slp.h" --allowlist-function 'exphil_.*' --allowlist-type 'exphil_.*' \
+bindgen "$include/exphil/games.h" --allowlist-function 'exphil_.*' --allowlist-type 'exphil_.*' \
   --allowlist-var 'EXPHIL_.*' --size_t-is-usize --default-macro-constant-type signed --no-prepend-enum-name \
   --no-doc-comments --with-derive-default "$@" -o "$output" -- -I"$include"

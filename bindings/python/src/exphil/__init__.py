@@ -59,6 +59,7 @@ from .errors import (  # noqa: E402
     UnsupportedError,
     VersionError,
 )
+from .games import Game, Games, GamesWriter  # noqa: E402
 from .losses import HeadLoss  # noqa: E402
 from .model import Model  # noqa: E402
 from .prefetcher import Batch, Prefetcher  # noqa: E402
@@ -67,6 +68,10 @@ from .records import (  # noqa: E402
     DatasetInfo,
     DeviceInfo,
     EpisodeInfo,
+    GameInfo,
+    GamePlayer,
+    GamesAdded,
+    GamesInfo,
     HeadComparison,
     HeadReport,
     MeleeField,
@@ -109,6 +114,13 @@ __all__ = [
     "EpisodeInfo",
     "ExphilError",
     "FormatError",
+    "Game",
+    "GameInfo",
+    "GamePlayer",
+    "Games",
+    "GamesAdded",
+    "GamesInfo",
+    "GamesWriter",
     "HeadComparison",
     "HeadKind",
     "HeadLoss",

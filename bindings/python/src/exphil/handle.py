@@ -117,6 +117,9 @@ _OUTPUT = {
     lib.exphil_slp_open: "exphil_slp",
     lib.exphil_slp_read: "exphil_slp",
     lib.exphil_slp_stream_create: "exphil_slp_stream",
+    lib.exphil_games_open: "exphil_games",
+    lib.exphil_games_read: "exphil_slp",
+    lib.exphil_games_create: "exphil_games_writer",
 }
 
 
