@@ -3,7 +3,6 @@
 #ifndef XPH_ABI_LEAST_SIZES_H
 #define XPH_ABI_LEAST_SIZES_H
 
-#include <exphil/exphil.h>
 #include <exphil/games.h>
 #include <exphil/slp.h>
 

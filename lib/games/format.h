@@ -177,6 +177,10 @@ exphil_status xph_game_front_at(xph_shared_file *file, uint64_t offset, xph_game
 exphil_status xph_games_find(const exphil_games *games, int64_t game, const xph_shard **shard,
                              uint64_t *offset, exphil_error *error);
 
+/* What the index says of a game. */
+exphil_status xph_games_entry(const exphil_games *games, int64_t game, xph_game_entry *entry,
+                              exphil_error *error);
+
 /* Name of what makes up a folder. */
 #define XPH_GAMES_SUFFIX ".games"
 

@@ -85,6 +85,15 @@ static exphil_status read_entries(const xph_shard *shard, int64_t first, int64_t
     return EXPHIL_OK;
 }
 
+exphil_status xph_games_entry(const exphil_games *games, int64_t game, xph_game_entry *entry,
+                              exphil_error *error)
+{
+    const xph_shard *shard;
+    uint64_t offset;
+    XPH_TRY(xph_games_find(games, game, &shard, &offset, error));
+    return read_entries(shard, game - shard->first, 1, entry, error);
+}
+
 exphil_status xph_games_each(const exphil_games *games, xph_games_fn fn, void *arg, exphil_error *error)
 {
     xph_game_entry entries[AT_ONCE];

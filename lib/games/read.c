@@ -130,13 +130,26 @@ static const char *facts_wrong(const xph_game_front *front, const xph_game_entry
     return entry->runs == again->runs ? NULL : "its runs are not those of its frames";
 }
 
+/* Who selects games reads the index, who reads one its front. */
+static exphil_status check_listed(const exphil_games *games, int64_t game, const xph_game_front *front,
+                                  exphil_error *error)
+{
+    xph_game_entry listed;
+    XPH_TRY(xph_games_entry(games, game, &listed, error));
+    return memcmp(&listed, &front->entry, sizeof listed) == 0
+               ? EXPHIL_OK
+               : xph_games_damaged(front->file, front->at, "the index says something else of this game",
+                                   error);
+}
+
 static exphil_status check_game(const exphil_games *games, int64_t game, reader *r, exphil_error *error)
 {
     xph_game_front *front;
     exphil_slp *slp = NULL;
     xph_game_run *runs = NULL;
     XPH_TRY(xph_game_front_read(games, game, &front, error));
-    exphil_status status = read_game(front, r, &slp, error);
+    exphil_status status = check_listed(games, game, front, error);
+    if (status == EXPHIL_OK) status = read_game(front, r, &slp, error);
     if (status == EXPHIL_OK) {
         xph_game_entry again;
         xph_game_start start;

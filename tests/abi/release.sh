@@ -12,7 +12,8 @@ cd "$work/tree"
 cp "$source/tools/release" tools/release # as it is, committed or not
 # The newest release that is kept, as it was when it was made.
 version=$(basename "$(printf '%s\n' tests/abi/*.*.* | sort -V | tail -n 1)")
-cp tests/abi/"$version"/exphil/*.h include/exphil/
+rm include/exphil/*.h && cp tests/abi/"$version"/exphil/*.h include/exphil/
+tools/abi sizes
 awk '/^## .*not released/ {skip = 1; next} /^## / {skip = 0} !skip' CHANGELOG.md >"$work/changes" && cp "$work/changes" CHANGELOG.md
 git add -A && git commit -q --allow-empty -m "the release"
 failed=0

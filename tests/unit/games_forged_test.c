@@ -205,6 +205,26 @@ static void facts_that_are_not(void **state)
     free(f.data);
 }
 
+/* Selecting reads the index, reading the game: they must not tell two stories. */
+static void another_index(void **state)
+{
+    forged f = make(5, 0x05);
+    seal(&f);
+    xph_games_trailer *trailer = (xph_games_trailer *)(void *)(f.data + f.bytes - sizeof *trailer);
+    xph_game_entry *listed = (xph_game_entry *)(void *)(f.data + trailer->index);
+    exphil_games *games = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    listed->winner = 3;
+    trailer->index_hash = xph_hash(listed, sizeof *listed);
+    trailer->hash = xph_hash(trailer, offsetof(xph_games_trailer, hash));
+    test_write(test_path("index.games"), f.data, f.bytes);
+    assert_int_equal(exphil_games_open(context, test_path("index.games"), &games, NULL), EXPHIL_OK);
+    assert_int_equal(exphil_games_verify(games, &error), EXPHIL_E_FORMAT);
+    assert_says(&error, "byte 64: the index says something else of this game");
+    exphil_games_destroy(games);
+    free(f.data);
+}
+
 /* ---- bombs ---- */
 
 /* A block of the largest shape out of a few bytes: 256 frames, 8 characters, 64 items in each, all of them zeros. */
@@ -311,8 +331,11 @@ static void damaged_without_an_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sealed_games_pass),      cmocka_unit_test(claims_of_an_entry),
-        cmocka_unit_test(facts_that_are_not),     cmocka_unit_test(bombs),
+        cmocka_unit_test(sealed_games_pass),
+        cmocka_unit_test(claims_of_an_entry),
+        cmocka_unit_test(facts_that_are_not),
+        cmocka_unit_test(another_index),
+        cmocka_unit_test(bombs),
         cmocka_unit_test(damaged_without_an_end),
     };
     return cmocka_run_group_tests(tests, context_open, context_close);

@@ -47,7 +47,8 @@ versioned! {
     exphil_comparison exphil_dataset_config exphil_replay_config exphil_replay_result exphil_dataset_info
     exphil_episode_info exphil_split_config exphil_sampling exphil_batch exphil_prefetcher_info exphil_optimizer_config
     exphil_optimizer_info exphil_communicator exphil_trainer_config exphil_metrics exphil_report exphil_session_config
-    exphil_session_info exphil_slp_config exphil_slp_info
+    exphil_session_info exphil_slp_config exphil_slp_info exphil_games_config exphil_games_info exphil_game_info
+    exphil_games_added
 }
 
 #[cfg(test)]

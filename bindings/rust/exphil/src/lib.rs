@@ -22,8 +22,8 @@
 //! * Errors are [`Error`]: a [`Status`], the operating system's or driver's code, and a sentence that names the argument.
 //!   Lengths of slices are checked before the library sees them.
 //! * Handles keep what they came from alive and may be dropped in any order.
-//! * [`Context`], [`Model`], [`Replay`] and [`Optimizer`] may be shared by threads; the first three clone cheaply, as one
-//!   more reference to the same object. All else may move to another thread, but is used by one at a time.
+//! * [`Context`], [`Model`], [`Replay`], [`Games`] and [`Optimizer`] may be shared by threads; the first four clone cheaply,
+//!   as one more reference to the same object. All else may move to another thread, but is used by one at a time.
 //! * A step of a session allocates nothing here either, unless it fails.
 //! * A hook that panics does not unwind through the library: the panic goes on where the call returns.
 //! * The custom allocator, file access and thread pool of `exphil_context_config`, and DLPack, are reached through
@@ -39,6 +39,7 @@ mod batches;
 mod context;
 mod dataset;
 mod failure;
+mod games;
 mod hooks;
 pub mod melee;
 mod policy;
@@ -53,6 +54,7 @@ pub use batches::{Batch, Prefetcher, PrefetcherInfo, Sampling};
 pub use context::{devices, version, version_string, Context, ContextBuilder, DeviceInfo, MemoryInfo};
 pub use dataset::{Dataset, DatasetInfo, EpisodeInfo, Held, ReplayConfig, ReplayResult};
 pub use failure::{Error, Result, Status};
+pub use games::{GameInfo, Games, GamesAdded, GamesConfig, GamesInfo, GamesWriter};
 pub use hooks::LogLevel;
 pub use policy::{HeadsKind, Mode, Model, ModelConfig, ModelInfo};
 pub use replay::{Push, Replay, ReplayFrame, ReplayInfo, Rollback, SlpItem, SlpPlayer, SlpStream};

@@ -99,7 +99,11 @@ impl Replay {
         let mut config = sys::init::<sys::exphil_slp_config>();
         config.rollback = rollback as i32;
         let handle = Handle::create(|out, error| work(&config, out, error))?;
-        Ok(Replay { inner: Arc::new(Inner { handle, _context: context.clone() }) })
+        Ok(Replay::of_handle(handle, context))
+    }
+
+    pub(crate) fn of_handle(handle: Handle<sys::exphil_slp>, context: &Context) -> Replay {
+        Replay { inner: Arc::new(Inner { handle, _context: context.clone() }) }
     }
 
     fn raw(&self) -> *mut sys::exphil_slp {

@@ -136,3 +136,40 @@ fn policies_learn_from_replays_and_play() {
     }
     assert_eq!(session.step(&[melee::Frame::default()], &mut pads).unwrap_err().status(), Status::Invalid);
 }
+
+#[test]
+fn corpora_give_what_files_give() {
+    let (context, file) = (pong::context(), pong::Scratch::new("games"));
+    let config = GamesConfig { stored: true, ..Default::default() };
+    let mut writer = GamesWriter::create(&context, file.path(), &config).unwrap();
+    assert!(writer.add_memory(b"no replay").is_err());
+    let mut kept = Vec::new();
+    for path in replays().iter().take(3) {
+        let added = writer.add(path).unwrap();
+        assert_eq!(writer.add(path).unwrap().duplicate, 1);
+        if added.duplicate == 0 {
+            kept.push(path.clone());
+        }
+    }
+    assert_eq!(writer.finish().unwrap().games, kept.len() as i64);
+    let games = Games::open(&context, file.path()).unwrap();
+    assert_eq!(games.len(), kept.len());
+    games.verify().unwrap();
+    for (index, path) in kept.iter().enumerate() {
+        let (replay, back) = (Replay::open(&context, path, Rollback::Last).unwrap(), games.read(index).unwrap());
+        let (info, settings) = games.game(index).unwrap();
+        assert_eq!(settings.frame_count as usize, replay.len());
+        assert_eq!(settings.stage, replay.info().unwrap().stage);
+        assert!(info.content_hash != 0 && info.player[0].end_stocks <= 4);
+        for (frame, again) in replay.frames().zip(back.frames()) {
+            assert_eq!((frame.frame, frame.item_count), (again.frame, again.item_count));
+        }
+        let last = replay.len() - 1;
+        for port in 1..=4 {
+            let (one, two) = (replay.player(last, port, false), back.player(last, port, false));
+            assert_eq!(one.map(|player| player.x.to_bits()), two.map(|player| player.x.to_bits()));
+        }
+    }
+    assert!(games.read(games.len()).is_err());
+    assert!(Games::open(&context, "absent.games").is_err());
+}
