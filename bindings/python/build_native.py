@@ -28,7 +28,8 @@ def describe():
     folders = [word[2:] for word in cut_header.pkg_config("--libs-only-L")]
     made.set_source(
         "exphil._native",
-        "".join(f"#include <exphil/{name}>\n" for name in cut_header.HEADERS) + declared.replace('extern "Python"', "static") + code,
+        "".join(f"#include <exphil/{name}>\n" for name in cut_header.HEADERS)
+        + declared.replace('extern "Python"', "static") + code,
         include_dirs=[word[2:] for word in cut_header.pkg_config("--cflags-only-I")],
         libraries=["exphil"],
         library_dirs=folders,

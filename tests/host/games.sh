@@ -120,6 +120,11 @@ expect 0 "many/inside: 4 games" corpus --games $stored --out many/inside many
 expect 0 "many/inside: 4 games" corpus --games $stored --out many/inside many
 row "files read" 7
 rm -r many/inside
+mkdir own && cp drill1.slp own
+expect 0 "own: 1 game" corpus --games $stored --out own own
+expect 0 "own: 1 game" corpus --games $stored --out own own
+row "files read" 1
+row "duplicates" 1
 one=$("$exphil" info --json merged.games | sed 's/.*"content_hash":"\([0-9a-f]*\)".*/\1/')
 two=$("$exphil" info --json pieces | sed 's/.*"content_hash":"\([0-9a-f]*\)".*/\1/')
 [ -n "$one" ] && [ "$one" = "$two" ] || complain "the same games, another content: $one $two"
@@ -146,6 +151,8 @@ expect 2 "keeps the last simulation" slp dump merged.games --game 0 --what items
 expect 1 "rows of one are not made yet" train --out p merged.games
 expect 1 "rows of one are not made yet" train --out p pieces
 expect 1 "rows of one are not made yet" corpus --out rows merged.games
+mkdir mixed && cp merged.games drill1.slp mixed
+expect 0 "600 frames in 1 episode" train --port 1 --blocks gru --hidden 8 --updates 1 --out p mixed
 expect 0 "1 game" corpus --port 1 --out rows.corpus drill1.slp
 expect 0 "whole, 1 episode" corpus verify rows.corpus
 expect 1 "this is a corpus; a corpus of games is made of" corpus --games --out x.games rows.corpus
