@@ -107,6 +107,14 @@ static bool refuse(writing *w, const file_item *from, int64_t game, const char *
     return tally_reason(&w->reasons, reason) || no_memory();
 }
 
+/* What the library takes for a damaged replay may be a good file of another kind. */
+static const char *why_not(const file_item *from, const exphil_error *error)
+{
+    file_kind kind = from->data ? FILE_REPLAY : file_kind_of(from->path);
+    if (kind == FILE_CORPUS) return "this is a corpus of rows, not of games";
+    return kind == FILE_WEIGHTS ? "these are weights, not a replay" : error_reason(error, from->path);
+}
+
 /* game: of a corpus, else -1. False: nothing more can be added. */
 static bool took(writing *w, const file_item *from, int64_t game, exphil_status status,
                  const exphil_games_added *added, const exphil_error *error)
@@ -115,7 +123,7 @@ static bool took(writing *w, const file_item *from, int64_t game, exphil_status 
         w->stopped = error->status == EXPHIL_E_CANCELLED;
         return w->stopped ? false : complain(w->options->out, error) == 0;
     }
-    if (status < 0) return refuse(w, from, game, error_reason(error, from->path));
+    if (status < 0) return refuse(w, from, game, why_not(from, error));
     if (added->duplicate) {
         w->duplicates++;
         report(w, "duplicate", added->frames, from->name, game,
