@@ -5,6 +5,7 @@
 #include "games.h"
 #include "tally.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -111,6 +112,7 @@ static bool refuse(writing *w, const file_item *from, int64_t game, const char *
 static const char *why_not(const file_item *from, const exphil_error *error)
 {
     file_kind kind = from->data ? FILE_REPLAY : file_kind_of(from->path);
+    if (kind == FILE_UNREADABLE) return strerror(errno); /* as the list says it */
     if (kind == FILE_CORPUS) return "this is a corpus of rows, not of games";
     return kind == FILE_WEIGHTS ? "these are weights, not a replay" : error_reason(error, from->path);
 }

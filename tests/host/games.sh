@@ -136,26 +136,32 @@ expect 0 '"stopped":false' corpus --games $stored --force --json --out merged.ga
 python3 -c '
 import json
 made = json.load(open("out"))
-assert [made[name] for name in ("games", "duplicates", "refused", "files")] == [4, 5, 2, 11], made
+assert [made[name] for name in ("games", "duplicates", "refused", "files")] == [4, 5, 2, 8], made
 assert made["total"]["games"] == 4 and sum(made["reasons"].values()) == 2, made' || complain "--json says $(cat out)"
 expect 0 "corpus of 4 games" info merged.games
-expect 0 "final_destination" slp info merged.games
-[ "$(wc -l <out)" -eq 5 ] || complain "not a line a game: $(cat out)"
+expect 0 "1 file: 4 games" slp info merged.games
+[ "$(grep -c "final destination .*merged.games game [0-3]$" out)" -eq 4 ] || complain "not a line a game: $(cat out)"
+expect 1 "12 files: 13 games" slp info many merged.games pieces/*
 expect 0 '"content_hash"' slp info --json pieces
 [ "$(wc -l <out)" -eq 4 ] || complain "not an object a game: $(cat out)"
+[ "$(grep -c '"container":"games"' out)" -eq 4 ] || complain "not an object a game: $(cat out)"
 expect 0 "merged.games game 2" slp info merged.games --game 2
+# a game says of itself what its replay does
+expect 0 "drill.games game 0" slp info drill.games --game 0
+sed 1d out >page
+expect 0 "drill1.slp" slp info drill1.slp
+sed 1d out | cmp -s - page || complain "a game and its replay differ: $(cat page out)"
+expect 2 "--game goes with one corpus of games" slp info merged.games drill.games --game 2
+expect 2 "--game goes with one corpus of games" slp info drill1.slp --game 0
+expect 2 "--game goes with a corpus of games" slp dump drill1.slp --what items --game 0
+expect 1 "would be one of the files of pieces" slp dump pieces --game 0 --what items --force --out "$(find pieces -name '*.games' | head -n 1)"
 expect 1 "index is 4; there are 4 games" slp info merged.games --game 4
-expect 2 "--game must be a whole number" slp info merged.games --game x
+expect 2 "--game wants a whole number" slp info merged.games --game x
 expect 2 "dump wants --game N" slp dump merged.games --what items
 expect 2 "keeps the last simulation" slp dump merged.games --game 0 --what items --rollback all
-expect 1 "rows of one are not made yet" train --out p merged.games
-expect 1 "rows of one are not made yet" train --out p pieces
-expect 1 "rows of one are not made yet" corpus --out rows merged.games
-mkdir mixed && cp merged.games drill1.slp mixed
-expect 0 "600 frames in 1 episode" train --port 1 --blocks gru --hidden 8 --updates 1 --out p mixed
 expect 0 "1 game" corpus --port 1 --out rows.corpus drill1.slp
 expect 0 "whole, 1 episode" corpus verify rows.corpus
-expect 1 "this is a corpus; a corpus of games is made of" corpus --games --out x.games rows.corpus
+expect 1 "this is a corpus of rows, not of games" corpus --games --out x.games rows.corpus
 expect 1 "this is a corpus of games" play merged.games drill1.slp
 expect 1 "corpus verify wants corpora" corpus verify drill1.slp
 expect 2 "corpus verify wants a corpus" corpus verify
@@ -171,6 +177,102 @@ expect 1 "File exists" corpus --games $stored --out some.games/ many
 expect 1 "No such file or directory" corpus --games $stored --out no/such/ many
 expect 2 "--port goes without --games" corpus --games --port 1 --out x.games many
 expect 2 "--stored goes with --games" corpus --stored --out x.games many
+
+# ---- files and lists: one walk for all commands ----
+
+mkdir -p walk/deep walk/odd
+cp drill1.slp walk/a.slp
+cp drill2.slp walk/deep/b.slp
+cp merged.games walk/deep/
+cp drill1.slp "walk/odd/line
+end.slp"
+ln -s nowhere walk/gone.slp
+mkfifo walk/pipe.games
+expect 0 "walk.games: 4 games" corpus --games $stored --out walk.games --report walk.tsv walk walk/a.slp ./walk/deep
+row "files read" 6
+row "games added" 4
+row "duplicates" 3
+row "refused" 2
+row "named twice" 2
+for line in "added	723	walk/a.slp		" "refused	0	walk/gone.slp		No such file or directory" \
+  "refused	0	walk/pipe.games		this is no regular file" "duplicate	0	walk/deep/b.slp		the same file was added" \
+  'duplicate	0	walk/odd/line\nend.slp		the same file was added'; do
+  grep -qxF "$line" walk.tsv || complain "no line $line in $(cat walk.tsv)"
+done
+[ "$(grep -c "	walk/deep	[0-3]	" walk.tsv)" -eq 4 ] || complain "games of a corpus are not told: $(cat walk.tsv)"
+find walk -name '*.slp' -print0 | sort -rz >paths0
+"$exphil" corpus --games $stored --out list.games --files-from - --null --exclude 'b*' --json <paths0 >out 2>err || complain "a list: $(cat err)"
+python3 -c '
+import json
+made = json.load(open("out"))
+assert [made[name] for name in ("files", "games", "duplicates", "refused", "left_out")] == [3, 1, 1, 1, 1], made
+assert made["reasons"] == {"No such file or directory": 1}, made' || complain "a list says $(cat out)"
+expect 1 "nothing is left of what was named" corpus --games $stored --out x.games --exclude '*' walk
+python3 -c '
+import gzip, zipfile
+one, two = open("drill1.slp", "rb").read(), open("drill2.slp", "rb").read()
+open("one.slp.gz", "wb").write(gzip.compress(one))
+with zipfile.ZipFile("z.zip", "w") as z:
+    z.writestr("d/one.slp", one)
+    z.writestr("two.slp", two)
+    z.writestr("bad.slp", b"nothing")
+    z.writestr("note.txt", b"nothing")'
+expect 0 "zip.games: 2 games" corpus --games $stored --out zip.games --report zip.tsv z.zip one.slp.gz
+row "files read" 4
+row "duplicates" 1
+grep -q "^refused	0	z.zip:bad.slp		not a replay" zip.tsv || complain "no reason in $(cat zip.tsv)"
+expect 0 "entry.games: 1 game" corpus --games $stored --out entry.games z.zip:two.slp
+one=$("$exphil" info --json entry.games) two=$("$exphil" corpus --games $stored --quiet --out plain.games drill2.slp >out && "$exphil" info --json plain.games)
+[ "$one" = "$two" ] || complain "a replay out of an archive is another: $one $two"
+
+# ---- data ----
+
+small="--blocks gru --hidden 8 --updates 3 --seed 1"
+mkdir data && cp drill1.slp drill2.slp data
+expect 0 "data.games: 2 games" corpus --games $stored --out data.games data
+expect 0 "data.games: 2400 frames in 4 episodes: 4 of 4 players in 2 games" train $small --out w data.games
+# rows are the same, whatever their order: figures of one policy are equal
+expect 0 '"frames":2400' eval --json w data.games
+cp out on_games
+expect 0 '"frames":2400' eval --json w data
+python3 -c '
+import json, math
+def same(a, b, where):
+    if isinstance(a, dict):
+        assert a.keys() == b.keys(), where
+        for key in a: same(a[key], b[key], f"{where}.{key}")
+    elif isinstance(a, list):
+        assert len(a) == len(b), where
+        for i, (x, y) in enumerate(zip(a, b)): same(x, y, f"{where}[{i}]")
+    elif isinstance(a, float):
+        assert math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-9), (where, a, b)
+    else:
+        assert a == b, (where, a, b)
+same(json.load(open("on_games")), json.load(open("out")), "eval")' || complain "eval of games and of replays differ"
+# shards are one corpus; the same batches whatever the number of workers and the memory
+expect 0 "2 games" corpus --games $stored --shard-size 1 --quiet --out shards/ data
+expect 0 "shards: 2400 frames in 4 episodes: 4 of 4 players in 2 games" train $small --workers 3 --memory 1GiB --out v shards
+cmp -s v w || complain "workers, memory or files change the weights"
+expect 1 "memory_bytes" train $small --memory 1KiB --out u data.games
+expect 2 "--workers wants 1 to 64, not 65" train $small --workers 65 --out u data.games
+expect 1 "4  players not taken: " eval --character marth w data.games
+expect 0 "frames 400" eval --first 0 --last 99 w data.games
+expect 0 "1 corpus of games" quantize --out q w data.games drill1.slp
+expect 0 "exphil: warning: 1 game came more than once" quantize --force --out q w data.games drill1.slp
+expect 0 "altogether 4800 frames in 8 episodes of 2 replays and 1 corpus of games" eval w data data.games
+# corpora in a folder come beside its replays; who does not want them says so
+cp data.games data
+expect 0 "exphil: warning: 2 games came more than once" eval w data
+expect 0 "altogether 2400 frames in 4 episodes of 2 replays" eval --exclude '*.games' w data
+rm data/data.games
+# rows of games are rows
+expect 0 "rows.games2: 2400 frames, 4 episodes, 2 games" corpus --out rows.games2 data.games
+expect 0 "frames 2400" eval w rows.games2
+echo data.games >list
+expect 0 "data.games: 2400 frames" eval --files-from list w
+expect 1 "would write over data.games" corpus --force --out data.games data.games
+expect 1 "byte" train $small --out u damaged.games
+expect 1 "this is a corpus of games; play wants" play w data.games
 
 # ---- Ctrl-C: thousands of games, of which some are whole when the first file has got its name ----
 

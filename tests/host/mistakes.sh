@@ -297,7 +297,7 @@ expect 0 "it repeats" train $small --updates 1 --quiet --force --out mix both
 [ -s err ] && complain "--quiet says: $(cat err)"
 expect 1 "3 files: 2 games, 0:10 on the clock, 846 frames" slp info mixed
 expect 1 '"readable":false' slp info mixed --json
-expect 1 "no .slp in empty" train --out v empty
+expect 1 "no .slp and no .games in empty" train --out v empty
 expect 1 "no human player plays marth; P1 fox human" train --character marth --out v a.slp
 expect 2 "unknown option -out: options begin with two dashes" drill -out x
 expect 2 "captain_falcon" train --character foxx --out v a.slp

@@ -116,7 +116,7 @@ def folders():
     _, err = run("corpus", "--force", "--out", "packed", "--exclude", "*", "--exclude", "m/*", "m/sub", status=1)
     says("--exclude all of a folder", err, "nothing is left")
     _, err = run("corpus", "--force", "--out", "packed", "--exclude", "*.slp", "m", status=1)
-    says("--exclude all in a folder", err, "no .slp in m but what --exclude leaves out (5)")
+    says("--exclude all in a folder", err, "no .slp and no .games in m but what --exclude leaves out (5)")
 
 
 def lists():
