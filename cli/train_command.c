@@ -133,7 +133,11 @@ static bool read_choice(const choice *c)
 static bool read_choices(train_options *o)
 {
     const choice choices[] = {
-        {"split", o->split, &o->chosen.split, {"game", "time"}, {EXPHIL_SPLIT_GAME, EXPHIL_SPLIT_TIME}},
+        {"split",
+         o->split,
+         &o->chosen.split,
+         {"game", "time", "stable"},
+         {EXPHIL_SPLIT_GAME, EXPHIL_SPLIT_TIME, EXPHIL_SPLIT_STABLE}},
         {"heads",
          o->heads,
          &o->chosen.heads,
@@ -192,7 +196,8 @@ static const option_entry entries[] = {
     {"held-out", OPTION_NUMBER, &asked.held_out, "SHARE",
      "share of the data that is only scored, not learnt from, as 0.1 (default 0: none)"},
     {"split", OPTION_TEXT, &asked.split, "HOW",
-     "hold out whole games: game (default), or the end of each: time"},
+     "hold out whole games: game (default); the end of each: time; or games whose side stays when others are "
+     "added: stable"},
     {"mirror", OPTION_NUMBER, &asked.mirror, "SHARE",
      "part of the games shown with left and right exchanged, others each epoch (default 0: none)"},
     {NULL, 0, NULL, NULL, "model"},

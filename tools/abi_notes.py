@@ -62,7 +62,8 @@ ENUMS = {
               "doc": "Whether a head sees the values of the heads before it."},
     "DataType": {"first": "EXPHIL_TYPE_F32", "prefix": "EXPHIL_TYPE_", "doc": "Types of numbers."},
     "Split": {"first": "EXPHIL_SPLIT_GAME", "prefix": "EXPHIL_SPLIT_",
-              "doc": "GAME: whole games are held out, drawn at random. TIME: the last part of every episode is."},
+              "doc": "GAME: whole games are held out, drawn at random. TIME: the last part of every episode is. STABLE: whole "
+                     "games, whose side stays when others are added."},
     "Schedule": {"first": "EXPHIL_SCHEDULE_CONSTANT", "prefix": "EXPHIL_SCHEDULE_",
                  "doc": "How the rate goes on after the warm-up."},
     "Precision": {"first": "EXPHIL_PRECISION_F32", "prefix": "EXPHIL_PRECISION_",

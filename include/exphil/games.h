@@ -47,12 +47,12 @@ typedef struct exphil_games_info {
  * the record with more percent. It is added up in double and floored, at most 65535; deaths count to 255. In team games
  * team mates are others, too. */
 typedef struct exphil_game_player { /* fixed layout, never extended */
-    int32_t damage_dealt;   /* percent that other ports took from this one */
-    int32_t damage_taken;   /* percent that this port took, whoever dealt it */
-    int32_t stocks_taken;   /* deaths of other ports that this one caused */
-    int32_t self_destructs; /* deaths that no other port caused */
-    int32_t end_stocks;     /* of the last record; 0: there is none */
-    int32_t input_frames;   /* records with a physical button, or a stick or trigger away from 0 */
+    int32_t damage_dealt;           /* percent that other ports took from this one */
+    int32_t damage_taken;           /* percent that this port took, whoever dealt it */
+    int32_t stocks_taken;           /* deaths of other ports that this one caused */
+    int32_t self_destructs;         /* deaths that no other port caused */
+    int32_t end_stocks;             /* of the last record; 0: there is none */
+    int32_t input_frames;           /* records with a physical button, or a stick or trigger away from 0 */
 } exphil_game_player;
 
 /* What the index says of a game. The winner is not known without a game end event, after "unresolved" (0) and "no
@@ -65,9 +65,9 @@ typedef struct exphil_game_info {
     int32_t match_tag;     /* 24 bits of the hash of match id, game number and tiebreak; 0: not recorded */
     int32_t day;           /* of the recording, since 1970-01-01; 0: not recorded */
     int32_t winner;        /* port 1..4; 0: not known (below) */
-    int32_t certain_end;   /* frames up to this one cannot have been changed by a rollback: the latest that the
+    int32_t certain_end; /* frames up to this one cannot have been changed by a rollback: the latest that the
                             * recorder calls final, or 16 before the last */
-    int32_t finite;        /* 1: every number that a layout may read is finite */
+    int32_t finite;      /* 1: every number that a layout may read is finite */
     int32_t reserved;
     exphil_game_player player[EXPHIL_SLP_PORTS]; /* by port index, 0..3 */
 } exphil_game_info;
@@ -198,8 +198,8 @@ typedef struct exphil_selection {
     int32_t teams;         /* EXPHIL_WITH...: team games */
     int32_t items;         /* EXPHIL_WITH...: games in which items may appear (item_spawn is not off) */
     int32_t players;       /* ports that play: exactly; 0: any */
-    int32_t complete;      /* 1: only games with a game end event, that were not cut and lack no frame between */
-    int32_t humans;        /* 1: only games in which every player is human, type 0 */
+    int32_t complete; /* 1: only games with a game end event, that were not cut and lack no frame between */
+    int32_t humans;   /* 1: only games in which every player is human, type 0 */
     /* the player that is imitated; it is always human, since of others no buttons are recorded */
     const char *characters;
     int32_t port;                 /* 1..4; 0: any */
@@ -246,8 +246,8 @@ enum {
     EXPHIL_REFUSED_OPPONENT = 19,      /* its character */
     EXPHIL_REFUSED_OPPONENT_PORT = 20, /* nobody plays there, or it is the player's own */
     EXPHIL_REFUSED_EMPTY = 21,         /* no frame becomes a row */
-    EXPHIL_REFUSED_DUPLICATE = 22, /* another recording of the match, or of the content, is taken */
-    EXPHIL_REFUSED_UNKNOWN = 23,   /* a filter asks what the game does not tell */
+    EXPHIL_REFUSED_DUPLICATE = 22,     /* another recording of the match, or of the content, is taken */
+    EXPHIL_REFUSED_UNKNOWN = 23,       /* a filter asks what the game does not tell */
     EXPHIL_REFUSED_REASONS = 24
 };
 /* "stage", "too short", ...: what a table of reasons says; NULL for another number. Static storage. */

@@ -1,8 +1,8 @@
 /* Splitting a dataset in two that share its rows: by whole games, so that nothing of a held-out game is ever
  * seen in training, or by time, when there are too few games for that. Recordings of one match count as one
  * game. */
-#include "data/order.h"
 #include "data/split.h"
+#include "data/order.h"
 
 /* The two datasets in the making. */
 typedef struct split {
@@ -47,10 +47,11 @@ static exphil_status draw_games(split *made, uint64_t **games, int64_t *held, ex
     xph_split_groups *groups = &made->groups;
     if (groups->group_count < 2) {
         bool one = from->table->game_count < 2;
-        return xph_fail(error, EXPHIL_E_INVALID,
-                        "a split by game needs two games%s, this dataset has %lld (EXPHIL_SPLIT_TIME needs one)",
-                        one ? "" : " that cannot be of one match",
-                        (long long)(one ? from->table->game_count : groups->group_count));
+        return xph_fail(
+            error, EXPHIL_E_INVALID,
+            "a split by game needs two games%s, this dataset has %lld (EXPHIL_SPLIT_TIME needs one)",
+            one ? "" : " that cannot be of one match",
+            (long long)(one ? from->table->game_count : groups->group_count));
     }
     size_t bytes = (size_t)groups->group_count * sizeof **games;
     uint64_t *drawn = xph_alloc(from->context, bytes);

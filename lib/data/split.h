@@ -9,9 +9,10 @@ typedef struct xph_split_groups {
     exphil_context *context;
     int64_t count; /* of episodes */
     xph_join join;
-    uint64_t *game;   /* [count] of a group, by its first episode: the least of its games (xph_game_key) */
-    uint64_t *number; /* [count] likewise: the least of its keys; what does not change when others are added */
-    bool *several;    /* [count] likewise: has more than one game; else undefined */
+    uint64_t *game; /* [count] of a group, by its first episode: the least of its games (xph_game_key) */
+    uint64_t
+        *number;   /* [count] likewise: the least of its keys; what does not change when others are added */
+    bool *several; /* [count] likewise: has more than one game; else undefined */
     int64_t group_count;
 } xph_split_groups;
 exphil_status xph_split_groups_make(const exphil_dataset *dataset, xph_split_groups *groups,
@@ -25,8 +26,8 @@ static inline int64_t xph_split_group(xph_split_groups *groups, int64_t episode)
 
 /* cut [count], by first episodes: for each group of several games the earliest frame of the game from which on it has no
  * more than this share of its rows. */
-exphil_status xph_split_cuts(xph_split_groups *groups, const exphil_dataset *dataset, double share, int64_t *cut,
-                             exphil_error *error);
+exphil_status xph_split_cuts(xph_split_groups *groups, const exphil_dataset *dataset, double share,
+                             int64_t *cut, exphil_error *error);
 
 /* Rows of an episode from this frame of the game on. */
 int64_t xph_rows_from_frame(const xph_episode *episode, int64_t frame);

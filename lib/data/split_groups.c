@@ -106,8 +106,8 @@ static bool narrow(xph_split_groups *groups, const exphil_dataset *dataset, sear
     return open;
 }
 
-exphil_status xph_split_cuts(xph_split_groups *groups, const exphil_dataset *dataset, double share, int64_t *cut,
-                             exphil_error *error)
+exphil_status xph_split_cuts(xph_split_groups *groups, const exphil_dataset *dataset, double share,
+                             int64_t *cut, exphil_error *error)
 {
     size_t bytes = (size_t)groups->count * sizeof(search);
     search *searches = xph_calloc(groups->context, 1, bytes);

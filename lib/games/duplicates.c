@@ -246,8 +246,7 @@ static void keep(grouping *g, uint32_t game)
     if (g->match[game]) xph_set_add(&g->kept, by_keys(g, game));
     for (int32_t pass = 0; pass < (k->complete ? 2 : 1); pass++) {
         int32_t end = pass ? end_of(k) : ENDS_ANYWHERE;
-        for (int32_t rung = 0; rung <= top; rung++)
-            xph_set_add(&g->kept, by_inputs(k, rung, BY_INPUTS, end));
+        for (int32_t rung = 0; rung <= top; rung++) xph_set_add(&g->kept, by_inputs(k, rung, BY_INPUTS, end));
         if (top >= 0) xph_set_add(&g->kept, by_inputs(k, top, BY_ALL_INPUTS, end));
     }
 }
@@ -298,7 +297,8 @@ static exphil_status look_at_all(grouping *g, const exphil_games *games, exphil_
     }
     if (g->grouped)
         xph_log(g->context, EXPHIL_LOG_INFO,
-                "%lld of %lld games may be recordings of matches that others record too, the largest group of them "
+                "%lld of %lld games may be recordings of matches that others record too, the largest group "
+                "of them "
                 "%lld; %lld are left out",
                 (long long)g->grouped, (long long)g->count, (long long)g->largest, (long long)g->dropped);
     return EXPHIL_OK;

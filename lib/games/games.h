@@ -36,10 +36,11 @@ typedef struct xph_game_entry {
     int32_t first_frame, last_frame;
     int32_t certain_end; /* no rollback can have changed frames up to this one */
     uint32_t seed;
-    uint32_t tag;       /* 24 bits of the hash of match id, game and tiebreak; 0: none */
-    uint32_t fields;    /* EXPHIL_SLP_HAS_* */
-    uint32_t digest[3]; /* of all inputs in 512, 2048, 8192 frames from -39 on; 0: not all certain, or one lacks */
-    uint32_t raw_most;  /* raw bytes of the largest block */
+    uint32_t tag;    /* 24 bits of the hash of match id, game and tiebreak; 0: none */
+    uint32_t fields; /* EXPHIL_SLP_HAS_* */
+    uint32_t
+        digest[3]; /* of all inputs in 512, 2048, 8192 frames from -39 on; 0: not all certain, or one lacks */
+    uint32_t raw_most; /* raw bytes of the largest block */
     uint32_t records, items;
     uint32_t runs; /* of ports that are not whole, in the game */
     uint32_t timer_seconds;

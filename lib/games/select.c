@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define TYPE_HUMAN 0
-#define CHARACTERS 256   /* numbers that a game start event can hold */
+#define CHARACTERS 256 /* numbers that a game start event can hold */
 #define STAGES     65536
 
 struct xph_selector {
@@ -18,10 +18,10 @@ struct xph_selector {
 const char *exphil_refused_name(int32_t reason)
 {
     static const char *const names[EXPHIL_REFUSED_REASONS] = {
-        "stage",        "too short",          "too long",       "too early", "too late",      "recorder version",
-        "teams",        "items",              "players",        "incomplete", "computer plays", "no human",
-        "character",    "port",               "result",         "damage",    "stocks",        "self-destructs",
-        "input",        "opponent",           "opponent port",  "no rows",   "duplicate",     "unknown"};
+        "stage",     "too short", "too long",      "too early",  "too late",       "recorder version",
+        "teams",     "items",     "players",       "incomplete", "computer plays", "no human",
+        "character", "port",      "result",        "damage",     "stocks",         "self-destructs",
+        "input",     "opponent",  "opponent port", "no rows",    "duplicate",      "unknown"};
     return reason >= 0 && reason < EXPHIL_REFUSED_REASONS ? names[reason] : NULL;
 }
 
@@ -96,10 +96,11 @@ static exphil_status read_list(const list *l, bool *any, exphil_error *error)
 static exphil_status read_lists(xph_selector *s, exphil_error *error)
 {
     exphil_selection *given = &s->selection;
-    const list stages = {"stages",           "stage", given->stages, xph_melee_stage_find,
-                         xph_melee_stage_alike, STAGES,  s->stages};
-    list characters = {"characters",          "character", given->characters, xph_melee_character_find,
-                       xph_melee_character_alike, CHARACTERS,  s->characters};
+    const list stages = {"stages", "stage",  given->stages, xph_melee_stage_find, xph_melee_stage_alike,
+                         STAGES,   s->stages};
+    list characters = {
+        "characters", "character",  given->characters, xph_melee_character_find, xph_melee_character_alike,
+        CHARACTERS,   s->characters};
     XPH_TRY(read_list(&stages, &s->any_stage, error));
     XPH_TRY(read_list(&characters, &s->any_character, error));
     characters.field = "opponents";

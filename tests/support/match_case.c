@@ -4,15 +4,15 @@
 #include <string.h>
 
 const match_made match_usual = {.seed = 7,
-                           .frames = 100,
-                           .characters = {2, 20},
-                           .stage = 31,
-                           .item_spawn = -1,
-                           .ended = true,
-                           .day = "2024-05-06",
-                           .place = {0, 1},
-                           .method = 2,
-                           .quit = -1};
+                                .frames = 100,
+                                .characters = {2, 20},
+                                .stage = 31,
+                                .item_spawn = -1,
+                                .ended = true,
+                                .day = "2024-05-06",
+                                .place = {0, 1},
+                                .method = 2,
+                                .quit = -1};
 
 /* Port 3 takes 10 percent every frame, and dies every 20. */
 static void put_frame(slp_writer *w, const match_made *m, int32_t frame)
@@ -68,4 +68,3 @@ void match_make(slp_writer *w, const match_made *m)
     slp_put(w, m->day, 10);
     slp_put(w, "}}", 2);
 }
-

@@ -13,13 +13,12 @@ typedef struct match_made {
     int8_t item_spawn;
     bool team_game, ended;
     const char *day;
-    uint8_t hitter;    /* who hit port 3 last */
-    bool idle;         /* port 1 */
-    int8_t place[2];   /* placements */
+    uint8_t hitter;  /* who hit port 3 last */
+    bool idle;       /* port 1 */
+    int8_t place[2]; /* placements */
     uint8_t method;
     int8_t quit;
 } match_made;
-
 
 /* 100 frames on Battlefield that port 1 won, on 2024-05-06. */
 extern const match_made match_usual;

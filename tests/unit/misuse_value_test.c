@@ -194,7 +194,7 @@ static void values_of_splits(exphil_dataset *d)
         {{.held_out = 0}, "held_out"},
         {{.held_out = 1}, "held_out"},
         {{.held_out = NAN}, "held_out"},
-        {{.held_out = 0.5, .by = 2}, "by"},
+        {{.held_out = 0.5, .by = 3}, "by"},
         {{.held_out = 0.5, .reserved = 1}, "reserved"},
     };
     for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {

@@ -147,8 +147,8 @@ static exphil_dataset *twelve_games(exphil_context *context)
         float floats[DATA_FLOATS];
         int32_t ids[DATA_IDS], actions[DATA_HEADS];
         data_row(e, 0, floats, ids, actions);
-        assert_int_equal(exphil_dataset_add_rows(dataset, (uint64_t)(e + 1) * 0x9E3779B97F4A7C15u, 1, floats, ids,
-                                                 actions, NULL),
+        assert_int_equal(exphil_dataset_add_rows(dataset, (uint64_t)(e + 1) * 0x9E3779B97F4A7C15u, 1, floats,
+                                                 ids, actions, NULL),
                          EXPHIL_OK);
     }
     return dataset;
@@ -257,8 +257,8 @@ static void look_at(const exphil_dataset *dataset, const recorded *all, int side
 }
 
 /* False: one of the sides would be empty. */
-static bool split_matches(const exphil_dataset *dataset, const recorded *all, const exphil_split_config *config,
-                          sides *seen)
+static bool split_matches(const exphil_dataset *dataset, const recorded *all,
+                          const exphil_split_config *config, sides *seen)
 {
     exphil_dataset *kept = NULL, *held = NULL;
     memset(seen, 0, sizeof *seen);
@@ -281,7 +281,8 @@ static void expect_cut(const sides *seen, int match, double share)
     for (int frame = 0; frame < FRAMES + MATCHES; frame++) {
         rows += seen->rows[0][match][frame] + seen->rows[1][match][frame];
         held += seen->rows[1][match][frame];
-        if (seen->rows[0][match][frame]) before = seen->rows[0][match][frame]; /* the last frame that is kept */
+        if (seen->rows[0][match][frame])
+            before = seen->rows[0][match][frame]; /* the last frame that is kept */
     }
     int64_t may = (int64_t)(share * (double)rows + 0.5);
     assert_true(held <= may && held + before > may);
@@ -311,14 +312,16 @@ static void test_recordings(void **state)
     sides *seen = malloc(sizeof *seen);
     assert_int_equal(data_info(dataset).games, 18);
     for (int i = 0; i < 3000; i++) {
-        exphil_split_config config = {sizeof config, 0.02 + 0.96 * xph_rng_double(&rng), xph_rng_u64(&rng), i % 3, 0};
+        exphil_split_config config = {sizeof config, 0.02 + 0.96 * xph_rng_double(&rng), xph_rng_u64(&rng),
+                                      i % 3, 0};
         if (!split_matches(dataset, &all, &config, seen)) continue;
         assert_int_equal(seen->all[0] + seen->all[1], data_info(dataset).frames);
         expect_together(seen, &config);
         done[i % 3]++;
     }
     assert_int_equal(done[EXPHIL_SPLIT_GAME], 1000);
-    assert_true(done[EXPHIL_SPLIT_TIME] > 950 && done[EXPHIL_SPLIT_STABLE] > 600); /* others leave a side empty */
+    assert_true(done[EXPHIL_SPLIT_TIME] > 950 &&
+                done[EXPHIL_SPLIT_STABLE] > 600); /* others leave a side empty */
     free(seen);
     exphil_dataset_destroy(dataset);
     exphil_context_destroy(context);
@@ -390,8 +393,10 @@ static void test_stable_additions(void **state)
     int compared = 0;
     for (uint64_t seed = 0; seed < 300; seed++) {
         exphil_split_config config = {sizeof config, 0.4, seed, EXPHIL_SPLIT_STABLE, 0};
-        if (!split_matches(before, &few, &config, seen) || !split_matches(after, &all, &config, later)) continue;
-        for (int m = 3; m < 6; m++) assert_memory_equal(seen->rows[1][m], later->rows[1][m], sizeof seen->rows[1][m]);
+        if (!split_matches(before, &few, &config, seen) || !split_matches(after, &all, &config, later))
+            continue;
+        for (int m = 3; m < 6; m++)
+            assert_memory_equal(seen->rows[1][m], later->rows[1][m], sizeof seen->rows[1][m]);
         compared++;
     }
     assert_true(compared > 150);

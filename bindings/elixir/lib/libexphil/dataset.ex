@@ -71,7 +71,7 @@ defmodule LibExphil.Dataset do
   @spec frame(t(), integer()) :: {:ok, {binary(), binary(), binary()}} | {:error, Error.t()}
   def frame(%__MODULE__{ref: ref}, index), do: Nif.dataset_frame(ref, index)
 
-  @doc "Two new datasets that share the rows. Options: `:held_out` (a share), `:seed`, `:by` (`:game` or `:time`)."
+  @doc "Two new datasets that share the rows. Options: `:held_out` (a share), `:seed`, `:by` (`:game`, `:time` or `:stable`)."
   @spec split(t(), LibExphil.options()) :: {:ok, {t(), t()}} | {:error, Error.t()}
   def split(%__MODULE__{ref: ref}, options) do
     with {:ok, {kept, held_out}} <- Nif.dataset_split(ref, LibExphil.options(options)) do

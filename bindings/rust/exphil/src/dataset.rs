@@ -62,6 +62,9 @@ pub enum Held {
     Games(f64, u64),
     /// The last part of every episode, of this share.
     Time(f64),
+    /// Whole games, each with this probability by a draw of the seed and the game alone: games that are added later
+    /// change nothing for those that are there.
+    Stable(f64, u64),
 }
 
 impl Dataset {
@@ -201,6 +204,11 @@ impl Dataset {
                 raw.by = sys::EXPHIL_SPLIT_TIME as i32;
                 raw.held_out = share;
             }
+            Held::Stable(share, seed) => {
+                raw.by = sys::EXPHIL_SPLIT_STABLE as i32;
+                raw.held_out = share;
+                raw.seed = seed;
+            }
         }
         let (first, second) = Handle::create_two(|kept, held, error| unsafe {
             sys::exphil_dataset_split(self.as_raw(), &raw, kept, held, error)
@@ -292,5 +300,7 @@ mirror! {
         character: i32,
         /// External id, -1 for rows.
         opponent_character: i32,
+        /// Equal for recordings of one match, which a split keeps together; 0: not known.
+        group: u64,
     }
 }
