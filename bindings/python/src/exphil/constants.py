@@ -48,7 +48,7 @@ class DataType(IntEnum):
 
 
 class Split(IntEnum):
-    """GAME: whole games are held out, drawn at random. TIME: the last part of every episode is."""
+    """GAME: whole games are held out, drawn at random. TIME: the last part of every episode is. STABLE: whole games, whose side stays when others are added."""
 
     GAME = lib.EXPHIL_SPLIT_GAME
     TIME = lib.EXPHIL_SPLIT_TIME

@@ -4,7 +4,8 @@ times are nanoseconds (_ns) or frames (_frames), sizes bytes."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Tuple
+from datetime import date, timedelta
+from typing import Dict, Optional, Tuple
 
 
 @dataclass(frozen=True)
@@ -346,6 +347,62 @@ class SlpInfo:
     started_at: str
 
 
+@dataclass(frozen=True)
+class GamesInfo:
+    """A corpus of games as a whole; recovered is 1 when the end of a file is missing."""
+
+    games: int
+    frames: int
+    bytes: int
+    hash: int
+    recovered: int
+
+
+@dataclass(frozen=True)
+class GamePlayer:
+    """What one player did in a game; exphil/games.h says what counts."""
+
+    damage_dealt: int
+    damage_taken: int
+    stocks_taken: int
+    self_destructs: int
+    end_stocks: int
+    input_frames: int
+
+
+@dataclass(frozen=True)
+class GameInfo:
+    """What the index says of a game; player has one entry for each port index.
+
+    match_tag and day are 0 where they are not recorded, winner where it is not known.
+    """
+
+    content_hash: int
+    source_hash: int
+    match_tag: int
+    day: int
+    winner: int
+    certain_end: int
+    finite: int
+    player: Tuple[GamePlayer, ...]
+
+    @property
+    def date(self) -> Optional[date]:
+        """Day of the recording; None: not recorded."""
+        return date(1970, 1, 1) + timedelta(self.day) if self.day else None
+
+
+@dataclass(frozen=True)
+class GamesAdded:
+    """What became of a replay that was added: duplicate is 1 when the same game was there already."""
+
+    content_hash: int
+    source_hash: int
+    frames: int
+    duplicate: int
+    truncated: int
+
+
 STRUCTS: Dict[str, type] = {
     "exphil_device_info": DeviceInfo,
     "exphil_memory_info": MemoryInfo,
@@ -365,4 +422,8 @@ STRUCTS: Dict[str, type] = {
     "exphil_session_info": SessionInfo,
     "exphil_slp_port": SlpPort,
     "exphil_slp_info": SlpInfo,
+    "exphil_games_info": GamesInfo,
+    "exphil_game_player": GamePlayer,
+    "exphil_game_info": GameInfo,
+    "exphil_games_added": GamesAdded,
 }

@@ -55,6 +55,87 @@ pub struct exphil_error {
     pub native_code: i32,
     pub message: [::std::os::raw::c_char; 240usize],
 }
+#[test]
+fn bindgen_test_layout_exphil_error() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_error>(),
+        256usize,
+        concat!("Size of: ", stringify!(exphil_error))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_error>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_error))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_error>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_error),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_status() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_error>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).status) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_error),
+                "::",
+                stringify!(status)
+            )
+        );
+    }
+    test_field_status();
+    fn test_field_native_code() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_error>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).native_code) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_error),
+                "::",
+                stringify!(native_code)
+            )
+        );
+    }
+    test_field_native_code();
+    fn test_field_message() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_error>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).message) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_error),
+                "::",
+                stringify!(message)
+            )
+        );
+    }
+    test_field_message();
+}
 impl Default for exphil_error {
     fn default() -> Self {
         let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
@@ -83,6 +164,87 @@ pub struct exphil_allocator {
             size_bytes: usize,
         ),
     >,
+}
+#[test]
+fn bindgen_test_layout_exphil_allocator() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_allocator>(),
+        32usize,
+        concat!("Size of: ", stringify!(exphil_allocator))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_allocator>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_allocator))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_allocator>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_allocator),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_user() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_allocator>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).user) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_allocator),
+                "::",
+                stringify!(user)
+            )
+        );
+    }
+    test_field_user();
+    fn test_field_alloc() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_allocator>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).alloc) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_allocator),
+                "::",
+                stringify!(alloc)
+            )
+        );
+    }
+    test_field_alloc();
+    fn test_field_free() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_allocator>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).free) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_allocator),
+                "::",
+                stringify!(free)
+            )
+        );
+    }
+    test_field_free();
 }
 impl Default for exphil_allocator {
     fn default() -> Self {
@@ -193,6 +355,287 @@ pub struct exphil_io {
             size_bytes: usize,
         ) -> i32,
     >,
+    pub list: ::std::option::Option<
+        unsafe extern "C" fn(
+            user: *mut ::std::os::raw::c_void,
+            folder: *const ::std::os::raw::c_char,
+            name: ::std::option::Option<
+                unsafe extern "C" fn(
+                    to: *mut ::std::os::raw::c_void,
+                    name: *const ::std::os::raw::c_char,
+                ) -> i32,
+            >,
+            to: *mut ::std::os::raw::c_void,
+        ) -> i32,
+    >,
+}
+#[test]
+fn bindgen_test_layout_exphil_io() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_io>(),
+        120usize,
+        concat!("Size of: ", stringify!(exphil_io))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_io>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_io))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_user() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).user) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(user)
+            )
+        );
+    }
+    test_field_user();
+    fn test_field_kind() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).kind) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(kind)
+            )
+        );
+    }
+    test_field_kind();
+    fn test_field_open() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).open) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(open)
+            )
+        );
+    }
+    test_field_open();
+    fn test_field_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).size) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(size)
+            )
+        );
+    }
+    test_field_size();
+    fn test_field_read() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).read) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(read)
+            )
+        );
+    }
+    test_field_read();
+    fn test_field_write() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).write) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(write)
+            )
+        );
+    }
+    test_field_write();
+    fn test_field_sync() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).sync) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(sync)
+            )
+        );
+    }
+    test_field_sync();
+    fn test_field_close() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).close) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(close)
+            )
+        );
+    }
+    test_field_close();
+    fn test_field_rename() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).rename) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(rename)
+            )
+        );
+    }
+    test_field_rename();
+    fn test_field_remove() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).remove) as usize - ptr as usize
+            },
+            80usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(remove)
+            )
+        );
+    }
+    test_field_remove();
+    fn test_field_sync_folder() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).sync_folder) as usize - ptr as usize
+            },
+            88usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(sync_folder)
+            )
+        );
+    }
+    test_field_sync_folder();
+    fn test_field_map() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).map) as usize - ptr as usize
+            },
+            96usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(map)
+            )
+        );
+    }
+    test_field_map();
+    fn test_field_unmap() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).unmap) as usize - ptr as usize
+            },
+            104usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(unmap)
+            )
+        );
+    }
+    test_field_unmap();
+    fn test_field_list() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_io>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).list) as usize - ptr as usize
+            },
+            112usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_io),
+                "::",
+                stringify!(list)
+            )
+        );
+    }
+    test_field_list();
 }
 impl Default for exphil_io {
     fn default() -> Self {
@@ -234,6 +677,104 @@ pub struct exphil_executor {
         ),
     >,
 }
+#[test]
+fn bindgen_test_layout_exphil_executor() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_executor>(),
+        32usize,
+        concat!("Size of: ", stringify!(exphil_executor))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_executor>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_executor))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_executor>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_executor),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_user() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_executor>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).user) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_executor),
+                "::",
+                stringify!(user)
+            )
+        );
+    }
+    test_field_user();
+    fn test_field_workers() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_executor>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).workers) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_executor),
+                "::",
+                stringify!(workers)
+            )
+        );
+    }
+    test_field_workers();
+    fn test_field_flags() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_executor>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).flags) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_executor),
+                "::",
+                stringify!(flags)
+            )
+        );
+    }
+    test_field_flags();
+    fn test_field_parallel_for() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_executor>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).parallel_for) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_executor),
+                "::",
+                stringify!(parallel_for)
+            )
+        );
+    }
+    test_field_parallel_for();
+}
 impl Default for exphil_executor {
     fn default() -> Self {
         let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
@@ -268,6 +809,257 @@ pub struct exphil_context_config {
     pub threads: i32,
     pub log_level: exphil_log_level,
 }
+#[test]
+fn bindgen_test_layout_exphil_context_config() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_context_config>(),
+        104usize,
+        concat!("Size of: ", stringify!(exphil_context_config))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_context_config>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_context_config))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_context_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_context_config),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_allocator() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_context_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).allocator) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_context_config),
+                "::",
+                stringify!(allocator)
+            )
+        );
+    }
+    test_field_allocator();
+    fn test_field_io() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_context_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).io) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_context_config),
+                "::",
+                stringify!(io)
+            )
+        );
+    }
+    test_field_io();
+    fn test_field_executor() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_context_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).executor) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_context_config),
+                "::",
+                stringify!(executor)
+            )
+        );
+    }
+    test_field_executor();
+    fn test_field_log() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_context_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).log) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_context_config),
+                "::",
+                stringify!(log)
+            )
+        );
+    }
+    test_field_log();
+    fn test_field_log_user() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_context_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).log_user) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_context_config),
+                "::",
+                stringify!(log_user)
+            )
+        );
+    }
+    test_field_log_user();
+    fn test_field_cancel() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_context_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).cancel) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_context_config),
+                "::",
+                stringify!(cancel)
+            )
+        );
+    }
+    test_field_cancel();
+    fn test_field_cancel_user() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_context_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).cancel_user) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_context_config),
+                "::",
+                stringify!(cancel_user)
+            )
+        );
+    }
+    test_field_cancel_user();
+    fn test_field_device() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_context_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).device) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_context_config),
+                "::",
+                stringify!(device)
+            )
+        );
+    }
+    test_field_device();
+    fn test_field_cpu_isa() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_context_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).cpu_isa) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_context_config),
+                "::",
+                stringify!(cpu_isa)
+            )
+        );
+    }
+    test_field_cpu_isa();
+    fn test_field_backend_path() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_context_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).backend_path) as usize - ptr as usize
+            },
+            80usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_context_config),
+                "::",
+                stringify!(backend_path)
+            )
+        );
+    }
+    test_field_backend_path();
+    fn test_field_memory_limit_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_context_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).memory_limit_bytes) as usize - ptr as usize
+            },
+            88usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_context_config),
+                "::",
+                stringify!(memory_limit_bytes)
+            )
+        );
+    }
+    test_field_memory_limit_bytes();
+    fn test_field_threads() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_context_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).threads) as usize - ptr as usize
+            },
+            96usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_context_config),
+                "::",
+                stringify!(threads)
+            )
+        );
+    }
+    test_field_threads();
+    fn test_field_log_level() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_context_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).log_level) as usize - ptr as usize
+            },
+            100usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_context_config),
+                "::",
+                stringify!(log_level)
+            )
+        );
+    }
+    test_field_log_level();
+}
 impl Default for exphil_context_config {
     fn default() -> Self {
         let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
@@ -297,6 +1089,138 @@ pub struct exphil_device_info {
     pub id: [::std::os::raw::c_char; 32usize],
     pub name: [::std::os::raw::c_char; 128usize],
     pub isa: [::std::os::raw::c_char; 32usize],
+}
+#[test]
+fn bindgen_test_layout_exphil_device_info() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_device_info>(),
+        216usize,
+        concat!("Size of: ", stringify!(exphil_device_info))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_device_info>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_device_info))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_device_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_device_info),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_memory_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_device_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).memory_bytes) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_device_info),
+                "::",
+                stringify!(memory_bytes)
+            )
+        );
+    }
+    test_field_memory_bytes();
+    fn test_field_index() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_device_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).index) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_device_info),
+                "::",
+                stringify!(index)
+            )
+        );
+    }
+    test_field_index();
+    fn test_field_workers() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_device_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).workers) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_device_info),
+                "::",
+                stringify!(workers)
+            )
+        );
+    }
+    test_field_workers();
+    fn test_field_id() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_device_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).id) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_device_info),
+                "::",
+                stringify!(id)
+            )
+        );
+    }
+    test_field_id();
+    fn test_field_name() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_device_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).name) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_device_info),
+                "::",
+                stringify!(name)
+            )
+        );
+    }
+    test_field_name();
+    fn test_field_isa() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_device_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).isa) as usize - ptr as usize
+            },
+            184usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_device_info),
+                "::",
+                stringify!(isa)
+            )
+        );
+    }
+    test_field_isa();
 }
 impl Default for exphil_device_info {
     fn default() -> Self {
@@ -336,6 +1260,155 @@ pub struct exphil_memory_info {
     pub device_requests: u64,
     pub device_reused: u64,
 }
+#[test]
+fn bindgen_test_layout_exphil_memory_info() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_memory_info>(),
+        64usize,
+        concat!("Size of: ", stringify!(exphil_memory_info))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_memory_info>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_memory_info))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_memory_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_memory_info),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_host_used_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_memory_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).host_used_bytes) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_memory_info),
+                "::",
+                stringify!(host_used_bytes)
+            )
+        );
+    }
+    test_field_host_used_bytes();
+    fn test_field_host_peak_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_memory_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).host_peak_bytes) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_memory_info),
+                "::",
+                stringify!(host_peak_bytes)
+            )
+        );
+    }
+    test_field_host_peak_bytes();
+    fn test_field_host_allocations() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_memory_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).host_allocations) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_memory_info),
+                "::",
+                stringify!(host_allocations)
+            )
+        );
+    }
+    test_field_host_allocations();
+    fn test_field_device_used_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_memory_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).device_used_bytes) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_memory_info),
+                "::",
+                stringify!(device_used_bytes)
+            )
+        );
+    }
+    test_field_device_used_bytes();
+    fn test_field_device_peak_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_memory_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).device_peak_bytes) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_memory_info),
+                "::",
+                stringify!(device_peak_bytes)
+            )
+        );
+    }
+    test_field_device_peak_bytes();
+    fn test_field_device_requests() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_memory_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).device_requests) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_memory_info),
+                "::",
+                stringify!(device_requests)
+            )
+        );
+    }
+    test_field_device_requests();
+    fn test_field_device_reused() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_memory_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).device_reused) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_memory_info),
+                "::",
+                stringify!(device_reused)
+            )
+        );
+    }
+    test_field_device_reused();
+}
 extern "C" {
     pub fn exphil_context_memory(
         context: *const exphil_context,
@@ -349,6 +1422,70 @@ pub struct exphil_id_spec {
     pub name: *const ::std::os::raw::c_char,
     pub entries: i32,
     pub width: i32,
+}
+#[test]
+fn bindgen_test_layout_exphil_id_spec() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_id_spec>(),
+        16usize,
+        concat!("Size of: ", stringify!(exphil_id_spec))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_id_spec>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_id_spec))
+    );
+    fn test_field_name() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_id_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).name) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_id_spec),
+                "::",
+                stringify!(name)
+            )
+        );
+    }
+    test_field_name();
+    fn test_field_entries() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_id_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).entries) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_id_spec),
+                "::",
+                stringify!(entries)
+            )
+        );
+    }
+    test_field_entries();
+    fn test_field_width() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_id_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).width) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_id_spec),
+                "::",
+                stringify!(width)
+            )
+        );
+    }
+    test_field_width();
 }
 impl Default for exphil_id_spec {
     fn default() -> Self {
@@ -371,6 +1508,104 @@ pub struct exphil_head_spec {
     pub neutral: i32,
     pub reserved: i32,
 }
+#[test]
+fn bindgen_test_layout_exphil_head_spec() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_head_spec>(),
+        24usize,
+        concat!("Size of: ", stringify!(exphil_head_spec))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_head_spec>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_head_spec))
+    );
+    fn test_field_name() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).name) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_spec),
+                "::",
+                stringify!(name)
+            )
+        );
+    }
+    test_field_name();
+    fn test_field_kind() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).kind) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_spec),
+                "::",
+                stringify!(kind)
+            )
+        );
+    }
+    test_field_kind();
+    fn test_field_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).count) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_spec),
+                "::",
+                stringify!(count)
+            )
+        );
+    }
+    test_field_count();
+    fn test_field_neutral() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).neutral) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_spec),
+                "::",
+                stringify!(neutral)
+            )
+        );
+    }
+    test_field_neutral();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_spec),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
+}
 impl Default for exphil_head_spec {
     fn default() -> Self {
         let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
@@ -392,6 +1627,172 @@ pub struct exphil_spec {
     pub head_count: i64,
     pub heads: *const exphil_head_spec,
     pub layout_hash: u64,
+}
+#[test]
+fn bindgen_test_layout_exphil_spec() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_spec>(),
+        72usize,
+        concat!("Size of: ", stringify!(exphil_spec))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_spec>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_spec))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_spec),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_layout() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).layout) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_spec),
+                "::",
+                stringify!(layout)
+            )
+        );
+    }
+    test_field_layout();
+    fn test_field_codec() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).codec) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_spec),
+                "::",
+                stringify!(codec)
+            )
+        );
+    }
+    test_field_codec();
+    fn test_field_float_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).float_count) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_spec),
+                "::",
+                stringify!(float_count)
+            )
+        );
+    }
+    test_field_float_count();
+    fn test_field_id_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).id_count) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_spec),
+                "::",
+                stringify!(id_count)
+            )
+        );
+    }
+    test_field_id_count();
+    fn test_field_ids() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).ids) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_spec),
+                "::",
+                stringify!(ids)
+            )
+        );
+    }
+    test_field_ids();
+    fn test_field_head_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).head_count) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_spec),
+                "::",
+                stringify!(head_count)
+            )
+        );
+    }
+    test_field_head_count();
+    fn test_field_heads() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).heads) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_spec),
+                "::",
+                stringify!(heads)
+            )
+        );
+    }
+    test_field_heads();
+    fn test_field_layout_hash() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).layout_hash) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_spec),
+                "::",
+                stringify!(layout_hash)
+            )
+        );
+    }
+    test_field_layout_hash();
 }
 impl Default for exphil_spec {
     fn default() -> Self {
@@ -426,6 +1827,189 @@ pub struct exphil_melee_field {
     pub reserved: i32,
     pub name: [::std::os::raw::c_char; 64usize],
     pub source: [::std::os::raw::c_char; 64usize],
+}
+#[test]
+fn bindgen_test_layout_exphil_melee_field() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_melee_field>(),
+        184usize,
+        concat!("Size of: ", stringify!(exphil_melee_field))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_melee_field>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_melee_field))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_field>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_field),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_offset() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_field>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).offset) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_field),
+                "::",
+                stringify!(offset)
+            )
+        );
+    }
+    test_field_offset();
+    fn test_field_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_field>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).count) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_field),
+                "::",
+                stringify!(count)
+            )
+        );
+    }
+    test_field_count();
+    fn test_field_scale() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_field>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).scale) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_field),
+                "::",
+                stringify!(scale)
+            )
+        );
+    }
+    test_field_scale();
+    fn test_field_low() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_field>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).low) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_field),
+                "::",
+                stringify!(low)
+            )
+        );
+    }
+    test_field_low();
+    fn test_field_high() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_field>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).high) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_field),
+                "::",
+                stringify!(high)
+            )
+        );
+    }
+    test_field_high();
+    fn test_field_is_id() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_field>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).is_id) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_field),
+                "::",
+                stringify!(is_id)
+            )
+        );
+    }
+    test_field_is_id();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_field>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            52usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_field),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
+    fn test_field_name() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_field>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).name) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_field),
+                "::",
+                stringify!(name)
+            )
+        );
+    }
+    test_field_name();
+    fn test_field_source() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_field>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).source) as usize - ptr as usize
+            },
+            120usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_field),
+                "::",
+                stringify!(source)
+            )
+        );
+    }
+    test_field_source();
 }
 impl Default for exphil_melee_field {
     fn default() -> Self {
@@ -492,6 +2076,495 @@ pub struct exphil_melee_character {
     pub flags: [u8; 5usize],
     pub reserved: [u8; 2usize],
 }
+#[test]
+fn bindgen_test_layout_exphil_melee_character() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_melee_character>(),
+        80usize,
+        concat!("Size of: ", stringify!(exphil_melee_character))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_melee_character>(),
+        4usize,
+        concat!("Alignment of ", stringify!(exphil_melee_character))
+    );
+    fn test_field_present() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).present) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(present)
+            )
+        );
+    }
+    test_field_present();
+    fn test_field_known() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).known) as usize - ptr as usize
+            },
+            4usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(known)
+            )
+        );
+    }
+    test_field_known();
+    fn test_field_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).x) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(x)
+            )
+        );
+    }
+    test_field_x();
+    fn test_field_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).y) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(y)
+            )
+        );
+    }
+    test_field_y();
+    fn test_field_facing() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).facing) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(facing)
+            )
+        );
+    }
+    test_field_facing();
+    fn test_field_percent() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).percent) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(percent)
+            )
+        );
+    }
+    test_field_percent();
+    fn test_field_shield() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).shield) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(shield)
+            )
+        );
+    }
+    test_field_shield();
+    fn test_field_state_age() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).state_age) as usize - ptr as usize
+            },
+            28usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(state_age)
+            )
+        );
+    }
+    test_field_state_age();
+    fn test_field_misc() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).misc) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(misc)
+            )
+        );
+    }
+    test_field_misc();
+    fn test_field_speed_air_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).speed_air_x) as usize - ptr as usize
+            },
+            36usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(speed_air_x)
+            )
+        );
+    }
+    test_field_speed_air_x();
+    fn test_field_speed_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).speed_y) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(speed_y)
+            )
+        );
+    }
+    test_field_speed_y();
+    fn test_field_speed_attack_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).speed_attack_x) as usize - ptr as usize
+            },
+            44usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(speed_attack_x)
+            )
+        );
+    }
+    test_field_speed_attack_x();
+    fn test_field_speed_attack_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).speed_attack_y) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(speed_attack_y)
+            )
+        );
+    }
+    test_field_speed_attack_y();
+    fn test_field_speed_ground_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).speed_ground_x) as usize - ptr as usize
+            },
+            52usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(speed_ground_x)
+            )
+        );
+    }
+    test_field_speed_ground_x();
+    fn test_field_hitlag() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).hitlag) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(hitlag)
+            )
+        );
+    }
+    test_field_hitlag();
+    fn test_field_action_state() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).action_state) as usize - ptr as usize
+            },
+            60usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(action_state)
+            )
+        );
+    }
+    test_field_action_state();
+    fn test_field_ground() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).ground) as usize - ptr as usize
+            },
+            62usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(ground)
+            )
+        );
+    }
+    test_field_ground();
+    fn test_field_character() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).character) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(character)
+            )
+        );
+    }
+    test_field_character();
+    fn test_field_stocks() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stocks) as usize - ptr as usize
+            },
+            65usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(stocks)
+            )
+        );
+    }
+    test_field_stocks();
+    fn test_field_last_attack() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).last_attack) as usize - ptr as usize
+            },
+            66usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(last_attack)
+            )
+        );
+    }
+    test_field_last_attack();
+    fn test_field_combo() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).combo) as usize - ptr as usize
+            },
+            67usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(combo)
+            )
+        );
+    }
+    test_field_combo();
+    fn test_field_last_hit_by() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).last_hit_by) as usize - ptr as usize
+            },
+            68usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(last_hit_by)
+            )
+        );
+    }
+    test_field_last_hit_by();
+    fn test_field_airborne() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).airborne) as usize - ptr as usize
+            },
+            69usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(airborne)
+            )
+        );
+    }
+    test_field_airborne();
+    fn test_field_jumps() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).jumps) as usize - ptr as usize
+            },
+            70usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(jumps)
+            )
+        );
+    }
+    test_field_jumps();
+    fn test_field_l_cancel() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).l_cancel) as usize - ptr as usize
+            },
+            71usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(l_cancel)
+            )
+        );
+    }
+    test_field_l_cancel();
+    fn test_field_hurtbox() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).hurtbox) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(hurtbox)
+            )
+        );
+    }
+    test_field_hurtbox();
+    fn test_field_flags() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).flags) as usize - ptr as usize
+            },
+            73usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(flags)
+            )
+        );
+    }
+    test_field_flags();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_character>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            78usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_character),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
+}
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_melee_item {
@@ -508,6 +2581,240 @@ pub struct exphil_melee_item {
     pub misc: [u8; 4usize],
     pub owner: i8,
     pub reserved: [u8; 2usize],
+}
+#[test]
+fn bindgen_test_layout_exphil_melee_item() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_melee_item>(),
+        40usize,
+        concat!("Size of: ", stringify!(exphil_melee_item))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_melee_item>(),
+        4usize,
+        concat!("Alignment of ", stringify!(exphil_melee_item))
+    );
+    fn test_field_facing() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).facing) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_item),
+                "::",
+                stringify!(facing)
+            )
+        );
+    }
+    test_field_facing();
+    fn test_field_speed_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).speed_x) as usize - ptr as usize
+            },
+            4usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_item),
+                "::",
+                stringify!(speed_x)
+            )
+        );
+    }
+    test_field_speed_x();
+    fn test_field_speed_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).speed_y) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_item),
+                "::",
+                stringify!(speed_y)
+            )
+        );
+    }
+    test_field_speed_y();
+    fn test_field_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).x) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_item),
+                "::",
+                stringify!(x)
+            )
+        );
+    }
+    test_field_x();
+    fn test_field_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).y) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_item),
+                "::",
+                stringify!(y)
+            )
+        );
+    }
+    test_field_y();
+    fn test_field_timer() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).timer) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_item),
+                "::",
+                stringify!(timer)
+            )
+        );
+    }
+    test_field_timer();
+    fn test_field_spawn_id() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).spawn_id) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_item),
+                "::",
+                stringify!(spawn_id)
+            )
+        );
+    }
+    test_field_spawn_id();
+    fn test_field_type() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).type_) as usize - ptr as usize
+            },
+            28usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_item),
+                "::",
+                stringify!(type_)
+            )
+        );
+    }
+    test_field_type();
+    fn test_field_damage() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).damage) as usize - ptr as usize
+            },
+            30usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_item),
+                "::",
+                stringify!(damage)
+            )
+        );
+    }
+    test_field_damage();
+    fn test_field_state() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).state) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_item),
+                "::",
+                stringify!(state)
+            )
+        );
+    }
+    test_field_state();
+    fn test_field_misc() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).misc) as usize - ptr as usize
+            },
+            33usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_item),
+                "::",
+                stringify!(misc)
+            )
+        );
+    }
+    test_field_misc();
+    fn test_field_owner() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).owner) as usize - ptr as usize
+            },
+            37usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_item),
+                "::",
+                stringify!(owner)
+            )
+        );
+    }
+    test_field_owner();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            38usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_item),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
 }
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -526,6 +2833,257 @@ pub struct exphil_melee_frame {
     pub stadium_event: i32,
     pub item_count: i32,
     pub item: [exphil_melee_item; 15usize],
+}
+#[test]
+fn bindgen_test_layout_exphil_melee_frame() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_melee_frame>(),
+        1288usize,
+        concat!("Size of: ", stringify!(exphil_melee_frame))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_melee_frame>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_melee_frame))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_frame),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_frame() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frame) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_frame),
+                "::",
+                stringify!(frame)
+            )
+        );
+    }
+    test_field_frame();
+    fn test_field_stage() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stage) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_frame),
+                "::",
+                stringify!(stage)
+            )
+        );
+    }
+    test_field_stage();
+    fn test_field_own_port() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).own_port) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_frame),
+                "::",
+                stringify!(own_port)
+            )
+        );
+    }
+    test_field_own_port();
+    fn test_field_opponent_port() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).opponent_port) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_frame),
+                "::",
+                stringify!(opponent_port)
+            )
+        );
+    }
+    test_field_opponent_port();
+    fn test_field_player() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).player) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_frame),
+                "::",
+                stringify!(player)
+            )
+        );
+    }
+    test_field_player();
+    fn test_field_follower() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).follower) as usize - ptr as usize
+            },
+            344usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_frame),
+                "::",
+                stringify!(follower)
+            )
+        );
+    }
+    test_field_follower();
+    fn test_field_platform_left() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).platform_left) as usize - ptr as usize
+            },
+            664usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_frame),
+                "::",
+                stringify!(platform_left)
+            )
+        );
+    }
+    test_field_platform_left();
+    fn test_field_platform_right() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).platform_right) as usize - ptr as usize
+            },
+            668usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_frame),
+                "::",
+                stringify!(platform_right)
+            )
+        );
+    }
+    test_field_platform_right();
+    fn test_field_wind() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).wind) as usize - ptr as usize
+            },
+            672usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_frame),
+                "::",
+                stringify!(wind)
+            )
+        );
+    }
+    test_field_wind();
+    fn test_field_stadium_kind() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stadium_kind) as usize - ptr as usize
+            },
+            676usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_frame),
+                "::",
+                stringify!(stadium_kind)
+            )
+        );
+    }
+    test_field_stadium_kind();
+    fn test_field_stadium_event() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stadium_event) as usize - ptr as usize
+            },
+            680usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_frame),
+                "::",
+                stringify!(stadium_event)
+            )
+        );
+    }
+    test_field_stadium_event();
+    fn test_field_item_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).item_count) as usize - ptr as usize
+            },
+            684usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_frame),
+                "::",
+                stringify!(item_count)
+            )
+        );
+    }
+    test_field_item_count();
+    fn test_field_item() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_melee_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).item) as usize - ptr as usize
+            },
+            688usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_melee_frame),
+                "::",
+                stringify!(item)
+            )
+        );
+    }
+    test_field_item();
 }
 pub const EXPHIL_PAD_D_LEFT: _bindgen_ty_7 = 1;
 pub const EXPHIL_PAD_D_RIGHT: _bindgen_ty_7 = 2;
@@ -549,6 +3107,121 @@ pub struct exphil_pad {
     pub c_x: f32,
     pub c_y: f32,
     pub trigger: f32,
+}
+#[test]
+fn bindgen_test_layout_exphil_pad() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_pad>(),
+        24usize,
+        concat!("Size of: ", stringify!(exphil_pad))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_pad>(),
+        4usize,
+        concat!("Alignment of ", stringify!(exphil_pad))
+    );
+    fn test_field_buttons() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_pad>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).buttons) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_pad),
+                "::",
+                stringify!(buttons)
+            )
+        );
+    }
+    test_field_buttons();
+    fn test_field_main_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_pad>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).main_x) as usize - ptr as usize
+            },
+            4usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_pad),
+                "::",
+                stringify!(main_x)
+            )
+        );
+    }
+    test_field_main_x();
+    fn test_field_main_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_pad>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).main_y) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_pad),
+                "::",
+                stringify!(main_y)
+            )
+        );
+    }
+    test_field_main_y();
+    fn test_field_c_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_pad>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).c_x) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_pad),
+                "::",
+                stringify!(c_x)
+            )
+        );
+    }
+    test_field_c_x();
+    fn test_field_c_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_pad>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).c_y) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_pad),
+                "::",
+                stringify!(c_y)
+            )
+        );
+    }
+    test_field_c_y();
+    fn test_field_trigger() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_pad>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).trigger) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_pad),
+                "::",
+                stringify!(trigger)
+            )
+        );
+    }
+    test_field_trigger();
 }
 extern "C" {
     pub fn exphil_melee_encode(
@@ -618,6 +3291,410 @@ pub struct exphil_model_config {
     pub reserved: i32,
     pub neutral_start: i32,
     pub reserved_2: i32,
+}
+#[test]
+fn bindgen_test_layout_exphil_model_config() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_model_config>(),
+        152usize,
+        concat!("Size of: ", stringify!(exphil_model_config))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_model_config>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_model_config))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_spec() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).spec) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(spec)
+            )
+        );
+    }
+    test_field_spec();
+    fn test_field_blocks() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).blocks) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(blocks)
+            )
+        );
+    }
+    test_field_blocks();
+    fn test_field_seed() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).seed) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(seed)
+            )
+        );
+    }
+    test_field_seed();
+    fn test_field_hidden() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).hidden) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(hidden)
+            )
+        );
+    }
+    test_field_hidden();
+    fn test_field_head_width() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).head_width) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(head_width)
+            )
+        );
+    }
+    test_field_head_width();
+    fn test_field_mamba_states() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).mamba_states) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(mamba_states)
+            )
+        );
+    }
+    test_field_mamba_states();
+    fn test_field_mamba_expand() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).mamba_expand) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(mamba_expand)
+            )
+        );
+    }
+    test_field_mamba_expand();
+    fn test_field_mamba_taps() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).mamba_taps) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(mamba_taps)
+            )
+        );
+    }
+    test_field_mamba_taps();
+    fn test_field_mamba_rank() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).mamba_rank) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(mamba_rank)
+            )
+        );
+    }
+    test_field_mamba_rank();
+    fn test_field_attention_heads() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).attention_heads) as usize - ptr as usize
+            },
+            80usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(attention_heads)
+            )
+        );
+    }
+    test_field_attention_heads();
+    fn test_field_attention_dim() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).attention_dim) as usize - ptr as usize
+            },
+            88usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(attention_dim)
+            )
+        );
+    }
+    test_field_attention_dim();
+    fn test_field_attention_window_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).attention_window_frames) as usize - ptr as usize
+            },
+            96usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(attention_window_frames)
+            )
+        );
+    }
+    test_field_attention_window_frames();
+    fn test_field_ffn_expand() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).ffn_expand) as usize - ptr as usize
+            },
+            104usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(ffn_expand)
+            )
+        );
+    }
+    test_field_ffn_expand();
+    fn test_field_window_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).window_frames) as usize - ptr as usize
+            },
+            112usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(window_frames)
+            )
+        );
+    }
+    test_field_window_frames();
+    fn test_field_delay_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).delay_frames) as usize - ptr as usize
+            },
+            120usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(delay_frames)
+            )
+        );
+    }
+    test_field_delay_frames();
+    fn test_field_no_previous_action() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).no_previous_action) as usize - ptr as usize
+            },
+            124usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(no_previous_action)
+            )
+        );
+    }
+    test_field_no_previous_action();
+    fn test_field_mode() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).mode) as usize - ptr as usize
+            },
+            128usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(mode)
+            )
+        );
+    }
+    test_field_mode();
+    fn test_field_heads() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).heads) as usize - ptr as usize
+            },
+            132usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(heads)
+            )
+        );
+    }
+    test_field_heads();
+    fn test_field_type() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).type_) as usize - ptr as usize
+            },
+            136usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(type_)
+            )
+        );
+    }
+    test_field_type();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            140usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
+    fn test_field_neutral_start() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).neutral_start) as usize - ptr as usize
+            },
+            144usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(neutral_start)
+            )
+        );
+    }
+    test_field_neutral_start();
+    fn test_field_reserved_2() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved_2) as usize - ptr as usize
+            },
+            148usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(reserved_2)
+            )
+        );
+    }
+    test_field_reserved_2();
 }
 impl Default for exphil_model_config {
     fn default() -> Self {
@@ -694,6 +3771,478 @@ pub struct exphil_model_info {
     pub neutral_start: i32,
     pub reserved_2: i32,
 }
+#[test]
+fn bindgen_test_layout_exphil_model_info() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_model_info>(),
+        472usize,
+        concat!("Size of: ", stringify!(exphil_model_info))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_model_info>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_model_info))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_spec_hash() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).spec_hash) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(spec_hash)
+            )
+        );
+    }
+    test_field_spec_hash();
+    fn test_field_weights_hash() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).weights_hash) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(weights_hash)
+            )
+        );
+    }
+    test_field_weights_hash();
+    fn test_field_parameter_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).parameter_count) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(parameter_count)
+            )
+        );
+    }
+    test_field_parameter_count();
+    fn test_field_tensor_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).tensor_count) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(tensor_count)
+            )
+        );
+    }
+    test_field_tensor_count();
+    fn test_field_float_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).float_count) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(float_count)
+            )
+        );
+    }
+    test_field_float_count();
+    fn test_field_id_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).id_count) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(id_count)
+            )
+        );
+    }
+    test_field_id_count();
+    fn test_field_head_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).head_count) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(head_count)
+            )
+        );
+    }
+    test_field_head_count();
+    fn test_field_logit_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).logit_count) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(logit_count)
+            )
+        );
+    }
+    test_field_logit_count();
+    fn test_field_hidden() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).hidden) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(hidden)
+            )
+        );
+    }
+    test_field_hidden();
+    fn test_field_window_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).window_frames) as usize - ptr as usize
+            },
+            80usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(window_frames)
+            )
+        );
+    }
+    test_field_window_frames();
+    fn test_field_state_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).state_bytes) as usize - ptr as usize
+            },
+            88usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(state_bytes)
+            )
+        );
+    }
+    test_field_state_bytes();
+    fn test_field_trained_updates() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).trained_updates) as usize - ptr as usize
+            },
+            96usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(trained_updates)
+            )
+        );
+    }
+    test_field_trained_updates();
+    fn test_field_trained_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).trained_frames) as usize - ptr as usize
+            },
+            104usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(trained_frames)
+            )
+        );
+    }
+    test_field_trained_frames();
+    fn test_field_delay_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).delay_frames) as usize - ptr as usize
+            },
+            112usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(delay_frames)
+            )
+        );
+    }
+    test_field_delay_frames();
+    fn test_field_action_slots() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).action_slots) as usize - ptr as usize
+            },
+            116usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(action_slots)
+            )
+        );
+    }
+    test_field_action_slots();
+    fn test_field_mode() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).mode) as usize - ptr as usize
+            },
+            120usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(mode)
+            )
+        );
+    }
+    test_field_mode();
+    fn test_field_heads() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).heads) as usize - ptr as usize
+            },
+            124usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(heads)
+            )
+        );
+    }
+    test_field_heads();
+    fn test_field_type() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).type_) as usize - ptr as usize
+            },
+            128usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(type_)
+            )
+        );
+    }
+    test_field_type();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            132usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
+    fn test_field_layout() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).layout) as usize - ptr as usize
+            },
+            136usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(layout)
+            )
+        );
+    }
+    test_field_layout();
+    fn test_field_codec() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).codec) as usize - ptr as usize
+            },
+            168usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(codec)
+            )
+        );
+    }
+    test_field_codec();
+    fn test_field_blocks() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).blocks) as usize - ptr as usize
+            },
+            200usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(blocks)
+            )
+        );
+    }
+    test_field_blocks();
+    fn test_field_weights() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).weights) as usize - ptr as usize
+            },
+            456usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(weights)
+            )
+        );
+    }
+    test_field_weights();
+    fn test_field_calibrated() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).calibrated) as usize - ptr as usize
+            },
+            460usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(calibrated)
+            )
+        );
+    }
+    test_field_calibrated();
+    fn test_field_neutral_start() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).neutral_start) as usize - ptr as usize
+            },
+            464usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(neutral_start)
+            )
+        );
+    }
+    test_field_neutral_start();
+    fn test_field_reserved_2() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved_2) as usize - ptr as usize
+            },
+            468usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(reserved_2)
+            )
+        );
+    }
+    test_field_reserved_2();
+}
 impl Default for exphil_model_info {
     fn default() -> Self {
         let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
@@ -726,6 +4275,121 @@ pub struct exphil_tensor_info {
     pub rank: i32,
     pub type_: i32,
     pub name: [::std::os::raw::c_char; 128usize],
+}
+#[test]
+fn bindgen_test_layout_exphil_tensor_info() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_tensor_info>(),
+        184usize,
+        concat!("Size of: ", stringify!(exphil_tensor_info))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_tensor_info>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_tensor_info))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_tensor_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_tensor_info),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_dim() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_tensor_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).dim) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_tensor_info),
+                "::",
+                stringify!(dim)
+            )
+        );
+    }
+    test_field_dim();
+    fn test_field_size_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_tensor_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).size_bytes) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_tensor_info),
+                "::",
+                stringify!(size_bytes)
+            )
+        );
+    }
+    test_field_size_bytes();
+    fn test_field_rank() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_tensor_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).rank) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_tensor_info),
+                "::",
+                stringify!(rank)
+            )
+        );
+    }
+    test_field_rank();
+    fn test_field_type() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_tensor_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).type_) as usize - ptr as usize
+            },
+            52usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_tensor_info),
+                "::",
+                stringify!(type_)
+            )
+        );
+    }
+    test_field_type();
+    fn test_field_name() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_tensor_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).name) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_tensor_info),
+                "::",
+                stringify!(name)
+            )
+        );
+    }
+    test_field_name();
 }
 impl Default for exphil_tensor_info {
     fn default() -> Self {
@@ -812,6 +4476,87 @@ pub struct exphil_head_comparison {
     pub kl: f64,
     pub agreement: f64,
 }
+#[test]
+fn bindgen_test_layout_exphil_head_comparison() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_head_comparison>(),
+        32usize,
+        concat!("Size of: ", stringify!(exphil_head_comparison))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_head_comparison>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_head_comparison))
+    );
+    fn test_field_max_error() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_comparison>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).max_error) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_comparison),
+                "::",
+                stringify!(max_error)
+            )
+        );
+    }
+    test_field_max_error();
+    fn test_field_rms_error() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_comparison>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).rms_error) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_comparison),
+                "::",
+                stringify!(rms_error)
+            )
+        );
+    }
+    test_field_rms_error();
+    fn test_field_kl() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_comparison>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).kl) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_comparison),
+                "::",
+                stringify!(kl)
+            )
+        );
+    }
+    test_field_kl();
+    fn test_field_agreement() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_comparison>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).agreement) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_comparison),
+                "::",
+                stringify!(agreement)
+            )
+        );
+    }
+    test_field_agreement();
+}
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_comparison {
@@ -825,6 +4570,189 @@ pub struct exphil_comparison {
     pub agreement: f64,
     pub heads: i64,
     pub head: [exphil_head_comparison; 16usize],
+}
+#[test]
+fn bindgen_test_layout_exphil_comparison() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_comparison>(),
+        584usize,
+        concat!("Size of: ", stringify!(exphil_comparison))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_comparison>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_comparison))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_comparison>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_comparison),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_reference_hash() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_comparison>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reference_hash) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_comparison),
+                "::",
+                stringify!(reference_hash)
+            )
+        );
+    }
+    test_field_reference_hash();
+    fn test_field_content_hash() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_comparison>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).content_hash) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_comparison),
+                "::",
+                stringify!(content_hash)
+            )
+        );
+    }
+    test_field_content_hash();
+    fn test_field_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_comparison>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frames) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_comparison),
+                "::",
+                stringify!(frames)
+            )
+        );
+    }
+    test_field_frames();
+    fn test_field_max_error() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_comparison>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).max_error) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_comparison),
+                "::",
+                stringify!(max_error)
+            )
+        );
+    }
+    test_field_max_error();
+    fn test_field_rms_error() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_comparison>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).rms_error) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_comparison),
+                "::",
+                stringify!(rms_error)
+            )
+        );
+    }
+    test_field_rms_error();
+    fn test_field_kl() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_comparison>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).kl) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_comparison),
+                "::",
+                stringify!(kl)
+            )
+        );
+    }
+    test_field_kl();
+    fn test_field_agreement() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_comparison>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).agreement) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_comparison),
+                "::",
+                stringify!(agreement)
+            )
+        );
+    }
+    test_field_agreement();
+    fn test_field_heads() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_comparison>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).heads) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_comparison),
+                "::",
+                stringify!(heads)
+            )
+        );
+    }
+    test_field_heads();
+    fn test_field_head() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_comparison>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).head) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_comparison),
+                "::",
+                stringify!(head)
+            )
+        );
+    }
+    test_field_head();
 }
 extern "C" {
     pub fn exphil_model_calibration_set(
@@ -857,6 +4785,53 @@ pub struct exphil_dataset {
 pub struct exphil_dataset_config {
     pub struct_size: usize,
     pub spec: *const exphil_spec,
+}
+#[test]
+fn bindgen_test_layout_exphil_dataset_config() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_dataset_config>(),
+        16usize,
+        concat!("Size of: ", stringify!(exphil_dataset_config))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_dataset_config>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_dataset_config))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_config),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_spec() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).spec) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_config),
+                "::",
+                stringify!(spec)
+            )
+        );
+    }
+    test_field_spec();
 }
 impl Default for exphil_dataset_config {
     fn default() -> Self {
@@ -909,6 +4884,121 @@ pub struct exphil_replay_config {
     pub first_frame: i32,
     pub last_frame: i32,
 }
+#[test]
+fn bindgen_test_layout_exphil_replay_config() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_replay_config>(),
+        32usize,
+        concat!("Size of: ", stringify!(exphil_replay_config))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_replay_config>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_replay_config))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_replay_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_replay_config),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_character() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_replay_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).character) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_replay_config),
+                "::",
+                stringify!(character)
+            )
+        );
+    }
+    test_field_character();
+    fn test_field_port() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_replay_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).port) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_replay_config),
+                "::",
+                stringify!(port)
+            )
+        );
+    }
+    test_field_port();
+    fn test_field_opponent_port() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_replay_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).opponent_port) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_replay_config),
+                "::",
+                stringify!(opponent_port)
+            )
+        );
+    }
+    test_field_opponent_port();
+    fn test_field_first_frame() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_replay_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).first_frame) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_replay_config),
+                "::",
+                stringify!(first_frame)
+            )
+        );
+    }
+    test_field_first_frame();
+    fn test_field_last_frame() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_replay_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).last_frame) as usize - ptr as usize
+            },
+            28usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_replay_config),
+                "::",
+                stringify!(last_frame)
+            )
+        );
+    }
+    test_field_last_frame();
+}
 impl Default for exphil_replay_config {
     fn default() -> Self {
         let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
@@ -927,6 +5017,121 @@ pub struct exphil_replay_result {
     pub frames_masked: i64,
     pub truncated: i32,
     pub reserved: i32,
+}
+#[test]
+fn bindgen_test_layout_exphil_replay_result() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_replay_result>(),
+        40usize,
+        concat!("Size of: ", stringify!(exphil_replay_result))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_replay_result>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_replay_result))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_replay_result>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_replay_result),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_episodes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_replay_result>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).episodes) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_replay_result),
+                "::",
+                stringify!(episodes)
+            )
+        );
+    }
+    test_field_episodes();
+    fn test_field_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_replay_result>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frames) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_replay_result),
+                "::",
+                stringify!(frames)
+            )
+        );
+    }
+    test_field_frames();
+    fn test_field_frames_masked() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_replay_result>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frames_masked) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_replay_result),
+                "::",
+                stringify!(frames_masked)
+            )
+        );
+    }
+    test_field_frames_masked();
+    fn test_field_truncated() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_replay_result>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).truncated) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_replay_result),
+                "::",
+                stringify!(truncated)
+            )
+        );
+    }
+    test_field_truncated();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_replay_result>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            36usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_replay_result),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
 }
 extern "C" {
     pub fn exphil_dataset_add_replay(
@@ -976,6 +5181,257 @@ pub struct exphil_dataset_info {
     pub layout: [::std::os::raw::c_char; 32usize],
     pub codec: [::std::os::raw::c_char; 32usize],
 }
+#[test]
+fn bindgen_test_layout_exphil_dataset_info() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_dataset_info>(),
+        152usize,
+        concat!("Size of: ", stringify!(exphil_dataset_info))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_dataset_info>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_dataset_info))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_info),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_spec_hash() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).spec_hash) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_info),
+                "::",
+                stringify!(spec_hash)
+            )
+        );
+    }
+    test_field_spec_hash();
+    fn test_field_content_hash() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).content_hash) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_info),
+                "::",
+                stringify!(content_hash)
+            )
+        );
+    }
+    test_field_content_hash();
+    fn test_field_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frames) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_info),
+                "::",
+                stringify!(frames)
+            )
+        );
+    }
+    test_field_frames();
+    fn test_field_episodes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).episodes) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_info),
+                "::",
+                stringify!(episodes)
+            )
+        );
+    }
+    test_field_episodes();
+    fn test_field_games() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).games) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_info),
+                "::",
+                stringify!(games)
+            )
+        );
+    }
+    test_field_games();
+    fn test_field_float_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).float_count) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_info),
+                "::",
+                stringify!(float_count)
+            )
+        );
+    }
+    test_field_float_count();
+    fn test_field_id_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).id_count) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_info),
+                "::",
+                stringify!(id_count)
+            )
+        );
+    }
+    test_field_id_count();
+    fn test_field_head_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).head_count) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_info),
+                "::",
+                stringify!(head_count)
+            )
+        );
+    }
+    test_field_head_count();
+    fn test_field_constant_floats() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).constant_floats) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_info),
+                "::",
+                stringify!(constant_floats)
+            )
+        );
+    }
+    test_field_constant_floats();
+    fn test_field_recovered() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).recovered) as usize - ptr as usize
+            },
+            80usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_info),
+                "::",
+                stringify!(recovered)
+            )
+        );
+    }
+    test_field_recovered();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            84usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_info),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
+    fn test_field_layout() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).layout) as usize - ptr as usize
+            },
+            88usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_info),
+                "::",
+                stringify!(layout)
+            )
+        );
+    }
+    test_field_layout();
+    fn test_field_codec() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_dataset_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).codec) as usize - ptr as usize
+            },
+            120usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_dataset_info),
+                "::",
+                stringify!(codec)
+            )
+        );
+    }
+    test_field_codec();
+}
 extern "C" {
     pub fn exphil_dataset_query(
         dataset: *const exphil_dataset,
@@ -1003,6 +5459,207 @@ pub struct exphil_episode_info {
     pub stage: i32,
     pub character: i32,
     pub opponent_character: i32,
+    pub group: u64,
+}
+#[test]
+fn bindgen_test_layout_exphil_episode_info() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_episode_info>(),
+        64usize,
+        concat!("Size of: ", stringify!(exphil_episode_info))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_episode_info>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_episode_info))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_episode_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_episode_info),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_game() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_episode_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).game) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_episode_info),
+                "::",
+                stringify!(game)
+            )
+        );
+    }
+    test_field_game();
+    fn test_field_first() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_episode_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).first) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_episode_info),
+                "::",
+                stringify!(first)
+            )
+        );
+    }
+    test_field_first();
+    fn test_field_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_episode_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frames) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_episode_info),
+                "::",
+                stringify!(frames)
+            )
+        );
+    }
+    test_field_frames();
+    fn test_field_first_game_frame() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_episode_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).first_game_frame) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_episode_info),
+                "::",
+                stringify!(first_game_frame)
+            )
+        );
+    }
+    test_field_first_game_frame();
+    fn test_field_port() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_episode_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).port) as usize - ptr as usize
+            },
+            36usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_episode_info),
+                "::",
+                stringify!(port)
+            )
+        );
+    }
+    test_field_port();
+    fn test_field_opponent_port() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_episode_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).opponent_port) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_episode_info),
+                "::",
+                stringify!(opponent_port)
+            )
+        );
+    }
+    test_field_opponent_port();
+    fn test_field_stage() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_episode_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stage) as usize - ptr as usize
+            },
+            44usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_episode_info),
+                "::",
+                stringify!(stage)
+            )
+        );
+    }
+    test_field_stage();
+    fn test_field_character() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_episode_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).character) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_episode_info),
+                "::",
+                stringify!(character)
+            )
+        );
+    }
+    test_field_character();
+    fn test_field_opponent_character() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_episode_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).opponent_character) as usize - ptr as usize
+            },
+            52usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_episode_info),
+                "::",
+                stringify!(opponent_character)
+            )
+        );
+    }
+    test_field_opponent_character();
+    fn test_field_group() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_episode_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).group) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_episode_info),
+                "::",
+                stringify!(group)
+            )
+        );
+    }
+    test_field_group();
 }
 extern "C" {
     pub fn exphil_dataset_episode(
@@ -1024,6 +5681,7 @@ extern "C" {
 }
 pub const EXPHIL_SPLIT_GAME: _bindgen_ty_11 = 0;
 pub const EXPHIL_SPLIT_TIME: _bindgen_ty_11 = 1;
+pub const EXPHIL_SPLIT_STABLE: _bindgen_ty_11 = 2;
 pub type _bindgen_ty_11 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -1033,6 +5691,104 @@ pub struct exphil_split_config {
     pub seed: u64,
     pub by: i32,
     pub reserved: i32,
+}
+#[test]
+fn bindgen_test_layout_exphil_split_config() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_split_config>(),
+        32usize,
+        concat!("Size of: ", stringify!(exphil_split_config))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_split_config>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_split_config))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_split_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_split_config),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_held_out() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_split_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).held_out) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_split_config),
+                "::",
+                stringify!(held_out)
+            )
+        );
+    }
+    test_field_held_out();
+    fn test_field_seed() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_split_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).seed) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_split_config),
+                "::",
+                stringify!(seed)
+            )
+        );
+    }
+    test_field_seed();
+    fn test_field_by() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_split_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).by) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_split_config),
+                "::",
+                stringify!(by)
+            )
+        );
+    }
+    test_field_by();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_split_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            28usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_split_config),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
 }
 extern "C" {
     pub fn exphil_dataset_split(
@@ -1065,6 +5821,365 @@ pub struct exphil_sampling {
     pub buffers: i32,
     pub neutral_start: i32,
     pub reserved: i32,
+    pub shuffle_frames: i64,
+    pub memory_bytes: i64,
+    pub workers: i32,
+    pub reserved_2: i32,
+    pub drop_past: f64,
+    pub mirror: f64,
+}
+#[test]
+fn bindgen_test_layout_exphil_sampling() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_sampling>(),
+        120usize,
+        concat!("Size of: ", stringify!(exphil_sampling))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_sampling>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_sampling))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_batch() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).batch) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(batch)
+            )
+        );
+    }
+    test_field_batch();
+    fn test_field_time() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).time) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(time)
+            )
+        );
+    }
+    test_field_time();
+    fn test_field_stride() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stride) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(stride)
+            )
+        );
+    }
+    test_field_stride();
+    fn test_field_segment_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).segment_frames) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(segment_frames)
+            )
+        );
+    }
+    test_field_segment_frames();
+    fn test_field_seed() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).seed) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(seed)
+            )
+        );
+    }
+    test_field_seed();
+    fn test_field_mode() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).mode) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(mode)
+            )
+        );
+    }
+    test_field_mode();
+    fn test_field_delay_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).delay_frames) as usize - ptr as usize
+            },
+            52usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(delay_frames)
+            )
+        );
+    }
+    test_field_delay_frames();
+    fn test_field_action_slots() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).action_slots) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(action_slots)
+            )
+        );
+    }
+    test_field_action_slots();
+    fn test_field_in_order() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).in_order) as usize - ptr as usize
+            },
+            60usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(in_order)
+            )
+        );
+    }
+    test_field_in_order();
+    fn test_field_last_only() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).last_only) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(last_only)
+            )
+        );
+    }
+    test_field_last_only();
+    fn test_field_buffers() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).buffers) as usize - ptr as usize
+            },
+            68usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(buffers)
+            )
+        );
+    }
+    test_field_buffers();
+    fn test_field_neutral_start() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).neutral_start) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(neutral_start)
+            )
+        );
+    }
+    test_field_neutral_start();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            76usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
+    fn test_field_shuffle_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).shuffle_frames) as usize - ptr as usize
+            },
+            80usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(shuffle_frames)
+            )
+        );
+    }
+    test_field_shuffle_frames();
+    fn test_field_memory_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).memory_bytes) as usize - ptr as usize
+            },
+            88usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(memory_bytes)
+            )
+        );
+    }
+    test_field_memory_bytes();
+    fn test_field_workers() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).workers) as usize - ptr as usize
+            },
+            96usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(workers)
+            )
+        );
+    }
+    test_field_workers();
+    fn test_field_reserved_2() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved_2) as usize - ptr as usize
+            },
+            100usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(reserved_2)
+            )
+        );
+    }
+    test_field_reserved_2();
+    fn test_field_drop_past() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).drop_past) as usize - ptr as usize
+            },
+            104usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(drop_past)
+            )
+        );
+    }
+    test_field_drop_past();
+    fn test_field_mirror() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).mirror) as usize - ptr as usize
+            },
+            112usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(mirror)
+            )
+        );
+    }
+    test_field_mirror();
 }
 extern "C" {
     pub fn exphil_model_sampling(
@@ -1088,6 +6203,241 @@ pub struct exphil_batch {
     pub actions: *const i32,
     pub mask: *const f32,
     pub reset: *const u8,
+    pub dropped: *const u8,
+}
+#[test]
+fn bindgen_test_layout_exphil_batch() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_batch>(),
+        104usize,
+        concat!("Size of: ", stringify!(exphil_batch))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_batch>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_batch))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_batch>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_batch),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_batch() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_batch>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).batch) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_batch),
+                "::",
+                stringify!(batch)
+            )
+        );
+    }
+    test_field_batch();
+    fn test_field_time() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_batch>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).time) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_batch),
+                "::",
+                stringify!(time)
+            )
+        );
+    }
+    test_field_time();
+    fn test_field_epoch() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_batch>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).epoch) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_batch),
+                "::",
+                stringify!(epoch)
+            )
+        );
+    }
+    test_field_epoch();
+    fn test_field_index() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_batch>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).index) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_batch),
+                "::",
+                stringify!(index)
+            )
+        );
+    }
+    test_field_index();
+    fn test_field_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_batch>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frames) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_batch),
+                "::",
+                stringify!(frames)
+            )
+        );
+    }
+    test_field_frames();
+    fn test_field_floats() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_batch>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).floats) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_batch),
+                "::",
+                stringify!(floats)
+            )
+        );
+    }
+    test_field_floats();
+    fn test_field_ids() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_batch>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).ids) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_batch),
+                "::",
+                stringify!(ids)
+            )
+        );
+    }
+    test_field_ids();
+    fn test_field_past() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_batch>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).past) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_batch),
+                "::",
+                stringify!(past)
+            )
+        );
+    }
+    test_field_past();
+    fn test_field_actions() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_batch>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).actions) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_batch),
+                "::",
+                stringify!(actions)
+            )
+        );
+    }
+    test_field_actions();
+    fn test_field_mask() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_batch>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).mask) as usize - ptr as usize
+            },
+            80usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_batch),
+                "::",
+                stringify!(mask)
+            )
+        );
+    }
+    test_field_mask();
+    fn test_field_reset() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_batch>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reset) as usize - ptr as usize
+            },
+            88usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_batch),
+                "::",
+                stringify!(reset)
+            )
+        );
+    }
+    test_field_reset();
+    fn test_field_dropped() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_batch>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).dropped) as usize - ptr as usize
+            },
+            96usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_batch),
+                "::",
+                stringify!(dropped)
+            )
+        );
+    }
+    test_field_dropped();
 }
 impl Default for exphil_batch {
     fn default() -> Self {
@@ -1132,6 +6482,138 @@ pub struct exphil_prefetcher_info {
     pub worked_ns: i64,
     pub waits: i64,
 }
+#[test]
+fn bindgen_test_layout_exphil_prefetcher_info() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_prefetcher_info>(),
+        56usize,
+        concat!("Size of: ", stringify!(exphil_prefetcher_info))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_prefetcher_info>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_prefetcher_info))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_prefetcher_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_prefetcher_info),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_batches_per_epoch() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_prefetcher_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).batches_per_epoch) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_prefetcher_info),
+                "::",
+                stringify!(batches_per_epoch)
+            )
+        );
+    }
+    test_field_batches_per_epoch();
+    fn test_field_frames_per_epoch() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_prefetcher_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frames_per_epoch) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_prefetcher_info),
+                "::",
+                stringify!(frames_per_epoch)
+            )
+        );
+    }
+    test_field_frames_per_epoch();
+    fn test_field_delivered() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_prefetcher_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).delivered) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_prefetcher_info),
+                "::",
+                stringify!(delivered)
+            )
+        );
+    }
+    test_field_delivered();
+    fn test_field_waited_ns() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_prefetcher_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).waited_ns) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_prefetcher_info),
+                "::",
+                stringify!(waited_ns)
+            )
+        );
+    }
+    test_field_waited_ns();
+    fn test_field_worked_ns() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_prefetcher_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).worked_ns) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_prefetcher_info),
+                "::",
+                stringify!(worked_ns)
+            )
+        );
+    }
+    test_field_worked_ns();
+    fn test_field_waits() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_prefetcher_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).waits) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_prefetcher_info),
+                "::",
+                stringify!(waits)
+            )
+        );
+    }
+    test_field_waits();
+}
 extern "C" {
     pub fn exphil_prefetcher_query(
         prefetcher: *mut exphil_prefetcher,
@@ -1170,6 +6652,274 @@ pub struct exphil_optimizer_config {
     pub schedule: i32,
     pub reserved: i32,
 }
+#[test]
+fn bindgen_test_layout_exphil_optimizer_config() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_optimizer_config>(),
+        112usize,
+        concat!("Size of: ", stringify!(exphil_optimizer_config))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_optimizer_config>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_optimizer_config))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_rate() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).rate) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(rate)
+            )
+        );
+    }
+    test_field_rate();
+    fn test_field_beta1() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).beta1) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(beta1)
+            )
+        );
+    }
+    test_field_beta1();
+    fn test_field_beta2() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).beta2) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(beta2)
+            )
+        );
+    }
+    test_field_beta2();
+    fn test_field_epsilon() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).epsilon) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(epsilon)
+            )
+        );
+    }
+    test_field_epsilon();
+    fn test_field_decay() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).decay) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(decay)
+            )
+        );
+    }
+    test_field_decay();
+    fn test_field_clip_norm() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).clip_norm) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(clip_norm)
+            )
+        );
+    }
+    test_field_clip_norm();
+    fn test_field_ema_decay() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).ema_decay) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(ema_decay)
+            )
+        );
+    }
+    test_field_ema_decay();
+    fn test_field_low_ratio() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).low_ratio) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(low_ratio)
+            )
+        );
+    }
+    test_field_low_ratio();
+    fn test_field_restart_factor() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).restart_factor) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(restart_factor)
+            )
+        );
+    }
+    test_field_restart_factor();
+    fn test_field_warmup_updates() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).warmup_updates) as usize - ptr as usize
+            },
+            80usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(warmup_updates)
+            )
+        );
+    }
+    test_field_warmup_updates();
+    fn test_field_total_updates() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).total_updates) as usize - ptr as usize
+            },
+            88usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(total_updates)
+            )
+        );
+    }
+    test_field_total_updates();
+    fn test_field_restart_updates() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).restart_updates) as usize - ptr as usize
+            },
+            96usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(restart_updates)
+            )
+        );
+    }
+    test_field_restart_updates();
+    fn test_field_schedule() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).schedule) as usize - ptr as usize
+            },
+            104usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(schedule)
+            )
+        );
+    }
+    test_field_schedule();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            108usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_config),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
+}
 extern "C" {
     pub fn exphil_optimizer_create(
         model: *const exphil_model,
@@ -1185,6 +6935,87 @@ pub struct exphil_optimizer_info {
     pub updates: i64,
     pub rate: f64,
     pub state_bytes: u64,
+}
+#[test]
+fn bindgen_test_layout_exphil_optimizer_info() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_optimizer_info>(),
+        32usize,
+        concat!("Size of: ", stringify!(exphil_optimizer_info))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_optimizer_info>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_optimizer_info))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_info),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_updates() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).updates) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_info),
+                "::",
+                stringify!(updates)
+            )
+        );
+    }
+    test_field_updates();
+    fn test_field_rate() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).rate) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_info),
+                "::",
+                stringify!(rate)
+            )
+        );
+    }
+    test_field_rate();
+    fn test_field_state_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_optimizer_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).state_bytes) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_optimizer_info),
+                "::",
+                stringify!(state_bytes)
+            )
+        );
+    }
+    test_field_state_bytes();
 }
 extern "C" {
     pub fn exphil_optimizer_query(
@@ -1203,6 +7034,87 @@ pub struct exphil_head_loss {
     pub smoothing: f64,
     pub focal_gamma: f64,
     pub positive_weight: *const f32,
+}
+#[test]
+fn bindgen_test_layout_exphil_head_loss() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_head_loss>(),
+        32usize,
+        concat!("Size of: ", stringify!(exphil_head_loss))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_head_loss>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_head_loss))
+    );
+    fn test_field_weight() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_loss>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).weight) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_loss),
+                "::",
+                stringify!(weight)
+            )
+        );
+    }
+    test_field_weight();
+    fn test_field_smoothing() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_loss>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).smoothing) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_loss),
+                "::",
+                stringify!(smoothing)
+            )
+        );
+    }
+    test_field_smoothing();
+    fn test_field_focal_gamma() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_loss>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).focal_gamma) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_loss),
+                "::",
+                stringify!(focal_gamma)
+            )
+        );
+    }
+    test_field_focal_gamma();
+    fn test_field_positive_weight() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_loss>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).positive_weight) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_loss),
+                "::",
+                stringify!(positive_weight)
+            )
+        );
+    }
+    test_field_positive_weight();
 }
 impl Default for exphil_head_loss {
     fn default() -> Self {
@@ -1234,6 +7146,104 @@ pub struct exphil_communicator {
     pub rank: i32,
     pub ranks: i32,
 }
+#[test]
+fn bindgen_test_layout_exphil_communicator() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_communicator>(),
+        32usize,
+        concat!("Size of: ", stringify!(exphil_communicator))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_communicator>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_communicator))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_communicator>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_communicator),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_user() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_communicator>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).user) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_communicator),
+                "::",
+                stringify!(user)
+            )
+        );
+    }
+    test_field_user();
+    fn test_field_all_reduce() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_communicator>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).all_reduce) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_communicator),
+                "::",
+                stringify!(all_reduce)
+            )
+        );
+    }
+    test_field_all_reduce();
+    fn test_field_rank() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_communicator>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).rank) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_communicator),
+                "::",
+                stringify!(rank)
+            )
+        );
+    }
+    test_field_rank();
+    fn test_field_ranks() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_communicator>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).ranks) as usize - ptr as usize
+            },
+            28usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_communicator),
+                "::",
+                stringify!(ranks)
+            )
+        );
+    }
+    test_field_ranks();
+}
 impl Default for exphil_communicator {
     fn default() -> Self {
         let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
@@ -1260,6 +7270,226 @@ pub struct exphil_trainer_config {
     pub activations: i32,
     pub fake_quantize: i32,
     pub checkpoint_blocks: i32,
+    pub own_past: f64,
+    pub own_past_ramp_updates: i64,
+    pub own_past_seed: u64,
+}
+#[test]
+fn bindgen_test_layout_exphil_trainer_config() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_trainer_config>(),
+        80usize,
+        concat!("Size of: ", stringify!(exphil_trainer_config))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_trainer_config>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_trainer_config))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_trainer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_trainer_config),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_losses() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_trainer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).losses) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_trainer_config),
+                "::",
+                stringify!(losses)
+            )
+        );
+    }
+    test_field_losses();
+    fn test_field_communicator() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_trainer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).communicator) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_trainer_config),
+                "::",
+                stringify!(communicator)
+            )
+        );
+    }
+    test_field_communicator();
+    fn test_field_loss_scale() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_trainer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).loss_scale) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_trainer_config),
+                "::",
+                stringify!(loss_scale)
+            )
+        );
+    }
+    test_field_loss_scale();
+    fn test_field_accumulate() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_trainer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).accumulate) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_trainer_config),
+                "::",
+                stringify!(accumulate)
+            )
+        );
+    }
+    test_field_accumulate();
+    fn test_field_precision() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_trainer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).precision) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_trainer_config),
+                "::",
+                stringify!(precision)
+            )
+        );
+    }
+    test_field_precision();
+    fn test_field_activations() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_trainer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).activations) as usize - ptr as usize
+            },
+            44usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_trainer_config),
+                "::",
+                stringify!(activations)
+            )
+        );
+    }
+    test_field_activations();
+    fn test_field_fake_quantize() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_trainer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).fake_quantize) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_trainer_config),
+                "::",
+                stringify!(fake_quantize)
+            )
+        );
+    }
+    test_field_fake_quantize();
+    fn test_field_checkpoint_blocks() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_trainer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).checkpoint_blocks) as usize - ptr as usize
+            },
+            52usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_trainer_config),
+                "::",
+                stringify!(checkpoint_blocks)
+            )
+        );
+    }
+    test_field_checkpoint_blocks();
+    fn test_field_own_past() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_trainer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).own_past) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_trainer_config),
+                "::",
+                stringify!(own_past)
+            )
+        );
+    }
+    test_field_own_past();
+    fn test_field_own_past_ramp_updates() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_trainer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).own_past_ramp_updates) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_trainer_config),
+                "::",
+                stringify!(own_past_ramp_updates)
+            )
+        );
+    }
+    test_field_own_past_ramp_updates();
+    fn test_field_own_past_seed() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_trainer_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).own_past_seed) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_trainer_config),
+                "::",
+                stringify!(own_past_seed)
+            )
+        );
+    }
+    test_field_own_past_seed();
 }
 impl Default for exphil_trainer_config {
     fn default() -> Self {
@@ -1295,6 +7525,223 @@ pub struct exphil_metrics {
     pub time_ns: i64,
     pub waited_ns: i64,
     pub skipped: i64,
+}
+#[test]
+fn bindgen_test_layout_exphil_metrics() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_metrics>(),
+        216usize,
+        concat!("Size of: ", stringify!(exphil_metrics))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_metrics>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_metrics))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_metrics>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_metrics),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_update() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_metrics>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).update) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_metrics),
+                "::",
+                stringify!(update)
+            )
+        );
+    }
+    test_field_update();
+    fn test_field_epoch() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_metrics>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).epoch) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_metrics),
+                "::",
+                stringify!(epoch)
+            )
+        );
+    }
+    test_field_epoch();
+    fn test_field_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_metrics>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frames) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_metrics),
+                "::",
+                stringify!(frames)
+            )
+        );
+    }
+    test_field_frames();
+    fn test_field_loss() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_metrics>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).loss) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_metrics),
+                "::",
+                stringify!(loss)
+            )
+        );
+    }
+    test_field_loss();
+    fn test_field_head_loss() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_metrics>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).head_loss) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_metrics),
+                "::",
+                stringify!(head_loss)
+            )
+        );
+    }
+    test_field_head_loss();
+    fn test_field_gradient_norm() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_metrics>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).gradient_norm) as usize - ptr as usize
+            },
+            168usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_metrics),
+                "::",
+                stringify!(gradient_norm)
+            )
+        );
+    }
+    test_field_gradient_norm();
+    fn test_field_rate() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_metrics>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).rate) as usize - ptr as usize
+            },
+            176usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_metrics),
+                "::",
+                stringify!(rate)
+            )
+        );
+    }
+    test_field_rate();
+    fn test_field_loss_scale() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_metrics>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).loss_scale) as usize - ptr as usize
+            },
+            184usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_metrics),
+                "::",
+                stringify!(loss_scale)
+            )
+        );
+    }
+    test_field_loss_scale();
+    fn test_field_time_ns() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_metrics>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).time_ns) as usize - ptr as usize
+            },
+            192usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_metrics),
+                "::",
+                stringify!(time_ns)
+            )
+        );
+    }
+    test_field_time_ns();
+    fn test_field_waited_ns() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_metrics>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).waited_ns) as usize - ptr as usize
+            },
+            200usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_metrics),
+                "::",
+                stringify!(waited_ns)
+            )
+        );
+    }
+    test_field_waited_ns();
+    fn test_field_skipped() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_metrics>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).skipped) as usize - ptr as usize
+            },
+            208usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_metrics),
+                "::",
+                stringify!(skipped)
+            )
+        );
+    }
+    test_field_skipped();
 }
 extern "C" {
     pub fn exphil_trainer_step(
@@ -1351,6 +7798,155 @@ pub struct exphil_head_report {
     pub copy_accuracy: f64,
     pub frequency_nll: f64,
 }
+#[test]
+fn bindgen_test_layout_exphil_head_report() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_head_report>(),
+        64usize,
+        concat!("Size of: ", stringify!(exphil_head_report))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_head_report>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_head_report))
+    );
+    fn test_field_loss() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).loss) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_report),
+                "::",
+                stringify!(loss)
+            )
+        );
+    }
+    test_field_loss();
+    fn test_field_nll() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).nll) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_report),
+                "::",
+                stringify!(nll)
+            )
+        );
+    }
+    test_field_nll();
+    fn test_field_accuracy() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).accuracy) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_report),
+                "::",
+                stringify!(accuracy)
+            )
+        );
+    }
+    test_field_accuracy();
+    fn test_field_top3() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).top3) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_report),
+                "::",
+                stringify!(top3)
+            )
+        );
+    }
+    test_field_top3();
+    fn test_field_change_accuracy() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).change_accuracy) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_report),
+                "::",
+                stringify!(change_accuracy)
+            )
+        );
+    }
+    test_field_change_accuracy();
+    fn test_field_majority_accuracy() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).majority_accuracy) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_report),
+                "::",
+                stringify!(majority_accuracy)
+            )
+        );
+    }
+    test_field_majority_accuracy();
+    fn test_field_copy_accuracy() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).copy_accuracy) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_report),
+                "::",
+                stringify!(copy_accuracy)
+            )
+        );
+    }
+    test_field_copy_accuracy();
+    fn test_field_frequency_nll() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frequency_nll) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_report),
+                "::",
+                stringify!(frequency_nll)
+            )
+        );
+    }
+    test_field_frequency_nll();
+}
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_report {
@@ -1367,6 +7963,348 @@ pub struct exphil_report {
     pub exact_copy: f64,
     pub heads: i64,
     pub head: [exphil_head_report; 16usize],
+    pub alone_most_frames: i64,
+    pub alone_frames: i64,
+    pub alone_change_frames: i64,
+    pub alone_nll: f64,
+    pub alone_accuracy: f64,
+    pub alone_change_accuracy: f64,
+}
+#[test]
+fn bindgen_test_layout_exphil_report() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_report>(),
+        1168usize,
+        concat!("Size of: ", stringify!(exphil_report))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_report>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_report))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frames) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(frames)
+            )
+        );
+    }
+    test_field_frames();
+    fn test_field_change_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).change_frames) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(change_frames)
+            )
+        );
+    }
+    test_field_change_frames();
+    fn test_field_loss() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).loss) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(loss)
+            )
+        );
+    }
+    test_field_loss();
+    fn test_field_nll() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).nll) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(nll)
+            )
+        );
+    }
+    test_field_nll();
+    fn test_field_frequency_nll() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frequency_nll) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(frequency_nll)
+            )
+        );
+    }
+    test_field_frequency_nll();
+    fn test_field_exact_accuracy() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).exact_accuracy) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(exact_accuracy)
+            )
+        );
+    }
+    test_field_exact_accuracy();
+    fn test_field_exact_change_accuracy() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).exact_change_accuracy) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(exact_change_accuracy)
+            )
+        );
+    }
+    test_field_exact_change_accuracy();
+    fn test_field_exact_majority() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).exact_majority) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(exact_majority)
+            )
+        );
+    }
+    test_field_exact_majority();
+    fn test_field_exact_majority_change() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).exact_majority_change) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(exact_majority_change)
+            )
+        );
+    }
+    test_field_exact_majority_change();
+    fn test_field_exact_copy() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).exact_copy) as usize - ptr as usize
+            },
+            80usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(exact_copy)
+            )
+        );
+    }
+    test_field_exact_copy();
+    fn test_field_heads() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).heads) as usize - ptr as usize
+            },
+            88usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(heads)
+            )
+        );
+    }
+    test_field_heads();
+    fn test_field_head() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).head) as usize - ptr as usize
+            },
+            96usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(head)
+            )
+        );
+    }
+    test_field_head();
+    fn test_field_alone_most_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).alone_most_frames) as usize - ptr as usize
+            },
+            1120usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(alone_most_frames)
+            )
+        );
+    }
+    test_field_alone_most_frames();
+    fn test_field_alone_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).alone_frames) as usize - ptr as usize
+            },
+            1128usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(alone_frames)
+            )
+        );
+    }
+    test_field_alone_frames();
+    fn test_field_alone_change_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).alone_change_frames) as usize - ptr as usize
+            },
+            1136usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(alone_change_frames)
+            )
+        );
+    }
+    test_field_alone_change_frames();
+    fn test_field_alone_nll() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).alone_nll) as usize - ptr as usize
+            },
+            1144usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(alone_nll)
+            )
+        );
+    }
+    test_field_alone_nll();
+    fn test_field_alone_accuracy() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).alone_accuracy) as usize - ptr as usize
+            },
+            1152usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(alone_accuracy)
+            )
+        );
+    }
+    test_field_alone_accuracy();
+    fn test_field_alone_change_accuracy() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).alone_change_accuracy) as usize - ptr as usize
+            },
+            1160usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_report),
+                "::",
+                stringify!(alone_change_accuracy)
+            )
+        );
+    }
+    test_field_alone_change_accuracy();
 }
 extern "C" {
     pub fn exphil_evaluate(
@@ -1412,6 +8350,87 @@ pub struct exphil_head_play {
     pub press: f32,
     pub release: f32,
 }
+#[test]
+fn bindgen_test_layout_exphil_head_play() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_head_play>(),
+        16usize,
+        concat!("Size of: ", stringify!(exphil_head_play))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_head_play>(),
+        4usize,
+        concat!("Alignment of ", stringify!(exphil_head_play))
+    );
+    fn test_field_temperature() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_play>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).temperature) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_play),
+                "::",
+                stringify!(temperature)
+            )
+        );
+    }
+    test_field_temperature();
+    fn test_field_deterministic() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_play>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).deterministic) as usize - ptr as usize
+            },
+            4usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_play),
+                "::",
+                stringify!(deterministic)
+            )
+        );
+    }
+    test_field_deterministic();
+    fn test_field_press() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_play>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).press) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_play),
+                "::",
+                stringify!(press)
+            )
+        );
+    }
+    test_field_press();
+    fn test_field_release() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_head_play>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).release) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_head_play),
+                "::",
+                stringify!(release)
+            )
+        );
+    }
+    test_field_release();
+}
 pub const EXPHIL_DELIVER_DUE: _bindgen_ty_15 = 0;
 pub const EXPHIL_DELIVER_DECIDED: _bindgen_ty_15 = 1;
 pub type _bindgen_ty_15 = ::std::os::raw::c_uint;
@@ -1428,6 +8447,189 @@ pub struct exphil_session_config {
     pub deadline_ns: i64,
     pub deterministic: i32,
     pub deliver: i32,
+}
+#[test]
+fn bindgen_test_layout_exphil_session_config() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_session_config>(),
+        72usize,
+        concat!("Size of: ", stringify!(exphil_session_config))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_session_config>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_session_config))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_config),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_heads() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).heads) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_config),
+                "::",
+                stringify!(heads)
+            )
+        );
+    }
+    test_field_heads();
+    fn test_field_spec() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).spec) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_config),
+                "::",
+                stringify!(spec)
+            )
+        );
+    }
+    test_field_spec();
+    fn test_field_delay_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).delay_frames) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_config),
+                "::",
+                stringify!(delay_frames)
+            )
+        );
+    }
+    test_field_delay_frames();
+    fn test_field_mode() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).mode) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_config),
+                "::",
+                stringify!(mode)
+            )
+        );
+    }
+    test_field_mode();
+    fn test_field_seed() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).seed) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_config),
+                "::",
+                stringify!(seed)
+            )
+        );
+    }
+    test_field_seed();
+    fn test_field_streams() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).streams) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_config),
+                "::",
+                stringify!(streams)
+            )
+        );
+    }
+    test_field_streams();
+    fn test_field_deadline_ns() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).deadline_ns) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_config),
+                "::",
+                stringify!(deadline_ns)
+            )
+        );
+    }
+    test_field_deadline_ns();
+    fn test_field_deterministic() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).deterministic) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_config),
+                "::",
+                stringify!(deterministic)
+            )
+        );
+    }
+    test_field_deterministic();
+    fn test_field_deliver() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).deliver) as usize - ptr as usize
+            },
+            68usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_config),
+                "::",
+                stringify!(deliver)
+            )
+        );
+    }
+    test_field_deliver();
 }
 impl Default for exphil_session_config {
     fn default() -> Self {
@@ -1527,6 +8729,257 @@ pub struct exphil_session_info {
     pub logit_count: i64,
     pub state_bytes: u64,
 }
+#[test]
+fn bindgen_test_layout_exphil_session_info() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_session_info>(),
+        616usize,
+        concat!("Size of: ", stringify!(exphil_session_info))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_session_info>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_session_info))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_info),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_steps() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).steps) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_info),
+                "::",
+                stringify!(steps)
+            )
+        );
+    }
+    test_field_steps();
+    fn test_field_missed() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).missed) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_info),
+                "::",
+                stringify!(missed)
+            )
+        );
+    }
+    test_field_missed();
+    fn test_field_latency() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).latency) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_info),
+                "::",
+                stringify!(latency)
+            )
+        );
+    }
+    test_field_latency();
+    fn test_field_last_ns() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).last_ns) as usize - ptr as usize
+            },
+            536usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_info),
+                "::",
+                stringify!(last_ns)
+            )
+        );
+    }
+    test_field_last_ns();
+    fn test_field_max_ns() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).max_ns) as usize - ptr as usize
+            },
+            544usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_info),
+                "::",
+                stringify!(max_ns)
+            )
+        );
+    }
+    test_field_max_ns();
+    fn test_field_p50_ns() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).p50_ns) as usize - ptr as usize
+            },
+            552usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_info),
+                "::",
+                stringify!(p50_ns)
+            )
+        );
+    }
+    test_field_p50_ns();
+    fn test_field_p99_ns() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).p99_ns) as usize - ptr as usize
+            },
+            560usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_info),
+                "::",
+                stringify!(p99_ns)
+            )
+        );
+    }
+    test_field_p99_ns();
+    fn test_field_streams() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).streams) as usize - ptr as usize
+            },
+            568usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_info),
+                "::",
+                stringify!(streams)
+            )
+        );
+    }
+    test_field_streams();
+    fn test_field_float_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).float_count) as usize - ptr as usize
+            },
+            576usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_info),
+                "::",
+                stringify!(float_count)
+            )
+        );
+    }
+    test_field_float_count();
+    fn test_field_id_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).id_count) as usize - ptr as usize
+            },
+            584usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_info),
+                "::",
+                stringify!(id_count)
+            )
+        );
+    }
+    test_field_id_count();
+    fn test_field_head_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).head_count) as usize - ptr as usize
+            },
+            592usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_info),
+                "::",
+                stringify!(head_count)
+            )
+        );
+    }
+    test_field_head_count();
+    fn test_field_logit_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).logit_count) as usize - ptr as usize
+            },
+            600usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_info),
+                "::",
+                stringify!(logit_count)
+            )
+        );
+    }
+    test_field_logit_count();
+    fn test_field_state_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).state_bytes) as usize - ptr as usize
+            },
+            608usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_info),
+                "::",
+                stringify!(state_bytes)
+            )
+        );
+    }
+    test_field_state_bytes();
+}
 impl Default for exphil_session_info {
     fn default() -> Self {
         let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
@@ -1566,6 +9019,87 @@ pub struct exphil_slp_config {
     pub rollback: i32,
     pub flags: u32,
 }
+#[test]
+fn bindgen_test_layout_exphil_slp_config() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_slp_config>(),
+        24usize,
+        concat!("Size of: ", stringify!(exphil_slp_config))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_slp_config>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_slp_config))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_config),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_limit_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).limit_bytes) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_config),
+                "::",
+                stringify!(limit_bytes)
+            )
+        );
+    }
+    test_field_limit_bytes();
+    fn test_field_rollback() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).rollback) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_config),
+                "::",
+                stringify!(rollback)
+            )
+        );
+    }
+    test_field_rollback();
+    fn test_field_flags() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).flags) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_config),
+                "::",
+                stringify!(flags)
+            )
+        );
+    }
+    test_field_flags();
+}
 extern "C" {
     pub fn exphil_slp_open(
         context: *mut exphil_context,
@@ -1590,6 +9124,7 @@ extern "C" {
 }
 pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_17 = 0;
 pub const EXPHIL_SLP_BARE: _bindgen_ty_17 = 1;
+pub const EXPHIL_SLP_GAMES: _bindgen_ty_17 = 2;
 pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
 pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_18 = 0;
 pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_18 = 1;
@@ -1660,6 +9195,325 @@ pub struct exphil_slp_port {
     pub port: u8,
     pub reserved: [u8; 2usize],
 }
+#[test]
+fn bindgen_test_layout_exphil_slp_port() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_slp_port>(),
+        36usize,
+        concat!("Size of: ", stringify!(exphil_slp_port))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_slp_port>(),
+        4usize,
+        concat!("Alignment of ", stringify!(exphil_slp_port))
+    );
+    fn test_field_dashback_fix() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).dashback_fix) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(dashback_fix)
+            )
+        );
+    }
+    test_field_dashback_fix();
+    fn test_field_shield_drop_fix() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).shield_drop_fix) as usize - ptr as usize
+            },
+            4usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(shield_drop_fix)
+            )
+        );
+    }
+    test_field_shield_drop_fix();
+    fn test_field_offence_ratio() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).offence_ratio) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(offence_ratio)
+            )
+        );
+    }
+    test_field_offence_ratio();
+    fn test_field_defence_ratio() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).defence_ratio) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(defence_ratio)
+            )
+        );
+    }
+    test_field_defence_ratio();
+    fn test_field_model_scale() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).model_scale) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(model_scale)
+            )
+        );
+    }
+    test_field_model_scale();
+    fn test_field_start_damage() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).start_damage) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(start_damage)
+            )
+        );
+    }
+    test_field_start_damage();
+    fn test_field_respawn_damage() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).respawn_damage) as usize - ptr as usize
+            },
+            22usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(respawn_damage)
+            )
+        );
+    }
+    test_field_respawn_damage();
+    fn test_field_character() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).character) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(character)
+            )
+        );
+    }
+    test_field_character();
+    fn test_field_type() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).type_) as usize - ptr as usize
+            },
+            25usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(type_)
+            )
+        );
+    }
+    test_field_type();
+    fn test_field_stocks() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stocks) as usize - ptr as usize
+            },
+            26usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(stocks)
+            )
+        );
+    }
+    test_field_stocks();
+    fn test_field_costume() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).costume) as usize - ptr as usize
+            },
+            27usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(costume)
+            )
+        );
+    }
+    test_field_costume();
+    fn test_field_team_shade() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).team_shade) as usize - ptr as usize
+            },
+            28usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(team_shade)
+            )
+        );
+    }
+    test_field_team_shade();
+    fn test_field_handicap() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).handicap) as usize - ptr as usize
+            },
+            29usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(handicap)
+            )
+        );
+    }
+    test_field_handicap();
+    fn test_field_team() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).team) as usize - ptr as usize
+            },
+            30usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(team)
+            )
+        );
+    }
+    test_field_team();
+    fn test_field_flags() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).flags) as usize - ptr as usize
+            },
+            31usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(flags)
+            )
+        );
+    }
+    test_field_flags();
+    fn test_field_cpu_level() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).cpu_level) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(cpu_level)
+            )
+        );
+    }
+    test_field_cpu_level();
+    fn test_field_port() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).port) as usize - ptr as usize
+            },
+            33usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(port)
+            )
+        );
+    }
+    test_field_port();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_port>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            34usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_port),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
+}
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_info {
@@ -1709,11 +9563,985 @@ pub struct exphil_slp_info {
     pub reserved: [u8; 4usize],
     pub played_on: [::std::os::raw::c_char; 32usize],
     pub ports: [exphil_slp_port; 4usize],
+    pub started_at: [::std::os::raw::c_char; 32usize],
+}
+#[test]
+fn bindgen_test_layout_exphil_slp_info() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_slp_info>(),
+        376usize,
+        concat!("Size of: ", stringify!(exphil_slp_info))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_slp_info>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_slp_info))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_input_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).input_bytes) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(input_bytes)
+            )
+        );
+    }
+    test_field_input_bytes();
+    fn test_field_stop_offset() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stop_offset) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(stop_offset)
+            )
+        );
+    }
+    test_field_stop_offset();
+    fn test_field_frame_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frame_count) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(frame_count)
+            )
+        );
+    }
+    test_field_frame_count();
+    fn test_field_instance_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).instance_count) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(instance_count)
+            )
+        );
+    }
+    test_field_instance_count();
+    fn test_field_incomplete_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).incomplete_count) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(incomplete_count)
+            )
+        );
+    }
+    test_field_incomplete_count();
+    fn test_field_item_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).item_count) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(item_count)
+            )
+        );
+    }
+    test_field_item_count();
+    fn test_field_unknown_event_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).unknown_event_count) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(unknown_event_count)
+            )
+        );
+    }
+    test_field_unknown_event_count();
+    fn test_field_problem_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).problem_count) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(problem_count)
+            )
+        );
+    }
+    test_field_problem_count();
+    fn test_field_problems() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).problems) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(problems)
+            )
+        );
+    }
+    test_field_problems();
+    fn test_field_fields() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).fields) as usize - ptr as usize
+            },
+            76usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(fields)
+            )
+        );
+    }
+    test_field_fields();
+    fn test_field_container() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).container) as usize - ptr as usize
+            },
+            80usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(container)
+            )
+        );
+    }
+    test_field_container();
+    fn test_field_raw_declared_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).raw_declared_bytes) as usize - ptr as usize
+            },
+            84usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(raw_declared_bytes)
+            )
+        );
+    }
+    test_field_raw_declared_bytes();
+    fn test_field_stop() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stop) as usize - ptr as usize
+            },
+            88usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(stop)
+            )
+        );
+    }
+    test_field_stop();
+    fn test_field_truncated() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).truncated) as usize - ptr as usize
+            },
+            92usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(truncated)
+            )
+        );
+    }
+    test_field_truncated();
+    fn test_field_rollback() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).rollback) as usize - ptr as usize
+            },
+            96usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(rollback)
+            )
+        );
+    }
+    test_field_rollback();
+    fn test_field_first_frame() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).first_frame) as usize - ptr as usize
+            },
+            100usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(first_frame)
+            )
+        );
+    }
+    test_field_first_frame();
+    fn test_field_last_frame() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).last_frame) as usize - ptr as usize
+            },
+            104usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(last_frame)
+            )
+        );
+    }
+    test_field_last_frame();
+    fn test_field_metadata() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).metadata) as usize - ptr as usize
+            },
+            108usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(metadata)
+            )
+        );
+    }
+    test_field_metadata();
+    fn test_field_metadata_last_frame() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).metadata_last_frame) as usize - ptr as usize
+            },
+            112usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(metadata_last_frame)
+            )
+        );
+    }
+    test_field_metadata_last_frame();
+    fn test_field_end_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).end_count) as usize - ptr as usize
+            },
+            116usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(end_count)
+            )
+        );
+    }
+    test_field_end_count();
+    fn test_field_seed() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).seed) as usize - ptr as usize
+            },
+            120usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(seed)
+            )
+        );
+    }
+    test_field_seed();
+    fn test_field_timer_seconds() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).timer_seconds) as usize - ptr as usize
+            },
+            124usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(timer_seconds)
+            )
+        );
+    }
+    test_field_timer_seconds();
+    fn test_field_game_number() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).game_number) as usize - ptr as usize
+            },
+            128usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(game_number)
+            )
+        );
+    }
+    test_field_game_number();
+    fn test_field_tiebreak_number() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).tiebreak_number) as usize - ptr as usize
+            },
+            132usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(tiebreak_number)
+            )
+        );
+    }
+    test_field_tiebreak_number();
+    fn test_field_damage_ratio() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).damage_ratio) as usize - ptr as usize
+            },
+            136usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(damage_ratio)
+            )
+        );
+    }
+    test_field_damage_ratio();
+    fn test_field_stage() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stage) as usize - ptr as usize
+            },
+            140usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(stage)
+            )
+        );
+    }
+    test_field_stage();
+    fn test_field_version() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).version) as usize - ptr as usize
+            },
+            142usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(version)
+            )
+        );
+    }
+    test_field_version();
+    fn test_field_game_mode() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).game_mode) as usize - ptr as usize
+            },
+            146usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(game_mode)
+            )
+        );
+    }
+    test_field_game_mode();
+    fn test_field_timer_kind() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).timer_kind) as usize - ptr as usize
+            },
+            147usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(timer_kind)
+            )
+        );
+    }
+    test_field_timer_kind();
+    fn test_field_teams() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).teams) as usize - ptr as usize
+            },
+            148usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(teams)
+            )
+        );
+    }
+    test_field_teams();
+    fn test_field_friendly_fire() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).friendly_fire) as usize - ptr as usize
+            },
+            149usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(friendly_fire)
+            )
+        );
+    }
+    test_field_friendly_fire();
+    fn test_field_pal() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).pal) as usize - ptr as usize
+            },
+            150usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(pal)
+            )
+        );
+    }
+    test_field_pal();
+    fn test_field_frozen() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frozen) as usize - ptr as usize
+            },
+            151usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(frozen)
+            )
+        );
+    }
+    test_field_frozen();
+    fn test_field_minor_scene() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).minor_scene) as usize - ptr as usize
+            },
+            152usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(minor_scene)
+            )
+        );
+    }
+    test_field_minor_scene();
+    fn test_field_major_scene() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).major_scene) as usize - ptr as usize
+            },
+            153usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(major_scene)
+            )
+        );
+    }
+    test_field_major_scene();
+    fn test_field_language() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).language) as usize - ptr as usize
+            },
+            154usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(language)
+            )
+        );
+    }
+    test_field_language();
+    fn test_field_player_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).player_count) as usize - ptr as usize
+            },
+            155usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(player_count)
+            )
+        );
+    }
+    test_field_player_count();
+    fn test_field_item_spawn() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).item_spawn) as usize - ptr as usize
+            },
+            156usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(item_spawn)
+            )
+        );
+    }
+    test_field_item_spawn();
+    fn test_field_self_destruct() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).self_destruct) as usize - ptr as usize
+            },
+            157usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(self_destruct)
+            )
+        );
+    }
+    test_field_self_destruct();
+    fn test_field_end_method() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).end_method) as usize - ptr as usize
+            },
+            158usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(end_method)
+            )
+        );
+    }
+    test_field_end_method();
+    fn test_field_end_lras() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).end_lras) as usize - ptr as usize
+            },
+            159usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(end_lras)
+            )
+        );
+    }
+    test_field_end_lras();
+    fn test_field_placements() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).placements) as usize - ptr as usize
+            },
+            160usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(placements)
+            )
+        );
+    }
+    test_field_placements();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            164usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
+    fn test_field_played_on() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).played_on) as usize - ptr as usize
+            },
+            168usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(played_on)
+            )
+        );
+    }
+    test_field_played_on();
+    fn test_field_ports() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).ports) as usize - ptr as usize
+            },
+            200usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(ports)
+            )
+        );
+    }
+    test_field_ports();
+    fn test_field_started_at() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).started_at) as usize - ptr as usize
+            },
+            344usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_info),
+                "::",
+                stringify!(started_at)
+            )
+        );
+    }
+    test_field_started_at();
 }
 extern "C" {
     pub fn exphil_slp_query(
         slp: *const exphil_slp,
         info: *mut exphil_slp_info,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_22 = 0;
+pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_22 = 1;
+pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_22 = 2;
+pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_22 = 3;
+pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_22 = 4;
+pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_22 = 5;
+pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_22 = 6;
+pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_22 = 7;
+pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_22 = 8;
+pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_22 = 9;
+pub type _bindgen_ty_22 = ::std::os::raw::c_uint;
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_slp_result {
+    pub struct_size: usize,
+    pub reason: i32,
+    pub winner: i32,
+    pub winners: i32,
+    pub quitter: i32,
+    pub stocks: [i32; 4usize],
+    pub percent: [f32; 4usize],
+}
+#[test]
+fn bindgen_test_layout_exphil_slp_result() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_slp_result>(),
+        56usize,
+        concat!("Size of: ", stringify!(exphil_slp_result))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_slp_result>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_slp_result))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_result>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_result),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_reason() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_result>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reason) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_result),
+                "::",
+                stringify!(reason)
+            )
+        );
+    }
+    test_field_reason();
+    fn test_field_winner() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_result>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).winner) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_result),
+                "::",
+                stringify!(winner)
+            )
+        );
+    }
+    test_field_winner();
+    fn test_field_winners() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_result>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).winners) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_result),
+                "::",
+                stringify!(winners)
+            )
+        );
+    }
+    test_field_winners();
+    fn test_field_quitter() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_result>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).quitter) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_result),
+                "::",
+                stringify!(quitter)
+            )
+        );
+    }
+    test_field_quitter();
+    fn test_field_stocks() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_result>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stocks) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_result),
+                "::",
+                stringify!(stocks)
+            )
+        );
+    }
+    test_field_stocks();
+    fn test_field_percent() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_result>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).percent) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_result),
+                "::",
+                stringify!(percent)
+            )
+        );
+    }
+    test_field_percent();
+}
+extern "C" {
+    pub fn exphil_slp_result_get(
+        slp: *const exphil_slp,
+        result: *mut exphil_slp_result,
         error: *mut exphil_error,
     ) -> exphil_status;
 }
@@ -1734,6 +10562,240 @@ pub struct exphil_slp_item {
     pub misc: [u8; 4usize],
     pub owner: i8,
 }
+#[test]
+fn bindgen_test_layout_exphil_slp_item() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_slp_item>(),
+        40usize,
+        concat!("Size of: ", stringify!(exphil_slp_item))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_slp_item>(),
+        4usize,
+        concat!("Alignment of ", stringify!(exphil_slp_item))
+    );
+    fn test_field_facing() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).facing) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_item),
+                "::",
+                stringify!(facing)
+            )
+        );
+    }
+    test_field_facing();
+    fn test_field_vel_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).vel_x) as usize - ptr as usize
+            },
+            4usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_item),
+                "::",
+                stringify!(vel_x)
+            )
+        );
+    }
+    test_field_vel_x();
+    fn test_field_vel_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).vel_y) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_item),
+                "::",
+                stringify!(vel_y)
+            )
+        );
+    }
+    test_field_vel_y();
+    fn test_field_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).x) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_item),
+                "::",
+                stringify!(x)
+            )
+        );
+    }
+    test_field_x();
+    fn test_field_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).y) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_item),
+                "::",
+                stringify!(y)
+            )
+        );
+    }
+    test_field_y();
+    fn test_field_timer() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).timer) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_item),
+                "::",
+                stringify!(timer)
+            )
+        );
+    }
+    test_field_timer();
+    fn test_field_spawn_id() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).spawn_id) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_item),
+                "::",
+                stringify!(spawn_id)
+            )
+        );
+    }
+    test_field_spawn_id();
+    fn test_field_type() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).type_) as usize - ptr as usize
+            },
+            28usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_item),
+                "::",
+                stringify!(type_)
+            )
+        );
+    }
+    test_field_type();
+    fn test_field_damage() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).damage) as usize - ptr as usize
+            },
+            30usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_item),
+                "::",
+                stringify!(damage)
+            )
+        );
+    }
+    test_field_damage();
+    fn test_field_instance_id() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).instance_id) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_item),
+                "::",
+                stringify!(instance_id)
+            )
+        );
+    }
+    test_field_instance_id();
+    fn test_field_state() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).state) as usize - ptr as usize
+            },
+            34usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_item),
+                "::",
+                stringify!(state)
+            )
+        );
+    }
+    test_field_state();
+    fn test_field_misc() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).misc) as usize - ptr as usize
+            },
+            35usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_item),
+                "::",
+                stringify!(misc)
+            )
+        );
+    }
+    test_field_misc();
+    fn test_field_owner() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_item>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).owner) as usize - ptr as usize
+            },
+            39usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_item),
+                "::",
+                stringify!(owner)
+            )
+        );
+    }
+    test_field_owner();
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_slp_frame {
@@ -1752,6 +10814,274 @@ pub struct exphil_slp_frame {
     pub slots: u8,
     pub changed: u8,
     pub reserved: u8,
+}
+#[test]
+fn bindgen_test_layout_exphil_slp_frame() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_slp_frame>(),
+        48usize,
+        concat!("Size of: ", stringify!(exphil_slp_frame))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_slp_frame>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_slp_frame))
+    );
+    fn test_field_items() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).items) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(items)
+            )
+        );
+    }
+    test_field_items();
+    fn test_field_item_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).item_count) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(item_count)
+            )
+        );
+    }
+    test_field_item_count();
+    fn test_field_frame() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frame) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(frame)
+            )
+        );
+    }
+    test_field_frame();
+    fn test_field_instance() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).instance) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(instance)
+            )
+        );
+    }
+    test_field_instance();
+    fn test_field_seed() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).seed) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(seed)
+            )
+        );
+    }
+    test_field_seed();
+    fn test_field_scene_counter() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).scene_counter) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(scene_counter)
+            )
+        );
+    }
+    test_field_scene_counter();
+    fn test_field_latest_final() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).latest_final) as usize - ptr as usize
+            },
+            28usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(latest_final)
+            )
+        );
+    }
+    test_field_latest_final();
+    fn test_field_fountain_left() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).fountain_left) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(fountain_left)
+            )
+        );
+    }
+    test_field_fountain_left();
+    fn test_field_fountain_right() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).fountain_right) as usize - ptr as usize
+            },
+            36usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(fountain_right)
+            )
+        );
+    }
+    test_field_fountain_right();
+    fn test_field_stadium_event() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stadium_event) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(stadium_event)
+            )
+        );
+    }
+    test_field_stadium_event();
+    fn test_field_stadium_kind() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stadium_kind) as usize - ptr as usize
+            },
+            42usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(stadium_kind)
+            )
+        );
+    }
+    test_field_stadium_kind();
+    fn test_field_whispy() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).whispy) as usize - ptr as usize
+            },
+            44usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(whispy)
+            )
+        );
+    }
+    test_field_whispy();
+    fn test_field_slots() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).slots) as usize - ptr as usize
+            },
+            45usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(slots)
+            )
+        );
+    }
+    test_field_slots();
+    fn test_field_changed() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).changed) as usize - ptr as usize
+            },
+            46usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(changed)
+            )
+        );
+    }
+    test_field_changed();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_frame>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            47usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_frame),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
 }
 impl Default for exphil_slp_frame {
     fn default() -> Self {
@@ -1816,6 +11146,869 @@ pub struct exphil_slp_player {
     pub l_cancel: u8,
     pub hurtbox: u8,
 }
+#[test]
+fn bindgen_test_layout_exphil_slp_player() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_slp_player>(),
+        144usize,
+        concat!("Size of: ", stringify!(exphil_slp_player))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_slp_player>(),
+        4usize,
+        concat!("Alignment of ", stringify!(exphil_slp_player))
+    );
+    fn test_field_frame() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frame) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(frame)
+            )
+        );
+    }
+    test_field_frame();
+    fn test_field_pre_seed() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).pre_seed) as usize - ptr as usize
+            },
+            4usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(pre_seed)
+            )
+        );
+    }
+    test_field_pre_seed();
+    fn test_field_pre_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).pre_x) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(pre_x)
+            )
+        );
+    }
+    test_field_pre_x();
+    fn test_field_pre_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).pre_y) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(pre_y)
+            )
+        );
+    }
+    test_field_pre_y();
+    fn test_field_pre_facing() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).pre_facing) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(pre_facing)
+            )
+        );
+    }
+    test_field_pre_facing();
+    fn test_field_pre_percent() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).pre_percent) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(pre_percent)
+            )
+        );
+    }
+    test_field_pre_percent();
+    fn test_field_joy_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).joy_x) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(joy_x)
+            )
+        );
+    }
+    test_field_joy_x();
+    fn test_field_joy_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).joy_y) as usize - ptr as usize
+            },
+            28usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(joy_y)
+            )
+        );
+    }
+    test_field_joy_y();
+    fn test_field_c_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).c_x) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(c_x)
+            )
+        );
+    }
+    test_field_c_x();
+    fn test_field_c_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).c_y) as usize - ptr as usize
+            },
+            36usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(c_y)
+            )
+        );
+    }
+    test_field_c_y();
+    fn test_field_trigger() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).trigger) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(trigger)
+            )
+        );
+    }
+    test_field_trigger();
+    fn test_field_physical_l() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).physical_l) as usize - ptr as usize
+            },
+            44usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(physical_l)
+            )
+        );
+    }
+    test_field_physical_l();
+    fn test_field_physical_r() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).physical_r) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(physical_r)
+            )
+        );
+    }
+    test_field_physical_r();
+    fn test_field_buttons() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).buttons) as usize - ptr as usize
+            },
+            52usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(buttons)
+            )
+        );
+    }
+    test_field_buttons();
+    fn test_field_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).x) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(x)
+            )
+        );
+    }
+    test_field_x();
+    fn test_field_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).y) as usize - ptr as usize
+            },
+            60usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(y)
+            )
+        );
+    }
+    test_field_y();
+    fn test_field_facing() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).facing) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(facing)
+            )
+        );
+    }
+    test_field_facing();
+    fn test_field_percent() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).percent) as usize - ptr as usize
+            },
+            68usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(percent)
+            )
+        );
+    }
+    test_field_percent();
+    fn test_field_shield() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).shield) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(shield)
+            )
+        );
+    }
+    test_field_shield();
+    fn test_field_state_age() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).state_age) as usize - ptr as usize
+            },
+            76usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(state_age)
+            )
+        );
+    }
+    test_field_state_age();
+    fn test_field_misc() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).misc) as usize - ptr as usize
+            },
+            80usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(misc)
+            )
+        );
+    }
+    test_field_misc();
+    fn test_field_vel_air_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).vel_air_x) as usize - ptr as usize
+            },
+            84usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(vel_air_x)
+            )
+        );
+    }
+    test_field_vel_air_x();
+    fn test_field_vel_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).vel_y) as usize - ptr as usize
+            },
+            88usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(vel_y)
+            )
+        );
+    }
+    test_field_vel_y();
+    fn test_field_vel_kb_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).vel_kb_x) as usize - ptr as usize
+            },
+            92usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(vel_kb_x)
+            )
+        );
+    }
+    test_field_vel_kb_x();
+    fn test_field_vel_kb_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).vel_kb_y) as usize - ptr as usize
+            },
+            96usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(vel_kb_y)
+            )
+        );
+    }
+    test_field_vel_kb_y();
+    fn test_field_vel_ground_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).vel_ground_x) as usize - ptr as usize
+            },
+            100usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(vel_ground_x)
+            )
+        );
+    }
+    test_field_vel_ground_x();
+    fn test_field_hitlag() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).hitlag) as usize - ptr as usize
+            },
+            104usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(hitlag)
+            )
+        );
+    }
+    test_field_hitlag();
+    fn test_field_animation() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).animation) as usize - ptr as usize
+            },
+            108usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(animation)
+            )
+        );
+    }
+    test_field_animation();
+    fn test_field_physical_buttons() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).physical_buttons) as usize - ptr as usize
+            },
+            112usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(physical_buttons)
+            )
+        );
+    }
+    test_field_physical_buttons();
+    fn test_field_pre_action_state() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).pre_action_state) as usize - ptr as usize
+            },
+            114usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(pre_action_state)
+            )
+        );
+    }
+    test_field_pre_action_state();
+    fn test_field_action_state() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).action_state) as usize - ptr as usize
+            },
+            116usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(action_state)
+            )
+        );
+    }
+    test_field_action_state();
+    fn test_field_ground_id() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).ground_id) as usize - ptr as usize
+            },
+            118usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(ground_id)
+            )
+        );
+    }
+    test_field_ground_id();
+    fn test_field_instance_hit_by() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).instance_hit_by) as usize - ptr as usize
+            },
+            120usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(instance_hit_by)
+            )
+        );
+    }
+    test_field_instance_hit_by();
+    fn test_field_instance_id() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).instance_id) as usize - ptr as usize
+            },
+            122usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(instance_id)
+            )
+        );
+    }
+    test_field_instance_id();
+    fn test_field_raw_joy_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).raw_joy_x) as usize - ptr as usize
+            },
+            124usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(raw_joy_x)
+            )
+        );
+    }
+    test_field_raw_joy_x();
+    fn test_field_raw_joy_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).raw_joy_y) as usize - ptr as usize
+            },
+            125usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(raw_joy_y)
+            )
+        );
+    }
+    test_field_raw_joy_y();
+    fn test_field_raw_c_x() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).raw_c_x) as usize - ptr as usize
+            },
+            126usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(raw_c_x)
+            )
+        );
+    }
+    test_field_raw_c_x();
+    fn test_field_raw_c_y() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).raw_c_y) as usize - ptr as usize
+            },
+            127usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(raw_c_y)
+            )
+        );
+    }
+    test_field_raw_c_y();
+    fn test_field_port() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).port) as usize - ptr as usize
+            },
+            128usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(port)
+            )
+        );
+    }
+    test_field_port();
+    fn test_field_follower() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).follower) as usize - ptr as usize
+            },
+            129usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(follower)
+            )
+        );
+    }
+    test_field_follower();
+    fn test_field_character() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).character) as usize - ptr as usize
+            },
+            130usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(character)
+            )
+        );
+    }
+    test_field_character();
+    fn test_field_last_attack() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).last_attack) as usize - ptr as usize
+            },
+            131usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(last_attack)
+            )
+        );
+    }
+    test_field_last_attack();
+    fn test_field_combo() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).combo) as usize - ptr as usize
+            },
+            132usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(combo)
+            )
+        );
+    }
+    test_field_combo();
+    fn test_field_last_hit_by() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).last_hit_by) as usize - ptr as usize
+            },
+            133usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(last_hit_by)
+            )
+        );
+    }
+    test_field_last_hit_by();
+    fn test_field_stocks() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stocks) as usize - ptr as usize
+            },
+            134usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(stocks)
+            )
+        );
+    }
+    test_field_stocks();
+    fn test_field_flags() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).flags) as usize - ptr as usize
+            },
+            135usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(flags)
+            )
+        );
+    }
+    test_field_flags();
+    fn test_field_airborne() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).airborne) as usize - ptr as usize
+            },
+            140usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(airborne)
+            )
+        );
+    }
+    test_field_airborne();
+    fn test_field_jumps() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).jumps) as usize - ptr as usize
+            },
+            141usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(jumps)
+            )
+        );
+    }
+    test_field_jumps();
+    fn test_field_l_cancel() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).l_cancel) as usize - ptr as usize
+            },
+            142usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(l_cancel)
+            )
+        );
+    }
+    test_field_l_cancel();
+    fn test_field_hurtbox() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).hurtbox) as usize - ptr as usize
+            },
+            143usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_player),
+                "::",
+                stringify!(hurtbox)
+            )
+        );
+    }
+    test_field_hurtbox();
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_slp_slot {
@@ -1825,6 +12018,121 @@ pub struct exphil_slp_slot {
     pub last_frame: i32,
     pub port: i32,
     pub follower: i32,
+}
+#[test]
+fn bindgen_test_layout_exphil_slp_slot() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_slp_slot>(),
+        32usize,
+        concat!("Size of: ", stringify!(exphil_slp_slot))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_slp_slot>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_slp_slot))
+    );
+    fn test_field_records() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_slot>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).records) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_slot),
+                "::",
+                stringify!(records)
+            )
+        );
+    }
+    test_field_records();
+    fn test_field_record_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_slot>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).record_count) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_slot),
+                "::",
+                stringify!(record_count)
+            )
+        );
+    }
+    test_field_record_count();
+    fn test_field_first_frame() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_slot>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).first_frame) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_slot),
+                "::",
+                stringify!(first_frame)
+            )
+        );
+    }
+    test_field_first_frame();
+    fn test_field_last_frame() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_slot>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).last_frame) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_slot),
+                "::",
+                stringify!(last_frame)
+            )
+        );
+    }
+    test_field_last_frame();
+    fn test_field_port() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_slot>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).port) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_slot),
+                "::",
+                stringify!(port)
+            )
+        );
+    }
+    test_field_port();
+    fn test_field_follower() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_slp_slot>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).follower) as usize - ptr as usize
+            },
+            28usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_slp_slot),
+                "::",
+                stringify!(follower)
+            )
+        );
+    }
+    test_field_follower();
 }
 impl Default for exphil_slp_slot {
     fn default() -> Self {
@@ -1905,11 +12213,11 @@ extern "C" {
         follower: i32,
     ) -> *const exphil_slp_player;
 }
-pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_22 = 0;
-pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_22 = 1;
-pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_22 = 2;
-pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_22 = 3;
-pub type _bindgen_ty_22 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_23 = 0;
+pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_23 = 1;
+pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_23 = 2;
+pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_23 = 3;
+pub type _bindgen_ty_23 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_slp_dump_bytes(slp: *const exphil_slp, kind: i32, slot: i32) -> usize;
 }
@@ -1948,6 +12256,1464 @@ extern "C" {
         position: i64,
         port: i32,
         pad: *mut exphil_pad,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_games_info {
+    pub struct_size: usize,
+    pub games: i64,
+    pub frames: i64,
+    pub bytes: u64,
+    pub hash: u64,
+    pub recovered: i32,
+    pub reserved: i32,
+}
+#[test]
+fn bindgen_test_layout_exphil_games_info() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_games_info>(),
+        48usize,
+        concat!("Size of: ", stringify!(exphil_games_info))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_games_info>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_games_info))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_info),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_games() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).games) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_info),
+                "::",
+                stringify!(games)
+            )
+        );
+    }
+    test_field_games();
+    fn test_field_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frames) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_info),
+                "::",
+                stringify!(frames)
+            )
+        );
+    }
+    test_field_frames();
+    fn test_field_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).bytes) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_info),
+                "::",
+                stringify!(bytes)
+            )
+        );
+    }
+    test_field_bytes();
+    fn test_field_hash() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).hash) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_info),
+                "::",
+                stringify!(hash)
+            )
+        );
+    }
+    test_field_hash();
+    fn test_field_recovered() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).recovered) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_info),
+                "::",
+                stringify!(recovered)
+            )
+        );
+    }
+    test_field_recovered();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            44usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_info),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_game_player {
+    pub damage_dealt: i32,
+    pub damage_taken: i32,
+    pub stocks_taken: i32,
+    pub self_destructs: i32,
+    pub end_stocks: i32,
+    pub input_frames: i32,
+}
+#[test]
+fn bindgen_test_layout_exphil_game_player() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_game_player>(),
+        24usize,
+        concat!("Size of: ", stringify!(exphil_game_player))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_game_player>(),
+        4usize,
+        concat!("Alignment of ", stringify!(exphil_game_player))
+    );
+    fn test_field_damage_dealt() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).damage_dealt) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_player),
+                "::",
+                stringify!(damage_dealt)
+            )
+        );
+    }
+    test_field_damage_dealt();
+    fn test_field_damage_taken() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).damage_taken) as usize - ptr as usize
+            },
+            4usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_player),
+                "::",
+                stringify!(damage_taken)
+            )
+        );
+    }
+    test_field_damage_taken();
+    fn test_field_stocks_taken() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stocks_taken) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_player),
+                "::",
+                stringify!(stocks_taken)
+            )
+        );
+    }
+    test_field_stocks_taken();
+    fn test_field_self_destructs() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).self_destructs) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_player),
+                "::",
+                stringify!(self_destructs)
+            )
+        );
+    }
+    test_field_self_destructs();
+    fn test_field_end_stocks() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).end_stocks) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_player),
+                "::",
+                stringify!(end_stocks)
+            )
+        );
+    }
+    test_field_end_stocks();
+    fn test_field_input_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_player>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).input_frames) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_player),
+                "::",
+                stringify!(input_frames)
+            )
+        );
+    }
+    test_field_input_frames();
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_game_info {
+    pub struct_size: usize,
+    pub content_hash: u64,
+    pub source_hash: u64,
+    pub match_tag: i32,
+    pub day: i32,
+    pub winner: i32,
+    pub certain_end: i32,
+    pub finite: i32,
+    pub reserved: i32,
+    pub player: [exphil_game_player; 4usize],
+}
+#[test]
+fn bindgen_test_layout_exphil_game_info() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_game_info>(),
+        144usize,
+        concat!("Size of: ", stringify!(exphil_game_info))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_game_info>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_game_info))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_info),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_content_hash() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).content_hash) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_info),
+                "::",
+                stringify!(content_hash)
+            )
+        );
+    }
+    test_field_content_hash();
+    fn test_field_source_hash() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).source_hash) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_info),
+                "::",
+                stringify!(source_hash)
+            )
+        );
+    }
+    test_field_source_hash();
+    fn test_field_match_tag() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).match_tag) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_info),
+                "::",
+                stringify!(match_tag)
+            )
+        );
+    }
+    test_field_match_tag();
+    fn test_field_day() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).day) as usize - ptr as usize
+            },
+            28usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_info),
+                "::",
+                stringify!(day)
+            )
+        );
+    }
+    test_field_day();
+    fn test_field_winner() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).winner) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_info),
+                "::",
+                stringify!(winner)
+            )
+        );
+    }
+    test_field_winner();
+    fn test_field_certain_end() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).certain_end) as usize - ptr as usize
+            },
+            36usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_info),
+                "::",
+                stringify!(certain_end)
+            )
+        );
+    }
+    test_field_certain_end();
+    fn test_field_finite() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).finite) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_info),
+                "::",
+                stringify!(finite)
+            )
+        );
+    }
+    test_field_finite();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            44usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_info),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
+    fn test_field_player() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_game_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).player) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_game_info),
+                "::",
+                stringify!(player)
+            )
+        );
+    }
+    test_field_player();
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_games_writer {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_games_config {
+    pub struct_size: usize,
+    pub shard_bytes: i64,
+    pub level: i32,
+    pub stored: i32,
+}
+#[test]
+fn bindgen_test_layout_exphil_games_config() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_games_config>(),
+        24usize,
+        concat!("Size of: ", stringify!(exphil_games_config))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_games_config>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_games_config))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_config),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_shard_bytes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).shard_bytes) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_config),
+                "::",
+                stringify!(shard_bytes)
+            )
+        );
+    }
+    test_field_shard_bytes();
+    fn test_field_level() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).level) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_config),
+                "::",
+                stringify!(level)
+            )
+        );
+    }
+    test_field_level();
+    fn test_field_stored() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stored) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_config),
+                "::",
+                stringify!(stored)
+            )
+        );
+    }
+    test_field_stored();
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_games_added {
+    pub struct_size: usize,
+    pub content_hash: u64,
+    pub source_hash: u64,
+    pub frames: i64,
+    pub duplicate: i32,
+    pub truncated: i32,
+}
+#[test]
+fn bindgen_test_layout_exphil_games_added() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_games_added>(),
+        40usize,
+        concat!("Size of: ", stringify!(exphil_games_added))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_games_added>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_games_added))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_added>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_added),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_content_hash() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_added>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).content_hash) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_added),
+                "::",
+                stringify!(content_hash)
+            )
+        );
+    }
+    test_field_content_hash();
+    fn test_field_source_hash() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_added>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).source_hash) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_added),
+                "::",
+                stringify!(source_hash)
+            )
+        );
+    }
+    test_field_source_hash();
+    fn test_field_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_added>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frames) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_added),
+                "::",
+                stringify!(frames)
+            )
+        );
+    }
+    test_field_frames();
+    fn test_field_duplicate() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_added>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).duplicate) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_added),
+                "::",
+                stringify!(duplicate)
+            )
+        );
+    }
+    test_field_duplicate();
+    fn test_field_truncated() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_games_added>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).truncated) as usize - ptr as usize
+            },
+            36usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_games_added),
+                "::",
+                stringify!(truncated)
+            )
+        );
+    }
+    test_field_truncated();
+}
+extern "C" {
+    pub fn exphil_games_create(
+        context: *mut exphil_context,
+        path: *const ::std::os::raw::c_char,
+        config: *const exphil_games_config,
+        writer: *mut *mut exphil_games_writer,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_games_add(
+        writer: *mut exphil_games_writer,
+        path: *const ::std::os::raw::c_char,
+        added: *mut exphil_games_added,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_games_add_memory(
+        writer: *mut exphil_games_writer,
+        data: *const ::std::os::raw::c_void,
+        size_bytes: usize,
+        added: *mut exphil_games_added,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_games {
+    _unused: [u8; 0],
+}
+extern "C" {
+    pub fn exphil_games_copy(
+        writer: *mut exphil_games_writer,
+        from: *const exphil_games,
+        index: i64,
+        added: *mut exphil_games_added,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_games_finish(
+        writer: *mut exphil_games_writer,
+        info: *mut exphil_games_info,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_games_writer_destroy(writer: *mut exphil_games_writer);
+}
+extern "C" {
+    pub fn exphil_games_open(
+        context: *mut exphil_context,
+        path: *const ::std::os::raw::c_char,
+        games: *mut *mut exphil_games,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_games_destroy(games: *mut exphil_games);
+}
+extern "C" {
+    pub fn exphil_games_query(
+        games: *const exphil_games,
+        info: *mut exphil_games_info,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_games_game(
+        games: *const exphil_games,
+        index: i64,
+        info: *mut exphil_game_info,
+        settings: *mut exphil_slp_info,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_games_read(
+        games: *const exphil_games,
+        index: i64,
+        slp: *mut *mut exphil_slp,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_games_verify(
+        games: *const exphil_games,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+pub const EXPHIL_RESULT_ANY: _bindgen_ty_24 = 0;
+pub const EXPHIL_RESULT_WON: _bindgen_ty_24 = 1;
+pub const EXPHIL_RESULT_LOST: _bindgen_ty_24 = 2;
+pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
+pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_25 = 0;
+pub const EXPHIL_WITHOUT: _bindgen_ty_25 = 1;
+pub const EXPHIL_WITH: _bindgen_ty_25 = 2;
+pub type _bindgen_ty_25 = ::std::os::raw::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_selection {
+    pub struct_size: usize,
+    pub stages: *const ::std::os::raw::c_char,
+    pub least_frames: i64,
+    pub most_frames: i64,
+    pub first_day: i32,
+    pub last_day: i32,
+    pub least_version: i32,
+    pub teams: i32,
+    pub items: i32,
+    pub players: i32,
+    pub complete: i32,
+    pub humans: i32,
+    pub characters: *const ::std::os::raw::c_char,
+    pub port: i32,
+    pub result: i32,
+    pub least_damage: i32,
+    pub least_stocks: i32,
+    pub self_destructs_below: i32,
+    pub reserved: i32,
+    pub least_input: f64,
+    pub opponents: *const ::std::os::raw::c_char,
+    pub opponent_port: i32,
+    pub first_frame: i32,
+    pub last_frame: i32,
+    pub duplicates: i32,
+}
+#[test]
+fn bindgen_test_layout_exphil_selection() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_selection>(),
+        128usize,
+        concat!("Size of: ", stringify!(exphil_selection))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_selection>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_selection))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_stages() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stages) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(stages)
+            )
+        );
+    }
+    test_field_stages();
+    fn test_field_least_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).least_frames) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(least_frames)
+            )
+        );
+    }
+    test_field_least_frames();
+    fn test_field_most_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).most_frames) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(most_frames)
+            )
+        );
+    }
+    test_field_most_frames();
+    fn test_field_first_day() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).first_day) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(first_day)
+            )
+        );
+    }
+    test_field_first_day();
+    fn test_field_last_day() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).last_day) as usize - ptr as usize
+            },
+            36usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(last_day)
+            )
+        );
+    }
+    test_field_last_day();
+    fn test_field_least_version() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).least_version) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(least_version)
+            )
+        );
+    }
+    test_field_least_version();
+    fn test_field_teams() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).teams) as usize - ptr as usize
+            },
+            44usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(teams)
+            )
+        );
+    }
+    test_field_teams();
+    fn test_field_items() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).items) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(items)
+            )
+        );
+    }
+    test_field_items();
+    fn test_field_players() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).players) as usize - ptr as usize
+            },
+            52usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(players)
+            )
+        );
+    }
+    test_field_players();
+    fn test_field_complete() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).complete) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(complete)
+            )
+        );
+    }
+    test_field_complete();
+    fn test_field_humans() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).humans) as usize - ptr as usize
+            },
+            60usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(humans)
+            )
+        );
+    }
+    test_field_humans();
+    fn test_field_characters() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).characters) as usize - ptr as usize
+            },
+            64usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(characters)
+            )
+        );
+    }
+    test_field_characters();
+    fn test_field_port() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).port) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(port)
+            )
+        );
+    }
+    test_field_port();
+    fn test_field_result() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).result) as usize - ptr as usize
+            },
+            76usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(result)
+            )
+        );
+    }
+    test_field_result();
+    fn test_field_least_damage() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).least_damage) as usize - ptr as usize
+            },
+            80usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(least_damage)
+            )
+        );
+    }
+    test_field_least_damage();
+    fn test_field_least_stocks() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).least_stocks) as usize - ptr as usize
+            },
+            84usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(least_stocks)
+            )
+        );
+    }
+    test_field_least_stocks();
+    fn test_field_self_destructs_below() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).self_destructs_below) as usize - ptr as usize
+            },
+            88usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(self_destructs_below)
+            )
+        );
+    }
+    test_field_self_destructs_below();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            92usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
+    fn test_field_least_input() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).least_input) as usize - ptr as usize
+            },
+            96usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(least_input)
+            )
+        );
+    }
+    test_field_least_input();
+    fn test_field_opponents() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).opponents) as usize - ptr as usize
+            },
+            104usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(opponents)
+            )
+        );
+    }
+    test_field_opponents();
+    fn test_field_opponent_port() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).opponent_port) as usize - ptr as usize
+            },
+            112usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(opponent_port)
+            )
+        );
+    }
+    test_field_opponent_port();
+    fn test_field_first_frame() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).first_frame) as usize - ptr as usize
+            },
+            116usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(first_frame)
+            )
+        );
+    }
+    test_field_first_frame();
+    fn test_field_last_frame() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).last_frame) as usize - ptr as usize
+            },
+            120usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(last_frame)
+            )
+        );
+    }
+    test_field_last_frame();
+    fn test_field_duplicates() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).duplicates) as usize - ptr as usize
+            },
+            124usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection),
+                "::",
+                stringify!(duplicates)
+            )
+        );
+    }
+    test_field_duplicates();
+}
+impl Default for exphil_selection {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_26 = 0;
+pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_26 = 1;
+pub const EXPHIL_REFUSED_LONG: _bindgen_ty_26 = 2;
+pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_26 = 3;
+pub const EXPHIL_REFUSED_LATE: _bindgen_ty_26 = 4;
+pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_26 = 5;
+pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_26 = 6;
+pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_26 = 7;
+pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_26 = 8;
+pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_26 = 9;
+pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_26 = 10;
+pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_26 = 11;
+pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_26 = 12;
+pub const EXPHIL_REFUSED_PORT: _bindgen_ty_26 = 13;
+pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_26 = 14;
+pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_26 = 15;
+pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_26 = 16;
+pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_26 = 17;
+pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_26 = 18;
+pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_26 = 19;
+pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_26 = 20;
+pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_26 = 21;
+pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_26 = 22;
+pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_26 = 23;
+pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_26 = 24;
+pub type _bindgen_ty_26 = ::std::os::raw::c_uint;
+extern "C" {
+    pub fn exphil_refused_name(reason: i32) -> *const ::std::os::raw::c_char;
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_selection_report {
+    pub struct_size: usize,
+    pub games: i64,
+    pub players: i64,
+    pub taken: i64,
+    pub episodes: i64,
+    pub frames: i64,
+    pub frames_masked: i64,
+    pub refused: [i64; 32usize],
+}
+#[test]
+fn bindgen_test_layout_exphil_selection_report() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_selection_report>(),
+        312usize,
+        concat!("Size of: ", stringify!(exphil_selection_report))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_selection_report>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_selection_report))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection_report),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_games() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).games) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection_report),
+                "::",
+                stringify!(games)
+            )
+        );
+    }
+    test_field_games();
+    fn test_field_players() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).players) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection_report),
+                "::",
+                stringify!(players)
+            )
+        );
+    }
+    test_field_players();
+    fn test_field_taken() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).taken) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection_report),
+                "::",
+                stringify!(taken)
+            )
+        );
+    }
+    test_field_taken();
+    fn test_field_episodes() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).episodes) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection_report),
+                "::",
+                stringify!(episodes)
+            )
+        );
+    }
+    test_field_episodes();
+    fn test_field_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frames) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection_report),
+                "::",
+                stringify!(frames)
+            )
+        );
+    }
+    test_field_frames();
+    fn test_field_frames_masked() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frames_masked) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection_report),
+                "::",
+                stringify!(frames_masked)
+            )
+        );
+    }
+    test_field_frames_masked();
+    fn test_field_refused() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_selection_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).refused) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_selection_report),
+                "::",
+                stringify!(refused)
+            )
+        );
+    }
+    test_field_refused();
+}
+extern "C" {
+    pub fn exphil_dataset_add_games(
+        dataset: *mut exphil_dataset,
+        games: *const exphil_games,
+        selection: *const exphil_selection,
+        report: *mut exphil_selection_report,
         error: *mut exphil_error,
     ) -> exphil_status;
 }
