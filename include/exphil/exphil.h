@@ -293,6 +293,18 @@ typedef struct exphil_head_spec { /* fixed layout, never extended */
 #define EXPHIL_IDS_MAX   64
 #define EXPHIL_HEADS_MAX 16
 
+#define EXPHIL_CONDITIONS_MAX 8
+#define EXPHIL_DELAYS_MAX     16
+/* A condition: a small enumerated input of a policy that is no part of the frame, as player, rank or style.
+ * It is 1..values, or 0 where it is not known. An episode has one value from its first to its last frame.
+ * Values come into a dataset by conditions.h. */
+typedef struct exphil_condition_spec { /* fixed layout, never extended */
+    const char *name;                  /* 1..31 of [a-z0-9_.] */
+    int32_t values;                    /* 1..65535 */
+    int32_t width;                     /* of a row of its learned table, 1..256; 0 = 8 */
+    double mask; /* share of episodes that training shows with 0, drawn anew every epoch; 0..1 */
+} exphil_condition_spec;
+
 /* The form of a game's frames: floats[F] and ids[K] in, heads[A] out. Datasets, models and sessions with
  * different hashes refuse each other (EXPHIL_E_MISMATCH). */
 typedef struct exphil_spec {
@@ -501,10 +513,21 @@ typedef struct exphil_model_config {
      * training and evaluation. Both are the same without delay. New programs set 1, as exphil train does */
     int32_t neutral_start;
     int32_t reserved_2; /* must be 0 */
+    /* [condition_count], copied; names differ. With the spec's ids and the delays they are at most
+     * EXPHIL_IDS_MAX tables. A policy plays without a value (0) only as well as it was trained to: by
+     * exphil_condition_spec.mask, or by episodes whose value is not known */
+    const exphil_condition_spec *conditions;
+    /* [delay_count], copied, ascending, each 0..64: one policy for several delays, which is told which of
+     * them holds. Training draws one for each episode and epoch, a session is made for one. delay_frames
+     * must be 0 or the longest of them, and becomes that one: it says how many past actions are inputs */
+    const int32_t *delays;
+    int64_t condition_count; /* 0..EXPHIL_CONDITIONS_MAX */
+    int64_t delay_count;     /* 0..EXPHIL_DELAYS_MAX; 0: delay_frames is the only one */
 } exphil_model_config;
 /* clang-format off */
 #define EXPHIL_MODEL_CONFIG_INIT \
-    { sizeof(exphil_model_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(exphil_model_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+      0 }
 /* clang-format on */
 
 /* config may be NULL. EXPHIL_E_INVALID names the field, for blocks also the column. */
@@ -549,11 +572,12 @@ typedef struct exphil_model_info {
     int32_t calibrated;    /* 1: it has a comparison for exphil_model_calibration_get */
     int32_t neutral_start; /* as in exphil_model_config */
     int32_t reserved_2;
+    int64_t condition_count, delay_count; /* likewise; exphil_model_sampling has names, values and delays */
 } exphil_model_info;
 /* clang-format off */
 #define EXPHIL_MODEL_INFO_INIT \
     { sizeof(exphil_model_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, \
-      { 0 }, 0, 0, 0, 0 }
+      { 0 }, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* From any thread. Each call reads all weights, for weights_hash. */
@@ -826,8 +850,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_split(const exphil_data
 typedef struct exphil_prefetcher exphil_prefetcher;
 
 /* How frames become batches. exphil_model_sampling fills it for a model: it sets mode, time (WINDOW),
- * delay, slots and neutral_start, and leaves the rest at the default. Call it first, then set what you
- * want to differ. */
+ * delay, slots, neutral_start, conditions and delays, and leaves the rest at the default. Call it first,
+ * then set what you want to differ. */
 typedef struct exphil_sampling {
     size_t struct_size;
     int64_t batch;  /* B lanes; 0 = 16 */
@@ -877,12 +901,21 @@ typedef struct exphil_sampling {
      * For training: a policy is evaluated on games as they are. Needs a Melee spec (EXPHIL_E_INVALID), and not
      * exphil81-floor, whose rounding has no mirror (EXPHIL_E_UNSUPPORTED) */
     double mirror;
+    /* [condition_count], copied: the columns of exphil_batch.conditions, from the dataset's values of these
+     * names. Of a mask share of the episodes the value is 0. What is masked is a function of (seed, epoch,
+     * episode), whatever the batch is */
+    const exphil_condition_spec *conditions;
+    /* [delay_count], copied, ascending: d is drawn from them for each episode, as a function of (seed, epoch,
+     * episode). delay_frames must be 0 or the longest. The order is that of the longest delay, whose last
+     * rows have no target: so it does not depend on what is drawn */
+    const int32_t *delays;
+    int64_t condition_count, delay_count;
 } exphil_sampling;
 /* clang-format off */
 #define EXPHIL_SAMPLING_INIT \
-    { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
-/* Fills sampling for a model; from any thread. */
+/* Fills sampling for a model; from any thread. Its conditions and delays belong to the model. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_sampling(const exphil_model *model,
                                                                 exphil_sampling *sampling,
                                                                 exphil_error *error);
@@ -901,9 +934,12 @@ typedef struct exphil_batch {
     const float *mask;      /* [B*T] weight of the row in the loss */
     const uint8_t *reset;   /* [B*T] */
     const uint8_t *dropped; /* [B*T] 1: past is from elsewhere (exphil_sampling.drop_past); NULL: nowhere */
+    /* [B*T, C]: values of the conditions, and with exphil_sampling.delays one column more, the last: 1 + the
+     * index of the row's delay among them (0 in padding). NULL where there is neither */
+    const int32_t *conditions;
 } exphil_batch;
 /* clang-format off */
-#define EXPHIL_BATCH_INIT { sizeof(exphil_batch), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_BATCH_INIT { sizeof(exphil_batch), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* A background thread fills batches ahead of time, in order; none is dropped. sampling may be NULL (all
@@ -1073,8 +1109,8 @@ typedef struct exphil_trainer_config {
 /* clang-format on */
 
 /* Trains a copy of the model's weights: the model stays as it is and may be played meanwhile. prefetcher
- * may be NULL if only exphil_trainer_step_batch is used. EXPHIL_E_MISMATCH: the data's spec, mode, delay,
- * slots or neutral_start are not the model's. EXPHIL_E_UNSUPPORTED: the model is quantised (also from
+ * may be NULL if only exphil_trainer_step_batch is used. EXPHIL_E_MISMATCH: the data's spec, mode, delays,
+ * slots, neutral_start or conditions (names and values; mask is free) are not the model's. EXPHIL_E_UNSUPPORTED: the model is quantised (also from
  * exphil_optimizer_create). */
 EXPHIL_API EXPHIL_NODISCARD exphil_status
 exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer, exphil_prefetcher *prefetcher,
@@ -1134,8 +1170,9 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_resume(exphil_trainer *
 EXPHIL_API void exphil_trainer_destroy(exphil_trainer *trainer);
 
 /* How well a model predicts a dataset, teacher-forced but for alone_...: past actions are the recorded ones,
- * and at an episode's start follow the model's neutral_start. "The frame before" is the newest past
- * action. */
+ * and at an episode's start follow the model's neutral_start; conditions are the dataset's, none masked; of
+ * several delays one is drawn for each episode, the same at every call (exphil_evaluate_as in conditions.h
+ * chooses). "The frame before" is the newest past action. */
 typedef struct exphil_head_report { /* fixed layout, never extended */
     double loss;                    /* training objective of this head */
     double nll;               /* plain negative log-likelihood, nats per frame (Bernoulli: sum of bits) */
@@ -1200,7 +1237,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_evaluate(const exphil_t
 /* Runs two models over every frame of a dataset as exphil_evaluate does (teacher-forced, state carried
  * through episodes) and compares their logits and most likely values: of a Bernoulli head the bits above
  * one half, of ties the lower class. batch as in exphil_evaluate. EXPHIL_E_MISMATCH names what differs
- * between the models (spec, mode, delay, past actions, neutral_start, window; blocks and widths are free),
+ * between the models (spec, mode, delays, past actions, neutral_start, window, conditions; blocks and widths
+ * are free),
  * or from the dataset. EXPHIL_E_NUMERIC names a head whose logits are not finite. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_compare(const exphil_model *reference,
                                                                const exphil_model *model,
@@ -1228,16 +1266,22 @@ typedef struct exphil_session_config {
     size_t struct_size;
     const exphil_head_play *heads; /* [A]; NULL: all defaults */
     const exphil_spec *spec;       /* the host's spec, checked against the model's; NULL: the model's */
-    const int32_t *delay_frames;   /* the host's delay, checked against the model's; NULL: the model's */
-    const int32_t *mode;           /* the host's mode, likewise */
-    uint64_t seed;                 /* of the sampling noise */
-    int64_t streams;               /* players at once; 0 = 1, at most 4096 */
-    int64_t deadline_ns;           /* slower steps are counted; 0 = 16666667 */
-    int32_t deterministic;         /* 1: all heads take the most likely value; 0: values are sampled */
-    int32_t deliver;               /* EXPHIL_DELIVER_... */
+    /* the host's delay, checked against the model's; NULL: the model's. A model of several needs one of
+     * them here */
+    const int32_t *delay_frames;
+    const int32_t *mode;   /* the host's mode, likewise */
+    uint64_t seed;         /* of the sampling noise */
+    int64_t streams;       /* players at once; 0 = 1, at most 4096 */
+    int64_t deadline_ns;   /* slower steps are counted; 0 = 16666667 */
+    int32_t deterministic; /* 1: all heads take the most likely value; 0: values are sampled */
+    int32_t deliver;       /* EXPHIL_DELIVER_... */
+    /* [condition_count] what all streams play as; NULL: 0 for all. exphil_session_conditions_set
+     * (conditions.h) changes it */
+    const int32_t *conditions;
+    int64_t condition_count; /* the model's; 0 without conditions */
 } exphil_session_config;
 /* clang-format off */
-#define EXPHIL_SESSION_CONFIG_INIT { sizeof(exphil_session_config), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_SESSION_CONFIG_INIT { sizeof(exphil_session_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* config may be NULL. After creation the calls marked "hot" allocate nothing, take no lock, make no system
@@ -1270,7 +1314,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_step_row(exphil_session
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_logits(const exphil_session *session, int64_t stream,
                                                                 float *logits, int64_t count);
 /* Hot. Starts an episode on a stream, or on all with -1: zero state, neutral queue; the random stream goes
- * on. */
+ * on, and conditions stay. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_reset(exphil_session *session, int64_t stream);
 /* Hot. Replaces the newest decided action of a stream by the action that was taken instead (a human took
  * over, the game refused). */
@@ -1278,7 +1322,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_override(exphil_session
                                                                   const int32_t *action);
 
 /* All that a step of one stream depends on, as one flat block: recurrent state (WINDOW: the frames of the
- * window), queue, random stream, latest logits. It fits any session with the same weights and
+ * window), queue, random stream, conditions, latest logits. It fits any session with the same weights and
  * configuration, in any process and in any later release of libexphil.so.0; else EXPHIL_E_MISMATCH. */
 EXPHIL_API size_t exphil_session_state_size(const exphil_session *session);
 /* Hot. size_bytes must be exphil_session_state_size. */

@@ -3,6 +3,7 @@
 #ifndef XPH_ABI_LEAST_SIZES_H
 #define XPH_ABI_LEAST_SIZES_H
 
+#include <exphil/conditions.h>
 #include <exphil/games.h>
 #include <exphil/slp.h>
 
@@ -43,6 +44,7 @@ enum {
     XPH_LEAST_exphil_session_info = 616,                                 /* 0.1.0 */
     XPH_LEAST_exphil_slp_config = 24,                                    /* 0.1.0 */
     XPH_LEAST_exphil_slp_info = 344,                                     /* 0.1.0 */
+    XPH_LEAST_exphil_evaluation = sizeof(exphil_evaluation),             /* not released */
     XPH_LEAST_exphil_slp_result = sizeof(exphil_slp_result),             /* not released */
     XPH_LEAST_exphil_games_info = sizeof(exphil_games_info),             /* not released */
     XPH_LEAST_exphil_game_info = sizeof(exphil_game_info),               /* not released */

@@ -243,7 +243,8 @@ enum {
     XPH_RNG_TEST = 5,
     XPH_RNG_GROUP = 6,
     XPH_RNG_STABLE = 7,
-    XPH_RNG_MIRROR = 8
+    XPH_RNG_MIRROR = 8,
+    XPH_RNG_EPISODE = 9
 };
 enum { XPH_RNG_DROP = 16, XPH_RNG_OWN = 17 }; /* past actions: dropped, replaced by own decisions */
 void xph_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]); /* the bare function */
@@ -405,5 +406,43 @@ int64_t xph_spec_logits(const exphil_spec *spec);               /* L: bits and c
 /* Every head value of action [A] in range? row goes into the message unless it is negative. */
 exphil_status xph_action_check(const exphil_spec *spec, const int32_t *action, int64_t row,
                                exphil_error *error);
+bool xph_name_fine(const char *text); /* 1..31 of [a-z0-9_.]; NULL is not */
+
+/* ---- told: what a policy knows beside the frame (told.c) ----------------------------------------------- */
+
+/* Conditions, and with several delays which of them holds, as one more column behind them. The value of a
+ * condition is 1..values or 0, not known; that of the delay is 1 + its index. Filled in its place: names
+ * point into it. */
+typedef struct xph_told {
+    exphil_condition_spec condition[EXPHIL_CONDITIONS_MAX];
+    char name[EXPHIL_CONDITIONS_MAX][32];
+    int32_t delay[EXPHIL_DELAYS_MAX];
+    int64_t conditions, delays;
+} xph_told;
+/* Checks and copies, with widths of 0 written out. delay_frames: 0 or the longest of the delays, and becomes
+ * that one where there are any. EXPHIL_E_INVALID names the field, behind `of` ("sampling"). */
+exphil_status xph_told_take(xph_told *told, const exphil_condition_spec *conditions, int64_t condition_count,
+                            const int32_t *delays, int64_t delay_count, int32_t *delay_frames, const char *of,
+                            exphil_error *error);
+static inline int64_t xph_told_columns(const xph_told *told)
+{
+    return told->conditions + (told->delays > 0);
+}
+/* Values of a column: 0..entries-1. */
+static inline int32_t xph_told_entries(const xph_told *told, int64_t column)
+{
+    return 1 + (column < told->conditions ? told->condition[column].values : (int32_t)told->delays);
+}
+/* EXPHIL_E_INVALID unless count is that of the conditions and every value is one of theirs; NULL with count 0
+ * is fine. */
+exphil_status xph_told_check(const xph_told *told, const int32_t *values, int64_t count, const char *of,
+                             exphil_error *error);
+/* 1 + the index of a delay; 0 if there are no several. EXPHIL_E_MISMATCH lists the delays. */
+exphil_status xph_told_delay(const xph_told *told, int32_t delay, int32_t *id, exphil_error *error);
+/* EXPHIL_E_MISMATCH names the first difference: counts, names, values, delays. Masks and widths are free. */
+exphil_status xph_told_same(const xph_told *told, const xph_told *other, const char *whose,
+                            const char *others, exphil_error *error);
+#define XPH_DELAYS_TEXT (4 * EXPHIL_DELAYS_MAX)
+const char *xph_told_delays(const xph_told *told, char text[XPH_DELAYS_TEXT]); /* "0, 2, 4" */
 
 #endif

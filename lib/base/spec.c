@@ -37,12 +37,17 @@ static bool name_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-static exphil_status check_name(const char *text, const char *field, int64_t index, exphil_error *error)
+bool xph_name_fine(const char *text)
 {
     size_t length = text_length(text);
     bool fine = length >= 1 && length <= NAME_MOST;
     for (size_t i = 0; fine && i < length; i++) fine = name_char(text[i]);
-    if (fine) return EXPHIL_OK;
+    return fine;
+}
+
+static exphil_status check_name(const char *text, const char *field, int64_t index, exphil_error *error)
+{
+    if (xph_name_fine(text)) return EXPHIL_OK;
     return xph_fail(error, EXPHIL_E_INVALID, "spec.%s[%d].name must be 1..%d of [a-z0-9_.]", field,
                     (int)index, NAME_MOST);
 }

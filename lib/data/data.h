@@ -22,6 +22,9 @@ exphil_status xph_dataset_actions(const exphil_dataset *dataset, int32_t **actio
 exphil_prefetcher *xph_prefetcher_retain(exphil_prefetcher *prefetcher);
 void xph_prefetcher_release(exphil_prefetcher *prefetcher);
 const exphil_sampling *xph_prefetcher_sampling(const exphil_prefetcher *prefetcher); /* defaults filled in */
+const xph_told *xph_prefetcher_told(const exphil_prefetcher *prefetcher);
+/* Of the values that all episodes have; 0 without conditions. */
+uint64_t xph_prefetcher_values_hash(const exphil_prefetcher *prefetcher);
 const exphil_dataset *xph_prefetcher_dataset(const exphil_prefetcher *prefetcher);
 
 /* Ascending, in place, no allocation. */
@@ -32,6 +35,9 @@ typedef struct xph_sampler xph_sampler;
 exphil_status xph_sampler_create(const exphil_dataset *dataset, const exphil_sampling *sampling,
                                  xph_sampler **sampler, exphil_error *error);
 void xph_sampler_destroy(xph_sampler *sampler);
+/* From here on the batches have these values (NULL: those of the dataset) and this delay (its id; 0: drawn) in all
+ * rows. */
+void xph_sampler_fix(xph_sampler *sampler, const int32_t *conditions, int32_t delay_id);
 int64_t xph_sampler_batches(const xph_sampler *sampler); /* per epoch */
 /* Its snapshot of the dataset, which nobody else uses. */
 const exphil_dataset *xph_sampler_dataset(const xph_sampler *sampler);

@@ -4,6 +4,8 @@
 
 #include "melee/melee.h"
 
+#include <exphil/conditions.h>
+
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
 /* Without a table. */
@@ -48,6 +50,7 @@ static void free_dataset(exphil_dataset *dataset)
 {
     exphil_context *context = dataset->context;
     xph_table_release(dataset->table);
+    xph_conditions_release(dataset->conditions);
     xph_columns_free(context, &dataset->columns);
     xph_piece_buffer_free(&dataset->frame_buffer);
     xph_spec_free(context, dataset->spec);
@@ -147,6 +150,7 @@ exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset
         made->content = dataset->content;
         made->recovered = dataset->recovered;
         made->of_games = dataset->of_games;
+        made->conditions = xph_conditions_retain(dataset->conditions);
         *snapshot = made;
     }
     xph_dataset_leave(dataset);
@@ -228,6 +232,24 @@ exphil_status exphil_dataset_add_rows(exphil_dataset *dataset, uint64_t game, in
                           (long long)XPH_FRAMES_MAX);
     }
     if (status == EXPHIL_OK) status = add_rows(dataset, game, frames, floats, ids, actions, error);
+    xph_dataset_leave(dataset);
+    return status;
+}
+
+exphil_status exphil_dataset_condition(exphil_dataset *dataset, const char *name, uint64_t game, int32_t port,
+                                       int32_t value, exphil_error *error)
+{
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    exphil_status status = xph_conditions_set_game(dataset, name, game, port, value, error);
+    xph_dataset_leave(dataset);
+    return status;
+}
+
+exphil_status exphil_dataset_condition_episodes(exphil_dataset *dataset, const char *name, int64_t first,
+                                                int64_t count, int32_t value, exphil_error *error)
+{
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    exphil_status status = xph_conditions_set_episodes(dataset, name, first, count, value, error);
     xph_dataset_leave(dataset);
     return status;
 }

@@ -194,6 +194,23 @@ typedef struct xph_table {
     uint64_t salt; /* of that table's order, which nothing shows */
 } xph_table;
 
+/* Values of conditions (conditions.c), of a dataset and its snapshots and splits until one of them gets another value,
+ * which then gets a copy of its own. */
+typedef struct xph_game_values xph_game_values;
+typedef struct xph_conditions {
+    exphil_context *context;
+    atomic_int references;
+    char name[EXPHIL_CONDITIONS_MAX][32];
+    int64_t names;
+    /* By (game, port): an open-addressing table, at most half full; salt is of its order, which nothing shows */
+    xph_game_values *games;
+    int64_t count, capacity;
+    uint64_t salt;
+    /* By the number of the name, of the first episodes: 1 + the value that this very episode was given; 0: none */
+    int32_t *own[EXPHIL_CONDITIONS_MAX];
+    int64_t own_count[EXPHIL_CONDITIONS_MAX];
+} xph_conditions;
+
 struct exphil_dataset {
     exphil_context *context;
     atomic_int references;
@@ -204,6 +221,7 @@ struct exphil_dataset {
     xph_table *table;
     const xph_episode *episodes; /* of the table */
     int64_t episode_count, frames;
+    xph_conditions *conditions; /* NULL: none was given */
     xph_columns columns; /* of the first columns_of episodes; exphil_dataset_query looks at the rest */
     int64_t columns_of;
     xph_hasher content; /* spec, then length and hash of each episode */
@@ -256,6 +274,45 @@ exphil_status xph_dataset_look(exphil_dataset *dataset, exphil_error *error);
 /* Enters the busy flag of a dataset that the caller may read; the flag is no part of its value. */
 exphil_status xph_dataset_enter(const exphil_dataset *dataset, exphil_error *error);
 void xph_dataset_leave(const exphil_dataset *dataset);
+
+/* Where the search for a game begins: mixed (the end of MurmurHash3, Appleby) with where a table happens to lie and when
+ * it was made, which nobody who writes files knows: their games cannot all begin in one place. */
+static inline uint64_t xph_game_salt(const void *table)
+{
+    return (uint64_t)(uintptr_t)table ^ (uint64_t)xph_clock_ns() << 20;
+}
+static inline uint64_t xph_game_mix(uint64_t salt, uint64_t key)
+{
+    key ^= salt;
+    key = (key ^ key >> 33) * 0xFF51AFD7ED558CCDu;
+    key = (key ^ key >> 33) * 0xC4CEB9FE1A85EC53u;
+    return key ^ key >> 33;
+}
+
+/* ---- conditions (conditions.c) ------------------------------------------------------------------------- */
+
+exphil_status xph_conditions_set_game(exphil_dataset *dataset, const char *name, uint64_t game, int32_t port,
+                                      int32_t value, exphil_error *error);
+exphil_status xph_conditions_set_episodes(exphil_dataset *dataset, const char *name, int64_t first,
+                                          int64_t count, int32_t value, exphil_error *error);
+xph_conditions *xph_conditions_retain(xph_conditions *conditions); /* NULL is fine */
+void xph_conditions_release(xph_conditions *conditions);
+/* What `to` has from now on, none so far, with nothing by episode: shared where from has nothing by episode either. */
+exphil_status xph_conditions_by_game(const exphil_dataset *from, exphil_dataset *to, exphil_error *error);
+/* The last episode of `to` is that one of `from`, or a part of it: it gets what was given to this very episode. */
+exphil_status xph_conditions_carry(const exphil_dataset *from, int64_t episode, exphil_dataset *to,
+                                   exphil_error *error);
+/* Values of all episodes for the conditions of told, [episodes, conditions], which the caller frees with the size given.
+ * EXPHIL_E_INVALID names a value that told does not have. NULL without conditions. */
+exphil_status xph_conditions_of(const exphil_dataset *dataset, const xph_told *told, uint16_t **values,
+                                size_t *bytes, exphil_error *error);
+/* The names of told that nobody gave a value: NULL if there is none. */
+const char *xph_conditions_missing(const exphil_dataset *dataset, const xph_told *told);
+/* What an epoch shows of an episode: values [columns of told] from given [conditions], of which a share is
+ * masked, with the delay drawn. A function of (seed, epoch, episode): of its game, port, rows, and its
+ * first frame; not of the other episodes. */
+void xph_told_draw(const xph_told *told, const xph_episode *episode, uint64_t seed, int64_t epoch,
+                   const uint16_t *given, int32_t *values);
 
 /* Index of the episode that a frame belongs to; 0 <= frame < frames. In constant time on average over the
  * frames: a bucket holds few episodes. */

@@ -220,6 +220,11 @@ static exphil_status make(exphil_prefetcher *p, const exphil_dataset *dataset,
                           const exphil_sampling *sampling, exphil_error *error)
 {
     XPH_TRY(xph_sampler_create(dataset, sampling, &p->sampler, error));
+    const char *missing =
+        xph_conditions_missing(xph_sampler_dataset(p->sampler), xph_sampler_told(p->sampler));
+    if (missing)
+        return xph_fail(error, EXPHIL_E_INVALID, "the dataset has no values of condition %s (conditions.h)",
+                        missing);
     p->buffers = xph_sampler_sampling(p->sampler)->buffers + 1;
     p->batch = xph_sampler_sampling(p->sampler)->batch;
     for (int64_t i = 0; i < p->buffers; i++)
@@ -275,6 +280,16 @@ void xph_prefetcher_release(exphil_prefetcher *prefetcher)
 const exphil_sampling *xph_prefetcher_sampling(const exphil_prefetcher *prefetcher)
 {
     return xph_sampler_sampling(prefetcher->sampler);
+}
+
+const xph_told *xph_prefetcher_told(const exphil_prefetcher *prefetcher)
+{
+    return xph_sampler_told(prefetcher->sampler);
+}
+
+uint64_t xph_prefetcher_values_hash(const exphil_prefetcher *prefetcher)
+{
+    return xph_sampler_values_hash(prefetcher->sampler);
 }
 
 const exphil_dataset *xph_prefetcher_dataset(const exphil_prefetcher *prefetcher)

@@ -39,6 +39,11 @@ struct xph_sampler {
     xph_melee_mirror mirror; /* of its rows, if sampling.mirror is above 0 */
     xph_filler *fillers;     /* [workers] */
     size_t packed_bytes;
+    xph_told told;
+    uint16_t *values; /* [episodes, conditions] of the dataset; NULL: none */
+    size_t values_bytes;
+    int32_t fixed[EXPHIL_CONDITIONS_MAX + 1]; /* by xph_sampler_fix: values, then the id of the delay */
+    bool fixes;
     xph_game_lane **lanes; /* [B]: where games are kept that a lane goes through; NULL: the filler keeps them */
     xph_window_rows *group; /* of the windows that were begun last; NULL: none */
 };
@@ -117,7 +122,7 @@ static exphil_status check_mirror(const exphil_sampling *how, exphil_error *erro
 }
 
 static exphil_status resolve(const exphil_dataset *dataset, const exphil_sampling *given,
-                             exphil_sampling *how, exphil_error *error)
+                             exphil_sampling *how, xph_told *told, exphil_error *error)
 {
     exphil_sampling known = EXPHIL_SAMPLING_INIT;
     XPH_TRY(XPH_TAKE(exphil_sampling, &known, given, error));
@@ -135,6 +140,10 @@ static exphil_status resolve(const exphil_dataset *dataset, const exphil_samplin
     XPH_TRY(check_range(known.segment_frames, 0, INT64_MAX, "segment_frames", error));
     XPH_TRY(check_shuffle(&known, error));
     XPH_TRY(check_range(known.delay_frames, 0, DELAY_MOST, "delay_frames", error));
+    XPH_TRY(xph_told_take(told, known.conditions, known.condition_count, known.delays, known.delay_count,
+                          &known.delay_frames, "sampling", error));
+    known.conditions = told->conditions ? told->condition : NULL;
+    known.delays = told->delays ? told->delay : NULL;
     XPH_TRY(check_range(known.action_slots, 0, SLOTS_MOST, "action_slots", error));
     XPH_TRY(check_range(known.memory_bytes, 0, INT64_MAX, "memory_bytes", error));
     XPH_TRY(check_range(known.workers, 1, WORKERS_MOST, "workers", error));
@@ -143,6 +152,7 @@ static exphil_status resolve(const exphil_dataset *dataset, const exphil_samplin
     XPH_TRY(check_range(known.buffers, 1, BUFFERS_MOST, "buffers", error));
     XPH_TRY(check_range(known.neutral_start, 0, 1, "neutral_start", error));
     XPH_TRY(check_range(known.reserved, 0, 0, "reserved", error));
+    XPH_TRY(check_range(known.reserved_2, 0, 0, "reserved_2", error));
     XPH_TRY(check_drop(&known, error));
     XPH_TRY(check_mirror(&known, error));
     if (known.segment_frames > XPH_FRAMES_MAX) known.segment_frames = XPH_FRAMES_MAX; /* never cuts */
@@ -163,7 +173,7 @@ static bool take(size_t *at, size_t rows, int64_t count, size_t item_bytes, size
 
 /* Where the parts of a batch lie in its memory, and how much that is. */
 typedef struct places {
-    size_t bytes, floats, ids, past, actions, mask, reset, dropped;
+    size_t bytes, floats, ids, past, actions, mask, reset, dropped, told;
 } places;
 
 static exphil_status place_batch(const xph_sampler *sampler, places *at, exphil_error *error)
@@ -177,7 +187,8 @@ static exphil_status place_batch(const xph_sampler *sampler, places *at, exphil_
         take(&at->bytes, rows, how->action_slots * shape->heads, sizeof(int32_t), &at->past) &&
         take(&at->bytes, rows, shape->heads, sizeof(int32_t), &at->actions) &&
         take(&at->bytes, rows, 1, sizeof(float), &at->mask) && take(&at->bytes, rows, 1, 1, &at->reset) &&
-        take(&at->bytes, rows, how->drop_past > 0.0, 1, &at->dropped))
+        take(&at->bytes, rows, how->drop_past > 0.0, 1, &at->dropped) &&
+        take(&at->bytes, rows, xph_told_columns(&sampler->told), sizeof(int32_t), &at->told))
         return EXPHIL_OK;
     return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld rows is too large", (long long)how->batch,
                     (long long)how->time);
@@ -204,6 +215,7 @@ exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buff
                                  .actions = (int32_t *)(void *)(memory + at.actions),
                                  .reset = memory + at.reset,
                                  .dropped = how->drop_past > 0.0 ? memory + at.dropped : NULL};
+    if (xph_told_columns(&sampler->told)) buffer->told = (int32_t *)(void *)(memory + at.told);
     if (how->mode != EXPHIL_MODE_WINDOW || !how->shuffle_frames) return EXPHIL_OK;
     buffer->windows = xph_calloc(sampler->context, (size_t)how->batch, sizeof *buffer->windows);
     if (buffer->windows) return EXPHIL_OK;
@@ -244,7 +256,8 @@ void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *b
                             .actions = buffer->actions,
                             .mask = buffer->mask,
                             .reset = buffer->reset,
-                            .dropped = buffer->dropped};
+                            .dropped = buffer->dropped,
+                            .conditions = buffer->told};
 }
 
 /* ---- mirror ------------------------------------------------------------------------------------------ */
@@ -307,17 +320,39 @@ static void action_at(const xph_row_shape *shape, const stretch *acted, int64_t 
     }
 }
 
+/* What a batch shows of one episode. */
+typedef struct xph_shown {
+    int64_t delay, slots;                    /* d; past actions that it sees */
+    int32_t told[EXPHIL_CONDITIONS_MAX + 1]; /* columns */
+} xph_shown;
+
+static xph_shown show(const xph_sampler *sampler, int64_t epoch, int64_t episode)
+{
+    const xph_told *told = &sampler->told;
+    const int64_t longest = sampler->sampling.delay_frames, slots = sampler->sampling.action_slots;
+    xph_shown s = {.delay = longest, .slots = slots};
+    const uint16_t *values = sampler->values ? sampler->values + episode * told->conditions : NULL;
+    if (!xph_told_columns(told)) return s;
+    xph_told_draw(told, &sampler->dataset->episodes[episode], sampler->sampling.seed, epoch, values, s.told);
+    if (sampler->fixes) memcpy(s.told, sampler->fixed, (size_t)told->conditions * sizeof *s.told);
+    if (sampler->fixed[EXPHIL_CONDITIONS_MAX])
+        s.told[told->conditions] = sampler->fixed[EXPHIL_CONDITIONS_MAX];
+    if (!told->delays) return s;
+    s.delay = told->delay[s.told[told->conditions] - 1];
+    s.slots = slots;
+    return s;
+}
+
 /* Targets, and the actions decided before them: row t has t+d, then t+d-1, t+d-2, ... The first that an episode can have
  * decided acts in its frame d. */
-static void copy_actions(const xph_sampler *sampler, const stretch *acted, int64_t t, int64_t count,
-                         int64_t row, xph_batch_buffer *buffer)
+static void copy_actions(const xph_sampler *sampler, const stretch *acted, const xph_shown *as, int64_t t,
+                         int64_t count, int64_t row, xph_batch_buffer *buffer)
 {
     const xph_row_shape *shape = &sampler->dataset->shape;
     const exphil_sampling *how = &sampler->sampling;
-    int64_t heads = shape->heads, slots = how->action_slots,
-            first = how->neutral_start ? how->delay_frames : 0;
+    int64_t heads = shape->heads, slots = how->action_slots, first = how->neutral_start ? as->delay : 0;
     for (int64_t i = 0; i < count; i++, t++, row++) {
-        int64_t decided = t + how->delay_frames;
+        int64_t decided = t + as->delay;
         action_at(shape, acted, decided, 0, buffer->actions + row * heads);
         int32_t *past = buffer->past + row * slots * heads;
         for (int64_t s = 0; s < slots; s++) action_at(shape, acted, decided - 1 - s, first, past + s * heads);
@@ -325,10 +360,10 @@ static void copy_actions(const xph_sampler *sampler, const stretch *acted, int64
 }
 
 /* All that copying count frames from t on looks at: actions before and after them too. */
-static stretch stretch_of(const xph_sampler *sampler, const uint8_t *packed, const xph_episode *episode,
-                          int64_t t, int64_t count)
+static stretch stretch_of(const uint8_t *packed, const xph_episode *episode, const xph_shown *as, int64_t t,
+                          int64_t count)
 {
-    int64_t delay = sampler->sampling.delay_frames, slots = sampler->sampling.action_slots;
+    int64_t delay = as->delay, slots = as->slots;
     int64_t first = t + (delay < slots ? delay - slots : 0), end = t + count + delay;
     return (stretch){packed, first < 0 ? 0 : first, end > episode->frames ? episode->frames : end};
 }
@@ -387,20 +422,31 @@ static exphil_status drop_past(const xph_sampler *sampler, xph_filler *with, con
     return EXPHIL_OK;
 }
 
+static void copy_told(const xph_sampler *sampler, const xph_shown *as, int64_t count, int64_t row,
+                      xph_batch_buffer *buffer)
+{
+    int64_t columns = xph_told_columns(&sampler->told);
+    for (int64_t i = 0; columns && i < count; i++)
+        memcpy(buffer->told + (row + i) * columns, as->told, (size_t)columns * sizeof *as->told);
+}
+
 /* Copies count frames of one episode, from its row t on, to the rows from row on. Row t of the episode is row offset + t
  * of the block. */
-static exphil_status copy_rows(const xph_sampler *sampler, xph_filler *with, const xph_episode *episode,
+static exphil_status copy_rows(const xph_sampler *sampler, xph_filler *with, int64_t index,
                                const xph_block *block, int64_t offset, int64_t t, int64_t count, int64_t row,
                                xph_batch_buffer *buffer, exphil_error *error)
 {
     const xph_row_shape *shape = &sampler->dataset->shape;
-    stretch acted = stretch_of(sampler, with->packed, episode, t, count);
+    const xph_episode *episode = &sampler->dataset->episodes[index];
+    const xph_shown as = show(sampler, buffer->epoch, index);
+    stretch acted = stretch_of(with->packed, episode, &as, t, count);
     int64_t acts = acted.end - acted.first;
     XPH_TRY(xph_rows_verify(shape, block, offset + acted.first, acts, &with->piece, error));
     XPH_TRY(xph_rows_copy(shape, block, offset + t, count, &with->piece, buffer->floats + row * shape->floats,
                           buffer->ids + row * shape->ids, NULL, error));
     XPH_TRY(xph_rows_copy(shape, block, offset + acted.first, acts, &with->piece, NULL, NULL, with->packed, error));
-    copy_actions(sampler, &acted, t, count, row, buffer);
+    copy_actions(sampler, &acted, &as, t, count, row, buffer);
+    copy_told(sampler, &as, count, row, buffer);
     int64_t slots = sampler->sampling.action_slots;
     XPH_TRY(xph_rows_recheck(shape, block, buffer->ids + row * shape->ids, count,
                              buffer->actions + row * shape->heads, count, error));
@@ -436,6 +482,8 @@ static void pad_rows(const xph_sampler *sampler, int64_t row, int64_t count, boo
     memset(buffer->mask + row, 0, rows * sizeof(float));
     memset(buffer->reset + row, 0, rows);
     if (buffer->dropped) memset(buffer->dropped + row, 0, rows);
+    int64_t columns = xph_told_columns(&sampler->told);
+    if (columns) memset(buffer->told + row * columns, 0, rows * (size_t)columns * sizeof *buffer->told);
     if (first && count) buffer->reset[row] = 1;
 }
 
@@ -452,8 +500,8 @@ static exphil_status fill_lane(const xph_sampler *sampler, xph_filler *with, int
         int64_t skip = at - lanes->begin[p], count = piece->frames - skip;
         if (count > end - row) count = end - row;
         const xph_episode *episode = &sampler->dataset->episodes[piece->episode];
-        XPH_TRY(copy_rows(sampler, with, episode, episode->block, episode->offset, piece->first + skip, count, row,
-                          buffer, error));
+        XPH_TRY(copy_rows(sampler, with, piece->episode, episode->block, episode->offset, piece->first + skip,
+                          count, row, buffer, error));
         if (!skip) buffer->reset[row] = 1;
         row += count;
         at += count;
@@ -478,7 +526,7 @@ static exphil_status fill_window(xph_sampler *sampler, xph_filler *with, int64_t
         int64_t offset = place.rows ? -place.rows->runs[place.at.run].row : episode->offset;
         count = xph_usable_frames(episode, sampler->sampling.delay_frames) - place.at.row;
         if (count > time) count = time;
-        XPH_TRY(copy_rows(sampler, with, episode, block, offset, place.at.row, count, row, buffer, error));
+        XPH_TRY(copy_rows(sampler, with, place.at.episode, block, offset, place.at.row, count, row, buffer, error));
         buffer->reset[row] = 1;
     }
     pad_rows(sampler, row + count, time - count, true, buffer);
@@ -563,9 +611,10 @@ static exphil_status make_places(xph_sampler *made, exphil_error *error)
 static exphil_status make_sampler(xph_sampler *made, const exphil_dataset *dataset,
                                   const exphil_sampling *sampling, exphil_error *error)
 {
-    XPH_TRY(resolve(dataset, sampling, &made->sampling, error));
+    XPH_TRY(resolve(dataset, sampling, &made->sampling, &made->told, error));
     XPH_TRY(xph_dataset_snapshot(dataset, &made->dataset, error));
     XPH_TRY(make_mirror(made, error));
+    XPH_TRY(xph_conditions_of(made->dataset, &made->told, &made->values, &made->values_bytes, error));
     XPH_TRY(make_places(made, error));
     return xph_order_create(made->dataset, &made->sampling, &made->order, error);
 }
@@ -600,6 +649,7 @@ void xph_sampler_destroy(xph_sampler *sampler)
     for (int64_t b = 0; sampler->lanes && b < sampler->sampling.batch; b++) xph_game_lane_free(sampler->lanes[b]);
     xph_free(context, sampler->lanes, (size_t)sampler->sampling.batch * sizeof *sampler->lanes);
     xph_window_rows_release(sampler->group);
+    xph_free(context, sampler->values, sampler->values_bytes);
     xph_order_free(&sampler->order);
     xph_dataset_release(sampler->dataset);
     xph_free(context, sampler, sizeof *sampler);
@@ -609,6 +659,23 @@ void xph_sampler_destroy(xph_sampler *sampler)
 const exphil_sampling *xph_sampler_sampling(const xph_sampler *sampler)
 {
     return &sampler->sampling;
+}
+
+const xph_told *xph_sampler_told(const xph_sampler *sampler)
+{
+    return &sampler->told;
+}
+
+uint64_t xph_sampler_values_hash(const xph_sampler *sampler)
+{
+    return sampler->values ? xph_hash(sampler->values, sampler->values_bytes) : 0;
+}
+
+void xph_sampler_fix(xph_sampler *sampler, const int32_t *conditions, int32_t delay_id)
+{
+    sampler->fixes = conditions != NULL;
+    if (conditions) memcpy(sampler->fixed, conditions, (size_t)sampler->told.conditions * sizeof *conditions);
+    sampler->fixed[EXPHIL_CONDITIONS_MAX] = delay_id;
 }
 
 const exphil_dataset *xph_sampler_dataset(const xph_sampler *sampler)

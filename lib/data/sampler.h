@@ -17,6 +17,7 @@ typedef struct xph_batch_buffer {
     float *floats, *mask;
     int32_t *ids, *past, *actions;
     uint8_t *reset, *dropped; /* dropped: NULL without drop_past */
+    int32_t *told;            /* exphil_batch.conditions; NULL: it has no columns */
     int64_t epoch, index;
     atomic_llong frames;
     xph_window_place *windows; /* [B], of groups of windows; NULL: without shuffle_frames any lane finds its own */
@@ -30,6 +31,8 @@ void xph_batch_buffer_free(const xph_sampler *sampler, xph_batch_buffer *buffer)
 void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *buffer, exphil_batch *batch);
 
 const exphil_sampling *xph_sampler_sampling(const xph_sampler *sampler);
+const xph_told *xph_sampler_told(const xph_sampler *sampler);
+uint64_t xph_sampler_values_hash(const xph_sampler *sampler);
 int64_t xph_sampler_frames(const xph_sampler *sampler); /* per epoch, with a mask above 0 */
 /* EXPHIL_E_INVALID unless there is such a batch. */
 exphil_status xph_sampler_place(const xph_sampler *sampler, int64_t epoch, int64_t index,

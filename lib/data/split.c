@@ -34,7 +34,8 @@ static exphil_status add_part(split *made, int side, const xph_episode *episode,
     part.offset += skip;
     part.frames = frames;
     if (frames != episode->frames) XPH_TRY(hash_part(made, &part, error));
-    return xph_dataset_append(made->side[side], &part, 1, error);
+    XPH_TRY(xph_dataset_append(made->side[side], &part, 1, error));
+    return xph_conditions_carry(made->from, episode - made->from->episodes, made->side[side], error);
 }
 
 /* ---- by game ----------------------------------------------------------------------------------------- */
@@ -188,8 +189,10 @@ static exphil_status check_config(const exphil_split_config *config, exphil_erro
 static exphil_status make_split(split *made, exphil_error *error)
 {
     const exphil_dataset *from = made->from;
-    for (int side = 0; side < 2; side++)
+    for (int side = 0; side < 2; side++) {
         XPH_TRY(xph_dataset_new(from->context, from->spec, &made->side[side], error));
+        XPH_TRY(xph_conditions_by_game(from, made->side[side], error));
+    }
     XPH_TRY(xph_split_groups_make(from, &made->groups, error));
     return made->config->by == EXPHIL_SPLIT_GAME   ? split_games(made, error)
            : made->config->by == EXPHIL_SPLIT_TIME ? split_time(made, error)

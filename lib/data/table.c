@@ -27,7 +27,7 @@ exphil_status xph_table_create(exphil_context *context, xph_table **table, exphi
     if (!made) return xph_no_memory(sizeof *made, error);
     made->context = xph_context_retain(context);
     made->references = 1;
-    made->salt = (uint64_t)(uintptr_t)made ^ (uint64_t)xph_clock_ns() << 20;
+    made->salt = xph_game_salt(made);
     *table = made;
     return EXPHIL_OK;
 }
@@ -52,20 +52,10 @@ void xph_table_release(xph_table *table)
 
 /* ---- games --------------------------------------------------------------------------------------------- */
 
-/* Where the search for a game begins: mixed (the end of MurmurHash3, Appleby) with where this table happens to lie and
- * when it was made, which nobody who writes files knows: their games cannot all begin in one place. */
-static uint64_t game_mix(const xph_table *table, uint64_t key)
-{
-    key ^= table->salt;
-    key = (key ^ key >> 33) * 0xFF51AFD7ED558CCDu;
-    key = (key ^ key >> 33) * 0xC4CEB9FE1A85EC53u;
-    return key ^ key >> 33;
-}
-
 /* Distinct games are an open-addressing table; no game has the number 0 in it (xph_game_key). Where a game is or would be. */
 static int64_t game_place(const xph_table *table, const uint64_t *games, int64_t capacity, uint64_t key)
 {
-    uint64_t mask = (uint64_t)capacity - 1, at = game_mix(table, key) & mask;
+    uint64_t mask = (uint64_t)capacity - 1, at = xph_game_mix(table->salt, key) & mask;
     while (games[at] && games[at] != key) at = (at + 1) & mask;
     return (int64_t)at;
 }

@@ -1,5 +1,6 @@
-/* The input of a model: floats | rows of the id tables | past actions as one-hot and bits, then one linear
- * to the hidden width. Tensors: input.weight, input.bias, then the id tables. */
+/* The input of a model: floats | rows of the id tables, then of the conditions' | past actions as one-hot and
+ * bits, then one linear to the hidden width. Tensors: input.weight, input.bias, then the tables. What a policy is told
+ * beside the frame is so an id like those of the frame, and no kernel knows of it. */
 #include "model/layer.h"
 
 #include <stdio.h>
@@ -8,6 +9,20 @@
 #define ROW_MULTIPLE 16  /* input rows are padded to whole vectors; the padding is never read */
 
 enum { WEIGHT, BIAS, TABLES };
+
+static void declare_told(xph_declaring *to)
+{
+    const xph_told *told = &to->model->told;
+    for (int64_t i = 0; i < told->conditions; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "conditions.%s.weight", told->condition[i].name);
+        xph_declare(to, name, xph_told_entries(told, i), told->condition[i].width, XPH_DECAYS,
+                    XPH_INIT_UNIFORM, ID_SCALE);
+    }
+    if (told->delays)
+        xph_declare(to, "delay.weight", xph_told_entries(told, told->conditions), XPH_DELAY_WIDTH, XPH_DECAYS,
+                    XPH_INIT_UNIFORM, ID_SCALE);
+}
 
 void xph_input_declare(xph_declaring *to)
 {
@@ -23,6 +38,7 @@ void xph_input_declare(xph_declaring *to)
         xph_declare(to, name, spec->ids[i].entries, spec->ids[i].width, XPH_DECAYS, XPH_INIT_UNIFORM,
                     ID_SCALE);
     }
+    declare_told(to);
 }
 
 static xph_embed_args embed_args(const xph_plan *plan)
@@ -31,12 +47,12 @@ static xph_embed_args embed_args(const xph_plan *plan)
     return (xph_embed_args){.type = plan->type,
                             .rows = plan->rows,
                             .floats = shape->floats,
-                            .ids = shape->ids,
+                            .ids = shape->tables,
                             .slots = shape->slots,
                             .heads = shape->heads,
                             .logits = shape->logits,
                             .ldx = shape->floats,
-                            .ldid = shape->ids,
+                            .ldid = shape->tables,
                             .tables = plan->net->table,
                             .lda = shape->slots * shape->heads,
                             .head = plan->model->head,
@@ -52,7 +68,7 @@ static void bind_embed(xph_plan *plan, xph_embed_args *a)
 
 static void make_tables(xph_plan *plan)
 {
-    for (int64_t i = 0; i < plan->model->shape.ids; i++) {
+    for (int64_t i = 0; i < plan->model->shape.tables; i++) {
         int64_t index = plan->model->input_first + TABLES + i;
         xph_embed_table *table = &plan->net->table[i];
         table->entries = plan->model->tensor[index].param.dim[0];
@@ -84,9 +100,9 @@ void xph_input_backward(xph_plan *plan)
 {
     int64_t first = plan->model->input_first;
     xph_ref drow = {0};
-    if (plan->model->shape.ids) drow = xph_plan_buffer(plan, plan->rows, plan->row.ld);
+    if (plan->model->shape.tables) drow = xph_plan_buffer(plan, plan->rows, plan->row.ld);
     xph_emit_linear_grad(plan, plan->row, first + WEIGHT, first + BIAS, plan->dx, drow, false);
-    if (!plan->model->shape.ids) return;
+    if (!plan->model->shape.tables) return;
     xph_embed_grad_args args = {.fwd = embed_args(plan), .lddy = drow.ld};
     xph_step *step = xph_plan_step(plan, XPH_OP_EMBED_GRAD, &args, sizeof args);
     if (!step) return;

@@ -37,6 +37,21 @@ static exphil_status take_spec(exphil_model *model, exphil_error *error)
     return EXPHIL_OK;
 }
 
+static exphil_status take_told(exphil_model *model, exphil_error *error)
+{
+    exphil_model_config *config = &model->config;
+    xph_told *told = &model->told;
+    XPH_TRY(xph_told_take(told, config->conditions, config->condition_count, config->delays,
+                          config->delay_count, &config->delay_frames, "exphil_model_config", error));
+    config->conditions = told->conditions ? told->condition : NULL;
+    config->delays = told->delays ? told->delay : NULL;
+    int64_t columns = xph_told_columns(told), ids = model->spec->id_count;
+    if (ids + columns <= EXPHIL_IDS_MAX) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID,
+                    "the spec has %lld ids, conditions and delays are %lld tables more: at most %d in all",
+                    (long long)ids, (long long)columns, EXPHIL_IDS_MAX);
+}
+
 static exphil_status take_blocks(exphil_model *model, exphil_error *error)
 {
     xph_block_kind kinds[XPH_BLOCKS_MOST];
@@ -78,8 +93,12 @@ static void fill_shape(exphil_model *model, xph_type narrow)
         .real_bytes = config->type == EXPHIL_TYPE_F64 ? sizeof(double) : sizeof(float),
         .spec_hash = exphil_spec_hash(spec),
     };
+    model->shape.told = xph_told_columns(&model->told);
+    model->shape.tables = model->shape.ids + model->shape.told;
     model->row = spec->float_count + model->shape.slots * model->shape.logits;
     for (int64_t i = 0; i < spec->id_count; i++) model->row += spec->ids[i].width;
+    for (int64_t i = 0; i < model->told.conditions; i++) model->row += model->told.condition[i].width;
+    if (model->told.delays) model->row += XPH_DELAY_WIDTH;
 }
 
 exphil_status xph_model_zero(exphil_model *model, exphil_error *error)
@@ -102,6 +121,7 @@ exphil_status xph_model_zero(exphil_model *model, exphil_error *error)
 static exphil_status fill_model(exphil_model *model, xph_type narrow, exphil_error *error)
 {
     XPH_TRY(take_spec(model, error));
+    XPH_TRY(take_told(model, error));
     XPH_TRY(take_blocks(model, error));
     fill_heads(model);
     fill_shape(model, narrow);

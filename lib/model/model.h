@@ -28,6 +28,7 @@ typedef struct xph_model_shape {
     int32_t autoregressive; /* 1: the logits of a head depend on the values of the heads before it */
     int64_t window;         /* frames, 0 in carry mode */
     int64_t floats, ids, heads, logits, hidden;
+    int64_t told, tables;      /* columns of xph_model_told; ids + told: what the net takes as ids */
     int64_t state;             /* reals of recurrent state per stream */
     int64_t weights, decaying; /* elements of the arena (padding included, zero); the first of which decay */
     size_t real_bytes;         /* 4 or 8 */
@@ -38,6 +39,7 @@ typedef struct xph_model_shape {
 const xph_model_shape *xph_model_shape_of(const exphil_model *model);
 exphil_context *xph_model_context(const exphil_model *model);
 const exphil_spec *xph_model_spec(const exphil_model *model);
+const xph_told *xph_model_told(const exphil_model *model);
 const xph_head *xph_model_heads(const exphil_model *model); /* [heads], with first logits */
 int64_t xph_model_param_count(const exphil_model *model);
 const xph_param *xph_model_param(const exphil_model *model, int64_t index);
@@ -95,7 +97,7 @@ enum {
  * training. */
 typedef struct xph_net_io {
     const float *floats;    /* [M, F] */
-    const int32_t *ids;     /* [M, K] */
+    const int32_t *ids;     /* [M, tables]: those of the frame, then the conditions */
     const int32_t *past;    /* [M, slots*A] */
     const int32_t *actions; /* [M, A] what was done (targets); needed for autoregressive heads */
     const uint8_t *reset;   /* [M] or NULL */

@@ -16,6 +16,11 @@ exphil_context *xph_model_context(const exphil_model *model)
     return model->context;
 }
 
+const xph_told *xph_model_told(const exphil_model *model)
+{
+    return &model->told;
+}
+
 const exphil_spec *xph_model_spec(const exphil_model *model)
 {
     return model->spec;
@@ -74,6 +79,20 @@ static void add_number(xph_hasher *hasher, int64_t value)
     xph_hash_add(hasher, bytes, sizeof bytes);
 }
 
+/* Nothing where there is nothing: that is 0.1's hash. */
+static void add_told(xph_hasher *hasher, const xph_told *told)
+{
+    if (!xph_told_columns(told)) return;
+    add_number(hasher, -2);
+    add_number(hasher, told->conditions);
+    for (int64_t i = 0; i < told->conditions; i++) {
+        xph_hash_add(hasher, told->name[i], sizeof told->name[i]);
+        add_number(hasher, told->condition[i].values);
+        add_number(hasher, told->condition[i].width);
+    }
+    for (int64_t i = 0; i < told->delays; i++) add_number(hasher, told->delay[i]);
+}
+
 static void add_config(xph_hasher *hasher, const exphil_model *model)
 {
     const exphil_model_config *c = &model->config;
@@ -101,6 +120,7 @@ static void add_config(xph_hasher *hasher, const exphil_model *model)
     for (int64_t i = 0; i < model->block_count; i++) add_number(hasher, model->block[i].kind);
     if (model->shape.narrow) add_number(hasher, model->shape.narrow); /* the same numbers compute otherwise */
     if (c->neutral_start) add_number(hasher, -1);                     /* of no type; absent is 0.1's hash */
+    add_told(hasher, &model->told);
 }
 
 uint64_t xph_model_config_hash(const exphil_model *model)
@@ -159,6 +179,8 @@ exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *i
     known.tensor_count = model->tensor_count;
     known.float_count = shape->floats;
     known.id_count = shape->ids;
+    known.condition_count = model->told.conditions;
+    known.delay_count = model->told.delays;
     known.head_count = shape->heads;
     known.logit_count = shape->logits;
     known.hidden = shape->hidden;

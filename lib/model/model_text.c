@@ -23,8 +23,8 @@ static const struct {
 };
 #define COUNTS ((int32_t)(sizeof counts / sizeof counts[0]))
 #define MEMBERS                                                                                              \
-  (COUNTS + 13) /* of the object: those, seven of the spec, six more of the configuration; then weights and
-                    neutral_start where they are needed */
+  (COUNTS + 13) /* of the object: those, seven of the spec, six more of the configuration; then weights,
+                    neutral_start, conditions and delays where they are needed */
 
 static const char *const kind_words[] = {"bernoulli", "categorical", NULL};
 static const char *const mode_words[] = {"carry", "window", NULL};
@@ -61,6 +61,26 @@ static void write_heads(const exphil_spec *spec, xph_json_out *out)
     xph_json_close(out, ']');
 }
 
+static void write_told(const xph_told *told, xph_json_out *out)
+{
+    if (told->conditions) {
+        xph_json_open(out, "conditions", '[');
+        for (int64_t i = 0; i < told->conditions; i++) {
+            xph_json_open(out, NULL, '{');
+            xph_json_add_text(out, "name", told->condition[i].name);
+            xph_json_add_int(out, "values", told->condition[i].values);
+            xph_json_add_int(out, "width", told->condition[i].width);
+            xph_json_add_double(out, "mask", told->condition[i].mask);
+            xph_json_close(out, '}');
+        }
+        xph_json_close(out, ']');
+    }
+    if (!told->delays) return;
+    xph_json_open(out, "delays", '[');
+    for (int64_t i = 0; i < told->delays; i++) xph_json_add_int(out, NULL, told->delay[i]);
+    xph_json_close(out, ']');
+}
+
 void xph_model_text_write(const exphil_model *model, xph_json_out *out)
 {
     const exphil_model_config *config = &model->config;
@@ -85,6 +105,7 @@ void xph_model_text_write(const exphil_model *model, xph_json_out *out)
     xph_json_add_text(out, "head_order", order_words[config->heads]);
     xph_json_add_text(out, "type", type_words[config->type]);
     if (config->neutral_start) xph_json_add_int(out, "neutral_start", 1); /* absent is what 0.1 wrote */
+    write_told(&model->told, out);
     if (model->shape.narrow) xph_json_add_text(out, "weights", weights_words[model->shape.narrow - XPH_BF16]);
     xph_json_close(out, '}');
 }
@@ -188,6 +209,44 @@ static exphil_status read_start(const xph_json *json, exphil_model_config *confi
     return EXPHIL_OK;
 }
 
+static exphil_status read_conditions(const xph_json *json, xph_model_text *text, exphil_error *error)
+{
+    exphil_model_config *config = &text->config;
+    int32_t at = -1;
+    if (xph_json_find(json, 0, "conditions") < 0) return EXPHIL_OK;
+    XPH_TRY(read_list(json, "conditions", EXPHIL_CONDITIONS_MAX, &at, &config->condition_count, error));
+    if (at < 0) return xph_json_refuse(json, xph_json_find(json, 0, "conditions"), "is empty", error);
+    config->conditions = text->conditions;
+    for (exphil_condition_spec *c = text->conditions; at >= 0; at = xph_json_next(json, at), c++) {
+        XPH_TRY(check_members(json, at, 4, error));
+        XPH_TRY(xph_json_get_text(json, at, "name", &c->name, error));
+        XPH_TRY(read_int32(json, at, "values", &c->values, error));
+        XPH_TRY(read_int32(json, at, "width", &c->width, error));
+        XPH_TRY(xph_json_get_double(json, at, "mask", &c->mask, error));
+        if (!c->width) return xph_json_refuse(json, at, "has width 0", error);
+    }
+    return EXPHIL_OK;
+}
+
+static exphil_status read_delays(const xph_json *json, xph_model_text *text, exphil_error *error)
+{
+    exphil_model_config *config = &text->config;
+    int32_t at = -1;
+    if (xph_json_find(json, 0, "delays") < 0) return EXPHIL_OK;
+    XPH_TRY(read_list(json, "delays", EXPHIL_DELAYS_MAX, &at, &config->delay_count, error));
+    if (at < 0) return xph_json_refuse(json, xph_json_find(json, 0, "delays"), "is empty", error);
+    config->delays = text->delays;
+    for (int32_t *delay = text->delays; at >= 0; at = xph_json_next(json, at), delay++) {
+        int64_t value;
+        XPH_TRY(xph_json_int_at(json, at, 0, INT32_MAX, &value, error));
+        *delay = (int32_t)value;
+    }
+    int32_t longest = text->delays[config->delay_count - 1];
+    if (config->delay_frames == longest) return EXPHIL_OK;
+    return xph_json_refuse(json, xph_json_find(json, 0, "delay_frames"), "is not the longest of delays",
+                           error);
+}
+
 exphil_status xph_model_text_read(const xph_json *json, xph_model_text *text, exphil_error *error)
 {
     exphil_model_config *config = &text->config;
@@ -208,7 +267,10 @@ exphil_status xph_model_text_read(const xph_json *json, xph_model_text *text, ex
     XPH_TRY(read_word(json, 0, "head_order", order_words, &config->heads, error));
     XPH_TRY(read_word(json, 0, "type", type_words, &config->type, error));
     XPH_TRY(read_start(json, config, error));
-    const int32_t members = MEMBERS + config->neutral_start;
+    XPH_TRY(read_conditions(json, text, error));
+    XPH_TRY(read_delays(json, text, error));
+    const int32_t members =
+        MEMBERS + config->neutral_start + (config->condition_count > 0) + (config->delay_count > 0);
     if (xph_json_find(json, 0, "weights") < 0) return check_members(json, 0, members, error);
     XPH_TRY(read_word(json, 0, "weights", weights_words, &text->narrow, error));
     text->narrow += XPH_BF16;

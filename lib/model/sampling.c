@@ -12,6 +12,10 @@ exphil_status exphil_model_sampling(const exphil_model *model, exphil_sampling *
     known.delay_frames = shape->delay;
     known.action_slots = shape->slots;
     known.neutral_start = shape->neutral_start;
+    known.conditions = model->config.conditions;
+    known.condition_count = model->told.conditions;
+    known.delays = model->config.delays;
+    known.delay_count = model->told.delays;
     known.time = shape->mode == EXPHIL_MODE_WINDOW ? shape->window : 0;
     return XPH_GIVE(exphil_sampling, sampling, &known, error);
 }

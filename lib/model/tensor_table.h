@@ -11,6 +11,7 @@
 
 #define XPH_BLOCKS_MOST 64
 #define XPH_BLOCKS_TEXT 256 /* characters of a pattern, its end among them */
+#define XPH_DELAY_WIDTH 8   /* of a row of the delays' table */
 
 /* ---- tensors ------------------------------------------------------------------------------------------- */
 
@@ -61,9 +62,10 @@ typedef struct xph_block {
 struct exphil_model {
     exphil_context *context;
     xph_device *device;
-    atomic_int references;        /* the caller's handle and every child */
-    exphil_spec *spec;            /* own copy */
-    exphil_model_config config;   /* defaults filled in; spec and blocks point into this model */
+    atomic_int references;      /* the caller's handle and every child */
+    exphil_spec *spec;          /* own copy */
+    exphil_model_config config; /* defaults filled in; its pointers lead into this model */
+    xph_told told;
     char blocks[XPH_BLOCKS_TEXT]; /* the pattern as it was given */
     xph_block block[XPH_BLOCKS_MOST];
     int64_t block_count;
@@ -71,7 +73,7 @@ struct exphil_model {
     int64_t tensor_count, tensor_capacity;
     int32_t input_first, norm_first, heads_first; /* indices of tensors */
     int32_t reserved;
-    int64_t row; /* width of an input row: floats + ids + past actions */
+    int64_t row; /* width of an input row: floats + ids + conditions + past actions */
     xph_head head[EXPHIL_HEADS_MAX];
     xph_model_shape shape;
     void *weights;      /* device */

@@ -10,8 +10,8 @@
 #include "melee/melee.h"
 #include "model/model.h"
 
-/* Host part of one stream; history and, in window mode, rows of floats, ids and past actions lie behind
- * it. */
+/* Host part of one stream; history, in window mode rows of floats, ids and past actions, and the values of
+ * the conditions lie behind it. */
 typedef struct xph_play_stream {
     xph_rng rng;
     int64_t seen; /* frames since the stream was reset, at most the window */
@@ -44,17 +44,19 @@ struct exphil_session {
     bool drawing;                  /* any head needs noise */
     bool windowed;                 /* every step computes a whole window from a zero state */
     int64_t streams, rows, frames; /* rows = streams * frames; frames per pass: 1 or the window */
-    int64_t history;               /* decided actions kept per stream: max(slots, delay + 1) */
-    size_t state_bytes;            /* recurrent state of one stream; 0 in window mode */
+    int64_t history;               /* decided actions kept per stream: max(slots, longest delay + 1) */
+    const xph_told *told;
+    int32_t delay, delay_id; /* of this session: frames, and what the model is told of it (0: nothing) */
+    size_t state_bytes;      /* recurrent state of one stream; 0 in window mode */
     uint64_t weights_hash;
     uint64_t play_hash; /* of all settings that a saved state must share */
     /* host memory, one block */
     unsigned char *host; /* streams x host_bytes: xph_play_stream, history, window rows */
-    size_t host_bytes, history_at, floats_at, ids_at, past_at;
+    size_t host_bytes, history_at, floats_at, ids_at, past_at, told_at;
     unsigned char *staged; /* what the device takes for a step, in one piece: */
     size_t staged_bytes;
     float *floats, *noise;          /* [rows,F], [streams,L] */
-    int32_t *ids, *past, *previous; /* [rows,K], [rows,slots*A], [streams,A] */
+    int32_t *ids, *past, *previous; /* [rows,K + conditions], [rows,slots*A], [streams,A] */
     uint8_t *reset;                 /* [rows] */
     int32_t *actions;               /* [streams,A] what it gives */
     float *melee_floats;            /* [streams,F] rows that the encoder fills */
@@ -90,6 +92,7 @@ struct exphil_session {
 xph_play_stream *xph_play_at(const exphil_session *session, int64_t i);
 void *xph_play_part(const exphil_session *session, int64_t i, size_t at); /* of its host part, from byte at */
 int32_t *xph_play_history(const exphil_session *session, int64_t i);      /* [history, A], newest first */
+int32_t *xph_play_told(const exphil_session *session, int64_t i);         /* [conditions] */
 unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i); /* device */
 exphil_status xph_play_reset(exphil_session *session, int64_t i);
 /* Runs a step on zeros where the device records, then records all its forms, at creation, so that a step

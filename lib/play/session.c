@@ -31,7 +31,7 @@ static void cut_staged(exphil_session *session, cutter *c, bool host)
     unsigned char *base = c->base ? c->base + first : NULL;
     float *floats = cut(c, rows * (size_t)shape->floats, sizeof(float)),
           *noise = cut(c, streams * (size_t)shape->logits, sizeof(float));
-    int32_t *ids = cut(c, rows * (size_t)shape->ids, sizeof(int32_t)),
+    int32_t *ids = cut(c, rows * (size_t)shape->tables, sizeof(int32_t)),
             *past = cut(c, rows * slots, sizeof(int32_t)),
             *previous = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
     uint8_t *reset = cut(c, rows, 1);
@@ -90,9 +90,11 @@ static void lay_out_stream(exphil_session *session)
     session->floats_at = c.at;
     (void)cut(&c, kept * (size_t)shape->floats, sizeof(float));
     session->ids_at = c.at;
-    (void)cut(&c, kept * (size_t)shape->ids, sizeof(int32_t));
+    (void)cut(&c, kept * (size_t)shape->tables, sizeof(int32_t));
     session->past_at = c.at;
     (void)cut(&c, kept * (size_t)(shape->slots * shape->heads), sizeof(int32_t));
+    session->told_at = c.at;
+    (void)cut(&c, (size_t)session->told->conditions, sizeof(int32_t));
     session->host_bytes = c.at;
 }
 
@@ -159,7 +161,7 @@ static exphil_status check_host(const exphil_model *model, const exphil_session_
                         config->spec->layout, config->spec->codec,
                         (unsigned long long)exphil_spec_hash(config->spec), own->layout, own->codec,
                         (unsigned long long)shape->spec_hash);
-    if (config->delay_frames && *config->delay_frames != shape->delay)
+    if (config->delay_frames && !xph_model_told(model)->delays && *config->delay_frames != shape->delay)
         return xph_fail(error, EXPHIL_E_MISMATCH,
                         "the host runs with delay_frames %d, the model was trained with %d",
                         *config->delay_frames, shape->delay);
@@ -170,6 +172,24 @@ static exphil_status check_host(const exphil_model *model, const exphil_session_
                         *config->mode == 0 || *config->mode == 1 ? mode_name[*config->mode] : "unknown",
                         *config->mode, mode_name[shape->mode]);
     return EXPHIL_OK;
+}
+
+/* Which of its delays a model plays with. */
+static exphil_status take_delay(exphil_session *session, const int32_t *given, exphil_error *error)
+{
+    char text[XPH_DELAYS_TEXT];
+    session->delay = given ? *given : session->shape->delay;
+    if (given || session->told->delays < 2)
+        return xph_told_delay(session->told, session->delay, &session->delay_id, error);
+    return xph_fail(error, EXPHIL_E_INVALID,
+                    "session config: delay_frames is NULL, the model needs to know which of %s it is",
+                    xph_told_delays(session->told, text));
+}
+
+static void tell_streams(exphil_session *session, const int32_t *values)
+{
+    size_t bytes = (size_t)session->told->conditions * sizeof *values;
+    for (int64_t b = 0; values && b < session->streams; b++) memcpy(xph_play_told(session, b), values, bytes);
 }
 
 static exphil_status check_config(const exphil_session_config *config, exphil_error *error)
@@ -242,6 +262,7 @@ static uint64_t hash_play(const exphil_session *session)
     xph_hasher hasher;
     xph_hash_begin(&hasher);
     xph_hash_add(&hasher, numbers, sizeof numbers);
+    if (session->delay_id) xph_hash_add(&hasher, &session->delay, sizeof session->delay);
     for (int64_t h = 0; h < session->spec->head_count; h++) {
         const xph_sample_head *how = &session->how[h];
         const float shares[] = {how->temperature, how->press, how->release};
@@ -259,11 +280,9 @@ static void seed_streams(exphil_session *session)
         xph_play_at(session, b)->rng = (xph_rng){session->config.seed, XPH_RNG_SAMPLE | (uint64_t)b << 8, 0};
 }
 
-static exphil_status build(exphil_session *session, const exphil_model *model, exphil_error *error)
+static exphil_status build(exphil_session *session, const exphil_model *model, const int32_t *conditions,
+                           exphil_error *error)
 {
-    session->model = xph_model_retain(model);
-    session->shape = xph_model_shape_of(model);
-    session->spec = xph_model_spec(model);
     find_melee(session);
     session->windowed = session->shape->mode == EXPHIL_MODE_WINDOW;
     session->frames = session->windowed ? session->shape->window : 1;
@@ -277,6 +296,7 @@ static exphil_status build(exphil_session *session, const exphil_model *model, e
     XPH_TRY(allocate(session, error));
     session->play_hash = hash_play(session);
     seed_streams(session);
+    tell_streams(session, conditions);
     for (int64_t b = 0; b < session->streams; b++) {
         exphil_status status = xph_play_reset(session, b);
         if (status < 0)
@@ -300,13 +320,17 @@ static exphil_status create(const exphil_model *model, const exphil_session_conf
     made->config = *known;
     made->config.heads = NULL;
     made->config.spec = NULL;
-    made->config.delay_frames = made->config.mode = NULL;
+    made->config.delay_frames = made->config.mode = made->config.conditions = NULL;
     made->streams = known->streams ? known->streams : 1;
+    made->model = xph_model_retain(model);
     made->spec = xph_model_spec(model);
+    made->shape = xph_model_shape_of(model);
+    made->told = xph_model_told(model);
     made->error.struct_size = sizeof made->error;
     xph_latency_init(&made->latency, known->deadline_ns ? known->deadline_ns : 16666667);
     exphil_status status = take_heads(made, known->heads, error);
-    if (status >= 0) status = build(made, model, error);
+    if (status >= 0) status = take_delay(made, known->delay_frames, error);
+    if (status >= 0) status = build(made, model, known->conditions, error);
     if (status < 0) {
         free_session(made);
         return status;
@@ -326,6 +350,8 @@ exphil_status exphil_session_create(const exphil_model *model, const exphil_sess
     XPH_TRY(XPH_TAKE(exphil_session_config, &known, config, error));
     XPH_TRY(check_config(&known, error));
     XPH_TRY(check_host(model, &known, error));
+    XPH_TRY(xph_told_check(xph_model_told(model), known.conditions, known.condition_count,
+                           "session config: ", error));
     return create(model, &known, session, error);
 }
 
@@ -361,6 +387,7 @@ exphil_status exphil_session_clone(const exphil_session *session, exphil_session
                                       session->how[h].press, session->how[h].release};
     exphil_session_config config = session->config;
     config.heads = heads;
+    config.delay_frames = &session->delay;
     exphil_session *made = NULL;
     exphil_status status = create(session->model, &config, &made, error);
     if (status >= 0) {

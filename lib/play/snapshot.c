@@ -3,6 +3,8 @@
  * of the last step. */
 #include "play/play.h"
 
+#include <exphil/conditions.h>
+
 typedef struct snapshot_header {
     uint64_t magic, weights_hash, play_hash, bytes;
 } snapshot_header;
@@ -102,16 +104,37 @@ static exphil_status check_content(const exphil_session *session, const unsigned
     return EXPHIL_OK;
 }
 
+static int32_t entries_of(const exphil_session *session, int64_t table)
+{
+    const exphil_spec *spec = session->spec;
+    return table < spec->id_count ? spec->ids[table].entries
+                                  : xph_told_entries(session->told, table - spec->id_count);
+}
+
+static exphil_status check_conditions(const exphil_session *session, const unsigned char *block)
+{
+    block += sizeof(snapshot_header) + session->told_at;
+    for (int64_t i = 0; i < session->told->conditions; i++) {
+        int32_t value;
+        memcpy(&value, block + (size_t)i * sizeof value, sizeof value);
+        if (value < 0 || value >= xph_told_entries(session->told, i))
+            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: condition %s is out of range",
+                                 session->told->name[i]);
+    }
+    return EXPHIL_OK;
+}
+
 /* Window mode: kept ids and past actions index tables too. */
 static exphil_status check_window(const exphil_session *session, const unsigned char *block)
 {
     const exphil_spec *spec = session->spec;
     if (!session->windowed) return EXPHIL_OK;
     block += sizeof(snapshot_header);
-    for (int64_t i = 0; i < session->frames * spec->id_count; i++) {
+    const int64_t tables = session->shape->tables;
+    for (int64_t i = 0; i < session->frames * tables; i++) {
         int32_t id;
         memcpy(&id, block + session->ids_at + (size_t)i * sizeof id, sizeof id);
-        if (id < 0 || id >= spec->ids[i % spec->id_count].entries)
+        if (id < 0 || id >= entries_of(session, i % tables))
             return xph_play_fail(session, EXPHIL_E_FORMAT, "state: id %lld of the window is out of range",
                                  (long long)i);
     }
@@ -130,6 +153,7 @@ static exphil_status restore(exphil_session *session, int64_t stream, const unsi
 {
     const xph_backend *backend = session->device->backend;
     XPH_TRY(check_content(session, from));
+    XPH_TRY(check_conditions(session, from));
     XPH_TRY(check_window(session, from));
     from += sizeof(snapshot_header);
     const unsigned char *state = from + session->host_bytes;
@@ -186,6 +210,28 @@ exphil_status exphil_session_override(exphil_session *session, int64_t stream, c
     }
     if (status >= 0)
         memcpy(xph_play_history(session, stream), action, (size_t)session->spec->head_count * sizeof *action);
+    xph_play_leave(session);
+    return status;
+}
+
+exphil_status exphil_session_conditions_set(exphil_session *session, int64_t stream, const int32_t *values,
+                                            int64_t count)
+{
+    XPH_TRY(xph_play_enter(session));
+    bool all = stream == -1;
+    exphil_error why = EXPHIL_ERROR_INIT;
+    exphil_status status = all ? EXPHIL_OK : check_stream(session, stream);
+    if (status >= 0) {
+        status = values || !count ? xph_told_check(session->told, values, count, "", &why)
+                                  : xph_fail(&why, EXPHIL_E_INVALID, "values is NULL");
+        if (status >= 0 && count != session->told->conditions)
+            status = xph_fail(&why, EXPHIL_E_INVALID, "count is %lld, the model has %lld conditions",
+                              (long long)count, (long long)session->told->conditions);
+        if (status < 0) xph_play_fail(session, status, "%s", why.message);
+    }
+    int64_t first = all ? 0 : stream, end = all ? session->streams : stream + 1;
+    for (int64_t i = first; status >= 0 && values && i < end; i++)
+        memcpy(xph_play_told(session, i), values, (size_t)count * sizeof *values);
     xph_play_leave(session);
     return status;
 }

@@ -41,6 +41,15 @@ static void next_window(void *to, const void *kept, int64_t frames, int64_t widt
     memcpy((unsigned char *)to + rest, row, bytes);
 }
 
+/* The ids of a row as the net takes them: those of the frame, then what the policy is told. */
+static void stage_ids(const exphil_session *session, int64_t b, const int32_t *ids, int32_t *to)
+{
+    size_t own = (size_t)session->spec->id_count, told = (size_t)session->told->conditions;
+    if (ids) memcpy(to, ids, own * sizeof *ids);
+    if (told) memcpy(to + own, xph_play_told(session, b), told * sizeof *to);
+    if (session->delay_id) to[own + told] = session->delay_id;
+}
+
 /* Window mode: the stream's rows so far, the episode's start marked, as the net's input. The window itself moves only
  * in commit: staging reads frames-1 kept rows and the new one. */
 static void stage_window(exphil_session *session, int64_t b, const float *floats, const int32_t *ids)
@@ -49,9 +58,13 @@ static void stage_window(exphil_session *session, int64_t b, const float *floats
     int64_t frames = session->frames, slots = session->shape->slots * spec->head_count, first = b * frames;
     int64_t seen = xph_play_at(session, b)->seen;
     float *f = session->floats + first * spec->float_count;
-    int32_t *d = session->ids + first * spec->id_count, *p = session->past + first * slots;
+    int64_t tables = session->shape->tables;
+    int32_t *d = session->ids + first * tables, *p = session->past + first * slots;
     next_window(f, xph_play_part(session, b, session->floats_at), frames, spec->float_count, floats);
-    next_window(d, xph_play_part(session, b, session->ids_at), frames, spec->id_count, ids);
+    if (frames > 1 && tables)
+        memcpy(d, (const int32_t *)xph_play_part(session, b, session->ids_at) + tables,
+               (size_t)((frames - 1) * tables) * sizeof *d);
+    stage_ids(session, b, ids, d + (frames - 1) * tables);
     next_window(p, xph_play_part(session, b, session->past_at), frames, slots, xph_play_history(session, b));
     memset(session->reset + first, 0, (size_t)frames);
     session->reset[first + frames - 1 - (seen < frames - 1 ? seen : frames - 1)] = 1;
@@ -63,7 +76,7 @@ static void stage_row(exphil_session *session, int64_t b, const float *floats, c
     int64_t slots = session->shape->slots * spec->head_count;
     if (floats)
         memcpy(session->floats + b * spec->float_count, floats, (size_t)spec->float_count * sizeof *floats);
-    if (ids) memcpy(session->ids + b * spec->id_count, ids, (size_t)spec->id_count * sizeof *ids);
+    stage_ids(session, b, ids, session->ids + b * session->shape->tables);
     if (slots)
         memcpy(session->past + b * slots, xph_play_history(session, b), (size_t)slots * sizeof(int32_t));
 }
@@ -251,8 +264,8 @@ static void commit_stream(exphil_session *session, int64_t b, bool own_noise)
         int64_t first = b * frames;
         memcpy(xph_play_part(session, b, session->floats_at), session->floats + first * spec->float_count,
                (size_t)(frames * spec->float_count) * sizeof(float));
-        memcpy(xph_play_part(session, b, session->ids_at), session->ids + first * spec->id_count,
-               (size_t)(frames * spec->id_count) * sizeof(int32_t));
+        memcpy(xph_play_part(session, b, session->ids_at), session->ids + first * session->shape->tables,
+               (size_t)(frames * session->shape->tables) * sizeof(int32_t));
         memcpy(xph_play_part(session, b, session->past_at), session->past + first * slots,
                (size_t)(frames * slots) * sizeof(int32_t));
     }
@@ -278,7 +291,7 @@ static void commit(exphil_session *session, bool own_noise)
 static void give_actions(const exphil_session *session, int32_t *actions)
 {
     int64_t heads = session->spec->head_count;
-    int64_t slot = session->config.deliver == EXPHIL_DELIVER_DUE ? session->shape->delay : 0;
+    int64_t slot = session->config.deliver == EXPHIL_DELIVER_DUE ? session->delay : 0;
     for (int64_t b = 0; b < session->streams; b++)
         memcpy(actions + b * heads, xph_play_history(session, b) + slot * heads,
                (size_t)heads * sizeof *actions);

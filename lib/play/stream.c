@@ -51,6 +51,11 @@ int32_t *xph_play_history(const exphil_session *session, int64_t i)
     return xph_play_part(session, i, session->history_at);
 }
 
+int32_t *xph_play_told(const exphil_session *session, int64_t i)
+{
+    return xph_play_part(session, i, session->told_at);
+}
+
 unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i)
 {
     return session->state[0] + (size_t)i * session->state_bytes;
@@ -61,7 +66,7 @@ exphil_status xph_play_reset(exphil_session *session, int64_t i)
     const exphil_spec *spec = session->spec;
     xph_play_stream *stream = xph_play_at(session, i);
     xph_rng rng = stream->rng;
-    memset(stream, 0, session->host_bytes);
+    memset(stream, 0, session->told_at); /* what is told stays */
     stream->rng = rng;
     int32_t *history = xph_play_history(session, i);
     for (int64_t k = 0; k < session->history; k++)

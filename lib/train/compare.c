@@ -160,7 +160,7 @@ static exphil_status compare(comparing *c, const exphil_dataset *dataset, int64_
 {
     exphil_batch batch = EXPHIL_BATCH_INIT;
     XPH_TRY(xph_losses_take(xph_model_spec(c->side[0].model), NULL, &c->losses, error));
-    XPH_TRY(xph_whole_sampler(c->side[0].model, dataset, batch_size, &c->sampler, &batch, error));
+    XPH_TRY(xph_whole_sampler(c->side[0].model, dataset, batch_size, NULL, &c->sampler, &batch, error));
     for (int i = 0; i < 2; i++) XPH_TRY(side_make(&c->side[i], c->context, &c->losses, &batch, error));
     int64_t batches = xph_sampler_batches(c->sampler);
     for (int64_t b = 0; b < batches; b++) {
@@ -216,6 +216,8 @@ static exphil_status check_pair(const exphil_model *reference, const exphil_mode
                         (unsigned long long)a->spec_hash, xph_model_spec(model)->layout,
                         xph_model_spec(model)->codec, (unsigned long long)b->spec_hash);
     if (a->mode != b->mode) return differs("mode", a->mode, b->mode, error);
+    XPH_TRY(xph_told_same(xph_model_told(reference), xph_model_told(model), "the reference's", "the model's",
+                          error));
     if (a->delay != b->delay) return differs("delay_frames", a->delay, b->delay, error);
     if (a->slots != b->slots) return differs("action_slots", a->slots, b->slots, error);
     if (a->neutral_start != b->neutral_start)

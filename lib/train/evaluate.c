@@ -4,6 +4,8 @@
 #include "train/baseline.h"
 #include "train/train.h"
 
+#include <exphil/conditions.h>
+
 typedef struct tally {
     const exphil_spec *spec;
     const xph_head *heads;
@@ -118,8 +120,10 @@ static exphil_status check_spec(const exphil_model *model, const exphil_dataset 
 }
 
 exphil_status xph_whole_sampler(const exphil_model *model, const exphil_dataset *dataset, int64_t batch,
-                                xph_sampler **sampler, exphil_batch *first, exphil_error *error)
+                                const xph_fixed *fixed, xph_sampler **sampler, exphil_batch *first,
+                                exphil_error *error)
 {
+    exphil_condition_spec conditions[EXPHIL_CONDITIONS_MAX];
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     XPH_TRY(check_spec(model, dataset, error));
     if (batch < 0 || batch > 4096) return xph_fail(error, EXPHIL_E_INVALID, "batch must lie in 0..4096");
@@ -131,10 +135,16 @@ exphil_status xph_whole_sampler(const exphil_model *model, const exphil_dataset 
     sampling.batch = batch ? batch : 16;
     if (!window && sampling.batch > info.episodes) sampling.batch = info.episodes;
     sampling.in_order = 1;
+    for (int64_t i = 0; i < sampling.condition_count; i++) {
+        conditions[i] = sampling.conditions[i];
+        conditions[i].mask = 0.0;
+    }
+    sampling.conditions = conditions;
     if (sampling.action_slots == 0) sampling.action_slots = 1; /* for the tally; the net takes none */
     sampling.last_only = window;
     sampling.segment_frames = window ? 0 : info.frames;
     XPH_TRY(xph_sampler_create(dataset, &sampling, sampler, error));
+    if (fixed) xph_sampler_fix(*sampler, fixed->conditions, fixed->delay_id);
     return xph_sampler_batch(*sampler, 0, 0, first, error);
 }
 
@@ -160,10 +170,10 @@ static void evaluation_free(evaluation *e)
 
 static exphil_status evaluation_make(evaluation *e, const exphil_model *model, const exphil_dataset *dataset,
                                      const exphil_dataset *frequencies, const xph_losses *losses,
-                                     int64_t batch, exphil_error *error)
+                                     int64_t batch, const xph_fixed *fixed, exphil_error *error)
 {
     exphil_batch first = EXPHIL_BATCH_INIT;
-    XPH_TRY(xph_whole_sampler(model, dataset, batch, &e->sampler, &first, error));
+    XPH_TRY(xph_whole_sampler(model, dataset, batch, fixed, &e->sampler, &first, error));
     XPH_TRY(xph_feed_create(model, losses, first.batch, first.time, 0, &e->feed, error));
     XPH_TRY(xph_baseline_make(frequencies ? frequencies : dataset, &e->baseline, error));
     size_t rows = (size_t)(first.batch * first.time), logits = (size_t)xph_model_shape_of(model)->logits;
@@ -228,15 +238,15 @@ static exphil_status evaluate_alone(const evaluation *e, const void *weights, co
 
 exphil_status xph_evaluate(const exphil_model *model, const void *weights, const void *packed,
                            const exphil_dataset *dataset, const exphil_dataset *frequencies,
-                           const xph_losses *losses, int64_t batch, exphil_report *report,
-                           exphil_error *error)
+                           const xph_losses *losses, int64_t batch, const xph_fixed *fixed,
+                           exphil_report *report, exphil_error *error)
 {
     exphil_report known = EXPHIL_REPORT_INIT;
     XPH_TRY(XPH_CHECK_OUTPUT(exphil_report, report, error)); /* before the work, not after it */
     XPH_TRY(alone_asked(report, &known.alone_most_frames, error));
     if (frequencies) XPH_TRY(check_spec(model, frequencies, error));
     evaluation e = {.context = xph_model_context(model)};
-    exphil_status status = evaluation_make(&e, model, dataset, frequencies, losses, batch, error);
+    exphil_status status = evaluation_make(&e, model, dataset, frequencies, losses, batch, fixed, error);
     tally t = {.spec = xph_model_spec(model),
                .heads = xph_model_heads(model),
                .baseline = &e.baseline,
@@ -249,27 +259,53 @@ exphil_status xph_evaluate(const exphil_model *model, const void *weights, const
     return XPH_GIVE(exphil_report, report, &known, error);
 }
 
-exphil_status exphil_evaluate(const exphil_model *model, const exphil_dataset *dataset,
-                              const exphil_dataset *frequencies, const exphil_head_loss *losses,
-                              int64_t batch, exphil_report *report, exphil_error *error)
+/* A model of one delay has only that one to choose. */
+static exphil_status take_fixed(const exphil_model *model, const exphil_evaluation *how, xph_fixed *fixed,
+                                exphil_error *error)
+{
+    const xph_told *told = xph_model_told(model);
+    const int32_t *delay = how->delay_frames;
+    XPH_TRY(xph_told_check(told, how->conditions, how->condition_count, "evaluation: ", error));
+    if (!delay) return EXPHIL_OK;
+    XPH_TRY(xph_told_delay(told, *delay, &fixed->delay_id, error));
+    if (told->delays || *delay == xph_model_shape_of(model)->delay) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_MISMATCH, "delay_frames is %d, the model was trained with %d",
+                    (int)*delay, (int)xph_model_shape_of(model)->delay);
+}
+
+exphil_status exphil_evaluate_as(const exphil_model *model, const exphil_dataset *dataset,
+                                 const exphil_evaluation *how, exphil_report *report, exphil_error *error)
 {
     XPH_OWN_FPU;
+    exphil_evaluation known = EXPHIL_EVALUATION_INIT;
     if (!model || !dataset || !report)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL",
                         !model     ? "model"
                         : !dataset ? "dataset"
                                    : "report");
     XPH_TRY(xph_context_check(xph_model_context(model), error));
+    XPH_TRY(XPH_TAKE(exphil_evaluation, &known, how, error));
+    xph_fixed fixed = {.conditions = known.conditions};
+    XPH_TRY(take_fixed(model, &known, &fixed, error));
     xph_losses taken;
     const void *packed = NULL;
     exphil_model *retained = xph_model_retain(model);
-    exphil_status status = xph_losses_take(xph_model_spec(model), losses, &taken, error);
+    exphil_status status = xph_losses_take(xph_model_spec(model), known.losses, &taken, error);
     if (status >= 0) status = xph_model_packed(retained, &packed, error);
     if (status >= 0)
-        status = xph_evaluate(model, xph_model_weights(model), packed, dataset, frequencies, &taken, batch,
-                              report, error);
+        status = xph_evaluate(model, xph_model_weights(model), packed, dataset, known.frequencies, &taken,
+                              known.batch, &fixed, report, error);
     xph_model_release(retained);
     return status;
+}
+
+exphil_status exphil_evaluate(const exphil_model *model, const exphil_dataset *dataset,
+                              const exphil_dataset *frequencies, const exphil_head_loss *losses,
+                              int64_t batch, exphil_report *report, exphil_error *error)
+{
+    const exphil_evaluation how = {
+        .struct_size = sizeof how, .frequencies = frequencies, .losses = losses, .batch = batch};
+    return exphil_evaluate_as(model, dataset, &how, report, error);
 }
 
 exphil_status exphil_trainer_evaluate(const exphil_trainer *trainer, int32_t which,
@@ -291,7 +327,7 @@ exphil_status exphil_trainer_evaluate(const exphil_trainer *trainer, int32_t whi
     if (status >= 0) status = xph_model_packed(model, &packed, error);
     if (status >= 0)
         status = xph_evaluate(model, xph_model_weights(model), packed, dataset, frequencies, &trainer->losses,
-                              0, report, error);
+                              0, NULL, report, error);
     xph_model_release(model);
     return status;
 }

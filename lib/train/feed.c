@@ -6,6 +6,7 @@
 #include "train/train.h"
 
 /* Device blocks of a feed, in the order of feed->bytes. */
+enum { IDS = 2 }; /* of the inputs */
 enum { STATE_IN = XPH_FEED_INPUTS, STATE_OUT, DLOGITS, SUMS, ROWS_LOSS };
 _Static_assert(ROWS_LOSS + 1 == XPH_FEED_BLOCKS, "every block has its size in xph_feed.bytes");
 
@@ -24,7 +25,7 @@ static bool size_blocks(const xph_feed *feed, size_t bytes[XPH_FEED_BLOCKS])
     int64_t rows = feed->batch * feed->time;
     return block_bytes(rows, shape->floats, 1, sizeof(float), &bytes[0]) &&
            block_bytes(rows, 1, 1, sizeof(float), &bytes[1]) &&
-           block_bytes(rows, shape->ids, 1, sizeof(int32_t), &bytes[2]) &&
+           block_bytes(rows, shape->tables, 1, sizeof(int32_t), &bytes[IDS]) &&
            block_bytes(rows, shape->slots, shape->heads, sizeof(int32_t), &bytes[3]) &&
            block_bytes(rows, shape->heads, 1, sizeof(int32_t), &bytes[4]) &&
            block_bytes(rows, 1, 1, sizeof(uint8_t), &bytes[5]) &&
@@ -44,6 +45,7 @@ static void free_slot(const xph_feed *feed, const xph_feed_slot *slot)
     for (int i = 0; i < XPH_FEED_INPUTS; i++)
         if (slot->own[i]) backend->free(feed->device, slot->own[i], feed->bytes[i]);
     if (slot->given) backend->host_free(feed->device, slot->given, sizeof *slot->given);
+    if (slot->tables) backend->host_free(feed->device, slot->tables, feed->bytes[IDS]);
     if (slot->uploaded) backend->event_destroy(slot->uploaded);
     if (slot->read) backend->event_destroy(slot->read);
 }
@@ -79,6 +81,12 @@ static exphil_status make_slot(const xph_feed *feed, xph_feed_slot *slot, exphil
     status = backend->host_alloc(feed->device, sizeof *slot->given, &given);
     if (status < 0) return xph_no_device_memory(error, feed->device, status, sizeof *slot->given);
     slot->given = given;
+    void *tables = NULL;
+    if (xph_model_shape_of(feed->model)->told) {
+        status = backend->host_alloc(feed->device, feed->bytes[IDS], &tables);
+        if (status < 0) return xph_no_device_memory(error, feed->device, status, feed->bytes[IDS]);
+    }
+    slot->tables = tables;
     for (int i = 0; !backend->host_memory && i < XPH_FEED_INPUTS; i++)
         XPH_TRY(take_block(feed, feed->bytes[i], &slot->own[i], error));
     return EXPHIL_OK;
@@ -161,14 +169,28 @@ typedef struct feed_part {
     size_t bytes; /* 0: is not read */
 } feed_part;
 
-static void list_parts(const xph_feed *feed, const exphil_batch *batch, const xph_given *given,
-                       feed_part part[XPH_FEED_INPUTS])
+/* The net takes what a policy is told as ids behind those of the frame. */
+static const int32_t *join_ids(const xph_feed *feed, const exphil_batch *batch, const xph_feed_slot *slot)
+{
+    const xph_model_shape *shape = xph_model_shape_of(feed->model);
+    int64_t rows = feed->batch * feed->time;
+    if (!shape->told) return batch->ids;
+    for (int64_t r = 0; r < rows; r++) {
+        int32_t *to = slot->tables + r * shape->tables;
+        if (shape->ids) memcpy(to, batch->ids + r * shape->ids, (size_t)shape->ids * sizeof *to);
+        memcpy(to + shape->ids, batch->conditions + r * shape->told, (size_t)shape->told * sizeof *to);
+    }
+    return slot->tables;
+}
+
+static void list_parts(const xph_feed *feed, const exphil_batch *batch, const int32_t *ids,
+                       const xph_given *given, feed_part part[XPH_FEED_INPUTS])
 {
     const xph_model_shape *shape = xph_model_shape_of(feed->model);
     size_t cells = (size_t)(feed->batch * feed->time) * 4;
     part[0] = (feed_part){batch->floats, cells * (size_t)shape->floats};
     part[1] = (feed_part){batch->mask, cells};
-    part[2] = (feed_part){batch->ids, cells * (size_t)shape->ids};
+    part[IDS] = (feed_part){ids, cells * (size_t)shape->tables};
     part[3] = (feed_part){batch->past, cells * (size_t)(shape->slots * shape->heads)};
     part[4] = (feed_part){batch->actions, cells * (size_t)shape->heads};
     part[5] = (feed_part){batch->reset, cells / 4};
@@ -194,12 +216,12 @@ exphil_status xph_feed_take(xph_feed *feed, const exphil_batch *batch, const xph
     const void *at[XPH_FEED_INPUTS];
     XPH_TRY(feed->device->backend->event_wait(slot->uploaded)); /* what was given then has left its place */
     *slot->given = *given;
-    list_parts(feed, batch, slot->given, part);
+    list_parts(feed, batch, join_ids(feed, batch, slot), slot->given, part);
     XPH_TRY(upload(feed, slot, part));
     for (int i = 0; i < XPH_FEED_INPUTS; i++) at[i] = slot->own[i] ? slot->own[i] : part[i].from;
     feed->floats = at[0];
     feed->mask = at[1];
-    feed->ids = at[2];
+    feed->ids = at[IDS];
     feed->past = at[3];
     feed->actions = at[4];
     feed->reset = at[5];

@@ -8,6 +8,7 @@ enum {
     HASH,
     WHOLE,
     NUMBER,
+    DELAYS, /* a bit for each */
     LATER = 16,
     SPARE = 32
 }; /* LATER: absent in older checkpoints, where it was 0; SPARE: so too,
@@ -17,7 +18,7 @@ typedef struct setting {
     int32_t kind;
     uint64_t value;
 } setting;
-enum { SETTINGS_MOST = 48 };
+enum { SETTINGS_MOST = 48, SHOWN_TEXT = 256 };
 
 static uint64_t bits_of(double value)
 {
@@ -39,6 +40,35 @@ static uint64_t losses_hash(const exphil_trainer *trainer)
     return xph_hash_end(&hasher);
 }
 
+static uint64_t conditions_hash(const xph_told *told)
+{
+    xph_hasher hasher;
+    xph_hash_begin(&hasher);
+    for (int64_t i = 0; i < told->conditions; i++) {
+        const int32_t numbers[2] = {told->condition[i].values, told->condition[i].width};
+        xph_hash_add(&hasher, told->name[i], sizeof told->name[i]);
+        xph_hash_add(&hasher, numbers, sizeof numbers);
+    }
+    return told->conditions ? xph_hash_end(&hasher) : 0;
+}
+
+/* The longest is model.delay_frames. */
+static uint64_t shorter_delays(const xph_told *told)
+{
+    uint64_t bits = 0;
+    for (int64_t i = 0; i + 1 < told->delays; i++) bits |= (uint64_t)1 << told->delay[i];
+    return bits;
+}
+
+static uint64_t masks_hash(const xph_told *told)
+{
+    xph_hasher hasher;
+    xph_hash_begin(&hasher);
+    for (int64_t i = 0; i < told->conditions; i++)
+        xph_hash_add(&hasher, &told->condition[i].mask, sizeof told->condition[i].mask);
+    return told->conditions ? xph_hash_end(&hasher) : 0;
+}
+
 static int64_t put(setting *to, const setting *from, size_t bytes)
 {
     memcpy(to, from, bytes);
@@ -49,6 +79,7 @@ static int64_t put(setting *to, const setting *from, size_t bytes)
 static int64_t model_settings(const exphil_trainer *trainer, setting *to)
 {
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
+    const xph_told *told = xph_model_told(trainer->model);
     const setting list[] = {
         {"model.spec", HASH, shape->spec_hash},
         {"model.hidden", WHOLE, (uint64_t)shape->hidden},
@@ -59,6 +90,8 @@ static int64_t model_settings(const exphil_trainer *trainer, setting *to)
         {"model.type", WHOLE, (uint64_t)shape->type},
         {"model.weights", WHOLE, (uint64_t)shape->weights},
         {"model.neutral_start", WHOLE | LATER | SPARE, (uint64_t)shape->neutral_start},
+        {"model.conditions", HASH | LATER | SPARE, conditions_hash(told)},
+        {"model.shorter_delays", DELAYS | LATER | SPARE, shorter_delays(told)},
         {"model.blocks_and_widths", HASH, xph_model_config_hash(trainer->model)},
     };
     return put(to, list, sizeof list);
@@ -101,6 +134,8 @@ static int64_t data_settings(const exphil_prefetcher *prefetcher, setting *to)
         {"sampling.shuffle_frames", WHOLE | LATER | SPARE, (uint64_t)sampling->shuffle_frames},
         {"sampling.drop_past", NUMBER | LATER | SPARE, bits_of(sampling->drop_past)},
         {"sampling.mirror", NUMBER | LATER | SPARE, sampling->mirror > 0 ? bits_of(sampling->mirror) : 0},
+        {"dataset.conditions", HASH | LATER | SPARE, xph_prefetcher_values_hash(prefetcher)},
+        {"sampling.masks", HASH | LATER | SPARE, masks_hash(xph_prefetcher_told(prefetcher))},
     };
     return put(to, list, sizeof list);
 }
@@ -141,15 +176,25 @@ void xph_settings_write(const exphil_trainer *trainer, xph_json_out *out)
     xph_json_close(out, '}');
 }
 
-static const char *show(char text[XPH_DOUBLE_TEXT], int32_t kind, uint64_t value)
+static const char *show_delays(char text[SHOWN_TEXT], uint64_t bits)
+{
+    size_t at = (size_t)snprintf(text, SHOWN_TEXT, "{");
+    for (int d = 0; d < 64; d++)
+        if (bits >> d & 1) at += (size_t)snprintf(text + at, SHOWN_TEXT - at, at > 1 ? " %d" : "%d", d);
+    snprintf(text + at, SHOWN_TEXT - at, "}");
+    return text;
+}
+
+static const char *show(char text[SHOWN_TEXT], int32_t kind, uint64_t value)
 {
     double number;
     memcpy(&number, &value, sizeof number);
+    if (kind == DELAYS) return show_delays(text, value);
     if (kind == NUMBER) return xph_format_double(text, number, 9);
     if (kind == WHOLE)
-        snprintf(text, XPH_DOUBLE_TEXT, "%lld", (long long)value);
+        snprintf(text, SHOWN_TEXT, "%lld", (long long)value);
     else
-        snprintf(text, XPH_DOUBLE_TEXT, "%016llx", (unsigned long long)value);
+        snprintf(text, SHOWN_TEXT, "%016llx", (unsigned long long)value);
     return text;
 }
 
@@ -179,7 +224,7 @@ static int64_t tell(const difference *list, int64_t count, bool values, char *te
     for (int64_t i = 0; i < count; i++) {
         const setting *s = list[i].now;
         const int32_t kind = s->kind & ~(LATER | SPARE);
-        char before[XPH_DOUBLE_TEXT], now[XPH_DOUBLE_TEXT];
+        char before[SHOWN_TEXT], now[SHOWN_TEXT];
         int wrote;
         show(before, kind, list[i].stored);
         show(now, kind, s->value);

@@ -57,6 +57,7 @@ typedef struct xph_feed_slot {
      * host's memory */
     void *own[XPH_FEED_INPUTS];
     xph_given *given;           /* host, pinned */
+    int32_t *tables;            /* likewise: ids and conditions side by side; NULL without conditions */
     xph_event *uploaded, *read; /* the batch has left the host; the device has no more use for it */
 } xph_feed_slot;
 
@@ -221,11 +222,17 @@ exphil_status xph_own_past_take(exphil_trainer *trainer, const exphil_batch *bat
  * changed. */
 const void *xph_trainer_seen(const exphil_trainer *trainer);
 exphil_status xph_trainer_refresh(exphil_trainer *trainer);
-/* Whole episodes in order, as a model wants them: the sampler of an evaluation, and its first batch.
+/* What an evaluation shows in the place of what the dataset has: NULL, and 0, leave it. */
+typedef struct xph_fixed {
+    const int32_t *conditions;
+    int32_t delay_id, reserved;
+} xph_fixed;
+/* Whole episodes in order, as a model wants them, no condition masked: the sampler of an evaluation, and its first batch.
  * EXPHIL_E_MISMATCH, EXPHIL_E_INVALID: dataset is not of the model's spec, is empty; batch is out of
  * range. */
 exphil_status xph_whole_sampler(const exphil_model *model, const exphil_dataset *dataset, int64_t batch,
-                                xph_sampler **sampler, exphil_batch *first, exphil_error *error);
+                                const xph_fixed *fixed, xph_sampler **sampler, exphil_batch *first,
+                                exphil_error *error);
 /* Logits of the last forward as doubles in wide [rows*L]; narrow is a buffer for them as floats. */
 exphil_status xph_feed_logits(const xph_feed *feed, float *narrow, double *wide);
 double xph_softplus(double x); /* log(1 + e^x), stable for any x */
@@ -239,7 +246,7 @@ exphil_status xph_evaluate_alone(const exphil_model *model, const void *weights,
 /* Evaluation of given weights; what exphil_evaluate and exphil_trainer_evaluate share. */
 exphil_status xph_evaluate(const exphil_model *model, const void *weights, const void *packed,
                            const exphil_dataset *dataset, const exphil_dataset *frequencies,
-                           const xph_losses *losses, int64_t batch, exphil_report *report,
-                           exphil_error *error);
+                           const xph_losses *losses, int64_t batch, const xph_fixed *fixed,
+                           exphil_report *report, exphil_error *error);
 
 #endif

@@ -87,6 +87,8 @@ static exphil_status check_data(const exphil_model *model, const exphil_prefetch
                         own->codec, (unsigned long long)shape->spec_hash);
     }
     if (sampling->mode != shape->mode) return differs("mode", sampling->mode, shape->mode, error);
+    XPH_TRY(xph_told_same(xph_prefetcher_told(prefetcher), xph_model_told(model), "prefetcher's",
+                          "the model's", error));
     if (sampling->delay_frames != shape->delay)
         return differs("delay_frames", sampling->delay_frames, shape->delay, error);
     if (sampling->action_slots != shape->slots)

@@ -19,14 +19,33 @@ static exphil_status check_batch(const exphil_trainer *trainer, const exphil_bat
     if (shape->mode == EXPHIL_MODE_WINDOW && batch->time != shape->window)
         return xph_fail(error, EXPHIL_E_MISMATCH, "batch: time is %lld, the model's window is %lld",
                         (long long)batch->time, (long long)shape->window);
-    const char *missing = shape->floats && !batch->floats ? "floats"
-                          : shape->ids && !batch->ids     ? "ids"
-                          : shape->slots && !batch->past  ? "past"
-                          : !batch->actions               ? "actions"
-                          : !batch->mask                  ? "mask"
-                          : !batch->reset                 ? "reset"
-                                                          : NULL;
+    const char *missing = shape->floats && !batch->floats     ? "floats"
+                          : shape->ids && !batch->ids         ? "ids"
+                          : shape->told && !batch->conditions ? "conditions"
+                          : shape->slots && !batch->past      ? "past"
+                          : !batch->actions                   ? "actions"
+                          : !batch->mask                      ? "mask"
+                          : !batch->reset                     ? "reset"
+                                                              : NULL;
     if (missing) return xph_fail(error, EXPHIL_E_INVALID, "batch: %s is NULL", missing);
+    return EXPHIL_OK;
+}
+
+/* The delay of a row that counts must be one; padding has none. */
+static exphil_status check_told(const exphil_trainer *trainer, const exphil_batch *batch, int64_t r,
+                                exphil_error *error)
+{
+    const xph_told *told = xph_model_told(trainer->model);
+    int64_t columns = xph_told_columns(told);
+    for (int64_t i = 0; i < columns; i++) {
+        bool delay = i == told->conditions;
+        int32_t value = batch->conditions[r * columns + i], least = delay && batch->mask[r] > 0.0f,
+                most = xph_told_entries(told, i) - 1;
+        if (value < least || value > most)
+            return xph_fail(error, EXPHIL_E_INVALID, "batch: conditions[%lld] %s is %d, outside %d..%d",
+                            (long long)r, delay ? "delay" : told->condition[i].name, (int)value, (int)least,
+                            (int)most);
+    }
     return EXPHIL_OK;
 }
 
@@ -47,6 +66,7 @@ static exphil_status check_values(const exphil_trainer *trainer, const exphil_ba
                 return xph_fail(error, EXPHIL_E_INVALID, "batch: ids[%lld] %s is %d, outside 0..%d",
                                 (long long)r, spec->ids[i].name, id, spec->ids[i].entries - 1);
         }
+        XPH_TRY(check_told(trainer, batch, r, error));
         XPH_TRY(xph_action_check(spec, &batch->actions[r * spec->head_count], r, error));
         for (int64_t s = 0; s < slots; s++)
             XPH_TRY(xph_action_check(spec, &batch->past[(r * slots + s) * spec->head_count], r, error));

@@ -1,6 +1,7 @@
 /* Runs of training for tests. */
 #include "train_case.h"
 
+#include <exphil/conditions.h>
 #include <stdlib.h>
 
 train_plan train_plan_of(const char *blocks, int32_t mode)
@@ -63,6 +64,20 @@ exphil_dataset *train_dataset(exphil_context *context, int64_t episodes)
     return dataset;
 }
 
+int32_t train_value(int64_t episode, const exphil_condition_spec *condition)
+{
+    return 1 + (int32_t)(episode % condition->values);
+}
+
+void train_tell(exphil_dataset *dataset, const exphil_condition_spec *condition)
+{
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    assert_ok(exphil_dataset_query(dataset, &info, NULL));
+    for (int64_t e = 0; e < info.games; e++)
+        assert_ok(exphil_dataset_condition(dataset, condition->name, (uint64_t)e, 0,
+                                           train_value(e, condition), NULL));
+}
+
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 #define CHECK(call)                                                                                          \
@@ -96,6 +111,8 @@ train_run train_begin(const train_plan *plan)
     exphil_error error = EXPHIL_ERROR_INIT;
     train_run run = {.context = context_of(plan)};
     run.dataset = train_dataset(run.context, plan->episodes);
+    for (int64_t i = 0; i < plan->model.condition_count; i++)
+        train_tell(run.dataset, &plan->model.conditions[i]);
     CHECK(exphil_model_create(run.context, &plan->model, &run.model, &error));
     if (!plan->by_hand) {
         exphil_sampling sampling = EXPHIL_SAMPLING_INIT, given = plan->sampling;
@@ -104,6 +121,10 @@ train_run train_begin(const train_plan *plan)
         given.delay_frames = sampling.delay_frames;
         given.action_slots = sampling.action_slots;
         given.neutral_start = sampling.neutral_start;
+        given.conditions = sampling.conditions;
+        given.condition_count = sampling.condition_count;
+        given.delays = sampling.delays;
+        given.delay_count = sampling.delay_count;
         if (sampling.time) given.time = sampling.time;
         CHECK(exphil_prefetcher_create(run.dataset, &given, &run.prefetcher, &error));
     }
@@ -143,6 +164,9 @@ exphil_batch train_batch(const exphil_model *model, int64_t batch, int64_t time,
     int32_t *ids = calloc((size_t)(rows * 2), sizeof *ids),
             *actions = calloc((size_t)(rows * 3), sizeof *actions);
     int32_t *past = calloc((size_t)(rows * 3 * slots) + 1, sizeof *past);
+    int64_t told = info.condition_count + (info.delay_count > 0);
+    int32_t *conditions = told ? calloc((size_t)(rows * told), sizeof *conditions) : NULL;
+    for (int64_t i = 0; i < rows * told; i++) conditions[i] = 1;
     uint8_t *reset = calloc((size_t)rows, 1);
     for (int64_t row = 0; row < rows; row++) {
         train_row(first_episode + row / time, row % time, floats + row * 13, ids + row * 2,
@@ -154,13 +178,13 @@ exphil_batch train_batch(const exphil_model *model, int64_t batch, int64_t time,
         reset[row] = row % time == 0;
     }
     return (exphil_batch){
-        sizeof(exphil_batch), batch, time, 0, 0, rows, floats, ids, past, actions, mask, reset, NULL};
+        sizeof(exphil_batch), batch, time, 0, 0, rows, floats, ids, past, actions, mask, reset, NULL, conditions};
 }
 
 void train_batch_free(exphil_batch *batch)
 {
-    const void *const parts[] = {batch->floats,  batch->ids,  batch->past,
-                                 batch->actions, batch->mask, batch->reset};
+    const void *const parts[] = {batch->floats, batch->ids,   batch->past,      batch->actions,
+                                 batch->mask,   batch->reset, batch->conditions};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) free((void *)(uintptr_t)parts[i]);
 }
 

@@ -46,8 +46,11 @@ exphil_metrics train_steps(train_run *run, int64_t updates);
 exphil_dataset *train_dataset(exphil_context *context, int64_t episodes);
 void train_row(int64_t episode, int64_t t, float *floats, int32_t *ids, int32_t *action);
 int64_t train_episode_frames(int64_t episode);
+/* Gives a condition a value in every episode: train_value. train_begin does it for those of the plan's model. */
+void train_tell(exphil_dataset *dataset, const exphil_condition_spec *condition);
+int32_t train_value(int64_t episode, const exphil_condition_spec *condition);
 
-/* A batch of the host's own, of rows of the task with resets at the start of each lane. Freed with train_batch_free. */
+/* A batch of the host's own, of rows of the task with resets at the start of each lane; conditions, and the delay, are 1. Freed with train_batch_free. */
 exphil_batch train_batch(const exphil_model *model, int64_t batch, int64_t time, int64_t first_episode);
 void train_batch_free(exphil_batch *batch);
 
