@@ -87,11 +87,11 @@ static int64_t model_settings(const exphil_trainer *trainer, setting *to)
         {"model.window_frames", WHOLE, (uint64_t)shape->window},
         {"model.delay_frames", WHOLE, (uint64_t)shape->delay},
         {"model.action_slots", WHOLE, (uint64_t)shape->slots},
+        {"model.conditions", HASH | LATER | SPARE, conditions_hash(told)},
+        {"model.shorter_delays", DELAYS | LATER | SPARE, shorter_delays(told)},
         {"model.type", WHOLE, (uint64_t)shape->type},
         {"model.weights", WHOLE, (uint64_t)shape->weights},
         {"model.neutral_start", WHOLE | LATER | SPARE, (uint64_t)shape->neutral_start},
-        {"model.conditions", HASH | LATER | SPARE, conditions_hash(told)},
-        {"model.shorter_delays", DELAYS | LATER | SPARE, shorter_delays(told)},
         {"model.blocks_and_widths", HASH, xph_model_config_hash(trainer->model)},
     };
     return put(to, list, sizeof list);
