@@ -42,6 +42,7 @@ typedef struct data_options {
         const char *option, *path; /* both NULL: none */
     } outputs[3];                  /* what the command will write: never one of the files that it reads */
     bool quiet;                    /* say only what is left out, and what is wrong */
+    struct condition_table *conditions; /* given to the data; NULL: none */
 } data_options;
 
 /* What a command computes on; NULL and 0: the library's defaults. */

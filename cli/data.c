@@ -1,5 +1,6 @@
 /* Makes a dataset or a model from the files on a command line. */
 #include "commands.h"
+#include "conditions.h"
 #include "files.h"
 
 #include <exphil/games.h>
@@ -129,6 +130,7 @@ typedef struct loading {
     exphil_context *context;
     exphil_dataset *dataset;
     int64_t replays; /* tried */
+    int64_t episodes;
     int64_t left_out;
     int64_t corpora;
     int64_t refused[EXPHIL_REFUSED_REASONS]; /* players of games, by EXPHIL_REFUSED_... */
@@ -168,6 +170,18 @@ static exphil_status read_replay(loading *l, const file_item *item, exphil_repla
     return exphil_dataset_add_replay(l->dataset, item->path, &config, result, error);
 }
 
+/* An entry of an archive goes by its whole name and by its name in there. */
+static bool give_lines(const loading *l, const file_item *item, const exphil_replay_result *result)
+{
+    condition_table *table = l->options->conditions;
+    exphil_episode_info first = EXPHIL_EPISODE_INFO_INIT;
+    if (!table || !result->episodes || exphil_dataset_episode(l->dataset, l->episodes, &first, NULL) < 0)
+        return true;
+    return conditions_give(table, item->name, first.game, l->dataset) &&
+           (!item->inside ||
+            conditions_give(table, item->name + strlen(item->path) + 1, first.game, l->dataset));
+}
+
 /* A replay that was named must be readable; one that a folder, an archive or a list holds may be passed over. */
 static bool add_replay(loading *l, const file_item *item)
 {
@@ -180,6 +194,8 @@ static bool add_replay(loading *l, const file_item *item)
             return complain(item->name, &error) == 0;
         return leave_out(l, item->name, &error);
     }
+    if (!give_lines(l, item, &result)) return false;
+    l->episodes += result.episodes;
     if (l->options->quiet) return true;
     fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episode%s%s\n", item->name, result.frames,
             result.episodes, plural(result.episodes), result.truncated ? " (the replay ends early)" : "");
@@ -246,6 +262,7 @@ static bool add_games(loading *l, const file_item *item)
     if (!fine) return complain(item->name, &error) == 0;
     for (int i = 0; i < EXPHIL_REFUSED_REASONS; i++) l->refused[i] += taken.refused[i];
     if (!o->quiet || info.recovered) say_taken(item->name, &taken, info.recovered);
+    l->episodes += taken.episodes;
     return note_episodes(l, taken.episodes);
 }
 
@@ -372,6 +389,16 @@ static bool open_corpus(exphil_context *context, const char *path, bool quiet, e
 
 /* ---- all ----------------------------------------------------------------------------------------------- */
 
+/* Lines that name games instead of files. */
+static bool give_games(condition_table *table, exphil_dataset *dataset, bool quiet)
+{
+    exphil_episode_info episode = EXPHIL_EPISODE_INFO_INIT;
+    if (!table) return true;
+    for (int64_t i = 0; exphil_dataset_episode(dataset, i, &episode, NULL) >= 0; i++)
+        if (!conditions_give(table, NULL, episode.game, dataset)) return false;
+    return conditions_used(table, quiet);
+}
+
 static void say_total(const loading *l, const exphil_dataset_info *info)
 {
     int64_t read = l->replays - l->left_out;
@@ -398,6 +425,7 @@ static bool load_replays(exphil_context *context, const exphil_spec *spec, const
     if (exphil_dataset_create(context, &config, &l.dataset, &error) < 0)
         return complain("dataset", &error) == 0;
     bool fine = add_all(&l, list);
+    fine = fine && (!l.episodes || give_games(options->conditions, l.dataset, options->quiet));
     fine = fine && (exphil_dataset_query(l.dataset, &info, &error) >= 0 || complain("dataset", &error) == 0);
     if (fine && info.frames > 0) {
         say_total(&l, &info);
@@ -424,7 +452,8 @@ bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_o
     fine = fine && file_list_make(&list, &options->files, &rules, count, paths);
     if (fine && list.of[0].kind == FILE_CORPUS) {
         warn_of_choices(options);
-        fine = open_corpus(context, list.of[0].path, options->quiet, dataset);
+        fine = open_corpus(context, list.of[0].path, options->quiet, dataset) &&
+               give_games(options->conditions, *dataset, options->quiet);
     } else if (fine) {
         fine = load_replays(context, spec, options, &list, dataset);
     }

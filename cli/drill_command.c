@@ -1,5 +1,6 @@
 /* `exphil drill`: the scripted drill as a replay to learn from, or as a world for a policy to play in. */
 #include "commands.h"
+#include "conditions.h"
 #include "drill_world.h"
 #include "files.h"
 #include "options.h"
@@ -74,8 +75,12 @@ static int show(const outcome *out, bool json)
     return 0;
 }
 
-static int play(const char *weights, uint64_t seed, int64_t frames, bool json)
+/* delay -1: that of the policy. */
+static int play(const char *weights, const char *play_as, int64_t delay, uint64_t seed, int64_t frames,
+                bool json)
 {
+    const int32_t chosen = (int32_t)delay;
+    int32_t values[EXPHIL_CONDITIONS_MAX];
     exphil_context *context;
     exphil_model *model = NULL;
     exphil_session *session = NULL;
@@ -85,9 +90,13 @@ static int play(const char *weights, uint64_t seed, int64_t frames, bool json)
     int status = 0;
     if (!open_context(NULL, NULL, &context)) return 1;
     config.deterministic = 1;
+    if (delay >= 0) config.delay_frames = &chosen;
     if (!load_weights(context, weights, "drill plays WEIGHTS, or writes with --out", &model))
         status = 1;
-    else if (exphil_session_create(model, &config, &session, &error) < 0)
+    else if (!conditions_play_as(model, play_as, values, &config.condition_count))
+        status = 2;
+    else if ((config.conditions = config.condition_count ? values : NULL,
+              exphil_session_create(model, &config, &session, &error)) < 0)
         status = complain(weights, &error);
     else
         status = play_world(session, seed, frames, &out);
@@ -101,11 +110,14 @@ static int play(const char *weights, uint64_t seed, int64_t frames, bool json)
 int drill_command(int argc, char **argv)
 {
     const char *out = NULL;
-    int64_t seed = 1, frames = 3600;
+    const char *play_as = NULL;
+    int64_t seed = 1, frames = 3600, delay = -1;
     bool json = false, force = false;
     const option_entry entries[] = {
         {"out", OPTION_TEXT, &out, "FILE", "write the teacher's play as this replay (default: play WEIGHTS)"},
         {"force", OPTION_FLAG, &force, NULL, "replace OUT if it is there (default: refuse)"},
+        {"play-as", OPTION_TEXT, &play_as, "NAME=N", PLAY_AS_HELP},
+        {"delay", OPTION_INT, &delay, "N", "of a policy with several: play this one (no default)"},
         {"seed", OPTION_INT, &seed, "N", "another course of events (default 1)"},
         {"frames", OPTION_INT, &frames, "N", "frames from 0 on (default 3600, a minute)"},
         {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: text)"},
@@ -128,7 +140,7 @@ int drill_command(int argc, char **argv)
         fprintf(stderr, "exphil: drill wants %s; see exphil drill --help\n", wrong);
         return 2;
     }
-    if (count == 1) return play(argv[1], (uint64_t)seed, frames, json);
+    if (count == 1) return play(argv[1], play_as, delay, (uint64_t)seed, frames, json);
     if (!output_free("out", out, OUTPUT_IN_PLACE, force)) return 1;
     if (!drill_write_replay(out, (uint64_t)seed, frames)) {
         complain_of_file(out);

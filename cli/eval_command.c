@@ -1,5 +1,6 @@
 /* `exphil eval` and `exphil corpus`: score a policy on recorded play; pack replays into one file. */
 #include "commands.h"
+#include "conditions.h"
 #include "files.h"
 #include "games.h"
 #include "options.h"
@@ -8,9 +9,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static int evaluate(exphil_context *context, const char *weights, const data_options *data, int count,
-                    char **paths, int64_t batch, int64_t alone, bool json)
+typedef struct eval_options {
+    data_options data;
+    machine_options machine;
+    const char *conditions, *play_as;
+    int64_t batch, delay, alone; /* delay -1: not given */
+    bool json;
+} eval_options;
+
+static int evaluate(exphil_context *context, const char *weights, const eval_options *o, int count,
+                    char **paths)
 {
+    exphil_evaluation how = EXPHIL_EVALUATION_INIT;
+    int32_t values[EXPHIL_CONDITIONS_MAX], delay = (int32_t)o->delay;
     exphil_model *model = NULL;
     exphil_dataset *dataset = NULL;
     exphil_spec spec = EXPHIL_SPEC_INIT;
@@ -18,16 +29,21 @@ static int evaluate(exphil_context *context, const char *weights, const data_opt
     exphil_report report = EXPHIL_REPORT_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     int status = 0;
-    report.alone_most_frames = alone;
+    report.alone_most_frames = o->alone;
     if (!load_weights(context, weights, "eval wants WEIGHTS first, then replays or a corpus", &model))
         return 1;
-    if (exphil_model_spec(model, &spec, &error) < 0 || exphil_model_query(model, &info, &error) < 0)
+    how.batch = o->batch;
+    if (o->delay >= 0) how.delay_frames = &delay;
+    if (o->play_as) how.conditions = values;
+    if (o->play_as && !conditions_play_as(model, o->play_as, values, &how.condition_count))
+        status = 2;
+    else if (exphil_model_spec(model, &spec, &error) < 0 || exphil_model_query(model, &info, &error) < 0)
         status = complain(weights, &error);
-    else if (!load_dataset(context, &spec, data, count, paths, &dataset))
+    else if (!load_dataset(context, &spec, &o->data, count, paths, &dataset))
         status = 1;
-    else if (exphil_evaluate(model, dataset, NULL, NULL, batch, &report, &error) < 0)
+    else if (exphil_evaluate_as(model, dataset, &how, &report, &error) < 0)
         status = complain(weights, &error);
-    else if (json)
+    else if (o->json)
         status = print_json(report_json(&report, &spec));
     else
         print_report(&report, &spec, info.action_slots);
@@ -38,24 +54,26 @@ static int evaluate(exphil_context *context, const char *weights, const data_opt
 
 int eval_command(int argc, char **argv)
 {
-    data_options data = {.if_weights = "WEIGHTS comes first, and once"};
-    machine_options machine = {0};
-    int64_t batch = 0, alone = ALONE_FRAMES;
-    bool json = false;
+    eval_options o = {.data.if_weights = "WEIGHTS comes first, and once", .delay = -1, .alone = ALONE_FRAMES};
+    condition_table table = {.path = NULL};
     const option_entry entries[] = {
-        {"port", OPTION_INT, &data.port, "N", "score this port (default: every human player)"},
-        {"opponent", OPTION_INT, &data.opponent, "N", "the other port (default: the first other player)"},
-        {"character", OPTION_TEXT, &data.character, "NAME", "only this character (default: any)"},
-        {"first", OPTION_INT, &data.first, "FRAME", "first game frame (default 0)"},
-        {"last", OPTION_INT, &data.last, "FRAME", "last game frame (default: all)"},
-        FILE_OPTIONS(data.files),
-        {"batch", OPTION_INT, &batch, "N", "sequences at a time (default 16)"},
-        {"alone", OPTION_INT, &alone, "N", ALONE_HELP},
-        {"threads", OPTION_INT, &machine.threads, "N", "processor threads (default 0: one per core)"},
-        {"device", OPTION_TEXT, &machine.device, "NAME", DEVICE_HELP},
-        {"memory-limit", OPTION_BYTES, &machine.memory_limit, "BYTES", LIMIT_HELP},
-        {"isa", OPTION_TEXT, &machine.isa, "NAME", ISA_HELP},
-        {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: text)"},
+        {"port", OPTION_INT, &o.data.port, "N", "score this port (default: every human player)"},
+        {"opponent", OPTION_INT, &o.data.opponent, "N", "the other port (default: the first other player)"},
+        {"character", OPTION_TEXT, &o.data.character, "NAME", "only this character (default: any)"},
+        {"first", OPTION_INT, &o.data.first, "FRAME", "first game frame (default 0)"},
+        {"last", OPTION_INT, &o.data.last, "FRAME", "last game frame (default: all)"},
+        FILE_OPTIONS(o.data.files),
+        {"conditions", OPTION_TEXT, &o.conditions, "FILE",
+         "table file,port,NAME,... of who plays, which the policy is told (default: nothing)"},
+        {"play-as", OPTION_TEXT, &o.play_as, "NAME=N", PLAY_AS_HELP},
+        {"delay", OPTION_INT, &o.delay, "N", "of a policy with several: score this one (default: all)"},
+        {"batch", OPTION_INT, &o.batch, "N", "sequences at a time (default 16)"},
+        {"alone", OPTION_INT, &o.alone, "N", ALONE_HELP},
+        {"threads", OPTION_INT, &o.machine.threads, "N", "processor threads (default 0: one per core)"},
+        {"device", OPTION_TEXT, &o.machine.device, "NAME", DEVICE_HELP},
+        {"memory-limit", OPTION_BYTES, &o.machine.memory_limit, "BYTES", LIMIT_HELP},
+        {"isa", OPTION_TEXT, &o.machine.isa, "NAME", ISA_HELP},
+        {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: text)"},
         {NULL, 0, NULL, NULL, NULL},
     };
     const option_command command = {.usage = "eval [OPTIONS] WEIGHTS FILE...",
@@ -73,14 +91,26 @@ int eval_command(int argc, char **argv)
     int count, status;
     exphil_context *context;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
-    if (count < 1 || !any_files(&data, count - 1)) {
+    if (count < 1 || !any_files(&o.data, count - 1)) {
         fprintf(stderr, "exphil: eval wants WEIGHTS and then files; see exphil eval --help\n");
         return 2;
     }
-    if (!check_data_options(&data)) return 2;
-    if (!open_context(&machine, NULL, &context)) return 1;
-    status = evaluate(context, argv[1], &data, count - 1, argv + 2, batch, alone, json);
-    exphil_context_destroy(context);
+    if (!check_data_options(&o.data)) return 2;
+    if (o.conditions && o.play_as) {
+        fprintf(stderr, "exphil: --conditions and --play-as: give one of them\n");
+        return 2;
+    }
+    if (o.conditions && !conditions_read(o.conditions, 0.0, &table)) {
+        conditions_free(&table);
+        return 1;
+    }
+    o.data.conditions = o.conditions ? &table : NULL;
+    status = 1;
+    if (open_context(&o.machine, NULL, &context)) {
+        status = evaluate(context, argv[1], &o, count - 1, argv + 2);
+        exphil_context_destroy(context);
+    }
+    conditions_free(&table);
     return status;
 }
 

@@ -39,7 +39,12 @@ static size_t snapshot_bytes(const exphil_model *model)
 {
     exphil_session *session = NULL;
     size_t bytes = 0;
-    if (exphil_session_create(model, NULL, &session, NULL) >= 0) bytes = exphil_session_state_size(session);
+    exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+    exphil_sampling told = EXPHIL_SAMPLING_INIT;
+    if (exphil_model_sampling(model, &told, NULL) < 0) return 0;
+    config.delay_frames = &told.delay_frames; /* of several the longest; the size is that of all */
+    if (exphil_session_create(model, &config, &session, NULL) >= 0)
+        bytes = exphil_session_state_size(session);
     exphil_session_destroy(session);
     return bytes;
 }
@@ -53,6 +58,35 @@ static void print_state(const exphil_model *model, const exphil_model_info *info
     else
         printf(": the frames of a window; state inside a window %" PRIu64 ", never kept\n",
                info->state_bytes);
+}
+
+static void print_told(const exphil_model *model)
+{
+    exphil_sampling told = EXPHIL_SAMPLING_INIT;
+    if (exphil_model_sampling(model, &told, NULL) < 0) return;
+    for (int64_t i = 0; i < told.delay_count; i++)
+        printf("%s %d%s", i ? "," : "one policy for the delays", told.delays[i],
+               i == told.delay_count - 1 ? "\n" : "");
+    for (int64_t i = 0; i < told.condition_count; i++)
+        printf("%s %s=0..%d%s", i ? "," : "is told", told.conditions[i].name, told.conditions[i].values,
+               i == told.condition_count - 1 ? " (--play-as; 0: not known)\n" : "");
+}
+
+static void told_json(const exphil_model *model, json_t *object)
+{
+    exphil_sampling told = EXPHIL_SAMPLING_INIT;
+    json_t *delays = json_array(), *conditions = json_array();
+    if (exphil_model_sampling(model, &told, NULL) >= 0) {
+        for (int64_t i = 0; i < told.delay_count; i++)
+            json_array_append_new(delays, json_integer(told.delays[i]));
+        for (int64_t i = 0; i < told.condition_count; i++) {
+            const exphil_condition_spec *c = &told.conditions[i];
+            json_array_append_new(conditions, json_pack("{s:s,s:i,s:f}", "name", c->name, "values", c->values,
+                                                        "mask", c->mask));
+        }
+    }
+    json_object_set_new(object, "delays", delays);
+    json_object_set_new(object, "conditions", conditions);
 }
 
 static int show_model(const exphil_model *model, const exphil_model_info *info, bool json)
@@ -76,6 +110,7 @@ static int show_model(const exphil_model *model, const exphil_model_info *info, 
                       weights_word(info->weights), "tensors", tensors_json(model, info->tensor_count));
         json_object_set_new(object, "snapshot_bytes", json_integer((json_int_t)snapshot_bytes(model)));
         json_object_set_new(object, "neutral_start", json_integer(info->neutral_start));
+        told_json(model, object);
         if (calibrated) json_object_set_new(object, "calibration", comparison_json(&calibration, &spec));
         return print_json(object);
     }
@@ -86,6 +121,7 @@ static int show_model(const exphil_model *model, const exphil_model_info *info, 
     if (info->delay_frames)
         printf("past actions at an episode's start: %s\n",
                info->neutral_start ? "neutral, as in play" : "recorded ones in training, neutral in play");
+    print_told(model);
     print_state(model, info);
     printf("trained %" PRIu64 " update%s on %" PRIu64 " frames; weights %s\n", info->trained_updates,
            plural((int64_t)info->trained_updates), info->trained_frames, hash);

@@ -72,6 +72,7 @@ static const number_range ranges[] = {
     {"ema", 0, 1, true},
     {"smoothing", 0, 1, true},
     {"focal", 0, 100, false},
+    {"condition-mask", 0, 1, false},
     {"button-weight", 1e-6, 1000000, false},
     {"log-every", 0, COUNT_MOST, false},
     {"eval-every", 0, COUNT_MOST, false},

@@ -4,6 +4,7 @@
  * game. */
 #include "archive.h"
 #include "commands.h"
+#include "conditions.h"
 #include "files.h"
 #include "options.h"
 #include "slp_words.h"
@@ -17,7 +18,8 @@
 
 typedef struct play_options {
     machine_options machine; /* one thread */
-    int64_t port, opponent, first, last, seed, show;
+    const char *play_as;
+    int64_t port, opponent, first, last, seed, show, delay; /* delay -1: not given */
     bool json, sample;
 } play_options;
 
@@ -282,6 +284,7 @@ static int open_player(player *p, char **paths)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+    int32_t values[EXPHIL_CONDITIONS_MAX], delay = (int32_t)p->options->delay;
     p->info = (exphil_model_info)EXPHIL_MODEL_INFO_INIT;
     p->spec = (exphil_spec)EXPHIL_SPEC_INIT;
     config.deterministic = !p->options->sample;
@@ -294,6 +297,12 @@ static int open_player(player *p, char **paths)
     if (exphil_model_query(p->model, &p->info, &error) < 0 ||
         exphil_model_spec(p->model, &p->spec, &error) < 0)
         return complain("model", &error);
+    if (!conditions_play_as(p->model, p->options->play_as, values, &config.condition_count)) return 2;
+    if (config.condition_count) config.conditions = values;
+    if (p->options->delay >= 0) {
+        config.delay_frames = &delay;
+        p->info.delay_frames = delay; /* what the session has, if it is made */
+    }
     for (int s = 0; s < SESSIONS; s++)
         if (exphil_session_create(p->model, &config, &p->session[s], &error) < 0)
             return complain("session", &error);
@@ -317,12 +326,14 @@ static int play(const play_options *options, char **paths)
 
 int play_command(int argc, char **argv)
 {
-    play_options o = {.machine.threads = 1, .port = 1};
+    play_options o = {.machine.threads = 1, .port = 1, .delay = -1};
     const option_entry entries[] = {
         {"port", OPTION_INT, &o.port, "N", "play this port's side (default 1)"},
         {"opponent", OPTION_INT, &o.opponent, "N", "the other port (default: the first other player)"},
         {"first", OPTION_INT, &o.first, "FRAME", "first game frame (default 0)"},
         {"last", OPTION_INT, &o.last, "FRAME", "last game frame (default: all)"},
+        {"play-as", OPTION_TEXT, &o.play_as, "NAME=N", PLAY_AS_HELP},
+        {"delay", OPTION_INT, &o.delay, "N", "of a policy with several: play this one (no default)"},
         {"sample", OPTION_FLAG, &o.sample, NULL, "draw actions (default: take the likeliest)"},
         {"seed", OPTION_INT, &o.seed, "N", "of the drawing (default 0)"},
         {"show", OPTION_INT, &o.show, "N",

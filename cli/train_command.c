@@ -1,4 +1,5 @@
 /* `exphil train`: its options, and the checks that need no data. */
+#include "conditions.h"
 #include "files.h"
 #include "options.h"
 #include "train_run.h"
@@ -42,7 +43,8 @@ static bool name_outputs(train_options *o)
     }
     return output_spares("log", o->log, o->out) && output_spares("log", o->log, o->checkpoint) &&
            output_spares("log", o->log, o->init) && output_spares("out", o->out, o->init) &&
-           output_spares("out", o->checkpoint, o->init);
+           output_spares("out", o->checkpoint, o->init) && output_spares("log", o->log, o->conditions) &&
+           output_spares("out", o->out, o->conditions) && output_spares("out", o->checkpoint, o->conditions);
 }
 
 /* ---- options that do not go together ------------------------------------------------------------------- */
@@ -79,13 +81,15 @@ static bool check_together(const option_command *command, const train_options *o
         fprintf(stderr, "exphil: --rate times --decay is above 1: weights would change their sign\n");
     else if (options_given(command, "own-past-ramp") && o->own_past == 0.0)
         fprintf(stderr, "exphil: --own-past-ramp wants --own-past P\n");
-    else if (o->no_previous && o->delay == 0 && (o->drop_past > 0.0 || o->own_past > 0.0))
+    else if (o->no_previous && o->chosen.delays[o->chosen.delay_count - 1] == 0 && (o->drop_past > 0.0 || o->own_past > 0.0))
         fprintf(stderr, "exphil: --no-previous-action and --%s: there are no past actions\n",
                 o->drop_past > 0.0 ? "drop-past" : "own-past");
     else if (o->chosen.schedule == EXPHIL_SCHEDULE_RESTARTS && !o->restart)
         fprintf(stderr, "exphil: --schedule restarts wants --restart N, updates between restarts\n");
     else if (o->chosen.schedule == EXPHIL_SCHEDULE_COSINE && o->updates && o->warmup >= o->updates)
         fprintf(stderr, "exphil: --warmup wants fewer updates than --updates, or --schedule constant\n");
+    else if (options_given(command, "condition-mask") && !o->conditions)
+        fprintf(stderr, "exphil: --condition-mask is for --conditions FILE\n");
     else if (options_given(command, "clip") && o->clip == 0.0)
         fprintf(stderr, "exphil: --clip wants a norm above 0, or a negative number for none, not 0\n");
     else
@@ -162,7 +166,8 @@ static bool read_choices(train_options *o)
     };
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
         if (choices[i].text && !read_choice(&choices[i])) return false;
-    return precision_of(o->precision, &o->chosen.precision);
+    return precision_of(o->precision, &o->chosen.precision) &&
+           delays_read(o->delay, o->chosen.delays, &o->chosen.delay_count);
 }
 
 /* ---- the command --------------------------------------------------------------------------------------- */
@@ -180,6 +185,8 @@ static train_options asked = {.out = "policy.safetensors",
                               .alone = ALONE_FRAMES,
                               .rate = 1e-3,
                               .button_weight = 1.0,
+                              .condition_mask = 0.1,
+                              .delay = "0",
                               .data.if_weights = "--init FILE starts from weights"};
 
 static const option_entry entries[] = {
@@ -200,6 +207,10 @@ static const option_entry entries[] = {
      "added: stable"},
     {"mirror", OPTION_NUMBER, &asked.mirror, "SHARE",
      "part of the games shown with left and right exchanged, others each epoch (default 0: none)"},
+    {"conditions", OPTION_TEXT, &asked.conditions, "FILE",
+     "table file,port,NAME,... of who plays, which the policy is told (default: none)"},
+    {"condition-mask", OPTION_NUMBER, &asked.condition_mask, "SHARE",
+     "part of the episodes that training shows without (default 0.1)"},
     {NULL, 0, NULL, NULL, "model"},
     {"blocks", OPTION_TEXT, &asked.blocks, "PATTERN", "mamba*2 (default), '(lstm ffn)*3', attention*2, ..."},
     {"hidden", OPTION_INT, &asked.hidden, "N", "width (default 256)"},
@@ -208,8 +219,8 @@ static const option_entry entries[] = {
     {"attention-window", OPTION_INT, &asked.attention_window, "N", "frames that attention sees (default 60)"},
     {"heads", OPTION_TEXT, &asked.heads, "KIND",
      "independent (default): all at once; autoregressive: each sees what those before it chose"},
-    {"delay", OPTION_INT, &asked.delay, "N",
-     "frames from a decision to its effect, as where it will play (default 0)"},
+    {"delay", OPTION_TEXT, &asked.delay, "N",
+     "frames from a decision to its effect, as where it will play (default 0); 0,2,4: one policy for each"},
     {"no-previous-action", OPTION_FLAG, &asked.no_previous, NULL,
      "past actions are no inputs (default: they are)"},
     {"recorded-start", OPTION_FLAG, &asked.recorded_start, NULL,
@@ -321,5 +332,12 @@ int train_command(int argc, char **argv)
         return 2;
     if (!name_outputs(&asked) || !check_output(&asked)) return 1;
     asked.data.quiet = asked.quiet;
-    return train_run(&asked, count, argv + 1);
+    if (asked.conditions && !conditions_read(asked.conditions, asked.condition_mask, &asked.table))
+        status = 1;
+    else {
+        asked.data.conditions = asked.conditions ? &asked.table : NULL;
+        status = train_run(&asked, count, argv + 1);
+    }
+    conditions_free(&asked.table);
+    return status;
 }

@@ -26,9 +26,13 @@ static void fill_model_config(const train_state *r, exphil_model_config *config)
     config->head_width = o->head_width;
     config->attention_window_frames = o->attention_window;
     config->window_frames = o->window;
-    config->delay_frames = (int32_t)o->delay;
+    config->delay_frames = o->chosen.delays[o->chosen.delay_count - 1];
+    config->delays = o->chosen.delay_count > 1 ? o->chosen.delays : NULL;
+    config->delay_count = o->chosen.delay_count > 1 ? o->chosen.delay_count : 0;
+    config->conditions = o->table.spec;
+    config->condition_count = o->table.count;
     config->no_previous_action = o->no_previous;
-    config->neutral_start = o->delay > 0 && !o->recorded_start && !earlier_start(r);
+    config->neutral_start = config->delay_frames > 0 && !o->recorded_start && !earlier_start(r);
     config->mode = o->chosen.mode;
     config->heads = o->chosen.heads;
 }
@@ -118,6 +122,24 @@ static bool check_plan(train_state *r)
     return fine;
 }
 
+/* A table tells a policy nothing by a name that it does not have. */
+static bool check_names(const train_state *r)
+{
+    const condition_table *table = &r->options->table;
+    exphil_sampling told = EXPHIL_SAMPLING_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (exphil_model_sampling(r->model, &told, &error) < 0) return complain("model", &error) == 0;
+    for (int64_t i = 0, k; i < table->count; i++) {
+        for (k = 0; k < told.condition_count; k++)
+            if (strcmp(told.conditions[k].name, table->name[i]) == 0) break;
+        if (k < told.condition_count) continue;
+        fprintf(stderr, "exphil: --conditions: %s has %s, which the weights of --init do not know\n",
+                table->path, table->name[i]);
+        return false;
+    }
+    return true;
+}
+
 /* Weights to start from say what the data must look like; without them options do, or a corpus. */
 static bool load_data(train_state *r, int count, char **paths)
 {
@@ -127,6 +149,7 @@ static bool load_data(train_state *r, int count, char **paths)
     if (o->init) {
         if (!load_weights(r->context, o->init, "--init wants weights", &r->model)) return false;
         if (exphil_model_spec(r->model, &r->spec, &error) < 0) return complain(o->init, &error) == 0;
+        if (!check_names(r)) return false;
     } else if (!preset_spec(&o->data, &r->spec)) {
         return false;
     }

@@ -51,6 +51,10 @@ static const char *const several[][2] = {
     {"model.action_slots", "--no-previous-action or --delay"},
     {"model.blocks_and_widths", "--blocks, --heads, --head-width or --attention-window"},
     {"losses", "--smoothing, --focal or --button-weight"},
+    {"model.conditions", "--conditions"},
+    {"model.shorter_delays", "--delay"},
+    {"dataset.conditions", "--conditions"},
+    {"sampling.masks", "--condition-mask"},
     {"dataset", "the data, --held-out or --split"},
 };
 

@@ -3,6 +3,7 @@
 #define EXPHIL_CLI_TRAIN_RUN_H
 
 #include "commands.h"
+#include "conditions.h"
 
 #include <stdio.h>
 
@@ -11,20 +12,24 @@ typedef struct train_options {
     data_options data;
     machine_options machine;
     const char *out, *log, *init, *split, *heads, *mode, *schedule, *blocks, *activations;
+    const char *delay, *conditions;        /* NULL: 0; none */
     const char *fake_quantize, *precision; /* NULL: not; f32 */
-    int64_t updates, epochs, delay, seed, batch, time, segment, accumulate, warmup, restart;
+    int64_t updates, epochs, seed, batch, time, segment, accumulate, warmup, restart;
     int64_t checkpoint_blocks;
     int64_t alone, log_every, eval_every, save_every, head_width, hidden, window, attention_window, stride,
         shuffle_frames, own_past_ramp;
     double drop_past, own_past, mirror;
-    double rate, decay, clip, ema, low_ratio, held_out, smoothing, focal, button_weight;
+    double rate, decay, clip, ema, low_ratio, held_out, smoothing, focal, button_weight, condition_mask;
     int64_t workers;
     uint64_t memory_bytes; /* of batches and of games that rows are made of */
     char checkpoint[4096]; /* OUT.optimizer */
     bool json, resume, force, no_previous, recorded_start, last_only, quiet;
     struct {
         int32_t split, heads, mode, schedule, activations, fake_quantize, precision;
-    } chosen; /* what the words above stand for: EXPHIL_..., read_choices */
+        int32_t delays[EXPHIL_DELAYS_MAX];
+        int64_t delay_count;
+    } chosen;              /* what the words above stand for: EXPHIL_..., read_choices */
+    condition_table table; /* of --conditions */
 } train_options;
 
 /* Everything a run holds. */
