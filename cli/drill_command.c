@@ -26,9 +26,24 @@ static int64_t teacher_hits(uint64_t seed, int64_t frames)
     return world.hits;
 }
 
-/* The policy alone holds the controller; same counts frames on which the teacher would have pressed the same. */
-static int play_world(exphil_session *session, uint64_t seed, int64_t frames, outcome *out)
+/* A game that holds controllers back: pads[frame % (lag + 1)]. */
+enum { LAG_MOST = 64 };
+typedef struct held {
+    exphil_pad pad[LAG_MOST + 1];
+    int64_t lag;
+} held;
+
+/* What acts in this frame when this is decided. */
+static const exphil_pad *hold(held *h, int64_t frame, const exphil_pad *pad)
 {
+    h->pad[frame % (h->lag + 1)] = *pad;
+    return &h->pad[(frame + 1) % (h->lag + 1)];
+}
+
+/* The policy alone holds the controller; same counts frames on which the teacher would have pressed the same. */
+static int play_world(exphil_session *session, uint64_t seed, int64_t frames, int64_t lag, outcome *out)
+{
+    held late = {.lag = lag};
     drill_world world;
     exphil_error error = EXPHIL_ERROR_INIT;
     drill_begin(&world, seed);
@@ -46,12 +61,13 @@ static int play_world(exphil_session *session, uint64_t seed, int64_t frames, ou
             exphil_session_error(session, &error);
             return complain("step", &error);
         }
-        if (exphil_melee_pad_encode(NULL, &pad, action, &error) < 0 ||
+        const exphil_pad *acts = hold(&late, i, &pad);
+        if (exphil_melee_pad_encode(NULL, acts, action, &error) < 0 ||
             exphil_melee_pad_encode(NULL, &taught, wanted, &error) < 0)
             return complain("pad", &error);
         out->same += memcmp(action, wanted, sizeof action) == 0;
         out->frames++;
-        drill_step(&world, &pad);
+        drill_step(&world, acts);
     }
     out->hits = world.hits;
     out->teacher_hits = teacher_hits(seed, frames);
@@ -75,11 +91,15 @@ static int show(const outcome *out, bool json)
     return 0;
 }
 
-/* delay -1: that of the policy. */
-static int play(const char *weights, const char *play_as, int64_t delay, uint64_t seed, int64_t frames,
-                bool json)
+typedef struct drill_options {
+    const char *out, *play_as;
+    int64_t seed, frames, delay, lag; /* delay -1: that of the policy */
+    bool json, force;
+} drill_options;
+
+static int play(const char *weights, const drill_options *o)
 {
-    const int32_t chosen = (int32_t)delay;
+    const int32_t delay = (int32_t)o->delay;
     int32_t values[EXPHIL_CONDITIONS_MAX];
     exphil_context *context;
     exphil_model *model = NULL;
@@ -90,17 +110,17 @@ static int play(const char *weights, const char *play_as, int64_t delay, uint64_
     int status = 0;
     if (!open_context(NULL, NULL, &context)) return 1;
     config.deterministic = 1;
-    if (delay >= 0) config.delay_frames = &chosen;
+    if (delay >= 0) config.delay_frames = &delay;
     if (!load_weights(context, weights, "drill plays WEIGHTS, or writes with --out", &model))
         status = 1;
-    else if (!conditions_play_as(model, play_as, values, &config.condition_count))
+    else if (!conditions_play_as(model, o->play_as, values, &config.condition_count))
         status = 2;
     else if ((config.conditions = config.condition_count ? values : NULL,
               exphil_session_create(model, &config, &session, &error)) < 0)
         status = complain(weights, &error);
     else
-        status = play_world(session, seed, frames, &out);
-    if (status == 0) status = show(&out, json);
+        status = play_world(session, (uint64_t)o->seed, o->frames, o->lag, &out);
+    if (status == 0) status = show(&out, o->json);
     exphil_session_destroy(session);
     exphil_model_destroy(model);
     exphil_context_destroy(context);
@@ -109,18 +129,18 @@ static int play(const char *weights, const char *play_as, int64_t delay, uint64_
 
 int drill_command(int argc, char **argv)
 {
-    const char *out = NULL;
-    const char *play_as = NULL;
-    int64_t seed = 1, frames = 3600, delay = -1;
-    bool json = false, force = false;
+    drill_options o = {.seed = 1, .frames = 3600, .delay = -1};
     const option_entry entries[] = {
-        {"out", OPTION_TEXT, &out, "FILE", "write the teacher's play as this replay (default: play WEIGHTS)"},
-        {"force", OPTION_FLAG, &force, NULL, "replace OUT if it is there (default: refuse)"},
-        {"play-as", OPTION_TEXT, &play_as, "NAME=N", PLAY_AS_HELP},
-        {"delay", OPTION_INT, &delay, "N", "of a policy with several: play this one (no default)"},
-        {"seed", OPTION_INT, &seed, "N", "another course of events (default 1)"},
-        {"frames", OPTION_INT, &frames, "N", "frames from 0 on (default 3600, a minute)"},
-        {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: text)"},
+        {"out", OPTION_TEXT, &o.out, "FILE",
+         "write the teacher's play as this replay (default: play WEIGHTS)"},
+        {"force", OPTION_FLAG, &o.force, NULL, "replace OUT if it is there (default: refuse)"},
+        {"play-as", OPTION_TEXT, &o.play_as, "NAME=N", PLAY_AS_HELP},
+        {"delay", OPTION_INT, &o.delay, "N", "of a policy with several: play this one (no default)"},
+        {"lag", OPTION_INT, &o.lag, "N",
+         "frames that the game holds the controller back, which the policy is not told (default 0)"},
+        {"seed", OPTION_INT, &o.seed, "N", "another course of events (default 1)"},
+        {"frames", OPTION_INT, &o.frames, "N", "frames from 0 on (default 3600, a minute)"},
+        {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: text)"},
         {NULL, 0, NULL, NULL, NULL},
     };
     const option_command command = {
@@ -133,22 +153,23 @@ int drill_command(int argc, char **argv)
         .entry = entries};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
-    const char *wrong = out && count         ? "--out FILE or WEIGHTS, not both"
-                        : !out && count != 1 ? "--out FILE to write a replay, or WEIGHTS to play, one of them"
-                                             : NULL;
+    const char *wrong = o.out && count ? "--out FILE or WEIGHTS, not both"
+                        : !o.out && count != 1
+                            ? "--out FILE to write a replay, or WEIGHTS to play, one of them"
+                            : NULL;
     if (wrong) {
         fprintf(stderr, "exphil: drill wants %s; see exphil drill --help\n", wrong);
         return 2;
     }
-    if (count == 1) return play(argv[1], play_as, delay, (uint64_t)seed, frames, json);
-    if (!output_free("out", out, OUTPUT_IN_PLACE, force)) return 1;
-    if (!drill_write_replay(out, (uint64_t)seed, frames)) {
-        complain_of_file(out);
+    if (count == 1) return play(argv[1], &o);
+    if (!output_free("out", o.out, OUTPUT_IN_PLACE, o.force)) return 1;
+    if (!drill_write_replay(o.out, (uint64_t)o.seed, o.frames)) {
+        complain_of_file(o.out);
         return 1;
     }
-    if (json)
+    if (o.json)
         return print_json(
-            json_pack("{s:o,s:I}", "replay", path_json(out), "frames", (json_int_t)frames + 123));
-    printf("%s: %" PRId64 " frames\n", out, frames + 123);
+            json_pack("{s:o,s:I}", "replay", path_json(o.out), "frames", (json_int_t)o.frames + 123));
+    printf("%s: %" PRId64 " frames\n", o.out, o.frames + 123);
     return 0;
 }

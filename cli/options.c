@@ -49,6 +49,7 @@ static const number_range ranges[] = {
     {"head-width", 1, 8192, false},
     {"attention-window", 1, 4096, false},
     {"delay", 0, 64, false},
+    {"lag", 0, 64, false},
     {"window", 1, 4096, false},
     {"epochs", 1, COUNT_MOST, false},
     {"updates", 1, COUNT_MOST, false},

@@ -439,6 +439,13 @@ exphil_status xph_told_check(const xph_told *told, const int32_t *values, int64_
                              exphil_error *error);
 /* 1 + the index of a delay; 0 if there are no several. EXPHIL_E_MISMATCH lists the delays. */
 exphil_status xph_told_delay(const xph_told *told, int32_t delay, int32_t *id, exphil_error *error);
+/* Past actions that a policy of several delays sees with one of them: those that a policy of this delay alone sees, the d
+ * under way and, if it has a slot for it, the one of the frame before. */
+static inline int64_t xph_told_slots(int64_t delay, int64_t longest, int64_t slots)
+{
+    int64_t seen = delay + (slots > longest ? slots - longest : 0);
+    return seen < slots ? seen : slots;
+}
 /* EXPHIL_E_MISMATCH names the first difference: counts, names, values, delays. Masks and widths are free. */
 exphil_status xph_told_same(const xph_told *told, const xph_told *other, const char *whose,
                             const char *others, exphil_error *error);

@@ -35,9 +35,10 @@ typedef struct xph_sampler xph_sampler;
 exphil_status xph_sampler_create(const exphil_dataset *dataset, const exphil_sampling *sampling,
                                  xph_sampler **sampler, exphil_error *error);
 void xph_sampler_destroy(xph_sampler *sampler);
-/* From here on the batches have these values (NULL: those of the dataset) and this delay (its id; 0: drawn) in all
- * rows. */
+/* Before the first batch: all rows have these values (NULL: those of the dataset) and this delay (its id; 0: drawn), and
+ * xph_sampler_before has for the latest batch the actions one frame before the targets, [B*T, A]. */
 void xph_sampler_fix(xph_sampler *sampler, const int32_t *conditions, int32_t delay_id);
+const int32_t *xph_sampler_before(const xph_sampler *sampler);
 int64_t xph_sampler_batches(const xph_sampler *sampler); /* per epoch */
 /* Its snapshot of the dataset, which nobody else uses. */
 const exphil_dataset *xph_sampler_dataset(const xph_sampler *sampler);

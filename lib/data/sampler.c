@@ -43,7 +43,7 @@ struct xph_sampler {
     uint16_t *values; /* [episodes, conditions] of the dataset; NULL: none */
     size_t values_bytes;
     int32_t fixed[EXPHIL_CONDITIONS_MAX + 1]; /* by xph_sampler_fix: values, then the id of the delay */
-    bool fixes;
+    bool fixes, before;                       /* before: batches have what buffer->before is */
     xph_game_lane **lanes; /* [B]: where games are kept that a lane goes through; NULL: the filler keeps them */
     xph_window_rows *group; /* of the windows that were begun last; NULL: none */
 };
@@ -173,7 +173,7 @@ static bool take(size_t *at, size_t rows, int64_t count, size_t item_bytes, size
 
 /* Where the parts of a batch lie in its memory, and how much that is. */
 typedef struct places {
-    size_t bytes, floats, ids, past, actions, mask, reset, dropped, told;
+    size_t bytes, floats, ids, past, actions, mask, reset, dropped, told, before;
 } places;
 
 static exphil_status place_batch(const xph_sampler *sampler, places *at, exphil_error *error)
@@ -188,7 +188,8 @@ static exphil_status place_batch(const xph_sampler *sampler, places *at, exphil_
         take(&at->bytes, rows, shape->heads, sizeof(int32_t), &at->actions) &&
         take(&at->bytes, rows, 1, sizeof(float), &at->mask) && take(&at->bytes, rows, 1, 1, &at->reset) &&
         take(&at->bytes, rows, how->drop_past > 0.0, 1, &at->dropped) &&
-        take(&at->bytes, rows, xph_told_columns(&sampler->told), sizeof(int32_t), &at->told))
+        take(&at->bytes, rows, xph_told_columns(&sampler->told), sizeof(int32_t), &at->told) &&
+        take(&at->bytes, rows, sampler->before ? shape->heads : 0, sizeof(int32_t), &at->before))
         return EXPHIL_OK;
     return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld rows is too large", (long long)how->batch,
                     (long long)how->time);
@@ -216,6 +217,7 @@ exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buff
                                  .reset = memory + at.reset,
                                  .dropped = how->drop_past > 0.0 ? memory + at.dropped : NULL};
     if (xph_told_columns(&sampler->told)) buffer->told = (int32_t *)(void *)(memory + at.told);
+    if (sampler->before) buffer->before = (int32_t *)(void *)(memory + at.before);
     if (how->mode != EXPHIL_MODE_WINDOW || !how->shuffle_frames) return EXPHIL_OK;
     buffer->windows = xph_calloc(sampler->context, (size_t)how->batch, sizeof *buffer->windows);
     if (buffer->windows) return EXPHIL_OK;
@@ -322,7 +324,7 @@ static void action_at(const xph_row_shape *shape, const stretch *acted, int64_t 
 
 /* What a batch shows of one episode. */
 typedef struct xph_shown {
-    int64_t delay, slots;                    /* d; past actions that it sees */
+    int64_t delay, slots;                    /* d; past actions that it sees, the other slots are neutral */
     int32_t told[EXPHIL_CONDITIONS_MAX + 1]; /* columns */
 } xph_shown;
 
@@ -339,7 +341,7 @@ static xph_shown show(const xph_sampler *sampler, int64_t epoch, int64_t episode
         s.told[told->conditions] = sampler->fixed[EXPHIL_CONDITIONS_MAX];
     if (!told->delays) return s;
     s.delay = told->delay[s.told[told->conditions] - 1];
-    s.slots = slots;
+    s.slots = xph_told_slots(s.delay, longest, slots);
     return s;
 }
 
@@ -354,26 +356,32 @@ static void copy_actions(const xph_sampler *sampler, const stretch *acted, const
     for (int64_t i = 0; i < count; i++, t++, row++) {
         int64_t decided = t + as->delay;
         action_at(shape, acted, decided, 0, buffer->actions + row * heads);
+        if (buffer->before) action_at(shape, acted, decided - 1, first, buffer->before + row * heads);
         int32_t *past = buffer->past + row * slots * heads;
-        for (int64_t s = 0; s < slots; s++) action_at(shape, acted, decided - 1 - s, first, past + s * heads);
+        for (int64_t s = 0; s < slots; s++) {
+            int64_t acts = s < as->slots ? decided - 1 - s : -1;
+            action_at(shape, acted, acts, first, past + s * heads);
+        }
     }
 }
 
 /* All that copying count frames from t on looks at: actions before and after them too. */
-static stretch stretch_of(const uint8_t *packed, const xph_episode *episode, const xph_shown *as, int64_t t,
-                          int64_t count)
+static stretch stretch_of(const xph_sampler *sampler, const uint8_t *packed, const xph_episode *episode,
+                          const xph_shown *as, int64_t t, int64_t count)
 {
     int64_t delay = as->delay, slots = as->slots;
+    if (sampler->before && slots < 1) slots = 1;
     int64_t first = t + (delay < slots ? delay - slots : 0), end = t + count + delay;
     return (stretch){packed, first < 0 ? 0 : first, end > episode->frames ? episode->frames : end};
 }
 
 /* ---- dropped past actions ------------------------------------------------------------------------------ */
 
-/* Past actions of count rows from row on: those of a stretch elsewhere, from its frame `skip` on. Neutral ones before that
- * episode, and behind it where it is short. */
-static exphil_status take_elsewhere(const xph_sampler *sampler, xph_filler *with, int64_t frame, int64_t skip, int64_t count,
-                                    int64_t row, xph_batch_buffer *buffer, exphil_error *error)
+/* Past actions of count rows from row on: those of a stretch elsewhere, from its frame `skip` on, in the slots that the
+ * rows see. Neutral ones before that episode, and behind it where it is short. */
+static exphil_status take_elsewhere(const xph_sampler *sampler, xph_filler *with, const xph_shown *as,
+                                    int64_t frame, int64_t skip, int64_t count, int64_t row,
+                                    xph_batch_buffer *buffer, exphil_error *error)
 {
     const exphil_dataset *dataset = sampler->dataset;
     const xph_row_shape *shape = &dataset->shape;
@@ -381,7 +389,7 @@ static exphil_status take_elsewhere(const xph_sampler *sampler, xph_filler *with
     int64_t slots = sampler->sampling.action_slots, last = other->frames - STRETCH,
             start = frame - other->first;
     start = start < last ? start : last < 0 ? 0 : last;
-    stretch acted = {with->packed, start + skip - slots, start + skip + count - 1};
+    stretch acted = {with->packed, start + skip - as->slots, start + skip + count - 1};
     if (acted.first < 0) acted.first = 0;
     if (acted.end > other->frames) acted.end = other->frames;
     if (acted.first < acted.end) {
@@ -391,16 +399,18 @@ static exphil_status take_elsewhere(const xph_sampler *sampler, xph_filler *with
     }
     int32_t *past = buffer->past + row * slots * shape->heads;
     for (int64_t i = 0; i < count * slots; i++) {
-        int64_t t = start + skip + i / slots - 1 - i % slots, first = t < acted.end ? acted.first : t + 1;
-        action_at(shape, &acted, t, first, past + i * shape->heads);
+        int64_t t = start + skip + i / slots - 1 - i % slots;
+        bool there = t < acted.end && i % slots < as->slots;
+        action_at(shape, &acted, t, there ? acted.first : t + 1, past + i * shape->heads);
     }
     return xph_rows_recheck(shape, other->block, NULL, 0, past, count * slots, error);
 }
 
 /* Stretch by stretch of the rows from frame t of an episode on. What is drawn for a stretch lies at a place of its own in
  * the epoch's stream of numbers: a hash says where. */
-static exphil_status drop_past(const xph_sampler *sampler, xph_filler *with, const xph_episode *episode, int64_t t, int64_t count,
-                               int64_t row, xph_batch_buffer *buffer, exphil_error *error)
+static exphil_status drop_past(const xph_sampler *sampler, xph_filler *with, const xph_episode *episode,
+                               const xph_shown *as, int64_t t, int64_t count, int64_t row,
+                               xph_batch_buffer *buffer, exphil_error *error)
 {
     if (!buffer->dropped) return EXPHIL_OK;
     for (int64_t done = 0, part; done < count; done += part) {
@@ -417,7 +427,7 @@ static exphil_status drop_past(const xph_sampler *sampler, xph_filler *with, con
         memset(buffer->dropped + row + done, drops, (size_t)part);
         if (!drops) continue;
         int64_t frame = (int64_t)xph_rng_below(&rng, (uint64_t)sampler->dataset->frames);
-        XPH_TRY(take_elsewhere(sampler, with, frame, skip, part, row + done, buffer, error));
+        XPH_TRY(take_elsewhere(sampler, with, as, frame, skip, part, row + done, buffer, error));
     }
     return EXPHIL_OK;
 }
@@ -439,7 +449,7 @@ static exphil_status copy_rows(const xph_sampler *sampler, xph_filler *with, int
     const xph_row_shape *shape = &sampler->dataset->shape;
     const xph_episode *episode = &sampler->dataset->episodes[index];
     const xph_shown as = show(sampler, buffer->epoch, index);
-    stretch acted = stretch_of(with->packed, episode, &as, t, count);
+    stretch acted = stretch_of(sampler, with->packed, episode, &as, t, count);
     int64_t acts = acted.end - acted.first;
     XPH_TRY(xph_rows_verify(shape, block, offset + acted.first, acts, &with->piece, error));
     XPH_TRY(xph_rows_copy(shape, block, offset + t, count, &with->piece, buffer->floats + row * shape->floats,
@@ -454,7 +464,7 @@ static exphil_status copy_rows(const xph_sampler *sampler, xph_filler *with, int
                              error));
     xph_game_lane *lane = with->piece.lane;
     with->piece.lane = with->piece.own; /* the lane's own game stays */
-    XPH_TRY(drop_past(sampler, with, episode, t, count, row, buffer, error));
+    XPH_TRY(drop_past(sampler, with, episode, &as, t, count, row, buffer, error));
     with->piece.lane = lane;
     if (is_mirrored(sampler, buffer->epoch, block->facts.game)) mirror_rows(sampler, row, count, buffer);
     bool last_only = sampler->sampling.last_only;
@@ -592,7 +602,7 @@ static exphil_status make_places(xph_sampler *made, exphil_error *error)
 {
     const exphil_dataset *dataset = made->dataset;
     const exphil_sampling *how = &made->sampling;
-    int64_t most = how->time + how->delay_frames + how->action_slots, lanes = 0;
+    int64_t most = how->time + how->delay_frames + how->action_slots + 1, lanes = 0;
     bool corpus = false;
     made->packed_bytes = (size_t)(most * dataset->shape.action_bytes);
     if (dataset->of_games) XPH_TRY(count_lanes(made, &lanes, error));
@@ -676,6 +686,12 @@ void xph_sampler_fix(xph_sampler *sampler, const int32_t *conditions, int32_t de
     sampler->fixes = conditions != NULL;
     if (conditions) memcpy(sampler->fixed, conditions, (size_t)sampler->told.conditions * sizeof *conditions);
     sampler->fixed[EXPHIL_CONDITIONS_MAX] = delay_id;
+    sampler->before = true;
+}
+
+const int32_t *xph_sampler_before(const xph_sampler *sampler)
+{
+    return sampler->own.before;
 }
 
 const exphil_dataset *xph_sampler_dataset(const xph_sampler *sampler)

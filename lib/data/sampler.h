@@ -18,6 +18,7 @@ typedef struct xph_batch_buffer {
     int32_t *ids, *past, *actions;
     uint8_t *reset, *dropped; /* dropped: NULL without drop_past */
     int32_t *told;            /* exphil_batch.conditions; NULL: it has no columns */
+    int32_t *before;          /* [B*T, A] the action one frame before the target's; NULL: nobody asked */
     int64_t epoch, index;
     atomic_llong frames;
     xph_window_place *windows; /* [B], of groups of windows; NULL: without shuffle_frames any lane finds its own */

@@ -46,6 +46,7 @@ struct exphil_session {
     int64_t streams, rows, frames; /* rows = streams * frames; frames per pass: 1 or the window */
     int64_t history;               /* decided actions kept per stream: max(slots, longest delay + 1) */
     const xph_told *told;
+    int64_t seen_slots;      /* past actions that it is shown; the other slots are neutral */
     int32_t delay, delay_id; /* of this session: frames, and what the model is told of it (0: nothing) */
     size_t state_bytes;      /* recurrent state of one stream; 0 in window mode */
     uint64_t weights_hash;

@@ -178,7 +178,9 @@ static exphil_status check_host(const exphil_model *model, const exphil_session_
 static exphil_status take_delay(exphil_session *session, const int32_t *given, exphil_error *error)
 {
     char text[XPH_DELAYS_TEXT];
-    session->delay = given ? *given : session->shape->delay;
+    const xph_model_shape *shape = session->shape;
+    session->delay = given ? *given : shape->delay;
+    session->seen_slots = xph_told_slots(session->delay, shape->delay, shape->slots);
     if (given || session->told->delays < 2)
         return xph_told_delay(session->told, session->delay, &session->delay_id, error);
     return xph_fail(error, EXPHIL_E_INVALID,

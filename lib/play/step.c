@@ -32,13 +32,12 @@ static exphil_status check_rows(const exphil_session *session, const float *floa
     return EXPHIL_OK;
 }
 
-/* The rows of a window one frame later, the newest last: width elements of 4 bytes per row. */
-static void next_window(void *to, const void *kept, int64_t frames, int64_t width, const void *row)
+/* The kept rows of a window one frame later: width elements of 4 bytes per row. Returns where the newest goes. */
+static void *next_window(void *to, const void *kept, int64_t frames, int64_t width)
 {
     size_t bytes = (size_t)width * 4, rest = bytes * (size_t)(frames - 1);
-    if (!row || bytes == 0) return;
-    memcpy(to, (const unsigned char *)kept + bytes, rest);
-    memcpy((unsigned char *)to + rest, row, bytes);
+    if (rest) memcpy(to, (const unsigned char *)kept + bytes, rest);
+    return (unsigned char *)to + rest;
 }
 
 /* The ids of a row as the net takes them: those of the frame, then what the policy is told. */
@@ -48,6 +47,15 @@ static void stage_ids(const exphil_session *session, int64_t b, const int32_t *i
     if (ids) memcpy(to, ids, own * sizeof *ids);
     if (told) memcpy(to + own, xph_play_told(session, b), told * sizeof *to);
     if (session->delay_id) to[own + told] = session->delay_id;
+}
+
+/* Past actions of a row, newest first. */
+static void stage_past(const exphil_session *session, int64_t b, int32_t *to)
+{
+    const exphil_spec *spec = session->spec;
+    int64_t heads = spec->head_count, seen = session->seen_slots, slots = session->shape->slots;
+    if (seen) memcpy(to, xph_play_history(session, b), (size_t)(seen * heads) * sizeof *to);
+    for (int64_t i = seen * heads; i < slots * heads; i++) to[i] = spec->heads[i % heads].neutral;
 }
 
 /* Window mode: the stream's rows so far, the episode's start marked, as the net's input. The window itself moves only
@@ -60,12 +68,10 @@ static void stage_window(exphil_session *session, int64_t b, const float *floats
     float *f = session->floats + first * spec->float_count;
     int64_t tables = session->shape->tables;
     int32_t *d = session->ids + first * tables, *p = session->past + first * slots;
-    next_window(f, xph_play_part(session, b, session->floats_at), frames, spec->float_count, floats);
-    if (frames > 1 && tables)
-        memcpy(d, (const int32_t *)xph_play_part(session, b, session->ids_at) + tables,
-               (size_t)((frames - 1) * tables) * sizeof *d);
-    stage_ids(session, b, ids, d + (frames - 1) * tables);
-    next_window(p, xph_play_part(session, b, session->past_at), frames, slots, xph_play_history(session, b));
+    void *row = next_window(f, xph_play_part(session, b, session->floats_at), frames, spec->float_count);
+    if (floats) memcpy(row, floats, (size_t)spec->float_count * sizeof *floats);
+    stage_ids(session, b, ids, next_window(d, xph_play_part(session, b, session->ids_at), frames, tables));
+    stage_past(session, b, next_window(p, xph_play_part(session, b, session->past_at), frames, slots));
     memset(session->reset + first, 0, (size_t)frames);
     session->reset[first + frames - 1 - (seen < frames - 1 ? seen : frames - 1)] = 1;
 }
@@ -77,8 +83,7 @@ static void stage_row(exphil_session *session, int64_t b, const float *floats, c
     if (floats)
         memcpy(session->floats + b * spec->float_count, floats, (size_t)spec->float_count * sizeof *floats);
     stage_ids(session, b, ids, session->ids + b * session->shape->tables);
-    if (slots)
-        memcpy(session->past + b * slots, xph_play_history(session, b), (size_t)slots * sizeof(int32_t));
+    stage_past(session, b, session->past + b * slots);
 }
 
 /* Staged from a copy of the random stream: the stream itself moves only in commit. */

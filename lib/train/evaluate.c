@@ -10,7 +10,6 @@ typedef struct tally {
     const exphil_spec *spec;
     const xph_head *heads;
     const xph_baseline *baseline;
-    int64_t slots; /* past actions per row, at least 1: the first is that of the frame before */
     int64_t frames, change_frames, exact, exact_change, exact_copy, exact_majority, exact_majority_change;
     double nll, frequency_nll;
     struct {
@@ -54,13 +53,13 @@ static void count_row(tally *t, const double *logits, const int32_t *target, con
     t->exact_majority_change += majority && !same;
 }
 
-static void count_batch(tally *t, const exphil_batch *batch, const double *logits, int64_t width)
+static void count_batch(tally *t, const exphil_batch *batch, const int32_t *before, const double *logits,
+                        int64_t width)
 {
     int64_t heads = t->spec->head_count;
     for (int64_t row = 0; row < batch->batch * batch->time; row++)
         if (batch->mask[row] > 0.0f)
-            count_row(t, logits + row * width, &batch->actions[row * heads],
-                      &batch->past[row * t->slots * heads]);
+            count_row(t, logits + row * width, &batch->actions[row * heads], &before[row * heads]);
 }
 
 static double share(int64_t part, int64_t whole)
@@ -140,11 +139,10 @@ exphil_status xph_whole_sampler(const exphil_model *model, const exphil_dataset 
         conditions[i].mask = 0.0;
     }
     sampling.conditions = conditions;
-    if (sampling.action_slots == 0) sampling.action_slots = 1; /* for the tally; the net takes none */
     sampling.last_only = window;
     sampling.segment_frames = window ? 0 : info.frames;
     XPH_TRY(xph_sampler_create(dataset, &sampling, sampler, error));
-    if (fixed) xph_sampler_fix(*sampler, fixed->conditions, fixed->delay_id);
+    xph_sampler_fix(*sampler, fixed ? fixed->conditions : NULL, fixed ? fixed->delay_id : 0);
     return xph_sampler_batch(*sampler, 0, 0, first, error);
 }
 
@@ -205,7 +203,8 @@ static exphil_status evaluation_run(evaluation *e, const void *weights, const vo
                                 t->spec->heads[h].name, (long long)i);
             t->head[h].loss += sums[h];
         }
-        count_batch(t, &batch, e->wide, xph_model_shape_of(e->feed.model)->logits);
+        count_batch(t, &batch, xph_sampler_before(e->sampler), e->wide,
+                    xph_model_shape_of(e->feed.model)->logits);
     }
     return EXPHIL_OK;
 }
@@ -247,10 +246,7 @@ exphil_status xph_evaluate(const exphil_model *model, const void *weights, const
     if (frequencies) XPH_TRY(check_spec(model, frequencies, error));
     evaluation e = {.context = xph_model_context(model)};
     exphil_status status = evaluation_make(&e, model, dataset, frequencies, losses, batch, fixed, error);
-    tally t = {.spec = xph_model_spec(model),
-               .heads = xph_model_heads(model),
-               .baseline = &e.baseline,
-               .slots = xph_model_shape_of(model)->slots ? xph_model_shape_of(model)->slots : 1};
+    tally t = {.spec = xph_model_spec(model), .heads = xph_model_heads(model), .baseline = &e.baseline};
     if (status >= 0) status = evaluation_run(&e, weights, packed, losses, &t, error);
     if (status >= 0) fill_report(&t, losses, &known);
     if (status >= 0) status = evaluate_alone(&e, weights, packed, &known, error);
