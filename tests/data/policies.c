@@ -5,7 +5,7 @@
  *                                                 gradient: tensors that decay are half of what they were
  *                       NAME.plain.safetensors    what a quantised policy was made of
  *                       NAME.rows                 safetensors too: rows, noise, settings, actions, logits, losses */
-#include <exphil/exphil.h>
+#include <exphil/conditions.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -56,34 +56,41 @@ static const exphil_head_spec heads[] = {{"buttons", EXPHIL_BERNOULLI, 3, 2, 0},
 static const exphil_spec small = {sizeof small, "small", "four", 6, 2, ids, 4, heads, 0};
 static const exphil_spec bare = {sizeof bare, "bare", "one", 4, 0, NULL, 1, heads + 1, 0};
 
+static const exphil_condition_spec conditions[] = {{"player", 3, 4, 0.1}, {"rank", 2, 0, 0.5}};
+static const int32_t delays[] = {0, 2, 5}, values[] = {2, 0};
+
 typedef struct policy {
     const char *name, *blocks;
     int32_t delay, alone, mode, order, type,
         weights;             /* alone: no_previous_action; weights: quantised to, or 0 */
     const exphil_spec *spec; /* NULL: Melee's, with all sizes the library's own */
-    int32_t neutral_start;
+    int32_t neutral_start,
+        told; /* told: it has conditions, and delays of which delay is the one that is played */
 } policy;
 
 #define ALL "(mamba attention)*2 gru ffn lstm mlp"
 static const policy policies[] = {
-    {"mamba", "mamba", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0},
-    {"lstm", "lstm", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0},
-    {"gru", "gru", 1, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0},
-    {"attention", "attention", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0},
-    {"mlp", "mlp", 3, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0},
-    {"ffn", "ffn", 0, 0, 0, 1, EXPHIL_TYPE_F32, 0, &bare, 0},
-    {"all", ALL, 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1},
-    {"alone", "gru mamba", 0, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0},
-    {"queued", "lstm attention", 3, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1},
-    {"window", "mamba attention lstm", 1, 0, 1, 0, EXPHIL_TYPE_F32, 0, &small, 0},
-    {"window_all", ALL, 2, 1, 1, 1, EXPHIL_TYPE_F64, 0, &bare, 1},
-    {"double", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F64, 0, &small, 0},
-    {"bf16", "attention ffn mlp", 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0},
-    {"bf16_mamba", "mamba", 0, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0},
-    {"bf16_window", "gru lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0},
-    {"int8", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0},
-    {"int8_window", "mlp lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0},
-    {"melee", NULL, 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, NULL, 0},
+    {"mamba", "mamba", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0},
+    {"lstm", "lstm", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0},
+    {"gru", "gru", 1, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0},
+    {"attention", "attention", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0},
+    {"mlp", "mlp", 3, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0, 0},
+    {"ffn", "ffn", 0, 0, 0, 1, EXPHIL_TYPE_F32, 0, &bare, 0, 0},
+    {"all", ALL, 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0},
+    {"alone", "gru mamba", 0, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0, 0},
+    {"queued", "lstm attention", 3, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0},
+    {"window", "mamba attention lstm", 1, 0, 1, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0},
+    {"window_all", ALL, 2, 1, 1, 1, EXPHIL_TYPE_F64, 0, &bare, 1, 0},
+    {"double", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F64, 0, &small, 0, 0},
+    {"bf16", "attention ffn mlp", 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0},
+    {"bf16_mamba", "mamba", 0, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0},
+    {"bf16_window", "gru lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0},
+    {"int8", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0},
+    {"int8_window", "mlp lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0},
+    {"told", ALL, 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 1},
+    {"told_window", "gru attention", 2, 1, 1, 1, EXPHIL_TYPE_F64, 0, &small, 0, 1},
+    {"told_bare", "mamba", 0, 1, 0, 0, EXPHIL_TYPE_F32, 0, &bare, 1, 1},
+    {"melee", NULL, 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, NULL, 0, 0},
 };
 
 static exphil_model *create(exphil_context *context, const policy *p)
@@ -93,7 +100,11 @@ static exphil_model *create(exphil_context *context, const policy *p)
     config.spec = p->spec;
     config.blocks = p->blocks;
     config.seed = 7;
-    config.delay_frames = p->delay;
+    config.delay_frames = p->told ? 0 : p->delay;
+    config.delays = delays;
+    config.delay_count = p->told ? 3 : 0;
+    config.conditions = conditions;
+    config.condition_count = p->told ? 2 : 0;
     config.neutral_start = p->neutral_start;
     config.no_previous_action = p->alone;
     config.mode = p->mode;
@@ -257,6 +268,9 @@ static void play(game *g, const exphil_model *model, const run *r)
     config.heads = how;
     config.streams = STREAMS;
     config.seed = 0x123456789abcdef0u;
+    config.delay_frames = &g->p->delay;
+    config.conditions = g->p->told ? values : NULL;
+    config.condition_count = g->p->told ? 2 : 0;
     config.deterministic = r->still;
     config.deliver = r->deliver;
     must(exphil_session_create(model, &config, &session, &error), g->p->name);
@@ -323,7 +337,15 @@ static void score(game *g, exphil_context *context, const exphil_model *model)
         for (int i = 0; i < BITS_MOST; i++) positive[h][i] = (float)(weight[i] = 0.5 + 0.75 * i);
     }
     exphil_dataset *data = record(g, context);
-    must(exphil_evaluate(model, data, NULL, loss, 0, &report, &error), "evaluate");
+    exphil_evaluation how = EXPHIL_EVALUATION_INIT;
+    how.losses = loss;
+    how.delay_frames = &g->p->delay;
+    how.conditions = g->p->told ? values : NULL;
+    how.condition_count = g->p->told ? 2 : 0;
+    must(exphil_evaluate_as(model, data, &how, &report, &error), "evaluate");
+    int32_t *told = add(g, "told", "I32", 3, 1); /* values of the conditions, and the delay */
+    memcpy(told, values, sizeof values);
+    told[2] = g->p->delay;
     for (int64_t h = 0; h < count; h++) {
         found[h] = report.head[h].loss;
         found[count + h] = report.head[h].nll;
@@ -360,6 +382,9 @@ static void decay(const game *g, const exphil_model *model, const char *folder)
     batch.actions = zeroed(time * count, sizeof(int32_t));
     batch.mask = mask;
     batch.reset = zeroed(time, 1);
+    int32_t *told = zeroed(time * 3, sizeof *told); /* two conditions and the delay */
+    for (int64_t i = 0; i < time * 3; i++) told[i] = 1;
+    batch.conditions = told;
     must(exphil_optimizer_create(model, &settings, &optimizer, &error), "optimizer");
     must(exphil_trainer_create(model, optimizer, NULL, &config, &trainer, &error), "trainer");
     must(exphil_trainer_step_batch(trainer, &batch, NULL, &error), "update");
@@ -368,7 +393,8 @@ static void decay(const game *g, const exphil_model *model, const char *folder)
     exphil_model_destroy(after);
     exphil_trainer_destroy(trainer);
     exphil_optimizer_destroy(optimizer);
-    const void *const all[] = {batch.floats, batch.ids, batch.past, batch.actions, batch.mask, batch.reset};
+    const void *const all[] = {batch.floats, batch.ids,   batch.past,      batch.actions,
+                               batch.mask,   batch.reset, batch.conditions};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free((void *)(uintptr_t)all[i]);
 }
 

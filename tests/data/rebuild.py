@@ -64,6 +64,9 @@ class Config:
         self.neutral = [head["neutral"] for head in self.heads]
         self.weights = getattr(self, "weights", None)
         self.neutral_start = getattr(self, "neutral_start", 0)
+        self.conditions = getattr(self, "conditions", [])
+        self.delays = getattr(self, "delays", [])
+        self.delay, self.seen = self.delay_frames, self.S
 
     @staticmethod
     def pattern(text):
@@ -232,7 +235,7 @@ class Policy(nn.Module):
         metadata, self.file = read(path)
         self.c = c = Config(metadata)
         half = "BF16" if c.weights else None
-        width = c.float_count + sum(one["width"] for one in c.ids) + c.S * c.L
+        width = c.float_count + sum(one["width"] for one in c.ids + c.conditions) + 8 * bool(c.delays) + c.S * c.L
         self.input = Linear(width, c.hidden, half)
         self.blocks = nn.ModuleList(make_block(kind, c) for kind in c.kinds)
         self.norm = nn.LayerNorm(c.hidden, eps=1e-5)
@@ -245,8 +248,19 @@ class Policy(nn.Module):
             self.heads.embed = nn.Parameter(torch.empty(c.L, c.head_width))
         weights = weights_of(self.file)
         self.tables = [weights.pop("ids.%s.weight" % one["name"]) for one in c.ids]
+        self.tables += [weights.pop("conditions.%s.weight" % one["name"]) for one in c.conditions]
+        self.tables += [weights.pop("delay.weight")] if c.delays else []
+        self.told = [0] * len(c.conditions) + [len(c.delays)] * bool(c.delays)
         self.load_state_dict(weights)
         self.requires_grad_(False)
+
+    def tell(self, values, delay):
+        """Values of the conditions, and which of the delays holds."""
+        c = self.c
+        self.told = [int(value) for value in values[:len(c.conditions)]]
+        if c.delays:
+            self.told.append(1 + c.delays.index(delay))
+            c.delay, c.seen = delay, delay + 1 - c.no_previous_action
 
     def numbers(self, h, value):
         """A value of head h as bits or one-hot."""
@@ -262,7 +276,7 @@ class Policy(nn.Module):
         rows, slots = [], []
         for t in range(len(floats)):
             slots.append(torch.cat([torch.zeros(0)] + [self.action_numbers(one) for one in past[t]]))
-            picked = [table[int(i)] for table, i in zip(self.tables, ids[t])]
+            picked = [table[int(i)] for table, i in zip(self.tables, list(ids[t]) + self.told)]
             rows.append(torch.cat([torch.tensor(floats[t].astype(np.float64))] + picked + [slots[-1]]))
         x = self.input(torch.stack(rows))
         for block in self.blocks:
@@ -340,11 +354,12 @@ def session_noise(seed, stream, first, count):
 
 def past_in_play(c, decided):
     """Slots of every frame of an episode whose decided actions are known: [T, S, A]."""
-    return [[decided[t - 1 - s] if t - 1 - s >= 0 else c.neutral for s in range(c.S)] for t in range(len(decided))]
+    return [[decided[t - 1 - s] if t - 1 - s >= 0 and s < c.seen else c.neutral for s in range(c.S)]
+            for t in range(len(decided))]
 
 
 def past_in_data(c, recorded):
-    """The same for rows of data, of which the last d have no target."""
-    first = c.delay_frames if c.neutral_start else 0
-    return [[recorded[t + c.delay_frames - 1 - s] if t + c.delay_frames - 1 - s >= first else c.neutral for s in range(c.S)]
+    """The same for rows of data, of which the last have no target, as many as the longest delay."""
+    first = c.delay if c.neutral_start else 0
+    return [[recorded[t + c.delay - 1 - s] if t + c.delay - 1 - s >= first and s < c.seen else c.neutral for s in range(c.S)]
             for t in range(len(recorded) - c.delay_frames)]

@@ -86,7 +86,7 @@ def check_play(name, policy, rows, which, how, noise_of):
 
 
 def check_due(name, policy, rows, kept):
-    c, d = policy.c, policy.c.delay_frames
+    c, d = policy.c, policy.c.delay
     for stream, part in episodes(rows):
         decided, due = kept[part, stream], rows["due"][part, stream]
         for t in range(len(due)):
@@ -101,7 +101,7 @@ def check_losses(name, policy, rows):
         recorded = rows["recorded"][:, stream]
         past = past_in_data(c, recorded)
         time = len(past)
-        target = recorded[c.delay_frames:]
+        target = recorded[c.delay:c.delay + time]
         logits = policy.play(rows["floats"][:time, stream], rows["ids"][:time, stream], past, target)
         for t in range(c.window_frames - 1 if c.mode == "window" else 0, time):  # of windows only whole ones are scored
             sums = [a + b for a, b in zip(sums, policy.loss(logits[t], target[t], settings, positive))]
@@ -118,6 +118,7 @@ def check_losses(name, policy, rows):
 def check_policy(folder, name):
     policy = Policy(os.path.join(folder, name + ".safetensors"))
     rows = {key: array for key, (_, array) in read(os.path.join(folder, name + ".rows"))[1].items()}
+    policy.tell(rows["told"], int(rows["told"][2]))
     c, how = policy.c, rows["how"].astype(np.float64).reshape(-1, 3)
     kept = check_play(name, policy, rows, "drawn", how, lambda t, b: rows["noise"][t, b])
     check_play(name, policy, rows, "own", how, lambda t, b: session_noise(SEED, b, t * c.L, c.L))
@@ -150,7 +151,7 @@ class Page:
             elif columns[0] == "letter" and set(cells[0]) != {"-"}:
                 self.letters[cells[0]] = cells[1]
             elif columns[0] == "tensor" and set(cells[0]) != {"-"}:
-                pattern = re.escape(cells[0]).replace("<i>", r"(?P<i>\d+)").replace("<id>", r"(?P<id>[a-z0-9_.]+)")
+                pattern = re.escape(cells[0]).replace("<i>", r"(?P<i>\d+)").replace("<id>", r"(?P<id>[a-z0-9_.]+)").replace("<condition>", r"(?P<condition>[a-z0-9_.]+)")
                 self.tensors.append((kinds, re.compile(pattern + "$"), dict(zip(columns, cells))))
         self.used = set()
         check(self.letters and any(kinds for kinds, _, _ in self.tensors), "no tables in", path)
@@ -166,6 +167,8 @@ class Page:
             kind = config.kinds[int(block)] if block else None
             if kinds is None or kind in kinds:
                 names = self.values(config, kind)
+                told = match.groupdict().get("condition")
+                names["condition"] = next((types.SimpleNamespace(**i) for i in config.conditions if i["name"] == told), None)
                 names["id"] = next((types.SimpleNamespace(**i) for i in config.ids if i["name"] == one), None)
                 found.append((row, names))
         check(len(found) == 1, name, "stands in", len(found), "rows of the page")
@@ -176,8 +179,8 @@ class Page:
             return config.heads[max(h for h, first in enumerate(config.first) if first <= logit)]["kind"] == "bernoulli"
 
         names = dict(vars(config), sum=sum, sqrt=math.sqrt, log=math.log, kind=kind, bernoulli=bernoulli)
-        names.update(count=lambda _: len(config.kinds))
-        for several in ("heads", "ids"):
+        names.update(count=lambda _: len(config.kinds), len=len)
+        for several in ("heads", "ids", "conditions"):
             keys = ("count", "width")
             names[several] = types.SimpleNamespace(**{k: [one.get(k, 0) for one in getattr(config, several)] for k in keys})
         for letter, text in self.letters.items():
