@@ -1,6 +1,6 @@
 #!/bin/sh
 # One policy for several delays against one policy for each, in the drill: hits in courses that none of them has seen.
-#   bench/delays.sh EXPHIL            the table of doc/performance.md; about five minutes on one core
+#   bench/delays.sh EXPHIL            the table of doc/performance.md; half a minute on one core
 #   bench/delays.sh EXPHIL --short    less of it, for the tests; fails unless the one is as good as the three
 # The one policy gets as many updates for each delay as a policy of that delay alone. All is done on one thread by fixed
 # seeds: the same numbers on every machine. A wrong delay: the game holds the controller back longer than the policy is told.

@@ -519,7 +519,8 @@ typedef struct exphil_model_config {
     const exphil_condition_spec *conditions;
     /* [delay_count], copied, ascending, each 0..64: one policy for several delays, which is told which of
      * them holds. Training draws one for each episode and epoch, a session is made for one. delay_frames
-     * must be 0 or the longest of them, and becomes that one: it says how many past actions are inputs */
+     * must be 0 or the longest of them, and becomes that one: it says how many slots past actions have. With
+     * a shorter one the policy sees what a policy of this delay alone sees, and neutral in the other slots */
     const int32_t *delays;
     int64_t condition_count; /* 0..EXPHIL_CONDITIONS_MAX */
     int64_t delay_count;     /* 0..EXPHIL_DELAYS_MAX; 0: delay_frames is the only one */
@@ -906,8 +907,9 @@ typedef struct exphil_sampling {
      * episode), whatever the batch is */
     const exphil_condition_spec *conditions;
     /* [delay_count], copied, ascending: d is drawn from them for each episode, as a function of (seed, epoch,
-     * episode). delay_frames must be 0 or the longest. The order is that of the longest delay, whose last
-     * rows have no target: so it does not depend on what is drawn */
+     * episode). delay_frames must be 0 or the longest, D. The order is that of D, whose last rows have no
+     * target: so it does not depend on what is drawn. Of the past actions the newest d + max(action_slots -
+     * D, 0) are shown, the other slots are neutral */
     const int32_t *delays;
     int64_t condition_count, delay_count;
 } exphil_sampling;
@@ -1172,7 +1174,7 @@ EXPHIL_API void exphil_trainer_destroy(exphil_trainer *trainer);
 /* How well a model predicts a dataset, teacher-forced but for alone_...: past actions are the recorded ones,
  * and at an episode's start follow the model's neutral_start; conditions are the dataset's, none masked; of
  * several delays one is drawn for each episode, the same at every call (exphil_evaluate_as in conditions.h
- * chooses). "The frame before" is the newest past action. */
+ * chooses). "The frame before" is the one before that of the target. */
 typedef struct exphil_head_report { /* fixed layout, never extended */
     double loss;                    /* training objective of this head */
     double nll;               /* plain negative log-likelihood, nats per frame (Bernoulli: sum of bits) */

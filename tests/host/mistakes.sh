@@ -255,6 +255,42 @@ all=$(took 0) one=$(took 1) two=$(took 2) four=$(took 4)
 [ "$one" -lt "$two" ] && [ "$two" -lt "$all" ] && [ "$four" -eq "$all" ] ||
   complain "--checkpoint-blocks 1, 2, 4 and none took $one, $two, $four, $all bytes"
 
+# tables of conditions: the line and the column that are wrong
+table() { # <status> <words> <the table, with \n>
+  # shellcheck disable=SC2059
+  printf "$3" >table.csv
+  expect "$1" "$2" train $small --conditions table.csv --updates 1 --force --out told a.slp
+}
+table 1 "table.csv has no lines" ""
+table 1 "table.csv:1: the first line must be file,port,NAME" "file,player\na.slp,1\n"
+table 1 "table.csv:1: names of conditions are" "file,port,Player\na.slp,1,1\n"
+table 1 "table.csv:1: two columns have the same name" "file,port,a,a\na.slp,1,1,1\n"
+table 1 "table.csv:3: column 2 (port): must be 1 to 4, or 0 for all ports" "file,port,a\na.slp,1,1\nb.slp,5,1\n"
+table 1 "table.csv:2: column 3 (a): must be a whole number from 0 to 65535, or empty" "file,port,a\na.slp,1,65536\n"
+table 1 "table.csv:2: it has not as many columns as the first line" "file,port,a\na.slp,1\n"
+table 1 "table.csv:2: column 1 (file): it is empty" "file,port,a\n,1,1\n"
+table 1 "table.csv:2: a quote is not closed" "file,port,a\n\"a.slp,1,1\n"
+table 1 "table.csv: lines 2 and 4 are of the same file and port" "file,port,a\na.slp,1,1\nb.slp,1,1\na.slp,1,2\n"
+table 1 "column 3 (a) has no value above 0" "file,port,a\na.slp,1,0\n"
+table 1 "no line of table.csv is of a replay that was given" "file,port,a\nz.slp,1,1\n"
+table 0 "1 of 2 lines are of other replays" "file,port,a,b\r\n\"a.slp\",0,3,\r\nz.slp,1,,2\r\n"
+expect 1 "none.csv: No such file" train $small --conditions none.csv --updates 1 --out fresh a.slp
+expect 1 "--out table.csv would write over table.csv" train $small --conditions table.csv --force --out table.csv a.slp
+expect 2 "--condition-mask is for --conditions" train --condition-mask 0.5 --out none/x none.slp
+expect 2 "--delay wants 0 to 64, or up to 16 such numbers that ascend, as 0,2,4, not 2,2" train --delay 2,2 --out none/x none.slp
+expect 0 "is told a=0..3, b=0..2" info told
+expect 2 "--play-as wants a=0..3, b=0..2, not a=4" play --play-as a=4 told a.slp
+expect 2 "--play-as wants a=0..3, b=0..2, not b=1,c=1" eval --play-as b=1,c=1 told a.slp
+expect 2 "--conditions and --play-as" eval --conditions table.csv --play-as a=1 told a.slp
+expect 2 "--play-as: this policy has no conditions" eval --play-as a=1 run a.slp
+expect 0 "frames" eval --port 1 --conditions table.csv told a.slp
+expect 1 "has a, which the weights of --init do not know" train --init run --conditions table.csv --updates 1 --out other a.slp
+expect 1 "the dataset has no values of condition a" train --init told --port 1 --updates 1 --out other a.slp
+expect 0 "lags" train $small --delay 0,2 --updates 1 --out lags a.slp
+expect 0 "one policy for the delays 0, 2" info lags
+expect 1 "needs to know which of 0, 2 it is" play lags a.slp
+expect 1 "delay_frames is 1, the model was trained with 0, 2" eval --delay 1 lags a.slp
+
 # weights to start from say what the model and the data are
 for option in "--hidden 8" "--blocks gru" "--heads independent" "--delay 0" "--mode carry" "--window 60" \
   "--head-width 8" "--attention-window 9" --no-previous-action "--layout melee2" "--codec exphil81"; do
