@@ -78,7 +78,8 @@ static bool read_head(reading *r)
             return wrong(r, -1, "names of conditions are 1 to 31 of a-z, 0-9, _ and .");
         for (int64_t k = 0; k < t->count; k++)
             if (strcmp(t->name[k], name) == 0) return wrong(r, -1, "two columns have the same name");
-        t->spec[t->count].name = strcpy(t->name[t->count], name);
+        memcpy(t->name[t->count], name, length + 1);
+        t->spec[t->count].name = t->name[t->count];
         t->count++;
     }
     return true;

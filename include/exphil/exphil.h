@@ -1112,8 +1112,8 @@ typedef struct exphil_trainer_config {
 
 /* Trains a copy of the model's weights: the model stays as it is and may be played meanwhile. prefetcher
  * may be NULL if only exphil_trainer_step_batch is used. EXPHIL_E_MISMATCH: the data's spec, mode, delays,
- * slots, neutral_start or conditions (names and values; mask is free) are not the model's. EXPHIL_E_UNSUPPORTED: the model is quantised (also from
- * exphil_optimizer_create). */
+ * slots, neutral_start or conditions (names and values; mask is free) are not the model's.
+ * EXPHIL_E_UNSUPPORTED: the model is quantised (also from exphil_optimizer_create). */
 EXPHIL_API EXPHIL_NODISCARD exphil_status
 exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer, exphil_prefetcher *prefetcher,
                       const exphil_trainer_config *config, exphil_trainer **trainer, exphil_error *error);

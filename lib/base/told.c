@@ -75,7 +75,8 @@ exphil_status xph_told_take(xph_told *told, const exphil_condition_spec *conditi
     for (int64_t i = 0; i < condition_count; i++) {
         exphil_condition_spec *c = &told->condition[i];
         *c = conditions[i];
-        c->name = strcpy(told->name[i], conditions[i].name);
+        c->name = told->name[i];
+        memcpy(told->name[i], conditions[i].name, strlen(conditions[i].name) + 1);
         if (!c->width) c->width = WIDTH_USUAL;
     }
     if (delay_count) memcpy(told->delay, delays, (size_t)delay_count * sizeof *delays);
@@ -107,7 +108,8 @@ const char *xph_told_delays(const xph_told *told, char text[XPH_DELAYS_TEXT])
     size_t at = 0;
     text[0] = 0;
     for (int64_t i = 0; i < told->delays; i++)
-        at += (size_t)snprintf(text + at, XPH_DELAYS_TEXT - at, i ? ", %d" : "%d", (int)told->delay[i]);
+        at +=
+            (size_t)snprintf(text + at, (size_t)XPH_DELAYS_TEXT - at, i ? ", %d" : "%d", (int)told->delay[i]);
     return text;
 }
 

@@ -151,7 +151,9 @@ class Page:
             elif columns[0] == "letter" and set(cells[0]) != {"-"}:
                 self.letters[cells[0]] = cells[1]
             elif columns[0] == "tensor" and set(cells[0]) != {"-"}:
-                pattern = re.escape(cells[0]).replace("<i>", r"(?P<i>\d+)").replace("<id>", r"(?P<id>[a-z0-9_.]+)").replace("<condition>", r"(?P<condition>[a-z0-9_.]+)")
+                pattern = re.escape(cells[0]).replace("<i>", r"(?P<i>\d+)")
+                for word in ("id", "condition"):
+                    pattern = pattern.replace("<%s>" % word, r"(?P<%s>[a-z0-9_.]+)" % word)
                 self.tensors.append((kinds, re.compile(pattern + "$"), dict(zip(columns, cells))))
         self.used = set()
         check(self.letters and any(kinds for kinds, _, _ in self.tensors), "no tables in", path)
@@ -168,7 +170,8 @@ class Page:
             if kinds is None or kind in kinds:
                 names = self.values(config, kind)
                 told = match.groupdict().get("condition")
-                names["condition"] = next((types.SimpleNamespace(**i) for i in config.conditions if i["name"] == told), None)
+                names["condition"] = next(
+                    (types.SimpleNamespace(**i) for i in config.conditions if i["name"] == told), None)
                 names["id"] = next((types.SimpleNamespace(**i) for i in config.ids if i["name"] == one), None)
                 found.append((row, names))
         check(len(found) == 1, name, "stands in", len(found), "rows of the page")

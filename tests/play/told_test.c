@@ -327,6 +327,24 @@ static void refused(const exphil_model *model, const exphil_session_config *how,
     assert_says(&error, words);
 }
 
+static void a_value_stands_once(exphil_session *session, unsigned char *saved, size_t bytes)
+{
+    int damaged = 0; /* a value that is none stands where the condition is kept */
+    for (size_t at = 0; at + 4 <= bytes; at += 4) {
+        const int32_t bad = 6;
+        int32_t kept;
+        memcpy(&kept, saved + at, 4);
+        memcpy(saved + at, &bad, 4);
+        if (exphil_session_state_restore(session, 0, saved, bytes) == EXPHIL_E_FORMAT) {
+            exphil_error error = EXPHIL_ERROR_INIT;
+            (void)exphil_session_error(session, &error);
+            damaged += strstr(error.message, "condition player is out of range") != NULL;
+        }
+        memcpy(saved + at, &kept, 4);
+    }
+    assert_int_equal(damaged, 1);
+}
+
 static void wrong_settings_are_refused(void **state)
 {
     exphil_context *context = test_context(NULL, NULL, 1);
@@ -368,20 +386,7 @@ static void wrong_settings_are_refused(void **state)
     assert_int_equal(exphil_session_state_size(other), bytes);
     assert_ok(exphil_session_state_save(session, 0, saved, bytes));
     assert_int_equal(exphil_session_state_restore(other, 0, saved, bytes), EXPHIL_E_MISMATCH);
-    int damaged = 0; /* a value that is none stands where the condition is kept */
-    for (size_t at = 0; at + 4 <= bytes; at += 4) {
-        const int32_t bad = 6;
-        int32_t kept;
-        memcpy(&kept, saved + at, 4);
-        memcpy(saved + at, &bad, 4);
-        if (exphil_session_state_restore(session, 0, saved, bytes) == EXPHIL_E_FORMAT) {
-            exphil_error error = EXPHIL_ERROR_INIT;
-            (void)exphil_session_error(session, &error);
-            damaged += strstr(error.message, "condition player is out of range") != NULL;
-        }
-        memcpy(saved + at, &kept, 4);
-    }
-    assert_int_equal(damaged, 1);
+    a_value_stands_once(session, saved, bytes);
     free(saved);
     exphil_session_destroy(session);
     exphil_session_destroy(other);

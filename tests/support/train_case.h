@@ -50,7 +50,8 @@ int64_t train_episode_frames(int64_t episode);
 void train_tell(exphil_dataset *dataset, const exphil_condition_spec *condition);
 int32_t train_value(int64_t episode, const exphil_condition_spec *condition);
 
-/* A batch of the host's own, of rows of the task with resets at the start of each lane; conditions, and the delay, are 1. Freed with train_batch_free. */
+/* A batch of the host's own, of rows of the task with resets at the start of each lane; conditions, and the delay, are 1.
+ * Freed with train_batch_free. */
 exphil_batch train_batch(const exphil_model *model, int64_t batch, int64_t time, int64_t first_episode);
 void train_batch_free(exphil_batch *batch);
 
