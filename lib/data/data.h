@@ -40,6 +40,12 @@ void xph_sampler_destroy(xph_sampler *sampler);
 void xph_sampler_fix(xph_sampler *sampler, const int32_t *conditions, int32_t delay_id);
 const int32_t *xph_sampler_before(const xph_sampler *sampler);
 int64_t xph_sampler_batches(const xph_sampler *sampler); /* per epoch */
+/* What its batches show of an episode in an epoch. From any thread. */
+typedef struct xph_shown {
+    int64_t delay, slots;                    /* d; past actions that it sees, the other slots are neutral */
+    int32_t told[EXPHIL_CONDITIONS_MAX + 1]; /* columns */
+} xph_shown;
+xph_shown xph_sampler_shown(const xph_sampler *sampler, int64_t epoch, int64_t episode);
 /* Its snapshot of the dataset, which nobody else uses. */
 const exphil_dataset *xph_sampler_dataset(const xph_sampler *sampler);
 exphil_status xph_sampler_batch(xph_sampler *sampler, int64_t epoch, int64_t index, exphil_batch *batch,

@@ -322,13 +322,7 @@ static void action_at(const xph_row_shape *shape, const stretch *acted, int64_t 
     }
 }
 
-/* What a batch shows of one episode. */
-typedef struct xph_shown {
-    int64_t delay, slots;                    /* d; past actions that it sees, the other slots are neutral */
-    int32_t told[EXPHIL_CONDITIONS_MAX + 1]; /* columns */
-} xph_shown;
-
-static xph_shown show(const xph_sampler *sampler, int64_t epoch, int64_t episode)
+xph_shown xph_sampler_shown(const xph_sampler *sampler, int64_t epoch, int64_t episode)
 {
     const xph_told *told = &sampler->told;
     const int64_t longest = sampler->sampling.delay_frames, slots = sampler->sampling.action_slots;
@@ -448,7 +442,7 @@ static exphil_status copy_rows(const xph_sampler *sampler, xph_filler *with, int
 {
     const xph_row_shape *shape = &sampler->dataset->shape;
     const xph_episode *episode = &sampler->dataset->episodes[index];
-    const xph_shown as = show(sampler, buffer->epoch, index);
+    const xph_shown as = xph_sampler_shown(sampler, buffer->epoch, index);
     stretch acted = stretch_of(sampler, with->packed, episode, &as, t, count);
     int64_t acts = acted.end - acted.first;
     XPH_TRY(xph_rows_verify(shape, block, offset + acted.first, acts, &with->piece, error));

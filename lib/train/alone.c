@@ -1,5 +1,6 @@
 /* Evaluation of a policy alone: its past actions are its own decisions, everything else is recorded. That is
- * what a session does that is shown the rows of an episode from its first one on and takes the most likely
+ * what a session of the episode's delay does that is told what its batches are told, is shown the rows of an
+ * episode from its first one on, and takes the most likely
  * values: a lane here computes what a stream computes there, operation by operation, so decisions and logits
  * have the same bits.
  *
@@ -13,7 +14,7 @@ enum { SLICE = 32, LANES_MOST = 64, LANES_MOST_WINDOW = 16 };
 
 /* An episode that is played, and what came of it. */
 typedef struct episode {
-    int64_t first, frames; /* its first frame in the dataset; rows that have a target */
+    int64_t number, first, frames; /* its first frame in the dataset; rows that have a target */
     int64_t done, changes, exact, exact_change;
     double nll;
 } episode;
@@ -21,10 +22,13 @@ typedef struct episode {
 /* Where a lane stands, and the rows that it is shown next. */
 typedef struct lane {
     episode *of; /* NULL: there is none left */
+    xph_shown as;
     int64_t t, count;
     float *floats;          /* [SLICE,F] */
-    int32_t *ids, *targets; /* [SLICE,K], [SLICE,A] */
-    int32_t *before, *past; /* [A] recorded, of the frame before; [slots,A] decided, newest first */
+    int32_t *ids, *targets; /* [SLICE,tables], [SLICE,A] */
+    int32_t *before;        /* [A] recorded, of the frame before */
+    int32_t *past;          /* [slots,A] decided, newest first; neutral in the slots that it does not see */
+    int32_t *decided;       /* [A] the newest, seen or not */
 } lane;
 
 /* The lanes of one worker. */
@@ -36,7 +40,7 @@ typedef struct group {
     unsigned char *staged; /* what the device takes for a pass, in one piece: */
     size_t staged_bytes;
     float *floats;                            /* [rows,F] */
-    int32_t *ids, *past, *previous, *actions; /* [rows,K], [rows,slots*A], [lanes,A], [rows,A] targets */
+    int32_t *ids, *past, *previous, *actions; /* [rows,tables], [rows,slots*A], [lanes,A], [rows,A] targets */
     uint8_t *reset;                           /* [rows] */
     int32_t *drawn;                           /* [lanes,A] */
     void *logits;                             /* [lanes,L], or [rows,L] of given actions */
@@ -58,6 +62,7 @@ typedef struct alone {
     const xph_model_shape *shape;
     const exphil_spec *spec;
     const void *weights, *packed;
+    const xph_sampler *sampler;
     const exphil_dataset *dataset;
     xph_sample_head how[EXPHIL_HEADS_MAX];
     bool windowed, given; /* given: the logits of a head depend on the values of the heads before it */
@@ -78,7 +83,7 @@ static exphil_status look_at(const alone *a, int64_t number, episode *found, exp
     exphil_episode_info info = EXPHIL_EPISODE_INFO_INIT;
     XPH_TRY(exphil_dataset_episode(a->dataset, number, &info, error));
     int64_t frames = info.frames > a->shape->delay ? info.frames - a->shape->delay : 0;
-    *found = (episode){.first = info.first, .frames = frames};
+    *found = (episode){.number = number, .first = info.first, .frames = frames};
     return EXPHIL_OK;
 }
 
@@ -128,10 +133,11 @@ static size_t cut_lane(const alone *a, unsigned char *base, lane *l)
 {
     size_t at = 0;
     l->floats = cut(base, &at, cells(SLICE, a->shape->floats));
-    l->ids = cut(base, &at, cells(SLICE, a->shape->ids));
+    l->ids = cut(base, &at, cells(SLICE, a->shape->tables));
     l->targets = cut(base, &at, cells(SLICE, a->shape->heads));
     l->before = cut(base, &at, cells(1, a->shape->heads));
     l->past = cut(base, &at, cells(a->shape->slots, a->shape->heads));
+    l->decided = cut(base, &at, cells(1, a->shape->heads));
     return at;
 }
 
@@ -142,7 +148,7 @@ static size_t cut_host(const alone *a, group *g)
     size_t at = 0;
     g->staged = g->memory;
     g->floats = cut(g->memory, &at, cells(rows, shape->floats));
-    g->ids = cut(g->memory, &at, cells(rows, shape->ids));
+    g->ids = cut(g->memory, &at, cells(rows, shape->tables));
     g->past = cut(g->memory, &at, cells(rows, shape->slots * shape->heads));
     g->previous = cut(g->memory, &at, cells(g->count, shape->heads));
     g->actions = cut(g->memory, &at, cells(rows, shape->heads));
@@ -240,14 +246,15 @@ static void neutral(const alone *a, int32_t *actions, int64_t count)
 /* What was recorded before the first target, as a batch of the sampler has it. */
 static exphil_status begin(alone *a, lane *l, exphil_error *error)
 {
-    int64_t delay = a->shape->delay;
     l->of = a->next < a->episode_count ? &a->episodes[a->next++] : NULL;
     l->t = 0;
     if (!l->of) return EXPHIL_OK;
+    l->as = xph_sampler_shown(a->sampler, 0, l->of->number);
     neutral(a, l->past, a->shape->slots);
+    neutral(a, l->decided, 1);
     neutral(a, l->before, 1);
-    if (delay == 0 || a->shape->neutral_start) return EXPHIL_OK;
-    return exphil_dataset_frame(a->dataset, l->of->first + delay - 1, NULL, NULL, l->before, error);
+    if (l->as.delay == 0 || a->shape->neutral_start) return EXPHIL_OK;
+    return exphil_dataset_frame(a->dataset, l->of->first + l->as.delay - 1, NULL, NULL, l->before, error);
 }
 
 static exphil_status fill(alone *a, lane *l, exphil_error *error)
@@ -259,10 +266,11 @@ static exphil_status fill(alone *a, lane *l, exphil_error *error)
     for (int64_t i = 0; i < l->count; i++) {
         int64_t frame = l->of->first + l->t + i;
         float *floats = l->floats + i * shape->floats;
-        int32_t *ids = l->ids + i * shape->ids, *target = l->targets + i * shape->heads;
-        XPH_TRY(exphil_dataset_frame(a->dataset, frame, floats, ids, shape->delay ? NULL : target, error));
-        if (shape->delay)
-            XPH_TRY(exphil_dataset_frame(a->dataset, frame + shape->delay, NULL, NULL, target, error));
+        int32_t *ids = l->ids + i * shape->tables, *target = l->targets + i * shape->heads;
+        int64_t delay = l->as.delay;
+        XPH_TRY(exphil_dataset_frame(a->dataset, frame, floats, ids, delay ? NULL : target, error));
+        if (delay) XPH_TRY(exphil_dataset_frame(a->dataset, frame + delay, NULL, NULL, target, error));
+        memcpy(ids + shape->ids, l->as.told, cells(1, shape->told));
     }
     return EXPHIL_OK;
 }
@@ -286,14 +294,14 @@ static exphil_status stage(group *g, int64_t i, int64_t at)
     int64_t row = i * a->span, t = l->t + at, slots = shape->slots * shape->heads;
     if (t == 0) { /* nothing of the episode before is left in the window */
         memset(g->floats + row * shape->floats, 0, cells(a->span, shape->floats));
-        memset(g->ids + row * shape->ids, 0, cells(a->span, shape->ids));
+        memset(g->ids + row * shape->tables, 0, cells(a->span, shape->tables));
         memset(g->past + row * slots, 0, cells(a->span, slots));
     }
     push(g->floats + row * shape->floats, a->span, shape->floats, l->floats + at * shape->floats);
-    push(g->ids + row * shape->ids, a->span, shape->ids, l->ids + at * shape->ids);
+    push(g->ids + row * shape->tables, a->span, shape->tables, l->ids + at * shape->tables);
     push(g->past + row * slots, a->span, slots, l->past);
     push(g->actions + row * shape->heads, a->span, shape->heads, l->targets + at * shape->heads);
-    memcpy(g->previous + i * shape->heads, l->past, cells(1, shape->heads));
+    memcpy(g->previous + i * shape->heads, l->decided, cells(1, shape->heads));
     if (a->windowed) {
         memset(g->reset + row, 0, (size_t)a->span);
         g->reset[row + a->span - 1 - (t < a->span - 1 ? t : a->span - 1)] = 1;
@@ -380,7 +388,9 @@ static void count_lane(group *g, int64_t i, int64_t at)
     l->of->exact_change += exact && change;
     l->of->nll += judge(g, i, target, &g->bad_head);
     memcpy(l->before, target, bytes);
-    memmove(l->past + a->shape->heads, l->past, bytes * (size_t)(a->shape->slots - 1));
+    memcpy(l->decided, drawn, bytes);
+    if (l->as.slots == 0) return;
+    memmove(l->past + a->shape->heads, l->past, bytes * (size_t)(l->as.slots - 1));
     memcpy(l->past, drawn, bytes);
 }
 
@@ -455,10 +465,11 @@ static void fill_report(const alone *a, exphil_report *report)
 }
 
 exphil_status xph_evaluate_alone(const exphil_model *model, const void *weights, const void *packed,
-                                 const exphil_dataset *dataset, int64_t most, exphil_report *report,
+                                 const xph_sampler *sampler, int64_t most, exphil_report *report,
                                  exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(model);
+    const exphil_dataset *dataset = xph_sampler_dataset(sampler);
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     XPH_TRY(exphil_dataset_query(dataset, &info, error));
     alone a = {.context = xph_model_context(model),
@@ -468,6 +479,7 @@ exphil_status xph_evaluate_alone(const exphil_model *model, const void *weights,
                .spec = xph_model_spec(model),
                .weights = weights,
                .packed = packed,
+               .sampler = sampler,
                .dataset = dataset,
                .windowed = shape->mode == EXPHIL_MODE_WINDOW,
                .given = shape->autoregressive,

@@ -147,18 +147,29 @@ static exphil_status decide(exphil_trainer *trainer)
     return backend->stream_wait(stream);
 }
 
+/* Past actions that a row sees: of several delays with its own, in padding none. */
+static int64_t seen_slots(const xph_told *told, const xph_model_shape *shape, const exphil_batch *batch,
+                          int64_t row)
+{
+    if (!told->delays) return shape->slots;
+    int32_t id = batch->conditions[row * shape->told + told->conditions];
+    return id ? xph_told_slots(told->delay[id - 1], shape->delay, shape->slots) : 0;
+}
+
 /* A decision that is taken stands wherever it is past within its episode and batch, but not where the past was
- * dropped. */
+ * dropped, nor in a slot that the row does not see. */
 static void mix(const exphil_trainer *trainer, const exphil_batch *batch)
 {
     const xph_own_past *own = &trainer->own_past;
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
+    const xph_told *told = xph_model_told(trainer->model);
     int64_t time = batch->time, heads = shape->heads, slots = shape->slots;
     size_t bytes = (size_t)heads * sizeof(int32_t);
     memcpy(own->past, batch->past, bytes * (size_t)(batch->batch * time * slots));
     for (int64_t r = 0; r < batch->batch * time; r++) {
         if (batch->dropped && batch->dropped[r]) continue;
-        for (int64_t s = 0; s < slots && s < r % time && !batch->reset[r - s]; s++)
+        int64_t seen = seen_slots(told, shape, batch, r);
+        for (int64_t s = 0; s < seen && s < r % time && !batch->reset[r - s]; s++)
             if (own->taken[r - 1 - s])
                 memcpy(own->past + (r * slots + s) * heads, own->drawn + (r - 1 - s) * heads, bytes);
     }

@@ -239,9 +239,9 @@ double xph_softplus(double x); /* log(1 + e^x), stable for any x */
 /* Most likely value of a head and -log p of the target; rank: classes that beat the target, 0 for bits. */
 int32_t xph_judge_head(const xph_head *head, const double *logit, int32_t target, double *nll, int32_t *rank);
 /* Fills report->alone_... from at least `most` frames in whole episodes, fewer where there are no more. The
- * model has past actions; dataset is nobody else's and has a target. */
+ * model has past actions; sampler is that of the evaluation: the policy is told the same, and has the same delay. */
 exphil_status xph_evaluate_alone(const exphil_model *model, const void *weights, const void *packed,
-                                 const exphil_dataset *dataset, int64_t most, exphil_report *report,
+                                 const xph_sampler *sampler, int64_t most, exphil_report *report,
                                  exphil_error *error);
 /* Evaluation of given weights; what exphil_evaluate and exphil_trainer_evaluate share. */
 exphil_status xph_evaluate(const exphil_model *model, const void *weights, const void *packed,

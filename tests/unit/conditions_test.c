@@ -149,7 +149,8 @@ static void ports_have_their_own(void **state)
     fixture *f = *state;
     exphil_dataset *dataset = data_empty(f->context);
     xph_told told;
-    int32_t none = 0, *values = NULL;
+    int32_t none = 0;
+    uint16_t *values = NULL;
     size_t bytes = 0;
     assert_int_equal(xph_told_take(&told, specs, 1, NULL, 0, &none, "test", NULL), EXPHIL_OK);
     for (int e = 0; e < 500; e++) {
@@ -345,7 +346,8 @@ static void shares_are_kept(void **state)
 {
     fixture *f = *state;
     xph_told told;
-    int32_t none = 0, given[2] = {4, 2}, masked[2] = {0}, each[3] = {0}, both = 0;
+    const uint16_t given[2] = {4, 2};
+    int32_t none = 0, masked[2] = {0}, each[3] = {0}, both = 0;
     const exphil_condition_spec some[2] = {{"player", 6, 0, 0.25}, {"rank", 3, 4, 0.9}};
     assert_int_equal(xph_told_take(&told, some, 2, delays, 3, &none, "test", NULL), EXPHIL_OK);
     for (int i = 0; i < 4000; i++) {
