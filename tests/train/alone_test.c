@@ -2,6 +2,7 @@
  * block, both modes, with and without delay, for any number of lanes and threads. */
 #include "train_case.h"
 
+#include <exphil/conditions.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,8 +47,9 @@ static void neutral(int32_t *action)
     for (int h = 0; h < HEADS; h++) action[h] = model_case_spec.heads[h].neutral;
 }
 
-/* One episode on one stream, from its start. */
-static figures play(exphil_session *session, int64_t episode, int32_t delay, bool neutral_start)
+/* One episode on one stream, from its start; longest: the model's delay, whose rows are played. */
+static figures play(exphil_session *session, int64_t episode, int32_t delay, int32_t longest,
+                    bool neutral_start)
 {
     figures sum = {0, 0, 0, 0, 0};
     int32_t before[HEADS];
@@ -56,7 +58,7 @@ static figures play(exphil_session *session, int64_t episode, int32_t delay, boo
     neutral(before);
     if (delay && !neutral_start) train_row(episode, delay - 1, floats, ids, before);
     assert_ok(exphil_session_reset(session, 0));
-    for (int64_t t = 0; t + delay < train_episode_frames(episode); t++) {
+    for (int64_t t = 0; t + longest < train_episode_frames(episode); t++) {
         train_row(episode, t + delay, floats, ids, done);
         train_row(episode, t, floats, ids, drawn); /* the row of frame t; its action is not looked at */
         assert_ok(exphil_session_step_row(session, floats, ids, NULL, drawn));
@@ -72,6 +74,15 @@ static figures play(exphil_session *session, int64_t episode, int32_t delay, boo
     return sum;
 }
 
+static void add(figures *all, figures one)
+{
+    all->frames += one.frames;
+    all->changes += one.changes;
+    all->exact += one.exact;
+    all->exact_change += one.exact_change;
+    all->nll += one.nll;
+}
+
 static figures play_all(const exphil_model *model, int64_t episodes, int32_t delay, bool neutral_start)
 {
     exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
@@ -80,14 +91,8 @@ static figures play_all(const exphil_model *model, int64_t episodes, int32_t del
     config.deterministic = 1;
     config.deliver = EXPHIL_DELIVER_DECIDED;
     assert_ok(exphil_session_create(model, &config, &session, NULL));
-    for (int64_t e = episodes - 1; e >= 0; e--) { /* the longest first: the order in which they are added */
-        figures one = play(session, e, delay, neutral_start);
-        all.frames += one.frames;
-        all.changes += one.changes;
-        all.exact += one.exact;
-        all.exact_change += one.exact_change;
-        all.nll += one.nll;
-    }
+    for (int64_t e = episodes - 1; e >= 0; e--) /* the longest first: the order in which they are added */
+        add(&all, play(session, e, delay, delay, neutral_start));
     exphil_session_destroy(session);
     return all;
 }
@@ -180,6 +185,103 @@ static void of_other_types(void **state)
         exphil_model_destroy(model);
         train_end(&run);
     }
+}
+
+/* ---- of a policy that is told something ------------------------------------------------------------------------------- */
+
+static const exphil_condition_spec conditions[2] = {{"player", 3, 4, 0.5}, {"rank", 2, 0, 0.5}};
+static const int32_t delays[3] = {0, 2, 5};
+
+/* What an evaluation shows: everything of the dataset but a delay that is drawn (how 0), or only this delay and these
+ * values (how 1..3). */
+static figures play_told(const exphil_model *model, const exphil_dataset *dataset, int64_t episodes, int how,
+                         bool neutral_start)
+{
+    exphil_session *session[3] = {NULL};
+    exphil_condition_spec unmasked[2] = {conditions[0], conditions[1]};
+    exphil_sampling sampling = EXPHIL_SAMPLING_INIT;
+    xph_sampler *sampler = NULL;
+    figures all = {0, 0, 0, 0, 0};
+    for (int k = 0; k < 3; k++) {
+        exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+        config.deterministic = 1;
+        config.deliver = EXPHIL_DELIVER_DECIDED;
+        config.delay_frames = &delays[k];
+        assert_ok(exphil_session_create(model, &config, &session[k], NULL));
+    }
+    for (int i = 0; i < 2; i++) unmasked[i].mask = 0;
+    assert_ok(exphil_model_sampling(model, &sampling, NULL));
+    sampling.conditions = unmasked;
+    assert_ok(xph_sampler_create(dataset, &sampling, &sampler, NULL));
+    for (int64_t e = episodes - 1; e >= 0; e--) {
+        const xph_shown shown = xph_sampler_shown(sampler, 0, e);
+        int k = how ? how - 1 : shown.told[2] - 1;
+        int32_t values[2];
+        for (int i = 0; i < 2; i++) values[i] = how ? (how + i) % 3 : train_value(e, &conditions[i]);
+        assert_ok(exphil_session_conditions_set(session[k], 0, values, 2));
+        add(&all, play(session[k], e, delays[k], delays[2], neutral_start));
+    }
+    xph_sampler_destroy(sampler);
+    for (int k = 0; k < 3; k++) exphil_session_destroy(session[k]);
+    return all;
+}
+
+static exphil_report measure_told(const exphil_model *model, const exphil_dataset *dataset, int how,
+                                  int64_t batch)
+{
+    const int32_t values[2] = {how % 3, (how + 1) % 3};
+    exphil_evaluation as = EXPHIL_EVALUATION_INIT;
+    exphil_report report = EXPHIL_REPORT_INIT;
+    report.alone_most_frames = INT64_MAX;
+    as.batch = batch;
+    as.conditions = how ? values : NULL;
+    as.condition_count = how ? 2 : 0;
+    as.delay_frames = how ? &delays[how - 1] : NULL;
+    assert_ok(exphil_evaluate_as(model, dataset, &as, &report, NULL));
+    return report;
+}
+
+static void told_as_a_session(const char *blocks, int32_t mode, int32_t no_previous, int32_t heads)
+{
+    train_plan plan = train_plan_of(blocks, mode);
+    plan.episodes = 9;
+    plan.threads = 1 + 2 * mode;
+    plan.model.delay_frames = 0;
+    plan.model.delays = delays;
+    plan.model.delay_count = 3;
+    plan.model.conditions = conditions;
+    plan.model.condition_count = 2;
+    plan.model.no_previous_action = no_previous;
+    plan.model.neutral_start = no_previous;
+    plan.model.heads = heads;
+    plan.adam.rate = 2e-2;
+    train_run run = train_begin(&plan);
+    (void)train_steps(&run, 40);
+    exphil_model *model = NULL;
+    double nll[4];
+    assert_ok(exphil_trainer_model(run.trainer, EXPHIL_WEIGHTS, &model, NULL));
+    for (int how = 0; how < 4; how++) {
+        figures want = play_told(model, run.dataset, plan.episodes, how, no_previous);
+        for (int64_t batch = 1; batch <= 16; batch *= 4) {
+            exphil_report report = measure_told(model, run.dataset, how, batch);
+            assert_figures(&report, &want, heads == EXPHIL_HEADS_INDEPENDENT);
+            if (mode == EXPHIL_MODE_CARRY) /* the same rows; of windows only the full ones are teacher-forced */
+                assert_true(report.frames == want.frames && report.change_frames == want.changes);
+            nll[how] = report.alone_nll;
+        }
+    }
+    for (int how = 0; how < 3; how++) assert_true(nll[how] != nll[how + 1]); /* it matters what it is told */
+    exphil_model_destroy(model);
+    train_end(&run);
+}
+
+static void told_and_delayed_as_a_session(void **state)
+{
+    for (int32_t mode = 0; mode <= 1; mode++)
+        for (int32_t no_previous = 0; no_previous <= 1; no_previous++) {
+            told_as_a_session("gru attention", mode, no_previous, EXPHIL_HEADS_INDEPENDENT);
+            told_as_a_session("mamba", mode, no_previous, EXPHIL_HEADS_AUTOREGRESSIVE);
+        }
 }
 
 /* ---- what is measured ------------------------------------------------------------------------------------------------- */
@@ -356,6 +458,7 @@ int main(void)
         cmocka_unit_test(as_a_session),
         cmocka_unit_test(as_a_session_head_by_head),
         cmocka_unit_test(of_other_types),
+        cmocka_unit_test(told_and_delayed_as_a_session),
         cmocka_unit_test(enough_whole_episodes),
         cmocka_unit_test(without_past_actions_it_is_the_same),
         cmocka_unit_test(of_its_own_decisions),

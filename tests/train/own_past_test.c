@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { HEADS = 3, LOGITS = 12, LANES = 3, TIME = 11, ROWS = LANES * TIME };
+enum { HEADS = 3, LOGITS = 12, LANES = 3, TIME = 11, ROWS = LANES * TIME, DELAYS = 3 };
+static const int32_t delays[DELAYS] = {0, 2, 5};
 
 static train_plan plan_of(const char *blocks, int32_t delay, double share)
 {
@@ -35,17 +36,33 @@ static int64_t since_start(int64_t r)
     return r / TIME == 1 && r % TIME >= 4 ? r % TIME - 4 : r % TIME;
 }
 
-/* By a session that is shown the rows and told what was recorded, and draws with the same noise. */
+/* With several delays an episode has one: which of them; else 0. */
+static int which(int64_t r)
+{
+    return (int)((r / TIME + (r / TIME == 1 && r % TIME >= 4)) % DELAYS);
+}
+
+/* Slots that a row sees: with delay d the d under way and the one before. */
+static int64_t seen(const exphil_batch *batch, int64_t r, int64_t slots)
+{
+    return batch->conditions ? delays[which(r)] + 1 : slots;
+}
+
+/* By sessions, one for each delay, that are shown the rows and told what was recorded, and draw with the same noise. */
 static void expected_past(const exphil_model *model, const exphil_batch *batch, int64_t slots, int64_t number,
                           double share, int32_t *past)
 {
-    exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
-    exphil_session *session = NULL;
+    exphil_session *sessions[DELAYS] = {NULL};
     int32_t drawn[ROWS][HEADS];
-    bool taken[ROWS];
-    config.deliver = EXPHIL_DELIVER_DECIDED;
-    assert_ok(exphil_session_create(model, &config, &session, NULL));
+    bool taken[ROWS], several = batch->conditions != NULL;
+    for (int k = 0; k < (several ? DELAYS : 1); k++) {
+        exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+        config.deliver = EXPHIL_DELIVER_DECIDED;
+        config.delay_frames = several ? &delays[k] : NULL;
+        assert_ok(exphil_session_create(model, &config, &sessions[k], NULL));
+    }
     for (int64_t r = 0; r < ROWS; r++) {
+        exphil_session *session = sessions[several ? which(r) : 0];
         float noise[LOGITS];
         taken[r] = row_noise(number, r, share, noise);
         if (batch->reset[r]) assert_ok(exphil_session_reset(session, 0));
@@ -53,30 +70,34 @@ static void expected_past(const exphil_model *model, const exphil_batch *batch, 
             exphil_session_step_row(session, batch->floats + r * 13, batch->ids + r * 2, noise, drawn[r]));
         assert_ok(exphil_session_override(session, 0, batch->actions + r * HEADS));
     }
-    exphil_session_destroy(session);
+    for (int k = 0; k < DELAYS; k++) exphil_session_destroy(sessions[k]);
     memcpy(past, batch->past, (size_t)(ROWS * slots * HEADS) * sizeof *past);
     for (int64_t r = 0; r < ROWS; r++)
-        for (int64_t s = 0; s < slots && s < since_start(r); s++)
+        for (int64_t s = 0; s < seen(batch, r, slots) && s < since_start(r); s++)
             if (taken[r - 1 - s]) memcpy(past + (r * slots + s) * HEADS, drawn[r - 1 - s], sizeof drawn[0]);
 }
 
-/* Past actions before an episode are neutral in a session: in the batch too. */
+/* Past actions before an episode are neutral in a session, and so are those that it does not see: in the batch too. */
 static void neutral_starts(exphil_batch *batch, int64_t slots)
 {
-    int32_t *past = (int32_t *)(uintptr_t)batch->past;
+    int32_t *past = (int32_t *)(uintptr_t)batch->past, *told = (int32_t *)(uintptr_t)batch->conditions;
     ((uint8_t *)(uintptr_t)batch->reset)[TIME + 4] = 1;
+    for (int64_t r = 0; told && r < ROWS; r++) told[r] = 1 + which(r);
     for (int64_t r = 0; r < ROWS; r++)
-        for (int64_t s = since_start(r); s < slots; s++)
+        for (int64_t s = since_start(r) < seen(batch, r, slots) ? since_start(r) : seen(batch, r, slots);
+             s < slots; s++)
             for (int h = 0; h < HEADS; h++)
                 past[(r * slots + s) * HEADS + h] = model_case_spec.heads[h].neutral;
 }
 
 /* An update with own_past, and one of a batch whose past was replaced by hand: gradients, and all that follows, are the
  * same to the last bit. */
-static void as_replaced_by_hand(const char *blocks, int32_t delay, double share, int32_t heads)
+static void as_replaced_by_hand(const char *blocks, int32_t delay, double share, int32_t heads, bool several)
 {
     train_plan plan = plan_of(blocks, delay, share), plain = plan_of(blocks, delay, 0);
     plan.model.heads = plain.model.heads = heads;
+    plan.model.delays = plain.model.delays = several ? delays : NULL;
+    plan.model.delay_count = plain.model.delay_count = several ? DELAYS : 0;
     train_run run = train_begin(&plan), other = train_begin(&plain);
     int64_t slots = delay + 1;
     exphil_batch batch = train_batch(run.model, LANES, TIME, 0);
@@ -114,9 +135,19 @@ static void the_update_is_that_of_its_mixed_past(void **state)
     static const char *const patterns[] = {EACH_BLOCK ALL_BLOCKS};
     for (size_t p = 0; p < sizeof patterns / sizeof patterns[0]; p++)
         for (int32_t delay = 0; delay <= 2; delay += 2) {
-            as_replaced_by_hand(patterns[p], delay, 0.5, EXPHIL_HEADS_INDEPENDENT);
-            as_replaced_by_hand(patterns[p], delay, 1.0, EXPHIL_HEADS_AUTOREGRESSIVE);
+            as_replaced_by_hand(patterns[p], delay, 0.5, EXPHIL_HEADS_INDEPENDENT, false);
+            as_replaced_by_hand(patterns[p], delay, 1.0, EXPHIL_HEADS_AUTOREGRESSIVE, false);
         }
+}
+
+/* With several delays: a row's own decisions stand only where its delay sees past actions. */
+static void slots_that_are_not_seen_stay_neutral(void **state)
+{
+    static const char *const patterns[] = {EACH_BLOCK ALL_BLOCKS};
+    for (size_t p = 0; p < sizeof patterns / sizeof patterns[0]; p++) {
+        as_replaced_by_hand(patterns[p], delays[DELAYS - 1], 0.5, EXPHIL_HEADS_INDEPENDENT, true);
+        as_replaced_by_hand(patterns[p], delays[DELAYS - 1], 1.0, EXPHIL_HEADS_AUTOREGRESSIVE, true);
+    }
 }
 
 /* Rows that were dropped keep their neutral past; the first row of an episode what it has. */
@@ -353,6 +384,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_update_is_that_of_its_mixed_past),
+        cmocka_unit_test(slots_that_are_not_seen_stay_neutral),
         cmocka_unit_test(dropped_rows_stay),
         cmocka_unit_test(threads_and_resume_give_the_same_bits),
         cmocka_unit_test(resume_names_what_differs),

@@ -143,6 +143,94 @@ static void values_belong_to_games(void **state)
     exphil_dataset_destroy(early);
 }
 
+/* All values of a dataset, by the first name. */
+static void values_of(const exphil_dataset *dataset, uint16_t values[EPISODES])
+{
+    xph_told told;
+    int32_t none = 0;
+    uint16_t *all = NULL;
+    size_t bytes = 0;
+    assert_int_equal(xph_told_take(&told, specs, 1, NULL, 0, &none, "test", NULL), EXPHIL_OK);
+    assert_int_equal(xph_conditions_of(dataset, &told, &all, &bytes, NULL), EXPHIL_OK);
+    assert_int_equal(bytes, 2 * dataset->episode_count); /* two bytes each */
+    memcpy(values, all, bytes);
+    xph_free(dataset->context, all, bytes);
+}
+
+/* Values by episode go with their episodes into both sides of a split, whose numbers are others, and of what snapshots and
+ * splits share nobody changes anything for the others. */
+static void values_are_shared_until_they_change(void **state)
+{
+    fixture *f = *state;
+    exphil_dataset *kept = NULL, *held = NULL, *snapshot = NULL, *later = NULL;
+    exphil_split_config split = EXPHIL_SPLIT_CONFIG_INIT;
+    uint16_t values[EPISODES];
+    int32_t want[EPISODES];
+    give(f->dataset);
+    expected(want);
+    assert_int_equal(xph_dataset_snapshot(f->dataset, &snapshot, NULL), EXPHIL_OK);
+    assert_ptr_equal(snapshot->conditions, f->dataset->conditions);
+    assert_int_equal(exphil_dataset_condition_episodes(f->dataset, "player", 8, 1, 5, NULL), EXPHIL_OK);
+    assert_ptr_not_equal(snapshot->conditions, f->dataset->conditions);
+    values_of(snapshot, values);
+    for (int e = 0; e < EPISODES; e++) assert_int_equal(values[e], want[e]);
+    want[8] = 5;
+    values_of(f->dataset, values);
+    for (int e = 0; e < EPISODES; e++) assert_int_equal(values[e], want[e]);
+    split.held_out = 0.4;
+    split.by = EXPHIL_SPLIT_GAME;
+    assert_int_equal(exphil_dataset_split(f->dataset, &split, &kept, &held, NULL), EXPHIL_OK);
+    for (int side = 0; side < 2; side++) {
+        const exphil_dataset *d = side ? held : kept;
+        values_of(d, values);
+        for (int64_t i = 0; i < d->episode_count; i++)
+            assert_int_equal(values[i], want[d->episodes[i].block->facts.game - 100]);
+    }
+    assert_int_equal(kept->episode_count + held->episode_count, EPISODES);
+    exphil_dataset_destroy(f->dataset); /* nothing is lost with the first */
+    f->dataset = snapshot;
+    assert_int_equal(xph_dataset_snapshot(f->dataset, &later, NULL), EXPHIL_OK);
+    set(later, "player", 0, 0, 1);
+    values_of(f->dataset, values);
+    assert_int_equal(values[0], 0);
+    values_of(later, values);
+    assert_int_equal(values[0], 1);
+    exphil_dataset_destroy(later);
+    exphil_dataset_destroy(kept);
+    exphil_dataset_destroy(held);
+}
+
+/* Every allocation of giving a value fails once: it says so, and the dataset has what it had. */
+static void memory_runs_out(void **state)
+{
+    test_memory memory;
+    test_memory_init(&memory);
+    exphil_context *context = test_context(&memory, NULL, 1);
+    exphil_dataset *dataset = data_make(context, lengths, EPISODES), *snapshot = NULL;
+    uint16_t before[EPISODES], now[EPISODES];
+    int32_t refused = 0;
+    give(dataset);
+    values_of(dataset, before);
+    assert_int_equal(xph_dataset_snapshot(dataset, &snapshot, NULL), EXPHIL_OK);
+    for (int64_t at = 1;; at++) {
+        memory.fail_at = atomic_load(&memory.calls) + at;
+        exphil_status status = exphil_dataset_condition_episodes(dataset, "player", 7, 2, 4, NULL);
+        memory.fail_at = -1;
+        if (status == EXPHIL_OK) break;
+        assert_int_equal(status, EXPHIL_E_MEMORY);
+        values_of(dataset, now);
+        assert_memory_equal(before, now, sizeof before);
+        refused++;
+    }
+    assert_true(refused >= 2); /* a copy, for the snapshot has the other, and its parts */
+    values_of(dataset, now);
+    assert_true(now[7] == 4 && now[8] == 4 && memcmp(before, now, 7 * sizeof *now) == 0);
+    exphil_dataset_destroy(snapshot);
+    exphil_dataset_destroy(dataset);
+    exphil_context_destroy(context);
+    assert_memory_clean(&memory);
+}
+
 /* Many games: the table grows, and both ports of a game stay apart. */
 static void ports_have_their_own(void **state)
 {
@@ -369,6 +457,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values_belong_to_games, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(values_are_shared_until_they_change, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_runs_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ports_have_their_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_values_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rows_follow_their_delay, set_up, tear_down),

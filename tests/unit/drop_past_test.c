@@ -8,6 +8,7 @@
 
 enum { EPISODES = 3, FRAMES_MOST = 1100, STRETCH = 256, EPOCHS = 40 };
 static const int64_t lengths[EPISODES] = {700, FRAMES_MOST, 300};
+static const int32_t delays[3] = {0, 2, 5};
 
 /* From where the past actions of a stretch may be: places that fit all its rows so far. */
 enum { STRETCHES_MOST = 5, PLACES_MOST = 64 };
@@ -64,6 +65,12 @@ static void check_elsewhere(int64_t e, int64_t t, const int32_t *past, int64_t s
     assert_true(left > 0);
 }
 
+/* Of several delays the row's own says how many. */
+static int64_t seen_slots(const exphil_batch *batch, int64_t row, int64_t slots)
+{
+    return batch->conditions ? xph_told_slots(delays[batch->conditions[row] - 1], delays[2], slots) : slots;
+}
+
 /* A row against the same row of a batch without drops. */
 static void check_row(const exphil_dataset *dataset, const exphil_batch *got, const exphil_batch *plain,
                       int64_t row, int64_t slots, drops *seen, places *now_at)
@@ -86,7 +93,12 @@ static void check_row(const exphil_dataset *dataset, const exphil_batch *got, co
     assert_true(seen->at[e][t] == 0 || seen->at[e][t] == now);
     seen->at[e][t] = now;
     if (!got->dropped[row]) assert_memory_equal(past, recorded, (size_t)slots * action);
-    if (got->dropped[row]) check_elsewhere(e, t, past, slots, now_at);
+    if (got->dropped[row]) check_elsewhere(e, t, past, seen_slots(got, row, slots), now_at);
+    for (int64_t s = seen_slots(got, row, slots); s < slots; s++) { /* unseen with this delay */
+        int32_t neutral[DATA_HEADS];
+        data_action(0, -1, neutral);
+        assert_memory_equal(past + s * DATA_HEADS, neutral, action);
+    }
 }
 
 static void walk_epoch(const exphil_dataset *dataset, exphil_sampling how, int64_t epoch, drops *seen)
@@ -180,11 +192,44 @@ static void shares_delays_and_seeds(void **state)
     exphil_context_destroy(context);
 }
 
+/* With several delays: the stand-in has as many past actions as the row's own delay sees, and the same stretches are
+ * dropped as with one. */
+static void of_several_delays(void **state)
+{
+    exphil_context *context = test_context(NULL, NULL, 1);
+    exphil_dataset *dataset = data_make(context, lengths, EPISODES);
+    drops *several = calloc(1, sizeof *several), *one = calloc(1, sizeof *one);
+    int64_t dropped = 0, stretches = 0;
+    for (int64_t epoch = 0; epoch < 4; epoch++)
+        for (int64_t slots = 5; slots <= 6; slots++) {
+            exphil_sampling how = sampling_of(4, 20, EXPHIL_MODE_CARRY);
+            memset(several, 0, sizeof *several);
+            memset(one, 0, sizeof *one);
+            how.drop_past = 0.6;
+            how.action_slots = (int32_t)slots;
+            how.delay_frames = 5;
+            walk_epoch(dataset, how, epoch, one);
+            how.delays = delays;
+            how.delay_count = 3;
+            walk_epoch(dataset, how, epoch, several);
+            how.mode = EXPHIL_MODE_WINDOW;
+            walk_epoch(dataset, how, epoch, several);
+            assert_stretches(several, 5, &dropped, &stretches);
+            assert_memory_equal(several->at, one->at, sizeof one->at);
+        }
+    assert_true(dropped > 0.4 * (double)stretches && dropped < 0.8 * (double)stretches);
+    free(several);
+    free(one);
+    exphil_dataset_destroy(dataset);
+    exphil_context_destroy(context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_whatever_the_batches),
         cmocka_unit_test(shares_delays_and_seeds),
+        cmocka_unit_test(of_several_delays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
