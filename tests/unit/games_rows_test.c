@@ -5,6 +5,7 @@
 #include "data/sampler.h"
 #include "melee/melee.h"
 
+#include <exphil/conditions.h>
 #include <exphil/games.h>
 
 #include <stdlib.h>
@@ -217,8 +218,10 @@ static void odd_games(void **state)
 /* ---- batches ---- */
 
 static void same_batch(const exphil_dataset *dataset, const exphil_batch *a, const exphil_batch *b,
-                       int64_t slots)
+                       const exphil_sampling *how)
 {
+    size_t columns = (size_t)(how->condition_count + (how->delay_count > 0));
+    int64_t slots = how->action_slots;
     const exphil_spec *spec = xph_dataset_spec_of(dataset);
     size_t rows = (size_t)(a->batch * a->time);
     assert_int_equal(a->frames, b->frames);
@@ -229,6 +232,8 @@ static void same_batch(const exphil_dataset *dataset, const exphil_batch *a, con
     assert_memory_equal(a->reset, b->reset, rows);
     if (slots)
         assert_memory_equal(a->past, b->past, rows * (size_t)(slots * spec->head_count) * sizeof(int32_t));
+    if (how->drop_past > 0) assert_memory_equal(a->dropped, b->dropped, rows);
+    if (columns) assert_memory_equal(a->conditions, b->conditions, rows * columns * sizeof(int32_t));
 }
 
 /* What a prefetcher with n workers gives is what the sampler gives, in order and after seeks. */
@@ -255,7 +260,7 @@ static void same_prefetched(const exphil_dataset *games, const exphil_sampling *
         OK(xph_sampler_batch(sampler, epoch, i, &other, error));
         assert_int_equal(one.index, i);
         assert_int_equal(one.epoch, epoch);
-        same_batch(games, &one, &other, how.action_slots);
+        same_batch(games, &one, &other, &how);
         i++;
         if (seen % 5 == 4 && seek < 4) {
             i = (i * 7 + seek) % batches;
@@ -279,7 +284,7 @@ static void same_batches(const exphil_dataset *games, const exphil_dataset *file
             exphil_batch one = EXPHIL_BATCH_INIT, other = EXPHIL_BATCH_INIT;
             OK(xph_sampler_batch(a, epoch, i, &one, error));
             OK(xph_sampler_batch(b, epoch, i, &other, error));
-            same_batch(games, &one, &other, how->action_slots);
+            same_batch(games, &one, &other, how);
         }
     xph_sampler_destroy(a);
     xph_sampler_destroy(b);
@@ -297,27 +302,33 @@ static void same_batches(const exphil_dataset *games, const exphil_dataset *file
         exphil_batch one = EXPHIL_BATCH_INIT, other = EXPHIL_BATCH_INIT;
         OK(xph_sampler_batch(a, 0, i, &one, error));
         OK(xph_sampler_batch(b, 0, i, &other, error));
-        same_batch(games, &one, &other, how->action_slots);
+        same_batch(games, &one, &other, how);
     }
     xph_sampler_destroy(a);
     xph_sampler_destroy(b);
 }
 
-/* Rows of the odd games from a corpus of games, and the same saved as rows. */
-static void batches(void **state)
+/* Rows of the odd games first, first + step, ... */
+static exphil_dataset *odd_rows(const char *path, int first, int step)
 {
-    const char *path = test_path("odd.games");
     exphil_games_writer *writer = create(path);
-    for (int which = 0; which < ODD; which++) {
+    for (int which = first; which >= 0 && which < ODD; which += step) {
         slp_writer made;
         odd_game(&made, which);
         OK(exphil_games_add_memory(writer, made.data, made.bytes, NULL, error));
         slp_free(&made);
     }
     exphil_games *games = finish(writer, path);
-    exphil_dataset *rows = dataset_of("melee2"), *file = NULL;
+    exphil_dataset *rows = dataset_of("melee2");
     OK(exphil_dataset_add_games(rows, games, NULL, NULL, error));
     exphil_games_destroy(games);
+    return rows;
+}
+
+/* Rows of the odd games from a corpus of games, and the same saved as rows. */
+static void batches(void **state)
+{
+    exphil_dataset *rows = odd_rows(test_path("odd.games"), 0, 1), *file = NULL;
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT, saved = EXPHIL_DATASET_INFO_INIT;
     OK(exphil_dataset_query(rows, &info, error));
     assert_int_equal(info.constant_floats, -1);
@@ -352,6 +363,128 @@ static void batches(void **state)
     same_batches(rows, file, &how);
     exphil_dataset_destroy(rows);
     exphil_dataset_destroy(file);
+}
+
+/* ---- what a policy is told ---- */
+
+static const int32_t delays[3] = {0, 2, 4};
+
+/* Rows of several delays against those of the longest: its 5 past actions are all that a row of the others has, and its
+ * rows are the same. */
+static void rows_of_delays(const exphil_dataset *games, const exphil_sampling *several)
+{
+    exphil_sampling longest = *several;
+    xph_sampler *a = NULL, *b = NULL;
+    int64_t heads = xph_dataset_spec_of(games)->head_count, seen[3] = {0};
+    size_t action = (size_t)heads * sizeof(int32_t);
+    longest.delay_count = 0;
+    longest.delay_frames = 4;
+    OK(xph_sampler_create(games, several, &a, error));
+    OK(xph_sampler_create(games, &longest, &b, error));
+    assert_int_equal(xph_sampler_batches(a), xph_sampler_batches(b));
+    for (int64_t i = 0; i < 2 * xph_sampler_batches(a); i++) {
+        exphil_batch x = EXPHIL_BATCH_INIT, y = EXPHIL_BATCH_INIT;
+        OK(xph_sampler_batch(a, i / xph_sampler_batches(a), i % xph_sampler_batches(a), &x, error));
+        OK(xph_sampler_batch(b, i / xph_sampler_batches(a), i % xph_sampler_batches(a), &y, error));
+        for (int64_t row = 0; row < x.batch * x.time; row++) {
+            if (!(x.mask[row] > 0)) continue;
+            int32_t id = x.conditions[row * 2 + 1], d = delays[id - 1];
+            const int32_t *have = x.past + row * 5 * heads, *from = y.past + row * 5 * heads;
+            const int32_t *target = d == 4 ? y.actions + row * heads : from + (3 - d) * heads;
+            assert_memory_equal(x.actions + row * heads, target, action);
+            assert_memory_equal(have, from + (4 - d) * heads, (size_t)(d + 1) * action);
+            for (int64_t s = (d + 1) * heads; s < 5 * heads; s++)
+                assert_int_equal(have[s], xph_dataset_spec_of(games)->heads[s % heads].neutral);
+            seen[id - 1]++;
+        }
+    }
+    assert_true(seen[0] && seen[1] && seen[2]);
+    xph_sampler_destroy(a);
+    xph_sampler_destroy(b);
+}
+
+/* Episode 1 + i of the dataset is told i; then by game and port, masked, with several delays, and by any worker. */
+static void told_batches(void **state)
+{
+    exphil_dataset *rows = odd_rows(test_path("odd.games"), 0, 1), *file = NULL;
+    int64_t episodes = episodes_of(rows);
+    exphil_condition_spec which = {"which", (int32_t)episodes, 0, 0}, player = {"player", 40, 0, 0.3};
+    exphil_sampling how = EXPHIL_SAMPLING_INIT;
+    OK(exphil_dataset_save(rows, test_path("rows"), error));
+    OK(exphil_dataset_open(context, test_path("rows"), &file, error));
+    for (int64_t i = 0; i < episodes; i++) {
+        exphil_episode_info e = episode_at(rows, i);
+        OK(exphil_dataset_condition_episodes(rows, "which", i, 1, (int32_t)i + 1, error));
+        OK(exphil_dataset_condition_episodes(file, "which", i, 1, (int32_t)i + 1, error));
+        OK(exphil_dataset_condition(rows, "player", e.game, e.port, (int32_t)(e.game % 10) * 4 + e.port,
+                                    error));
+    }
+    how.batch = 3;
+    how.time = 50;
+    how.action_slots = 5;
+    how.seed = 5;
+    for (int kind = 0; kind < 4; kind++) { /* lanes, windows in order, shuffled together and in groups */
+        how.mode = kind ? EXPHIL_MODE_WINDOW : EXPHIL_MODE_CARRY;
+        how.stride = kind ? 7 : 0;
+        how.in_order = kind == 1;
+        how.shuffle_frames = kind == 3 ? 2048 : 0;
+        how.delay_frames = 4;
+        how.delay_count = 0;
+        how.condition_count = 1;
+        how.conditions = &which;
+        if (kind != 2)
+            same_batches(rows, file, &how); /* of games 0 means 65536 frames, of rows all together */
+        how.delays = delays;
+        how.delay_count = 3;
+        how.conditions = &player;
+        rows_of_delays(rows, &how);
+        how.drop_past = 0.3;
+        for (int32_t workers = 1; workers <= 4; workers += 3) same_prefetched(rows, &how, workers);
+        how.drop_past = 0;
+    }
+    exphil_dataset_destroy(rows);
+    exphil_dataset_destroy(file);
+}
+
+/* What an epoch draws for an episode of a game does not depend on the order of the games, nor on others. */
+static void draws_are_of_the_game(void **state)
+{
+    exphil_dataset *all = odd_rows(test_path("all.games"), 0, 1),
+                   *some = odd_rows(test_path("some.games"), 3, -2);
+    exphil_condition_spec player = {"player", 4, 0, 0.5};
+    exphil_sampling how = EXPHIL_SAMPLING_INIT;
+    xph_sampler *a = NULL, *b = NULL;
+    int64_t masked = 0, compared = 0, each[3] = {0};
+    how.action_slots = 5;
+    how.conditions = &player;
+    how.condition_count = 1;
+    how.delays = delays;
+    how.delay_count = 3;
+    for (int64_t i = 0; i < episodes_of(all); i++) {
+        exphil_episode_info e = episode_at(all, i);
+        OK(exphil_dataset_condition(all, "player", e.game, e.port, e.port, error));
+        OK(exphil_dataset_condition(some, "player", e.game, e.port, e.port, error));
+    }
+    OK(xph_sampler_create(all, &how, &a, error));
+    OK(xph_sampler_create(some, &how, &b, error));
+    for (int64_t i = 0; i < episodes_of(some); i++)
+        for (int64_t k = 0; k < episodes_of(all); k++) {
+            exphil_episode_info x = episode_at(some, i), y = episode_at(all, k);
+            if (x.game != y.game || x.port != y.port || x.first_game_frame != y.first_game_frame) continue;
+            for (int64_t epoch = 0; epoch < 20; epoch++, compared++) {
+                xph_shown one = xph_sampler_shown(b, epoch, i), other = xph_sampler_shown(a, epoch, k);
+                assert_memory_equal(one.told, other.told, 2 * sizeof one.told[0]);
+                assert_true(one.told[0] == 0 || one.told[0] == x.port);
+                masked += one.told[0] == 0;
+                each[one.told[1] - 1]++;
+            }
+        }
+    assert_int_equal(compared, 20 * episodes_of(some));
+    assert_true(masked > compared / 4 && masked < compared * 3 / 4 && each[0] && each[1] && each[2]);
+    xph_sampler_destroy(a);
+    xph_sampler_destroy(b);
+    exphil_dataset_destroy(all);
+    exphil_dataset_destroy(some);
 }
 
 /* ---- memory ---- */
@@ -469,8 +602,10 @@ static void opened(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(odd_games), cmocka_unit_test(batches),
-                                       cmocka_unit_test(memory_is_kept), cmocka_unit_test(opened),
-                                       cmocka_unit_test(real_replays)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(odd_games),      cmocka_unit_test(batches),
+        cmocka_unit_test(told_batches),   cmocka_unit_test(draws_are_of_the_game),
+        cmocka_unit_test(memory_is_kept), cmocka_unit_test(opened),
+        cmocka_unit_test(real_replays)};
     return cmocka_run_group_tests(tests, context_open, context_close);
 }
