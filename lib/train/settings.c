@@ -18,7 +18,7 @@ typedef struct setting {
     int32_t kind;
     uint64_t value;
 } setting;
-enum { SETTINGS_MOST = 48, SHOWN_TEXT = 256 };
+enum { SETTINGS_MOST = 64, SHOWN_TEXT = 256 };
 
 static uint64_t bits_of(double value)
 {
