@@ -135,7 +135,10 @@ ELIXIR = [
 ELIXIR_OWN = ["spec_head", "spec_id", "spec_map", "frame_map", "evaluate_map", "run_map", "option_map"]
 # Lists of names that other files use, too.
 ELIXIR_SHARED = ["type", "mode", "log_level"]
+# What a policy is told needs lists that go with their lengths: for Python and Rust so far.
+TOLD = "conditions delays condition_count delay_count"
 ELIXIR_LEAVES = {
+    "exphil_model_config": TOLD, "exphil_sampling": TOLD, "exphil_session_config": "conditions condition_count",
     "exphil_tensor_info": "dim rank", "exphil_comparison": "heads", "exphil_report": "heads", "exphil_metrics": "head_loss",
     "exphil_melee_character": "present", "exphil_slp_frame": "item_count"}
 ELIXIR_LENGTHS = {("exphil_slp_info", "version"): 3}
@@ -155,10 +158,11 @@ NODE_MEMBERS = [
     ("character_members", "exphil_melee_character"), ("item_members", "exphil_melee_item"),
     ("frame_members", "exphil_melee_frame")]
 NODE_LEAVES = {
+    "exphil_model_config": TOLD, "exphil_session_config": "conditions condition_count",
     "exphil_context_config": "log_level", "exphil_spec": "id_count head_count",
     "exphil_model_info": "state_bytes action_slots calibrated", "exphil_dataset_info": "recovered",
-    "exphil_sampling": "mode delay_frames action_slots neutral_start", "exphil_metrics": "loss_scale", "exphil_report": "heads",
-    "exphil_trainer_config": "losses"}
+    "exphil_sampling": f"mode delay_frames action_slots neutral_start {TOLD}", "exphil_metrics": "loss_scale",
+    "exphil_report": "heads", "exphil_trainer_config": "losses"}
 # Words that JavaScript has otherwise, and the words that an option may be where they are not all.
 NODE_WORDS = {"i8": "int8"}
 NODE_SOME = {
@@ -207,8 +211,8 @@ CSHARP_CLASSES = {
 }
 CSHARP_LEAVES = {
     "exphil_model_info": "window_frames state_bytes action_slots heads calibrated",
-    "exphil_session_config": "heads mode", "exphil_session_info": "streams float_count id_count head_count logit_count",
-    "exphil_sampling": "mode delay_frames action_slots buffers neutral_start", "exphil_metrics": "loss_scale",
+    "exphil_model_config": TOLD, "exphil_session_config": "heads mode conditions condition_count", "exphil_session_info": "streams float_count id_count head_count logit_count",
+    "exphil_sampling": f"mode delay_frames action_slots buffers neutral_start {TOLD}", "exphil_metrics": "loss_scale",
     "exphil_report": "heads"}
 # Enumerations of two members that are told as whether it is the second.
 CSHARP_WHETHER = {("exphil_model_config", "heads"): "Autoregressive"}

@@ -22,8 +22,7 @@ def describe():
     """The builder that setup.py hands to cffi."""
     declared, code = hooks()
     made = cffi.FFI()
-    for name in cut_header.HEADERS:
-        made.cdef(cut_header.declarations(cut_header.read(name)))
+    made.cdef(cut_header.all_declarations())
     made.cdef(declared)
     folders = [word[2:] for word in cut_header.pkg_config("--libs-only-L")]
     made.set_source(

@@ -8,7 +8,7 @@ import re
 import shlex
 import subprocess
 
-HEADERS = ("exphil.h", "slp.h", "games.h")
+HEADERS = ("exphil.h", "conditions.h", "slp.h", "games.h")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 DEFINE = re.compile(r"#\s*define\s+(EXPHIL_\w+)[ \t]+(.+)")
 INTEGER = re.compile(r"\d+|0x[0-9A-Fa-f]+")
@@ -71,5 +71,10 @@ def declarations(text):
     return "\n".join(lines) + "\n"
 
 
+def all_declarations():
+    """Those of all headers that the module has, in their order."""
+    return "".join(declarations(read(name)) for name in HEADERS)
+
+
 if __name__ == "__main__":
-    print("".join(declarations(read(header)) for header in HEADERS))
+    print(all_declarations())

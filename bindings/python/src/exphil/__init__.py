@@ -91,6 +91,7 @@ from .session import HeadPlay, Session  # noqa: E402
 from .slp import Replay, Stream  # noqa: E402
 from .spec import HeadSpec, IdSpec, Spec  # noqa: E402
 from .tensor import Tensor  # noqa: E402
+from .told import Condition  # noqa: E402
 from .trainer import Communicator, Trainer  # noqa: E402
 
 __version__ = _written(_lib.EXPHIL_VERSION)
@@ -103,6 +104,7 @@ __all__ = [
     "ClosedError",
     "Communicator",
     "Comparison",
+    "Condition",
     "Context",
     "DataType",
     "Dataset",

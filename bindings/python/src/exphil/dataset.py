@@ -10,7 +10,7 @@ from .arrays import Array, Floats, Ints, number, pointer, take
 from .codes import Code, code
 from .constants import Split
 from .context import Context, context_or_default
-from .handle import Config, Handle, Path, expect, own, path_bytes
+from .handle import Config, Handle, Path, c_text, expect, own, path_bytes
 from .records import DatasetInfo, EpisodeInfo, ReplayResult
 from .spec import Spec, empty_spec, read_spec, spec_pointer
 from .structs import empty, read
@@ -125,6 +125,31 @@ class Dataset(Handle):
             pointer("float", float_rows),
             pointer("int32_t", id_rows),
             pointer("int32_t", action_rows),
+        )
+
+    # ---- conditions ----
+
+    def condition(self, name: str, game: int, value: int, *, port: int = 0) -> None:
+        """Gives a condition a value in all episodes of a game (EpisodeInfo.game) that are of one port (0: of those that have
+        no value of their own), whether they are there or come later."""
+        self._core.call(
+            lib.exphil_dataset_condition,
+            self._handle,
+            c_text(name, "name"),
+            number(game, "game", "uint64_t"),
+            number(port, "port", "int32_t"),
+            number(value, "value", "int32_t"),
+        )
+
+    def condition_episodes(self, name: str, first: int, count: int, value: int) -> None:
+        """The same for the episodes first, first + 1, ..., whatever their game. It goes before condition()."""
+        self._core.call(
+            lib.exphil_dataset_condition_episodes,
+            self._handle,
+            c_text(name, "name"),
+            number(first, "first"),
+            number(count, "count"),
+            number(value, "value", "int32_t"),
         )
 
     # ---- looking ----

@@ -19,6 +19,7 @@ from .records import Comparison, ModelInfo, Report, TensorInfo
 from .spec import Spec, empty_spec, read_spec, spec_pointer
 from .structs import empty, read, write
 from .tensor import Tensor, capsule_tensor
+from .told import Condition, integers, read_told, told
 
 _DTYPES: Dict[int, "np.dtype[Any]"] = {int(DataType.F32): np.dtype(np.float32), int(DataType.F64): np.dtype(np.float64)}
 
@@ -28,7 +29,8 @@ class Model(Handle):
 
     spec says what it sees and does (None: Melee). blocks is a pattern of the words that exphil.h has at exphil_model_config:
     "mamba*2", "(lstm ffn)*3". hidden is the width, seed that of the first weights. An action decided on frame t acts on
-    frame t + delay_frames. 0 and None stand for the library's defaults throughout.
+    frame t + delay_frames; with delays it is one policy for several, which is told which of them holds, as it is told the
+    values of its conditions. 0 and None stand for the library's defaults throughout.
     """
 
     __slots__ = ()
@@ -57,6 +59,8 @@ class Model(Handle):
         heads: Code = Heads.INDEPENDENT,
         type: Code = DataType.F32,
         neutral_start: bool = False,
+        conditions: Optional[Sequence[Condition]] = None,
+        delays: Optional[Sequence[int]] = None,
     ) -> None:
         config = Config("exphil_model_config").set(
             blocks=blocks,
@@ -79,7 +83,7 @@ class Model(Handle):
             type=code(DataType, type, "type"),
             neutral_start=neutral_start,
         )
-        config.set(spec=spec_pointer(config, spec))
+        told(config, conditions, delays).set(spec=spec_pointer(config, spec))
         self._make(context, lib.exphil_model_create, config)
 
     def _make(self, context: Optional[Context], function: Any, *arguments: Any) -> None:
@@ -214,37 +218,56 @@ class Model(Handle):
         losses: Optional[Sequence[HeadLoss]] = None,
         batch: int = 0,
         alone_most_frames: int = 0,
+        conditions: Optional[Sequence[int]] = None,
+        delay_frames: Optional[int] = None,
     ) -> Report:
         """How well the model predicts a dataset. The baselines are those of frequencies (None: of dataset).
 
         alone_most_frames: measure on at least so many frames what it does with its own decisions as past actions.
+        conditions: values for all episodes, in the place of the dataset's. delay_frames: this one of several delays.
         """
         expect(dataset, Dataset, "dataset")
         result = empty(Report)
         result.alone_most_frames = number(alone_most_frames, "alone_most_frames")
-        kept: List[Any] = []
-        self._core.call(
-            lib.exphil_evaluate,
-            self._handle,
-            dataset._handle,
-            dataset_pointer(frequencies, "frequencies"),
-            losses_pointer(losses, self.spec.heads, kept),
-            number(batch, "batch"),
-            result,
+        if conditions is None and delay_frames is None:
+            kept: List[Any] = []
+            self._core.call(
+                lib.exphil_evaluate,
+                self._handle,
+                dataset._handle,
+                dataset_pointer(frequencies, "frequencies"),
+                losses_pointer(losses, self.spec.heads, kept),
+                number(batch, "batch"),
+                result,
+            )
+            return read(Report, result)
+        how = Config("exphil_evaluation")
+        if conditions is not None:
+            how.set(conditions=integers(how, conditions, "conditions"), condition_count=len(conditions))
+        if delay_frames is not None:
+            how.set(delay_frames=integers(how, [delay_frames], "delay_frames"))
+        how.set(
+            frequencies=dataset_pointer(frequencies, "frequencies"),
+            losses=losses_pointer(losses, self.spec.heads, how.kept),
+            batch=batch,
         )
+        self._core.call(lib.exphil_evaluate_as, self._handle, dataset._handle, how, result)
         return read(Report, result)
 
-    def sampling(self) -> Dict[str, int]:
-        """Settings that a Prefetcher needs to feed a trainer of this model: mode, window, delay and slots."""
+    def sampling(self) -> Dict[str, Any]:
+        """Settings that a Prefetcher needs to feed a trainer of this model: mode, window, delays, slots, conditions."""
         config = Config("exphil_sampling")
         self._core.call(lib.exphil_model_sampling, self._handle, config)
-        return {name: getattr(config.struct, name) for name in SAMPLING}
+        found = {name: getattr(config.struct, name) for name in SAMPLING}
+        found["conditions"], found["delays"] = read_told(config.struct)
+        return found
 
     def export_onnx(self, path: Path) -> None:
         """Writes the one-frame step as ONNX; UnsupportedError where this release cannot."""
         self._core.call(lib.exphil_model_export_onnx, self._handle, path_bytes(path))
 
 
-SAMPLING = tuple(name for name, _ in ffi.typeof("exphil_sampling").fields if name != "struct_size")
+_TOLD = ("struct_size", "conditions", "delays", "condition_count", "delay_count")
+SAMPLING = tuple(name for name, _ in ffi.typeof("exphil_sampling").fields if name not in _TOLD)
 
 __all__ = ["Model"]

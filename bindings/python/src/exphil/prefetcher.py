@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -15,12 +15,14 @@ from .handle import Config, Handle, expect
 from .model import Model
 from .records import PrefetcherInfo
 from .structs import empty, read
+from .told import Condition, told, told_columns
 
 
 @dataclass(frozen=True)
 class Batch:
     """B lanes of T frames. floats [B,T,F], ids [B,T,K], past [B,T,slots,A], actions [B,T,A] (the targets), mask [B,T]
-    (0 is padding), reset [B,T] (1 where an episode, segment or window starts).
+    (0 is padding), reset [B,T] (1 where an episode, segment or window starts). conditions [B,T,C]: values of the conditions,
+    and with several delays one column more, 1 + the index of the row's; None where a model is told neither.
 
     From a prefetcher the arrays are views of its memory: they are overwritten after the next batch is taken. copy()
     makes a batch that stays.
@@ -35,6 +37,7 @@ class Batch:
     epoch: int = 0
     index: int = 0
     frames: int = 0
+    conditions: Optional[Array] = None
 
     def copy(self) -> "Batch":
         """The same with arrays of its own."""
@@ -44,16 +47,22 @@ class Batch:
 
 
 def sampling_config(
-    model: Optional[Model], mode: Optional[Code], delay_frames: Optional[int], action_slots: Optional[int],
-    mirror: float = 0.0, **rest: int
+    model: Optional[Model],
+    mode: Optional[Code],
+    delay_frames: Optional[int],
+    action_slots: Optional[int],
+    conditions: Optional[Sequence[Condition]],
+    delays: Optional[Sequence[int]],
+    mirror: float = 0.0,
+    **rest: float,
 ) -> Config:
     """A native exphil_sampling; what is None comes from the model, or is the library's default without one."""
     config = Config("exphil_sampling")
     if model is not None:
         model._core.call(lib.exphil_model_sampling, model._handle, config)
     # A window's length comes from the model too: 0 may not overwrite it.
-    given = {name: number(value, name) for name, value in rest.items()}
-    config.set(**{name: value for name, value in given.items() if value})
+    given = {name: value if isinstance(value, float) else number(value, name) for name, value in rest.items()}
+    told(config, conditions, delays).set(**{name: value for name, value in given.items() if value})
     return config.set(
         mode=None if mode is None else code(Mode, mode, "mode"), delay_frames=delay_frames, action_slots=action_slots,
         mirror=mirror,
@@ -88,8 +97,12 @@ class Prefetcher(Handle):
         buffers: int = 0,
         neutral_start: bool = False,
         shuffle_frames: int = 0,
+        memory_bytes: int = 0,
+        workers: int = 0,
         drop_past: float = 0.0,
         mirror: float = 0.0,
+        conditions: Optional[Sequence[Condition]] = None,
+        delays: Optional[Sequence[int]] = None,
     ) -> None:
         expect(dataset, Dataset, "dataset")
         if model is not None:
@@ -99,6 +112,8 @@ class Prefetcher(Handle):
             mode,
             delay_frames,
             action_slots,
+            conditions,
+            delays,
             batch=batch,
             time=time,
             stride=stride,
@@ -109,12 +124,14 @@ class Prefetcher(Handle):
             buffers=buffers,
             neutral_start=neutral_start,
             shuffle_frames=shuffle_frames,
+            memory_bytes=memory_bytes,
+            workers=workers,
             drop_past=drop_past,
             mirror=mirror,
         )
         self._core = dataset._core
         self._handle = self._core.create(lib.exphil_prefetcher_create, dataset._handle, config)
-        self._shape: Tuple[int, ...] = (*dataset._sizes, config.struct.action_slots)
+        self._shape: Tuple[int, ...] = (*dataset._sizes, config.struct.action_slots, told_columns(config.struct))
 
     def next(self) -> Optional[Batch]:
         """Waits for the next batch. None after the last of an epoch; the call after that begins the next epoch."""
@@ -123,7 +140,7 @@ class Prefetcher(Handle):
         if self._core.call(lib.exphil_prefetcher_next, handle, config) == lib.EXPHIL_END:
             return None
         batch = config.struct
-        floats, ids, heads, slots = self._shape
+        floats, ids, heads, slots, columns = self._shape
         rows = (batch.batch, batch.time)
         return Batch(
             view(handle, batch.floats, (*rows, floats), np.float32),
@@ -135,6 +152,7 @@ class Prefetcher(Handle):
             batch.epoch,
             batch.index,
             batch.frames,
+            view(handle, batch.conditions, (*rows, columns), np.int32) if columns else None,
         )
 
     def __iter__(self) -> Iterator[Batch]:
@@ -162,21 +180,23 @@ def prefetcher_info(core: Any, handle: Any) -> PrefetcherInfo:
     return read(PrefetcherInfo, info)
 
 
-def batch_config(batch: Batch, sizes: Tuple[int, int, int, int]) -> Config:
+def batch_config(batch: Batch, sizes: Tuple[int, int, int, int, int]) -> Config:
     """A native batch from arrays, each checked: the library trusts their lengths."""
-    floats, ids, heads, slots = sizes
+    floats, ids, heads, slots, columns = sizes
     lanes, time = np.shape(batch.mask) if np.ndim(batch.mask) == 2 else (-1, -1)
     if lanes < 0:
         raise ValueError(f"mask has shape {np.shape(batch.mask)}, must be (lanes, frames)")
     config = Config("exphil_batch").set(batch=lanes, time=time, epoch=batch.epoch, index=batch.index)
-    wanted = (
+    wanted = [
         ("floats", "float", np.float32, (lanes, time, floats)),
         ("ids", "int32_t", np.int32, (lanes, time, ids)),
         ("past", "int32_t", np.int32, (lanes, time, slots, heads)),
         ("actions", "int32_t", np.int32, (lanes, time, heads)),
         ("mask", "float", np.float32, (lanes, time)),
         ("reset", "uint8_t", np.uint8, (lanes, time)),
-    )
+    ]
+    if columns:
+        wanted.append(("conditions", "int32_t", np.int32, (lanes, time, columns)))
     for name, kind, dtype, shape in wanted:
         array = take(getattr(batch, name), dtype, shape, name)
         setattr(config.struct, name, config.keep(pointer(kind, array)))

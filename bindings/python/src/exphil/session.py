@@ -17,6 +17,7 @@ from .model import Model
 from .records import SessionInfo
 from .spec import HeadSpec, Spec, spec_pointer
 from .structs import empty, read
+from .told import integers
 
 _NULL = ffi.NULL
 _step_row = lib.exphil_session_step_row
@@ -51,7 +52,8 @@ def _heads_pointer(heads: Optional[Sequence[HeadPlay]], specs: Sequence[HeadSpec
 
 class Session(Handle):
     """Plays streams players at once (0: 1). spec, delay_frames and mode say what the host will run with; None takes the
-    model's, anything else is checked against it. seed is that of the sampling noise, deterministic serves all heads.
+    model's, anything else is checked against it; of a model with several delays it chooses one. conditions: what it plays as, one
+    value for each condition of the model (None: nothing is known). seed is that of the sampling noise, deterministic serves all heads.
 
     The arrays floats [B,F], ids [B,K], actions [B,A] (and frames [B], pads [B] for Melee) belong to the session: write
     inputs there, call step_row() or step(), read the answer. Neither makes anything new. One thread at a time.
@@ -75,6 +77,7 @@ class Session(Handle):
         deadline_ns: int = 0,
         deterministic: bool = False,
         deliver: Code = Deliver.DUE,
+        conditions: Optional[Sequence[int]] = None,
     ) -> None:
         expect(model, Model, "model")
         config = Config("exphil_session_config")
@@ -90,6 +93,8 @@ class Session(Handle):
             deterministic=deterministic,
             deliver=code(Deliver, deliver, "deliver"),
         )
+        if conditions is not None:
+            config.set(conditions=integers(config, conditions, "conditions"), condition_count=len(conditions))
         self._core = model._core
         self._adopt(self._core.create(lib.exphil_session_create, model._handle, config))
 
@@ -196,6 +201,15 @@ class Session(Handle):
     def reset(self, stream: int = -1) -> None:
         """A stream (-1: all of them) starts an episode: zero state, neutral queue; the noise goes on."""
         self._check(lib.exphil_session_reset(self._handle, number(stream, "stream")))
+
+    def conditions_set(self, values: Sequence[int], stream: int = -1) -> None:
+        """What a stream (-1: all of them) plays as from the next step on, one value for each condition of the model."""
+        config = Config("exphil_session_config")
+        self._check(
+            lib.exphil_session_conditions_set(
+                self._handle, number(stream, "stream"), integers(config, values, "values"), len(values)
+            )
+        )
 
     def override(self, action: Any, stream: int = 0) -> None:
         """Replaces the newest decided action [A] by what was really done."""

@@ -18,6 +18,7 @@ from .prefetcher import Batch, batch_config, prefetcher_info, sampling_config
 from .progress import Progress
 from .records import Metrics, OptimizerInfo, PrefetcherInfo, Report
 from .structs import empty, read
+from .told import Condition, told_columns
 
 # Any errno would do: it stops the update, and the exception says the rest.
 _REFUSED = 5
@@ -57,8 +58,8 @@ class Trainer(Handle):
     """Trains a copy of a model's weights on a dataset; the model itself stays as it is and may be played meanwhile.
 
     dataset None is for step_batch alone. The settings are those of the C structs exphil_optimizer_config (rate to
-    schedule), exphil_sampling (batch to buffers, shuffle_frames, drop_past, mirror; mode, delay, slots and neutral_start are the
-    model's) and exphil_trainer_config (losses to own_past_seed), by name; 0 and None stand for the library's defaults. One
+    schedule), exphil_sampling (batch to buffers, shuffle_frames to mirror; mode, delays, slots, neutral_start and conditions
+    are the model's) and exphil_trainer_config (losses to own_past_seed), by name; 0 and None stand for the library's defaults. One
     thread at a time.
     """
 
@@ -95,8 +96,12 @@ class Trainer(Handle):
         buffers: int = 0,
         neutral_start: bool = False,
         shuffle_frames: int = 0,
+        memory_bytes: int = 0,
+        workers: int = 0,
         drop_past: float = 0.0,
         mirror: float = 0.0,
+        conditions: Optional[Sequence[Condition]] = None,
+        delays: Optional[Sequence[int]] = None,
         losses: Optional[Sequence[HeadLoss]] = None,
         communicator: Optional[Communicator] = None,
         loss_scale: float = 0.0,
@@ -114,7 +119,7 @@ class Trainer(Handle):
             expect(dataset, Dataset, "dataset")
         self._core = model._core
         info, self._heads = model.info, model.spec.heads
-        self._sizes = info.float_count, info.id_count, info.head_count, info.action_slots
+        self._sizes = info.float_count, info.id_count, info.head_count, info.action_slots, told_columns(info)
         optimizer = Config("exphil_optimizer_config").set(
             rate=rate,
             beta1=beta1,
@@ -135,6 +140,8 @@ class Trainer(Handle):
             mode,
             delay_frames,
             action_slots,
+            conditions,
+            delays,
             batch=batch,
             time=time,
             stride=stride,
@@ -145,6 +152,8 @@ class Trainer(Handle):
             buffers=buffers,
             neutral_start=neutral_start,
             shuffle_frames=shuffle_frames,
+            memory_bytes=memory_bytes,
+            workers=workers,
             drop_past=drop_past,
             mirror=mirror,
         )
@@ -272,4 +281,4 @@ class Trainer(Handle):
     @property
     def sizes(self) -> Tuple[int, int, int, int]:
         """F, K, A and past actions of a batch for step_batch."""
-        return self._sizes
+        return self._sizes[:4]

@@ -1,4 +1,4 @@
-//! Declarations of libexphil's C headers, `exphil/exphil.h`, `exphil/slp.h` and `exphil/games.h`, as bindgen writes them. The headers are
+//! Declarations of libexphil's C headers (`exphil.h`, `conditions.h`, `slp.h`, `games.h`) as bindgen writes them. The headers are
 //! the manual: names, rules of ownership, threads and lifetimes are theirs. The crate `exphil` is the safe interface.
 //!
 //! The `*_INIT` macros of the header are [`init`] here: all zero, but for `struct_size`.
@@ -47,8 +47,8 @@ versioned! {
     exphil_comparison exphil_dataset_config exphil_replay_config exphil_replay_result exphil_dataset_info
     exphil_episode_info exphil_split_config exphil_sampling exphil_batch exphil_prefetcher_info exphil_optimizer_config
     exphil_optimizer_info exphil_communicator exphil_trainer_config exphil_metrics exphil_report exphil_session_config
-    exphil_session_info exphil_slp_config exphil_slp_info exphil_games_config exphil_games_info exphil_game_info
-    exphil_games_added
+    exphil_session_info exphil_slp_config exphil_slp_info exphil_slp_result exphil_evaluation exphil_games_config
+    exphil_games_info exphil_game_info exphil_games_added exphil_selection exphil_selection_report
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::failure::{call, count, mirror, object, Handle};
 use crate::shapes::{size, slice, Row};
+use crate::told::{self, Condition};
 use crate::{Context, Dataset, Mode, Result};
 use exphil_sys as sys;
 use std::fmt;
@@ -9,7 +10,7 @@ use std::fmt;
 object!(exphil_prefetcher, exphil_prefetcher_destroy);
 
 /// How frames become batches. [`Model::sampling`](crate::Model::sampling) fills mode, delay and slots as a model needs them.
-#[derive(Clone, Copy, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Sampling {
     /// B lanes; 0 is 16.
     pub batch: usize,
@@ -41,6 +42,14 @@ pub struct Sampling {
     pub drop_past: f64,
     /// Share of the games, 0 to 1, that an epoch shows with left and right exchanged (Melee only).
     pub mirror: f64,
+    /// Rows of corpora of games: what batches and decoded games may take; 0: what they need.
+    pub memory_bytes: usize,
+    /// Threads that fill, 1..64; 0 is the library's choice. They change no batch.
+    pub workers: i32,
+    /// Columns of [`Batch::conditions`], from the dataset's values of these names.
+    pub conditions: Vec<Condition>,
+    /// d is drawn from them for each episode and epoch; empty: `delay_frames` is the only one.
+    pub delays: Vec<i32>,
 }
 
 impl Sampling {
@@ -61,10 +70,15 @@ impl Sampling {
             shuffle_frames: size(raw.shuffle_frames)?,
             drop_past: raw.drop_past,
             mirror: raw.mirror,
+            memory_bytes: size(raw.memory_bytes)?,
+            workers: raw.workers,
+            // The model that they belong to lives.
+            conditions: unsafe { told::conditions_of(raw) },
+            delays: unsafe { told::delays_of(raw) },
         })
     }
 
-    fn lend(&self) -> sys::exphil_sampling {
+    fn lend(&self, conditions: &told::Lent) -> sys::exphil_sampling {
         let mut raw = sys::init::<sys::exphil_sampling>();
         raw.batch = count(self.batch);
         raw.time = count(self.time);
@@ -81,6 +95,12 @@ impl Sampling {
         raw.shuffle_frames = count(self.shuffle_frames);
         raw.drop_past = self.drop_past;
         raw.mirror = self.mirror;
+        raw.memory_bytes = count(self.memory_bytes);
+        raw.workers = self.workers;
+        raw.conditions = conditions.pointer();
+        raw.condition_count = conditions.count();
+        raw.delays = told::numbers(&self.delays);
+        raw.delay_count = count(self.delays.len());
         raw
     }
 }
@@ -110,12 +130,14 @@ pub struct Batch<'a> {
     pub mask: &'a [f32],
     /// `[B*T]`: 1 where an episode, segment or window starts.
     pub reset: &'a [u8],
+    /// `[B*T, C]`: values of the conditions, and with several delays one column more: 1 + the index of the row's.
+    pub conditions: &'a [i32],
 }
 
 impl<'a> Batch<'a> {
     /// # Safety
     /// The library filled `raw`, its arrays have these sizes and live for `'a`.
-    unsafe fn of(raw: &sys::exphil_batch, row: Row, slots: usize) -> Result<Batch<'a>> {
+    unsafe fn of(raw: &sys::exphil_batch, row: Row, slots: usize, told: usize) -> Result<Batch<'a>> {
         let (batch, time) = (size(raw.batch)?, size(raw.time)?);
         let rows = batch * time;
         Ok(unsafe {
@@ -131,6 +153,7 @@ impl<'a> Batch<'a> {
                 actions: slice(raw.actions, rows * row.heads),
                 mask: slice(raw.mask, rows),
                 reset: slice(raw.reset, rows),
+                conditions: slice(raw.conditions, rows * told),
             }
         })
     }
@@ -142,6 +165,7 @@ pub struct Prefetcher {
     _context: Context,
     row: Row,
     slots: usize,
+    told: usize,
 }
 
 // "No thread affinity"; not Sync: "one thread at a time".
@@ -156,11 +180,13 @@ impl fmt::Debug for Prefetcher {
 impl Prefetcher {
     /// Starts filling. What is to feed a trainer needs the model's own sampling.
     pub fn new(dataset: &Dataset, sampling: &Sampling) -> Result<Prefetcher> {
-        let raw = sampling.lend();
+        let conditions = told::Lent::new(&sampling.conditions)?;
+        let raw = sampling.lend(&conditions);
         let handle =
             Handle::create(|out, error| unsafe { sys::exphil_prefetcher_create(dataset.as_raw(), &raw, out, error) })?;
         let slots = size(sampling.action_slots.into())?;
-        Ok(Prefetcher { handle, _context: dataset.context().clone(), row: dataset.row(), slots })
+        let told = sampling.conditions.len() + usize::from(!sampling.delays.is_empty());
+        Ok(Prefetcher { handle, _context: dataset.context().clone(), row: dataset.row(), slots, told })
     }
 
     /// The next batch; none after the last of an epoch, and the call after that begins the next epoch.
@@ -186,7 +212,7 @@ impl Prefetcher {
             return Ok(None);
         }
         // "The pointers live until the next call", which borrows this prefetcher anew.
-        Ok(Some(unsafe { Batch::of(&raw, self.row, self.slots) }?))
+        Ok(Some(unsafe { Batch::of(&raw, self.row, self.slots, self.told) }?))
     }
 
     /// The next batch will be this one; constant time.

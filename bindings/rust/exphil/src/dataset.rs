@@ -159,6 +159,24 @@ impl Dataset {
         Ok(())
     }
 
+    /// Gives a condition a value in all episodes of a game that are of one port (0: of those that have no value of their
+    /// own), whether they are there or come later.
+    pub fn condition(&mut self, name: &str, game: u64, port: i32, value: i32) -> Result<()> {
+        let name = c_text("name", name)?;
+        call(|error| unsafe { sys::exphil_dataset_condition(self.as_raw(), name.as_ptr(), game, port, value, error) })?;
+        Ok(())
+    }
+
+    /// The same for these episodes, whatever their game. It goes before [`Dataset::condition`].
+    pub fn condition_episodes(&mut self, name: &str, episodes: std::ops::Range<usize>, value: i32) -> Result<()> {
+        let name = c_text("name", name)?;
+        let (first, length) = (count(episodes.start), count(episodes.len()));
+        call(|error| unsafe {
+            sys::exphil_dataset_condition_episodes(self.as_raw(), name.as_ptr(), first, length, value, error)
+        })?;
+        Ok(())
+    }
+
     /// What it holds.
     pub fn info(&self) -> Result<DatasetInfo> {
         let mut raw = sys::init();

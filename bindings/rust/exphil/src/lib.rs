@@ -48,6 +48,7 @@ mod report;
 mod session;
 mod shapes;
 mod tensors;
+mod told;
 mod training;
 
 pub use batches::{Batch, Prefetcher, PrefetcherInfo, Sampling};
@@ -58,10 +59,13 @@ pub use games::{GameInfo, Games, GamesAdded, GamesConfig, GamesInfo, GamesWriter
 pub use hooks::LogLevel;
 pub use policy::{HeadsKind, Mode, Model, ModelConfig, ModelInfo};
 pub use replay::{Push, Replay, ReplayFrame, ReplayInfo, Rollback, SlpItem, SlpPlayer, SlpStream};
-pub use report::{compare, evaluate, evaluate_alone, Comparison, HeadComparison, HeadReport, Report};
+pub use report::{
+    compare, evaluate, evaluate_alone, evaluate_as, Comparison, Evaluation, HeadComparison, HeadReport, Report,
+};
 pub use session::{Deliver, HeadPlay, Session, SessionConfig, SessionInfo};
 pub use shapes::{HeadKind, HeadSpec, IdSpec, Spec};
 pub use tensors::{Element, TensorInfo, Type};
+pub use told::Condition;
 pub use training::{
     Communicator, HeadLoss, Metrics, Numbers, Optimizer, OptimizerConfig, OptimizerInfo, Precision, Schedule, Trainer,
     TrainerConfig, Updates, Weights,

@@ -2,6 +2,7 @@
 
 use crate::failure::{c_path, c_text, call, count, numbers, object, text, Handle};
 use crate::shapes::{pointer, size, Row};
+use crate::told::{self, Condition};
 use crate::{Comparison, Context, Error, Result, Sampling, Spec, Status, Type};
 use exphil_sys as sys;
 use std::fmt;
@@ -77,6 +78,10 @@ pub struct ModelConfig {
     /// Past actions that act in an episode's first d frames are neutral in training as they are in play; otherwise training has
     /// the recorded ones, as in 0.1.
     pub neutral_start: bool,
+    /// What it is told beside the frame; names differ.
+    pub conditions: Vec<Condition>,
+    /// One policy for several delays, ascending; `delay_frames` is 0 or the longest of them.
+    pub delays: Vec<i32>,
 }
 
 impl ModelConfig {
@@ -99,6 +104,8 @@ impl ModelConfig {
         raw.heads = self.heads as i32;
         raw.type_ = self.kind as i32;
         raw.neutral_start = i32::from(self.neutral_start);
+        raw.delays = told::numbers(&self.delays);
+        raw.delay_count = count(self.delays.len());
     }
 }
 
@@ -114,6 +121,8 @@ pub(crate) struct Inner {
     pub(crate) row: Row,
     pub(crate) logits: usize,
     pub(crate) slots: usize,
+    pub(crate) conditions: usize,
+    pub(crate) told: usize,
 }
 
 // "exphil_context, exphil_model: shared freely".
@@ -132,7 +141,10 @@ impl Model {
         let spec = config.spec.as_ref().map(Spec::lend).transpose()?;
         let blocks = config.blocks.as_deref().map(|blocks| c_text("blocks", blocks)).transpose()?;
         let mut raw = sys::init::<sys::exphil_model_config>();
+        let conditions = told::Lent::new(&config.conditions)?;
         config.lend(&mut raw);
+        raw.conditions = conditions.pointer();
+        raw.condition_count = conditions.count();
         raw.spec = pointer(&spec);
         raw.blocks = blocks.as_ref().map_or(std::ptr::null(), |blocks| blocks.as_ptr());
         Model::made(context, |model, error| unsafe { sys::exphil_model_create(context.as_raw(), &raw, model, error) })
@@ -162,7 +174,9 @@ impl Model {
         call(|error| unsafe { sys::exphil_model_query(handle.raw(), &mut info, error) })?;
         let row = Row { floats: size(info.float_count)?, ids: size(info.id_count)?, heads: size(info.head_count)? };
         let (logits, slots) = (size(info.logit_count)?, size(info.action_slots.into())?);
-        Ok(Model { inner: Arc::new(Inner { handle, context: context.clone(), row, logits, slots }) })
+        let conditions = size(info.condition_count)?;
+        let told = conditions + usize::from(info.delay_count > 0);
+        Ok(Model { inner: Arc::new(Inner { handle, context: context.clone(), row, logits, slots, conditions, told }) })
     }
 
     /// Writes the weights: the old file stays or the new one is there, never half.
@@ -280,6 +294,10 @@ pub struct ModelInfo {
     pub trained_frames: u64,
     /// d.
     pub delay_frames: i32,
+    /// Conditions that it is told.
+    pub condition_count: usize,
+    /// Delays that it is made for; 0: `delay_frames` is the only one.
+    pub delay_count: usize,
     /// Past actions that are inputs: d or d + 1.
     pub action_slots: i32,
     /// How it sees time.
@@ -319,6 +337,8 @@ impl ModelInfo {
             trained_updates: raw.trained_updates,
             trained_frames: raw.trained_frames,
             delay_frames: raw.delay_frames,
+            condition_count: size(raw.condition_count)?,
+            delay_count: size(raw.delay_count)?,
             action_slots: raw.action_slots,
             mode: Mode::from_number(raw.mode)?,
             heads: HeadsKind::from_number(raw.heads)?,

@@ -147,13 +147,39 @@ pub fn evaluate_alone(
     batch: usize,
     most: usize,
 ) -> Result<Report> {
-    let losses = Losses::new(losses, &model.spec()?)?;
-    let (data, frequencies) = (dataset.as_raw(), frequencies.map_or(ptr::null_mut(), Dataset::as_raw));
+    evaluate_as(model, dataset, &Evaluation { frequencies, losses, batch, alone: most, ..Evaluation::default() })
+}
+
+/// What an evaluation goes by.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Evaluation<'a> {
+    /// Baselines come from these; none: from the dataset itself.
+    pub frequencies: Option<&'a Dataset>,
+    /// One for each head, or empty.
+    pub losses: &'a [HeadLoss],
+    /// Lanes at a time; 0 is 16.
+    pub batch: usize,
+    /// Frames on which it is measured with its own decisions as past actions; 0: on none.
+    pub alone: usize,
+    /// Values for all episodes, one for each condition of the model; none: the dataset's.
+    pub conditions: Option<&'a [i32]>,
+    /// This one of several delays; none: one is drawn for each episode, always the same.
+    pub delay_frames: Option<i32>,
+}
+
+/// The same with more to choose.
+pub fn evaluate_as(model: &Model, dataset: &Dataset, how: &Evaluation<'_>) -> Result<Report> {
+    let losses = Losses::new(how.losses, &model.spec()?)?;
+    let mut given = sys::init::<sys::exphil_evaluation>();
+    given.frequencies = how.frequencies.map_or(ptr::null(), |dataset| dataset.as_raw());
+    given.losses = losses.pointer();
+    given.conditions = how.conditions.map_or(ptr::null(), <[i32]>::as_ptr);
+    given.condition_count = how.conditions.map_or(0, |values| count(values.len()));
+    given.delay_frames = how.delay_frames.as_ref().map_or(ptr::null(), |delay| delay as *const i32);
+    given.batch = count(how.batch);
     let mut raw = sys::init::<sys::exphil_report>();
-    raw.alone_most_frames = count(most);
-    call(|error| unsafe {
-        sys::exphil_evaluate(model.as_raw(), data, frequencies, losses.pointer(), count(batch), &mut raw, error)
-    })?;
+    raw.alone_most_frames = count(how.alone);
+    call(|error| unsafe { sys::exphil_evaluate_as(model.as_raw(), dataset.as_raw(), &given, &mut raw, error) })?;
     Ok(Report::of(&raw))
 }
 

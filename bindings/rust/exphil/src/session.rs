@@ -4,6 +4,7 @@
 use crate::failure::{call, count, expect_length, numbers, object, Handle};
 use crate::melee::{Frame, Pad};
 use crate::shapes::{pointer, size, Row};
+use crate::told;
 use crate::{Error, Mode, Model, Result, Spec};
 use exphil_sys as sys;
 use std::fmt;
@@ -42,7 +43,7 @@ pub struct SessionConfig {
     pub heads: Vec<HeadPlay>,
     /// What the host will give and take, checked against the model.
     pub spec: Option<Spec>,
-    /// What the host will run with, checked against the model.
+    /// What the host will run with, checked against the model; of a model with several delays, the one that holds.
     pub delay_frames: Option<i32>,
     /// Likewise.
     pub mode: Option<Mode>,
@@ -56,6 +57,8 @@ pub struct SessionConfig {
     pub deterministic: bool,
     /// Which action a step returns.
     pub deliver: Deliver,
+    /// What all streams play as, one value for each condition of the model; empty: nothing is known.
+    pub conditions: Vec<i32>,
 }
 
 /// A model at play: streams of frames in, actions out. May move to another thread; only one uses it at a time.
@@ -95,6 +98,8 @@ impl Session {
         raw.deadline_ns = config.deadline_ns;
         raw.deterministic = i32::from(config.deterministic);
         raw.deliver = config.deliver as i32;
+        raw.conditions = told::numbers(&config.conditions);
+        raw.condition_count = count(config.conditions.len());
         let handle =
             Handle::create(|out, error| unsafe { sys::exphil_session_create(model.as_raw(), &raw, out, error) })?;
         let (row, logits) = (model.shape().row, model.shape().logits);
@@ -167,6 +172,25 @@ impl Session {
     #[inline]
     pub fn reset_all(&mut self) -> Result<()> {
         self.done(unsafe { sys::exphil_session_reset(self.handle.raw(), -1) })
+    }
+
+    /// Hot. What a stream plays as from the next step on, one value for each condition of the model.
+    #[inline]
+    pub fn set_conditions(&mut self, stream: usize, values: &[i32]) -> Result<()> {
+        self.conditions_set(count(stream), values)
+    }
+
+    /// Hot. The same for all streams.
+    #[inline]
+    pub fn set_conditions_all(&mut self, values: &[i32]) -> Result<()> {
+        self.conditions_set(-1, values)
+    }
+
+    #[inline]
+    fn conditions_set(&mut self, stream: i64, values: &[i32]) -> Result<()> {
+        expect_length("values", values.len(), self.model.shape().conditions)?;
+        let (pointer, length) = (values.as_ptr(), count(values.len()));
+        self.done(unsafe { sys::exphil_session_conditions_set(self.handle.raw(), stream, pointer, length) })
     }
 
     /// Hot. Replaces the newest decided action of a stream by what was really done.

@@ -336,6 +336,7 @@ impl Trainer {
         expect_length("actions", batch.actions.len(), rows * shape.row.heads)?;
         expect_length("mask", batch.mask.len(), rows)?;
         expect_length("reset", batch.reset.len(), rows)?;
+        expect_length("conditions", batch.conditions.len(), rows * shape.told)?;
         let mut raw = sys::init::<sys::exphil_batch>();
         raw.batch = count(batch.batch);
         raw.time = count(batch.time);
@@ -343,6 +344,7 @@ impl Trainer {
         raw.index = batch.index;
         raw.frames = batch.frames;
         raw.floats = batch.floats.as_ptr();
+        raw.conditions = batch.conditions.as_ptr();
         raw.ids = batch.ids.as_ptr();
         raw.past = batch.past.as_ptr();
         raw.actions = batch.actions.as_ptr();

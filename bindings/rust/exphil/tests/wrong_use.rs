@@ -123,6 +123,7 @@ fn numbers_that_are_too_large() {
         actions: &[],
         mask: &[],
         reset: &[],
+        conditions: &[],
     };
     let optimizer = Optimizer::new(&model, &OptimizerConfig::default()).unwrap();
     let mut trainer = Trainer::new(&model, &optimizer, None, &TrainerConfig::default()).unwrap();
