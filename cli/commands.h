@@ -61,8 +61,8 @@ bool load_weights(exphil_context *context, const char *path, const char *hint, e
  * option is wrong. */
 bool check_data_options(const data_options *options);
 /* Files may be .slp replays, also in archives, corpora of games, folders of them (searched through), what --files-from
- * names, or one corpus of rows. Replays in folders, archives and lists that cannot be read or have no such player are named on stderr and left
- * out; those named one by one fail, and corpora. */
+ * names, or one corpus of rows. Replays in folders, archives and lists that cannot be read or have no such player are named
+ * on stderr and left out; those named one by one fail, and corpora. */
 bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_options *options, int count,
                   char **paths, exphil_dataset **dataset);
 /* Is all the data one corpus of rows, which has a spec of its own? */

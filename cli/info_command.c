@@ -202,6 +202,15 @@ static bool holds_replays(const char *path, file_kind kind)
     return kind == FILE_REPLAY || kind == FILE_ARCHIVE || (kind == FILE_UNREADABLE && strchr(path, ':'));
 }
 
+static int file_info(exphil_context *context, const char *path, file_kind kind, bool json)
+{
+    if (games_at(path)) return games_summary(context, path, json);
+    if (kind == FILE_CORPUS) return corpus_info(context, path, json);
+    if (kind == FILE_WEIGHTS) return model_info(context, path, json);
+    file_refuse(path, kind, "info wants one file");
+    return 1;
+}
+
 int info_command(int argc, char **argv)
 {
     bool json = false, plan = false, given[8] = {false};
@@ -250,16 +259,8 @@ int info_command(int argc, char **argv)
         return 1;
     }
     if (holds_replays(argv[1], kind)) return replay_info(argv[1], json);
-    bool games = games_at(argv[1]);
-    if (!games && kind != FILE_CORPUS && kind != FILE_WEIGHTS) {
-        file_refuse(argv[1], kind, "info wants one file");
-        return 1;
-    }
     if (!open_context(plan ? &machine : NULL, NULL, &context)) return 1;
-    status = plan                  ? model_plan(context, argv[1], &planned, json)
-             : games               ? games_summary(context, argv[1], json)
-             : kind == FILE_CORPUS ? corpus_info(context, argv[1], json)
-                                   : model_info(context, argv[1], json);
+    status = plan ? model_plan(context, argv[1], &planned, json) : file_info(context, argv[1], kind, json);
     exphil_context_destroy(context);
     return status;
 }

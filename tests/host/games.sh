@@ -1,7 +1,10 @@
 #!/bin/sh
-# Corpora of games by the program: folders, merging, duplicates, refusals by their reasons, a second run, Ctrl-C, damage; and
-# a reader that was written from doc/file-format.md alone reads what the library wrote, bit for bit.
+# Corpora of games by the program: folders, lists, archives, merging, duplicates, refusals by their reasons, a second run,
+# Ctrl-C, damage, rows of them as data; and a reader that was written from doc/file-format.md alone reads what the library
+# wrote, bit for bit.
 #   games.sh <exphil> <source folder>
+# $stored and $small are words
+# shellcheck disable=SC2086
 set -u
 exphil=$1
 source=$2
@@ -154,7 +157,9 @@ sed 1d out | cmp -s - page || complain "a game and its replay differ: $(cat page
 expect 2 "--game goes with one corpus of games" slp info merged.games drill.games --game 2
 expect 2 "--game goes with one corpus of games" slp info drill1.slp --game 0
 expect 2 "--game goes with a corpus of games" slp dump drill1.slp --what items --game 0
-expect 1 "would be one of the files of pieces" slp dump pieces --game 0 --what items --force --out "$(find pieces -name '*.games' | head -n 1)"
+piece=$(find pieces -name '*.games' | head -n 1)
+expect 1 "would be one of the files of pieces" slp dump pieces --game 0 --what items --force --out "$piece"
+expect 1 "would be one of the files of pieces" train --force --out "$piece" pieces
 expect 1 "index is 4; there are 4 games" slp info merged.games --game 4
 expect 2 "--game wants a whole number" slp info merged.games --game x
 expect 2 "dump wants --game N" slp dump merged.games --what items
@@ -201,7 +206,8 @@ for line in "added	723	walk/a.slp		" "refused	0	walk/gone.slp		No such file or d
 done
 [ "$(grep -c "	walk/deep	[0-3]	" walk.tsv)" -eq 4 ] || complain "games of a corpus are not told: $(cat walk.tsv)"
 find walk -name '*.slp' -print0 | sort -rz >paths0
-"$exphil" corpus --games $stored --out list.games --files-from - --null --exclude 'b*' --json <paths0 >out 2>err || complain "a list: $(cat err)"
+"$exphil" corpus --games $stored --out list.games --files-from - --null --exclude 'b*' --json <paths0 >out 2>err ||
+  complain "a list: $(cat err)"
 python3 -c '
 import json
 made = json.load(open("out"))
@@ -222,7 +228,8 @@ row "files read" 4
 row "duplicates" 1
 grep -q "^refused	0	z.zip:bad.slp		not a replay" zip.tsv || complain "no reason in $(cat zip.tsv)"
 expect 0 "entry.games: 1 game" corpus --games $stored --out entry.games z.zip:two.slp
-one=$("$exphil" info --json entry.games) two=$("$exphil" corpus --games $stored --quiet --out plain.games drill2.slp >out && "$exphil" info --json plain.games)
+expect 0 "plain.games: 1 game" corpus --games $stored --out plain.games drill2.slp
+one=$("$exphil" info --json entry.games) two=$("$exphil" info --json plain.games)
 [ "$one" = "$two" ] || complain "a replay out of an archive is another: $one $two"
 
 # ---- data ----
