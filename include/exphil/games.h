@@ -179,13 +179,15 @@ enum { EXPHIL_WITH_OR_WITHOUT = 0, EXPHIL_WITHOUT = 1, EXPHIL_WITH = 2 };
  * regard to case and signs, or numbers, with spaces or commas between them; NULL: any. Characters are those that the
  * game starts with. EXPHIL_E_INVALID names the field: out of its range, two that nothing fulfils, a list with an
  * unknown name or none.
- *   Duplicates  Games that may be recordings of one match are equal in seed, stage, mode and each port's kind, character,
- *               costume and team; or in match tag, stage and characters. They are one match for certain if both are
- *               equal; or if the inputs of all ports are, in 512, 2,048 or 8,192 frames from -39 on, the most that are
- *               certain in both (exphil_game_info.certain_end), and both end at about the same time, unless one is not
- *               complete: their last frames plus 1,000,000, divided by 64, are 1 apart at most. Of the recordings of
- *               which a player is taken one is kept: complete before not, then the one with more frames, then with the
- *               lower content hash, then with the lower source hash. Games of equal content are never taken twice. */
+ *   Duplicates  Games that may be recordings of one match are equal in content; or in seed, stage, mode and each port's
+ *               kind, character, costume and team, where a seed of 0 counts as none and the inputs of the first 512
+ *               frames from -39 on stand for it; or in match tag, stage and characters. They are one match for certain if
+ *               content is equal; if seed and match tag both are; or if the inputs of all ports are, in 512, 2,048 or 8,192
+ *               frames from -39 on, the most that are certain in both (exphil_game_info.certain_end), and both end at
+ *               about the same time, unless one is not complete: their last frames plus 1,000,000, divided by 64, are 1
+ *               apart at most. Of the recordings of which a player is taken one is kept: complete before not, then the
+ *               one with more frames, then with the lower content hash, then with the lower source hash. Games of equal
+ *               content are never taken twice. */
 typedef struct exphil_selection {
     size_t struct_size;
     /* the game */

@@ -226,7 +226,7 @@ static bool follows(const importing *in, int64_t position)
 static exphil_status import_player(importing *in, int32_t port, exphil_error *error)
 {
     int32_t opponent = opponent_of(in, port);
-    xph_game_keys keys = xph_slp_keys(in->slp, &in->info);
+    xph_game_keys keys = xph_slp_keys(in->slp, &in->info, in->game);
     in->run_end = 0;
     in->facts = (xph_episode_facts){.game = in->game,
                                     .group = keys.start,

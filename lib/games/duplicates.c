@@ -17,11 +17,14 @@ xph_game_keys xph_game_keys_of(const xph_game_entry *entry)
         uint16_t stage;
         uint8_t mode, teams;
         uint8_t port[EXPHIL_SLP_PORTS][4]; /* type, character, costume, team */
-    } start = {entry->seed, entry->stage, entry->game_mode, entry->teams != 0, {{0}}};
+        uint64_t instead;                  /* of a seed */
+    } start = {entry->seed, entry->stage, entry->game_mode, entry->teams != 0, {{0}}, 0};
     struct {
         uint32_t tag, stage;
         uint8_t character[EXPHIL_SLP_PORTS]; /* 255: nobody plays */
     } match = {entry->tag, entry->stage, {255, 255, 255, 255}};
+    /* Some recorders write no seed: not all games of theirs are one. */
+    if (!entry->seed) start.instead = entry->digest[0] ? entry->digest[0] : entry->source_hash;
     for (int32_t i = 0; i < EXPHIL_SLP_PORTS; i++) {
         const xph_game_port *port = &entry->port[i];
         start.port[i][0] = 3;
@@ -30,15 +33,17 @@ xph_game_keys xph_game_keys_of(const xph_game_entry *entry)
         memcpy(start.port[i], who, sizeof who);
         match.character[i] = port->character;
     }
-    _Static_assert(sizeof start == 24 && sizeof match == 12, "without padding");
+    _Static_assert(sizeof start == 32 && sizeof match == 12, "without padding");
     return (xph_game_keys){.start = some(xph_hash(&start, sizeof start)),
                            .match = entry->tag ? some(xph_hash(&match, sizeof match)) : 0};
 }
 
-xph_game_keys xph_slp_keys(const exphil_slp *slp, const exphil_slp_info *info)
+xph_game_keys xph_slp_keys(const exphil_slp *slp, const exphil_slp_info *info, uint64_t source_hash)
 {
     xph_game_entry entry;
     memset(&entry, 0, sizeof entry);
+    entry.source_hash = source_hash;
+    if (!info->seed) entry.digest[0] = xph_game_first_inputs(slp, info);
     entry.seed = info->seed;
     entry.tag = xph_slp_match_tag(slp);
     entry.stage = info->stage;
@@ -285,6 +290,8 @@ static exphil_status look_at_all(grouping *g, const exphil_games *games, exphil_
     XPH_TRY(xph_games_each(games, note, g, error));
     xph_join_equal(&g->join, g->start);
     xph_join_equal(&g->join, g->match);
+    for (int64_t i = 0; i < g->count; i++) g->groups->number[i] = g->games[i].content;
+    xph_join_equal(&g->join, g->groups->number);
     number_groups(g);
     gather_groups(g);
     for (int64_t i = 0; i < g->count; i++) {

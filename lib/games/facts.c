@@ -302,18 +302,29 @@ uint32_t xph_game_inputs(const exphil_slp *slp, int64_t first, int64_t frames)
     return (uint32_t)xph_hash_end(&hasher);
 }
 
-/* From the first frame in which an input acts: nothing makes consoles agree on those before. */
+/* Of so many frames from the first on in which an input acts: nothing makes consoles agree on those before. 0: they are
+ * not all there, or not all certain. */
+static uint32_t digest_of(const exphil_slp *slp, int32_t frames, int32_t certain)
+{
+    int64_t first = exphil_slp_position(slp, EXPHIL_SLP_FIRST_PLAYABLE);
+    int32_t last = EXPHIL_SLP_FIRST_PLAYABLE + frames - 1;
+    const exphil_slp_frame *frame = first < 0 ? NULL : exphil_slp_frame_at(slp, first + frames - 1);
+    if (!frame || frame->frame != last || last > certain) return 0;
+    uint32_t digest = xph_game_inputs(slp, first, frames);
+    return digest ? digest : 1;
+}
+
+static const int32_t rungs[] = {512, 2048, 8192};
+
 static void put_digests(const exphil_slp *slp, xph_game_entry *entry)
 {
-    static const int32_t rungs[] = {512, 2048, 8192};
-    int64_t first = exphil_slp_position(slp, EXPHIL_SLP_FIRST_PLAYABLE);
-    for (size_t i = 0; first >= 0 && i < sizeof rungs / sizeof rungs[0]; i++) {
-        const exphil_slp_frame *last = exphil_slp_frame_at(slp, first + rungs[i] - 1);
-        int32_t number = EXPHIL_SLP_FIRST_PLAYABLE + rungs[i] - 1;
-        if (!last || last->frame != number || number > entry->certain_end) return;
-        uint32_t digest = xph_game_inputs(slp, first, rungs[i]);
-        entry->digest[i] = digest ? digest : 1;
-    }
+    for (size_t i = 0; i < sizeof rungs / sizeof rungs[0]; i++)
+        entry->digest[i] = digest_of(slp, rungs[i], entry->certain_end);
+}
+
+uint32_t xph_game_first_inputs(const exphil_slp *slp, const exphil_slp_info *info)
+{
+    return exphil_slp_frame_count(slp) ? digest_of(slp, rungs[0], certain_end(slp, info)) : 0;
 }
 
 /* ---- runs ---------------------------------------------------------------------------------------------- */

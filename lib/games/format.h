@@ -122,6 +122,8 @@ void xph_game_describe(const exphil_slp *slp, const exphil_slp_info *info, xph_g
 void xph_game_info(const xph_game_entry *entry, const xph_game_start *start, exphil_slp_info *info);
 /* Low half of the XXH64 of all inputs in these frames. */
 uint32_t xph_game_inputs(const exphil_slp *slp, int64_t first, int64_t frames);
+/* xph_game_entry.digest[0] of a replay. */
+uint32_t xph_game_first_inputs(const exphil_slp *slp, const exphil_slp_info *info);
 /* Marks whole ports, and gives the runs of the others; *runs is NULL without any, else entry->runs of them in
  * context memory. */
 exphil_status xph_game_runs(exphil_context *context, const exphil_slp *slp, xph_game_entry *entry,

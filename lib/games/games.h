@@ -103,11 +103,12 @@ static inline bool xph_game_complete(const xph_game_entry *entry)
 /* Recordings of one match are equal in one of these, none of them by chance alone: numbers that never change. A dataset
  * has them of each episode, so that a split keeps the games together wherever they came from. */
 typedef struct xph_game_keys {
-    uint64_t start; /* of seed, stage, mode, and who plays; never 0 */
+    uint64_t
+        start; /* of seed, stage, mode, and who plays; without a seed of the first inputs as well; never 0 */
     uint64_t match; /* of match tag, stage and characters; 0: no tag */
 } xph_game_keys;
 xph_game_keys xph_game_keys_of(const xph_game_entry *entry);
-xph_game_keys xph_slp_keys(const exphil_slp *slp, const exphil_slp_info *info);
+xph_game_keys xph_slp_keys(const exphil_slp *slp, const exphil_slp_info *info, uint64_t source_hash);
 
 /* Which games of a corpus are recordings of one match, by its index alone. Of a match one recording is kept among those
  * of which the selector, which may be NULL, takes a player: duplicates are the others. Logs the largest group. */

@@ -54,6 +54,7 @@ class Game:
         self.complete = self.end is not None and not cut and not gaps
         self.count(replay)
         self.find_winner(s)
+        assert s["seed"]  # of these replays
         self.start = (s["seed"], self.stage, s["game_mode"], self.teams,
                       tuple((q, p["type"], p["character"], p["costume"], p["team"] if self.teams else 0)
                             for q, p in sorted(self.players.items())))

@@ -98,6 +98,23 @@ static void recordings(void **state)
     slp_free(&w);
 }
 
+/* Without a seed the inputs tell; where there are too few of them, nothing does, and each game is alone. */
+static void seedless(void **state)
+{
+    slp_writer w;
+    match_made m = match_usual;
+    m.seed = 0;
+    m.frames = 700;
+    match_make(&w, &m);
+    expect_edit(&w, (slp_edit)SELECT_OTHER_CONSOLE, true, true);
+    expect_edit(&w, (slp_edit){.drop = 3, .input = 200}, false, false);
+    slp_free(&w);
+    m.frames = 300;
+    match_make(&w, &m);
+    expect_edit(&w, (slp_edit)SELECT_OTHER_CONSOLE, false, false);
+    slp_free(&w);
+}
+
 /* A match tag with the seed: certain without inputs. A tag alone: only together. */
 static void tags(void **state)
 {
@@ -253,12 +270,18 @@ static void random_entry(xph_rng *rng, uint32_t variety, xph_game_entry *e)
 
 static bool same_start(const xph_game_entry *a, const xph_game_entry *b)
 {
-    return a->seed == b->seed && a->stage == b->stage;
+    bool inputs = a->digest[0] && a->digest[0] == b->digest[0];
+    return a->seed == b->seed && a->stage == b->stage && (a->seed || inputs);
 }
 
 static bool same_tag(const xph_game_entry *a, const xph_game_entry *b)
 {
     return a->tag && a->tag == b->tag && a->stage == b->stage;
+}
+
+static bool proposed(const xph_game_entry *a, const xph_game_entry *b)
+{
+    return same_start(a, b) || same_tag(a, b) || a->content_hash == b->content_hash;
 }
 
 static bool complete(const xph_game_entry *e)
@@ -301,7 +324,7 @@ static void reference(const xph_game_entry *e, int64_t count, int32_t least_dama
         changed = false;
         for (int64_t i = 0; i < count; i++)
             for (int64_t k = 0; k < i; k++) {
-                if (group[i] == group[k] || !(same_start(&e[i], &e[k]) || same_tag(&e[i], &e[k]))) continue;
+                if (group[i] == group[k] || !proposed(&e[i], &e[k])) continue;
                 group[i] = group[k] = group[i] < group[k] ? group[i] : group[k];
                 changed = true;
             }
@@ -427,13 +450,10 @@ static void group_memory_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recordings),
-        cmocka_unit_test(tags),
-        cmocka_unit_test(real_recordings),
-        cmocka_unit_test(what_is_kept),
-        cmocka_unit_test(brute_force),
-        cmocka_unit_test(many_games),
-        cmocka_unit_test(group_memory_failures),
+        cmocka_unit_test(recordings),   cmocka_unit_test(tags),
+        cmocka_unit_test(seedless),     cmocka_unit_test(real_recordings),
+        cmocka_unit_test(what_is_kept), cmocka_unit_test(brute_force),
+        cmocka_unit_test(many_games),   cmocka_unit_test(group_memory_failures),
     };
     return cmocka_run_group_tests(tests, context_open, context_close);
 }

@@ -129,96 +129,64 @@ static void teams_and_targets(void **state)
     assert_int_equal(opponent, 0);
 }
 
+/* A filter, the reason that it refuses for, and where it stands. */
+#define FILTER(reason, field)                                                                                \
+  {                                                                                                          \
+    reason, offsetof(exphil_selection, field), sizeof((exphil_selection *)0)->field                          \
+  }
+static const struct {
+    int32_t reason;
+    size_t at, bytes;
+} filters[] = {FILTER(EXPHIL_REFUSED_STAGE, stages),
+               FILTER(EXPHIL_REFUSED_SHORT, least_frames),
+               FILTER(EXPHIL_REFUSED_EARLY, first_day),
+               FILTER(EXPHIL_REFUSED_VERSION, least_version),
+               FILTER(EXPHIL_REFUSED_TEAMS, teams),
+               FILTER(EXPHIL_REFUSED_ITEMS, items),
+               FILTER(EXPHIL_REFUSED_PLAYERS, players),
+               FILTER(EXPHIL_REFUSED_INCOMPLETE, complete),
+               FILTER(EXPHIL_REFUSED_COMPUTER_GAME, humans),
+               FILTER(EXPHIL_REFUSED_CHARACTER, characters),
+               FILTER(EXPHIL_REFUSED_PORT, port),
+               FILTER(EXPHIL_REFUSED_RESULT, result),
+               FILTER(EXPHIL_REFUSED_DAMAGE, least_damage),
+               FILTER(EXPHIL_REFUSED_STOCKS, least_stocks),
+               FILTER(EXPHIL_REFUSED_SELF_DESTRUCTS, self_destructs_below),
+               FILTER(EXPHIL_REFUSED_INPUT, least_input),
+               FILTER(EXPHIL_REFUSED_OPPONENT_PORT, opponent_port),
+               FILTER(EXPHIL_REFUSED_OPPONENT, opponents)};
+
 /* Where everything fails, the first filter counts; then the next, once that one is not set. */
 static void first_reason(void **state)
 {
-    exphil_selection s = {sizeof s, "venom",  2000,        0,           30000,
-                          0,        0x040000, EXPHIL_WITH, EXPHIL_WITH, 4,
-                          1,        1,        "peach",     2,           EXPHIL_RESULT_LOST,
-                          500,      4,        1,           0,           0.9,
-                          "fox",    4,        0,           0,           0};
+    exphil_selection s = {.struct_size = sizeof s,
+                          .stages = "venom",
+                          .least_frames = 2000,
+                          .first_day = 30000,
+                          .least_version = 0x040000,
+                          .teams = EXPHIL_WITH,
+                          .items = EXPHIL_WITH,
+                          .players = 4,
+                          .complete = 1,
+                          .humans = 1,
+                          .characters = "peach",
+                          .port = 2,
+                          .result = EXPHIL_RESULT_LOST,
+                          .least_damage = 500,
+                          .least_stocks = 4,
+                          .self_destructs_below = 1,
+                          .least_input = 0.9,
+                          .opponents = "fox",
+                          .opponent_port = 4};
     xph_game_entry e = select_entry();
     int32_t opponent;
     e.flags = 0;
     e.port[2].type = 1;
-    static const int32_t want[] = {EXPHIL_REFUSED_STAGE,
-                                   EXPHIL_REFUSED_SHORT,
-                                   EXPHIL_REFUSED_EARLY,
-                                   EXPHIL_REFUSED_VERSION,
-                                   EXPHIL_REFUSED_TEAMS,
-                                   EXPHIL_REFUSED_ITEMS,
-                                   EXPHIL_REFUSED_PLAYERS,
-                                   EXPHIL_REFUSED_INCOMPLETE,
-                                   EXPHIL_REFUSED_COMPUTER_GAME,
-                                   EXPHIL_REFUSED_CHARACTER,
-                                   EXPHIL_REFUSED_PORT,
-                                   EXPHIL_REFUSED_RESULT,
-                                   EXPHIL_REFUSED_DAMAGE,
-                                   EXPHIL_REFUSED_STOCKS,
-                                   EXPHIL_REFUSED_SELF_DESTRUCTS,
-                                   EXPHIL_REFUSED_INPUT,
-                                   EXPHIL_REFUSED_OPPONENT_PORT,
-                                   EXPHIL_REFUSED_OPPONENT,
-                                   -1};
-    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
-        assert_int_equal(asked(&s, &e, 1, &opponent), want[i]);
-        switch (want[i]) {
-        case EXPHIL_REFUSED_STAGE:
-            s.stages = NULL;
-            break;
-        case EXPHIL_REFUSED_SHORT:
-            s.least_frames = 0;
-            break;
-        case EXPHIL_REFUSED_EARLY:
-            s.first_day = 0;
-            break;
-        case EXPHIL_REFUSED_VERSION:
-            s.least_version = 0;
-            break;
-        case EXPHIL_REFUSED_TEAMS:
-            s.teams = 0;
-            break;
-        case EXPHIL_REFUSED_ITEMS:
-            s.items = 0;
-            break;
-        case EXPHIL_REFUSED_PLAYERS:
-            s.players = 0;
-            break;
-        case EXPHIL_REFUSED_INCOMPLETE:
-            s.complete = 0;
-            break;
-        case EXPHIL_REFUSED_COMPUTER_GAME:
-            s.humans = 0;
-            break;
-        case EXPHIL_REFUSED_CHARACTER:
-            s.characters = NULL;
-            break;
-        case EXPHIL_REFUSED_PORT:
-            s.port = 0;
-            break;
-        case EXPHIL_REFUSED_RESULT:
-            s.result = 0;
-            break;
-        case EXPHIL_REFUSED_DAMAGE:
-            s.least_damage = 0;
-            break;
-        case EXPHIL_REFUSED_STOCKS:
-            s.least_stocks = 0;
-            break;
-        case EXPHIL_REFUSED_SELF_DESTRUCTS:
-            s.self_destructs_below = 0;
-            break;
-        case EXPHIL_REFUSED_INPUT:
-            s.least_input = 0;
-            break;
-        case EXPHIL_REFUSED_OPPONENT_PORT:
-            s.opponent_port = 0;
-            break;
-        default:
-            s.opponents = NULL;
-            break;
-        }
+    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
+        assert_int_equal(asked(&s, &e, 1, &opponent), filters[i].reason);
+        memset((char *)&s + filters[i].at, 0, filters[i].bytes);
     }
+    assert_int_equal(asked(&s, &e, 1, &opponent), -1);
 }
 
 /* ---- what a selection may say ---- */
@@ -482,79 +450,33 @@ static exphil_selection random_selection(xph_rng *rng)
 /* The fields one at a time first. */
 static exphil_selection selection_of(int which, xph_rng *rng)
 {
-    exphil_selection s = EXPHIL_SELECTION_INIT;
-    switch (which) {
-    case 0:
-        return s;
-    case 1:
-        s.duplicates = 1;
-        return s;
-    case 2:
-        s.stages = "battlefield";
-        return s;
-    case 3:
-        s.least_frames = 3600;
-        return s;
-    case 4:
-        s.most_frames = 5000;
-        return s;
-    case 5:
-        s.first_day = 18000;
-        return s;
-    case 6:
-        s.last_day = 18000;
-        return s;
-    case 7:
-        s.least_version = 0x030700;
-        return s;
-    case 8:
-        s.teams = EXPHIL_WITH;
-        return s;
-    case 9:
-        s.items = EXPHIL_WITH;
-        return s;
-    case 10:
-        s.players = 2;
-        return s;
-    case 11:
-        s.complete = 1;
-        return s;
-    case 12:
-        s.humans = 1;
-        return s;
-    case 13:
-        s.characters = "fox falco";
-        return s;
-    case 14:
-        s.port = 1;
-        return s;
-    case 15:
-        s.result = EXPHIL_RESULT_WON;
-        return s;
-    case 16:
-        s.result = EXPHIL_RESULT_LOST;
-        return s;
-    case 17:
-        s.least_damage = 200;
-        return s;
-    case 18:
-        s.least_stocks = 3;
-        return s;
-    case 19:
-        s.self_destructs_below = 1;
-        return s;
-    case 20:
-        s.least_input = 0.5;
-        return s;
-    case 21:
-        s.opponents = "marth";
-        return s;
-    case 22:
-        s.opponent_port = 2;
-        return s;
-    default:
-        return random_selection(rng);
-    }
+    static const exphil_selection alone[] = {{.port = 0},
+                                             {.duplicates = 1},
+                                             {.stages = "battlefield"},
+                                             {.least_frames = 3600},
+                                             {.most_frames = 5000},
+                                             {.first_day = 18000},
+                                             {.last_day = 18000},
+                                             {.least_version = 0x030700},
+                                             {.teams = EXPHIL_WITH},
+                                             {.items = EXPHIL_WITH},
+                                             {.players = 2},
+                                             {.complete = 1},
+                                             {.humans = 1},
+                                             {.characters = "fox falco"},
+                                             {.port = 1},
+                                             {.result = EXPHIL_RESULT_WON},
+                                             {.result = EXPHIL_RESULT_LOST},
+                                             {.least_damage = 200},
+                                             {.least_stocks = 3},
+                                             {.self_destructs_below = 1},
+                                             {.least_input = 0.5},
+                                             {.opponents = "marth"},
+                                             {.opponent_port = 2}};
+    if (which >= (int)(sizeof alone / sizeof alone[0])) return random_selection(rng);
+    exphil_selection s = alone[which];
+    s.struct_size = sizeof s;
+    return s;
 }
 
 static void write_selection(FILE *to, const exphil_selection *s)
