@@ -100,6 +100,10 @@ namespace Exphil
             public int reserved;
             public int neutral_start;
             public int reserved_2;
+            public IntPtr conditions;
+            public IntPtr delays;
+            public long condition_count;
+            public long delay_count;
         }
         internal struct exphil_model_info
         {
@@ -130,6 +134,8 @@ namespace Exphil
             public int calibrated;
             public int neutral_start;
             public int reserved_2;
+            public long condition_count;
+            public long delay_count;
         }
         internal struct exphil_dataset_config
         {
@@ -193,6 +199,10 @@ namespace Exphil
             public int reserved_2;
             public double drop_past;
             public double mirror;
+            public IntPtr conditions;
+            public IntPtr delays;
+            public long condition_count;
+            public long delay_count;
         }
         internal struct exphil_optimizer_config
         {
@@ -261,6 +271,8 @@ namespace Exphil
             public long deadline_ns;
             public int deterministic;
             public int deliver;
+            public IntPtr conditions;
+            public long condition_count;
         }
         internal struct exphil_session_info
         {
@@ -339,7 +351,7 @@ namespace Exphil
     public sealed class ModelInfo
     {
         public ulong SpecHash, WeightsHash, TrainedUpdates, TrainedFrames;
-        public long ParameterCount, TensorCount, FloatCount, IdCount, HeadCount, LogitCount, Hidden;
+        public long ParameterCount, TensorCount, FloatCount, IdCount, HeadCount, LogitCount, Hidden, ConditionCount, DelayCount;
         public int DelayFrames;
         public Mode Mode;
         public NumberType Type, Weights;
@@ -369,6 +381,8 @@ namespace Exphil
                 Blocks = Text(raw.blocks),
                 Weights = (NumberType)raw.weights,
                 NeutralStart = raw.neutral_start != 0,
+                ConditionCount = raw.condition_count,
+                DelayCount = raw.delay_count,
             };
         }
     }

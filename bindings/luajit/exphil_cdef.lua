@@ -4,7 +4,7 @@ return {
     -- What a structure that the library filled tells.
     told = {
         exphil_model_info = {
-            counts = "parameter_count tensor_count float_count id_count head_count logit_count hidden window_frames state_bytes trained_updates trained_frames delay_frames action_slots mode heads type weights calibrated neutral_start",
+            counts = "parameter_count tensor_count float_count id_count head_count logit_count hidden window_frames state_bytes trained_updates trained_frames delay_frames action_slots mode heads type weights calibrated neutral_start condition_count delay_count",
             hashes = "spec_hash weights_hash",
             texts = "layout codec blocks",
         },
@@ -63,6 +63,7 @@ exphil_status exphil_context_memory(const exphil_context *context, exphil_memory
 typedef struct exphil_id_spec { const char *name; int32_t entries; int32_t width; } exphil_id_spec;
 enum { EXPHIL_BERNOULLI = 0, EXPHIL_CATEGORICAL = 1 };
 typedef struct exphil_head_spec { const char *name; int32_t kind; int32_t count; int32_t neutral; int32_t reserved; } exphil_head_spec;
+typedef struct exphil_condition_spec { const char *name; int32_t values; int32_t width; double mask; } exphil_condition_spec;
 typedef struct exphil_spec { size_t struct_size; const char *layout; const char *codec; int64_t float_count; int64_t id_count; const exphil_id_spec *ids; int64_t head_count; const exphil_head_spec *heads; uint64_t layout_hash; } exphil_spec;
 uint64_t exphil_spec_hash(const exphil_spec *spec);
 exphil_status exphil_melee_spec(const char *layout, const char *codec, exphil_spec *spec, exphil_error *error);
@@ -84,13 +85,13 @@ typedef struct exphil_model exphil_model;
 enum { EXPHIL_MODE_CARRY = 0, EXPHIL_MODE_WINDOW = 1 };
 enum { EXPHIL_HEADS_INDEPENDENT = 0, EXPHIL_HEADS_AUTOREGRESSIVE = 1 };
 enum { EXPHIL_TYPE_F32 = 0, EXPHIL_TYPE_F64 = 1, EXPHIL_TYPE_BF16 = 2, EXPHIL_TYPE_I8 = 3, EXPHIL_TYPE_F16 = 4 };
-typedef struct exphil_model_config { size_t struct_size; const exphil_spec *spec; const char *blocks; uint64_t seed; int64_t hidden; int64_t head_width; int64_t mamba_states; int64_t mamba_expand; int64_t mamba_taps; int64_t mamba_rank; int64_t attention_heads; int64_t attention_dim; int64_t attention_window_frames; int64_t ffn_expand; int64_t window_frames; int32_t delay_frames; int32_t no_previous_action; int32_t mode; int32_t heads; int32_t type; int32_t reserved; int32_t neutral_start; int32_t reserved_2; } exphil_model_config;
+typedef struct exphil_model_config { size_t struct_size; const exphil_spec *spec; const char *blocks; uint64_t seed; int64_t hidden; int64_t head_width; int64_t mamba_states; int64_t mamba_expand; int64_t mamba_taps; int64_t mamba_rank; int64_t attention_heads; int64_t attention_dim; int64_t attention_window_frames; int64_t ffn_expand; int64_t window_frames; int32_t delay_frames; int32_t no_previous_action; int32_t mode; int32_t heads; int32_t type; int32_t reserved; int32_t neutral_start; int32_t reserved_2; const exphil_condition_spec *conditions; const int32_t *delays; int64_t condition_count; int64_t delay_count; } exphil_model_config;
 exphil_status exphil_model_create(exphil_context *context, const exphil_model_config *config, exphil_model **model, exphil_error *error);
 exphil_status exphil_model_load(exphil_context *context, const char *path, exphil_model **model, exphil_error *error);
 exphil_status exphil_model_load_memory(exphil_context *context, const void *data, size_t size_bytes, exphil_model **model, exphil_error *error);
 exphil_status exphil_model_save(const exphil_model *model, const char *path, exphil_error *error);
 void exphil_model_destroy(exphil_model *model);
-typedef struct exphil_model_info { size_t struct_size; uint64_t spec_hash; uint64_t weights_hash; int64_t parameter_count; int64_t tensor_count; int64_t float_count, id_count, head_count, logit_count; int64_t hidden; int64_t window_frames; uint64_t state_bytes; uint64_t trained_updates, trained_frames; int32_t delay_frames; int32_t action_slots; int32_t mode, heads, type, reserved; char layout[32], codec[32]; char blocks[256]; int32_t weights; int32_t calibrated; int32_t neutral_start; int32_t reserved_2; } exphil_model_info;
+typedef struct exphil_model_info { size_t struct_size; uint64_t spec_hash; uint64_t weights_hash; int64_t parameter_count; int64_t tensor_count; int64_t float_count, id_count, head_count, logit_count; int64_t hidden; int64_t window_frames; uint64_t state_bytes; uint64_t trained_updates, trained_frames; int32_t delay_frames; int32_t action_slots; int32_t mode, heads, type, reserved; char layout[32], codec[32]; char blocks[256]; int32_t weights; int32_t calibrated; int32_t neutral_start; int32_t reserved_2; int64_t condition_count, delay_count; } exphil_model_info;
 exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *info, exphil_error *error);
 exphil_status exphil_model_spec(const exphil_model *model, exphil_spec *spec, exphil_error *error);
 typedef struct exphil_tensor_info { size_t struct_size; int64_t dim[4]; uint64_t size_bytes; int32_t rank; int32_t type; char name[128]; } exphil_tensor_info;
@@ -130,9 +131,9 @@ enum { EXPHIL_SPLIT_GAME = 0, EXPHIL_SPLIT_TIME = 1, EXPHIL_SPLIT_STABLE = 2 };
 typedef struct exphil_split_config { size_t struct_size; double held_out; uint64_t seed; int32_t by; int32_t reserved; } exphil_split_config;
 exphil_status exphil_dataset_split(const exphil_dataset *dataset, const exphil_split_config *config, exphil_dataset **kept, exphil_dataset **held_out, exphil_error *error);
 typedef struct exphil_prefetcher exphil_prefetcher;
-typedef struct exphil_sampling { size_t struct_size; int64_t batch; int64_t time; int64_t stride; int64_t segment_frames; uint64_t seed; int32_t mode; int32_t delay_frames; int32_t action_slots; int32_t in_order; int32_t last_only; int32_t buffers; int32_t neutral_start; int32_t reserved; int64_t shuffle_frames; int64_t memory_bytes; int32_t workers; int32_t reserved_2; double drop_past; double mirror; } exphil_sampling;
+typedef struct exphil_sampling { size_t struct_size; int64_t batch; int64_t time; int64_t stride; int64_t segment_frames; uint64_t seed; int32_t mode; int32_t delay_frames; int32_t action_slots; int32_t in_order; int32_t last_only; int32_t buffers; int32_t neutral_start; int32_t reserved; int64_t shuffle_frames; int64_t memory_bytes; int32_t workers; int32_t reserved_2; double drop_past; double mirror; const exphil_condition_spec *conditions; const int32_t *delays; int64_t condition_count, delay_count; } exphil_sampling;
 exphil_status exphil_model_sampling(const exphil_model *model, exphil_sampling *sampling, exphil_error *error);
-typedef struct exphil_batch { size_t struct_size; int64_t batch, time; int64_t epoch, index; int64_t frames; const float *floats; const int32_t *ids; const int32_t *past; const int32_t *actions; const float *mask; const uint8_t *reset; const uint8_t *dropped; } exphil_batch;
+typedef struct exphil_batch { size_t struct_size; int64_t batch, time; int64_t epoch, index; int64_t frames; const float *floats; const int32_t *ids; const int32_t *past; const int32_t *actions; const float *mask; const uint8_t *reset; const uint8_t *dropped; const int32_t *conditions; } exphil_batch;
 exphil_status exphil_prefetcher_create(const exphil_dataset *dataset, const exphil_sampling *sampling, exphil_prefetcher **prefetcher, exphil_error *error);
 exphil_status exphil_prefetcher_next(exphil_prefetcher *prefetcher, exphil_batch *batch, exphil_error *error);
 exphil_status exphil_prefetcher_seek(exphil_prefetcher *prefetcher, int64_t epoch, int64_t index, exphil_error *error);
@@ -168,7 +169,7 @@ exphil_status exphil_model_compare(const exphil_model *reference, const exphil_m
 typedef struct exphil_session exphil_session;
 typedef struct exphil_head_play { float temperature; int32_t deterministic; float press, release; } exphil_head_play;
 enum { EXPHIL_DELIVER_DUE = 0, EXPHIL_DELIVER_DECIDED = 1 };
-typedef struct exphil_session_config { size_t struct_size; const exphil_head_play *heads; const exphil_spec *spec; const int32_t *delay_frames; const int32_t *mode; uint64_t seed; int64_t streams; int64_t deadline_ns; int32_t deterministic; int32_t deliver; } exphil_session_config;
+typedef struct exphil_session_config { size_t struct_size; const exphil_head_play *heads; const exphil_spec *spec; const int32_t *delay_frames; const int32_t *mode; uint64_t seed; int64_t streams; int64_t deadline_ns; int32_t deterministic; int32_t deliver; const int32_t *conditions; int64_t condition_count; } exphil_session_config;
 exphil_status exphil_session_create(const exphil_model *model, const exphil_session_config *config, exphil_session **session, exphil_error *error);
 exphil_status exphil_session_clone(const exphil_session *session, exphil_session **clone, exphil_error *error);
 void exphil_session_destroy(exphil_session *session);

@@ -101,6 +101,8 @@ const struct field info_fields[] = {
     FIELD(exphil_model_info, F_TEXT, blocks),
     FIELD(exphil_model_info, F_I32, weights),
     FIELD(exphil_model_info, F_FLAG, neutral_start),
+    FIELD(exphil_model_info, F_I64, condition_count),
+    FIELD(exphil_model_info, F_I64, delay_count),
     FIELDS_END
 };
 

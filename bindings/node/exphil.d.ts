@@ -138,7 +138,7 @@ export type ReplayResult = Info<
 export type ModelInfo = Info<
   'parameter_count' | 'tensor_count' | 'float_count' | 'id_count' | 'head_count' | 'logit_count' | 'hidden'
   | 'window_frames' | 'trained_updates' | 'trained_frames' | 'delay_frames' | 'mode' | 'heads' | 'type' | 'weights'
-  | 'neutral_start',
+  | 'neutral_start' | 'condition_count' | 'delay_count',
   'spec_hash' | 'weights_hash',
   'layout' | 'codec' | 'blocks'
 >;

@@ -101,6 +101,8 @@ static const field model_info_fields[] = {
     FIELD(exphil_model_info, weights, T_ENUM, 1, type_names, NULL),
     FIELD(exphil_model_info, calibrated, T_BOOL, 1, NULL, NULL),
     FIELD(exphil_model_info, neutral_start, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_model_info, condition_count, T_I64, 1, NULL, NULL),
+    FIELD(exphil_model_info, delay_count, T_I64, 1, NULL, NULL),
 };
 RECORD(model_info, "model", exphil_model_info, NULL);
 

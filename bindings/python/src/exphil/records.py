@@ -79,6 +79,8 @@ class ModelInfo:
     weights: int
     calibrated: int
     neutral_start: int
+    condition_count: int
+    delay_count: int
 
 
 @dataclass(frozen=True)

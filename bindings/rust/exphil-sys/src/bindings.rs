@@ -6,6 +6,8 @@ pub const EXPHIL_VERSION_PATCH: i32 = 0;
 pub const EXPHIL_VERSION: i32 = 100;
 pub const EXPHIL_IDS_MAX: i32 = 64;
 pub const EXPHIL_HEADS_MAX: i32 = 16;
+pub const EXPHIL_CONDITIONS_MAX: i32 = 8;
+pub const EXPHIL_DELAYS_MAX: i32 = 16;
 pub const EXPHIL_MELEE_ITEMS_MAX: i32 = 15;
 pub const EXPHIL_LATENCY_BUCKETS: i32 = 64;
 pub const EXPHIL_SLP_FIRST_FRAME: i32 = -123;
@@ -1607,6 +1609,104 @@ fn bindgen_test_layout_exphil_head_spec() {
     test_field_reserved();
 }
 impl Default for exphil_head_spec {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_condition_spec {
+    pub name: *const ::std::os::raw::c_char,
+    pub values: i32,
+    pub width: i32,
+    pub mask: f64,
+}
+#[test]
+fn bindgen_test_layout_exphil_condition_spec() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_condition_spec>(),
+        24usize,
+        concat!("Size of: ", stringify!(exphil_condition_spec))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_condition_spec>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_condition_spec))
+    );
+    fn test_field_name() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_condition_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).name) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_condition_spec),
+                "::",
+                stringify!(name)
+            )
+        );
+    }
+    test_field_name();
+    fn test_field_values() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_condition_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).values) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_condition_spec),
+                "::",
+                stringify!(values)
+            )
+        );
+    }
+    test_field_values();
+    fn test_field_width() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_condition_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).width) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_condition_spec),
+                "::",
+                stringify!(width)
+            )
+        );
+    }
+    test_field_width();
+    fn test_field_mask() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_condition_spec>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).mask) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_condition_spec),
+                "::",
+                stringify!(mask)
+            )
+        );
+    }
+    test_field_mask();
+}
+impl Default for exphil_condition_spec {
     fn default() -> Self {
         let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
         unsafe {
@@ -3291,12 +3391,16 @@ pub struct exphil_model_config {
     pub reserved: i32,
     pub neutral_start: i32,
     pub reserved_2: i32,
+    pub conditions: *const exphil_condition_spec,
+    pub delays: *const i32,
+    pub condition_count: i64,
+    pub delay_count: i64,
 }
 #[test]
 fn bindgen_test_layout_exphil_model_config() {
     assert_eq!(
         ::std::mem::size_of::<exphil_model_config>(),
-        152usize,
+        184usize,
         concat!("Size of: ", stringify!(exphil_model_config))
     );
     assert_eq!(
@@ -3695,6 +3799,74 @@ fn bindgen_test_layout_exphil_model_config() {
         );
     }
     test_field_reserved_2();
+    fn test_field_conditions() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).conditions) as usize - ptr as usize
+            },
+            152usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(conditions)
+            )
+        );
+    }
+    test_field_conditions();
+    fn test_field_delays() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).delays) as usize - ptr as usize
+            },
+            160usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(delays)
+            )
+        );
+    }
+    test_field_delays();
+    fn test_field_condition_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).condition_count) as usize - ptr as usize
+            },
+            168usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(condition_count)
+            )
+        );
+    }
+    test_field_condition_count();
+    fn test_field_delay_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).delay_count) as usize - ptr as usize
+            },
+            176usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_config),
+                "::",
+                stringify!(delay_count)
+            )
+        );
+    }
+    test_field_delay_count();
 }
 impl Default for exphil_model_config {
     fn default() -> Self {
@@ -3770,12 +3942,14 @@ pub struct exphil_model_info {
     pub calibrated: i32,
     pub neutral_start: i32,
     pub reserved_2: i32,
+    pub condition_count: i64,
+    pub delay_count: i64,
 }
 #[test]
 fn bindgen_test_layout_exphil_model_info() {
     assert_eq!(
         ::std::mem::size_of::<exphil_model_info>(),
-        472usize,
+        488usize,
         concat!("Size of: ", stringify!(exphil_model_info))
     );
     assert_eq!(
@@ -4242,6 +4416,40 @@ fn bindgen_test_layout_exphil_model_info() {
         );
     }
     test_field_reserved_2();
+    fn test_field_condition_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).condition_count) as usize - ptr as usize
+            },
+            472usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(condition_count)
+            )
+        );
+    }
+    test_field_condition_count();
+    fn test_field_delay_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_model_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).delay_count) as usize - ptr as usize
+            },
+            480usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_model_info),
+                "::",
+                stringify!(delay_count)
+            )
+        );
+    }
+    test_field_delay_count();
 }
 impl Default for exphil_model_info {
     fn default() -> Self {
@@ -5805,7 +6013,7 @@ pub struct exphil_prefetcher {
     _unused: [u8; 0],
 }
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone)]
+#[derive(Debug, Copy, Clone)]
 pub struct exphil_sampling {
     pub struct_size: usize,
     pub batch: i64,
@@ -5827,12 +6035,16 @@ pub struct exphil_sampling {
     pub reserved_2: i32,
     pub drop_past: f64,
     pub mirror: f64,
+    pub conditions: *const exphil_condition_spec,
+    pub delays: *const i32,
+    pub condition_count: i64,
+    pub delay_count: i64,
 }
 #[test]
 fn bindgen_test_layout_exphil_sampling() {
     assert_eq!(
         ::std::mem::size_of::<exphil_sampling>(),
-        120usize,
+        152usize,
         concat!("Size of: ", stringify!(exphil_sampling))
     );
     assert_eq!(
@@ -6180,6 +6392,83 @@ fn bindgen_test_layout_exphil_sampling() {
         );
     }
     test_field_mirror();
+    fn test_field_conditions() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).conditions) as usize - ptr as usize
+            },
+            120usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(conditions)
+            )
+        );
+    }
+    test_field_conditions();
+    fn test_field_delays() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).delays) as usize - ptr as usize
+            },
+            128usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(delays)
+            )
+        );
+    }
+    test_field_delays();
+    fn test_field_condition_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).condition_count) as usize - ptr as usize
+            },
+            136usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(condition_count)
+            )
+        );
+    }
+    test_field_condition_count();
+    fn test_field_delay_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_sampling>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).delay_count) as usize - ptr as usize
+            },
+            144usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_sampling),
+                "::",
+                stringify!(delay_count)
+            )
+        );
+    }
+    test_field_delay_count();
+}
+impl Default for exphil_sampling {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
 }
 extern "C" {
     pub fn exphil_model_sampling(
@@ -6204,12 +6493,13 @@ pub struct exphil_batch {
     pub mask: *const f32,
     pub reset: *const u8,
     pub dropped: *const u8,
+    pub conditions: *const i32,
 }
 #[test]
 fn bindgen_test_layout_exphil_batch() {
     assert_eq!(
         ::std::mem::size_of::<exphil_batch>(),
-        104usize,
+        112usize,
         concat!("Size of: ", stringify!(exphil_batch))
     );
     assert_eq!(
@@ -6438,6 +6728,23 @@ fn bindgen_test_layout_exphil_batch() {
         );
     }
     test_field_dropped();
+    fn test_field_conditions() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_batch>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).conditions) as usize - ptr as usize
+            },
+            104usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_batch),
+                "::",
+                stringify!(conditions)
+            )
+        );
+    }
+    test_field_conditions();
 }
 impl Default for exphil_batch {
     fn default() -> Self {
@@ -8447,12 +8754,14 @@ pub struct exphil_session_config {
     pub deadline_ns: i64,
     pub deterministic: i32,
     pub deliver: i32,
+    pub conditions: *const i32,
+    pub condition_count: i64,
 }
 #[test]
 fn bindgen_test_layout_exphil_session_config() {
     assert_eq!(
         ::std::mem::size_of::<exphil_session_config>(),
-        72usize,
+        88usize,
         concat!("Size of: ", stringify!(exphil_session_config))
     );
     assert_eq!(
@@ -8630,6 +8939,40 @@ fn bindgen_test_layout_exphil_session_config() {
         );
     }
     test_field_deliver();
+    fn test_field_conditions() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).conditions) as usize - ptr as usize
+            },
+            72usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_config),
+                "::",
+                stringify!(conditions)
+            )
+        );
+    }
+    test_field_conditions();
+    fn test_field_condition_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_session_config>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).condition_count) as usize - ptr as usize
+            },
+            80usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_session_config),
+                "::",
+                stringify!(condition_count)
+            )
+        );
+    }
+    test_field_condition_count();
 }
 impl Default for exphil_session_config {
     fn default() -> Self {
@@ -9000,6 +9343,195 @@ extern "C" {
     pub fn exphil_session_error(
         session: *const exphil_session,
         error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_dataset_condition(
+        dataset: *mut exphil_dataset,
+        name: *const ::std::os::raw::c_char,
+        game: u64,
+        port: i32,
+        value: i32,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_dataset_condition_episodes(
+        dataset: *mut exphil_dataset,
+        name: *const ::std::os::raw::c_char,
+        first: i64,
+        count: i64,
+        value: i32,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_evaluation {
+    pub struct_size: usize,
+    pub frequencies: *const exphil_dataset,
+    pub losses: *const exphil_head_loss,
+    pub conditions: *const i32,
+    pub delay_frames: *const i32,
+    pub condition_count: i64,
+    pub batch: i64,
+}
+#[test]
+fn bindgen_test_layout_exphil_evaluation() {
+    assert_eq!(
+        ::std::mem::size_of::<exphil_evaluation>(),
+        56usize,
+        concat!("Size of: ", stringify!(exphil_evaluation))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<exphil_evaluation>(),
+        8usize,
+        concat!("Alignment of ", stringify!(exphil_evaluation))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_evaluation>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_evaluation),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_frequencies() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_evaluation>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).frequencies) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_evaluation),
+                "::",
+                stringify!(frequencies)
+            )
+        );
+    }
+    test_field_frequencies();
+    fn test_field_losses() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_evaluation>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).losses) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_evaluation),
+                "::",
+                stringify!(losses)
+            )
+        );
+    }
+    test_field_losses();
+    fn test_field_conditions() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_evaluation>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).conditions) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_evaluation),
+                "::",
+                stringify!(conditions)
+            )
+        );
+    }
+    test_field_conditions();
+    fn test_field_delay_frames() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_evaluation>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).delay_frames) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_evaluation),
+                "::",
+                stringify!(delay_frames)
+            )
+        );
+    }
+    test_field_delay_frames();
+    fn test_field_condition_count() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_evaluation>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).condition_count) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_evaluation),
+                "::",
+                stringify!(condition_count)
+            )
+        );
+    }
+    test_field_condition_count();
+    fn test_field_batch() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<exphil_evaluation>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).batch) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(exphil_evaluation),
+                "::",
+                stringify!(batch)
+            )
+        );
+    }
+    test_field_batch();
+}
+impl Default for exphil_evaluation {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    pub fn exphil_evaluate_as(
+        model: *const exphil_model,
+        dataset: *const exphil_dataset,
+        how: *const exphil_evaluation,
+        report: *mut exphil_report,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_session_conditions_set(
+        session: *mut exphil_session,
+        stream: i64,
+        values: *const i32,
+        count: i64,
     ) -> exphil_status;
 }
 #[repr(C)]
