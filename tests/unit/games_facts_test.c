@@ -301,17 +301,17 @@ static facts long_game(int frames, int32_t final, float percent, uint16_t last_b
 
 static void digests_of_inputs(void **state)
 {
-    facts one = long_game(2100, 3000, 0, 0), other = long_game(2100, 3000, 9, 1),
-          early = long_game(2100, 388, 0, 0), late = long_game(2100, 387, 0, 0),
+    facts one = long_game(2200, 3000, 0, 0), other = long_game(2200, 3000, 9, 1),
+          early = long_game(2200, 472, 0, 0), late = long_game(2200, 471, 0, 0),
           brief = long_game(511, 3000, 0, 0);
     assert_true(one.entry.digest[0] && one.entry.digest[1] && one.entry.digest[0] != one.entry.digest[1]);
     assert_int_equal(one.entry.digest[2], 0);
     assert_memory_equal(one.entry.digest, other.entry.digest, sizeof one.entry.digest);
-    assert_int_equal(one.entry.certain_end, 2100 - 124);
-    assert_int_equal(early.entry.certain_end, 388); /* the number of the 512th frame */
+    assert_int_equal(one.entry.certain_end, 2200 - 124);
+    assert_int_equal(early.entry.certain_end, 472); /* the 512th frame from -39 on */
     assert_int_equal(early.entry.digest[0], one.entry.digest[0]);
     assert_int_equal(early.entry.digest[1], 0);
-    assert_int_equal(late.entry.certain_end, 387);
+    assert_int_equal(late.entry.certain_end, 471);
     assert_int_equal(late.entry.digest[0], 0);
     assert_int_equal(brief.entry.digest[0], 0);
     facts *all[] = {&one, &other, &early, &late, &brief};
