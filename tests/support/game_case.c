@@ -34,6 +34,13 @@ void assert_same_replay(const exphil_slp *a, const exphil_slp *b)
         }
 }
 
+void game_seed(slp_writer *writer, uint8_t seed)
+{
+    uint8_t *start = writer->data + writer->bytes - 1 - writer->size[0x36];
+    memset(start + 0x2BE, 0, 51);
+    start[0x13D] = seed;
+}
+
 exphil_slp *game_small(slp_writer *writer)
 {
     exphil_slp *slp = NULL;

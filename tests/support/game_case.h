@@ -10,6 +10,9 @@
 /* The same dumps, and what a policy sees from every port. */
 void assert_same_replay(const exphil_slp *a, const exphil_slp *b);
 
+/* Right after slp_head of a newest layout: a seed of its own and no match id, so that games are of different matches. */
+void game_seed(slp_writer *writer, uint8_t seed);
+
 /* 23 frames of three characters with items; slp_free ends the writer's life. */
 exphil_slp *game_small(slp_writer *writer);
 

@@ -22,9 +22,7 @@ static exphil_games *some_games(const char *path)
         slp_writer made;
         slp_begin(&made, &slp_layouts[SLP_NEWEST], true);
         slp_head(&made, &slp_layouts[SLP_NEWEST]);
-        uint8_t *start = made.data + made.bytes - 1 - made.size[0x36];
-        memset(start + 0x2BE, 0, 51); /* no match id, and another seed: another match */
-        start[0x13D] = (uint8_t)i;
+        game_seed(&made, (uint8_t)(i + 1));
         for (int32_t frame = -123; frame < 300 + 20 * i; frame++) slp_frame(&made, frame, 0x05, frame % 2);
         OK(exphil_games_add_memory(writer, made.data, made.bytes, NULL, error));
         slp_free(&made);

@@ -165,6 +165,7 @@ static void odd_game(slp_writer *writer, int which)
 {
     slp_begin(writer, &slp_layouts[SLP_NEWEST], true);
     slp_head(writer, &slp_layouts[SLP_NEWEST]);
+    game_seed(writer, (uint8_t)(which + 1));
     for (int32_t frame = -123; frame < LONG; frame++) {
         uint8_t slots = 0x05;
         if (which == 1 && frame > 100 && frame < 300) slots = 0x04;        /* port 1 is away */
@@ -502,6 +503,7 @@ static exphil_games *many_games(exphil_context *of, const char *path, int count)
         exphil_games_added added = EXPHIL_GAMES_ADDED_INIT;
         slp_begin(&made, &slp_layouts[SLP_NEWEST], true);
         slp_head(&made, &slp_layouts[SLP_NEWEST]);
+        game_seed(&made, (uint8_t)(i + 1));
         for (int32_t frame = -123; frame < 500 + i; frame++) slp_frame(&made, frame, 0x05, 1);
         OK(exphil_games_add_memory(writer, made.data, made.bytes, &added, error));
         assert_false(added.duplicate);
