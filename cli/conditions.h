@@ -26,7 +26,8 @@ typedef struct condition_table {
 } condition_table;
 
 /* A file of comma-separated values: a head "file,port,NAME,..." and lines; file is a path, the name of a file, or 16
- * hexadecimal digits, XXH64 of the replay's bytes; of an archive's entry "a.zip:game.slp" or its name in there. Says on stderr, with line and column, what is wrong. */
+ * hexadecimal digits, XXH64 of the replay's bytes; of an archive's entry "a.zip:game.slp" or its name in there. Says on
+ * stderr, with line and column, what is wrong. */
 bool conditions_read(const char *path, double mask, condition_table *table);
 void conditions_free(condition_table *table);
 /* The lines of the replay at path, which is the game; path NULL: those that name the game. */

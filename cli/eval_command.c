@@ -52,6 +52,16 @@ static int evaluate(exphil_context *context, const char *weights, const eval_opt
     return status;
 }
 
+static const char eval_about[] = "Scores a policy on recorded play, teacher-forced (its past "
+                                 "actions are the recorded ones), with two\n"
+                                 "baselines beside it: majority, always the commonest action, "
+                                 "and copy, always the last one again.\n"
+                                 "Alone, its past actions are its own decisions, as in play; a policy "
+                                 "that is much worse then repeats what\nit is shown.\n"
+                                 "nll is summed over heads and bits; the training objective takes "
+                                 "the mean over a head's bits.\n"
+                                 "FILE: " FILES_HELP;
+
 int eval_command(int argc, char **argv)
 {
     eval_options o = {.data.if_weights = "WEIGHTS comes first, and once", .delay = -1, .alone = ALONE_FRAMES};
@@ -76,18 +86,8 @@ int eval_command(int argc, char **argv)
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: text)"},
         {NULL, 0, NULL, NULL, NULL},
     };
-    const option_command command = {.usage = "eval [OPTIONS] WEIGHTS FILE...",
-                                    .about =
-                                        "Scores a policy on recorded play, teacher-forced (its past "
-                                        "actions are the recorded ones), with two\n"
-                                        "baselines beside it: majority, always the commonest action, "
-                                        "and copy, always the last one again.\n"
-                                        "Alone, its past actions are its own decisions, as in play; a policy "
-                                        "that is much worse then repeats what\nit is shown.\n"
-                                        "nll is summed over heads and bits; the training objective takes "
-                                        "the mean over a head's bits.\n"
-                                        "FILE: " FILES_HELP,
-                                    .entry = entries};
+    const option_command command = {
+        .usage = "eval [OPTIONS] WEIGHTS FILE...", .about = eval_about, .entry = entries};
     int count, status;
     exphil_context *context;
     if (!options_read(&command, argc, argv, &count, &status)) return status;

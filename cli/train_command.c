@@ -81,7 +81,8 @@ static bool check_together(const option_command *command, const train_options *o
         fprintf(stderr, "exphil: --rate times --decay is above 1: weights would change their sign\n");
     else if (options_given(command, "own-past-ramp") && o->own_past == 0.0)
         fprintf(stderr, "exphil: --own-past-ramp wants --own-past P\n");
-    else if (o->no_previous && o->chosen.delays[o->chosen.delay_count - 1] == 0 && (o->drop_past > 0.0 || o->own_past > 0.0))
+    else if (o->no_previous && o->chosen.delays[o->chosen.delay_count - 1] == 0 &&
+             (o->drop_past > 0.0 || o->own_past > 0.0))
         fprintf(stderr, "exphil: --no-previous-action and --%s: there are no past actions\n",
                 o->drop_past > 0.0 ? "drop-past" : "own-past");
     else if (o->chosen.schedule == EXPHIL_SCHEDULE_RESTARTS && !o->restart)

@@ -211,7 +211,8 @@ CSHARP_CLASSES = {
 }
 CSHARP_LEAVES = {
     "exphil_model_info": "window_frames state_bytes action_slots heads calibrated",
-    "exphil_model_config": TOLD, "exphil_session_config": "heads mode conditions condition_count", "exphil_session_info": "streams float_count id_count head_count logit_count",
+    "exphil_model_config": TOLD, "exphil_session_config": "heads mode conditions condition_count",
+    "exphil_session_info": "streams float_count id_count head_count logit_count",
     "exphil_sampling": f"mode delay_frames action_slots buffers neutral_start {TOLD}", "exphil_metrics": "loss_scale",
     "exphil_report": "heads"}
 # Enumerations of two members that are told as whether it is the second.

@@ -704,10 +704,10 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_create(exphil_context *
                                                                 const exphil_dataset_config *config,
                                                                 exphil_dataset **dataset,
                                                                 exphil_error *error);
-/* Opens a corpus file that exphil_dataset_save wrote, or a corpus of games (exphil/games.h), a file or a folder, of which
- * rows are then made with the usual spec of every human player; exphil_dataset_add_games chooses. It may be larger than memory: opening reads little, and
- * rows are read when they are needed. The file stays open while any dataset uses it. A save to the same path
- * writes a new file and leaves the open one as it is.
+/* Opens a corpus file that exphil_dataset_save wrote, or a corpus of games (exphil/games.h), a file or a folder, of
+ * which rows are then made with the usual spec of every human player; exphil_dataset_add_games chooses. It may be
+ * larger than memory: opening reads little, and rows are read when they are needed. The file stays open while any
+ * dataset uses it. A save to the same path writes a new file and leaves the open one as it is.
  * Rows are checked in pieces, on first use. Damage found then is EXPHIL_E_FORMAT with the byte offset, from
  * exphil_dataset_frame, exphil_prefetcher_next or any other call that needed the rows; EXPHIL_E_IO if the
  * disk fails. A torn tail costs only the episodes that are not whole: see exphil_dataset_info.recovered.
@@ -886,7 +886,9 @@ typedef struct exphil_sampling {
     /* rows of corpora of games: memory that batches, decoded games and rows of a group may take; 0: what they need.
      * With less, games are decoded again and again: slower, the same batches. EXPHIL_E_INVALID names the least */
     int64_t memory_bytes;
-    int32_t workers;    /* threads of a prefetcher, 1..64, which change no batch; 0 = 1; of games, a core in four, 1..4 */
+    /* threads of a prefetcher, 1..64, which change no batch; 0 = 1, and for rows of games one for each four cores,
+     * 1..4 */
+    int32_t workers;
     int32_t reserved_2; /* must be 0 */
     /* Training: the probability, 0..1, with which the past actions of a stretch are worth nothing: those of
      * another stretch of the dataset stand in their place, so that a policy learns not to rely on them. (A

@@ -35,8 +35,8 @@ void xph_conditions_release(xph_conditions *c)
     xph_context_release(context);
 }
 
-static xph_game_values *place(const xph_conditions *c, xph_game_values *games, int64_t capacity, uint64_t game,
-                              int32_t port)
+static xph_game_values *place(const xph_conditions *c, xph_game_values *games, int64_t capacity,
+                              uint64_t game, int32_t port)
 {
     uint64_t mask = (uint64_t)capacity - 1, at = xph_game_mix(c->salt, game + (uint64_t)port) & mask;
     while (games[at].game && (games[at].game != game || games[at].port != port)) at = (at + 1) & mask;

@@ -122,8 +122,8 @@ static exphil_status rows_hash(saving *s, const xph_episode *episode, uint64_t *
 {
     *hash = episode->hash;
     if (!episode->block->source) return EXPHIL_OK;
-    return xph_rows_hash(&s->dataset->shape, episode->block, episode->offset, episode->frames, &s->buffer, hash,
-                         error);
+    return xph_rows_hash(&s->dataset->shape, episode->block, episode->offset, episode->frames, &s->buffer,
+                         hash, error);
 }
 
 static exphil_status add_hashes(saving *s, const xph_episode *episode, regions *seen, exphil_error *error)

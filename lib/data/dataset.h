@@ -67,9 +67,9 @@ typedef struct xph_block {
     uint64_t hash;           /* xph_rows_hash of all; of rows of a game, the game's content hash */
     size_t bytes;            /* of this piece of memory, what lies behind it included */
     xph_shared_file *corpus; /* where the rows lie; NULL: behind this struct */
-    uint64_t at;             /* byte of the corpus at which they begin: [floats | ids | actions]; or the game */
-    uint64_t *piece_hash;    /* [xph_pieces] behind this struct, of rows in a corpus */
-    atomic_bool *checked;    /* likewise; the rows of a piece are used only when it is checked */
+    uint64_t at;          /* byte of the corpus at which they begin: [floats | ids | actions]; or the game */
+    uint64_t *piece_hash; /* [xph_pieces] behind this struct, of rows in a corpus */
+    atomic_bool *checked; /* likewise; the rows of a piece are used only when it is checked */
     struct xph_row_source *source; /* of a game: what makes the rows; NULL: they are there */
     int64_t position;              /* of a game: its frame that is row 0 */
     xph_episode_facts facts;
@@ -222,7 +222,7 @@ struct exphil_dataset {
     const xph_episode *episodes; /* of the table */
     int64_t episode_count, frames;
     xph_conditions *conditions; /* NULL: none was given */
-    xph_columns columns; /* of the first columns_of episodes; exphil_dataset_query looks at the rest */
+    xph_columns columns;        /* of the first columns_of episodes; exphil_dataset_query looks at the rest */
     int64_t columns_of;
     xph_hasher content; /* spec, then length and hash of each episode */
     int32_t recovered;

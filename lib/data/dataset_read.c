@@ -143,15 +143,16 @@ exphil_status exphil_dataset_verify(const exphil_dataset *dataset, exphil_error 
 
 /* ---- single frames ----------------------------------------------------------------------------------- */
 
-/* A row of a corpus, or of a game. Its piece is read whole, and kept for the next calls, when it must be checked or is entered at its
- * first row, as by a loop over all frames; else the row alone, so that jumping about stays cheap. */
+/* A row of a corpus, or of a game. Its piece is read whole, and kept for the next calls, when it must be checked or is
+ * entered at its first row, as by a loop over all frames; else the row alone, so that jumping about stays cheap. */
 static exphil_status read_row(exphil_dataset *dataset, const xph_block *block, int64_t row, xph_rows *rows,
                               exphil_error *error)
 {
     const xph_row_shape *shape = &dataset->shape;
     int64_t piece = row / XPH_PIECE, skip = row % XPH_PIECE;
     bool kept = dataset->frame_block == block && dataset->frame_piece == piece;
-    bool whole = !skip || block->source || !atomic_load_explicit(&block->checked[piece], memory_order_relaxed);
+    bool whole =
+        !skip || block->source || !atomic_load_explicit(&block->checked[piece], memory_order_relaxed);
     if (!kept) dataset->frame_block = NULL;
     if (!kept && !whole) return xph_rows_take(shape, block, row, 1, &dataset->frame_buffer, rows, error);
     if (!kept)
@@ -236,9 +237,11 @@ static exphil_status read_stretches(const exphil_dataset *dataset, int64_t rows,
         int64_t count = STRETCH - done % STRETCH, left = episode->first + episode->frames - first;
         if (count > left) count = left;
         if (count > rows - done) count = rows - done;
-        if (xph_cancelled(dataset->context)) status = xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
+        if (xph_cancelled(dataset->context))
+            status = xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
         if (status >= 0)
-            status = read_actions(dataset, &buffer, first, count, actions + done * dataset->shape.heads, error);
+            status =
+                read_actions(dataset, &buffer, first, count, actions + done * dataset->shape.heads, error);
         done += count;
     }
     xph_piece_buffer_free(&buffer);

@@ -227,7 +227,8 @@ static exphil_status make_spans(xph_order *order, exphil_error *error)
     xph_windows *to = &order->windows;
     const exphil_sampling *how = order->sampling;
     int64_t most = group_windows(how), episodes = order->dataset->episode_count;
-    double rows = (double)to->count * (double)how->stride + (double)to->span_count * (double)span_rows(how, 0);
+    double rows =
+        (double)to->count * (double)how->stride + (double)to->span_count * (double)span_rows(how, 0);
     double full = rows / (double)how->shuffle_frames;
     to->run_capacity = least(most, to->span_count);
     to->group_capacity = (full < 1e9 ? least(2 * (int64_t)full + 2, to->span_count) : to->span_count) + 1;

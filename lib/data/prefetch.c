@@ -114,7 +114,8 @@ static bool take_work(exphil_prefetcher *p, piece *work)
     for (int64_t i = p->ready; i < p->begun; i++) {
         slot *of = slot_at(p, i);
         if (of->failed < 0 || !of->begun) return false;
-        if (of->next_run < of->runs || of->runs_left || of->next_lane < p->batch) return take_from(p, of, work);
+        if (of->next_run < of->runs || of->runs_left || of->next_lane < p->batch)
+            return take_from(p, of, work);
     }
     return take_begin(p, work);
 }
@@ -136,7 +137,8 @@ static void note_begun(exphil_prefetcher *p, slot *of)
 }
 
 /* Under the lock. */
-static void note_done(exphil_prefetcher *p, const piece *work, exphil_status status, const exphil_error *failure)
+static void note_done(exphil_prefetcher *p, const piece *work, exphil_status status,
+                      const exphil_error *failure)
 {
     slot *of = work->of;
     p->in_flight--;
@@ -149,8 +151,8 @@ static void note_done(exphil_prefetcher *p, const piece *work, exphil_status sta
     if (status >= 0 && work->kind == BEGIN) note_begun(p, of);
     if (status >= 0 && work->kind == RUN) of->runs_left--;
     if (status >= 0 && work->kind == LANE && !--of->lanes_left) xph_sampler_end(p->sampler, &of->buffer);
-    while (!p->again && p->ready < p->begun && slot_at(p, p->ready)->begun && slot_at(p, p->ready)->failed >= 0 &&
-           !slot_at(p, p->ready)->lanes_left)
+    while (!p->again && p->ready < p->begun && slot_at(p, p->ready)->begun &&
+           slot_at(p, p->ready)->failed >= 0 && !slot_at(p, p->ready)->lanes_left)
         p->ready++;
     xph_mutex_broadcast(p->lock);
 }

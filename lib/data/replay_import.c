@@ -45,8 +45,8 @@ exphil_status xph_melee_of_dataset(const exphil_dataset *dataset, const xph_mele
     *layout = xph_melee_layout_find(spec->layout);
     *codec = xph_melee_codec_find(spec->codec);
     if (!*layout || !*codec)
-        return xph_fail(error, EXPHIL_E_INVALID, "replays need a Melee dataset; this one is %s with %s", spec->layout,
-                        spec->codec);
+        return xph_fail(error, EXPHIL_E_INVALID, "replays need a Melee dataset; this one is %s with %s",
+                        spec->layout, spec->codec);
     XPH_TRY(exphil_melee_spec(spec->layout, spec->codec, &own, error));
     if (exphil_spec_hash(&own) == dataset->spec_hash) return EXPHIL_OK;
     return xph_fail(error, EXPHIL_E_MISMATCH,

@@ -1,164 +1,12 @@
-/* Batches from a dataset: defaults and limits of exphil_sampling, then for every batch of the plan the
- * copying of rows, with the targets d frames later and the actions decided before them. Works on a snapshot
- * of the dataset, so that the host may go on adding episodes.
+/* Batches from a dataset, of a snapshot of it, so that the host may go on adding episodes: memory, and one batch of the plan
+ * after the other.
  *
  * Only rows that have a target are sampled: the last d frames of an episode have none, and nothing after
  * them depends on them. So every batch has rows to learn from. */
-#include "data/sampler.h"
-
-#include "data/game_rows.h"
+#include "data/filling.h"
 #include "device/device.h"
-#include "melee/melee.h"
 
-#define BATCH_MOST   4096
-#define TIME_MOST    65536
-#define DELAY_MOST   64
-#define SLOTS_MOST   (DELAY_MOST + 1)
-#define BUFFERS_MOST 64
-#define WORKERS_MOST 64
-#define EPOCH_MOST   ((int64_t)1 << 48)
-#define STRETCH      256 /* frames whose past actions are dropped together */
-
-/* Frames of a span: what is shuffled holds at least one. */
-#define SHUFFLE_LEAST 1024
-
-/* Of one who fills: actions around a stretch of rows, and a piece of a corpus. */
-typedef struct xph_filler {
-    uint8_t *packed;
-    xph_piece_buffer piece;
-} xph_filler;
-
-struct xph_sampler {
-    exphil_context *context;
-    exphil_dataset *dataset; /* a snapshot of its own */
-    exphil_sampling sampling;
-    xph_order order;
-    int64_t planned; /* epoch that the plan is of; -1: none */
-    atomic_bool stop;
-    xph_batch_buffer own;    /* of xph_sampler_batch, made when it is first needed */
-    xph_melee_mirror mirror; /* of its rows, if sampling.mirror is above 0 */
-    xph_filler *fillers;     /* [workers] */
-    size_t packed_bytes;
-    xph_told told;
-    uint16_t *values; /* [episodes, conditions] of the dataset; NULL: none */
-    size_t values_bytes;
-    int32_t fixed[EXPHIL_CONDITIONS_MAX + 1]; /* by xph_sampler_fix: values, then the id of the delay */
-    bool fixes, before;                       /* before: batches have what buffer->before is */
-    xph_game_lane **lanes; /* [B]: where games are kept that a lane goes through; NULL: the filler keeps them */
-    xph_window_rows *group; /* of the windows that were begun last; NULL: none */
-};
-
-/* ---- configuration ----------------------------------------------------------------------------------- */
-
-static exphil_status check_range(int64_t value, int64_t low, int64_t high, const char *field,
-                                 exphil_error *error)
-{
-    if (value >= low && value <= high) return EXPHIL_OK;
-    return xph_fail(error, EXPHIL_E_INVALID, "sampling.%s is %lld, must be %lld..%lld", field,
-                    (long long)value, (long long)low, (long long)high);
-}
-
-/* Fields that mean nothing in the mode are refused, not ignored. */
-static exphil_status check_mode(const exphil_sampling *how, exphil_error *error)
-{
-    if (how->mode == EXPHIL_MODE_WINDOW) {
-        if (how->segment_frames)
-            return xph_fail(error, EXPHIL_E_INVALID, "sampling.segment_frames is for EXPHIL_MODE_CARRY");
-        if (how->shuffle_frames && how->in_order)
-            return xph_fail(error, EXPHIL_E_INVALID,
-                            "sampling.shuffle_frames is for shuffled windows, in_order is 1");
-        return EXPHIL_OK;
-    }
-    if (how->mode != EXPHIL_MODE_CARRY)
-        return xph_fail(error, EXPHIL_E_INVALID, "sampling.mode is %d, which is no mode", (int)how->mode);
-    if (how->last_only)
-        return xph_fail(error, EXPHIL_E_INVALID, "sampling.last_only is for EXPHIL_MODE_WINDOW");
-    if (how->stride != 1)
-        return xph_fail(error, EXPHIL_E_INVALID, "sampling.stride is for EXPHIL_MODE_WINDOW");
-    if (how->shuffle_frames)
-        return xph_fail(error, EXPHIL_E_INVALID, "sampling.shuffle_frames is for EXPHIL_MODE_WINDOW");
-    return EXPHIL_OK;
-}
-
-/* What shuffle_frames 0 means for a dataset: here, all windows together, as in 0.1. The only place where a kind of
- * dataset chooses; neither its size nor a limit of memory may. */
-static int64_t usual_shuffle_frames(const exphil_dataset *dataset)
-{
-    return dataset->of_games ? 65536 : 0;
-}
-
-/* Rows that are there are copied faster than they are used. */
-static int32_t usual_workers(const exphil_dataset *dataset)
-{
-    int32_t workers = dataset->of_games ? xph_cpu_count() / 4 : 1;
-    return workers < 1 ? 1 : workers > 4 ? 4 : workers;
-}
-
-static exphil_status check_shuffle(const exphil_sampling *how, exphil_error *error)
-{
-    int64_t frames = how->shuffle_frames;
-    if (!frames || (frames >= SHUFFLE_LEAST && frames <= XPH_ORDERED_MAX)) return EXPHIL_OK;
-    return xph_fail(error, EXPHIL_E_INVALID, "sampling.shuffle_frames is %lld, must be 0 or %d..%lld",
-                    (long long)frames, SHUFFLE_LEAST, (long long)XPH_ORDERED_MAX);
-}
-
-static exphil_status check_drop(const exphil_sampling *how, exphil_error *error)
-{
-    if (!(how->drop_past >= 0.0 && how->drop_past <= 1.0))
-        return xph_fail(error, EXPHIL_E_INVALID, "sampling.drop_past is %g, must be 0..1", how->drop_past);
-    if (how->drop_past > 0.0 && how->action_slots == 0)
-        return xph_fail(error, EXPHIL_E_INVALID,
-                        "sampling.drop_past is %g, but action_slots is 0: there are no past actions",
-                        how->drop_past);
-    return EXPHIL_OK;
-}
-
-static exphil_status check_mirror(const exphil_sampling *how, exphil_error *error)
-{
-    if (how->mirror >= 0 && how->mirror <= 1) return EXPHIL_OK;
-    char text[XPH_DOUBLE_TEXT];
-    return xph_fail(error, EXPHIL_E_INVALID, "sampling.mirror is %s, must be 0..1",
-                    xph_format_double(text, how->mirror, 6));
-}
-
-static exphil_status resolve(const exphil_dataset *dataset, const exphil_sampling *given,
-                             exphil_sampling *how, xph_told *told, exphil_error *error)
-{
-    exphil_sampling known = EXPHIL_SAMPLING_INIT;
-    XPH_TRY(XPH_TAKE(exphil_sampling, &known, given, error));
-    if (!known.batch) known.batch = 16;
-    if (!known.time) known.time = 60;
-    if (!known.stride) known.stride = 1;
-    if (!known.buffers) known.buffers = 2;
-    if (!known.workers) known.workers = usual_workers(dataset);
-    if (!known.shuffle_frames && known.mode == EXPHIL_MODE_WINDOW && !known.in_order)
-        known.shuffle_frames = usual_shuffle_frames(dataset);
-    XPH_TRY(check_mode(&known, error));
-    XPH_TRY(check_range(known.batch, 1, BATCH_MOST, "batch", error));
-    XPH_TRY(check_range(known.time, 1, TIME_MOST, "time", error));
-    XPH_TRY(check_range(known.stride, 1, XPH_FRAMES_MAX, "stride", error));
-    XPH_TRY(check_range(known.segment_frames, 0, INT64_MAX, "segment_frames", error));
-    XPH_TRY(check_shuffle(&known, error));
-    XPH_TRY(check_range(known.delay_frames, 0, DELAY_MOST, "delay_frames", error));
-    XPH_TRY(xph_told_take(told, known.conditions, known.condition_count, known.delays, known.delay_count,
-                          &known.delay_frames, "sampling", error));
-    known.conditions = told->conditions ? told->condition : NULL;
-    known.delays = told->delays ? told->delay : NULL;
-    XPH_TRY(check_range(known.action_slots, 0, SLOTS_MOST, "action_slots", error));
-    XPH_TRY(check_range(known.memory_bytes, 0, INT64_MAX, "memory_bytes", error));
-    XPH_TRY(check_range(known.workers, 1, WORKERS_MOST, "workers", error));
-    XPH_TRY(check_range(known.in_order, 0, 1, "in_order", error));
-    XPH_TRY(check_range(known.last_only, 0, 1, "last_only", error));
-    XPH_TRY(check_range(known.buffers, 1, BUFFERS_MOST, "buffers", error));
-    XPH_TRY(check_range(known.neutral_start, 0, 1, "neutral_start", error));
-    XPH_TRY(check_range(known.reserved, 0, 0, "reserved", error));
-    XPH_TRY(check_range(known.reserved_2, 0, 0, "reserved_2", error));
-    XPH_TRY(check_drop(&known, error));
-    XPH_TRY(check_mirror(&known, error));
-    if (known.segment_frames > XPH_FRAMES_MAX) known.segment_frames = XPH_FRAMES_MAX; /* never cuts */
-    *how = known;
-    return EXPHIL_OK;
-}
+#define EPOCH_MOST ((int64_t)1 << 48)
 
 /* ---- memory for a batch -------------------------------------------------------------------------------- */
 
@@ -191,8 +39,8 @@ static exphil_status place_batch(const xph_sampler *sampler, places *at, exphil_
         take(&at->bytes, rows, xph_told_columns(&sampler->told), sizeof(int32_t), &at->told) &&
         take(&at->bytes, rows, sampler->before ? shape->heads : 0, sizeof(int32_t), &at->before))
         return EXPHIL_OK;
-    return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld rows is too large", (long long)how->batch,
-                    (long long)how->time);
+    return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld rows is too large",
+                    (long long)how->batch, (long long)how->time);
 }
 
 exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buffer *buffer,
@@ -262,281 +110,6 @@ void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *b
                             .conditions = buffer->told};
 }
 
-/* ---- mirror ------------------------------------------------------------------------------------------ */
-
-static exphil_status make_mirror(xph_sampler *made, exphil_error *error)
-{
-    const exphil_spec *spec = made->dataset->spec;
-    exphil_spec preset = EXPHIL_SPEC_INIT;
-    if (!(made->sampling.mirror > 0)) return EXPHIL_OK;
-    if (exphil_melee_spec(spec->layout, spec->codec, &preset, NULL) < 0 ||
-        exphil_spec_hash(&preset) != made->dataset->spec_hash)
-        return xph_fail(error, EXPHIL_E_INVALID,
-                        "sampling.mirror is for a Melee spec; layout \"%s\" with codec \"%s\" is none",
-                        spec->layout, spec->codec);
-    exphil_status status = xph_melee_mirror_make(xph_melee_layout_find(spec->layout),
-                                                 xph_melee_codec_find(spec->codec), &made->mirror, error);
-    return status < 0 ? xph_fail_within(error, status, "sampling.mirror") : EXPHIL_OK;
-}
-
-/* Number `game` of the epoch's stream: no other game, batch or thread comes into it. */
-static bool is_mirrored(const xph_sampler *sampler, int64_t epoch, uint64_t game)
-{
-    const exphil_sampling *how = &sampler->sampling;
-    if (!(how->mirror > 0)) return false;
-    xph_rng rng = {.seed = how->seed, .stream = XPH_RNG_MIRROR | (uint64_t)epoch << 8, .position = game};
-    return (double)xph_rng_u32(&rng) < how->mirror * 0x1p32;
-}
-
-static void mirror_rows(const xph_sampler *sampler, int64_t row, int64_t count, xph_batch_buffer *buffer)
-{
-    const xph_row_shape *shape = &sampler->dataset->shape;
-    int64_t slots = sampler->sampling.action_slots;
-    xph_melee_mirror_rows(&sampler->mirror, buffer->floats + row * shape->floats,
-                          buffer->ids + row * shape->ids, count);
-    xph_melee_mirror_actions(buffer->actions + row * shape->heads, count);
-    xph_melee_mirror_actions(buffer->past + row * slots * shape->heads, count * slots);
-}
-
-/* ---- rows -------------------------------------------------------------------------------------------- */
-
-static void neutral_action(const xph_row_shape *shape, int32_t *action)
-{
-    for (int64_t a = 0; a < shape->heads; a++) action[a] = shape->spec->heads[a].neutral;
-}
-
-/* Packed actions of an episode from frame `first` on. */
-typedef struct stretch {
-    const uint8_t *packed;
-    int64_t first, end;
-} stretch;
-
-/* The action of frame t, neutral before frame `first`. */
-static void action_at(const xph_row_shape *shape, const stretch *acted, int64_t t, int64_t first,
-                      int32_t *action)
-{
-    if (t < first) {
-        neutral_action(shape, action);
-    } else {
-        xph_action_unpack(shape, acted->packed + (t - acted->first) * shape->action_bytes, action);
-    }
-}
-
-xph_shown xph_sampler_shown(const xph_sampler *sampler, int64_t epoch, int64_t episode)
-{
-    const xph_told *told = &sampler->told;
-    const int64_t longest = sampler->sampling.delay_frames, slots = sampler->sampling.action_slots;
-    xph_shown s = {.delay = longest, .slots = slots};
-    const uint16_t *values = sampler->values ? sampler->values + episode * told->conditions : NULL;
-    if (!xph_told_columns(told)) return s;
-    xph_told_draw(told, &sampler->dataset->episodes[episode], sampler->sampling.seed, epoch, values, s.told);
-    if (sampler->fixes) memcpy(s.told, sampler->fixed, (size_t)told->conditions * sizeof *s.told);
-    if (sampler->fixed[EXPHIL_CONDITIONS_MAX])
-        s.told[told->conditions] = sampler->fixed[EXPHIL_CONDITIONS_MAX];
-    if (!told->delays) return s;
-    s.delay = told->delay[s.told[told->conditions] - 1];
-    s.slots = xph_told_slots(s.delay, longest, slots);
-    return s;
-}
-
-/* Targets, and the actions decided before them: row t has t+d, then t+d-1, t+d-2, ... The first that an episode can have
- * decided acts in its frame d. */
-static void copy_actions(const xph_sampler *sampler, const stretch *acted, const xph_shown *as, int64_t t,
-                         int64_t count, int64_t row, xph_batch_buffer *buffer)
-{
-    const xph_row_shape *shape = &sampler->dataset->shape;
-    const exphil_sampling *how = &sampler->sampling;
-    int64_t heads = shape->heads, slots = how->action_slots, first = how->neutral_start ? as->delay : 0;
-    for (int64_t i = 0; i < count; i++, t++, row++) {
-        int64_t decided = t + as->delay;
-        action_at(shape, acted, decided, 0, buffer->actions + row * heads);
-        if (buffer->before) action_at(shape, acted, decided - 1, first, buffer->before + row * heads);
-        int32_t *past = buffer->past + row * slots * heads;
-        for (int64_t s = 0; s < slots; s++) {
-            int64_t acts = s < as->slots ? decided - 1 - s : -1;
-            action_at(shape, acted, acts, first, past + s * heads);
-        }
-    }
-}
-
-/* All that copying count frames from t on looks at: actions before and after them too. */
-static stretch stretch_of(const xph_sampler *sampler, const uint8_t *packed, const xph_episode *episode,
-                          const xph_shown *as, int64_t t, int64_t count)
-{
-    int64_t delay = as->delay, slots = as->slots;
-    if (sampler->before && slots < 1) slots = 1;
-    int64_t first = t + (delay < slots ? delay - slots : 0), end = t + count + delay;
-    return (stretch){packed, first < 0 ? 0 : first, end > episode->frames ? episode->frames : end};
-}
-
-/* ---- dropped past actions ------------------------------------------------------------------------------ */
-
-/* Past actions of count rows from row on: those of a stretch elsewhere, from its frame `skip` on, in the slots that the
- * rows see. Neutral ones before that episode, and behind it where it is short. */
-static exphil_status take_elsewhere(const xph_sampler *sampler, xph_filler *with, const xph_shown *as,
-                                    int64_t frame, int64_t skip, int64_t count, int64_t row,
-                                    xph_batch_buffer *buffer, exphil_error *error)
-{
-    const exphil_dataset *dataset = sampler->dataset;
-    const xph_row_shape *shape = &dataset->shape;
-    const xph_episode *other = &dataset->episodes[xph_episode_of(dataset, frame)];
-    int64_t slots = sampler->sampling.action_slots, last = other->frames - STRETCH,
-            start = frame - other->first;
-    start = start < last ? start : last < 0 ? 0 : last;
-    stretch acted = {with->packed, start + skip - as->slots, start + skip + count - 1};
-    if (acted.first < 0) acted.first = 0;
-    if (acted.end > other->frames) acted.end = other->frames;
-    if (acted.first < acted.end) {
-        int64_t at = other->offset + acted.first, acts = acted.end - acted.first;
-        XPH_TRY(xph_rows_verify(shape, other->block, at, acts, &with->piece, error));
-        XPH_TRY(xph_rows_copy(shape, other->block, at, acts, &with->piece, NULL, NULL, with->packed, error));
-    }
-    int32_t *past = buffer->past + row * slots * shape->heads;
-    for (int64_t i = 0; i < count * slots; i++) {
-        int64_t t = start + skip + i / slots - 1 - i % slots;
-        bool there = t < acted.end && i % slots < as->slots;
-        action_at(shape, &acted, t, there ? acted.first : t + 1, past + i * shape->heads);
-    }
-    return xph_rows_recheck(shape, other->block, NULL, 0, past, count * slots, error);
-}
-
-/* Stretch by stretch of the rows from frame t of an episode on. What is drawn for a stretch lies at a place of its own in
- * the epoch's stream of numbers: a hash says where. */
-static exphil_status drop_past(const xph_sampler *sampler, xph_filler *with, const xph_episode *episode,
-                               const xph_shown *as, int64_t t, int64_t count, int64_t row,
-                               xph_batch_buffer *buffer, exphil_error *error)
-{
-    if (!buffer->dropped) return EXPHIL_OK;
-    for (int64_t done = 0, part; done < count; done += part) {
-        int64_t skip = (t + done) % STRETCH;
-        const xph_episode_facts *facts = &episode->block->facts;
-        const uint64_t key[] = {facts->game, (uint64_t)(facts->port ? facts->port : episode->first),
-                                (uint64_t)(facts->first_game_frame + episode->offset),
-                                (uint64_t)((t + done) / STRETCH)};
-        xph_rng rng = {.seed = sampler->sampling.seed,
-                       .stream = XPH_RNG_DROP | (uint64_t)buffer->epoch << 8,
-                       .position = xph_hash(key, sizeof key) << 2};
-        bool drops = xph_rng_double(&rng) < sampler->sampling.drop_past;
-        part = count - done < STRETCH - skip ? count - done : STRETCH - skip;
-        memset(buffer->dropped + row + done, drops, (size_t)part);
-        if (!drops) continue;
-        int64_t frame = (int64_t)xph_rng_below(&rng, (uint64_t)sampler->dataset->frames);
-        XPH_TRY(take_elsewhere(sampler, with, as, frame, skip, part, row + done, buffer, error));
-    }
-    return EXPHIL_OK;
-}
-
-static void copy_told(const xph_sampler *sampler, const xph_shown *as, int64_t count, int64_t row,
-                      xph_batch_buffer *buffer)
-{
-    int64_t columns = xph_told_columns(&sampler->told);
-    for (int64_t i = 0; columns && i < count; i++)
-        memcpy(buffer->told + (row + i) * columns, as->told, (size_t)columns * sizeof *as->told);
-}
-
-/* Copies count frames of one episode, from its row t on, to the rows from row on. Row t of the episode is row offset + t
- * of the block. */
-static exphil_status copy_rows(const xph_sampler *sampler, xph_filler *with, int64_t index,
-                               const xph_block *block, int64_t offset, int64_t t, int64_t count, int64_t row,
-                               xph_batch_buffer *buffer, exphil_error *error)
-{
-    const xph_row_shape *shape = &sampler->dataset->shape;
-    const xph_episode *episode = &sampler->dataset->episodes[index];
-    const xph_shown as = xph_sampler_shown(sampler, buffer->epoch, index);
-    stretch acted = stretch_of(sampler, with->packed, episode, &as, t, count);
-    int64_t acts = acted.end - acted.first;
-    XPH_TRY(xph_rows_verify(shape, block, offset + acted.first, acts, &with->piece, error));
-    XPH_TRY(xph_rows_copy(shape, block, offset + t, count, &with->piece, buffer->floats + row * shape->floats,
-                          buffer->ids + row * shape->ids, NULL, error));
-    XPH_TRY(xph_rows_copy(shape, block, offset + acted.first, acts, &with->piece, NULL, NULL, with->packed, error));
-    copy_actions(sampler, &acted, &as, t, count, row, buffer);
-    copy_told(sampler, &as, count, row, buffer);
-    int64_t slots = sampler->sampling.action_slots;
-    XPH_TRY(xph_rows_recheck(shape, block, buffer->ids + row * shape->ids, count,
-                             buffer->actions + row * shape->heads, count, error));
-    XPH_TRY(xph_rows_recheck(shape, block, NULL, 0, buffer->past + row * slots * shape->heads, count * slots,
-                             error));
-    xph_game_lane *lane = with->piece.lane;
-    with->piece.lane = with->piece.own; /* the lane's own game stays */
-    XPH_TRY(drop_past(sampler, with, episode, &as, t, count, row, buffer, error));
-    with->piece.lane = lane;
-    if (is_mirrored(sampler, buffer->epoch, block->facts.game)) mirror_rows(sampler, row, count, buffer);
-    bool last_only = sampler->sampling.last_only;
-    for (int64_t i = 0; i < count; i++) {
-        bool counts = !last_only || i == count - 1;
-        buffer->mask[row + i] = counts ? 1.0f : 0.0f;
-        buffer->reset[row + i] = 0;
-        atomic_fetch_add_explicit(&buffer->frames, counts, memory_order_relaxed);
-    }
-    return EXPHIL_OK;
-}
-
-/* Rows without frames: all zero; the first starts from a zero state, so that no state runs on into
- * padding. */
-static void pad_rows(const xph_sampler *sampler, int64_t row, int64_t count, bool first,
-                     xph_batch_buffer *buffer)
-{
-    const xph_row_shape *shape = &sampler->dataset->shape;
-    int64_t heads = shape->heads, slots = sampler->sampling.action_slots;
-    size_t rows = (size_t)count;
-    memset(buffer->floats + row * shape->floats, 0, rows * (size_t)shape->floats * sizeof(float));
-    memset(buffer->ids + row * shape->ids, 0, rows * (size_t)shape->ids * sizeof(int32_t));
-    memset(buffer->past + row * slots * heads, 0, rows * (size_t)(slots * heads) * sizeof(int32_t));
-    memset(buffer->actions + row * heads, 0, rows * (size_t)heads * sizeof(int32_t));
-    memset(buffer->mask + row, 0, rows * sizeof(float));
-    memset(buffer->reset + row, 0, rows);
-    if (buffer->dropped) memset(buffer->dropped + row, 0, rows);
-    int64_t columns = xph_told_columns(&sampler->told);
-    if (columns) memset(buffer->told + row * columns, 0, rows * (size_t)columns * sizeof *buffer->told);
-    if (first && count) buffer->reset[row] = 1;
-}
-
-static exphil_status fill_lane(const xph_sampler *sampler, xph_filler *with, int64_t lane,
-                               xph_batch_buffer *buffer, exphil_error *error)
-{
-    int64_t index = buffer->index;
-    const xph_order *order = &sampler->order;
-    const xph_lanes *lanes = &order->lanes;
-    int64_t time = sampler->sampling.time, row = lane * time, end = row + time, at = index * time;
-    int64_t p = xph_order_piece(order, lane, at), pieces = lanes->lane[lane + 1];
-    for (; row < end && p < pieces; p++) {
-        const xph_piece *piece = &lanes->pieces[p];
-        int64_t skip = at - lanes->begin[p], count = piece->frames - skip;
-        if (count > end - row) count = end - row;
-        const xph_episode *episode = &sampler->dataset->episodes[piece->episode];
-        XPH_TRY(copy_rows(sampler, with, piece->episode, episode->block, episode->offset, piece->first + skip,
-                          count, row, buffer, error));
-        if (!skip) buffer->reset[row] = 1;
-        row += count;
-        at += count;
-    }
-    pad_rows(sampler, row, end - row, xph_order_lane_frames(order, lane) >= index * time, buffer);
-    return EXPHIL_OK;
-}
-
-static exphil_status fill_window(xph_sampler *sampler, xph_filler *with, int64_t lane, xph_batch_buffer *buffer,
-                                 exphil_error *error)
-{
-    int64_t time = sampler->sampling.time, row = lane * time, count = 0;
-    int64_t window = buffer->index * sampler->sampling.batch + lane;
-    if (window < sampler->order.windows.count) {
-        xph_window_place place = {.rows = NULL};
-        if (buffer->windows)
-            place = buffer->windows[lane];
-        else if (!xph_order_window(&sampler->order, window, &sampler->stop, &place.at))
-            return EXPHIL_E_CANCELLED;
-        const xph_episode *episode = &sampler->dataset->episodes[place.at.episode];
-        const xph_block *block = place.rows ? place.rows->runs[place.at.run].block : episode->block;
-        int64_t offset = place.rows ? -place.rows->runs[place.at.run].row : episode->offset;
-        count = xph_usable_frames(episode, sampler->sampling.delay_frames) - place.at.row;
-        if (count > time) count = time;
-        XPH_TRY(copy_rows(sampler, with, place.at.episode, block, offset, place.at.row, count, row, buffer, error));
-        buffer->reset[row] = 1;
-    }
-    pad_rows(sampler, row + count, time - count, true, buffer);
-    return EXPHIL_OK;
-}
-
 /* ---- sampler ----------------------------------------------------------------------------------------- */
 
 /* Blocks of a game that a chunk touches. */
@@ -546,7 +119,8 @@ static int64_t chunk_blocks(const exphil_sampling *how)
     return (how->time + how->delay_frames + slots + XPH_GAME_FRAMES - 1) / XPH_GAME_FRAMES + 1;
 }
 
-static exphil_status make_filler(const xph_sampler *made, xph_filler *filler, bool corpus, exphil_error *error)
+static exphil_status make_filler(const xph_sampler *made, xph_filler *filler, bool corpus,
+                                 exphil_error *error)
 {
     filler->piece.context = made->context;
     filler->packed = xph_alloc(made->context, made->packed_bytes);
@@ -584,7 +158,8 @@ static exphil_status count_lanes(const xph_sampler *made, int64_t *lanes, exphil
     *lanes = windows ? 0 : how->batch;
     if (!how->memory_bytes) return EXPHIL_OK;
     if ((uint64_t)how->memory_bytes < least)
-        return xph_fail(error, EXPHIL_E_INVALID, "sampling.memory_bytes is %lld, these batches need at least %llu",
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "sampling.memory_bytes is %lld, these batches need at least %llu",
                         (long long)how->memory_bytes, (unsigned long long)least);
     uint64_t fit = ((uint64_t)how->memory_bytes - least) / lane;
     if (fit < (uint64_t)*lanes) *lanes = (int64_t)fit;
@@ -612,10 +187,25 @@ static exphil_status make_places(xph_sampler *made, exphil_error *error)
     return EXPHIL_OK;
 }
 
+static exphil_status make_mirror(xph_sampler *made, exphil_error *error)
+{
+    const exphil_spec *spec = made->dataset->spec;
+    exphil_spec preset = EXPHIL_SPEC_INIT;
+    if (!(made->sampling.mirror > 0)) return EXPHIL_OK;
+    if (exphil_melee_spec(spec->layout, spec->codec, &preset, NULL) < 0 ||
+        exphil_spec_hash(&preset) != made->dataset->spec_hash)
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "sampling.mirror is for a Melee spec; layout \"%s\" with codec \"%s\" is none",
+                        spec->layout, spec->codec);
+    exphil_status status = xph_melee_mirror_make(xph_melee_layout_find(spec->layout),
+                                                 xph_melee_codec_find(spec->codec), &made->mirror, error);
+    return status < 0 ? xph_fail_within(error, status, "sampling.mirror") : EXPHIL_OK;
+}
+
 static exphil_status make_sampler(xph_sampler *made, const exphil_dataset *dataset,
                                   const exphil_sampling *sampling, exphil_error *error)
 {
-    XPH_TRY(resolve(dataset, sampling, &made->sampling, &made->told, error));
+    XPH_TRY(xph_sampling_resolve(dataset, sampling, &made->sampling, &made->told, error));
     XPH_TRY(xph_dataset_snapshot(dataset, &made->dataset, error));
     XPH_TRY(make_mirror(made, error));
     XPH_TRY(xph_conditions_of(made->dataset, &made->told, &made->values, &made->values_bytes, error));
@@ -650,7 +240,8 @@ void xph_sampler_destroy(xph_sampler *sampler)
         if (sampler->fillers[i].piece.context) xph_piece_buffer_free(&sampler->fillers[i].piece);
     }
     xph_free(context, sampler->fillers, (size_t)sampler->sampling.workers * sizeof *sampler->fillers);
-    for (int64_t b = 0; sampler->lanes && b < sampler->sampling.batch; b++) xph_game_lane_free(sampler->lanes[b]);
+    for (int64_t b = 0; sampler->lanes && b < sampler->sampling.batch; b++)
+        xph_game_lane_free(sampler->lanes[b]);
     xph_free(context, sampler->lanes, (size_t)sampler->sampling.batch * sizeof *sampler->lanes);
     xph_window_rows_release(sampler->group);
     xph_free(context, sampler->values, sampler->values_bytes);
@@ -794,8 +385,8 @@ exphil_status xph_sampler_lane(xph_sampler *sampler, int32_t worker, int64_t lan
 {
     xph_filler *with = &sampler->fillers[worker];
     with->piece.lane = sampler->lanes[lane];
-    return sampler->sampling.mode == EXPHIL_MODE_WINDOW ? fill_window(sampler, with, lane, buffer, error)
-                                                        : fill_lane(sampler, with, lane, buffer, error);
+    return sampler->sampling.mode == EXPHIL_MODE_WINDOW ? xph_fill_window(sampler, with, lane, buffer, error)
+                                                        : xph_fill_lane(sampler, with, lane, buffer, error);
 }
 
 static exphil_status fill_all(xph_sampler *sampler, int64_t epoch, int64_t index, xph_batch_buffer *buffer,

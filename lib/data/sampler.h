@@ -21,8 +21,9 @@ typedef struct xph_batch_buffer {
     int32_t *before;          /* [B*T, A] the action one frame before the target's; NULL: nobody asked */
     int64_t epoch, index;
     atomic_llong frames;
-    xph_window_place *windows; /* [B], of groups of windows; NULL: without shuffle_frames any lane finds its own */
-    xph_window_rows *fresh;    /* what must be made before the lanes can be filled; NULL: nothing */
+    xph_window_place
+        *windows; /* [B], of groups of windows; NULL: without shuffle_frames any lane finds its own */
+    xph_window_rows *fresh; /* what must be made before the lanes can be filled; NULL: nothing */
 } xph_batch_buffer;
 
 exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buffer *buffer,

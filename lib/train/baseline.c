@@ -39,8 +39,8 @@ static exphil_status read_action(const rows *from, int64_t i, int32_t *action, e
 }
 
 /* Commonest value of one head: values are below 2^31, so they sort as words. */
-static exphil_status find_majority(const rows *from, xph_baseline *baseline,
-                                   uint64_t *word, exphil_error *error)
+static exphil_status find_majority(const rows *from, xph_baseline *baseline, uint64_t *word,
+                                   exphil_error *error)
 {
     int32_t action[EXPHIL_HEADS_MAX];
     int64_t frames = from->count;
@@ -56,8 +56,7 @@ static exphil_status find_majority(const rows *from, xph_baseline *baseline,
 }
 
 /* Commonest whole action: by hash, then the first frame that has it. */
-static exphil_status find_whole(const rows *from, xph_baseline *baseline,
-                                uint64_t *word, exphil_error *error)
+static exphil_status find_whole(const rows *from, xph_baseline *baseline, uint64_t *word, exphil_error *error)
 {
     int32_t action[EXPHIL_HEADS_MAX];
     int64_t frames = from->count;
@@ -77,8 +76,7 @@ static exphil_status find_whole(const rows *from, xph_baseline *baseline,
     return EXPHIL_OK;
 }
 
-static exphil_status count_values(const rows *from, xph_baseline *baseline,
-                                  exphil_error *error)
+static exphil_status count_values(const rows *from, xph_baseline *baseline, exphil_error *error)
 {
     int32_t action[EXPHIL_HEADS_MAX];
     for (int64_t i = 0; i < from->count; i++) {

@@ -225,8 +225,8 @@ static exphil_status evaluate_alone(const evaluation *e, const void *weights, co
 {
     if (known->alone_most_frames == 0) return EXPHIL_OK;
     if (xph_model_shape_of(e->feed.model)->slots)
-        return xph_evaluate_alone(e->feed.model, weights, packed, e->sampler,
-                                  known->alone_most_frames, known, error);
+        return xph_evaluate_alone(e->feed.model, weights, packed, e->sampler, known->alone_most_frames, known,
+                                  error);
     known->alone_frames = known->frames;
     known->alone_change_frames = known->change_frames;
     known->alone_nll = known->nll;

@@ -170,30 +170,53 @@ def refused(game, port, s):
     won = game.winner == port or (game.teams and game.winner in game.players and
                                   game.players[game.winner]["team"] == me["team"])
     dated = get("first_day") or get("last_day")
-    if "stages" in s and game.stage not in names("stages"): return STAGE
-    if len(game.frames) < get("least_frames", 0): return SHORT
-    if get("most_frames") and len(game.frames) > s["most_frames"]: return LONG
-    if dated and not game.day: return UNKNOWN
-    if game.day < get("first_day", 0): return EARLY
-    if get("last_day") and game.day > s["last_day"]: return LATE
-    if game.version < get("least_version", 0): return VERSION
-    if get("teams") and (s["teams"] == 2) != bool(game.teams): return TEAMS
-    if get("items") and (s["items"] == 2) != (game.item_spawn >= 0): return ITEMS
-    if get("players") and s["players"] != len(game.players): return PLAYERS
-    if get("complete") and not game.complete: return INCOMPLETE
-    if get("humans") and humans != len(game.players): return COMPUTER_GAME
-    if me["type"] != 0: return COMPUTER
-    if "characters" in s and me["character"] not in names("characters"): return CHARACTER
-    if get("port") and s["port"] != port: return PORT
-    if get("result") and not game.winner: return UNKNOWN
-    if get("result") and won != (s["result"] == 1): return RESULT
-    if game.damage[port] < get("least_damage", 0): return DAMAGE
-    if game.stocks_taken[port] < get("least_stocks", 0): return STOCKS
-    if get("self_destructs_below") and game.self_destructs[port] >= s["self_destructs_below"]: return SELF_DESTRUCTS
-    if game.input_frames[port] / len(game.frames) < get("least_input", 0): return INPUT
-    if opponent and (opponent == port or opponent not in game.players): return OPPONENT_PORT
+    if "stages" in s and game.stage not in names("stages"):
+        return STAGE
+    if len(game.frames) < get("least_frames", 0):
+        return SHORT
+    if get("most_frames") and len(game.frames) > s["most_frames"]:
+        return LONG
+    if dated and not game.day:
+        return UNKNOWN
+    if game.day < get("first_day", 0):
+        return EARLY
+    if get("last_day") and game.day > s["last_day"]:
+        return LATE
+    if game.version < get("least_version", 0):
+        return VERSION
+    if get("teams") and (s["teams"] == 2) != bool(game.teams):
+        return TEAMS
+    if get("items") and (s["items"] == 2) != (game.item_spawn >= 0):
+        return ITEMS
+    if get("players") and s["players"] != len(game.players):
+        return PLAYERS
+    if get("complete") and not game.complete:
+        return INCOMPLETE
+    if get("humans") and humans != len(game.players):
+        return COMPUTER_GAME
+    if me["type"] != 0:
+        return COMPUTER
+    if "characters" in s and me["character"] not in names("characters"):
+        return CHARACTER
+    if get("port") and s["port"] != port:
+        return PORT
+    if get("result") and not game.winner:
+        return UNKNOWN
+    if get("result") and won != (s["result"] == 1):
+        return RESULT
+    if game.damage[port] < get("least_damage", 0):
+        return DAMAGE
+    if game.stocks_taken[port] < get("least_stocks", 0):
+        return STOCKS
+    if get("self_destructs_below") and game.self_destructs[port] >= s["self_destructs_below"]:
+        return SELF_DESTRUCTS
+    if game.input_frames[port] / len(game.frames) < get("least_input", 0):
+        return INPUT
+    if opponent and (opponent == port or opponent not in game.players):
+        return OPPONENT_PORT
     other = opponent or (others[0] if others else 0)
-    if "opponents" in s and (not other or game.players[other]["character"] not in names("opponents")): return OPPONENT
+    if "opponents" in s and (not other or game.players[other]["character"] not in names("opponents")):
+        return OPPONENT
     return None
 
 

@@ -265,7 +265,8 @@ static void told_as_a_session(const char *blocks, int32_t mode, int32_t no_previ
         for (int64_t batch = 1; batch <= 16; batch *= 4) {
             exphil_report report = measure_told(model, run.dataset, how, batch);
             assert_figures(&report, &want, heads == EXPHIL_HEADS_INDEPENDENT);
-            if (mode == EXPHIL_MODE_CARRY) /* the same rows; of windows only the full ones are teacher-forced */
+            if (mode ==
+                EXPHIL_MODE_CARRY) /* the same rows; of windows only the full ones are teacher-forced */
                 assert_true(report.frames == want.frames && report.change_frames == want.changes);
             nll[how] = report.alone_nll;
         }
@@ -455,16 +456,11 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_a_session),
-        cmocka_unit_test(as_a_session_head_by_head),
-        cmocka_unit_test(of_other_types),
-        cmocka_unit_test(told_and_delayed_as_a_session),
-        cmocka_unit_test(enough_whole_episodes),
-        cmocka_unit_test(without_past_actions_it_is_the_same),
-        cmocka_unit_test(of_its_own_decisions),
-        cmocka_unit_test(bad_calls_leave_the_report),
-        cmocka_unit_test(a_report_of_0_1),
-        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(as_a_session),          cmocka_unit_test(as_a_session_head_by_head),
+        cmocka_unit_test(of_other_types),        cmocka_unit_test(told_and_delayed_as_a_session),
+        cmocka_unit_test(enough_whole_episodes), cmocka_unit_test(without_past_actions_it_is_the_same),
+        cmocka_unit_test(of_its_own_decisions),  cmocka_unit_test(bad_calls_leave_the_report),
+        cmocka_unit_test(a_report_of_0_1),       cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

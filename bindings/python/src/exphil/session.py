@@ -53,7 +53,8 @@ def _heads_pointer(heads: Optional[Sequence[HeadPlay]], specs: Sequence[HeadSpec
 class Session(Handle):
     """Plays streams players at once (0: 1). spec, delay_frames and mode say what the host will run with; None takes the
     model's, anything else is checked against it; of a model with several delays it chooses one. conditions: what it plays as, one
-    value for each condition of the model (None: nothing is known). seed is that of the sampling noise, deterministic serves all heads.
+    value for each condition of the model (None: nothing is known). seed is that of the sampling noise, deterministic serves
+    all heads.
 
     The arrays floats [B,F], ids [B,K], actions [B,A] (and frames [B], pads [B] for Melee) belong to the session: write
     inputs there, call step_row() or step(), read the answer. Neither makes anything new. One thread at a time.
