@@ -116,7 +116,7 @@ exphil_status xph_split_cuts(xph_split_groups *groups, const exphil_dataset *dat
         searches[xph_split_group(groups, i)].rows += dataset->episodes[i].frames;
     for (int64_t i = 0; i < groups->count; i++) {
         searches[i].may = xph_share_of(share, searches[i].rows);
-        if (!groups->several[i] || xph_split_group(groups, i) != i) continue;
+        if (xph_split_group(groups, i) != i || !groups->several[i]) continue;
         searches[i].low = INT32_MIN;
         searches[i].high = INT32_MAX + XPH_FRAMES_MAX;
     }
