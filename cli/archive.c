@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 #include <inttypes.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -326,9 +325,6 @@ bool archive_visit(const file_item *archive, const char *inside, const file_choi
 {
     reading r = {.archive = archive, .inside = inside, .choice = choice, .visitor = visitor, .user = user};
     const char *missing = load();
-    /* names are converted by way of the thread's locale, and that of a program that asked for none has ASCII only */
-    locale_t letters = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0),
-             before = letters ? uselocale(letters) : (locale_t)0;
     if (missing) {
         give_archive(&r, missing);
     } else if (!open_reader(&r)) {
@@ -340,10 +336,6 @@ bool archive_visit(const file_item *archive, const char *inside, const file_choi
     }
     if (r.from) lib.free(r.from);
     free(r.data);
-    if (letters) {
-        uselocale(before);
-        freelocale(letters);
-    }
     return !r.stop;
 }
 

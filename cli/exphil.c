@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +116,8 @@ int main(int argc, char **argv)
 {
     hold_streams();
     name_plugin();
+    /* Names in archives are converted by way of the locale, and that of a program that asks for none has ASCII alone. */
+    (void)setlocale(LC_CTYPE, "C.UTF-8");
     int status = run(argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     fprintf(stderr, "exphil: the output could not be written in full\n");
