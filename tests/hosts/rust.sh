@@ -36,7 +36,7 @@ if command -v bindgen >/dev/null 2>&1; then
   quiet sh exphil-sys/generate.sh again.rs --no-layout-tests
   if [ "$(bindgen --version)" = "bindgen 0.60.1" ]; then
     [ "$(declarations again.rs)" = "$(declarations exphil-sys/src/bindings.rs)" ] ||
-      fail "exphil-sys/src/bindings.rs is not what the header says: run exphil-sys/generate.sh"
+      fail "exphil-sys/src/bindings.rs is not what the header says: run exphil-sys/generate.sh src/bindings.rs --no-layout-tests"
   fi
   quiet sh exphil-sys/generate.sh layout.rs
   # As generate.sh finds the headers.
