@@ -33,6 +33,8 @@ FIELDS = {
     "exphil_slp_info": {
         "container": "Container", "stop": "Stop", "truncated": FLAG, "rollback": "Rollback", "metadata": "Metadata"},
     "exphil_slp_result": {"reason": "SlpResult"},
+    "exphil_selection": {
+        "teams": "Presence", "items": "Presence", "complete": FLAG, "humans": FLAG, "result": "GameResult", "duplicates": FLAG},
 }
 
 # What a host fills in; all else is told by the library.
@@ -40,7 +42,7 @@ GIVEN = [
     "exphil_context_config", "exphil_id_spec", "exphil_head_spec", "exphil_spec", "exphil_melee_character",
     "exphil_melee_item", "exphil_melee_frame", "exphil_pad", "exphil_model_config", "exphil_dataset_config",
     "exphil_replay_config", "exphil_split_config", "exphil_sampling", "exphil_optimizer_config", "exphil_head_loss",
-    "exphil_trainer_config", "exphil_head_play", "exphil_session_config", "exphil_slp_config"]
+    "exphil_trainer_config", "exphil_head_play", "exphil_session_config", "exphil_slp_config", "exphil_selection"]
 
 # Which EXPHIL_MELEE_HAS_... tells that a field of a character is known.
 KNOWN = {
@@ -82,6 +84,12 @@ ENUMS = {
     "Metadata": {"first": "EXPHIL_SLP_METADATA_ABSENT", "prefix": "EXPHIL_SLP_METADATA_"},
     "SlpResult": {"first": "EXPHIL_SLP_RESULT_UNKNOWN", "prefix": "EXPHIL_SLP_RESULT_",
                   "doc": "Why the winner of a replay's game is known, or why there is none."},
+    "GameResult": {"first": "EXPHIL_RESULT_ANY", "prefix": "EXPHIL_RESULT_",
+                   "doc": "Who won, of whom rows are made."},
+    "Presence": {"first": "EXPHIL_WITH_OR_WITHOUT", "prefix": "EXPHIL_",
+                 "doc": "Which games are taken: any, only those without, or only those with."},
+    "Refused": {"first": "EXPHIL_REFUSED_STAGE", "prefix": "EXPHIL_REFUSED_",
+                "doc": "Why a player of a game was not taken: where it counts in SelectionReport.refused."},
     "Button": {"kind": BITS, "first": "EXPHIL_PAD_D_LEFT", "prefix": "EXPHIL_PAD_", "doc": "Buttons of a pad."},
     "Known": {"kind": BITS, "first": "EXPHIL_MELEE_HAS_AGE", "prefix": "EXPHIL_MELEE_HAS_",
               "doc": "Which of the later fields of a character are known; a live host sets ALL."},
@@ -281,6 +289,11 @@ PYTHON = {
         "    "),
     "exphil_games_added": ("GamesAdded",
         "What became of a replay that was added: duplicate is 1 when the same game was there already."),
+    "exphil_selection_report": ("SelectionReport",
+        "What a selection took and refused, in players of games. refused counts by Refused; refused_name tells it in words."),
+    "exphil_slp_result": ("GameEnd",
+        "How a game ended: winner and quitter are ports 1..4 or 0, winners has bit port - 1, reason is a SlpResult. Stocks and\n"
+        "    percent are those of each port index's last record, -1 and NaN where there is none."),
 }
 PYTHON_METHODS = {
     "GameInfo": '''

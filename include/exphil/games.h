@@ -249,9 +249,9 @@ enum {
     EXPHIL_REFUSED_OPPONENT_PORT = 20, /* nobody plays there, or it is the player's own */
     EXPHIL_REFUSED_EMPTY = 21,         /* no frame becomes a row */
     EXPHIL_REFUSED_DUPLICATE = 22,     /* another recording of the match, or of the content, is taken */
-    EXPHIL_REFUSED_UNKNOWN = 23,       /* a filter asks what the game does not tell */
-    EXPHIL_REFUSED_REASONS = 24
+    EXPHIL_REFUSED_UNKNOWN = 23        /* a filter asks what the game does not tell */
 };
+enum { EXPHIL_REFUSED_REASONS = 24 }; /* so many */
 /* "stage", "too short", ...: what a table of reasons says; NULL for another number. Static storage. */
 EXPHIL_API const char *exphil_refused_name(int32_t reason);
 

@@ -20,7 +20,7 @@ NOT_SETTINGS = {
     "struct_size", "reserved", "reserved_2", "allocator", "io", "executor", "log", "log_user", "cancel", "cancel_user",
     "condition_count", "delay_count"}
 NOT_CONSTANTS = re.compile(
-    r"EXPHIL_(OK|END|AGAIN|E_\w+|IO_\w+|VERSION\w*|\w+_MAX|LATENCY_BUCKETS|SLP_(FIRST_\w+|FRAME_LIMIT|PORTS|STREAM_ITEMS"
+    r"EXPHIL_(OK|END|AGAIN|E_\w+|IO_\w+|VERSION\w*|\w+_MAX|LATENCY_BUCKETS|REFUSED_REASONS|SLP_(FIRST_\w+|FRAME_LIMIT|PORTS|STREAM_ITEMS"
     r"|CONTAINER|BARE|GAMES|METADATA_\w+))"
 )
 
@@ -59,11 +59,12 @@ def test_every_function_is_used():
     (("exphil_split_config",), exphil.Dataset.split),
     (("exphil_slp_config",), exphil.Replay.__init__),
     (("exphil_games_config",), exphil.GamesWriter.__init__),
+    (("exphil_selection",), exphil.Dataset.add_games),
     (("exphil_pad",), exphil.melee.pad),
 ])
 def test_every_setting_is_a_keyword(kinds, function):
     wanted = {name for kind in kinds for name, _ in _native.ffi.typeof(kind).fields} - NOT_SETTINGS - {"flags"}
-    have = set(inspect.signature(function).parameters) - {"self", "model", "dataset", "context", "logger", "path"}
+    have = set(inspect.signature(function).parameters) - {"self", "model", "dataset", "context", "logger", "path", "games"}
     assert have == wanted
 
 

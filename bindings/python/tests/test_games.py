@@ -53,6 +53,31 @@ def test_folder_and_copy(drill, tmp_path):
             exphil.GamesWriter(tmp_path / "x", stored=1).copy(folder, 0)
 
 
+def test_rows(drill, tmp_path):
+    """Rows of a corpus are those of its replays; what a selection refuses is told by its reason."""
+    path = tmp_path / "one.games"
+    make(path, drill)
+    plain, made, none = exphil.Dataset(), exphil.Dataset(), exphil.Dataset()
+    plain.add_replay(drill)
+    with exphil.Games(path) as games:
+        report = made.add_games(games)
+        assert (report.games, report.taken, report.frames) == (1, plain.info.episodes, len(plain)) and len(made) == len(plain)
+        report = none.add_games(games, stages="battlefield", teams="without", result="any")
+        assert report.taken == 0 and report.refused[exphil.Refused.STAGE] == report.players > 0
+        assert exphil.refused_name("stage") == "stage" and exphil.refused_name(1000) is None
+        for name, value in (("stages", "moon"), ("port", 5), ("least_input", 2.0), ("first_day", -1)):
+            with pytest.raises(exphil.InvalidError, match=name):
+                none.add_games(games, **{name: value})
+        with pytest.raises(ValueError, match="result"):
+            none.add_games(games, result="drawn")
+    for index in (0, len(made) - 1):
+        for one, other in zip(made.frame(index), plain.frame(index)):
+            assert (one == other).all()
+    with exphil.Replay(drill) as replay:
+        end = replay.end
+        assert exphil.SlpResult(end.reason).name and len(end.stocks) == 4 and end.winners.bit_length() <= 4
+
+
 def test_unfinished(drill, tmp_path):
     path = tmp_path / "none.games"
     with pytest.raises(RuntimeError), exphil.GamesWriter(path, stored=1) as writer:

@@ -128,6 +128,51 @@ class SlpResult(IntEnum):
     ALONE = lib.EXPHIL_SLP_RESULT_ALONE
 
 
+class GameResult(IntEnum):
+    """Who won, of whom rows are made."""
+
+    ANY = lib.EXPHIL_RESULT_ANY
+    WON = lib.EXPHIL_RESULT_WON
+    LOST = lib.EXPHIL_RESULT_LOST
+
+
+class Presence(IntEnum):
+    """Which games are taken: any, only those without, or only those with."""
+
+    WITH_OR_WITHOUT = lib.EXPHIL_WITH_OR_WITHOUT
+    WITHOUT = lib.EXPHIL_WITHOUT
+    WITH = lib.EXPHIL_WITH
+
+
+class Refused(IntEnum):
+    """Why a player of a game was not taken: where it counts in SelectionReport.refused."""
+
+    STAGE = lib.EXPHIL_REFUSED_STAGE
+    SHORT = lib.EXPHIL_REFUSED_SHORT
+    LONG = lib.EXPHIL_REFUSED_LONG
+    EARLY = lib.EXPHIL_REFUSED_EARLY
+    LATE = lib.EXPHIL_REFUSED_LATE
+    VERSION = lib.EXPHIL_REFUSED_VERSION
+    TEAMS = lib.EXPHIL_REFUSED_TEAMS
+    ITEMS = lib.EXPHIL_REFUSED_ITEMS
+    PLAYERS = lib.EXPHIL_REFUSED_PLAYERS
+    INCOMPLETE = lib.EXPHIL_REFUSED_INCOMPLETE
+    COMPUTER_GAME = lib.EXPHIL_REFUSED_COMPUTER_GAME
+    COMPUTER = lib.EXPHIL_REFUSED_COMPUTER
+    CHARACTER = lib.EXPHIL_REFUSED_CHARACTER
+    PORT = lib.EXPHIL_REFUSED_PORT
+    RESULT = lib.EXPHIL_REFUSED_RESULT
+    DAMAGE = lib.EXPHIL_REFUSED_DAMAGE
+    STOCKS = lib.EXPHIL_REFUSED_STOCKS
+    SELF_DESTRUCTS = lib.EXPHIL_REFUSED_SELF_DESTRUCTS
+    INPUT = lib.EXPHIL_REFUSED_INPUT
+    OPPONENT = lib.EXPHIL_REFUSED_OPPONENT
+    OPPONENT_PORT = lib.EXPHIL_REFUSED_OPPONENT_PORT
+    EMPTY = lib.EXPHIL_REFUSED_EMPTY
+    DUPLICATE = lib.EXPHIL_REFUSED_DUPLICATE
+    UNKNOWN = lib.EXPHIL_REFUSED_UNKNOWN
+
+
 class Button(IntFlag):
     """Buttons of a pad."""
 

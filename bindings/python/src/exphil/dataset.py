@@ -8,10 +8,11 @@ import numpy as np
 from ._native import ffi, lib
 from .arrays import Array, Floats, Ints, number, pointer, take
 from .codes import Code, code
-from .constants import Split
+from .constants import GameResult, Presence, Split
 from .context import Context, context_or_default
+from .games import Games
 from .handle import Config, Handle, Path, c_text, expect, own, path_bytes
-from .records import DatasetInfo, EpisodeInfo, ReplayResult
+from .records import DatasetInfo, EpisodeInfo, ReplayResult, SelectionReport
 from .spec import Spec, empty_spec, read_spec, spec_pointer
 from .structs import empty, read
 
@@ -100,6 +101,51 @@ class Dataset(Handle):
         result = empty(ReplayResult)
         self._core.call(function, self._handle, *source, config, result)
         return read(ReplayResult, result)
+
+    def add_games(
+        self,
+        games: Games,
+        *,
+        stages: Optional[str] = None,
+        least_frames: int = 0,
+        most_frames: int = 0,
+        first_day: int = 0,
+        last_day: int = 0,
+        least_version: int = 0,
+        teams: Code = Presence.WITH_OR_WITHOUT,
+        items: Code = Presence.WITH_OR_WITHOUT,
+        players: int = 0,
+        complete: bool = False,
+        humans: bool = False,
+        characters: Optional[str] = None,
+        port: int = 0,
+        result: Code = GameResult.ANY,
+        least_damage: int = 0,
+        least_stocks: int = 0,
+        self_destructs_below: int = 0,
+        least_input: float = 0.0,
+        opponents: Optional[str] = None,
+        opponent_port: int = 0,
+        first_frame: int = 0,
+        last_frame: int = 0,
+        duplicates: bool = False,
+    ) -> SelectionReport:
+        """Adds rows of a corpus of games, which are made when they are needed: of every human player, or of those that pass.
+
+        Lists are names or numbers with spaces or commas between them: characters="fox falco". games.h says what each filter
+        asks. The report has what was taken, and by Refused why players were not.
+        """
+        expect(games, Games, "games")
+        config = Config("exphil_selection").set(stages=stages, characters=characters, opponents=opponents)
+        config.set(least_frames=least_frames, most_frames=most_frames, first_day=first_day, last_day=last_day)
+        config.set(teams=code(Presence, teams, "teams"), items=code(Presence, items, "items"))
+        config.set(least_version=least_version, players=players, complete=complete, humans=humans, port=port)
+        config.set(result=code(GameResult, result, "result"), least_damage=least_damage, least_stocks=least_stocks)
+        config.set(self_destructs_below=self_destructs_below, least_input=least_input, opponent_port=opponent_port)
+        config.set(first_frame=first_frame, last_frame=last_frame, duplicates=duplicates)
+        report = empty(SelectionReport)
+        self._core.call(lib.exphil_dataset_add_games, self._handle, games._handle, config, report)
+        return read(SelectionReport, report)
 
     def add_rows(self, floats: Any, ids: Any, actions: Any, *, game: int = 0) -> None:
         """Adds one episode of any game: floats [T,F], ids [T,K] (None where K is 0), actions [T,A]; copied.

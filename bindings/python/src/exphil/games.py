@@ -6,11 +6,19 @@ from typing import Any, Iterator, NamedTuple, Optional, Tuple
 from . import melee
 from ._native import ffi, lib
 from .arrays import number
+from .codes import Code, code
+from .constants import Refused
 from .context import Context, context_or_default
+from .errors import text
 from .handle import Config, Handle, Path, expect, path_bytes
 from .records import GameInfo, GamesAdded, GamesInfo, SlpInfo
 from .slp import Replay
 from .structs import empty, read
+
+
+def refused_name(reason: Code) -> Optional[str]:
+    """Why players were not taken, in words: "too short"; None when there is no such reason."""
+    return text(lib.exphil_refused_name(code(Refused, reason, "reason"))) or None
 
 
 class Game(NamedTuple):

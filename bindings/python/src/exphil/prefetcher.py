@@ -54,18 +54,19 @@ def sampling_config(
     conditions: Optional[Sequence[Condition]],
     delays: Optional[Sequence[int]],
     mirror: float = 0.0,
-    **rest: float,
+    drop_past: float = 0.0,
+    **rest: int,
 ) -> Config:
     """A native exphil_sampling; what is None comes from the model, or is the library's default without one."""
     config = Config("exphil_sampling")
     if model is not None:
         model._core.call(lib.exphil_model_sampling, model._handle, config)
     # A window's length comes from the model too: 0 may not overwrite it.
-    given = {name: value if isinstance(value, float) else number(value, name) for name, value in rest.items()}
+    given = {name: number(value, name) for name, value in rest.items()}
     told(config, conditions, delays).set(**{name: value for name, value in given.items() if value})
     return config.set(
         mode=None if mode is None else code(Mode, mode, "mode"), delay_frames=delay_frames, action_slots=action_slots,
-        mirror=mirror,
+        mirror=mirror, drop_past=drop_past,
     )
 
 

@@ -405,6 +405,32 @@ class GamesAdded:
     truncated: int
 
 
+@dataclass(frozen=True)
+class SelectionReport:
+    """What a selection took and refused, in players of games. refused counts by Refused; refused_name tells it in words."""
+
+    games: int
+    players: int
+    taken: int
+    episodes: int
+    frames: int
+    frames_masked: int
+    refused: Tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class GameEnd:
+    """How a game ended: winner and quitter are ports 1..4 or 0, winners has bit port - 1, reason is a SlpResult. Stocks and
+    percent are those of each port index's last record, -1 and NaN where there is none."""
+
+    reason: int
+    winner: int
+    winners: int
+    quitter: int
+    stocks: Tuple[int, ...]
+    percent: Tuple[float, ...]
+
+
 STRUCTS: Dict[str, type] = {
     "exphil_device_info": DeviceInfo,
     "exphil_memory_info": MemoryInfo,
@@ -428,4 +454,6 @@ STRUCTS: Dict[str, type] = {
     "exphil_game_player": GamePlayer,
     "exphil_game_info": GameInfo,
     "exphil_games_added": GamesAdded,
+    "exphil_selection_report": SelectionReport,
+    "exphil_slp_result": GameEnd,
 }

@@ -17,7 +17,7 @@ from .constants import Dump, Rollback
 from .context import Context, context_or_default
 from .errors import make_error
 from .handle import Config, Handle, Path, path_bytes
-from .records import SlpInfo
+from .records import GameEnd, SlpInfo
 from .structs import empty, read
 
 FIRST_FRAME = int(lib.EXPHIL_SLP_FIRST_FRAME)
@@ -82,6 +82,13 @@ class Replay(Handle):
         info = empty(SlpInfo)
         self._core.call(lib.exphil_slp_query, self._handle, info)
         return read(SlpInfo, info)
+
+    @property
+    def end(self) -> GameEnd:
+        """How the game ended, and who won."""
+        end = empty(GameEnd)
+        self._core.call(lib.exphil_slp_result_get, self._handle, end)
+        return read(GameEnd, end)
 
     def __len__(self) -> int:
         """Frames."""

@@ -34,13 +34,19 @@ def told(config: Config, conditions: Optional[Sequence[Condition]], delays: Opti
                 put(to, "exphil_condition_spec", field, getattr(one, field))
         config.set(conditions=made, condition_count=len(conditions))
     if delays is not None:
-        config.set(delays=integers(config, delays, "delays"), delay_count=len(delays))
+        made = integers(config, delays, "delays")
+        config.set(delays=made, delay_count=len(delays))
     return config
 
 
 def integers(config: Config, values: Sequence[int], name: str) -> Any:
     """A native array of values that lives as long as config."""
-    return config.keep(ffi.new("int32_t[]", [number(value, name, "int32_t") for value in values] or 1))
+    try:
+        numbers = [number(value, name, "int32_t") for value in iter(values)]
+    except TypeError as wrong:
+        said = str(wrong)
+        raise TypeError(said if said.startswith(name) else f"{name} must be whole numbers, one after the other: {said}") from None
+    return config.keep(ffi.new("int32_t[]", numbers or 1))
 
 
 def told_columns(struct: Any) -> int:
