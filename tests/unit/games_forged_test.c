@@ -55,10 +55,24 @@ static forged make(int frames, uint8_t slots)
     return f;
 }
 
+/* The end of a file lies wherever the games end: it is copied, and put back with its own hash. */
+static xph_games_trailer trailer_of(const forged *f)
+{
+    xph_games_trailer trailer;
+    memcpy(&trailer, f->data + f->bytes - sizeof trailer, sizeof trailer);
+    return trailer;
+}
+
+static void put_trailer(const forged *f, xph_games_trailer *trailer)
+{
+    trailer->hash = xph_hash(trailer, offsetof(xph_games_trailer, hash));
+    memcpy(f->data + f->bytes - sizeof *trailer, trailer, sizeof *trailer);
+}
+
 /* Makes all hashes right again, and the index the entry in front. The table must lie in the file. */
 static void seal(const forged *f)
 {
-    xph_games_trailer *trailer = (xph_games_trailer *)(void *)(f->data + f->bytes - sizeof *trailer);
+    xph_games_trailer trailer = trailer_of(f);
     xph_game_entry *entry = entry_of(f);
     size_t head = (size_t)xph_game_head_bytes(entry) - 8, table = (size_t)xph_game_table_bytes(entry) - 8;
     if (head + table + 16 <= f->bytes - 128) {
@@ -68,11 +82,11 @@ static void seal(const forged *f)
         hash = xph_hash(entry, head);
         memcpy((uint8_t *)entry + head, &hash, sizeof hash);
     }
-    memcpy(f->data + trailer->index, entry, sizeof *entry);
-    trailer->frames = entry->frames;
-    trailer->index_hash = xph_hash(f->data + trailer->index, sizeof *entry);
-    trailer->content_hash = xph_game_share(entry->content_hash);
-    trailer->hash = xph_hash(trailer, offsetof(xph_games_trailer, hash));
+    memcpy(f->data + trailer.index, entry, sizeof *entry);
+    trailer.frames = entry->frames;
+    trailer.index_hash = xph_hash(f->data + trailer.index, sizeof *entry);
+    trailer.content_hash = xph_game_share(entry->content_hash);
+    put_trailer(f, &trailer);
 }
 
 /* Makes the game so long, zeros behind its start record; the index follows. */
@@ -82,12 +96,12 @@ static void stretch(forged *f, size_t bytes)
            end = sizeof(xph_games_header) + bytes;
     uint8_t *data = calloc(end + sizeof(xph_game_entry) + sizeof(xph_games_trailer), 1);
     assert_non_null(data);
-    xph_games_trailer *trailer = (xph_games_trailer *)(void *)(data + end + sizeof(xph_game_entry));
+    xph_games_trailer trailer = trailer_of(f);
     memcpy(data, f->data, front);
-    memcpy(trailer, f->data + f->bytes - sizeof *trailer, sizeof *trailer);
-    trailer->index = end;
+    trailer.index = end;
     free(f->data);
-    *f = (forged){data, end + sizeof(xph_game_entry) + sizeof *trailer};
+    *f = (forged){data, end + sizeof(xph_game_entry) + sizeof trailer};
+    put_trailer(f, &trailer);
     entry_of(f)->bytes = (uint32_t)bytes;
 }
 
@@ -210,13 +224,15 @@ static void another_index(void **state)
 {
     forged f = make(5, 0x05);
     seal(&f);
-    xph_games_trailer *trailer = (xph_games_trailer *)(void *)(f.data + f.bytes - sizeof *trailer);
-    xph_game_entry *listed = (xph_game_entry *)(void *)(f.data + trailer->index);
+    xph_games_trailer trailer = trailer_of(&f);
+    xph_game_entry listed;
     exphil_games *games = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
-    listed->winner = 3;
-    trailer->index_hash = xph_hash(listed, sizeof *listed);
-    trailer->hash = xph_hash(trailer, offsetof(xph_games_trailer, hash));
+    memcpy(&listed, f.data + trailer.index, sizeof listed);
+    listed.winner = 3;
+    memcpy(f.data + trailer.index, &listed, sizeof listed);
+    trailer.index_hash = xph_hash(&listed, sizeof listed);
+    put_trailer(&f, &trailer);
     test_write(test_path("index.games"), f.data, f.bytes);
     assert_int_equal(exphil_games_open(context, test_path("index.games"), &games, NULL), EXPHIL_OK);
     assert_int_equal(exphil_games_verify(games, &error), EXPHIL_E_FORMAT);

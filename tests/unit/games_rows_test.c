@@ -209,6 +209,7 @@ static void odd_games(void **state)
     selection.duplicates = 1;
     OK(exphil_dataset_add_games(rows, games, &selection, &report, error));
     assert_int_equal(report.frames, frames);
+    assert_int_equal(report.frames_masked, masked);
     assert_true(frames > 1000);
     same_datasets(rows, replays);
     exphil_games_destroy(games);
