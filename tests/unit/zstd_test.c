@@ -15,7 +15,8 @@ typedef struct frame {
 
 static void put(frame *to, uint64_t value, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i++) to->data[to->bytes++] = (uint8_t)(i < sizeof value ? value >> 8 * i : 0);
+    for (size_t i = 0; i < bytes; i++)
+        to->data[to->bytes++] = (uint8_t)(i < sizeof value ? value >> 8 * i : 0);
 }
 
 /* Magic, descriptor of a single segment with a size of 4 bytes. */

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Writes the declarations of the installed headers as Rust: generate.sh OUTPUT [more options of bindgen]. Whoever changes
-# the headers runs it with src/bindings.rs --no-layout-tests and commits that, so that nobody else needs bindgen. Made with Debian 12's 0.60.1.
+# the headers runs it with src/bindings.rs --no-layout-tests and commits that, so that nobody else needs bindgen. Made with
+# Debian 12's 0.60.1.
 set -eu
 output=$1
 shift
