@@ -258,7 +258,10 @@ PYTHON = {
     "exphil_episode_info": ("EpisodeInfo",
         "One player's side of one game; what only replays have is 0 (characters -1) for rows."),
     "exphil_prefetcher_info": ("PrefetcherInfo",
-        "How many batches an epoch has, and who waited for whom: waited_ns is the taker's, worked_ns the filler's."),
+        "How many batches an epoch has, and who waited for whom: waited_ns is the taker's, worked_ns the filler's.\n"
+        "\n"
+        "    effective_share is the share of rows, weighed alike, that would tell as much as these do.\n"
+        "    "),
     "exphil_optimizer_info": ("OptimizerInfo",
         "Updates done, rate of the next one, and bytes of moments and averaged weights."),
     "exphil_metrics": ("Metrics",

@@ -819,6 +819,23 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_frame(const exphil_data
                                                                float *floats, int32_t *ids, int32_t *action,
                                                                exphil_error *error);
 
+/* How much frames count in training: rows of a game (exphil_episode_info.game) weigh `weight` in the loss, 0 or
+ * 1e-6..1000, in the place of 1: those of one port, 1..4, or with port 0 all, whose frames are
+ * first_frame..last_frame, both included. Frames are those of the replay, of the state that a row shows: its
+ * target is d frames later. Of rows of exphil_dataset_add_rows they are numbered from 0, from the first row of
+ * the episode as it was added, in each of the game's episodes. INT32_MIN begins with the first frame, INT32_MAX
+ * ends with the last.
+ * A later call replaces earlier ones where both hold, whatever their ports: 1 takes them back. It holds for
+ * episodes that are there and for those that come later. Splits, and prefetchers made afterwards, have what the
+ * dataset had when they were made; a corpus file does not have it, and content_hash does not know of it.
+ * Batches of prefetchers have it in exphil_batch.mask. A row of weight 0 is like padding to the loss, but goes
+ * through the recurrent state. exphil_evaluate and exphil_model_compare count every row once.
+ * EXPHIL_E_INVALID names the argument. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_weight(exphil_dataset *dataset, uint64_t game,
+                                                                int32_t port, int32_t first_frame,
+                                                                int32_t last_frame, double weight,
+                                                                exphil_error *error);
+
 /* Recordings of one match count as one game: games with an equal exphil_episode_info.group, and those of one match id,
  * stage and characters. Nothing of them is ever on both sides.
  *   GAME    whole games, drawn at random: as many as make up the part, at least one and not all
@@ -914,18 +931,34 @@ typedef struct exphil_sampling {
      * D, 0) are shown, the other slots are neutral */
     const int32_t *delays;
     int64_t condition_count, delay_count;
+    /* Balance, 0..1 each: rows fall into classes; that share of the total weight is given to the classes
+     * evenly, the rest as it lies: a row of class k, which has the share p(k) of the weight
+     * (exphil_dataset_weight), is multiplied by f = 1 - b + b / (K p(k)), K being the number of classes that
+     * occur, 1 / (K p(k)) being held within 0.1..10. The product of the three is held to 10 at most, then scaled
+     * so that its mean over the weight is 1. p is counted once when the prefetcher is made, over all rows with a
+     * target; of a dataset with rows of games over at most 2^18 of them, in stretches at even distances
+     * (characters: over all), with several delays for the longest. So a row's factor depends on nothing but the dataset, its weights, delay_frames
+     * and these fields. Evaluation never balances. Classes of balance_character: the characters that are
+     * imitated, -1 being one */
+    double balance_character;
+    /* Classes: the rarest of the target's values, one for each categorical head and one for each bit of the others
+     * (pressed or not); of equally rare ones the first */
+    double balance_action;
+    /* Two classes: the target differs from the action a frame before it (at an episode's start: the neutral one),
+     * or repeats it */
+    double balance_change;
 } exphil_sampling;
 /* clang-format off */
 #define EXPHIL_SAMPLING_INIT \
-    { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 /* Fills sampling for a model; from any thread. Its conditions and delays belong to the model. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_sampling(const exphil_model *model,
                                                                 exphil_sampling *sampling,
                                                                 exphil_error *error);
 
-/* One batch; row b*T + t. Rows with mask 0 are padding. reset is 1 where an episode, segment or window
- * starts. */
+/* One batch; row b*T + t. Rows with mask 0 are padding, or weigh nothing. reset is 1 where an episode, segment
+ * or window starts. */
 typedef struct exphil_batch {
     size_t struct_size;
     int64_t batch, time;
@@ -935,7 +968,7 @@ typedef struct exphil_batch {
     const int32_t *ids;     /* [B*T, K] */
     const int32_t *past;    /* [B*T, slots, A]; neutral before an episode (exphil_sampling.neutral_start) */
     const int32_t *actions; /* [B*T, A] targets */
-    const float *mask;      /* [B*T] weight of the row in the loss */
+    const float *mask;      /* [B*T] weight of the row in the loss: exphil_dataset_weight, times balance */
     const uint8_t *reset;   /* [B*T] */
     const uint8_t *dropped; /* [B*T] 1: past is from elsewhere (exphil_sampling.drop_past); NULL: nowhere */
     /* [B*T, C]: values of the conditions, and with exphil_sampling.delays one column more, the last: 1 + the
@@ -947,7 +980,9 @@ typedef struct exphil_batch {
 /* clang-format on */
 
 /* A background thread fills batches ahead of time, in order; none is dropped. sampling may be NULL (all
- * defaults), but a prefetcher for a trainer needs exphil_model_sampling first. */
+ * defaults), but a prefetcher for a trainer needs exphil_model_sampling first. EXPHIL_E_INVALID also where no
+ * row with a target weighs more than 0. With balance it reads actions: damaged ones are EXPHIL_E_FORMAT, and
+ * the host may cancel it (EXPHIL_E_CANCELLED). */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_create(const exphil_dataset *dataset,
                                                                    const exphil_sampling *sampling,
                                                                    exphil_prefetcher **prefetcher,
@@ -965,14 +1000,17 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_seek(exphil_prefetch
 typedef struct exphil_prefetcher_info {
     size_t struct_size;
     int64_t batches_per_epoch;
-    int64_t frames_per_epoch;
-    int64_t delivered; /* batches returned */
-    int64_t waited_ns; /* time that next spent waiting */
-    int64_t worked_ns; /* time that the background thread spent filling */
-    int64_t waits;     /* calls of next that had to wait */
+    int64_t frames_per_epoch; /* rows that are no padding, whatever they weigh */
+    int64_t delivered;        /* batches returned */
+    int64_t waited_ns;        /* time that next spent waiting */
+    int64_t worked_ns;        /* time that the background thread spent filling */
+    int64_t waits;            /* calls of next that had to wait */
+    /* (sum of w)^2 / (n * sum of w^2) over the n rows that were counted (see balance), w being what they weigh:
+     * the share of rows, all alike, that would tell as much (Kish 1965). 1 without weights and balance */
+    double effective_share;
 } exphil_prefetcher_info;
 /* clang-format off */
-#define EXPHIL_PREFETCHER_INFO_INIT { sizeof(exphil_prefetcher_info), 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_PREFETCHER_INFO_INIT { sizeof(exphil_prefetcher_info), 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 /* Fills info; waits for no batch. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_query(exphil_prefetcher *prefetcher,

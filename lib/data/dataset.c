@@ -1,6 +1,6 @@
 /* Datasets: an ordered list of episodes, whose frames are numbered. An addition is checked first, then all
  * its memory is allocated, and after that nothing can fail: a failed addition leaves no trace. */
-#include "data/dataset.h"
+#include "data/row_weights.h"
 
 #include "melee/melee.h"
 
@@ -51,6 +51,7 @@ static void free_dataset(exphil_dataset *dataset)
     exphil_context *context = dataset->context;
     xph_table_release(dataset->table);
     xph_conditions_release(dataset->conditions);
+    xph_row_weights_release(dataset->weights);
     xph_columns_free(context, &dataset->columns);
     xph_piece_buffer_free(&dataset->frame_buffer);
     xph_spec_free(context, dataset->spec);
@@ -147,6 +148,7 @@ exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset
         made->episodes = dataset->episodes;
         made->episode_count = dataset->episode_count;
         made->frames = dataset->frames;
+        made->weights = xph_row_weights_retain(dataset->weights);
         made->content = dataset->content;
         made->recovered = dataset->recovered;
         made->of_games = dataset->of_games;
@@ -250,6 +252,39 @@ exphil_status exphil_dataset_condition_episodes(exphil_dataset *dataset, const c
 {
     XPH_TRY(xph_dataset_enter(dataset, error));
     exphil_status status = xph_conditions_set_episodes(dataset, name, first, count, value, error);
+    xph_dataset_leave(dataset);
+    return status;
+}
+
+/* ---- public: weights --------------------------------------------------------------------------------- */
+
+#define PORT_MOST    4
+#define WEIGHT_LEAST 1e-6
+#define WEIGHT_MOST  1000.0
+
+static exphil_status check_weight(int32_t port, int32_t first, int32_t last, double weight,
+                                  exphil_error *error)
+{
+    char text[XPH_DOUBLE_TEXT];
+    if (port < 0 || port > PORT_MOST)
+        return xph_fail(error, EXPHIL_E_INVALID, "port is %d, must be 0..%d", (int)port, PORT_MOST);
+    if (first > last)
+        return xph_fail(error, EXPHIL_E_INVALID, "first_frame is %d, behind last_frame %d", (int)first,
+                        (int)last);
+    if (weight == 0.0 || (weight >= WEIGHT_LEAST && weight <= WEIGHT_MOST)) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID, "weight is %s, must be 0 or 0.000001..1000",
+                    xph_format_double(text, weight, 9));
+}
+
+exphil_status exphil_dataset_weight(exphil_dataset *dataset, uint64_t game, int32_t port, int32_t first_frame,
+                                    int32_t last_frame, double weight, exphil_error *error)
+{
+    XPH_OWN_FPU;
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    exphil_status status = check_weight(port, first_frame, last_frame, weight, error);
+    if (status == EXPHIL_OK)
+        status = xph_row_weights_set(dataset->context, &dataset->weights, game, port, first_frame, last_frame,
+                                     (float)weight, error);
     xph_dataset_leave(dataset);
     return status;
 }

@@ -226,7 +226,8 @@ struct exphil_dataset {
     int64_t columns_of;
     xph_hasher content; /* spec, then length and hash of each episode */
     int32_t recovered;
-    bool of_games; /* some rows are made of games: nobody has looked at them all */
+    bool of_games;                   /* some rows are made of games: nobody has looked at them all */
+    struct xph_row_weights *weights; /* row_weights.h; NULL: all rows weigh 1 */
     /* The piece of a corpus that exphil_dataset_frame read last; NULL: none. */
     xph_piece_buffer frame_buffer;
     const xph_block *frame_block;
@@ -313,6 +314,14 @@ const char *xph_conditions_missing(const exphil_dataset *dataset, const xph_told
  * first frame; not of the other episodes. */
 void xph_told_draw(const xph_told *told, const xph_episode *episode, uint64_t seed, int64_t epoch,
                    const uint16_t *given, int32_t *values);
+
+/* Which rows xph_dataset_actions takes: the one numbered `done` of them is frame *first of the dataset; so many from there
+ * on, all of one episode, lie together and are at most XPH_PIECE. */
+int64_t xph_dataset_action_run(const exphil_dataset *dataset, int64_t done, int64_t *first);
+/* Actions [count, A] of frames [first, first + count) of the dataset, all of one episode, count being at most
+ * XPH_PIECE + 1. */
+exphil_status xph_dataset_read_actions(const exphil_dataset *dataset, xph_piece_buffer *buffer, int64_t first,
+                                       int64_t count, int32_t *actions, exphil_error *error);
 
 /* Index of the episode that a frame belongs to; 0 <= frame < frames. In constant time on average over the
  * frames: a bucket holds few episodes. */

@@ -201,7 +201,7 @@ exphil_status exphil_dataset_frame(const exphil_dataset *dataset, int64_t index,
 /* ---- actions ------------------------------------------------------------------------------------------ */
 
 /* Rows of games that lie together. */
-enum { STRETCH = 256 };
+enum { STRETCH = XPH_PIECE };
 
 int64_t xph_dataset_action_rows(const exphil_dataset *dataset)
 {
@@ -209,13 +209,23 @@ int64_t xph_dataset_action_rows(const exphil_dataset *dataset)
     return all ? dataset->frames : XPH_ACTIONS_MOST;
 }
 
-/* Actions of frames [first, first + count) of the dataset, all of one episode. */
-static exphil_status read_actions(const exphil_dataset *dataset, xph_piece_buffer *buffer, int64_t first,
-                                  int64_t count, int32_t *actions, exphil_error *error)
+/* Stretch s of n, each of as many rows, at even distances. */
+int64_t xph_dataset_action_run(const exphil_dataset *dataset, int64_t done, int64_t *first)
+{
+    int64_t rows = xph_dataset_action_rows(dataset), stretches = (rows + STRETCH - 1) / STRETCH;
+    *first = rows == dataset->frames ? done : dataset->frames / stretches * (done / STRETCH) + done % STRETCH;
+    const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, *first)];
+    int64_t count = STRETCH - done % STRETCH, left = episode->first + episode->frames - *first;
+    if (count > left) count = left;
+    return count < rows - done ? count : rows - done;
+}
+
+exphil_status xph_dataset_read_actions(const exphil_dataset *dataset, xph_piece_buffer *buffer, int64_t first,
+                                       int64_t count, int32_t *actions, exphil_error *error)
 {
     const xph_row_shape *shape = &dataset->shape;
     const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, first)];
-    uint8_t packed[STRETCH * 4 * EXPHIL_HEADS_MAX];
+    uint8_t packed[(STRETCH + 1) * 4 * EXPHIL_HEADS_MAX];
     int64_t row = episode->offset + first - episode->first;
     XPH_TRY(xph_rows_verify(shape, episode->block, row, count, buffer, error));
     XPH_TRY(xph_rows_copy(shape, episode->block, row, count, buffer, NULL, NULL, packed, error));
@@ -224,25 +234,18 @@ static exphil_status read_actions(const exphil_dataset *dataset, xph_piece_buffe
     return xph_rows_recheck(shape, episode->block, NULL, 0, actions, count, error);
 }
 
-/* Stretch s of n, each of as many rows, at even distances. */
 static exphil_status read_stretches(const exphil_dataset *dataset, int64_t rows, int32_t *actions,
                                     exphil_error *error)
 {
     xph_piece_buffer buffer = {.context = dataset->context};
     exphil_status status = EXPHIL_OK;
-    for (int64_t done = 0; done < rows && status >= 0;) {
-        int64_t s = done / STRETCH, stretches = (rows + STRETCH - 1) / STRETCH;
-        int64_t first = rows == dataset->frames ? done : dataset->frames / stretches * s + done % STRETCH;
-        const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, first)];
-        int64_t count = STRETCH - done % STRETCH, left = episode->first + episode->frames - first;
-        if (count > left) count = left;
-        if (count > rows - done) count = rows - done;
+    for (int64_t done = 0, first, count; done < rows && status >= 0; done += count) {
+        count = xph_dataset_action_run(dataset, done, &first);
         if (xph_cancelled(dataset->context))
             status = xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
         if (status >= 0)
-            status =
-                read_actions(dataset, &buffer, first, count, actions + done * dataset->shape.heads, error);
-        done += count;
+            status = xph_dataset_read_actions(dataset, &buffer, first, count,
+                                              actions + done * dataset->shape.heads, error);
     }
     xph_piece_buffer_free(&buffer);
     return status;

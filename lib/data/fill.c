@@ -70,9 +70,26 @@ static stretch stretch_of(const xph_sampler *sampler, const uint8_t *packed, con
                           const xph_shown *as, int64_t t, int64_t count)
 {
     int64_t delay = as->delay, slots = as->slots;
-    if (sampler->before && slots < 1) slots = 1;
+    if (slots < 1 && (sampler->before || sampler->sampling.balance_change > 0)) slots = 1;
     int64_t first = t + (delay < slots ? delay - slots : 0), end = t + count + delay;
     return (stretch){packed, first < 0 ? 0 : first, end > episode->frames ? episode->frames : end};
+}
+
+/* ---- weight ------------------------------------------------------------------------------------------ */
+
+static void weigh_rows(const xph_sampler *sampler, const xph_episode *episode, const stretch *acted,
+                       const xph_shown *as, int64_t t, int64_t count, int64_t row, xph_batch_buffer *buffer)
+{
+    bool last_only = sampler->sampling.last_only;
+    int64_t frames = last_only ? count > 0 : count;
+    for (int64_t i = 0; i < count; i++) {
+        buffer->mask[row + i] = !last_only || i == count - 1 ? 1.0f : 0.0f;
+        buffer->reset[row + i] = 0;
+    }
+    if (sampler->weighing)
+        frames -= xph_weighing_rows(sampler->weighing, episode, as->delay, t, count, acted->packed,
+                                    acted->first, buffer->mask + row);
+    atomic_fetch_add_explicit(&buffer->frames, frames, memory_order_relaxed);
 }
 
 /* ---- mirror ------------------------------------------------------------------------------------------ */
@@ -184,18 +201,12 @@ static exphil_status copy_rows(const xph_sampler *sampler, xph_filler *with, int
                              buffer->actions + row * shape->heads, count, error));
     XPH_TRY(xph_rows_recheck(shape, block, NULL, 0, buffer->past + row * slots * shape->heads, count * slots,
                              error));
+    weigh_rows(sampler, episode, &acted, &as, t, count, row, buffer);
     xph_game_lane *lane = with->piece.lane;
     with->piece.lane = with->piece.own; /* the lane's own game stays */
     XPH_TRY(drop_past(sampler, with, episode, &as, t, count, row, buffer, error));
     with->piece.lane = lane;
     if (is_mirrored(sampler, buffer->epoch, block->facts.game)) mirror_rows(sampler, row, count, buffer);
-    bool last_only = sampler->sampling.last_only;
-    for (int64_t i = 0; i < count; i++) {
-        bool counts = !last_only || i == count - 1;
-        buffer->mask[row + i] = counts ? 1.0f : 0.0f;
-        buffer->reset[row + i] = 0;
-        atomic_fetch_add_explicit(&buffer->frames, counts, memory_order_relaxed);
-    }
     return EXPHIL_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include "data/game_rows.h"
 #include "data/sampler.h"
+#include "data/weighing.h"
 
 /* Of one who fills: actions around a stretch of rows, and a piece of a corpus. */
 typedef struct xph_filler {
@@ -31,6 +32,7 @@ struct xph_sampler {
     xph_game_lane *
         *lanes; /* [B]: where games are kept that a lane goes through; NULL: the filler keeps them */
     xph_window_rows *group; /* of the windows that were begun last; NULL: none */
+    xph_weighing *weighing; /* NULL: all rows weigh 1 */
 };
 
 /* sampling.c: the sampling with its defaults, and what rows are told. EXPHIL_E_INVALID names the field. */

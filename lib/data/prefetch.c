@@ -227,12 +227,14 @@ static exphil_status make(exphil_prefetcher *p, const exphil_dataset *dataset,
     if (missing)
         return xph_fail(error, EXPHIL_E_INVALID, "the dataset has no values of condition %s (conditions.h)",
                         missing);
+    XPH_TRY(xph_sampler_weigh(p->sampler, error));
     p->buffers = xph_sampler_sampling(p->sampler)->buffers + 1;
     p->batch = xph_sampler_sampling(p->sampler)->batch;
     for (int64_t i = 0; i < p->buffers; i++)
         XPH_TRY(xph_batch_buffer_create(p->sampler, &p->ring[i].buffer, error));
     p->info.batches_per_epoch = xph_sampler_batches(p->sampler);
     p->info.frames_per_epoch = xph_sampler_frames(p->sampler);
+    p->info.effective_share = xph_weighing_share(xph_sampler_weighing(p->sampler));
     p->lane_busy = xph_calloc(p->context, (size_t)p->batch, sizeof *p->lane_busy);
     if (!p->lane_busy) return xph_no_memory((size_t)p->batch * sizeof *p->lane_busy, error);
     XPH_TRY(xph_mutex_create(p->context, &p->lock, error));
@@ -292,6 +294,11 @@ const xph_told *xph_prefetcher_told(const exphil_prefetcher *prefetcher)
 uint64_t xph_prefetcher_values_hash(const exphil_prefetcher *prefetcher)
 {
     return xph_sampler_values_hash(prefetcher->sampler);
+}
+
+uint64_t xph_prefetcher_weights_hash(const exphil_prefetcher *prefetcher)
+{
+    return xph_weighing_hash(xph_sampler_weighing(prefetcher->sampler));
 }
 
 const exphil_dataset *xph_prefetcher_dataset(const exphil_prefetcher *prefetcher)

@@ -2,7 +2,7 @@
  * after the other.
  *
  * Only rows that have a target are sampled: the last d frames of an episode have none, and nothing after
- * them depends on them. So every batch has rows to learn from. */
+ * them depends on them. So every batch has rows to learn from, unless they weigh nothing. */
 #include "data/filling.h"
 #include "device/device.h"
 
@@ -245,10 +245,21 @@ void xph_sampler_destroy(xph_sampler *sampler)
     xph_free(context, sampler->lanes, (size_t)sampler->sampling.batch * sizeof *sampler->lanes);
     xph_window_rows_release(sampler->group);
     xph_free(context, sampler->values, sampler->values_bytes);
+    xph_weighing_free(sampler->weighing);
     xph_order_free(&sampler->order);
     xph_dataset_release(sampler->dataset);
     xph_free(context, sampler, sizeof *sampler);
     xph_context_release(context);
+}
+
+exphil_status xph_sampler_weigh(xph_sampler *sampler, exphil_error *error)
+{
+    return xph_weighing_create(sampler->dataset, &sampler->sampling, &sampler->weighing, error);
+}
+
+const xph_weighing *xph_sampler_weighing(const xph_sampler *sampler)
+{
+    return sampler->weighing;
 }
 
 const exphil_sampling *xph_sampler_sampling(const xph_sampler *sampler)

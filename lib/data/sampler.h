@@ -2,6 +2,7 @@
 #ifndef XPH_DATA_SAMPLER_H
 #define XPH_DATA_SAMPLER_H
 
+#include "data/weighing.h"
 #include "data/window_rows.h"
 
 /* Where a lane of a batch of windows comes from: rows that were made for its group, or its episode (NULL). */
@@ -32,10 +33,14 @@ void xph_batch_buffer_free(const xph_sampler *sampler, xph_batch_buffer *buffer)
 /* What the caller of the library sees of it. */
 void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *buffer, exphil_batch *batch);
 
+/* Before the first batch: masks are what rows weigh, from here on. What does not train is not weighed. */
+exphil_status xph_sampler_weigh(xph_sampler *sampler, exphil_error *error);
+const xph_weighing *xph_sampler_weighing(const xph_sampler *sampler); /* NULL: all rows weigh 1 */
+
 const exphil_sampling *xph_sampler_sampling(const xph_sampler *sampler);
 const xph_told *xph_sampler_told(const xph_sampler *sampler);
 uint64_t xph_sampler_values_hash(const xph_sampler *sampler);
-int64_t xph_sampler_frames(const xph_sampler *sampler); /* per epoch, with a mask above 0 */
+int64_t xph_sampler_frames(const xph_sampler *sampler); /* per epoch, without padding */
 /* EXPHIL_E_INVALID unless there is such a batch. */
 exphil_status xph_sampler_place(const xph_sampler *sampler, int64_t epoch, int64_t index,
                                 exphil_error *error);

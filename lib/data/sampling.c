@@ -55,6 +55,14 @@ static int32_t usual_workers(const exphil_dataset *dataset)
     return workers < 1 ? 1 : workers > 4 ? 4 : workers;
 }
 
+static exphil_status check_share(double share, const char *field, exphil_error *error)
+{
+    char text[XPH_DOUBLE_TEXT];
+    if (share >= 0 && share <= 1) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID, "sampling.%s is %s, must be 0..1", field,
+                    xph_format_double(text, share, 6));
+}
+
 static exphil_status check_shuffle(const exphil_sampling *how, exphil_error *error)
 {
     int64_t frames = how->shuffle_frames;
@@ -66,22 +74,12 @@ static exphil_status check_shuffle(const exphil_sampling *how, exphil_error *err
 static exphil_status check_drop(const exphil_sampling *how, exphil_error *error)
 {
     char text[XPH_DOUBLE_TEXT];
-    if (!(how->drop_past >= 0.0 && how->drop_past <= 1.0))
-        return xph_fail(error, EXPHIL_E_INVALID, "sampling.drop_past is %s, must be 0..1",
-                        xph_format_double(text, how->drop_past, 6));
+    XPH_TRY(check_share(how->drop_past, "drop_past", error));
     if (how->drop_past > 0.0 && how->action_slots == 0)
         return xph_fail(error, EXPHIL_E_INVALID,
                         "sampling.drop_past is %s, but action_slots is 0: there are no past actions",
                         xph_format_double(text, how->drop_past, 6));
     return EXPHIL_OK;
-}
-
-static exphil_status check_mirror(const exphil_sampling *how, exphil_error *error)
-{
-    if (how->mirror >= 0 && how->mirror <= 1) return EXPHIL_OK;
-    char text[XPH_DOUBLE_TEXT];
-    return xph_fail(error, EXPHIL_E_INVALID, "sampling.mirror is %s, must be 0..1",
-                    xph_format_double(text, how->mirror, 6));
 }
 
 exphil_status xph_sampling_resolve(const exphil_dataset *dataset, const exphil_sampling *given,
@@ -117,7 +115,10 @@ exphil_status xph_sampling_resolve(const exphil_dataset *dataset, const exphil_s
     XPH_TRY(check_range(known.reserved, 0, 0, "reserved", error));
     XPH_TRY(check_range(known.reserved_2, 0, 0, "reserved_2", error));
     XPH_TRY(check_drop(&known, error));
-    XPH_TRY(check_mirror(&known, error));
+    XPH_TRY(check_share(known.mirror, "mirror", error));
+    XPH_TRY(check_share(known.balance_character, "balance_character", error));
+    XPH_TRY(check_share(known.balance_action, "balance_action", error));
+    XPH_TRY(check_share(known.balance_change, "balance_change", error));
     if (known.segment_frames > XPH_FRAMES_MAX) known.segment_frames = XPH_FRAMES_MAX; /* never cuts */
     *how = known;
     return EXPHIL_OK;

@@ -9,7 +9,8 @@ static int64_t least(int64_t a, int64_t b)
 /* Past actions that act before the rows: those that are decided before them. */
 static int64_t rows_before(const exphil_sampling *how)
 {
-    return how->action_slots > how->delay_frames ? how->action_slots - how->delay_frames : 0;
+    int64_t slots = how->action_slots ? how->action_slots : how->balance_change > 0;
+    return slots > how->delay_frames ? slots - how->delay_frames : 0;
 }
 
 static int64_t run_windows(const xph_windows *windows, int64_t i)

@@ -136,6 +136,10 @@ static int64_t data_settings(const exphil_prefetcher *prefetcher, setting *to)
         {"sampling.mirror", NUMBER | LATER | SPARE, sampling->mirror > 0 ? bits_of(sampling->mirror) : 0},
         {"dataset.conditions", HASH | LATER | SPARE, xph_prefetcher_values_hash(prefetcher)},
         {"sampling.masks", HASH | LATER | SPARE, masks_hash(xph_prefetcher_told(prefetcher))},
+        {"sampling.balance_character", NUMBER | LATER | SPARE, bits_of(sampling->balance_character)},
+        {"sampling.balance_action", NUMBER | LATER | SPARE, bits_of(sampling->balance_action)},
+        {"sampling.balance_change", NUMBER | LATER | SPARE, bits_of(sampling->balance_change)},
+        {"dataset.weights", HASH | LATER | SPARE, xph_prefetcher_weights_hash(prefetcher)},
     };
     return put(to, list, sizeof list);
 }

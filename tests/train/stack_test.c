@@ -284,6 +284,8 @@ static void keep_data(const task *t)
     assert_ok(exphil_dataset_open(context, file_of(t, "corpus"), &opened, NULL));
     assert_ok(exphil_dataset_verify(opened, NULL));
     assert_ok(exphil_dataset_split(opened, &split, &kept, &out, NULL));
+    assert_ok(exphil_dataset_weight(kept, 1, 0, 3, 20, 0.5, NULL));
+    sampling.balance_character = sampling.balance_action = sampling.balance_change = 0.5;
     assert_ok(exphil_prefetcher_create(kept, &sampling, &prefetcher, NULL));
     assert_ok(exphil_prefetcher_next(prefetcher, &batch, NULL));
     exphil_prefetcher_destroy(prefetcher);

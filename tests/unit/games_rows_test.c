@@ -310,6 +310,21 @@ static void same_batches(const exphil_dataset *games, const exphil_dataset *file
     xph_sampler_destroy(b);
 }
 
+/* The controller stays for three frames: from the main stick on, a pre-frame event is that of the frame before. */
+static void hold_inputs(slp_writer *writer)
+{
+    enum { STICK = 0x19 };
+    const uint8_t *held[8] = {NULL};
+    for (size_t at = 0; at < writer->bytes;) {
+        uint8_t *event = writer->data + at, slot = (uint8_t)(2 * event[5] + event[6]);
+        if (event[0] == 0x37 && slot < 8 && held[slot] && event[4] % 3)
+            memcpy(event + STICK, held[slot] + STICK, (size_t)writer->size[0x37] + 1 - STICK);
+        else if (event[0] == 0x37 && slot < 8)
+            held[slot] = event;
+        at += 1 + (size_t)(event[0] == 0x35 ? event[1] : writer->size[event[0]]);
+    }
+}
+
 /* Rows of the odd games first, first + step, ... */
 static exphil_dataset *odd_rows(const char *path, int first, int step)
 {
@@ -317,6 +332,7 @@ static exphil_dataset *odd_rows(const char *path, int first, int step)
     for (int which = first; which >= 0 && which < ODD; which += step) {
         slp_writer made;
         odd_game(&made, which);
+        hold_inputs(&made);
         OK(exphil_games_add_memory(writer, made.data, made.bytes, NULL, error));
         slp_free(&made);
     }
@@ -325,6 +341,50 @@ static exphil_dataset *odd_rows(const char *path, int first, int step)
     OK(exphil_dataset_add_games(rows, games, NULL, NULL, error));
     exphil_games_destroy(games);
     return rows;
+}
+
+static exphil_prefetcher *prefetcher_of(const exphil_dataset *dataset, const exphil_sampling *how)
+{
+    exphil_prefetcher *prefetcher = NULL;
+    OK(exphil_prefetcher_create(dataset, how, &prefetcher, error));
+    return prefetcher;
+}
+
+/* Rows weigh the same wherever they come from: by port and frame of the game, and balanced. */
+static void same_weights(exphil_dataset *games, exphil_dataset *file, const exphil_sampling *given)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        exphil_sampling how = *given;
+        exphil_batch one = EXPHIL_BATCH_INIT, other = EXPHIL_BATCH_INIT;
+        int64_t zero = 0, double_weight = 0, weighed = 0;
+        how.workers = 1 + kind;
+        how.balance_character = kind & 1 ? 0.5 : 0;
+        how.balance_action = kind & 2 ? 0.5 : 0;
+        how.balance_change = kind ? 0.75 : 0;
+        exphil_prefetcher *a = prefetcher_of(games, &how), *b = prefetcher_of(file, &how);
+        while (exphil_prefetcher_next(a, &one, NULL) == EXPHIL_OK) {
+            assert_int_equal(exphil_prefetcher_next(b, &other, NULL), EXPHIL_OK);
+            same_batch(games, &one, &other, &how);
+            for (int64_t row = 0; row < one.batch * one.time; row++) {
+                zero += one.mask[row] == 0.0f;
+                double_weight += one.mask[row] == 2.0f;
+                weighed += one.mask[row] > 0.0f && one.mask[row] != 1.0f && one.mask[row] != 2.0f;
+            }
+        }
+        assert_true(zero > 100 && (kind ? weighed > 100 : double_weight > 100));
+        exphil_prefetcher_destroy(a);
+        exphil_prefetcher_destroy(b);
+    }
+}
+
+static void weigh(exphil_dataset *dataset)
+{
+    for (int64_t i = 0; i < episodes_of(dataset); i++) {
+        exphil_episode_info episode = episode_at(dataset, i);
+        OK(exphil_dataset_weight(dataset, episode.game, 0, 50, 149, 0, error));
+        OK(exphil_dataset_weight(dataset, episode.game, 1, 100, 199, 2, error));
+        OK(exphil_dataset_weight(dataset, episode.game, 2, 100, 199, 5, error)); /* nobody's */
+    }
 }
 
 /* Rows of the odd games from a corpus of games, and the same saved as rows. */
@@ -363,6 +423,15 @@ static void batches(void **state)
     how.in_order = 0;
     how.shuffle_frames = 2048;
     same_batches(rows, file, &how);
+    weigh(rows);
+    weigh(file);
+    same_weights(rows, file, &how);
+    how.delay_frames = how.action_slots =
+        0; /* the action before the first row of a window is looked at all the same */
+    same_weights(rows, file, &how);
+    how = (exphil_sampling)EXPHIL_SAMPLING_INIT;
+    how.delay_frames = 2;
+    same_weights(rows, file, &how);
     exphil_dataset_destroy(rows);
     exphil_dataset_destroy(file);
 }

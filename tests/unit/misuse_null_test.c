@@ -86,6 +86,7 @@ static void null_data(void **state)
     BAD(INVALID, "dataset", exphil_dataset_episode(NULL, 0, FILL(exphil_episode_info), &e));
     BAD(INVALID, "NULL", exphil_dataset_episode(d, 0, NULL, &e));
     BAD(INVALID, "dataset", exphil_dataset_frame(NULL, 0, OUT(float), NULL, NULL, &e));
+    BAD(INVALID, "dataset", exphil_dataset_weight(NULL, 1, 0, 0, 1, 1.0, &e));
     BAD(INVALID, "dataset",
         exphil_dataset_split(NULL, &split, OUT(exphil_dataset *), OUT2(exphil_dataset *), &e));
     BAD(INVALID, "NULL", exphil_dataset_split(d, &split, NULL, OUT2(exphil_dataset *), &e));

@@ -198,6 +198,26 @@ class Dataset(Handle):
             number(value, "value", "int32_t"),
         )
 
+    # ---- weights ----
+
+    def weight(
+        self, game: int, weight: float, *, port: int = 0, first_frame: Optional[int] = None, last_frame: Optional[int] = None
+    ) -> None:
+        """How much frames of a game count in training: 0, or 1e-6 to 1000, in the place of 1.
+
+        port 0 is all ports; without first_frame from the beginning, without last_frame to the end. A later call replaces
+        earlier ones where both hold. EpisodeInfo.game names the game.
+        """
+        self._core.call(
+            lib.exphil_dataset_weight,
+            self._handle,
+            number(game, "game", "uint64_t"),
+            number(port, "port"),
+            -(2**31) if first_frame is None else number(first_frame, "first_frame"),
+            2**31 - 1 if last_frame is None else number(last_frame, "last_frame"),
+            weight,
+        )
+
     # ---- looking ----
 
     @property

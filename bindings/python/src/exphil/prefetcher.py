@@ -55,6 +55,9 @@ def sampling_config(
     delays: Optional[Sequence[int]],
     mirror: float = 0.0,
     drop_past: float = 0.0,
+    balance_character: float = 0.0,
+    balance_action: float = 0.0,
+    balance_change: float = 0.0,
     **rest: int,
 ) -> Config:
     """A native exphil_sampling; what is None comes from the model, or is the library's default without one."""
@@ -67,6 +70,7 @@ def sampling_config(
     return config.set(
         mode=None if mode is None else code(Mode, mode, "mode"), delay_frames=delay_frames, action_slots=action_slots,
         mirror=mirror, drop_past=drop_past,
+        balance_character=balance_character, balance_action=balance_action, balance_change=balance_change,
     )
 
 
@@ -74,8 +78,9 @@ class Prefetcher(Handle):
     """Batches of a dataset. With a model they are what a trainer of it needs; without one, the settings are all yours.
 
     batch is the number of lanes (0: 16), time the frames of a chunk (0: 60, or the model's window), buffers the batches
-    filled ahead (0: 2). mirror is the share of the games that an epoch shows with left and right exchanged (Melee). The
-    order is a function of seed and epoch. One thread at a time.
+    filled ahead (0: 2). mirror is the share of the games that an epoch shows with left and right exchanged (Melee).
+    balance_character, balance_action and balance_change are the shares of the weight, 0 to 1, that classes of rows get
+    evenly. The order is a function of seed and epoch. One thread at a time.
     """
 
     __slots__ = ("_shape",)
@@ -104,6 +109,9 @@ class Prefetcher(Handle):
         mirror: float = 0.0,
         conditions: Optional[Sequence[Condition]] = None,
         delays: Optional[Sequence[int]] = None,
+        balance_character: float = 0.0,
+        balance_action: float = 0.0,
+        balance_change: float = 0.0,
     ) -> None:
         expect(dataset, Dataset, "dataset")
         if model is not None:
@@ -129,6 +137,9 @@ class Prefetcher(Handle):
             workers=workers,
             drop_past=drop_past,
             mirror=mirror,
+            balance_character=balance_character,
+            balance_action=balance_action,
+            balance_change=balance_change,
         )
         self._core = dataset._core
         self._handle = self._core.create(lib.exphil_prefetcher_create, dataset._handle, config)

@@ -58,7 +58,7 @@ class Trainer(Handle):
     """Trains a copy of a model's weights on a dataset; the model itself stays as it is and may be played meanwhile.
 
     dataset None is for step_batch alone. The settings are those of the C structs exphil_optimizer_config (rate to
-    schedule), exphil_sampling (batch to buffers, shuffle_frames to mirror; mode, delays, slots, neutral_start and conditions
+    schedule), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*; mode, delays, slots, neutral_start and conditions
     are the model's) and exphil_trainer_config (losses to own_past_seed), by name; 0 and None stand for the library's defaults. One
     thread at a time.
     """
@@ -102,6 +102,9 @@ class Trainer(Handle):
         mirror: float = 0.0,
         conditions: Optional[Sequence[Condition]] = None,
         delays: Optional[Sequence[int]] = None,
+        balance_character: float = 0.0,
+        balance_action: float = 0.0,
+        balance_change: float = 0.0,
         losses: Optional[Sequence[HeadLoss]] = None,
         communicator: Optional[Communicator] = None,
         loss_scale: float = 0.0,
@@ -156,6 +159,9 @@ class Trainer(Handle):
             workers=workers,
             drop_past=drop_past,
             mirror=mirror,
+            balance_character=balance_character,
+            balance_action=balance_action,
+            balance_change=balance_change,
         )
         config = Config("exphil_trainer_config")
         config.set(

@@ -50,6 +50,12 @@ pub struct Sampling {
     pub conditions: Vec<Condition>,
     /// d is drawn from them for each episode and epoch; empty: `delay_frames` is the only one.
     pub delays: Vec<i32>,
+    /// Share of the weight, 0 to 1, that the imitated characters get evenly.
+    pub balance_character: f64,
+    /// The same for frequent and rare values of the target.
+    pub balance_action: f64,
+    /// The same for targets that differ from the action before them, and those that repeat it.
+    pub balance_change: f64,
 }
 
 impl Sampling {
@@ -75,6 +81,9 @@ impl Sampling {
             // The model that they belong to lives.
             conditions: unsafe { told::conditions_of(raw) },
             delays: unsafe { told::delays_of(raw) },
+            balance_character: raw.balance_character,
+            balance_action: raw.balance_action,
+            balance_change: raw.balance_change,
         })
     }
 
@@ -101,6 +110,9 @@ impl Sampling {
         raw.condition_count = conditions.count();
         raw.delays = told::numbers(&self.delays);
         raw.delay_count = count(self.delays.len());
+        raw.balance_character = self.balance_character;
+        raw.balance_action = self.balance_action;
+        raw.balance_change = self.balance_change;
         raw
     }
 }
@@ -126,7 +138,7 @@ pub struct Batch<'a> {
     pub past: &'a [i32],
     /// `[B*T, A]` targets.
     pub actions: &'a [i32],
-    /// `[B*T]` weight of the row in the loss; 0 is padding.
+    /// `[B*T]` weight of the row in the loss; 0 is padding, or a row that weighs nothing.
     pub mask: &'a [f32],
     /// `[B*T]`: 1 where an episode, segment or window starts.
     pub reset: &'a [u8],
@@ -249,5 +261,7 @@ mirror! {
         worked_ns: i64,
         /// How many calls had to wait.
         waits: i64,
+        /// The share of rows, weighed alike, that would tell as much as these do.
+        effective_share: f64,
     }
 }

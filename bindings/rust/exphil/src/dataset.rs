@@ -177,6 +177,14 @@ impl Dataset {
         Ok(())
     }
 
+    /// How much frames of a game ([`EpisodeInfo::game`]) count in training: 0, or 1e-6 to 1000, in the place of 1; of one
+    /// port, or with 0 of all. `i32::MIN..=i32::MAX` is the whole game. A later call replaces earlier ones where both hold.
+    pub fn weight(&mut self, game: u64, port: i32, frames: std::ops::RangeInclusive<i32>, weight: f64) -> Result<()> {
+        let (first, last) = (*frames.start(), *frames.end());
+        call(|error| unsafe { sys::exphil_dataset_weight(self.as_raw(), game, port, first, last, weight, error) })?;
+        Ok(())
+    }
+
     /// What it holds.
     pub fn info(&self) -> Result<DatasetInfo> {
         let mut raw = sys::init();
