@@ -39,10 +39,10 @@ typedef struct data_options {
     file_choice files;      /* beside those on the command line */
     const char *if_weights; /* what to say when weights stand where data should */
     struct {
-        const char *option, *path; /* both NULL: none */
-    } outputs[3];                  /* what the command will write: never one of the files that it reads */
-    bool quiet;                    /* say only what is left out, and what is wrong */
-    struct condition_table *conditions; /* given to the data; NULL: none */
+        const char *option, *path;  /* both NULL: none */
+    } outputs[3];                   /* what the command will write: never one of the files that it reads */
+    bool quiet;                     /* say only what is left out, and what is wrong */
+    struct replay_table *tables[2]; /* given to the data in this order; NULL: none */
 } data_options;
 
 /* What a command computes on; NULL and 0: the library's defaults. */

@@ -1,7 +1,7 @@
 /* Makes a dataset or a model from the files on a command line. */
 #include "commands.h"
-#include "conditions.h"
 #include "files.h"
+#include "replay_table.h"
 
 #include <exphil/games.h>
 
@@ -170,16 +170,32 @@ static exphil_status read_replay(loading *l, const file_item *item, exphil_repla
     return exphil_dataset_add_replay(l->dataset, item->path, &config, result, error);
 }
 
-/* An entry of an archive goes by its whole name and by its name in there. */
-static bool give_lines(const loading *l, const file_item *item, const exphil_replay_result *result)
+/* What tables have about a replay whose episodes begin with this one; name NULL: a corpus has its hash alone. */
+static bool give_lines(const data_options *o, exphil_dataset *dataset, int64_t first, int64_t end,
+                       const char *name, const char *inside)
 {
-    condition_table *table = l->options->conditions;
-    exphil_episode_info first = EXPHIL_EPISODE_INFO_INIT;
-    if (!table || !result->episodes || exphil_dataset_episode(l->dataset, l->episodes, &first, NULL) < 0)
-        return true;
-    return conditions_give(table, item->name, first.game, l->dataset) &&
-           (!item->inside ||
-            conditions_give(table, item->name + strlen(item->path) + 1, first.game, l->dataset));
+    exphil_episode_info info = EXPHIL_EPISODE_INFO_INIT;
+    bool fine = true;
+    for (size_t t = 0; t < sizeof o->tables / sizeof o->tables[0]; t++) {
+        uint64_t last = 0;
+        if (!o->tables[t]) continue;
+        for (int64_t i = first; fine && i < end; i++) {
+            if (exphil_dataset_episode(dataset, i, &info, NULL) < 0) return false;
+            if (i > first && info.game == last) continue;
+            last = info.game;
+            fine = replay_table_give(o->tables[t], name, inside, last, dataset);
+        }
+    }
+    return fine;
+}
+
+/* Says what tables hold of nothing that was given; false: all that they hold. */
+static bool lines_used(const data_options *o)
+{
+    bool fine = true;
+    for (size_t t = 0; t < sizeof o->tables / sizeof o->tables[0]; t++)
+        if (o->tables[t]) fine = replay_table_used(o->tables[t], o->quiet) && fine;
+    return fine;
 }
 
 /* A replay that was named must be readable; one that a folder, an archive or a list holds may be passed over. */
@@ -194,8 +210,10 @@ static bool add_replay(loading *l, const file_item *item)
             return complain(item->name, &error) == 0;
         return leave_out(l, item->name, &error);
     }
-    if (!give_lines(l, item, &result)) return false;
+    int64_t first = l->episodes;
     l->episodes += result.episodes;
+    const char *inside = item->inside ? item->name + strlen(item->path) + 1 : NULL;
+    if (!give_lines(l->options, l->dataset, first, l->episodes, item->name, inside)) return false;
     if (l->options->quiet) return true;
     fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episode%s%s\n", item->name, result.frames,
             result.episodes, plural(result.episodes), result.truncated ? " (the replay ends early)" : "");
@@ -262,8 +280,9 @@ static bool add_games(loading *l, const file_item *item)
     if (!fine) return complain(item->name, &error) == 0;
     for (int i = 0; i < EXPHIL_REFUSED_REASONS; i++) l->refused[i] += taken.refused[i];
     if (!o->quiet || info.recovered) say_taken(item->name, &taken, info.recovered);
+    int64_t first = l->episodes;
     l->episodes += taken.episodes;
-    return note_episodes(l, taken.episodes);
+    return note_episodes(l, taken.episodes) && give_lines(o, l->dataset, first, l->episodes, NULL, NULL);
 }
 
 static void say_refused(const loading *l)
@@ -375,29 +394,20 @@ static void warn_of_choices(const data_options *o)
                 choices[i].name);
 }
 
-static bool open_corpus(exphil_context *context, const char *path, bool quiet, exphil_dataset **dataset)
+static bool open_corpus(exphil_context *context, const char *path, const data_options *o,
+                        exphil_dataset **dataset)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     if (exphil_dataset_open(context, path, dataset, &error) < 0) return complain(path, &error) == 0;
-    if (exphil_dataset_query(*dataset, &info, &error) >= 0 && !(quiet && !info.recovered))
+    if (exphil_dataset_query(*dataset, &info, &error) >= 0 && !(o->quiet && !info.recovered))
         fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episode%s%s\n", path, info.frames,
                 info.episodes, plural(info.episodes),
                 info.recovered ? " (torn tail: the whole episodes were kept)" : "");
-    return true;
+    return give_lines(o, *dataset, 0, info.episodes, NULL, NULL) && lines_used(o);
 }
 
 /* ---- all ----------------------------------------------------------------------------------------------- */
-
-/* Lines that name games instead of files. */
-static bool give_games(condition_table *table, exphil_dataset *dataset, bool quiet)
-{
-    exphil_episode_info episode = EXPHIL_EPISODE_INFO_INIT;
-    if (!table) return true;
-    for (int64_t i = 0; exphil_dataset_episode(dataset, i, &episode, NULL) >= 0; i++)
-        if (!conditions_give(table, NULL, episode.game, dataset)) return false;
-    return conditions_used(table, quiet);
-}
 
 static void say_total(const loading *l, const exphil_dataset_info *info)
 {
@@ -425,7 +435,7 @@ static bool load_replays(exphil_context *context, const exphil_spec *spec, const
     if (exphil_dataset_create(context, &config, &l.dataset, &error) < 0)
         return complain("dataset", &error) == 0;
     bool fine = add_all(&l, list);
-    fine = fine && (!l.episodes || give_games(options->conditions, l.dataset, options->quiet));
+    fine = fine && (!l.episodes || lines_used(options));
     fine = fine && (exphil_dataset_query(l.dataset, &info, &error) >= 0 || complain("dataset", &error) == 0);
     if (fine && info.frames > 0) {
         say_total(&l, &info);
@@ -452,8 +462,7 @@ bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_o
     fine = fine && file_list_make(&list, &options->files, &rules, count, paths);
     if (fine && list.of[0].kind == FILE_CORPUS) {
         warn_of_choices(options);
-        fine = open_corpus(context, list.of[0].path, options->quiet, dataset) &&
-               give_games(options->conditions, *dataset, options->quiet);
+        fine = open_corpus(context, list.of[0].path, options, dataset);
     } else if (fine) {
         fine = load_replays(context, spec, options, &list, dataset);
     }

@@ -65,7 +65,7 @@ static const char eval_about[] = "Scores a policy on recorded play, teacher-forc
 int eval_command(int argc, char **argv)
 {
     eval_options o = {.data.if_weights = "WEIGHTS comes first, and once", .delay = -1, .alone = ALONE_FRAMES};
-    condition_table table = {.path = NULL};
+    condition_table table = {.count = 0};
     const option_entry entries[] = {
         {"port", OPTION_INT, &o.data.port, "N", "score this port (default: every human player)"},
         {"opponent", OPTION_INT, &o.data.opponent, "N", "the other port (default: the first other player)"},
@@ -101,16 +101,16 @@ int eval_command(int argc, char **argv)
         return 2;
     }
     if (o.conditions && !conditions_read(o.conditions, 0.0, &table)) {
-        conditions_free(&table);
+        replay_table_free(&table.of);
         return 1;
     }
-    o.data.conditions = o.conditions ? &table : NULL;
+    o.data.tables[0] = o.conditions ? &table.of : NULL;
     status = 1;
     if (open_context(&o.machine, NULL, &context)) {
         status = evaluate(context, argv[1], &o, count - 1, argv + 2);
         exphil_context_destroy(context);
     }
-    conditions_free(&table);
+    replay_table_free(&table.of);
     return status;
 }
 

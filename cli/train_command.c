@@ -3,6 +3,7 @@
 #include "files.h"
 #include "options.h"
 #include "train_run.h"
+#include "weights.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,13 @@ static bool check_output(const train_options *o)
     return false;
 }
 
+/* Neither the weights nor the checkpoint nor the log is this file. */
+static bool outputs_spare(const train_options *o, const char *input)
+{
+    return output_spares("log", o->log, input) && output_spares("out", o->out, input) &&
+           output_spares("out", o->checkpoint, input);
+}
+
 /* The files that are written are no inputs, and are not each other; data are compared when they are loaded. */
 static bool name_outputs(train_options *o)
 {
@@ -42,9 +50,7 @@ static bool name_outputs(train_options *o)
         o->data.outputs[i].path = written[i][1];
     }
     return output_spares("log", o->log, o->out) && output_spares("log", o->log, o->checkpoint) &&
-           output_spares("log", o->log, o->init) && output_spares("out", o->out, o->init) &&
-           output_spares("out", o->checkpoint, o->init) && output_spares("log", o->log, o->conditions) &&
-           output_spares("out", o->out, o->conditions) && output_spares("out", o->checkpoint, o->conditions);
+           outputs_spare(o, o->init) && outputs_spare(o, o->conditions) && outputs_spare(o, o->weights);
 }
 
 /* ---- options that do not go together ------------------------------------------------------------------- */
@@ -212,6 +218,14 @@ static const option_entry entries[] = {
      "table file,port,NAME,... of who plays, which the policy is told (default: none)"},
     {"condition-mask", OPTION_NUMBER, &asked.condition_mask, "SHARE",
      "part of the episodes that training shows without (default 0.1)"},
+    {"frame-weights", OPTION_TEXT, &asked.weights, "FILE",
+     "table file,port,first,last,weight of how much frames count in training (default: all alike)"},
+    {"balance-character", OPTION_NUMBER, &asked.balance_character, "SHARE",
+     "part of the weight given to the imitated characters evenly (default 0: as they are)"},
+    {"balance-action", OPTION_NUMBER, &asked.balance_action, "SHARE",
+     "part of the weight given evenly to frequent and rare inputs (default 0)"},
+    {"balance-change", OPTION_NUMBER, &asked.balance_change, "SHARE",
+     "part of the weight given evenly to frames that change the input and that repeat it (default 0)"},
     {NULL, 0, NULL, NULL, "model"},
     {"blocks", OPTION_TEXT, &asked.blocks, "PATTERN", "mamba*2 (default), '(lstm ffn)*3', attention*2, ..."},
     {"hidden", OPTION_INT, &asked.hidden, "N", "width (default 256)"},
@@ -308,6 +322,15 @@ static const option_entry entries[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
+static bool read_tables(train_options *o)
+{
+    if (o->conditions && !conditions_read(o->conditions, o->condition_mask, &o->told)) return false;
+    if (o->weights && !weights_read(o->weights, &o->weighed)) return false;
+    o->data.tables[0] = o->conditions ? &o->told.of : NULL;
+    o->data.tables[1] = o->weights ? &o->weighed : NULL;
+    return true;
+}
+
 int train_command(int argc, char **argv)
 {
     static bool given[sizeof entries / sizeof entries[0]];
@@ -333,12 +356,8 @@ int train_command(int argc, char **argv)
         return 2;
     if (!name_outputs(&asked) || !check_output(&asked)) return 1;
     asked.data.quiet = asked.quiet;
-    if (asked.conditions && !conditions_read(asked.conditions, asked.condition_mask, &asked.table))
-        status = 1;
-    else {
-        asked.data.conditions = asked.conditions ? &asked.table : NULL;
-        status = train_run(&asked, count, argv + 1);
-    }
-    conditions_free(&asked.table);
+    status = read_tables(&asked) ? train_run(&asked, count, argv + 1) : 1;
+    replay_table_free(&asked.told.of);
+    replay_table_free(&asked.weighed);
     return status;
 }

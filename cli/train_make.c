@@ -29,8 +29,8 @@ static void fill_model_config(const train_state *r, exphil_model_config *config)
     config->delay_frames = o->chosen.delays[o->chosen.delay_count - 1];
     config->delays = o->chosen.delay_count > 1 ? o->chosen.delays : NULL;
     config->delay_count = o->chosen.delay_count > 1 ? o->chosen.delay_count : 0;
-    config->conditions = o->table.spec;
-    config->condition_count = o->table.count;
+    config->conditions = o->told.spec;
+    config->condition_count = o->told.count;
     config->no_previous_action = o->no_previous;
     config->neutral_start = config->delay_frames > 0 && !o->recorded_start && !earlier_start(r);
     config->mode = o->chosen.mode;
@@ -125,7 +125,7 @@ static bool check_plan(train_state *r)
 /* A table tells a policy nothing by a name that it does not have. */
 static bool check_names(const train_state *r)
 {
-    const condition_table *table = &r->options->table;
+    const condition_table *table = &r->options->told;
     exphil_sampling told = EXPHIL_SAMPLING_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     if (exphil_model_sampling(r->model, &told, &error) < 0) return complain("model", &error) == 0;
@@ -134,7 +134,7 @@ static bool check_names(const train_state *r)
             if (strcmp(told.conditions[k].name, table->name[i]) == 0) break;
         if (k < told.condition_count) continue;
         fprintf(stderr, "exphil: --conditions: %s has %s, which the weights of --init do not know\n",
-                table->path, table->name[i]);
+                table->of.path, table->name[i]);
         return false;
     }
     return true;
@@ -224,6 +224,18 @@ static void choose_updates(train_state *r)
                 r->data.frames_per_epoch, r->batch, plural(r->batch));
 }
 
+bool train_weighs(const train_options *o)
+{
+    return o->weights || o->balance_character > 0 || o->balance_action > 0 || o->balance_change > 0;
+}
+
+static void say_share(const train_state *r)
+{
+    if (!train_weighs(r->options) || r->options->quiet || r->options->json) return;
+    fprintf(stderr, "these frames tell as much as %.1f %% of them would, if all weighed the same\n",
+            100.0 * r->data.effective_share);
+}
+
 static bool make_prefetcher(train_state *r)
 {
     const train_options *o = r->options;
@@ -236,6 +248,9 @@ static bool make_prefetcher(train_state *r)
     sampling.shuffle_frames = o->shuffle_frames;
     sampling.last_only = o->last_only;
     sampling.drop_past = o->drop_past;
+    sampling.balance_character = o->balance_character;
+    sampling.balance_action = o->balance_action;
+    sampling.balance_change = o->balance_change;
     sampling.seed = (uint64_t)o->seed;
     sampling.mirror = o->mirror;
     sampling.workers = (int32_t)o->workers;
@@ -247,6 +262,7 @@ static bool make_prefetcher(train_state *r)
         exphil_prefetcher_query(r->prefetcher, &r->data, &error) < 0)
         return complain("prefetcher", &error) == 0;
     choose_updates(r);
+    say_share(r);
     return true;
 }
 

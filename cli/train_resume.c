@@ -43,6 +43,9 @@ static const setting settings[] = {
     {"own_past_seed", "seed", {0}},
     {"sampling.mirror", "mirror", {0}},
     {"sampling.last_only", "last-only", {"off", "on"}},
+    {"sampling.balance_character", "balance-character", {0}},
+    {"sampling.balance_action", "balance-action", {0}},
+    {"sampling.balance_change", "balance-change", {0}},
 };
 
 /* Of these the file keeps a hash or a sum alone. */
@@ -54,6 +57,7 @@ static const char *const several[][2] = {
     {"model.conditions", "--conditions"},
     {"model.shorter_delays", "--delay"},
     {"dataset.conditions", "--conditions"},
+    {"dataset.weights", "--frame-weights"},
     {"sampling.masks", "--condition-mask"},
     {"dataset", "the data, --held-out or --split"},
 };

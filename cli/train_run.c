@@ -186,6 +186,8 @@ static bool finish(train_state *r)
                                    "updates", (json_int_t)r->done, "loss", r->loss, "frames_per_second",
                                    r->frames_per_second, "train", report_json(&train, &r->spec));
         json_object_set_new(object, "trainer_bytes", json_integer((json_int_t)r->memory));
+        if (train_weighs(r->options))
+            json_object_set_new(object, "effective_share", json_real(r->data.effective_share));
         if (r->held) json_object_set_new(object, "held_out", report_json(&held, &r->spec));
         return print_json(object) == 0;
     }

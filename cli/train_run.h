@@ -12,13 +12,13 @@ typedef struct train_options {
     data_options data;
     machine_options machine;
     const char *out, *log, *init, *split, *heads, *mode, *schedule, *blocks, *activations;
-    const char *delay, *conditions;        /* NULL: 0; none */
-    const char *fake_quantize, *precision; /* NULL: not; f32 */
+    const char *delay, *conditions, *weights; /* NULL: 0; none */
+    const char *fake_quantize, *precision;    /* NULL: not; f32 */
     int64_t updates, epochs, seed, batch, time, segment, accumulate, warmup, restart;
     int64_t checkpoint_blocks;
     int64_t alone, log_every, eval_every, save_every, head_width, hidden, window, attention_window, stride,
         shuffle_frames, own_past_ramp;
-    double drop_past, own_past, mirror;
+    double drop_past, own_past, mirror, balance_character, balance_action, balance_change;
     double rate, decay, clip, ema, low_ratio, held_out, smoothing, focal, button_weight, condition_mask;
     int64_t workers;
     uint64_t memory_bytes; /* of batches and of games that rows are made of */
@@ -28,8 +28,9 @@ typedef struct train_options {
         int32_t split, heads, mode, schedule, activations, fake_quantize, precision;
         int32_t delays[EXPHIL_DELAYS_MAX];
         int64_t delay_count;
-    } chosen;              /* what the words above stand for: EXPHIL_..., read_choices */
-    condition_table table; /* of --conditions */
+    } chosen;             /* what the words above stand for: EXPHIL_..., read_choices */
+    condition_table told; /* of --conditions */
+    replay_table weighed; /* of --frame-weights */
 } train_options;
 
 /* Everything a run holds. */
@@ -53,6 +54,8 @@ typedef struct train_state {
 
 /* Data, model, optimizer and trainer (train_make.c); says why not and returns false. */
 bool train_make(train_state *r, int count, char **paths, exphil_cancel_fn cancel);
+/* Do frames weigh other than 1? */
+bool train_weighs(const train_options *options);
 /* Why a checkpoint is not gone on with, in the words of the options (train_resume.c). */
 void explain_resume(const train_options *options, const exphil_error *error);
 /* Bytes that the context's objects take now, on host and device. */

@@ -291,6 +291,78 @@ expect 0 "one policy for the delays 0, 2" info lags
 expect 1 "needs to know which of 0, 2 it is" play lags a.slp
 expect 1 "delay_frames is 1, the model was trained with 0, 2" eval --delay 1 lags a.slp
 
+# tables of weights: the line and the column that are wrong
+weights() { # <status> <words> <the lines, with \n> [<option>]...
+  wanted=$1 words=$2
+  # shellcheck disable=SC2059
+  printf "$3" >table.csv
+  shift 3
+  expect "$wanted" "$words" train $small --frame-weights table.csv "$@" --updates 1 --force --out weighed a.slp
+}
+head="file,port,first,last,weight\n"
+weights 1 "table.csv has no lines" ""
+weights 1 "table.csv has no lines" "$head"
+weights 1 "table.csv:1: the first line must be file,port,first,last,weight" "file,port,weight\na.slp,1,1\n"
+weights 1 "table.csv:3: column 2 (port): must be 1 to 4, or 0 for all ports" "${head}a.slp,1,,,1\nb.slp,5,,,1\n"
+weights 1 "table.csv:2: column 3 (first): must be a game frame" "${head}a.slp,1,1.5,,1\n"
+weights 1 "table.csv:2: column 4 (last): must be a game frame" "${head}a.slp,1,,4294967296,1\n"
+weights 1 "table.csv:2: column 4 (last): it is before the first" "${head}a.slp,1,9,8,1\n"
+weights 1 "table.csv:2: column 5 (weight): must be 0, or a number from 0.000001 to 1000" "${head}a.slp,1,,,1001\n"
+weights 1 "table.csv:2: column 5 (weight): must be 0, or" "${head}a.slp,1,,,nan\n"
+weights 1 "table.csv:2: column 1 (file): it is empty" "${head},1,,,1\n"
+weights 1 "table.csv:2: it has not as many columns as the first line" "${head}a.slp,1,,1\n"
+weights 1 "table.csv:2: a quote is not closed" "${head}\"a.slp,1,,,1\n"
+weights 1 "no line of table.csv is of a replay that was given" "${head}z.slp,0,,,1\n"
+weights 1 "none of the 300 rows with a target weighs more than 0" "${head}a.slp,1,,,0\n"
+weights 0 "1 of 3 lines are of other replays" "${head}\"a.slp\",1,,99,0\r\n\r\nz.slp,0,,,1\r\na.slp,0,0,49,1\r\n"
+grep -q "tell as much as 83.3 % of them" err || complain "50 frames of 300 weigh nothing: $(cat err)"
+weights 0 '"effective_share":0.8333' "${head}a.slp,1,,49,0\n" --json
+weights 0 '"effective_share":0.8333' "${head}a.slp,1,,49,0\na.slp,4,,,9\n" --json
+# a replay by the hash of its bytes (XXH64, from the algorithm's description), which works for corpora too
+hash=$(python3 -c '
+import sys
+P = (11400714785074694791, 14029467366897019727, 1609587929392839161, 9650029242287828579, 2870177450012600261)
+M = 2**64 - 1
+data = open(sys.argv[1], "rb").read()
+word = lambda at, size: int.from_bytes(data[at : at + size], "little")
+turn = lambda x, by: (x << by | x >> 64 - by) & M
+mix = lambda lane, x: turn(lane + x * P[1] & M, 31) * P[0] & M
+lanes, at = [P[0] + P[1] & M, P[1], 0, -P[0] & M], 0
+while len(data) - at >= 32:
+    lanes = [mix(lane, word(at + 8 * i, 8)) for i, lane in enumerate(lanes)]
+    at += 32
+h = sum(turn(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18))) & M
+for lane in lanes:
+    h = (h ^ mix(0, lane)) * P[0] + P[3] & M
+h = h + len(data) & M
+while len(data) - at >= 8:
+    h, at = turn(h ^ mix(0, word(at, 8)), 27) * P[0] + P[3] & M, at + 8
+if len(data) - at >= 4:
+    h, at = turn(h ^ word(at, 4) * P[0] & M, 23) * P[1] + P[2] & M, at + 4
+while at < len(data):
+    h, at = turn(h ^ data[at] * P[4] & M, 11) * P[0] & M, at + 1
+h = (h ^ h >> 33) * P[1] & M
+h = (h ^ h >> 29) * P[2] & M
+print("%016x" % (h ^ h >> 32))
+' a.slp)
+weights 0 '"effective_share":0.8333' "$head$hash,1,,49,0\n" --json
+weights 0 '"effective_share":0.8333' "$head$hash,1,,49,1\na.slp,1,,49,0\n$hash,1,20,20,0\n" --json
+weights 1 "no line of table.csv is of a replay that was given" "${head}0123456789abcdef,1,,49,0\n"
+expect 0 "300 frames" corpus --port 1 --force --out weighed.corpus a.slp
+{ printf '%s' "$head" | sed 's/\\n/\n/'; echo "$hash,1,,49,0"; } >table.csv
+expect 0 '"effective_share":0.8333' \
+  train --blocks gru --hidden 8 --frame-weights table.csv --updates 1 --force --json --out weighed weighed.corpus
+expect 1 "none.csv: No such file" train $small --frame-weights none.csv --updates 1 --out fresh a.slp
+expect 1 "--out table.csv would write over table.csv" train $small --frame-weights table.csv --force --out table.csv a.slp
+expect 2 "--balance-action wants 0 to 1, not 1.5" train --balance-action 1.5 --out none/x none.slp
+{ printf '%s' "$head" | sed 's/\\n/\n/'; echo "a.slp,1,,49,0"; } >table.csv
+expect 0 "the trainer took" train $small --frame-weights table.csv --balance-change 0.5 --updates 2 --force --out weighed a.slp
+expect 0 "weighed: gru" train $small --frame-weights table.csv --balance-change 0.5 --updates 2 --resume --out weighed a.slp
+expect 1 "the checkpoint was made with another choice of --frame-weights" \
+  train $small --balance-change 0.5 --updates 2 --resume --out weighed a.slp
+expect 1 "--balance-change: the checkpoint was made with 0.5, this run has 0" \
+  train $small --frame-weights table.csv --updates 2 --resume --out weighed a.slp
+
 # weights to start from say what the model and the data are
 for option in "--hidden 8" "--blocks gru" "--heads independent" "--delay 0" "--mode carry" "--window 60" \
   "--head-width 8" "--attention-window 9" --no-previous-action "--layout melee2" "--codec exphil81"; do
