@@ -203,6 +203,9 @@ namespace Exphil
             public IntPtr delays;
             public long condition_count;
             public long delay_count;
+            public double balance_character;
+            public double balance_action;
+            public double balance_change;
         }
         internal struct exphil_optimizer_config
         {
@@ -496,7 +499,8 @@ namespace Exphil
         public ulong Seed;
         public bool InOrder, LastOnly;
         public int Workers;
-        public double DropPast, Mirror, Rate, Beta1, Beta2, Epsilon, Decay, ClipNorm, EmaDecay, LowRatio, RestartFactor;
+        public double DropPast, Mirror, BalanceCharacter, BalanceAction, BalanceChange, Rate, Beta1, Beta2, Epsilon, Decay,
+            ClipNorm, EmaDecay, LowRatio, RestartFactor;
         public Schedule Schedule;
 
         internal void Give(ref exphil_sampling raw)
@@ -513,6 +517,9 @@ namespace Exphil
             if (Workers != 0) raw.workers = Workers;
             if (DropPast != 0) raw.drop_past = DropPast;
             if (Mirror != 0) raw.mirror = Mirror;
+            if (BalanceCharacter != 0) raw.balance_character = BalanceCharacter;
+            if (BalanceAction != 0) raw.balance_action = BalanceAction;
+            if (BalanceChange != 0) raw.balance_change = BalanceChange;
         }
 
         internal void Give(ref exphil_optimizer_config raw)

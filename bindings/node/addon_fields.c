@@ -152,6 +152,9 @@ const struct field sampling_fields[] = {
     FIELD(exphil_sampling, F_I32, workers),
     FIELD(exphil_sampling, F_F64, drop_past),
     FIELD(exphil_sampling, F_F64, mirror),
+    FIELD(exphil_sampling, F_F64, balance_character),
+    FIELD(exphil_sampling, F_F64, balance_action),
+    FIELD(exphil_sampling, F_F64, balance_change),
     FIELDS_END
 };
 

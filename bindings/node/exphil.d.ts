@@ -91,6 +91,9 @@ export interface TrainerOptions {
     workers?: number;
     drop_past?: number;
     mirror?: number;
+    balance_character?: number;
+    balance_action?: number;
+    balance_change?: number;
   };
   optimizer?: {
     rate?: number;

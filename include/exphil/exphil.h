@@ -937,9 +937,9 @@ typedef struct exphil_sampling {
      * occur, 1 / (K p(k)) being held within 0.1..10. The product of the three is held to 10 at most, then scaled
      * so that its mean over the weight is 1. p is counted once when the prefetcher is made, over all rows with a
      * target; of a dataset with rows of games over at most 2^18 of them, in stretches at even distances
-     * (characters: over all), with several delays for the longest. So a row's factor depends on nothing but the dataset, its weights, delay_frames
-     * and these fields. Evaluation never balances. Classes of balance_character: the characters that are
-     * imitated, -1 being one */
+     * (characters: over all), with several delays for the longest. So a row's factor depends on nothing but the
+     * dataset, its weights, delay_frames and these fields. Evaluation never balances. Classes of
+     * balance_character: the characters that are imitated, -1 being one */
     double balance_character;
     /* Classes: the rarest of the target's values, one for each categorical head and one for each bit of the others
      * (pressed or not); of equally rare ones the first */

@@ -384,6 +384,7 @@ int64_t xph_weighing_rows(const xph_weighing *weighing, const xph_episode *episo
             mask[k] *= weight;
         }
     }
-    if (balances(weighing->how)) balance_rows(weighing, episode, t + delay, count, packed, packed_first, mask);
+    if (balances(weighing->how))
+        balance_rows(weighing, episode, t + delay, count, packed, packed_first, mask);
     return fell;
 }

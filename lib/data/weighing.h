@@ -12,9 +12,9 @@ exphil_status xph_weighing_create(const exphil_dataset *dataset, const exphil_sa
                                   xph_weighing **weighing, exphil_error *error);
 void xph_weighing_free(xph_weighing *weighing);
 
-/* Multiplies what rows [t, t + count) of an episode, whose targets are delay frames later, weigh into mask. packed: its actions from frame packed_first on, with
- * those of the targets and the one before the first of them, if the episode has it. Returns how many masks became
- * 0. From any thread. */
+/* Multiplies what rows [t, t + count) of an episode, whose targets are delay frames later, weigh into mask. packed:
+ * its actions from frame packed_first on, with those of the targets and the one before the first of them, if the
+ * episode has it. Returns how many masks became 0. From any thread. */
 int64_t xph_weighing_rows(const xph_weighing *weighing, const xph_episode *episode, int64_t delay, int64_t t,
                           int64_t count, const uint8_t *packed, int64_t packed_first, float *mask);
 

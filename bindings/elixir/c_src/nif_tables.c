@@ -204,6 +204,9 @@ static const field sampling_config_fields[] = {
     FIELD(exphil_sampling, workers, T_I32, 1, NULL, NULL),
     FIELD(exphil_sampling, drop_past, T_F64, 1, NULL, NULL),
     FIELD(exphil_sampling, mirror, T_F64, 1, NULL, NULL),
+    FIELD(exphil_sampling, balance_character, T_F64, 1, NULL, NULL),
+    FIELD(exphil_sampling, balance_action, T_F64, 1, NULL, NULL),
+    FIELD(exphil_sampling, balance_change, T_F64, 1, NULL, NULL),
 };
 RECORD(sampling_config, "sampling", exphil_sampling, NULL);
 
@@ -214,6 +217,7 @@ static const field prefetcher_info_fields[] = {
     FIELD(exphil_prefetcher_info, waited_ns, T_I64, 1, NULL, NULL),
     FIELD(exphil_prefetcher_info, worked_ns, T_I64, 1, NULL, NULL),
     FIELD(exphil_prefetcher_info, waits, T_I64, 1, NULL, NULL),
+    FIELD(exphil_prefetcher_info, effective_share, T_F64, 1, NULL, NULL),
 };
 RECORD(prefetcher_info, "prefetcher", exphil_prefetcher_info, NULL);
 

@@ -173,7 +173,10 @@ class EpisodeInfo:
 
 @dataclass(frozen=True)
 class PrefetcherInfo:
-    """How many batches an epoch has, and who waited for whom: waited_ns is the taker's, worked_ns the filler's."""
+    """How many batches an epoch has, and who waited for whom: waited_ns is the taker's, worked_ns the filler's.
+
+    effective_share is the share of rows, weighed alike, that would tell as much as these do.
+    """
 
     batches_per_epoch: int
     frames_per_epoch: int
@@ -181,6 +184,7 @@ class PrefetcherInfo:
     waited_ns: int
     worked_ns: int
     waits: int
+    effective_share: float
 
 
 @dataclass(frozen=True)

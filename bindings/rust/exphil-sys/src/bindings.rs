@@ -1061,6 +1061,17 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
+extern "C" {
+    pub fn exphil_dataset_weight(
+        dataset: *mut exphil_dataset,
+        game: u64,
+        port: i32,
+        first_frame: i32,
+        last_frame: i32,
+        weight: f64,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
 pub const EXPHIL_SPLIT_GAME: _bindgen_ty_11 = 0;
 pub const EXPHIL_SPLIT_TIME: _bindgen_ty_11 = 1;
 pub const EXPHIL_SPLIT_STABLE: _bindgen_ty_11 = 2;
@@ -1115,6 +1126,9 @@ pub struct exphil_sampling {
     pub delays: *const i32,
     pub condition_count: i64,
     pub delay_count: i64,
+    pub balance_character: f64,
+    pub balance_action: f64,
+    pub balance_change: f64,
 }
 impl Default for exphil_sampling {
     fn default() -> Self {
@@ -1192,6 +1206,7 @@ pub struct exphil_prefetcher_info {
     pub waited_ns: i64,
     pub worked_ns: i64,
     pub waits: i64,
+    pub effective_share: f64,
 }
 extern "C" {
     pub fn exphil_prefetcher_query(
