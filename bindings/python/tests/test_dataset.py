@@ -119,3 +119,25 @@ def test_without_a_model_all_settings_count(dataset):
         exphil.Prefetcher(dataset, batch=-1)
     with pytest.raises(exphil.InvalidError):
         exphil.Prefetcher(dataset, delay_frames=99)
+
+
+def test_weights_stand_in_the_masks():
+    data = exphil.Dataset(exphil.Spec("w", "w", 1, (exphil.HeadSpec("button", "categorical", 2),)))
+    number = np.arange(100, dtype=np.float32)[:, None]
+    data.add_rows(number, None, (number % 10 == 0).astype(np.int32), game=7)
+    data.weight(7, 0.0, first_frame=50)
+    data.weight(7, 2.0, first_frame=60, last_frame=69)
+    for balance in 0.0, 1.0:
+        with exphil.Prefetcher(data, batch=1, time=200, mode="carry", balance_action=balance) as batches:
+            batch = batches.next()
+            frame, mask = batch.floats.reshape(-1), batch.mask.reshape(-1)
+            if balance:
+                rare = batch.actions.reshape(-1) == 1
+                assert mask[rare].sum() == pytest.approx(mask[~rare].sum(), rel=1e-5)
+                continue
+            assert batches.info.effective_share == pytest.approx(70**2 / (100 * 90))
+            weights = np.where(frame < 50, 1, np.where((frame >= 60) & (frame < 70), 2, 0))
+            seen = np.flatnonzero(mask)
+            assert len(seen) == 60 and np.array_equal(mask[seen], weights[seen])
+    with pytest.raises(exphil.InvalidError, match="weight is -1"):
+        data.weight(7, -1.0)
