@@ -804,7 +804,7 @@ typedef struct exphil_episode_info {
     int32_t port, opponent_port, stage;    /* 0 for rows */
     int32_t character, opponent_character; /* external ids, -1 for rows */
     /* Of a replay: made of seed, stage, mode and players, so equal for recordings of one match; of a replay without a
-     * seed made of its first inputs. 0: not known, of rows and of a corpus of rows. */
+     * seed made of its first inputs. 0: not known, of rows and of a corpus that version 0.1 saved. */
     uint64_t group;
 } exphil_episode_info;
 /* clang-format off */

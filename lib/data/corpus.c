@@ -100,7 +100,9 @@ static exphil_status note_record(xph_corpus_reader *r, const xph_corpus_record *
                                        .opponent_port = record->opponent_port,
                                        .stage = record->stage,
                                        .character = record->character,
-                                       .opponent_character = record->opponent_character};
+                                       .opponent_character = record->opponent_character,
+                                       .group = record->group,
+                                       .match = record->match};
     episodes[r->count++] = (xph_episode){.block = block, .frames = frames, .hash = record->rows_hash};
     r->at = rows + record->rows_bytes;
     return EXPHIL_OK;

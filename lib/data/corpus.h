@@ -46,7 +46,8 @@ typedef struct xph_corpus_record {
     uint64_t rows_hash;  /* XXH64 of the hashes of the pieces, which stand between this header and the rows */
     uint64_t game;
     int32_t first_game_frame, port, opponent_port, stage, character, opponent_character;
-    uint64_t reserved[6];
+    uint64_t group, match; /* xph_episode_facts; version 0.1 wrote 0 */
+    uint64_t reserved[4];
     uint64_t hash;
 } xph_corpus_record;
 

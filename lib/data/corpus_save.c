@@ -201,7 +201,9 @@ static exphil_status add_record(saving *s, int64_t index, exphil_error *error)
                                 .opponent_port = facts->opponent_port,
                                 .stage = facts->stage,
                                 .character = facts->character,
-                                .opponent_character = facts->opponent_character};
+                                .opponent_character = facts->opponent_character,
+                                .group = facts->group,
+                                .match = facts->match};
     memcpy(record.magic, XPH_RECORD_MAGIC, sizeof record.magic);
     record.hash = header_hash(&record, sizeof record);
     XPH_TRY(xph_file_add(&s->writer, &record, sizeof record, error));

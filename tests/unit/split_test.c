@@ -327,6 +327,31 @@ static void test_recordings(void **state)
     exphil_context_destroy(context);
 }
 
+/* What is saved and opened again is split as it was before. */
+static void test_saved(void **state)
+{
+    exphil_context *context = test_context(NULL, NULL, 1);
+    recorded all;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_dataset *dataset = matches(context, 0, MATCHES, &all), *opened = NULL;
+    xph_rng rng = {.seed = 6, .stream = XPH_RNG_TEST};
+    sides *seen = malloc(2 * sizeof *seen);
+    if (exphil_dataset_save(dataset, test_path("matches.exphil"), &error) < 0 ||
+        exphil_dataset_open(context, test_path("matches.exphil"), &opened, &error) < 0)
+        fail_msg("%s", error.message);
+    for (int i = 0; i < 300; i++) {
+        exphil_split_config config = {sizeof config, 0.1 + 0.8 * xph_rng_double(&rng), xph_rng_u64(&rng),
+                                      i % 3, 0};
+        bool split = split_matches(dataset, &all, &config, &seen[0]);
+        assert_int_equal(split_matches(opened, &all, &config, &seen[1]), split);
+        assert_memory_equal(&seen[0], &seen[1], sizeof *seen);
+    }
+    free(seen);
+    exphil_dataset_destroy(opened);
+    exphil_dataset_destroy(dataset);
+    exphil_context_destroy(context);
+}
+
 /* Two recordings are one game, and that is too few. */
 static void test_one_match(void **state)
 {
@@ -483,6 +508,7 @@ int main(void)
         cmocka_unit_test(test_memory_failures), cmocka_unit_test(test_as_released),
         cmocka_unit_test(test_recordings),      cmocka_unit_test(test_one_match),
         cmocka_unit_test(test_stable_rows),     cmocka_unit_test(test_stable_additions),
+        cmocka_unit_test(test_saved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
