@@ -7,16 +7,18 @@
 #include <exphil/exphil.h>
 
 typedef struct bench_options {
-    const char *isa;     /* at most; NULL: the best */
-    const char *replays; /* folder of .slp; NULL: none */
-    const char *folder;  /* for files made on the way; NULL: the system's */
-    const char *weights; /* step: file of a policy; NULL: drawn ones of usual shapes */
-    int64_t threads;     /* of training and kernels; 0: one after the other 1 and 2 for training, else 1 */
-    double effort;       /* 1: as documented; less: shorter */
-    bool quick;          /* everything once, for a look whether it works */
-    const char *device;  /* train: of a context; NULL: the CPU */
-    int64_t precision;   /* train: EXPHIL_PRECISION_... */
-    bool roofline;       /* train: every operation of an update */
+    const char *isa;      /* at most; NULL: the best */
+    const char *replays;  /* folder of .slp; NULL: none */
+    const char *folder;   /* for files made on the way; NULL: the system's */
+    const char *large;    /* data: where the corpus of many games stays; NULL: it is removed */
+    int64_t large_frames; /* data: of that corpus; 0: by effort */
+    const char *weights;  /* step: file of a policy; NULL: drawn ones of usual shapes */
+    int64_t threads;      /* of training and kernels; 0: one after the other 1 and 2 for training, else 1 */
+    double effort;        /* 1: as documented; less: shorter */
+    bool quick;           /* everything once, for a look whether it works */
+    const char *device;   /* train: of a context; NULL: the CPU */
+    int64_t precision;    /* train: EXPHIL_PRECISION_... */
+    bool roofline;        /* train: every operation of an update */
     void (*opened)(exphil_context *context); /* train: called with every context that is made; or NULL */
     bool candidates;                         /* kernels: all that accept, not only the one that is chosen */
     int filters;                             /* only rows whose subject, what or how holds one of these */

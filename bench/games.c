@@ -239,7 +239,9 @@ static bool measure(bench_report *report, const bench_options *o, exphil_context
 {
     exphil_games *few = NULL, *many = NULL;
     exphil_dataset *rows = NULL, *more = NULL;
-    int64_t frames = o->quick ? 1 : (int64_t)(1e7 * (o->effort > 0 ? o->effort : 1));
+    int64_t frames = o->large_frames ? o->large_frames
+                     : o->quick      ? 1
+                                     : (int64_t)(1e7 * (o->effort > 0 ? o->effort : 1));
     bool good = write_small(context, o->replays, small, error) >= 0 &&
                 exphil_games_open(context, small, &few, error) >= 0 && few->info.frames > 0 &&
                 write_large(few, frames, large_path, error) >= 0 &&
@@ -266,9 +268,9 @@ bool bench_games(bench_report *report, const bench_options *o, exphil_context *c
              (long)getpid());
     snprintf(many, sizeof many, "%s/exphil-bench-%ld-many.games", o->folder ? o->folder : "/tmp",
              (long)getpid());
-    bool good = measure(report, o, context, small, many, &error);
+    bool good = measure(report, o, context, small, o->large ? o->large : many, &error);
     if (!good) bench_say(NULL, error.message);
     (void)unlink(small);
-    (void)unlink(many);
+    if (!o->large) (void)unlink(many);
     return good;
 }
