@@ -65,6 +65,8 @@ static const number_range ranges[] = {
     {"own-past", 0, 1, false},
     {"own-past-ramp", 0, COUNT_MOST, false},
     {"alone", 0, COUNT_MOST, false},
+    {"score-frames", 0, 1e15, false},
+    {"large-frames", 1, 1e12, false},
     {"accumulate", 1, 1000000, false},
     {"checkpoint-blocks", 0, 1000, false},
     {"rate", 1e-12, 1000000, true},

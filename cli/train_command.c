@@ -181,6 +181,7 @@ static bool read_choices(train_options *o)
 
 static train_options asked = {.out = "policy.safetensors",
                               .split = "game",
+                              .score_frames = 1000000,
                               .heads = "independent",
                               .mode = "carry",
                               .schedule = "cosine",
@@ -305,6 +306,9 @@ static const option_entry entries[] = {
     {"log-every", OPTION_INT, &asked.log_every, "N", "updates between lines of the log (default 1)"},
     {"eval-every", OPTION_INT, &asked.eval_every, "N",
      "updates between held-out scores (default 0: at the end)"},
+    {"score-frames", OPTION_INT, &asked.score_frames, "N",
+     "score about so many frames at most of training and held-out data, whole games drawn at random (default "
+     "1000000; 0: all)"},
     {"alone", OPTION_INT, &asked.alone, "N", "at the end: " ALONE_HELP},
     {"save-every", OPTION_INT, &asked.save_every, "N", "updates between checkpoints (default 0: at the end)"},
     {"threads", OPTION_INT, &asked.machine.threads, "N", "processor threads (default 0: one per core)"},

@@ -64,14 +64,15 @@ static void log_metrics(train_state *r, const exphil_metrics *m)
                             (json_int_t)m->waited_ns, "heads", heads));
 }
 
-static bool evaluate(train_state *r, const char *kind, exphil_dataset *data, exphil_report *report)
+static bool evaluate(train_state *r, bool held_out, exphil_report *report)
 {
+    const exphil_dataset *train = r->few ? r->few : r->train, *held = r->few_held ? r->few_held : r->held;
     exphil_error error = EXPHIL_ERROR_INIT;
     int32_t which = r->options->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
-    if (exphil_trainer_evaluate(r->trainer, which, data, r->train, report, &error) < 0)
+    if (exphil_trainer_evaluate(r->trainer, which, held_out ? held : train, train, report, &error) < 0)
         return complain("evaluation", &error) == 0;
     json_t *object = report_json(report, &r->spec);
-    json_object_set_new(object, "kind", json_string(kind));
+    json_object_set_new(object, "kind", json_string(held_out ? "held_out" : "train_set"));
     json_object_set_new(object, "update", json_integer(r->done));
     log_object(r, object);
     return true;
@@ -138,7 +139,7 @@ static bool one_update(train_state *r, progress *bar)
     if (due(r->done, r->options->log_every) || r->done == r->updates) log_metrics(r, &metrics);
     progress_show(bar, r->done, r->loss, r->frames_per_second, r->done == r->updates);
     exphil_report report = EXPHIL_REPORT_INIT;
-    if (r->held && due(r->done, r->options->eval_every) && !evaluate(r, "held_out", r->held, &report))
+    if (r->held && due(r->done, r->options->eval_every) && !evaluate(r, true, &report))
         return interrupted != 0;
     return !due(r->done, r->options->save_every) || r->done == r->updates || save(r);
 }
@@ -177,8 +178,8 @@ static bool finish(train_state *r)
     held.alone_most_frames = r->options->alone;
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (!evaluate(r, "train_set", r->train, &train)) return false;
-    if (r->held && !evaluate(r, "held_out", r->held, &held)) return false;
+    if (!evaluate(r, false, &train)) return false;
+    if (r->held && !evaluate(r, true, &held)) return false;
     if (exphil_model_query(r->model, &info, &error) < 0) return complain("model", &error) == 0;
     if (r->options->json) {
         json_t *object = json_pack("{s:o,s:s,s:I,s:I,s:f,s:f,s:o}", "weights", path_json(r->options->out),
@@ -217,6 +218,8 @@ static void close_run(train_state *r)
     exphil_trainer_destroy(r->trainer);
     exphil_optimizer_destroy(r->optimizer);
     exphil_prefetcher_destroy(r->prefetcher);
+    exphil_dataset_destroy(r->few_held);
+    exphil_dataset_destroy(r->few);
     exphil_dataset_destroy(r->held);
     exphil_dataset_destroy(r->train);
     exphil_dataset_destroy(r->all);

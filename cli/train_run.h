@@ -20,7 +20,7 @@ typedef struct train_options {
         shuffle_frames, own_past_ramp;
     double drop_past, own_past, mirror, balance_character, balance_action, balance_change;
     double rate, decay, clip, ema, low_ratio, held_out, smoothing, focal, button_weight, condition_mask;
-    int64_t workers;
+    int64_t workers, score_frames;
     uint64_t memory_bytes; /* of batches and of games that rows are made of */
     char checkpoint[4096]; /* OUT.optimizer */
     bool json, resume, force, no_previous, recorded_start, last_only, quiet;
@@ -39,6 +39,8 @@ typedef struct train_state {
     exphil_context *context;
     exphil_model *model;
     exphil_dataset *all, *train, *held;
+    exphil_dataset *few,
+        *few_held; /* games of train and held that are scored in their place; NULL: all are */
     exphil_prefetcher *prefetcher;
     exphil_optimizer *optimizer;
     exphil_trainer *trainer;

@@ -291,6 +291,14 @@ expect 0 "one policy for the delays 0, 2" info lags
 expect 1 "needs to know which of 0, 2 it is" play lags a.slp
 expect 1 "delay_frames is 1, the model was trained with 0, 2" eval --delay 1 lags a.slp
 
+# scoring some games of many
+for seed in 3 4 5; do expect 0 "423 frames" drill --out both/$seed.slp --frames 300 --seed $seed; done
+expect 0 "the training data: 2 of 5 games, 600 frames, are scored" \
+  train $small --updates 1 --score-frames 600 --force --out few both
+expect 0 "what is held out: 1 of 3 games" train $small --updates 1 --held-out 0.6 --score-frames 1 --force --out few both
+expect 0 '"frames":1500' train $small --updates 1 --score-frames 0 --force --json --out few both
+rm both/[345].slp
+
 # tables of weights: the line and the column that are wrong
 weights() { # <status> <words> <the lines, with \n> [<option>]...
   wanted=$1 words=$2
