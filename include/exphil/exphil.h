@@ -818,6 +818,15 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_episode(const exphil_da
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_frame(const exphil_dataset *dataset, int64_t index,
                                                                float *floats, int32_t *ids, int32_t *action,
                                                                exphil_error *error);
+/* Frames [first, first + count), across episodes, into the caller's arrays, much faster than one by one: floats
+ * [count,F], ids [count,K], actions [count,A], and of each frame the index of its episode, episodes [count]; each
+ * may be NULL. 0 <= first, 0 <= count and first + count <= exphil_dataset_info.frames, else EXPHIL_E_INVALID.
+ * Rows of corpora and of games are read and checked here; for that the dataset keeps memory of less than a
+ * megabyte. On failure, and after EXPHIL_E_CANCELLED, the arrays hold no rows. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_rows(const exphil_dataset *dataset, int64_t first,
+                                                              int64_t count, float *floats, int32_t *ids,
+                                                              int32_t *actions, int64_t *episodes,
+                                                              exphil_error *error);
 
 /* How much frames count in training: rows of a game (exphil_episode_info.game) weigh `weight` in the loss, 0 or
  * 1e-6..1000, in the place of 1: those of one port, 1..4, or with port 0 all, whose frames are

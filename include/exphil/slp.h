@@ -467,6 +467,20 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_stream_melee_frame(exphil_s
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_melee_pad(const exphil_slp *slp, int64_t position,
                                                                int32_t port, exphil_pad *pad,
                                                                exphil_error *error);
+/* The rows of one player in one call: what exphil_dataset_add_replay would add of config, whose port must be
+ * 1..4, in ascending order of the frames. What it leaves out, no row has: a frame that does not follow the one
+ * before, an absent character, a value that is not finite. layout and codec as in exphil_melee_spec, which tells F,
+ * K and A. frames [capacity]: the game frame that the row's action acts in; floats [capacity,F], ids
+ * [capacity,K], actions [capacity,A]; each may be NULL. *count becomes how many rows there are, and as many of
+ * them as capacity are written: exphil_slp_frame_count always suffices. EXPHIL_E_INVALID names a wrong argument,
+ * and lists the players where no human plays on this port or it is not config.character; then nothing is
+ * written. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_slp_melee_rows(const exphil_slp *slp, const char *layout,
+                                                                const char *codec,
+                                                                const exphil_replay_config *config,
+                                                                int64_t capacity, int32_t *frames,
+                                                                float *floats, int32_t *ids, int32_t *actions,
+                                                                int64_t *count, exphil_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,4 @@
-/* Reading a dataset: the columns of all rows and its counts, the check of all rows, and single
- * frames. */
+/* Reading a dataset: the columns of all rows and its counts, the check of all rows, single frames, many at once. */
 #include "data/dataset.h"
 
 #include <stdio.h>
@@ -198,10 +197,82 @@ exphil_status exphil_dataset_frame(const exphil_dataset *dataset, int64_t index,
     return status;
 }
 
-/* ---- actions ------------------------------------------------------------------------------------------ */
+/* ---- many frames -------------------------------------------------------------------------------------- */
 
-/* Rows of games that lie together. */
+/* Rows that are read at once; a look at the cancel hook between. */
 enum { STRETCH = XPH_PIECE };
+
+/* How many of count frames from first on are read at once: of one episode. */
+static int64_t stretch_of(const xph_episode *episode, int64_t first, int64_t count)
+{
+    int64_t left = episode->first + episode->frames - first;
+    if (count > left) count = left;
+    return count < STRETCH ? count : STRETCH;
+}
+
+/* Frames [first, first + count) of the dataset, all of one episode, a stretch and one at most; each of the three may be NULL. */
+static exphil_status read_stretch(const exphil_dataset *dataset, const xph_episode *episode,
+                                  xph_piece_buffer *buffer, int64_t first, int64_t count, float *floats,
+                                  int32_t *ids, int32_t *actions, exphil_error *error)
+{
+    const xph_row_shape *shape = &dataset->shape;
+    uint8_t packed[(STRETCH + 1) * 4 * EXPHIL_HEADS_MAX];
+    int64_t row = episode->offset + first - episode->first;
+    XPH_TRY(xph_rows_verify(shape, episode->block, row, count, buffer, error));
+    XPH_TRY(xph_rows_copy(shape, episode->block, row, count, buffer, floats, ids, actions ? packed : NULL,
+                          error));
+    for (int64_t i = 0; actions && i < count; i++)
+        xph_action_unpack(shape, packed + i * shape->action_bytes, actions + i * shape->heads);
+    return xph_rows_recheck(shape, episode->block, ids, ids ? count : 0, actions, actions ? count : 0, error);
+}
+
+static exphil_status read_rows(exphil_dataset *dataset, int64_t first, int64_t count, float *floats,
+                               int32_t *ids, int32_t *actions, int64_t *episodes, exphil_error *error)
+{
+    const xph_row_shape *shape = &dataset->shape;
+    dataset->frame_block = NULL; /* the buffer gets other rows */
+    for (int64_t done = 0; done < count;) {
+        int64_t e = xph_episode_of(dataset, first + done);
+        int64_t now = stretch_of(&dataset->episodes[e], first + done, count - done);
+        if (xph_cancelled(dataset->context))
+            return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
+        XPH_TRY(read_stretch(dataset, &dataset->episodes[e], &dataset->frame_buffer, first + done, now,
+                             floats ? floats + done * shape->floats : NULL,
+                             ids ? ids + done * shape->ids : NULL,
+                             actions ? actions + done * shape->heads : NULL, error));
+        for (int64_t i = 0; episodes && i < now; i++) episodes[done + i] = e;
+        done += now;
+    }
+    return EXPHIL_OK;
+}
+
+static exphil_status check_range(const exphil_dataset *dataset, int64_t first, int64_t count,
+                                 exphil_error *error)
+{
+    long long frames = dataset->frames;
+    if (first < 0 || first > frames)
+        return xph_fail(error, EXPHIL_E_INVALID, "first is %lld; there are %lld frames", (long long)first,
+                        frames);
+    if (count < 0 || count > frames - first)
+        return xph_fail(error, EXPHIL_E_INVALID, "count is %lld; from %lld on there are %lld frames",
+                        (long long)count, (long long)first, frames - (long long)first);
+    return EXPHIL_OK;
+}
+
+exphil_status exphil_dataset_rows(const exphil_dataset *dataset, int64_t first, int64_t count, float *floats,
+                                  int32_t *ids, int32_t *actions, int64_t *episodes, exphil_error *error)
+{
+    XPH_OWN_FPU;
+    XPH_TRY(xph_dataset_enter(dataset, error));
+    exphil_status status = check_range(dataset, first, count, error);
+    if (status == EXPHIL_OK)
+        status = read_rows((exphil_dataset *)(uintptr_t)dataset, first, count, floats, ids, actions, episodes,
+                           error);
+    xph_dataset_leave(dataset);
+    return status;
+}
+
+/* ---- actions ------------------------------------------------------------------------------------------ */
 
 int64_t xph_dataset_action_rows(const exphil_dataset *dataset)
 {
@@ -215,23 +286,15 @@ int64_t xph_dataset_action_run(const exphil_dataset *dataset, int64_t done, int6
     int64_t rows = xph_dataset_action_rows(dataset), stretches = (rows + STRETCH - 1) / STRETCH;
     *first = rows == dataset->frames ? done : dataset->frames / stretches * (done / STRETCH) + done % STRETCH;
     const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, *first)];
-    int64_t count = STRETCH - done % STRETCH, left = episode->first + episode->frames - *first;
-    if (count > left) count = left;
-    return count < rows - done ? count : rows - done;
+    int64_t most = STRETCH - done % STRETCH;
+    return stretch_of(episode, *first, most < rows - done ? most : rows - done);
 }
 
 exphil_status xph_dataset_read_actions(const exphil_dataset *dataset, xph_piece_buffer *buffer, int64_t first,
                                        int64_t count, int32_t *actions, exphil_error *error)
 {
-    const xph_row_shape *shape = &dataset->shape;
     const xph_episode *episode = &dataset->episodes[xph_episode_of(dataset, first)];
-    uint8_t packed[(STRETCH + 1) * 4 * EXPHIL_HEADS_MAX];
-    int64_t row = episode->offset + first - episode->first;
-    XPH_TRY(xph_rows_verify(shape, episode->block, row, count, buffer, error));
-    XPH_TRY(xph_rows_copy(shape, episode->block, row, count, buffer, NULL, NULL, packed, error));
-    for (int64_t i = 0; i < count; i++)
-        xph_action_unpack(shape, packed + i * shape->action_bytes, actions + i * shape->heads);
-    return xph_rows_recheck(shape, episode->block, NULL, 0, actions, count, error);
+    return read_stretch(dataset, episode, buffer, first, count, NULL, NULL, actions, error);
 }
 
 static exphil_status read_stretches(const exphil_dataset *dataset, int64_t rows, int32_t *actions,

@@ -2,9 +2,6 @@
  * position + r of its game: what was known after the frame before, and the controller that acted in it. */
 #include "data/game_rows.h"
 
-/* Wider than any layout (lib/melee/layout.h). */
-#define FLOATS_MOST 512
-
 exphil_status xph_block_of_game(xph_row_source *source, int64_t game, uint64_t content, int64_t position,
                                 int64_t frames, const xph_episode_facts *facts, xph_block **block,
                                 exphil_error *error)
@@ -141,7 +138,7 @@ static exphil_status make_state(const xph_block *block, const exphil_slp_info *i
                                 const xph_game_block *from, int32_t t, const target *to, exphil_error *error)
 {
     exphil_melee_frame state;
-    float floats[FLOATS_MOST];
+    float floats[XPH_ROW_FLOATS_MOST];
     int32_t ids[EXPHIL_IDS_MAX];
     const char *culprit = "";
     const xph_episode_facts *facts = &block->facts;

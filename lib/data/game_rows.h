@@ -6,6 +6,8 @@
 
 #include "games/games.h"
 
+enum { XPH_ROW_FLOATS_MOST = 512 }; /* wider than any layout (lib/melee/layout.h) */
+
 /* Layout and codec of a dataset that replays can be added to (replay_import.c). */
 exphil_status xph_melee_of_dataset(const exphil_dataset *dataset, const xph_melee_layout **layout,
                                    const xph_melee_codec **codec, exphil_error *error);

@@ -17,7 +17,7 @@ typedef struct importing {
     exphil_replay_config config;
     const xph_melee_layout *layout;
     const xph_melee_codec *codec;
-    exphil_slp *slp;
+    const exphil_slp *slp;
     exphil_slp_info info;
     uint64_t game;
     int64_t frames;  /* of the replay */
@@ -189,28 +189,36 @@ static exphil_status begin_episode(importing *in, int64_t position, exphil_error
                             error);
 }
 
+/* What the row of the frame at this position is made of; false: there is none. */
+static bool look(const importing *in, int64_t position, int32_t port, int32_t opponent,
+                 exphil_melee_frame *state, int32_t *action)
+{
+    const exphil_slp_frame *frame = exphil_slp_frame_at(in->slp, position);
+    const exphil_slp_frame *before = exphil_slp_frame_at(in->slp, position - 1);
+    const char *culprit;
+    exphil_pad pad;
+    return before && before->frame == frame->frame - 1 &&
+           xph_melee_game_state(in->slp, position - 1, port, opponent, state) &&
+           xph_melee_game_pad(in->slp, position, port, &pad) &&
+           xph_melee_pad_encode(in->codec, &pad, action, &culprit) >= 0;
+}
+
 /* The row of the frame at this position behind those gathered. *found false: there is none. */
 static exphil_status gather(importing *in, int64_t position, bool *found, exphil_error *error)
 {
-    *found = false;
-    const exphil_slp_frame *frame = exphil_slp_frame_at(in->slp, position);
-    const exphil_slp_frame *before = exphil_slp_frame_at(in->slp, position - 1);
-    if (!before || before->frame != frame->frame - 1) return EXPHIL_OK;
     const xph_row_shape *shape = &in->dataset->shape;
-    int32_t port = in->facts.port, action[EXPHIL_HEADS_MAX];
+    int32_t action[EXPHIL_HEADS_MAX];
     exphil_melee_frame state;
-    exphil_pad pad;
-    if (!xph_melee_game_state(in->slp, position - 1, port, in->facts.opponent_port, &state)) return EXPHIL_OK;
-    if (!xph_melee_game_pad(in->slp, position, port, &pad)) return EXPHIL_OK;
     const char *culprit;
     int64_t row = in->gathered;
-    if (xph_melee_pad_encode(in->codec, &pad, action, &culprit) < 0) return EXPHIL_OK;
+    *found = false;
+    if (!look(in, position, in->facts.port, in->facts.opponent_port, &state, action)) return EXPHIL_OK;
     if (!row) XPH_TRY(begin_episode(in, position, error));
     if (xph_melee_encode(in->layout, &state, in->buffer.floats + row * shape->floats,
                          in->buffer.ids + row * shape->ids, &culprit) < 0)
         return EXPHIL_OK;
     xph_action_pack(shape, action, in->buffer.actions + row * shape->action_bytes);
-    if (!row) in->facts.first_game_frame = frame->frame;
+    if (!row) in->facts.first_game_frame = exphil_slp_frame_at(in->slp, position)->frame;
     in->gathered++;
     *found = true;
     return in->gathered % XPH_PIECE ? EXPHIL_OK : finish_piece(in, error);
@@ -305,7 +313,6 @@ static void end_import(importing *in)
     for (int64_t i = 0; i < in->count; i++) xph_block_release(in->episodes[i].block);
     xph_free(in->context, in->episodes, (size_t)in->episode_capacity * sizeof *in->episodes);
     xph_block_release(in->scratch);
-    exphil_slp_destroy(in->slp);
 }
 
 static exphil_status add_replay(exphil_dataset *dataset, const void *data, size_t bytes,
@@ -320,12 +327,82 @@ static exphil_status add_replay(exphil_dataset *dataset, const void *data, size_
     XPH_TRY(XPH_CHECK_OUTPUT(exphil_replay_result, result, error)); /* before anything is added */
     XPH_TRY(xph_melee_of_dataset(dataset, &in.layout, &in.codec, error));
     XPH_TRY(check_config(&in, error));
-    XPH_TRY(exphil_slp_read(in.context, data, bytes, NULL, &in.slp, error));
+    exphil_slp *slp = NULL;
+    XPH_TRY(exphil_slp_read(in.context, data, bytes, NULL, &slp, error));
+    in.slp = slp;
     in.game = xph_hash(data, bytes);
     exphil_status status = import_all(&in, error);
     if (status == EXPHIL_OK && result) status = XPH_GIVE(exphil_replay_result, result, &in.result, error);
     end_import(&in);
+    exphil_slp_destroy(slp);
     return status;
+}
+
+/* ---- rows of one player without a dataset ------------------------------------------------------------ */
+
+/* Where they go; NULL: nowhere. */
+typedef struct row_target {
+    int64_t capacity, floats_each, ids_each, heads;
+    int32_t *frames;
+    float *floats;
+    int32_t *ids, *actions;
+} row_target;
+
+/* false: there is no row at this position. Rows behind the capacity are only counted. */
+static bool give_row(const importing *in, int64_t position, const row_target *to, int64_t row)
+{
+    float floats[XPH_ROW_FLOATS_MOST];
+    int32_t ids[EXPHIL_IDS_MAX], action[EXPHIL_HEADS_MAX], port = in->config.port;
+    exphil_melee_frame state;
+    const char *culprit;
+    if (!look(in, position, port, opponent_of(in, port), &state, action)) return false;
+    if (xph_melee_encode(in->layout, &state, floats, ids, &culprit) < 0) return false;
+    if (row >= to->capacity) return true;
+    if (to->frames) to->frames[row] = exphil_slp_frame_at(in->slp, position)->frame;
+    if (to->floats)
+        memcpy(to->floats + row * to->floats_each, floats, (size_t)to->floats_each * sizeof *floats);
+    if (to->ids) memcpy(to->ids + row * to->ids_each, ids, (size_t)to->ids_each * sizeof *ids);
+    if (to->actions) memcpy(to->actions + row * to->heads, action, (size_t)to->heads * sizeof *action);
+    return true;
+}
+
+static int64_t give_rows(const importing *in, const row_target *to)
+{
+    int64_t rows = 0;
+    for (int64_t position = 0; position < in->frames; position++) {
+        int32_t frame = exphil_slp_frame_at(in->slp, position)->frame;
+        if (frame < in->config.first_frame) continue;
+        if (in->config.last_frame && frame > in->config.last_frame) break;
+        rows += give_row(in, position, to, rows);
+    }
+    return rows;
+}
+
+exphil_status exphil_slp_melee_rows(const exphil_slp *slp, const char *layout, const char *codec,
+                                    const exphil_replay_config *config, int64_t capacity, int32_t *frames,
+                                    float *floats, int32_t *ids, int32_t *actions, int64_t *count,
+                                    exphil_error *error)
+{
+    XPH_OWN_FPU;
+    importing in = {.slp = slp, .config = EXPHIL_REPLAY_CONFIG_INIT, .info = EXPHIL_SLP_INFO_INIT};
+    exphil_spec spec = EXPHIL_SPEC_INIT;
+    XPH_TRY(exphil_slp_query(slp, &in.info, error));
+    XPH_TRY(XPH_TAKE(exphil_replay_config, &in.config, config, error));
+    XPH_TRY(exphil_melee_spec(layout, codec, &spec, error));
+    XPH_TRY(check_config(&in, error));
+    if (!in.config.port) return xph_fail(error, EXPHIL_E_INVALID, "port is 0, must be 1..%d", PORTS);
+    XPH_TRY(check_players(&in, error));
+    if (capacity < 0)
+        return xph_fail(error, EXPHIL_E_INVALID, "capacity is %lld, must not be negative",
+                        (long long)capacity);
+    if (!count) return xph_fail(error, EXPHIL_E_INVALID, "count is NULL");
+    in.layout = xph_melee_layout_find(spec.layout);
+    in.codec = xph_melee_codec_find(spec.codec);
+    in.frames = exphil_slp_frame_count(slp);
+    const row_target to = {capacity, spec.float_count, spec.id_count, spec.head_count,
+                           frames,   floats,           ids,           actions};
+    *count = give_rows(&in, &to);
+    return EXPHIL_OK;
 }
 
 /* ---- public ------------------------------------------------------------------------------------------ */

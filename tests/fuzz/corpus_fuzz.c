@@ -18,6 +18,7 @@ static void use(exphil_dataset *dataset)
     for (int64_t i = 0; i < info.frames; i++) {
         exphil_status status = exphil_dataset_frame(dataset, i, floats, ids, action, NULL);
         if (status < 0 && (fine || status != EXPHIL_E_FORMAT)) abort();
+        if (exphil_dataset_rows(dataset, i, 1, floats, ids, action, NULL, NULL) != status) abort();
         if (status < 0) continue;
         for (int64_t f = 0; f < info.float_count; f++) {
             if (!(floats[f] - floats[f] == 0)) abort();

@@ -108,3 +108,93 @@ void data_same(const exphil_dataset *a, const exphil_dataset *b)
         assert_memory_equal(actions[0], actions[1], (size_t)x.head_count * sizeof(int32_t));
     }
 }
+
+/* Room for a dataset's rows, with one row more that nobody may touch. */
+typedef struct all_rows {
+    float *floats;
+    int32_t *ids, *actions;
+    int64_t *episodes;
+} all_rows;
+
+static all_rows make_rows(const exphil_dataset_info *info)
+{
+    size_t rows = (size_t)info->frames + 1;
+    all_rows made = {malloc(rows * (size_t)info->float_count * sizeof(float) + 1),
+                     malloc(rows * (size_t)info->id_count * sizeof(int32_t) + 1),
+                     malloc(rows * (size_t)info->head_count * sizeof(int32_t)),
+                     malloc(rows * sizeof(int64_t))};
+    return made;
+}
+
+static void free_rows(all_rows *rows)
+{
+    free(rows->floats);
+    free(rows->ids);
+    free(rows->actions);
+    free(rows->episodes);
+}
+
+static void read_one_by_one(const exphil_dataset *dataset, const exphil_dataset_info *info, all_rows *rows)
+{
+    for (int64_t i = 0; i < info->frames; i++)
+        assert_int_equal(exphil_dataset_frame(dataset, i, rows->floats + i * info->float_count,
+                                              rows->ids + i * info->id_count,
+                                              rows->actions + i * info->head_count, NULL),
+                         EXPHIL_OK);
+    for (int64_t e = 0; e < info->episodes; e++) {
+        exphil_episode_info episode = EXPHIL_EPISODE_INFO_INIT;
+        assert_int_equal(exphil_dataset_episode(dataset, e, &episode, NULL), EXPHIL_OK);
+        for (int64_t t = 0; t < episode.frames; t++) rows->episodes[episode.first + t] = e;
+    }
+}
+
+/* A range whose arrays are there as the bits of which say: the rows of want, and nothing behind them. */
+static void check_range(const exphil_dataset *dataset, const exphil_dataset_info *info, const all_rows *want,
+                        all_rows *room, int64_t first, int64_t count, int which)
+{
+    size_t f = (size_t)info->float_count * sizeof(float), k = (size_t)info->id_count * sizeof(int32_t),
+           a = (size_t)info->head_count * sizeof(int32_t), n = (size_t)count;
+    memset(room->floats, 0xA5, (n + 1) * f);
+    memset(room->ids, 0xA5, (n + 1) * k);
+    memset(room->actions, 0xA5, (n + 1) * a);
+    memset(room->episodes, 0xA5, (n + 1) * sizeof(int64_t));
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_status status = exphil_dataset_rows(dataset, first, count, which & 1 ? room->floats : NULL,
+                                               which & 2 ? room->ids : NULL, which & 4 ? room->actions : NULL,
+                                               which & 8 ? room->episodes : NULL, &error);
+    if (status != EXPHIL_OK)
+        fail_msg("rows %lld, %lld: %s", (long long)first, (long long)count, error.message);
+    if (which & 1) assert_memory_equal(room->floats, want->floats + first * info->float_count, n * f);
+    if (which & 2) assert_memory_equal(room->ids, want->ids + first * info->id_count, n * k);
+    if (which & 4) assert_memory_equal(room->actions, want->actions + first * info->head_count, n * a);
+    if (which & 8) assert_memory_equal(room->episodes, want->episodes + first, n * sizeof(int64_t));
+    static const uint8_t untouched = 0xA5;
+    const uint8_t *behind[] = {(uint8_t *)room->floats + n * f, (uint8_t *)room->ids + n * k,
+                               (uint8_t *)room->actions + n * a, (uint8_t *)(room->episodes + n)};
+    const size_t bytes[] = {f, k, a, sizeof(int64_t)};
+    for (int i = 0; i < 4; i++)
+        for (size_t b = 0; b < bytes[i]; b++) assert_int_equal(behind[i][b], untouched);
+}
+
+void data_rows_at_once(const exphil_dataset *dataset)
+{
+    exphil_dataset_info info = data_info(dataset);
+    all_rows want = make_rows(&info), room = make_rows(&info);
+    read_one_by_one(dataset, &info, &want);
+    for (int which = 0; which < 16; which++) check_range(dataset, &info, &want, &room, 0, info.frames, which);
+    static const int64_t lengths[] = {0, 1, 2, 255, 256, 257, 700};
+    for (int64_t i = 0; i < 40; i++) {
+        int64_t first = i * 7919 % (info.frames + 1), left = info.frames - first;
+        int64_t count = lengths[i % 7] < left ? lengths[i % 7] : left;
+        check_range(dataset, &info, &want, &room, first, count, 15);
+        if (!count) continue; /* the frame that is kept for the next call is not mixed up with them */
+        assert_int_equal(exphil_dataset_frame(dataset, first, room.floats, room.ids, room.actions, NULL),
+                         EXPHIL_OK);
+        assert_memory_equal(room.floats, want.floats + first * info.float_count,
+                            (size_t)info.float_count * sizeof(float));
+        assert_memory_equal(room.actions, want.actions + first * info.head_count,
+                            (size_t)info.head_count * sizeof(int32_t));
+    }
+    free_rows(&want);
+    free_rows(&room);
+}

@@ -21,5 +21,7 @@ exphil_dataset *data_make(exphil_context *context, const int64_t *frames, int64_
 exphil_dataset_info data_info(const exphil_dataset *dataset);
 /* Both have the same rows in the same episodes of the same games. */
 void data_same(const exphil_dataset *a, const exphil_dataset *b);
+/* exphil_dataset_rows gives what exphil_dataset_frame gives, over all frames and over ranges of every kind. */
+void data_rows_at_once(const exphil_dataset *dataset);
 
 #endif

@@ -284,6 +284,9 @@ static void test_pieces(void **state)
     memcpy(&header, data, sizeof header);
     size_t rows = sizeof header + (size_t)header.spec_bytes + ROWS_AT, row = XPH_PIECE + 7;
     size_t hit = rows + row * (size_t)info.float_count * 4;
+    assert_int_equal(open_bytes(context, data, bytes, &back, NULL), EXPHIL_OK);
+    data_rows_at_once(back);
+    exphil_dataset_destroy(back);
     data[hit] ^= 1;
     assert_int_equal(open_bytes(context, data, bytes, &back, NULL), EXPHIL_OK);
     int32_t action[EXPHIL_HEADS_MAX];
@@ -294,6 +297,10 @@ static void test_pieces(void **state)
         assert_int_equal(status, bad ? EXPHIL_E_FORMAT : EXPHIL_OK);
         if (bad) assert_non_null(strstr(error.message, "rows 256 to 511"));
     }
+    assert_int_equal(exphil_dataset_rows(back, 0, 256, NULL, NULL, NULL, NULL, NULL), EXPHIL_OK);
+    assert_int_equal(exphil_dataset_rows(back, 512, 261, NULL, NULL, NULL, NULL, NULL), EXPHIL_OK);
+    assert_int_equal(exphil_dataset_rows(back, 255, 2, NULL, NULL, NULL, NULL, &error), EXPHIL_E_FORMAT);
+    assert_non_null(strstr(error.message, "rows 256 to 511"));
     assert_int_equal(exphil_dataset_save(back, test_path("never"), NULL), EXPHIL_E_FORMAT);
     assert_false(test_exists(test_path("never")));
     exphil_sampling how = EXPHIL_SAMPLING_INIT;
@@ -346,6 +353,7 @@ static void test_verify_can_be_cancelled(void **state)
     back = open_at(other, test_path("nine"));
     cancelled = true;
     assert_int_equal(exphil_dataset_verify(back, NULL), EXPHIL_E_CANCELLED);
+    assert_int_equal(exphil_dataset_rows(back, 0, 9, NULL, NULL, NULL, NULL, NULL), EXPHIL_E_CANCELLED);
     cancelled = false;
     assert_int_equal(exphil_dataset_verify(back, NULL), EXPHIL_OK);
     exphil_dataset_destroy(back);
@@ -378,6 +386,11 @@ static void test_changed_after_the_check(void **state)
         exphil_prefetcher *prefetcher = NULL;
         exphil_batch batch = EXPHIL_BATCH_INIT;
         exphil_error error = EXPHIL_ERROR_INIT;
+        int32_t into[40 * DATA_HEADS];
+        exphil_status status =
+            exphil_dataset_rows(back, 0, 40, NULL, what ? NULL : into, what ? into : NULL, NULL, &error);
+        assert_int_equal(status, EXPHIL_E_FORMAT);
+        assert_non_null(strstr(error.message, "changed while it was open"));
         assert_int_equal(exphil_prefetcher_create(back, &how, &prefetcher, NULL), EXPHIL_OK);
         assert_int_equal(exphil_prefetcher_next(prefetcher, &batch, &error), EXPHIL_E_FORMAT);
         assert_non_null(strstr(error.message, "changed while it was open"));

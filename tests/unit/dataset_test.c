@@ -54,6 +54,24 @@ static void test_rows_come_back(void **state)
     exphil_context_destroy(context);
 }
 
+static void test_rows_at_once(void **state)
+{
+    static const int64_t frames[] = {1, 1, 255, 256, 257, 1, 700, 3};
+    exphil_context *context = test_context(NULL, NULL, 1);
+    exphil_dataset *dataset = data_make(context, frames, sizeof frames / sizeof *frames);
+    exphil_split_config split = {sizeof split, 0.3, 0, EXPHIL_SPLIT_TIME, 0};
+    exphil_dataset *kept = NULL, *held = NULL, *empty = data_empty(context);
+    data_rows_at_once(dataset);
+    assert_int_equal(exphil_dataset_split(dataset, &split, &kept, &held, NULL), EXPHIL_OK);
+    data_rows_at_once(held); /* its episodes are the ends of others' */
+    assert_int_equal(exphil_dataset_rows(empty, 0, 0, NULL, NULL, NULL, NULL, NULL), EXPHIL_OK);
+    exphil_dataset_destroy(empty);
+    exphil_dataset_destroy(kept);
+    exphil_dataset_destroy(held);
+    exphil_dataset_destroy(dataset);
+    exphil_context_destroy(context);
+}
+
 /* Games are counted once however their episodes lie. */
 static void test_games(void **state)
 {
@@ -264,6 +282,7 @@ static void test_busy(void **state)
     assert_int_equal(exphil_dataset_query(dataset, &info, NULL), EXPHIL_E_BUSY);
     assert_int_equal(exphil_dataset_episode(dataset, 0, &episode, NULL), EXPHIL_E_BUSY);
     assert_int_equal(exphil_dataset_frame(dataset, 0, NULL, NULL, NULL, NULL), EXPHIL_E_BUSY);
+    assert_int_equal(exphil_dataset_rows(dataset, 0, 1, NULL, NULL, NULL, NULL, NULL), EXPHIL_E_BUSY);
     assert_int_equal(exphil_dataset_spec(dataset, &spec, NULL), EXPHIL_E_BUSY);
     assert_int_equal(exphil_dataset_save(dataset, test_path("busy"), NULL), EXPHIL_E_BUSY);
     assert_int_equal(exphil_dataset_split(dataset, &split, &a, &b, NULL), EXPHIL_E_BUSY);
@@ -323,7 +342,7 @@ int main(void)
         cmocka_unit_test(test_bad_rows),         cmocka_unit_test(test_content_hash),
         cmocka_unit_test(test_constant_columns), cmocka_unit_test(test_lean_specs),
         cmocka_unit_test(test_arguments),        cmocka_unit_test(test_busy),
-        cmocka_unit_test(test_memory_failures),
+        cmocka_unit_test(test_memory_failures),  cmocka_unit_test(test_rows_at_once),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     test_folder_remove();

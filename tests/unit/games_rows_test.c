@@ -1,4 +1,5 @@
 /* Rows of corpora of games are those of the replays, bit for bit; batches are those of the same rows in a file. */
+#include "data_case.h"
 #include "game_case.h"
 #include "test.h"
 
@@ -212,6 +213,7 @@ static void odd_games(void **state)
     assert_int_equal(report.frames_masked, masked);
     assert_true(frames > 1000);
     same_datasets(rows, replays);
+    data_rows_at_once(rows);
     exphil_games_destroy(games);
     exphil_dataset_destroy(replays);
     exphil_dataset_destroy(rows);

@@ -86,6 +86,7 @@ static void null_data(void **state)
     BAD(INVALID, "dataset", exphil_dataset_episode(NULL, 0, FILL(exphil_episode_info), &e));
     BAD(INVALID, "NULL", exphil_dataset_episode(d, 0, NULL, &e));
     BAD(INVALID, "dataset", exphil_dataset_frame(NULL, 0, OUT(float), NULL, NULL, &e));
+    BAD(INVALID, "dataset", exphil_dataset_rows(NULL, 0, 1, OUT(float), NULL, NULL, NULL, &e));
     BAD(INVALID, "dataset", exphil_dataset_weight(NULL, 1, 0, 0, 1, 1.0, &e));
     BAD(INVALID, "dataset",
         exphil_dataset_split(NULL, &split, OUT(exphil_dataset *), OUT2(exphil_dataset *), &e));
@@ -276,6 +277,9 @@ static void null_melee_and_replays(void **state)
     exphil_melee_frame *frame = FILL(exphil_melee_frame);
     BAD(INVALID, "slp", exphil_slp_melee_frame(NULL, 0, 1, 0, frame, &e));
     BAD(INVALID, "slp", exphil_slp_melee_pad(NULL, 0, 1, OUT(exphil_pad), &e));
+    const exphil_replay_config port = {sizeof port, NULL, 1, 0, 0, 0};
+    BAD(INVALID, "slp",
+        exphil_slp_melee_rows(NULL, NULL, NULL, &port, 1, NULL, OUT(float), NULL, NULL, OUT2(int64_t), &e));
 }
 
 int main(void)

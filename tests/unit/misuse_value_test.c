@@ -245,6 +245,13 @@ static void values_of_data(void **state)
     values_of_rows();
     BAD(INVALID, "index", exphil_dataset_frame(d, -1, OUT(float), NULL, NULL, &e));
     BAD(INVALID, "index", exphil_dataset_frame(d, INT64_MAX, OUT(float), NULL, NULL, &e));
+    BAD(INVALID, "first is -1; there are ", exphil_dataset_rows(d, -1, 1, OUT(float), NULL, NULL, NULL, &e));
+    BAD(INVALID, "first is 9223372036854775807",
+        exphil_dataset_rows(d, INT64_MAX, INT64_MAX, OUT(float), NULL, NULL, NULL, &e));
+    BAD(INVALID, "count is -1; from 1 on there are ",
+        exphil_dataset_rows(d, 1, -1, OUT(float), NULL, NULL, OUT2(int64_t), &e));
+    BAD(INVALID, "count is 9223372036854775807",
+        exphil_dataset_rows(d, 1, INT64_MAX, OUT(float), NULL, NULL, OUT2(int64_t), &e));
     BAD(INVALID, "index", exphil_dataset_episode(d, 5, FILL(exphil_episode_info), &e));
     BAD(INVALID, "index", exphil_dataset_episode(d, -1, FILL(exphil_episode_info), &e));
     values_of_splits(d);

@@ -112,6 +112,142 @@ static void check_episode(const exphil_dataset *dataset, int64_t index, int32_t 
     }
 }
 
+/* exphil_slp_melee_rows gives the rows of a dataset that this player of the replay alone was added to. */
+static void same_without_dataset(const exphil_slp *slp, const exphil_replay_config *config,
+                                 const exphil_dataset *dataset)
+{
+    enum { SPARE = 3 };
+    exphil_dataset_info info = data_info(dataset);
+    size_t rows = (size_t)info.frames, f = (size_t)info.float_count, k = (size_t)info.id_count,
+           a = (size_t)info.head_count;
+    float *floats[2] = {malloc(rows * f * 4 + 1), malloc(rows * f * 4 + 1)};
+    int32_t *ids[2] = {malloc(rows * k * 4 + 1), malloc(rows * k * 4 + 1)};
+    int32_t *actions[2] = {malloc(rows * a * 4 + 1), malloc(rows * a * 4 + 1)};
+    int32_t *frames = malloc((rows + 1) * sizeof *frames);
+    int64_t *episodes = malloc((rows + 1) * sizeof *episodes), count = -1;
+    assert_int_equal(
+        exphil_dataset_rows(dataset, 0, info.frames, floats[0], ids[0], actions[0], episodes, NULL),
+        EXPHIL_OK);
+    for (int64_t capacity = info.frames - SPARE > 0 ? info.frames - SPARE : 0; capacity <= info.frames;
+         capacity++) {
+        size_t given = (size_t)capacity;
+        memset(frames, 0xA5, (rows + 1) * sizeof *frames);
+        assert_int_equal(exphil_slp_melee_rows(slp, info.layout, info.codec, config, capacity, frames,
+                                               floats[1], ids[1], actions[1], &count, NULL),
+                         EXPHIL_OK);
+        assert_int_equal(count, info.frames);
+        assert_memory_equal(floats[0], floats[1], given * f * 4);
+        assert_memory_equal(ids[0], ids[1], given * k * 4);
+        assert_memory_equal(actions[0], actions[1], given * a * 4);
+        assert_int_equal((uint32_t)frames[given], 0xA5A5A5A5u);
+    }
+    for (int64_t i = 0; i < info.frames; i++) {
+        exphil_episode_info episode = EXPHIL_EPISODE_INFO_INIT;
+        assert_int_equal(exphil_dataset_episode(dataset, episodes[i], &episode, NULL), EXPHIL_OK);
+        assert_int_equal(frames[i], episode.first_game_frame + (i - episode.first));
+    }
+    count = -1;
+    assert_int_equal(exphil_slp_melee_rows(slp, info.layout, info.codec, config, info.frames, NULL, NULL,
+                                           NULL, NULL, &count, NULL),
+                     EXPHIL_OK);
+    assert_int_equal(count, info.frames);
+    for (int i = 0; i < 2; i++) {
+        free(floats[i]);
+        free(ids[i]);
+        free(actions[i]);
+    }
+    free(frames);
+    free(episodes);
+}
+
+/* Of each human player of a replay, in both layouts. */
+static void check_players_alone(exphil_context *context, const void *data, size_t bytes,
+                                const exphil_replay_config *given)
+{
+    static const char *const layouts[] = {"melee2", "exphil288"};
+    exphil_slp *slp = NULL;
+    int added = 0;
+    assert_int_equal(exphil_slp_read(context, data, bytes, NULL, &slp, NULL), EXPHIL_OK);
+    for (int i = 0; i < 8; i++) {
+        exphil_spec spec = EXPHIL_SPEC_INIT;
+        exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
+        exphil_dataset *dataset = NULL;
+        exphil_replay_config one = *given;
+        config.spec = &spec;
+        one.port = 1 + i / 2;
+        assert_int_equal(exphil_melee_spec(layouts[i % 2], i % 4 ? NULL : "exphil81-floor", &spec, NULL),
+                         EXPHIL_OK);
+        assert_int_equal(exphil_dataset_create(context, &config, &dataset, NULL), EXPHIL_OK);
+        exphil_error error = EXPHIL_ERROR_INIT, alone = EXPHIL_ERROR_INIT;
+        if (exphil_dataset_add_replay_memory(dataset, data, bytes, &one, NULL, &error) == EXPHIL_OK) {
+            same_without_dataset(slp, &one, dataset);
+            added++;
+        } else { /* refused in the same words */
+            int64_t count = -1;
+            assert_int_equal(
+                exphil_slp_melee_rows(slp, NULL, NULL, &one, 0, NULL, NULL, NULL, NULL, &count, &alone),
+                error.status);
+            assert_string_equal(alone.message, error.message);
+            assert_int_equal(count, -1);
+        }
+        exphil_dataset_destroy(dataset);
+    }
+    assert_true(added > 0);
+    exphil_slp_destroy(slp);
+}
+
+static void test_rows_alone_refused(void **state)
+{
+    exphil_context *context = test_context(NULL, NULL, 1);
+    slp_writer writer;
+    begin(&writer, humans, NULL);
+    for (int32_t frame = -1; frame <= 3; frame++) add_frame(&writer, frame, 3, 0);
+    slp_close(&writer, 3);
+    exphil_slp *slp = NULL;
+    assert_int_equal(exphil_slp_read(context, writer.data, writer.bytes, NULL, &slp, NULL), EXPHIL_OK);
+    static const struct {
+        const char *layout, *codec;
+        exphil_replay_config config;
+        int64_t capacity;
+        const char *says;
+    } wrong[] = {
+        {"pong", NULL, {sizeof(exphil_replay_config), NULL, 1, 0, 0, 0}, 9, "pong"},
+        {NULL, "pong", {sizeof(exphil_replay_config), NULL, 1, 0, 0, 0}, 9, "pong"},
+        {NULL, NULL, {sizeof(exphil_replay_config), NULL, 0, 0, 0, 0}, 9, "port is 0, must be 1..4"},
+        {NULL, NULL, {sizeof(exphil_replay_config), NULL, 5, 0, 0, 0}, 9, "port is 5"},
+        {NULL, NULL, {sizeof(exphil_replay_config), NULL, 1, 1, 0, 0}, 9, "both 1"},
+        {NULL, NULL, {sizeof(exphil_replay_config), "foxy", 1, 0, 0, 0}, 9, "foxy"},
+        {NULL, NULL, {sizeof(exphil_replay_config), "falco", 1, 0, 0, 0}, 9, "P1 fox human"},
+        {NULL, NULL, {sizeof(exphil_replay_config), NULL, 3, 0, 0, 0}, 9, "no human player on port 3"},
+        {NULL, NULL, {sizeof(exphil_replay_config), NULL, 1, 0, 5, 4}, 9, "last_frame 4 is before"},
+        {NULL, NULL, {3, NULL, 1, 0, 0, 0}, 9, "struct_size"},
+        {NULL, NULL, {sizeof(exphil_replay_config), NULL, 1, 0, 0, 0}, -1, "capacity is -1"},
+    };
+    float floats[4096] = {42};
+    int64_t count = -1;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        exphil_status status =
+            exphil_slp_melee_rows(slp, wrong[i].layout, wrong[i].codec, &wrong[i].config, wrong[i].capacity,
+                                  NULL, floats, NULL, NULL, &count, &error);
+        assert_int_equal(status, EXPHIL_E_INVALID);
+        assert_says(&error, wrong[i].says);
+        assert_int_equal(count, -1);
+        assert_true(floats[0] == 42);
+    }
+    const exphil_replay_config fine = {sizeof fine, "Fox", 1, 2, 0, 0};
+    assert_int_equal(exphil_slp_melee_rows(slp, NULL, NULL, &fine, 9, NULL, NULL, NULL, NULL, NULL, &error),
+                     EXPHIL_E_INVALID);
+    assert_says(&error, "count is NULL");
+    assert_int_equal(
+        exphil_slp_melee_rows(slp, NULL, NULL, &fine, 1, NULL, floats, NULL, NULL, &count, &error),
+        EXPHIL_OK);
+    assert_int_equal(count, 4);
+    exphil_slp_destroy(slp);
+    exphil_context_destroy(context);
+    slp_free(&writer);
+}
+
 static void test_pairing(void **state)
 {
     exphil_context *context = test_context(NULL, NULL, 1);
@@ -149,6 +285,7 @@ static void test_pairing(void **state)
     assert_int_equal(result.frames, 7);
     assert_int_equal(result.frames_masked, 1);
     check_episode(dataset, 3, -4, 7, 1);
+    check_players_alone(context, writer.data, writer.bytes, &config);
     /* A part of an episode knows its first frame. */
     exphil_split_config split = {sizeof split, 0.5, 0, EXPHIL_SPLIT_TIME, 0};
     exphil_dataset *kept, *held;
@@ -207,6 +344,7 @@ static void test_breaks(void **state)
             check_episode(dataset, 1, breaks[i].again, rest, 1);
         }
         assert_int_equal(data_info(dataset).games, 1);
+        check_players_alone(context, writer.data, writer.bytes, &config);
         exphil_dataset_destroy(dataset);
         slp_free(&writer);
     }
@@ -482,6 +620,11 @@ static void test_formats(void **state)
             result.truncated != files[i].truncated)
             fail_msg("%s: %d episodes, %d frames, truncated %d", files[i].name, (int)result.episodes,
                      (int)result.frames, (int)result.truncated);
+        size_t bytes = 0;
+        char *data = test_read(path, &bytes);
+        const exphil_replay_config all = {sizeof all, NULL, 0, 0, -123, 0};
+        check_players_alone(context, data, bytes, &all);
+        free(data);
     }
     exphil_dataset_info info = data_info(dataset);
     printf("%lld frames, %lld games, %lld constant floats\n", (long long)info.frames, (long long)info.games,
@@ -501,7 +644,7 @@ int main(void)
         cmocka_unit_test(test_pairing),         cmocka_unit_test(test_breaks),
         cmocka_unit_test(test_sides),           cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_memory_failures), cmocka_unit_test(test_multishine),
-        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_formats),         cmocka_unit_test(test_rows_alone_refused),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     test_folder_remove();
