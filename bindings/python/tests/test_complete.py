@@ -56,6 +56,8 @@ def test_every_function_is_used():
     (("exphil_sampling",), exphil.Prefetcher.__init__),
     (("exphil_session_config",), exphil.Session.__init__),
     (("exphil_replay_config",), exphil.Dataset.add_replay),
+    (("exphil_replay_config",), exphil.Dataset.add_replays),
+    (("exphil_replay_config",), exphil.Replay.rows),
     (("exphil_split_config",), exphil.Dataset.split),
     (("exphil_slp_config",), exphil.Replay.__init__),
     (("exphil_games_config",), exphil.GamesWriter.__init__),
@@ -64,7 +66,8 @@ def test_every_function_is_used():
 ])
 def test_every_setting_is_a_keyword(kinds, function):
     wanted = {name for kind in kinds for name, _ in _native.ffi.typeof(kind).fields} - NOT_SETTINGS - {"flags"}
-    have = set(inspect.signature(function).parameters) - {"self", "model", "dataset", "context", "logger", "path", "games"}
+    have = set(inspect.signature(function).parameters) - {
+        "self", "model", "dataset", "context", "logger", "path", "games", "paths", "files_from", "exclude", "layout", "codec"}
     assert have == wanted
 
 

@@ -45,7 +45,7 @@ from .constants import (  # noqa: E402
     Weights,
 )
 from .context import Context, default_context, devices  # noqa: E402
-from .dataset import Dataset  # noqa: E402
+from .dataset import Dataset, Rows  # noqa: E402
 from .errors import (  # noqa: E402
     BusyError,
     CancelledError,
@@ -63,6 +63,7 @@ from .errors import (  # noqa: E402
     UnsupportedError,
     VersionError,
 )
+from .files import Added, Refusal  # noqa: E402
 from .games import Game, Games, GamesWriter, refused_name  # noqa: E402
 from .losses import HeadLoss  # noqa: E402
 from .model import Model  # noqa: E402
@@ -94,15 +95,16 @@ from .records import (  # noqa: E402
     TensorInfo,
 )
 from .session import HeadPlay, Session  # noqa: E402
-from .slp import Replay, Stream  # noqa: E402
+from .slp import Replay, ReplayRows, Stream  # noqa: E402
 from .spec import HeadSpec, IdSpec, Spec  # noqa: E402
 from .tensor import Tensor  # noqa: E402
 from .told import Condition  # noqa: E402
-from .trainer import Communicator, Trainer  # noqa: E402
+from .trainer import Communicator, Score, Trainer  # noqa: E402
 
 __version__ = _written(_lib.EXPHIL_VERSION)
 
 __all__ = [
+    "Added",
     "Batch",
     "BusyError",
     "Button",
@@ -158,12 +160,16 @@ __all__ = [
     "Prefetcher",
     "PrefetcherInfo",
     "Presence",
+    "Refusal",
     "Refused",
     "Replay",
     "ReplayResult",
+    "ReplayRows",
     "Report",
     "Rollback",
+    "Rows",
     "Schedule",
+    "Score",
     "SelectionReport",
     "Session",
     "SessionInfo",

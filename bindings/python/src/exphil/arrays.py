@@ -12,6 +12,7 @@ from ._native import ffi
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
 
 _FORMATS = {"float": "<f4", "double": "<f8"}
 
@@ -87,6 +88,11 @@ def take(value: Any, dtype: Any, shape: Sequence[Optional[int]], name: str) -> A
 def pointer(kind: str, array: Array) -> Any:
     """Address of a contiguous array's data; the result keeps the array."""
     return ffi.from_buffer(f"{kind}[]", array.reshape(-1).view(np.uint8) if array.size else b"\0" * 16)
+
+
+def out(kind: str, array: Array) -> Any:
+    """The same for an array that the library fills; NULL for one without elements."""
+    return ffi.from_buffer(f"{kind}[]", array.reshape(-1), require_writable=True) if array.size else ffi.NULL
 
 
 def _format(kind: Any) -> Any:

@@ -1,20 +1,32 @@
 """Datasets: frames in memory or in a corpus file, grouped in episodes."""
 from __future__ import annotations
 
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Iterable, Iterator, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
 from ._native import ffi, lib
-from .arrays import Array, Floats, Ints, number, pointer, take
+from .arrays import Floats, Ints, Longs, number, out, pointer, take
 from .codes import Code, code
 from .constants import GameResult, Presence, Split
 from .context import Context, context_or_default
+from .errors import FormatError
+from .files import Added, ListOfFiles, Paths, add_all
 from .games import Games
-from .handle import Config, Handle, Path, c_text, expect, own, path_bytes
+from .handle import Config, Handle, Path, c_text, expect, own, path_bytes, replay_config
 from .records import DatasetInfo, EpisodeInfo, ReplayResult, SelectionReport
 from .spec import Spec, empty_spec, read_spec, spec_pointer
 from .structs import empty, read
+
+
+class Rows(NamedTuple):
+    """Frames as arrays of their own: floats [T,F], ids [T,K], actions [T,A], and episodes [T], the index of each one's
+    episode."""
+
+    floats: Floats
+    ids: Ints
+    actions: Ints
+    episodes: Longs
 
 
 class Dataset(Handle):
@@ -93,11 +105,38 @@ class Dataset(Handle):
             last_frame,
         )
 
+    def add_replays(
+        self,
+        paths: Paths = (),
+        *,
+        files_from: Optional[ListOfFiles] = None,
+        exclude: Union[str, Iterable[str]] = (),
+        character: Optional[str] = None,
+        port: int = 0,
+        opponent_port: int = 0,
+        first_frame: int = 0,
+        last_frame: int = 0,
+    ) -> Added[ReplayResult]:
+        """Adds many replays: files, folders with all .slp below them, and what a list names, one path a line (or each with a
+        NUL, as find -print0 writes). exclude: patterns of what is left out, by path or by name: "*/old/*", "test*".
+
+        No replay ends it: those of which nothing was taken, and why, are in the result. Wrong settings are raised as by
+        add_replay. Named files come in their order, then the list and the files of each folder by name; each comes once.
+        """
+        numbers = (port, opponent_port, first_frame, last_frame)
+        try:  # what is wrong with the settings is no file's fault
+            self._add_replay(lib.exphil_dataset_add_replay_memory, (b"no replay", 9), character, *numbers)
+        except FormatError:
+            pass
+        return add_all(
+            paths, files_from, exclude,
+            lambda path: self._add_replay(lib.exphil_dataset_add_replay, (path_bytes(path),), character, *numbers),
+        )
+
     def _add_replay(
         self, function: Any, source: Tuple[Any, ...], character: Optional[str], *numbers: int
     ) -> ReplayResult:
-        config = Config("exphil_replay_config").set(character=character)
-        config.set(**dict(zip(("port", "opponent_port", "first_frame", "last_frame"), numbers)))
+        config = replay_config(character, *numbers)
         result = empty(ReplayResult)
         self._core.call(function, self._handle, *source, config, result)
         return read(ReplayResult, result)
@@ -258,11 +297,36 @@ class Dataset(Handle):
             lib.exphil_dataset_frame,
             self._handle,
             number(index, "index"),
-            _out("float", floats),
-            _out("int32_t", ids),
-            _out("int32_t", action),
+            out("float", floats),
+            out("int32_t", ids),
+            out("int32_t", action),
         )
         return floats, ids, action
+
+    def rows(self, first: int = 0, end: Optional[int] = None) -> Rows:
+        """Frames [first, end) in one call, across episodes; end None: to the last. InvalidError where there are no such
+        frames. dataset.rows(episode.first, episode.first + episode.frames) is an episode."""
+        float_count, id_count, head_count = self._sizes
+        frames, start = len(self), number(first, "first")
+        count = (frames if end is None else number(end, "end")) - start
+        room = count if 0 <= start and 0 <= count <= frames - start else 0  # else the library refuses it
+        made = Rows(
+            np.empty((room, float_count), np.float32),
+            np.empty((room, id_count), np.int32),
+            np.empty((room, head_count), np.int32),
+            np.empty(room, np.int64),
+        )
+        self._core.call(
+            lib.exphil_dataset_rows,
+            self._handle,
+            start,
+            number(count, "end"),
+            out("float", made.floats),
+            out("int32_t", made.ids),
+            out("int32_t", made.actions),
+            out("int64_t", made.episodes),
+        )
+        return made
 
     def split(self, held_out: float, *, seed: int = 0, by: Code = Split.GAME) -> Tuple["Dataset", "Dataset"]:
         """Two datasets that share the rows: what is kept, and the share that is held out."""
@@ -284,7 +348,3 @@ def dataset_pointer(dataset: Optional[Dataset], name: str) -> Any:
         return ffi.NULL
     expect(dataset, Dataset, name)
     return dataset._handle
-
-
-def _out(kind: str, array: Array) -> Any:
-    return ffi.from_buffer(f"{kind}[]", array, require_writable=True) if array.size else ffi.NULL

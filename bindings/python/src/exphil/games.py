@@ -1,7 +1,7 @@
 """Corpora of games: replays in large numbers, kept small, in a file or a folder of files."""
 from __future__ import annotations
 
-from typing import Any, Iterator, NamedTuple, Optional, Tuple
+from typing import Any, Iterable, Iterator, NamedTuple, Optional, Tuple, Union
 
 from . import melee
 from ._native import ffi, lib
@@ -10,6 +10,7 @@ from .codes import Code, code
 from .constants import Refused
 from .context import Context, context_or_default
 from .errors import text
+from .files import Added, ListOfFiles, Paths, add_all
 from .handle import Config, Handle, Path, expect, path_bytes
 from .records import GameInfo, GamesAdded, GamesInfo, SlpInfo
 from .slp import Replay
@@ -107,6 +108,17 @@ class GamesWriter(Handle):
         """The same from the bytes of a replay."""
         source = ffi.from_buffer(data)
         return self._add(lib.exphil_games_add_memory, source, len(source))
+
+    def add_replays(
+        self, paths: Paths = (), *, files_from: Optional[ListOfFiles] = None, exclude: Union[str, Iterable[str]] = ()
+    ) -> Added[GamesAdded]:
+        """Adds many replays: files, folders with all .slp below them, and what a list names; as Dataset.add_replays.
+
+        No replay ends it: those that were not added, and why, are in the result; games that were there already are taken with
+        duplicate 1.
+        """
+        self._handle
+        return add_all(paths, files_from, exclude, self.add)
 
     def copy(self, games: Games, index: int) -> GamesAdded:
         """Adds a game of another corpus as it is packed there, after a check."""

@@ -268,3 +268,9 @@ class Config:
                 value = self.keep(ffi.new("char[]", c_text(value, name)))
             put(self.struct, self.kind, name, value)
         return self
+
+
+def replay_config(character: Optional[str], *numbers: int) -> Config:
+    """Which player and frames of a replay: port, opponent_port, first_frame, last_frame."""
+    config = Config("exphil_replay_config").set(character=character)
+    return config.set(**dict(zip(("port", "opponent_port", "first_frame", "last_frame"), numbers)))

@@ -51,21 +51,22 @@ def copy_frames(target: Array, source: Any) -> None:
     target["struct_size"] = FRAME.itemsize
 
 
-def _name(value: Optional[str], name: str) -> Any:
+def name_or_null(value: Optional[str], name: str) -> Any:
+    """The name of a layout or codec; NULL for None, the default."""
     return ffi.NULL if value is None else c_text(value, name)
 
 
 def spec(layout: Optional[str] = None, codec: Optional[str] = None) -> Spec:
     """A preset: layout "melee2" (None) or "exphil288", codec "exphil81" (None) or "exphil81-floor"."""
     made = empty_spec()
-    call(lib.exphil_melee_spec, _name(layout, "layout"), _name(codec, "codec"), made)
+    call(lib.exphil_melee_spec, name_or_null(layout, "layout"), name_or_null(codec, "codec"), made)
     return read_spec(made)
 
 
 def fields(layout: Optional[str] = None) -> List[MeleeField]:
     """Every column of a layout: which number stands where and how it was scaled."""
     spec(layout)
-    name = _name(layout, "layout")
+    name = name_or_null(layout, "layout")
     found = []
     for index in range(lib.exphil_melee_field_count(name)):
         field = empty(MeleeField)
@@ -91,7 +92,7 @@ def encode(frame: Any, layout: Optional[str] = None) -> Tuple[Floats, Ints]:
     copy_frames(own, frame)
     p_floats, floats = room("float", (sizes.float_count,), np.float32)
     p_ids, ids = room("int32_t", (len(sizes.ids),), np.int32)
-    call(lib.exphil_melee_encode, _name(layout, "layout"), native, p_floats, p_ids)
+    call(lib.exphil_melee_encode, name_or_null(layout, "layout"), native, p_floats, p_ids)
     return floats, ids
 
 
@@ -119,7 +120,7 @@ def pad_encode(pad: Any, codec: Optional[str] = None) -> Ints:
     native, own = room("exphil_pad", (1,), PAD)
     own[0] = given.reshape(1)[0]
     p_action, action = room("int32_t", (len(sizes.heads),), np.int32)
-    call(lib.exphil_melee_pad_encode, _name(codec, "codec"), native, p_action)
+    call(lib.exphil_melee_pad_encode, name_or_null(codec, "codec"), native, p_action)
     return action
 
 
@@ -127,5 +128,5 @@ def pad_decode(action: Any, codec: Optional[str] = None) -> Array:
     """The controller that head values [A] stand for."""
     values = take(action, np.int32, (len(spec(None, codec).heads),), "action")
     native, own = room("exphil_pad", (1,), PAD)
-    call(lib.exphil_melee_pad_decode, _name(codec, "codec"), ffi.from_buffer("int32_t[]", values), native)
+    call(lib.exphil_melee_pad_decode, name_or_null(codec, "codec"), ffi.from_buffer("int32_t[]", values), native)
     return own.reshape(())

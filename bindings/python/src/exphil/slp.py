@@ -5,18 +5,18 @@ Records hold the file's port index 0..3; melee_frame and melee_pad take the port
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from . import melee
 from ._native import ffi, lib
-from .arrays import Array, number, record, room, view
+from .arrays import Array, Floats, Ints, number, out, record, room, view
 from .codes import Code, code
 from .constants import Dump, Rollback
 from .context import Context, context_or_default
 from .errors import make_error
-from .handle import Config, Handle, Path, path_bytes
+from .handle import Config, Handle, Path, path_bytes, replay_config
 from .records import GameEnd, SlpInfo
 from .structs import empty, read
 
@@ -37,6 +37,15 @@ class Slot:
     first_frame: int
     last_frame: int
     records: Array
+
+
+class ReplayRows(NamedTuple):
+    """Rows of one player: floats [T,F], ids [T,K], actions [T,A], and frames [T], the game frame that each action acts in."""
+
+    floats: Floats
+    ids: Ints
+    actions: Ints
+    frames: Ints
 
 
 def _who(port_index: int, follower: int) -> Tuple[int, int]:
@@ -152,6 +161,47 @@ class Replay(Handle):
         where = number(position, "position"), number(port, "port", "int32_t")
         self._core.call(lib.exphil_slp_melee_pad, self._handle, *where, native)
         return pad.reshape(())
+
+
+    def rows(
+        self,
+        port: int,
+        *,
+        layout: Optional[str] = None,
+        codec: Optional[str] = None,
+        character: Optional[str] = None,
+        opponent_port: int = 0,
+        first_frame: int = 0,
+        last_frame: int = 0,
+    ) -> ReplayRows:
+        """All that a policy learns of a port (1..4) in one call: what Dataset.add_replay would add with these settings.
+
+        What it leaves out has no row: an absent character, a missing frame. layout and codec as in melee.spec; melee.fields
+        names the columns. For what a character's records hold, see slots.
+        """
+        sizes, most = melee.spec(layout, codec), len(self)
+        made = ReplayRows(
+            np.empty((most, sizes.float_count), np.float32),
+            np.empty((most, len(sizes.ids)), np.int32),
+            np.empty((most, len(sizes.heads)), np.int32),
+            np.empty(most, np.int32),
+        )
+        count = ffi.new("int64_t *")
+        self._core.call(
+            lib.exphil_slp_melee_rows,
+            self._handle,
+            melee.name_or_null(layout, "layout"),
+            melee.name_or_null(codec, "codec"),
+            replay_config(character, port, opponent_port, first_frame, last_frame),
+            most,
+            out("int32_t", made.frames),
+            out("float", made.floats),
+            out("int32_t", made.ids),
+            out("int32_t", made.actions),
+            count,
+        )
+        rows = int(count[0])
+        return ReplayRows(made.floats[:rows], made.ids[:rows], made.actions[:rows], made.frames[:rows])
 
 
 class Stream(Handle):

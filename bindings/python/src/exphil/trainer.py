@@ -54,6 +54,14 @@ def _communicator(communicator: Optional[Communicator], config: Config) -> Any:
     return config.keep(native).struct
 
 
+@dataclass(frozen=True)
+class Score:
+    """Where training stands: metrics of the last update, and how well the weights predict what was held out."""
+
+    metrics: Metrics
+    report: Report
+
+
 class Trainer(Handle):
     """Trains a copy of a model's weights on a dataset; the model itself stays as it is and may be played meanwhile.
 
@@ -225,6 +233,44 @@ class Trainer(Handle):
                 yield metrics
         finally:
             shown.close()
+
+    def fit(
+        self,
+        updates: int,
+        held_out: Dataset,
+        *,
+        every: int = 0,
+        callback: Optional[Callable[[Score], Any]] = None,
+        which: Code = Weights.NOW,
+        frequencies: Optional[Dataset] = None,
+        alone_most_frames: int = 0,
+        progress: Optional[bool] = None,
+    ) -> List[Score]:
+        """Trains, and scores the weights on a held-out dataset after every so many updates (0: a tenth of them, rounded up)
+        and after the last. All scores are given back, and each to the callback as it comes; where that returns True,
+        training ends.
+
+        Scoring changes no weight. It takes as long as evaluate does, whose settings these are: hold out little, or score
+        seldom. Updates are counted from this call on.
+        """
+        self._handle
+        expect(held_out, Dataset, "held_out")
+        updates, every = number(updates, "updates"), number(every, "every")
+        if every < 0:
+            raise ValueError(f"every is {every}, must not be negative")
+        every = every or max(1, -(-updates // 10))
+        scores: List[Score] = []
+        for done, metrics in enumerate(self.train(updates, progress=progress), 1):
+            if done % every and done != updates:
+                continue
+            report = self.evaluate(
+                held_out, which=which, frequencies=frequencies, alone_most_frames=alone_most_frames
+            )
+            scores.append(Score(metrics, report))
+            stop = callback(scores[-1]) if callback is not None else False
+            if isinstance(stop, (bool, np.bool_)) and stop:
+                break
+        return scores
 
     # ---- what came of it ----
 
