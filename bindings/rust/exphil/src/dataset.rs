@@ -2,9 +2,11 @@
 
 use crate::failure::{c_path, c_text, call, count, expect_length, mirror, object, text, Handle};
 use crate::shapes::{pointer, size, Row};
-use crate::{Context, Error, Result, Spec};
+use crate::{Added, Context, Error, Files, Games, Result, Selection, SelectionReport, Spec, Status};
 use exphil_sys as sys;
+use std::ffi::CString;
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 
 object!(exphil_dataset, exphil_dataset_destroy);
@@ -53,6 +55,33 @@ mirror! {
         /// 1: the replay ends early; what there is was used.
         truncated: i32,
     }
+}
+
+impl ReplayConfig {
+    /// For one call: the text must live as long.
+    pub(crate) fn lend(&self) -> Result<(sys::exphil_replay_config, Option<CString>)> {
+        let character = self.character.as_deref().map(|name| c_text("character", name)).transpose()?;
+        let mut raw = sys::init::<sys::exphil_replay_config>();
+        raw.character = character.as_ref().map_or(std::ptr::null(), |name| name.as_ptr());
+        raw.port = self.port;
+        raw.opponent_port = self.opponent_port;
+        raw.first_frame = self.first_frame;
+        raw.last_frame = self.last_frame;
+        Ok((raw, character))
+    }
+}
+
+/// Frames as arrays, row after row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rows {
+    /// `[T, F]`.
+    pub floats: Vec<f32>,
+    /// `[T, K]`.
+    pub ids: Vec<i32>,
+    /// `[T, A]`.
+    pub actions: Vec<i32>,
+    /// `[T]`: the index of each frame's episode.
+    pub episodes: Vec<i64>,
 }
 
 /// How a dataset is split in two.
@@ -133,16 +162,31 @@ impl Dataset {
             *mut sys::exphil_error,
         ) -> i32,
     ) -> Result<ReplayResult> {
-        let character = config.character.as_deref().map(|name| c_text("character", name)).transpose()?;
-        let mut raw = sys::init::<sys::exphil_replay_config>();
-        raw.character = character.as_ref().map_or(std::ptr::null(), |name| name.as_ptr());
-        raw.port = config.port;
-        raw.opponent_port = config.opponent_port;
-        raw.first_frame = config.first_frame;
-        raw.last_frame = config.last_frame;
+        let (raw, _character) = config.lend()?;
         let mut result = sys::init();
         call(|error| work(self.as_raw(), &raw, &mut result, error))?;
         Ok(ReplayResult::of(&result))
+    }
+
+    /// Adds many replays. None of them ends it: those of which nothing was taken are in the result, with why. Wrong settings
+    /// are an error, as of [`Dataset::add_replay`].
+    pub fn add_replays(&mut self, files: &Files<'_>, config: &ReplayConfig) -> Result<Added<ReplayResult>> {
+        match self.add_replay_memory(b"no replay", config) {
+            Err(error) if error.status() == Status::Format => {} // the settings are fine
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
+        files.add_all(|path| self.add_replay(path, config))
+    }
+
+    /// Adds rows of a corpus of games, which are made when they are needed.
+    pub fn add_games(&mut self, games: &Games, selection: &Selection) -> Result<SelectionReport> {
+        let lent = selection.lend()?;
+        let mut report = sys::init();
+        call(|error| unsafe {
+            sys::exphil_dataset_add_games(self.as_raw(), games.raw(), &lent.raw, &mut report, error)
+        })?;
+        Ok(SelectionReport::of(&report))
     }
 
     /// Adds one episode of any game: floats `[T, F]`, ids `[T, K]`, actions `[T, A]`; T is what the actions have. `game`
@@ -217,6 +261,27 @@ impl Dataset {
         Ok(())
     }
 
+    /// Copies a range of frames out, across episodes, in one call.
+    pub fn rows(&self, range: Range<usize>) -> Result<Rows> {
+        let frames = range.end.saturating_sub(range.start);
+        // What is outside is refused before there is memory for it.
+        let (first, length) = (count(range.start), if range.start > range.end { -1 } else { count(frames) });
+        let fits = range.start <= range.end && range.end <= self.info()?.frames;
+        let frames = if fits { frames } else { 0 };
+        let mut rows = Rows {
+            floats: vec![0.0; frames * self.row.floats],
+            ids: vec![0; frames * self.row.ids],
+            actions: vec![0; frames * self.row.heads],
+            episodes: vec![0; frames],
+        };
+        let (floats, ids) = (rows.floats.as_mut_ptr(), rows.ids.as_mut_ptr());
+        let (actions, episodes) = (rows.actions.as_mut_ptr(), rows.episodes.as_mut_ptr());
+        call(|error| unsafe {
+            sys::exphil_dataset_rows(self.as_raw(), first, length, floats, ids, actions, episodes, error)
+        })?;
+        Ok(rows)
+    }
+
     /// Two new datasets that share the rows: what is kept, and what is held out.
     pub fn split(&self, held: Held) -> Result<(Dataset, Dataset)> {
         let mut raw = sys::init::<sys::exphil_split_config>();
@@ -276,8 +341,8 @@ pub struct DatasetInfo {
     pub id_count: usize,
     /// A.
     pub head_count: usize,
-    /// Columns that never change: dead inputs.
-    pub constant_floats: usize,
+    /// Columns that never change: dead inputs. None: not known, of rows that are made of games.
+    pub constant_floats: Option<usize>,
     /// Opened from a file with a torn tail.
     pub recovered: bool,
     /// Name of the observation layout.
@@ -297,7 +362,7 @@ impl DatasetInfo {
             float_count: size(raw.float_count)?,
             id_count: size(raw.id_count)?,
             head_count: size(raw.head_count)?,
-            constant_floats: size(raw.constant_floats)?,
+            constant_floats: usize::try_from(raw.constant_floats).ok(),
             recovered: raw.recovered != 0,
             layout: text(&raw.layout),
             codec: text(&raw.codec),

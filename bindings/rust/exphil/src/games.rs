@@ -2,7 +2,7 @@
 
 use crate::failure::{c_path, call, count, object, Handle};
 use crate::replay::{Replay, ReplayInfo};
-use crate::{Context, Result};
+use crate::{Added, Context, Files, Result};
 use exphil_sys as sys;
 use std::convert::TryFrom;
 use std::fmt;
@@ -50,7 +50,7 @@ impl Games {
         Ok(Games { inner: Arc::new(Inner { handle, context: context.clone() }) })
     }
 
-    fn raw(&self) -> *mut sys::exphil_games {
+    pub(crate) fn raw(&self) -> *mut sys::exphil_games {
         self.inner.handle.raw()
     }
 
@@ -153,6 +153,11 @@ impl GamesWriter {
         self.added(|writer, added, error| unsafe {
             sys::exphil_games_add_memory(writer, data.as_ptr().cast(), data.len(), added, error)
         })
+    }
+
+    /// Adds many replays. None of them ends it: those that were not added are in the result, with why.
+    pub fn add_replays(&mut self, files: &Files<'_>) -> Result<Added<GamesAdded>> {
+        files.add_all(|path| self.add(path))
     }
 
     /// Adds a game of another corpus as it is packed there, after a check.

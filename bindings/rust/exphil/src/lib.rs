@@ -39,12 +39,14 @@ mod batches;
 mod context;
 mod dataset;
 mod failure;
+mod files;
 mod games;
 mod hooks;
 pub mod melee;
 mod policy;
 mod replay;
 mod report;
+mod selection;
 mod session;
 mod shapes;
 mod tensors;
@@ -53,20 +55,22 @@ mod training;
 
 pub use batches::{Batch, Prefetcher, PrefetcherInfo, Sampling};
 pub use context::{devices, version, version_string, Context, ContextBuilder, DeviceInfo, MemoryInfo};
-pub use dataset::{Dataset, DatasetInfo, EpisodeInfo, Held, ReplayConfig, ReplayResult};
+pub use dataset::{Dataset, DatasetInfo, EpisodeInfo, Held, ReplayConfig, ReplayResult, Rows};
 pub use failure::{Error, Result, Status};
+pub use files::{Added, Files, Refusal};
 pub use games::{GameInfo, Games, GamesAdded, GamesConfig, GamesInfo, GamesWriter};
 pub use hooks::LogLevel;
 pub use policy::{HeadsKind, Mode, Model, ModelConfig, ModelInfo};
-pub use replay::{Push, Replay, ReplayFrame, ReplayInfo, Rollback, SlpItem, SlpPlayer, SlpStream};
+pub use replay::{Push, Replay, ReplayFrame, ReplayInfo, ReplayRows, Rollback, SlpItem, SlpPlayer, SlpStream};
 pub use report::{
     compare, evaluate, evaluate_alone, evaluate_as, Comparison, Evaluation, HeadComparison, HeadReport, Report,
 };
+pub use selection::{GameResult, Presence, Selection, SelectionReport};
 pub use session::{Deliver, HeadPlay, Session, SessionConfig, SessionInfo};
 pub use shapes::{HeadKind, HeadSpec, IdSpec, Spec};
 pub use tensors::{Element, TensorInfo, Type};
 pub use told::Condition;
 pub use training::{
-    Communicator, HeadLoss, Metrics, Numbers, Optimizer, OptimizerConfig, OptimizerInfo, Precision, Schedule, Trainer,
-    TrainerConfig, Updates, Weights,
+    Communicator, Fit, HeadLoss, Metrics, Numbers, Optimizer, OptimizerConfig, OptimizerInfo, Precision, Schedule,
+    Score, Trainer, TrainerConfig, Updates, Weights,
 };

@@ -270,23 +270,23 @@ pub fn spec(layout: Option<&str>, codec: Option<&str>) -> Result<Spec> {
     unsafe { Spec::of(&raw) }
 }
 
-struct Names {
+pub(crate) struct Names {
     layout: Option<CString>,
     codec: Option<CString>,
 }
 
 impl Names {
-    fn new(layout: Option<&str>, codec: Option<&str>) -> Result<Names> {
+    pub(crate) fn new(layout: Option<&str>, codec: Option<&str>) -> Result<Names> {
         let layout = layout.map(|name| c_text("layout", name)).transpose()?;
         let codec = codec.map(|name| c_text("codec", name)).transpose()?;
         Ok(Names { layout, codec })
     }
 
-    fn layout(&self) -> *const std::os::raw::c_char {
+    pub(crate) fn layout(&self) -> *const std::os::raw::c_char {
         self.layout.as_ref().map_or(ptr::null(), |name| name.as_ptr())
     }
 
-    fn codec(&self) -> *const std::os::raw::c_char {
+    pub(crate) fn codec(&self) -> *const std::os::raw::c_char {
         self.codec.as_ref().map_or(ptr::null(), |name| name.as_ptr())
     }
 }

@@ -1,9 +1,9 @@
 //! Slippi replays: whole files, and the live stream of a game that is being played.
 
 use crate::failure::{c_path, call, count, numbers, object, Handle};
-use crate::melee::{Frame, Pad};
+use crate::melee::{self, Frame, Pad};
 use crate::shapes::slice;
-use crate::{Context, Result};
+use crate::{Context, ReplayConfig, Result};
 use exphil_sys as sys;
 use std::convert::TryFrom;
 use std::fmt;
@@ -167,6 +167,46 @@ impl Replay {
         call(|error| unsafe { sys::exphil_slp_melee_pad(self.raw(), count(position), port, raw.cast(), error) })?;
         Ok(pad)
     }
+
+    /// All that a policy learns of one player in one call: what [`Dataset::add_replay`](crate::Dataset::add_replay) would add
+    /// of `config`, whose port must be 1..4. What it leaves out has no row. Layout and codec as in [`melee::spec`].
+    pub fn rows(&self, layout: Option<&str>, codec: Option<&str>, config: &ReplayConfig) -> Result<ReplayRows> {
+        let (spec, names, most) = (melee::spec(layout, codec)?, melee::Names::new(layout, codec)?, self.len());
+        let (raw, _character) = config.lend()?;
+        let mut rows = ReplayRows {
+            frames: vec![0; most],
+            floats: vec![0.0; most * spec.float_count],
+            ids: vec![0; most * spec.ids.len()],
+            actions: vec![0; most * spec.heads.len()],
+        };
+        let (frames, floats) = (rows.frames.as_mut_ptr(), rows.floats.as_mut_ptr());
+        let (ids, actions, mut made) = (rows.ids.as_mut_ptr(), rows.actions.as_mut_ptr(), 0);
+        let (layout, codec) = (names.layout(), names.codec());
+        call(|error| unsafe {
+            let slp = self.raw();
+            let (most, made) = (count(most), &mut made);
+            sys::exphil_slp_melee_rows(slp, layout, codec, &raw, most, frames, floats, ids, actions, made, error)
+        })?;
+        let made = usize::try_from(made).unwrap_or(0);
+        rows.frames.truncate(made);
+        rows.floats.truncate(made * spec.float_count);
+        rows.ids.truncate(made * spec.ids.len());
+        rows.actions.truncate(made * spec.heads.len());
+        Ok(rows)
+    }
+}
+
+/// Rows of one player, row after row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReplayRows {
+    /// `[T]`: the game frame that each row's action acts in.
+    pub frames: Vec<i32>,
+    /// `[T, F]`.
+    pub floats: Vec<f32>,
+    /// `[T, K]`.
+    pub ids: Vec<i32>,
+    /// `[T, A]`.
+    pub actions: Vec<i32>,
 }
 
 /// What a push came to.

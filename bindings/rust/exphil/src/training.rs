@@ -6,6 +6,7 @@ use crate::report::Losses;
 use crate::{Batch, Context, Dataset, Error, Model, Prefetcher, Report, Result, Type};
 use exphil_sys as sys;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::os::raw::c_void;
 use std::path::Path;
 use std::ptr;
@@ -358,6 +359,32 @@ impl Trainer {
         Updates { trainer: self, left: count }
     }
 
+    /// Trains, and scores the weights on a held-out dataset after every so many updates and after the last. All scores are
+    /// the result, and each goes to `each` as it comes, which may end the training. Scoring changes no weight; it takes as
+    /// long as [`Trainer::evaluate`] does. `frequencies` as there.
+    pub fn fit(
+        &mut self,
+        fit: &Fit,
+        held_out: &Dataset,
+        frequencies: Option<&Dataset>,
+        mut each: impl FnMut(&Score) -> ControlFlow<()>,
+    ) -> Result<Vec<Score>> {
+        let every = if fit.every > 0 { fit.every } else { (fit.updates + 9) / 10 };
+        let mut scores = Vec::new();
+        for done in 1..=fit.updates {
+            let metrics = self.step()?;
+            if done % every != 0 && done != fit.updates {
+                continue;
+            }
+            let report = self.evaluate_alone(fit.which, held_out, frequencies, fit.alone_most_frames)?;
+            scores.push(Score { metrics, report });
+            if scores.last().map_or(false, |score| each(score).is_break()) {
+                break;
+            }
+        }
+        Ok(scores)
+    }
+
     /// A new model with the weights as they are now.
     pub fn model(&self, which: Weights) -> Result<Model> {
         Model::made(self.model.context(), |model, error| unsafe {
@@ -407,6 +434,28 @@ impl Trainer {
     pub fn prefetcher(&self) -> Option<&Prefetcher> {
         self.prefetcher.as_ref()
     }
+}
+
+/// How long [`Trainer::fit`] trains, and how it scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fit {
+    /// From this call on.
+    pub updates: usize,
+    /// Updates between scores; 0: a tenth of them, rounded up.
+    pub every: usize,
+    /// Which are scored.
+    pub which: Weights,
+    /// Frames on which they are also measured with their own decisions as past actions; 0: none.
+    pub alone_most_frames: usize,
+}
+
+/// Where training stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Score {
+    /// Of the last update.
+    pub metrics: Metrics,
+    /// How well the weights predict what was held out.
+    pub report: Report,
 }
 
 /// Updates of a trainer, one at a time.
