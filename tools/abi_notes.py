@@ -33,6 +33,10 @@ FIELDS = {
     "exphil_slp_info": {
         "container": "Container", "stop": "Stop", "truncated": FLAG, "rollback": "Rollback", "metadata": "Metadata"},
     "exphil_slp_result": {"reason": "SlpResult"},
+    "exphil_games_config": {"stored": FLAG},
+    "exphil_games_info": {"hash": HASH, "recovered": FLAG},
+    "exphil_games_added": {"content_hash": HASH, "source_hash": HASH, "duplicate": FLAG, "truncated": FLAG},
+    "exphil_game_info": {"content_hash": HASH, "source_hash": HASH, "finite": FLAG},
     "exphil_selection": {
         "teams": "Presence", "items": "Presence", "complete": FLAG, "humans": FLAG, "result": "GameResult", "duplicates": FLAG},
 }
@@ -138,6 +142,13 @@ ELIXIR = [
     ("slp_frame", "frame", "exphil_slp_frame", None),
     ("slp_item", "item", "exphil_slp_item", None),
     ("slp_player", "player", "exphil_slp_player", None),
+    ("games_config", "games", "exphil_games_config", None),
+    ("games_info", "games", "exphil_games_info", None),
+    ("games_added", "game", "exphil_games_added", None),
+    ("game_info", "game", "exphil_game_info", None),
+    ("game_player", "player", "exphil_game_player", None),
+    ("selection_config", "selection", "exphil_selection", None),
+    ("selection_report", "report", "exphil_selection_report", None),
 ]
 # Records of nif_spec.c and its like, which are no structs of the header.
 ELIXIR_OWN = ["spec_head", "spec_id", "spec_map", "frame_map", "evaluate_map", "run_map", "option_map"]
@@ -148,7 +159,7 @@ TOLD = "conditions delays condition_count delay_count"
 ELIXIR_LEAVES = {
     "exphil_model_config": TOLD, "exphil_sampling": TOLD, "exphil_session_config": "conditions condition_count",
     "exphil_tensor_info": "dim rank", "exphil_comparison": "heads", "exphil_report": "heads", "exphil_metrics": "head_loss",
-    "exphil_melee_character": "present", "exphil_slp_frame": "item_count"}
+    "exphil_melee_character": "present", "exphil_slp_frame": "item_count", "exphil_selection_report": "refused"}
 ELIXIR_LENGTHS = {("exphil_slp_info", "version"): 3}
 
 # Node: table and struct.

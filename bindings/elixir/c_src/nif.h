@@ -10,6 +10,7 @@
 
 #include <erl_nif.h>
 #include <exphil/exphil.h>
+#include <exphil/games.h>
 #include <exphil/slp.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -33,6 +34,7 @@ enum kind {
     SESSION,
     REPLAY,
     STREAM,
+    GAMES,
     KINDS
 };
 
@@ -184,7 +186,8 @@ extern record context_config, device_info, memory_info, model_config, model_info
     comparison_info, head_comparison, sampling_config, replay_config, replay_result, dataset_info,
     episode_info, split_config, prefetcher_info, optimizer_config, optimizer_info, trainer_config,
     metrics_info, report_info, head_report, session_config, session_info, head_play, head_loss, melee_field,
-    melee_character, melee_item, melee_pad, slp_config, slp_info, slp_port, slp_frame, slp_item, slp_player;
+    melee_character, melee_item, melee_pad, slp_config, slp_info, slp_port, slp_frame, slp_item, slp_player,
+    games_config, games_info, games_added, game_info, game_player, selection_config, selection_report;
 extern const char *const type_names[], *const mode_names[], *const log_level_names[];
 extern record *const all_records[];
 
@@ -202,6 +205,10 @@ ERL_NIF_TERM make_spec(ErlNifEnv *env, const exphil_spec *spec);
 
 bool read_frame(call *c, ERL_NIF_TERM term, exphil_melee_frame *frame);
 ERL_NIF_TERM make_frame(ErlNifEnv *env, const exphil_melee_frame *frame);
+
+/* ---- replays (nif_replay.c) ------------------------------------------------------------------------------ */
+
+ERL_NIF_TERM make_info(ErlNifEnv *env, const exphil_slp_info *info);
 
 /* ---- results of training (nif_train.c), and training threads (nif_training.c) ------------------------------ */
 

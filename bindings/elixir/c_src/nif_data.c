@@ -152,6 +152,33 @@ NIF(nif_dataset_frame)
     return finish_ok(&c, enif_make_tuple3(env, floats, ids, action));
 }
 
+/* first, count: binaries of all columns. What is outside is refused before there is memory for it. */
+NIF(nif_dataset_rows)
+{
+    (void)argc;
+    call c;
+    call_begin(&c, env);
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    handle *dataset = hold(&c, argv[0], DATASET);
+    int64_t first = read_integer(&c, argv[1], "first", INT64_MIN, INT64_MAX);
+    int64_t count = read_integer(&c, argv[2], "count", INT64_MIN, INT64_MAX);
+    if (failed(&c) || !done(&c, exphil_dataset_query(dataset->object, &info, &c.error))) return finish(&c, 0);
+    bool fits = first >= 0 && first <= info.frames && count >= 0 && count <= info.frames - first;
+    size_t rows = fits ? (size_t)count : 0;
+    const char *const names[] = {"floats", "ids", "actions", "episodes"};
+    const size_t bytes[] = {(size_t)info.float_count * sizeof(float), (size_t)info.id_count * sizeof(int32_t),
+                            (size_t)info.head_count * sizeof(int32_t), sizeof(int64_t)};
+    ERL_NIF_TERM map = enif_make_new_map(env);
+    void *to[4];
+    for (int i = 0; i < 4; i++) {
+        ERL_NIF_TERM binary;
+        to[i] = enif_make_new_binary(env, rows * bytes[i], &binary);
+        map = with_key(env, map, names[i], binary);
+    }
+    done(&c, exphil_dataset_rows(dataset->object, first, count, to[0], to[1], to[2], to[3], &c.error));
+    return finish_ok(&c, map);
+}
+
 NIF(nif_dataset_split)
 {
     (void)argc;

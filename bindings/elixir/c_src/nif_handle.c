@@ -38,6 +38,7 @@ DESTROY(trainer)
 DESTROY(session)
 DESTROY(slp)
 DESTROY(slp_stream)
+DESTROY(games)
 
 static const struct kind_row rows[KINDS] = {
     [CONTEXT] = {"context", true, destroy_context},
@@ -50,6 +51,7 @@ static const struct kind_row rows[KINDS] = {
     [SESSION] = {"session", false, destroy_session},
     [REPLAY] = {"replay", true, destroy_slp},
     [STREAM] = {"live", false, destroy_slp_stream},
+    [GAMES] = {"games", true, destroy_games},
 };
 static ErlNifResourceType *types[KINDS];
 

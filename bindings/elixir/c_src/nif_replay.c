@@ -34,7 +34,7 @@ NIF(nif_replay_read)
     return finish_ok(&c, make_handle(&c, REPLAY, slp, NULL, context));
 }
 
-static ERL_NIF_TERM make_info(ErlNifEnv *env, const exphil_slp_info *info)
+ERL_NIF_TERM make_info(ErlNifEnv *env, const exphil_slp_info *info)
 {
     ERL_NIF_TERM ports = enif_make_list(env, 0);
     for (int i = EXPHIL_SLP_PORTS; i-- > 0;)
@@ -153,6 +153,42 @@ NIF(nif_replay_melee_pad)
 }
 
 /* kind, index of the slot. */
+/* The first rows of an array that has room for more. */
+static ERL_NIF_TERM first_rows(ErlNifEnv *env, ERL_NIF_TERM binary, int64_t rows, size_t row_bytes)
+{
+    return enif_make_sub_binary(env, binary, 0, (size_t)rows * row_bytes);
+}
+
+/* layout, codec, config: binaries of all columns. */
+NIF(nif_replay_rows)
+{
+    (void)argc;
+    call c;
+    call_begin(&c, env);
+    exphil_replay_config config = EXPHIL_REPLAY_CONFIG_INIT;
+    exphil_spec spec = EXPHIL_SPEC_INIT;
+    int64_t count = 0;
+    handle *replay = hold(&c, argv[0], REPLAY);
+    const char *layout = read_text_or_nil(&c, argv[1], "layout");
+    const char *codec = read_text_or_nil(&c, argv[2], "codec");
+    if (!read_record(&c, argv[3], &replay_config, &config) ||
+        !done(&c, exphil_melee_spec(layout, codec, &spec, &c.error)))
+        return finish(&c, 0);
+    int64_t most = exphil_slp_frame_count(replay->object);
+    const char *const names[] = {"frames", "floats", "ids", "actions"};
+    const size_t bytes[] = {sizeof(int32_t), (size_t)spec.float_count * sizeof(float),
+                            (size_t)spec.id_count * sizeof(int32_t),
+                            (size_t)spec.head_count * sizeof(int32_t)};
+    ERL_NIF_TERM binary[4], map = enif_make_new_map(env);
+    void *to[4];
+    for (int i = 0; i < 4; i++) to[i] = enif_make_new_binary(env, (size_t)most * bytes[i], &binary[i]);
+    done(&c, exphil_slp_melee_rows(replay->object, layout, codec, &config, most, to[0], to[1], to[2], to[3],
+                                   &count, &c.error));
+    for (int i = 0; i < 4 && !failed(&c); i++)
+        map = with_key(env, map, names[i], first_rows(env, binary[i], count, bytes[i]));
+    return finish_ok(&c, map);
+}
+
 NIF(nif_replay_dump)
 {
     (void)argc;

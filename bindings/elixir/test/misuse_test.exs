@@ -5,7 +5,21 @@ defmodule LibExphil.MisuseTest do
   import Bitwise
   import LibExphil.Test
 
-  alias LibExphil.{Context, Dataset, Error, Live, Model, Nif, Optimizer, Prefetcher, Replay, Session, Trainer, Training}
+  alias LibExphil.{
+    Context,
+    Dataset,
+    Error,
+    Games,
+    Live,
+    Model,
+    Nif,
+    Optimizer,
+    Prefetcher,
+    Replay,
+    Session,
+    Trainer,
+    Training
+  }
 
   # One handle of every kind, made anew.
   defp family do
@@ -25,8 +39,18 @@ defmodule LibExphil.MisuseTest do
       optimizer: optimizer,
       trainer: trainer,
       session: Session.create!(model),
-      live: Live.create!(context)
+      live: Live.create!(context),
+      games: games(context)
     }
+  end
+
+  # An open corpus without games; its file may go.
+  defp games(context) do
+    path = Path.join(System.tmp_dir!(), "libexphil_#{System.pid()}_#{System.unique_integer([:positive])}.games")
+    {%{games: 0}, []} = Games.write!(context, path, [], stored: true)
+    games = Games.open!(context, path)
+    File.rm!(path)
+    games
   end
 
   defp use_of(:context, h), do: Context.memory(h)
@@ -37,6 +61,7 @@ defmodule LibExphil.MisuseTest do
   defp use_of(:trainer, h), do: Trainer.step(h)
   defp use_of(:session, h), do: Session.info(h)
   defp use_of(:live, h), do: Live.reset(h)
+  defp use_of(:games, h), do: Games.info(h)
 
   test "closed in many orders; the others go on; twice is once" do
     :rand.seed(:exsss, {4, 5, 6})

@@ -6,7 +6,7 @@ defmodule LibExphil.OptionsTest do
   import Bitwise
   import LibExphil.Test
 
-  alias LibExphil.{Agent, Context, Dataset, Error, Live, Melee, Model, Optimizer, Prefetcher, Replay, Session}
+  alias LibExphil.{Agent, Context, Dataset, Error, Games, Live, Melee, Model, Optimizer, Prefetcher, Replay, Session}
   alias LibExphil.{Trainer, Training}
 
   # Numbers below zero that mean something, or of which the nearest is taken.
@@ -92,6 +92,10 @@ defmodule LibExphil.OptionsTest do
     head = fn option, value -> Map.put(%{name: "h", kind: :categorical, count: 4}, option, value) end
     id = fn option, value -> Map.put(%{name: "i", entries: 4}, option, value) end
     own = fn spec -> Model.create(context, spec: spec, blocks: "gru", hidden: 8) end
+    corpus = Path.join(folder(), "none.games")
+    write = fn options -> Games.write(context, corpus, [], Map.merge(%{stored: true}, options)) end
+    {:ok, _} = write.(%{})
+    games = Games.open!(context, corpus)
     wide = [spec: spec(), blocks: "mamba attention ffn", hidden: 8, head_width: 8]
 
     %{
@@ -109,6 +113,8 @@ defmodule LibExphil.OptionsTest do
       exphil_session_config: fn option, value -> Session.create(model, %{option => value}) end,
       option: fn option, value -> Session.create(model, %{option => value}) end,
       exphil_slp_config: fn option, value -> Replay.read(context, <<>>, %{option => value}) end,
+      exphil_games_config: fn option, value -> write.(%{option => value}) end,
+      exphil_selection: fn option, value -> Dataset.add_games(melee, games, %{option => value}) end,
       evaluate_in: fn option, value -> Model.evaluate(model, dataset, %{option => value}) end,
       run_in: fn option, value -> Training.start(trainer(context), %{option => value}) end,
       head_in: fn option, value -> own.(%{layout: "l", codec: "c", floats: 1, heads: [head.(option, value)]}) end,
@@ -159,7 +165,7 @@ defmodule LibExphil.OptionsTest do
     known =
       ~w(context_config option_map session_config model_config replay_config split_config sampling_config) ++
         ~w(optimizer_config trainer_config evaluate_map run_map slp_config spec_map spec_head spec_id melee_pad) ++
-        ~w(melee_character melee_item frame_map head_comparison comparison_info)
+        ~w(melee_character melee_item frame_map head_comparison comparison_info games_config selection_config)
 
     assert Enum.sort(found) == Enum.sort(known)
     for {struct, _} <- calls(), do: assert(options_of(struct) != [], "#{struct} has no options")

@@ -9,7 +9,7 @@ defmodule LibExphil.Dataset do
 
   import LibExphil.Bang
 
-  alias LibExphil.{Context, Error, Nif}
+  alias LibExphil.{Context, Error, Games, Nif}
 
   @enforce_keys [:ref]
   defstruct [:ref]
@@ -49,6 +49,19 @@ defmodule LibExphil.Dataset do
     Nif.dataset_add_replay_memory(ref, data, LibExphil.options(options))
   end
 
+  @doc """
+  Adds rows of a corpus of games, which are made when they are needed: of every human player, or of those that pass. Options: of the
+  game `:stages` ("battlefield, final_destination"), `:least_frames`, `:most_frames`, `:first_day`, `:last_day`, `:least_version`,
+  `:teams` and `:items` (`:with_or_without`, `:without`, `:with`), `:players`, `:complete`, `:humans`; of the player `:characters`
+  ("fox falco"), `:port`, `:result` (`:any`, `:won`, `:lost`), `:least_damage`, `:least_stocks`, `:self_destructs_below`,
+  `:least_input`; of its opponent `:opponents`, `:opponent_port`; and `:first_frame`, `:last_frame`, `:duplicates`. The header games.h
+  says what each asks. The answer says what was taken, and under `:refused` how many players were not, by the reason in words.
+  """
+  @spec add_games(t(), Games.t(), LibExphil.options()) :: {:ok, map()} | {:error, Error.t()}
+  def add_games(%__MODULE__{ref: ref}, %Games{ref: games}, selection \\ []) do
+    Nif.dataset_add_games(ref, games, LibExphil.options(selection))
+  end
+
   @doc "Adds one episode of any game: binaries of `frames` rows. `game` groups episodes that a split must keep together."
   @spec add_rows(t(), non_neg_integer(), pos_integer(), binary(), binary(), binary()) :: :ok | {:error, Error.t()}
   def add_rows(%__MODULE__{ref: ref}, game, frames, floats, ids, actions) do
@@ -71,6 +84,13 @@ defmodule LibExphil.Dataset do
   @spec frame(t(), integer()) :: {:ok, {binary(), binary(), binary()}} | {:error, Error.t()}
   def frame(%__MODULE__{ref: ref}, index), do: Nif.dataset_frame(ref, index)
 
+  @doc """
+  Frames `first`, `first + 1`, ... across episodes, in one call: binaries of `count` rows under `:floats`, `:ids` and `:actions`, and
+  under `:episodes` the index of each frame's episode (signed, 64 bits).
+  """
+  @spec rows(t(), integer(), integer()) :: {:ok, map()} | {:error, Error.t()}
+  def rows(%__MODULE__{ref: ref}, first, count), do: Nif.dataset_rows(ref, first, count)
+
   @doc "Two new datasets that share the rows. Options: `:held_out` (a share), `:seed`, `:by` (`:game`, `:time` or `:stable`)."
   @spec split(t(), LibExphil.options()) :: {:ok, {t(), t()}} | {:error, Error.t()}
   def split(%__MODULE__{ref: ref}, options) do
@@ -88,6 +108,9 @@ defmodule LibExphil.Dataset do
   bang add_replay(t(), Path.t(), LibExphil.options()) :: map()
   bang add_replay_memory(t(), binary()) :: map()
   bang add_replay_memory(t(), binary(), LibExphil.options()) :: map()
+  bang add_games(t(), Games.t()) :: map()
+  bang add_games(t(), Games.t(), LibExphil.options()) :: map()
+  bang rows(t(), integer(), integer()) :: map()
   bang add_rows(t(), non_neg_integer(), pos_integer(), binary(), binary(), binary()) :: :ok
   bang info(t()) :: map()
   bang spec(t()) :: map()

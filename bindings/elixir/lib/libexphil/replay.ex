@@ -59,6 +59,18 @@ defmodule LibExphil.Replay do
   @spec melee_pad(t(), integer(), 1..4) :: {:ok, Melee.Pad.t()} | {:error, Error.t()}
   def melee_pad(%__MODULE__{ref: ref}, position, port), do: Nif.replay_melee_pad(ref, position, port)
 
+  @doc """
+  All that a policy learns of the player of a port, in one call: what `LibExphil.Dataset.add_replay/3` would add with these options.
+  Binaries of rows under `:floats`, `:ids` and `:actions`, and under `:frames` the game frame of each (signed, 32 bits). Options:
+  `:layout` and `:codec` (as of `LibExphil.Melee.spec/2`), `:character`, `:opponent_port`, `:first_frame`, `:last_frame`.
+  """
+  @spec rows(t(), 1..4, LibExphil.options()) :: {:ok, map()} | {:error, Error.t()}
+  def rows(%__MODULE__{ref: ref}, port, options \\ []) do
+    {layout, options} = Map.pop(LibExphil.options(options), :layout)
+    {codec, options} = Map.pop(options, :codec)
+    Nif.replay_rows(ref, layout, codec, Map.put(options, :port, port))
+  end
+
   @doc "Records of a slot as packed bytes, for comparing readers: `:state`, `:input`, `:aux`, `:items` (layouts in exphil/slp.h)."
   @spec dump(t(), :state | :input | :aux | :items, integer()) :: {:ok, binary()} | {:error, Error.t()}
   def dump(%__MODULE__{ref: ref}, kind, slot \\ 0), do: Nif.replay_dump(ref, kind, slot)
@@ -76,6 +88,8 @@ defmodule LibExphil.Replay do
   bang melee_frame(t(), integer(), 1..4) :: Melee.Frame.t()
   bang melee_frame(t(), integer(), 1..4, 0..4) :: Melee.Frame.t()
   bang melee_pad(t(), integer(), 1..4) :: Melee.Pad.t()
+  bang rows(t(), 1..4) :: map()
+  bang rows(t(), 1..4, LibExphil.options()) :: map()
   bang dump(t(), :state | :input | :aux | :items) :: binary()
   bang dump(t(), :state | :input | :aux | :items, integer()) :: binary()
 end
