@@ -821,8 +821,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_frame(const exphil_data
 /* Frames [first, first + count), across episodes, into the caller's arrays, much faster than one by one: floats
  * [count,F], ids [count,K], actions [count,A], and of each frame the index of its episode, episodes [count]; each
  * may be NULL. 0 <= first, 0 <= count and first + count <= exphil_dataset_info.frames, else EXPHIL_E_INVALID.
- * Rows of corpora and of games are read and checked here; for that the dataset keeps memory of less than a
- * megabyte. On failure, and after EXPHIL_E_CANCELLED, the arrays hold no rows. */
+ * Rows of corpora and of games are read and checked here; for that the dataset keeps memory for 256 rows and, of
+ * games, for two decoded blocks. On failure, EXPHIL_E_CANCELLED included, what the arrays hold is not to be used. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_rows(const exphil_dataset *dataset, int64_t first,
                                                               int64_t count, float *floats, int32_t *ids,
                                                               int32_t *actions, int64_t *episodes,

@@ -170,7 +170,8 @@ def test_lists(many, tmp_path):
 
 
 def test_settings_are_nobody_s_fault(many, spec):
-    for settings, says in (({"character": "foxy"}, "foxy"), ({"port": 5}, "port is 5"), ({"first_frame": 5, "last_frame": 4}, "last")):
+    backwards = {"first_frame": 5, "last_frame": 4}
+    for settings, says in (({"character": "foxy"}, "foxy"), ({"port": 5}, "port is 5"), (backwards, "last")):
         with pytest.raises(exphil.InvalidError, match=says):
             exphil.Dataset().add_replays(many, **settings)
     with pytest.raises(exphil.InvalidError, match="tiny"):
