@@ -127,6 +127,7 @@ exphil_status exphil_dataset_spec(const exphil_dataset *dataset, exphil_spec *sp
 typedef struct exphil_episode_info { size_t struct_size; uint64_t game; int64_t first; int64_t frames; int32_t first_game_frame; int32_t port, opponent_port, stage; int32_t character, opponent_character; uint64_t group; } exphil_episode_info;
 exphil_status exphil_dataset_episode(const exphil_dataset *dataset, int64_t index, exphil_episode_info *info, exphil_error *error);
 exphil_status exphil_dataset_frame(const exphil_dataset *dataset, int64_t index, float *floats, int32_t *ids, int32_t *action, exphil_error *error);
+exphil_status exphil_dataset_rows(const exphil_dataset *dataset, int64_t first, int64_t count, float *floats, int32_t *ids, int32_t *actions, int64_t *episodes, exphil_error *error);
 exphil_status exphil_dataset_weight(exphil_dataset *dataset, uint64_t game, int32_t port, int32_t first_frame, int32_t last_frame, double weight, exphil_error *error);
 enum { EXPHIL_SPLIT_GAME = 0, EXPHIL_SPLIT_TIME = 1, EXPHIL_SPLIT_STABLE = 2 };
 typedef struct exphil_split_config { size_t struct_size; double held_out; uint64_t seed; int32_t by; int32_t reserved; } exphil_split_config;

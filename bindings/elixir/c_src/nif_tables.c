@@ -15,6 +15,8 @@ static const char *const rollback_names[] = {"last", "first", "all", NULL};
 static const char *const stop_names[] = {"complete", "end_of_file", "metadata", "truncated", "unknown_code", NULL};
 static const char *const container_names[] = {"container", "bare", "games", NULL};
 static const char *const metadata_names[] = {"absent", "ok", "unreadable", NULL};
+static const char *const game_result_names[] = {"any", "won", "lost", NULL};
+static const char *const presence_names[] = {"with_or_without", "without", "with", NULL};
 
 #define RECORD(id, text, struct_, module_) \
     _Static_assert(sizeof(id##_fields) / sizeof *(id##_fields) <= RECORD_FIELDS, "RECORD_FIELDS is too small"); \
@@ -581,6 +583,89 @@ static const field slp_player_fields[] = {
 };
 RECORD(slp_player, "player", exphil_slp_player, NULL);
 
+static const field games_config_fields[] = {
+    FIELD(exphil_games_config, shard_bytes, T_I64, 1, NULL, NULL),
+    FIELD(exphil_games_config, level, T_I32, 1, NULL, NULL),
+    FIELD(exphil_games_config, stored, T_BOOL, 1, NULL, NULL),
+};
+RECORD(games_config, "games", exphil_games_config, NULL);
+
+static const field games_info_fields[] = {
+    FIELD(exphil_games_info, games, T_I64, 1, NULL, NULL),
+    FIELD(exphil_games_info, frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_games_info, bytes, T_U64, 1, NULL, NULL),
+    FIELD(exphil_games_info, hash, T_U64, 1, NULL, NULL),
+    FIELD(exphil_games_info, recovered, T_BOOL, 1, NULL, NULL),
+};
+RECORD(games_info, "games", exphil_games_info, NULL);
+
+static const field games_added_fields[] = {
+    FIELD(exphil_games_added, content_hash, T_U64, 1, NULL, NULL),
+    FIELD(exphil_games_added, source_hash, T_U64, 1, NULL, NULL),
+    FIELD(exphil_games_added, frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_games_added, duplicate, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_games_added, truncated, T_BOOL, 1, NULL, NULL),
+};
+RECORD(games_added, "game", exphil_games_added, NULL);
+
+static const field game_info_fields[] = {
+    FIELD(exphil_game_info, content_hash, T_U64, 1, NULL, NULL),
+    FIELD(exphil_game_info, source_hash, T_U64, 1, NULL, NULL),
+    FIELD(exphil_game_info, match_tag, T_I32, 1, NULL, NULL),
+    FIELD(exphil_game_info, day, T_I32, 1, NULL, NULL),
+    FIELD(exphil_game_info, winner, T_I32, 1, NULL, NULL),
+    FIELD(exphil_game_info, certain_end, T_I32, 1, NULL, NULL),
+    FIELD(exphil_game_info, finite, T_BOOL, 1, NULL, NULL),
+};
+RECORD(game_info, "game", exphil_game_info, NULL);
+
+static const field game_player_fields[] = {
+    FIELD(exphil_game_player, damage_dealt, T_I32, 1, NULL, NULL),
+    FIELD(exphil_game_player, damage_taken, T_I32, 1, NULL, NULL),
+    FIELD(exphil_game_player, stocks_taken, T_I32, 1, NULL, NULL),
+    FIELD(exphil_game_player, self_destructs, T_I32, 1, NULL, NULL),
+    FIELD(exphil_game_player, end_stocks, T_I32, 1, NULL, NULL),
+    FIELD(exphil_game_player, input_frames, T_I32, 1, NULL, NULL),
+};
+RECORD(game_player, "player", exphil_game_player, NULL);
+
+static const field selection_config_fields[] = {
+    FIELD(exphil_selection, stages, T_TEXT, 1, NULL, NULL),
+    FIELD(exphil_selection, least_frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_selection, most_frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_selection, first_day, T_I32, 1, NULL, NULL),
+    FIELD(exphil_selection, last_day, T_I32, 1, NULL, NULL),
+    FIELD(exphil_selection, least_version, T_I32, 1, NULL, NULL),
+    FIELD(exphil_selection, teams, T_ENUM, 1, presence_names, NULL),
+    FIELD(exphil_selection, items, T_ENUM, 1, presence_names, NULL),
+    FIELD(exphil_selection, players, T_I32, 1, NULL, NULL),
+    FIELD(exphil_selection, complete, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_selection, humans, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_selection, characters, T_TEXT, 1, NULL, NULL),
+    FIELD(exphil_selection, port, T_I32, 1, NULL, NULL),
+    FIELD(exphil_selection, result, T_ENUM, 1, game_result_names, NULL),
+    FIELD(exphil_selection, least_damage, T_I32, 1, NULL, NULL),
+    FIELD(exphil_selection, least_stocks, T_I32, 1, NULL, NULL),
+    FIELD(exphil_selection, self_destructs_below, T_I32, 1, NULL, NULL),
+    FIELD(exphil_selection, least_input, T_F64, 1, NULL, NULL),
+    FIELD(exphil_selection, opponents, T_TEXT, 1, NULL, NULL),
+    FIELD(exphil_selection, opponent_port, T_I32, 1, NULL, NULL),
+    FIELD(exphil_selection, first_frame, T_I32, 1, NULL, NULL),
+    FIELD(exphil_selection, last_frame, T_I32, 1, NULL, NULL),
+    FIELD(exphil_selection, duplicates, T_BOOL, 1, NULL, NULL),
+};
+RECORD(selection_config, "selection", exphil_selection, NULL);
+
+static const field selection_report_fields[] = {
+    FIELD(exphil_selection_report, games, T_I64, 1, NULL, NULL),
+    FIELD(exphil_selection_report, players, T_I64, 1, NULL, NULL),
+    FIELD(exphil_selection_report, taken, T_I64, 1, NULL, NULL),
+    FIELD(exphil_selection_report, episodes, T_I64, 1, NULL, NULL),
+    FIELD(exphil_selection_report, frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_selection_report, frames_masked, T_I64, 1, NULL, NULL),
+};
+RECORD(selection_report, "report", exphil_selection_report, NULL);
+
 extern record spec_head, spec_id, spec_map, frame_map, evaluate_map, run_map, option_map;
 
 record *const all_records[] = {
@@ -619,6 +704,13 @@ record *const all_records[] = {
     &slp_frame,
     &slp_item,
     &slp_player,
+    &games_config,
+    &games_info,
+    &games_added,
+    &game_info,
+    &game_player,
+    &selection_config,
+    &selection_report,
     &spec_head,
     &spec_id,
     &spec_map,

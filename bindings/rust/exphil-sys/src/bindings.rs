@@ -1062,6 +1062,18 @@ extern "C" {
     ) -> exphil_status;
 }
 extern "C" {
+    pub fn exphil_dataset_rows(
+        dataset: *const exphil_dataset,
+        first: i64,
+        count: i64,
+        floats: *mut f32,
+        ids: *mut i32,
+        actions: *mut i32,
+        episodes: *mut i64,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
     pub fn exphil_dataset_weight(
         dataset: *mut exphil_dataset,
         game: u64,
@@ -2123,6 +2135,21 @@ extern "C" {
         position: i64,
         port: i32,
         pad: *mut exphil_pad,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_slp_melee_rows(
+        slp: *const exphil_slp,
+        layout: *const ::std::os::raw::c_char,
+        codec: *const ::std::os::raw::c_char,
+        config: *const exphil_replay_config,
+        capacity: i64,
+        frames: *mut i32,
+        floats: *mut f32,
+        ids: *mut i32,
+        actions: *mut i32,
+        count: *mut i64,
         error: *mut exphil_error,
     ) -> exphil_status;
 }
