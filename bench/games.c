@@ -15,24 +15,41 @@ enum { BATCHES = 100, BATCH = 64, TIME = 60 };
 
 /* ---- corpora --------------------------------------------------------------------------------------------- */
 
-/* All replays of a folder that a corpus keeps. */
-static exphil_status write_small(exphil_context *context, const char *folder, const char *path,
-                                 exphil_error *error)
+static exphil_status add_folder(exphil_games_writer *writer, const char *folder, int depth,
+                                exphil_error *error)
 {
-    exphil_games_writer *writer = NULL;
-    exphil_status status = exphil_games_create(context, path, NULL, &writer, error);
-    DIR *all = status < 0 ? NULL : opendir(folder);
+    exphil_status status = EXPHIL_OK;
+    DIR *all = depth < 8 ? opendir(folder) : NULL;
     for (const struct dirent *entry; all && status >= 0 && (entry = readdir(all)) != NULL;) {
         char name[4096];
         size_t length = strlen(entry->d_name);
-        if (length < 5 || strcmp(entry->d_name + length - 4, ".slp") != 0) continue;
-        snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] == '.') continue;
+        if (snprintf(name, sizeof name, "%s/%s", folder, entry->d_name) >= (int)sizeof name) continue;
+        if (length < 5 || strcmp(entry->d_name + length - 4, ".slp") != 0) {
+            status = add_folder(writer, name, depth + 1, error);
+            continue;
+        }
         status = exphil_games_add(writer, name, NULL, error);
         if (status == EXPHIL_E_UNSUPPORTED || status == EXPHIL_E_FORMAT) status = EXPHIL_OK;
     }
     if (all) closedir(all);
-    if (status >= 0) status = exphil_games_finish(writer, NULL, error);
+    return status;
+}
+
+/* All replays in a folder and below it that a corpus keeps. */
+static exphil_status write_small(exphil_context *context, const char *folder, const char *path,
+                                 exphil_error *error)
+{
+    exphil_games_writer *writer = NULL;
+    exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
+    exphil_status status = exphil_games_create(context, path, NULL, &writer, error);
+    if (status >= 0) status = add_folder(writer, folder, 0, error);
+    if (status >= 0) status = exphil_games_finish(writer, &info, error);
     exphil_games_writer_destroy(writer);
+    if (status >= 0 && info.games == 0) {
+        snprintf(error->message, sizeof error->message, "%s holds no replay", folder);
+        status = EXPHIL_E_FORMAT;
+    }
     return status;
 }
 
@@ -243,7 +260,7 @@ static bool measure(bench_report *report, const bench_options *o, exphil_context
                      : o->quick      ? 1
                                      : (int64_t)(1e7 * (o->effort > 0 ? o->effort : 1));
     bool good = write_small(context, o->replays, small, error) >= 0 &&
-                exphil_games_open(context, small, &few, error) >= 0 && few->info.frames > 0 &&
+                exphil_games_open(context, small, &few, error) >= 0 &&
                 write_large(few, frames, large_path, error) >= 0 &&
                 exphil_games_open(context, large_path, &many, error) >= 0 &&
                 dataset_of(context, few, &rows) >= 0 && dataset_of(context, many, &more) >= 0;
