@@ -4,6 +4,7 @@
 #define EXPHIL_CLI_COMMANDS_H
 
 #include "file_list.h"
+#include "select.h"
 
 #include <exphil/exphil.h>
 
@@ -34,8 +35,8 @@ int bench_command(int argc, char **argv);
 
 /* Which frames to take from which files. */
 typedef struct data_options {
-    const char *layout, *codec, *character;
-    int64_t port, opponent, first, last;
+    const char *layout, *codec;
+    select_options select;
     file_choice files;      /* beside those on the command line */
     const char *if_weights; /* what to say when weights stand where data should */
     struct {
@@ -43,6 +44,8 @@ typedef struct data_options {
     } outputs[3];                   /* what the command will write: never one of the files that it reads */
     bool quiet;                     /* say only what is left out, and what is wrong */
     struct replay_table *tables[2]; /* given to the data in this order; NULL: none */
+    int64_t threads;                /* for replays that are selected; 0: one per core */
+    exphil_cancel_fn cancel;        /* may be NULL */
 } data_options;
 
 /* What a command computes on; NULL and 0: the library's defaults. */
@@ -57,12 +60,10 @@ typedef struct machine_options {
 bool open_context(const machine_options *machine, exphil_cancel_fn cancel, exphil_context **context);
 /* Weights, recognised by content; hint is what to say when they are something else. */
 bool load_weights(exphil_context *context, const char *path, const char *hint, exphil_model **model);
-/* Checks that ports and frames do not contradict each other, and the character's name. False: prints which
- * option is wrong. */
-bool check_data_options(const data_options *options);
 /* Files may be .slp replays, also in archives, corpora of games, folders of them (searched through), what --files-from
- * names, or one corpus of rows. Replays in folders, archives and lists that cannot be read or have no such player are named
- * on stderr and left out; those named one by one fail, and corpora. */
+ * names, or one corpus of rows. Replays in folders, archives and lists that cannot be read or have no such player are counted
+ * on stderr by their reason and left out; those named one by one fail, and corpora. With a filter (select_filters) all
+ * replays together are selected from as a corpus of games is, behind the corpora; else each is added by itself. */
 bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_options *options, int count,
                   char **paths, exphil_dataset **dataset);
 /* Is all the data one corpus of rows, which has a spec of its own? */
@@ -116,6 +117,8 @@ void progress_begin(progress *bar, int64_t start, int64_t total, bool quiet);
 void progress_show(progress *bar, int64_t done, double loss, double frames_per_second, bool last);
 /* The same of what is counted: done of the total, in units of `what`, then the text. */
 void progress_count(progress *bar, int64_t done, const char *what, const char *text, bool last);
+/* Takes a bar off the terminal; lines stay. */
+void progress_clear(const progress *bar);
 int64_t now_ns(void);
 /* What a word gets behind this number: "s", or nothing behind 1. */
 const char *plural(int64_t number);

@@ -153,6 +153,11 @@ void progress_count(progress *bar, int64_t done, const char *what, const char *t
     fflush(stderr);
 }
 
+void progress_clear(const progress *bar)
+{
+    if (bar->terminal && !bar->quiet && bar->shown_ns != bar->began_ns) fprintf(stderr, "\r\x1b[K");
+}
+
 /* ---- reports ------------------------------------------------------------------------------------------- */
 
 static double baseline(const exphil_report *report)

@@ -2,8 +2,8 @@
 #include "commands.h"
 #include "files.h"
 #include "replay_table.h"
-
-#include <exphil/games.h>
+#include "scratch.h"
+#include "tally.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -75,73 +75,44 @@ bool load_weights(exphil_context *context, const char *path, const char *hint, e
     return false;
 }
 
-/* ---- options ------------------------------------------------------------------------------------------- */
-
-/* Small letters and digits of a name; the library compares names by these. */
-static void fold(const char *name, char *to, size_t size)
-{
-    size_t used = 0;
-    for (; *name && used + 1 < size; name++) {
-        if (*name >= 'A' && *name <= 'Z')
-            to[used++] = (char)(*name - 'A' + 'a');
-        else if ((*name >= 'a' && *name <= 'z') || (*name >= '0' && *name <= '9'))
-            to[used++] = *name;
-    }
-    to[used] = 0;
-}
-
-/* As the library writes it; NULL: there is none of this name. */
-static const char *known_character(const char *name)
-{
-    char wanted[64], known[64];
-    fold(name, wanted, sizeof wanted);
-    for (int32_t i = 0; exphil_melee_character_name(i); i++) {
-        fold(exphil_melee_character_name(i), known, sizeof known);
-        if (strcmp(wanted, known) == 0) return exphil_melee_character_name(i);
-    }
-    return NULL;
-}
-
-static bool check_character(const char *name)
-{
-    if (known_character(name)) return true;
-    fprintf(stderr, "exphil: --character %s is unknown; known are", name);
-    for (int32_t i = 0; exphil_melee_character_name(i); i++)
-        fprintf(stderr, "%s %s", i ? "," : "", exphil_melee_character_name(i));
-    fprintf(stderr, "\n");
-    return false;
-}
-
-bool check_data_options(const data_options *o)
-{
-    if (o->port && o->port == o->opponent)
-        fprintf(stderr, "exphil: --port and --opponent are both %d\n", (int)o->port);
-    else if (o->last && o->last < o->first)
-        fprintf(stderr, "exphil: --last %" PRId64 " is before --first %" PRId64 "\n", o->last, o->first);
-    else
-        return !o->character || check_character(o->character);
-    return false;
-}
-
 /* ---- replays ------------------------------------------------------------------------------------------- */
+
+/* A replay that went into the scratch corpus. */
+typedef struct entered {
+    char *name;
+    size_t inside; /* where the name of an archive's entry begins; 0: it is none */
+    uint64_t game;
+} entered;
 
 typedef struct loading {
     const data_options *options;
     exphil_context *context;
     exphil_dataset *dataset;
+    progress bar;
+    int64_t done;    /* of the list */
     int64_t replays; /* tried */
     int64_t episodes;
     int64_t left_out;
+    int64_t cut; /* replays that end early */
+    tally reasons;
+    scratch scratch; /* of replays that are selected from; without a context: there are none yet */
+    entered *entered;
+    size_t entered_count, entered_capacity;
     int64_t corpora;
     int64_t refused[EXPHIL_REFUSED_REASONS]; /* players of games, by EXPHIL_REFUSED_... */
     int64_t *ends;                           /* [corpora][2]: their first episode, and behind their last */
 } loading;
 
-static bool leave_out(loading *l, const char *path, const exphil_error *error)
+static bool no_memory(void)
+{
+    fprintf(stderr, "exphil: no memory for the list of what was read\n");
+    return false;
+}
+
+static bool leave_out(loading *l, const char *path, const char *reason)
 {
     l->left_out++;
-    fprintf(stderr, "left out: %s: %s\n", path, error_reason(error, path));
-    return true;
+    return tally_reason(&l->reasons, reason, path) || no_memory();
 }
 
 /* What is about to be written over is not read: a folder may hold it. */
@@ -152,19 +123,23 @@ static bool spared(const data_options *o, const char *path)
     return true;
 }
 
+static exphil_status refuse_item(const file_item *item, exphil_error *error)
+{
+    (void)snprintf(error->message, sizeof error->message, "%s", item->problem);
+    return error->status = EXPHIL_E_FORMAT;
+}
+
 static exphil_status read_replay(loading *l, const file_item *item, exphil_replay_result *result,
                                  exphil_error *error)
 {
+    const select_options *o = &l->options->select;
     exphil_replay_config config = EXPHIL_REPLAY_CONFIG_INIT;
-    config.character = l->options->character;
-    config.port = (int32_t)l->options->port;
-    config.opponent_port = (int32_t)l->options->opponent;
-    config.first_frame = (int32_t)l->options->first;
-    config.last_frame = (int32_t)l->options->last;
-    if (item->problem) {
-        (void)snprintf(error->message, sizeof error->message, "%s", item->problem);
-        return error->status = EXPHIL_E_FORMAT;
-    }
+    config.character = o->character;
+    config.port = (int32_t)o->port;
+    config.opponent_port = (int32_t)o->opponent;
+    config.first_frame = (int32_t)o->first;
+    config.last_frame = (int32_t)o->last;
+    if (item->problem) return refuse_item(item, error);
     if (item->data)
         return exphil_dataset_add_replay_memory(l->dataset, item->data, item->bytes, &config, result, error);
     return exphil_dataset_add_replay(l->dataset, item->path, &config, result, error);
@@ -198,26 +173,101 @@ static bool lines_used(const data_options *o)
     return fine;
 }
 
+static bool has_tables(const data_options *o)
+{
+    bool any = false;
+    for (size_t t = 0; t < sizeof o->tables / sizeof o->tables[0]; t++) any = any || o->tables[t];
+    return any;
+}
+
+/* A replay's name inside an archive; NULL: it is in none. */
+static const char *name_inside(const file_item *item)
+{
+    return item->inside ? item->name + strlen(item->path) + 1 : NULL;
+}
+
+static bool took_replay(loading *l, const file_item *item, const exphil_replay_result *result)
+{
+    int64_t first = l->episodes;
+    l->episodes += result->episodes;
+    l->cut += result->truncated;
+    return give_lines(l->options, l->dataset, first, l->episodes, item->name, name_inside(item));
+}
+
 /* A replay that was named must be readable; one that a folder, an archive or a list holds may be passed over. */
+static bool refuse_replay(loading *l, const file_item *item, const exphil_error *error)
+{
+    if (item->named || error->status == EXPHIL_E_MEMORY || error->status == EXPHIL_E_CANCELLED)
+        return complain(item->name, error) == 0;
+    return leave_out(l, item->name, error_reason(error, item->name));
+}
+
 static bool add_replay(loading *l, const file_item *item)
 {
     exphil_replay_result result = EXPHIL_REPLAY_RESULT_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (!spared(l->options, item->path)) return false;
-    l->replays++;
-    if (read_replay(l, item, &result, &error) < 0) {
-        if (item->named || error.status == EXPHIL_E_MEMORY || error.status == EXPHIL_E_CANCELLED)
-            return complain(item->name, &error) == 0;
-        return leave_out(l, item->name, &error);
+    if (read_replay(l, item, &result, &error) < 0) return refuse_replay(l, item, &error);
+    return took_replay(l, item, &result);
+}
+
+/* ---- replays that are selected from ----------------------------------------------------------------------- */
+
+/* Its name, for tables of what is told of files. */
+static bool note_entered(loading *l, const file_item *item, uint64_t game)
+{
+    if (!has_tables(l->options)) return true;
+    if (l->entered_count == l->entered_capacity) {
+        size_t capacity = l->entered_capacity ? 2 * l->entered_capacity : 256;
+        entered *wider = realloc(l->entered, capacity * sizeof *wider);
+        if (!wider) return no_memory();
+        l->entered = wider;
+        l->entered_capacity = capacity;
     }
-    int64_t first = l->episodes;
-    l->episodes += result.episodes;
-    const char *inside = item->inside ? item->name + strlen(item->path) + 1 : NULL;
-    if (!give_lines(l->options, l->dataset, first, l->episodes, item->name, inside)) return false;
-    if (l->options->quiet) return true;
-    fprintf(stderr, "%s: %" PRId64 " frames in %" PRId64 " episode%s%s\n", item->name, result.frames,
-            result.episodes, plural(result.episodes), result.truncated ? " (the replay ends early)" : "");
-    return true;
+    entered *e = &l->entered[l->entered_count];
+    const char *inside = name_inside(item);
+    *e = (entered){strdup(item->name), inside ? (size_t)(inside - item->name) : 0, game};
+    l->entered_count += e->name != NULL;
+    return e->name || no_memory();
+}
+
+static bool enter_replay(loading *l, const file_item *item)
+{
+    exphil_games_added added = EXPHIL_GAMES_ADDED_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_status status;
+    if (l->options->cancel && l->options->cancel(NULL)) return false;
+    if (!l->scratch.context && !scratch_begin(&l->scratch, l->options->threads, l->options->cancel, NULL))
+        return false;
+    if (item->problem)
+        status = refuse_item(item, &error);
+    else if (item->data)
+        status = exphil_games_add_memory(l->scratch.writer, item->data, item->bytes, &added, &error);
+    else
+        status = exphil_games_add(l->scratch.writer, item->path, &added, &error);
+    if (status < 0 && scratch_failed(&error)) return scratch_complain(&l->scratch, &error);
+    if (status < 0) return refuse_replay(l, item, &error);
+    l->cut += added.truncated && !added.duplicate;
+    return note_entered(l, item, added.source_hash) &&
+           (!added.duplicate || leave_out(l, item->name, "the same game came before"));
+}
+
+/* Tables name files; their games are in the dataset from this episode on, unless nobody of them was taken. */
+static bool give_entered(loading *l, int64_t first)
+{
+    const data_options *o = l->options;
+    select_games taken;
+    if (!l->entered_count) return true;
+    if (!select_games_of(l->dataset, first, &taken)) return no_memory();
+    bool fine = true;
+    for (size_t t = 0; t < sizeof o->tables / sizeof o->tables[0]; t++)
+        for (size_t i = 0; fine && o->tables[t] && i < l->entered_count; i++) {
+            const entered *e = &l->entered[i];
+            const char *inside = e->inside ? e->name + e->inside : NULL;
+            if (select_has(&taken, e->game))
+                fine = replay_table_give(o->tables[t], e->name, inside, e->game, l->dataset);
+        }
+    free(taken.hash);
+    return fine;
 }
 
 /* ---- corpora of games ---------------------------------------------------------------------------------- */
@@ -259,40 +309,48 @@ static void say_taken(const char *name, const exphil_selection_report *taken, bo
     fprintf(stderr, "%s\n", recovered ? " (its end is missing: the whole games were kept)" : "");
 }
 
-static bool add_games(loading *l, const file_item *item)
+static bool select_from(loading *l, const char *name, const exphil_games *games, bool recovered,
+                        int64_t *episodes)
 {
     const data_options *o = l->options;
-    exphil_games *games = NULL;
-    exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
-    exphil_selection selection = EXPHIL_SELECTION_INIT;
+    const exphil_selection selection = select_make(&o->select);
     exphil_selection_report taken = EXPHIL_SELECTION_REPORT_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (!games_spared(o, item->path)) return false;
-    selection.characters = o->character ? known_character(o->character) : NULL;
-    selection.port = (int32_t)o->port;
-    selection.opponent_port = (int32_t)o->opponent;
-    selection.first_frame = (int32_t)o->first;
-    selection.last_frame = (int32_t)o->last;
-    bool fine = exphil_games_open(l->context, item->path, &games, &error) >= 0 &&
-                exphil_games_query(games, &info, &error) >= 0 &&
-                exphil_dataset_add_games(l->dataset, games, &selection, &taken, &error) >= 0;
-    exphil_games_destroy(games);
-    if (!fine) return complain(item->name, &error) == 0;
+    if (exphil_dataset_add_games(l->dataset, games, &selection, &taken, &error) < 0)
+        return complain(name, &error) == 0;
     for (int i = 0; i < EXPHIL_REFUSED_REASONS; i++) l->refused[i] += taken.refused[i];
-    if (!o->quiet || info.recovered) say_taken(item->name, &taken, info.recovered);
-    int64_t first = l->episodes;
+    if (!o->quiet || recovered) say_taken(name, &taken, recovered);
     l->episodes += taken.episodes;
-    return note_episodes(l, taken.episodes) && give_lines(o, l->dataset, first, l->episodes, NULL, NULL);
+    *episodes = taken.episodes;
+    return true;
 }
 
-static void say_refused(const loading *l)
+static bool add_games(loading *l, const file_item *item)
 {
-    for (int32_t i = 0; i < EXPHIL_REFUSED_REASONS; i++) {
-        const char *name = exphil_refused_name(i);
-        if (l->refused[i])
-            fprintf(stderr, "%8" PRId64 "  player%s not taken: %s\n", l->refused[i], plural(l->refused[i]),
-                    name ? name : "a reason without a name");
-    }
+    exphil_games *games = NULL;
+    exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    int64_t first = l->episodes, episodes;
+    if (!games_spared(l->options, item->path)) return false;
+    bool fine = (exphil_games_open(l->context, item->path, &games, &error) >= 0 &&
+                 exphil_games_query(games, &info, &error) >= 0) ||
+                complain(item->name, &error) == 0;
+    fine = fine && select_from(l, item->name, games, info.recovered, &episodes) &&
+           note_episodes(l, episodes) && give_lines(l->options, l->dataset, first, l->episodes, NULL, NULL);
+    exphil_games_destroy(games);
+    return fine;
+}
+
+/* The replays are one corpus. */
+static bool add_entered(loading *l)
+{
+    exphil_games *games = NULL;
+    int64_t first = l->episodes, episodes;
+    if (!l->scratch.context) return true;
+    bool fine = scratch_open(&l->scratch, &games) && select_from(l, "replays", games, false, &episodes);
+    exphil_games_destroy(games);
+    scratch_end(&l->scratch);
+    return fine && give_entered(l, first);
 }
 
 /* ---- what is there twice ------------------------------------------------------------------------------- */
@@ -346,9 +404,21 @@ static void warn_of_repeats(const loading *l, int64_t episodes)
 
 /* ---- the list ------------------------------------------------------------------------------------------ */
 
+static void show(loading *l)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%" PRId64 " left out", l->left_out);
+    progress_count(&l->bar, l->done, "files", text, false);
+}
+
 static bool add_item(void *user, const file_item *item)
 {
-    return item->games ? add_games(user, item) : add_replay(user, item);
+    loading *l = user;
+    show(l);
+    if (item->games) return add_games(l, item);
+    if (!spared(l->options, item->path)) return false;
+    l->replays++;
+    return select_filters(&l->options->select) ? enter_replay(l, item) : add_replay(l, item);
 }
 
 /* What was chosen before reading. */
@@ -361,8 +431,14 @@ static void say_choice(const loading *l, const file_list *list)
 
 static bool add_all(loading *l, const file_list *list)
 {
+    bool fine = true;
     say_choice(l, list);
-    return file_list_visit(list, &l->options->files, add_item, l);
+    progress_begin(&l->bar, 0, (int64_t)list->count, l->options->quiet);
+    l->bar.shown_ns = l->bar.began_ns; /* short runs need no line */
+    for (size_t i = 0; fine && i < list->count; i++, l->done++)
+        fine = file_visit(&list->of[i], &l->options->files, add_item, l);
+    progress_clear(&l->bar);
+    return fine && add_entered(l);
 }
 
 /* ---- corpora ------------------------------------------------------------------------------------------- */
@@ -377,21 +453,20 @@ bool is_one_corpus(const data_options *options, int count, char **paths)
     return count == 1 && !options->files.from && file_kind_of(paths[0]) == FILE_CORPUS;
 }
 
+static void warn_of_choice(const char *name)
+{
+    fprintf(
+        stderr,
+        "exphil: warning: --%s does nothing here: what is in a corpus of rows was chosen when it was made\n",
+        name);
+}
+
 /* Its frames were chosen when it was made. */
 static void warn_of_choices(const data_options *o)
 {
-    const struct {
-        bool given;
-        const char *name;
-    } choices[] = {{o->layout, "layout"}, {o->codec, "codec"},       {o->character, "character"},
-                   {o->port, "port"},     {o->opponent, "opponent"}, {o->first, "first"},
-                   {o->last, "last"}};
-    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
-        if (choices[i].given)
-            fprintf(
-                stderr,
-                "exphil: warning: --%s does nothing here: what is in a corpus was chosen when it was made\n",
-                choices[i].name);
+    if (o->layout) warn_of_choice("layout");
+    if (o->codec) warn_of_choice("codec");
+    select_given(&o->select, warn_of_choice);
 }
 
 static bool open_corpus(exphil_context *context, const char *path, const data_options *o,
@@ -409,19 +484,42 @@ static bool open_corpus(exphil_context *context, const char *path, const data_op
 
 /* ---- all ----------------------------------------------------------------------------------------------- */
 
+/* One table of what was not taken, whatever it was. */
+static void say_left_out(loading *l)
+{
+    tally_sort(&l->reasons);
+    for (size_t i = 0; i < l->reasons.count; i++) {
+        const struct counted *reason = &l->reasons.of[i];
+        fprintf(stderr, "%8" PRId64 "  replay%s left out: ", reason->count, plural(reason->count));
+        tally_print(stderr, reason);
+    }
+    if (!l->options->quiet) select_say_refused(stderr, l->refused);
+}
+
 static void say_total(const loading *l, const exphil_dataset_info *info)
 {
     int64_t read = l->replays - l->left_out;
-    if (!l->options->quiet) say_refused(l);
-    if (l->replays + l->corpora < 2 || (l->options->quiet && l->left_out == 0)) return;
-    fprintf(stderr, "altogether %" PRId64 " frames in %" PRId64 " episode%s of ", info->frames,
-            info->episodes, plural(info->episodes));
+    if (l->replays == 0 && l->corpora == 1) return; /* said already */
+    if (l->options->quiet && l->left_out == 0) return;
+    fprintf(stderr, "%s%" PRId64 " frames in %" PRId64 " episode%s of ",
+            l->replays + l->corpora > 1 ? "altogether " : "", info->frames, info->episodes,
+            plural(info->episodes));
     if (l->replays) fprintf(stderr, "%" PRId64 " replay%s", read, plural(read));
+    if (l->cut) fprintf(stderr, " (%" PRId64 " end%s early)", l->cut, l->cut == 1 ? "s" : "");
     if (l->corpora)
         fprintf(stderr, "%s%" PRId64 " corp%s of games", l->replays ? " and " : "", l->corpora,
                 l->corpora == 1 ? "us" : "ora");
     if (l->left_out) fprintf(stderr, "; %" PRId64 " left out", l->left_out);
     fprintf(stderr, "\n");
+}
+
+static void end_loading(loading *l)
+{
+    scratch_end(&l->scratch);
+    tally_free(&l->reasons);
+    for (size_t i = 0; i < l->entered_count; i++) free(l->entered[i].name);
+    free(l->entered);
+    free(l->ends);
 }
 
 static bool load_replays(exphil_context *context, const exphil_spec *spec, const data_options *options,
@@ -430,24 +528,24 @@ static bool load_replays(exphil_context *context, const exphil_spec *spec, const
     exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    loading l = {.options = options, .context = context};
+    loading l = {.options = options, .context = context, .scratch.descriptor = -1};
     config.spec = spec;
     if (exphil_dataset_create(context, &config, &l.dataset, &error) < 0)
         return complain("dataset", &error) == 0;
     bool fine = add_all(&l, list);
     fine = fine && (!l.episodes || lines_used(options));
     fine = fine && (exphil_dataset_query(l.dataset, &info, &error) >= 0 || complain("dataset", &error) == 0);
+    if (fine || l.left_out) say_left_out(&l);
     if (fine && info.frames > 0) {
         say_total(&l, &info);
         warn_of_repeats(&l, info.episodes);
         *dataset = l.dataset;
     } else {
-        if (fine) say_refused(&l);
         if (fine) fprintf(stderr, "exphil: no frames were found in what was given\n");
         exphil_dataset_destroy(l.dataset);
         fine = false;
     }
-    free(l.ends);
+    end_loading(&l);
     return fine;
 }
 

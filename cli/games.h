@@ -2,7 +2,7 @@
 #ifndef EXPHIL_CLI_GAMES_H
 #define EXPHIL_CLI_GAMES_H
 
-#include "file_list.h"
+#include "commands.h"
 
 #include <exphil/games.h>
 
@@ -12,14 +12,32 @@
 /* How a corpus is made. */
 typedef struct games_options {
     const file_choice *files;
-    const char *out, *report; /* report NULL: none */
+    const select_options *select; /* NULL: all games, whatever they are */
+    const char *out, *report;     /* report NULL: none */
     int64_t level, threads;
     uint64_t shard_bytes; /* 0: the library's choice; else out is a folder */
     bool stored, force, quiet, json;
 } games_options;
 
-/* `exphil corpus --games`: the exit status. */
+/* `exphil corpus` and `exphil corpus select`: the exit status. */
 int games_write(const games_options *options, int count, char **paths);
+
+/* What a selection took of a corpus. */
+typedef struct games_taken {
+    exphil_selection_report report; /* of players */
+    int64_t games, frames;          /* written */
+    int64_t there;                  /* games that the output had already */
+} games_taken;
+/* Adds the games of which a player is taken; name: of the corpus; bar says whether to be quiet. False: said on stderr why
+ * not, unless it was cancelled. */
+bool games_take(exphil_context *context, const exphil_games *from, const char *name,
+                const select_options *options, exphil_games_writer *to, exphil_cancel_fn cancel,
+                progress *bar, games_taken *taken);
+void games_taken_print(const games_taken *taken);
+/* Lines "count, what, result, reason" with tabs between them. */
+void games_taken_write(FILE *to, const games_taken *taken);
+json_t *games_taken_json(const games_taken *taken);
+
 /* `exphil corpus verify`: of rows too. */
 int corpus_verify_command(int argc, char **argv);
 

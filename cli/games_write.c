@@ -1,8 +1,9 @@
-/* `exphil corpus --games`: replays and corpora of games become one corpus of games. What cannot be read is counted by its
- * reason and never stops the rest. */
+/* `exphil corpus`: replays and corpora of games become one corpus of games, or what of them fits does. What cannot be read is
+ * counted by its reason and never stops the rest. */
 #include "commands.h"
 #include "files.h"
 #include "games.h"
+#include "scratch.h"
 #include "tally.h"
 
 #include <errno.h>
@@ -16,7 +17,10 @@
 typedef struct writing {
     const games_options *options;
     exphil_context *context;
-    exphil_games_writer *writer;
+    exphil_games_writer *output, *writer; /* of the corpus; what replays are added to */
+    scratch scratch;                      /* of a selection: what it is made from, */
+    exphil_games *from;                   /* opened; or the only corpus that was given */
+    games_taken taken;
     exphil_games_info total; /* of the corpus in the end */
     FILE *report;
     file_list list;
@@ -72,7 +76,7 @@ static void put_field(FILE *to, const char *text, char end)
 static void report(writing *w, const char *result, int64_t frames, const char *path, int64_t game,
                    const char *reason)
 {
-    if (!w->report) return;
+    if (!w->report || w->options->select) return;
     fprintf(w->report, "%s\t%" PRId64 "\t", result, frames);
     put_field(w->report, path, '\t');
     if (game >= 0) fprintf(w->report, "%" PRId64, game);
@@ -84,14 +88,14 @@ static void report(writing *w, const char *result, int64_t frames, const char *p
 
 /* Not this file's fault: the rest would fail too. What is wrong with a file names the file; what comes out of an archive is
  * in memory. */
-static bool is_fatal(const exphil_error *error, const char *path)
+static bool is_fatal(const writing *w, const exphil_error *error, const char *path)
 {
     char start[160];
     snprintf(start, sizeof start, "%s", path);
+    bool lost = w->scratch.context ? scratch_failed(error) : !strstr(error->message, start);
     return error->status == EXPHIL_E_MEMORY || error->status == EXPHIL_E_CANCELLED ||
            error->status == EXPHIL_E_STATE || error->status == EXPHIL_E_BUSY ||
-           error->status == EXPHIL_E_INTERNAL ||
-           (error->status == EXPHIL_E_IO && !strstr(error->message, start));
+           error->status == EXPHIL_E_INTERNAL || (error->status == EXPHIL_E_IO && lost);
 }
 
 static bool no_memory(void)
@@ -105,7 +109,7 @@ static bool refuse(writing *w, const file_item *from, int64_t game, const char *
     w->refused++;
     w->named_refused = w->named_refused || from->named;
     report(w, "refused", 0, from->name, game, reason);
-    return tally_reason(&w->reasons, reason) || no_memory();
+    return tally_reason(&w->reasons, reason, from->name) || no_memory();
 }
 
 /* What the library takes for a damaged replay may be a good file of another kind. */
@@ -113,6 +117,7 @@ static const char *why_not(const file_item *from, const exphil_error *error)
 {
     file_kind kind = from->data ? FILE_REPLAY : file_kind_of(from->path);
     if (kind == FILE_UNREADABLE) return strerror(errno); /* as the list says it */
+    if (kind == FILE_DEVICE) return "this is neither a regular file nor a folder";
     if (kind == FILE_CORPUS) return "this is a corpus of rows, not of games";
     return kind == FILE_WEIGHTS ? "these are weights, not a replay" : error_reason(error, from->path);
 }
@@ -121,9 +126,11 @@ static const char *why_not(const file_item *from, const exphil_error *error)
 static bool took(writing *w, const file_item *from, int64_t game, exphil_status status,
                  const exphil_games_added *added, const exphil_error *error)
 {
-    if (status < 0 && is_fatal(error, from->path)) {
+    if (status < 0 && is_fatal(w, error, from->path)) {
         w->stopped = error->status == EXPHIL_E_CANCELLED;
-        return w->stopped ? false : complain(w->options->out, error) == 0;
+        if (w->stopped) return false;
+        return w->scratch.context && scratch_failed(error) ? scratch_complain(&w->scratch, error)
+                                                           : complain(w->options->out, error) == 0;
     }
     if (status < 0) return refuse(w, from, game, why_not(from, error));
     if (added->duplicate) {
@@ -214,6 +221,11 @@ static bool add_all(writing *w)
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
+static double bytes_a_frame(const writing *w)
+{
+    return w->total.frames ? (double)w->total.bytes / (double)w->total.frames : 0.0;
+}
+
 static json_t *summary_json(const writing *w)
 {
     json_t *reasons = json_object();
@@ -221,30 +233,44 @@ static json_t *summary_json(const writing *w)
         json_object_set_new(reasons, w->reasons.of[i].word, json_integer((json_int_t)w->reasons.of[i].count));
     json_t *total = json_pack("{s:I,s:I,s:I,s:f}", "games", (json_int_t)w->total.games, "frames",
                               (json_int_t)w->total.frames, "bytes", (json_int_t)w->total.bytes,
-                              "bytes_per_frame", (double)w->total.bytes / (double)w->total.frames);
-    return json_pack("{s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:I,s:I,s:o,s:b}", "corpus",
-                     path_json(w->options->out), "files", (json_int_t)w->files, "games", (json_int_t)w->games,
-                     "frames", (json_int_t)w->frames, "ended_early", (json_int_t)w->truncated, "duplicates",
-                     (json_int_t)w->duplicates, "refused", (json_int_t)w->refused, "reasons", reasons,
-                     "left_out", (json_int_t)w->list.excluded, "repeated", (json_int_t)w->list.repeated,
-                     "total", total, "stopped", w->stopped);
+                              "bytes_per_frame", bytes_a_frame(w));
+    json_t *object = json_pack(
+        "{s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:I,s:I,s:o,s:b}", "corpus", path_json(w->options->out), "files",
+        (json_int_t)w->files, "games", (json_int_t)w->games, "frames", (json_int_t)w->frames, "ended_early",
+        (json_int_t)w->truncated, "duplicates", (json_int_t)w->duplicates, "refused", (json_int_t)w->refused,
+        "reasons", reasons, "left_out", (json_int_t)w->list.excluded, "repeated",
+        (json_int_t)w->list.repeated, "total", total, "stopped", w->stopped);
+    if (w->options->select) json_object_set_new(object, "selected", games_taken_json(&w->taken));
+    return object;
+}
+
+static void print_reasons(const writing *w)
+{
+    for (size_t i = 0; i < w->reasons.count; i++) {
+        printf("  %10" PRId64 "  ", w->reasons.of[i].count);
+        tally_print(stdout, &w->reasons.of[i]);
+    }
 }
 
 static void print_summary(const writing *w)
 {
+    bool select = w->options->select;
     printf("files read      %10" PRId64 "\n", w->files);
-    printf("games added     %10" PRId64 "   of %" PRId64 " frames\n", w->games, w->frames);
+    printf("%s     %10" PRId64 "   of %" PRId64 " frames\n", select ? "games read " : "games added", w->games,
+           w->frames);
     if (w->truncated)
-        printf("  end early     %10" PRId64 "   the frames before their end were added\n", w->truncated);
+        printf("  end early     %10" PRId64 "   the frames before their end %s\n", w->truncated,
+               select ? "count" : "were added");
     printf("duplicates      %10" PRId64 "\n", w->duplicates);
     printf("refused         %10" PRId64 "\n", w->refused);
-    for (size_t i = 0; i < w->reasons.count; i++)
-        printf("  %10" PRId64 "  %s\n", w->reasons.of[i].count, w->reasons.of[i].word);
+    print_reasons(w);
     if (w->list.excluded) printf("left out        %10" PRId64 "   by --exclude\n", w->list.excluded);
     if (w->list.repeated) printf("named twice     %10" PRId64 "   and read once\n", w->list.repeated);
+    if (select) games_taken_print(&w->taken);
+    if (!w->total.games) return;
     printf("%s: %" PRId64 " game%s, %" PRId64 " frames, %" PRIu64 " bytes, %.2f bytes a frame\n",
            w->options->out, w->total.games, plural(w->total.games), w->total.frames, w->total.bytes,
-           (double)w->total.bytes / (double)w->total.frames);
+           bytes_a_frame(w));
 }
 
 /* What the corpus holds now, with what a folder held before. */
@@ -266,30 +292,122 @@ static void say_stopped(const writing *w)
                                     : "The same command with --force makes all of it");
 }
 
+static int nothing_written(const writing *w)
+{
+    for (size_t i = 0; i < w->reasons.count; i++) {
+        fprintf(stderr, "exphil: refused: %" PRId64 "  ", w->reasons.of[i].count);
+        tally_print(stderr, &w->reasons.of[i]);
+    }
+    fprintf(stderr, "exphil: %s; nothing was written\n",
+            w->stopped ? "stopped before the first game" : "no game was found in what was given");
+    return w->stopped ? STOPPED : 1;
+}
+
+static int say_all(writing *w)
+{
+    return w->options->json ? print_json(summary_json(w)) : (print_summary(w), 0);
+}
+
 static int end(writing *w)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     bool folder = S_ISDIR(w->out.st_mode);
     ending = 1;
     tally_sort(&w->reasons);
-    if (!folder && w->games == 0) {
-        for (size_t i = 0; i < w->reasons.count; i++)
-            fprintf(stderr, "exphil: refused: %" PRId64 "  %s\n", w->reasons.of[i].count,
-                    w->reasons.of[i].word);
-        fprintf(stderr, "exphil: %s; nothing was written\n",
-                w->stopped ? "stopped before the first game" : "no game was found in what was given");
-        return w->stopped ? STOPPED : 1;
-    }
-    if (exphil_games_finish(w->writer, NULL, &error) < 0) return complain(w->options->out, &error);
+    if (!folder && w->games == 0) return nothing_written(w);
+    if (exphil_games_finish(w->output, NULL, &error) < 0) return complain(w->options->out, &error);
     if (w->games == 0 && w->duplicates == 0) {
         fprintf(stderr, "exphil: no game was found in what was given\n");
         return w->stopped ? STOPPED : 1;
     }
     if (!look_at_all(w)) return 1;
-    if (w->options->json && print_json(summary_json(w)) != 0) return 1;
-    if (!w->options->json) print_summary(w);
+    if (say_all(w) != 0) return 1;
     if (w->stopped) say_stopped(w);
     return w->stopped ? STOPPED : w->named_refused;
+}
+
+/* ---- selections ---------------------------------------------------------------------------------------- */
+
+static void report_selection(const writing *w)
+{
+    if (!w->report) return;
+    for (size_t i = 0; i < w->reasons.count; i++) {
+        fprintf(w->report, "%" PRId64 "\tfiles\trefused\t", w->reasons.of[i].count);
+        put_field(w->report, w->reasons.of[i].word, '\n');
+    }
+    fprintf(w->report, "%" PRId64 "\tfiles\tduplicate\tthe same game is there\n", w->duplicates);
+    games_taken_write(w->report, &w->taken);
+}
+
+/* What the selection is made from. */
+static bool read_one_corpus(writing *w)
+{
+    exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    const char *path = w->list.of[0].path;
+    if (exphil_games_open(w->context, path, &w->from, &error) < 0 ||
+        exphil_games_query(w->from, &info, &error) < 0)
+        return complain(path, &error) == 0;
+    if (info.recovered) fprintf(stderr, "%s: its end is missing: the whole games were kept\n", path);
+    w->files = w->done = 1;
+    w->games = info.games;
+    w->frames = info.frames;
+    return true;
+}
+
+static exphil_games_config how_stored(const games_options *o)
+{
+    exphil_games_config config = EXPHIL_GAMES_CONFIG_INIT;
+    config.level = (int32_t)o->level;
+    config.shard_bytes = (int64_t)o->shard_bytes;
+    config.stored = o->stored;
+    return config;
+}
+
+static bool read_all(writing *w)
+{
+    const exphil_games_config config = how_stored(w->options);
+    if (w->list.count == 1 && w->list.of[0].kind == FILE_GAMES) return read_one_corpus(w);
+    if (!scratch_begin(&w->scratch, w->options->threads, stop_asked, &config)) return false;
+    w->writer = w->scratch.writer;
+    if (!add_all(w) || w->stopped) return false;
+    tally_sort(&w->reasons);
+    return w->games == 0 || scratch_open(&w->scratch, &w->from);
+}
+
+/* A selection of half of the files would have other duplicates: nothing half-made is kept. */
+static int select_stopped(const writing *w)
+{
+    if (!interrupted) return 1;
+    fprintf(stderr, "exphil: stopped; %s\n",
+            S_ISDIR(w->out.st_mode) ? "files that were whole stay in the folder" : "nothing was written");
+    return STOPPED;
+}
+
+static int end_selection(writing *w)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    bool folder = S_ISDIR(w->out.st_mode);
+    ending = 1;
+    report_selection(w);
+    if ((folder || w->taken.games) && exphil_games_finish(w->output, NULL, &error) < 0)
+        return complain(w->options->out, &error);
+    if (w->taken.games + w->taken.there && !look_at_all(w)) return 1;
+    if (say_all(w) != 0) return 1;
+    if (w->taken.games + w->taken.there) return w->named_refused;
+    fprintf(stderr, "exphil: no game fits; nothing was written\n");
+    return 1;
+}
+
+static int select_all(writing *w)
+{
+    w->bar.quiet = w->options->quiet || w->options->json;
+    if (!read_all(w)) return select_stopped(w);
+    if (!w->from) return nothing_written(w);
+    const char *name = w->scratch.context ? "what was read" : w->list.of[0].path;
+    if (!games_take(w->context, w->from, name, w->options->select, w->output, stop_asked, &w->bar, &w->taken))
+        return select_stopped(w);
+    return end_selection(w);
 }
 
 /* ---- the output ---------------------------------------------------------------------------------------- */
@@ -317,7 +435,8 @@ static bool open_report(writing *w)
     if (!output_free("report", path, OUTPUT_IN_PLACE, w->options->force)) return false;
     w->report = fopen(path, "w");
     if (!w->report) return complain_of_file(path);
-    fputs("result\tframes\tfile\tgame\treason\n", w->report);
+    fputs(w->options->select ? "count\tof\tresult\treason\n" : "result\tframes\tfile\tgame\treason\n",
+          w->report);
     return true;
 }
 
@@ -331,12 +450,12 @@ static bool close_report(writing *w)
 static bool create(writing *w)
 {
     const games_options *o = w->options;
-    exphil_games_config config = EXPHIL_GAMES_CONFIG_INIT;
+    const exphil_games_config config = how_stored(o);
     exphil_error error = EXPHIL_ERROR_INIT;
-    config.level = (int32_t)o->level;
-    config.shard_bytes = (int64_t)o->shard_bytes;
-    config.stored = o->stored;
-    if (exphil_games_create(w->context, o->out, &config, &w->writer, &error) >= 0) return true;
+    if (exphil_games_create(w->context, o->out, &config, &w->output, &error) >= 0) {
+        w->writer = w->output;
+        return true;
+    }
     complain(o->out, &error);
     if (error.status == EXPHIL_E_UNSUPPORTED && strstr(error.message, "libzstd"))
         fprintf(stderr, "exphil: --stored writes without it, ten times the bytes\n");
@@ -351,6 +470,10 @@ static bool make_list(writing *w, int count, char **paths)
     if (!file_list_make(&w->list, o->files, &rules, count, paths)) return false;
     for (size_t i = 0; i < w->list.count; i++) {
         const char *path = w->list.of[i].path;
+        if (o->select && S_ISDIR(w->out.st_mode) && file_within(path, o->out)) {
+            fprintf(stderr, "exphil: --out %s holds %s, which is read: name another folder\n", o->out, path);
+            return false;
+        }
         if (S_ISDIR(w->out.st_mode)
                 ? !output_spares("report", o->report, path)
                 : !output_spares_games("out", o->out, path) || !output_spares("report", o->report, path))
@@ -366,14 +489,17 @@ static int write_all(writing *w, int count, char **paths)
         return 1;
     catch_interrupt();
     if (!open_report(w) || !create(w)) return 1;
+    if (w->options->select) return select_all(w);
     return add_all(w) ? end(w) : 1;
 }
 
 int games_write(const games_options *options, int count, char **paths)
 {
-    writing w = {.options = options, .total = EXPHIL_GAMES_INFO_INIT};
+    writing w = {.options = options, .total = EXPHIL_GAMES_INFO_INIT, .scratch.descriptor = -1};
     int status = write_all(&w, count, paths);
-    exphil_games_writer_destroy(w.writer);
+    exphil_games_destroy(w.from);
+    scratch_end(&w.scratch);
+    exphil_games_writer_destroy(w.output);
     exphil_context_destroy(w.context);
     if (!close_report(&w)) status = 1;
     file_list_free(&w.list);

@@ -43,6 +43,13 @@ typedef struct number_range {
 static const number_range ranges[] = {
     {"port", 1, 4, false},
     {"opponent", 1, 4, false},
+    {"least-frames", 0, COUNT_MOST, false},
+    {"most-frames", 1, COUNT_MOST, false},
+    {"players", 1, 4, false},
+    {"least-damage", 0, COUNT_MOST, false},
+    {"least-stocks", 0, COUNT_MOST, false},
+    {"self-destructs-below", 1, COUNT_MOST, false},
+    {"least-input", 0, 1, false},
     {"held-out", 0, 1, true},
     {"mirror", 0, 1, false},
     {"balance-character", 0, 1, false},

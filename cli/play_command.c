@@ -363,6 +363,6 @@ int play_command(int argc, char **argv)
         fprintf(stderr, "exphil: play wants WEIGHTS and REPLAY; see exphil play --help\n");
         return 2;
     }
-    const data_options ports = {.port = o.port, .opponent = o.opponent, .first = o.first, .last = o.last};
-    return check_data_options(&ports) ? play(&o, argv + 1) : 2;
+    const select_options ports = {.port = o.port, .opponent = o.opponent, .first = o.first, .last = o.last};
+    return select_check(&ports) ? play(&o, argv + 1) : 2;
 }

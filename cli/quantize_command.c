@@ -117,7 +117,7 @@ static int run(const quantize_options *o, int32_t type, int count, char **paths)
 /* What can be refused before anything is read. */
 static bool check_options(const quantize_options *o, int count)
 {
-    if (!check_data_options(&o->data)) return false;
+    if (!select_check(&o->data.select)) return false;
     if (o->least <= 0.0 || any_files(&o->data, count)) return true;
     fprintf(stderr, "exphil: --least: no replays or corpus to measure it on\n");
     return false;
@@ -131,11 +131,6 @@ int quantize_command(int argc, char **argv)
         {"out", OPTION_TEXT, &o.out, "FILE", "the weights to write (no default)"},
         {"force", OPTION_FLAG, &o.force, NULL, "replace OUT if it is there (default: refuse)"},
         {"least", OPTION_NUMBER, &o.least, "X", "write nothing if fewer actions agree, 0 to 1 (default 0)"},
-        {"port", OPTION_INT, &o.data.port, "N", "compare on this port (default: every human player)"},
-        {"opponent", OPTION_INT, &o.data.opponent, "N", "the other port (default: the first other player)"},
-        {"character", OPTION_TEXT, &o.data.character, "NAME", "only this character (default: any)"},
-        {"first", OPTION_INT, &o.data.first, "FRAME", "first game frame (default 0)"},
-        {"last", OPTION_INT, &o.data.last, "FRAME", "last game frame (default: all)"},
         FILE_OPTIONS(o.data.files),
         {"batch", OPTION_INT, &o.batch, "N", "sequences at a time (default 16)"},
         {"threads", OPTION_INT, &o.machine.threads, "N", "processor threads (default 0: one per core)"},
@@ -143,6 +138,9 @@ int quantize_command(int argc, char **argv)
         {"memory-limit", OPTION_BYTES, &o.machine.memory_limit, "BYTES", LIMIT_HELP},
         {"isa", OPTION_TEXT, &o.machine.isa, "NAME", ISA_HELP},
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: a table)"},
+        {NULL, 0, NULL, NULL, "players and games, of replays and corpora of games"},
+        SELECT_OPTIONS(o.data.select, "compare on"),
+        FRAME_OPTIONS(o.data.select),
         {NULL, 0, NULL, NULL, NULL},
     };
     const option_command command = {
@@ -162,6 +160,7 @@ int quantize_command(int argc, char **argv)
         return 2;
     }
     o.weights = argv[1];
+    o.data.threads = o.machine.threads;
     if (!read_type(o.type, &type) || !check_options(&o, count - 1)) return 2;
     o.data.outputs[0].option = "out";
     o.data.outputs[0].path = o.out;

@@ -129,7 +129,7 @@ bool slp_table_add(slp_table *t, const char *name, const exphil_slp *slp)
 bool slp_table_refuse(slp_table *t, const char *reason)
 {
     t->unreadable++;
-    return tally_reason(&t->reasons, reason);
+    return tally_reason(&t->reasons, reason, NULL);
 }
 
 /* ---- printing ------------------------------------------------------------------------------------------ */

@@ -201,12 +201,6 @@ static const option_entry entries[] = {
     {NULL, 0, NULL, NULL, "data"},
     {"layout", OPTION_TEXT, &asked.data.layout, "NAME", "melee2 (default) or exphil288"},
     {"codec", OPTION_TEXT, &asked.data.codec, "NAME", "exphil81 (default) or exphil81-floor"},
-    {"port", OPTION_INT, &asked.data.port, "N", "imitate this port (default: every human player)"},
-    {"opponent", OPTION_INT, &asked.data.opponent, "N", "the other port (default: the first other player)"},
-    {"character", OPTION_TEXT, &asked.data.character, "NAME",
-     "imitate only this character, each human who plays it (default: any)"},
-    {"first", OPTION_INT, &asked.data.first, "FRAME", "first game frame to use (default 0)"},
-    {"last", OPTION_INT, &asked.data.last, "FRAME", "last game frame to use (default: all)"},
     FILE_OPTIONS(asked.data.files),
     {"held-out", OPTION_NUMBER, &asked.held_out, "SHARE",
      "share of the data that is only scored, not learnt from, as 0.1 (default 0: none)"},
@@ -227,6 +221,9 @@ static const option_entry entries[] = {
      "part of the weight given evenly to frequent and rare inputs (default 0)"},
     {"balance-change", OPTION_NUMBER, &asked.balance_change, "SHARE",
      "part of the weight given evenly to frames that change the input and that repeat it (default 0)"},
+    {NULL, 0, NULL, NULL, "players and games, of replays and corpora of games"},
+    SELECT_OPTIONS(asked.data.select, "imitate"),
+    FRAME_OPTIONS(asked.data.select),
     {NULL, 0, NULL, NULL, "model"},
     {"blocks", OPTION_TEXT, &asked.blocks, "PATTERN", "mamba*2 (default), '(lstm ffn)*3', attention*2, ..."},
     {"hidden", OPTION_INT, &asked.hidden, "N", "width (default 256)"},
@@ -356,10 +353,11 @@ int train_command(int argc, char **argv)
         return 2;
     }
     if (!read_choices(&asked) || !check_together(&command, &asked) || !check_mode(&command, &asked) ||
-        !check_data_options(&asked.data) || !check_init(&command, &asked))
+        !select_check(&asked.data.select) || !check_init(&command, &asked))
         return 2;
     if (!name_outputs(&asked) || !check_output(&asked)) return 1;
     asked.data.quiet = asked.quiet;
+    asked.data.threads = asked.machine.threads;
     status = read_tables(&asked) ? train_run(&asked, count, argv + 1) : 1;
     replay_table_free(&asked.told.of);
     replay_table_free(&asked.weighed);

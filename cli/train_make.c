@@ -311,11 +311,11 @@ uint64_t train_memory(const train_state *r)
     return info.host_used_bytes + info.device_used_bytes;
 }
 
-bool train_make(train_state *r, int count, char **paths, exphil_cancel_fn cancel)
+bool train_make(train_state *r, int count, char **paths)
 {
     const train_options *o = r->options;
-    if (!open_context(&o->machine, cancel, &r->context) || !load_data(r, count, paths) || !split_data(r) ||
-        !make_model(r))
+    if (!open_context(&o->machine, o->data.cancel, &r->context) || !load_data(r, count, paths) ||
+        !split_data(r) || !make_model(r))
         return false;
     r->memory = train_memory(r);
     return make_prefetcher(r) && make_optimizer(r) && make_trainer(r) && resume(r);

@@ -227,11 +227,12 @@ static void close_run(train_state *r)
     exphil_context_destroy(r->context);
 }
 
-int train_run(const train_options *options, int count, char **paths)
+int train_run(train_options *options, int count, char **paths)
 {
     train_state r = {.options = options};
+    options->data.cancel = stop_asked;
     catch_interrupt();
-    bool ready = train_make(&r, count, paths, stop_asked) && open_log(&r), trained = ready && loop(&r);
+    bool ready = train_make(&r, count, paths) && open_log(&r), trained = ready && loop(&r);
     if (!ready && interrupted)
         fprintf(stderr, "\nexphil: stopped before the first update; nothing was written\n");
     bool stopped = interrupted != 0, fine = trained && !stopped && finish(&r);

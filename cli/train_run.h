@@ -55,7 +55,7 @@ typedef struct train_state {
 } train_state;
 
 /* Data, model, optimizer and trainer (train_make.c); says why not and returns false. */
-bool train_make(train_state *r, int count, char **paths, exphil_cancel_fn cancel);
+bool train_make(train_state *r, int count, char **paths);
 /* Do frames weigh other than 1? */
 bool train_weighs(const train_options *options);
 /* Why a checkpoint is not gone on with, in the words of the options (train_resume.c). */
@@ -63,6 +63,6 @@ void explain_resume(const train_options *options, const exphil_error *error);
 /* Bytes that the context's objects take now, on host and device. */
 uint64_t train_memory(const train_state *r);
 /* Returns the exit status. */
-int train_run(const train_options *options, int count, char **paths);
+int train_run(train_options *options, int count, char **paths);
 
 #endif

@@ -8,7 +8,7 @@ rm -rf games && mkdir games
 make() { # NAME OPTION... SAMPLE...
   name=$1
   shift
-  "$exphil" corpus --games --quiet --out "games/$name" "$@" >/dev/null
+  "$exphil" corpus --quiet --out "games/$name" "$@" >/dev/null
 }
 make stored --stored slp/sample-15.slp
 make stored-two --stored slp/sample-00.slp slp/sample-21.slp

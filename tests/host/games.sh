@@ -50,16 +50,16 @@ same() {
   done <dumps
 }
 cp -r "$source/tests/fuzz/corpus/slp" small
-expect 0 "19 games, 59 frames" corpus --games --stored --quiet --out small.games small
+expect 0 "19 games, 59 frames" corpus --stored --quiet --out small.games small
 same small.games
 for seed in 1 2; do expect 0 "frames" drill --frames 600 --seed $seed --out drill$seed.slp; done
-expect 0 "1 game, 723 frames" corpus --games --stored --out drill.games drill1.slp
+expect 0 "1 game, 723 frames" corpus --stored --out drill.games drill1.slp
 same drill.games drill1.slp
 replays=${EXPHIL_REPLAYS:-$source/../shared/replays}
 found=0
 for replay in "$replays"/formats/*.slp; do
   [ -e "$replay" ] && [ "$(wc -c <"$replay")" -lt 1000000 ] && [ $found -lt 3 ] || continue
-  "$exphil" corpus --games --stored --force --quiet --out real.games "$replay" >out 2>err || continue
+  "$exphil" corpus --stored --force --quiet --out real.games "$replay" >out 2>err || continue
   same real.games "$replay"
   found=$((found + 1))
 done
@@ -75,11 +75,11 @@ grep -q "^drill.games: whole, 1 game, 723 frames" out || complain "a whole corpu
 # ---- compressed, where libzstd is ----
 
 stored=--stored
-if "$exphil" corpus --games --quiet --out packed.games small drill1.slp >out 2>err; then
+if "$exphil" corpus --quiet --out packed.games small drill1.slp >out 2>err; then
   stored=
   [ "$(wc -c <packed.games)" -lt "$(wc -c <drill.games)" ] || complain "compression makes larger"
   expect 0 "20 games, 782 frames" corpus verify packed.games
-  expect 2 "--level wants 1 to 19, not 20" corpus --games --level 20 --out x.games small
+  expect 2 "--level wants 1 to 19, not 20" corpus --level 20 --out x.games small
 else
   grep -q "libzstd.so.1" err && grep -q -- "--stored writes without it" err || complain "no libzstd: $(cat err)"
   echo "SKIPPED: compression, since there is no libzstd.so.1"
@@ -94,7 +94,7 @@ cp drill1.slp many/copy.slp
 head -c 20000 drill2.slp >many/cut.slp
 echo "no replay" >many/broken.slp
 echo "no replay either, byte 7" >many/junk.slp
-expect 0 "all/: 3 games" corpus --games $stored --out all/ --report report.tsv many
+expect 0 "all/: 3 games" corpus $stored --out all/ --report report.tsv many
 row "files read" 6
 row "games added" 3
 row "  end early" 1
@@ -104,28 +104,28 @@ row "refused" 2
 grep -q "^refused	0	many/broken.slp		" report.tsv || complain "no reason in $(cat report.tsv)"
 grep -q "^duplicate	0	many/copy.slp		the same file was added" report.tsv || complain "no reason in $(cat report.tsv)"
 names all >before
-expect 0 "all: 3 games" corpus --games $stored --out all many
+expect 0 "all: 3 games" corpus $stored --out all many
 row "games added" 0
 row "duplicates" 4
 names all | cmp -s - before || complain "a second run changed files"
 expect 0 "frames" drill --frames 60 --out many/new.slp
-expect 0 "all: 4 games" corpus --games $stored --out all many
+expect 0 "all: 4 games" corpus $stored --out all many
 row "games added" 1
 [ "$(whole all)" -eq 2 ] || complain "a second file was to come: $(names all)"
-expect 0 "pieces: 4 games" corpus --games $stored --shard-size 1 --out pieces many
+expect 0 "pieces: 4 games" corpus $stored --shard-size 1 --out pieces many
 [ "$(whole pieces)" -eq 4 ] || complain "a file for each game was to come: $(names pieces)"
 for name in pieces/*; do echo "$name" | grep -qE '^pieces/[0-9a-f]{16}\.games$' || complain "a file is called $name"; done
 # folders among what is read are the same games; the corpus itself, in what is searched, is passed over
-expect 0 "merged.games: 4 games" corpus --games $stored --out merged.games pieces all
+expect 0 "merged.games: 4 games" corpus $stored --out merged.games pieces all
 row "duplicates" 4
 mkdir -p many/inside
-expect 0 "many/inside: 4 games" corpus --games $stored --out many/inside many
-expect 0 "many/inside: 4 games" corpus --games $stored --out many/inside many
+expect 0 "many/inside: 4 games" corpus $stored --out many/inside many
+expect 0 "many/inside: 4 games" corpus $stored --out many/inside many
 row "files read" 7
 rm -r many/inside
 mkdir own && cp drill1.slp own
-expect 0 "own: 1 game" corpus --games $stored --out own own
-expect 0 "own: 1 game" corpus --games $stored --out own own
+expect 0 "own: 1 game" corpus $stored --out own own
+expect 0 "own: 1 game" corpus $stored --out own own
 row "files read" 1
 row "duplicates" 1
 one=$("$exphil" info --json merged.games | sed 's/.*"content_hash":"\([0-9a-f]*\)".*/\1/')
@@ -135,7 +135,7 @@ expect 0 "whole, 4 games" corpus verify pieces
 
 # ---- what is said ----
 
-expect 0 '"stopped":false' corpus --games $stored --force --json --out merged.games pieces many
+expect 0 '"stopped":false' corpus $stored --force --json --out merged.games pieces many
 python3 -c '
 import json
 made = json.load(open("out"))
@@ -164,24 +164,28 @@ expect 1 "index is 4; there are 4 games" slp info merged.games --game 4
 expect 2 "--game wants a whole number" slp info merged.games --game x
 expect 2 "dump wants --game N" slp dump merged.games --what items
 expect 2 "keeps the last simulation" slp dump merged.games --game 0 --what items --rollback all
-expect 0 "1 game" corpus --port 1 --out rows.corpus drill1.slp
+expect 0 "1 game" corpus --rows --port 1 --out rows.corpus drill1.slp
 expect 0 "whole, 1 episode" corpus verify rows.corpus
-expect 1 "this is a corpus of rows, not of games" corpus --games --out x.games rows.corpus
+expect 1 "this is a corpus of rows, not of games" corpus --out x.games rows.corpus
 expect 1 "this is a corpus of games" play merged.games drill1.slp
 expect 1 "corpus verify wants corpora" corpus verify drill1.slp
 expect 2 "corpus verify wants a corpus" corpus verify
 expect 1 "no file whose name ends in .games" corpus verify empty
-expect 1 "no .slp and no .games in empty" corpus --games $stored --out x.games empty
-expect 1 "no game was found in what was given; nothing was written" corpus --games $stored --out x.games many/junk.slp
+expect 1 "no .slp and no .games in empty" corpus $stored --out x.games empty
+expect 1 "no game was found in what was given; nothing was written" corpus $stored --out x.games many/junk.slp
 [ -e x.games ] && complain "a corpus without games was written"
-expect 1 "2 games" corpus --games $stored --out some.games many/a.slp many/b.slp many/junk.slp
+expect 1 "2 games" corpus $stored --out some.games many/a.slp many/b.slp many/junk.slp
 row "refused" 1
-expect 1 "some.games is there already: --force replaces it" corpus --games $stored --out some.games many
-expect 1 "would write over some.games" corpus --games $stored --force --out some.games some.games
-expect 1 "File exists" corpus --games $stored --out some.games/ many
-expect 1 "No such file or directory" corpus --games $stored --out no/such/ many
-expect 2 "--port goes without --games" corpus --games --port 1 --out x.games many
-expect 2 "--stored goes with --games" corpus --stored --out x.games many
+expect 1 "some.games is there already: --force replaces it" corpus $stored --out some.games many
+expect 1 "would write over some.games" corpus $stored --force --out some.games some.games
+expect 1 "File exists" corpus $stored --out some.games/ many
+expect 1 "No such file or directory" corpus $stored --out no/such/ many
+for option in "--layout melee2" "--codec exphil81" "--character fox" "--port 1" "--first 5" "--least-frames 9" --humans; do
+  expect 2 "${option% *} chooses rows: it goes with --rows" corpus $option --out x.games many
+done
+for option in --stored "--level 3" "--shard-size 1MiB" "--report x"; do
+  expect 2 "${option% *} is of corpora of games, and goes without --rows" corpus --rows $option --out x.corpus many
+done
 
 # ---- files and lists: one walk for all commands ----
 
@@ -193,7 +197,7 @@ cp drill1.slp "walk/odd/line
 end.slp"
 ln -s nowhere walk/gone.slp
 mkfifo walk/pipe.games
-expect 0 "walk.games: 4 games" corpus --games $stored --out walk.games --report walk.tsv walk walk/a.slp ./walk/deep
+expect 0 "walk.games: 4 games" corpus $stored --out walk.games --report walk.tsv walk walk/a.slp ./walk/deep
 row "files read" 6
 row "games added" 4
 row "duplicates" 3
@@ -206,14 +210,14 @@ for line in "added	723	walk/a.slp		" "refused	0	walk/gone.slp		No such file or d
 done
 [ "$(grep -c "	walk/deep	[0-3]	" walk.tsv)" -eq 4 ] || complain "games of a corpus are not told: $(cat walk.tsv)"
 find walk -name '*.slp' -print0 | sort -rz >paths0
-"$exphil" corpus --games $stored --out list.games --files-from - --null --exclude 'b*' --json <paths0 >out 2>err ||
+"$exphil" corpus $stored --out list.games --files-from - --null --exclude 'b*' --json <paths0 >out 2>err ||
   complain "a list: $(cat err)"
 python3 -c '
 import json
 made = json.load(open("out"))
 assert [made[name] for name in ("files", "games", "duplicates", "refused", "left_out")] == [3, 1, 1, 1, 1], made
 assert made["reasons"] == {"No such file or directory": 1}, made' || complain "a list says $(cat out)"
-expect 1 "nothing is left of what was named" corpus --games $stored --out x.games --exclude '*' walk
+expect 1 "nothing is left of what was named" corpus $stored --out x.games --exclude '*' walk
 python3 -c '
 import gzip, zipfile
 one, two = open("drill1.slp", "rb").read(), open("drill2.slp", "rb").read()
@@ -223,12 +227,12 @@ with zipfile.ZipFile("z.zip", "w") as z:
     z.writestr("two.slp", two)
     z.writestr("bad.slp", b"nothing")
     z.writestr("note.txt", b"nothing")'
-expect 0 "zip.games: 2 games" corpus --games $stored --out zip.games --report zip.tsv z.zip one.slp.gz
+expect 0 "zip.games: 2 games" corpus $stored --out zip.games --report zip.tsv z.zip one.slp.gz
 row "files read" 4
 row "duplicates" 1
 grep -q "^refused	0	z.zip:bad.slp		not a replay" zip.tsv || complain "no reason in $(cat zip.tsv)"
-expect 0 "entry.games: 1 game" corpus --games $stored --out entry.games z.zip:two.slp
-expect 0 "plain.games: 1 game" corpus --games $stored --out plain.games drill2.slp
+expect 0 "entry.games: 1 game" corpus $stored --out entry.games z.zip:two.slp
+expect 0 "plain.games: 1 game" corpus $stored --out plain.games drill2.slp
 one=$("$exphil" info --json entry.games) two=$("$exphil" info --json plain.games)
 [ "$one" = "$two" ] || complain "a replay out of an archive is another: $one $two"
 
@@ -236,7 +240,7 @@ one=$("$exphil" info --json entry.games) two=$("$exphil" info --json plain.games
 
 small="--blocks gru --hidden 8 --updates 3 --seed 1"
 mkdir data && cp drill1.slp drill2.slp data
-expect 0 "data.games: 2 games" corpus --games $stored --out data.games data
+expect 0 "data.games: 2 games" corpus $stored --out data.games data
 expect 0 "data.games: 2400 frames in 4 episodes: 4 of 4 players in 2 games" train $small --out w data.games
 # rows are the same, whatever their order: figures of one policy are equal
 expect 0 '"frames":2400' eval --json w data.games
@@ -257,7 +261,7 @@ def same(a, b, where):
         assert a == b, (where, a, b)
 same(json.load(open("on_games")), json.load(open("out")), "eval")' || complain "eval of games and of replays differ"
 # shards are one corpus; the same batches whatever the number of workers and the memory
-expect 0 "2 games" corpus --games $stored --shard-size 1 --quiet --out shards/ data
+expect 0 "2 games" corpus $stored --shard-size 1 --quiet --out shards/ data
 expect 0 "shards: 2400 frames in 4 episodes: 4 of 4 players in 2 games" train $small --workers 3 --memory 1GiB --out v shards
 cmp -s v w || complain "workers, memory or files change the weights"
 expect 1 "memory_bytes" train $small --memory 1KiB --out u data.games
@@ -273,7 +277,7 @@ expect 0 "exphil: warning: 2 games came more than once" eval w data
 expect 0 "altogether 2400 frames in 4 episodes of 2 replays" eval --exclude '*.games' w data
 rm data/data.games
 # rows of games are rows
-expect 0 "rows.games2: 2400 frames, 4 episodes, 2 games" corpus --out rows.games2 data.games
+expect 0 "rows.games2: 2400 frames, 4 episodes, 2 games" corpus --rows --out rows.games2 data.games
 expect 0 "frames 2400" eval w rows.games2
 echo data.games >list
 expect 0 "data.games: 2400 frames" eval --files-from list w
@@ -297,7 +301,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.execv(sys.argv[1], sys.argv[1:])' "$exphil" "$@" >out 2>err </dev/null &
   run=$!
 }
-start corpus --games $stored --shard-size 1 --threads 1 --out stopped lots
+start corpus $stored --shard-size 1 --threads 1 --out stopped lots
 until [ "$(whole stopped 2>err2)" -gt 0 ] || ! kill -0 $run 2>/dev/null; do :; done
 kill -INT $run 2>/dev/null
 wait $run
@@ -312,8 +316,17 @@ else
   [ "$(names stopped | wc -l)" -eq "$games" ] || complain "a temporary stayed: $(names stopped)"
 fi
 expect 0 "whole, $games game" corpus verify stopped
-expect 0 "stopped: 12 games" corpus --games $stored --shard-size 1 --out stopped lots
+expect 0 "stopped: 12 games" corpus $stored --shard-size 1 --out stopped lots
 row "duplicates" "$games"
+# a selection that was stopped leaves nothing
+start corpus select $stored --threads 1 --character fox --out selected.games lots
+until find "/proc/$run/fd" -lname '*/exphil-* (deleted)' 2>/dev/null | grep -q . || ! kill -0 $run 2>/dev/null; do :; done
+kill -INT $run 2>/dev/null
+wait $run
+got=$?
+[ "$got" -eq 130 ] || [ "$got" -eq 0 ] || complain "a selection after Ctrl-C ended with $got: $(cat err)"
+[ "$got" -eq 130 ] && [ -n "$(find . -maxdepth 1 -name 'selected.games*')" ] && complain "a stopped selection wrote a corpus"
+[ "$got" -eq 130 ] && ! grep -qx "exphil: stopped; nothing was written" err && complain "a stopped selection says $(cat err)"
 
 [ "$failed" -eq 0 ] && echo "$checks runs of the program"
 exit "$failed"

@@ -129,14 +129,14 @@ expect 0 ", 1 update" train $small --updates 1 --force --out q a.slp
 cp log before
 expect 1 "log is there already" train $small --updates 1 --out r --log log a.slp
 expect 1 "a.slp is there already: --force replaces it" drill --out a.slp --frames 300
-expect 1 "p is there already: --force replaces it" corpus --port 1 --out p a.slp
+expect 1 "p is there already: --force replaces it" corpus --rows --port 1 --out p a.slp
 expect 1 "p is there already: --force replaces it" plot log --out p
 expect 1 "p is there already: --force replaces it" slp dump a.slp --what state --slot P1 --out p
 cmp -s log before || complain "a log was replaced unasked"
 cp a.slp there.slp
 expect 0 "423 frames" drill --force --out there.slp --frames 300 --seed 7
 cmp -s a.slp there.slp && complain "drill --force replaced nothing"
-expect 0 "300 frames, 1 episode, 1 game;" corpus --force --port 1 --out there.slp a.slp
+expect 0 "300 frames, 1 episode, 1 game;" corpus --rows --force --port 1 --out there.slp a.slp
 expect 0 "corpus of 300 frames, 1 episode, 1 game" info there.slp
 cp there.slp ./-dashed
 expect 0 "corpus of 300 frames" info -- -dashed
@@ -146,7 +146,7 @@ expect 0 "there.svg" plot log --out there.svg
 expect 2 "go on, or begin anew" train $small --resume --force --out q a.slp
 
 # nothing that is read is written over, by whatever name it goes, nor one output over the other: force is no excuse
-expect 0 "300 frames" corpus --port 1 --out needed a.slp
+expect 0 "300 frames" corpus --rows --port 1 --out needed a.slp
 mkdir needs
 cp a.slp needs/1.slp
 cp p weights.optimizer
@@ -160,8 +160,11 @@ for name in needed ./needed soft hard; do
   [ $name = soft ] || expect 1 "would write over needed" quantize --force --out $name p needed
 done
 cmp -s needed before || complain "a corpus that was read was written over"
-expect 1 "would write over a.slp" corpus --force --out a.slp a.slp
-expect 1 "would write over needs/1.slp" corpus --force --out ./needs/1.slp needs
+for rows in --rows ""; do
+  expect 1 "would write over a.slp" corpus $rows --force --out a.slp a.slp
+  expect 1 "would write over needs/1.slp" corpus $rows --force --out ./needs/1.slp needs
+done
+expect 1 "would write over a.slp" corpus select --force --out a.slp a.slp
 expect 1 "would write over a.slp" slp dump a.slp --what state --slot P1 --force --out ./a.slp
 expect 1 "would write over log" plot --force --out log log
 expect 1 "would write over p" train --init p --updates 1 --force --out p a.slp
@@ -356,7 +359,7 @@ print("%016x" % (h ^ h >> 32))
 weights 0 '"effective_share":0.8333' "$head$hash,1,,49,0\n" --json
 weights 0 '"effective_share":0.8333' "$head$hash,1,,49,1\na.slp,1,,49,0\n$hash,1,20,20,0\n" --json
 weights 1 "no line of table.csv is of a replay that was given" "${head}0123456789abcdef,1,,49,0\n"
-expect 0 "300 frames" corpus --port 1 --force --out weighed.corpus a.slp
+expect 0 "300 frames" corpus --rows --port 1 --force --out weighed.corpus a.slp
 { printf '%s' "$head" | sed 's/\\n/\n/'; echo "$hash,1,,49,0"; } >table.csv
 expect 0 '"effective_share":0.8333' \
   train --blocks gru --hidden 8 --frame-weights table.csv --updates 1 --force --json --out weighed weighed.corpus
@@ -382,7 +385,7 @@ expect 0 "t" train --init s --port 1 --updates 2 --out t a.slp
 expect 0 "observes exphil288, acts in exphil81-floor" info t
 
 # files are known by what is in them
-expect 0 "600 frames" corpus --port 1 --out packed both
+expect 0 "600 frames" corpus --rows --port 1 --out packed both
 cp p weights.slp
 cp a.slp replay.corpus
 echo nothing >nothing.slp
@@ -403,11 +406,11 @@ cp a.slp mixed/1.slp
 cp a.slp mixed/3.slp
 echo nothing >mixed/2.slp
 expect 0 "altogether 600 frames in 2 episodes of 2 replays; 1 left out" train $small --updates 1 --out mix mixed
-grep -qE '^left out: mixed/2.slp: not a replay' err || complain "who is left out, and why?"
-expect 1 "left out: mixed/1.slp: no human player on port 3" train --port 3 --out v mixed
+grep -qE '^ +1  replay left out: not a replay \(mixed/2.slp\)$' err || complain "who is left out, and why?"
+expect 1 "2  replays left out: no human player on port N (mixed/1.slp, mixed/3.slp)" train --port 3 --out v mixed
 grep -q EXPHIL_E err && complain "what is left out looks like an error"
 expect 0 "it repeats" train $small --updates 1 --quiet --force --out mix mixed
-[ "$(cat err)" = "left out: mixed/2.slp: not a replay: byte 0x6e at offset 0, expected 0x7b
+[ "$(cat err)" = "       1  replay left out: not a replay (mixed/2.slp)
 altogether 600 frames in 2 episodes of 2 replays; 1 left out" ] || complain "--quiet says: $(cat err)"
 expect 0 "it repeats" train $small --updates 1 --quiet --force --out mix both
 [ -s err ] && complain "--quiet says: $(cat err)"

@@ -71,7 +71,7 @@ expect 2 "$exphil" drill --frames 0 --out none.slp
 json drill --out drill.slp --frames 600 --seed 3
 expect 0 "$exphil" slp info drill.slp --json
 object version stage
-json corpus --out drill.corpus --port 1 drill.slp
+json corpus --rows --out drill.corpus --port 1 drill.slp
 json train --quiet --port 1 --blocks gru --hidden 16 --epochs 1 --time 30 --batch 4 --log log.jsonl --out policy.safetensors drill.corpus
 json info policy.safetensors
 # Which kernels do a step, on the instructions that every processor has; with fewer bits they are others.

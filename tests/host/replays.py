@@ -64,7 +64,7 @@ def same(what, got, wanted):
 
 
 def corpus_hash(*arguments, given=None, status=0):
-    out, err = run("corpus", "--port", 1, "--force", "--out", "packed", *arguments, given=given, status=status)
+    out, err = run("corpus", "--rows", "--port", 1, "--force", "--out", "packed", *arguments, given=given, status=status)
     if status:
         return err
     out, _ = run("info", "--json", "packed")
@@ -101,8 +101,8 @@ def folders():
         complain("a line for each bad file")
     out, err = run("slp", "info", "--verbose", "m", status=1)
     says("--verbose", err, "m/pipe.slp: this is neither", "m/dangling.slp: No such file")
-    _, err = run("corpus", "--port", 1, "--out", "packed", "m")
-    says("corpus", err, "left out: m/pipe.slp: this is neither", "of 6 replays; 2 left out",
+    _, err = run("corpus", "--rows", "--port", 1, "--out", "packed", "m")
+    says("corpus", err, "replay left out: this is neither a regular file nor a folder (m/pipe.slp)", "of 6 replays; 2 left out",
          "named more than once and read once: 3")
     for path in ("m/pipe.slp", "m/dangling.slp", "m/sub/up", "m/z-link.slp", "m/zz-same.slp", "m/zzz-hard.slp"):
         os.unlink(path)
@@ -157,8 +157,8 @@ def lists():
     _, err = run("corpus", "--out", "packed", "--force", status=2)
     says("no files", err, "corpus wants replays")
     # in a list, what cannot be read is passed over, as in folders; an absent file is told by slp info too
-    _, err = run("corpus", "--port", 1, "--force", "--out", "packed", "--files-from", "-", given=b"one.slp\nbad.slp\n")
-    says("a bad replay in a list", err, "left out: bad.slp: not a replay", "of 1 replay; 1 left out")
+    _, err = run("corpus", "--rows", "--port", 1, "--force", "--out", "packed", "--files-from", "-", given=b"one.slp\nbad.slp\n")
+    says("a bad replay in a list", err, "replay left out: not a replay (bad.slp)", "of 1 replay; 1 left out")
     out, err = run("slp", "info", "--verbose", "--files-from", "-", given=b"one.slp\nnone.slp\n", status=1)
     says("slp info of a list", out + err, "line 2: none.slp: ", "2 files: 1 game")
 
@@ -307,8 +307,9 @@ def without_library():
     env = {"LD_LIBRARY_PATH": "fake"}
     _, err = run("slp", "info", "c/z.zip", status=1, env=env)
     says("no libarchive", err, "libarchive.so.13, which is not installed (Debian: libarchive13)")
-    _, err = run("corpus", "--port", 1, "--force", "--out", "packed", "c", "one.slp", env=env)
-    says("no libarchive", err, "left out: c/z.zip: archives are read with libarchive.so.13", "of 1 replay; 8 left out")
+    _, err = run("corpus", "--rows", "--port", 1, "--force", "--out", "packed", "c", "one.slp", env=env)
+    says("no libarchive", err, "8  replays left out: archives are read with libarchive.so.13", "(c/one.slp.bz2, ", " and 5 more)",
+         "of 1 replay; 8 left out")
 
 
 # ---- real replays ------------------------------------------------------------------------------------------------------
