@@ -53,7 +53,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         small, large = folder / "small.games", Path(asked.large or folder / "large.games")
-        call([asked.exphil, "corpus", "--games", asked.replays, "--quiet", "--out", small])
+        call([asked.exphil, "corpus", asked.replays, "--quiet", "--out", small])
         if not large.exists():
             call([asked.exphil, "bench", "data", "games", "--quick", "--plain", "--replays", asked.replays, "--large", large,
                   "--large-frames", int(asked.frames)])  # fmt: skip
