@@ -279,6 +279,13 @@ static inline uint64_t xph_mix(uint64_t key)
     return key ^ key >> 33;
 }
 
+/* What tables of keys from files mix into them: where a table happens to lie and when it was made, which nobody who
+ * writes files knows. Their keys cannot all begin in one place. */
+static inline uint64_t xph_salt(const void *table)
+{
+    return (uint64_t)(uintptr_t)table ^ (uint64_t)xph_clock_ns() << 20;
+}
+
 /* A set of 64-bit keys (set.c), the keys 0 and 2^64 / golden ratio being one. */
 typedef struct xph_set {
     exphil_context *context;

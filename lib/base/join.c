@@ -5,7 +5,7 @@
 exphil_status xph_join_begin(exphil_context *context, int64_t count, xph_join *join, exphil_error *error)
 {
     *join = (xph_join){.context = context, .count = count, .capacity = 16};
-    join->salt = (uint64_t)(uintptr_t)join ^ (uint64_t)xph_clock_ns() << 20;
+    join->salt = xph_salt(join);
     while (join->capacity < 2 * count) join->capacity *= 2;
     size_t least = (size_t)count * sizeof *join->least, first = (size_t)join->capacity * sizeof *join->first;
     join->least = xph_alloc(context, least);

@@ -1,6 +1,4 @@
-/* A set of 64-bit keys as an open-addressing table, at most half full so that looking up is short. Where a key lies
- * is mixed with where the set happens to lie and when it was made, which nobody
- * who writes files knows: their keys cannot all begin in one place. */
+/* A set of 64-bit keys as an open-addressing table, at most half full so that looking up is short. */
 #include "base/base.h"
 
 /* 0 marks an empty place: the key 0 shares that of one in 2^64 others. */
@@ -19,7 +17,7 @@ static int64_t place(const xph_set *set, const uint64_t *keys, int64_t capacity,
 void xph_set_begin(exphil_context *context, xph_set *set)
 {
     *set = (xph_set){.context = context};
-    set->salt = (uint64_t)(uintptr_t)set ^ (uint64_t)xph_clock_ns() << 20;
+    set->salt = xph_salt(set);
 }
 
 void xph_set_free(xph_set *set)

@@ -38,7 +38,7 @@ void xph_conditions_release(xph_conditions *c)
 static xph_game_values *place(const xph_conditions *c, xph_game_values *games, int64_t capacity,
                               uint64_t game, int32_t port)
 {
-    uint64_t mask = (uint64_t)capacity - 1, at = xph_game_mix(c->salt, game + (uint64_t)port) & mask;
+    uint64_t mask = (uint64_t)capacity - 1, at = xph_mix((game + (uint64_t)port) ^ c->salt) & mask;
     while (games[at].game && (games[at].game != game || games[at].port != port)) at = (at + 1) & mask;
     return &games[at];
 }
@@ -79,7 +79,7 @@ static exphil_status new_conditions(exphil_context *context, xph_conditions **co
     if (!made) return xph_no_memory(sizeof *made, error);
     made->context = xph_context_retain(context);
     made->references = 1;
-    made->salt = xph_game_salt(made);
+    made->salt = xph_salt(made);
     *conditions = made;
     return EXPHIL_OK;
 }

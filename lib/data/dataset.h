@@ -276,20 +276,6 @@ exphil_status xph_dataset_look(exphil_dataset *dataset, exphil_error *error);
 exphil_status xph_dataset_enter(const exphil_dataset *dataset, exphil_error *error);
 void xph_dataset_leave(const exphil_dataset *dataset);
 
-/* Where the search for a game begins: mixed (the end of MurmurHash3, Appleby) with where a table happens to lie and when
- * it was made, which nobody who writes files knows: their games cannot all begin in one place. */
-static inline uint64_t xph_game_salt(const void *table)
-{
-    return (uint64_t)(uintptr_t)table ^ (uint64_t)xph_clock_ns() << 20;
-}
-static inline uint64_t xph_game_mix(uint64_t salt, uint64_t key)
-{
-    key ^= salt;
-    key = (key ^ key >> 33) * 0xFF51AFD7ED558CCDu;
-    key = (key ^ key >> 33) * 0xC4CEB9FE1A85EC53u;
-    return key ^ key >> 33;
-}
-
 /* ---- conditions (conditions.c) ------------------------------------------------------------------------- */
 
 exphil_status xph_conditions_set_game(exphil_dataset *dataset, const char *name, uint64_t game, int32_t port,

@@ -33,7 +33,7 @@ static exphil_status create(exphil_context *context, xph_row_weights **weights, 
     if (!made) return xph_no_memory(sizeof *made, error);
     made->context = xph_context_retain(context);
     made->references = 1;
-    made->salt = (uint64_t)(uintptr_t)made ^ (uint64_t)xph_clock_ns() << 20;
+    made->salt = xph_salt(made);
     *weights = made;
     return EXPHIL_OK;
 }
@@ -57,14 +57,10 @@ void xph_row_weights_release(xph_row_weights *weights)
     xph_context_release(context);
 }
 
-/* As in xph_table: nobody who writes files knows where the search for a game begins. */
 static game_weights *place(const xph_row_weights *weights, game_weights *games, int64_t capacity,
                            uint64_t key)
 {
-    uint64_t mask = (uint64_t)capacity - 1, at = key ^ weights->salt;
-    at = (at ^ at >> 33) * 0xFF51AFD7ED558CCDu;
-    at = (at ^ at >> 33) * 0xC4CEB9FE1A85EC53u;
-    at = (at ^ at >> 33) & mask;
+    uint64_t mask = (uint64_t)capacity - 1, at = xph_mix(key ^ weights->salt) & mask;
     while (games[at].game && games[at].game != key) at = (at + 1) & mask;
     return &games[at];
 }

@@ -27,7 +27,7 @@ exphil_status xph_table_create(exphil_context *context, xph_table **table, exphi
     if (!made) return xph_no_memory(sizeof *made, error);
     made->context = xph_context_retain(context);
     made->references = 1;
-    made->salt = xph_game_salt(made);
+    made->salt = xph_salt(made);
     *table = made;
     return EXPHIL_OK;
 }
@@ -55,7 +55,7 @@ void xph_table_release(xph_table *table)
 /* Distinct games are an open-addressing table; no game has the number 0 in it (xph_game_key). Where a game is or would be. */
 static int64_t game_place(const xph_table *table, const uint64_t *games, int64_t capacity, uint64_t key)
 {
-    uint64_t mask = (uint64_t)capacity - 1, at = xph_game_mix(table->salt, key) & mask;
+    uint64_t mask = (uint64_t)capacity - 1, at = xph_mix(key ^ table->salt) & mask;
     while (games[at] && games[at] != key) at = (at + 1) & mask;
     return (int64_t)at;
 }
