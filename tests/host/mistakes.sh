@@ -4,7 +4,7 @@
 #   mistakes.sh <exphil>
 # shellcheck disable=SC2086
 set -u
-exphil=$1
+exphil=$(realpath "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
