@@ -16,7 +16,8 @@ enum { STOPPED = 130 };
 #define LIMIT_HELP  "most memory of the device, as 512MiB or 8GiB; data are not counted (default: no limit)"
 #define FILES_HELP                                                                                           \
   ".slp replays, also compressed (.gz .bz2 .xz .zst) or in archives (.zip .7z .tar); corpora of games;\n"    \
-  "folders of them; or one corpus of rows."
+  "folders of them"
+#define OR_ROWS_HELP "; or one corpus of rows."
 #define ISA_HELP                                                                                             \
   "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16 (default: the best)"
 
@@ -92,10 +93,12 @@ json_t *report_json(const exphil_report *report, const exphil_spec *spec);
 void print_report(const exphil_report *report, const exphil_spec *spec, int64_t slots);
 /* Is a policy that much better (a share of frames) with recorded past actions than with its own, that it copies? */
 bool copies(double forced, double alone);
-#define BEGINNING_ADVICE "Every policy with past actions begins so:\nafter little training, train longer. "
+#define BEGINNING_ADVICE "Every policy with past actions begins so; if this one is young, train it longer. "
 #define COPYING_ADVICE                                                                                       \
-  "Longer training on the same\nrows rewards that too. Try train --no-previous-action, or --drop-past 0.5 "  \
-  "--own-past 0.5, and keep what is best alone."
+  "Where that does not help, since copying is rewarded too, try train --no-previous-action, or --drop-past " \
+  "0.5 --own-past 0.5, and keep what is best alone."
+/* A paragraph on stdout, in lines of at most 100 columns. */
+void print_paragraph(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Frames on which train and eval measure a policy with its own decisions as past actions. */
 #define ALONE_HELP                                                                                           \
   "frames, in whole episodes, on which its own decisions are its past actions (default 20000; 0: none)"

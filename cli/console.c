@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,6 +231,23 @@ static void print_head(const char *name, const exphil_head_report *head)
     printf(" %9.5f %9.5f\n", head->nll, head->frequency_nll);
 }
 
+void print_paragraph(const char *format, ...)
+{
+    char text[1024], *word = text;
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    for (int column = 0; *word;) {
+        int length = (int)strcspn(word, " ");
+        bool next = column > 0 && column + 1 + length > 100;
+        printf("%s%.*s", column == 0 ? "" : next ? "\n" : " ", length, word);
+        column = next || column == 0 ? length : column + 1 + length;
+        word += length + (word[length] == ' ');
+    }
+    putchar('\n');
+}
+
 bool copies(double forced, double alone)
 {
     return 5.0 * alone < 4.0 * forced;
@@ -243,23 +261,25 @@ static void advise(const exphil_report *report, int64_t slots)
     const double forced = 100.0 * report->exact_accuracy, alone = 100.0 * report->alone_accuracy;
     bool copy = report->exact_copy >= report->exact_majority;
     if (slots && report->alone_frames && copies(forced, alone)) {
-        printf("\nTeacher-forced the policy is right on %.1f%% of the frames, alone on %.1f%%: it repeats "
-               "the past "
-               "actions\nthat it is shown, and in play it is shown its own. %s%s\n",
-               forced, alone, report->exact_accuracy > baseline(report) ? "" : BEGINNING_ADVICE,
-               COPYING_ADVICE);
+        putchar('\n');
+        print_paragraph("Teacher-forced the policy is right on %.1f%% of the frames, alone on %.1f%%: it "
+                        "repeats the past actions that it is shown, and in play it is shown its own. %s%s",
+                        forced, alone, report->exact_accuracy > baseline(report) ? "" : BEGINNING_ADVICE,
+                        COPYING_ADVICE);
     } else if (report->exact_accuracy > baseline(report)) {
         return;
     } else if (!slots && report->exact_accuracy > report->exact_majority) {
-        printf("\nThe policy is not told past actions, so repeating the last one (copy) is no measure of it: "
-               "judge it "
-               "by the\nchange frames, where copying is always wrong, and by playing.\n");
+        putchar('\n');
+        print_paragraph("The policy is not told past actions, so repeating the last one (copy) is no measure "
+                        "of it: judge it by the change frames, where copying is always wrong, and by "
+                        "playing.");
     } else {
-        printf("\nThe policy is not better than %s on these frames; of those that\nchange the input it has "
-               "%.1f%%. "
-               "Train longer (more --epochs), or on more data.\n",
-               copy && slots ? "repeating the last action (copy)" : "always the commonest action (majority)",
-               100.0 * report->exact_change_accuracy);
+        putchar('\n');
+        print_paragraph(
+            "The policy is not better than %s on these frames; of those that change the input it has %.1f%%. "
+            "Train longer (more --epochs), or on more data.",
+            copy && slots ? "repeating the last action (copy)" : "always the commonest action (majority)",
+            100.0 * report->exact_change_accuracy);
     }
 }
 

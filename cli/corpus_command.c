@@ -184,7 +184,7 @@ int corpus_command(int argc, char **argv)
                  "that are there\nalready are not added again. Ctrl-C keeps what is whole and ends with "
                  "status 130.\n"
                  "With --rows: one file of the rows of one layout and codec, which opens in no time.\n"
-                 "FILE: " FILES_HELP "\n"
+                 "FILE: " FILES_HELP OR_ROWS_HELP "\n"
                  "exphil corpus select takes the games that fit. exphil corpus verify CORPUS... checks every "
                  "byte.",
         .entry = corpus_entries,

@@ -93,7 +93,9 @@ typedef struct loading {
     int64_t replays; /* tried */
     int64_t episodes;
     int64_t left_out;
-    int64_t cut; /* replays that end early */
+    int64_t cut;      /* replays that end early */
+    uint64_t *groups; /* [grouped] of replays that were taken one by one: exphil_episode_info.group */
+    int64_t grouped, group_capacity;
     tally reasons;
     scratch scratch; /* of replays that are selected from; without a context: there are none yet */
     entered *entered;
@@ -186,8 +188,25 @@ static const char *name_inside(const file_item *item)
     return item->inside ? item->name + strlen(item->path) + 1 : NULL;
 }
 
+/* Which match it may be. */
+static bool note_group(loading *l, int64_t episode)
+{
+    exphil_episode_info info = EXPHIL_EPISODE_INFO_INIT;
+    if (l->grouped == l->group_capacity) {
+        int64_t capacity = l->group_capacity ? 2 * l->group_capacity : 256;
+        uint64_t *wider = realloc(l->groups, (size_t)capacity * sizeof *wider);
+        if (!wider) return no_memory();
+        l->groups = wider;
+        l->group_capacity = capacity;
+    }
+    if (exphil_dataset_episode(l->dataset, episode, &info, NULL) >= 0 && info.group)
+        l->groups[l->grouped++] = info.group;
+    return true;
+}
+
 static bool took_replay(loading *l, const file_item *item, const exphil_replay_result *result)
 {
+    if (result->episodes && !note_group(l, l->episodes)) return false;
     int64_t first = l->episodes;
     l->episodes += result->episodes;
     l->cut += result->truncated;
@@ -304,7 +323,8 @@ static void say_taken(const char *name, const exphil_selection_report *taken, bo
             name, taken->frames, taken->episodes, plural(taken->episodes), taken->taken, taken->players,
             plural(taken->players), taken->games, plural(taken->games));
     if (taken->frames_masked)
-        fprintf(stderr, "; %" PRId64 " frames left out, without a character or with numbers that are none",
+        fprintf(stderr,
+                "; %" PRId64 " frames left out, in which a character is absent or a number is not finite",
                 taken->frames_masked);
     fprintf(stderr, "%s\n", recovered ? " (its end is missing: the whole games were kept)" : "");
 }
@@ -387,6 +407,25 @@ static int64_t count_repeats(const loading *l, int64_t episodes, brought *list)
     return repeats;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t *one = a, *two = b;
+    return (*one > *two) - (*one < *two);
+}
+
+/* Replays that are read one by one count as often as they come. */
+static void warn_of_copies(const loading *l)
+{
+    int64_t copies = 0;
+    if (l->grouped) qsort(l->groups, (size_t)l->grouped, sizeof *l->groups, by_number);
+    for (int64_t i = 1; i < l->grouped; i++) copies += l->groups[i] == l->groups[i - 1];
+    if (copies)
+        fprintf(stderr,
+                "exphil: warning: %" PRId64 " replay%s may show a match that another one shows, and count%s "
+                "again; --duplicates drop takes each match once\n",
+                copies, plural(copies), copies == 1 ? "s" : "");
+}
+
 /* A corpus says itself which of its games are one; beside replays or another corpus nobody does. */
 static void warn_of_repeats(const loading *l, int64_t episodes)
 {
@@ -398,7 +437,7 @@ static void warn_of_repeats(const loading *l, int64_t episodes)
         fprintf(stderr,
                 "exphil: warning: %" PRId64
                 " game%s came more than once, out of a corpus of games and from elsewhere, "
-                "and count%s so often; --exclude leaves files out\n",
+                "and count%s so often; exphil corpus makes one corpus of them all, with each game once\n",
                 repeats, plural(repeats), repeats == 1 ? "s" : "");
 }
 
@@ -504,7 +543,9 @@ static void say_total(const loading *l, const exphil_dataset_info *info)
     fprintf(stderr, "%s%" PRId64 " frames in %" PRId64 " episode%s of ",
             l->replays + l->corpora > 1 ? "altogether " : "", info->frames, info->episodes,
             plural(info->episodes));
-    if (l->replays) fprintf(stderr, "%" PRId64 " replay%s", read, plural(read));
+    if (l->replays)
+        fprintf(stderr, "%s%" PRId64 " replay%s", l->scratch.context ? "the players of " : "", read,
+                plural(read));
     if (l->cut) fprintf(stderr, " (%" PRId64 " end%s early)", l->cut, l->cut == 1 ? "s" : "");
     if (l->corpora)
         fprintf(stderr, "%s%" PRId64 " corp%s of games", l->replays ? " and " : "", l->corpora,
@@ -520,6 +561,7 @@ static void end_loading(loading *l)
     for (size_t i = 0; i < l->entered_count; i++) free(l->entered[i].name);
     free(l->entered);
     free(l->ends);
+    free(l->groups);
 }
 
 static bool load_replays(exphil_context *context, const exphil_spec *spec, const data_options *options,
@@ -539,6 +581,7 @@ static bool load_replays(exphil_context *context, const exphil_spec *spec, const
     if (fine && info.frames > 0) {
         say_total(&l, &info);
         warn_of_repeats(&l, info.episodes);
+        if (!options->select.duplicates) warn_of_copies(&l);
         *dataset = l.dataset;
     } else {
         if (fine) fprintf(stderr, "exphil: no frames were found in what was given\n");

@@ -50,15 +50,19 @@ static int evaluate(exphil_context *context, const char *weights, const eval_opt
     return status;
 }
 
-static const char eval_about[] = "Scores a policy on recorded play, teacher-forced (its past "
-                                 "actions are the recorded ones), with two\n"
-                                 "baselines beside it: majority, always the commonest action, "
-                                 "and copy, always the last one again.\n"
-                                 "Alone, its past actions are its own decisions, as in play; a policy "
-                                 "that is much worse then repeats what\nit is shown.\n"
-                                 "nll is summed over heads and bits; the training objective takes "
-                                 "the mean over a head's bits.\n"
-                                 "FILE: " FILES_HELP;
+static const char eval_about[] =
+    "Scores a policy on recorded play, teacher-forced (its past "
+    "actions are the recorded ones), with two\n"
+    "baselines beside it: majority, always the commonest action, "
+    "and copy, always the last one again.\n"
+    "Alone, its past actions are its own decisions, as in play; a policy "
+    "that is much worse then repeats what\nit is shown.\n"
+    "nll is summed over heads and bits; the training objective takes "
+    "the mean over a head's bits.\n"
+    "exact is the whole action right; top 3, right among the three likeliest; "
+    "change, on frames that change the\ninput; freq nll is that of how often each "
+    "action occurs.\n"
+    "FILE: " FILES_HELP OR_ROWS_HELP;
 
 int eval_command(int argc, char **argv)
 {

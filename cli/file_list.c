@@ -237,7 +237,7 @@ static bool refuse(making *m, const char *path, file_kind kind)
         return entry != NULL;
     }
     say_place(m);
-    file_refuse(path, kind, kind == FILE_CORPUS ? "it must be the only file" : m->rules->hint);
+    file_refuse(path, kind, kind == FILE_CORPUS ? "a corpus of rows must be the only file" : m->rules->hint);
     return false;
 }
 

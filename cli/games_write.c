@@ -74,14 +74,16 @@ static void put_field(FILE *to, const char *text, char end)
 }
 
 static void report(writing *w, const char *result, int64_t frames, const char *path, int64_t game,
-                   const char *reason)
+                   const char *reason, uint64_t hash)
 {
     if (!w->report || w->options->select) return;
     fprintf(w->report, "%s\t%" PRId64 "\t", result, frames);
     put_field(w->report, path, '\t');
     if (game >= 0) fprintf(w->report, "%" PRId64, game);
     putc('\t', w->report);
-    put_field(w->report, reason, '\n');
+    put_field(w->report, reason, '\t');
+    if (hash) fprintf(w->report, "%016" PRIx64, hash);
+    putc('\n', w->report);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
@@ -108,7 +110,7 @@ static bool refuse(writing *w, const file_item *from, int64_t game, const char *
 {
     w->refused++;
     w->named_refused = w->named_refused || from->named;
-    report(w, "refused", 0, from->name, game, reason);
+    report(w, "refused", 0, from->name, game, reason, 0);
     return tally_reason(&w->reasons, reason, from->name) || no_memory();
 }
 
@@ -136,13 +138,15 @@ static bool took(writing *w, const file_item *from, int64_t game, exphil_status 
     if (added->duplicate) {
         w->duplicates++;
         report(w, "duplicate", added->frames, from->name, game,
-               added->content_hash ? "the same game is there" : "the same file was added");
+               added->content_hash ? "the same game is there" : "the same file was added",
+               added->source_hash);
         return true;
     }
     w->games++;
     w->frames += added->frames;
     w->truncated += added->truncated;
-    report(w, "added", added->frames, from->name, game, added->truncated ? "the replay ends early" : "");
+    report(w, "added", added->frames, from->name, game, added->truncated ? "the replay ends early" : "",
+           added->source_hash);
     return true;
 }
 
@@ -435,7 +439,7 @@ static bool open_report(writing *w)
     if (!output_free("report", path, OUTPUT_IN_PLACE, w->options->force)) return false;
     w->report = fopen(path, "w");
     if (!w->report) return complain_of_file(path);
-    fputs(w->options->select ? "count\tof\tresult\treason\n" : "result\tframes\tfile\tgame\treason\n",
+    fputs(w->options->select ? "count\tof\tresult\treason\n" : "result\tframes\tfile\tgame\treason\thash\n",
           w->report);
     return true;
 }

@@ -237,8 +237,8 @@ static void print_agreement(const player *p, int s, const char *what)
 static void warn_of_copying(const player *p)
 {
     if (!p->info.action_slots || !copies((double)p->exact[FORCED], (double)p->exact[ALONE])) return;
-    printf("With its own past actions it agrees far less often: it repeats what it is shown. %s\n",
-           COPYING_ADVICE);
+    print_paragraph("With its own past actions it agrees far less often: it repeats what it is shown. %s",
+                    COPYING_ADVICE);
 }
 
 /* Latency is that of the session that plays as live. */
@@ -303,9 +303,14 @@ static int open_player(player *p, char **paths)
         config.delay_frames = &delay;
         p->info.delay_frames = delay; /* what the session has, if it is made */
     }
-    for (int s = 0; s < SESSIONS; s++)
-        if (exphil_session_create(p->model, &config, &p->session[s], &error) < 0)
-            return complain("session", &error);
+    for (int s = 0; s < SESSIONS; s++) {
+        if (exphil_session_create(p->model, &config, &p->session[s], &error) >= 0) continue;
+        complain("session", &error);
+        if (p->info.delay_count > 1)
+            fprintf(stderr, "exphil: --delay says which of its %" PRId64 " delays this policy has here\n",
+                    p->info.delay_count);
+        return 1;
+    }
     if (!replay_open(p->context, paths[1], NULL, &p->slp, &error)) return complain(paths[1], &error);
     return check_ports(p, paths[1]) ? 0 : 1;
 }

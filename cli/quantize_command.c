@@ -149,7 +149,7 @@ int quantize_command(int argc, char **argv)
             "Rounds the matrices of a policy to fewer bits: 16 (bf16) or 8 (int8) for 32, smaller and\n"
             "faster to play. On FILEs both policies are run (past actions as recorded) and compared; the\n"
             "result is printed and kept in the weights.\n"
-            "FILE: " FILES_HELP,
+            "FILE: " FILES_HELP OR_ROWS_HELP,
         .entry = entries};
     int count, status;
     int32_t type;

@@ -174,10 +174,13 @@ bool replay_table_used(const replay_table *table, bool quiet)
     int64_t unused = 0;
     for (int64_t i = 0; i < table->count; i++) unused += !replay_table_line(table, i)->used;
     if (unused == table->count)
-        fprintf(stderr, "exphil: --%s: no line of %s is of a replay that was given\n", table->kind->option,
-                table->path);
+        fprintf(
+            stderr,
+            "exphil: --%s: no line of %s is of a replay that was taken; in a corpus of games replays have "
+            "no names, and go by their hash: exphil corpus --report FILE has both\n",
+            table->kind->option, table->path);
     else if (unused && !quiet)
-        fprintf(stderr, "%s: %" PRId64 " of %" PRId64 " lines are of other replays\n", table->path, unused,
-                table->count);
+        fprintf(stderr, "%s: %" PRId64 " of %" PRId64 " lines are of replays that were not given or taken\n",
+                table->path, unused, table->count);
     return unused < table->count;
 }

@@ -52,7 +52,7 @@ static const option_command info_table = {
              "with the file. One file gets a page; several, and the games of a corpus of games, get a line "
              "each and\n"
              "then what they are together.\n"
-             "FILE: " FILES_HELP "\n"
+             "FILE: " FILES_HELP ".\n"
              "Names and codes of players are never shown. Ports count from 1. In JSON so do winner_port, "
              "winner_ports\n"
              "and quitter_port; end.lras and end.placements have the file's port index, from 0, as in "

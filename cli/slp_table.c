@@ -63,6 +63,7 @@ static char *players_of(const exphil_slp_info *info)
         if (info->teams)
             at += (size_t)snprintf(text + at, sizeof text - at, " (%s)", words_team(info->ports[i].team));
     }
+    if (at > 44) memcpy(text + 41, "...", 4); /* teams of four would widen all lines */
     return strdup(text);
 }
 

@@ -339,11 +339,15 @@ int train_command(int argc, char **argv)
         .usage = "train [OPTIONS] FILE...",
         .about =
             "Trains a policy by behaviour cloning: it learns to press what the players of replays pressed.\n"
-            "FILE: " FILES_HELP "\n"
+            "FILE: " FILES_HELP OR_ROWS_HELP "\n"
             "Ctrl-C saves a checkpoint and ends with status 130; --resume goes on to the last bit.\n"
             "At the end it scores: nll is the plain loss, summed over heads and bits; the training objective "
             "is what\nwas minimised: the mean over a head's bits, with --smoothing, --focal and "
-            "--button-weight.",
+            "--button-weight.\nIts columns: exact is the whole action right; top 3, right among the three "
+            "likeliest; change, on frames that\nchange the input; majority, always the commonest action; "
+            "copy, "
+            "always the last one again; freq nll, by how often\neach occurs. Alone, past actions are the "
+            "policy's own decisions, as in play.",
         .entry = entries,
         .given = given};
     int count, status;

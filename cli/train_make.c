@@ -195,6 +195,25 @@ static bool draw_few(train_state *r, const exphil_dataset *from, const char *wha
     return true;
 }
 
+/* Games are of unequal length, and few games are a coarse measure: the part is told in frames. */
+static void say_held_out(const train_state *r)
+{
+    exphil_dataset_info all = EXPHIL_DATASET_INFO_INIT, held = EXPHIL_DATASET_INFO_INIT;
+    if (r->options->quiet || r->options->json || exphil_dataset_query(r->all, &all, NULL) < 0 ||
+        exphil_dataset_query(r->held, &held, NULL) < 0)
+        return;
+    double part = (double)held.frames / (double)all.frames, asked = r->options->held_out;
+    fprintf(stderr,
+            "held out: %" PRId64 " of %" PRId64 " game%s, %" PRId64 " of %" PRId64 " frames, %.1f %%\n",
+            held.games, all.games, plural(all.games), held.frames, all.frames, 100.0 * part);
+    if (part < asked / 2 || part > asked * 2)
+        fprintf(
+            stderr,
+            "exphil: warning: that is far from the %.1f %% of --held-out, since games are few or of unequal "
+            "length: another --seed draws others, --split time takes the end of each\n",
+            100.0 * asked);
+}
+
 static bool split_data(train_state *r)
 {
     exphil_split_config config = EXPHIL_SPLIT_CONFIG_INIT;
@@ -208,8 +227,13 @@ static bool split_data(train_state *r)
     config.seed = (uint64_t)r->options->seed;
     config.by = r->options->chosen.split;
     if (!check_games(r, config.by)) return false;
-    if (exphil_dataset_split(r->all, &config, &r->train, &r->held, &error) < 0)
-        return complain("split", &error) == 0;
+    exphil_status status = exphil_dataset_split(r->all, &config, &r->train, &r->held, &error);
+    if (status == EXPHIL_E_INVALID && config.by == EXPHIL_SPLIT_STABLE)
+        fprintf(stderr,
+                "exphil: --split stable draws each game by itself, and no game, or all, would be held "
+                "out: another --seed, more games, or --split game\n");
+    if (status < 0) return complain("split", &error) == 0;
+    say_held_out(r);
     return draw_few(r, r->train, "the training data", &r->few) &&
            draw_few(r, r->held, "what is held out", &r->few_held);
 }
@@ -284,8 +308,13 @@ static bool make_prefetcher(train_state *r)
     sampling.batch = r->batch;
     r->data = (exphil_prefetcher_info)EXPHIL_PREFETCHER_INFO_INIT;
     if (exphil_prefetcher_create(r->train, &sampling, &r->prefetcher, &error) < 0 ||
-        exphil_prefetcher_query(r->prefetcher, &r->data, &error) < 0)
-        return complain("prefetcher", &error) == 0;
+        exphil_prefetcher_query(r->prefetcher, &r->data, &error) < 0) {
+        complain("prefetcher", &error);
+        if (strstr(error.message, "memory_bytes"))
+            fprintf(stderr, "exphil: --memory must be larger, or --batch%s smaller\n",
+                    sampling.mode == EXPHIL_MODE_WINDOW ? ", --window or --shuffle-frames" : "");
+        return false;
+    }
     choose_updates(r);
     say_share(r);
     return true;

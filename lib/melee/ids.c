@@ -106,8 +106,8 @@ static void add_alike(const char *known, const char *name, char *text, size_t by
     const char *other = known;
     size_t at = strlen(text);
     if (next_sign(&other) != next_sign(&name)) return;
-    if (at + strlen(known) + sizeof "; there is " <= bytes)
-        snprintf(text + at, bytes - at, "%s%s", at ? ", " : "; there is ", known);
+    if (at + strlen(known) + sizeof "; some are " <= bytes)
+        snprintf(text + at, bytes - at, "%s%s", at ? ", " : "; some are ", known);
 }
 
 void xph_melee_character_alike(const char *name, char *text, size_t bytes)

@@ -206,7 +206,7 @@ row "named twice" 2
 for line in "added	723	walk/a.slp		" "refused	0	walk/gone.slp		No such file or directory" \
   "refused	0	walk/pipe.games		this is no regular file" "duplicate	0	walk/deep/b.slp		the same file was added" \
   'duplicate	0	walk/odd/line\nend.slp		the same file was added'; do
-  grep -qxF "$line" walk.tsv || complain "no line $line in $(cat walk.tsv)"
+  cut -f1-5 walk.tsv | grep -qxF "$line" || complain "no line $line in $(cat walk.tsv)"
 done
 [ "$(grep -c "	walk/deep	[0-3]	" walk.tsv)" -eq 4 ] || complain "games of a corpus are not told: $(cat walk.tsv)"
 find walk -name '*.slp' -print0 | sort -rz >paths0

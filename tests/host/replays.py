@@ -145,7 +145,7 @@ def lists():
     for given, status, wanted in (
             (b"one.slp\n\nnone.slp\n", 1, "line 3 of standard input:\nexphil: none.slp: No such file or directory"),
             (b"one.slp\np\n", 1, "line 2 of standard input:\nexphil: p: these are weights"),
-            (b"packed\n", 1, "packed: this is a corpus; it must be the only file"),
+            (b"packed\n", 1, "packed: this is a corpus; a corpus of rows must be the only file"),
             (b"one.slp\ntwo\0.slp\n", 1, "line 2 of standard input holds a NUL byte; --null"),
             (b"one.slp\n" + b"x" * 5000, 1, "line 2 of standard input is longer than a path may be"),
             (b"\n\n", 1, "standard input names no file"),

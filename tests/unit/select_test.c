@@ -230,12 +230,12 @@ static void limits(void **state)
     REFUSE(least_input, 0.0 / 0.0, "least_input is");
     REFUSE(last_frame, -1, "last_frame -1 is before first_frame 0");
     REFUSE(struct_size, 8, "exphil_selection");
-    REFUSE(stages, "batlefield", "stages: stage \"batlefield\" is unknown; there is");
+    REFUSE(stages, "batlefield", "stages: stage \"batlefield\" is unknown; some are");
     REFUSE(stages, "battlefield, 65536", "stages: a stage is a name or a number of 0..65535");
     REFUSE(stages, "99999999999999999999", "stages: a stage is a name");
     REFUSE(stages, "", "stages names no stage");
     REFUSE(characters, " , ", "characters names no character");
-    REFUSE(characters, "fox foxx", "characters: character \"foxx\" is unknown; there is fox, falco");
+    REFUSE(characters, "fox foxx", "characters: character \"foxx\" is unknown; some are fox, falco");
     REFUSE(characters, "256", "characters: a character is a name or a number of 0..255");
     REFUSE(characters, "-2", "characters: character \"-2\" is unknown");
     REFUSE(characters, "fox___________________________________________________________________x",
