@@ -181,6 +181,7 @@ static bool time_batches(bench_report *report, const bench_options *o, const exp
     bench_work work[WAYS];
     bool good = true;
     effort.round_ns *= 5;
+    bench_roam(); /* the workers inherit what this thread may use, and it does next to nothing */
     for (int i = 0; i < WAYS; i++) {
         exphil_sampling sampling = sampling_of(i == 1 ? 2 : 1);
         good =
@@ -188,6 +189,7 @@ static bool time_batches(bench_report *report, const bench_options *o, const exp
         work[i] = (bench_work){.run = take_batches, .arg = &ways[i], .calls = 1};
     }
     good = good && bench_measure(work, WAYS, &effort);
+    bench_stay(bench_where());
     for (int i = 0; i < WAYS; i++) {
         if (good && !ways[i].failed) {
             bench_row row = {.subject = "games to batches", .time = bench_stats_of(&work[i])};

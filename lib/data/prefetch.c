@@ -48,6 +48,8 @@ struct exphil_prefetcher {
     bool again;           /* what is not ready is to be forgotten, once nothing is in flight */
     bool stop, ended;     /* ended: the last batch of an epoch was delivered, and not yet EXPHIL_END */
     bool told;            /* the failure has been returned to the caller */
+    bool waiting;         /* the taker waits for a batch */
+    int32_t asleep;       /* threads that wait for work */
     exphil_prefetcher_info info;
 };
 
@@ -136,7 +138,14 @@ static void note_begun(exphil_prefetcher *p, slot *of)
     of->begun = true;
 }
 
-/* Under the lock. */
+/* The batch that cannot be taken since it failed; NULL: there is none. */
+static slot *failed_slot(exphil_prefetcher *p)
+{
+    bool next = !p->ready && p->begun;
+    return next && slot_at(p, 0)->failed < 0 ? slot_at(p, 0) : NULL;
+}
+
+/* Under the lock. The taker is woken for a batch, not for every lane of it: a wake-up costs as much as a lane. */
 static void note_done(exphil_prefetcher *p, const piece *work, exphil_status status,
                       const exphil_error *failure)
 {
@@ -154,7 +163,7 @@ static void note_done(exphil_prefetcher *p, const piece *work, exphil_status sta
     while (!p->again && p->ready < p->begun && slot_at(p, p->ready)->begun &&
            slot_at(p, p->ready)->failed >= 0 && !slot_at(p, p->ready)->lanes_left)
         p->ready++;
-    xph_mutex_broadcast(p->lock);
+    if (p->asleep || (p->waiting && (p->ready || failed_slot(p)))) xph_mutex_broadcast(p->lock);
 }
 
 static void run(void *arg)
@@ -165,7 +174,9 @@ static void run(void *arg)
     while (!p->stop) {
         piece work;
         if (!take_work(p, &work)) {
+            p->asleep++;
             xph_mutex_wait(p->lock);
+            p->asleep--;
             continue;
         }
         p->in_flight++;
@@ -315,13 +326,6 @@ static exphil_status enter(exphil_prefetcher *prefetcher, exphil_error *error)
     return xph_busy_enter(&prefetcher->busy) ? EXPHIL_OK : xph_busy_error("prefetcher", error);
 }
 
-/* The batch that cannot be taken since it failed; NULL: there is none. */
-static slot *failed_slot(exphil_prefetcher *p)
-{
-    bool next = !p->ready && p->begun;
-    return next && slot_at(p, 0)->failed < 0 ? slot_at(p, 0) : NULL;
-}
-
 /* Under the lock: batches from this one on are made anew. */
 static void begin_at(exphil_prefetcher *p, int64_t epoch, int64_t index)
 {
@@ -338,7 +342,9 @@ static const xph_batch_buffer *take(exphil_prefetcher *p)
 {
     if (!p->ready) {
         int64_t started = xph_clock_ns();
+        p->waiting = true;
         while (p->again || (!p->ready && !failed_slot(p))) xph_mutex_wait(p->lock);
+        p->waiting = false;
         if (!p->ready) return NULL;
         p->info.waited_ns += xph_clock_ns() - started;
         p->info.waits++;
