@@ -87,7 +87,8 @@ typedef struct exphil_games_writer exphil_games_writer;
 typedef struct exphil_games_config {
     size_t struct_size;
     int64_t
-        shard_bytes; /* in a folder: a file is ended when it has so many bytes, or 8,192 games; 0 = 1 GiB */
+        shard_bytes; /* in a folder: a file with so many bytes or 8,192 games is ended when the next game comes;
+                      * 0 = 1 GiB */
     int32_t level;   /* of zstd, 1..19; 0 = 3 */
     int32_t stored;  /* 1: blocks are not compressed: needs no libzstd, takes ten times the bytes */
 } exphil_games_config;
@@ -117,9 +118,10 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_create(exphil_context *co
                                                               const exphil_games_config *config,
                                                               exphil_games_writer **writer,
                                                               exphil_error *error);
-/* Adds a replay file; added may be NULL. On failure nothing was added, and the writer goes on, but for
- * EXPHIL_E_IO of the corpus: then all that was not yet whole is gone, and of one file the rest is
- * EXPHIL_E_STATE. EXPHIL_E_UNSUPPORTED: a replay without frames, or more than a corpus keeps. */
+/* Adds a replay file; added may be NULL. On failure nothing was added, and the writer goes on; unless a file of the
+ * corpus cannot be written, EXPHIL_E_IO that names it: then what it held is gone, and the rest is EXPHIL_E_STATE.
+ * Files of a folder that were ended before stay, and another writer, which knows their games, adds what is
+ * missing. EXPHIL_E_UNSUPPORTED: a replay without frames, or more than a corpus keeps. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_add(exphil_games_writer *writer, const char *path,
                                                            exphil_games_added *added, exphil_error *error);
 /* The same from memory; data is not needed after the call. */

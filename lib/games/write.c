@@ -15,6 +15,7 @@ struct exphil_games_writer {
     char *path; /* of the file, or of the folder */
     size_t path_bytes;
     bool folder, finished;
+    bool failed; /* a file could not be written: its games are lost */
     uint64_t shard_bytes;
     xph_file_writer file; /* begun where file.file is not NULL */
     xph_packers *packers;
@@ -83,8 +84,18 @@ static exphil_status make_room(exphil_games_writer *writer, exphil_error *error)
 
 static exphil_status end_file(exphil_games_writer *writer, exphil_error *error);
 
+/* A file that is large enough is ended when the next game comes, so that a game is either added or not. What fails here
+ * leaves the writer as it was, or marks it failed. */
+static exphil_status make_ready(exphil_games_writer *writer, exphil_error *error)
+{
+    bool full = writer->file.written >= writer->shard_bytes || writer->count >= SHARD_GAMES;
+    if (writer->folder && writer->file.file && full) XPH_TRY(end_file(writer, error));
+    XPH_TRY(make_room(writer, error));
+    return begin_file(writer, error);
+}
+
 /* The game is in the file. */
-static exphil_status note(exphil_games_writer *writer, const xph_game_entry *entry, exphil_error *error)
+static void note(exphil_games_writer *writer, const xph_game_entry *entry)
 {
     writer->entries[writer->count++] = *entry;
     xph_set_add(&writer->sources, entry->source_hash);
@@ -92,8 +103,14 @@ static exphil_status note(exphil_games_writer *writer, const xph_game_entry *ent
     writer->info.games++;
     writer->info.frames += entry->frames;
     writer->info.hash += xph_game_share(entry->content_hash);
-    bool full = writer->file.written >= writer->shard_bytes || writer->count >= SHARD_GAMES;
-    return writer->folder && full ? end_file(writer, error) : EXPHIL_OK;
+}
+
+/* Bytes of a game that no index knows must not be in a file: it is given up, and what it held is lost. */
+static exphil_status give_up(exphil_games_writer *writer, exphil_status status)
+{
+    xph_file_cancel(&writer->file);
+    writer->failed = true;
+    return status;
 }
 
 static exphil_status add_blocks(xph_file_writer *file, const xph_packed_game *game, exphil_error *error)
@@ -108,12 +125,14 @@ static exphil_status add_blocks(xph_file_writer *file, const xph_packed_game *ga
 
 static exphil_status write_game(exphil_games_writer *writer, xph_packed_game *game, exphil_error *error)
 {
-    XPH_TRY(make_room(writer, error));
-    XPH_TRY(begin_file(writer, error));
+    XPH_TRY(make_ready(writer, error));
     game->entry.offset = writer->file.written;
-    XPH_TRY(add_front(&writer->file, &game->entry, &game->start, game->runs, game->places, error));
-    XPH_TRY(add_blocks(&writer->file, game, error));
-    return note(writer, &game->entry, error);
+    exphil_status status =
+        add_front(&writer->file, &game->entry, &game->start, game->runs, game->places, error);
+    if (status == EXPHIL_OK) status = add_blocks(&writer->file, game, error);
+    if (status < 0) return give_up(writer, status);
+    note(writer, &game->entry);
+    return EXPHIL_OK;
 }
 
 static exphil_status add_slp(exphil_games_writer *writer, const exphil_slp *slp, uint64_t source,
@@ -150,84 +169,96 @@ static exphil_status add_bytes(exphil_games_writer *writer, const void *data, si
 
 /* ---- a game of another corpus ----------------------------------------------------------------------------- */
 
+typedef struct copier {
+    xph_unpacker *unpacker;
+    void *memory; /* of one block */
+} copier;
+
 /* Stored bytes as they are, each block checked before. */
 static exphil_status copy_blocks(exphil_games_writer *writer, const xph_game_front *front,
-                                 exphil_error *error)
+                                 const copier *with, exphil_error *error)
 {
-    exphil_context *context = writer->context;
-    xph_unpacker *unpacker = NULL;
-    size_t bytes = xph_game_front_block_bytes(front);
-    void *memory = xph_alloc(context, bytes);
-    exphil_status status =
-        memory ? xph_unpacker_create(context, &unpacker, error) : xph_no_memory(bytes, error);
-    for (uint32_t k = 0; status == EXPHIL_OK && k < xph_game_blocks(front->entry.frames); k++) {
+    for (uint32_t k = 0; k < xph_game_blocks(front->entry.frames); k++) {
         xph_game_block block;
-        const uint8_t *stored;
-        size_t stored_bytes;
-        status = xph_game_front_block(front, k, unpacker, memory, &block, error);
-        if (status < 0) break;
-        stored = xph_unpacker_stored(unpacker, &stored_bytes);
-        status = xph_file_add(&writer->file, stored, stored_bytes, error);
+        size_t bytes;
+        XPH_TRY(xph_game_front_block(front, k, with->unpacker, with->memory, &block, error));
+        const uint8_t *stored = xph_unpacker_stored(with->unpacker, &bytes);
+        XPH_TRY(xph_file_add(&writer->file, stored, bytes, error));
     }
-    xph_unpacker_free(unpacker);
-    xph_free(context, memory, bytes);
-    return status;
+    return EXPHIL_OK;
 }
 
-/* A game of another file that turns out to be damaged half-way has left bytes here that no index knows: they must
- * not be there, so all of it is checked first. */
+static exphil_status copy_with(exphil_games_writer *writer, const xph_game_front *front, const copier *with,
+                               exphil_error *error)
+{
+    xph_game_entry entry = front->entry;
+    XPH_TRY(make_ready(writer, error));
+    entry.offset = writer->file.written;
+    exphil_status status = add_front(&writer->file, &entry, &front->start, front->runs, front->places, error);
+    if (status == EXPHIL_OK) status = copy_blocks(writer, front, with, error);
+    if (status < 0) return give_up(writer, status); /* the other file has changed, or the disk is full */
+    note(writer, &entry);
+    return EXPHIL_OK;
+}
+
+/* What can fail fails before a byte is written, if it can: a game of another file that turned out to be damaged half-way
+ * would cost this one. */
 static exphil_status copy_game(exphil_games_writer *writer, const exphil_games *from, int64_t index,
                                const xph_game_front *front, exphil_games_added *added, exphil_error *error)
 {
-    xph_game_entry entry = front->entry;
+    const xph_game_entry *entry = &front->entry;
+    size_t bytes = xph_game_front_block_bytes(front);
+    copier with = {NULL, NULL};
     exphil_slp *whole = NULL;
     *added = (exphil_games_added){.struct_size = sizeof *added,
-                                  .content_hash = entry.content_hash,
-                                  .source_hash = entry.source_hash,
-                                  .frames = entry.frames,
-                                  .duplicate = xph_set_has(&writer->contents, entry.content_hash),
-                                  .truncated = entry.flags & XPH_GAME_CUT ? 1 : 0};
+                                  .content_hash = entry->content_hash,
+                                  .source_hash = entry->source_hash,
+                                  .frames = entry->frames,
+                                  .duplicate = xph_set_has(&writer->contents, entry->content_hash),
+                                  .truncated = entry->flags & XPH_GAME_CUT ? 1 : 0};
     if (added->duplicate) return EXPHIL_OK;
     XPH_TRY(exphil_games_read(from, index, &whole, error));
     exphil_slp_destroy(whole);
-    XPH_TRY(make_room(writer, error));
-    XPH_TRY(begin_file(writer, error));
-    entry.offset = writer->file.written;
-    exphil_status status = add_front(&writer->file, &entry, &front->start, front->runs, front->places, error);
-    if (status == EXPHIL_OK) status = copy_blocks(writer, front, error);
-    if (status < 0) { /* the other file has changed meanwhile, or this one cannot be written */
-        xph_file_cancel(&writer->file);
-        return status;
-    }
-    return note(writer, &entry, error);
+    XPH_TRY(xph_unpacker_create(writer->context, &with.unpacker, error));
+    with.memory = xph_alloc(writer->context, bytes);
+    exphil_status status =
+        with.memory ? copy_with(writer, front, &with, error) : xph_no_memory(bytes, error);
+    xph_unpacker_free(with.unpacker);
+    xph_free(writer->context, with.memory, bytes);
+    return status;
 }
 
 /* ---- ending ------------------------------------------------------------------------------------------------ */
 
-static exphil_status add_end(exphil_games_writer *writer, uint64_t *content, exphil_error *error)
+static uint64_t content_of(const exphil_games_writer *writer)
+{
+    uint64_t content = 0;
+    for (int64_t i = 0; i < writer->count; i++)
+        content += xph_game_share(writer->entries[i].content_hash);
+    return content;
+}
+
+static exphil_status add_end(exphil_games_writer *writer, exphil_error *error)
 {
     xph_file_writer *file = &writer->file;
     size_t bytes = (size_t)writer->count * sizeof *writer->entries;
     xph_games_trailer trailer = {.magic = XPH_GAMES_TRAILER,
                                  .games = (uint64_t)writer->count,
                                  .index = file->written,
-                                 .index_hash = xph_hash(writer->entries, bytes)};
-    for (int64_t i = 0; i < writer->count; i++) {
-        trailer.frames += writer->entries[i].frames;
-        trailer.content_hash += xph_game_share(writer->entries[i].content_hash);
-    }
+                                 .index_hash = xph_hash(writer->entries, bytes),
+                                 .content_hash = content_of(writer)};
+    for (int64_t i = 0; i < writer->count; i++) trailer.frames += writer->entries[i].frames;
     trailer.hash = xph_hash(&trailer, offsetof(xph_games_trailer, hash));
-    *content = trailer.content_hash;
     XPH_TRY(xph_file_add(file, writer->entries, bytes, error));
     return xph_file_add(file, &trailer, sizeof trailer, error);
 }
 
 /* Two folders that hold the same games have files of the same names. */
-static exphil_status name_shard(exphil_games_writer *writer, uint64_t content, exphil_error *error)
+static exphil_status name_shard(exphil_games_writer *writer, exphil_error *error)
 {
     char name[32];
     size_t bytes;
-    snprintf(name, sizeof name, "%016llx" XPH_GAMES_SUFFIX, (unsigned long long)content);
+    snprintf(name, sizeof name, "%016llx" XPH_GAMES_SUFFIX, (unsigned long long)content_of(writer));
     char *path = xph_path_join(writer->context, writer->path, name, &bytes);
     if (!path) return xph_no_memory(bytes, error);
     exphil_status status = xph_file_rename(&writer->file, path, error);
@@ -237,12 +268,14 @@ static exphil_status name_shard(exphil_games_writer *writer, uint64_t content, e
 
 static exphil_status end_file(exphil_games_writer *writer, exphil_error *error)
 {
-    uint64_t content;
-    XPH_TRY(add_end(writer, &content, error));
-    if (writer->folder) XPH_TRY(name_shard(writer, content, error));
+    if (writer->folder) XPH_TRY(name_shard(writer, error)); /* nothing is written before */
+    exphil_status status = add_end(writer, error);
+    if (status < 0) return give_up(writer, status);
     writer->info.bytes += writer->file.written;
     writer->count = 0;
-    return xph_file_commit(&writer->file, error);
+    status = xph_file_commit(&writer->file, error);
+    writer->failed = status < 0;
+    return status;
 }
 
 /* ---- public ------------------------------------------------------------------------------------------------ */
@@ -339,11 +372,11 @@ static exphil_status enter(exphil_games_writer *writer, exphil_error *error)
     if (!writer) return xph_fail(error, EXPHIL_E_INVALID, "writer is NULL");
     XPH_TRY(xph_context_check(writer->context, error));
     if (!xph_busy_enter(&writer->busy)) return xph_busy_error("writer", error);
-    bool lost = !writer->folder && !writer->file.file;
-    if (!writer->finished && !lost) return EXPHIL_OK;
+    if (!writer->finished && !writer->failed) return EXPHIL_OK;
     xph_busy_leave(&writer->busy);
     return xph_fail(error, EXPHIL_E_STATE,
-                    writer->finished ? "the corpus is finished" : "writing failed before");
+                    writer->finished ? "the corpus is finished"
+                                     : "writing failed before; a new writer knows which games are there");
 }
 
 static exphil_status leave(exphil_games_writer *writer, exphil_status status)

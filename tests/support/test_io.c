@@ -136,6 +136,12 @@ static int32_t sync_folder(void *user, const char *path)
     return rc ? rc : xph_posix_io.sync_folder(NULL, path);
 }
 
+static int32_t list(void *user, const char *folder, int32_t (*name)(void *to, const char *name), void *to)
+{
+    int32_t rc = note(user, "list");
+    return rc ? rc : xph_posix_io.list(NULL, folder, name, to);
+}
+
 void test_io_init(test_io *io)
 {
     memset(io, 0, sizeof *io);
@@ -153,5 +159,6 @@ void test_io_init(test_io *io)
         .rename = rename_file,
         .remove = remove_file,
         .sync_folder = sync_folder,
+        .list = list,
     };
 }

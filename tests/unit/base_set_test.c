@@ -149,6 +149,7 @@ static void no_list_hook(void **state)
     xph_folder folder;
     exphil_error error = EXPHIL_ERROR_INIT;
     test_io_init(&io);
+    io.hook.list = NULL;
     exphil_context *context = test_context(NULL, &io, 1);
     assert_int_equal(xph_folder_list(context, "some/folder", "", &folder, &error), EXPHIL_E_UNSUPPORTED);
     assert_says(&error, "io.list is NULL");

@@ -365,7 +365,8 @@ static void files_that_are_not_there(void **state)
     BAD(IO, "absent", exphil_trainer_resume(w.run.trainer, absent, &e));
     BAD(IO, "absent", exphil_slp_open(c, absent, NULL, OUT(exphil_slp *), &e));
     BAD(IO, "", exphil_model_load(c, folder, OUT(exphil_model *), &e));
-    BAD(UNSUPPORTED, "io.list is NULL", exphil_dataset_open(c, folder, OUT(exphil_dataset *), &e));
+    BAD(FORMAT, "no file whose name ends in .games",
+        exphil_dataset_open(c, folder, OUT(exphil_dataset *), &e));
     BAD(IO, "", exphil_model_save(w.run.model, folder, &e));
     BAD(IO, "", exphil_dataset_save(w.run.dataset, folder, &e));
     (void)snprintf(absent, sizeof absent, "%s", test_path("no/such/folder"));
