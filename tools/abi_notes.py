@@ -293,7 +293,7 @@ PYTHON = {
         "What a replay holds: sizes, where and why reading stopped (Stop), what it records (SlpHas), oddities\n"
         "    (SlpProblem), and the settings of the game. Ports are indices 0..3 here."),
     "exphil_games_info": ("GamesInfo",
-        "A corpus of games as a whole; recovered is 1 when the end of a file is missing."),
+        "A corpus of games as a whole; recovered is 1 when the end of a file is missing or damaged."),
     "exphil_game_player": ("GamePlayer",
         "What one player did in a game; exphil/games.h says what counts."),
     "exphil_game_info": ("GameInfo",

@@ -34,7 +34,8 @@ typedef struct exphil_games_info {
     int64_t frames;    /* of all games together */
     uint64_t bytes;    /* of the files */
     uint64_t hash;     /* of the content of the games, whatever their order, files and compression */
-    int32_t recovered; /* 1: the end of a file is missing; the whole games before it are used */
+    int32_t recovered; /* 1: the end of a file is missing, and the whole games before it are used; or it is
+                        * damaged, and all games are */
     int32_t reserved;
 } exphil_games_info;
 /* clang-format off */
@@ -146,8 +147,9 @@ EXPHIL_API void exphil_games_writer_destroy(exphil_games_writer *writer);
 
 /* Opens a corpus: a file, or a folder, of which the files whose names end in ".games" count. An exphil_games never
  * changes: shared freely. Its files stay open. Only the index is read, and checked: 192 bytes a game. A file
- * whose end is missing is read from game to game instead. EXPHIL_E_FORMAT with the byte offset;
- * EXPHIL_E_UNSUPPORTED: a corpus of rows, or of a later library. */
+ * whose end (index and trailer) is missing or damaged is read from game to game instead, with a line in the log:
+ * exphil_games_info.recovered. EXPHIL_E_FORMAT with the byte offset; EXPHIL_E_UNSUPPORTED: a corpus of rows, or of a
+ * later library. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_open(exphil_context *context, const char *path,
                                                             exphil_games **games, exphil_error *error);
 EXPHIL_API void exphil_games_destroy(exphil_games *games);
@@ -159,11 +161,13 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_query(const exphil_games 
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_game(const exphil_games *games, int64_t index,
                                                             exphil_game_info *info, exphil_slp_info *settings,
                                                             exphil_error *error);
-/* A game as a replay, for the functions of slp.h; the caller destroys it. Every block is checked. */
+/* A game as a replay, for the functions of slp.h; the caller destroys it. Every block is checked. EXPHIL_E_FORMAT names
+ * the game's number and the byte of its file. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_read(const exphil_games *games, int64_t index,
                                                             exphil_slp **slp, exphil_error *error);
-/* Reads and checks everything, by all workers of the context, and counts again what each player did.
- * EXPHIL_E_FORMAT names the first damaged game. */
+/* Reads and checks everything, by all workers of the context, and counts again what each player did. Every damaged game
+ * is a line of the log, EXPHIL_LOG_ERROR, with its number and the byte of its file; the first of them is the error,
+ * EXPHIL_E_FORMAT, or EXPHIL_E_IO if the file could not be read there. The other games are whole then. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_verify(const exphil_games *games, exphil_error *error);
 
 /* ---- 4 training data ---------------------------------------------------------------------------------- */
@@ -279,7 +283,7 @@ typedef struct exphil_selection_report {
  * not all finite is read through; of others only the index and, where a player comes and goes, the head.
  * Rows are then as if each game had been added by exphil_dataset_add_replay; exphil_dataset_info.content_hash
  * is another number: of the games' hashes, not of rows; constant_floats is -1, not known. Damage found
- * later is EXPHIL_E_FORMAT with the byte offset from whatever call needed the rows. */
+ * later is EXPHIL_E_FORMAT with game and byte offset from whatever call needed the rows. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_add_games(exphil_dataset *dataset,
                                                                    const exphil_games *games,
                                                                    const exphil_selection *selection,

@@ -75,6 +75,12 @@ static inline exphil_status xph_status(exphil_status status)
 /* Puts "prefix: " before the message of a failure that a lower call has reported; returns its status. */
 exphil_status xph_fail_within(exphil_error *error, exphil_status status, const char *format, ...)
     XPH_PRINTF(3, 4);
+/* Reports a failure that was kept aside; returns its status. */
+static inline exphil_status xph_fail_with(exphil_error *error, const exphil_error *kept)
+{
+    xph_error_fill_native(error, kept->status, kept->native_code, "%s", kept->message);
+    return kept->status;
+}
 /* Nothing failed yet: an error on the stack that callers may leave unread. */
 #define XPH_TRY(call)                                                                                        \
   do {                                                                                                       \

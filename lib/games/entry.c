@@ -53,3 +53,11 @@ exphil_status xph_games_damaged(const xph_shared_file *file, uint64_t offset, co
     return xph_fail(error, EXPHIL_E_FORMAT, "\"%s\" byte %llu: %s", file->name, (unsigned long long)offset,
                     what);
 }
+
+exphil_status xph_game_damaged(const xph_shared_file *file, int64_t game, uint64_t offset, const char *what,
+                               exphil_error *error)
+{
+    if (game < 0) return xph_games_damaged(file, offset, what, error);
+    return xph_fail(error, EXPHIL_E_FORMAT, "\"%s\" game %lld, byte %llu: %s", file->name, (long long)game,
+                    (unsigned long long)offset, what);
+}

@@ -134,6 +134,7 @@ exphil_status xph_game_runs(exphil_context *context, const exphil_slp *slp, xph_
 struct xph_game_front {
     exphil_context *context;
     xph_shared_file *file;
+    int64_t game;        /* number in the corpus; -1: none yet */
     uint64_t at, blocks; /* bytes of the file where the game and its first block begin */
     size_t bytes;        /* of this struct and what lies behind it */
     exphil_slp_info info;
@@ -152,7 +153,7 @@ typedef struct xph_shard {
     xph_shared_file *file;
     int64_t first, games; /* number of its first game, how many */
     uint64_t index;       /* byte of its first entry */
-    uint64_t *offsets;    /* of its games, where the index is missing; NULL: it is there */
+    uint64_t *offsets;    /* of its games, where the index is missing or damaged; NULL: it is whole */
     int64_t capacity;     /* of offsets */
 } xph_shard;
 
@@ -170,10 +171,13 @@ exphil_status xph_games_open_any(exphil_context *context, const char *path, exph
 /* EXPHIL_E_FORMAT: file, byte, what. */
 exphil_status xph_games_damaged(const xph_shared_file *file, uint64_t offset, const char *what,
                                 exphil_error *error);
+/* The same of a game by its number in the corpus; -1: it has none yet. */
+exphil_status xph_game_damaged(const xph_shared_file *file, int64_t game, uint64_t offset, const char *what,
+                               exphil_error *error);
 /* What can be checked of an entry alone; NULL, or what is wrong. */
 const char *xph_game_entry_wrong(const xph_game_entry *entry);
-/* The front of the game at this byte of a file. */
-exphil_status xph_game_front_at(xph_shared_file *file, uint64_t offset, xph_game_front **front,
+/* The front of the game at this byte of a file; game: its number in the corpus, -1: none yet. */
+exphil_status xph_game_front_at(xph_shared_file *file, int64_t game, uint64_t offset, xph_game_front **front,
                                 exphil_error *error);
 /* The shard that holds a game, and the game's first byte. */
 exphil_status xph_games_find(const exphil_games *games, int64_t game, const xph_shard **shard,

@@ -52,12 +52,13 @@ static exphil_status read_behind(xph_game_front *front, exphil_error *error)
     xph_hash_add(&hasher, &front->start, sizeof front->start);
     xph_hash_add(&hasher, front->runs, runs);
     if (!xph_hash_equal(xph_hash_end(&hasher), hash))
-        return xph_games_damaged(front->file, front->at, "the head of this game is damaged", error);
+        return xph_game_damaged(front->file, front->game, front->at, "the head of this game is damaged",
+                                error);
     at = front->at + xph_game_head_bytes(entry);
     XPH_TRY(xph_shared_read(front->file, at, front->places, places, error));
     XPH_TRY(xph_shared_read(front->file, at + places, &hash, sizeof hash, error));
     if (!xph_hash_equal(xph_hash(front->places, places), hash))
-        return xph_games_damaged(front->file, at, "the table of blocks is damaged", error);
+        return xph_game_damaged(front->file, front->game, at, "the table of blocks is damaged", error);
     return EXPHIL_OK;
 }
 
@@ -65,26 +66,29 @@ static exphil_status check_front(xph_game_front *front, exphil_error *error)
 {
     uint64_t records = 0;
     const char *wrong = runs_wrong(front);
-    if (wrong) return xph_games_damaged(front->file, front->at, wrong, error);
+    if (wrong) return xph_game_damaged(front->file, front->game, front->at, wrong, error);
     wrong = places_wrong(front);
     if (wrong)
-        return xph_games_damaged(front->file, front->at + xph_game_head_bytes(&front->entry), wrong, error);
+        return xph_game_damaged(front->file, front->game, front->at + xph_game_head_bytes(&front->entry),
+                                wrong, error);
     for (int32_t slot = 0; slot < XPH_GAME_SLOTS; slot++) {
         records += front->start.records[slot];
         if (front->start.records[slot] > front->entry.frames)
-            return xph_games_damaged(front->file, front->at, "more records than frames", error);
+            return xph_game_damaged(front->file, front->game, front->at, "more records than frames", error);
     }
     if (records != front->entry.records)
-        return xph_games_damaged(front->file, front->at, "other counts of records than their sum", error);
+        return xph_game_damaged(front->file, front->game, front->at, "other counts of records than their sum",
+                                error);
     if (!xph_hash_equal(xph_game_content(&front->entry, &front->start, front->places),
                         front->entry.content_hash))
-        return xph_games_damaged(front->file, front->at, "the hash of the content is another", error);
+        return xph_game_damaged(front->file, front->game, front->at, "the hash of the content is another",
+                                error);
     xph_game_info(&front->entry, &front->start, &front->info);
     return EXPHIL_OK;
 }
 
-static exphil_status make_front(xph_shared_file *file, uint64_t offset, const xph_game_entry *entry,
-                                xph_game_front **front, exphil_error *error)
+static exphil_status make_front(xph_shared_file *file, int64_t game, uint64_t offset,
+                                const xph_game_entry *entry, xph_game_front **front, exphil_error *error)
 {
     exphil_context *context = file->context;
     uint32_t blocks = xph_game_blocks(entry->frames);
@@ -92,8 +96,8 @@ static exphil_status make_front(xph_shared_file *file, uint64_t offset, const xp
     size_t head = (sizeof **front + 15) / 16 * 16, bytes = head + places + runs;
     xph_game_front *made = xph_alloc(context, bytes);
     if (!made) return xph_no_memory(bytes, error);
-    *made =
-        (xph_game_front){.context = context, .file = xph_shared_retain(file), .at = offset, .bytes = bytes};
+    *made = (xph_game_front){
+        .context = context, .file = xph_shared_retain(file), .game = game, .at = offset, .bytes = bytes};
     made->entry = *entry;
     made->blocks = offset + xph_game_head_bytes(entry) + xph_game_table_bytes(entry);
     made->places = (xph_game_place *)(void *)((uint8_t *)made + head);
@@ -107,7 +111,7 @@ static exphil_status make_front(xph_shared_file *file, uint64_t offset, const xp
     return status;
 }
 
-exphil_status xph_game_front_at(xph_shared_file *file, uint64_t offset, xph_game_front **front,
+exphil_status xph_game_front_at(xph_shared_file *file, int64_t game, uint64_t offset, xph_game_front **front,
                                 exphil_error *error)
 {
     xph_game_entry entry;
@@ -115,8 +119,8 @@ exphil_status xph_game_front_at(xph_shared_file *file, uint64_t offset, xph_game
     const char *wrong = xph_game_entry_wrong(&entry);
     if (!wrong && (entry.offset != offset || entry.bytes > file->file.bytes - offset))
         wrong = "no game begins here";
-    if (wrong) return xph_games_damaged(file, offset, wrong, error);
-    return make_front(file, offset, &entry, front, error);
+    if (wrong) return xph_game_damaged(file, game, offset, wrong, error);
+    return make_front(file, game, offset, &entry, front, error);
 }
 
 exphil_status xph_game_front_read(const exphil_games *games, int64_t game, xph_game_front **front,
@@ -125,7 +129,7 @@ exphil_status xph_game_front_read(const exphil_games *games, int64_t game, xph_g
     const xph_shard *shard;
     uint64_t offset;
     XPH_TRY(xph_games_find(games, game, &shard, &offset, error));
-    return xph_game_front_at(shard->file, offset, front, error);
+    return xph_game_front_at(shard->file, game, offset, front, error);
 }
 
 void xph_game_front_free(xph_game_front *front)
@@ -263,7 +267,8 @@ exphil_status xph_game_front_block(const xph_game_front *front, int64_t k, xph_u
     size_t bytes = (size_t)(front->blocks + front->places[k].end - at);
     xph_game_block_header header;
     const uint8_t *raw;
-    if (bytes > STORED_MOST) return xph_games_damaged(front->file, at, "a block of more than 1 MiB", error);
+    if (bytes > STORED_MOST)
+        return xph_game_damaged(front->file, front->game, at, "a block of more than 1 MiB", error);
     unpacker->stored_bytes = 0;
     XPH_TRY(xph_shared_read(front->file, at, unpacker->stored, bytes, error));
     unpacker->stored_bytes = bytes;
@@ -272,12 +277,12 @@ exphil_status xph_game_front_block(const xph_game_front *front, int64_t k, xph_u
     if (!wrong) wrong = decode(&header, unpacker, &raw);
     if (!wrong && !xph_hash_equal(xph_hash(raw, header.raw_bytes), front->places[k].raw_hash))
         wrong = "this block holds other frames than its game";
-    if (wrong) return xph_games_damaged(front->file, at, wrong, error);
+    if (wrong) return xph_game_damaged(front->file, front->game, at, wrong, error);
     xph_game_shape shape = shape_of(&header);
     xph_game_block_place(&shape, memory, block);
     wrong = xph_game_unpack(raw, block);
     if (!wrong && (block->frame[0].frame < front->entry.first_frame ||
                    block->frame[shape.frames - 1].frame > front->entry.last_frame))
         wrong = "a block with frames outside its game";
-    return wrong ? xph_games_damaged(front->file, at, wrong, error) : EXPHIL_OK;
+    return wrong ? xph_game_damaged(front->file, front->game, at, wrong, error) : EXPHIL_OK;
 }

@@ -42,6 +42,12 @@ exphil_status exphil_games_query(const exphil_games *games, exphil_games_info *i
 
 /* ---- entries ----------------------------------------------------------------------------------------------- */
 
+/* Where an entry is read. */
+static uint64_t entry_byte(const xph_shard *shard, int64_t game)
+{
+    return shard->offsets ? shard->offsets[game] : shard->index + (uint64_t)game * sizeof(xph_game_entry);
+}
+
 exphil_status xph_games_find(const exphil_games *games, int64_t game, const xph_shard **shard,
                              uint64_t *offset, exphil_error *error)
 {
@@ -63,10 +69,9 @@ exphil_status xph_games_find(const exphil_games *games, int64_t game, const xph_
         return EXPHIL_OK;
     }
     xph_game_entry entry;
-    XPH_TRY(
-        xph_shared_read(found->file, found->index + (uint64_t)i * sizeof entry, &entry, sizeof entry, error));
+    XPH_TRY(xph_shared_read(found->file, entry_byte(found, i), &entry, sizeof entry, error));
     const char *wrong = xph_game_entry_wrong(&entry);
-    if (wrong) return xph_games_damaged(found->file, found->index + (uint64_t)i * sizeof entry, wrong, error);
+    if (wrong) return xph_game_damaged(found->file, game, entry_byte(found, i), wrong, error);
     *offset = entry.offset;
     return EXPHIL_OK;
 }
@@ -104,7 +109,9 @@ exphil_status xph_games_each(const exphil_games *games, xph_games_fn fn, void *a
             XPH_TRY(read_entries(shard, i, count, entries, error));
             for (int64_t k = 0; k < count; k++) {
                 const char *wrong = xph_game_entry_wrong(&entries[k]); /* the file may have changed */
-                if (wrong) return xph_games_damaged(shard->file, entries[k].offset, wrong, error);
+                if (wrong)
+                    return xph_game_damaged(shard->file, shard->first + i + k, entry_byte(shard, i + k),
+                                            wrong, error);
                 XPH_TRY(fn(arg, shard->first + i + k, &entries[k], error));
             }
         }

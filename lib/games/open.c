@@ -1,6 +1,7 @@
 /* Opening a corpus of games: a file, or a folder of them. Only headers, trailers and indices are read and checked. A
  * file without its trailer was cut, since finishing writes it last: its games are looked for one after the
- * other, and those before the cut are used. */
+ * other, and those before the cut are used. So they are where trailer or index is damaged, but then all of them must be
+ * there. */
 #include "games/format.h"
 
 /* ---- one file -------------------------------------------------------------------------------------------- */
@@ -106,12 +107,35 @@ static exphil_status read_trailer(xph_shared_file *file, xph_games_trailer *trai
     return EXPHIL_OK;
 }
 
-/* ---- without a trailer ------------------------------------------------------------------------------------ */
+/* EXPHIL_E_FORMAT: one of both is damaged. */
+static exphil_status read_index(exphil_games *games, xph_shard *shard, xph_games_trailer *trailer,
+                                bool *found, exphil_error *error)
+{
+    XPH_TRY(read_trailer(shard->file, trailer, found, error));
+    if (!*found) return EXPHIL_OK;
+    index_reader *r = xph_alloc(games->context, sizeof *r);
+    if (!r) return xph_no_memory(sizeof *r, error);
+    r->file = shard->file;
+    shard->games = (int64_t)trailer->games;
+    shard->index = trailer->index;
+    exphil_status status = check_index(shard, trailer, r, error);
+    xph_free(games->context, r, sizeof *r);
+    return status;
+}
+
+/* ---- without them ------------------------------------------------------------------------------------------ */
 
 typedef struct walk {
     xph_shard *shard;
     uint64_t at, frames, content;
 } walk;
+
+/* Is what is left of the file as long as the index of the games before it, and the trailer? */
+static bool at_index(const walk *w)
+{
+    uint64_t index = (uint64_t)w->shard->games * sizeof(xph_game_entry);
+    return w->shard->file->file.bytes - w->at == index + sizeof(xph_games_trailer);
+}
 
 static exphil_status note_game(walk *w, exphil_error *error)
 {
@@ -158,6 +182,7 @@ static exphil_status next_game(walk *w, bool *more, exphil_error *error)
     if (w->shard->games && entry.offset == sizeof(xph_games_header)) return EXPHIL_OK; /* the index */
     if (entry.offset != w->at || xph_game_entry_wrong(&entry)) {
         bool zero;
+        if (at_index(w)) return EXPHIL_OK; /* which is damaged */
         XPH_TRY(only_zeros(file, w->at, &zero, error));
         return zero ? EXPHIL_OK
                     : xph_games_damaged(file, w->at, "neither a game nor the index begins here", error);
@@ -193,7 +218,7 @@ static exphil_status check_last(walk *w, exphil_error *error)
     xph_game_front *front = NULL;
     if (!w->shard->games) return EXPHIL_OK;
     uint64_t at = w->shard->offsets[w->shard->games - 1];
-    exphil_status status = xph_game_front_at(w->shard->file, at, &front, error);
+    exphil_status status = xph_game_front_at(w->shard->file, -1, at, &front, error);
     if (status == EXPHIL_OK) {
         status = check_blocks(front, error);
         xph_game_front_free(front);
@@ -207,21 +232,40 @@ static exphil_status check_last(walk *w, exphil_error *error)
     return EXPHIL_OK;
 }
 
-static exphil_status recover(xph_shard *shard, uint64_t *frames, uint64_t *content, exphil_error *error)
+static exphil_status walk_games(walk *w, exphil_error *error)
 {
-    walk w = {.shard = shard, .at = sizeof(xph_games_header)};
     bool more = true;
+    w->shard->games = 0;
     while (more) {
-        if (xph_cancelled(shard->file->context))
+        if (xph_cancelled(w->shard->file->context))
             return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
-        XPH_TRY(next_game(&w, &more, error));
+        XPH_TRY(next_game(w, &more, error));
     }
-    XPH_TRY(check_last(&w, error));
-    *frames = w.frames;
-    *content = w.content;
-    xph_log(shard->file->context, EXPHIL_LOG_WARNING,
-            "%s: its end is missing; the %lld games before it are used", shard->file->name,
-            (long long)shard->games);
+    return EXPHIL_OK;
+}
+
+/* The end was never written. */
+static exphil_status recover_cut(walk *w, exphil_error *error)
+{
+    XPH_TRY(walk_games(w, error));
+    XPH_TRY(check_last(w, error));
+    xph_log(w->shard->file->context, EXPHIL_LOG_WARNING,
+            "%s: its end is missing; the %lld games before it are used", w->shard->file->name,
+            (long long)w->shard->games);
+    return EXPHIL_OK;
+}
+
+/* The end was written, and is damaged: from the first game on each must lead to the next, the last one to the index. The
+ * damage is what is wrong if they do not. */
+static exphil_status recover_damaged(walk *w, const exphil_error *damage, exphil_error *error)
+{
+    exphil_error other = EXPHIL_ERROR_INIT;
+    exphil_status status = walk_games(w, &other);
+    if (status == EXPHIL_E_FORMAT || (status == EXPHIL_OK && !at_index(w)))
+        return xph_fail_with(error, damage);
+    if (status < 0) return xph_fail_with(error, &other);
+    xph_log(w->shard->file->context, EXPHIL_LOG_WARNING, "%s; all %lld games are found without it",
+            damage->message, (long long)w->shard->games);
     return EXPHIL_OK;
 }
 
@@ -230,29 +274,28 @@ static exphil_status recover(xph_shard *shard, uint64_t *frames, uint64_t *conte
 static exphil_status read_shard(exphil_games *games, xph_shard *shard, exphil_error *error)
 {
     xph_games_trailer trailer;
-    bool found;
-    uint64_t frames = 0, content = 0;
+    walk w = {.shard = shard, .at = sizeof(xph_games_header)};
+    exphil_error damage = EXPHIL_ERROR_INIT;
+    bool found = false;
     XPH_TRY(check_header(shard->file, error));
-    XPH_TRY(read_trailer(shard->file, &trailer, &found, error));
-    if (found) {
-        index_reader *r = xph_alloc(games->context, sizeof *r);
-        if (!r) return xph_no_memory(sizeof *r, error);
-        r->file = shard->file;
-        shard->games = (int64_t)trailer.games;
-        shard->index = trailer.index;
-        content = trailer.content_hash;
-        frames = trailer.frames;
-        exphil_status status = check_index(shard, &trailer, r, error);
-        xph_free(games->context, r, sizeof *r);
-        if (status < 0) return status;
+    exphil_status status = read_index(games, shard, &trailer, &found, &damage);
+    if (status == EXPHIL_OK && found) {
+        w.frames = trailer.frames;
+        w.content = trailer.content_hash;
     } else {
-        XPH_TRY(recover(shard, &frames, &content, error));
+        if (status == EXPHIL_OK)
+            status = recover_cut(&w, error);
+        else if (status == EXPHIL_E_FORMAT)
+            status = recover_damaged(&w, &damage, error);
+        else
+            status = xph_fail_with(error, &damage);
+        if (status < 0) return status;
         games->info.recovered = 1;
     }
-    games->info.hash += content;
+    games->info.hash += w.content;
     shard->first = games->info.games;
     games->info.games += shard->games;
-    games->info.frames += (int64_t)frames;
+    games->info.frames += (int64_t)w.frames;
     games->info.bytes += shard->file->file.bytes;
     return EXPHIL_OK;
 }

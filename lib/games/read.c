@@ -74,15 +74,18 @@ static exphil_status take_blocks(const xph_game_front *front, reader *r, exphil_
         xph_game_block block;
         XPH_TRY(xph_game_front_block(front, k, r->unpacker, r->memory, &block, error));
         if (block.frame[0].frame <= last || !xph_slp_assemble(slp, &block))
-            return xph_games_damaged(front->file, front->at, "blocks that do not fit together", error);
+            return xph_game_damaged(front->file, front->game, front->at, "blocks that do not fit together",
+                                    error);
         last = block.frame[block.shape.frames - 1].frame;
     }
     if (!xph_slp_assemble_end(slp))
-        return xph_games_damaged(front->file, front->at, "fewer records or items than counted", error);
+        return xph_game_damaged(front->file, front->game, front->at, "fewer records or items than counted",
+                                error);
     exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
     XPH_TRY(exphil_slp_query(slp, &info, error));
     if (info.first_frame != front->entry.first_frame || info.last_frame != front->entry.last_frame)
-        return xph_games_damaged(front->file, front->at, "other frames than the game's front says", error);
+        return xph_game_damaged(front->file, front->game, front->at,
+                                "other frames than the game's front says", error);
     return EXPHIL_OK;
 }
 
@@ -138,8 +141,8 @@ static exphil_status check_listed(const exphil_games *games, int64_t game, const
     XPH_TRY(xph_games_entry(games, game, &listed, error));
     return memcmp(&listed, &front->entry, sizeof listed) == 0
                ? EXPHIL_OK
-               : xph_games_damaged(front->file, front->at, "the index says something else of this game",
-                                   error);
+               : xph_game_damaged(front->file, front->game, front->at,
+                                  "the index says something else of this game", error);
 }
 
 static exphil_status check_game(const exphil_games *games, int64_t game, reader *r, exphil_error *error)
@@ -161,7 +164,8 @@ static exphil_status check_game(const exphil_games *games, int64_t game, reader 
         const char *wrong = facts_wrong(front, &again);
         if (!wrong && runs && memcmp(runs, front->runs, bytes) != 0)
             wrong = "its runs are not those of its frames";
-        if (status == EXPHIL_OK && wrong) status = xph_games_damaged(front->file, front->at, wrong, error);
+        if (status == EXPHIL_OK && wrong)
+            status = xph_game_damaged(front->file, front->game, front->at, wrong, error);
         xph_free(games->context, runs, bytes);
     }
     exphil_slp_destroy(slp);
@@ -174,12 +178,26 @@ typedef struct verifying {
     reader *readers; /* one for each worker */
     exphil_status *statuses;
     int64_t first, count;
+    exphil_error damage; /* of the first damaged game */
 } verifying;
 
 static void verify_one(void *arg, int64_t i, int32_t worker)
 {
     verifying *v = arg;
     v->statuses[i] = check_game(v->games, v->first + i, &v->readers[worker], NULL);
+}
+
+/* Looks again at a game that failed, for the message. Damage is logged, and no reason to stop. */
+static exphil_status note_damage(verifying *v, int64_t game, exphil_error *error)
+{
+    exphil_error why = EXPHIL_ERROR_INIT;
+    exphil_status status = check_game(v->games, game, &v->readers[0], &why);
+    if (status != EXPHIL_OK && status != EXPHIL_E_FORMAT && status != EXPHIL_E_IO)
+        return xph_fail_with(error, &why);
+    if (status == EXPHIL_OK) return EXPHIL_OK;
+    xph_log(v->games->context, EXPHIL_LOG_ERROR, "%s", why.message);
+    if (v->damage.status == EXPHIL_OK) v->damage = why;
+    return EXPHIL_OK;
 }
 
 /* Games that are begun together; in between the host may cancel. */
@@ -193,10 +211,10 @@ static exphil_status verify_all(verifying *v, exphil_error *error)
         if (xph_cancelled(v->games->context))
             return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
         xph_parallel(v->games->context, verify_one, v, v->count);
-        for (int64_t i = 0; i < v->count; i++) /* again, for the message */
-            if (v->statuses[i] < 0) return check_game(v->games, v->first + i, &v->readers[0], error);
+        for (int64_t i = 0; i < v->count; i++)
+            if (v->statuses[i] < 0) XPH_TRY(note_damage(v, v->first + i, error));
     }
-    return EXPHIL_OK;
+    return v->damage.status < 0 ? xph_fail_with(error, &v->damage) : EXPHIL_OK;
 }
 
 exphil_status exphil_games_verify(const exphil_games *games, exphil_error *error)
@@ -209,7 +227,10 @@ exphil_status exphil_games_verify(const exphil_games *games, exphil_error *error
            bytes = workers * sizeof(reader) + BATCH * sizeof(exphil_status);
     reader *readers = xph_calloc(context, 1, bytes);
     if (!readers) return xph_no_memory(bytes, error);
-    verifying v = {games, readers, (exphil_status *)(void *)(readers + workers), 0, 0};
+    verifying v = {.games = games,
+                   .readers = readers,
+                   .statuses = (exphil_status *)(void *)(readers + workers),
+                   .damage = EXPHIL_ERROR_INIT};
     exphil_status status = verify_all(&v, error);
     for (size_t i = 0; i < workers; i++) free_reader(context, &readers[i]);
     xph_free(context, readers, bytes);

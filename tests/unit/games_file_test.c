@@ -338,8 +338,8 @@ static void prefixes(void **state)
     free(data);
 }
 
-/* A loss of power leaves zeros; every byte changed is found by opening or verifying, and named. */
-static void changed_bytes(void **state)
+/* A loss of power leaves zeros. */
+static void zeros_behind(void **state)
 {
     size_t bytes;
     char *data = small_corpus(&bytes);
@@ -357,24 +357,174 @@ static void changed_bytes(void **state)
         }
         exphil_games_destroy(games);
     }
+    free(zeros);
+    free(data);
+}
+
+/* A file whose games are whole: index and trailer are not needed, whatever stands there. */
+static void expect_recovered(const char *data, size_t bytes, uint64_t hash)
+{
+    const char *path = test_path("recovered.games");
+    test_write(path, data, bytes);
+    exphil_games *games = open_games(path);
+    exphil_games_info info = info_of(games);
+    assert_int_equal(info.recovered, 1);
+    assert_int_equal(info.games, 3);
+    assert_int_equal(info.frames, 15);
+    assert_int_equal(info.bytes, bytes);
+    assert_true(info.hash == hash);
+    OK(exphil_games_verify(games, NULL));
+    exphil_games_destroy(games);
+}
+
+/* A changed byte of a game or of the header is found by opening or verifying, and named, and so is the game. */
+static void expect_damaged(const char *data, size_t bytes, size_t at)
+{
+    const char *path = test_path("damaged.games");
+    exphil_games *games = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    test_write(path, data, bytes);
+    exphil_status status = exphil_games_open(context, path, &games, &error);
+    assert_int_equal(status == EXPHIL_OK, at >= sizeof(xph_games_header));
+    if (status == EXPHIL_OK) {
+        assert_int_equal(info_of(games).recovered, 0);
+        status = exphil_games_verify(games, &error);
+        assert_says(&error, "\" game ");
+    }
+    if (status >= 0) fail_msg("byte %zu changed: nobody saw it", at);
+    assert_true(status == EXPHIL_E_FORMAT || (status == EXPHIL_E_UNSUPPORTED && !games));
+    assert_says(&error, "byte ");
+    exphil_games_destroy(games);
+}
+
+static void every_byte(void **state)
+{
+    size_t bytes;
+    char *data = small_corpus(&bytes);
+    size_t index = bytes - sizeof(xph_games_trailer) - 3 * sizeof(xph_game_entry);
+    exphil_games *games = open_games(test_path("small.games"));
+    uint64_t hash = info_of(games).hash;
+    exphil_games_destroy(games);
     for (size_t at = 0; at < bytes; at++) {
-        exphil_games *games = NULL;
-        exphil_error error = EXPHIL_ERROR_INIT;
         data[at] = (char)(data[at] ^ 1 << at % 8);
-        test_write(path, data, bytes);
-        exphil_status status = exphil_games_open(context, path, &games, &error);
-        if (status == EXPHIL_OK && !info_of(games).recovered) status = exphil_games_verify(games, &error);
-        bool no_trailer = games && info_of(games).recovered; /* its magic was changed */
-        if (!no_trailer) {
-            if (status >= 0) fail_msg("byte %zu changed: nobody saw it", at);
-            assert_true(status == EXPHIL_E_FORMAT || status == EXPHIL_E_UNSUPPORTED);
-            assert_says(&error, "byte ");
-        }
-        assert_true(!no_trailer || at >= bytes - 64);
-        exphil_games_destroy(games);
+        if (at < index)
+            expect_damaged(data, bytes, at);
+        else
+            expect_recovered(data, bytes, hash);
         data[at] = (char)(data[at] ^ 1 << at % 8);
     }
-    free(zeros);
+    memset(data + index, 0x11, bytes - index); /* nothing of both is left */
+    memcpy(data + bytes - sizeof(xph_games_trailer), XPH_GAMES_TRAILER, 8);
+    expect_recovered(data, bytes, hash);
+    free(data);
+}
+
+/* ---- what is said of damage ---- */
+
+enum { LINES = 8 };
+typedef struct lines {
+    int count;
+    exphil_log_level level[LINES];
+    char text[LINES][240];
+} lines;
+
+static void note_line(void *user, exphil_log_level level, const char *message)
+{
+    lines *all = user;
+    assert_true(all->count < LINES);
+    all->level[all->count] = level;
+    snprintf(all->text[all->count++], sizeof all->text[0], "%s", message);
+}
+
+/* Where the games of a corpus of three lie, and its index. */
+static void places(const char *data, size_t bytes, uint64_t at[4])
+{
+    const char *index = data + bytes - sizeof(xph_games_trailer) - 3 * sizeof(xph_game_entry);
+    for (int i = 0; i < 3; i++) memcpy(&at[i], index + (size_t)i * sizeof(xph_game_entry), sizeof at[i]);
+    at[3] = (uint64_t)(index - data);
+}
+
+static exphil_context *logging_context(lines *all)
+{
+    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_context *made = NULL;
+    *all = (lines){.count = 0};
+    config.log = note_line;
+    config.log_user = all;
+    config.threads = 3;
+    OK(exphil_context_create(&config, &made, NULL));
+    return made;
+}
+
+/* Verifying goes on behind damage: a line for each damaged game, and the first is the error. */
+static void all_damage_is_told(void **state)
+{
+    size_t bytes;
+    char *data = small_corpus(&bytes), words[80];
+    const char *path = test_path("told.games");
+    uint64_t at[4];
+    lines all;
+    exphil_context *own = logging_context(&all);
+    exphil_games *games = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_slp *slp = NULL;
+    places(data, bytes, at);
+    data[at[1] - 1] ^= 1; /* the last block of game 0, and the head of game 2 */
+    data[at[2] + 200] ^= 1;
+    test_write(path, data, bytes);
+    OK(exphil_games_open(own, path, &games, NULL));
+    assert_int_equal(exphil_games_verify(games, &error), EXPHIL_E_FORMAT);
+    assert_int_equal(all.count, 2);
+    assert_string_equal(all.text[0], error.message);
+    assert_int_equal(all.level[0], EXPHIL_LOG_ERROR);
+    assert_says(&error, "\" game 0, byte ");
+    assert_says(&error, "this block is damaged");
+    snprintf(words, sizeof words, "\" game 2, byte %d: the head of this game is damaged", (int)at[2]);
+    assert_non_null(strstr(all.text[1], words));
+    assert_int_equal(exphil_games_read(games, 2, &slp, &error), EXPHIL_E_FORMAT);
+    assert_says(&error, words);
+    OK(exphil_games_read(games, 1, &slp, NULL));
+    exphil_slp_destroy(slp);
+    exphil_games_destroy(games);
+    exphil_context_destroy(own);
+    free(data);
+}
+
+/* Recovering says what is damaged, and at which byte; what cannot be recovered is refused with the same words. */
+static void damage_of_an_index_is_told(void **state)
+{
+    size_t bytes;
+    char *data = small_corpus(&bytes), words[80];
+    const char *path = test_path("told.games");
+    uint64_t at[4];
+    lines all;
+    exphil_context *own = logging_context(&all);
+    exphil_games *games = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    places(data, bytes, at);
+    data[at[3] + 16] ^= 1;
+    test_write(path, data, bytes);
+    OK(exphil_games_open(own, path, &games, NULL));
+    exphil_games_destroy(games);
+    assert_int_equal(all.count, 1);
+    assert_int_equal(all.level[0], EXPHIL_LOG_WARNING);
+    snprintf(words, sizeof words, "\" byte %d: the index is damaged; all 3 games", (int)at[3]);
+    assert_non_null(strstr(all.text[0], words));
+    data[at[1]] ^= 1; /* an entry in the middle: the games behind it cannot be found without the index */
+    test_write(path, data, bytes);
+    assert_int_equal(exphil_games_open(own, path, &games, &error), EXPHIL_E_FORMAT);
+    snprintf(words, sizeof words, "\" byte %d: the index is damaged", (int)at[3]);
+    assert_says(&error, words);
+    data[at[3] + 16] ^= 1; /* with it they are, and one is damaged */
+    test_write(path, data, bytes);
+    OK(exphil_games_open(own, path, &games, NULL));
+    all.count = 0;
+    assert_int_equal(exphil_games_verify(games, &error), EXPHIL_E_FORMAT);
+    assert_int_equal(all.count, 1);
+    snprintf(words, sizeof words, "\" game 1, byte %d: no game begins here", (int)at[1]);
+    assert_says(&error, words);
+    exphil_games_destroy(games);
+    exphil_context_destroy(own);
     free(data);
 }
 
@@ -498,9 +648,18 @@ static void no_disk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples),   cmocka_unit_test(folders), cmocka_unit_test(unfinished),
-        cmocka_unit_test(prefixes),  cmocka_unit_test(refused), cmocka_unit_test(changed_bytes),
-        cmocka_unit_test(no_memory), cmocka_unit_test(no_disk), cmocka_unit_test(real_replays),
+        cmocka_unit_test(samples),
+        cmocka_unit_test(folders),
+        cmocka_unit_test(unfinished),
+        cmocka_unit_test(prefixes),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(zeros_behind),
+        cmocka_unit_test(every_byte),
+        cmocka_unit_test(all_damage_is_told),
+        cmocka_unit_test(damage_of_an_index_is_told),
+        cmocka_unit_test(no_memory),
+        cmocka_unit_test(no_disk),
+        cmocka_unit_test(real_replays),
     };
     return cmocka_run_group_tests(tests, context_open, context_close);
 }

@@ -241,6 +241,79 @@ static void another_index(void **state)
     free(f.data);
 }
 
+/* An index that is forged badly is not believed in anything: games are what stands in front of them. */
+static void damaged_index_is_not_believed(void **state)
+{
+    forged f = make(5, 0x05);
+    seal(&f);
+    xph_games_trailer trailer = trailer_of(&f);
+    xph_game_entry *listed = (xph_game_entry *)(void *)(f.data + trailer.index);
+    exphil_games *games = NULL;
+    exphil_game_info game = EXPHIL_GAME_INFO_INIT;
+    exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
+    listed->winner = 3;
+    listed->source_hash = 7;
+    listed->offset = 100000;
+    test_write(test_path("index.games"), f.data, f.bytes);
+    assert_int_equal(exphil_games_open(context, test_path("index.games"), &games, NULL), EXPHIL_OK);
+    assert_int_equal(exphil_games_query(games, &info, NULL), EXPHIL_OK);
+    assert_int_equal(info.recovered, 1);
+    assert_int_equal(info.games, 1);
+    assert_int_equal(exphil_games_game(games, 0, &game, NULL, NULL), EXPHIL_OK);
+    assert_true(game.winner == entry_of(&f)->winner && game.source_hash == entry_of(&f)->source_hash);
+    assert_int_equal(exphil_games_verify(games, NULL), EXPHIL_OK);
+    exphil_games_destroy(games);
+    free(f.data);
+}
+
+/* Counts of a trailer, its hash right, that are not those of the games: 1 game and an index of 192 bytes stand there. */
+static void another_trailer(void **state)
+{
+    static const uint64_t games[] = {0, 2, 1000, UINT64_MAX / 192, UINT64_MAX};
+    for (size_t i = 0; i < sizeof games / sizeof games[0]; i++) {
+        forged f = make(5, 0x05);
+        seal(&f);
+        xph_games_trailer trailer = trailer_of(&f);
+        exphil_games *opened = NULL;
+        exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
+        trailer.games = games[i];
+        put_trailer(&f, &trailer);
+        expect(&f, 8, EXPHIL_OK, "");
+        assert_int_equal(exphil_games_open(context, test_path("expected.games"), &opened, NULL), EXPHIL_OK);
+        assert_int_equal(exphil_games_query(opened, &info, NULL), EXPHIL_OK);
+        assert_true(info.recovered == 1 && info.games == 1 && info.frames == 5);
+        assert_true(info.hash == trailer.content_hash);
+        exphil_games_destroy(opened);
+        free(f.data);
+    }
+}
+
+/* A game that leads past the one behind it: one would be missing, so nothing is opened without the index. */
+static void games_that_are_not_found(void **state)
+{
+    forged f = make(5, 0x05);
+    size_t first = sizeof(xph_games_header), game = entry_of(&f)->bytes, index = first + 2 * game;
+    forged two = {calloc(index + 2 * sizeof(xph_game_entry) + sizeof(xph_games_trailer), 1),
+                  index + 2 * sizeof(xph_game_entry) + sizeof(xph_games_trailer)};
+    assert_non_null(two.data);
+    xph_games_trailer trailer = trailer_of(&f);
+    memcpy(two.data, f.data, first + game);
+    memcpy(two.data + first + game, entry_of(&f), game);
+    ((xph_game_entry *)(void *)(two.data + first + game))->offset = first + game;
+    for (int i = 0; i < 2; i++)
+        memcpy(two.data + index + (size_t)i * sizeof(xph_game_entry), two.data + first + (size_t)i * game,
+               sizeof(xph_game_entry));
+    entry_of(&two)->bytes = (uint32_t)(2 * game);
+    trailer.games = 2;
+    trailer.index = index; /* whose hash is another */
+    put_trailer(&two, &trailer);
+    expect(&two, 8, EXPHIL_E_FORMAT, "the index is damaged");
+    memset(two.data + two.bytes - sizeof trailer + 8, 0x11, 40);
+    expect(&two, 8, EXPHIL_E_FORMAT, "the trailer is damaged");
+    free(two.data);
+    free(f.data);
+}
+
 /* ---- bombs ---- */
 
 /* A block of the largest shape out of a few bytes: 256 frames, 8 characters, 64 items in each, all of them zeros. */
@@ -351,6 +424,9 @@ int main(void)
         cmocka_unit_test(claims_of_an_entry),
         cmocka_unit_test(facts_that_are_not),
         cmocka_unit_test(another_index),
+        cmocka_unit_test(damaged_index_is_not_believed),
+        cmocka_unit_test(another_trailer),
+        cmocka_unit_test(games_that_are_not_found),
         cmocka_unit_test(bombs),
         cmocka_unit_test(damaged_without_an_end),
     };
