@@ -44,8 +44,9 @@ const char *error_reason(const exphil_error *error, const char *path)
     if (quoted && length + 8 > sizeof error->message)
         return exphil_status_name(error->status); /* no room for it */
     if (strncmp(text + quoted, path, length) != 0) return text;
-    const char *behind = text + quoted + length + (quoted && text[quoted + length] == '"');
-    return quoted || *behind == ':' ? behind + strspn(behind, ": ") : text;
+    const char *behind = text + quoted + length;
+    if (*behind != (quoted ? '"' : ':')) return text; /* a file in this folder, or one whose name begins so */
+    return behind + 1 + strspn(behind + 1, ": ");
 }
 
 int print_json(json_t *object)

@@ -122,7 +122,7 @@ static int select_command(int argc, char **argv)
             "how many\nplayers were refused, by the first reason. OUT: a file; or a folder, made where its "
             "name ends in /.\n"
             "FILE: replays and corpora of games, as exphil corpus takes them. All are compared with each "
-            "other, in\na temporary file, unless one corpus of games is all there is (TMPDIR: its folder).",
+            "other, in\na temporary file, unless one corpus of games is all there is, without damage (TMPDIR: its folder).",
         .entry = select_entries};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
@@ -183,6 +183,7 @@ int corpus_command(int argc, char **argv)
                  "Games "
                  "that are there\nalready are not added again. Ctrl-C keeps what is whole and ends with "
                  "status 130.\n"
+                 "Damaged games of a corpus are left out, and counted.\n"
                  "With --rows: one file of the rows of one layout and codec, which opens in no time.\n"
                  "FILE: " FILES_HELP OR_ROWS_HELP "\n"
                  "exphil corpus select takes the games that fit. exphil corpus verify CORPUS... checks every "

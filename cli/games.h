@@ -28,11 +28,10 @@ typedef struct games_taken {
     int64_t games, frames;          /* written */
     int64_t there;                  /* games that the output had already */
 } games_taken;
-/* Adds the games of which a player is taken; name: of the corpus; bar says whether to be quiet. False: said on stderr why
- * not, unless it was cancelled. */
-bool games_take(exphil_context *context, const exphil_games *from, const char *name,
-                const select_options *options, exphil_games_writer *to, exphil_cancel_fn cancel,
-                progress *bar, games_taken *taken);
+/* Adds the games of which a player is taken; bar says whether to be quiet. False: error says why not. */
+bool games_take(exphil_context *context, const exphil_games *from, const select_options *options,
+                exphil_games_writer *to, exphil_cancel_fn cancel, progress *bar, games_taken *taken,
+                exphil_error *error);
 void games_taken_print(const games_taken *taken);
 /* Lines "count, what, result, reason" with tabs between them. */
 void games_taken_write(FILE *to, const games_taken *taken);

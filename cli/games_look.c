@@ -7,6 +7,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* exphil_games_info.recovered */
+#define RECOVERED " (its end is missing or damaged: the whole games before it)"
+
 /* ---- a corpus ------------------------------------------------------------------------------------------ */
 
 static double bytes_a_frame(const exphil_games_info *info)
@@ -31,7 +34,7 @@ int games_summary(exphil_context *context, const char *path, bool json)
                                     (json_int_t)info.bytes, "bytes_per_frame", bytes_a_frame(&info),
                                     "recovered", info.recovered, "content_hash", hash));
     printf("corpus of %" PRId64 " game%s, %" PRId64 " frames%s\n", info.games, plural(info.games),
-           info.frames, info.recovered ? " (its end is missing: only whole games)" : "");
+           info.frames, info.recovered ? RECOVERED : "");
     printf("%" PRIu64 " bytes, %.2f bytes a frame; content %s\n", info.bytes, bytes_a_frame(&info), hash);
     return 0;
 }
@@ -68,16 +71,53 @@ json_t *game_json(const exphil_games *games, int64_t index)
 
 /* ---- exphil corpus verify ------------------------------------------------------------------------------ */
 
-static bool verify_games(exphil_context *context, const char *path, exphil_error *error)
+/* Damaged games that are told one by one. */
+enum { TOLD = 20 };
+
+/* What is found of a corpus: the library logs each damaged game. */
+typedef struct findings {
+    const char *path;
+    int64_t damaged;
+} findings;
+
+static void find(void *user, exphil_log_level level, const char *message)
+{
+    findings *all = user;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (level > EXPHIL_LOG_ERROR) {
+        fprintf(stderr, "exphil: warning: %s\n", message);
+        return;
+    }
+    snprintf(error.message, sizeof error.message, "%s", message);
+    if (!all->damaged++) printf("%s: damaged\n", all->path);
+    if (all->damaged <= TOLD) printf("  %s\n", error_reason(&error, all->path));
+}
+
+/* Behind the table: how many there are, and what to do. */
+static void conclude(const findings *all, int64_t games)
+{
+    if (all->damaged > TOLD) printf("  and %" PRId64 " more\n", all->damaged - TOLD);
+    fflush(stdout);
+    fprintf(stderr, "exphil: %s: %" PRId64 " of %" PRId64 " game%s %s damaged", all->path, all->damaged,
+            games, plural(games), all->damaged == 1 ? "is" : "are");
+    if (all->damaged < games)
+        fprintf(stderr, "; exphil corpus --out whole.games %s keeps what is whole", all->path);
+    fprintf(stderr, "\n");
+}
+
+static bool verify_games(exphil_context *context, findings *all, exphil_error *error)
 {
     exphil_games *games = NULL;
     exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
-    bool fine = exphil_games_open(context, path, &games, error) >= 0 &&
+    all->damaged = 0;
+    bool fine = exphil_games_open(context, all->path, &games, error) >= 0 &&
                 exphil_games_query(games, &info, error) >= 0 && exphil_games_verify(games, error) >= 0;
     exphil_games_destroy(games);
     if (fine)
-        printf("%s: whole, %" PRId64 " game%s, %" PRId64 " frames%s\n", path, info.games, plural(info.games),
-               info.frames, info.recovered ? " (its end is missing: only whole games)" : "");
+        printf("%s: whole, %" PRId64 " game%s, %" PRId64 " frames%s\n", all->path, info.games,
+               plural(info.games), info.frames, info.recovered ? RECOVERED : "");
+    else if (all->damaged)
+        conclude(all, info.games);
     return fine;
 }
 
@@ -95,7 +135,7 @@ static bool verify_rows(exphil_context *context, const char *path, exphil_error 
     return fine;
 }
 
-static bool verify_path(exphil_context *context, const char *path)
+static bool verify_path(exphil_context *context, findings *all, const char *path)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     file_kind kind = file_kind_of(path);
@@ -104,8 +144,22 @@ static bool verify_path(exphil_context *context, const char *path)
         file_refuse(path, kind, "corpus verify wants corpora");
         return false;
     }
-    if (games ? verify_games(context, path, &error) : verify_rows(context, path, &error)) return true;
-    return complain(path, &error) == 0;
+    *all = (findings){.path = path};
+    if (games ? verify_games(context, all, &error) : verify_rows(context, path, &error)) return true;
+    bool told = all->damaged && (error.status == EXPHIL_E_FORMAT || error.status == EXPHIL_E_IO);
+    if (!told) complain(path, &error);
+    return false;
+}
+
+/* One that hands on what the library logs. */
+static bool open_finding(const machine_options *machine, findings *all, exphil_context **context)
+{
+    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    config.threads = (int32_t)machine->threads;
+    config.log = find;
+    config.log_user = all;
+    return exphil_context_create(&config, context, &error) >= 0 || complain("context", &error) == 0;
 }
 
 int corpus_verify_command(int argc, char **argv)
@@ -116,8 +170,10 @@ int corpus_verify_command(int argc, char **argv)
         {NULL, 0, NULL, NULL, NULL}};
     const option_command command = {
         .usage = "corpus verify [OPTIONS] CORPUS...",
-        .about = "Reads all of each corpus and checks every byte: of games, a file or a folder, or of rows.\n"
-                 "Of games it also counts again what each player did.",
+        .about =
+            "Reads all of each corpus and checks every byte: of games, a file or a folder, or of rows.\n"
+            "Of games it also counts again what each player did, and names each damaged one by number and "
+            "byte;\nexphil corpus --out whole.games CORPUS keeps the others.",
         .entry = entries};
     int count, status;
     exphil_context *context;
@@ -126,10 +182,11 @@ int corpus_verify_command(int argc, char **argv)
         fprintf(stderr, "exphil: corpus verify wants a corpus; see exphil corpus verify --help\n");
         return 2;
     }
-    if (!open_context(&machine, NULL, &context)) return 1;
+    findings all = {.path = ""};
+    if (!open_finding(&machine, &all, &context)) return 1;
     status = 0;
     for (int i = 1; i <= count; i++)
-        if (!verify_path(context, argv[i])) status = 1;
+        if (!verify_path(context, &all, argv[i])) status = 1;
     exphil_context_destroy(context);
     return status;
 }

@@ -8,50 +8,49 @@
 
 /* A dataset knows whose rows it would make; its episodes tell which games they are of. */
 static bool choose(exphil_context *context, const exphil_games *from, const select_options *options,
-                   games_taken *taken, select_games *chosen)
+                   games_taken *taken, select_games *chosen, exphil_error *error)
 {
     const exphil_selection selection = select_make(options);
     exphil_dataset *dataset = NULL;
-    exphil_error error = EXPHIL_ERROR_INIT;
     taken->report = (exphil_selection_report)EXPHIL_SELECTION_REPORT_INIT;
-    bool fine = (exphil_dataset_create(context, NULL, &dataset, &error) >= 0 &&
-                 exphil_dataset_add_games(dataset, from, &selection, &taken->report, &error) >= 0) ||
-                complain("the selection", &error) == 0;
+    bool fine = exphil_dataset_create(context, NULL, &dataset, error) >= 0 &&
+                exphil_dataset_add_games(dataset, from, &selection, &taken->report, error) >= 0;
     if (fine && !select_games_of(dataset, 0, chosen)) {
-        fprintf(stderr, "exphil: no memory for the list of games\n");
+        error->status = EXPHIL_E_MEMORY;
+        snprintf(error->message, sizeof error->message, "the list of games");
         fine = false;
     }
     exphil_dataset_destroy(dataset);
     return fine;
 }
 
-static bool copy(const exphil_games *from, const char *name, int64_t index, const select_games *chosen,
-                 exphil_games_writer *to, games_taken *taken)
+static bool copy(const exphil_games *from, int64_t index, const select_games *chosen, exphil_games_writer *to,
+                 games_taken *taken, exphil_error *error)
 {
     exphil_game_info game = EXPHIL_GAME_INFO_INIT;
     exphil_games_added added = EXPHIL_GAMES_ADDED_INIT;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    if (exphil_games_game(from, index, &game, NULL, &error) < 0) return complain(name, &error) == 0;
+    if (exphil_games_game(from, index, &game, NULL, error) < 0) return false;
     if (!select_has(chosen, game.source_hash)) return true;
-    if (exphil_games_copy(to, from, index, &added, &error) < 0) return complain(name, &error) == 0;
+    if (exphil_games_copy(to, from, index, &added, error) < 0) return false;
     taken->there += added.duplicate;
     taken->games += !added.duplicate;
     taken->frames += added.duplicate ? 0 : added.frames;
     return true;
 }
 
-bool games_take(exphil_context *context, const exphil_games *from, const char *name,
-                const select_options *options, exphil_games_writer *to, exphil_cancel_fn cancel,
-                progress *bar, games_taken *taken)
+bool games_take(exphil_context *context, const exphil_games *from, const select_options *options,
+                exphil_games_writer *to, exphil_cancel_fn cancel, progress *bar, games_taken *taken,
+                exphil_error *error)
 {
     select_games chosen = {.hash = NULL};
     *taken = (games_taken){.games = 0};
-    bool fine = choose(context, from, options, taken, &chosen);
+    bool fine = choose(context, from, options, taken, &chosen, error);
     progress_begin(bar, 0, taken->report.games, bar->quiet);
     bar->shown_ns = bar->began_ns; /* short runs need no line */
     for (int64_t i = 0; fine && i < taken->report.games; i++) {
         progress_count(bar, i, "games", "looked at", false);
-        fine = !cancel(NULL) && copy(from, name, i, &chosen, to, taken);
+        if (cancel(NULL)) error->status = EXPHIL_E_CANCELLED;
+        fine = !cancel(NULL) && copy(from, i, &chosen, to, taken, error);
     }
     progress_clear(bar);
     free(chosen.hash);

@@ -352,7 +352,8 @@ static bool read_one_corpus(writing *w)
     if (exphil_games_open(w->context, path, &w->from, &error) < 0 ||
         exphil_games_query(w->from, &info, &error) < 0)
         return complain(path, &error) == 0;
-    if (info.recovered) fprintf(stderr, "%s: its end is missing: the whole games were kept\n", path);
+    if (info.recovered)
+        fprintf(stderr, "%s: its end is missing or damaged: the whole games were kept\n", path);
     w->files = w->done = 1;
     w->games = info.games;
     w->frames = info.frames;
@@ -368,10 +369,10 @@ static exphil_games_config how_stored(const games_options *o)
     return config;
 }
 
+/* Into one corpus, which is a temporary file. */
 static bool read_all(writing *w)
 {
     const exphil_games_config config = how_stored(w->options);
-    if (w->list.count == 1 && w->list.of[0].kind == FILE_GAMES) return read_one_corpus(w);
     if (!scratch_begin(&w->scratch, w->options->threads, stop_asked, &config)) return false;
     w->writer = w->scratch.writer;
     if (!add_all(w) || w->stopped) return false;
@@ -401,17 +402,6 @@ static int end_selection(writing *w)
     if (w->taken.games + w->taken.there) return w->named_refused;
     fprintf(stderr, "exphil: no game fits; nothing was written\n");
     return 1;
-}
-
-static int select_all(writing *w)
-{
-    w->bar.quiet = w->options->quiet || w->options->json;
-    if (!read_all(w)) return select_stopped(w);
-    if (!w->from) return nothing_written(w);
-    const char *name = w->scratch.context ? "what was read" : w->list.of[0].path;
-    if (!games_take(w->context, w->from, name, w->options->select, w->output, stop_asked, &w->bar, &w->taken))
-        return select_stopped(w);
-    return end_selection(w);
 }
 
 /* ---- the output ---------------------------------------------------------------------------------------- */
@@ -485,6 +475,52 @@ static bool make_list(writing *w, int count, char **paths)
     }
     return true;
 }
+
+/* ---- a selection ----------------------------------------------------------------------------------------- */
+
+static bool take(writing *w, exphil_error *error)
+{
+    return games_take(w->context, w->from, w->options->select, w->output, stop_asked, &w->bar, &w->taken,
+                      error);
+}
+
+/* Is it a game of the only corpus that cannot be read? */
+static bool is_damage(const writing *w, const exphil_error *error)
+{
+    return !w->scratch.context &&
+           (error->status == EXPHIL_E_FORMAT ||
+            (error->status == EXPHIL_E_IO && strstr(error->message, w->list.of[0].path)));
+}
+
+/* Another recording of a match may be taken in a damaged one's place, so the selection is made anew from what is whole. */
+static bool begin_anew(writing *w)
+{
+    exphil_games_destroy(w->from);
+    exphil_games_writer_destroy(w->output);
+    w->from = NULL;
+    w->output = NULL;
+    w->files = w->done = w->games = w->frames = 0;
+    return create(w) && read_all(w);
+}
+
+static int select_all(writing *w)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    bool one = w->list.count == 1 && w->list.of[0].kind == FILE_GAMES;
+    w->bar.quiet = w->options->quiet || w->options->json;
+    if (one ? !read_one_corpus(w) : !read_all(w)) return select_stopped(w);
+    bool fine = w->from && take(w, &error);
+    if (w->from && !fine && is_damage(w, &error)) {
+        if (!begin_anew(w)) return select_stopped(w);
+        fine = w->from && take(w, &error);
+    }
+    if (!w->from) return nothing_written(w);
+    if (fine) return end_selection(w);
+    complain(w->scratch.context ? "what was read" : w->list.of[0].path, &error);
+    return select_stopped(w);
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------- */
 
 static int write_all(writing *w, int count, char **paths)
 {

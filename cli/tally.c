@@ -48,11 +48,42 @@ static bool of_name(const char *text, const char *digit)
     return digit > text && isalpha((unsigned char)digit[-1]);
 }
 
+/* Past "word number", where that stands; else NULL. */
+static const char *past_number(const char *text, const char *word)
+{
+    size_t length = strlen(word),
+           digits = strncmp(text, word, length) == 0 ? strspn(text + length, "0123456789") : 0;
+    return digits ? text + length + digits : NULL;
+}
+
+/* Past the file, the game and the byte that a reason begins with. Without a byte: the reason as it is. */
+static const char *past_place(const char *reason)
+{
+    const char *at = reason, *name_end = *at == '"' ? strchr(at + 1, '"') : NULL, *behind;
+    if (name_end) at = name_end + 1 + strspn(name_end + 1, ": ");
+    behind = past_number(at, "game ");
+    if (behind && strncmp(behind, ", ", 2) == 0) at = behind + 2;
+    behind = past_number(at, "byte ");
+    return behind && strncmp(behind, ": ", 2) == 0 ? behind + 2 : reason;
+}
+
+/* Many are no longer this one: "the head of this game" becomes "the head of a game". */
+static void generalize(char *text)
+{
+    char *one = strstr(text, "this ");
+    if (!one || (one > text && one[-1] != ' ')) return;
+    one[0] = 'a';
+    memmove(one + 1, one + 4, strlen(one + 4) + 1);
+}
+
 bool tally_reason(tally *t, const char *reason, const char *name)
 {
     char text[256];
     size_t at = 0;
     bool quoted = false;
+    const char *what = past_place(reason);
+    bool placed = what != reason;
+    reason = what;
     const char *stop = strstr(reason, ": byte ");
     if (!stop) stop = strstr(reason, " at offset ");
     if (!stop) stop = strstr(reason, "; P");
@@ -69,6 +100,7 @@ bool tally_reason(tally *t, const char *reason, const char *name)
         }
     }
     text[at] = 0;
+    if (placed) generalize(text);
     struct counted *counted = count_word(t, text);
     return counted && add_name(counted, name);
 }

@@ -64,13 +64,20 @@ static void log_metrics(train_state *r, const exphil_metrics *m)
                             (json_int_t)m->waited_ns, "heads", heads));
 }
 
+/* Says what failed, and notes whether data are at fault; returns false. */
+static bool fail(train_state *r, const char *what, const exphil_error *error)
+{
+    r->damaged = error->status == EXPHIL_E_FORMAT || error->status == EXPHIL_E_IO;
+    return complain(what, error) == 0;
+}
+
 static bool evaluate(train_state *r, bool held_out, exphil_report *report)
 {
     const exphil_dataset *train = r->few ? r->few : r->train, *held = r->few_held ? r->few_held : r->held;
     exphil_error error = EXPHIL_ERROR_INIT;
     int32_t which = r->options->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
     if (exphil_trainer_evaluate(r->trainer, which, held_out ? held : train, train, report, &error) < 0)
-        return complain("evaluation", &error) == 0;
+        return fail(r, "evaluation", &error);
     json_t *object = report_json(report, &r->spec);
     json_object_set_new(object, "kind", json_string(held_out ? "held_out" : "train_set"));
     json_object_set_new(object, "update", json_integer(r->done));
@@ -134,7 +141,7 @@ static bool one_update(train_state *r, progress *bar)
         return true;
     }
     if (status == EXPHIL_E_CANCELLED) return true;
-    if (status < 0) return complain("update", &error) == 0;
+    if (status < 0) return fail(r, "update", &error);
     measure(r, &metrics);
     if (due(r->done, r->options->log_every) || r->done == r->updates) log_metrics(r, &metrics);
     progress_show(bar, r->done, r->loss, r->frames_per_second, r->done == r->updates);
@@ -144,6 +151,35 @@ static bool one_update(train_state *r, progress *bar)
     return !due(r->done, r->options->save_every) || r->done == r->updates || save(r);
 }
 
+/* What to do about rows that cannot be read. */
+static void advise(const train_state *r)
+{
+    if (r->rows)
+        fprintf(stderr, "exphil: make the corpus of rows anew from its replays; ");
+    else
+        fprintf(stderr,
+                "exphil: exphil corpus --out whole.games FILE... keeps what is whole of these FILEs; ");
+    fprintf(stderr,
+            "a new run on that with --init %s goes on from these weights (--resume wants the same data, "
+            "undamaged)\n",
+            r->options->out);
+}
+
+/* A failed update leaves the trainer as it was before: what the updates before have learnt is kept. Returns false. */
+static bool keep_learnt(train_state *r)
+{
+    if (!r->done) {
+        fprintf(stderr, "exphil: that was the first update; nothing was written\n");
+    } else if (save(r)) {
+        fprintf(stderr,
+                "exphil: stopped after update %" PRId64 " of %" PRId64
+                "; the weights are in %s, the checkpoint is %s.optimizer\n",
+                r->done, r->updates, r->options->out, r->options->out);
+        advise(r);
+    }
+    return false;
+}
+
 static bool loop(train_state *r)
 {
     progress bar;
@@ -151,7 +187,7 @@ static bool loop(train_state *r)
     progress_begin(&bar, r->done, r->updates, r->options->quiet || r->options->json);
     while (r->done < r->updates && !interrupted) {
         int64_t before = r->done;
-        if (!one_update(r, &bar)) return false;
+        if (!one_update(r, &bar)) return r->damaged && keep_learnt(r);
         refused = r->done == before && !interrupted ? refused + 1 : 0;
         if (refused == 10) {
             fprintf(stderr, "exphil: ten updates in a row were refused; stopping\n");
@@ -170,6 +206,16 @@ static bool loop(train_state *r)
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
+/* Returns false. */
+static bool say_unscored(const train_state *r)
+{
+    if (interrupted) return false;
+    fprintf(stderr, "exphil: only the scores are missing: the weights, after update %" PRId64 ", are in %s\n",
+            r->done, r->options->out);
+    if (r->damaged) advise(r);
+    return false;
+}
+
 static bool finish(train_state *r)
 {
     exphil_report train = EXPHIL_REPORT_INIT, held = EXPHIL_REPORT_INIT;
@@ -178,8 +224,7 @@ static bool finish(train_state *r)
     held.alone_most_frames = r->options->alone;
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (!evaluate(r, false, &train)) return false;
-    if (r->held && !evaluate(r, true, &held)) return false;
+    if (!evaluate(r, false, &train) || (r->held && !evaluate(r, true, &held))) return say_unscored(r);
     if (exphil_model_query(r->model, &info, &error) < 0) return complain("model", &error) == 0;
     if (r->options->json) {
         json_t *object = json_pack("{s:o,s:s,s:I,s:I,s:f,s:f,s:o}", "weights", path_json(r->options->out),
@@ -229,7 +274,7 @@ static void close_run(train_state *r)
 
 int train_run(train_options *options, int count, char **paths)
 {
-    train_state r = {.options = options};
+    train_state r = {.options = options, .rows = is_one_corpus(&options->data, count, paths)};
     options->data.cancel = stop_asked;
     catch_interrupt();
     bool ready = train_make(&r, count, paths) && open_log(&r), trained = ready && loop(&r);

@@ -50,6 +50,8 @@ typedef struct train_state {
     float positive[32];
     int64_t updates, done, frames, batch;
     double loss, frames_per_second;
+    bool damaged;    /* rows that were needed cannot be read */
+    bool rows;       /* all data is one corpus of rows */
     uint64_t memory; /* of the context before the trainer and its batches were made; then: what they took */
     FILE *log;
 } train_state;
