@@ -122,7 +122,8 @@ static int select_command(int argc, char **argv)
             "how many\nplayers were refused, by the first reason. OUT: a file; or a folder, made where its "
             "name ends in /.\n"
             "FILE: replays and corpora of games, as exphil corpus takes them. All are compared with each "
-            "other, in\na temporary file, unless one corpus of games is all there is, without damage (TMPDIR: its folder).",
+            "other, in\na temporary file, unless one corpus of games is all there is, without damage "
+            "(TMPDIR: its folder).",
         .entry = select_entries};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;

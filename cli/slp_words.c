@@ -187,8 +187,8 @@ bool words_finding(char *to, const exphil_slp_info *info)
     else if (info->metadata == EXPHIL_SLP_METADATA_UNREADABLE)
         snprintf(to, WORDS_LONG, "its metadata (date, recorder) cannot be read; the game can");
     else
-        snprintf(to, WORDS_LONG, "%" PRId64 " of its events %s not as they should be; the rest can be used",
-                 info->problem_count, info->problem_count == 1 ? "is" : "are");
+        snprintf(to, WORDS_LONG, "%" PRId64 " of its events %s be; the rest can be used", info->problem_count,
+                 info->problem_count == 1 ? "is not as it should" : "are not as they should");
     return true;
 }
 

@@ -9,8 +9,10 @@
  *   Kept      Of every frame: its number, who is there, stage values, items; of every character: what
  *             exphil_slp_player holds but pre_seed, pre_x, pre_y, pre_facing, pre_percent and pre_action_state.
  *             Of the game: settings, how it ended, and what each player did in it. seed, scene_counter,
- *             latest_final, instance and changed of frames and counts of what a reader skipped are not kept.
- *             What is not kept is absent, as in a replay that does not record it.
+ *             latest_final, instance and changed of frames and counts of what a reader skipped are not kept. Of
+ *             irregularities their number is, up to 15 (exphil_slp_info.problem_count, less one for metadata that cannot
+ *             be read), and not which (problems is 0). What is not kept is absent, as in a replay that does not
+ *             record it.
  *   Privacy   No name, code, account or match id is kept. Of the match id 24 bits of a hash tell, together
  *             with stage and characters, which two files may be recordings of one match. Of the time the day.
  *   Limits    Frames ascend (EXPHIL_SLP_LAST); at most 64 items in a frame, where recorders send at most 15; what
@@ -91,7 +93,7 @@ typedef struct exphil_games_config {
         shard_bytes; /* in a folder: a file with so many bytes or 8,192 games is ended when the next game comes;
                       * 0 = 1 GiB */
     int32_t level;   /* of zstd, 1..19; 0 = 3 */
-    int32_t stored;  /* 1: blocks are not compressed: needs no libzstd, takes ten times the bytes */
+    int32_t stored; /* 1: blocks are not compressed: needs no libzstd, takes ten times the bytes */
 } exphil_games_config;
 /* clang-format off */
 #define EXPHIL_GAMES_CONFIG_INIT { sizeof(exphil_games_config), 0, 0, 0 }
@@ -192,8 +194,8 @@ enum { EXPHIL_WITH_OR_WITHOUT = 0, EXPHIL_WITHOUT = 1, EXPHIL_WITH = 2 };
  *               frames from -39 on, the most that are certain in both (exphil_game_info.certain_end), and both end at
  *               about the same time, unless one is not complete: their last frames plus 1,000,000, divided by 64, are 1
  *               apart at most. Of the recordings of which a player is taken one is kept: complete before not, then the
- *               one with more frames, then with the lower content hash, then with the lower source hash. Games of equal
- *               content are never taken twice. */
+ *               one with more frames, then with fewer irregularities, then with the lower content hash, then with the
+ *               lower source hash. Games of equal content are never taken twice. */
 typedef struct exphil_selection {
     size_t struct_size;
     /* the game */

@@ -65,7 +65,7 @@ xph_game_keys xph_slp_keys(const exphil_slp *slp, const exphil_slp_info *info, u
 typedef struct known {
     uint64_t content, source;
     uint32_t digest[RUNGS], frames;
-    int32_t last_frame;
+    int32_t last_frame, problems;
     bool complete, asked; /* asked: the selector takes a player */
 } known;
 
@@ -113,6 +113,7 @@ static exphil_status note(void *arg, int64_t game, const xph_game_entry *entry, 
                  .source = entry->source_hash,
                  .frames = entry->frames,
                  .last_frame = entry->last_frame,
+                 .problems = xph_game_problems(entry),
                  .complete = xph_game_complete(entry),
                  .asked = is_asked(g, entry)};
     memcpy(k->digest, entry->digest, sizeof k->digest);
@@ -153,6 +154,7 @@ static bool better(const grouping *g, uint32_t a, uint32_t b)
     const known *x = &g->games[a], *y = &g->games[b];
     if (x->complete != y->complete) return x->complete;
     if (x->frames != y->frames) return x->frames > y->frames;
+    if (x->problems != y->problems) return x->problems < y->problems;
     if (x->content != y->content) return x->content < y->content;
     return x->source != y->source ? x->source < y->source : a < b;
 }

@@ -25,6 +25,13 @@ static uint8_t played_on_number(const char *text)
   ~(uint32_t)(EXPHIL_SLP_HAS_PRE_PERCENT | EXPHIL_SLP_HAS_FRAME_SEED | EXPHIL_SLP_HAS_LATEST_FINAL |         \
               EXPHIL_SLP_HAS_SCENE_COUNTER)
 
+/* Metadata that cannot be read are none here: a corpus keeps what others say. */
+static uint8_t problem_flags(const exphil_slp_info *info)
+{
+    int64_t count = info->problem_count - (info->metadata == EXPHIL_SLP_METADATA_UNREADABLE);
+    return (uint8_t)((count < XPH_GAME_PROBLEMS_MOST ? count : XPH_GAME_PROBLEMS_MOST) * XPH_GAME_PROBLEMS);
+}
+
 static void put_settings(const exphil_slp_info *info, xph_game_entry *entry, xph_game_start *start)
 {
     entry->seed = info->seed;
@@ -49,6 +56,7 @@ static void put_settings(const exphil_slp_info *info, xph_game_entry *entry, xph
     entry->self_destruct = info->self_destruct;
     if (info->end_count) entry->flags |= XPH_GAME_ENDED;
     if (info->truncated) entry->flags |= XPH_GAME_CUT;
+    entry->flags |= problem_flags(info);
     start->damage_ratio = info->damage_ratio;
     start->game_number = info->game_number;
     start->tiebreak_number = info->tiebreak_number;
@@ -416,6 +424,7 @@ void xph_game_info(const xph_game_entry *entry, const xph_game_start *start, exp
     *info = (exphil_slp_info)EXPHIL_SLP_INFO_INIT;
     info->frame_count = entry->frames;
     info->item_count = entry->items;
+    info->problem_count = xph_game_problems(entry);
     info->fields = entry->fields;
     info->container = EXPHIL_SLP_GAMES;
     info->stop = entry->stop;

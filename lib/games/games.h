@@ -11,10 +11,12 @@
 /* ---- what the index says of a game ---------------------------------------------------------------------- */
 
 enum {
-    XPH_GAME_FINITE = 1, /* every number that a layout may read is finite */
-    XPH_GAME_ENDED = 2,  /* has a game end event */
-    XPH_GAME_CUT = 4,    /* the replay ends too early */
-    XPH_GAME_GAPS = 8    /* frames are missing */
+    XPH_GAME_FINITE = 1,    /* every number that a layout may read is finite */
+    XPH_GAME_ENDED = 2,     /* has a game end event */
+    XPH_GAME_CUT = 4,       /* the replay ends too early */
+    XPH_GAME_GAPS = 8,      /* frames are missing */
+    XPH_GAME_PROBLEMS = 16, /* times the irregularities of the replay, XPH_GAME_PROBLEMS_MOST or more */
+    XPH_GAME_PROBLEMS_MOST = 15
 };
 
 typedef struct xph_game_port {
@@ -58,6 +60,11 @@ typedef struct xph_game_entry {
     uint8_t winner; /* port 1..4; 0: unknown */
     xph_game_port port[EXPHIL_SLP_PORTS];
 } xph_game_entry;
+
+static inline int32_t xph_game_problems(const xph_game_entry *entry)
+{
+    return entry->flags / XPH_GAME_PROBLEMS;
+}
 
 /* Consecutive frames in which a port's leader has a record, and had one in the frame before, whose number is one
  * less: each makes a row. */

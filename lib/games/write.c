@@ -175,8 +175,8 @@ typedef struct copier {
 } copier;
 
 /* Stored bytes as they are, each block checked before. */
-static exphil_status copy_blocks(exphil_games_writer *writer, const xph_game_front *front,
-                                 const copier *with, exphil_error *error)
+static exphil_status copy_blocks(exphil_games_writer *writer, const xph_game_front *front, const copier *with,
+                                 exphil_error *error)
 {
     for (uint32_t k = 0; k < xph_game_blocks(front->entry.frames); k++) {
         xph_game_block block;
@@ -221,8 +221,7 @@ static exphil_status copy_game(exphil_games_writer *writer, const exphil_games *
     exphil_slp_destroy(whole);
     XPH_TRY(xph_unpacker_create(writer->context, &with.unpacker, error));
     with.memory = xph_alloc(writer->context, bytes);
-    exphil_status status =
-        with.memory ? copy_with(writer, front, &with, error) : xph_no_memory(bytes, error);
+    exphil_status status = with.memory ? copy_with(writer, front, &with, error) : xph_no_memory(bytes, error);
     xph_unpacker_free(with.unpacker);
     xph_free(writer->context, with.memory, bytes);
     return status;
@@ -233,8 +232,7 @@ static exphil_status copy_game(exphil_games_writer *writer, const exphil_games *
 static uint64_t content_of(const exphil_games_writer *writer)
 {
     uint64_t content = 0;
-    for (int64_t i = 0; i < writer->count; i++)
-        content += xph_game_share(writer->entries[i].content_hash);
+    for (int64_t i = 0; i < writer->count; i++) content += xph_game_share(writer->entries[i].content_hash);
     return content;
 }
 

@@ -59,28 +59,28 @@ expect 0 "24 games" corpus --stored --quiet --out whole.games .
 
 # ---- all of it is told ----
 
-flip two.games b20 h3 >at
-block=$(head -n 1 at) head=$(tail -n 1 at)
+flip two.games b20 h3 >where
+block=$(head -n 1 where) head=$(tail -n 1 where)
 expect 1 "exphil: two.games: 2 of 24 games are damaged; exphil corpus --out whole.games two.games keeps what is whole" \
   corpus verify two.games
 says out "two.games: damaged"
 says out "  game 3, byte $head: the head of this game is damaged"
 says out "  game 20, byte $block: this block is damaged"
 [ "$(wc -l <out)" -eq 3 ] || complain "verify says $(cat out)"
-flip many.games b0 b1 b2 b3 b4 b5 b6 b7 b8 b9 b10 b11 b12 b13 b14 b15 b16 b17 b18 b19 b20 b21 >at
+flip many.games b0 b1 b2 b3 b4 b5 b6 b7 b8 b9 b10 b11 b12 b13 b14 b15 b16 b17 b18 b19 b20 b21 >where
 expect 1 "exphil: many.games: 22 of 24 games are damaged" corpus verify whole.games many.games
 says out "  and 2 more"
 [ "$(wc -l <out)" -eq 23 ] || complain "verify says $(cat out)"
-flip one.games b5 >at
+flip one.games b5 >where
 expect 1 "exphil: one.games: 1 of 24 games is damaged" corpus verify one.games
 mkdir folder && cp whole.games folder/a.games && cp one.games folder/b.games
-expect 1 "  \"folder/b.games\" game 29, byte $(cat at): this block is damaged" corpus verify folder
+expect 1 "  \"folder/b.games\" game 29, byte $(cat where): this block is damaged" corpus verify folder
 # what is wrong is counted in words that fit any of them, whatever the corpus is called
 expect 1 "69 games" slp info two.games folder
 says out "cannot be read: 3 (--verbose names them)"
 says out "       2  a block is damaged"
 says out "       1  the head of a game is damaged"
-expect 1 "folder game 29: \"folder/b.games\" game 29, byte $(cat at): this block is damaged" slp info --verbose folder
+expect 1 "folder game 29: \"folder/b.games\" game 29, byte $(cat where): this block is damaged" slp info --verbose folder
 # index and trailer are not needed
 for place in i t; do
   flip end.games $place
@@ -108,7 +108,7 @@ expect 1 '"refused":1' corpus select --stored --character fox --json --force --o
 
 small="--threads 1 --seed 1 --blocks gru --hidden 8 --batch 2 --updates 150 --quiet"
 expect 0 "150 updates" train $small --out never whole.games
-expect 1 "exphil: update: EXPHIL_E_FORMAT: \"one.games\" game 5, byte $(cat at): this block is damaged" \
+expect 1 "exphil: update: EXPHIL_E_FORMAT: \"one.games\" game 5, byte $(cat where): this block is damaged" \
   train $small --out late one.games
 reached=$(sed -n 's/^exphil: stopped after update \([0-9]*\) of 150; the weights are in late, the checkpoint is late.optimizer$/\1/p' err)
 [ "${reached:-0}" -gt 0 ] || complain "no update was reached: $(cat err)"

@@ -262,6 +262,7 @@ static void random_entry(xph_rng *rng, uint32_t variety, xph_game_entry *e)
     e->frames = 100 + 40 * below(rng, 8);
     e->last_frame = (int32_t)e->frames - 124;
     if (below(rng, 4) == 0) e->flags = (uint8_t)(below(rng, 2) ? XPH_GAME_ENDED | XPH_GAME_CUT : 0);
+    e->flags |= (uint8_t)(below(rng, 3) << 4);
     for (uint32_t i = 0, rungs = below(rng, 4); i < rungs; i++) e->digest[i] = 1 + below(rng, 2);
     e->content_hash = xph_rng_u64(rng) % (100 * (uint64_t)variety) + 1;
     e->source_hash = xph_rng_u64(rng);
@@ -309,6 +310,7 @@ static int by_worth(const void *x, const void *y)
     const xph_game_entry *a = &sorting[*(const int64_t *)x], *b = &sorting[*(const int64_t *)y];
     if (complete(a) != complete(b)) return complete(a) ? -1 : 1;
     if (a->frames != b->frames) return a->frames > b->frames ? -1 : 1;
+    if (a->flags >> 4 != b->flags >> 4) return a->flags >> 4 < b->flags >> 4 ? -1 : 1;
     if (a->content_hash != b->content_hash) return a->content_hash < b->content_hash ? -1 : 1;
     return a->source_hash < b->source_hash ? -1 : 1;
 }

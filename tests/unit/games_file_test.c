@@ -77,6 +77,8 @@ static void same_info(const exphil_slp *slp, const exphil_slp *back)
     assert_int_equal(a.stop, b.stop);
     assert_int_equal(a.metadata_last_frame, b.metadata_last_frame);
     assert_int_equal(a.end_count != 0, b.end_count);
+    int64_t events = a.problem_count - (a.metadata == EXPHIL_SLP_METADATA_UNREADABLE);
+    assert_int_equal(b.problem_count, events < 15 ? events : 15);
     assert_memory_equal(&a.seed, &b.seed, offsetof(exphil_slp_info, stage) - offsetof(exphil_slp_info, seed));
     assert_int_equal(a.stage, b.stage);
     assert_memory_equal(a.version, b.version, 3);

@@ -355,7 +355,7 @@ class SlpInfo:
 
 @dataclass(frozen=True)
 class GamesInfo:
-    """A corpus of games as a whole; recovered is 1 when the end of a file is missing."""
+    """A corpus of games as a whole; recovered is 1 when the end of a file is missing or damaged."""
 
     games: int
     frames: int
