@@ -47,7 +47,8 @@ static exphil_status add_front(xph_file_writer *file, const xph_game_entry *entr
     return xph_file_add(file, &table, sizeof table, error);
 }
 
-/* A file is begun when the first game comes: a folder gets none without games. */
+/* The file in the making keeps other writers out of a folder. One that comes between two files ends this writer: it knows
+ * games that this one does not. */
 static exphil_status begin_file(exphil_games_writer *writer, exphil_error *error)
 {
     if (writer->file.file) return EXPHIL_OK;
@@ -64,6 +65,7 @@ static exphil_status begin_file(exphil_games_writer *writer, exphil_error *error
     if (writer->folder && !name) return xph_no_memory(bytes, error);
     exphil_status status = xph_file_begin(writer->context, name ? name : writer->path, &writer->file, error);
     xph_free(writer->context, name, bytes);
+    if (status == EXPHIL_E_BUSY) writer->failed = true;
     return status < 0 ? status : xph_file_add(&writer->file, &header, sizeof header, error);
 }
 
@@ -89,7 +91,7 @@ static exphil_status end_file(exphil_games_writer *writer, exphil_error *error);
 static exphil_status make_ready(exphil_games_writer *writer, exphil_error *error)
 {
     bool full = writer->file.written >= writer->shard_bytes || writer->count >= SHARD_GAMES;
-    if (writer->folder && writer->file.file && full) XPH_TRY(end_file(writer, error));
+    if (writer->folder && writer->count && full) XPH_TRY(end_file(writer, error));
     XPH_TRY(make_room(writer, error));
     return begin_file(writer, error);
 }
@@ -325,7 +327,8 @@ static exphil_status begin(exphil_games_writer *writer, const char *path, const 
     writer->shard_bytes = config->shard_bytes ? (uint64_t)config->shard_bytes : SHARD_BYTES;
     int32_t level = config->stored ? 0 : config->level ? config->level : 3;
     XPH_TRY(xph_packers_create(writer->context, level, &writer->packers, error));
-    return writer->folder ? know_folder(writer, error) : begin_file(writer, error);
+    XPH_TRY(begin_file(writer, error));
+    return writer->folder ? know_folder(writer, error) : EXPHIL_OK;
 }
 
 exphil_status exphil_games_create(exphil_context *context, const char *path,
@@ -436,7 +439,9 @@ exphil_status exphil_games_finish(exphil_games_writer *writer, exphil_games_info
     XPH_OWN_FPU;
     XPH_TRY(enter(writer, error));
     exphil_status status = XPH_CHECK_OUTPUT(exphil_games_info, info, error);
-    if (status == EXPHIL_OK && writer->file.file) status = end_file(writer, error);
+    bool empty = writer->folder && !writer->count; /* a folder gets no file without games */
+    if (status == EXPHIL_OK && writer->file.file && !empty) status = end_file(writer, error);
+    if (status == EXPHIL_OK && empty) xph_file_cancel(&writer->file);
     if (status == EXPHIL_OK) {
         writer->finished = true;
         if (info) status = XPH_GIVE(exphil_games_info, info, &writer->info, error);

@@ -242,14 +242,11 @@ static void folders(void **state)
     config.stored = 1;
     config.shard_bytes = 3000;
     OK(exphil_games_create(context, folder, &config, &writer, NULL));
+    assert_int_equal(exphil_games_create(context, folder, &config, &other, &error), EXPHIL_E_BUSY);
     for (int i = 0; i < 7; i++) assert_int_equal(add_small(writer, i).duplicate, 0);
     assert_int_equal(add_small(writer, 3).duplicate, 1);
-    OK(exphil_games_create(context, folder, &config, &other, NULL));
-    slp_writer clash;
-    small_game(&clash, 90);
-    assert_int_equal(exphil_games_add_memory(other, clash.data, clash.bytes, NULL, &error), EXPHIL_E_BUSY);
-    slp_free(&clash);
-    exphil_games_writer_destroy(other);
+    assert_int_equal(exphil_games_create(context, folder, &config, &other, &error), EXPHIL_E_BUSY);
+    assert_says(&error, "new.games");
     assert_int_equal(finish(writer).games, 7);
     games = open_games(folder);
     exphil_games_info first = info_of(games);
@@ -260,6 +257,9 @@ static void folders(void **state)
     assert_int_equal(finish(writer).games, 2);
     OK(exphil_games_verify(games, NULL)); /* what was open stays */
     exphil_games_destroy(games);
+    OK(exphil_games_create(context, folder, &config, &writer, NULL)); /* nothing new: no file */
+    for (int i = 0; i < 9; i++) assert_int_equal(add_small(writer, i).duplicate, 1);
+    assert_int_equal(finish(writer).games, 0);
     games = open_games(folder);
     assert_int_equal(info_of(games).games, 9);
     for (int64_t i = 0; i < 9; i++) {
