@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* exphil_games_info.recovered */
 #define RECOVERED " (its end is missing or damaged: the whole games before it)"
@@ -77,20 +78,25 @@ enum { TOLD = 20 };
 /* What is found of a corpus: the library logs each damaged game. */
 typedef struct findings {
     const char *path;
-    int64_t damaged;
+    int64_t damaged; /* games */
+    bool lost;       /* games that cannot be found, or what a file says as a whole is wrong */
 } findings;
 
 static void find(void *user, exphil_log_level level, const char *message)
 {
     findings *all = user;
-    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_error error = {.struct_size = sizeof error, .status = EXPHIL_E_FORMAT};
     if (level > EXPHIL_LOG_ERROR) {
         fprintf(stderr, "exphil: warning: %s\n", message);
         return;
     }
     snprintf(error.message, sizeof error.message, "%s", message);
-    if (!all->damaged++) printf("%s: damaged\n", all->path);
-    if (all->damaged <= TOLD) printf("  %s\n", error_reason(&error, all->path));
+    if (!all->damaged && !all->lost) printf("%s: damaged\n", all->path);
+    const char *reason = error_reason(&error, all->path);
+    bool game = strncmp(reason, "game ", 5) == 0 || strstr(reason, "\" game ");
+    all->damaged += game;
+    all->lost |= !game;
+    if (!game || all->damaged <= TOLD) printf("  %s\n", reason);
 }
 
 /* Behind the table: how many there are, and what to do. */
@@ -98,8 +104,13 @@ static void conclude(const findings *all, int64_t games)
 {
     if (all->damaged > TOLD) printf("  and %" PRId64 " more\n", all->damaged - TOLD);
     fflush(stdout);
-    fprintf(stderr, "exphil: %s: %" PRId64 " of %" PRId64 " game%s %s damaged", all->path, all->damaged,
-            games, plural(games), all->damaged == 1 ? "is" : "are");
+    fprintf(stderr, "exphil: %s: ", all->path);
+    if (all->damaged)
+        fprintf(stderr, "%" PRId64 " of %" PRId64 " game%s %s damaged", all->damaged, games, plural(games),
+                all->damaged == 1 ? "is" : "are");
+    if (all->lost)
+        fprintf(stderr, "%s%" PRId64 " game%s can be found", all->damaged ? "; " : "only ", games,
+                plural(games));
     if (all->damaged < games)
         fprintf(stderr, "; exphil corpus --out whole.games %s keeps what is whole", all->path);
     fprintf(stderr, "\n");
@@ -113,12 +124,18 @@ static bool verify_games(exphil_context *context, findings *all, exphil_error *e
     bool fine = exphil_games_open(context, all->path, &games, error) >= 0 &&
                 exphil_games_query(games, &info, error) >= 0 && exphil_games_verify(games, error) >= 0;
     exphil_games_destroy(games);
-    if (fine)
-        printf("%s: whole, %" PRId64 " game%s, %" PRId64 " frames%s\n", all->path, info.games,
-               plural(info.games), info.frames, info.recovered ? RECOVERED : "");
-    else if (all->damaged)
+    if (fine && info.recovered)
+        fprintf(stderr,
+                "exphil: %s: the end of a file is missing or damaged; %" PRId64 " game%s before it, %" PRId64
+                " frames, whole; exphil corpus --out whole.games %s keeps them\n",
+                all->path, info.games, plural(info.games), info.frames, all->path);
+    else if (fine)
+        printf("%s: whole, %" PRId64 " game%s, %" PRId64 " frames\n", all->path, info.games,
+               plural(info.games), info.frames);
+    else if (all->damaged || all->lost)
         conclude(all, info.games);
-    return fine;
+    all->lost |= fine && info.recovered;
+    return fine && !info.recovered;
 }
 
 static bool verify_rows(exphil_context *context, const char *path, exphil_error *error)
@@ -146,7 +163,7 @@ static bool verify_path(exphil_context *context, findings *all, const char *path
     }
     *all = (findings){.path = path};
     if (games ? verify_games(context, all, &error) : verify_rows(context, path, &error)) return true;
-    bool told = all->damaged && (error.status == EXPHIL_E_FORMAT || error.status == EXPHIL_E_IO);
+    bool told = (all->damaged || all->lost) && error.status != EXPHIL_E_CANCELLED;
     if (!told) complain(path, &error);
     return false;
 }

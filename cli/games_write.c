@@ -6,6 +6,7 @@
 #include "scratch.h"
 #include "tally.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -88,13 +89,10 @@ static void report(writing *w, const char *result, int64_t frames, const char *p
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
 
-/* Not this file's fault: the rest would fail too. What is wrong with a file names the file; what comes out of an archive is
- * in memory. */
-static bool is_fatal(const writing *w, const exphil_error *error, const char *path)
+/* Not this file's fault: the rest would fail too. What is being written has a name that no input has. */
+static bool is_fatal(const writing *w, const exphil_error *error)
 {
-    char start[160];
-    snprintf(start, sizeof start, "%s", path);
-    bool lost = w->scratch.context ? scratch_failed(error) : !strstr(error->message, start);
+    bool lost = w->scratch.context ? scratch_failed(error) : strstr(error->message, ".exphil-tmp\"") != NULL;
     return error->status == EXPHIL_E_MEMORY || error->status == EXPHIL_E_CANCELLED ||
            error->status == EXPHIL_E_STATE || error->status == EXPHIL_E_BUSY ||
            error->status == EXPHIL_E_INTERNAL || (error->status == EXPHIL_E_IO && lost);
@@ -109,7 +107,7 @@ static bool no_memory(void)
 static bool refuse(writing *w, const file_item *from, int64_t game, const char *reason)
 {
     w->refused++;
-    w->named_refused = w->named_refused || from->named;
+    w->named_refused = w->named_refused || (from->named && game < 0); /* a corpus gives what is whole */
     report(w, "refused", 0, from->name, game, reason, 0);
     return tally_reason(&w->reasons, reason, from->name) || no_memory();
 }
@@ -124,15 +122,29 @@ static const char *why_not(const file_item *from, const exphil_error *error)
     return kind == FILE_WEIGHTS ? "these are weights, not a replay" : error_reason(error, from->path);
 }
 
+/* Of a folder, what was whole before is there. */
+static bool complain_of_output(const writing *w, const exphil_error *error)
+{
+    exphil_games *games = NULL;
+    exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
+    complain(w->options->out, error);
+    if (S_ISDIR(w->out.st_mode) && exphil_games_open(w->context, w->options->out, &games, NULL) >= 0 &&
+        exphil_games_query(games, &info, NULL) >= 0)
+        fprintf(stderr, "exphil: %s holds %" PRId64 " whole game%s; the same command adds the rest\n",
+                w->options->out, info.games, plural(info.games));
+    exphil_games_destroy(games);
+    return false;
+}
+
 /* game: of a corpus, else -1. False: nothing more can be added. */
 static bool took(writing *w, const file_item *from, int64_t game, exphil_status status,
                  const exphil_games_added *added, const exphil_error *error)
 {
-    if (status < 0 && is_fatal(w, error, from->path)) {
+    if (status < 0 && is_fatal(w, error)) {
         w->stopped = error->status == EXPHIL_E_CANCELLED;
         if (w->stopped) return false;
         return w->scratch.context && scratch_failed(error) ? scratch_complain(&w->scratch, error)
-                                                           : complain(w->options->out, error) == 0;
+                                                           : complain_of_output(w, error);
     }
     if (status < 0) return refuse(w, from, game, why_not(from, error));
     if (added->duplicate) {
@@ -158,12 +170,35 @@ static void show(writing *w, bool last)
     progress_count(&w->bar, w->done, "files", text, last);
 }
 
+static bool add_corpus(writing *w, const file_item *from);
+
+/* A folder of which a file cannot be opened gives what the others hold. */
+static bool add_each(writing *w, const file_item *from)
+{
+    struct dirent **names = NULL;
+    int count = scandir(from->path, &names, NULL, alphasort);
+    bool fine = count >= 0 || no_memory();
+    for (int i = 0; i < count; i++) {
+        char path[4096];
+        int length = snprintf(path, sizeof path, "%s/%s", from->path, names[i]->d_name);
+        file_item item = *from;
+        item.path = item.name = path;
+        if (fine && length < (int)sizeof path && name_ends(path, ".games")) fine = add_corpus(w, &item);
+        free(names[i]);
+    }
+    free(names);
+    return fine;
+}
+
 static bool add_corpus(writing *w, const file_item *from)
 {
     exphil_games *games = NULL;
     exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
+    struct stat status_of;
     exphil_status status = exphil_games_open(w->context, from->path, &games, &error);
+    if (status < 0 && stat(from->path, &status_of) == 0 && S_ISDIR(status_of.st_mode) && !is_fatal(w, &error))
+        return add_each(w, from);
     if (status >= 0) status = exphil_games_query(games, &info, &error);
     bool fine = status >= 0 || took(w, from, -1, status, NULL, &error);
     for (int64_t i = 0; fine && status >= 0 && i < info.games; i++) {
@@ -319,7 +354,7 @@ static int end(writing *w)
     ending = 1;
     tally_sort(&w->reasons);
     if (!folder && w->games == 0) return nothing_written(w);
-    if (exphil_games_finish(w->output, NULL, &error) < 0) return complain(w->options->out, &error);
+    if (exphil_games_finish(w->output, NULL, &error) < 0) return !complain_of_output(w, &error);
     if (w->games == 0 && w->duplicates == 0) {
         fprintf(stderr, "exphil: no game was found in what was given\n");
         return w->stopped ? STOPPED : 1;
@@ -396,7 +431,7 @@ static int end_selection(writing *w)
     ending = 1;
     report_selection(w);
     if ((folder || w->taken.games) && exphil_games_finish(w->output, NULL, &error) < 0)
-        return complain(w->options->out, &error);
+        return !complain_of_output(w, &error);
     if (w->taken.games + w->taken.there && !look_at_all(w)) return 1;
     if (say_all(w) != 0) return 1;
     if (w->taken.games + w->taken.there) return w->named_refused;
@@ -418,8 +453,11 @@ static bool prepare_out(writing *w)
         fprintf(stderr, "exphil: --out %s: that is no folder\n", o->out);
         return false;
     }
-    if (!there && mkdir(o->out, 0777) != 0) return complain_of_file(o->out);
-    return stat(o->out, &w->out) == 0 || complain_of_file(o->out);
+    if (there) return true;
+    int why = mkdir(o->out, 0777) == 0 ? 0 : errno;
+    if ((!why || why == EEXIST) && stat(o->out, &w->out) == 0 && S_ISDIR(w->out.st_mode)) return true;
+    if (why) errno = why;
+    return complain_of_file(o->out);
 }
 
 static bool open_report(writing *w)

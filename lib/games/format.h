@@ -155,6 +155,9 @@ typedef struct xph_shard {
     uint64_t index;       /* byte of its first entry */
     uint64_t *offsets;    /* of its games, where the index is missing or damaged; NULL: it is whole */
     int64_t capacity;     /* of offsets */
+    const char *damage;   /* games from damaged_at on cannot be found; NULL: all are */
+    uint64_t damaged_at;
+    uint64_t content; /* sum of the games' shares, as the trailer has it or as they were found */
 } xph_shard;
 
 struct exphil_games {

@@ -1,7 +1,7 @@
 /* Opening a corpus of games: a file, or a folder of them. Only headers, trailers and indices are read and checked. A
  * file without its trailer was cut, since finishing writes it last: its games are looked for one after the
- * other, and those before the cut are used. So they are where trailer or index is damaged, but then all of them must be
- * there. */
+ * other, and those before the cut are used. So they are where trailer or index is damaged. What no cut explains is noted:
+ * games behind it are lost, and a check of the file fails. */
 #include "games/format.h"
 
 /* ---- one file -------------------------------------------------------------------------------------------- */
@@ -154,20 +154,56 @@ static exphil_status note_game(walk *w, exphil_error *error)
     return EXPHIL_OK;
 }
 
-/* Zeros up to the end of the file, which a loss of power leaves? */
-static exphil_status only_zeros(const xph_shared_file *file, uint64_t at, bool *zero, exphil_error *error)
+static exphil_status note_damage(walk *w, const char *what)
 {
-    uint64_t piece[512];
+    w->shard->damage = what;
+    w->shard->damaged_at = w->at;
+    return EXPHIL_OK;
+}
+
+/* The host may stop what takes long: a file may be a hole of any size. */
+static exphil_status find_other(const xph_shared_file *file, uint64_t at, void *piece, size_t most,
+                                bool *zero, exphil_error *error)
+{
     *zero = true;
     while (*zero && at < file->file.bytes) {
         uint64_t left = file->file.bytes - at;
-        size_t bytes = left < sizeof piece ? (size_t)left : sizeof piece;
+        size_t bytes = left < most ? (size_t)left : most;
+        if (xph_cancelled(file->context)) return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
         XPH_TRY(xph_shared_read(file, at, piece, bytes, error));
-        const uint8_t *from = (const uint8_t *)piece;
+        const uint8_t *from = piece;
         *zero = !from[0] && memcmp(from, from + 1, bytes - 1) == 0;
         at += bytes;
     }
     return EXPHIL_OK;
+}
+
+/* Zeros up to the end of the file, which a loss of power leaves? */
+static exphil_status only_zeros(const xph_shared_file *file, uint64_t at, bool *zero, exphil_error *error)
+{
+    const size_t most = (size_t)1 << 16;
+    void *piece = xph_alloc(file->context, most);
+    if (!piece) return xph_no_memory(most, error);
+    exphil_status status = find_other(file, at, piece, most, zero, error);
+    xph_free(file->context, piece, most);
+    return status;
+}
+
+/* A game that is longer than what is left was cut, if its head is sound as far as it is there. A head is a few KiB. */
+static exphil_status check_cut(walk *w, const xph_game_entry *entry, exphil_error *error)
+{
+    const xph_shared_file *file = w->shard->file;
+    uint64_t left = file->file.bytes - w->at, head = xph_game_head_bytes(entry), hash;
+    size_t bytes = (size_t)head - sizeof hash;
+    if (head > left) return left > (1 << 20) ? note_damage(w, "no game begins here") : EXPHIL_OK;
+    void *memory = xph_alloc(file->context, bytes);
+    if (!memory) return xph_no_memory(bytes, error);
+    exphil_status status = xph_shared_read(file, w->at, memory, bytes, error);
+    if (status == EXPHIL_OK) status = xph_shared_read(file, w->at + bytes, &hash, sizeof hash, error);
+    if (status == EXPHIL_OK && !xph_hash_equal(xph_hash(memory, bytes), hash))
+        status = note_damage(w, "the head of this game is damaged");
+    xph_free(file->context, memory, bytes);
+    return status;
 }
 
 /* Does the game at w->at end in the file? What does not begin as a game is the index, zeros, or damage. */
@@ -184,10 +220,9 @@ static exphil_status next_game(walk *w, bool *more, exphil_error *error)
         bool zero;
         if (at_index(w)) return EXPHIL_OK; /* which is damaged */
         XPH_TRY(only_zeros(file, w->at, &zero, error));
-        return zero ? EXPHIL_OK
-                    : xph_games_damaged(file, w->at, "neither a game nor the index begins here", error);
+        return zero ? EXPHIL_OK : note_damage(w, "neither a game nor the index begins here");
     }
-    if (entry.bytes > left) return EXPHIL_OK;
+    if (entry.bytes > left) return check_cut(w, &entry, error);
     *more = true;
     XPH_TRY(note_game(w, error));
     w->at += entry.bytes;
@@ -244,26 +279,40 @@ static exphil_status walk_games(walk *w, exphil_error *error)
     return EXPHIL_OK;
 }
 
+static exphil_status fail_damaged(const xph_shard *shard, exphil_error *error)
+{
+    return xph_games_damaged(shard->file, shard->damaged_at, shard->damage, error);
+}
+
+/* Games behind damage are lost; without one before it the file is refused. */
+static exphil_status warn_damaged(const xph_shard *shard, exphil_error *error)
+{
+    if (!shard->games) return fail_damaged(shard, error);
+    xph_log(shard->file->context, EXPHIL_LOG_WARNING,
+            "\"%s\" byte %llu: %s; %lld games before it are used, others are lost", shard->file->name,
+            (unsigned long long)shard->damaged_at, shard->damage, (long long)shard->games);
+    return EXPHIL_OK;
+}
+
 /* The end was never written. */
 static exphil_status recover_cut(walk *w, exphil_error *error)
 {
     XPH_TRY(walk_games(w, error));
+    if (w->shard->damage) return warn_damaged(w->shard, error);
     XPH_TRY(check_last(w, error));
     xph_log(w->shard->file->context, EXPHIL_LOG_WARNING,
-            "%s: its end is missing; the %lld games before it are used", w->shard->file->name,
+            "\"%s\": its end is missing; the %lld games before it are used", w->shard->file->name,
             (long long)w->shard->games);
     return EXPHIL_OK;
 }
 
-/* The end was written, and is damaged: from the first game on each must lead to the next, the last one to the index. The
- * damage is what is wrong if they do not. */
+/* The end was written, and is damaged: from the first game on each must lead to the next, the last one to the index. */
 static exphil_status recover_damaged(walk *w, const exphil_error *damage, exphil_error *error)
 {
-    exphil_error other = EXPHIL_ERROR_INIT;
-    exphil_status status = walk_games(w, &other);
-    if (status == EXPHIL_E_FORMAT || (status == EXPHIL_OK && !at_index(w)))
-        return xph_fail_with(error, damage);
-    if (status < 0) return xph_fail_with(error, &other);
+    XPH_TRY(walk_games(w, error));
+    if (!w->shard->damage && !at_index(w)) (void)note_damage(w, "the index was to begin here");
+    if (w->shard->damage && !w->shard->games) return xph_fail_with(error, damage);
+    if (w->shard->damage) return warn_damaged(w->shard, error);
     xph_log(w->shard->file->context, EXPHIL_LOG_WARNING, "%s; all %lld games are found without it",
             damage->message, (long long)w->shard->games);
     return EXPHIL_OK;
@@ -292,7 +341,7 @@ static exphil_status read_shard(exphil_games *games, xph_shard *shard, exphil_er
         if (status < 0) return status;
         games->info.recovered = 1;
     }
-    games->info.hash += w.content;
+    games->info.hash += shard->content = w.content;
     shard->first = games->info.games;
     games->info.games += shard->games;
     games->info.frames += (int64_t)w.frames;
@@ -324,8 +373,10 @@ static exphil_status add_folder(exphil_games *games, const char *path, exphil_er
     exphil_status status = folder.count ? get_shards(games, folder.count, error) : EXPHIL_OK;
     for (int64_t i = 0; status == EXPHIL_OK && i < folder.count; i++) {
         size_t bytes;
+        int32_t kind = EXPHIL_IO_FILE;
         char *name = xph_path_join(games->context, path, folder.names[i], &bytes);
-        status = name ? add_shard(games, name, error) : xph_no_memory(bytes, error);
+        status = name ? xph_path_kind(games->context, name, &kind, error) : xph_no_memory(bytes, error);
+        if (status == EXPHIL_OK && kind != EXPHIL_IO_FOLDER) status = add_shard(games, name, error);
         xph_free(games->context, name, bytes);
     }
     xph_folder_free(&folder);

@@ -187,16 +187,46 @@ static void verify_one(void *arg, int64_t i, int32_t worker)
     v->statuses[i] = check_game(v->games, v->first + i, &v->readers[worker], NULL);
 }
 
-/* Looks again at a game that failed, for the message. Damage is logged, and no reason to stop. */
-static exphil_status note_damage(verifying *v, int64_t game, exphil_error *error)
+/* Damage is logged, and no reason to stop. */
+static void note_damage(verifying *v, const exphil_error *why)
+{
+    xph_log(v->games->context, EXPHIL_LOG_ERROR, "%s", why->message);
+    if (v->damage.status == EXPHIL_OK) v->damage = *why;
+}
+
+/* Looks again at a game that failed, for the message. */
+static exphil_status look_again(verifying *v, int64_t game, exphil_status first, exphil_error *error)
 {
     exphil_error why = EXPHIL_ERROR_INIT;
     exphil_status status = check_game(v->games, game, &v->readers[0], &why);
-    if (status != EXPHIL_OK && status != EXPHIL_E_FORMAT && status != EXPHIL_E_IO)
+    if (status == EXPHIL_OK && (first == EXPHIL_E_IO || first == EXPHIL_E_FORMAT)) {
+        (void)xph_fail(&why, EXPHIL_E_IO, "game %lld could be read the second time only", (long long)game);
+        status = EXPHIL_E_IO;
+    }
+    if (status == EXPHIL_E_FORMAT || status == EXPHIL_E_IO)
+        note_damage(v, &why);
+    else if (status < 0)
         return xph_fail_with(error, &why);
-    if (status == EXPHIL_OK) return EXPHIL_OK;
-    xph_log(v->games->context, EXPHIL_LOG_ERROR, "%s", why.message);
-    if (v->damage.status == EXPHIL_OK) v->damage = why;
+    return EXPHIL_OK;
+}
+
+/* What a file says as a whole. */
+static exphil_status verify_shard(verifying *v, const xph_shard *shard, exphil_error *error)
+{
+    exphil_error why = EXPHIL_ERROR_INIT;
+    uint64_t content = 0;
+    for (int64_t i = 0; i < shard->games; i++) {
+        xph_game_entry entry;
+        XPH_TRY(xph_games_entry(v->games, shard->first + i, &entry, error));
+        content += xph_game_share(entry.content_hash);
+    }
+    exphil_status status = EXPHIL_OK;
+    if (shard->damage)
+        status = xph_games_damaged(shard->file, shard->damaged_at, shard->damage, &why);
+    else if (content != shard->content)
+        status = xph_games_damaged(shard->file, shard->file->file.bytes - sizeof(xph_games_trailer),
+                                   "the games have another hash than the trailer says", &why);
+    if (status < 0) note_damage(v, &why);
     return EXPHIL_OK;
 }
 
@@ -212,8 +242,9 @@ static exphil_status verify_all(verifying *v, exphil_error *error)
             return xph_fail(error, EXPHIL_E_CANCELLED, "cancelled by the host");
         xph_parallel(v->games->context, verify_one, v, v->count);
         for (int64_t i = 0; i < v->count; i++)
-            if (v->statuses[i] < 0) XPH_TRY(note_damage(v, v->first + i, error));
+            if (v->statuses[i] < 0) XPH_TRY(look_again(v, v->first + i, v->statuses[i], error));
     }
+    for (int64_t i = 0; i < v->games->shard_count; i++) XPH_TRY(verify_shard(v, &v->games->shards[i], error));
     return v->damage.status < 0 ? xph_fail_with(error, &v->damage) : EXPHIL_OK;
 }
 

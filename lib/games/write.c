@@ -17,6 +17,7 @@ struct exphil_games_writer {
     bool folder, finished;
     bool failed; /* a file could not be written: its games are lost */
     uint64_t shard_bytes;
+    xph_file_writer lock; /* of a folder: keeps other writers out of it; nothing is written to it */
     xph_file_writer file; /* begun where file.file is not NULL */
     xph_packers *packers;
     xph_game_entry *entries; /* of this file */
@@ -47,8 +48,18 @@ static exphil_status add_front(xph_file_writer *file, const xph_game_entry *entr
     return xph_file_add(file, &table, sizeof table, error);
 }
 
-/* The file in the making keeps other writers out of a folder. One that comes between two files ends this writer: it knows
- * games that this one does not. */
+static exphil_status begin_in_folder(exphil_games_writer *writer, const char *name, xph_file_writer *file,
+                                     exphil_error *error)
+{
+    size_t bytes;
+    char *path = xph_path_join(writer->context, writer->path, name, &bytes);
+    if (!path) return xph_no_memory(bytes, error);
+    exphil_status status = xph_file_begin(writer->context, path, file, error);
+    xph_free(writer->context, path, bytes);
+    return status;
+}
+
+/* A file is begun when its first game comes: a folder gets none without games. */
 static exphil_status begin_file(exphil_games_writer *writer, exphil_error *error)
 {
     if (writer->file.file) return EXPHIL_OK;
@@ -59,14 +70,11 @@ static exphil_status begin_file(exphil_games_writer *writer, exphil_error *error
                                .facts_version = XPH_GAMES_FACTS_VERSION};
     xph_game_widths(&header.frame_bytes, &header.player_bytes, &header.item_bytes);
     header.hash = xph_hash(&header, offsetof(xph_games_header, hash));
-    size_t bytes = 0;
-    char *name =
-        writer->folder ? xph_path_join(writer->context, writer->path, "new" XPH_GAMES_SUFFIX, &bytes) : NULL;
-    if (writer->folder && !name) return xph_no_memory(bytes, error);
-    exphil_status status = xph_file_begin(writer->context, name ? name : writer->path, &writer->file, error);
-    xph_free(writer->context, name, bytes);
-    if (status == EXPHIL_E_BUSY) writer->failed = true;
-    return status < 0 ? status : xph_file_add(&writer->file, &header, sizeof header, error);
+    if (writer->folder)
+        XPH_TRY(begin_in_folder(writer, "next" XPH_GAMES_SUFFIX, &writer->file, error));
+    else
+        XPH_TRY(xph_file_begin(writer->context, writer->path, &writer->file, error));
+    return xph_file_add(&writer->file, &header, sizeof header, error);
 }
 
 static exphil_status make_room(exphil_games_writer *writer, exphil_error *error)
@@ -253,16 +261,26 @@ static exphil_status add_end(exphil_games_writer *writer, exphil_error *error)
     return xph_file_add(file, &trailer, sizeof trailer, error);
 }
 
-/* Two folders that hold the same games have files of the same names. */
+/* Two folders that hold the same games have files of the same names. Where another file has taken the name, a number
+ * follows it. */
 static exphil_status name_shard(exphil_games_writer *writer, exphil_error *error)
 {
-    char name[32];
-    size_t bytes;
-    snprintf(name, sizeof name, "%016llx" XPH_GAMES_SUFFIX, (unsigned long long)content_of(writer));
-    char *path = xph_path_join(writer->context, writer->path, name, &bytes);
-    if (!path) return xph_no_memory(bytes, error);
-    exphil_status status = xph_file_rename(&writer->file, path, error);
-    xph_free(writer->context, path, bytes);
+    enum { NAMES_MOST = 1000 };
+    exphil_status status = EXPHIL_OK;
+    int32_t kind = EXPHIL_IO_FILE;
+    for (int i = 1; status == EXPHIL_OK && kind != EXPHIL_IO_ABSENT && i <= NAMES_MOST; i++) {
+        char name[40], number[8] = "";
+        size_t bytes;
+        if (i > 1) snprintf(number, sizeof number, "-%d", i);
+        snprintf(name, sizeof name, "%016llx%s" XPH_GAMES_SUFFIX, (unsigned long long)content_of(writer),
+                 number);
+        char *path = xph_path_join(writer->context, writer->path, name, &bytes);
+        if (!path) return xph_no_memory(bytes, error);
+        status = xph_path_kind(writer->context, path, &kind, error);
+        if (status == EXPHIL_OK && (kind == EXPHIL_IO_ABSENT || i == NAMES_MOST))
+            status = xph_file_rename(&writer->file, path, error);
+        xph_free(writer->context, path, bytes);
+    }
     return status;
 }
 
@@ -327,8 +345,9 @@ static exphil_status begin(exphil_games_writer *writer, const char *path, const 
     writer->shard_bytes = config->shard_bytes ? (uint64_t)config->shard_bytes : SHARD_BYTES;
     int32_t level = config->stored ? 0 : config->level ? config->level : 3;
     XPH_TRY(xph_packers_create(writer->context, level, &writer->packers, error));
-    XPH_TRY(begin_file(writer, error));
-    return writer->folder ? know_folder(writer, error) : EXPHIL_OK;
+    if (!writer->folder) return begin_file(writer, error);
+    XPH_TRY(begin_in_folder(writer, "new" XPH_GAMES_SUFFIX, &writer->lock, error));
+    return know_folder(writer, error);
 }
 
 exphil_status exphil_games_create(exphil_context *context, const char *path,
@@ -359,6 +378,7 @@ void exphil_games_writer_destroy(exphil_games_writer *writer)
     if (!writer) return;
     exphil_context *context = writer->context;
     if (writer->file.context) xph_file_cancel(&writer->file);
+    if (writer->lock.context) xph_file_cancel(&writer->lock);
     xph_packers_free(writer->packers);
     xph_free(context, writer->entries, (size_t)writer->capacity * sizeof *writer->entries);
     xph_free(context, writer->path, writer->path_bytes);
@@ -439,10 +459,9 @@ exphil_status exphil_games_finish(exphil_games_writer *writer, exphil_games_info
     XPH_OWN_FPU;
     XPH_TRY(enter(writer, error));
     exphil_status status = XPH_CHECK_OUTPUT(exphil_games_info, info, error);
-    bool empty = writer->folder && !writer->count; /* a folder gets no file without games */
-    if (status == EXPHIL_OK && writer->file.file && !empty) status = end_file(writer, error);
-    if (status == EXPHIL_OK && empty) xph_file_cancel(&writer->file);
+    if (status == EXPHIL_OK && writer->file.file) status = end_file(writer, error);
     if (status == EXPHIL_OK) {
+        if (writer->folder) xph_file_cancel(&writer->lock);
         writer->finished = true;
         if (info) status = XPH_GIVE(exphil_games_info, info, &writer->info, error);
     }

@@ -492,7 +492,7 @@ static void all_damage_is_told(void **state)
     free(data);
 }
 
-/* Recovering says what is damaged, and at which byte; what cannot be recovered is refused with the same words. */
+/* Recovering says what is damaged, and at which byte, and so does a check where games are lost. */
 static void damage_of_an_index_is_told(void **state)
 {
     size_t bytes;
@@ -514,9 +514,14 @@ static void damage_of_an_index_is_told(void **state)
     assert_non_null(strstr(all.text[0], words));
     data[at[1]] ^= 1; /* an entry in the middle: the games behind it cannot be found without the index */
     test_write(path, data, bytes);
-    assert_int_equal(exphil_games_open(own, path, &games, &error), EXPHIL_E_FORMAT);
-    snprintf(words, sizeof words, "\" byte %d: the index is damaged", (int)at[3]);
+    OK(exphil_games_open(own, path, &games, NULL));
+    assert_int_equal(info_of(games).games, 1);
+    snprintf(words, sizeof words, "\" byte %d: neither a game nor the index begins here", (int)at[1]);
+    assert_non_null(strstr(all.text[1], words));
+    assert_non_null(strstr(all.text[1], "; 1 games before it are used, others are lost"));
+    assert_int_equal(exphil_games_verify(games, &error), EXPHIL_E_FORMAT);
     assert_says(&error, words);
+    exphil_games_destroy(games);
     data[at[3] + 16] ^= 1; /* with it they are, and one is damaged */
     test_write(path, data, bytes);
     OK(exphil_games_open(own, path, &games, NULL));

@@ -247,13 +247,15 @@ static void damaged_index_is_not_believed(void **state)
     forged f = make(5, 0x05);
     seal(&f);
     xph_games_trailer trailer = trailer_of(&f);
-    xph_game_entry *listed = (xph_game_entry *)(void *)(f.data + trailer.index);
+    xph_game_entry listed;
     exphil_games *games = NULL;
     exphil_game_info game = EXPHIL_GAME_INFO_INIT;
     exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
-    listed->winner = 3;
-    listed->source_hash = 7;
-    listed->offset = 100000;
+    memcpy(&listed, f.data + trailer.index, sizeof listed);
+    listed.winner = 3;
+    listed.source_hash = 7;
+    listed.offset = 100000;
+    memcpy(f.data + trailer.index, &listed, sizeof listed);
     test_write(test_path("index.games"), f.data, f.bytes);
     assert_int_equal(exphil_games_open(context, test_path("index.games"), &games, NULL), EXPHIL_OK);
     assert_int_equal(exphil_games_query(games, &info, NULL), EXPHIL_OK);
@@ -288,10 +290,11 @@ static void another_trailer(void **state)
     }
 }
 
-/* A game that leads past the one behind it: one would be missing, so nothing is opened without the index. */
-static void games_that_are_not_found(void **state)
+/* Two games, one behind the other, whose index has a hash that is not its own. */
+static forged make_two(size_t *second)
 {
     forged f = make(5, 0x05);
+    seal(&f);
     size_t first = sizeof(xph_games_header), game = entry_of(&f)->bytes, index = first + 2 * game;
     forged two = {calloc(index + 2 * sizeof(xph_game_entry) + sizeof(xph_games_trailer), 1),
                   index + 2 * sizeof(xph_game_entry) + sizeof(xph_games_trailer)};
@@ -299,18 +302,82 @@ static void games_that_are_not_found(void **state)
     xph_games_trailer trailer = trailer_of(&f);
     memcpy(two.data, f.data, first + game);
     memcpy(two.data + first + game, entry_of(&f), game);
-    ((xph_game_entry *)(void *)(two.data + first + game))->offset = first + game;
+    *second = first + game;
+    xph_game_entry entry;
+    memcpy(&entry, two.data + *second, sizeof entry);
+    entry.offset = *second;
+    memcpy(two.data + *second, &entry, sizeof entry);
     for (int i = 0; i < 2; i++)
-        memcpy(two.data + index + (size_t)i * sizeof(xph_game_entry), two.data + first + (size_t)i * game,
-               sizeof(xph_game_entry));
-    entry_of(&two)->bytes = (uint32_t)(2 * game);
+        memcpy(two.data + index + (size_t)i * sizeof entry, two.data + first + (size_t)i * game,
+               sizeof entry);
     trailer.games = 2;
-    trailer.index = index; /* whose hash is another */
+    trailer.index = index;
     put_trailer(&two, &trailer);
+    free(f.data);
+    return two;
+}
+
+/* A game that leads past the one behind it, or is damaged itself. */
+static void damaged_games_in_front(void **state)
+{
+    size_t second;
+    forged two = make_two(&second);
+    entry_of(&two)->bytes *= 2;
+    expect(&two, 8, EXPHIL_E_FORMAT, "game 0, byte 64: the head of this game is damaged");
+    entry_of(&two)->frames = 0;
     expect(&two, 8, EXPHIL_E_FORMAT, "the index is damaged");
-    memset(two.data + two.bytes - sizeof trailer + 8, 0x11, 40);
+    memset(two.data + two.bytes - sizeof(xph_games_trailer) + 8, 0x11, 40);
     expect(&two, 8, EXPHIL_E_FORMAT, "the trailer is damaged");
     free(two.data);
+}
+
+/* What is lost is said: those before the damage are used, and the file is not called whole. */
+static void expect_lost(const forged *f, size_t bytes, size_t second, const char *words)
+{
+    char said[128];
+    exphil_games *games = NULL;
+    exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    snprintf(said, sizeof said, "byte %zu: %s", second, words);
+    test_write(test_path("lost.games"), f->data, bytes);
+    assert_int_equal(exphil_games_open(context, test_path("lost.games"), &games, NULL), EXPHIL_OK);
+    assert_int_equal(exphil_games_query(games, &info, NULL), EXPHIL_OK);
+    assert_true(info.recovered == 1 && info.games == 1);
+    exphil_status status = exphil_games_verify(games, &error);
+    assert_int_equal(status, *words ? EXPHIL_E_FORMAT : EXPHIL_OK);
+    if (*words) assert_says(&error, said);
+    exphil_games_destroy(games);
+}
+
+static void lost_games(void **state)
+{
+    size_t second;
+    forged two = make_two(&second);
+    expect_lost(&two, two.bytes - 300, second, ""); /* a cut: the whole second game is not there */
+    two.data[second + CLAIM(bytes) + 2] ^= 0x40;
+    expect_lost(&two, two.bytes, second, "the head of this game is damaged");
+    expect_lost(&two, two.bytes - 300, second, "the head of this game is damaged");
+    two.data[second + CLAIM(offset)] ^= 1;
+    expect_lost(&two, two.bytes, second, "neither a game nor the index begins here");
+    expect_lost(&two, two.bytes - 300, second, "neither a game nor the index begins here");
+    free(two.data);
+}
+
+/* The trailer's sum of the games' hashes is looked at, too. */
+static void another_content(void **state)
+{
+    forged f = make(5, 0x05);
+    seal(&f);
+    xph_games_trailer trailer = trailer_of(&f);
+    exphil_games *games = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    trailer.content_hash ^= 1;
+    put_trailer(&f, &trailer);
+    test_write(test_path("sum.games"), f.data, f.bytes);
+    assert_int_equal(exphil_games_open(context, test_path("sum.games"), &games, NULL), EXPHIL_OK);
+    assert_int_equal(exphil_games_verify(games, &error), EXPHIL_E_FORMAT);
+    assert_says(&error, "another hash than the trailer says");
+    exphil_games_destroy(games);
     free(f.data);
 }
 
@@ -426,7 +493,9 @@ int main(void)
         cmocka_unit_test(another_index),
         cmocka_unit_test(damaged_index_is_not_believed),
         cmocka_unit_test(another_trailer),
-        cmocka_unit_test(games_that_are_not_found),
+        cmocka_unit_test(damaged_games_in_front),
+        cmocka_unit_test(lost_games),
+        cmocka_unit_test(another_content),
         cmocka_unit_test(bombs),
         cmocka_unit_test(damaged_without_an_end),
     };
