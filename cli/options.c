@@ -101,17 +101,34 @@ static const number_range ranges[] = {
     {"seed", -0x1p63, 0x1p63, false},
 };
 
-/* Says on stderr what is allowed; a number that is none (NaN) is not. */
-static bool in_range(const option_entry *entry, double value, const char *text)
+/* A number that is none (NaN) is not in any. */
+static bool within(const number_range *range, double value)
+{
+    return value >= range->least && (range->below ? value < range->most : value <= range->most);
+}
+
+static number_range range_of(const option_entry *entry)
 {
     number_range whole = {entry->name, INT32_MIN, INT32_MAX, false},
                  any = {entry->name, -1e300, 1e300, false};
-    const number_range *range = entry->kind == OPTION_INT ? &whole : &any;
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
-        if (strcmp(ranges[i].name, entry->name) == 0) range = &ranges[i];
-    if (value >= range->least && (range->below ? value < range->most : value <= range->most)) return true;
-    fprintf(stderr, "exphil: --%s wants %.10g %s %.10g, not %s\n", entry->name, range->least,
-            range->below ? "or more, below" : "to", range->most, text);
+        if (strcmp(ranges[i].name, entry->name) == 0) return ranges[i];
+    return entry->kind == OPTION_INT ? whole : any;
+}
+
+bool options_allows(const option_entry *entry, double value)
+{
+    number_range range = range_of(entry);
+    return within(&range, value);
+}
+
+/* Says on stderr what is allowed. */
+static bool in_range(const option_entry *entry, double value, const char *text, const char *where)
+{
+    number_range range = range_of(entry);
+    if (within(&range, value)) return true;
+    fprintf(stderr, "exphil: %s wants %.10g %s %.10g, not %s\n", where, range.least,
+            range.below ? "or more, below" : "to", range.most, text);
     return false;
 }
 
@@ -151,8 +168,7 @@ static bool store_number(const option_entry *entry, const char *text, double *va
     return text[0] && !*end;
 }
 
-/* What belongs behind this option's name. */
-static const char *wanted(const option_entry *entry)
+const char *options_wanted(const option_entry *entry)
 {
     switch (entry->kind) {
     case OPTION_BYTES:
@@ -166,18 +182,18 @@ static const char *wanted(const option_entry *entry)
     }
 }
 
-static bool append(const option_entry *entry, const char *text)
+static bool append(const option_entry *entry, const char *text, const char *where)
 {
     text_list *list = entry->value;
     if (list->count < TEXTS_MOST) {
         list->text[list->count++] = text;
         return true;
     }
-    fprintf(stderr, "exphil: --%s may be given %d times\n", entry->name, TEXTS_MOST);
+    fprintf(stderr, "exphil: %s may be given %d times\n", where, TEXTS_MOST);
     return false;
 }
 
-static bool store(const option_entry *entry, const char *text)
+bool options_store(const option_entry *entry, const char *text, const char *where)
 {
     const char *why = NULL;
     double value;
@@ -185,14 +201,14 @@ static bool store(const option_entry *entry, const char *text)
         *(const char **)entry->value = text;
         return true;
     }
-    if (entry->kind == OPTION_TEXTS) return append(entry, text);
+    if (entry->kind == OPTION_TEXTS) return append(entry, text, where);
     if (entry->kind == OPTION_BYTES) {
         why = read_bytes(text, entry->value);
         if (!why) return true;
     } else if (store_number(entry, text, &value)) {
-        return in_range(entry, value, text);
+        return in_range(entry, value, text, where);
     }
-    fprintf(stderr, "exphil: --%s wants %s, not %s%s%s\n", entry->name, wanted(entry), text, why ? ": " : "",
+    fprintf(stderr, "exphil: %s wants %s, not %s%s%s\n", where, options_wanted(entry), text, why ? ": " : "",
             why ? why : "");
     return false;
 }
@@ -202,6 +218,7 @@ static bool read_one(const option_command *command, int argc, char **argv, int *
 {
     const char *name = argv[*i] + 2, *equals = strchr(name, '='), *text = equals ? equals + 1 : NULL;
     const option_entry *entry = find(command, name, equals ? (size_t)(equals - name) : strlen(name));
+    char where[64];
     if (!entry) {
         fprintf(stderr, "exphil: unknown option %s; see exphil %.*s --help\n", argv[*i],
                 (int)strcspn(command->usage, " "), command->usage);
@@ -216,8 +233,9 @@ static bool read_one(const option_command *command, int argc, char **argv, int *
         return !text;
     }
     if (!text && *i + 1 < argc) text = argv[++*i];
-    if (text) return store(entry, text);
-    fprintf(stderr, "exphil: --%s wants %s\n", entry->name, wanted(entry));
+    (void)snprintf(where, sizeof where, "--%s", entry->name);
+    if (text) return options_store(entry, text, where);
+    fprintf(stderr, "exphil: %s wants %s\n", where, options_wanted(entry));
     return false;
 }
 
@@ -247,8 +265,13 @@ bool options_read(const option_command *command, int argc, char **argv, int *cou
     return true;
 }
 
+const option_entry *options_find(const option_command *command, const char *name)
+{
+    return find(command, name, strlen(name));
+}
+
 bool options_given(const option_command *command, const char *name)
 {
-    const option_entry *entry = find(command, name, strlen(name));
+    const option_entry *entry = options_find(command, name);
     return entry && command->given && command->given[entry - command->entry];
 }

@@ -34,7 +34,8 @@ typedef struct option_entry {
 typedef struct option_command {
     const char *usage, *about;
     const option_entry *entry;
-    bool *given; /* NULL, or one for each entry: was it on the command line? */
+    bool *
+        given; /* NULL, or one for each entry: was it asked for, on the command line or by a configuration? */
 } option_command;
 
 /* Reads argv[1..]; what is not an option stays, in order, in argv[1..*count]. Returns true to go on; false:
@@ -42,7 +43,19 @@ typedef struct option_command {
 bool options_read(const option_command *command, int argc, char **argv, int *count, int *status);
 /* Prints the help of a command. */
 void options_help(const option_command *command);
-/* Was this option on the command line? The command's given must not be NULL. */
+/* Was this option asked for? The command's given must not be NULL. */
 bool options_given(const option_command *command, const char *name);
+
+/* ---- for what reads options from elsewhere ------------------------------------------------------------- */
+
+/* The entry of this name, without the dashes; NULL: there is none. */
+const option_entry *options_find(const option_command *command, const char *name);
+/* Sets an option that takes a value; text must outlive its use. If it is refused, that is said on stderr, and where names
+ * the option there. */
+bool options_store(const option_entry *entry, const char *text, const char *where);
+/* Does this number lie in the option's range? */
+bool options_allows(const option_entry *entry, double value);
+/* What belongs behind this option's name, in words. */
+const char *options_wanted(const option_entry *entry);
 
 #endif

@@ -1,5 +1,6 @@
 /* `exphil train`: its options, and the checks that need no data. */
 #include "conditions.h"
+#include "config.h"
 #include "files.h"
 #include "options.h"
 #include "train_run.h"
@@ -13,8 +14,9 @@
 /* What earlier runs left is continued or replaced only on request. */
 static bool check_output(const train_options *o)
 {
-    bool weights, earlier;
+    bool weights, earlier, record;
     if (!output_possible("out", o->out, OUTPUT_REPLACED, &weights) ||
+        !output_possible("out", o->record, OUTPUT_REPLACED, &record) ||
         !output_possible("out", o->checkpoint, OUTPUT_REPLACED, &earlier))
         return false;
     if (o->resume && !earlier)
@@ -33,13 +35,14 @@ static bool check_output(const train_options *o)
 static bool outputs_spare(const train_options *o, const char *input)
 {
     return output_spares("log", o->log, input) && output_spares("out", o->out, input) &&
-           output_spares("out", o->checkpoint, input);
+           output_spares("out", o->checkpoint, input) && output_spares("out", o->record, input);
 }
 
 /* The files that are written are no inputs, and are not each other; data are compared when they are loaded. */
 static bool name_outputs(train_options *o)
 {
     int length = snprintf(o->checkpoint, sizeof o->checkpoint, "%s.optimizer", o->out);
+    (void)snprintf(o->record, sizeof o->record, "%s.run.json", o->out);
     if (length >= (int)sizeof o->checkpoint) {
         fprintf(stderr, "exphil: --out: the path is too long\n");
         return false;
@@ -50,6 +53,8 @@ static bool name_outputs(train_options *o)
         o->data.outputs[i].path = written[i][1];
     }
     return output_spares("log", o->log, o->out) && output_spares("log", o->log, o->checkpoint) &&
+           output_spares("log", o->log, o->record) && output_spares("log", o->log, o->config) &&
+           output_spares("out", o->out, o->config) && output_spares("out", o->checkpoint, o->config) &&
            outputs_spare(o, o->init) && outputs_spare(o, o->conditions) && outputs_spare(o, o->weights);
 }
 
@@ -294,7 +299,8 @@ static const option_entry entries[] = {
      "of the random numbers: first weights, order of the data, split (default 0)"},
     {NULL, 0, NULL, NULL, "output"},
     {"out", OPTION_TEXT, &asked.out, "FILE",
-     "weights (default policy.safetensors); FILE.optimizer: the checkpoint"},
+     "weights (default policy.safetensors); FILE.optimizer: the checkpoint; FILE.run.json: all options"},
+    {"config", OPTION_TEXT, &asked.config, "FILE", CONFIG_HELP},
     {"resume", OPTION_FLAG, &asked.resume, NULL, "go on from OUT.optimizer (default: begin anew)"},
     {"force", OPTION_FLAG, &asked.force, NULL, "replace OUT and LOG if they are there (default: refuse)"},
     {"log", OPTION_TEXT, &asked.log, "FILE",
@@ -351,7 +357,10 @@ int train_command(int argc, char **argv)
         .entry = entries,
         .given = given};
     int count, status;
+    char **paths = argv + 1;
+    asked.command = &command;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
+    if (asked.config && !config_read(&command, asked.config, &count, &paths)) return 2;
     if (!any_files(&asked.data, count)) {
         fprintf(stderr, "exphil: train wants files; see exphil train --help\n");
         return 2;
@@ -362,7 +371,7 @@ int train_command(int argc, char **argv)
     if (!name_outputs(&asked) || !check_output(&asked)) return 1;
     asked.data.quiet = asked.quiet;
     asked.data.threads = asked.machine.threads;
-    status = read_tables(&asked) ? train_run(&asked, count, argv + 1) : 1;
+    status = read_tables(&asked) ? train_run(&asked, count, paths) : 1;
     replay_table_free(&asked.told.of);
     replay_table_free(&asked.weighed);
     return status;

@@ -277,7 +277,8 @@ int train_run(train_options *options, int count, char **paths)
     train_state r = {.options = options, .rows = is_one_corpus(&options->data, count, paths)};
     options->data.cancel = stop_asked;
     catch_interrupt();
-    bool ready = train_make(&r, count, paths) && open_log(&r), trained = ready && loop(&r);
+    bool ready = train_make(&r, count, paths) && train_record(&r, count, paths) && open_log(&r),
+         trained = ready && loop(&r);
     if (!ready && interrupted)
         fprintf(stderr, "\nexphil: stopped before the first update; nothing was written\n");
     bool stopped = interrupted != 0, fine = trained && !stopped && finish(&r);

@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "conditions.h"
+#include "options.h"
 
 #include <stdio.h>
 
@@ -23,6 +24,9 @@ typedef struct train_options {
     int64_t workers, score_frames;
     uint64_t memory_bytes; /* of batches and of games that rows are made of */
     char checkpoint[4096]; /* OUT.optimizer */
+    char record[4096];     /* OUT.run.json: the options of this run, for --config */
+    const char *config;
+    const option_command *command; /* that the options are of */
     bool json, resume, force, no_previous, recorded_start, last_only, quiet;
     struct {
         int32_t split, heads, mode, schedule, activations, fake_quantize, precision;
@@ -64,6 +68,8 @@ bool train_weighs(const train_options *options);
 void explain_resume(const train_options *options, const exphil_error *error);
 /* Bytes that the context's objects take now, on host and device. */
 uint64_t train_memory(const train_state *r);
+/* Writes OUT.run.json; says why not and returns false. */
+bool train_record(const train_state *r, int count, char **paths);
 /* Returns the exit status. */
 int train_run(train_options *options, int count, char **paths);
 

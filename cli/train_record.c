@@ -1,0 +1,10 @@
+/* What a training run leaves of itself beside its weights. */
+#include "config.h"
+#include "train_run.h"
+
+bool train_record(const train_state *r, int count, char **paths)
+{
+    config_facts facts = {.count = count, .files = paths};
+    facts.chosen = json_pack("{s:I,s:I}", "updates", (json_int_t)r->updates, "batch", (json_int_t)r->batch);
+    return config_write(r->options->command, r->options->record, &facts);
+}
