@@ -27,6 +27,7 @@ static const command commands[] = {
     {"info", info_command, "what a weights, corpus or replay file holds"},
     {"devices", devices_command, "what --device may be here, and which of them auto takes"},
     {"plot", plot_command, "draw training logs as SVG"},
+    {"runs", runs_command, "a table of training runs, and the options in which they differ"},
     {"drill", drill_command, "a small scripted world: something to learn and to play"},
 #ifdef EXPHIL_HAVE_BENCH
     {"bench", bench_command, "measure this machine: steps, training, kernels, data"},

@@ -13,12 +13,6 @@ typedef struct plot_options {
     bool text, linear, json, force;
 } plot_options;
 
-/* Losses and rates spread over powers of ten, shares do not. */
-static bool wants_logarithm(const plot_options *o)
-{
-    return !o->linear && !strstr(o->field, "accuracy") && strncmp(o->field, "exact_", 6) != 0;
-}
-
 /* A picture is replaced as its log grows; any other file only with --force. */
 static bool may_write(const plot_options *o, const char *path)
 {
@@ -34,8 +28,7 @@ static bool may_write(const plot_options *o, const char *path)
 static bool draw(picture *p, const plot_options *o, int count, char **paths)
 {
     char name[4096];
-    p->field = o->field;
-    p->logarithmic = wants_logarithm(o);
+    plot_begin(p, o->field, o->linear);
     for (int i = 0; i < count; i++)
         if (!plot_read(p, paths[i])) return false;
     plot_smooth(p, (long)o->smooth);
@@ -76,8 +69,9 @@ int plot_command(int argc, char **argv)
         {"out", OPTION_TEXT, &o.out, "FILE", "the SVG to write (default: the first log's name + .svg)"},
         {"force", OPTION_FLAG, &o.force, NULL, "replace OUT if it is no picture (default: refuse)"},
         {"field", OPTION_TEXT, &o.field, "NAME",
-         "what to draw: loss (default), gradient_norm, rate, frames_per_second; of scores also nll, "
-         "exact_accuracy, ..."},
+         "what to draw: loss (default), gradient_norm, rate, frames_per_second, heads/buttons, ...; of "
+         "scores "
+         "also nll, exact_accuracy, heads/buttons/accuracy, ..."},
         {"smooth", OPTION_INT, &o.smooth, "N",
          "each point is the mean of 2N+1 updates; 0: as logged (default: 1/100 of the run)"},
         {"linear", OPTION_FLAG, &o.linear, NULL, "linear height (default: logarithmic but for accuracies)"},
@@ -88,15 +82,18 @@ int plot_command(int argc, char **argv)
     };
     const option_command command = {
         .usage = "plot [OPTIONS] LOG...",
-        .about = "Draws how a number of training runs goes from update to update, as one SVG "
-                 "picture.\n"
-                 "LOG: what exphil train --log wrote; each run gets colours of its own. A "
-                 "line is the number as it was\n"
-                 "in training; dots are scores, of held-out data (train --held-out, "
-                 "--eval-every) and at the end of\n"
-                 "the training data. With --text o are scores of held-out data, and * all "
-                 "else.\n"
-                 "What the fields of a log mean: doc/file-format.md, \"Training logs\".",
+        .about =
+            "Draws how a number of training runs goes from update to update, as one SVG "
+            "picture.\n"
+            "LOG: what exphil train --log wrote; each run gets a colour of its own. A "
+            "thin line is the number as it\n"
+            "was in training; dots are scores, of held-out data (train --held-out, "
+            "--eval-every), rings those of the\n"
+            "training data at the end. Beside scores stand those of no skill, as dashes: always the "
+            "commonest action\n"
+            "(majority), always the last one again (copy). With --text o are scores of held-out data, and * "
+            "all else.\n"
+            "What the fields of a log mean: doc/file-format.md, \"Training logs\".",
         .entry = entries};
     static picture p;
     int count, status;

@@ -1,162 +1,295 @@
-/* Pictures of curves: SVG, and letters for a terminal. */
+/* Pictures of curves as SVG. */
 #include "plot.h"
 
 #include "commands.h"
+#include "runs.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
-
-enum { WIDTH = 900, HEIGHT = 480, LEFT = 84, RIGHT = 24, TOP = 40, BOTTOM = 52 };
 
 /* ---- SVG ----------------------------------------------------------------------------------------------- */
 
-static double place_x(const picture *p, double x)
+/* Where things stand: the legend above the curves, as high as it must be. */
+typedef struct sheet {
+    const picture *p;
+    FILE *f;
+    bool in_page;
+    double width, height, left, right, top, bottom;
+} sheet;
+
+enum { ROW = 18, SLOT = 166, HELD_WIDTH = 2 };
+
+/* One a run; in a page .r0, .r1, ... may have others in the dark. */
+static const char *const inks[LOGS_MOST] = {"#1f6fb4", "#d1495b", "#2e933c", "#8d5fd3",
+                                            "#c77700", "#178f8f", "#7a4b26", "#5b6770"};
+static const char *const dashes[BASELINES] = {"2 4", "8 4"};
+
+static double place_x(const sheet *s, double x)
 {
-    return LEFT + (x - p->x0) / (p->x1 - p->x0) * (WIDTH - LEFT - RIGHT);
+    return s->left + (x - s->p->x0) / (s->p->x1 - s->p->x0) * (s->width - s->left - s->right);
 }
 
-static double place_y(const picture *p, double y)
+static double place_y(const sheet *s, double y)
 {
-    return HEIGHT - BOTTOM - plot_height(p, y) * (HEIGHT - TOP - BOTTOM);
+    return s->height - s->bottom - plot_height(s->p, y) * (s->height - s->top - s->bottom);
 }
 
-static const char *manner(const picture *p)
+/* What the numbers are in, behind the name of the field. */
+static const char *unit_word(const char *field)
 {
-    if (p->logarithmic) return p->smoothed ? " (logarithmic, smoothed)" : " (logarithmic)";
-    return p->smoothed ? " (smoothed)" : "";
+    static const char *const words[][2] = {{"frames_per_second", ""},
+                                           {"nll", ", nats a frame"},
+                                           {"loss", ", nats"},
+                                           {"waited_ns", ", nanoseconds"}};
+    size_t length = strlen(field);
+    if (field_is_share(field)) return ", share of frames";
+    if (strncmp(field, "heads/", 6) == 0 && !strchr(field + 6, '/')) return ", loss in nats";
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t bytes = strlen(words[i][0]);
+        if (length >= bytes && strcmp(field + length - bytes, words[i][0]) == 0) return words[i][1];
+    }
+    return "";
 }
 
-static void write_escaped(FILE *f, const char *text)
+void write_escaped(FILE *f, const char *text)
 {
+    json_t *valid = json_string(text);
     for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
         if (*text == '<')
             fputs("&lt;", f);
         else if (*text == '>')
             fputs("&gt;", f);
         else if (*text == '&')
             fputs("&amp;", f);
+        else if (*text == '"')
+            fputs("&quot;", f);
+        else if (byte < 0x20 || byte == 0x7f || (byte >= 0x80 && !valid))
+            fputc('?', f);
         else
             fputc(*text, f);
     }
+    json_decref(valid);
 }
 
-static void draw_heights(FILE *f, const picture *p)
+/* Is it the same of all logs? */
+static bool shared(const picture *p, int b)
 {
-    for (int i = 0; i <= 5; i++) {
-        double part = i / 5.0, at = HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
-        double y = p->logarithmic ? p->y0 * pow(p->y1 / p->y0, part) : p->y0 + part * (p->y1 - p->y0);
-        fprintf(f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", LEFT,
-                WIDTH - RIGHT, at, at);
-        fprintf(f, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.*g</text>\n", LEFT - 8, at + 4,
-                plot_digits(p), y);
+    const baseline *first = &p->baselines[0][b];
+    for (size_t i = 1; i < p->count / LOG_KINDS; i++) {
+        const baseline *other = &p->baselines[i][b];
+        if (!first->word != !other->word || first->value < other->value || first->value > other->value)
+            return false;
     }
+    return true;
 }
 
-/* 1, 2 or 5 times a power of ten, at least one update: five steps or fewer over the width. */
-static double update_step(const picture *p)
+static const char *word_of(const picture *p, int b)
 {
-    double least = (p->x1 - p->x0) / 5.0, ten = pow(10.0, floor(log10(least)));
-    double step = least <= ten         ? ten
-                  : least <= 2.0 * ten ? 2.0 * ten
-                  : least <= 5.0 * ten ? 5.0 * ten
-                                       : 10.0 * ten;
-    return fmax(step, 1.0);
+    for (size_t i = 0; i < p->count / LOG_KINDS; i++)
+        if (p->baselines[i][b].word) return p->baselines[i][b].word;
+    return NULL;
 }
 
-/* Where updates are too large to be told apart by a step, labels would stand upon each other. */
-static void draw_updates(FILE *f, const picture *p)
+static bool any_of(const picture *p, int kind)
 {
-    double step = update_step(p), first = ceil(p->x0 / step), before = 0.0;
-    for (int i = 0; i <= 5; i++) {
-        double x = (first + i) * step;
-        if (x > p->x1 || (i && x <= before)) break;
-        fprintf(f, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.10g</text>\n", place_x(p, x),
-                HEIGHT - BOTTOM + 20, x);
-        before = x;
+    for (size_t c = (size_t)kind; c < p->count; c += LOG_KINDS)
+        if (p->curves[c].count) return true;
+    return false;
+}
+
+static void draw_axes(const sheet *s)
+{
+    const picture *p = s->p;
+    ticks t;
+    double foot = s->height - s->bottom, middle = (s->width - s->right + s->left) / 2;
+    if (p->logarithmic)
+        ticks_logarithmic(&t, p->y0, p->y1, 7);
+    else
+        ticks_linear(&t, p->y0, p->y1, 0.0, HEIGHTS + 2, field_is_share(p->field));
+    for (int i = 0; i < t.count; i++) {
+        double at = place_y(s, t.at[i]);
+        fprintf(s->f,
+                "<line x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"currentColor\" "
+                "stroke-opacity=\"0.15\"/>\n",
+                s->left, s->width - s->right, at, at);
+        fprintf(s->f, "<text class=\"y\" x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", s->left - 8,
+                at + 4, t.text[i]);
     }
-    fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">update</text>\n", (WIDTH + LEFT) / 2,
-            HEIGHT - 10);
+    fprintf(s->f,
+            "<line x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"currentColor\" "
+            "stroke-opacity=\"0.5\"/>\n",
+            s->left, s->width - s->right, foot, foot);
+    ticks_linear(&t, p->x0, p->x1, 1.0, s->in_page ? 4 : 6, false);
+    for (int i = 0; i < t.count; i++) {
+        double at = place_x(s, t.at[i]);
+        fprintf(s->f,
+                "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"currentColor\" "
+                "stroke-opacity=\"0.5\"/>\n",
+                at, at, foot, foot + 4);
+        fprintf(s->f, "<text class=\"x\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>\n", at,
+                foot + 18, t.text[i]);
+    }
+    fprintf(s->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">update</text>\n", middle,
+            s->height - 8);
 }
 
-static void draw_axes(FILE *f, const picture *p)
+/* ---- the legend ---------------------------------------------------------------------------------------- */
+
+/* How curves are drawn, in one ink: entry by entry, as many beside each other as there is room for. */
+typedef struct key {
+    const sheet *s;
+    int count;
+    bool draw;
+} key;
+
+static void add_key(key *k, const char *text, const char *dash, bool line, bool dot)
 {
-    fprintf(f, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n");
-    draw_heights(f, p);
-    draw_updates(f, p);
-    fprintf(f, "<text x=\"%d\" y=\"20\">", LEFT);
-    write_escaped(f, p->field);
-    fprintf(f, "%s</text>\n", manner(p));
+    const sheet *s = k->s;
+    int each = (int)((s->width - s->left - s->right) / SLOT);
+    double x = s->left + (k->count % each) * SLOT, y = 20 + ROW * (1 + k->count / each);
+    k->count++;
+    if (!k->draw) return;
+    if (line)
+        fprintf(s->f,
+                "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"currentColor\" "
+                "stroke-width=\"%s\"%s%s%s/>\n",
+                x, x + 24, y - 4, y - 4, dot ? "2" : "1.2", dash ? " stroke-dasharray=\"" : "",
+                dash ? dash : "", dash ? "\"" : "");
+    if (dot)
+        fprintf(s->f, "<circle cx=\"%g\" cy=\"%g\" r=\"3\" fill=\"%s\" stroke=\"currentColor\"/>\n", x + 12,
+                y - 4, line ? "currentColor" : "none");
+    fprintf(s->f, "<text class=\"key\" x=\"%g\" y=\"%g\">%s</text>\n", x + 30, y, text);
 }
 
-static void draw_curve(FILE *f, const picture *p, const curve *c, size_t index)
+/* Rows that the keys take. */
+static int draw_keys(const sheet *s, bool draw)
 {
-    static const char *const colour[] = {"#1f6fb4", "#d1495b", "#2e933c", "#8d5fd3",
-                                         "#e08e0b", "#178f8f", "#7a4b26", "#666666"};
-    const char *ink = colour[index % (sizeof colour / sizeof colour[0])];
-    fprintf(f, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%s\" points=\"", ink,
-            c->dots ? "1" : "1.6");
+    const picture *p = s->p;
+    key k = {.s = s, .draw = draw};
+    char text[64], number[24];
+    if (any_of(p, LOG_TRAIN)) add_key(&k, "training", NULL, true, false);
+    if (any_of(p, LOG_HELD)) add_key(&k, "held out", NULL, true, true);
+    if (any_of(p, LOG_SCORED)) add_key(&k, "training data", NULL, false, true);
+    for (int b = 0; b < BASELINES; b++) {
+        if (!word_of(p, b)) continue;
+        number_text(p->baselines[0][b].value, field_is_share(p->field), number);
+        bool one = shared(p, b);
+        (void)snprintf(text, sizeof text, "%.20s%s%s", word_of(p, b), one ? " " : "", one ? number : "");
+        add_key(&k, text, dashes[b], true, false);
+    }
+    int each = (int)((s->width - s->left - s->right) / SLOT);
+    return (k.count + each - 1) / each;
+}
+
+/* The end of a long name tells more than its beginning. */
+static void draw_name(const sheet *s, size_t log, double y)
+{
+    const char *name = s->p->names[log];
+    size_t room = (size_t)((s->width - s->left - s->right - 30) / 7.5), length = strlen(name);
+    const char *shown = length > room ? name + length - room + 3 : name;
+    while (shown > name && (*shown & 0xc0) == 0x80) shown++; /* not inside a letter */
+    fprintf(s->f, "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"%s\" stroke-width=\"4\"/>\n",
+            s->left, s->left + 24, y - 4, y - 4, inks[log]);
+    fprintf(s->f, "<text class=\"name\" x=\"%g\" y=\"%g\">%s", s->left + 30, y, shown > name ? "..." : "");
+    write_escaped(s->f, shown);
+    fprintf(s->f, "</text>\n");
+}
+
+static void draw_legend(const sheet *s)
+{
+    int rows = draw_keys(s, true);
+    fprintf(s->f, "<text class=\"title\" x=\"%g\" y=\"18\" font-weight=\"bold\">", s->in_page ? 0 : s->left);
+    write_escaped(s->f, s->p->field);
+    fprintf(s->f, "%s%s</text>\n", unit_word(s->p->field), plot_manner(s->p));
+    for (size_t i = 0; !s->in_page && i < s->p->count / LOG_KINDS; i++)
+        draw_name(s, i, 20 + ROW * (1 + rows + (int)i));
+}
+
+/* ---- curves -------------------------------------------------------------------------------------------- */
+
+static void draw_line(const sheet *s, const log_series *c, size_t log, const char *width, const char *opacity)
+{
+    fprintf(s->f,
+            "<polyline class=\"r%zu\" fill=\"none\" stroke=\"%s\" stroke-width=\"%s\" stroke-opacity=\"%s\" "
+            "stroke-linejoin=\"round\" points=\"",
+            log, inks[log], width, opacity);
     for (size_t i = 0; i < c->count; i++)
-        if (plot_drawn(p, c->at[i].y))
-            fprintf(f, "%.1f,%.1f ", place_x(p, c->at[i].x), place_y(p, c->at[i].y));
-    fprintf(f, "\"/>\n");
-    for (size_t i = 0; (c->dots || c->count == 1) && i < c->count; i++)
-        if (plot_drawn(p, c->at[i].y))
-            fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", place_x(p, c->at[i].x),
-                    place_y(p, c->at[i].y), ink);
-    fprintf(f, "<text x=\"%d\" y=\"%zu\" text-anchor=\"end\" fill=\"%s\">", WIDTH - RIGHT,
-            (size_t)20 + 16 * index, ink);
-    write_escaped(f, c->label);
-    fprintf(f, "</text>\n");
+        if (plot_drawn(s->p, c->at[i].y))
+            fprintf(s->f, "%.1f,%.1f ", place_x(s, c->at[i].x), place_y(s, c->at[i].y));
+    fprintf(s->f, "\"/>\n");
+}
+
+static void draw_dots(const sheet *s, const log_series *c, size_t log, bool filled)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (plot_drawn(s->p, c->at[i].y))
+            fprintf(s->f,
+                    "<circle class=\"%s%zu\" cx=\"%.1f\" cy=\"%.1f\" r=\"%s\" fill=\"%s\" stroke=\"%s\"/>\n",
+                    filled ? "d" : "r", log, place_x(s, c->at[i].x), place_y(s, c->at[i].y),
+                    c->count > 60 ? "1.5" : "3", filled ? inks[log] : "none", inks[log]);
+}
+
+static void draw_run(const sheet *s, size_t log)
+{
+    const log_series *train = &s->p->curves[log * LOG_KINDS + LOG_TRAIN], *held = train + LOG_HELD,
+                     *scored = train + LOG_SCORED;
+    if (train->count) draw_line(s, train, log, "1.2", held->count ? "0.55" : "1");
+    if (train->count == 1) draw_dots(s, train, log, true);
+    if (held->count) draw_line(s, held, log, "2", "1");
+    draw_dots(s, held, log, true);
+    draw_dots(s, scored, log, false);
+}
+
+/* Of several logs with one value of it, one line in no run's ink. */
+static void draw_baselines(const sheet *s)
+{
+    const picture *p = s->p;
+    size_t logs = p->count / LOG_KINDS;
+    for (int b = 0; b < BASELINES; b++)
+        for (size_t i = 0; i < (shared(p, b) ? 1 : logs); i++) {
+            const baseline *of = &p->baselines[i][b];
+            if (!of->word || !plot_drawn(p, of->value)) continue;
+            bool own = !shared(p, b);
+            double at = place_y(s, of->value);
+            fprintf(s->f,
+                    "<line class=\"%s%zu\" x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "
+                    "stroke-width=\"1.2\" stroke-dasharray=\"%s\"/>\n",
+                    own ? "r" : "base", own ? i : (size_t)b, s->left, s->width - s->right, at, at,
+                    own ? inks[i] : "currentColor", dashes[b]);
+        }
+}
+
+void plot_draw(const picture *p, FILE *file, bool in_page)
+{
+    sheet s = {.p = p,
+               .f = file,
+               .in_page = in_page,
+               .width = in_page ? 480 : 900,
+               .left = in_page ? 64 : 84,
+               .right = 24,
+               .bottom = 46};
+    size_t names = in_page ? 0 : p->count / LOG_KINDS;
+    s.top = 20 + ROW * (draw_keys(&s, false) + (double)names) + 18;
+    s.height = s.top + (in_page ? 220 : 380) + s.bottom;
+    fprintf(file,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" viewBox=\"0 0 %g %g\" "
+            "font-family=\"sans-serif\" font-size=\"12\" fill=\"currentColor\"%s>\n",
+            s.width, s.height, s.width, s.height, in_page ? " role=\"img\"" : " color=\"#222\"");
+    if (!in_page) fprintf(file, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n");
+    draw_legend(&s);
+    draw_axes(&s);
+    draw_baselines(&s);
+    for (size_t i = 0; i < p->count / LOG_KINDS; i++) draw_run(&s, i);
+    fprintf(file, "</svg>\n");
 }
 
 bool plot_svg(const picture *p, const char *path)
 {
     FILE *f = fopen(path, "w");
     if (!f) return complain_of_file(path);
-    fprintf(f,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
-            "font-family=\"sans-serif\" font-size=\"12\">\n",
-            WIDTH, HEIGHT, WIDTH, HEIGHT);
-    draw_axes(f, p);
-    for (size_t c = 0, shown = 0; c < p->count; c++)
-        if (p->curves[c].count) draw_curve(f, p, &p->curves[c], shown++);
-    fprintf(f, "</svg>\n");
+    plot_draw(p, f, false);
     bool fine = !ferror(f);
     if (fclose(f) == 0 && fine) return true;
     return complain_of_file(path);
-}
-
-/* ---- letters ------------------------------------------------------------------------------------------- */
-
-enum { COLUMNS = 72, ROWS = 10 };
-
-static void draw_letters(const picture *p, const curve *c, char letter, char grid[ROWS][COLUMNS + 1])
-{
-    for (size_t i = 0; i < c->count; i++) {
-        if (!plot_drawn(p, c->at[i].y)) continue;
-        int row = (int)((1.0 - plot_height(p, c->at[i].y)) * (ROWS - 1) + 0.5);
-        int column = (int)((c->at[i].x - p->x0) / (p->x1 - p->x0) * (COLUMNS - 1) + 0.5);
-        if (row >= 0 && row < ROWS && column >= 0 && column < COLUMNS) grid[row][column] = letter;
-    }
-}
-
-void plot_text(const picture *p)
-{
-    char grid[ROWS][COLUMNS + 1];
-    memset(grid, ' ', sizeof grid);
-    for (int r = 0; r < ROWS; r++) grid[r][COLUMNS] = 0;
-    printf("%s%s%s\n", p->field, manner(p), p->curves[PLOT_HELD].count ? "; o: held out" : "");
-    draw_letters(p, &p->curves[PLOT_SCORED], '*', grid);
-    draw_letters(p, &p->curves[PLOT_TRAIN], '*', grid);
-    draw_letters(p, &p->curves[PLOT_HELD], 'o', grid);
-    for (int r = 0; r < ROWS; r++) {
-        if (r == 0 || r == ROWS - 1)
-            printf("%11.*g |%s\n", plot_digits(p), r == 0 ? p->y1 : p->y0, grid[r]);
-        else
-            printf("%11s |%s\n", "", grid[r]);
-    }
-    printf("%11s +", "");
-    for (int i = 0; i < COLUMNS; i++) putchar('-');
-    printf("\n%13s%-10.0f%*.0f updates\n", "", p->x0, COLUMNS - 10, p->x1);
 }

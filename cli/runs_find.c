@@ -1,0 +1,209 @@
+/* Walks through folders for what training runs have left. */
+#include "runs.h"
+
+#include "commands.h"
+#include "files.h"
+#include "run_log.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define RECORD ".run.json"
+
+bool field_is_share(const char *field)
+{
+    return strstr(field, "accuracy") || strstr(field, "exact_");
+}
+
+/* ---- what lies there ----------------------------------------------------------------------------------- */
+
+typedef struct found {
+    char *path;
+    dev_t device;
+    ino_t number;
+    bool log; /* else a record */
+} found;
+
+/* nftw hands nothing on to its visitor. */
+static struct {
+    found *of;
+    size_t count, capacity;
+    bool full;
+} seen;
+
+static int visit(const char *path, const struct stat *facts, int kind, struct FTW *where)
+{
+    (void)where;
+    bool record = name_ends(path, RECORD);
+    if (kind != FTW_F || !S_ISREG(facts->st_mode) || (!record && !log_at(path))) return 0;
+    if (seen.count == seen.capacity) {
+        size_t capacity = seen.capacity ? 2 * seen.capacity : 64;
+        found *more = realloc(seen.of, capacity * sizeof *more);
+        if (!more) return seen.full = true;
+        seen.of = more;
+        seen.capacity = capacity;
+    }
+    char *copy = strdup(path);
+    if (!copy) return seen.full = true;
+    seen.of[seen.count++] =
+        (found){.path = copy, .device = facts->st_dev, .number = facts->st_ino, .log = !record};
+    return 0;
+}
+
+static void forget(void)
+{
+    for (size_t i = 0; i < seen.count; i++) free(seen.of[i].path);
+    free(seen.of);
+    memset(&seen, 0, sizeof seen);
+}
+
+/* ---- one run ------------------------------------------------------------------------------------------- */
+
+static void day_of(time_t time, char text[24])
+{
+    struct tm date;
+    if (gmtime_r(&time, &date)) (void)strftime(text, 24, "%Y-%m-%dT%H:%M:%SZ", &date);
+}
+
+/* The file beside the record, where folders were moved together; else where it was written. */
+static char *log_of(const char *record, const char *log)
+{
+    const char *slash = strrchr(record, '/'), *name = strrchr(log, '/');
+    size_t folder = slash ? (size_t)(slash - record) + 1 : 0, bytes;
+    name = name ? name + 1 : log;
+    bytes = folder + strlen(name) + 1;
+    char *path = malloc(bytes);
+    if (path) (void)snprintf(path, bytes, "%.*s%s", (int)folder, record, name);
+    if (path && log_at(path)) return path;
+    free(path);
+    return log_at(log) ? strdup(log) : NULL;
+}
+
+/* Asked for and not, in one; what the program chose in place of nothing. */
+static json_t *options_of(json_t *record)
+{
+    static const char *const facts[] = {"version", "started", "defaults", "chosen"};
+    json_t *options = json_copy(json_object_get(record, "defaults"));
+    if (!options) return NULL;
+    json_object_update(options, record);
+    json_object_update(options, json_object_get(record, "chosen"));
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) json_object_del(options, facts[i]);
+    return options;
+}
+
+static bool read_log(run *one, const char *by)
+{
+    log_series series[] = {{.kind = LOG_TRAIN, .field = "frames_per_second"},
+                           {.kind = LOG_HELD, .field = by},
+                           {.kind = LOG_TRAIN, .field = "loss"}};
+    bool fine = log_read(one->log, series, 3), more = field_is_share(by);
+    const log_series *held = &series[1];
+    if (fine && series[2].count) one->updates = series[2].at[series[2].count - 1].x;
+    if (fine && series[0].count) one->speed = series[0].at[series[0].count - 1].y;
+    for (size_t i = 0; fine && i < held->count; i++) {
+        double y = held->at[i].y;
+        if (i == 0 || (more ? y > one->best : y < one->best)) one->best = y, one->best_update = held->at[i].x;
+        one->last = y;
+        one->scored = true;
+    }
+    log_free(series, 3);
+    return fine;
+}
+
+static run *add_run(run_list *list)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 16;
+        run *more = realloc(list->of, capacity * sizeof *more);
+        if (!more) return NULL;
+        list->of = more;
+        list->capacity = capacity;
+    }
+    list->of[list->count] = (run){.started = ""};
+    return &list->of[list->count++];
+}
+
+static void free_run(run *one)
+{
+    free(one->name);
+    free(one->log);
+    json_decref(one->record);
+    json_decref(one->options);
+}
+
+static bool leave_out(run_list *list, const char *path, const char *why)
+{
+    fprintf(stderr, "exphil: %s: %s; it is left out\n", path, why);
+    free_run(&list->of[--list->count]);
+    return true;
+}
+
+/* Marks the log as taken: it is no run of its own. */
+static void take_log(const char *path)
+{
+    struct stat facts;
+    for (size_t i = 0; stat(path, &facts) == 0 && i < seen.count; i++)
+        if (seen.of[i].log && seen.of[i].device == facts.st_dev && seen.of[i].number == facts.st_ino)
+            seen.of[i].path[0] = 0;
+}
+
+static bool add_record(run_list *list, const char *path)
+{
+    json_error_t error;
+    run *one = add_run(list);
+    if (!one) return false;
+    one->record = json_load_file(path, 0, &error);
+    one->options = options_of(one->record);
+    if (!one->options) return leave_out(list, path, one->record ? "this is no record of a run" : error.text);
+    one->name = strndup(path, strlen(path) - strlen(RECORD));
+    if (!one->name) return false;
+    const char *started = json_string_value(json_object_get(one->record, "started")),
+               *log = json_string_value(json_object_get(one->options, "log"));
+    (void)snprintf(one->started, sizeof one->started, "%.23s", started ? started : "");
+    one->planned = json_number_value(json_object_get(one->options, "updates"));
+    one->log = log ? log_of(path, log) : NULL;
+    if (!one->log) return true;
+    take_log(one->log);
+    return read_log(one, list->by) || leave_out(list, one->log, "that is damaged");
+}
+
+static bool add_log(run_list *list, const char *path)
+{
+    struct stat facts;
+    run *one = add_run(list);
+    if (!one) return false;
+    one->name = strdup(path);
+    one->log = strdup(path);
+    if (!one->name || !one->log) return false;
+    if (stat(path, &facts) == 0) day_of(facts.st_mtime, one->started);
+    return read_log(one, list->by) || leave_out(list, path, "that is damaged");
+}
+
+bool runs_find(run_list *list, const char *path)
+{
+    if (file_kind_of(path) == FILE_UNREADABLE) return complain_of_file(path);
+    bool walked = nftw(path, visit, 32, 0) == 0, fine = walked;
+    int why = errno;
+    for (size_t i = 0; fine && i < seen.count; i++)
+        if (!seen.of[i].log) fine = add_record(list, seen.of[i].path);
+    for (size_t i = 0; fine && i < seen.count; i++)
+        if (seen.of[i].log && seen.of[i].path[0]) fine = add_log(list, seen.of[i].path);
+    if (!fine)
+        fprintf(stderr, "exphil: %s: %s\n", path,
+                walked || seen.full ? "no memory for what lies there" : strerror(why));
+    forget();
+    return fine;
+}
+
+void runs_free(run_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) free_run(&list->of[i]);
+    free(list->of);
+    list->of = NULL;
+    list->count = list->capacity = 0;
+}
