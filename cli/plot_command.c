@@ -8,7 +8,7 @@
 #include <string.h>
 
 typedef struct plot_options {
-    const char *out, *field;
+    const char *out, *field, *tensorboard;
     int64_t smooth;
     bool text, linear, json, force;
 } plot_options;
@@ -77,6 +77,8 @@ int plot_command(int argc, char **argv)
         {"linear", OPTION_FLAG, &o.linear, NULL, "linear height (default: logarithmic but for accuracies)"},
         {"text", OPTION_FLAG, &o.text, NULL,
          "print the first log in letters, without --out and --json (default: write an SVG)"},
+        {"tensorboard", OPTION_TEXT, &o.tensorboard, "DIR",
+         "write all numbers of the logs as event files of TensorBoard instead, of several in folders in DIR"},
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: the SVG's name)"},
         {NULL, 0, NULL, NULL, NULL},
     };
@@ -109,6 +111,14 @@ int plot_command(int argc, char **argv)
             o.json ? "json" : "out");
         return 2;
     }
+    if (o.tensorboard && (o.text || o.json || o.out)) {
+        fprintf(stderr, "exphil: --tensorboard and --%s: give one of them\n",
+                o.text   ? "text"
+                : o.json ? "json"
+                         : "out");
+        return 2;
+    }
+    if (o.tensorboard) return plot_events(o.tensorboard, o.force, count, argv + 1) ? 0 : 1;
     bool fine = draw(&p, &o, count, argv + 1);
     plot_free(&p);
     return fine ? 0 : 1;

@@ -185,11 +185,11 @@ static int print_runs(const run_list *list, json_t *names)
 
 int runs_command(int argc, char **argv)
 {
-    run_list list = {.by = "loss"};
+    run_list list = {.by = "nll"};
     bool json = false;
     const option_entry entries[] = {
         {"by", OPTION_TEXT, &list.by, "NAME",
-         "order by this field of the held-out scores: loss (default), nll, exact_accuracy, alone_accuracy, "
+         "order by this field of the held-out scores: nll (default), loss, exact_accuracy, alone_accuracy, "
          "..."},
         {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: a table)"},
         {NULL, 0, NULL, NULL, NULL},

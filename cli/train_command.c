@@ -25,7 +25,7 @@ static bool check_output(const train_options *o)
         fprintf(stderr,
                 "exphil: %s is there already: --resume goes on from its checkpoint, --force replaces it\n",
                 weights ? o->out : o->checkpoint);
-    else
+    else if (!o->tensorboard || events_free(o->tensorboard, o->force || o->resume))
         return !o->log || strcmp(o->log, "/dev/stderr") == 0 ||
                output_free("log", o->log, OUTPUT_IN_PLACE, o->force || o->resume);
     return false;
@@ -306,7 +306,10 @@ static const option_entry entries[] = {
     {"log", OPTION_TEXT, &asked.log, "FILE",
      "one JSON object per line, for exphil plot, as doc/file-format.md says; --resume adds to it (default: "
      "none)"},
-    {"log-every", OPTION_INT, &asked.log_every, "N", "updates between lines of the log (default 1)"},
+    {"tensorboard", OPTION_TEXT, &asked.tensorboard, "DIR",
+     "the same numbers as event files of TensorBoard; --resume adds a file (default: none)"},
+    {"log-every", OPTION_INT, &asked.log_every, "N",
+     "updates between lines of the log and of events (default 1)"},
     {"eval-every", OPTION_INT, &asked.eval_every, "N",
      "updates between held-out scores (default 0: at the end)"},
     {"score-frames", OPTION_INT, &asked.score_frames, "N",

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* ---- Ctrl-C -------------------------------------------------------------------------------------------- */
 
@@ -40,8 +41,17 @@ static bool open_log(train_state *r)
     return complain_of_file(r->options->log);
 }
 
+static bool open_events(train_state *r)
+{
+    if (!r->options->tensorboard) return true;
+    r->events = events_open(r->options->tensorboard, r->options->force);
+    if (r->events && r->done) events_resume(r->events, r->done);
+    return r->events != NULL;
+}
+
 static void log_object(train_state *r, json_t *object)
 {
+    if (r->events) events_write(r->events, object, (double)time(NULL));
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
     if (r->log && text) {
         fprintf(r->log, "%s\n", text);
@@ -53,7 +63,7 @@ static void log_object(train_state *r, json_t *object)
 
 static void log_metrics(train_state *r, const exphil_metrics *m)
 {
-    if (!r->log) return;
+    if (!r->log && !r->events) return;
     json_t *heads = json_object();
     for (int64_t h = 0; h < r->spec.head_count; h++)
         json_object_set_new(heads, r->spec.heads[h].name, json_real(m->head_loss[h]));
@@ -277,7 +287,8 @@ int train_run(train_options *options, int count, char **paths)
     train_state r = {.options = options, .rows = is_one_corpus(&options->data, count, paths)};
     options->data.cancel = stop_asked;
     catch_interrupt();
-    bool ready = train_make(&r, count, paths) && train_record(&r, count, paths) && open_log(&r),
+    bool ready = train_make(&r, count, paths) && train_record(&r, count, paths) && open_log(&r) &&
+                 open_events(&r),
          trained = ready && loop(&r);
     if (!ready && interrupted)
         fprintf(stderr, "\nexphil: stopped before the first update; nothing was written\n");
@@ -286,6 +297,7 @@ int train_run(train_options *options, int count, char **paths)
         fprintf(stderr, "\nexphil: stopped while scoring; the weights are in %s\n", options->out);
     close_run(&r);
     fine = close_log(&r) && fine;
+    fine = events_close(r.events) && fine;
     if (interrupted && (trained || !ready)) return STOPPED;
     return fine ? 0 : 1;
 }

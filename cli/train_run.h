@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "conditions.h"
+#include "events.h"
 #include "options.h"
 
 #include <stdio.h>
@@ -25,7 +26,7 @@ typedef struct train_options {
     uint64_t memory_bytes; /* of batches and of games that rows are made of */
     char checkpoint[4096]; /* OUT.optimizer */
     char record[4096];     /* OUT.run.json: the options of this run, for --config */
-    const char *config;
+    const char *config, *tensorboard;
     const option_command *command; /* that the options are of */
     bool json, resume, force, no_previous, recorded_start, last_only, quiet;
     struct {
@@ -58,6 +59,7 @@ typedef struct train_state {
     bool rows;       /* all data is one corpus of rows */
     uint64_t memory; /* of the context before the trainer and its batches were made; then: what they took */
     FILE *log;
+    events *events; /* of --tensorboard */
 } train_state;
 
 /* Data, model, optimizer and trainer (train_make.c); says why not and returns false. */

@@ -33,7 +33,7 @@ expect 0 "4 updates" train $small --hidden 8 --updates 4 --log all/one.jsonl --o
 expect 0 "6 updates" train $small --hidden 8 --updates 6 --rate 0.1 --log all/deep/two.jsonl --out all/deep/two a.slp
 expect 0 "2 updates" train $small --hidden 16 --updates 2 --log all/logs/three.jsonl --out all/three a.slp
 expect 0 "1 update" train $small --hidden 8 --updates 1 --out all/silent a.slp
-expect 0 "best and last: held-out loss" runs all
+expect 0 "best and last: held-out nll" runs all
 [ "$(wc -l <out)" -eq 6 ] || complain "runs: $(cat out)"
 head -n 2 out | tail -n 1 | grep -qE '^ *started \(UTC\) +updates +frames/s +best +at +last +hidden +rate +run$' || complain "columns: $(head -n 2 out)"
 grep -q "seed" out && complain "an option in which no run differs has a column"
@@ -43,8 +43,8 @@ check "runs --json" '
 import math
 def held(path):
     scores = [line for line in map(json.loads, open(path)) if line["kind"] == "held_out"]
-    best = min(scores, key=lambda line: line["loss"])
-    return best["loss"], best["update"], scores[-1]["loss"]
+    best = min(scores, key=lambda line: line["nll"])
+    return best["nll"], best["update"], scores[-1]["nll"]
 runs = {run["run"]: run for run in out["runs"]}
 assert set(runs) == {"all/one", "all/deep/two", "all/three", "all/silent"}, set(runs)
 for name, log, updates in ("all/one", "all/one.jsonl", 4), ("all/deep/two", "all/deep/two.jsonl", 6), ("all/three", "all/logs/three.jsonl", 2):
@@ -97,7 +97,7 @@ for field in loss exact_accuracy; do
   for log in resumed straight; do expect 0 $log.svg plot $log --out $log.svg --field $field --linear; done
   sed 's/resumed/straight/' resumed.svg | cmp -s - straight.svg || complain "$field of a resumed run is drawn otherwise"
 done
-expect 0 5 runs resumed --json
+expect 0 5 runs resumed --by loss --json
 check "a resumed run" 'run = out["runs"][0]
 assert (run["updates"], run["best"], run["best_update"], run["last"]) == (5, 1, 4, 1), run'
 { train 1 5; echo nonsense; train 2 4; } >damaged
