@@ -29,6 +29,7 @@ int info_command(int argc, char **argv);
 int quantize_command(int argc, char **argv);
 int plot_command(int argc, char **argv);
 int runs_command(int argc, char **argv);
+int report_command(int argc, char **argv);
 int drill_command(int argc, char **argv);
 int devices_command(int argc, char **argv);
 int bench_command(int argc, char **argv);

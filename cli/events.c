@@ -162,11 +162,11 @@ void events_resume(events *to, int64_t updates)
 }
 
 /* Fields of Summary: 1 value, each with 1 tag, 2 simple_value. Objects inside extend the tag. */
-static void put_numbers(bytes *summary, const char *tag, const json_t *object)
+static void put_numbers(bytes *summary, const char *tag, json_t *object)
 {
     const char *name;
     json_t *member;
-    json_object_foreach((json_t *)(uintptr_t)object, name, member)
+    json_object_foreach(object, name, member)
     {
         char path[256];
         bytes value = {.data = NULL};
@@ -182,7 +182,7 @@ static void put_numbers(bytes *summary, const char *tag, const json_t *object)
     }
 }
 
-void events_write(events *to, const json_t *line, double time)
+void events_write(events *to, json_t *line, double time)
 {
     int kind = log_kind(line);
     const json_t *update = log_number(line, "update");

@@ -16,7 +16,7 @@ events *events_open(const char *folder, bool replaces);
 /* One line of a log: each number becomes a scalar KIND/NAME at the line's update, as train/loss or
  * held_out/heads/buttons/accuracy, and is in the file when this returns. Where updates are made again, readers are told to
  * forget those of before. Other lines are passed over. time: seconds since 1970. */
-void events_write(events *to, const json_t *line, double time);
+void events_write(events *to, json_t *line, double time);
 /* Tells readers to forget what files before have of later updates than these. */
 void events_resume(events *to, int64_t updates);
 /* False: said on stderr that events are missing. NULL is allowed. */

@@ -28,6 +28,7 @@ static const command commands[] = {
     {"devices", devices_command, "what --device may be here, and which of them auto takes"},
     {"plot", plot_command, "draw training logs as SVG"},
     {"runs", runs_command, "a table of training runs, and the options in which they differ"},
+    {"report", report_command, "a training run as one page of HTML"},
     {"drill", drill_command, "a small scripted world: something to learn and to play"},
 #ifdef EXPHIL_HAVE_BENCH
     {"bench", bench_command, "measure this machine: steps, training, kernels, data"},

@@ -128,7 +128,7 @@ static void draw_axes(const sheet *s)
                 "stroke-opacity=\"0.5\"/>\n",
                 at, at, foot, foot + 4);
         fprintf(s->f, "<text class=\"x\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>\n", at,
-                foot + 18, t.text[i]);
+                foot + 22, t.text[i]);
     }
     fprintf(s->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">update</text>\n", middle,
             s->height - 8);
@@ -268,7 +268,7 @@ void plot_draw(const picture *p, FILE *file, bool in_page)
                .width = in_page ? 480 : 900,
                .left = in_page ? 64 : 84,
                .right = 24,
-               .bottom = 46};
+               .bottom = 50};
     size_t names = in_page ? 0 : p->count / LOG_KINDS;
     s.top = 20 + ROW * (draw_keys(&s, false) + (double)names) + 18;
     s.height = s.top + (in_page ? 220 : 380) + s.bottom;

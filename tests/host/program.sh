@@ -144,6 +144,8 @@ expect 1 train_two --log /dev/stdout
 expect 1 train_two --log -
 json devices
 json plot log.jsonl
+json runs .
+json report --html page.html log.jsonl
 [ -s log.jsonl.svg ] || complain "plot drew nothing"
 json drill policy.safetensors --frames 300
 expect 0 "$exphil" slp dump drill.slp --what state --slot P1 --out state

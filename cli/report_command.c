@@ -1,0 +1,179 @@
+/* `exphil report`: a training run as one page. */
+#include "commands.h"
+#include "files.h"
+#include "options.h"
+#include "report.h"
+#include "run_log.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct report_options {
+    const char *html, *eval;
+    bool force, json;
+} report_options;
+
+/* ---- what there is ------------------------------------------------------------------------------------- */
+
+/* A record beside this log that names it; NULL: there is none. Free it. */
+static char *record_of(const char *log)
+{
+    const char *slash = strrchr(log, '/'), *name = slash ? slash + 1 : log;
+    char *folder = slash ? strndup(log, (size_t)(slash - log) + 1) : strdup("./"), *found = NULL;
+    DIR *open = folder ? opendir(folder) : NULL;
+    for (const struct dirent *entry; open && !found && (entry = readdir(open)) != NULL;) {
+        char path[8192];
+        if (!name_ends(entry->d_name, ".run.json")) continue;
+        (void)snprintf(path, sizeof path, "%s%s", slash ? folder : "", entry->d_name);
+        json_t *record = json_load_file(path, 0, NULL), *asked = json_object_get(record, "log");
+        const char *text = json_string_value(asked), *last = text ? strrchr(text, '/') : NULL;
+        if (text && strcmp(last ? last + 1 : text, name) == 0) found = strdup(path);
+        json_decref(record);
+    }
+    if (open) closedir(open);
+    free(folder);
+    return found;
+}
+
+/* RUN may be any of what a run leaves: its log, its weights, its record. */
+static bool find_run(run_list *list, const char *path)
+{
+    char record[8192];
+    char *beside = log_at(path) ? record_of(path) : NULL;
+    (void)snprintf(record, sizeof record, "%s.run.json", path);
+    const char *take = beside ? beside : file_kind_of(path) == FILE_WEIGHTS ? record : path;
+    bool fine = runs_find(list, take);
+    free(beside);
+    if (!fine) return false;
+    if (list->count == 1) return true;
+    fprintf(stderr,
+            "exphil: %s: report wants one run: a log, or what stands beside the weights, OUT.run.json\n",
+            path);
+    return false;
+}
+
+/* The last line of each kind, whatever kinds there are. */
+static bool take_last(void *user, json_t *object)
+{
+    const char *kind = json_string_value(json_object_get(object, "kind"));
+    return !kind || json_object_set(user, kind, object) == 0;
+}
+
+static void drop_train_lines(json_t *scores)
+{
+    json_t *line;
+    const char *kind;
+    json_object_del(scores, "train");
+    json_object_foreach(scores, kind, line) json_object_del(line, "kind");
+}
+
+/* Blocks and numbers of the weights, where they stand beside the record. */
+static json_t *weights_facts(const char *path)
+{
+    exphil_context *context = NULL;
+    exphil_model *model = NULL;
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    json_t *facts = NULL;
+    if (file_kind_of(path) != FILE_WEIGHTS || !open_context(NULL, NULL, &context)) return NULL;
+    if (load_weights(context, path, "these should be weights", &model) &&
+        exphil_model_query(model, &info, NULL) >= 0)
+        facts = json_pack("{s:s,s:I}", "blocks", info.blocks, "parameters", (json_int_t)info.parameter_count);
+    exphil_model_destroy(model);
+    exphil_context_destroy(context);
+    return facts;
+}
+
+static bool read_eval(const char *path, json_t **examined)
+{
+    json_error_t error;
+    FILE *file = path ? file_open(path) : NULL;
+    *examined = file ? json_loadf(file, 0, &error) : NULL;
+    if (file) fclose(file);
+    if (!path || json_is_object(*examined)) return true;
+    if (file)
+        fprintf(stderr, "exphil: --eval %s line %d: this wants what exphil eval --json prints: %s\n", path,
+                *examined ? 1 : error.line, *examined ? "one object" : error.text);
+    return false;
+}
+
+/* ---- the command --------------------------------------------------------------------------------------- */
+
+/* A page is replaced as its run goes on; any other file only with --force. */
+static bool may_write(const report_options *o)
+{
+    static const char begins[] = "<!DOCTYPE html>";
+    char begin[sizeof begins] = "";
+    FILE *file = file_kind_of(o->html) == FILE_OTHER ? file_open(o->html) : NULL;
+    bool page =
+        file && fread(begin, 1, sizeof begins - 1, file) == sizeof begins - 1 && strcmp(begin, begins) == 0;
+    if (file) fclose(file);
+    return output_free("html", o->html, OUTPUT_IN_PLACE, o->force || page);
+}
+
+static bool write_page(const char *path, const report_parts *parts)
+{
+    FILE *file = fopen(path, "w");
+    if (!file) return complain_of_file(path);
+    report_page(file, parts);
+    bool fine = !ferror(file);
+    if (fclose(file) == 0 && fine) return true;
+    return complain_of_file(path);
+}
+
+static bool make(const report_options *o, run_list *list, const char *path)
+{
+    report_parts parts = {.run = NULL};
+    json_t *examined = NULL, *weights = NULL, *scores = json_object();
+    bool fine = read_eval(o->eval, &examined) && find_run(list, path);
+    const run *one = fine ? &list->of[0] : NULL;
+    fine = fine && output_spares("html", o->html, path) && output_spares("html", o->html, o->eval) &&
+           output_spares("html", o->html, one->log) && may_write(o) &&
+           (!one->log || log_each(one->log, take_last, scores));
+    if (fine) {
+        weights = one->record ? weights_facts(one->name) : NULL;
+        drop_train_lines(scores);
+        parts = (report_parts){.run = one, .weights = weights, .scores = scores, .examined = examined};
+        fine = write_page(o->html, &parts);
+    }
+    json_decref(scores);
+    json_decref(weights);
+    json_decref(examined);
+    return fine;
+}
+
+int report_command(int argc, char **argv)
+{
+    report_options o = {.html = NULL};
+    run_list list = {.by = "nll"};
+    const option_entry entries[] = {
+        {"html", OPTION_TEXT, &o.html, "FILE", "the page to write (no default)"},
+        {"eval", OPTION_TEXT, &o.eval, "FILE",
+         "what exphil eval --json has printed: press rates, calibration, confusion, mistakes (default: "
+         "none)"},
+        {"force", OPTION_FLAG, &o.force, NULL, "replace FILE if it is no page (default: refuse)"},
+        {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: the page's name)"},
+        {NULL, 0, NULL, NULL, NULL},
+    };
+    const option_command command = {
+        .usage = "report [OPTIONS] --html FILE RUN",
+        .about =
+            "Tells a training run on one page of HTML, which needs no network and no script: options, data, "
+            "curves,\nscores of all parts of the controller, and what an examination found. What there is no "
+            "figure of is left out.\n"
+            "RUN: the log of exphil train --log, or the weights, beside which OUT.run.json lies.",
+        .entry = entries};
+    int count, status;
+    if (!options_read(&command, argc, argv, &count, &status)) return status;
+    if (count != 1 || !o.html) {
+        fprintf(stderr, "exphil: report wants %s; see exphil report --help\n",
+                o.html ? "one RUN" : "--html FILE");
+        return 2;
+    }
+    bool fine = make(&o, &list, argv[1]);
+    runs_free(&list);
+    if (!fine) return 1;
+    if (o.json) return print_json(json_pack("{s:o}", "html", path_json(o.html)));
+    printf("%s\n", o.html);
+    return 0;
+}
