@@ -101,7 +101,10 @@ static const char *text_of(const option_entry *entry, const json_t *value)
         (void)snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
     else
         (void)snprintf(number, sizeof number, "%.17g", json_real_value(value));
-    return strdup(number); /* as long as the program lives, as the others */
+    static json_t *numbers; /* as long as the program lives, as the texts of the file */
+    if (!numbers) numbers = json_array();
+    json_array_append_new(numbers, json_string(number));
+    return json_string_value(json_array_get(numbers, json_array_size(numbers) - 1));
 }
 
 static const char *wanted(const option_entry *entry)

@@ -39,6 +39,7 @@ typedef struct bytes {
 
 static void put(bytes *to, const void *data, size_t count)
 {
+    if (!count) return;
     if (to->count + count > to->capacity) {
         size_t capacity = 2 * (to->count + count) + 256;
         uint8_t *more = realloc(to->data, capacity);

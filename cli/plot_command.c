@@ -62,6 +62,24 @@ static bool draw(picture *p, const plot_options *o, int count, char **paths)
     return true;
 }
 
+/* Each of these is all that is made. */
+static bool check_together(const plot_options *o)
+{
+    if (o->text && (o->json || o->out))
+        fprintf(
+            stderr,
+            "exphil: --text and --%s: the picture in letters is all that is printed, no file is written\n",
+            o->json ? "json" : "out");
+    else if (o->tensorboard && (o->text || o->json || o->out))
+        fprintf(stderr, "exphil: --tensorboard and --%s: give one of them\n",
+                o->text   ? "text"
+                : o->json ? "json"
+                          : "out");
+    else
+        return true;
+    return false;
+}
+
 int plot_command(int argc, char **argv)
 {
     plot_options o = {.field = "loss", .smooth = -1};
@@ -104,22 +122,9 @@ int plot_command(int argc, char **argv)
         fprintf(stderr, "exphil: plot wants 1 to %d logs; see exphil plot --help\n", LOGS_MOST);
         return 2;
     }
-    if (o.text && (o.json || o.out)) {
-        fprintf(
-            stderr,
-            "exphil: --text and --%s: the picture in letters is all that is printed, no file is written\n",
-            o.json ? "json" : "out");
-        return 2;
-    }
-    if (o.tensorboard && (o.text || o.json || o.out)) {
-        fprintf(stderr, "exphil: --tensorboard and --%s: give one of them\n",
-                o.text   ? "text"
-                : o.json ? "json"
-                         : "out");
-        return 2;
-    }
+    if (!check_together(&o)) return 2;
     if (o.tensorboard) return plot_events(o.tensorboard, o.force, count, argv + 1) ? 0 : 1;
-    bool fine = draw(&p, &o, count, argv + 1);
+    status = draw(&p, &o, count, argv + 1) ? 0 : 1;
     plot_free(&p);
-    return fine ? 0 : 1;
+    return status;
 }

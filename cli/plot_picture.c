@@ -147,7 +147,8 @@ static void add_key(key *k, const char *text, const char *dash, bool line, bool 
 {
     const sheet *s = k->s;
     int each = (int)((s->width - s->left - s->right) / SLOT);
-    double x = s->left + (k->count % each) * SLOT, y = 20 + ROW * (1 + k->count / each);
+    int row = 1 + k->count / each;
+    double x = s->left + (k->count % each) * SLOT, y = 20 + ROW * row;
     k->count++;
     if (!k->draw) return;
     if (line)

@@ -63,7 +63,8 @@ kill -9 $run 2>/dev/null
 wait $run 2>/dev/null
 compare events/long long.jsonl killed
 cp -r events/long killed
-expect 0 "1500 updates" train "$@" --updates 1500 --save-every 10 --alone 0 --log long.jsonl --tensorboard events/long --out long --resume a.slp
+expect 0 "1500 updates" train "$@" --updates 1500 --save-every 10 --alone 0 --log long.jsonl --tensorboard events/long --out long \
+  --resume a.slp
 [ "$(files events/long)" -eq 2 ] || complain "$(files events/long) files after --resume"
 compare events/long long.jsonl
 

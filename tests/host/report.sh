@@ -23,7 +23,7 @@ expect() {
 }
 # page FILE: headings and what is below them, one a line: "Heading: text"; fails where it is no whole page of its own
 page() {
-  python3 - "$1" >read 2>why <<'END' || complain "$1: $(tail -n 1 why)"
+  python3 - "$1" >told 2>why <<'END' || complain "$1: $(tail -n 1 why)"
 import html.parser, re, sys
 text = open(sys.argv[1], encoding="utf-8").read()
 assert text.startswith("<!DOCTYPE html>") and text.endswith("</html>\n"), "cut"
@@ -53,9 +53,9 @@ END
 has() {
   heading=$1
   shift
-  for text in "$@"; do grep -- "^$heading:" read | grep -qF -- "$text" || complain "$heading has not: $text"; done
+  for text in "$@"; do grep -- "^$heading:" told | grep -qF -- "$text" || complain "$heading has not: $text"; done
 }
-lacks() { for heading in "$@"; do grep -q "^$heading:" read && complain "$heading: there is nothing to say of it"; done; }
+lacks() { for heading in "$@"; do grep -q "^$heading:" told && complain "$heading: there is nothing to say of it"; done; }
 
 expect 0 "frames" drill --frames 600 --out a.slp
 mkdir run
@@ -73,7 +73,7 @@ lacks Verdict Examination Calibration Characters "Frames that cost most"
 python3 - <<'END' || complain "figures of the page are not those of the log"
 import json
 line = [line for line in map(json.loads, open("run/log.jsonl")) if line["kind"] == "held_out"][-1]
-held = next(text for text in open("read") if text.startswith("Held out, at the end:"))
+held = next(text for text in open("told") if text.startswith("Held out, at the end:"))
 assert f"nll {line['nll']:.4g} " in held and f"exact accuracy {100 * line['exact_accuracy']:.1f} %" in held, held
 assert f"main y {line['heads']['main_y']['loss']:.4g}" in held, held
 END

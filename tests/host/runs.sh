@@ -26,16 +26,17 @@ $2" 2>why || complain "$1: $(tail -n 1 why)"; }
 
 # ---- a table of runs
 
-small="--quiet --port 1 --blocks gru --time 30 --held-out 0.3 --split time --eval-every 2 --alone 0"
+set -- --quiet --port 1 --blocks gru --time 30 --held-out 0.3 --split time --eval-every 2 --alone 0
 expect 0 "frames" drill --frames 600 --out a.slp
 mkdir -p all/deep all/logs elsewhere
-expect 0 "4 updates" train $small --hidden 8 --updates 4 --log all/one.jsonl --out all/one a.slp
-expect 0 "6 updates" train $small --hidden 8 --updates 6 --rate 0.1 --log all/deep/two.jsonl --out all/deep/two a.slp
-expect 0 "2 updates" train $small --hidden 16 --updates 2 --log all/logs/three.jsonl --out all/three a.slp
-expect 0 "1 update" train $small --hidden 8 --updates 1 --out all/silent a.slp
+expect 0 "4 updates" train "$@" --hidden 8 --updates 4 --log all/one.jsonl --out all/one a.slp
+expect 0 "6 updates" train "$@" --hidden 8 --updates 6 --rate 0.1 --log all/deep/two.jsonl --out all/deep/two a.slp
+expect 0 "2 updates" train "$@" --hidden 16 --updates 2 --log all/logs/three.jsonl --out all/three a.slp
+expect 0 "1 update" train "$@" --hidden 8 --updates 1 --out all/silent a.slp
 expect 0 "best and last: held-out nll" runs all
 [ "$(wc -l <out)" -eq 6 ] || complain "runs: $(cat out)"
-head -n 2 out | tail -n 1 | grep -qE '^ *started \(UTC\) +updates +frames/s +best +at +last +hidden +rate +run$' || complain "columns: $(head -n 2 out)"
+head -n 2 out | tail -n 1 | grep -qE '^ *started \(UTC\) +updates +frames/s +best +at +last +hidden +rate +run$' ||
+  complain "columns: $(head -n 2 out)"
 grep -q "seed" out && complain "an option in which no run differs has a column"
 expect 0 all/one runs all --json
 cp out first
@@ -47,7 +48,8 @@ def held(path):
     return best["nll"], best["update"], scores[-1]["nll"]
 runs = {run["run"]: run for run in out["runs"]}
 assert set(runs) == {"all/one", "all/deep/two", "all/three", "all/silent"}, set(runs)
-for name, log, updates in ("all/one", "all/one.jsonl", 4), ("all/deep/two", "all/deep/two.jsonl", 6), ("all/three", "all/logs/three.jsonl", 2):
+for name, log, updates in (("all/one", "all/one.jsonl", 4), ("all/deep/two", "all/deep/two.jsonl", 6),
+                           ("all/three", "all/logs/three.jsonl", 2)):
     run = runs[name]
     assert run["log"] == log and run["updates"] == run["planned"] == updates, run
     for is_, wanted in zip((run["best"], run["best_update"], run["last"]), held(log)):
@@ -89,7 +91,11 @@ expect 0 "all/torn.jsonl: that is damaged; it is left out" runs all
 # ---- a resumed run is one run
 
 train() { echo "{\"kind\":\"train\",\"update\":$1,\"loss\":$2}"; }
-held() { echo "{\"kind\":\"held_out\",\"update\":$1,\"loss\":$2,\"exact_accuracy\":$3,\"exact_majority\":0.25,\"exact_copy\":0.5,\"nll\":2,\"frequency_nll\":4,\"heads\":{\"buttons\":{\"loss\":1,\"accuracy\":0.75,\"majority_accuracy\":0.7,\"copy_accuracy\":0.625}}}"; }
+buttons='{"buttons":{"loss":1,"accuracy":0.75,"majority_accuracy":0.7,"copy_accuracy":0.625}}'
+held() {
+  echo "{\"kind\":\"held_out\",\"update\":$1,\"loss\":$2,\"exact_accuracy\":$3,\"exact_majority\":0.25,\"exact_copy\":0.5," \
+    "\"nll\":2,\"frequency_nll\":4,\"heads\":$buttons}"
+}
 { train 1 5; train 2 4; held 2 4 0.5; train 3 9; train 4 9; held 4 9 0.5; train 5 9
   train 3 3; train 4 2; held 4 2 0.75; held 4 1 1; train 5 1; printf '{"kind":"tra'; } >resumed
 { train 1 5; train 2 4; held 2 4 0.5; train 3 3; train 4 2; held 4 1 1; train 5 1; } >straight

@@ -57,7 +57,8 @@ def run(browser, *arguments):
 
 def faults(browser, text):
     frames = "".join(
-        f'<iframe id="{width}" width="{width}" height="800" style="border:0" srcdoc="{html.escape(text)}"></iframe>' for width in WIDTHS)
+        f'<iframe id="{width}" width="{width}" height="800" style="border:0" srcdoc="{html.escape(text)}"></iframe>'
+        for width in WIDTHS)
     with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as page:
         page.write(f'<!DOCTYPE html><meta charset="utf-8"><script>{MEASURE}</script><pre id="said"></pre>{frames}')
         page.flush()
@@ -73,7 +74,8 @@ def screenshot(browser, path, width, height, dark):
     run(browser, f"--window-size={width},{height}", f"--blink-settings=preferredColorScheme={0 if dark else 1}",
         f"--screenshot={picture}", path.absolute().as_uri())
     head = picture.read_bytes()[:24]
-    assert head[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", head[16:24]) == (width, height), f"{picture} is no picture"
+    assert head[:8] == b"\x89PNG\r\n\x1a\n", f"{picture} is no picture"
+    assert struct.unpack(">II", head[16:24]) == (width, height), f"{picture} has another size"
     return picture.stat().st_size
 
 
@@ -81,7 +83,7 @@ def main():
     browser, failed = sys.argv[1], 0
     # What measures must find faults where there are some.
     broken = '<!DOCTYPE html><div style="width:1300px">wide</div><svg width="100" height="40"><text x="1" y="20">on</text>' \
-        '<text x="3" y="22">each other</text><text x="90" y="39">outside of it</text></svg><dl>' + "<dd>x</dd>" * 20 + "</dl>"
+        '<text x="3" y="22">each other</text><text x="90" y="39">outside of it</text></svg><dl>' + "<dd>x</dd>" * 20
     found = " ".join(faults(browser, broken))
     for word in "wide in", "each other on on", "cut: outside":
         assert word in found, f"not found: {word}: {found}"
@@ -91,7 +93,8 @@ def main():
         for fault in faults(browser, page):
             print(f"FAILED: {path} {fault}")
             failed = 1
-        sizes = [screenshot(browser, path, 1200, 4800 if path.suffix == ".html" else 700, dark) for dark in (False, True)]
+        height = 4800 if path.suffix == ".html" else 700
+        sizes = [screenshot(browser, path, 1200, height, dark) for dark in (False, True)]
         print(path, "screenshots of", *sizes, "bytes")
         assert min(sizes) > 10000, f"{path}: there is nothing to be seen"
     sys.exit(failed)
