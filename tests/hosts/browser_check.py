@@ -89,7 +89,8 @@ def main():
         assert word in found, f"not found: {word}: {found}"
     for path in map(pathlib.Path, sys.argv[2:]):
         text = path.read_text(encoding="utf-8")
-        page = text if path.suffix == ".html" else f'<!DOCTYPE html><body style="margin:0"><div style="overflow-x:auto">{text}</div>'
+        around = '<!DOCTYPE html><body style="margin:0"><div style="overflow-x:auto">'
+        page = text if path.suffix == ".html" else f"{around}{text}</div>"
         for fault in faults(browser, page):
             print(f"FAILED: {path} {fault}")
             failed = 1
