@@ -89,6 +89,15 @@ static bool outdone(const option_command *command, const bool *before, const cha
     return false;
 }
 
+/* Texts of options stay until the program ends. Takes the reference; NULL: there is no memory. */
+static json_t *keep(json_t *value)
+{
+    static json_t *kept;
+    if (!kept) kept = json_array();
+    json_array_append_new(kept, value);
+    return json_array_get(kept, json_array_size(kept) - 1);
+}
+
 /* A number as the command line would have it; texts stay as they are. NULL: this is no value for such an option. */
 static const char *text_of(const option_entry *entry, const json_t *value)
 {
@@ -101,10 +110,7 @@ static const char *text_of(const option_entry *entry, const json_t *value)
         (void)snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
     else
         (void)snprintf(number, sizeof number, "%.17g", json_real_value(value));
-    static json_t *numbers; /* as long as the program lives, as the texts of the file */
-    if (!numbers) numbers = json_array();
-    json_array_append_new(numbers, json_string(number));
-    return json_string_value(json_array_get(numbers, json_array_size(numbers) - 1));
+    return json_string_value(keep(json_string(number)));
 }
 
 static const char *wanted(const option_entry *entry)
@@ -252,13 +258,13 @@ static bool read_object(const place *at, json_t *object, int *count, char ***fil
 
 bool config_read(const option_command *command, const char *path, int *count, char ***files)
 {
-    static json_t *object; /* its texts are the options' */
     json_error_t error;
     char *text = read_text(path);
     place at = {.command = command, .path = path, .text = text};
     bool fine = false;
     if (!text) return false;
-    object = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (object) object = keep(object);
     if (!object)
         fprintf(stderr, "exphil: %s line %d: %s\n", path, error.line, error.text);
     else if (!json_is_object(object))
