@@ -53,12 +53,19 @@ bool log_each(const char *path, bool (*take)(void *user, json_t *object), void *
 
 bool log_at(const char *path)
 {
-    char begin[9] = "";
+    enum { MOST = 1 << 16 };
     if (file_kind_of(path) != FILE_OTHER) return false;
     FILE *file = file_open(path);
-    size_t bytes = file ? fread(begin, 1, 8, file) : 0;
+    char *line = file ? malloc(MOST) : NULL;
+    int first = file ? getc(file) : EOF;
+    json_t *object = NULL;
+    if (line && first == '{' && ungetc(first, file) == first && fgets(line, MOST, file))
+        object = json_loads(line, 0, NULL);
+    bool log = object && json_is_string(json_object_get(object, "kind"));
+    json_decref(object);
+    free(line);
     if (file) fclose(file);
-    return bytes == 8 && strcmp(begin, "{\"kind\":") == 0;
+    return log;
 }
 
 /* ---- series -------------------------------------------------------------------------------------------- */

@@ -32,7 +32,7 @@ bool log_each(const char *path, bool (*take)(void *user, json_t *object), void *
 int log_kind(const json_t *object);
 /* The number of this name, also inside objects; NULL: there is none. */
 const json_t *log_number(const json_t *object, const char *field);
-/* Does the file begin as a log does? */
+/* Does the file begin with a line of a log? */
 bool log_at(const char *path);
 
 #endif

@@ -58,7 +58,8 @@ compare events/two two.jsonl
 # killed at some moment: all up to the last line is there; gone on with, no step is there twice
 "$exphil" train "$@" --updates 1500 --save-every 10 --alone 0 --log long.jsonl --tensorboard events/long --out long a.slp >out 2>err &
 run=$!
-while kill -0 $run 2>/dev/null && [ "$(grep -c . long.jsonl 2>/dev/null || echo 0)" -lt 25 ]; do sleep 0.02; done
+lines() { if [ -e long.jsonl ]; then wc -l <long.jsonl; else echo 0; fi; }
+while kill -0 $run 2>/dev/null && [ "$(lines)" -lt 25 ]; do sleep 0.02; done
 kill -9 $run 2>/dev/null
 wait $run 2>/dev/null
 compare events/long long.jsonl killed

@@ -75,6 +75,9 @@ expect 0 elsewhere/deep/two.jsonl runs all elsewhere --json
 check "a log alone" 'run = next(run for run in out["runs"] if run["run"] == "elsewhere/deep/two.jsonl")
 assert run["updates"] == 6 and run["planned"] is None and run["options"] is None and len(out["runs"]) == 4, out'
 expect 0 all/one runs all/one.run.json
+# whatever the first line says first
+grep held_out all/one.jsonl >scores.jsonl
+expect 0 scores.jsonl runs scores.jsonl
 expect 2 "runs wants folders" runs
 expect 1 "none: No such file" runs none
 mkdir empty
