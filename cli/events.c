@@ -109,19 +109,18 @@ static uint32_t masked_crc(const uint8_t *data, size_t count)
 
 /* ---- records ------------------------------------------------------------------------------------------- */
 
+/* In one call, so that a run that is killed leaves a record whole or not at all. */
 static void write_record(events *to, const bytes *content)
 {
-    bytes head = {.data = NULL}, tail = {.data = NULL};
-    put_fixed(&head, content->count, 8);
-    if (!head.failed) put_fixed(&head, masked_crc(head.data, head.count), 4);
-    put_fixed(&tail, masked_crc(content->data, content->count), 4);
-    bool fine = !content->failed && !head.failed && !tail.failed &&
-                fwrite(head.data, 1, head.count, to->file) == head.count &&
-                fwrite(content->data, 1, content->count, to->file) == content->count &&
-                fwrite(tail.data, 1, tail.count, to->file) == tail.count && fflush(to->file) == 0;
+    bytes record = {.data = NULL};
+    put_fixed(&record, content->count, 8);
+    if (!record.failed) put_fixed(&record, masked_crc(record.data, record.count), 4);
+    put(&record, content->data, content->count);
+    put_fixed(&record, masked_crc(content->data, content->count), 4);
+    bool fine =
+        !content->failed && !record.failed && fwrite(record.data, 1, record.count, to->file) == record.count;
     to->failed = to->failed || !fine;
-    free(head.data);
-    free(tail.data);
+    free(record.data);
 }
 
 /* Fields of Event: 1 wall_time, 2 step, 3 file_version, 5 summary, 7 session_log. */
@@ -300,7 +299,9 @@ static FILE *make_file(const char *folder, char **path)
                        EVENTS_END);
         *path = path_in(folder, name);
         int descriptor = *path ? open(*path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666) : -1;
-        if (descriptor >= 0) return fdopen(descriptor, "wb");
+        FILE *file = descriptor >= 0 ? fdopen(descriptor, "wb") : NULL;
+        if (file) (void)setvbuf(file, NULL, _IONBF, 0);
+        if (descriptor >= 0) return file;
         if (!*path || errno != EEXIST) break;
         free(*path);
     }
