@@ -61,6 +61,7 @@ static bool make_optimizer(train_state *r)
     config.total_updates = r->updates;
     config.restart_updates = o->restart;
     config.schedule = o->chosen.schedule;
+    config.resume_new_total = o->resume && o->updates_given;
     if (exphil_optimizer_create(r->model, &config, &r->optimizer, &error) >= 0) return true;
     return complain("optimizer", &error) == 0;
 }
@@ -86,6 +87,7 @@ static bool make_trainer(train_state *r)
     config.own_past = o->own_past;
     config.own_past_ramp_updates = o->own_past_ramp;
     config.own_past_seed = o->own_past > 0.0 ? (uint64_t)o->seed : 0;
+    config.saved_weights = o->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
     if (exphil_trainer_create(r->model, r->optimizer, r->prefetcher, &config, &r->trainer, &error) >= 0)
         return true;
     return complain("trainer", &error) == 0;
@@ -173,13 +175,13 @@ static bool check_games(const train_state *r, int32_t by)
 }
 
 /* Scoring reads every frame that it scores: of large data some games, drawn at random, say as much in less time. */
-static bool draw_few(train_state *r, const exphil_dataset *from, const char *what, exphil_dataset **few)
+bool draw_few(train_state *r, const exphil_dataset *from, int64_t most, const char *what,
+              exphil_dataset **few)
 {
     exphil_split_config config = EXPHIL_SPLIT_CONFIG_INIT;
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT, drawn = EXPHIL_DATASET_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_dataset *rest = NULL;
-    int64_t most = r->options->score_frames;
     if (exphil_dataset_query(from, &info, &error) < 0) return complain("dataset", &error) == 0;
     if (!most || info.frames <= most || info.games < 2) return true;
     config.held_out = (double)most / (double)info.frames;
@@ -188,7 +190,7 @@ static bool draw_few(train_state *r, const exphil_dataset *from, const char *wha
     exphil_dataset_destroy(rest);
     if (status == EXPHIL_E_INVALID) return true; /* all of it may be one match */
     if (status < 0 || exphil_dataset_query(*few, &drawn, &error) < 0) return complain("split", &error) == 0;
-    if (!r->options->quiet && !r->options->json)
+    if (what && !r->options->quiet && !r->options->json)
         fprintf(stderr,
                 "%s: %" PRId64 " of %" PRId64 " games, %" PRId64 " frames, are scored (--score-frames)\n",
                 what, drawn.games, info.games, drawn.frames);
@@ -218,10 +220,11 @@ static bool split_data(train_state *r)
 {
     exphil_split_config config = EXPHIL_SPLIT_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
+    int64_t most = r->options->score_frames;
     if (r->options->held_out <= 0.0) {
         r->train = r->all;
         r->all = NULL;
-        return draw_few(r, r->train, "the training data", &r->few);
+        return draw_few(r, r->train, most, "the training data", &r->few);
     }
     config.held_out = r->options->held_out;
     config.seed = (uint64_t)r->options->seed;
@@ -234,8 +237,8 @@ static bool split_data(train_state *r)
                 "out: another --seed, more games, or --split game\n");
     if (status < 0) return complain("split", &error) == 0;
     say_held_out(r);
-    return draw_few(r, r->train, "the training data", &r->few) &&
-           draw_few(r, r->held, "what is held out", &r->few_held);
+    return draw_few(r, r->train, most, "the training data", &r->few) &&
+           draw_few(r, r->held, most, "what is held out", &r->few_held);
 }
 
 /* As many lanes as the data fill; in window mode a lane is one window. */
@@ -320,19 +323,6 @@ static bool make_prefetcher(train_state *r)
     return true;
 }
 
-static bool resume(train_state *r)
-{
-    exphil_error error = EXPHIL_ERROR_INIT;
-    if (r->options->resume && exphil_trainer_resume(r->trainer, r->options->out, &error) < 0) {
-        explain_resume(r->options, &error);
-        return false;
-    }
-    exphil_optimizer_info info = EXPHIL_OPTIMIZER_INFO_INIT;
-    if (exphil_optimizer_query(r->optimizer, &info, &error) < 0) return complain("optimizer", &error) == 0;
-    r->done = info.updates;
-    return true;
-}
-
 uint64_t train_memory(const train_state *r)
 {
     exphil_memory_info info = EXPHIL_MEMORY_INFO_INIT;
@@ -347,5 +337,5 @@ bool train_make(train_state *r, int count, char **paths)
         !split_data(r) || !make_model(r))
         return false;
     r->memory = train_memory(r);
-    return make_prefetcher(r) && make_optimizer(r) && make_trainer(r) && resume(r);
+    return make_prefetcher(r) && make_optimizer(r) && make_trainer(r) && train_resume(r);
 }

@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "conditions.h"
+#include "train_keep.h"
 
 #include <stdio.h>
 
@@ -21,11 +22,15 @@ typedef struct train_options {
     double drop_past, own_past, mirror, balance_character, balance_action, balance_change;
     double rate, decay, clip, ema, low_ratio, held_out, smoothing, focal, button_weight, condition_mask;
     int64_t workers, score_frames;
-    uint64_t memory_bytes; /* of batches and of games that rows are made of */
-    char checkpoint[4096]; /* OUT.optimizer */
+    uint64_t memory_bytes;  /* of batches and of games that rows are made of */
+    const char *best;       /* a name of score_names; NULL: nll */
+    int64_t patience, keep; /* 0: never; only the newest */
+    double least_gain, save_minutes;
+    bool updates_given;                                                        /* --updates or --epochs */
+    char checkpoint[TRAIN_PATH], scores[TRAIN_PATH], best_weights[TRAIN_PATH]; /* keep_names */
     bool json, resume, force, no_previous, recorded_start, last_only, quiet;
     struct {
-        int32_t split, heads, mode, schedule, activations, fake_quantize, precision;
+        int32_t split, heads, mode, schedule, activations, fake_quantize, precision, best;
         int32_t delays[EXPHIL_DELAYS_MAX];
         int64_t delay_count;
     } chosen;             /* what the words above stand for: EXPHIL_..., read_choices */
@@ -54,14 +59,27 @@ typedef struct train_state {
     bool rows;       /* all data is one corpus of rows */
     uint64_t memory; /* of the context before the trainer and its batches were made; then: what they took */
     FILE *log;
+    train_scores scores;
+    exphil_dataset
+        *watch;    /* part of what is held out, which is scored while the run goes on; NULL: all of that */
+    int64_t every; /* updates between scores; 0: one at the end */
+    exphil_report held_report; /* of the last score; frames 0: there is none */
+    char words[96];            /* of the last score, for the line of progress */
+    int64_t saved, saved_ns;   /* update of the last save of this process, 0: none; when, or when it began */
 } train_state;
 
 /* Data, model, optimizer and trainer (train_make.c); says why not and returns false. */
 bool train_make(train_state *r, int count, char **paths);
+/* Some games of these, about so many frames, or *few NULL: all are as few; says so, as of `what` if that is not NULL. */
+bool draw_few(train_state *r, const exphil_dataset *from, int64_t most, const char *what,
+              exphil_dataset **few);
+/* Scores the weights that are saved. False: said why not; *status is why. */
+bool evaluate(train_state *r, const exphil_dataset *data, exphil_report *report, exphil_status *status);
+void log_report(train_state *r, const char *kind, const exphil_report *report);
 /* Do frames weigh other than 1? */
 bool train_weighs(const train_options *options);
-/* Why a checkpoint is not gone on with, in the words of the options (train_resume.c). */
-void explain_resume(const train_options *options, const exphil_error *error);
+/* With --resume goes on from the checkpoint (train_resume.c); says why not, in the words of the options. */
+bool train_resume(train_state *r);
 /* Bytes that the context's objects take now, on host and device. */
 uint64_t train_memory(const train_state *r);
 /* Returns the exit status. */
