@@ -170,23 +170,21 @@ static bool say_unscored(const train_state *r)
     return false;
 }
 
-/* Of the training data and of what is held out; a score of all of that after the last update is there already. Alone, a
- * policy is measured where it is scored on what it has not seen. */
+/* Of what is held out and of the training data; a score of all of that after the last update may be there already, and be
+ * in the log. Alone, a policy is measured where it is scored on what it has not seen. */
 static bool score_all(train_state *r, exphil_report *train, exphil_report *held)
 {
     exphil_status status;
+    bool logged = !r->watch && scores_have(&r->scores, r->done), scored = logged && r->held_report.frames;
     train->alone_most_frames = r->held ? 0 : r->options->alone;
     held->alone_most_frames = r->options->alone;
-    if (!evaluate(r, r->few ? r->few : r->train, train, &status)) return false;
-    log_report(r, "train_set", train);
-    if (!r->held) return true;
-    bool scored = r->held_report.frames && !r->watch && r->scores.count &&
-                  r->scores.at[r->scores.count - 1].update == r->done;
-    if (!scored && !evaluate(r, r->few_held ? r->few_held : r->held, held, &status)) return false;
     if (scored)
         *held = r->held_report;
-    else
-        log_report(r, "held_out", held);
+    else if (r->held && !evaluate(r, r->few_held ? r->few_held : r->held, held, &status))
+        return false;
+    if (r->held && !logged) log_report(r, "held_out", held);
+    if (!evaluate(r, r->few ? r->few : r->train, train, &status)) return false;
+    log_report(r, "train_set", train);
     return true;
 }
 
