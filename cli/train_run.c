@@ -114,10 +114,10 @@ static bool keep_learnt(train_state *r)
     return false;
 }
 
-static void say_stopped(const train_state *r)
+static void say_ended(const train_state *r)
 {
     const char *out = r->options->out;
-    if (stop_asked())
+    if (r->stopped)
         fprintf(stderr,
                 "\nexphil: stopped by %s after update %" PRId64 " of %" PRId64 "; the checkpoint is "
                 "%s.optimizer, the same command with --resume goes on\n",
@@ -154,7 +154,8 @@ static bool loop(train_state *r)
     if (!update_all(r)) return false;
     r->memory = train_memory(r) - r->memory;
     if (!keep_save(r)) return false;
-    say_stopped(r);
+    r->stopped = stop_asked();
+    say_ended(r);
     return true;
 }
 
@@ -257,16 +258,17 @@ int train_run(train_options *options, int count, char **paths)
                      .scores.metric = (score_metric)options->chosen.best};
     options->data.cancel = stop_cancel;
     stop_catch();
-    bool ready = train_make(&r, count, paths) && watch_plan(&r) && begin(&r), trained = ready && loop(&r);
-    if (!ready && stop_asked())
+    bool ready = train_make(&r, count, paths) && watch_plan(&r) && begin(&r), early = !ready && stop_asked(),
+         trained = ready && loop(&r);
+    if (early)
         fprintf(stderr, "\nexphil: stopped by %s before the first update; nothing was written\n",
                 stop_name());
-    bool stopped = stop_asked(), fine = trained && !stopped && finish(&r);
-    if (trained && !stopped && stop_asked())
+    bool fine = trained && !r.stopped && finish(&r), late = trained && !r.stopped && !fine && stop_asked();
+    if (late)
         fprintf(stderr, "\nexphil: stopped by %s while scoring; the weights are in %s\n", stop_name(),
                 options->out);
     close_run(&r);
     fine = log_close(&r) && fine;
-    if (stop_asked() && (trained || !ready)) return stop_status();
+    if (early || late || r.stopped) return stop_status();
     return fine ? 0 : 1;
 }

@@ -56,6 +56,7 @@ typedef struct train_state {
     int64_t updates, done, frames, batch;
     double loss, frames_per_second;
     bool damaged;    /* rows that were needed cannot be read */
+    bool stopped;    /* by a signal, and saved */
     bool rows;       /* all data is one corpus of rows */
     uint64_t memory; /* of the context before the trainer and its batches were made; then: what they took */
     FILE *log;

@@ -15,13 +15,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 EXPHIL = os.path.abspath(sys.argv[1])
 ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 200
-UPDATES = 40
-SMALL = ["--port", "1", "--blocks", "gru", "--hidden", "4", "--head-width", "4", "--time", "10", "--batch", "2", "--rate",
+UPDATES = 24
+SMALL = ["--port", "1", "--blocks", "gru", "--hidden", "2", "--head-width", "1", "--time", "10", "--batch", "2", "--rate",
          "0.02", "--held-out", "0.3", "--split", "time", "--alone", "0", "--threads", "1", "--quiet"]
 failed = []
 
@@ -82,7 +83,7 @@ def new_folder(name):
 
 # ---- ends at random moments -----------------------------------------------------------------------------------------------
 
-PLAN = ["--updates", str(UPDATES), "--eval-every", "5", "--save-every", "3", "--save-minutes", "0", "--keep", "2"]
+PLAN = ["--updates", str(UPDATES), "--eval-every", "6", "--save-every", "4", "--save-minutes", "0", "--keep", "1"]
 
 
 def whole_lines(folder):
@@ -96,7 +97,7 @@ def end_at(folder, number, moment, *options):
     """Starts a run and ends it when its log has this many lines; returns status and messages."""
     process = run(folder, *PLAN, *options, wait=False)
     while process.poll() is None and whole_lines(folder) < moment:
-        pass
+        time.sleep(0.001)
     if process.poll() is None:
         process.send_signal(number)
     _, err = process.communicate()
@@ -110,7 +111,7 @@ def one_end(kind, index):
     folder = new_folder(f"{kind}-{index}")
     name = f"{kind} {index}"
     before = 0
-    for life in range(rng.choice([1, 1, 2, 3])):
+    for life in range(rng.choice([1, 1, 1, 2])):
         resumed = ["--resume"] if (folder / "p.safetensors.optimizer").exists() else []
         moment = rng.randrange(before, UPDATES + 10)
         status, err = end_at(folder, number, moment, *resumed)
@@ -148,7 +149,7 @@ def second_signal():
     process = subprocess.Popen(["nohup", EXPHIL, "train", *SMALL, "--out", "p.safetensors", "--log", "log", *PLAN, "../a.slp"],
                                cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and whole_lines(folder) < 3:
-        pass
+        time.sleep(0.001)
     if process.poll() is None:
         process.send_signal(signal.SIGHUP)
     check(process.wait() == 0, "SIGHUP ends a run under nohup")
@@ -341,7 +342,7 @@ with tempfile.TemporaryDirectory() as made:
     train(straight, *PLAN)
     wanted, wanted_log = files(straight), log_of(straight)
     wanted_kept = sorted(path.name for path in straight.glob("p.[0-9]*"))
-    check(len(wanted_kept) == 4 and None not in wanted.values(), f"a run leaves {wanted}, {wanted_kept}")
+    check(len(wanted_kept) == 2 and None not in wanted.values(), f"a run leaves {wanted}, {wanted_kept}")
     second_signal()
     logs()
     longer()
