@@ -175,13 +175,13 @@ static bool check_games(const train_state *r, int32_t by)
 }
 
 /* Scoring reads every frame that it scores: of large data some games, drawn at random, say as much in less time. */
-bool draw_few(train_state *r, const exphil_dataset *from, int64_t most, const char *what,
-              exphil_dataset **few)
+static bool draw_few(train_state *r, const exphil_dataset *from, const char *what, exphil_dataset **few)
 {
     exphil_split_config config = EXPHIL_SPLIT_CONFIG_INIT;
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT, drawn = EXPHIL_DATASET_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_dataset *rest = NULL;
+    int64_t most = r->options->score_frames;
     if (exphil_dataset_query(from, &info, &error) < 0) return complain("dataset", &error) == 0;
     if (!most || info.frames <= most || info.games < 2) return true;
     config.held_out = (double)most / (double)info.frames;
@@ -190,7 +190,7 @@ bool draw_few(train_state *r, const exphil_dataset *from, int64_t most, const ch
     exphil_dataset_destroy(rest);
     if (status == EXPHIL_E_INVALID) return true; /* all of it may be one match */
     if (status < 0 || exphil_dataset_query(*few, &drawn, &error) < 0) return complain("split", &error) == 0;
-    if (what && !r->options->quiet && !r->options->json)
+    if (!r->options->quiet && !r->options->json)
         fprintf(stderr,
                 "%s: %" PRId64 " of %" PRId64 " games, %" PRId64 " frames, are scored (--score-frames)\n",
                 what, drawn.games, info.games, drawn.frames);
@@ -220,11 +220,10 @@ static bool split_data(train_state *r)
 {
     exphil_split_config config = EXPHIL_SPLIT_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    int64_t most = r->options->score_frames;
     if (r->options->held_out <= 0.0) {
         r->train = r->all;
         r->all = NULL;
-        return draw_few(r, r->train, most, "the training data", &r->few);
+        return draw_few(r, r->train, "the training data", &r->few);
     }
     config.held_out = r->options->held_out;
     config.seed = (uint64_t)r->options->seed;
@@ -237,8 +236,8 @@ static bool split_data(train_state *r)
                 "out: another --seed, more games, or --split game\n");
     if (status < 0) return complain("split", &error) == 0;
     say_held_out(r);
-    return draw_few(r, r->train, most, "the training data", &r->few) &&
-           draw_few(r, r->held, most, "what is held out", &r->few_held);
+    return draw_few(r, r->train, "the training data", &r->few) &&
+           draw_few(r, r->held, "what is held out", &r->few_held);
 }
 
 /* As many lanes as the data fill; in window mode a lane is one window. */

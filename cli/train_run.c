@@ -26,12 +26,12 @@ static bool fail(train_state *r, const char *what, const exphil_error *error)
     return complain(what, error) == 0;
 }
 
-bool evaluate(train_state *r, const exphil_dataset *data, exphil_report *report, exphil_status *status)
+bool evaluate(train_state *r, const exphil_dataset *data, const exphil_dataset *frequencies,
+              exphil_report *report, exphil_status *status)
 {
-    const exphil_dataset *train = r->few ? r->few : r->train;
     exphil_error error = EXPHIL_ERROR_INIT;
     int32_t which = r->options->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
-    *status = exphil_trainer_evaluate(r->trainer, which, data, train, report, &error);
+    *status = exphil_trainer_evaluate(r->trainer, which, data, frequencies, report, &error);
     return *status >= 0 || fail(r, "evaluation", &error);
 }
 
@@ -176,15 +176,16 @@ static bool say_unscored(const train_state *r)
 static bool score_all(train_state *r, exphil_report *train, exphil_report *held)
 {
     exphil_status status;
+    const exphil_dataset *of = r->few ? r->few : r->train;
     bool logged = !r->watch && scores_have(&r->scores, r->done), scored = logged && r->held_report.frames;
     train->alone_most_frames = r->held ? 0 : r->options->alone;
     held->alone_most_frames = r->options->alone;
     if (scored)
         *held = r->held_report;
-    else if (r->held && !evaluate(r, r->few_held ? r->few_held : r->held, held, &status))
+    else if (r->held && !evaluate(r, r->few_held ? r->few_held : r->held, of, held, &status))
         return false;
     if (r->held && !logged) log_report(r, "held_out", held);
-    if (!evaluate(r, r->few ? r->few : r->train, train, &status)) return false;
+    if (!evaluate(r, of, of, train, &status)) return false;
     log_report(r, "train_set", train);
     return true;
 }

@@ -62,8 +62,8 @@ typedef struct train_state {
     FILE *log;
     train_scores scores;
     exphil_dataset
-        *watch;    /* part of what is held out, which is scored while the run goes on; NULL: all of that */
-    int64_t every; /* updates between scores; 0: one at the end */
+        *watch; /* the end of each game that is held out, scored while the run goes on; NULL: all of it is */
+    int64_t every;             /* updates between scores; 0: one at the end */
     exphil_report held_report; /* of the last score; frames 0: there is none */
     char words[96];            /* of the last score, for the line of progress */
     int64_t saved, saved_ns;   /* update of the last save of this process, 0: none; when, or when it began */
@@ -71,11 +71,9 @@ typedef struct train_state {
 
 /* Data, model, optimizer and trainer (train_make.c); says why not and returns false. */
 bool train_make(train_state *r, int count, char **paths);
-/* Some games of these, about so many frames, or *few NULL: all are as few; says so, as of `what` if that is not NULL. */
-bool draw_few(train_state *r, const exphil_dataset *from, int64_t most, const char *what,
-              exphil_dataset **few);
 /* Scores the weights that are saved. False: said why not; *status is why. */
-bool evaluate(train_state *r, const exphil_dataset *data, exphil_report *report, exphil_status *status);
+bool evaluate(train_state *r, const exphil_dataset *data, const exphil_dataset *frequencies,
+              exphil_report *report, exphil_status *status);
 void log_report(train_state *r, const char *kind, const exphil_report *report);
 /* Do frames weigh other than 1? */
 bool train_weighs(const train_options *options);

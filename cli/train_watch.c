@@ -10,8 +10,8 @@
 #include <string.h>
 
 /* Scores of a run; the least for which all that is held out is scored; frames learnt from for each that is scored, all scores
- * together: scoring goes forward only, in about a third of the time. */
-enum { SCORES_MOST = 20, SCORES_LEAST = 10, FRAMES_FOR_ONE = 10 };
+ * together: scoring goes forward only, in about half of the time. */
+enum { SCORES_MOST = 20, SCORES_LEAST = 10, FRAMES_FOR_ONE = 16 };
 
 static const exphil_dataset *all_held(const train_state *r)
 {
@@ -41,7 +41,7 @@ static double frames_of_run(const train_state *r)
     return (double)r->updates * (double)r->options->accumulate * (double)r->data.frames_per_epoch / batches;
 }
 
-/* Of what is held out, or of a few games of it where that would be scored too seldom. */
+/* Of all that is held out, or of a part where that would be scored too seldom. */
 static void choose_part(train_state *r, double spare, int64_t held)
 {
     const train_options *o = r->options;
@@ -50,6 +50,22 @@ static void choose_part(train_state *r, double spare, int64_t held)
     if (r->scores.metric != SCORE_ALONE) return;
     double alone = fmax(spare / 2.0 / SCORES_MOST, 1.0);
     r->scores.alone_frames = o->eval_every < 0 && alone < (double)o->alone ? (int64_t)alone : o->alone;
+}
+
+/* The end of each game: of every game something. */
+static bool draw_part(train_state *r, int64_t held)
+{
+    exphil_split_config config = EXPHIL_SPLIT_CONFIG_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_dataset *rest = NULL;
+    int64_t most = r->scores.most_frames;
+    if (!most || most >= held) return true;
+    config.held_out = (double)most / (double)held;
+    config.by = EXPHIL_SPLIT_TIME;
+    exphil_status status = exphil_dataset_split(all_held(r), &config, &rest, &r->watch, &error);
+    exphil_dataset_destroy(rest);
+    return status >= 0 || status == EXPHIL_E_INVALID ||
+           complain("split", &error) == 0; /* too little to divide */
 }
 
 static int64_t choose_every(const train_state *r, double spare)
@@ -73,8 +89,8 @@ static void say_part(const train_state *r, int64_t held)
 {
     if (r->options->quiet || r->options->json || !r->watch) return;
     fprintf(stderr,
-            "held out, while it runs: %" PRId64 " of %" PRId64 " frames are scored, every %" PRId64
-            " updates (--eval-every)\n",
+            "while it runs %" PRId64 " of %" PRId64
+            " held-out frames, the end of each game, are scored every %" PRId64 " updates (--eval-every)\n",
             r->scores.frames, held, r->every);
 }
 
@@ -85,8 +101,7 @@ bool watch_plan(train_state *r)
     if (!r->held) return true;
     if (!frames_in(all_held(r), &held)) return false;
     if (!r->scores.count) choose_part(r, spare, held);
-    if (r->scores.most_frames && !draw_few(r, all_held(r), r->scores.most_frames, NULL, &r->watch))
-        return false;
+    if (!draw_part(r, held)) return false;
     if (!frames_in(watched(r), &frames) || !same_frames(r, frames)) return false;
     r->scores.frames = frames;
     r->every = choose_every(r, spare);
@@ -109,38 +124,28 @@ static score none(int64_t update)
     return one;
 }
 
-/* Weights that have become infinite are a score too, the worst. */
-static bool measure(train_state *r, int64_t alone_frames, score *one)
+/* Weights that have become infinite are a score too, the worst. In full, for the table at the end, the policy is measured
+ * alone too, and the baselines are those of the training data, which takes a pass over them. */
+static bool measure(train_state *r, bool in_full, score *one)
 {
     exphil_status status;
+    const exphil_dataset *data = watched(r), *train = r->few ? r->few : r->train;
     *one = none(r->done);
     r->held_report = (exphil_report)EXPHIL_REPORT_INIT;
-    r->held_report.alone_most_frames = alone_frames;
-    if (evaluate(r, watched(r), &r->held_report, &status))
+    r->held_report.alone_most_frames = in_full ? r->options->alone : r->scores.alone_frames;
+    if (evaluate(r, data, in_full ? train : data, &r->held_report, &status))
         *one = score_of(r->done, &r->held_report);
     else
         r->held_report.frames = 0;
     return status >= 0 || status == EXPHIL_E_NUMERIC;
 }
 
-/* The table at the end has the figures alone too: they are measured with the last score, or once more when it turns out
- * to be the last. */
-static bool measure_alone(train_state *r)
-{
-    score again;
-    const exphil_report *held = &r->held_report;
-    if (r->watch || !watch_over(r) || !held->frames || held->alone_most_frames >= r->options->alone)
-        return true;
-    return measure(r, r->options->alone, &again);
-}
-
 bool watch_score(train_state *r)
 {
-    score one;
+    score one, again;
     bool last = r->done == r->updates && !r->watch;
-    if (!measure(r, last ? r->options->alone : r->scores.alone_frames, &one) ||
-        !scores_add(&r->scores, &one) || !measure_alone(r))
-        return false;
+    if (!measure(r, last, &one) || !scores_add(&r->scores, &one)) return false;
+    if (!last && !r->watch && watch_over(r) && !measure(r, true, &again)) return false;
     if (r->held_report.frames) log_report(r, "held_out", &r->held_report);
     standing now = scores_stand(&r->scores, r->options->least_gain);
     const int m = r->scores.metric;
