@@ -300,9 +300,8 @@ static const option_entry entries[] = {
      "of the random numbers: first weights, order of the data, split (default 0)"},
     {NULL, 0, NULL, NULL, "output"},
     {"out", OPTION_TEXT, &asked.out, "FILE",
-     "weights (default policy.safetensors); FILE.optimizer: the checkpoint; FILE.scores: held-out scores so "
-     "far; the "
-     "best weights stand beside it, as policy.best.safetensors"},
+     "weights (default policy.safetensors); FILE.optimizer: the checkpoint; FILE.scores: its held-out "
+     "scores"},
     {"resume", OPTION_FLAG, &asked.resume, NULL,
      "go on from OUT.optimizer; with --updates or --epochs of another number the run is made longer or "
      "shorter "
@@ -313,21 +312,21 @@ static const option_entry entries[] = {
      "of a run that left no weights is moved to FILE.1 (default: none)"},
     {"log-every", OPTION_INT, &asked.log_every, "N", "updates between lines of the log (default 1)"},
     {"eval-every", OPTION_INT, &asked.eval_every, "N",
-     "updates between held-out scores; 0: at the end (default: 20 in a run, fewer or of fewer games where "
-     "that would "
-     "take more than about a twentieth of it)"},
+     "updates between held-out scores; 0: at the end (default: up to 20 in a run, of the end of each game "
+     "where all "
+     "would take more than about a twentieth of its time)"},
     {"best", OPTION_TEXT, &asked.best, "SCORE",
-     "the best weights have the lowest held-out nll (default), loss or alone (nll, see --alone), or the most "
-     "frames "
-     "exact or change"},
+     "held-out score of the best weights, kept beside OUT as policy.best.safetensors: lowest nll (default), "
+     "loss, or "
+     "alone, the nll with its own past actions; highest exact or change"},
     {"patience", OPTION_INT, &asked.patience, "N",
      "end after N held-out scores without a gain in --best (default 0: never)"},
     {"least-gain", OPTION_NUMBER, &asked.least_gain, "SHARE",
-     "what counts as a gain for --patience, as 0.01: by a hundredth (default 0: any)"},
+     "the least gain that counts for --patience, as 0.01: a hundredth of the score (default 0: any)"},
     {"score-frames", OPTION_INT, &asked.score_frames, "N",
      "score about so many frames at most of training and held-out data, whole games drawn at random (default "
      "1000000; 0: all)"},
-    {"alone", OPTION_INT, &asked.alone, "N", "at the end: " ALONE_HELP},
+    {"alone", OPTION_INT, &asked.alone, "N", "at the end, and for --best alone: " ALONE_HELP},
     {"save-minutes", OPTION_NUMBER, &asked.save_minutes, "X",
      "minutes between checkpoints (default 5; 0: none by the clock); one comes with new best weights, too"},
     {"save-every", OPTION_INT, &asked.save_every, "N",
