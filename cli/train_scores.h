@@ -55,7 +55,8 @@ void scores_free(train_scores *s);
 
 /* Whole or not at all; false with a message. */
 bool scores_write(const train_scores *s, const char *path);
-/* *there: there is such a file. Scores of updates beyond this one are left out: the run that goes on makes them again. False with a message: it cannot be used. */
+/* *there: there is such a file. Scores of updates beyond this one are left out: the run that goes on makes them again.
+ * False with a message: it cannot be used. */
 bool scores_read(train_scores *s, const char *path, int64_t updates, bool *there);
 
 #endif

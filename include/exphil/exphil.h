@@ -1225,8 +1225,9 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_model(const exphil_trai
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path,
                                                               exphil_error *error);
 /* Needs objects created with the same configuration and data (EXPHIL_E_MISMATCH names the difference;
- * exphil_optimizer_config.resume_new_total allows one); training then goes on, bit for bit, as if it had not stopped. Without a prefetcher the next batch must
- * have the saved run's shape; memory for it is allocated when it comes, not because a file asks for it. */
+ * exphil_optimizer_config.resume_new_total allows one); training then goes on, bit for bit, as if it had not
+ * stopped. Without a prefetcher the next batch must have the saved run's shape; memory for it is allocated
+ * when it comes, not because a file asks for it. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path,
                                                                 exphil_error *error);
 EXPHIL_API void exphil_trainer_destroy(exphil_trainer *trainer);

@@ -111,7 +111,7 @@ def one_end(kind, index):
     folder = new_folder(f"{kind}-{index}")
     name = f"{kind} {index}"
     before = 0
-    for life in range(rng.choice([1, 1, 1, 2])):
+    for _ in range(rng.choice([1, 1, 1, 2])):
         resumed = ["--resume"] if (folder / "p.safetensors.optimizer").exists() else []
         moment = rng.randrange(before, UPDATES + 10)
         status, err = end_at(folder, number, moment, *resumed)
@@ -143,8 +143,15 @@ def ends():
 
 # ---- other stops ----------------------------------------------------------------------------------------------------------
 
-def second_signal():
-    """A second one ends at once, whatever it is; a SIGHUP that nohup ignores ends nothing."""
+def by_the_clock():
+    """A checkpoint after every update, by a clock that is always ahead, changes nothing."""
+    folder = new_folder("clock")
+    train(folder, *PLAN, "--save-minutes", "1e-9")
+    check(files(folder) == wanted and log_of(folder) == wanted_log, "checkpoints by the clock make another run")
+
+
+def nohup():
+    """A SIGHUP that nohup ignores ends nothing."""
     folder = new_folder("nohup")
     process = subprocess.Popen(["nohup", EXPHIL, "train", *SMALL, "--out", "p.safetensors", "--log", "log", *PLAN, "../a.slp"],
                                cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -159,7 +166,8 @@ def second_signal():
 def full_disk(limit):
     """Files may grow to this many KiB: the run ends with 1 and says what is whole; with space it goes on to the last bit."""
     folder = new_folder(f"full-{limit}")
-    command = ["sh", "-c", f"ulimit -f {limit}; exec \"$0\" \"$@\"", EXPHIL, "train", *SMALL, "--out", "p.safetensors", *PLAN, "../a.slp"]
+    command = ["sh", "-c", f"ulimit -f {limit}; exec \"$0\" \"$@\"", EXPHIL, "train", *SMALL, "--out", "p.safetensors", *PLAN,
+               "../a.slp"]
     process = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     err = process.stderr.decode()
     check(process.returncode in (0, 1), f"full disk at {limit}: ended with {process.returncode}: {err}")
@@ -196,7 +204,8 @@ def logs():
         (folder / "log").write_bytes(b"".join(died) + rest)
         train(folder, "--updates", "3", says=f"log is of a run that left no weights; it is log.{number} now")
         check((folder / f"log.{number}").read_bytes() == b"".join(died) + rest, "the log that was moved is another")
-        check([line["update"] for line in lines(folder) if line["kind"] == "train"] == [1, 2, 3], "the new log is not that of the new run")
+        made = [line["update"] for line in lines(folder) if line["kind"] == "train"]
+        check(made == [1, 2, 3], "the new log is not that of the new run")
         for path in folder.glob("p.*"):
             path.unlink()
     (folder / "log").write_text("no log\n")
@@ -247,7 +256,7 @@ def expected(scores, patience, gain):
     for update, value in scores:
         if best is None or value < best[1]:
             best = update, value
-        if gained is None or value < gained * (1 - gain):
+        if gained is None or value < gained - gain * abs(gained):
             gained, without = value, 0
         else:
             without += 1
@@ -271,9 +280,7 @@ def best(name, options, patience, gain, metric, updates=160):
     said = json.loads(out)["best"]
     field, sign = FIELDS[metric]
     scores = [(line["update"], sign * line[field]) for line in lines(folder) if line["kind"] == "held_out"]
-    if sign < 0:  # more is better: a gain is a share of what it was
-        scores = [(update, value) for update, value in scores]
-    best_update, last, early = expected(scores, patience, gain if sign > 0 else -gain)
+    best_update, last, early = expected(scores, patience, gain)
     done = max(line["update"] for line in lines(folder) if line["kind"] == "train")
     check(said["update"] == best_update and said["by"] == metric, f"{name}: best is {said}, not {best_update}")
     check(done == last and said["stopped_early"] == early, f"{name}: ended at {done}, not {last}: {said}")
@@ -344,7 +351,8 @@ with tempfile.TemporaryDirectory() as made:
     wanted, wanted_log = files(straight), log_of(straight)
     wanted_kept = sorted(path.name for path in straight.glob("p.[0-9]*"))
     check(len(wanted_kept) == 2 and None not in wanted.values(), f"a run leaves {wanted}, {wanted_kept}")
-    second_signal()
+    by_the_clock()
+    nohup()
     logs()
     longer()
     best_weights()

@@ -67,9 +67,9 @@ class Trainer(Handle):
     """Trains a copy of a model's weights on a dataset; the model itself stays as it is and may be played meanwhile.
 
     dataset None is for step_batch alone. The settings are those of the C structs exphil_optimizer_config (rate to
-    resume_new_total), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*; mode, delays, slots, neutral_start and
-    conditions are the model's) and exphil_trainer_config (losses to saved_weights), by name; 0 and None stand for the library's
-    defaults. One thread at a time.
+    resume_new_total), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*; mode, delays, slots,
+    neutral_start and conditions are the model's) and exphil_trainer_config (losses to saved_weights), by name; 0 and None
+    stand for the library's defaults. One thread at a time.
     """
 
     __slots__ = ("_optimizer", "_prefetcher", "_kept", "_heads", "_sizes")
