@@ -1,5 +1,5 @@
-/* The commands of the exphil program; each returns the exit status: 0 done, 1 failed, 2 wrong usage, 130 stopped
- * by Ctrl-C. argv[0] is the command's name. */
+/* The commands of the exphil program; each returns the exit status: 0 done, 1 failed, 2 wrong usage, 128 + the
+ * number of the signal that stopped it (130: Ctrl-C). argv[0] is the command's name. */
 #ifndef EXPHIL_CLI_COMMANDS_H
 #define EXPHIL_CLI_COMMANDS_H
 
@@ -11,7 +11,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-enum { STOPPED = 130 };
 #define DEVICE_HELP "cpu (default), cuda, cuda:1, auto: a GPU if there is one; exphil devices lists them"
 #define LIMIT_HELP  "most memory of the device, as 512MiB or 8GiB; data are not counted (default: no limit)"
 #define FILES_HELP                                                                                           \
@@ -44,7 +43,7 @@ typedef struct data_options {
     const char *if_weights; /* what to say when weights stand where data should */
     struct {
         const char *option, *path;  /* both NULL: none */
-    } outputs[3];                   /* what the command will write: never one of the files that it reads */
+    } outputs[5];                   /* what the command will write: never one of the files that it reads */
     bool quiet;                     /* say only what is left out, and what is wrong */
     struct replay_table *tables[2]; /* given to the data in this order; NULL: none */
     int64_t threads;                /* for replays that are selected; 0: one per core */
@@ -78,8 +77,8 @@ bool precision_of(const char *name, int32_t *precision);
 /* The preset that options ask for. */
 bool preset_spec(const data_options *options, exphil_spec *spec);
 
-/* "exphil: <what>: <status name>: <message>" on stderr; returns 1, the exit status. What Ctrl-C stopped needs no
- * complaint: STOPPED. */
+/* "exphil: <what>: <status name>: <message>" on stderr; returns 1, the exit status. What a signal stopped needs no
+ * complaint: stop_status. */
 int complain(const char *what, const exphil_error *error);
 /* What is wrong, without the path that messages of the library begin with. */
 const char *error_reason(const exphil_error *error, const char *path);
@@ -119,7 +118,9 @@ typedef struct progress {
     int64_t start;
 } progress;
 void progress_begin(progress *bar, int64_t start, int64_t total, bool quiet);
-void progress_show(progress *bar, int64_t done, double loss, double frames_per_second, bool last);
+/* held_out: what stands behind the loss, or "". */
+void progress_show(progress *bar, int64_t done, double loss, const char *held_out, double frames_per_second,
+                   bool last);
 /* The same of what is counted: done of the total, in units of `what`, then the text. */
 void progress_count(progress *bar, int64_t done, const char *what, const char *text, bool last);
 /* Takes a bar off the terminal; lines stay. */

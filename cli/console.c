@@ -1,5 +1,6 @@
 /* What the commands print for people and programs: errors, progress, reports. */
 #include "commands.h"
+#include "stop.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +28,7 @@ void complain_of_limit(uint64_t bytes)
 int complain(const char *what, const exphil_error *error)
 {
     const char *status = exphil_status_name(error->status);
-    if (error->status == EXPHIL_E_CANCELLED) return STOPPED;
+    if (error->status == EXPHIL_E_CANCELLED) return stop_status();
     if (strstr(error->message, what))
         fprintf(stderr, "exphil: %s: %s\n", status, error->message);
     else
@@ -123,7 +124,8 @@ static void progress_picture(const progress *bar, int64_t done, char picture[25]
     picture[24] = 0;
 }
 
-void progress_show(progress *bar, int64_t done, double loss, double frames_per_second, bool last)
+void progress_show(progress *bar, int64_t done, double loss, const char *held_out, double frames_per_second,
+                   bool last)
 {
     char left[32], picture[25];
     double part;
@@ -132,11 +134,12 @@ void progress_show(progress *bar, int64_t done, double loss, double frames_per_s
     progress_picture(bar, done, picture, &part);
     if (bar->terminal)
         fprintf(stderr,
-                "\r[%s] %3.0f%%  update %" PRId64 "/%" PRId64 "  loss %.5f  %.0f frames/s  %s left\x1b[K%s",
-                picture, 100.0 * part, done, bar->total, loss, frames_per_second, left, last ? "\n" : "");
+                "\r[%s] %3.0f%%  update %" PRId64 "/%" PRId64 "  loss %.5f%s  %.0f frames/s  %s left\x1b[K%s",
+                picture, 100.0 * part, done, bar->total, loss, held_out, frames_per_second, left,
+                last ? "\n" : "");
     else
-        fprintf(stderr, "update %" PRId64 "/%" PRId64 "  loss %.5f  %.0f frames/s  %s left\n", done,
-                bar->total, loss, frames_per_second, left);
+        fprintf(stderr, "update %" PRId64 "/%" PRId64 "  loss %.5f%s  %.0f frames/s  %s left\n", done,
+                bar->total, loss, held_out, frames_per_second, left);
     fflush(stderr);
 }
 

@@ -150,7 +150,7 @@ bool file_wanted(const char *path, file_kind wanted, const char *hint)
 
 /* ---- outputs ------------------------------------------------------------------------------------------- */
 
-static char *folder_of(const char *path)
+char *file_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
@@ -165,7 +165,7 @@ static bool refuse_output(const char *option, const char *path, const char *why)
 /* Is there the folder of this path? Which it is stands in the message. */
 static bool check_folder(const char *option, const char *path)
 {
-    char *folder = folder_of(path);
+    char *folder = file_folder(path);
     struct stat facts;
     const char *why = NULL;
     if (!folder) return refuse_output(option, path, "no memory");
@@ -257,7 +257,7 @@ static bool same_file(const char *a, const char *b)
     const char *name_a = strrchr(a, '/'), *name_b = strrchr(b, '/');
     if (same_inode(a, b)) return true;
     if (strcmp(name_a ? name_a + 1 : a, name_b ? name_b + 1 : b) != 0) return false;
-    char *folder_a = folder_of(a), *folder_b = folder_of(b);
+    char *folder_a = file_folder(a), *folder_b = file_folder(b);
     bool same = folder_a && folder_b && same_inode(folder_a, folder_b);
     free(folder_a);
     free(folder_b);
@@ -274,7 +274,7 @@ bool output_spares(const char *option, const char *path, const char *kept)
 
 bool file_within(const char *path, const char *folder)
 {
-    char *parent = folder_of(path);
+    char *parent = file_folder(path);
     bool within = same_inode(path, folder) || (parent && same_inode(parent, folder));
     free(parent);
     return within;

@@ -42,6 +42,10 @@ bool output_free(const char *option, const char *path, output_way way, bool forc
 bool output_spares(const char *option, const char *path, const char *kept);
 /* The same for a corpus of games, which may be a folder of files. */
 bool output_spares_games(const char *option, const char *path, const char *kept);
+/* The folder of this path, to be freed; NULL: no memory. */
+char *file_folder(const char *path);
+/* Replaces a file whole or not at all, synced; false, said on stderr. */
+bool file_write_whole(const char *path, const char *data, size_t bytes);
 /* Is this the folder, or does it lie right in it? */
 bool file_within(const char *path, const char *folder);
 

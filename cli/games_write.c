@@ -4,12 +4,12 @@
 #include "files.h"
 #include "games.h"
 #include "scratch.h"
+#include "stop.h"
 #include "tally.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,30 +32,6 @@ typedef struct writing {
     struct stat out; /* all zero: not there yet */
     progress bar;
 } writing;
-
-/* ---- Ctrl-C -------------------------------------------------------------------------------------------- */
-
-static volatile sig_atomic_t interrupted, ending;
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-static int32_t stop_asked(void *user)
-{
-    (void)user;
-    return interrupted && !ending;
-}
-
-/* The second Ctrl-C ends the program as usual. */
-static void catch_interrupt(void)
-{
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-}
 
 /* ---- refusals ------------------------------------------------------------------------------------------ */
 
@@ -204,7 +180,7 @@ static bool add_corpus(writing *w, const file_item *from)
     for (int64_t i = 0; fine && status >= 0 && i < info.games; i++) {
         exphil_games_added added = EXPHIL_GAMES_ADDED_INIT;
         fine = took(w, from, i, exphil_games_copy(w->writer, games, i, &added, &error), &added, &error);
-        if (interrupted) {
+        if (stop_asked()) {
             w->stopped = true;
             fine = false;
         }
@@ -226,7 +202,7 @@ static bool add_item(void *user, const file_item *from)
     exphil_games_added added = EXPHIL_GAMES_ADDED_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     bool fine;
-    if (interrupted) return false;
+    if (stop_asked()) return false;
     if (is_own(w, from)) return true;
     if (from->problem)
         fine = refuse(w, from, -1, from->problem);
@@ -242,19 +218,19 @@ static bool add_item(void *user, const file_item *from)
     return fine;
 }
 
-/* False: said on stderr what went wrong with the corpus itself. Ctrl-C is no failure. */
+/* False: said on stderr what went wrong with the corpus itself. A stop is no failure. */
 static bool add_all(writing *w)
 {
     const file_list *list = &w->list;
     bool fine = true;
     progress_begin(&w->bar, 0, (int64_t)list->count, w->options->quiet || w->options->json);
     w->bar.shown_ns = w->bar.began_ns; /* short runs need no line but the last */
-    for (size_t i = 0; fine && i < list->count && !interrupted; i++) {
+    for (size_t i = 0; fine && i < list->count && !stop_asked(); i++) {
         fine = file_visit(&list->of[i], w->options->files, add_item, w);
         w->done += fine;
     }
     show(w, true);
-    w->stopped = w->stopped || (interrupted && w->done < (int64_t)list->count);
+    w->stopped = w->stopped || (stop_asked() && w->done < (int64_t)list->count);
     return fine || w->stopped;
 }
 
@@ -339,7 +315,7 @@ static int nothing_written(const writing *w)
     }
     fprintf(stderr, "exphil: %s; nothing was written\n",
             w->stopped ? "stopped before the first game" : "no game was found in what was given");
-    return w->stopped ? STOPPED : 1;
+    return w->stopped ? stop_status() : 1;
 }
 
 static int say_all(writing *w)
@@ -351,18 +327,18 @@ static int end(writing *w)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     bool folder = S_ISDIR(w->out.st_mode);
-    ending = 1;
+    stop_hold(true);
     tally_sort(&w->reasons);
     if (!folder && w->games == 0) return nothing_written(w);
     if (exphil_games_finish(w->output, NULL, &error) < 0) return !complain_of_output(w, &error);
     if (w->games == 0 && w->duplicates == 0) {
         fprintf(stderr, "exphil: no game was found in what was given\n");
-        return w->stopped ? STOPPED : 1;
+        return w->stopped ? stop_status() : 1;
     }
     if (!look_at_all(w)) return 1;
     if (say_all(w) != 0) return 1;
     if (w->stopped) say_stopped(w);
-    return w->stopped ? STOPPED : w->named_refused;
+    return w->stopped ? stop_status() : w->named_refused;
 }
 
 /* ---- selections ---------------------------------------------------------------------------------------- */
@@ -408,7 +384,7 @@ static exphil_games_config how_stored(const games_options *o)
 static bool read_all(writing *w)
 {
     const exphil_games_config config = how_stored(w->options);
-    if (!scratch_begin(&w->scratch, w->options->threads, stop_asked, &config)) return false;
+    if (!scratch_begin(&w->scratch, w->options->threads, stop_cancel, &config)) return false;
     w->writer = w->scratch.writer;
     if (!add_all(w) || w->stopped) return false;
     tally_sort(&w->reasons);
@@ -418,17 +394,17 @@ static bool read_all(writing *w)
 /* A selection of half of the files would have other duplicates: nothing half-made is kept. */
 static int select_stopped(const writing *w)
 {
-    if (!interrupted) return 1;
+    if (!stop_asked()) return 1;
     fprintf(stderr, "exphil: stopped; %s\n",
             S_ISDIR(w->out.st_mode) ? "files that were whole stay in the folder" : "nothing was written");
-    return STOPPED;
+    return stop_status();
 }
 
 static int end_selection(writing *w)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     bool folder = S_ISDIR(w->out.st_mode);
-    ending = 1;
+    stop_hold(true);
     report_selection(w);
     if ((folder || w->taken.games) && exphil_games_finish(w->output, NULL, &error) < 0)
         return !complain_of_output(w, &error);
@@ -518,7 +494,7 @@ static bool make_list(writing *w, int count, char **paths)
 
 static bool take(writing *w, exphil_error *error)
 {
-    return games_take(w->context, w->from, w->options->select, w->output, stop_asked, &w->bar, &w->taken,
+    return games_take(w->context, w->from, w->options->select, w->output, stop_cancel, &w->bar, &w->taken,
                       error);
 }
 
@@ -563,9 +539,9 @@ static int select_all(writing *w)
 static int write_all(writing *w, int count, char **paths)
 {
     const machine_options machine = {.threads = w->options->threads};
-    if (!prepare_out(w) || !make_list(w, count, paths) || !open_context(&machine, stop_asked, &w->context))
+    if (!prepare_out(w) || !make_list(w, count, paths) || !open_context(&machine, stop_cancel, &w->context))
         return 1;
-    catch_interrupt();
+    stop_catch();
     if (!open_report(w) || !create(w)) return 1;
     if (w->options->select) return select_all(w);
     return add_all(w) ? end(w) : 1;

@@ -11,51 +11,37 @@
 
 /* ---- the output ---------------------------------------------------------------------------------------- */
 
-/* What earlier runs left is continued or replaced only on request. */
-static bool check_output(const train_options *o)
-{
-    bool weights, earlier, record;
-    if (!output_possible("out", o->out, OUTPUT_REPLACED, &weights) ||
-        !output_possible("out", o->record, OUTPUT_REPLACED, &record) ||
-        !output_possible("out", o->checkpoint, OUTPUT_REPLACED, &earlier))
-        return false;
-    if (o->resume && !earlier)
-        fprintf(stderr, "exphil: --resume: there is no checkpoint %s\n", o->checkpoint);
-    else if ((weights || earlier) && !o->resume && !o->force)
-        fprintf(stderr,
-                "exphil: %s is there already: --resume goes on from its checkpoint, --force replaces it\n",
-                weights ? o->out : o->checkpoint);
-    else if (!o->tensorboard || events_free(o->tensorboard, o->force || o->resume))
-        return !o->log || strcmp(o->log, "/dev/stderr") == 0 ||
-               output_free("log", o->log, OUTPUT_IN_PLACE, o->force || o->resume);
-    return false;
-}
-
 /* Neither the weights nor the checkpoint nor the log is this file. */
 static bool outputs_spare(const train_options *o, const char *input)
 {
     return output_spares("log", o->log, input) && output_spares("out", o->out, input) &&
-           output_spares("out", o->checkpoint, input) && output_spares("out", o->record, input);
+           output_spares("out", o->checkpoint, input) && output_spares("out", o->best_weights, input) &&
+           output_spares("out", o->scores, input) && output_spares("out", o->record, input);
+}
+
+static bool outputs_spare_log(const train_options *o)
+{
+    return output_spares("log", o->log, o->out) && output_spares("log", o->log, o->checkpoint) &&
+           output_spares("log", o->log, o->best_weights) && output_spares("log", o->log, o->scores) &&
+           output_spares("log", o->log, o->record) && output_spares("log", o->log, o->config);
 }
 
 /* The files that are written are no inputs, and are not each other; data are compared when they are loaded. */
 static bool name_outputs(train_options *o)
 {
-    int length = snprintf(o->checkpoint, sizeof o->checkpoint, "%s.optimizer", o->out);
-    (void)snprintf(o->record, sizeof o->record, "%s.run.json", o->out);
-    if (length >= (int)sizeof o->checkpoint) {
-        fprintf(stderr, "exphil: --out: the path is too long\n");
-        return false;
-    }
-    const char *const written[][2] = {{"out", o->out}, {"out", o->checkpoint}, {"log", o->log}};
+    if (!keep_names(o)) return false;
+    const char *const written[][2] = {{"out", o->out},
+                                      {"out", o->checkpoint},
+                                      {"out", o->best_weights},
+                                      {"out", o->scores},
+                                      {"log", o->log}};
     for (size_t i = 0; i < sizeof written / sizeof written[0]; i++) {
         o->data.outputs[i].option = written[i][0];
         o->data.outputs[i].path = written[i][1];
     }
-    return output_spares("log", o->log, o->out) && output_spares("log", o->log, o->checkpoint) &&
-           output_spares("log", o->log, o->record) && output_spares("log", o->log, o->config) &&
-           output_spares("out", o->out, o->config) && output_spares("out", o->checkpoint, o->config) &&
-           outputs_spare(o, o->init) && outputs_spare(o, o->conditions) && outputs_spare(o, o->weights);
+    return outputs_spare_log(o) && output_spares("out", o->out, o->config) &&
+           output_spares("out", o->checkpoint, o->config) && outputs_spare(o, o->init) &&
+           outputs_spare(o, o->conditions) && outputs_spare(o, o->weights);
 }
 
 /* ---- options that do not go together ------------------------------------------------------------------- */
@@ -102,6 +88,15 @@ static bool check_together(const option_command *command, const train_options *o
         fprintf(stderr, "exphil: --warmup wants fewer updates than --updates, or --schedule constant\n");
     else if (options_given(command, "condition-mask") && !o->conditions)
         fprintf(stderr, "exphil: --condition-mask is for --conditions FILE\n");
+    else if (o->held_out <= 0.0 && (o->best || o->patience || options_given(command, "least-gain")))
+        fprintf(stderr, "exphil: --%s wants --held-out SHARE, which is scored\n",
+                o->best       ? "best"
+                : o->patience ? "patience"
+                              : "least-gain");
+    else if (options_given(command, "least-gain") && !o->patience)
+        fprintf(stderr, "exphil: --least-gain is for --patience N\n");
+    else if (o->best && strcmp(o->best, score_names[SCORE_ALONE]) == 0 && o->alone == 0)
+        fprintf(stderr, "exphil: --best alone and --alone 0: nothing would be measured\n");
     else if (options_given(command, "clip") && o->clip == 0.0)
         fprintf(stderr, "exphil: --clip wants a norm above 0, or a negative number for none, not 0\n");
     else
@@ -125,24 +120,26 @@ static bool check_mode(const option_command *command, const train_options *o)
     return true;
 }
 
+enum { CHOICES_MOST = 5 };
 /* Words that stand for a number: names[i] is values[i]. */
 typedef struct choice {
     const char *option, *text;
     int32_t *value;
-    const char *names[3];
-    int32_t values[3];
+    const char *names[CHOICES_MOST + 1]; /* a NULL ends them */
+    int32_t values[CHOICES_MOST];
 } choice;
 
 static bool read_choice(const choice *c)
 {
-    int count = c->names[2] ? 3 : 2;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; c->names[i]; i++) {
         if (strcmp(c->text, c->names[i]) != 0) continue;
         *c->value = c->values[i];
         return true;
     }
-    fprintf(stderr, "exphil: --%s wants %s%s%s or %s, not %s\n", c->option, c->names[0],
-            count == 3 ? ", " : "", count == 3 ? c->names[1] : "", c->names[count - 1], c->text);
+    fprintf(stderr, "exphil: --%s wants ", c->option);
+    for (int i = 0; c->names[i]; i++)
+        fprintf(stderr, "%s%s", i == 0 ? "" : c->names[i + 1] ? ", " : " or ", c->names[i]);
+    fprintf(stderr, ", not %s\n", c->text);
     return false;
 }
 
@@ -170,6 +167,11 @@ static bool read_choices(train_options *o)
          &o->chosen.activations,
          {"f32", "bf16"},
          {EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16}},
+        {"best",
+         o->best,
+         &o->chosen.best,
+         {"nll", "loss", "exact", "change", "alone"},
+         {SCORE_NLL, SCORE_LOSS, SCORE_EXACT, SCORE_CHANGE, SCORE_ALONE}},
         {"fake-quantize",
          o->fake_quantize,
          &o->chosen.fake_quantize,
@@ -195,6 +197,8 @@ static train_options asked = {.out = "policy.safetensors",
                               .accumulate = 1,
                               .activations = "f32",
                               .log_every = 1,
+                              .eval_every = -1,
+                              .save_minutes = 5.0,
                               .alone = ALONE_FRAMES,
                               .rate = 1e-3,
                               .button_weight = 1.0,
@@ -299,24 +303,43 @@ static const option_entry entries[] = {
      "of the random numbers: first weights, order of the data, split (default 0)"},
     {NULL, 0, NULL, NULL, "output"},
     {"out", OPTION_TEXT, &asked.out, "FILE",
-     "weights (default policy.safetensors); FILE.optimizer: the checkpoint; FILE.run.json: all options"},
+     "weights (default policy.safetensors); FILE.optimizer: the checkpoint; FILE.scores: its held-out "
+     "scores; FILE.run.json: all options"},
     {"config", OPTION_TEXT, &asked.config, "FILE", CONFIG_HELP},
-    {"resume", OPTION_FLAG, &asked.resume, NULL, "go on from OUT.optimizer (default: begin anew)"},
+    {"resume", OPTION_FLAG, &asked.resume, NULL,
+     "go on from OUT.optimizer; with --updates or --epochs of another number the run is made longer or "
+     "shorter (default: begin anew)"},
     {"force", OPTION_FLAG, &asked.force, NULL, "replace OUT and LOG if they are there (default: refuse)"},
     {"log", OPTION_TEXT, &asked.log, "FILE",
-     "one JSON object per line, for exphil plot, as doc/file-format.md says; --resume adds to it (default: "
-     "none)"},
+     "one JSON object per line, for exphil plot, as doc/file-format.md says; --resume goes on with it; that "
+     "of a run that left no weights is moved to FILE.1 (default: none)"},
     {"tensorboard", OPTION_TEXT, &asked.tensorboard, "DIR",
      "the same numbers as event files of TensorBoard; --resume adds a file (default: none)"},
     {"log-every", OPTION_INT, &asked.log_every, "N",
      "updates between lines of the log and of events (default 1)"},
     {"eval-every", OPTION_INT, &asked.eval_every, "N",
-     "updates between held-out scores (default 0: at the end)"},
+     "updates between held-out scores; 0: at the end (default: up to 20 in a run, of the end of each game "
+     "where all "
+     "would take more than about a twentieth of its time)"},
+    {"best", OPTION_TEXT, &asked.best, "SCORE",
+     "held-out score of the best weights, kept beside OUT as policy.best.safetensors: lowest nll (default), "
+     "loss, or "
+     "alone, the nll with its own past actions; highest exact or change"},
+    {"patience", OPTION_INT, &asked.patience, "N",
+     "end after N held-out scores without a gain in --best (default 0: never)"},
+    {"least-gain", OPTION_NUMBER, &asked.least_gain, "SHARE",
+     "the least gain that counts for --patience, as 0.01: a hundredth of the score (default 0: any)"},
     {"score-frames", OPTION_INT, &asked.score_frames, "N",
      "score about so many frames at most of training and held-out data, whole games drawn at random (default "
      "1000000; 0: all)"},
-    {"alone", OPTION_INT, &asked.alone, "N", "at the end: " ALONE_HELP},
-    {"save-every", OPTION_INT, &asked.save_every, "N", "updates between checkpoints (default 0: at the end)"},
+    {"alone", OPTION_INT, &asked.alone, "N", "at the end, and for --best alone: " ALONE_HELP},
+    {"save-minutes", OPTION_NUMBER, &asked.save_minutes, "X",
+     "minutes between checkpoints (default 5; 0: none by the clock); one comes with new best weights, too"},
+    {"save-every", OPTION_INT, &asked.save_every, "N",
+     "updates between checkpoints, besides (default 0: none)"},
+    {"keep", OPTION_INT, &asked.keep, "N",
+     "the last N checkpoints stay, with their weights, as policy.1200.safetensors for update 1200 (default "
+     "0: only OUT)"},
     {"threads", OPTION_INT, &asked.machine.threads, "N", "processor threads (default 0: one per core)"},
     {"workers", OPTION_INT, &asked.workers, "N",
      "threads of those that make batches, which change none (default 1; of games one of four, at most 4)"},
@@ -349,7 +372,9 @@ int train_command(int argc, char **argv)
         .about =
             "Trains a policy by behaviour cloning: it learns to press what the players of replays pressed.\n"
             "FILE: " FILES_HELP OR_ROWS_HELP "\n"
-            "Ctrl-C saves a checkpoint and ends with status 130; --resume goes on to the last bit.\n"
+            "Ctrl-C, SIGTERM and SIGHUP save a checkpoint and end with status 130, 143 and 129, a second one "
+            "at "
+            "once;\n--resume goes on to the last bit. With --held-out the best weights are kept too.\n"
             "At the end it scores: nll is the plain loss, summed over heads and bits; the training objective "
             "is what\nwas minimised: the mean over a head's bits, with --smoothing, --focal and "
             "--button-weight.\nIts columns: exact is the whole action right; top 3, right among the three "
@@ -371,7 +396,8 @@ int train_command(int argc, char **argv)
     if (!read_choices(&asked) || !check_together(&command, &asked) || !check_mode(&command, &asked) ||
         !select_check(&asked.data.select) || !check_init(&command, &asked))
         return 2;
-    if (!name_outputs(&asked) || !check_output(&asked)) return 1;
+    if (!name_outputs(&asked) || !keep_may_begin(&asked)) return 1;
+    asked.updates_given = asked.updates || asked.epochs;
     asked.data.quiet = asked.quiet;
     asked.data.threads = asked.machine.threads;
     status = read_tables(&asked) ? train_run(&asked, count, paths) : 1;

@@ -61,6 +61,7 @@ static bool make_optimizer(train_state *r)
     config.total_updates = r->updates;
     config.restart_updates = o->restart;
     config.schedule = o->chosen.schedule;
+    config.resume_new_total = o->resume && o->updates_given;
     if (exphil_optimizer_create(r->model, &config, &r->optimizer, &error) >= 0) return true;
     return complain("optimizer", &error) == 0;
 }
@@ -86,6 +87,7 @@ static bool make_trainer(train_state *r)
     config.own_past = o->own_past;
     config.own_past_ramp_updates = o->own_past_ramp;
     config.own_past_seed = o->own_past > 0.0 ? (uint64_t)o->seed : 0;
+    config.saved_weights = o->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
     if (exphil_trainer_create(r->model, r->optimizer, r->prefetcher, &config, &r->trainer, &error) >= 0)
         return true;
     return complain("trainer", &error) == 0;
@@ -320,19 +322,6 @@ static bool make_prefetcher(train_state *r)
     return true;
 }
 
-static bool resume(train_state *r)
-{
-    exphil_error error = EXPHIL_ERROR_INIT;
-    if (r->options->resume && exphil_trainer_resume(r->trainer, r->options->out, &error) < 0) {
-        explain_resume(r->options, &error);
-        return false;
-    }
-    exphil_optimizer_info info = EXPHIL_OPTIMIZER_INFO_INIT;
-    if (exphil_optimizer_query(r->optimizer, &info, &error) < 0) return complain("optimizer", &error) == 0;
-    r->done = info.updates;
-    return true;
-}
-
 uint64_t train_memory(const train_state *r)
 {
     exphil_memory_info info = EXPHIL_MEMORY_INFO_INIT;
@@ -347,5 +336,5 @@ bool train_make(train_state *r, int count, char **paths)
         !split_data(r) || !make_model(r))
         return false;
     r->memory = train_memory(r);
-    return make_prefetcher(r) && make_optimizer(r) && make_trainer(r) && resume(r);
+    return make_prefetcher(r) && make_optimizer(r) && make_trainer(r) && train_resume(r);
 }

@@ -1,6 +1,8 @@
-/* Translates the library's message about a checkpoint into options of `exphil train --resume`. */
+/* `exphil train --resume`: goes on from a checkpoint, also to another end, and translates the library's message about a
+ * checkpoint of another run into options. */
 #include "train_run.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,7 +109,7 @@ static void explain_others(const char *text)
     }
 }
 
-void explain_resume(const train_options *o, const exphil_error *error)
+static void explain_resume(const train_options *o, const exphil_error *error)
 {
     static const char begin[] = "checkpoint was made with ";
     const char *at = strstr(error->message, begin);
@@ -120,4 +122,47 @@ void explain_resume(const train_options *o, const exphil_error *error)
             "exphil: --resume goes on with the run as it was planned; --init %s --out OTHER starts a new one "
             "from its weights\n",
             o->out);
+}
+
+/* ---- going on -------------------------------------------------------------------------------------------- */
+
+/* The end of the run is that of its schedule: a cosine falls to it. */
+static void say_end(const train_state *r, int64_t before, double rate)
+{
+    const train_options *o = r->options;
+    char was[48] = "";
+    if (o->quiet || o->json || before == r->updates || r->done >= r->updates) return;
+    if (before) (void)snprintf(was, sizeof was, ", not %" PRId64, before);
+    fprintf(stderr, "after update %" PRId64 " the run goes on to update %" PRId64 "%s", r->done, r->updates,
+            was);
+    if (o->chosen.schedule == EXPHIL_SCHEDULE_COSINE)
+        fprintf(stderr, ": its cosine schedule ends there now, and the next rate is %.3g\n", rate);
+    else
+        fprintf(stderr, "; its schedule, %s, does not depend on that\n", o->schedule);
+}
+
+static bool check_end(const train_state *r)
+{
+    if (!r->options->updates_given || r->updates >= r->done) return true;
+    fprintf(stderr,
+            "exphil: --%s: %" PRId64 " updates are fewer than the %" PRId64 " that the run has made\n",
+            r->options->updates ? "updates" : "epochs", r->updates, r->done);
+    return false;
+}
+
+bool train_resume(train_state *r)
+{
+    const train_options *o = r->options;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_optimizer_info info = EXPHIL_OPTIMIZER_INFO_INIT;
+    if (!o->resume) return true;
+    if (exphil_trainer_resume(r->trainer, o->out, &error) < 0) {
+        explain_resume(o, &error);
+        return false;
+    }
+    if (exphil_optimizer_query(r->optimizer, &info, &error) < 0) return complain("optimizer", &error) == 0;
+    r->done = info.updates;
+    if (!check_end(r) || !keep_resume(r)) return false;
+    say_end(r, r->scores.updates, info.rate);
+    return true;
 }

@@ -1,45 +1,10 @@
-/* The run itself: update after update, with log, checkpoints and Ctrl-C; then the scores. */
+/* The run itself: update after update, with log, scores, checkpoints and signals; then the table. */
 #include "train_run.h"
+#include "stop.h"
 
 #include <inttypes.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <time.h>
 
-/* ---- Ctrl-C -------------------------------------------------------------------------------------------- */
-
-static volatile sig_atomic_t interrupted, saving;
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-/* Long calls ask this; what is being saved is saved whole. */
-static int32_t stop_asked(void *user)
-{
-    (void)user;
-    return interrupted && !saving;
-}
-
-/* The second Ctrl-C ends the program as usual. */
-static void catch_interrupt(void)
-{
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-}
-
-/* ---- the log ------------------------------------------------------------------------------------------- */
-
-static bool open_log(train_state *r)
-{
-    if (!r->options->log) return true;
-    r->log = fopen(r->options->log, r->options->resume ? "a" : "w");
-    if (r->log) return true;
-    return complain_of_file(r->options->log);
-}
+/* ---- scores and lines of the log ------------------------------------------------------------------------- */
 
 static bool open_events(train_state *r)
 {
@@ -47,18 +12,6 @@ static bool open_events(train_state *r)
     r->events = events_open(r->options->tensorboard, r->options->force);
     if (r->events && r->done) events_resume(r->events, r->done);
     return r->events != NULL;
-}
-
-static void log_object(train_state *r, json_t *object)
-{
-    if (r->events) events_write(r->events, object, (double)time(NULL));
-    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
-    if (r->log && text) {
-        fprintf(r->log, "%s\n", text);
-        fflush(r->log);
-    }
-    free(text);
-    json_decref(object);
 }
 
 static void log_metrics(train_state *r, const exphil_metrics *m)
@@ -81,41 +34,21 @@ static bool fail(train_state *r, const char *what, const exphil_error *error)
     return complain(what, error) == 0;
 }
 
-static bool evaluate(train_state *r, bool held_out, exphil_report *report)
+bool evaluate(train_state *r, const exphil_dataset *data, const exphil_dataset *frequencies,
+              exphil_report *report, exphil_status *status)
 {
-    const exphil_dataset *train = r->few ? r->few : r->train, *held = r->few_held ? r->few_held : r->held;
     exphil_error error = EXPHIL_ERROR_INIT;
     int32_t which = r->options->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
-    if (exphil_trainer_evaluate(r->trainer, which, held_out ? held : train, train, report, &error) < 0)
-        return fail(r, "evaluation", &error);
+    *status = exphil_trainer_evaluate(r->trainer, which, data, frequencies, report, &error);
+    return *status >= 0 || fail(r, "evaluation", &error);
+}
+
+void log_report(train_state *r, const char *kind, const exphil_report *report)
+{
     json_t *object = report_json(report, &r->spec);
-    json_object_set_new(object, "kind", json_string(held_out ? "held_out" : "train_set"));
+    json_object_set_new(object, "kind", json_string(kind));
     json_object_set_new(object, "update", json_integer(r->done));
     log_object(r, object);
-    return true;
-}
-
-/* The averaged weights are what one plays: they replace the plain ones in the weights file. */
-static bool export_average(train_state *r)
-{
-    exphil_model *model = NULL;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    if (r->options->ema <= 0.0) return true;
-    bool fine = exphil_trainer_model(r->trainer, EXPHIL_WEIGHTS_AVERAGED, &model, &error) >= 0 &&
-                exphil_model_save(model, r->options->out, &error) >= 0;
-    exphil_model_destroy(model);
-    return fine || complain("averaged weights", &error) == 0;
-}
-
-static bool save(train_state *r)
-{
-    exphil_error error = EXPHIL_ERROR_INIT;
-    saving = 1;
-    bool fine = exphil_trainer_save(r->trainer, r->options->out, &error) >= 0;
-    if (!fine) complain(r->options->out, &error);
-    fine = fine && export_average(r);
-    saving = 0;
-    return fine;
 }
 
 /* ---- the loop ------------------------------------------------------------------------------------------ */
@@ -154,11 +87,10 @@ static bool one_update(train_state *r, progress *bar)
     if (status < 0) return fail(r, "update", &error);
     measure(r, &metrics);
     if (due(r->done, r->options->log_every) || r->done == r->updates) log_metrics(r, &metrics);
-    progress_show(bar, r->done, r->loss, r->frames_per_second, r->done == r->updates);
-    exphil_report report = EXPHIL_REPORT_INIT;
-    if (r->held && due(r->done, r->options->eval_every) && !evaluate(r, true, &report))
-        return interrupted != 0;
-    return !due(r->done, r->options->save_every) || r->done == r->updates || save(r);
+    if (watch_due(r) && !watch_score(r)) return stop_asked();
+    bool last = r->done == r->updates || watch_over(r);
+    progress_show(bar, r->done, r->loss, r->words, r->frames_per_second, last);
+    return last || !keep_due(r) || keep_save(r);
 }
 
 /* What to do about rows that cannot be read. */
@@ -180,7 +112,7 @@ static bool keep_learnt(train_state *r)
 {
     if (!r->done) {
         fprintf(stderr, "exphil: that was the first update; nothing was written\n");
-    } else if (save(r)) {
+    } else if (keep_save(r)) {
         fprintf(stderr,
                 "exphil: stopped after update %" PRId64 " of %" PRId64
                 "; the weights are in %s, the checkpoint is %s.optimizer\n",
@@ -190,27 +122,48 @@ static bool keep_learnt(train_state *r)
     return false;
 }
 
-static bool loop(train_state *r)
+static void say_ended(const train_state *r)
+{
+    const char *out = r->options->out;
+    if (r->stopped)
+        fprintf(stderr,
+                "\nexphil: stopped by %s after update %" PRId64 " of %" PRId64 "; the checkpoint is "
+                "%s.optimizer, the same command with --resume goes on\n",
+                stop_name(), r->done, r->updates, out);
+    else if (r->done < r->updates)
+        fprintf(stderr,
+                "exphil: ended by --patience after update %" PRId64 " of %" PRId64 ": %" PRId64
+                " held-out scores without a gain\n",
+                r->done, r->updates, scores_stand(&r->scores, r->options->least_gain).without_gain);
+}
+
+/* Update after update. A score that a stop kept from being made comes first. */
+static bool update_all(train_state *r)
 {
     progress bar;
     int64_t refused = 0;
     progress_begin(&bar, r->done, r->updates, r->options->quiet || r->options->json);
-    while (r->done < r->updates && !interrupted) {
+    if (watch_due(r) && !watch_score(r) && !stop_asked()) return false;
+    while (r->done < r->updates && !stop_asked() && !watch_over(r)) {
         int64_t before = r->done;
         if (!one_update(r, &bar)) return r->damaged && keep_learnt(r);
-        refused = r->done == before && !interrupted ? refused + 1 : 0;
+        refused = r->done == before && !stop_asked() ? refused + 1 : 0;
         if (refused == 10) {
             fprintf(stderr, "exphil: ten updates in a row were refused; stopping\n");
             return false;
         }
     }
+    return true;
+}
+
+static bool loop(train_state *r)
+{
+    r->saved_ns = now_ns();
+    if (!update_all(r)) return false;
     r->memory = train_memory(r) - r->memory;
-    if (!save(r)) return false;
-    if (interrupted)
-        fprintf(stderr,
-                "\nexphil: stopped after update %" PRId64 " of %" PRId64 "; the checkpoint is %s.optimizer, "
-                "the same command with --resume goes on\n",
-                r->done, r->updates, r->options->out);
+    if (!keep_save(r)) return false;
+    r->stopped = stop_asked();
+    say_ended(r);
     return true;
 }
 
@@ -219,22 +172,38 @@ static bool loop(train_state *r)
 /* Returns false. */
 static bool say_unscored(const train_state *r)
 {
-    if (interrupted) return false;
+    if (stop_asked()) return false;
     fprintf(stderr, "exphil: only the scores are missing: the weights, after update %" PRId64 ", are in %s\n",
             r->done, r->options->out);
     if (r->damaged) advise(r);
     return false;
 }
 
+/* Of what is held out and of the training data; a score of all of that after the last update may be there already, and be
+ * in the log. Alone, a policy is measured where it is scored on what it has not seen. */
+static bool score_all(train_state *r, exphil_report *train, exphil_report *held)
+{
+    exphil_status status;
+    const exphil_dataset *of = r->few ? r->few : r->train;
+    bool logged = !r->watch && scores_have(&r->scores, r->done), scored = logged && r->held_report.frames;
+    train->alone_most_frames = r->held ? 0 : r->options->alone;
+    held->alone_most_frames = r->options->alone;
+    if (scored)
+        *held = r->held_report;
+    else if (r->held && !evaluate(r, r->few_held ? r->few_held : r->held, of, held, &status))
+        return false;
+    if (r->held && !logged) log_report(r, "held_out", held);
+    if (!evaluate(r, of, of, train, &status)) return false;
+    log_report(r, "train_set", train);
+    return true;
+}
+
 static bool finish(train_state *r)
 {
     exphil_report train = EXPHIL_REPORT_INIT, held = EXPHIL_REPORT_INIT;
-    train.alone_most_frames =
-        r->held ? 0 : r->options->alone; /* where it is scored on what it has not seen */
-    held.alone_most_frames = r->options->alone;
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (!evaluate(r, false, &train) || (r->held && !evaluate(r, true, &held))) return say_unscored(r);
+    if (!score_all(r, &train, &held)) return say_unscored(r);
     if (exphil_model_query(r->model, &info, &error) < 0) return complain("model", &error) == 0;
     if (r->options->json) {
         json_t *object = json_pack("{s:o,s:s,s:I,s:I,s:f,s:f,s:o}", "weights", path_json(r->options->out),
@@ -245,6 +214,7 @@ static bool finish(train_state *r)
         if (train_weighs(r->options))
             json_object_set_new(object, "effective_share", json_real(r->data.effective_share));
         if (r->held) json_object_set_new(object, "held_out", report_json(&held, &r->spec));
+        watch_json(r, object);
         return print_json(object) == 0;
     }
     printf("%s: %s, %" PRId64 " parameters, %" PRId64 " update%s\n", r->options->out, info.blocks,
@@ -255,17 +225,9 @@ static bool finish(train_state *r)
     print_report(&train, &r->spec, info.action_slots);
     if (r->held) printf("\nheld out\n");
     if (r->held) print_report(&held, &r->spec, info.action_slots);
+    if (r->held) printf("\n");
+    watch_print(r);
     return true;
-}
-
-/* Lines that were not written, as on a full disk, are reported. */
-static bool close_log(train_state *r)
-{
-    if (!r->log) return true;
-    bool fine = !ferror(r->log);
-    if (fclose(r->log) == 0 && fine) return true;
-    fprintf(stderr, "exphil: --log %s could not be written in full\n", r->options->log);
-    return false;
 }
 
 static void close_run(train_state *r)
@@ -273,6 +235,8 @@ static void close_run(train_state *r)
     exphil_trainer_destroy(r->trainer);
     exphil_optimizer_destroy(r->optimizer);
     exphil_prefetcher_destroy(r->prefetcher);
+    scores_free(&r->scores);
+    exphil_dataset_destroy(r->watch);
     exphil_dataset_destroy(r->few_held);
     exphil_dataset_destroy(r->few);
     exphil_dataset_destroy(r->held);
@@ -282,22 +246,40 @@ static void close_run(train_state *r)
     exphil_context_destroy(r->context);
 }
 
+/* A run that has come to its end is only scored. */
+static bool begin(train_state *r)
+{
+    bool over = r->options->resume && (r->done >= r->updates || watch_over(r));
+    if (!log_open(r, over)) return false;
+    if (over)
+        fprintf(stderr,
+                "exphil: the run has ended: %" PRId64 " of %" PRId64 " updates are made%s; %s goes on\n",
+                r->done, r->updates, r->done < r->updates ? ", and --patience is over" : "",
+                r->done < r->updates ? "--resume with more --patience"
+                                     : "--resume --updates N, or --epochs N, with more");
+    return true;
+}
+
 int train_run(train_options *options, int count, char **paths)
 {
-    train_state r = {.options = options, .rows = is_one_corpus(&options->data, count, paths)};
-    options->data.cancel = stop_asked;
-    catch_interrupt();
-    bool ready = train_make(&r, count, paths) && train_record(&r, count, paths) && open_log(&r) &&
-                 open_events(&r),
-         trained = ready && loop(&r);
-    if (!ready && interrupted)
-        fprintf(stderr, "\nexphil: stopped before the first update; nothing was written\n");
-    bool stopped = interrupted != 0, fine = trained && !stopped && finish(&r);
-    if (trained && !stopped && interrupted)
-        fprintf(stderr, "\nexphil: stopped while scoring; the weights are in %s\n", options->out);
+    train_state r = {.options = options,
+                     .rows = is_one_corpus(&options->data, count, paths),
+                     .scores.metric = (score_metric)options->chosen.best};
+    options->data.cancel = stop_cancel;
+    stop_catch();
+    bool ready = train_make(&r, count, paths) && train_record(&r, count, paths) && watch_plan(&r) &&
+                 begin(&r) && open_events(&r),
+         early = !ready && stop_asked(), trained = ready && loop(&r);
+    if (early)
+        fprintf(stderr, "\nexphil: stopped by %s before the first update; nothing was written\n",
+                stop_name());
+    bool fine = trained && !r.stopped && finish(&r), late = trained && !r.stopped && !fine && stop_asked();
+    if (late)
+        fprintf(stderr, "\nexphil: stopped by %s while scoring; the weights are in %s\n", stop_name(),
+                options->out);
     close_run(&r);
-    fine = close_log(&r) && fine;
+    fine = log_close(&r) && fine;
     fine = events_close(r.events) && fine;
-    if (interrupted && (trained || !ready)) return STOPPED;
+    if (early || late || r.stopped) return stop_status();
     return fine ? 0 : 1;
 }

@@ -6,6 +6,7 @@
 #include "conditions.h"
 #include "events.h"
 #include "options.h"
+#include "train_keep.h"
 
 #include <stdio.h>
 
@@ -23,14 +24,18 @@ typedef struct train_options {
     double drop_past, own_past, mirror, balance_character, balance_action, balance_change;
     double rate, decay, clip, ema, low_ratio, held_out, smoothing, focal, button_weight, condition_mask;
     int64_t workers, score_frames;
-    uint64_t memory_bytes; /* of batches and of games that rows are made of */
-    char checkpoint[4096]; /* OUT.optimizer */
-    char record[4096];     /* OUT.run.json: the options of this run, for --config */
+    uint64_t memory_bytes;  /* of batches and of games that rows are made of */
+    const char *best;       /* a name of score_names; NULL: nll */
+    int64_t patience, keep; /* 0: never; only the newest */
+    double least_gain, save_minutes;
+    bool updates_given;                                                        /* --updates or --epochs */
+    char checkpoint[TRAIN_PATH], scores[TRAIN_PATH], best_weights[TRAIN_PATH]; /* keep_names */
+    char record[TRAIN_PATH]; /* OUT.run.json: the options of this run, for --config */
     const char *config, *tensorboard;
     const option_command *command; /* that the options are of */
     bool json, resume, force, no_previous, recorded_start, last_only, quiet;
     struct {
-        int32_t split, heads, mode, schedule, activations, fake_quantize, precision;
+        int32_t split, heads, mode, schedule, activations, fake_quantize, precision, best;
         int32_t delays[EXPHIL_DELAYS_MAX];
         int64_t delay_count;
     } chosen;             /* what the words above stand for: EXPHIL_..., read_choices */
@@ -56,18 +61,30 @@ typedef struct train_state {
     int64_t updates, done, frames, batch;
     double loss, frames_per_second;
     bool damaged;    /* rows that were needed cannot be read */
+    bool stopped;    /* by a signal, and saved */
     bool rows;       /* all data is one corpus of rows */
     uint64_t memory; /* of the context before the trainer and its batches were made; then: what they took */
     FILE *log;
     events *events; /* of --tensorboard */
+    train_scores scores;
+    exphil_dataset
+        *watch; /* the end of each game that is held out, scored while the run goes on; NULL: all of it is */
+    int64_t every;             /* updates between scores; 0: one at the end */
+    exphil_report held_report; /* of the last score; frames 0: there is none */
+    char words[96];            /* of the last score, for the line of progress */
+    int64_t saved, saved_ns;   /* update of the last save of this process, 0: none; when, or when it began */
 } train_state;
 
 /* Data, model, optimizer and trainer (train_make.c); says why not and returns false. */
 bool train_make(train_state *r, int count, char **paths);
+/* Scores the weights that are saved. False: said why not; *status is why. */
+bool evaluate(train_state *r, const exphil_dataset *data, const exphil_dataset *frequencies,
+              exphil_report *report, exphil_status *status);
+void log_report(train_state *r, const char *kind, const exphil_report *report);
 /* Do frames weigh other than 1? */
 bool train_weighs(const train_options *options);
-/* Why a checkpoint is not gone on with, in the words of the options (train_resume.c). */
-void explain_resume(const train_options *options, const exphil_error *error);
+/* With --resume goes on from the checkpoint (train_resume.c); says why not, in the words of the options. */
+bool train_resume(train_state *r);
 /* Bytes that the context's objects take now, on host and device. */
 uint64_t train_memory(const train_state *r);
 /* Writes OUT.run.json; says why not and returns false. */

@@ -25,8 +25,9 @@ FIELDS = {
     "exphil_episode_info": {"game": HASH},
     "exphil_split_config": {"by": "Split"},
     "exphil_sampling": {"mode": "Mode", "in_order": FLAG, "last_only": FLAG, "neutral_start": FLAG},
-    "exphil_optimizer_config": {"schedule": "Schedule"},
-    "exphil_trainer_config": {"precision": "Precision", "activations": "DataType", "fake_quantize": "DataType"},
+    "exphil_optimizer_config": {"schedule": "Schedule", "resume_new_total": FLAG},
+    "exphil_trainer_config": {
+        "precision": "Precision", "activations": "DataType", "fake_quantize": "DataType", "saved_weights": "Weights"},
     "exphil_head_play": {"deterministic": FLAG},
     "exphil_session_config": {"mode": "Mode", "deterministic": FLAG, "deliver": "Deliver"},
     "exphil_slp_config": {"rollback": "Rollback", "flags": HIDDEN},

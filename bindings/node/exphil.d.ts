@@ -109,6 +109,7 @@ export interface TrainerOptions {
     total_updates?: number;
     restart_updates?: number;
     schedule?: number | 'constant' | 'cosine' | 'restarts';
+    resume_new_total?: number | boolean;
   };
   trainer?: {
     loss_scale?: number;
@@ -120,6 +121,7 @@ export interface TrainerOptions {
     own_past?: number;
     own_past_ramp_updates?: number;
     own_past_seed?: number | bigint;
+    saved_weights?: number | 'now' | 'averaged';
   };
 }
 

@@ -1065,10 +1065,15 @@ typedef struct exphil_optimizer_config {
     int64_t restart_updates; /* RESTARTS needs it */
     int32_t schedule;        /* EXPHIL_SCHEDULE_... */
     int32_t reserved;
+    /* 1: exphil_trainer_resume also takes a checkpoint of a run with another total_updates, which makes that
+     * run longer or shorter. The rate is a function of the update's number: from the resumed one on it is that
+     * of this configuration, whose total_updates the next checkpoint has. 0: total_updates must be the same */
+    int32_t resume_new_total;
+    int32_t reserved_2; /* must be 0 */
 } exphil_optimizer_config;
 /* clang-format off */
 #define EXPHIL_OPTIMIZER_CONFIG_INIT \
-    { sizeof(exphil_optimizer_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(exphil_optimizer_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* State for the weights of this model: moments are zero, averaged weights equal the weights. config may be
@@ -1155,9 +1160,13 @@ typedef struct exphil_trainer_config {
     double own_past;
     int64_t own_past_ramp_updates; /* own_past is reached by equal steps over so many updates; 0: at once */
     uint64_t own_past_seed;
+    /* which weights exphil_trainer_save writes for play, EXPHIL_WEIGHTS or EXPHIL_WEIGHTS_AVERAGED, which needs
+     * ema_decay (EXPHIL_E_INVALID). Its checkpoint has both, whatever this is */
+    int32_t saved_weights;
+    int32_t reserved; /* must be 0 */
 } exphil_trainer_config;
 /* clang-format off */
-#define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* Trains a copy of the model's weights: the model stays as it is and may be played meanwhile. prefetcher
@@ -1209,14 +1218,16 @@ enum { EXPHIL_WEIGHTS = 0, EXPHIL_WEIGHTS_AVERAGED = 1 };
 /* A new model with the current weights. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which,
                                                                exphil_model **model, exphil_error *error);
-/* Writes two files, each replaced whole or not at all: first path + ".optimizer", all that resume reads
- * (weights, moments, averaged weights, carried state, counters, place in the data), then path, the weights
- * for play (safetensors). */
+/* Writes two files, each replaced whole or not at all and synced: first path + ".optimizer", all that resume
+ * reads (weights, moments, averaged weights, carried state, counters, place in the data), then path, the
+ * weights for play (safetensors; exphil_trainer_config.saved_weights). A kill or a loss of power between them
+ * leaves a checkpoint that is one save newer than the weights, never the other way round. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path,
                                                               exphil_error *error);
-/* Needs objects created with the same configuration and data (EXPHIL_E_MISMATCH names the difference);
- * training then goes on, bit for bit, as if it had not stopped. Without a prefetcher the next batch must
- * have the saved run's shape; memory for it is allocated when it comes, not because a file asks for it. */
+/* Needs objects created with the same configuration and data (EXPHIL_E_MISMATCH names the difference;
+ * exphil_optimizer_config.resume_new_total allows one); training then goes on, bit for bit, as if it had not
+ * stopped. Without a prefetcher the next batch must have the saved run's shape; memory for it is allocated
+ * when it comes, not because a file asks for it. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path,
                                                                 exphil_error *error);
 EXPHIL_API void exphil_trainer_destroy(exphil_trainer *trainer);

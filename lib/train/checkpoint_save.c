@@ -85,7 +85,9 @@ static exphil_status write_optimizer(xph_checkpoint *c, exphil_error *error)
 static exphil_status write_weights(const exphil_trainer *trainer, const char *path, exphil_error *error)
 {
     xph_file_writer writer;
-    XPH_TRY(xph_model_write(trainer->model, trainer->weights,
+    const void *weights =
+        trainer->saved_weights == EXPHIL_WEIGHTS_AVERAGED ? trainer->optimizer->average : trainer->weights;
+    XPH_TRY(xph_model_write(trainer->model, weights,
                             trainer->base_updates + (uint64_t)trainer->optimizer->updates,
                             trainer->base_frames + (uint64_t)trainer->frames, NULL, 0, path, &writer, error));
     return xph_file_commit(&writer, error);

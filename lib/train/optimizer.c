@@ -33,7 +33,12 @@ static exphil_status check_config(const exphil_optimizer_config *config, exphil_
     if (config->rate * config->decay >
         1.0) /* weights would change their sign, and above 2 grow without end */
         return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: rate times decay is above 1");
-    if (config->reserved) return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: reserved must be 0");
+    if (config->reserved || config->reserved_2)
+        return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: %s must be 0",
+                        config->reserved ? "reserved" : "reserved_2");
+    if (config->resume_new_total != 0 && config->resume_new_total != 1)
+        return xph_fail(error, EXPHIL_E_INVALID, "optimizer config: resume_new_total is %d, must be 0 or 1",
+                        config->resume_new_total);
     return xph_schedule_check(config, error);
 }
 

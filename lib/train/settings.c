@@ -257,6 +257,12 @@ static exphil_status refuse(const difference *list, int64_t count, exphil_error 
     return xph_fail(error, EXPHIL_E_MISMATCH, "%s; and %lld more", text, (long long)left_out);
 }
 
+/* Is this difference one that the run asks for? */
+static bool allowed(const exphil_trainer *trainer, const setting *s)
+{
+    return trainer->optimizer->config.resume_new_total && strcmp(s->name, "optimizer.total_updates") == 0;
+}
+
 exphil_status xph_settings_check(const exphil_trainer *trainer, const xph_json *json, exphil_error *error)
 {
     setting settings[SETTINGS_MOST];
@@ -273,7 +279,8 @@ exphil_status xph_settings_check(const exphil_trainer *trainer, const xph_json *
         uint64_t stored = 0;
         bool absent = settings[i].kind & LATER && xph_json_find(json, object, settings[i].name) < 0;
         if (!absent) XPH_TRY(xph_json_get_hex(json, object, settings[i].name, &stored, error));
-        if (stored != settings[i].value && !implied(list, found, &settings[i]))
+        if (stored != settings[i].value && !implied(list, found, &settings[i]) &&
+            !allowed(trainer, &settings[i]))
             list[found++] = (difference){&settings[i], stored};
     }
     return found ? refuse(list, found, error) : EXPHIL_OK;

@@ -160,9 +160,9 @@ struct exphil_trainer {
     int64_t accumulate;
     int32_t fake_quantize;                  /* 0, EXPHIL_TYPE_BF16 or EXPHIL_TYPE_I8 */
     int32_t activations, checkpoint_blocks; /* EXPHIL_TYPE_F32 or BF16; 0: all activations are kept */
-    int32_t precision;
-    double loss_scale; /* the first */
-    xph_feed feed;     /* feed.net NULL until the shape is known */
+    int32_t precision, saved_weights;       /* EXPHIL_WEIGHTS or EXPHIL_WEIGHTS_AVERAGED */
+    double loss_scale;                      /* the first */
+    xph_feed feed;                          /* feed.net NULL until the shape is known */
     xph_resumed resumed;
     xph_own_past own_past;
     const xph_kernel *norm2, *clear;

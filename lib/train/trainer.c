@@ -176,6 +176,20 @@ static exphil_status take_communicator(exphil_trainer *trainer, const exphil_com
     return EXPHIL_OK;
 }
 
+static exphil_status check_saved(const exphil_trainer_config *config, const exphil_optimizer *optimizer,
+                                 exphil_error *error)
+{
+    const int32_t which = config->saved_weights;
+    if (which != EXPHIL_WEIGHTS && which != EXPHIL_WEIGHTS_AVERAGED)
+        return xph_fail(error, EXPHIL_E_INVALID, "trainer config: saved_weights is %d, not a kind of weights",
+                        which);
+    if (which == EXPHIL_WEIGHTS_AVERAGED && !optimizer->average)
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "trainer config: saved_weights wants averaged weights, and ema_decay is 0");
+    if (config->reserved) return xph_fail(error, EXPHIL_E_INVALID, "trainer config: reserved must be 0");
+    return EXPHIL_OK;
+}
+
 static exphil_status device_block(exphil_trainer *trainer, size_t bytes, void **address, exphil_error *error)
 {
     exphil_status status = trainer->device->backend->alloc(trainer->device, bytes, address);
@@ -325,6 +339,7 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     XPH_TRY(check_precision(model, &known, error));
     XPH_TRY(check_model(model, &known, error));
     XPH_TRY(check_optimizer(model, optimizer, error));
+    XPH_TRY(check_saved(&known, optimizer, error));
     if (!xph_own_past_check(model, &known, error)) return EXPHIL_E_INVALID;
     if (prefetcher) XPH_TRY(check_data(model, prefetcher, error));
     exphil_trainer *made = xph_calloc(context, 1, sizeof *made);
@@ -339,6 +354,7 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
                                                                : 65536.0;
     made->late = (exphil_error)EXPHIL_ERROR_INIT;
     made->fake_quantize = known.fake_quantize;
+    made->saved_weights = known.saved_weights;
     made->own_past = (xph_own_past){
         .share = known.own_past, .ramp = known.own_past_ramp_updates, .seed = known.own_past_seed};
     made->checkpoint_blocks =

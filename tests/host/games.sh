@@ -322,15 +322,15 @@ fi
 expect 0 "whole, $games game" corpus verify stopped
 expect 0 "stopped: 12 games" corpus $stored --shard-size 1 --out stopped lots
 row "duplicates" "$games"
-# a selection that was stopped leaves nothing
+# a selection that was stopped, by SIGTERM this time, leaves nothing
 start corpus select $stored --threads 1 --character fox --out selected.games lots
 until find "/proc/$run/fd" -lname '*/exphil-* (deleted)' 2>/dev/null | grep -q . || ! kill -0 $run 2>/dev/null; do :; done
-kill -INT $run 2>/dev/null
+kill -TERM $run 2>/dev/null
 wait $run
 got=$?
-[ "$got" -eq 130 ] || [ "$got" -eq 0 ] || complain "a selection after Ctrl-C ended with $got: $(cat err)"
-[ "$got" -eq 130 ] && [ -n "$(find . -maxdepth 1 -name 'selected.games*')" ] && complain "a stopped selection wrote a corpus"
-[ "$got" -eq 130 ] && ! grep -qx "exphil: stopped; nothing was written" err && complain "a stopped selection says $(cat err)"
+[ "$got" -eq 143 ] || [ "$got" -eq 0 ] || complain "a selection after SIGTERM ended with $got: $(cat err)"
+[ "$got" -eq 143 ] && [ -n "$(find . -maxdepth 1 -name 'selected.games*')" ] && complain "a stopped selection wrote a corpus"
+[ "$got" -eq 143 ] && ! grep -qx "exphil: stopped; nothing was written" err && complain "a stopped selection says $(cat err)"
 
 [ "$failed" -eq 0 ] && echo "$checks runs of the program"
 exit "$failed"

@@ -291,6 +291,78 @@ static void schedules_compare_what_they_use(void **state)
     test_folder_remove();
 }
 
+/* A cosine may get another end: the rates are those of the new one from there on, and the next checkpoint has it. */
+static void runs_get_another_end(void **state)
+{
+    train_plan plan = train_plan_of("gru", EXPHIL_MODE_CARRY), other;
+    plan.adam.schedule = EXPHIL_SCHEDULE_COSINE;
+    plan.adam.total_updates = 6;
+    for (int64_t total = 5; total <= 40; total += 35) {
+        train_run run = train_begin(&plan);
+        (void)train_steps(&run, 4);
+        assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
+        size_t bytes;
+        unsigned char *before = train_snapshot(run.trainer, &bytes);
+        train_end(&run);
+        other = plan;
+        other.adam.total_updates = total;
+        refuse(&other, "optimizer.total_updates 6, this run has");
+        other.adam.resume_new_total = 1;
+        other.adam.rate = 2 * plan.adam.rate;
+        refuse(&other, "optimizer.rate"); /* nothing else may differ */
+        other.adam.rate = plan.adam.rate;
+        run = train_begin(&other);
+        assert_ok(exphil_trainer_resume(run.trainer, test_path("net"), NULL));
+        unsigned char *after = train_snapshot(run.trainer, &bytes);
+        assert_memory_equal(before, after, bytes);
+        exphil_metrics metrics = train_steps(&run, 1);
+        exphil_optimizer_config config = other.adam;
+        config.restart_factor = 1.0;
+        assert_true(metrics.rate == xph_schedule_rate(&config, 4));
+        assert_ok(exphil_trainer_save(run.trainer, test_path("net"), NULL));
+        train_end(&run);
+        refuse(&plan, "optimizer.total_updates");
+        other.adam.resume_new_total = 0;
+        run = train_begin(&other);
+        assert_ok(exphil_trainer_resume(run.trainer, test_path("net"), NULL));
+        train_end(&run);
+        free(before);
+        free(after);
+    }
+    test_folder_remove();
+}
+
+/* The file of averaged weights is that of their model, and the run goes on from the same checkpoint. */
+static void averaged_weights_are_saved(void **state)
+{
+    train_plan plan = train_plan_of("lstm", EXPHIL_MODE_CARRY), other;
+    exphil_model *model = NULL;
+    plan.adam.ema_decay = 0.9;
+    other = plan;
+    other.trainer.saved_weights = EXPHIL_WEIGHTS_AVERAGED;
+    train_run run = train_begin(&plan), averaged = train_begin(&other);
+    (void)train_steps(&run, 5);
+    (void)train_steps(&averaged, 5);
+    assert_ok(exphil_trainer_save(run.trainer, test_path("plain"), NULL));
+    assert_ok(exphil_trainer_save(averaged.trainer, test_path("net"), NULL));
+    assert_same_file(test_path("plain.optimizer"), test_path("net.optimizer"));
+    for (int32_t which = EXPHIL_WEIGHTS; which <= EXPHIL_WEIGHTS_AVERAGED; which++) {
+        assert_ok(exphil_trainer_model(run.trainer, which, &model, NULL));
+        assert_ok(exphil_model_save(model, test_path("model"), NULL));
+        exphil_model_destroy(model);
+        assert_same_file(test_path("model"), test_path(which ? "net" : "plain"));
+    }
+    size_t one, two;
+    char *plain = test_read(test_path("plain"), &one), *net = test_read(test_path("net"), &two);
+    assert_true(one != two || memcmp(plain, net, one) != 0);
+    assert_ok(exphil_trainer_resume(run.trainer, test_path("net"), NULL));
+    free(plain);
+    free(net);
+    train_end(&run);
+    train_end(&averaged);
+    test_folder_remove();
+}
+
 /* A run of this plan is saved as "net". */
 static void save_run(const train_plan *plan, int64_t updates)
 {
@@ -601,6 +673,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(runs_by_hand_go_on),
         cmocka_unit_test(counters_add_up),
         cmocka_unit_test(schedules_compare_what_they_use),
+        cmocka_unit_test(runs_get_another_end),
+        cmocka_unit_test(averaged_weights_are_saved),
         cmocka_unit_test(other_settings_are_named),
         cmocka_unit_test(harmless_settings_may_differ),
         cmocka_unit_test(damaged_checkpoints_are_refused),

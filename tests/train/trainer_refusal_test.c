@@ -95,7 +95,9 @@ static void bad_optimizers_are_refused(void **state)
         {{.schedule = EXPHIL_SCHEDULE_COSINE, .warmup_updates = 5, .total_updates = 5}, "total_updates"},
         {{.schedule = EXPHIL_SCHEDULE_RESTARTS}, "restart_updates"},
         {{.restart_factor = 0.5}, "restart_factor"},
-        {{.reserved = 1}, "reserved"},
+        {{.reserved = 1}, "reserved must"},
+        {{.reserved_2 = 1}, "reserved_2 must"},
+        {{.resume_new_total = 2}, "resume_new_total is 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         exphil_optimizer_config how = cases[i].config;
@@ -164,6 +166,14 @@ static void bad_trainers_are_refused(void **state)
     config.activations = EXPHIL_TYPE_F16;
     refused(&run, &config, EXPHIL_E_UNSUPPORTED, "activations");
     config.activations = 0;
+    config.saved_weights = 2;
+    refused(&run, &config, EXPHIL_E_INVALID, "saved_weights is 2");
+    config.saved_weights = EXPHIL_WEIGHTS_AVERAGED;
+    refused(&run, &config, EXPHIL_E_INVALID, "saved_weights wants averaged weights, and ema_decay is 0");
+    config.saved_weights = 0;
+    config.reserved = 1;
+    refused(&run, &config, EXPHIL_E_INVALID, "reserved must be 0");
+    config.reserved = 0;
     config.precision = EXPHIL_PRECISION_BF16;
     refused(&run, &config, EXPHIL_E_UNSUPPORTED, "precision");
     assert_ok(exphil_trainer_create(run.model, run.optimizer, run.prefetcher, NULL, &run.trainer,

@@ -243,6 +243,30 @@ def test_fit_stops(dataset, spec):
     assert made.optimizer.updates == 3
 
 
+def test_fit_keeps_the_best_and_ends_early(dataset, spec, tmp_path):
+    kept, held_out = dataset.split(0.25, seed=1)
+    for by, sign in (("nll", 1), ("exact_accuracy", -1)):
+        scores = trainer(kept, spec).fit(60, held_out, every=2, best=tmp_path / "best", by=by, patience=4, least_gain=0.05)
+        values = [sign * getattr(score.report, by) for score in scores]
+        best = scores[values.index(min(values))].metrics.update
+        other = trainer(kept, spec)
+        for _ in other.train(updates=best):
+            pass
+        assert exphil.Model.load(tmp_path / "best").info.weights_hash == other.model().info.weights_hash
+        gained, without = values[0], 0
+        for i, value in enumerate(values):
+            assert i == 0 or without < 4
+            better = i == 0 or value < gained - 0.05 * abs(gained)
+            gained, without = (value, 0) if better else (gained, without + 1)
+        assert without == 4 or len(scores) == 30
+    assert len(trainer(kept, spec).fit(60, held_out, every=2, patience=1, least_gain=0.99)) == 2
+    for wrong in ({"by": "kills"}, {"patience": -1}, {"least_gain": 1.0}, {"least_gain": float("nan")}):
+        made = trainer(kept, spec)
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            made.fit(5, held_out, **wrong)
+        assert made.optimizer.updates == 0
+
+
 def test_fit_shows_progress(dataset, spec, capsys, monkeypatch):
     monkeypatch.setattr("exphil.progress.LINE_EVERY_S", -1.0)
     monkeypatch.setitem(__import__("sys").modules, "tqdm", None)

@@ -19,6 +19,7 @@ from .progress import Progress
 from .records import Metrics, OptimizerInfo, PrefetcherInfo, Report
 from .structs import empty, read
 from .told import Condition, told_columns
+from .watch import Watch
 
 # Any errno would do: it stops the update, and the exception says the rest.
 _REFUSED = 5
@@ -66,9 +67,9 @@ class Trainer(Handle):
     """Trains a copy of a model's weights on a dataset; the model itself stays as it is and may be played meanwhile.
 
     dataset None is for step_batch alone. The settings are those of the C structs exphil_optimizer_config (rate to
-    schedule), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*; mode, delays, slots, neutral_start and
-    conditions are the model's) and exphil_trainer_config (losses to own_past_seed), by name; 0 and None stand for the library's
-    defaults. One thread at a time.
+    resume_new_total), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*; mode, delays, slots,
+    neutral_start and conditions are the model's) and exphil_trainer_config (losses to saved_weights), by name; 0 and None
+    stand for the library's defaults. One thread at a time.
     """
 
     __slots__ = ("_optimizer", "_prefetcher", "_kept", "_heads", "_sizes")
@@ -91,6 +92,7 @@ class Trainer(Handle):
         total_updates: int = 0,
         restart_updates: int = 0,
         schedule: Code = Schedule.CONSTANT,
+        resume_new_total: bool = False,
         batch: int = 0,
         time: int = 0,
         stride: int = 0,
@@ -124,6 +126,7 @@ class Trainer(Handle):
         own_past: float = 0.0,
         own_past_ramp_updates: int = 0,
         own_past_seed: int = 0,
+        saved_weights: Code = Weights.NOW,
     ) -> None:
         expect(model, Model, "model")
         if dataset is not None:
@@ -145,6 +148,7 @@ class Trainer(Handle):
             total_updates=total_updates,
             restart_updates=restart_updates,
             schedule=code(Schedule, schedule, "schedule"),
+            resume_new_total=resume_new_total,
         )
         sampling = sampling_config(
             model,
@@ -184,6 +188,7 @@ class Trainer(Handle):
             own_past=own_past,
             own_past_ramp_updates=own_past_ramp_updates,
             own_past_seed=own_past_seed,
+            saved_weights=code(Weights, saved_weights, "saved_weights"),
         )
         self._open(model, dataset, optimizer, sampling, config)
 
@@ -245,10 +250,18 @@ class Trainer(Handle):
         frequencies: Optional[Dataset] = None,
         alone_most_frames: int = 0,
         progress: Optional[bool] = None,
+        by: str = "nll",
+        best: Optional[Path] = None,
+        patience: int = 0,
+        least_gain: float = 0.0,
     ) -> List[Score]:
         """Trains, and scores the weights on a held-out dataset after every so many updates (0: a tenth of them, rounded up)
         and after the last. All scores are given back, and each to the callback as it comes; where that returns True,
         training ends.
+
+        best names a file for the weights of the best score: the lowest nll, loss or alone_nll of the report (by), or the
+        highest exact_accuracy, exact_change_accuracy, alone_accuracy or alone_change_accuracy. Of equal ones the first is
+        kept. With patience training ends after so many scores without a gain of more than the share least_gain.
 
         Scoring changes no weight. It takes as long as evaluate does, whose settings these are: hold out little, or score
         seldom. Updates are counted from this call on.
@@ -259,6 +272,7 @@ class Trainer(Handle):
         if every < 0:
             raise ValueError(f"every is {every}, must not be negative")
         every = every or max(1, -(-updates // 10))
+        watch = Watch(by, patience, least_gain)
         scores: List[Score] = []
         for done, metrics in enumerate(self.train(updates, progress=progress), 1):
             if done % every and done != updates:
@@ -267,8 +281,11 @@ class Trainer(Handle):
                 held_out, which=which, frequencies=frequencies, alone_most_frames=alone_most_frames
             )
             scores.append(Score(metrics, report))
+            if watch.is_best(report) and best is not None:
+                with self.model(which) as model:
+                    model.save(best)
             stop = callback(scores[-1]) if callback is not None else False
-            if isinstance(stop, (bool, np.bool_)) and stop:
+            if watch.over or (isinstance(stop, (bool, np.bool_)) and stop):
                 break
         return scores
 

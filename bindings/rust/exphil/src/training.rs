@@ -83,6 +83,8 @@ pub struct OptimizerConfig {
     pub restart_updates: usize,
     /// How the rate goes on after the warm-up.
     pub schedule: Schedule,
+    /// [`Trainer::resume`] takes a checkpoint of another `total_updates` too: the run gets another end.
+    pub resume_new_total: bool,
 }
 
 impl OptimizerConfig {
@@ -101,6 +103,7 @@ impl OptimizerConfig {
         raw.total_updates = count(self.total_updates);
         raw.restart_updates = count(self.restart_updates);
         raw.schedule = self.schedule as i32;
+        raw.resume_new_total = self.resume_new_total as i32;
         raw
     }
 }
@@ -186,6 +189,8 @@ pub struct TrainerConfig {
     pub own_past_ramp_updates: usize,
     /// Of its draws.
     pub own_past_seed: u64,
+    /// What [`Trainer::save`] writes for play.
+    pub saved_weights: Weights,
 }
 
 /// What ranks add up.
@@ -303,6 +308,7 @@ impl Trainer {
         raw.own_past = config.own_past;
         raw.own_past_ramp_updates = count(config.own_past_ramp_updates);
         raw.own_past_seed = config.own_past_seed;
+        raw.saved_weights = config.saved_weights as i32;
         let source = prefetcher.as_ref().map_or(ptr::null_mut(), |prefetcher| prefetcher.as_raw());
         let handle = Handle::create(|out, error| unsafe {
             sys::exphil_trainer_create(model.as_raw(), optimizer.handle.raw(), source, &raw, out, error)

@@ -1,0 +1,153 @@
+/* The log of a training run: one JSON object a line, each update once. */
+#include "files.h"
+#include "train_run.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static bool is_regular(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && S_ISREG(facts.st_mode);
+}
+
+static bool is_kind(const json_t *line, const char *kind)
+{
+    const char *word = json_string_value(json_object_get(line, "kind"));
+    return word && strcmp(word, kind) == 0;
+}
+
+/* ---- a log that is there already ----------------------------------------------------------------------- */
+
+/* The last line of a killed run may be half a line. */
+bool log_is_unfinished(const char *path)
+{
+    FILE *file = is_regular(path) ? fopen(path, "r") : NULL;
+    char *text = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+    bool unfinished = file != NULL;
+    while (unfinished && (length = getline(&text, &capacity, file)) > 0) {
+        json_t *line = json_loads(text, 0, NULL);
+        unfinished = line ? json_object_get(line, "kind") && !is_kind(line, "train_set")
+                          : text[0] == '{' && text[length - 1] != '\n';
+        json_decref(line);
+    }
+    free(text);
+    if (file) fclose(file);
+    return unfinished;
+}
+
+/* The first free name of LOG.1, LOG.2, ... */
+static bool move_away(const char *path)
+{
+    struct stat facts;
+    char other[PATH_MAX];
+    if (!is_regular(path) || stat(path, &facts) != 0 || facts.st_size == 0) return true;
+    for (int i = 1; i < 1000000; i++) {
+        if (snprintf(other, sizeof other, "%s.%d", path, i) >= (int)sizeof other) break;
+        if (lstat(other, &facts) == 0) continue;
+        if (rename(path, other) != 0) break;
+        fprintf(stderr, "exphil: %s is of a run that left no weights; it is %s now\n", path, other);
+        return true;
+    }
+    return complain_of_file(path);
+}
+
+/* ---- the log of a run that goes on ----------------------------------------------------------------------- */
+
+/* Lines beyond the checkpoint will come again, and those of the end too if the run is only scored again: of the training
+ * data, and of all that is held out where only some of it was scored while it ran. What is no line, as after a kill or on
+ * a full disk, goes. */
+static bool stays(const train_state *r, bool over, const char *text, bool *scored)
+{
+    json_t *line = json_loads(text, 0, NULL), *update = json_object_get(line, "update");
+    int64_t at = json_is_integer(update) ? json_integer_value(update) : 0;
+    bool held_out = is_kind(line, "held_out"),
+         again = over && (is_kind(line, "train_set") || (held_out && *scored));
+    bool fine = json_is_object(line) && at <= r->done && !(again && at == r->done);
+    *scored = *scored || (held_out && at == r->done);
+    json_decref(line);
+    return fine;
+}
+
+typedef struct kept_lines {
+    char *text;
+    size_t bytes;
+    int64_t dropped;
+} kept_lines;
+
+static bool read_lines(const train_state *r, bool over, FILE *file, kept_lines *kept)
+{
+    char *line = NULL;
+    size_t capacity = 0, space = 0;
+    ssize_t length;
+    bool fine = true, scored = false;
+    while (fine && (length = getline(&line, &capacity, file)) > 0) {
+        if (!stays(r, over, line, &scored) || line[length - 1] != '\n') {
+            kept->dropped++;
+            continue;
+        }
+        if (kept->bytes + (size_t)length > space) {
+            space = 2 * (kept->bytes + (size_t)length);
+            char *more = realloc(kept->text, space);
+            fine = more != NULL;
+            if (fine) kept->text = more;
+        }
+        if (fine) memcpy(kept->text + kept->bytes, line, (size_t)length);
+        if (fine) kept->bytes += (size_t)length;
+    }
+    free(line);
+    if (!fine) fprintf(stderr, "exphil: no memory for the log\n");
+    return fine;
+}
+
+/* A link stays one. */
+static bool cut(const train_state *r, bool over)
+{
+    kept_lines kept = {NULL, 0, 0};
+    char *path = is_regular(r->options->log) ? realpath(r->options->log, NULL) : NULL;
+    FILE *file = path ? fopen(path, "r") : NULL;
+    bool fine = !file || read_lines(r, over, file, &kept);
+    if (file) fclose(file);
+    if (fine && kept.dropped) fine = file_write_whole(path, kept.text ? kept.text : "", kept.bytes);
+    free(kept.text);
+    free(path);
+    return fine;
+}
+
+bool log_open(train_state *r, bool over)
+{
+    const train_options *o = r->options;
+    if (!o->log) return true;
+    if (o->resume ? !cut(r, over) : !o->force && !move_away(o->log)) return false;
+    r->log = fopen(o->log, o->resume ? "a" : "w");
+    return r->log || complain_of_file(o->log);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------------------- */
+
+void log_object(train_state *r, json_t *object)
+{
+    if (r->events) events_write(r->events, object, (double)time(NULL));
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
+    if (r->log && text) {
+        fprintf(r->log, "%s\n", text);
+        fflush(r->log);
+    }
+    free(text);
+    json_decref(object);
+}
+
+bool log_close(train_state *r)
+{
+    if (!r->log) return true;
+    bool fine = !ferror(r->log);
+    if (fclose(r->log) == 0 && fine) return true;
+    fprintf(stderr, "exphil: --log %s could not be written in full\n", r->options->log);
+    return false;
+}

@@ -1,0 +1,176 @@
+/* Saving a run so that after a kill at any moment it goes on from this checkpoint or the one before.
+ *
+ * OUT.scores is written before the checkpoint that it belongs to, and what it has beyond that is left out when a run goes
+ * on. The best weights are written after the checkpoint of their own update: when they are missing, that checkpoint makes
+ * them again. */
+#include "stop.h"
+#include "train_run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Has the run anything to say in OUT.scores? */
+static bool has_scores(const train_state *r)
+{
+    return r->held || r->options->keep > 0;
+}
+
+static bool remove_file(const char *path)
+{
+    return unlink(path) == 0 || errno == ENOENT || complain_of_file(path);
+}
+
+/* A checkpoint that this run wrote under its number, and its weights. */
+static bool remove_numbered(train_state *r, size_t index)
+{
+    char path[TRAIN_PATH], checkpoint[TRAIN_PATH + 16];
+    keep_numbered(r->options, r->scores.checkpoints[index], path);
+    (void)snprintf(checkpoint, sizeof checkpoint, "%s.optimizer", path);
+    if (!remove_file(path) || !remove_file(checkpoint)) return false;
+    scores_drop_checkpoint(&r->scores, index);
+    return true;
+}
+
+static bool drop_earlier(train_state *r)
+{
+    while (r->options->keep > 0 && (int64_t)r->scores.checkpoint_count > r->options->keep)
+        if (!remove_numbered(r, 0)) return false;
+    return true;
+}
+
+static bool save_as(train_state *r, const char *path)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    return exphil_trainer_save(r->trainer, path, &error) >= 0 || complain(path, &error) == 0;
+}
+
+/* Under its number too. */
+static bool save_numbered(train_state *r)
+{
+    char path[TRAIN_PATH];
+    if (r->options->keep == 0) return true;
+    keep_numbered(r->options, r->done, path);
+    return save_as(r, path) && drop_earlier(r);
+}
+
+/* The first save of a new run replaces what another one left: its checkpoint goes before its scores come. */
+static bool save_first(train_state *r)
+{
+    const train_options *o = r->options;
+    return remove_file(o->scores) && remove_file(o->best_weights) && save_as(r, o->out) &&
+           (!has_scores(r) || scores_write(&r->scores, o->scores));
+}
+
+static bool save_next(train_state *r)
+{
+    const train_options *o = r->options;
+    return (!has_scores(r) || scores_write(&r->scores, o->scores)) && save_as(r, o->out);
+}
+
+/* What is to be written under a number is noted before. */
+static bool save_all(train_state *r)
+{
+    r->scores.updates = r->updates;
+    if (r->options->keep > 0 && !scores_keep_checkpoint(&r->scores, r->done)) return false;
+    return (r->saved || r->options->resume ? save_next(r) : save_first(r)) && save_numbered(r);
+}
+
+static bool hold(train_state *r, bool (*write)(train_state *r))
+{
+    stop_hold(true);
+    bool fine = write(r);
+    stop_hold(false);
+    if (!fine && access(r->options->checkpoint, F_OK) == 0)
+        fprintf(stderr,
+                "exphil: update %" PRId64 " of %" PRId64
+                " was not saved in full; %s is whole, of this save or the one before: --resume goes on from "
+                "it\n",
+                r->done, r->updates, r->options->checkpoint);
+    return fine;
+}
+
+bool keep_save(train_state *r)
+{
+    if (r->saved && r->saved == r->done) return true;
+    if (!hold(r, save_all)) return false;
+    r->saved = r->done;
+    r->saved_ns = now_ns();
+    return true;
+}
+
+static bool write_best(train_state *r)
+{
+    exphil_model *model = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    int32_t which = r->options->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
+    bool fine = exphil_trainer_model(r->trainer, which, &model, &error) >= 0 &&
+                exphil_model_save(model, r->options->best_weights, &error) >= 0;
+    exphil_model_destroy(model);
+    return fine || complain(r->options->best_weights, &error) == 0;
+}
+
+bool keep_best(train_state *r)
+{
+    return keep_save(r) && hold(r, write_best);
+}
+
+bool keep_due(const train_state *r)
+{
+    const train_options *o = r->options;
+    if (o->save_every > 0 && r->done % o->save_every == 0) return true;
+    return o->save_minutes > 0.0 && (double)(now_ns() - r->saved_ns) >= o->save_minutes * 60e9;
+}
+
+/* ---- going on -------------------------------------------------------------------------------------------- */
+
+static bool check_metric(const train_state *r, const train_scores *found)
+{
+    if (!found->count || found->metric == r->scores.metric) return true;
+    fprintf(stderr,
+            "exphil: --best: the run has chosen its best weights by %s so far, this one would by %s\n",
+            score_names[found->metric], score_names[r->scores.metric]);
+    return false;
+}
+
+/* Numbered checkpoints beyond this one are made again, by the clock at other updates. */
+static bool drop_later(train_state *r)
+{
+    for (size_t i = r->scores.checkpoint_count; i-- > 0;)
+        if (r->scores.checkpoints[i] > r->done && !remove_numbered(r, i)) return false;
+    return true;
+}
+
+/* A kill came before these were written: the checkpoint makes them. */
+static bool complete(train_state *r)
+{
+    const train_scores *s = &r->scores;
+    char path[TRAIN_PATH];
+    standing now = scores_stand(s, r->options->least_gain);
+    if (now.best && now.best->update == r->done && !hold(r, write_best)) return false;
+    if (now.best && access(r->options->best_weights, F_OK) != 0)
+        fprintf(stderr,
+                "exphil: warning: %s, the best weights so far, of update %" PRId64
+                ", is not there any more\n",
+                r->options->best_weights, now.best->update);
+    if (!s->checkpoint_count || s->checkpoints[s->checkpoint_count - 1] != r->done) return true;
+    keep_numbered(r->options, r->done, path);
+    return save_as(r, path);
+}
+
+bool keep_resume(train_state *r)
+{
+    const train_options *o = r->options;
+    train_scores found = {.metric = r->scores.metric};
+    bool there = false, fine = !has_scores(r) || scores_read(&found, o->scores, r->done, &there);
+    if (!fine || !check_metric(r, &found)) {
+        scores_free(&found);
+        return false;
+    }
+    if (!found.count) found.metric = r->scores.metric;
+    scores_free(&r->scores);
+    r->scores = found;
+    return keep_numbers_free(o, &r->scores) && drop_later(r) && complete(r);
+}

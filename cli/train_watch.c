@@ -1,0 +1,194 @@
+/* Scores of what is held out while a run goes on: how often, on what, and what follows from them. They cost about a twentieth
+ * of the run where the options do not say otherwise, and depend on updates alone, never on a clock. */
+#include "train_run.h"
+
+#include "stop.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Scores of a run; the least for which all that is held out is scored; frames learnt from for each that is scored, all scores
+ * together: scoring goes forward only, in about half of the time. */
+enum { SCORES_MOST = 20, SCORES_LEAST = 10, FRAMES_FOR_ONE = 16 };
+
+static const exphil_dataset *all_held(const train_state *r)
+{
+    return r->few_held ? r->few_held : r->held;
+}
+
+static const exphil_dataset *watched(const train_state *r)
+{
+    return r->watch ? r->watch : all_held(r);
+}
+
+static bool frames_in(const exphil_dataset *data, int64_t *frames)
+{
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (exphil_dataset_query(data, &info, &error) < 0) return complain("dataset", &error) == 0;
+    *frames = info.frames;
+    return true;
+}
+
+/* ---- how often, and on what ------------------------------------------------------------------------------- */
+
+/* Frames that the run learns from, all updates together. */
+static double frames_of_run(const train_state *r)
+{
+    double batches = (double)(r->data.batches_per_epoch > 0 ? r->data.batches_per_epoch : 1);
+    return (double)r->updates * (double)r->options->accumulate * (double)r->data.frames_per_epoch / batches;
+}
+
+/* Of all that is held out, or of a part where that would be scored too seldom. */
+static void choose_part(train_state *r, double spare, int64_t held)
+{
+    const train_options *o = r->options;
+    if (o->eval_every < 0 && spare < (double)SCORES_LEAST * (double)held)
+        r->scores.most_frames = (int64_t)fmax(spare / SCORES_LEAST, 1.0);
+    if (r->scores.metric != SCORE_ALONE) return;
+    double alone = fmax(spare / 2.0 / SCORES_MOST, 1.0);
+    r->scores.alone_frames = o->eval_every < 0 && alone < (double)o->alone ? (int64_t)alone : o->alone;
+}
+
+/* The end of each game: of every game something. */
+static bool draw_part(train_state *r, int64_t held)
+{
+    exphil_split_config config = EXPHIL_SPLIT_CONFIG_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_dataset *rest = NULL;
+    int64_t most = r->scores.most_frames;
+    if (!most || most >= held) return true;
+    config.held_out = (double)most / (double)held;
+    config.by = EXPHIL_SPLIT_TIME;
+    exphil_status status = exphil_dataset_split(all_held(r), &config, &rest, &r->watch, &error);
+    exphil_dataset_destroy(rest);
+    return status >= 0 || status == EXPHIL_E_INVALID ||
+           complain("split", &error) == 0; /* too little to divide */
+}
+
+static int64_t choose_every(const train_state *r, double spare)
+{
+    double count = fmin(floor(spare / fmax((double)r->scores.frames, 1.0)), SCORES_MOST);
+    if (r->options->eval_every >= 0) return r->options->eval_every;
+    return count < 1.0 ? 0 : (int64_t)ceil((double)r->updates / count);
+}
+
+static bool same_frames(const train_state *r, int64_t frames)
+{
+    if (!r->scores.count || r->scores.frames == frames) return true;
+    fprintf(stderr,
+            "exphil: --score-frames: the scores so far are of %" PRId64 " frames, this run's would be of "
+            "%" PRId64 "\n",
+            r->scores.frames, frames);
+    return false;
+}
+
+static void say_part(const train_state *r, int64_t held)
+{
+    if (r->options->quiet || r->options->json || !r->watch) return;
+    fprintf(stderr,
+            "while it runs %" PRId64 " of %" PRId64
+            " held-out frames, the end of each game, are scored every %" PRId64 " updates (--eval-every)\n",
+            r->scores.frames, held, r->every);
+}
+
+bool watch_plan(train_state *r)
+{
+    int64_t held, frames;
+    double spare = frames_of_run(r) / FRAMES_FOR_ONE;
+    if (!r->held) return true;
+    if (!frames_in(all_held(r), &held)) return false;
+    if (!r->scores.count) choose_part(r, spare, held);
+    if (!draw_part(r, held)) return false;
+    if (!frames_in(watched(r), &frames) || !same_frames(r, frames)) return false;
+    r->scores.frames = frames;
+    r->every = choose_every(r, spare);
+    say_part(r, held);
+    return true;
+}
+
+bool watch_due(const train_state *r)
+{
+    bool last = r->done == r->updates, wanted = r->every > 0 && r->done % r->every == 0;
+    return r->held && r->done > 0 && (last || wanted) && !scores_have(&r->scores, r->done);
+}
+
+/* ---- a score ------------------------------------------------------------------------------------------------ */
+
+static score none(int64_t update)
+{
+    score one = {.update = update};
+    for (int m = 0; m < SCORE_METRICS; m++) one.of[m] = NAN;
+    return one;
+}
+
+/* Weights that have become infinite are a score too, the worst. In full, for the table at the end, the policy is measured
+ * alone too, and the baselines are those of the training data, which takes a pass over them. */
+static bool measure(train_state *r, bool in_full, score *one)
+{
+    exphil_status status;
+    const exphil_dataset *data = watched(r), *train = r->few ? r->few : r->train;
+    *one = none(r->done);
+    r->held_report = (exphil_report)EXPHIL_REPORT_INIT;
+    r->held_report.alone_most_frames = in_full ? r->options->alone : r->scores.alone_frames;
+    if (evaluate(r, data, in_full ? train : data, &r->held_report, &status))
+        *one = score_of(r->done, &r->held_report);
+    else
+        r->held_report.frames = 0;
+    return status >= 0 || status == EXPHIL_E_NUMERIC;
+}
+
+bool watch_score(train_state *r)
+{
+    score one, again;
+    bool last = r->done == r->updates && !r->watch;
+    if (!measure(r, last, &one) || !scores_add(&r->scores, &one)) return false;
+    if (!last && !r->watch && watch_over(r) && !measure(r, true, &again)) return false;
+    if (r->held_report.frames) log_report(r, "held_out", &r->held_report);
+    standing now = scores_stand(&r->scores, r->options->least_gain);
+    const int m = r->scores.metric;
+    (void)snprintf(r->words, sizeof r->words, "  held out %s %.4f, best %.4f", score_names[m], one.of[m],
+                   now.best->of[m]);
+    return now.best != now.last || keep_best(r);
+}
+
+bool watch_over(const train_state *r)
+{
+    const train_options *o = r->options;
+    return o->patience > 0 && scores_stand(&r->scores, o->least_gain).without_gain >= o->patience;
+}
+
+/* ---- the end -------------------------------------------------------------------------------------------------- */
+
+void watch_print(const train_state *r)
+{
+    const train_options *o = r->options;
+    standing now = scores_stand(&r->scores, o->least_gain);
+    const int m = r->scores.metric;
+    if (!now.best) return;
+    if (now.best == now.last)
+        print_paragraph("The last weights, of update %" PRId64 ", are the best by held-out %s, %.5f: %s and "
+                        "%s are the same.",
+                        now.best->update, score_names[m], now.best->of[m], o->out, o->best_weights);
+    else
+        print_paragraph("Held-out %s was best at update %" PRId64 ", %.5f: those weights are %s. After the "
+                        "last, update %" PRId64 ", it is %.5f: %s.",
+                        score_names[m], now.best->update, now.best->of[m], o->best_weights, now.last->update,
+                        now.last->of[m], o->out);
+}
+
+void watch_json(const train_state *r, json_t *object)
+{
+    const train_options *o = r->options;
+    standing now = scores_stand(&r->scores, o->least_gain);
+    const int m = r->scores.metric;
+    if (!now.best) return;
+    json_t *best = json_pack("{s:o,s:s,s:I,s:I,s:b}", "weights", path_json(o->best_weights), "by",
+                             score_names[m], "update", (json_int_t)now.best->update, "without_gain",
+                             (json_int_t)now.without_gain, "stopped_early", watch_over(r));
+    if (isfinite(now.best->of[m])) json_object_set_new(best, "score", json_real(now.best->of[m]));
+    if (isfinite(now.last->of[m])) json_object_set_new(best, "last_score", json_real(now.last->of[m]));
+    json_object_set_new(object, "best", best);
+}
