@@ -36,17 +36,33 @@ size_t xph_checkpoint_state_bytes(const exphil_trainer *trainer, int64_t batch)
     return (size_t)batch * (size_t)shape->state * shape->real_bytes;
 }
 
+/* Sizes of everything. */
+static void size_copies(xph_checkpoint *c)
+{
+    c->kinds = c->trainer->optimizer->average ? 4 : 3;
+    c->state_bytes = xph_checkpoint_state_bytes(c->trainer, c->batch);
+    c->count = xph_model_param_count(c->trainer->model) * c->kinds + (c->state_bytes ? 1 : 0);
+    c->arrays_bytes = (size_t)c->count * sizeof *c->arrays;
+    c->names_bytes = (size_t)c->count * sizeof *c->names;
+}
+
+size_t xph_checkpoint_bytes(const exphil_trainer *trainer, int64_t batch, size_t *file)
+{
+    xph_checkpoint c = {.trainer = (exphil_trainer *)(uintptr_t)trainer, .batch = batch};
+    size_t each = 0;
+    size_copies(&c);
+    for (int64_t i = 0; i < xph_model_param_count(trainer->model); i++)
+        each += (size_t)xph_model_param(trainer->model, i)->count * xph_model_shape_of(trainer->model)->real_bytes;
+    *file = (size_t)c.kinds * each + c.state_bytes;
+    return (size_t)c.kinds * trainer->arena_bytes + c.state_bytes + c.arrays_bytes + c.names_bytes;
+}
+
 exphil_status xph_checkpoint_make(xph_checkpoint *c, exphil_trainer *trainer, int64_t batch, int64_t time,
                                   const char *path, exphil_error *error)
 {
     exphil_context *context = trainer->context;
-    int64_t tensors = xph_model_param_count(trainer->model);
-    *c = (xph_checkpoint){
-        .trainer = trainer, .kinds = trainer->optimizer->average ? 4 : 3, .batch = batch, .time = time};
-    c->state_bytes = xph_checkpoint_state_bytes(trainer, batch);
-    c->count = tensors * c->kinds + (c->state_bytes ? 1 : 0);
-    c->arrays_bytes = (size_t)c->count * sizeof *c->arrays;
-    c->names_bytes = (size_t)c->count * sizeof *c->names;
+    *c = (xph_checkpoint){.trainer = trainer, .batch = batch, .time = time};
+    size_copies(c);
     c->path_bytes = strlen(path) + sizeof XPH_CHECKPOINT_SUFFIX;
     for (int64_t k = 0; k < c->kinds; k++) c->arena[k] = xph_alloc(context, trainer->arena_bytes);
     if (c->state_bytes) c->state = xph_alloc(context, c->state_bytes);
