@@ -28,7 +28,7 @@ enum {
     EXPHIL_PLAN_BATCHES = 8,     /* that the prefetcher fills, and on a GPU those that are uploaded */
     EXPHIL_PLAN_GAMES = 9,       /* decoded games of a corpus, and what decodes them */
     EXPHIL_PLAN_ORDER = 10,      /* the order of an epoch, values of conditions, weights of rows */
-    EXPHIL_PLAN_OTHER = 11,      /* lists of operations, objects, what a device rounds up */
+    EXPHIL_PLAN_OTHER = 11,      /* lists of operations, making them, objects, what a device rounds up */
     EXPHIL_PLAN_SAVING = 12,     /* exphil_trainer_save: copies in host memory */
     EXPHIL_PLAN_EVALUATION = 13, /* exphil_trainer_evaluate: teacher-forced */
     EXPHIL_PLAN_ALONE = 14,      /* exphil_trainer_evaluate: the policy alone (exphil_report.alone_most_frames) */
@@ -65,8 +65,7 @@ typedef struct exphil_plan_config {
 /* clang-format on */
 
 /* What it takes. host: of the allocator and, on a GPU, of the driver (exphil_memory_info's host and pinned); device: of a
- * GPU, as the driver rounds it up; 0 on the CPU. Not in it: stacks of threads, what a driver takes for itself, and about
- * 200 bytes for each tensor while a file is written. */
+ * GPU, as the driver rounds it up; 0 on the CPU. Not in it: stacks of threads, and what a driver takes for itself. */
 typedef struct exphil_plan {
     size_t struct_size;
     int64_t batch, time;   /* planned for */
@@ -79,7 +78,7 @@ typedef struct exphil_plan {
     uint64_t host_room_bytes, device_room_bytes;     /* what these are compared with; UINT64_MAX: not known */
     /* part of the peak that exphil_context_config.memory_limit_bytes counts, and what that leaves; UINT64_MAX: no limit */
     uint64_t limited_peak_bytes, limited_room_bytes;
-    /* data of the files of exphil_trainer_save; their headers have some 200 bytes a tensor more */
+    /* of the two files of exphil_trainer_save; model and settings in their headers are some kilobytes more */
     uint64_t weights_file_bytes, checkpoint_file_bytes;
     int32_t host_peak_purpose, device_peak_purpose; /* in which of them the peak is; EXPHIL_PLAN_UPDATES: in none */
     int32_t fits;                                   /* 1: batch does */

@@ -162,6 +162,7 @@ bool xph_cancelled(exphil_context *context);
 typedef void (*xph_task_fn)(void *arg, int64_t i, int32_t worker);
 void xph_parallel(exphil_context *context, xph_task_fn fn, void *arg, int64_t count);
 int32_t xph_workers(const exphil_context *context);
+size_t xph_parallel_bytes(const exphil_context *context); /* that the first call will take for the pool */
 /* Between these two the pool's threads look for work for a moment before they sleep, because the next comes
  * at once: an update is a hundred short phases, and to wake a thread takes longer than some of them. They
  * nest. */

@@ -18,6 +18,8 @@ int64_t xph_dataset_action_rows(const exphil_dataset *dataset);
 /* Their actions [count, A] when they are made of games; else NULL: exphil_dataset_frame reads each. The caller frees
  * count * A of them. */
 bool xph_dataset_copies_actions(const exphil_dataset *dataset); /* they are */
+/* Bytes of what reads single rows of a file or a game; 0: they are in memory. */
+size_t xph_dataset_reader_bytes(const exphil_dataset *dataset);
 exphil_status xph_dataset_actions(const exphil_dataset *dataset, int32_t **actions, exphil_error *error);
 
 exphil_prefetcher *xph_prefetcher_retain(exphil_prefetcher *prefetcher);
@@ -33,7 +35,7 @@ const exphil_dataset *xph_prefetcher_dataset(const exphil_prefetcher *prefetcher
 /* Ascending, in place, no allocation. */
 void xph_sort(uint64_t *keys, int64_t count);
 
-/* Bytes that a prefetcher takes, or with evaluates the sampler of an evaluation. */
+/* Bytes that a prefetcher takes, or with evaluates the sampler of an evaluation, but for its snapshot. */
 typedef struct xph_data_bytes {
     exphil_sampling how; /* defaults filled in; conditions and delays are those of told */
     xph_told told;

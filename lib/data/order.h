@@ -110,6 +110,7 @@ void xph_lanes_free(xph_order *order);
 bool xph_lanes_plan(xph_order *order, xph_rng *rng, const atomic_bool *stop);
 exphil_status xph_windows_count(xph_order *order, exphil_error *error);
 size_t xph_windows_bytes(const xph_order *order);
+int64_t xph_windows_spans(const xph_order *order, int64_t episode); /* with shuffle_frames: of its windows */
 exphil_status xph_windows_create(xph_order *order, exphil_error *error);
 void xph_windows_free(xph_order *order);
 bool xph_windows_plan(xph_order *order, xph_rng *rng, int64_t epoch, const atomic_bool *stop);

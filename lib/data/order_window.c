@@ -37,7 +37,7 @@ static int64_t group_windows(const exphil_sampling *how)
     return how->stride < how->shuffle_frames ? how->shuffle_frames / how->stride : 1;
 }
 
-static int64_t spans_of(const xph_order *order, int64_t episode)
+int64_t xph_windows_spans(const xph_order *order, int64_t episode)
 {
     int64_t most = span_windows(order->sampling);
     return (windows_of(order, episode) + most - 1) / most;
@@ -179,7 +179,7 @@ static exphil_status count_windows(xph_order *order, exphil_error *error)
         order->frames += windows * each;
         to->count += windows;
         to->run_count++;
-        if (how->shuffle_frames) to->span_count += spans_of(order, i);
+        if (how->shuffle_frames) to->span_count += xph_windows_spans(order, i);
     }
     order->batches = (to->count + how->batch - 1) / how->batch;
     return EXPHIL_OK;

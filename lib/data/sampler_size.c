@@ -92,17 +92,21 @@ exphil_status xph_game_lanes(const exphil_dataset *dataset, const exphil_samplin
     return EXPHIL_OK;
 }
 
-/* Rows of the group of windows at hand, and of the one before while lanes of it are still filled. */
+/* Rows of the group of windows at hand, and of the one before while lanes of it are still filled. An epoch that is one
+ * group has every row once, and again what spans of an episode share. */
 static uint64_t group_bytes(const xph_order *order)
 {
     const exphil_sampling *how = order->sampling;
     const xph_row_shape *shape = &order->dataset->shape;
+    int64_t shared = how->time + how->delay_frames + how->action_slots;
     uint64_t most = xph_window_rows_most(how, shape), all = 0;
-    for (int64_t i = 0; i < order->dataset->episode_count; i++)
-        all += (uint64_t)order->dataset->episodes[i].frames * (uint64_t)shape->row_bytes;
-    all += (uint64_t)order->windows.span_count *
-           ((uint64_t)(how->time + how->delay_frames + how->action_slots) * (uint64_t)shape->row_bytes +
-            sizeof(struct xph_window_run) + sizeof(xph_block));
+    for (int64_t i = 0; i < order->dataset->episode_count && all <= most; i++) {
+        int64_t spans = xph_windows_spans(order, i), frames = order->dataset->episodes[i].frames;
+        if (!spans) continue;
+        uint64_t rows = (uint64_t)(frames + (spans - 1) * shared);
+        all += rows * (uint64_t)shape->row_bytes +
+               (uint64_t)spans * (sizeof(struct xph_window_run) + xph_block_head_bytes());
+    }
     return all <= most ? all : 2 * most;
 }
 
@@ -125,6 +129,14 @@ static exphil_status game_bytes(const exphil_dataset *dataset, const exphil_samp
     return EXPHIL_OK;
 }
 
+size_t xph_dataset_reader_bytes(const exphil_dataset *dataset)
+{
+    bool pieces = dataset->of_games || xph_dataset_of_corpus(dataset);
+    size_t bytes = pieces ? XPH_PIECE * (size_t)dataset->shape.row_bytes : 0;
+    if (dataset->of_games) bytes += xph_unpacker_bytes() + xph_game_lane_bytes(2, most_block_bytes(dataset));
+    return bytes;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------------------- */
 
 static exphil_status of_dataset(const exphil_dataset *dataset, const exphil_sampling *how,
@@ -134,7 +146,7 @@ static exphil_status of_dataset(const exphil_dataset *dataset, const exphil_samp
     xph_order order;
     XPH_TRY(xph_order_count(dataset, how, &order, error));
     XPH_TRY(game_bytes(dataset, how, told, &order, &bytes->games, error));
-    bytes->order += xph_order_bytes(&order) + sizeof *dataset +
+    bytes->order += xph_order_bytes(&order) +
                     (uint64_t)(dataset->episode_count * told->conditions) * sizeof(uint16_t);
     if (!evaluates) bytes->order += xph_weighing_bytes(dataset, how);
     return EXPHIL_OK;

@@ -154,6 +154,11 @@ size_t xph_net_bytes(const xph_net *net)
     return net->arena_bytes;
 }
 
+size_t xph_net_planning_bytes(void)
+{
+    return sizeof(xph_plan);
+}
+
 size_t xph_net_kept_bytes(const xph_net *net)
 {
     return net->kept_bytes;

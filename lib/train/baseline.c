@@ -138,7 +138,8 @@ size_t xph_baseline_bytes(const exphil_dataset *dataset, size_t *temporary)
 {
     int64_t first[EXPHIL_HEADS_MAX];
     const rows from = rows_of(dataset);
-    *temporary = word_bytes(&from) + (xph_dataset_copies_actions(dataset) ? action_bytes(&from) : 0);
+    *temporary = xph_dataset_reader_bytes(dataset) + word_bytes(&from) +
+                 (xph_dataset_copies_actions(dataset) ? action_bytes(&from) : 0);
     return place_cells(xph_dataset_spec_of(dataset), first);
 }
 

@@ -46,17 +46,6 @@ static void size_copies(xph_checkpoint *c)
     c->names_bytes = (size_t)c->count * sizeof *c->names;
 }
 
-size_t xph_checkpoint_bytes(const exphil_trainer *trainer, int64_t batch, size_t *file)
-{
-    xph_checkpoint c = {.trainer = (exphil_trainer *)(uintptr_t)trainer, .batch = batch};
-    size_t each = 0;
-    size_copies(&c);
-    for (int64_t i = 0; i < xph_model_param_count(trainer->model); i++)
-        each += (size_t)xph_model_param(trainer->model, i)->count * xph_model_shape_of(trainer->model)->real_bytes;
-    *file = (size_t)c.kinds * each + c.state_bytes;
-    return (size_t)c.kinds * trainer->arena_bytes + c.state_bytes + c.arrays_bytes + c.names_bytes;
-}
-
 exphil_status xph_checkpoint_make(xph_checkpoint *c, exphil_trainer *trainer, int64_t batch, int64_t time,
                                   const char *path, exphil_error *error)
 {
@@ -110,4 +99,36 @@ exphil_status xph_checkpoint_list(xph_checkpoint *c, exphil_error *error)
             "state",  dtype,          2, {c->batch, xph_model_shape_of(trainer->model)->state, 1, 1},
             c->state, c->state_bytes, 0};
     return EXPHIL_OK;
+}
+
+/* ---- how much it takes --------------------------------------------------------------------------------- */
+
+static exphil_status size_files(xph_checkpoint *c, xph_checkpoint_sizes *sizes, exphil_error *error)
+{
+    exphil_context *context = c->trainer->context;
+    size_t header, memory, weights = 0;
+    int64_t tensors = xph_model_param_count(c->trainer->model);
+    XPH_TRY(xph_checkpoint_list(c, error));
+    for (int64_t i = 0; i < tensors; i++) weights += c->arrays[i].bytes;
+    XPH_TRY(xph_tensors_write_bytes(context, c->arrays, tensors, &header, &memory, error));
+    sizes->weights_file = header + weights;
+    XPH_TRY(xph_tensors_write_bytes(context, c->arrays, c->count, &header, &memory, error));
+    sizes->file = header + (size_t)c->kinds * weights + c->state_bytes;
+    sizes->copies = (size_t)c->kinds * c->trainer->arena_bytes + c->state_bytes + c->arrays_bytes +
+                    c->names_bytes + memory;
+    return EXPHIL_OK;
+}
+
+exphil_status xph_checkpoint_measure(exphil_trainer *trainer, int64_t batch, xph_checkpoint_sizes *sizes,
+                                     exphil_error *error)
+{
+    exphil_context *context = trainer->context;
+    xph_checkpoint c = {.trainer = trainer, .batch = batch};
+    size_copies(&c);
+    c.arrays = xph_calloc(context, 1, c.arrays_bytes);
+    c.names = xph_calloc(context, 1, c.names_bytes);
+    exphil_status status =
+        c.arrays && c.names ? size_files(&c, sizes, error) : xph_no_memory(c.names_bytes, error);
+    xph_checkpoint_free(&c);
+    return status;
 }

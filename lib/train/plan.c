@@ -23,7 +23,8 @@ typedef struct measured {
     exphil_trainer *trainer;
     xph_held before, purpose[EXPHIL_PLAN_PURPOSES];
     xph_data_bytes data;
-    size_t weights_file, checkpoint_file;
+    uint64_t snapshot;
+    xph_checkpoint_sizes files;
 } measured;
 
 /* ---- purposes ---------------------------------------------------------------------------------------------------- */
@@ -119,6 +120,7 @@ static void add_rest(measured *m)
         rest.limited -= m->purpose[p].limited;
     }
     m->purpose[EXPHIL_PLAN_OTHER] = rest;
+    add_host(m, EXPHIL_PLAN_OTHER, xph_net_planning_bytes() + xph_parallel_bytes(m->job->context));
 }
 
 static void add_data(measured *m)
@@ -126,7 +128,20 @@ static void add_data(measured *m)
     if (m->job->config->by_hand) return;
     add_pinned(m, EXPHIL_PLAN_BATCHES, m->data.batches);
     add_host(m, EXPHIL_PLAN_GAMES, m->data.games);
-    add_host(m, EXPHIL_PLAN_ORDER, m->data.order);
+    add_host(m, EXPHIL_PLAN_ORDER, m->data.order + m->snapshot);
+}
+
+/* Whoever samples a dataset has a snapshot of it: as much as one without rows. */
+static exphil_status measure_snapshot(measured *m, exphil_error *error)
+{
+    exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
+    exphil_dataset *empty = NULL;
+    xph_held before = xph_context_held(m->context);
+    config.spec = xph_model_spec(m->model);
+    XPH_TRY(exphil_dataset_create(m->context, &config, &empty, error));
+    m->snapshot = xph_held_since(m->context, &before).host;
+    xph_dataset_release(empty);
+    return EXPHIL_OK;
 }
 
 /* ---- making what is measured ------------------------------------------------------------------------------------- */
@@ -165,15 +180,12 @@ static exphil_status make_trainer(measured *m, int64_t batch, exphil_error *erro
     return xph_trainer_shape(m->trainer, m->data.how.batch, m->data.how.time, error);
 }
 
-static void measure_saving(measured *m)
+static exphil_status measure_saving(measured *m, exphil_error *error)
 {
-    size_t copies = xph_checkpoint_bytes(m->trainer, m->data.how.batch, &m->checkpoint_file);
-    const xph_model_shape *shape = xph_model_shape_of(m->model);
-    m->weights_file = 0;
-    for (int64_t i = 0; i < xph_model_param_count(m->model); i++)
-        m->weights_file += (size_t)xph_model_param(m->model, i)->count * shape->real_bytes;
+    XPH_TRY(xph_checkpoint_measure(m->trainer, m->data.how.batch, &m->files, error));
     if (!m->job->config->no_checkpoint)
-        add_host(m, EXPHIL_PLAN_SAVING, copies + xph_model_write_bytes(m->model));
+        add_host(m, EXPHIL_PLAN_SAVING, m->files.copies + xph_model_write_bytes(m->model));
+    return EXPHIL_OK;
 }
 
 /* As exphil_trainer_evaluate begins: a copy of the weights, packed. */
@@ -188,7 +200,7 @@ static exphil_status measure_scores(measured *m, const exphil_model *copy, const
     xph_held *const both[] = {forced, alone};
     for (int i = 0; i < 2; i++) {
         if (!both[i]->host) continue;
-        both[i]->host += own.host;
+        both[i]->host += own.host + m->snapshot;
         both[i]->device += own.device;
         both[i]->limited += own.limited;
     }
@@ -213,8 +225,9 @@ static exphil_status measure_all(measured *m, int64_t batch, exphil_error *error
     XPH_TRY(make_trainer(m, batch, error));
     add_trainer(m);
     add_rest(m);
+    XPH_TRY(measure_snapshot(m, error));
     add_data(m);
-    measure_saving(m);
+    XPH_TRY(measure_saving(m, error));
     return measure_evaluation(m, error);
 }
 
@@ -259,8 +272,8 @@ static void fill_plan(const measured *m, exphil_plan *plan)
     plan->host_room_bytes = job->room.host;
     plan->device_room_bytes = job->room.device;
     plan->limited_room_bytes = job->room.limited;
-    plan->weights_file_bytes = m->weights_file;
-    plan->checkpoint_file_bytes = m->checkpoint_file;
+    plan->weights_file_bytes = m->files.weights_file;
+    plan->checkpoint_file_bytes = m->files.file;
     plan->fits = plan->host_peak_bytes <= job->room.host && plan->device_peak_bytes <= job->room.device &&
                  plan->limited_peak_bytes <= job->room.limited;
 }
