@@ -17,7 +17,8 @@ extern "C" {
 
 /* What memory is for. Those from EXPHIL_PLAN_SAVING on are held for a while only, beside all the others. */
 enum {
-    EXPHIL_PLAN_WEIGHTS = 0,     /* of the trainer, rounded too with fake_quantize; of the model, where it is made */
+    EXPHIL_PLAN_WEIGHTS =
+        0, /* of the trainer, rounded too with fake_quantize; of the model, where it is made */
     EXPHIL_PLAN_GRADIENTS = 1,   /* with a communicator also in host memory */
     EXPHIL_PLAN_MOMENTS = 2,     /* of AdamW: two for each weight */
     EXPHIL_PLAN_AVERAGE = 3,     /* averaged weights, with ema_decay */
@@ -28,11 +29,11 @@ enum {
     EXPHIL_PLAN_BATCHES = 8,     /* that the prefetcher fills, and on a GPU those that are uploaded */
     EXPHIL_PLAN_GAMES = 9,       /* decoded games of a corpus, and what decodes them */
     EXPHIL_PLAN_ORDER = 10,      /* the order of an epoch, values of conditions, weights of rows */
-    EXPHIL_PLAN_OTHER = 11,      /* lists of operations, making them, objects, what a device rounds up */
+    EXPHIL_PLAN_OTHER = 11,      /* lists of operations, objects, what a device rounds up */
     EXPHIL_PLAN_SAVING = 12,     /* exphil_trainer_save: copies in host memory */
     EXPHIL_PLAN_EVALUATION = 13, /* exphil_trainer_evaluate: teacher-forced */
-    EXPHIL_PLAN_ALONE = 14,      /* exphil_trainer_evaluate: the policy alone (exphil_report.alone_most_frames) */
-    EXPHIL_PLAN_UPDATES = 15     /* no purpose: what is held all the time */
+    EXPHIL_PLAN_ALONE = 14,  /* exphil_trainer_evaluate: the policy alone (exphil_report.alone_most_frames) */
+    EXPHIL_PLAN_UPDATES = 15 /* no purpose: what is held all the time */
 };
 #define EXPHIL_PLAN_PURPOSES 16
 
@@ -74,14 +75,16 @@ typedef struct exphil_plan {
     uint64_t host_bytes[EXPHIL_PLAN_PURPOSES]; /* by purpose */
     uint64_t device_bytes[EXPHIL_PLAN_PURPOSES];
     uint64_t host_steady_bytes, device_steady_bytes; /* from WEIGHTS to OTHER: while updates are made */
-    uint64_t host_peak_bytes, device_peak_bytes;     /* with the greatest of the others */
-    uint64_t host_room_bytes, device_room_bytes;     /* what these are compared with; UINT64_MAX: not known */
+    uint64_t host_peak_bytes,
+        device_peak_bytes; /* with the greatest of the others, and the making of it all */
+    uint64_t host_room_bytes, device_room_bytes; /* what these are compared with; UINT64_MAX: not known */
     /* part of the peak that exphil_context_config.memory_limit_bytes counts, and what that leaves; UINT64_MAX: no limit */
     uint64_t limited_peak_bytes, limited_room_bytes;
     /* of the two files of exphil_trainer_save; model and settings in their headers are some kilobytes more */
     uint64_t weights_file_bytes, checkpoint_file_bytes;
-    int32_t host_peak_purpose, device_peak_purpose; /* in which of them the peak is; EXPHIL_PLAN_UPDATES: in none */
-    int32_t fits;                                   /* 1: batch does */
+    int32_t host_peak_purpose,
+        device_peak_purpose; /* in which of them the peak is; EXPHIL_PLAN_UPDATES: in none */
+    int32_t fits;            /* 1: batch does */
     int32_t reserved;
 } exphil_plan;
 /* clang-format off */

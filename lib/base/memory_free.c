@@ -57,11 +57,11 @@ static int64_t number_in(const char *root, const char *path, char text[TEXT])
 /* Of version 2 or 1 of control groups; -1: there is no limit. */
 static int64_t group_leaves(const char *root, bool second, char text[TEXT])
 {
-    static const char *const names[2][4] = {
-        {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-         "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file "},
-        {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat",
-         "inactive_file "}};
+    static const char *const names[2][4] = {{"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                                             "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+                                             "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file "},
+                                            {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
+                                             "/sys/fs/cgroup/memory.stat", "inactive_file "}};
     const char *const *name = names[second];
     int64_t limit = number_in(root, name[0], text), used = number_in(root, name[1], text);
     if (limit < 0 || used < 0) return -1;

@@ -299,11 +299,12 @@ exphil_status xph_lanes_count(xph_order *order, exphil_error *error)
     xph_lanes *lanes = &order->lanes;
     count_pieces(order);
     if (lanes->unit_capacity <= XPH_ORDERED_MAX) return EXPHIL_OK;
-    return xph_fail(error, EXPHIL_E_UNSUPPORTED,
-                    "sampling.segment_frames is %lld, which cuts this dataset into %lld segments; at most %lld "
-                    "are ordered: make segments longer",
-                    (long long)order->sampling->segment_frames, (long long)lanes->unit_capacity,
-                    (long long)XPH_ORDERED_MAX);
+    return xph_fail(
+        error, EXPHIL_E_UNSUPPORTED,
+        "sampling.segment_frames is %lld, which cuts this dataset into %lld segments; at most %lld "
+        "are ordered: make segments longer",
+        (long long)order->sampling->segment_frames, (long long)lanes->unit_capacity,
+        (long long)XPH_ORDERED_MAX);
 }
 
 size_t xph_lanes_bytes(const xph_order *order)

@@ -146,8 +146,8 @@ static exphil_status of_dataset(const exphil_dataset *dataset, const exphil_samp
     xph_order order;
     XPH_TRY(xph_order_count(dataset, how, &order, error));
     XPH_TRY(game_bytes(dataset, how, told, &order, &bytes->games, error));
-    bytes->order += xph_order_bytes(&order) +
-                    (uint64_t)(dataset->episode_count * told->conditions) * sizeof(uint16_t);
+    bytes->order +=
+        xph_order_bytes(&order) + (uint64_t)(dataset->episode_count * told->conditions) * sizeof(uint16_t);
     if (!evaluates) bytes->order += xph_weighing_bytes(dataset, how);
     return EXPHIL_OK;
 }

@@ -517,7 +517,7 @@ exphil_status xph_alone_held(const exphil_model *model, const exphil_dataset *da
     XPH_TRY(alone_of(model, dataset, &a, error));
     exphil_status status = make(&a, most, error);
     if (status >= 0) *held = xph_held_since(context, &before);
-    if (status >= 0) held->host += xph_dataset_reader_bytes(dataset);
+    if (status >= 0) held->host += xph_net_planning_bytes() + xph_dataset_reader_bytes(dataset);
     free_alone(&a);
     return status;
 }

@@ -120,7 +120,7 @@ static void add_rest(measured *m)
         rest.limited -= m->purpose[p].limited;
     }
     m->purpose[EXPHIL_PLAN_OTHER] = rest;
-    add_host(m, EXPHIL_PLAN_OTHER, xph_net_planning_bytes() + xph_parallel_bytes(m->job->context));
+    add_host(m, EXPHIL_PLAN_OTHER, xph_parallel_bytes(m->job->context));
 }
 
 static void add_data(measured *m)
@@ -233,9 +233,10 @@ static exphil_status measure_all(measured *m, int64_t batch, exphil_error *error
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
+/* While a net is planned, before the first update, the host holds a little more too. */
 static uint64_t worst(const measured *m, size_t field, uint64_t steady, int32_t *purpose)
 {
-    uint64_t most = 0;
+    uint64_t most = field == offsetof(xph_held, host) ? xph_net_planning_bytes() : 0;
     *purpose = EXPHIL_PLAN_UPDATES;
     for (int p = EXPHIL_PLAN_SAVING; p <= EXPHIL_PLAN_ALONE; p++) {
         uint64_t bytes;
@@ -368,8 +369,7 @@ exphil_status exphil_trainer_plan(exphil_context *context, const exphil_plan_con
 {
     XPH_OWN_FPU;
     XPH_TRY(xph_context_check(context, error));
-    if (!config || !plan)
-        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", config ? "plan" : "config");
+    if (!config || !plan) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", config ? "plan" : "config");
     exphil_plan_config known = EXPHIL_PLAN_CONFIG_INIT;
     exphil_plan now = EXPHIL_PLAN_INIT;
     XPH_TRY(XPH_TAKE(exphil_plan_config, &known, config, error));

@@ -20,6 +20,7 @@ const char *plan_case_name(int number);
 /* A case with the context and the data that it is made on; plan_case_close frees it. */
 typedef struct plan_case {
     int number;
+    bool gpu;
     exphil_context *context;
     exphil_dataset *dataset;
     exphil_model *model;
@@ -33,6 +34,9 @@ void plan_case_close(plan_case *c);
 
 /* batch 0: that of the case. host_limit: 0: what is free. */
 exphil_plan plan_case_plan(const plan_case *c, int64_t batch, uint64_t host_limit);
+
+/* Of updates alone: nothing is scored or saved. */
+exphil_plan plan_case_updates(const plan_case *c);
 
 /* What the context held at most, more than before: up to the last update, and in all. */
 typedef struct plan_taken {

@@ -29,7 +29,8 @@ static const char *root_of(const char *name)
     return root;
 }
 
-static const char meminfo[] = "MemTotal:       16000 kB\nMemFree:         1000 kB\nMemAvailable:    9000 kB\n";
+static const char meminfo[] =
+    "MemTotal:       16000 kB\nMemFree:         1000 kB\nMemAvailable:    9000 kB\n";
 
 static void of_the_machine(void **state)
 {
