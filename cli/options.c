@@ -106,7 +106,7 @@ static bool in_range(const option_entry *entry, double value, const char *text)
 {
     number_range whole = {entry->name, INT32_MIN, INT32_MAX, false},
                  any = {entry->name, -1e300, 1e300, false};
-    const number_range *range = entry->kind == OPTION_INT ? &whole : &any;
+    const number_range *range = entry->kind == OPTION_INT || entry->kind == OPTION_AUTO ? &whole : &any;
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
         if (strcmp(ranges[i].name, entry->name) == 0) range = &ranges[i];
     if (value >= range->least && (range->below ? value < range->most : value <= range->most)) return true;
@@ -140,7 +140,7 @@ static bool store_number(const option_entry *entry, const char *text, double *va
 {
     char *end;
     errno = 0;
-    if (entry->kind == OPTION_INT) {
+    if (entry->kind == OPTION_INT || entry->kind == OPTION_AUTO) {
         int64_t whole = strtoll(text, &end, 10);
         *value = errno ? HUGE_VAL : (double)whole;
         *(int64_t *)entry->value = whole;
@@ -159,6 +159,8 @@ static const char *wanted(const option_entry *entry)
         return "a number of bytes, as 2000000000, 512MiB or 8GiB";
     case OPTION_INT:
         return "a whole number";
+    case OPTION_AUTO:
+        return "a whole number or auto";
     case OPTION_NUMBER:
         return "a number";
     default:
@@ -186,6 +188,10 @@ static bool store(const option_entry *entry, const char *text)
         return true;
     }
     if (entry->kind == OPTION_TEXTS) return append(entry, text);
+    if (entry->kind == OPTION_AUTO && strcmp(text, "auto") == 0) {
+        *(int64_t *)entry->value = -1;
+        return true;
+    }
     if (entry->kind == OPTION_BYTES) {
         why = read_bytes(text, entry->value);
         if (!why) return true;

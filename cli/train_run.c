@@ -143,6 +143,7 @@ static bool one_update(train_state *r, progress *bar)
     if (status == EXPHIL_E_CANCELLED) return true;
     if (status < 0) return fail(r, "update", &error);
     measure(r, &metrics);
+    train_estimate(r, &metrics, bar);
     if (due(r->done, r->options->log_every) || r->done == r->updates) log_metrics(r, &metrics);
     progress_show(bar, r->done, r->loss, r->frames_per_second, r->done == r->updates);
     exphil_report report = EXPHIL_REPORT_INIT;

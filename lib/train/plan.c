@@ -368,11 +368,12 @@ exphil_status exphil_trainer_plan(exphil_context *context, const exphil_plan_con
                                   exphil_plan *plan, exphil_error *error)
 {
     XPH_OWN_FPU;
-    XPH_TRY(xph_context_check(context, error));
     if (!config || !plan) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", config ? "plan" : "config");
     exphil_plan_config known = EXPHIL_PLAN_CONFIG_INIT;
     exphil_plan now = EXPHIL_PLAN_INIT;
     XPH_TRY(XPH_TAKE(exphil_plan_config, &known, config, error));
+    if (!context && known.model) context = xph_model_context(known.model);
+    XPH_TRY(xph_context_check(context, error));
     XPH_TRY(XPH_CHECK_OUTPUT(exphil_plan, plan, error));
     plan_job job = {.context = context, .config = &known, .room = xph_context_room(context)};
     XPH_TRY(check_config(&job, error));

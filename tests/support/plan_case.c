@@ -16,7 +16,7 @@
 
 enum { ALONE = 200, UPDATES = 4, GAMES = 5 };
 /* An emulated GPU is slow: less of everything. */
-enum { GPU_ALONE = 40, GPU_UPDATES = 2, GPU_GAMES = 2 };
+enum { GPU_ALONE = 40, GPU_UPDATES = 2, GPU_GAMES = 5 };
 
 static const int32_t delays[] = {0, 2, 4};
 static const exphil_condition_spec conditions[] = {{"player", 3, 4, 0.1}, {"rank", 5, 3, 0.0}};
@@ -181,7 +181,7 @@ plan_case *plan_case_open(int number, const plan_place *place)
     c->context = context_of(place);
     c->gpu = place->device != NULL;
     if (k->games)
-        c->dataset = games_dataset(c->context, c->gpu ? GPU_GAMES : GAMES, c->gpu ? 0 : 500);
+        c->dataset = games_dataset(c->context, c->gpu ? GPU_GAMES : GAMES, c->gpu ? 100 : 500);
     else
         c->dataset = train_dataset(c->context, c->gpu ? 3 : 9);
     for (int i = 0; k->told && i < 2; i++) train_tell(c->dataset, &conditions[i]);
