@@ -17,10 +17,17 @@ typedef struct plan_place {
 
 const char *plan_case_name(int number);
 
+/* Bytes of a context's allocator. */
+typedef struct plan_count {
+    exphil_allocator hook;
+    atomic_llong used, most;
+} plan_count;
+
 /* A case with the context and the data that it is made on; plan_case_close frees it. */
 typedef struct plan_case {
     int number;
     bool gpu;
+    plan_count count; /* where the place counts nothing */
     exphil_context *context;
     exphil_dataset *dataset;
     exphil_model *model;
@@ -44,10 +51,10 @@ typedef struct plan_taken {
 } plan_taken;
 /* Trains for some updates, through an epoch where the data are games, scores and saves. Returns the first status below 0
  * with its message in error. */
-exphil_status plan_case_run(const plan_case *c, int64_t batch, plan_taken *taken, exphil_error *error);
+exphil_status plan_case_run(plan_case *c, int64_t batch, plan_taken *taken, exphil_error *error);
 
 /* So many lanes go through all of that, twice as many are refused for want of memory. */
-void plan_case_fits(const plan_case *c, int64_t largest);
+void plan_case_fits(plan_case *c, int64_t largest);
 
 /* Both within 10 % of each other; what names them in a failure. */
 void assert_planned(const char *name, const char *what, uint64_t planned, uint64_t taken);
