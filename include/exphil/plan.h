@@ -92,7 +92,8 @@ typedef struct exphil_plan {
     { sizeof(exphil_plan), 0, 0, 0, 0, { 0 }, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* Plans a training of this context (NULL: the model's). Takes some kilobytes and, for a search, some milliseconds; trains and keeps nothing.
+/* Plans a training of this context (NULL: the model's). Takes some kilobytes and, for a search, some milliseconds; trains
+ * and keeps nothing.
  * EXPHIL_E_INVALID, EXPHIL_E_MISMATCH, EXPHIL_E_UNSUPPORTED: as the calls that are planned say it. EXPHIL_E_MEMORY: a
  * batch of this shape has no size. What does not fit is no error: fits is 0. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_plan(exphil_context *context,

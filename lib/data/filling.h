@@ -35,7 +35,8 @@ struct xph_sampler {
     xph_weighing *weighing; /* NULL: all rows weigh 1 */
 };
 
-/* sampling.c: the sampling with its defaults, and what rows are told. dataset may be NULL: some rows in memory. EXPHIL_E_INVALID names the field. */
+/* sampling.c: the sampling with its defaults, and what rows are told. dataset may be NULL: some rows in memory.
+ * EXPHIL_E_INVALID names the field. */
 exphil_status xph_sampling_resolve(const exphil_dataset *dataset, const exphil_sampling *given,
                                    exphil_sampling *how, xph_told *told, exphil_error *error);
 

@@ -37,8 +37,6 @@ void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *b
 exphil_status xph_sampler_weigh(xph_sampler *sampler, exphil_error *error);
 const xph_weighing *xph_sampler_weighing(const xph_sampler *sampler); /* NULL: all rows weigh 1 */
 
-size_t xph_prefetcher_bytes(int64_t batch); /* beside what its sampler takes */
-
 const exphil_sampling *xph_sampler_sampling(const xph_sampler *sampler);
 const xph_told *xph_sampler_told(const xph_sampler *sampler);
 uint64_t xph_sampler_values_hash(const xph_sampler *sampler);

@@ -170,6 +170,5 @@ exphil_status xph_data_bytes_of(const exphil_dataset *dataset, const exphil_spec
     bytes->order = buffers * window_places(&how) + sizeof(xph_sampler) +
                    (uint64_t)how.workers * (sizeof(xph_filler) + xph_packed_bytes(&shape, &how)) +
                    (uint64_t)how.batch * sizeof(xph_game_lane *);
-    if (!evaluates) bytes->order += xph_prefetcher_bytes(how.batch);
     return dataset ? of_dataset(dataset, &how, &told, evaluates, bytes, error) : EXPHIL_OK;
 }

@@ -125,7 +125,7 @@ xph_stream *xph_net_stream(const xph_net *net);
  * no graph and is no reason to end anything: run the work unrecorded, and it settles what was refused. */
 exphil_status xph_net_record(xph_net *net, exphil_status (*work)(void *arg), void *arg, xph_graph **graph);
 size_t xph_net_bytes(const xph_net *net);      /* activations and scratch */
-size_t xph_net_planning_bytes(void);            /* host memory, while one is made */
+size_t xph_net_planning_bytes(void);           /* host memory, while one is made */
 size_t xph_net_kept_bytes(const xph_net *net); /* of them, what forward leaves for backward */
 /* Operations as they were planned, in the order of running. part: "blocks"; then "heads", of all rows, and in
  * training "backward"; or "draw", of the last rows. Addresses that a call gives are stood for by some that are
