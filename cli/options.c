@@ -117,7 +117,7 @@ static number_range range_of(const option_entry *entry)
                  any = {entry->name, -1e300, 1e300, false};
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
         if (strcmp(ranges[i].name, entry->name) == 0) return ranges[i];
-    return entry->kind == OPTION_INT ? whole : any;
+    return entry->kind == OPTION_INT || entry->kind == OPTION_AUTO ? whole : any;
 }
 
 bool options_allows(const option_entry *entry, double value)
@@ -161,7 +161,7 @@ static bool store_number(const option_entry *entry, const char *text, double *va
 {
     char *end;
     errno = 0;
-    if (entry->kind == OPTION_INT) {
+    if (entry->kind == OPTION_INT || entry->kind == OPTION_AUTO) {
         int64_t whole = strtoll(text, &end, 10);
         *value = errno ? HUGE_VAL : (double)whole;
         *(int64_t *)entry->value = whole;
@@ -179,6 +179,8 @@ const char *options_wanted(const option_entry *entry)
         return "a number of bytes, as 2000000000, 512MiB or 8GiB";
     case OPTION_INT:
         return "a whole number";
+    case OPTION_AUTO:
+        return "a whole number or auto";
     case OPTION_NUMBER:
         return "a number";
     default:
@@ -206,6 +208,10 @@ bool options_store(const option_entry *entry, const char *text, const char *wher
         return true;
     }
     if (entry->kind == OPTION_TEXTS) return append(entry, text, where);
+    if (entry->kind == OPTION_AUTO && strcmp(text, "auto") == 0) {
+        *(int64_t *)entry->value = -1;
+        return true;
+    }
     if (entry->kind == OPTION_BYTES) {
         why = read_bytes(text, entry->value);
         if (!why) return true;

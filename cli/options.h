@@ -8,6 +8,7 @@
 typedef enum option_kind {
     OPTION_FLAG,
     OPTION_INT,
+    OPTION_AUTO,
     OPTION_NUMBER,
     OPTION_TEXT,
     OPTION_BYTES,
@@ -23,7 +24,8 @@ typedef struct text_list {
 
 /* value points to bool, int64_t, double, const char *, text_list (all that a repeated option was given) or uint64_t (bytes:
  * a whole number, with KiB, MiB, GiB or TiB right after it or without, at least 1); a number must lie in the range that
- * options.c has for its name. An entry without name is a heading; one without help ends. */
+ * options.c has for its name. OPTION_AUTO is a whole number, or -1 for the word auto.
+ * An entry without name is a heading; one without help ends. */
 typedef struct option_entry {
     const char *name; /* without the dashes */
     option_kind kind;

@@ -256,7 +256,9 @@ static const option_entry entries[] = {
     {"epochs", OPTION_INT, &asked.epochs, "N",
      "passes over the data (default 20, or what makes 300 updates)"},
     {"updates", OPTION_INT, &asked.updates, "N", "updates instead of epochs (default: by epochs)"},
-    {"batch", OPTION_INT, &asked.batch, "N", "sequences at a time (default 16, fewer for little data)"},
+    {"batch", OPTION_AUTO, &asked.batch, "N",
+     "sequences at a time (default 16, fewer for little data); auto: what fits in memory and the data fill, "
+     "at most 64"},
     {"time", OPTION_INT, &asked.time, "N",
      "carry mode: frames that gradients go back, one chunk of a sequence (default 60)"},
     {"segment", OPTION_INT, &asked.segment, "N",

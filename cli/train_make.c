@@ -47,50 +47,81 @@ static bool make_model(train_state *r)
     return complain("model", &error) == 0;
 }
 
-static bool make_optimizer(train_state *r)
+void train_optimizer_config(const train_state *r, exphil_optimizer_config *config)
 {
     const train_options *o = r->options;
-    exphil_optimizer_config config = EXPHIL_OPTIMIZER_CONFIG_INIT;
+    *config = (exphil_optimizer_config)EXPHIL_OPTIMIZER_CONFIG_INIT;
+    config->rate = o->rate;
+    config->decay = o->decay;
+    config->clip_norm = o->clip;
+    config->ema_decay = o->ema;
+    config->low_ratio = o->low_ratio;
+    config->warmup_updates = o->warmup;
+    config->total_updates = r->updates;
+    config->restart_updates = o->restart;
+    config->schedule = o->chosen.schedule;
+    config->resume_new_total = o->resume && o->updates_given;
+}
+
+void train_trainer_config(const train_state *r, train_losses *losses, exphil_trainer_config *config)
+{
+    const train_options *o = r->options;
+    *losses = (train_losses){.positive = {0}};
+    *config = (exphil_trainer_config)EXPHIL_TRAINER_CONFIG_INIT;
+    for (int64_t h = 0; h < r->spec.head_count; h++) {
+        bool bits = r->spec.heads[h].kind == EXPHIL_BERNOULLI;
+        losses->head[h].smoothing = bits ? 0.0 : o->smoothing;
+        losses->head[h].focal_gamma = o->focal;
+        for (int i = 0; bits && i < 32; i++) losses->positive[i] = (float)o->button_weight;
+        if (bits && o->button_weight != 1.0) losses->head[h].positive_weight = losses->positive;
+    }
+    config->losses = losses->head;
+    config->accumulate = o->accumulate;
+    config->activations = o->chosen.activations;
+    config->precision = o->chosen.precision;
+    config->fake_quantize = o->chosen.fake_quantize;
+    config->checkpoint_blocks = (int32_t)o->checkpoint_blocks;
+    config->own_past = o->own_past;
+    config->own_past_ramp_updates = o->own_past_ramp;
+    config->own_past_seed = o->own_past > 0.0 ? (uint64_t)o->seed : 0;
+    config->saved_weights = o->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
+}
+
+/* Says what failed; of memory, what would fit. Returns false. */
+static bool fail_to_make(train_state *r, const char *what, const exphil_error *error)
+{
+    complain(what, error);
+    return error->status == EXPHIL_E_MEMORY && train_advise_memory(r);
+}
+
+static bool make_optimizer(train_state *r)
+{
+    exphil_optimizer_config config;
     exphil_error error = EXPHIL_ERROR_INIT;
-    config.rate = o->rate;
-    config.decay = o->decay;
-    config.clip_norm = o->clip;
-    config.ema_decay = o->ema;
-    config.low_ratio = o->low_ratio;
-    config.warmup_updates = o->warmup;
-    config.total_updates = r->updates;
-    config.restart_updates = o->restart;
-    config.schedule = o->chosen.schedule;
-    config.resume_new_total = o->resume && o->updates_given;
+    train_optimizer_config(r, &config);
     if (exphil_optimizer_create(r->model, &config, &r->optimizer, &error) >= 0) return true;
-    return complain("optimizer", &error) == 0;
+    return fail_to_make(r, "optimizer", &error);
 }
 
 static bool make_trainer(train_state *r)
 {
-    const train_options *o = r->options;
-    exphil_trainer_config config = EXPHIL_TRAINER_CONFIG_INIT;
+    exphil_trainer_config config;
     exphil_error error = EXPHIL_ERROR_INIT;
-    for (int64_t h = 0; h < r->spec.head_count; h++) {
-        bool bits = r->spec.heads[h].kind == EXPHIL_BERNOULLI;
-        r->losses[h].smoothing = bits ? 0.0 : o->smoothing;
-        r->losses[h].focal_gamma = o->focal;
-        for (int i = 0; bits && i < 32; i++) r->positive[i] = (float)o->button_weight;
-        if (bits && o->button_weight != 1.0) r->losses[h].positive_weight = r->positive;
-    }
-    config.losses = r->losses;
-    config.accumulate = o->accumulate;
-    config.activations = o->chosen.activations;
-    config.precision = o->chosen.precision;
-    config.fake_quantize = o->chosen.fake_quantize;
-    config.checkpoint_blocks = (int32_t)o->checkpoint_blocks;
-    config.own_past = o->own_past;
-    config.own_past_ramp_updates = o->own_past_ramp;
-    config.own_past_seed = o->own_past > 0.0 ? (uint64_t)o->seed : 0;
-    config.saved_weights = o->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
+    train_losses losses;
+    train_trainer_config(r, &losses, &config);
     if (exphil_trainer_create(r->model, r->optimizer, r->prefetcher, &config, &r->trainer, &error) >= 0)
         return true;
-    return complain("trainer", &error) == 0;
+    return fail_to_make(r, "trainer", &error);
+}
+
+void train_drop(train_state *r)
+{
+    exphil_trainer_destroy(r->trainer);
+    exphil_optimizer_destroy(r->optimizer);
+    exphil_prefetcher_destroy(r->prefetcher);
+    r->trainer = NULL;
+    r->optimizer = NULL;
+    r->prefetcher = NULL;
 }
 
 /* Asked of a dataset without frames, which can be no more than that. */
@@ -117,10 +148,7 @@ static bool check_plan(train_state *r)
 {
     r->updates = r->options->updates ? r->options->updates : INT32_MAX;
     bool fine = check_mirror(r) && make_model(r) && make_optimizer(r) && make_trainer(r);
-    exphil_trainer_destroy(r->trainer);
-    exphil_optimizer_destroy(r->optimizer);
-    r->trainer = NULL;
-    r->optimizer = NULL;
+    train_drop(r);
     return fine;
 }
 
@@ -250,6 +278,7 @@ static bool choose_batch(train_state *r, const exphil_sampling *sampling)
     int64_t step = window ? (sampling->stride ? sampling->stride : 1) : sampling->time ? sampling->time : 60;
     int64_t full = info.frames / step, most = full < 16 ? full : 16;
     if (most < 1) most = 1;
+    if (r->options->batch == TRAIN_BATCH_AUTO) return train_auto_batch(r, full);
     r->batch = r->options->batch ? r->options->batch : most;
     if (r->batch > most && r->batch > full && !window)
         fprintf(stderr,
@@ -287,36 +316,52 @@ static void say_share(const train_state *r)
             100.0 * r->data.effective_share);
 }
 
-static bool make_prefetcher(train_state *r)
+bool train_sampling(const train_state *r, exphil_sampling *sampling, exphil_error *error)
 {
     const train_options *o = r->options;
-    exphil_sampling sampling = EXPHIL_SAMPLING_INIT;
+    *sampling = (exphil_sampling)EXPHIL_SAMPLING_INIT;
+    if (exphil_model_sampling(r->model, sampling, error) < 0) return false;
+    if (o->time && sampling->mode == EXPHIL_MODE_CARRY) sampling->time = o->time;
+    sampling->segment_frames = o->segment;
+    sampling->stride = o->stride;
+    sampling->shuffle_frames = o->shuffle_frames;
+    sampling->last_only = o->last_only;
+    sampling->drop_past = o->drop_past;
+    sampling->balance_character = o->balance_character;
+    sampling->balance_action = o->balance_action;
+    sampling->balance_change = o->balance_change;
+    sampling->seed = (uint64_t)o->seed;
+    sampling->mirror = o->mirror;
+    sampling->workers = (int32_t)o->workers;
+    sampling->memory_bytes = (int64_t)o->memory_bytes;
+    return true;
+}
+
+/* Of batches that do not go into --memory, too. */
+static bool fail_to_fill(train_state *r, const exphil_sampling *sampling, const exphil_error *error)
+{
+    complain("prefetcher", error);
+    if (strstr(error->message, "memory_bytes"))
+        fprintf(stderr, "exphil: --memory must be larger, or --batch%s smaller\n",
+                sampling->mode == EXPHIL_MODE_WINDOW ? ", --window or --shuffle-frames" : "");
+    else if (error->status == EXPHIL_E_MEMORY)
+        return train_advise_memory(r);
+    return false;
+}
+
+static bool make_prefetcher(train_state *r)
+{
+    exphil_sampling sampling;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (exphil_model_sampling(r->model, &sampling, &error) < 0) return complain("sampling", &error) == 0;
-    if (o->time && sampling.mode == EXPHIL_MODE_CARRY) sampling.time = o->time;
-    sampling.segment_frames = o->segment;
-    sampling.stride = o->stride;
-    sampling.shuffle_frames = o->shuffle_frames;
-    sampling.last_only = o->last_only;
-    sampling.drop_past = o->drop_past;
-    sampling.balance_character = o->balance_character;
-    sampling.balance_action = o->balance_action;
-    sampling.balance_change = o->balance_change;
-    sampling.seed = (uint64_t)o->seed;
-    sampling.mirror = o->mirror;
-    sampling.workers = (int32_t)o->workers;
-    sampling.memory_bytes = (int64_t)o->memory_bytes;
+    if (!train_sampling(r, &sampling, &error)) return complain("sampling", &error) == 0;
+    if (!r->updates) r->updates = INT32_MAX; /* until it is known how many batches there are */
     if (!choose_batch(r, &sampling)) return false;
     sampling.batch = r->batch;
     r->data = (exphil_prefetcher_info)EXPHIL_PREFETCHER_INFO_INIT;
+    train_check_memory(r);
     if (exphil_prefetcher_create(r->train, &sampling, &r->prefetcher, &error) < 0 ||
-        exphil_prefetcher_query(r->prefetcher, &r->data, &error) < 0) {
-        complain("prefetcher", &error);
-        if (strstr(error.message, "memory_bytes"))
-            fprintf(stderr, "exphil: --memory must be larger, or --batch%s smaller\n",
-                    sampling.mode == EXPHIL_MODE_WINDOW ? ", --window or --shuffle-frames" : "");
-        return false;
-    }
+        exphil_prefetcher_query(r->prefetcher, &r->data, &error) < 0)
+        return fail_to_fill(r, &sampling, &error);
     choose_updates(r);
     say_share(r);
     return true;

@@ -86,6 +86,7 @@ static bool one_update(train_state *r, progress *bar)
     if (status == EXPHIL_E_CANCELLED) return true;
     if (status < 0) return fail(r, "update", &error);
     measure(r, &metrics);
+    train_estimate(r, &metrics, bar);
     if (due(r->done, r->options->log_every) || r->done == r->updates) log_metrics(r, &metrics);
     if (watch_due(r) && !watch_score(r)) return stop_asked();
     bool last = r->done == r->updates || watch_over(r);

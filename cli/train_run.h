@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 
+enum { TRAIN_BATCH_AUTO = -1 }; /* --batch auto */
+
 /* 0 in epochs, updates and batch: chosen by the amount of data. */
 typedef struct train_options {
     data_options data;
@@ -56,13 +58,13 @@ typedef struct train_state {
     exphil_trainer *trainer;
     exphil_spec spec;
     exphil_prefetcher_info data;
-    exphil_head_loss losses[EXPHIL_HEADS_MAX];
-    float positive[32];
     int64_t updates, done, frames, batch;
     double loss, frames_per_second;
-    bool damaged;    /* rows that were needed cannot be read */
-    bool stopped;    /* by a signal, and saved */
-    bool rows;       /* all data is one corpus of rows */
+    bool damaged;                         /* rows that were needed cannot be read */
+    bool stopped;                         /* by a signal, and saved */
+    bool rows;                            /* all data is one corpus of rows */
+    uint64_t planned;                     /* bytes that the run takes at most, beside data and model */
+    int64_t measured_frames, measured_ns; /* of the first updates (train_estimate) */
     uint64_t memory; /* of the context before the trainer and its batches were made; then: what they took */
     FILE *log;
     events *events; /* of --tensorboard */
@@ -74,6 +76,27 @@ typedef struct train_state {
     char words[96];            /* of the last score, for the line of progress */
     int64_t saved, saved_ns;   /* update of the last save of this process, 0: none; when, or when it began */
 } train_state;
+
+/* Losses of all heads, and what they point to. */
+typedef struct train_losses {
+    exphil_head_loss head[EXPHIL_HEADS_MAX];
+    float positive[32];
+} train_losses;
+
+/* What the options ask of optimizer, trainer and batches; sampling has no batch yet (train_make.c). */
+void train_optimizer_config(const train_state *r, exphil_optimizer_config *config);
+void train_trainer_config(const train_state *r, train_losses *losses, exphil_trainer_config *config);
+bool train_sampling(const train_state *r, exphil_sampling *sampling, exphil_error *error);
+void train_drop(train_state *r); /* trainer, optimizer and prefetcher */
+
+/* Chooses r->batch by the memory that is free; full: sequences that the data fill (train_plan.c). */
+bool train_auto_batch(train_state *r, int64_t full);
+/* Warns of a run that will not fit, and notes what it takes. */
+void train_check_memory(train_state *r);
+/* After EXPHIL_E_MEMORY: drops the run and says which batch fits. Returns false. */
+bool train_advise_memory(train_state *r);
+/* After each update: once the first few are measured, how long all will take. Only told, never acted on. */
+void train_estimate(train_state *r, const exphil_metrics *m, const progress *bar);
 
 /* Data, model, optimizer and trainer (train_make.c); says why not and returns false. */
 bool train_make(train_state *r, int count, char **paths);

@@ -142,6 +142,11 @@ static int32_t native_code(const xph_device *device)
     return atomic_load(&((xph_cuda_device *)(uintptr_t)device)->native_code);
 }
 
+static size_t stream_bytes(const xph_device *device, uint32_t flags)
+{
+    return flags & XPH_STREAM_NET ? xph_blaslt_bytes(device) : 0;
+}
+
 static const xph_backend backend = {
     .struct_size = sizeof(xph_backend),
     .abi = XPH_BACKEND_ABI,
@@ -179,6 +184,9 @@ static const xph_backend backend = {
     .query = query,
     .run = run,
     .native_code = native_code,
+    .alloc_bytes = xph_cuda_rounded,
+    .stream_bytes = stream_bytes,
+    .memory_free = xph_cuda_memory_free,
 };
 
 static exphil_status device_open(const xph_host *host, int32_t ordinal, xph_device **device,

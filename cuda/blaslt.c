@@ -196,6 +196,11 @@ exphil_status xph_blaslt_prepare(xph_cuda_stream *stream)
     return noted ? EXPHIL_OK : EXPHIL_E_MEMORY;
 }
 
+size_t xph_blaslt_bytes(const xph_device *device)
+{
+    return ((const xph_cuda_device *)device)->blaslt ? xph_cuda_rounded(WORKSPACE) : 0;
+}
+
 void xph_blaslt_forget(xph_cuda_stream *stream)
 {
     xph_cuda_device *device = (xph_cuda_device *)stream->base.device;

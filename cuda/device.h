@@ -24,6 +24,7 @@ typedef struct xph_cuda_memory {
     cudaStream_t stream; /* allocations are ordered in it */
     size_t limit;        /* bytes in use; 0: none */
     size_t used, peak;   /* as rounded */
+    size_t pinned, pinned_peak;
     uint64_t requests, reused;
     xph_block_kept *kept;
     int64_t count, capacity;
@@ -77,6 +78,8 @@ void xph_cuda_free(xph_device *device, void *address, size_t bytes);
 exphil_status xph_cuda_host_alloc(xph_device *device, size_t bytes, void **address);
 void xph_cuda_host_free(xph_device *device, void *address, size_t bytes);
 void xph_cuda_memory_info(xph_device *device, exphil_memory_info *info);
+size_t xph_cuda_rounded(size_t bytes);
+uint64_t xph_cuda_memory_free(xph_device *device);
 
 exphil_status xph_cuda_stream_create(xph_device *device, uint32_t flags, xph_stream **stream);
 void xph_cuda_stream_destroy(xph_stream *stream);
@@ -100,5 +103,6 @@ void xph_blaslt_close(xph_cuda_device *device);
 /* Before a stream's first product: its workspace, which a recording could not get. And the end of it. */
 exphil_status xph_blaslt_prepare(xph_cuda_stream *stream);
 void xph_blaslt_forget(xph_cuda_stream *stream);
+size_t xph_blaslt_bytes(const xph_device *device); /* of a workspace; 0 without cuBLASLt */
 
 #endif

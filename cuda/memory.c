@@ -9,7 +9,7 @@
 enum { SMALL_ROUND = 512, LARGE = 1 << 20, LARGE_ROUND = 1 << 21 };
 
 /* 0: too much. */
-static size_t rounded(size_t bytes)
+size_t xph_cuda_rounded(size_t bytes)
 {
     size_t to = bytes > LARGE ? LARGE_ROUND : SMALL_ROUND;
     if (bytes == 0) bytes = 1;
@@ -98,7 +98,7 @@ exphil_status xph_cuda_alloc(xph_device *base, size_t bytes, void **address)
 {
     xph_cuda_device *device = of(base);
     xph_cuda_memory *memory = &device->memory;
-    size_t whole = rounded(bytes);
+    size_t whole = xph_cuda_rounded(bytes);
     cudaError_t code = cudaSuccess;
     if (!whole) return EXPHIL_E_MEMORY;
     XPH_ON(base);
@@ -150,7 +150,7 @@ static bool keep(xph_cuda_device *device, void *address, size_t bytes)
 void xph_cuda_free(xph_device *base, void *address, size_t bytes)
 {
     xph_cuda_device *device = of(base);
-    size_t whole = rounded(bytes);
+    size_t whole = xph_cuda_rounded(bytes);
     if (!address) return;
     XPH_ON(base);
     pthread_mutex_lock(&device->memory.lock);
@@ -161,21 +161,48 @@ void xph_cuda_free(xph_device *base, void *address, size_t bytes)
 
 exphil_status xph_cuda_host_alloc(xph_device *device, size_t bytes, void **address)
 {
+    xph_cuda_memory *memory = &of(device)->memory;
     XPH_ON(device);
     cudaError_t code = cudaHostAlloc(address, bytes ? bytes : 1, cudaHostAllocPortable);
     if (code == cudaErrorMemoryAllocation) {
         cudaGetLastError();
         return EXPHIL_E_MEMORY; /* for the caller to tell */
     }
-    return xph_cuda_check(device, code, "pinned memory");
+    if (code) return xph_cuda_check(device, code, "pinned memory");
+    pthread_mutex_lock(&memory->lock);
+    memory->pinned += bytes;
+    if (memory->pinned > memory->pinned_peak) memory->pinned_peak = memory->pinned;
+    pthread_mutex_unlock(&memory->lock);
+    return EXPHIL_OK;
 }
 
 void xph_cuda_host_free(xph_device *device, void *address, size_t bytes)
 {
-    (void)bytes;
+    xph_cuda_memory *memory = &of(device)->memory;
     if (!address) return;
     XPH_ON(device);
     cudaFreeHost(address);
+    pthread_mutex_lock(&memory->lock);
+    memory->pinned -= bytes;
+    pthread_mutex_unlock(&memory->lock);
+}
+
+/* Blocks that are kept are given back when the driver has nothing else. */
+uint64_t xph_cuda_memory_free(xph_device *device)
+{
+    xph_cuda_memory *memory = &of(device)->memory;
+    size_t room = 0, total = 0;
+    XPH_ON(device);
+    if (cudaMemGetInfo(&room, &total)) {
+        cudaGetLastError();
+        return 0;
+    }
+    pthread_mutex_lock(&memory->lock);
+    for (int64_t i = 0; i < memory->count; i++) room += memory->kept[i].bytes;
+    size_t left = memory->limit > memory->used ? memory->limit - memory->used : 0;
+    if (memory->limit && left < room) room = left;
+    pthread_mutex_unlock(&memory->lock);
+    return room;
 }
 
 void xph_cuda_memory_info(xph_device *device, exphil_memory_info *info)
@@ -186,5 +213,7 @@ void xph_cuda_memory_info(xph_device *device, exphil_memory_info *info)
     info->device_peak_bytes = memory->peak;
     info->device_requests = memory->requests;
     info->device_reused = memory->reused;
+    info->pinned_used_bytes = memory->pinned;
+    info->pinned_peak_bytes = memory->pinned_peak;
     pthread_mutex_unlock(&memory->lock);
 }

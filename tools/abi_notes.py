@@ -40,6 +40,8 @@ FIELDS = {
     "exphil_game_info": {"content_hash": HASH, "source_hash": HASH, "finite": FLAG},
     "exphil_selection": {
         "teams": "Presence", "items": "Presence", "complete": FLAG, "humans": FLAG, "result": "GameResult", "duplicates": FLAG},
+    "exphil_plan_config": {"by_hand": FLAG, "no_checkpoint": FLAG},
+    "exphil_plan": {"host_peak_purpose": "PlanPurpose", "device_peak_purpose": "PlanPurpose", "fits": FLAG},
 }
 
 # What a host fills in; all else is told by the library.
@@ -47,7 +49,8 @@ GIVEN = [
     "exphil_context_config", "exphil_id_spec", "exphil_head_spec", "exphil_spec", "exphil_melee_character",
     "exphil_melee_item", "exphil_melee_frame", "exphil_pad", "exphil_model_config", "exphil_dataset_config",
     "exphil_replay_config", "exphil_split_config", "exphil_sampling", "exphil_optimizer_config", "exphil_head_loss",
-    "exphil_trainer_config", "exphil_head_play", "exphil_session_config", "exphil_slp_config", "exphil_selection"]
+    "exphil_trainer_config", "exphil_head_play", "exphil_session_config", "exphil_slp_config", "exphil_selection",
+    "exphil_plan_config"]
 
 # Which EXPHIL_MELEE_HAS_... tells that a field of a character is known.
 KNOWN = {
@@ -93,6 +96,8 @@ ENUMS = {
                    "doc": "Who won, of whom rows are made."},
     "Presence": {"first": "EXPHIL_WITH_OR_WITHOUT", "prefix": "EXPHIL_",
                  "doc": "Which games are taken: any, only those without, or only those with."},
+    "PlanPurpose": {"first": "EXPHIL_PLAN_WEIGHTS", "prefix": "EXPHIL_PLAN_",
+                    "doc": "What the memory of a training is for; those from SAVING to ALONE are held for a while only."},
     "Refused": {"first": "EXPHIL_REFUSED_STAGE", "prefix": "EXPHIL_REFUSED_",
                 "doc": "Why a player of a game was not taken: where it counts in SelectionReport.refused."},
     "Button": {"kind": BITS, "first": "EXPHIL_PAD_D_LEFT", "prefix": "EXPHIL_PAD_", "doc": "Buttons of a pad."},
@@ -306,6 +311,9 @@ PYTHON = {
         "What became of a replay that was added: duplicate is 1 when the same game was there already."),
     "exphil_selection_report": ("SelectionReport",
         "What a selection took and refused, in players of games. refused counts by Refused; refused_name tells it in words."),
+    "exphil_plan": ("Plan",
+        "The memory that a training will take, in bytes: host_bytes and device_bytes by PlanPurpose, what updates hold\n"
+        "    (steady) and the most (peak), what that is compared with (room), and the largest batch that fits."),
     "exphil_slp_result": ("GameEnd",
         "How a game ended: winner and quitter are ports 1..4 or 0, winners has bit port - 1, reason is a SlpResult. Stocks and\n"
         "    percent are those of each port index's last record, -1 and NaN where there is none."),

@@ -2,8 +2,8 @@
  * libexphil - policies for 60 Hz games: train by behaviour cloning, play in process.
  * SPDX-License-Identifier: MIT
  *
- * Read this header from top to bottom. Beside it are slp.h (the replay reader), games.h (replays in large numbers)
- * and conditions.h (what a policy is told beside the frame).
+ * Read this header from top to bottom. Beside it are slp.h (the replay reader), games.h (replays in large numbers),
+ * conditions.h (what a policy is told beside the frame) and plan.h (the memory that a training will take).
  *
  *   1 linkage, version        4 context, devices          7 model                    10 session (play)
  *   2 status and errors       5 observations, actions     8 dataset, prefetcher
@@ -262,9 +262,12 @@ typedef struct exphil_memory_info {
     uint64_t device_peak_bytes;
     uint64_t device_requests; /* allocations asked of the device pool */
     uint64_t device_reused;   /* those met from the pool, without asking the driver */
+    /* host memory of the driver, which copies to and from a GPU need not stage: batches, results. It does not go
+     * through the allocator; 0 on the CPU */
+    uint64_t pinned_used_bytes, pinned_peak_bytes;
 } exphil_memory_info;
 /* clang-format off */
-#define EXPHIL_MEMORY_INFO_INIT { sizeof(exphil_memory_info), 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_MEMORY_INFO_INIT { sizeof(exphil_memory_info), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* From any thread, also while its children work. */

@@ -5,6 +5,7 @@
 
 #include <exphil/conditions.h>
 #include <exphil/games.h>
+#include <exphil/plan.h>
 #include <exphil/slp.h>
 
 /* Systems of 32 bits have other layouts: there the library is linked into what it was built with. */
@@ -52,6 +53,8 @@ enum {
     XPH_LEAST_exphil_games_added = sizeof(exphil_games_added),           /* not released */
     XPH_LEAST_exphil_selection = sizeof(exphil_selection),               /* not released */
     XPH_LEAST_exphil_selection_report = sizeof(exphil_selection_report), /* not released */
+    XPH_LEAST_exphil_plan_config = sizeof(exphil_plan_config),           /* not released */
+    XPH_LEAST_exphil_plan = sizeof(exphil_plan),                         /* not released */
 };
 #else
 #  define XPH_LEAST(type) sizeof(type)

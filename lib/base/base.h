@@ -162,6 +162,7 @@ bool xph_cancelled(exphil_context *context);
 typedef void (*xph_task_fn)(void *arg, int64_t i, int32_t worker);
 void xph_parallel(exphil_context *context, xph_task_fn fn, void *arg, int64_t count);
 int32_t xph_workers(const exphil_context *context);
+size_t xph_parallel_bytes(const exphil_context *context); /* that the first call will take for the pool */
 /* Between these two the pool's threads look for work for a moment before they sleep, because the next comes
  * at once: an update is a hundred short phases, and to wake a thread takes longer than some of them. They
  * nest. */
@@ -224,11 +225,16 @@ int64_t xph_find_not_finite(const float *values, int64_t count);
 int64_t xph_clock_ns(void); /* monotonic */
 
 int64_t xph_memory_total(void); /* of the machine, bytes; 0: not known */
+/* What this process could still take without pushing others out, its control group's limit counted: bytes; 0: not known.
+ * root: the folder of the system, "" but in tests. */
+int64_t xph_memory_free(const char *root);
 
 /* For lib/device/context.c only: a context without a device; then what it opened for the context, which close
  * ends with it. The host's memory figures go into info. */
 exphil_status xph_context_make(const exphil_context_config *config, exphil_context **context,
                                exphil_error *error);
+/* As many workers, the same instruction set, allocator and files; no log and no cancel hook. */
+exphil_status xph_context_like(const exphil_context *of, exphil_context **context, exphil_error *error);
 void xph_context_attach(exphil_context *context, void *attached, void (*close)(void *attached));
 void *xph_context_attached(const exphil_context *context);
 void xph_context_host_memory(const exphil_context *context, exphil_memory_info *info);

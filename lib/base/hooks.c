@@ -183,24 +183,41 @@ exphil_status xph_context_check(const exphil_context *context, exphil_error *err
 
 /* ---- life ------------------------------------------------------------------------------------------------ */
 
-exphil_status xph_context_make(const exphil_context_config *config, exphil_context **context,
-                               exphil_error *error)
+static exphil_status make(const exphil_context *draft, exphil_context **context, exphil_error *error)
 {
-    exphil_context draft = {.references = 1};
-    XPH_TRY(take_hooks(config, &draft, error));
-    exphil_context *made = draft.allocator.alloc(draft.allocator.user, sizeof *made, 64);
+    exphil_context *made = draft->allocator.alloc(draft->allocator.user, sizeof *made, 64);
     if (!made) return xph_no_memory(sizeof *made, error);
-    *made = draft;
+    *made = *draft;
+    made->references = 1;
     made->used = made->peak = sizeof *made;
     made->allocations = 1;
     made->pid = getpid();
     made->birth = make_birth_mark();
     if (pthread_mutex_init(&made->pool_lock, NULL) != 0 || pthread_mutex_init(&made->queue.lock, NULL) != 0) {
-        draft.allocator.free(draft.allocator.user, made, sizeof *made);
+        draft->allocator.free(draft->allocator.user, made, sizeof *made);
         return xph_fail(error, EXPHIL_E_MEMORY, "could not make a lock");
     }
     *context = made;
     return EXPHIL_OK;
+}
+
+exphil_status xph_context_make(const exphil_context_config *config, exphil_context **context,
+                               exphil_error *error)
+{
+    exphil_context draft = {.references = 1};
+    XPH_TRY(take_hooks(config, &draft, error));
+    return make(&draft, context, error);
+}
+
+exphil_status xph_context_like(const exphil_context *of, exphil_context **context, exphil_error *error)
+{
+    const exphil_context draft = {.allocator = of->allocator,
+                                  .io = of->io,
+                                  .executor = of->executor,
+                                  .threads = of->threads,
+                                  .isa = of->isa,
+                                  .log_level = of->log_level};
+    return make(&draft, context, error);
 }
 
 void xph_context_attach(exphil_context *context, void *attached, void (*close)(void *attached))

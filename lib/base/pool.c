@@ -278,6 +278,12 @@ void xph_parallel(exphil_context *context, xph_task_fn fn, void *arg, int64_t co
     finish_job(pool, &job);
 }
 
+size_t xph_parallel_bytes(const exphil_context *context)
+{
+    bool none = context->executor.parallel_for || context->threads == 1;
+    return none || atomic_load(&context->pool) ? 0 : pool_bytes(context->threads - 1);
+}
+
 int32_t xph_workers(const exphil_context *context)
 {
     return context->executor.parallel_for ? context->executor.workers : context->threads;

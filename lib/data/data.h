@@ -17,8 +17,12 @@ uint64_t xph_dataset_content_hash(const exphil_dataset *dataset);
 int64_t xph_dataset_action_rows(const exphil_dataset *dataset);
 /* Their actions [count, A] when they are made of games; else NULL: exphil_dataset_frame reads each. The caller frees
  * count * A of them. */
+bool xph_dataset_copies_actions(const exphil_dataset *dataset); /* they are */
+/* Bytes of what reads single rows of a file or a game; 0: they are in memory. */
+size_t xph_dataset_reader_bytes(const exphil_dataset *dataset);
 exphil_status xph_dataset_actions(const exphil_dataset *dataset, int32_t **actions, exphil_error *error);
 
+size_t xph_prefetcher_bytes(int64_t batch); /* beside what xph_data_bytes_of tells */
 exphil_prefetcher *xph_prefetcher_retain(exphil_prefetcher *prefetcher);
 void xph_prefetcher_release(exphil_prefetcher *prefetcher);
 const exphil_sampling *xph_prefetcher_sampling(const exphil_prefetcher *prefetcher); /* defaults filled in */
@@ -31,6 +35,19 @@ const exphil_dataset *xph_prefetcher_dataset(const exphil_prefetcher *prefetcher
 
 /* Ascending, in place, no allocation. */
 void xph_sort(uint64_t *keys, int64_t count);
+
+/* Bytes that a prefetcher takes, or with evaluates the sampler of an evaluation, but for its snapshot. */
+typedef struct xph_data_bytes {
+    exphil_sampling how; /* defaults filled in; conditions and delays are those of told */
+    xph_told told;
+    uint64_t batches; /* of host_alloc of the device */
+    uint64_t games;   /* decoded, and what decodes them: when all lanes have entered one */
+    uint64_t order;   /* the order of an epoch, values of conditions, weights of rows, lists */
+} xph_data_bytes;
+/* dataset NULL: rows of spec in memory, whose order counts nothing. sampling as exphil_prefetcher_create takes it. */
+exphil_status xph_data_bytes_of(const exphil_dataset *dataset, const exphil_spec *spec,
+                                const exphil_sampling *sampling, bool evaluates, xph_data_bytes *bytes,
+                                exphil_error *error);
 
 /* The sampler without a thread: batch `index` of `epoch` into memory of the sampler. What evaluation uses. */
 typedef struct xph_sampler xph_sampler;

@@ -81,6 +81,7 @@ typedef struct xph_block_buffer {
     int32_t *ids;
     uint8_t *actions;
 } xph_block_buffer;
+size_t xph_block_head_bytes(void); /* of a block, before its rows */
 exphil_status xph_block_create(exphil_context *context, const xph_row_shape *shape, int64_t frames,
                                xph_block **block, xph_block_buffer *buffer, exphil_error *error);
 /* A block whose rows begin at byte `at` of a corpus, of which it takes a reference. The caller fills

@@ -314,12 +314,17 @@ static exphil_status read_stretches(const exphil_dataset *dataset, int64_t rows,
     return status;
 }
 
+bool xph_dataset_copies_actions(const exphil_dataset *dataset)
+{
+    return dataset->of_games;
+}
+
 exphil_status xph_dataset_actions(const exphil_dataset *dataset, int32_t **actions, exphil_error *error)
 {
     int64_t rows = xph_dataset_action_rows(dataset);
     size_t bytes = (size_t)(rows * dataset->shape.heads) * sizeof **actions;
     *actions = NULL;
-    if (!dataset->of_games) return EXPHIL_OK;
+    if (!xph_dataset_copies_actions(dataset)) return EXPHIL_OK;
     XPH_TRY(xph_dataset_enter(dataset, error));
     int32_t *made = xph_alloc(dataset->context, bytes);
     exphil_status status = made ? read_stretches(dataset, rows, made, error) : xph_no_memory(bytes, error);

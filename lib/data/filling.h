@@ -35,9 +35,24 @@ struct xph_sampler {
     xph_weighing *weighing; /* NULL: all rows weigh 1 */
 };
 
-/* sampling.c: the sampling with its defaults, and what rows are told. EXPHIL_E_INVALID names the field. */
+/* sampling.c: the sampling with its defaults, and what rows are told. dataset may be NULL: some rows in memory.
+ * EXPHIL_E_INVALID names the field. */
 exphil_status xph_sampling_resolve(const exphil_dataset *dataset, const exphil_sampling *given,
                                    exphil_sampling *how, xph_told *told, exphil_error *error);
+
+/* sampler_size.c: how much memory a sampler takes. Where the parts of a batch lie in its memory, and how much that is. */
+typedef struct xph_batch_places {
+    size_t bytes, floats, ids, past, actions, mask, reset, dropped, told, before;
+} xph_batch_places;
+exphil_status xph_batch_place(const xph_row_shape *shape, const exphil_sampling *how, const xph_told *told,
+                              bool before, xph_batch_places *at, exphil_error *error);
+int64_t xph_chunk_blocks(const exphil_sampling *how); /* blocks of a game that a chunk touches */
+size_t xph_packed_bytes(const xph_row_shape *shape, const exphil_sampling *how);
+bool xph_dataset_of_corpus(const exphil_dataset *dataset); /* some rows are in a file */
+/* Lanes that keep decoded blocks of their own, within sampling.memory_bytes; the others use their worker's, and decode
+ * again what another lane has pushed out. None without games. */
+exphil_status xph_game_lanes(const exphil_dataset *dataset, const exphil_sampling *how, const xph_told *told,
+                             int64_t *lanes, exphil_error *error);
 
 /* fill.c: a lane of a batch that was begun, of lanes and of windows. */
 exphil_status xph_fill_lane(const xph_sampler *sampler, xph_filler *with, int64_t lane,

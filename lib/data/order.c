@@ -15,14 +15,33 @@ static bool has_targets(const exphil_dataset *dataset, const exphil_sampling *sa
     return false;
 }
 
+static exphil_status check_targets(const exphil_dataset *dataset, const exphil_sampling *sampling,
+                                   exphil_error *error)
+{
+    if (has_targets(dataset, sampling)) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID,
+                    "nothing to sample: no episode is longer than delay_frames, which is %d",
+                    (int)sampling->delay_frames);
+}
+
+exphil_status xph_order_count(const exphil_dataset *dataset, const exphil_sampling *sampling,
+                              xph_order *order, exphil_error *error)
+{
+    XPH_TRY(check_targets(dataset, sampling, error));
+    *order = (xph_order){.context = dataset->context, .dataset = dataset, .sampling = sampling};
+    return sampling->mode == EXPHIL_MODE_WINDOW ? xph_windows_count(order, error)
+                                                : xph_lanes_count(order, error);
+}
+
+size_t xph_order_bytes(const xph_order *order)
+{
+    return order->sampling->mode == EXPHIL_MODE_WINDOW ? xph_windows_bytes(order) : xph_lanes_bytes(order);
+}
+
 exphil_status xph_order_create(const exphil_dataset *dataset, const exphil_sampling *sampling,
                                xph_order *order, exphil_error *error)
 {
-    if (!has_targets(dataset, sampling)) {
-        return xph_fail(error, EXPHIL_E_INVALID,
-                        "nothing to sample: no episode is longer than delay_frames, which is %d",
-                        (int)sampling->delay_frames);
-    }
+    XPH_TRY(check_targets(dataset, sampling, error));
     xph_order made = {.context = dataset->context, .dataset = dataset, .sampling = sampling};
     bool windows = sampling->mode == EXPHIL_MODE_WINDOW;
     exphil_status status = windows ? xph_windows_create(&made, error) : xph_lanes_create(&made, error);

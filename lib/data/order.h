@@ -81,6 +81,10 @@ static inline int64_t xph_usable_frames(const xph_episode *episode, int64_t dela
 exphil_status xph_order_create(const exphil_dataset *dataset, const exphil_sampling *sampling,
                                xph_order *order, exphil_error *error);
 void xph_order_free(xph_order *order);
+/* The same sizes without memory: order needs no freeing. Of dealt lanes it has no number of batches. */
+exphil_status xph_order_count(const exphil_dataset *dataset, const exphil_sampling *sampling,
+                              xph_order *order, exphil_error *error);
+size_t xph_order_bytes(const xph_order *order);
 /* false: stop was set; the plan is then of no epoch. */
 bool xph_order_plan(xph_order *order, int64_t epoch, const atomic_bool *stop);
 
@@ -98,9 +102,15 @@ bool xph_order_window(xph_order *order, int64_t w, const atomic_bool *stop, xph_
 
 /* ---- between order.c and its two halves ----------------------------------------------------------------- */
 
+/* count: sizes of everything, without memory; create: with it. */
+exphil_status xph_lanes_count(xph_order *order, exphil_error *error);
+size_t xph_lanes_bytes(const xph_order *order);
 exphil_status xph_lanes_create(xph_order *order, exphil_error *error);
 void xph_lanes_free(xph_order *order);
 bool xph_lanes_plan(xph_order *order, xph_rng *rng, const atomic_bool *stop);
+exphil_status xph_windows_count(xph_order *order, exphil_error *error);
+size_t xph_windows_bytes(const xph_order *order);
+int64_t xph_windows_spans(const xph_order *order, int64_t episode); /* with shuffle_frames: of its windows */
 exphil_status xph_windows_create(xph_order *order, exphil_error *error);
 void xph_windows_free(xph_order *order);
 bool xph_windows_plan(xph_order *order, xph_rng *rng, int64_t epoch, const atomic_bool *stop);

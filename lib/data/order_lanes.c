@@ -294,24 +294,38 @@ static void count_dealt(xph_order *order)
     order->batches = (deal(order, count, NULL) + time - 1) / time;
 }
 
+exphil_status xph_lanes_count(xph_order *order, exphil_error *error)
+{
+    xph_lanes *lanes = &order->lanes;
+    count_pieces(order);
+    if (lanes->unit_capacity <= XPH_ORDERED_MAX) return EXPHIL_OK;
+    return xph_fail(
+        error, EXPHIL_E_UNSUPPORTED,
+        "sampling.segment_frames is %lld, which cuts this dataset into %lld segments; at most %lld "
+        "are ordered: make segments longer",
+        (long long)order->sampling->segment_frames, (long long)lanes->unit_capacity,
+        (long long)XPH_ORDERED_MAX);
+}
+
+size_t xph_lanes_bytes(const xph_order *order)
+{
+    const xph_lanes *lanes = &order->lanes;
+    return (size_t)lanes->piece_capacity * (sizeof *lanes->pieces + sizeof *lanes->begin) +
+           (size_t)lanes->unit_capacity * sizeof *lanes->units +
+           (size_t)lanes->key_capacity * sizeof *lanes->keys +
+           (size_t)(order->sampling->batch + 1) * sizeof *lanes->lane;
+}
+
 exphil_status xph_lanes_create(xph_order *order, exphil_error *error)
 {
     xph_lanes *lanes = &order->lanes;
-    int64_t segment = order->sampling->segment_frames;
-    count_pieces(order);
-    if (lanes->unit_capacity > XPH_ORDERED_MAX) {
-        return xph_fail(
-            error, EXPHIL_E_UNSUPPORTED,
-            "sampling.segment_frames is %lld, which cuts this dataset into %lld segments; at most %lld "
-            "are ordered: make segments longer",
-            (long long)segment, (long long)lanes->unit_capacity, (long long)XPH_ORDERED_MAX);
-    }
+    XPH_TRY(xph_lanes_count(order, error));
     if (!(lanes->pieces = xph_order_get(order, lanes->piece_capacity, sizeof *lanes->pieces, error)) ||
         !(lanes->begin = xph_order_get(order, lanes->piece_capacity, sizeof *lanes->begin, error)) ||
         !(lanes->units = xph_order_get(order, lanes->unit_capacity, sizeof *lanes->units, error)) ||
         !(lanes->lane = xph_order_get(order, order->sampling->batch + 1, sizeof *lanes->lane, error)))
         return EXPHIL_E_MEMORY;
-    if (!segment) return EXPHIL_OK;
+    if (!order->sampling->segment_frames) return EXPHIL_OK;
     lanes->keys = xph_order_get(order, lanes->key_capacity, sizeof *lanes->keys, error);
     if (!lanes->keys) return EXPHIL_E_MEMORY;
     count_dealt(order);

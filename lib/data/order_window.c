@@ -37,7 +37,7 @@ static int64_t group_windows(const exphil_sampling *how)
     return how->stride < how->shuffle_frames ? how->shuffle_frames / how->stride : 1;
 }
 
-static int64_t spans_of(const xph_order *order, int64_t episode)
+int64_t xph_windows_spans(const xph_order *order, int64_t episode)
 {
     int64_t most = span_windows(order->sampling);
     return (windows_of(order, episode) + most - 1) / most;
@@ -179,7 +179,7 @@ static exphil_status count_windows(xph_order *order, exphil_error *error)
         order->frames += windows * each;
         to->count += windows;
         to->run_count++;
-        if (how->shuffle_frames) to->span_count += spans_of(order, i);
+        if (how->shuffle_frames) to->span_count += xph_windows_spans(order, i);
     }
     order->batches = (to->count + how->batch - 1) / how->batch;
     return EXPHIL_OK;
@@ -196,7 +196,6 @@ static exphil_status too_many(const char *what, int64_t count, const char *inste
 static exphil_status make_runs(xph_order *order, exphil_error *error)
 {
     xph_windows *to = &order->windows;
-    to->run_capacity = to->run_count;
     to->runs = xph_order_get(order, to->run_capacity, sizeof *to->runs, error);
     if (!to->runs) return EXPHIL_E_MEMORY;
     to->run_count = 0;
@@ -207,6 +206,19 @@ static exphil_status make_runs(xph_order *order, exphil_error *error)
         to->end += windows;
     }
     return EXPHIL_OK;
+}
+
+/* Two groups in a row need more rows than one may, so there are at most twice as many as full ones. */
+static void size_spans(xph_order *order)
+{
+    xph_windows *to = &order->windows;
+    const exphil_sampling *how = order->sampling;
+    double rows =
+        (double)to->count * (double)how->stride + (double)to->span_count * (double)span_rows(how, 0);
+    double full = rows / (double)how->shuffle_frames;
+    to->run_capacity = least(group_windows(how), to->span_count);
+    to->group_capacity = (full < 1e9 ? least(2 * (int64_t)full + 2, to->span_count) : to->span_count) + 1;
+    to->before_capacity = order->dataset->episode_count + 1;
 }
 
 static void number_spans(xph_order *order)
@@ -221,18 +233,9 @@ static void number_spans(xph_order *order)
     to->before[episodes] = (uint32_t)span;
 }
 
-/* Two groups in a row need more rows than one may, so there are at most twice as many as full ones. */
 static exphil_status make_spans(xph_order *order, exphil_error *error)
 {
     xph_windows *to = &order->windows;
-    const exphil_sampling *how = order->sampling;
-    int64_t most = group_windows(how), episodes = order->dataset->episode_count;
-    double rows =
-        (double)to->count * (double)how->stride + (double)to->span_count * (double)span_rows(how, 0);
-    double full = rows / (double)how->shuffle_frames;
-    to->run_capacity = least(most, to->span_count);
-    to->group_capacity = (full < 1e9 ? least(2 * (int64_t)full + 2, to->span_count) : to->span_count) + 1;
-    to->before_capacity = episodes + 1;
     if (!(to->runs = xph_order_get(order, to->run_capacity, sizeof *to->runs, error)) ||
         !(to->spans = xph_order_get(order, to->span_count, sizeof *to->spans, error)) ||
         !(to->sizes = xph_order_get(order, to->span_count, sizeof *to->sizes, error)) ||
@@ -243,7 +246,7 @@ static exphil_status make_spans(xph_order *order, exphil_error *error)
     return EXPHIL_OK;
 }
 
-exphil_status xph_windows_create(xph_order *order, exphil_error *error)
+exphil_status xph_windows_count(xph_order *order, exphil_error *error)
 {
     const exphil_sampling *how = order->sampling;
     xph_windows *to = &order->windows;
@@ -253,9 +256,27 @@ exphil_status xph_windows_create(xph_order *order, exphil_error *error)
         return too_many("spans of 1024 frames", to->span_count, "train on a part of it", error);
     if (!groups && !how->in_order && to->count > XPH_ORDERED_MAX)
         return too_many("windows", to->count, "set sampling.shuffle_frames, to 65536 for example", error);
-    XPH_TRY(groups ? make_spans(order, error) : make_runs(order, error));
-    if (how->in_order) return EXPHIL_OK;
-    to->shuffled_capacity = groups ? least(group_windows(how), to->count) : to->count;
+    to->run_capacity = to->run_count;
+    if (groups) size_spans(order);
+    to->shuffled_capacity = how->in_order ? 0 : groups ? least(group_windows(how), to->count) : to->count;
+    return EXPHIL_OK;
+}
+
+size_t xph_windows_bytes(const xph_order *order)
+{
+    const xph_windows *to = &order->windows;
+    return (size_t)to->run_capacity * sizeof *to->runs +
+           (size_t)to->shuffled_capacity * sizeof *to->shuffled +
+           (size_t)to->span_count * (sizeof *to->spans + sizeof *to->sizes) +
+           (size_t)to->before_capacity * sizeof *to->before + (size_t)to->group_capacity * sizeof *to->groups;
+}
+
+exphil_status xph_windows_create(xph_order *order, exphil_error *error)
+{
+    xph_windows *to = &order->windows;
+    XPH_TRY(xph_windows_count(order, error));
+    XPH_TRY(order->sampling->shuffle_frames ? make_spans(order, error) : make_runs(order, error));
+    if (order->sampling->in_order) return EXPHIL_OK;
     to->shuffled = xph_order_get(order, to->shuffled_capacity, sizeof *to->shuffled, error);
     return to->shuffled ? EXPHIL_OK : EXPHIL_E_MEMORY;
 }

@@ -252,6 +252,11 @@ static exphil_status make(exphil_prefetcher *p, const exphil_dataset *dataset,
     return make_workers(p, error);
 }
 
+size_t xph_prefetcher_bytes(int64_t batch)
+{
+    return sizeof(exphil_prefetcher) + (size_t)batch * sizeof(bool);
+}
+
 exphil_status exphil_prefetcher_create(const exphil_dataset *dataset, const exphil_sampling *sampling,
                                        exphil_prefetcher **prefetcher, exphil_error *error)
 {

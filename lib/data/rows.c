@@ -57,14 +57,17 @@ static void place_rows(xph_block_buffer *buffer, const xph_row_shape *shape, int
     buffer->actions = rows + (size_t)(frames * shape->ids) * sizeof(int32_t);
 }
 
+size_t xph_block_head_bytes(void)
+{
+    return (sizeof(xph_block) + 63) / 64 * 64;
+}
+
 exphil_status xph_block_create(exphil_context *context, const xph_row_shape *shape, int64_t frames,
                                xph_block **block, xph_block_buffer *buffer, exphil_error *error)
 {
-    size_t head, bytes;
-    if (!xph_size_align(sizeof(xph_block), 64, &head) || !rows_bytes(shape, frames, &bytes) ||
-        !xph_size_add(bytes, head, &bytes)) {
+    size_t head = xph_block_head_bytes(), bytes;
+    if (!rows_bytes(shape, frames, &bytes) || !xph_size_add(bytes, head, &bytes))
         return xph_fail(error, EXPHIL_E_INVALID, "%lld frames are too many", (long long)frames);
-    }
     xph_block *made = xph_alloc(context, bytes);
     if (!made) return xph_no_memory(bytes, error);
     *made = (xph_block){.context = context, .references = 1, .frames = frames, .bytes = bytes};

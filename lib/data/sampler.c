@@ -10,45 +10,12 @@
 
 /* ---- memory for a batch -------------------------------------------------------------------------------- */
 
-/* Takes count items of item_bytes behind *at, which stays a multiple of 64. */
-static bool take(size_t *at, size_t rows, int64_t count, size_t item_bytes, size_t *offset)
-{
-    size_t bytes;
-    *offset = *at;
-    return xph_size_mul(rows, (size_t)count, &bytes) && xph_size_mul(bytes, item_bytes, &bytes) &&
-           xph_size_add(*at, bytes, at) && xph_size_align(*at, 64, at);
-}
-
-/* Where the parts of a batch lie in its memory, and how much that is. */
-typedef struct places {
-    size_t bytes, floats, ids, past, actions, mask, reset, dropped, told, before;
-} places;
-
-static exphil_status place_batch(const xph_sampler *sampler, places *at, exphil_error *error)
-{
-    const xph_row_shape *shape = &sampler->dataset->shape;
-    const exphil_sampling *how = &sampler->sampling;
-    size_t rows = (size_t)(how->batch * how->time);
-    *at = (places){.bytes = 0};
-    if (take(&at->bytes, rows, shape->floats, sizeof(float), &at->floats) &&
-        take(&at->bytes, rows, shape->ids, sizeof(int32_t), &at->ids) &&
-        take(&at->bytes, rows, how->action_slots * shape->heads, sizeof(int32_t), &at->past) &&
-        take(&at->bytes, rows, shape->heads, sizeof(int32_t), &at->actions) &&
-        take(&at->bytes, rows, 1, sizeof(float), &at->mask) && take(&at->bytes, rows, 1, 1, &at->reset) &&
-        take(&at->bytes, rows, how->drop_past > 0.0, 1, &at->dropped) &&
-        take(&at->bytes, rows, xph_told_columns(&sampler->told), sizeof(int32_t), &at->told) &&
-        take(&at->bytes, rows, sampler->before ? shape->heads : 0, sizeof(int32_t), &at->before))
-        return EXPHIL_OK;
-    return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld rows is too large",
-                    (long long)how->batch, (long long)how->time);
-}
-
 exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buffer *buffer,
                                       exphil_error *error)
 {
     const exphil_sampling *how = &sampler->sampling;
-    places at;
-    XPH_TRY(place_batch(sampler, &at, error));
+    xph_batch_places at;
+    XPH_TRY(xph_batch_place(&sampler->dataset->shape, how, &sampler->told, sampler->before, &at, error));
     size_t bytes = at.bytes;
     xph_device *device = xph_context_backend(sampler->context);
     void *block = NULL;
@@ -112,13 +79,6 @@ void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *b
 
 /* ---- sampler ----------------------------------------------------------------------------------------- */
 
-/* Blocks of a game that a chunk touches. */
-static int64_t chunk_blocks(const exphil_sampling *how)
-{
-    int64_t slots = how->action_slots > how->delay_frames ? how->action_slots - how->delay_frames : 1;
-    return (how->time + how->delay_frames + slots + XPH_GAME_FRAMES - 1) / XPH_GAME_FRAMES + 1;
-}
-
 static exphil_status make_filler(const xph_sampler *made, xph_filler *filler, bool corpus,
                                  exphil_error *error)
 {
@@ -128,42 +88,7 @@ static exphil_status make_filler(const xph_sampler *made, xph_filler *filler, bo
     if (corpus) XPH_TRY(xph_piece_buffer_make(&filler->piece, &made->dataset->shape, error));
     if (!made->dataset->of_games) return EXPHIL_OK;
     XPH_TRY(xph_unpacker_create(made->context, &filler->piece.unpacker, error));
-    return xph_game_lane_create(made->context, chunk_blocks(&made->sampling), &filler->piece.own, error);
-}
-
-static size_t most_block_bytes(const exphil_dataset *dataset)
-{
-    size_t most = 0;
-    const xph_row_source *last = NULL;
-    for (int64_t i = 0; dataset->of_games && i < dataset->episode_count; i++) {
-        const xph_row_source *source = dataset->episodes[i].block->source;
-        if (source && source != last && source->block_bytes > most) most = source->block_bytes;
-        last = source;
-    }
-    return most;
-}
-
-/* Lanes that keep decoded blocks of their own, within sampling.memory_bytes; the others use their worker's, and decode
- * again what another lane has pushed out. */
-static exphil_status count_lanes(const xph_sampler *made, int64_t *lanes, exphil_error *error)
-{
-    const exphil_sampling *how = &made->sampling;
-    bool windows = how->mode == EXPHIL_MODE_WINDOW;
-    size_t lane = xph_game_lane_bytes(chunk_blocks(how), most_block_bytes(made->dataset));
-    places batch;
-    XPH_TRY(place_batch(made, &batch, error));
-    uint64_t least = (uint64_t)(how->buffers + 1) * batch.bytes +
-                     (uint64_t)how->workers * (xph_unpacker_bytes() + lane + made->packed_bytes);
-    if (windows) least += 2 * xph_window_rows_most(how, &made->dataset->shape);
-    *lanes = windows ? 0 : how->batch;
-    if (!how->memory_bytes) return EXPHIL_OK;
-    if ((uint64_t)how->memory_bytes < least)
-        return xph_fail(error, EXPHIL_E_INVALID,
-                        "sampling.memory_bytes is %lld, these batches need at least %llu",
-                        (long long)how->memory_bytes, (unsigned long long)least);
-    uint64_t fit = ((uint64_t)how->memory_bytes - least) / lane;
-    if (fit < (uint64_t)*lanes) *lanes = (int64_t)fit;
-    return EXPHIL_OK;
+    return xph_game_lane_create(made->context, xph_chunk_blocks(&made->sampling), &filler->piece.own, error);
 }
 
 /* All that filling needs, so that it cannot run out of memory but for the games that lanes enter. */
@@ -171,19 +96,17 @@ static exphil_status make_places(xph_sampler *made, exphil_error *error)
 {
     const exphil_dataset *dataset = made->dataset;
     const exphil_sampling *how = &made->sampling;
-    int64_t most = how->time + how->delay_frames + how->action_slots + 1, lanes = 0;
-    bool corpus = false;
-    made->packed_bytes = (size_t)(most * dataset->shape.action_bytes);
-    if (dataset->of_games) XPH_TRY(count_lanes(made, &lanes, error));
+    int64_t lanes = 0;
+    made->packed_bytes = xph_packed_bytes(&dataset->shape, how);
+    XPH_TRY(xph_game_lanes(dataset, how, &made->told, &lanes, error));
+    bool corpus = xph_dataset_of_corpus(dataset);
     made->fillers = xph_calloc(made->context, (size_t)how->workers, sizeof *made->fillers);
     if (!made->fillers) return xph_no_memory((size_t)how->workers * sizeof *made->fillers, error);
-    for (int64_t i = 0; i < dataset->episode_count && !corpus; i++)
-        corpus = dataset->episodes[i].block->corpus != NULL;
     for (int32_t i = 0; i < how->workers; i++) XPH_TRY(make_filler(made, &made->fillers[i], corpus, error));
     made->lanes = xph_calloc(made->context, (size_t)how->batch, sizeof *made->lanes);
     if (!made->lanes) return xph_no_memory((size_t)how->batch * sizeof *made->lanes, error);
     for (int64_t b = 0; b < lanes; b++)
-        XPH_TRY(xph_game_lane_create(made->context, chunk_blocks(how), &made->lanes[b], error));
+        XPH_TRY(xph_game_lane_create(made->context, xph_chunk_blocks(how), &made->lanes[b], error));
     return EXPHIL_OK;
 }
 

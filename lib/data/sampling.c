@@ -45,13 +45,13 @@ static exphil_status check_mode(const exphil_sampling *how, exphil_error *error)
  * dataset chooses; neither its size nor a limit of memory may. */
 static int64_t usual_shuffle_frames(const exphil_dataset *dataset)
 {
-    return dataset->of_games ? 65536 : 0;
+    return dataset && dataset->of_games ? 65536 : 0;
 }
 
 /* Rows that are there are copied faster than they are used. */
 static int32_t usual_workers(const exphil_dataset *dataset)
 {
-    int32_t workers = dataset->of_games ? xph_cpu_count() / 4 : 1;
+    int32_t workers = dataset && dataset->of_games ? xph_cpu_count() / 4 : 1;
     return workers < 1 ? 1 : workers > 4 ? 4 : workers;
 }
 

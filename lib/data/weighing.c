@@ -256,13 +256,17 @@ static exphil_status count_pass(xph_weighing *w, int32_t pass, exphil_error *err
     return status;
 }
 
-static exphil_status make_values(xph_weighing *w, exphil_error *error)
+static void count_values(xph_weighing *w, const exphil_spec *spec)
 {
-    const exphil_spec *spec = w->dataset->spec;
     for (int64_t h = 0; h < spec->head_count; h++) {
         w->first_value[h] = w->values;
         w->values += (int64_t)spec->heads[h].count * (spec->heads[h].kind == EXPHIL_BERNOULLI ? 2 : 1);
     }
+}
+
+static exphil_status make_values(xph_weighing *w, exphil_error *error)
+{
+    count_values(w, w->dataset->spec);
     w->value = xph_calloc(w->context, (size_t)w->values, sizeof *w->value);
     w->action = xph_calloc(w->context, (size_t)w->values, sizeof *w->action);
     return w->value && w->action ? EXPHIL_OK : xph_no_memory((size_t)w->values * sizeof *w->value, error);
@@ -306,6 +310,14 @@ static exphil_status make(xph_weighing *w, exphil_error *error)
 {
     XPH_TRY(look_at_episodes(w, error));
     return balances(w->how) ? balance(w, error) : EXPHIL_OK;
+}
+
+size_t xph_weighing_bytes(const exphil_dataset *dataset, const exphil_sampling *how)
+{
+    xph_weighing none = {.how = how};
+    if (!xph_row_weights_any(dataset->weights) && !balances(how)) return 0;
+    if (how->balance_action > 0) count_values(&none, dataset->spec);
+    return sizeof none + (size_t)none.values * (sizeof *none.value + sizeof *none.action);
 }
 
 exphil_status xph_weighing_create(const exphil_dataset *dataset, const exphil_sampling *how,

@@ -6,6 +6,8 @@
 #include "data/dataset.h"
 
 typedef struct xph_weighing xph_weighing;
+size_t xph_weighing_bytes(const exphil_dataset *dataset,
+                          const exphil_sampling *how); /* 0: rows are not weighed */
 /* NULL: all rows weigh 1. Counts classes: reads actions, and looks at the cancel hook. EXPHIL_E_INVALID where nothing weighs
  * more than 0. dataset and how (defaults filled in) must outlive it. */
 exphil_status xph_weighing_create(const exphil_dataset *dataset, const exphil_sampling *how,

@@ -558,7 +558,7 @@ typedef struct xph_backend {
      * is. */
     exphil_status (*host_alloc)(xph_device *device, size_t bytes, void **address);
     void (*host_free)(xph_device *device, void *address, size_t bytes);
-    void (*memory_info)(xph_device *device, exphil_memory_info *info); /* fills device_... */
+    void (*memory_info)(xph_device *device, exphil_memory_info *info); /* fills device_..., pinned_... */
     exphil_status (*stream_create)(xph_device *device, uint32_t flags, xph_stream **stream);
     void (*stream_destroy)(xph_stream *stream);
     exphil_status (*upload)(xph_stream *stream, void *device_to, const void *host_from, size_t bytes);
@@ -591,6 +591,12 @@ typedef struct xph_backend {
     exphil_status (*query)(xph_device *device, xph_op op, void *args, xph_op_info *info);
     exphil_status (*run)(xph_stream *stream, const xph_kernel *kernel, const void *args);
     int32_t (*native_code)(const xph_device *device); /* of its last EXPHIL_E_DEVICE; NULL: always 0 */
+    /* What alloc takes of the device's memory for so many bytes, and what a stream with these flags takes; NULL: as
+     * many as asked, and none. */
+    size_t (*alloc_bytes)(size_t bytes);
+    size_t (*stream_bytes)(const xph_device *device, uint32_t flags);
+    /* What alloc can still give, within the limit; 0: not known. NULL: it is host memory. */
+    uint64_t (*memory_free)(xph_device *device);
 } xph_backend;
 
 typedef const xph_backend *(*xph_backend_query_fn)(uint32_t abi, const xph_host *host);

@@ -1,6 +1,7 @@
 /* Contexts and devices as the host sees them: makes the bare context of lib/base, opens a device for it,
  * lists the devices. */
 #include "device/device.h"
+#include "device/measure.h"
 #include "device/plugin.h"
 
 #include <stdio.h>
@@ -18,6 +19,7 @@ typedef struct opened {
     exphil_device_info info;
     size_t limit; /* of memory that this device takes from the host; 0: none */
     atomic_size_t taken;
+    exphil_context *stands_for; /* of a context that measures; else NULL */
 } opened;
 
 /* Memory of the CPU device is host memory: the configured limit is kept here. */
@@ -77,8 +79,10 @@ xph_device *xph_context_backend(const exphil_context *context)
 static void close_device(void *user)
 {
     opened *owner = user;
+    exphil_context *stands_for = owner->stands_for;
     owner->backend->device_close(owner->device);
     xph_free(owner->context, owner, sizeof *owner);
+    if (stands_for) xph_context_release(stands_for);
 }
 
 static void cpu_info(exphil_device_info *info, xph_isa isa, int32_t workers)
@@ -190,6 +194,73 @@ exphil_status exphil_context_create(const exphil_context_config *config, exphil_
 void exphil_context_destroy(exphil_context *context)
 {
     xph_context_release(context);
+}
+
+/* ---- plans of memory ------------------------------------------------------------------------------------- */
+
+static exphil_status open_measured(exphil_context *context, exphil_context *of, exphil_error *error)
+{
+    const opened *real = xph_context_attached(of);
+    opened *owner = xph_calloc(context, 1, sizeof *owner);
+    if (!owner) return xph_no_memory(sizeof *owner, error);
+    owner->context = context;
+    owner->info = real->info;
+    exphil_status status = xph_measure_open(context, real->device, &owner->device, error);
+    if (status < 0) {
+        xph_free(context, owner, sizeof *owner);
+        return status;
+    }
+    owner->backend = owner->device->backend;
+    owner->stands_for = xph_context_retain(of);
+    xph_context_attach(context, owner, close_device);
+    return EXPHIL_OK;
+}
+
+exphil_status xph_context_measure(exphil_context *of, exphil_context **context, exphil_error *error)
+{
+    exphil_context *made = NULL;
+    XPH_TRY(xph_context_check(of, error));
+    XPH_TRY(xph_context_like(of, &made, error));
+    exphil_status status = open_measured(made, of, error);
+    if (status < 0) {
+        xph_context_release(made);
+        return status;
+    }
+    *context = made;
+    return EXPHIL_OK;
+}
+
+xph_held xph_context_held(const exphil_context *context)
+{
+    const xph_device *device = xph_context_backend(context);
+    exphil_memory_info host = EXPHIL_MEMORY_INFO_INIT;
+    uint64_t bytes, pinned;
+    xph_context_host_memory(context, &host);
+    xph_measure_bytes(device, &bytes, &pinned);
+    if (device->backend->host_memory)
+        return (xph_held){.host = host.host_used_bytes + bytes + pinned, .limited = bytes + pinned};
+    return (xph_held){.host = host.host_used_bytes + pinned, .device = bytes, .limited = bytes};
+}
+
+xph_held xph_held_since(const exphil_context *context, const xph_held *before)
+{
+    const xph_held now = xph_context_held(context);
+    return (xph_held){now.host - before->host, now.device - before->device, now.limited - before->limited};
+}
+
+static uint64_t known_or_most(uint64_t bytes)
+{
+    return bytes ? bytes : UINT64_MAX;
+}
+
+xph_room xph_context_room(const exphil_context *context)
+{
+    const opened *owner = xph_context_attached(context);
+    xph_room room = {known_or_most((uint64_t)xph_memory_free("")), UINT64_MAX, UINT64_MAX};
+    size_t taken = atomic_load(&((opened *)(uintptr_t)owner)->taken);
+    if (owner->limit) room.limited = owner->limit > taken ? owner->limit - taken : 0;
+    if (owner->backend->memory_free) room.device = known_or_most(owner->backend->memory_free(owner->device));
+    return room;
 }
 
 /* ---- questions ------------------------------------------------------------------------------------------- */

@@ -9,6 +9,26 @@
 /* Opened with the context, which owns it (context.c). */
 xph_device *xph_context_backend(const exphil_context *context);
 
+/* ---- plans of memory ---- */
+
+/* A context whose device gives addresses and has no memory (measure.c): models, optimizers, trainers and nets are made
+ * on it as on that of `of`, at the cost of their structs. No work is done on it, nothing of its memory may be looked at. */
+exphil_status xph_context_measure(exphil_context *of, exphil_context **context, exphil_error *error);
+/* What a context's children hold. */
+typedef struct xph_held {
+    uint64_t host, device; /* host: with pinned memory */
+    uint64_t limited;      /* of these, what the context's memory limit counts */
+} xph_held;
+/* Of a context that measures. */
+xph_held xph_context_held(const exphil_context *context);
+xph_held xph_held_since(const exphil_context *context, const xph_held *before);
+/* What can still be taken: bytes; UINT64_MAX: no limit, and how much is free is not known. limited: within the context's
+ * memory limit. device: UINT64_MAX where it works in the host's memory. */
+typedef struct xph_room {
+    uint64_t host, device, limited;
+} xph_room;
+xph_room xph_context_room(const exphil_context *context);
+
 /* With EXPHIL_E_DEVICE the driver's own code, else 0. */
 static inline int32_t xph_native_code(const xph_device *device, exphil_status status)
 {

@@ -171,6 +171,9 @@ const char *xph_tensors_metadata(const xph_tensors *tensors, const char *key);  
 exphil_status xph_tensors_write(exphil_context *context, const xph_array *tensors, int64_t count,
                                 const xph_pair *pairs, int64_t pair_count, const char *path,
                                 xph_file_writer *writer, exphil_error *error);
+/* Bytes of the header without metadata, and of the memory that writing takes. Their data is not looked at. */
+exphil_status xph_tensors_write_bytes(exphil_context *context, const xph_array *tensors, int64_t count,
+                                      size_t *header, size_t *memory, exphil_error *error);
 
 /* ---- Zstandard frames (zstd.c) ------------------------------------------------------------------------ */
 

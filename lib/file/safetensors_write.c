@@ -114,11 +114,11 @@ static void add_tensor(xph_json_out *out, const xph_array *tensor, size_t begin)
 }
 
 static exphil_status make_header(const xph_array *tensor, int64_t count, const xph_pair *pairs,
-                                 int64_t pair_count, xph_json_out *out, exphil_error *error)
+                                 int64_t pair_count, uint64_t sum, xph_json_out *out, exphil_error *error)
 {
     size_t at = 0;
     xph_json_open(out, NULL, '{');
-    add_metadata(out, pairs, pair_count, checksum(tensor, count));
+    add_metadata(out, pairs, pair_count, sum);
     for (int64_t i = 0; i < count; i++) {
         add_tensor(out, &tensor[i], at);
         at += tensor[i].bytes;
@@ -150,7 +150,8 @@ static exphil_status write_sorted(exphil_context *context, const xph_array *tens
     xph_file_writer begun = {.context = context};
     XPH_TRY(check_all(tensor, count, error));
     xph_json_begin(&header, context);
-    exphil_status status = make_header(tensor, count, pairs, pair_count, &header, error);
+    exphil_status status =
+        make_header(tensor, count, pairs, pair_count, checksum(tensor, count), &header, error);
     if (status >= 0) status = xph_file_begin(context, path, &begun, error);
     if (status >= 0) status = add_all(&header, tensor, count, &begun, error);
     xph_json_drop(&header);
@@ -173,5 +174,18 @@ exphil_status xph_tensors_write(exphil_context *context, const xph_array *tensor
     xph_tensor_sort(sorted, count, comes_before);
     exphil_status status = write_sorted(context, sorted, count, pairs, pair_count, path, writer, error);
     xph_free(context, sorted, bytes);
+    return status;
+}
+
+/* The text has grown by doubling, and was there twice when it last did. */
+exphil_status xph_tensors_write_bytes(exphil_context *context, const xph_array *tensors, int64_t count,
+                                      size_t *header, size_t *memory, exphil_error *error)
+{
+    xph_json_out text;
+    xph_json_begin(&text, context);
+    exphil_status status = make_header(tensors, count, NULL, 0, 0, &text, error);
+    *header = text.bytes;
+    *memory = (size_t)count * sizeof *tensors + text.capacity + text.capacity / 2;
+    xph_json_drop(&text);
     return status;
 }

@@ -205,6 +205,13 @@ bool xph_model_alone(const exphil_model *model)
     return atomic_load_explicit(&((exphil_model *)(uintptr_t)model)->references, memory_order_acquire) == 1;
 }
 
+exphil_status xph_model_blank(exphil_context *context, const exphil_model *like,
+                              const exphil_model_config *config, exphil_model **model, exphil_error *error)
+{
+    return xph_model_make(context, like ? &like->config : config, like ? like->shape.narrow : 0, model,
+                          error);
+}
+
 exphil_status xph_model_with_weights(const exphil_model *like, const void *weights, uint64_t updates,
                                      uint64_t frames, exphil_model **model, exphil_error *error)
 {

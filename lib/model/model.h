@@ -52,6 +52,9 @@ void xph_model_release(exphil_model *model);
 /* Same configuration, given weights (device address, copied) and training counters. */
 exphil_status xph_model_with_weights(const exphil_model *like, const void *weights, uint64_t updates,
                                      uint64_t frames, exphil_model **model, exphil_error *error);
+/* Same configuration in another context, all weights 0; like NULL: of config. */
+exphil_status xph_model_blank(exphil_context *context, const exphil_model *like,
+                              const exphil_model_config *config, exphil_model **model, exphil_error *error);
 void xph_model_trained(const exphil_model *model, uint64_t *updates, uint64_t *frames);
 /* The matrices that have a packed form, as weights of fewer bits hold them (XPH_OP_ROUND); the rest as it is.
  * from and to are arenas of the device and may be the same. Ask xph_model_can_round first:
@@ -68,6 +71,7 @@ uint64_t xph_model_config_hash(const exphil_model *model);
 exphil_status xph_model_weights_hash(const exphil_model *model, uint64_t *hash, exphil_error *error);
 /* Writes a safetensors file from given weights (device) as exphil_model_save does, with extra metadata pairs.
  * Begins only: the caller commits, so that several files can change together. */
+size_t xph_model_write_bytes(const exphil_model *model); /* that writing takes of host memory */
 exphil_status xph_model_write(const exphil_model *model, const void *weights, uint64_t updates,
                               uint64_t frames, const xph_pair *extra, int64_t extra_count, const char *path,
                               xph_file_writer *writer, exphil_error *error);
@@ -120,7 +124,9 @@ xph_stream *xph_net_stream(const xph_net *net);
  * found out while it is recorded; what fails all the same (a library that refuses in a recording alone) gives
  * no graph and is no reason to end anything: run the work unrecorded, and it settles what was refused. */
 exphil_status xph_net_record(xph_net *net, exphil_status (*work)(void *arg), void *arg, xph_graph **graph);
-size_t xph_net_bytes(const xph_net *net); /* activations and scratch */
+size_t xph_net_bytes(const xph_net *net);      /* activations and scratch */
+size_t xph_net_planning_bytes(void);           /* host memory, while one is made */
+size_t xph_net_kept_bytes(const xph_net *net); /* of them, what forward leaves for backward */
 /* Operations as they were planned, in the order of running. part: "blocks"; then "heads", of all rows, and in
  * training "backward"; or "draw", of the last rows. Addresses that a call gives are stood for by some that are
  * not NULL. args of a copy, whose op is XPH_OP_COUNT, is NULL. */

@@ -92,11 +92,16 @@ static exphil_status write_host(const exphil_model *model, const void *host, uin
     return status;
 }
 
+size_t xph_model_write_bytes(const exphil_model *model)
+{
+    return (size_t)model->shape.weights * model->shape.real_bytes;
+}
+
 exphil_status xph_model_write(const exphil_model *model, const void *weights, uint64_t updates,
                               uint64_t frames, const xph_pair *extra, int64_t extra_count, const char *path,
                               xph_file_writer *writer, exphil_error *error)
 {
-    size_t bytes = (size_t)model->shape.weights * model->shape.real_bytes;
+    size_t bytes = xph_model_write_bytes(model);
     void *host = xph_alloc(model->context, bytes);
     if (!host) return xph_no_memory(bytes, error);
     exphil_status status = xph_model_pull(model, weights, 0, model->shape.weights, host, error);

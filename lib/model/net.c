@@ -70,7 +70,9 @@ static exphil_status plan_net(xph_net *net, exphil_error *error)
     net->logits_at = (size_t)plan->logits.at;
     plan_blocks(plan);
     plan_heads(plan);
+    net->kept_bytes = plan->train ? plan->top : 0;
     if (plan->train) plan_backward(plan);
+    net->kept_bytes += plan->stored;
     exphil_status status = xph_plan_finish(plan);
     xph_free(context, plan, sizeof *plan);
     return status;
@@ -150,6 +152,16 @@ xph_stream *xph_net_stream(const xph_net *net)
 size_t xph_net_bytes(const xph_net *net)
 {
     return net->arena_bytes;
+}
+
+size_t xph_net_planning_bytes(void)
+{
+    return sizeof(xph_plan);
+}
+
+size_t xph_net_kept_bytes(const xph_net *net)
+{
+    return net->kept_bytes;
 }
 
 void *xph_net_logits(const xph_net *net)

@@ -104,6 +104,7 @@ struct xph_net {
     unsigned char *arena; /* device */
     size_t arena_bytes;
     size_t logits_at;        /* in the arena */
+    size_t kept_bytes;       /* of the arena: what stays from forward to backward */
     xph_spare *spares;       /* live as long as the net: recordings may hold them */
     bool recording, refused; /* refused: something in this recording */
 };

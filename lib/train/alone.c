@@ -180,7 +180,7 @@ static exphil_status make_group(alone *a, group *g, exphil_error *error)
     g->memory_bytes = cut_host(a, g);
     exphil_status status = backend->host_alloc(a->device, g->memory_bytes, &block);
     if (status < 0) return xph_no_device_memory(error, a->device, status, g->memory_bytes);
-    g->memory = memset(block, 0, g->memory_bytes);
+    g->memory = block;
     (void)cut_host(a, g);
     g->d_memory_bytes = cut_device(a, g);
     if (g->d_memory_bytes == 0) return EXPHIL_OK; /* windows on the CPU carry nothing */
@@ -434,14 +434,23 @@ static exphil_status slice(alone *a, bool *more, exphil_error *error)
     return EXPHIL_OK;
 }
 
-static exphil_status run(alone *a, int64_t most, exphil_error *error)
+/* Episodes and lanes; nothing is written to what is the device's. */
+static exphil_status make(alone *a, int64_t most, exphil_error *error)
 {
-    bool more = true;
     a->keys = xph_calloc(a->context, (size_t)a->all, sizeof *a->keys);
     if (!a->keys) return xph_no_memory((size_t)a->all * sizeof *a->keys, error);
     XPH_TRY(choose(a, most, error));
-    XPH_TRY(make_lanes(a, error));
-    for (int64_t i = 0; i < a->group_count; i++) a->groups[i].bad_head = -1;
+    return make_lanes(a, error);
+}
+
+static exphil_status run(alone *a, int64_t most, exphil_error *error)
+{
+    bool more = true;
+    XPH_TRY(make(a, most, error));
+    for (int64_t i = 0; i < a->group_count; i++) {
+        a->groups[i].bad_head = -1;
+        memset(a->groups[i].memory, 0, a->groups[i].memory_bytes);
+    }
     while (more) XPH_TRY(slice(a, &more, error));
     return EXPHIL_OK;
 }
@@ -464,30 +473,51 @@ static void fill_report(const alone *a, exphil_report *report)
         report->alone_change_accuracy = (double)exact_change / (double)report->alone_change_frames;
 }
 
+static exphil_status alone_of(const exphil_model *model, const exphil_dataset *dataset, alone *a,
+                              exphil_error *error)
+{
+    const xph_model_shape *shape = xph_model_shape_of(model);
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    XPH_TRY(exphil_dataset_query(dataset, &info, error));
+    *a = (alone){.context = xph_model_context(model),
+                 .device = xph_context_backend(xph_model_context(model)),
+                 .model = model,
+                 .shape = shape,
+                 .spec = xph_model_spec(model),
+                 .dataset = dataset,
+                 .windowed = shape->mode == EXPHIL_MODE_WINDOW,
+                 .given = shape->autoregressive,
+                 .span = shape->mode == EXPHIL_MODE_WINDOW ? shape->window : 1,
+                 .all = info.episodes};
+    for (int64_t h = 0; h < shape->heads; h++) a->how[h] = (xph_sample_head){1.0f, 0.5f, 0.5f, 1};
+    return EXPHIL_OK;
+}
+
 exphil_status xph_evaluate_alone(const exphil_model *model, const void *weights, const void *packed,
                                  const xph_sampler *sampler, int64_t most, exphil_report *report,
                                  exphil_error *error)
 {
-    const xph_model_shape *shape = xph_model_shape_of(model);
-    const exphil_dataset *dataset = xph_sampler_dataset(sampler);
-    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
-    XPH_TRY(exphil_dataset_query(dataset, &info, error));
-    alone a = {.context = xph_model_context(model),
-               .device = xph_context_backend(xph_model_context(model)),
-               .model = model,
-               .shape = shape,
-               .spec = xph_model_spec(model),
-               .weights = weights,
-               .packed = packed,
-               .sampler = sampler,
-               .dataset = dataset,
-               .windowed = shape->mode == EXPHIL_MODE_WINDOW,
-               .given = shape->autoregressive,
-               .span = shape->mode == EXPHIL_MODE_WINDOW ? shape->window : 1,
-               .all = info.episodes};
-    for (int64_t h = 0; h < shape->heads; h++) a.how[h] = (xph_sample_head){1.0f, 0.5f, 0.5f, 1};
+    alone a;
+    XPH_TRY(alone_of(model, xph_sampler_dataset(sampler), &a, error));
+    a.weights = weights;
+    a.packed = packed;
+    a.sampler = sampler;
     exphil_status status = run(&a, most, error);
     if (status >= 0) fill_report(&a, report);
+    free_alone(&a);
+    return status;
+}
+
+exphil_status xph_alone_held(const exphil_model *model, const exphil_dataset *dataset, int64_t most,
+                             xph_held *held, exphil_error *error)
+{
+    const exphil_context *context = xph_model_context(model);
+    xph_held before = xph_context_held(context);
+    alone a;
+    XPH_TRY(alone_of(model, dataset, &a, error));
+    exphil_status status = make(&a, most, error);
+    if (status >= 0) *held = xph_held_since(context, &before);
+    if (status >= 0) held->host += xph_net_planning_bytes() + xph_dataset_reader_bytes(dataset);
     free_alone(&a);
     return status;
 }

@@ -109,30 +109,57 @@ static void counts_to_nll(xph_baseline *baseline, int64_t frames)
     }
 }
 
+static size_t place_cells(const exphil_spec *spec, int64_t first[EXPHIL_HEADS_MAX])
+{
+    int64_t cells = 0;
+    for (int64_t h = 0; h < spec->head_count; h++) {
+        first[h] = cells;
+        cells += (int64_t)spec->heads[h].count * (spec->heads[h].kind == EXPHIL_CATEGORICAL ? 1 : 2);
+    }
+    return (size_t)cells * sizeof(double);
+}
+
+static size_t word_bytes(const rows *from)
+{
+    return (size_t)from->count * sizeof(uint64_t);
+}
+
+static size_t action_bytes(const rows *from)
+{
+    return (size_t)(from->count * from->heads) * sizeof *from->actions;
+}
+
+static rows rows_of(const exphil_dataset *dataset)
+{
+    return (rows){dataset, NULL, xph_dataset_action_rows(dataset), xph_dataset_spec_of(dataset)->head_count};
+}
+
+size_t xph_baseline_bytes(const exphil_dataset *dataset, size_t *temporary)
+{
+    int64_t first[EXPHIL_HEADS_MAX];
+    const rows from = rows_of(dataset);
+    *temporary = xph_dataset_reader_bytes(dataset) + word_bytes(&from) +
+                 (xph_dataset_copies_actions(dataset) ? action_bytes(&from) : 0);
+    return place_cells(xph_dataset_spec_of(dataset), first);
+}
+
 exphil_status xph_baseline_make(const exphil_dataset *dataset, xph_baseline *baseline, exphil_error *error)
 {
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     XPH_TRY(exphil_dataset_query(dataset, &info, error));
     if (info.frames == 0) return xph_fail(error, EXPHIL_E_INVALID, "the dataset for frequencies is empty");
     xph_baseline made = {.context = xph_dataset_context(dataset), .spec = xph_dataset_spec_of(dataset)};
-    int64_t cells = 0;
-    for (int64_t h = 0; h < made.spec->head_count; h++) {
-        made.first[h] = cells;
-        cells +=
-            (int64_t)made.spec->heads[h].count * (made.spec->heads[h].kind == EXPHIL_CATEGORICAL ? 1 : 2);
-    }
-    made.nll_bytes = (size_t)cells * sizeof(double);
+    made.nll_bytes = place_cells(made.spec, made.first);
     made.nll = xph_calloc(made.context, 1, made.nll_bytes);
-    rows from = {dataset, NULL, xph_dataset_action_rows(dataset), made.spec->head_count};
-    size_t word_bytes = (size_t)from.count * sizeof(uint64_t);
-    uint64_t *word = xph_alloc(made.context, word_bytes);
-    exphil_status status = made.nll && word ? EXPHIL_OK : xph_no_memory(word_bytes, error);
+    rows from = rows_of(dataset);
+    uint64_t *word = xph_alloc(made.context, word_bytes(&from));
+    exphil_status status = made.nll && word ? EXPHIL_OK : xph_no_memory(word_bytes(&from), error);
     if (status >= 0) status = xph_dataset_actions(dataset, &from.actions, error);
     if (status >= 0) status = count_values(&from, &made, error);
     if (status >= 0) status = find_majority(&from, &made, word, error);
     if (status >= 0) status = find_whole(&from, &made, word, error);
-    xph_free(made.context, from.actions, (size_t)(from.count * from.heads) * sizeof *from.actions);
-    xph_free(made.context, word, word_bytes);
+    xph_free(made.context, from.actions, action_bytes(&from));
+    xph_free(made.context, word, word_bytes(&from));
     if (status < 0) {
         xph_baseline_free(&made);
         return status;

@@ -15,6 +15,8 @@ typedef struct xph_baseline {
 } xph_baseline;
 
 exphil_status xph_baseline_make(const exphil_dataset *dataset, xph_baseline *baseline, exphil_error *error);
+/* Bytes of a baseline; temporary: that making it takes beside them. */
+size_t xph_baseline_bytes(const exphil_dataset *dataset, size_t *temporary);
 void xph_baseline_free(xph_baseline *baseline);
 double xph_baseline_nll(const xph_baseline *baseline, int64_t head, int32_t value);
 

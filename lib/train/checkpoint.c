@@ -36,17 +36,22 @@ size_t xph_checkpoint_state_bytes(const exphil_trainer *trainer, int64_t batch)
     return (size_t)batch * (size_t)shape->state * shape->real_bytes;
 }
 
+/* Sizes of everything. */
+static void size_copies(xph_checkpoint *c)
+{
+    c->kinds = c->trainer->optimizer->average ? 4 : 3;
+    c->state_bytes = xph_checkpoint_state_bytes(c->trainer, c->batch);
+    c->count = xph_model_param_count(c->trainer->model) * c->kinds + (c->state_bytes ? 1 : 0);
+    c->arrays_bytes = (size_t)c->count * sizeof *c->arrays;
+    c->names_bytes = (size_t)c->count * sizeof *c->names;
+}
+
 exphil_status xph_checkpoint_make(xph_checkpoint *c, exphil_trainer *trainer, int64_t batch, int64_t time,
                                   const char *path, exphil_error *error)
 {
     exphil_context *context = trainer->context;
-    int64_t tensors = xph_model_param_count(trainer->model);
-    *c = (xph_checkpoint){
-        .trainer = trainer, .kinds = trainer->optimizer->average ? 4 : 3, .batch = batch, .time = time};
-    c->state_bytes = xph_checkpoint_state_bytes(trainer, batch);
-    c->count = tensors * c->kinds + (c->state_bytes ? 1 : 0);
-    c->arrays_bytes = (size_t)c->count * sizeof *c->arrays;
-    c->names_bytes = (size_t)c->count * sizeof *c->names;
+    *c = (xph_checkpoint){.trainer = trainer, .batch = batch, .time = time};
+    size_copies(c);
     c->path_bytes = strlen(path) + sizeof XPH_CHECKPOINT_SUFFIX;
     for (int64_t k = 0; k < c->kinds; k++) c->arena[k] = xph_alloc(context, trainer->arena_bytes);
     if (c->state_bytes) c->state = xph_alloc(context, c->state_bytes);
@@ -94,4 +99,36 @@ exphil_status xph_checkpoint_list(xph_checkpoint *c, exphil_error *error)
             "state",  dtype,          2, {c->batch, xph_model_shape_of(trainer->model)->state, 1, 1},
             c->state, c->state_bytes, 0};
     return EXPHIL_OK;
+}
+
+/* ---- how much it takes --------------------------------------------------------------------------------- */
+
+static exphil_status size_files(xph_checkpoint *c, xph_checkpoint_sizes *sizes, exphil_error *error)
+{
+    exphil_context *context = c->trainer->context;
+    size_t header, memory, weights = 0;
+    int64_t tensors = xph_model_param_count(c->trainer->model);
+    XPH_TRY(xph_checkpoint_list(c, error));
+    for (int64_t i = 0; i < tensors; i++) weights += c->arrays[i].bytes;
+    XPH_TRY(xph_tensors_write_bytes(context, c->arrays, tensors, &header, &memory, error));
+    sizes->weights_file = header + weights;
+    XPH_TRY(xph_tensors_write_bytes(context, c->arrays, c->count, &header, &memory, error));
+    sizes->file = header + (size_t)c->kinds * weights + c->state_bytes;
+    sizes->copies = (size_t)c->kinds * c->trainer->arena_bytes + c->state_bytes + c->arrays_bytes +
+                    c->names_bytes + memory;
+    return EXPHIL_OK;
+}
+
+exphil_status xph_checkpoint_measure(exphil_trainer *trainer, int64_t batch, xph_checkpoint_sizes *sizes,
+                                     exphil_error *error)
+{
+    exphil_context *context = trainer->context;
+    xph_checkpoint c = {.trainer = trainer, .batch = batch};
+    size_copies(&c);
+    c.arrays = xph_calloc(context, 1, c.arrays_bytes);
+    c.names = xph_calloc(context, 1, c.names_bytes);
+    exphil_status status =
+        c.arrays && c.names ? size_files(&c, sizes, error) : xph_no_memory(c.names_bytes, error);
+    xph_checkpoint_free(&c);
+    return status;
 }

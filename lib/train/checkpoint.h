@@ -33,6 +33,13 @@ typedef struct xph_checkpoint {
     size_t path_bytes;
 } xph_checkpoint;
 
+/* Bytes of the host copies for a run of so many lanes, with what writing them takes, and of both files but for the
+ * settings in their headers. Of a trainer that is on a context that measures too. */
+typedef struct xph_checkpoint_sizes {
+    size_t copies, file, weights_file;
+} xph_checkpoint_sizes;
+exphil_status xph_checkpoint_measure(exphil_trainer *trainer, int64_t batch, xph_checkpoint_sizes *sizes,
+                                     exphil_error *error);
 /* Memory for a run of this shape. Needs xph_checkpoint_free also after a failure. */
 exphil_status xph_checkpoint_make(xph_checkpoint *c, exphil_trainer *trainer, int64_t batch, int64_t time,
                                   const char *path, exphil_error *error);

@@ -118,29 +118,40 @@ static exphil_status check_spec(const exphil_model *model, const exphil_dataset 
                     data->codec, own->layout, own->codec);
 }
 
+/* conditions: room for those of sampling. */
+static exphil_status whole_sampling(const exphil_model *model, const exphil_dataset *dataset, int64_t batch,
+                                    exphil_sampling *sampling,
+                                    exphil_condition_spec conditions[EXPHIL_CONDITIONS_MAX],
+                                    exphil_error *error)
+{
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    if (batch < 0 || batch > 4096) return xph_fail(error, EXPHIL_E_INVALID, "batch must lie in 0..4096");
+    XPH_TRY(exphil_dataset_query(dataset, &info, error));
+    if (info.frames == 0) return xph_fail(error, EXPHIL_E_INVALID, "dataset is empty");
+    *sampling = (exphil_sampling)EXPHIL_SAMPLING_INIT;
+    XPH_TRY(exphil_model_sampling(model, sampling, error));
+    bool window = sampling->mode == EXPHIL_MODE_WINDOW;
+    sampling->batch = batch ? batch : 16;
+    if (!window && sampling->batch > info.episodes) sampling->batch = info.episodes;
+    sampling->in_order = 1;
+    for (int64_t i = 0; i < sampling->condition_count; i++) {
+        conditions[i] = sampling->conditions[i];
+        conditions[i].mask = 0.0;
+    }
+    sampling->conditions = conditions;
+    sampling->last_only = window;
+    sampling->segment_frames = window ? 0 : info.frames;
+    return EXPHIL_OK;
+}
+
 exphil_status xph_whole_sampler(const exphil_model *model, const exphil_dataset *dataset, int64_t batch,
                                 const xph_fixed *fixed, xph_sampler **sampler, exphil_batch *first,
                                 exphil_error *error)
 {
     exphil_condition_spec conditions[EXPHIL_CONDITIONS_MAX];
-    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    exphil_sampling sampling;
     XPH_TRY(check_spec(model, dataset, error));
-    if (batch < 0 || batch > 4096) return xph_fail(error, EXPHIL_E_INVALID, "batch must lie in 0..4096");
-    XPH_TRY(exphil_dataset_query(dataset, &info, error));
-    if (info.frames == 0) return xph_fail(error, EXPHIL_E_INVALID, "dataset is empty");
-    exphil_sampling sampling = EXPHIL_SAMPLING_INIT;
-    XPH_TRY(exphil_model_sampling(model, &sampling, error));
-    bool window = sampling.mode == EXPHIL_MODE_WINDOW;
-    sampling.batch = batch ? batch : 16;
-    if (!window && sampling.batch > info.episodes) sampling.batch = info.episodes;
-    sampling.in_order = 1;
-    for (int64_t i = 0; i < sampling.condition_count; i++) {
-        conditions[i] = sampling.conditions[i];
-        conditions[i].mask = 0.0;
-    }
-    sampling.conditions = conditions;
-    sampling.last_only = window;
-    sampling.segment_frames = window ? 0 : info.frames;
+    XPH_TRY(whole_sampling(model, dataset, batch, &sampling, conditions, error));
     XPH_TRY(xph_sampler_create(dataset, &sampling, sampler, error));
     xph_sampler_fix(*sampler, fixed ? fixed->conditions : NULL, fixed ? fixed->delay_id : 0);
     return xph_sampler_batch(*sampler, 0, 0, first, error);
@@ -166,6 +177,13 @@ static void evaluation_free(evaluation *e)
     xph_sampler_destroy(e->sampler);
 }
 
+static void size_logits(evaluation *e, const exphil_model *model, int64_t rows)
+{
+    size_t count = (size_t)(rows * xph_model_shape_of(model)->logits);
+    e->narrow_bytes = count * sizeof(float);
+    e->wide_bytes = count * sizeof(double);
+}
+
 static exphil_status evaluation_make(evaluation *e, const exphil_model *model, const exphil_dataset *dataset,
                                      const exphil_dataset *frequencies, const xph_losses *losses,
                                      int64_t batch, const xph_fixed *fixed, exphil_error *error)
@@ -174,9 +192,7 @@ static exphil_status evaluation_make(evaluation *e, const exphil_model *model, c
     XPH_TRY(xph_whole_sampler(model, dataset, batch, fixed, &e->sampler, &first, error));
     XPH_TRY(xph_feed_create(model, losses, first.batch, first.time, 0, &e->feed, error));
     XPH_TRY(xph_baseline_make(frequencies ? frequencies : dataset, &e->baseline, error));
-    size_t rows = (size_t)(first.batch * first.time), logits = (size_t)xph_model_shape_of(model)->logits;
-    e->narrow_bytes = rows * logits * sizeof(float);
-    e->wide_bytes = rows * logits * sizeof(double);
+    size_logits(e, model, first.batch * first.time);
     e->narrow = xph_alloc(e->context, e->narrow_bytes);
     e->wide = xph_alloc(e->context, e->wide_bytes);
     return e->narrow && e->wide ? EXPHIL_OK : xph_no_memory(e->wide_bytes, error);
@@ -253,6 +269,54 @@ exphil_status xph_evaluate(const exphil_model *model, const void *weights, const
     evaluation_free(&e);
     if (status < 0) return status;
     return XPH_GIVE(exphil_report, report, &known, error);
+}
+
+/* ---- how much memory it takes ------------------------------------------------------------------------------------ */
+
+static void add_host(xph_held *to, uint64_t bytes)
+{
+    to->host += bytes;
+}
+
+/* All that is held from the first batch on; the greater of what is held before and after. */
+static exphil_status held_teacher_forced(const exphil_model *model, const exphil_dataset *dataset,
+                                         const exphil_dataset *frequencies, const xph_losses *losses,
+                                         xph_held *during, size_t *before, exphil_error *error)
+{
+    const exphil_context *context = xph_model_context(model);
+    exphil_condition_spec conditions[EXPHIL_CONDITIONS_MAX];
+    exphil_sampling sampling;
+    xph_data_bytes data;
+    evaluation e = {.context = xph_model_context(model)};
+    xph_held start = xph_context_held(context);
+    XPH_TRY(whole_sampling(model, dataset, 0, &sampling, conditions, error));
+    XPH_TRY(xph_data_bytes_of(dataset, NULL, &sampling, true, &data, error));
+    XPH_TRY(xph_feed_create(model, losses, data.how.batch, data.how.time, 0, &e.feed, error));
+    *during = xph_held_since(context, &start);
+    xph_feed_destroy(&e.feed);
+    size_logits(&e, model, data.how.batch * data.how.time);
+    add_host(during, data.batches + data.games + data.order + xph_baseline_bytes(frequencies, before));
+    if (xph_context_backend(context)->backend->host_memory) during->limited += data.batches;
+    *before = *before > e.narrow_bytes + e.wide_bytes ? *before - e.narrow_bytes - e.wide_bytes : 0;
+    add_host(during, e.narrow_bytes + e.wide_bytes);
+    return EXPHIL_OK;
+}
+
+exphil_status xph_evaluate_held(const exphil_model *model, const exphil_dataset *dataset,
+                                const exphil_dataset *frequencies, const xph_losses *losses, int64_t most,
+                                xph_held *forced, xph_held *alone, exphil_error *error)
+{
+    size_t before = 0;
+    XPH_TRY(held_teacher_forced(model, dataset, frequencies ? frequencies : dataset, losses, forced, &before,
+                                error));
+    *alone = (xph_held){.host = 0};
+    if (most && xph_model_shape_of(model)->slots) {
+        XPH_TRY(xph_alone_held(model, dataset, most, alone, error));
+        *alone = (xph_held){alone->host + forced->host, alone->device + forced->device,
+                            alone->limited + forced->limited};
+    }
+    add_host(forced, before);
+    return EXPHIL_OK;
 }
 
 /* A model of one delay has only that one to choose. */

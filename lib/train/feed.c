@@ -37,6 +37,11 @@ static bool size_blocks(const xph_feed *feed, size_t bytes[XPH_FEED_BLOCKS])
            block_bytes(rows, shape->heads, 1, sizeof(double), &bytes[ROWS_LOSS]);
 }
 
+size_t xph_feed_tables_bytes(const xph_feed *feed)
+{
+    return xph_model_shape_of(feed->model)->told ? feed->bytes[IDS] : 0;
+}
+
 /* ---- making and freeing ----------------------------------------------------------------------------------------- */
 
 static void free_slot(const xph_feed *feed, const xph_feed_slot *slot)
@@ -45,7 +50,7 @@ static void free_slot(const xph_feed *feed, const xph_feed_slot *slot)
     for (int i = 0; i < XPH_FEED_INPUTS; i++)
         if (slot->own[i]) backend->free(feed->device, slot->own[i], feed->bytes[i]);
     if (slot->given) backend->host_free(feed->device, slot->given, sizeof *slot->given);
-    if (slot->tables) backend->host_free(feed->device, slot->tables, feed->bytes[IDS]);
+    if (slot->tables) backend->host_free(feed->device, slot->tables, xph_feed_tables_bytes(feed));
     if (slot->uploaded) backend->event_destroy(slot->uploaded);
     if (slot->read) backend->event_destroy(slot->read);
 }
@@ -82,9 +87,10 @@ static exphil_status make_slot(const xph_feed *feed, xph_feed_slot *slot, exphil
     if (status < 0) return xph_no_device_memory(error, feed->device, status, sizeof *slot->given);
     slot->given = given;
     void *tables = NULL;
-    if (xph_model_shape_of(feed->model)->told) {
-        status = backend->host_alloc(feed->device, feed->bytes[IDS], &tables);
-        if (status < 0) return xph_no_device_memory(error, feed->device, status, feed->bytes[IDS]);
+    size_t tables_bytes = xph_feed_tables_bytes(feed);
+    if (tables_bytes) {
+        status = backend->host_alloc(feed->device, tables_bytes, &tables);
+        if (status < 0) return xph_no_device_memory(error, feed->device, status, tables_bytes);
     }
     slot->tables = tables;
     for (int i = 0; !backend->host_memory && i < XPH_FEED_INPUTS; i++)

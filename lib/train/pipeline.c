@@ -157,9 +157,10 @@ exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int6
     exphil_status status = backend->stream_create(trainer->device, 0, &stream);
     if (status >= 0) {
         status = backend->upload(stream, trainer->control, &control, sizeof control);
+        for (int i = 0; status >= 0 && i < 2; i++)
+            status = backend->download(stream, trainer->pending[i].result, trainer->control, sizeof control);
         status = xph_stream_end(stream, status);
     }
-    *trainer->pending[0].result = *trainer->pending[1].result = control;
     return status < 0 ? xph_fail_device(error, trainer->device, status,
                                         "trainer: the device could not take its control block")
                       : EXPHIL_OK;

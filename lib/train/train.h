@@ -88,6 +88,7 @@ typedef struct xph_feed {
 exphil_status xph_feed_create(const exphil_model *model, const xph_losses *losses, int64_t batch,
                               int64_t time, uint32_t net_flags, xph_feed *feed, exphil_error *error);
 void xph_feed_destroy(xph_feed *feed);
+size_t xph_feed_tables_bytes(const xph_feed *feed); /* of a slot's tables */
 /* Begins to upload the batch, or has it read where it is: then it must stay until the work on it is done,
  * else until xph_feed_uploaded returns. */
 exphil_status xph_feed_take(xph_feed *feed, const exphil_batch *batch, const xph_given *given);
@@ -185,6 +186,9 @@ struct exphil_trainer {
     uint64_t base_updates, base_frames; /* training that the model had seen before */
 };
 
+/* EXPHIL_E_MISMATCH: batches by this sampling (defaults filled in) are not what the model was made for. */
+exphil_status xph_trainer_check_sampling(const exphil_model *model, const exphil_sampling *sampling,
+                                         const xph_told *told, exphil_error *error);
 /* Every call on a trainer begins and ends with these: NULL, a forked child and a second thread are refused.
  * const: the flag is no part of a trainer's value. */
 exphil_status xph_trainer_enter(const exphil_trainer *trainer, exphil_error *error);
@@ -243,6 +247,13 @@ int32_t xph_judge_head(const xph_head *head, const double *logit, int32_t target
 exphil_status xph_evaluate_alone(const exphil_model *model, const void *weights, const void *packed,
                                  const xph_sampler *sampler, int64_t most, exphil_report *report,
                                  exphil_error *error);
+/* What that takes, of a model on a context that measures; the dataset's context is another. */
+exphil_status xph_alone_held(const exphil_model *model, const exphil_dataset *dataset, int64_t most,
+                             xph_held *held, exphil_error *error);
+/* What an evaluation takes at most, likewise: teacher-forced, and while the policy is alone (0 where it never is). */
+exphil_status xph_evaluate_held(const exphil_model *model, const exphil_dataset *dataset,
+                                const exphil_dataset *frequencies, const xph_losses *losses, int64_t most,
+                                xph_held *forced, xph_held *alone, exphil_error *error);
 /* Evaluation of given weights; what exphil_evaluate and exphil_trainer_evaluate share. */
 exphil_status xph_evaluate(const exphil_model *model, const void *weights, const void *packed,
                            const exphil_dataset *dataset, const exphil_dataset *frequencies,

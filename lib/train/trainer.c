@@ -70,6 +70,23 @@ static exphil_status differs(const char *what, long long data, long long model, 
                     model);
 }
 
+exphil_status xph_trainer_check_sampling(const exphil_model *model, const exphil_sampling *sampling,
+                                         const xph_told *told, exphil_error *error)
+{
+    const xph_model_shape *shape = xph_model_shape_of(model);
+    if (sampling->mode != shape->mode) return differs("mode", sampling->mode, shape->mode, error);
+    XPH_TRY(xph_told_same(told, xph_model_told(model), "prefetcher's", "the model's", error));
+    if (sampling->delay_frames != shape->delay)
+        return differs("delay_frames", sampling->delay_frames, shape->delay, error);
+    if (sampling->action_slots != shape->slots)
+        return differs("action_slots", sampling->action_slots, shape->slots, error);
+    if (sampling->neutral_start != shape->neutral_start)
+        return differs("neutral_start", sampling->neutral_start, shape->neutral_start, error);
+    if (shape->mode == EXPHIL_MODE_WINDOW && sampling->time != shape->window)
+        return differs("time", sampling->time, shape->window, error);
+    return EXPHIL_OK;
+}
+
 /* The prefetcher must give what the model was made for. */
 static exphil_status check_data(const exphil_model *model, const exphil_prefetcher *prefetcher,
                                 exphil_error *error)
@@ -86,18 +103,7 @@ static exphil_status check_data(const exphil_model *model, const exphil_prefetch
                         data->codec, (unsigned long long)xph_dataset_spec_hash(dataset), own->layout,
                         own->codec, (unsigned long long)shape->spec_hash);
     }
-    if (sampling->mode != shape->mode) return differs("mode", sampling->mode, shape->mode, error);
-    XPH_TRY(xph_told_same(xph_prefetcher_told(prefetcher), xph_model_told(model), "prefetcher's",
-                          "the model's", error));
-    if (sampling->delay_frames != shape->delay)
-        return differs("delay_frames", sampling->delay_frames, shape->delay, error);
-    if (sampling->action_slots != shape->slots)
-        return differs("action_slots", sampling->action_slots, shape->slots, error);
-    if (sampling->neutral_start != shape->neutral_start)
-        return differs("neutral_start", sampling->neutral_start, shape->neutral_start, error);
-    if (shape->mode == EXPHIL_MODE_WINDOW && sampling->time != shape->window)
-        return differs("time", sampling->time, shape->window, error);
-    return EXPHIL_OK;
+    return xph_trainer_check_sampling(model, sampling, xph_prefetcher_told(prefetcher), error);
 }
 
 static exphil_status check_optimizer(const exphil_model *model, exphil_optimizer *optimizer,

@@ -67,6 +67,7 @@ from .files import Added, Refusal  # noqa: E402
 from .games import Game, Games, GamesWriter, refused_name  # noqa: E402
 from .losses import HeadLoss  # noqa: E402
 from .model import Model  # noqa: E402
+from .plan import plan  # noqa: E402
 from .prefetcher import Batch, Prefetcher  # noqa: E402
 from .records import (  # noqa: E402
     Comparison,
@@ -85,6 +86,7 @@ from .records import (  # noqa: E402
     Metrics,
     ModelInfo,
     OptimizerInfo,
+    Plan,
     PrefetcherInfo,
     ReplayResult,
     Report,
@@ -157,6 +159,7 @@ __all__ = [
     "OptimizerInfo",
     "OutOfMemoryError",
     "Precision",
+    "Plan",
     "Prefetcher",
     "PrefetcherInfo",
     "Presence",
@@ -194,6 +197,7 @@ __all__ = [
     "library_path",
     "library_version",
     "melee",
+    "plan",
     "refused_name",
     "slp",
 ]

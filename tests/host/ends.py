@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs of `exphil train` that need no watching: ended by signals and kills at random moments, extended, ended early.
 
-  runs.py EXPHIL [ROUNDS]      ROUNDS: ends of each kind (SIGTERM, SIGHUP, SIGKILL), default 200
+  ends.py EXPHIL [ROUNDS]      ROUNDS: ends of each kind (SIGTERM, SIGHUP, SIGKILL), default 200
 
 A moment is a number of lines of the log, drawn at random, after which the signal is sent; where the run then really is, is the
 scheduler's business, and no assertion depends on it. Several runs go on at a time.
