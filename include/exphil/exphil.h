@@ -2,8 +2,8 @@
  * libexphil - policies for 60 Hz games: train by behaviour cloning, play in process.
  * SPDX-License-Identifier: MIT
  *
- * Read this header from top to bottom. Beside it are slp.h (the replay reader), games.h (replays in large numbers)
- * and conditions.h (what a policy is told beside the frame).
+ * Read this header from top to bottom. Beside it are slp.h (the replay reader), games.h (replays in large numbers),
+ * conditions.h (what a policy is told beside the frame) and notes.h (what it carries of its history).
  *
  *   1 linkage, version        4 context, devices          7 model                    10 session (play)
  *   2 status and errors       5 observations, actions     8 dataset, prefetcher

@@ -85,9 +85,10 @@ static exphil_status write_optimizer(xph_checkpoint *c, exphil_error *error)
 static exphil_status write_weights(const exphil_trainer *trainer, const char *path, exphil_error *error)
 {
     xph_file_writer writer;
-    XPH_TRY(xph_model_write(trainer->model, trainer->weights,
-                            trainer->base_updates + (uint64_t)trainer->optimizer->updates,
-                            trainer->base_frames + (uint64_t)trainer->frames, NULL, 0, path, &writer, error));
+    const xph_trained trained = {trainer->base_updates + (uint64_t)trainer->optimizer->updates,
+                                 trainer->base_frames + (uint64_t)trainer->frames,
+                                 xph_trainer_notes(trainer)};
+    XPH_TRY(xph_model_write(trainer->model, trainer->weights, &trained, NULL, 0, path, &writer, error));
     return xph_file_commit(&writer, error);
 }
 

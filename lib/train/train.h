@@ -183,6 +183,8 @@ struct exphil_trainer {
     exphil_metrics metrics;             /* of the last update whose result is known */
     int64_t epoch, index;               /* of the batch that comes next */
     uint64_t base_updates, base_frames; /* training that the model had seen before */
+    xph_notes notes;                    /* of the weights it writes, if noted; else those of the model */
+    bool noted;
 };
 
 /* Every call on a trainer begins and ends with these: NULL, a forked child and a second thread are refused.
@@ -193,6 +195,7 @@ void xph_trainer_leave(const exphil_trainer *trainer);
  * changed. */
 exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int64_t good,
                                 exphil_error *error);
+const char *xph_trainer_notes(const exphil_trainer *trainer); /* NULL: none */
 /* Runs a program (XPH_PART_...) on the batch that was taken, recorded where the device can. */
 exphil_status xph_trainer_run(exphil_trainer *trainer, uint32_t parts);
 void xph_trainer_forget(exphil_trainer *trainer); /* all recordings */

@@ -218,6 +218,23 @@ def test_quantize_compare_calibrate(model, dataset, tmp_path):
         model.quantize("f16")
 
 
+def test_notes(model, dataset, tmp_path):
+    assert model.notes == ""
+    model.notes = '{"trained on": "f\u00f6x"}'
+    model.save(tmp_path / "noted")
+    loaded = exphil.Model.load(tmp_path / "noted")
+    assert loaded.notes == model.notes == '{"trained on": "f\u00f6x"}'
+    assert loaded.quantize("bf16").notes == model.notes
+    with pytest.raises(exphil.InvalidError, match="byte 1"):
+        loaded.notes = b"a\xff"
+    trainer = exphil.Trainer(loaded, dataset)
+    assert trainer.model().notes == model.notes
+    trainer.set_notes("other")
+    assert trainer.model().notes == "other" and loaded.notes == model.notes
+    with pytest.raises(exphil.StateError):
+        loaded.notes = ""
+
+
 def test_evaluate(model, dataset):
     report = model.evaluate(dataset, batch=4)
     assert report.frames == len(dataset) and report.heads == len(report.head) == 2

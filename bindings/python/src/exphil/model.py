@@ -209,6 +209,18 @@ class Model(Handle):
         self._core.call(lib.exphil_model_calibration_get, self._handle, result)
         return read(Comparison, result)
 
+    @property
+    def notes(self) -> str:
+        """The text that the weights carry with them, by convention JSON: what they were trained on; "" where there is none.
+        May be set while nothing else uses the model."""
+        text = ffi.new("const char **")
+        self._core.call(lib.exphil_model_notes, self._handle, text)
+        return ffi.string(text[0]).decode("utf-8")
+
+    @notes.setter
+    def notes(self, text: str) -> None:
+        self._core.call(lib.exphil_model_notes_set, self._handle, c_text(text, "notes"))
+
     # ---- predicting, exporting ----
 
     def evaluate(
