@@ -1,6 +1,7 @@
 /* `exphil train`: its options, and the checks that need no data. */
 #include "conditions.h"
 #include "files.h"
+#include "notes.h"
 #include "options.h"
 #include "train_run.h"
 #include "weights.h"
@@ -362,8 +363,10 @@ int train_command(int argc, char **argv)
     if (!name_outputs(&asked) || !check_output(&asked)) return 1;
     asked.data.quiet = asked.quiet;
     asked.data.threads = asked.machine.threads;
+    asked.given = notes_options(&command);
     status = read_tables(&asked) ? train_run(&asked, count, argv + 1) : 1;
     replay_table_free(&asked.told.of);
     replay_table_free(&asked.weighed);
+    json_decref(asked.given);
     return status;
 }

@@ -82,6 +82,7 @@ static bool evaluate(train_state *r, bool held_out, exphil_report *report)
     json_object_set_new(object, "kind", json_string(held_out ? "held_out" : "train_set"));
     json_object_set_new(object, "update", json_integer(r->done));
     log_object(r, object);
+    if (held_out) history_held(&r->history, r->done, report);
     return true;
 }
 
@@ -100,6 +101,7 @@ static bool export_average(train_state *r)
 static bool save(train_state *r)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
+    if (!train_notes_take(r)) return false;
     saving = 1;
     bool fine = exphil_trainer_save(r->trainer, r->options->out, &error) >= 0;
     if (!fine) complain(r->options->out, &error);
@@ -128,6 +130,7 @@ static void measure(train_state *r, const exphil_metrics *m)
     r->frames = m->frames;
     r->done = m->update;
     r->loss = m->loss;
+    history_update(&r->history, m->loss);
 }
 
 /* One update and what is due after it. */
@@ -138,6 +141,7 @@ static bool one_update(train_state *r, progress *bar)
     exphil_status status = exphil_trainer_step(r->trainer, &metrics, &error);
     if (status == EXPHIL_E_NUMERIC) {
         complain("update", &error);
+        r->history.refused++;
         return true;
     }
     if (status == EXPHIL_E_CANCELLED) return true;
@@ -226,6 +230,7 @@ static bool finish(train_state *r)
     exphil_error error = EXPHIL_ERROR_INIT;
     if (!evaluate(r, false, &train) || (r->held && !evaluate(r, true, &held))) return say_unscored(r);
     if (exphil_model_query(r->model, &info, &error) < 0) return complain("model", &error) == 0;
+    if (!train_notes_finish(r)) return false;
     if (r->options->json) {
         json_t *object = json_pack("{s:o,s:s,s:I,s:I,s:f,s:f,s:o}", "weights", path_json(r->options->out),
                                    "blocks", info.blocks, "parameters", (json_int_t)info.parameter_count,
@@ -260,6 +265,7 @@ static bool close_log(train_state *r)
 
 static void close_run(train_state *r)
 {
+    json_decref(r->notes);
     exphil_trainer_destroy(r->trainer);
     exphil_optimizer_destroy(r->optimizer);
     exphil_prefetcher_destroy(r->prefetcher);
@@ -277,7 +283,9 @@ int train_run(train_options *options, int count, char **paths)
     train_state r = {.options = options, .rows = is_one_corpus(&options->data, count, paths)};
     options->data.cancel = stop_asked;
     catch_interrupt();
-    bool ready = train_make(&r, count, paths) && open_log(&r), trained = ready && loop(&r);
+    bool ready = train_make(&r, count, paths) && open_log(&r);
+    if (ready) train_notes_begin(&r);
+    bool trained = ready && loop(&r);
     if (!ready && interrupted)
         fprintf(stderr, "\nexphil: stopped before the first update; nothing was written\n");
     bool stopped = interrupted != 0, fine = trained && !stopped && finish(&r);

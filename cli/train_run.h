@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "conditions.h"
+#include "history.h"
 
 #include <stdio.h>
 
@@ -31,6 +32,7 @@ typedef struct train_options {
     } chosen;             /* what the words above stand for: EXPHIL_..., read_choices */
     condition_table told; /* of --conditions */
     replay_table weighed; /* of --frame-weights */
+    json_t *given;        /* the options that were given, for the notes (notes.h) */
 } train_options;
 
 /* Everything a run holds. */
@@ -54,6 +56,8 @@ typedef struct train_state {
     bool rows;       /* all data is one corpus of rows */
     uint64_t memory; /* of the context before the trainer and its batches were made; then: what they took */
     FILE *log;
+    history history;
+    json_t *notes; /* what does not change of them */
 } train_state;
 
 /* Data, model, optimizer and trainer (train_make.c); says why not and returns false. */
@@ -64,6 +68,11 @@ bool train_weighs(const train_options *options);
 void explain_resume(const train_options *options, const exphil_error *error);
 /* Bytes that the context's objects take now, on host and device. */
 uint64_t train_memory(const train_state *r);
+/* Notes of the weights (train_notes.c): begin, once data and trainer are there; what is known now goes into what is written
+ * from now on; and with the last scores into the weights that are there. Say on stderr what failed. */
+void train_notes_begin(train_state *r);
+bool train_notes_take(train_state *r);
+bool train_notes_finish(train_state *r);
 /* Returns the exit status. */
 int train_run(train_options *options, int count, char **paths);
 
