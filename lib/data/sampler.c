@@ -21,7 +21,7 @@ static bool take(size_t *at, size_t rows, int64_t count, size_t item_bytes, size
 
 /* Where the parts of a batch lie in its memory, and how much that is. */
 typedef struct places {
-    size_t bytes, floats, ids, past, actions, mask, reset, dropped, told, before;
+    size_t bytes, floats, ids, past, actions, rows, mask, reset, dropped, told, before;
 } places;
 
 static exphil_status place_batch(const xph_sampler *sampler, places *at, exphil_error *error)
@@ -34,6 +34,7 @@ static exphil_status place_batch(const xph_sampler *sampler, places *at, exphil_
         take(&at->bytes, rows, shape->ids, sizeof(int32_t), &at->ids) &&
         take(&at->bytes, rows, how->action_slots * shape->heads, sizeof(int32_t), &at->past) &&
         take(&at->bytes, rows, shape->heads, sizeof(int32_t), &at->actions) &&
+        take(&at->bytes, rows, 1, sizeof(int64_t), &at->rows) &&
         take(&at->bytes, rows, 1, sizeof(float), &at->mask) && take(&at->bytes, rows, 1, 1, &at->reset) &&
         take(&at->bytes, rows, how->drop_past > 0.0, 1, &at->dropped) &&
         take(&at->bytes, rows, xph_told_columns(&sampler->told), sizeof(int32_t), &at->told) &&
@@ -62,6 +63,7 @@ exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buff
                                  .ids = (int32_t *)(void *)(memory + at.ids),
                                  .past = (int32_t *)(void *)(memory + at.past),
                                  .actions = (int32_t *)(void *)(memory + at.actions),
+                                 .rows = (int64_t *)(void *)(memory + at.rows),
                                  .reset = memory + at.reset,
                                  .dropped = how->drop_past > 0.0 ? memory + at.dropped : NULL};
     if (xph_told_columns(&sampler->told)) buffer->told = (int32_t *)(void *)(memory + at.told);
@@ -107,7 +109,8 @@ void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *b
                             .mask = buffer->mask,
                             .reset = buffer->reset,
                             .dropped = buffer->dropped,
-                            .conditions = buffer->told};
+                            .conditions = buffer->told,
+                            .rows = buffer->rows};
 }
 
 /* ---- sampler ----------------------------------------------------------------------------------------- */

@@ -230,6 +230,11 @@ typedef struct xph_fixed {
     const int32_t *conditions;
     int32_t delay_id, reserved;
 } xph_fixed;
+/* EXPHIL_E_INVALID, EXPHIL_E_MISMATCH: what is no value, or no delay, of the model. conditions are borrowed. */
+exphil_status xph_fixed_take(const exphil_model *model, const int32_t *conditions, int64_t condition_count,
+                             const int32_t *delay, xph_fixed *fixed, exphil_error *error);
+/* EXPHIL_E_MISMATCH unless the dataset is of the model's context and spec. */
+exphil_status xph_check_spec(const exphil_model *model, const exphil_dataset *dataset, exphil_error *error);
 /* Whole episodes in order, as a model wants them, no condition masked: the sampler of an evaluation, and its first batch.
  * EXPHIL_E_MISMATCH, EXPHIL_E_INVALID: dataset is not of the model's spec, is empty; batch is out of
  * range. */
@@ -241,11 +246,6 @@ exphil_status xph_feed_logits(const xph_feed *feed, float *narrow, double *wide)
 double xph_softplus(double x); /* log(1 + e^x), stable for any x */
 /* Most likely value of a head and -log p of the target; rank: classes that beat the target, 0 for bits. */
 int32_t xph_judge_head(const xph_head *head, const double *logit, int32_t target, double *nll, int32_t *rank);
-/* Fills report->alone_... from at least `most` frames in whole episodes, fewer where there are no more. The
- * model has past actions; sampler is that of the evaluation: the policy is told the same, and has the same delay. */
-exphil_status xph_evaluate_alone(const exphil_model *model, const void *weights, const void *packed,
-                                 const xph_sampler *sampler, int64_t most, exphil_report *report,
-                                 exphil_error *error);
 /* Evaluation of given weights; what exphil_evaluate and exphil_trainer_evaluate share. */
 exphil_status xph_evaluate(const exphil_model *model, const void *weights, const void *packed,
                            const exphil_dataset *dataset, const exphil_dataset *frequencies,
