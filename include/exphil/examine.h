@@ -20,6 +20,8 @@ typedef struct exphil_examined {
     int64_t frame;           /* of the dataset: the row that was shown (exphil_dataset_frame) */
     int64_t episode;         /* of the dataset (exphil_dataset_episode) */
     int64_t row;             /* of the episode, from 0 */
+    const float *floats;     /* [F] of that row */
+    const int32_t *ids;      /* [K] likewise */
     const int32_t *recorded; /* [A] the action of row + delay_frames, which is to be predicted */
     const int32_t *before;   /* [A] the one a frame before that, as exphil_report takes it */
     const int32_t *

@@ -434,6 +434,8 @@ static exphil_status show(const alone *a, exphil_error *error)
         const lane *l = &a->lanes[i];
         for (int64_t at = 0; at < l->count; at++) {
             seen.frame = l->of->first + l->t - l->count + at;
+            seen.floats = l->floats + at * a->shape->floats;
+            seen.ids = l->ids + at * a->shape->tables;
             seen.target = l->targets + at * heads;
             seen.before = l->befores + at * heads;
             seen.logits = l->logits + at * a->shape->logits;

@@ -23,6 +23,8 @@ static exphil_status show(void *arg, const xph_seen *seen, exphil_error *error)
                                    .frame = seen->frame,
                                    .episode = episode,
                                    .row = seen->frame - first,
+                                   .floats = seen->floats,
+                                   .ids = seen->ids,
                                    .recorded = seen->target,
                                    .before = seen->before,
                                    .likely = seen->likely,

@@ -83,12 +83,15 @@ static exphil_status show_batch(const xph_walk *walk, const exphil_batch *batch,
                                 exphil_error *error)
 {
     const exphil_model *model = walk->feed.model;
-    const int64_t heads = xph_model_shape_of(model)->heads, width = xph_model_shape_of(model)->logits;
+    const xph_model_shape *shape = xph_model_shape_of(model);
+    const int64_t heads = shape->heads, width = shape->logits;
     const int32_t *before = xph_sampler_before(walk->sampler);
     xph_seen seen;
     for (int64_t row = 0; row < batch->batch * batch->time; row++) {
         if (!(batch->mask[row] > 0.0f)) continue;
         seen.frame = batch->rows[row];
+        seen.floats = batch->floats + row * shape->floats;
+        seen.ids = batch->ids + row * shape->ids;
         seen.target = &batch->actions[row * heads];
         seen.before = &before[row * heads];
         seen.logits = walk->wide + row * width;

@@ -8,6 +8,8 @@
 typedef struct xph_seen {
     int64_t frame;                  /* of the dataset: the row that was shown */
     const int32_t *target, *before; /* [A] recorded: what was to be predicted, and of the frame before it */
+    const float *floats;            /* [F] the row */
+    const int32_t *ids;             /* [K] */
     const double *logits;           /* [L] */
     int32_t likely[EXPHIL_HEADS_MAX], rank[EXPHIL_HEADS_MAX]; /* as xph_judge_head tells them */
     double nll[EXPHIL_HEADS_MAX];

@@ -54,12 +54,16 @@ static int32_t add(void *user, const exphil_examined *f)
 {
     sums *s = user;
     exphil_episode_info episode = EXPHIL_EPISODE_INFO_INIT;
-    int32_t done[HEADS];
+    int32_t done[HEADS], ids[2];
+    float floats[13];
     bool exact = true, change = false;
     if (s->stop_at && s->frames == s->stop_at) return 1;
     assert_int_equal(f->struct_size, sizeof *f);
     assert_int_equal(exphil_dataset_episode(s->dataset, f->episode, &episode, NULL), EXPHIL_OK);
     assert_int_equal(f->frame, episode.first + f->row);
+    assert_ok(exphil_dataset_frame(s->dataset, f->frame, floats, ids, NULL, NULL));
+    assert_memory_equal(floats, f->floats, sizeof floats);
+    assert_memory_equal(ids, f->ids, sizeof ids);
     if (s->next[f->episode]) assert_int_equal(f->row, s->next[f->episode]);
     s->next[f->episode] = f->row + 1;
     assert_ok(exphil_dataset_frame(s->dataset, f->frame + f->delay_frames, NULL, NULL, done, NULL));
