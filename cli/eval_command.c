@@ -3,6 +3,7 @@
 #include "conditions.h"
 #include "examine.h"
 #include "options.h"
+#include "verdict.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ typedef struct eval_options {
 
 /* What single frames show beside the sums of the report, on stdout or into object. */
 static int examine(const exphil_model *model, const exphil_dataset *dataset, const exphil_evaluation *how,
-                   const eval_options *o, json_t *object)
+                   const eval_options *o, const exphil_report *scores, int64_t slots, json_t *object)
 {
     const exam_how asked = {.conditions = how->conditions,
                             .delay = how->delay_frames,
@@ -35,6 +36,7 @@ static int examine(const exphil_model *model, const exphil_dataset *dataset, con
     } else if (status == 0) {
         exam_print(&found);
     }
+    if (status == 0 && !object) verdict_print_scored(scores, &found, slots);
     exam_free(&found);
     return status;
 }
@@ -44,7 +46,7 @@ static int tell(const exphil_model *model, const exphil_dataset *dataset, const 
 {
     json_t *object = o->json ? report_json(scores, spec) : NULL;
     if (!o->json) print_report(scores, spec, slots);
-    int status = examine(model, dataset, how, o, object);
+    int status = examine(model, dataset, how, o, scores, slots, object);
     if (!o->json) return status;
     if (status == 0) return print_json(object);
     json_decref(object);

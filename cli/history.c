@@ -7,6 +7,8 @@ void history_update(history *of, double loss)
 {
     if (!isfinite(loss)) return;
     if (!of->every) of->every = 1;
+    if (!of->updates++) of->first = of->peak = loss;
+    if (loss > of->peak) of->peak = loss;
     of->sum += loss;
     if (++of->filled < of->every) return;
     of->loss[of->count++] = of->sum / (double)of->every;

@@ -22,6 +22,8 @@ typedef struct history_score {
 typedef struct history {
     int64_t every, filled, count; /* updates of a mean; of the one that is being made; whole ones */
     double sum, loss[HISTORY_MOST];
+    double first, peak; /* of single updates */
+    int64_t updates;
     int64_t refused;                              /* updates whose loss or gradient was not finite */
     history_score held[HISTORY_MOST], best, last; /* best by loss, and the first of equal ones */
     int64_t held_count, held_every, held_seen;

@@ -223,6 +223,19 @@ static void print_scores(const json_t *train)
         print_score("the best was", best);
 }
 
+static void print_verdict(const json_t *train)
+{
+    const json_t *said = json_object_get(train, "verdict");
+    if (!json_is_object(said)) return;
+    fputs("verdict: ", stdout);
+    put_text(said, "verdict");
+    fputs(". ", stdout);
+    put_text(said, "figure");
+    putchar(' ');
+    put_text(said, "advice");
+    putchar('\n');
+}
+
 void notes_print(const json_t *notes)
 {
     const json_t *train = notes_train(notes);
@@ -240,4 +253,5 @@ void notes_print(const json_t *notes)
     print_data(train);
     print_options(train);
     print_scores(train);
+    print_verdict(train);
 }

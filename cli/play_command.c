@@ -9,6 +9,7 @@
 #include "options.h"
 #include "play_port.h"
 #include "slp_words.h"
+#include "verdict.h"
 
 #include <exphil/slp.h>
 
@@ -238,9 +239,12 @@ static void print_agreement(const player *p, int s, const char *what)
 /* A policy that has learnt to repeat its past actions is lost when they are its own. */
 static void warn_of_copying(const player *p)
 {
-    if (!p->info.action_slots || !copies((double)p->exact[FORCED], (double)p->exact[ALONE])) return;
-    print_paragraph("With its own past actions it agrees far less often: it repeats what it is shown. %s",
-                    COPYING_ADVICE);
+    verdict_case c = {.slots = p->info.action_slots, .measured_alone = true};
+    verdict v;
+    c.forced = share(p->exact[FORCED], p->frames);
+    c.alone = share(p->exact[ALONE], p->frames);
+    verdict_of(&c, &v);
+    if (v.word == VERDICT_COPIES) verdict_print(&v);
 }
 
 /* Latency is that of the session that plays as live. */

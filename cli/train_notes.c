@@ -116,15 +116,20 @@ void train_notes_begin(train_state *r)
     exphil_model_destroy(model);
 }
 
+double train_passes(const train_state *r)
+{
+    double each = (double)(r->data.batches_per_epoch > 0 ? r->data.batches_per_epoch : 1);
+    return (double)r->done * (double)r->options->accumulate / each;
+}
+
 /* Notes as they are now; free them. NULL: there is no memory. */
 static char *notes_text(const train_state *r)
 {
     json_t *train = r->notes, *scores = history_json(&r->history);
     if (!train) return NULL;
-    double each = (double)(r->data.batches_per_epoch > 0 ? r->data.batches_per_epoch : 1);
     json_object_set_new(train, "updates", json_integer(r->done));
     json_object_set_new(train, "planned_updates", json_integer(r->updates));
-    json_object_set_new(train, "passes", json_real((double)r->done * (double)r->options->accumulate / each));
+    json_object_set_new(train, "passes", json_real(train_passes(r)));
     json_object_set_new(train, "batch", json_integer(r->batch));
     if (scores) json_object_set_new(train, "held_out_scores", scores);
     json_t *all = json_pack("{s:O}", "train", train);

@@ -228,9 +228,11 @@ static bool finish(train_state *r)
     held.alone_most_frames = r->options->alone;
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
+    verdict said;
     if (!evaluate(r, false, &train) || (r->held && !evaluate(r, true, &held))) return say_unscored(r);
     if (exphil_model_query(r->model, &info, &error) < 0) return complain("model", &error) == 0;
-    if (!train_notes_finish(r)) return false;
+    if (!train_verdict(r, &train, &held, info.action_slots, &said) || !train_notes_finish(r))
+        return say_unscored(r);
     if (r->options->json) {
         json_t *object = json_pack("{s:o,s:s,s:I,s:I,s:f,s:f,s:o}", "weights", path_json(r->options->out),
                                    "blocks", info.blocks, "parameters", (json_int_t)info.parameter_count,
@@ -239,6 +241,7 @@ static bool finish(train_state *r)
         json_object_set_new(object, "trainer_bytes", json_integer((json_int_t)r->memory));
         if (train_weighs(r->options))
             json_object_set_new(object, "effective_share", json_real(r->data.effective_share));
+        json_object_set_new(object, "verdict", verdict_json(&said));
         if (r->held) json_object_set_new(object, "held_out", report_json(&held, &r->spec));
         return print_json(object) == 0;
     }
@@ -250,6 +253,7 @@ static bool finish(train_state *r)
     print_report(&train, &r->spec, info.action_slots);
     if (r->held) printf("\nheld out\n");
     if (r->held) print_report(&held, &r->spec, info.action_slots);
+    verdict_print(&said);
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "conditions.h"
 #include "history.h"
+#include "verdict.h"
 
 #include <stdio.h>
 
@@ -73,6 +74,10 @@ uint64_t train_memory(const train_state *r);
 void train_notes_begin(train_state *r);
 bool train_notes_take(train_state *r);
 bool train_notes_finish(train_state *r);
+double train_passes(const train_state *r); /* over the data, so far */
+/* What came of the run (train_verdict.c); it goes into the notes. False, said on stderr: the examination failed. */
+bool train_verdict(train_state *r, const exphil_report *train, const exphil_report *held, int64_t slots,
+                   verdict *v);
 /* Returns the exit status. */
 int train_run(train_options *options, int count, char **paths);
 
