@@ -42,7 +42,7 @@ typedef struct data_options {
     const char *if_weights; /* what to say when weights stand where data should */
     struct {
         const char *option, *path;  /* both NULL: none */
-    } outputs[3];                   /* what the command will write: never one of the files that it reads */
+    } outputs[4];                   /* what the command will write: never one of the files that it reads */
     bool quiet;                     /* say only what is left out, and what is wrong */
     struct replay_table *tables[2]; /* given to the data in this order; NULL: none */
     int64_t threads;                /* for replays that are selected; 0: one per core */

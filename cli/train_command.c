@@ -24,6 +24,9 @@ static bool check_output(const train_options *o)
         fprintf(stderr,
                 "exphil: %s is there already: --resume goes on from its checkpoint, --force replaces it\n",
                 weights ? o->out : o->checkpoint);
+    else if (o->bad_batch &&
+             !output_free("keep-bad-batch", o->bad_batch, OUTPUT_IN_PLACE, o->force || o->resume))
+        return false;
     else
         return !o->log || strcmp(o->log, "/dev/stderr") == 0 ||
                output_free("log", o->log, OUTPUT_IN_PLACE, o->force || o->resume);
@@ -33,8 +36,8 @@ static bool check_output(const train_options *o)
 /* Neither the weights nor the checkpoint nor the log is this file. */
 static bool outputs_spare(const train_options *o, const char *input)
 {
-    return output_spares("log", o->log, input) && output_spares("out", o->out, input) &&
-           output_spares("out", o->checkpoint, input);
+    return output_spares("log", o->log, input) && output_spares("keep-bad-batch", o->bad_batch, input) &&
+           output_spares("out", o->out, input) && output_spares("out", o->checkpoint, input);
 }
 
 /* The files that are written are no inputs, and are not each other; data are compared when they are loaded. */
@@ -45,13 +48,17 @@ static bool name_outputs(train_options *o)
         fprintf(stderr, "exphil: --out: the path is too long\n");
         return false;
     }
-    const char *const written[][2] = {{"out", o->out}, {"out", o->checkpoint}, {"log", o->log}};
+    const char *const written[][2] = {
+        {"out", o->out}, {"out", o->checkpoint}, {"log", o->log}, {"keep-bad-batch", o->bad_batch}};
     for (size_t i = 0; i < sizeof written / sizeof written[0]; i++) {
         o->data.outputs[i].option = written[i][0];
         o->data.outputs[i].path = written[i][1];
     }
-    return output_spares("log", o->log, o->out) && output_spares("log", o->log, o->checkpoint) &&
-           outputs_spare(o, o->init) && outputs_spare(o, o->conditions) && outputs_spare(o, o->weights);
+    return output_spares("keep-bad-batch", o->bad_batch, o->out) &&
+           output_spares("keep-bad-batch", o->bad_batch, o->checkpoint) &&
+           output_spares("keep-bad-batch", o->bad_batch, o->log) && output_spares("log", o->log, o->out) &&
+           output_spares("log", o->log, o->checkpoint) && outputs_spare(o, o->init) &&
+           outputs_spare(o, o->conditions) && outputs_spare(o, o->weights);
 }
 
 /* ---- options that do not go together ------------------------------------------------------------------- */
@@ -309,6 +316,8 @@ static const option_entry entries[] = {
      "1000000; 0: all)"},
     {"alone", OPTION_INT, &asked.alone, "N", "at the end: " ALONE_HELP},
     {"save-every", OPTION_INT, &asked.save_every, "N", "updates between checkpoints (default 0: at the end)"},
+    {"keep-bad-batch", OPTION_TEXT, &asked.bad_batch, "FILE",
+     "keep the first batch whose loss or gradient is not finite, as safetensors (default: none)"},
     {"threads", OPTION_INT, &asked.machine.threads, "N", "processor threads (default 0: one per core)"},
     {"workers", OPTION_INT, &asked.workers, "N",
      "threads of those that make batches, which change none (default 1; of games one of four, at most 4)"},

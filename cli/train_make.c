@@ -315,6 +315,7 @@ static bool make_prefetcher(train_state *r)
                     sampling.mode == EXPHIL_MODE_WINDOW ? ", --window or --shuffle-frames" : "");
         return false;
     }
+    r->sampling = sampling;
     choose_updates(r);
     say_share(r);
     return true;

@@ -111,6 +111,7 @@ void train_notes_begin(train_state *r)
     r->notes = begin(r);
     if (!r->options->resume || exphil_model_load(r->context, r->options->out, &model, NULL) < 0) return;
     json_t *before = notes_of(model);
+    r->skipped = (int64_t)json_integer_value(json_object_get(notes_train(before), "refused_updates"));
     history_read(&r->history, json_object_get(notes_train(before), "held_out_scores"));
     json_decref(before);
     exphil_model_destroy(model);
@@ -131,6 +132,7 @@ static char *notes_text(const train_state *r)
     json_object_set_new(train, "planned_updates", json_integer(r->updates));
     json_object_set_new(train, "passes", json_real(train_passes(r)));
     json_object_set_new(train, "batch", json_integer(r->batch));
+    if (r->skipped) json_object_set_new(train, "refused_updates", json_integer(r->skipped));
     if (scores) json_object_set_new(train, "held_out_scores", scores);
     json_t *all = json_pack("{s:O}", "train", train);
     char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;

@@ -141,7 +141,9 @@ static bool one_update(train_state *r, progress *bar)
     exphil_status status = exphil_trainer_step(r->trainer, &metrics, &error);
     if (status == EXPHIL_E_NUMERIC) {
         complain("update", &error);
+        keep_bad_batch(r, &error);
         r->history.refused++;
+        r->skipped++;
         return true;
     }
     if (status == EXPHIL_E_CANCELLED) return true;

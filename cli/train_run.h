@@ -13,6 +13,7 @@
 typedef struct train_options {
     data_options data;
     machine_options machine;
+    const char *bad_batch; /* --keep-bad-batch; NULL: none */
     const char *out, *log, *init, *split, *heads, *mode, *schedule, *blocks, *activations;
     const char *delay, *conditions, *weights; /* NULL: 0; none */
     const char *fake_quantize, *precision;    /* NULL: not; f32 */
@@ -49,6 +50,9 @@ typedef struct train_state {
     exphil_trainer *trainer;
     exphil_spec spec;
     exphil_prefetcher_info data;
+    exphil_sampling sampling; /* of the prefetcher */
+    int64_t skipped;          /* updates that were refused, those of earlier runs of --resume among them */
+    bool bad_batch_kept;
     exphil_head_loss losses[EXPHIL_HEADS_MAX];
     float positive[32];
     int64_t updates, done, frames, batch;
@@ -78,6 +82,9 @@ double train_passes(const train_state *r); /* over the data, so far */
 /* What came of the run (train_verdict.c); it goes into the notes. False, said on stderr: the examination failed. */
 bool train_verdict(train_state *r, const exphil_report *train, const exphil_report *held, int64_t slots,
                    verdict *v);
+/* Keeps the batch of an update that was just refused, if that was asked for, once a run; says on stderr where it goes wrong
+ * (bad_batch.c). */
+void keep_bad_batch(train_state *r, const exphil_error *why);
 /* Returns the exit status. */
 int train_run(train_options *options, int count, char **paths);
 

@@ -82,6 +82,7 @@ static bool too_short(const verdict_case *c, verdict *v)
     double known = skill(c->train_nll, c->frequency);
     double falls = c->middle > 0.0 ? 1.0 - c->end / c->middle : 0.0;
     if (!c->run || c->train_nll < 0.8 * c->nll) return false;
+    if (c->points > 2 && c->best_update < c->updates) return false; /* the held-out score no longer falls */
     bool one = c->commonest >= 0.999 && c->passes >= 5.0;
     if (one || known >= 0.6 || falls < (known < 0.3 ? 0.03 : 0.12)) return false;
     say(v, VERDICT_TOO_SHORT, "Train longer: twice as many --updates, or more.",
