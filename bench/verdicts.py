@@ -21,7 +21,8 @@ BLIND = "--no-previous-action"
 PREPARED = [
     ("good", f"{DRILL} {BLIND} --rate 0.01 --updates 300 --eval-every 30"),
     ("too short", f"{DRILL} {BLIND} --rate 0.01 --updates 20 --eval-every 4"),
-    ("overfitted", f"d6.slp d7.slp --port 1 {BLIND} --hidden 96 --held-out 0.5 --rate 0.01 --updates 500 --eval-every 20 --schedule constant"),
+    ("overfitted", f"d6.slp d7.slp --port 1 {BLIND} --hidden 96 --held-out 0.5 --rate 0.01 --updates 500"
+     f" --eval-every 20 --schedule constant"),
     ("diverged", f"{DRILL} {BLIND} --rate 0.5 --clip -1 --warmup 180 --updates 200 --eval-every 20"),
     ("diverged", f"{DRILL} {BLIND} --rate 1 --clip -1 --updates 60 --eval-every 20"),
     ("copies its past", f"{DRILL} --rate 0.005 --updates 400 --delay 18 --eval-every 50"),
@@ -32,20 +33,27 @@ PREPARED = [
 
 OTHERS = [
     ("good", f"e1.slp e2.slp e3.slp e4.slp --port 1 {BLIND} --blocks mamba --rate 0.005 --updates 350 --eval-every 50 --seed 71"),
-    ("good", f"f1.slp f2.slp f3.slp f4.slp --port 1 {BLIND} --blocks lstm --hidden 48 --rate 0.006 --updates 300 --eval-every 60 --seed 72"),
+    ("good", f"f1.slp f2.slp f3.slp f4.slp --port 1 {BLIND} --blocks lstm --hidden 48 --rate 0.006 --updates 300"
+     f" --eval-every 60 --seed 72"),
     ("good", f"replays/training/fox_ms_teacher_2min.slp replays/training/fox_multishine_closed.slp --port 1 {BLIND} --split time "
              "--blocks mamba --rate 0.003 --updates 350 --eval-every 50 --seed 73"),
-    ("too short", f"e1.slp e2.slp e3.slp e4.slp --port 1 {BLIND} --blocks lstm --rate 0.005 --updates 35 --eval-every 7 --seed 74"),
+    ("too short", f"e1.slp e2.slp e3.slp e4.slp --port 1 {BLIND} --blocks lstm --rate 0.005 --updates 35"
+     f" --eval-every 7 --seed 74"),
     ("too short", f"games/ {BLIND} --blocks gru --hidden 48 --rate 0.0015 --updates 70 --eval-every 14 --seed 75"),
-    ("overfitted", "games/3-7-0-singles-online-summit10.slp games/3-9-0-singles-irl-summit12.slp games/2-0-1-singles-irl-genesis.slp "
+    ("overfitted", "games/3-7-0-singles-online-summit10.slp games/3-9-0-singles-irl-summit12.slp "
+     "games/2-0-1-singles-irl-genesis.slp "
+     f""
                    "games/2-0-1-singles-irl-summit8.slp --split time --blocks gru --hidden 96 --rate 0.004 --updates 1100 "
                    "--eval-every 50 --schedule constant --seed 76"),
-    ("diverged", f"e1.slp e2.slp e3.slp e4.slp --port 1 {BLIND} --blocks gru --rate 1.2 --clip -1 --updates 90 --eval-every 30 --seed 77"),
+    ("diverged", f"e1.slp e2.slp e3.slp e4.slp --port 1 {BLIND} --blocks gru --rate 1.2 --clip -1 --updates 90"
+     f" --eval-every 30 --seed 77"),
     ("diverged", f"games/ {BLIND} --blocks lstm --rate 4 --clip -1 --updates 90 --eval-every 30 --seed 78"),
     ("copies its past", "games/ --blocks mamba --rate 0.004 --updates 450 --eval-every 90 --seed 79"),
-    ("never presses a button", f"f1.slp f2.slp f3.slp f4.slp --port 1 {BLIND} --blocks mamba --rate 0.008 --updates 350 --eval-every 50 "
+    ("never presses a button", f"f1.slp f2.slp f3.slp f4.slp --port 1 {BLIND} --blocks mamba --rate 0.008"
+     f" --updates 350 --eval-every 50 "
                                "--button-weight 0.004 --seed 80"),
-    ("one class only", f"f1.slp f2.slp f3.slp f4.slp --port 1 {BLIND} --blocks lstm --rate 0.03 --decay 33 --updates 300 --eval-every 60 "
+    ("one class only", f"f1.slp f2.slp f3.slp f4.slp --port 1 {BLIND} --blocks lstm --rate 0.03 --decay 33"
+     f" --updates 300 --eval-every 60 "
                        "--schedule constant --seed 81"),
     ("data too few", f"games/3-9-1-singles-net.slp games/3-12-0-singles-net.slp {BLIND} --last 1800 --held-out 0.3 --split time "
                      "--blocks lstm --hidden 64 --rate 0.005 --updates 400 --eval-every 40 --seed 82"),

@@ -152,7 +152,7 @@ static char *header_text(const bad_batch *b, const array *arrays, int count, con
 {
     const train_state *r = b->run;
     char text[3][24];
-    size_t at = 0;
+    json_int_t at = 0;
     snprintf(text[0], sizeof text[0], "%" PRId64, r->done + 1);
     snprintf(text[1], sizeof text[1], "%" PRId64, b->epoch);
     snprintf(text[2], sizeof text[2], "%" PRId64, b->index);
@@ -163,11 +163,11 @@ static char *header_text(const bad_batch *b, const array *arrays, int count, con
                                   "error", why->message));
     for (int i = 0; i < count; i++) {
         json_t *shape = json_array();
-        size_t bytes = bytes_of(&arrays[i]);
+        const json_int_t bytes = (json_int_t)bytes_of(&arrays[i]);
         for (int d = 0; d < arrays[i].rank; d++) json_array_append_new(shape, json_integer(arrays[i].dim[d]));
         json_object_set_new(header, arrays[i].name,
                             json_pack("{s:s,s:o,s:[I,I]}", "dtype", arrays[i].type, "shape", shape,
-                                      "data_offsets", (json_int_t)at, (json_int_t)(at + bytes)));
+                                      "data_offsets", at, at + bytes));
         at += bytes;
     }
     char *made = json_dumps(header, JSON_COMPACT);

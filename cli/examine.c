@@ -139,7 +139,7 @@ static void consider(exam *e, const exphil_examined *f, double nll)
     }
     if (*count < e->each)
         note(e, f, nll, &of[(*count)++]);
-    else if (nll > least->nll)
+    else if (least && nll > least->nll)
         note(e, f, nll, least);
 }
 
@@ -155,11 +155,11 @@ int64_t *exam_mistakes(const exam *e, int64_t *count)
     int64_t all = 0;
     *count = 0;
     for (int64_t g = 0; g < e->games; g++) all += e->candidate_count[g];
-    const exam_mistake **order = calloc((size_t)all + 1, sizeof *order);
+    const exam_mistake **order = calloc((size_t)all + 1, sizeof(const exam_mistake *));
     int64_t *result = calloc((size_t)all + 1, sizeof *result);
     for (int64_t g = 0, at = 0; order && g < e->games; g++)
         for (int32_t i = 0; i < e->candidate_count[g]; i++) order[at++] = &e->candidates[g * e->each + i];
-    if (order) qsort(order, (size_t)all, sizeof *order, compare_cost);
+    if (order) qsort(order, (size_t)all, sizeof(const exam_mistake *), compare_cost);
     for (int64_t i = 0; order && result && i < all && i < e->wanted; i++)
         result[(*count)++] = order[i] - e->candidates;
     free(order);

@@ -326,14 +326,14 @@ json_t *exam_mistakes_json(const exam *e)
     for (int64_t i = 0; order && i < count; i++) {
         const exam_mistake *m = &e->candidates[order[i]];
         const exphil_episode_info *info = &e->episode[m->episode];
+        const json_int_t frame = (json_int_t)info->first_game_frame + m->row + m->delay;
         char hash[20];
         snprintf(hash, sizeof hash, "%016" PRIx64, info->game);
         json_array_append_new(
             list, json_pack("{s:s,s:i,s:I,s:I,s:I,s:f,s:f,s:o,s:o}", "game", hash, "port", info->port,
                             "dataset_frame", (json_int_t)m->frame, "episode", (json_int_t)m->episode, "frame",
-                            (json_int_t)(info->first_game_frame + m->row + m->delay), "nll", m->nll,
-                            "probability", exp(-m->nll), "recorded", action_json(e, m->recorded), "likely",
-                            action_json(e, m->likely)));
+                            frame, "nll", m->nll, "probability", exp(-m->nll), "recorded",
+                            action_json(e, m->recorded), "likely", action_json(e, m->likely)));
     }
     free(order);
     return list;

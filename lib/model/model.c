@@ -213,7 +213,7 @@ exphil_status xph_model_with_weights(const exphil_model *like, const void *weigh
     XPH_TRY(xph_model_make(like->context, &like->config, like->shape.narrow, &made, error));
     const xph_backend *backend = made->device->backend;
     xph_stream *stream;
-    exphil_status status = xph_model_take_notes(made, like->notes.text, error);
+    exphil_status status = xph_notes_take(made->context, like->notes.text, &made->notes, error);
     if (status < 0) {
         xph_model_release(made);
         return status;

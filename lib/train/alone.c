@@ -30,7 +30,7 @@ typedef struct lane {
     int32_t *past;          /* [slots,A] decided, newest first; neutral in the slots that it does not see */
     int32_t *decided;       /* [A] the newest, seen or not */
     /* Of a slice that is shown afterwards: [SLICE,A] each, [SLICE,L]. Else of one frame. */
-    int32_t *drawn, *befores;
+    int32_t *drawn, *earlier;
     double *logits;
 } lane;
 
@@ -144,7 +144,7 @@ static size_t cut_lane(const alone *a, unsigned char *base, lane *l)
     l->past = cut(base, &at, cells(a->shape->slots, a->shape->heads));
     l->decided = cut(base, &at, cells(1, a->shape->heads));
     l->drawn = cut(base, &at, cells(a->see ? SLICE : 0, a->shape->heads));
-    l->befores = cut(base, &at, cells(a->see ? SLICE : 0, a->shape->heads));
+    l->earlier = cut(base, &at, cells(a->see ? SLICE : 0, a->shape->heads));
     l->logits = cut(base, &at, 2 * cells(a->see ? SLICE : 1, a->shape->logits));
     return at;
 }
@@ -398,7 +398,7 @@ static void count_lane(group *g, int64_t i, int64_t at)
     l->of->nll += judge(g, logits, target, &g->bad_head);
     if (a->see) {
         memcpy(l->drawn + at * a->shape->heads, drawn, bytes);
-        memcpy(l->befores + at * a->shape->heads, l->before, bytes);
+        memcpy(l->earlier + at * a->shape->heads, l->before, bytes);
     }
     memcpy(l->before, target, bytes);
     memcpy(l->decided, drawn, bytes);
@@ -437,7 +437,7 @@ static exphil_status show(const alone *a, exphil_error *error)
             seen.floats = l->floats + at * a->shape->floats;
             seen.ids = l->ids + at * a->shape->tables;
             seen.target = l->targets + at * heads;
-            seen.before = l->befores + at * heads;
+            seen.before = l->earlier + at * heads;
             seen.logits = l->logits + at * a->shape->logits;
             (void)xph_judge(a->model, &seen);
             memcpy(seen.likely, l->drawn + at * heads, cells(1, heads));

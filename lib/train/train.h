@@ -195,7 +195,11 @@ void xph_trainer_leave(const exphil_trainer *trainer);
  * changed. */
 exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int64_t good,
                                 exphil_error *error);
-const char *xph_trainer_notes(const exphil_trainer *trainer); /* NULL: none */
+/* NULL: none. */
+static inline const char *xph_trainer_notes(const exphil_trainer *trainer)
+{
+    return trainer->noted ? trainer->notes.text : xph_model_notes(trainer->model);
+}
 /* Runs a program (XPH_PART_...) on the batch that was taken, recorded where the device can. */
 exphil_status xph_trainer_run(exphil_trainer *trainer, uint32_t parts);
 void xph_trainer_forget(exphil_trainer *trainer); /* all recordings */

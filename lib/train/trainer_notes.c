@@ -3,11 +3,6 @@
 
 #include <exphil/notes.h>
 
-const char *xph_trainer_notes(const exphil_trainer *trainer)
-{
-    return trainer->noted ? trainer->notes.text : xph_model_notes(trainer->model);
-}
-
 exphil_status exphil_trainer_notes_set(exphil_trainer *trainer, const char *notes, exphil_error *error)
 {
     XPH_TRY(xph_trainer_enter(trainer, error));

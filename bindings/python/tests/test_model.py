@@ -235,6 +235,23 @@ def test_notes(model, dataset, tmp_path):
         loaded.notes = ""
 
 
+def test_examine(model, dataset):
+    seen = []
+    model.examine(dataset, seen.append, batch=4)
+    report = model.evaluate(dataset, batch=4)
+    assert len(seen) == report.frames
+    assert sum((frame.likely == frame.recorded).all() for frame in seen) / len(seen) == pytest.approx(report.exact_accuracy)
+    assert -sum(frame.log_probability.sum() for frame in seen) / len(seen) == pytest.approx(report.nll)
+    assert seen[0].floats.shape == (model.info.float_count,) and seen[0].logits.shape == (model.info.logit_count,)
+    assert seen[0].row == 0 and len({frame.frame for frame in seen}) == len(seen)
+
+    def ends(frame):
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError):
+        model.examine(dataset, ends)
+
+
 def test_evaluate(model, dataset):
     report = model.evaluate(dataset, batch=4)
     assert report.frames == len(dataset) and report.heads == len(report.head) == 2
