@@ -113,6 +113,8 @@ static bool one_class(const verdict_case *c, verdict *v)
 static bool copies(const verdict_case *c, verdict *v)
 {
     if (!c->slots || !c->measured_alone || !(c->alone < 0.8 * c->forced)) return false;
+    if (c->frequency > 0.0 && c->nll >= c->frequency)
+        return false; /* all begin so, and know nothing else yet */
     say(v, VERDICT_COPIES, "Better: " COPYING_ADVICE ".",
         "Shown the recorded past actions it is right on %.1f %% of the frames, alone on %.1f %%: it repeats "
         "what it is "
