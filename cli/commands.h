@@ -43,7 +43,7 @@ typedef struct data_options {
     const char *if_weights; /* what to say when weights stand where data should */
     struct {
         const char *option, *path;  /* both NULL: none */
-    } outputs[5];                   /* what the command will write: never one of the files that it reads */
+    } outputs[6];                   /* what the command will write: never one of the files that it reads */
     bool quiet;                     /* say only what is left out, and what is wrong */
     struct replay_table *tables[2]; /* given to the data in this order; NULL: none */
     int64_t threads;                /* for replays that are selected; 0: one per core */
@@ -92,12 +92,6 @@ json_t *path_json(const char *path);
 json_t *report_json(const exphil_report *report, const exphil_spec *spec);
 /* slots: past actions that are inputs of the policy. */
 void print_report(const exphil_report *report, const exphil_spec *spec, int64_t slots);
-/* Is a policy that much better (a share of frames) with recorded past actions than with its own, that it copies? */
-bool copies(double forced, double alone);
-#define BEGINNING_ADVICE "Every policy with past actions begins so; if this one is young, train it longer. "
-#define COPYING_ADVICE                                                                                       \
-  "Where that does not help, since copying is rewarded too, try train --no-previous-action, or --drop-past " \
-  "0.5 --own-past 0.5, and keep what is best alone."
 /* A paragraph on stdout, in lines of at most 100 columns. */
 void print_paragraph(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Frames on which train and eval measure a policy with its own decisions as past actions. */

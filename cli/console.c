@@ -252,50 +252,6 @@ void print_paragraph(const char *format, ...)
     putchar('\n');
 }
 
-bool copies(double forced, double alone)
-{
-    return 5.0 * alone < 4.0 * forced;
-}
-
-/* What to try follows from what was measured. A policy that repeats the past actions that it is shown either has only begun
- * (they all begin so, and are then no better than copying), or is not cured by more of the same; one that is not shown them
- * cannot copy and is not measured by it. */
-static void advise(const exphil_report *report, int64_t slots)
-{
-    const double forced = 100.0 * report->exact_accuracy, alone = 100.0 * report->alone_accuracy;
-    bool copy = report->exact_copy >= report->exact_majority;
-    if (slots && report->alone_frames && copies(forced, alone)) {
-        putchar('\n');
-        print_paragraph("Teacher-forced the policy is right on %.1f%% of the frames, alone on %.1f%%: it "
-                        "repeats the past actions that it is shown, and in play it is shown its own. %s%s",
-                        forced, alone, report->exact_accuracy > baseline(report) ? "" : BEGINNING_ADVICE,
-                        COPYING_ADVICE);
-    } else if (report->exact_accuracy > baseline(report)) {
-        return;
-    } else if (!slots && report->exact_accuracy > report->exact_majority) {
-        putchar('\n');
-        print_paragraph("The policy is not told past actions, so repeating the last one (copy) is no measure "
-                        "of it: judge it by the change frames, where copying is always wrong, and by "
-                        "playing.");
-    } else {
-        putchar('\n');
-        print_paragraph(
-            "The policy is not better than %s on these frames; of those that change the input it has %.1f%%. "
-            "Train longer (more --epochs), or on more data.",
-            copy && slots ? "repeating the last action (copy)" : "always the commonest action (majority)",
-            100.0 * report->exact_change_accuracy);
-    }
-}
-
-static void print_verdict(const exphil_report *report, int64_t slots)
-{
-    if (report->frames == 0) return;
-    if (report->exact_majority >= 1.0)
-        printf("\nThere is only one action in these frames: nothing to learn.\n");
-    else
-        advise(report, slots);
-}
-
 /* Beside the teacher-forced figures; without past actions they are the same. */
 static void print_alone(const exphil_report *report, int64_t slots)
 {
@@ -324,7 +280,6 @@ void print_report(const exphil_report *report, const exphil_spec *spec, int64_t 
     printf("\n%-12s %9s %9s %9s %9s %9s %9s %9s\n", "head", "accuracy", "top 3", "change", "majority", "copy",
            "nll", "freq nll");
     for (int64_t i = 0; i < report->heads; i++) print_head(spec->heads[i].name, &report->head[i]);
-    print_verdict(report, slots);
 }
 
 /* Tenths of microseconds, rounded up: what was measured lies below. */

@@ -1,7 +1,9 @@
 /* `exphil eval`: scores a policy on recorded play. */
 #include "commands.h"
 #include "conditions.h"
+#include "examine.h"
 #include "options.h"
+#include "verdict.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,9 +13,45 @@ typedef struct eval_options {
     data_options data;
     machine_options machine;
     const char *conditions, *play_as;
-    int64_t batch, delay, alone; /* delay -1: not given */
+    int64_t batch, delay, alone, mistakes; /* delay -1: not given */
     bool json;
 } eval_options;
+
+/* What single frames show beside the sums of the report, on stdout or into object. */
+static int examine(const exphil_model *model, const exphil_dataset *dataset, const exphil_evaluation *how,
+                   const eval_options *o, const exphil_report *scores, int64_t slots, json_t *object)
+{
+    const exam_how asked = {.conditions = how->conditions,
+                            .delay = how->delay_frames,
+                            .condition_count = how->condition_count,
+                            .batch = how->batch,
+                            .mistakes = o->mistakes};
+    exam found;
+    int status = exam_make(model, dataset, &asked, &found) ? 0 : 1;
+    if (status == 0 && object) {
+        json_object_set_new(object, "examination", exam_json(&found));
+        if (o->mistakes) json_object_set_new(object, "mistakes", exam_mistakes_json(&found));
+    } else if (status == 0 && o->mistakes) {
+        exam_print_mistakes(&found);
+    } else if (status == 0) {
+        exam_print(&found);
+    }
+    if (status == 0 && !object) verdict_print_scored(scores, &found, slots);
+    exam_free(&found);
+    return status;
+}
+
+static int tell(const exphil_model *model, const exphil_dataset *dataset, const exphil_evaluation *how,
+                const eval_options *o, const exphil_report *scores, const exphil_spec *spec, int64_t slots)
+{
+    json_t *object = o->json ? report_json(scores, spec) : NULL;
+    if (!o->json) print_report(scores, spec, slots);
+    int status = examine(model, dataset, how, o, scores, slots, object);
+    if (!o->json) return status;
+    if (status == 0) return print_json(object);
+    json_decref(object);
+    return status;
+}
 
 static int evaluate(exphil_context *context, const char *weights, const eval_options *o, int count,
                     char **paths)
@@ -24,10 +62,10 @@ static int evaluate(exphil_context *context, const char *weights, const eval_opt
     exphil_dataset *dataset = NULL;
     exphil_spec spec = EXPHIL_SPEC_INIT;
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
-    exphil_report report = EXPHIL_REPORT_INIT;
+    exphil_report scores = EXPHIL_REPORT_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     int status = 0;
-    report.alone_most_frames = o->alone;
+    scores.alone_most_frames = o->alone;
     if (!load_weights(context, weights, "eval wants WEIGHTS first, then replays or a corpus", &model))
         return 1;
     how.batch = o->batch;
@@ -39,12 +77,10 @@ static int evaluate(exphil_context *context, const char *weights, const eval_opt
         status = complain(weights, &error);
     else if (!load_dataset(context, &spec, &o->data, count, paths, &dataset))
         status = 1;
-    else if (exphil_evaluate_as(model, dataset, &how, &report, &error) < 0)
+    else if (exphil_evaluate_as(model, dataset, &how, &scores, &error) < 0)
         status = complain(weights, &error);
-    else if (o->json)
-        status = print_json(report_json(&report, &spec));
     else
-        print_report(&report, &spec, info.action_slots);
+        status = tell(model, dataset, &how, o, &scores, &spec, info.action_slots);
     exphil_dataset_destroy(dataset);
     exphil_model_destroy(model);
     return status;
@@ -62,6 +98,12 @@ static const char eval_about[] =
     "exact is the whole action right; top 3, right among the three likeliest; "
     "change, on frames that change the\ninput; freq nll is that of how often each "
     "action occurs.\n"
+    "Then, of the same frames: how often each button is pressed, recorded, by the policy's probabilities and "
+    "by its "
+    "decisions; entropy\n"
+    "of its distributions; calibration error, how far its probabilities are from how often it is right; "
+    "where it moves the\n"
+    "main stick; and scores by character, opponent, stage and phase of the game. --json has all of it.\n"
     "FILE: " FILES_HELP OR_ROWS_HELP;
 
 int eval_command(int argc, char **argv)
@@ -76,6 +118,10 @@ int eval_command(int argc, char **argv)
         {"delay", OPTION_INT, &o.delay, "N", "of a policy with several: score this one (default: all)"},
         {"batch", OPTION_INT, &o.batch, "N", "sequences at a time (default 16)"},
         {"alone", OPTION_INT, &o.alone, "N", ALONE_HELP},
+        {"mistakes", OPTION_INT, &o.mistakes, "N",
+         "show the N frames that cost most, spread over the games, with what was pressed and what is "
+         "likeliest "
+         "(default 0)"},
         {"threads", OPTION_INT, &o.machine.threads, "N", "processor threads (default 0: one per core)"},
         {"device", OPTION_TEXT, &o.machine.device, "NAME", DEVICE_HELP},
         {"memory-limit", OPTION_BYTES, &o.machine.memory_limit, "BYTES", LIMIT_HELP},

@@ -3,6 +3,7 @@
 #include "files.h"
 #include "games.h"
 #include "info_plan.h"
+#include "notes.h"
 #include "options.h"
 #include "slp_command.h"
 
@@ -97,6 +98,7 @@ static int show_model(const exphil_model *model, const exphil_model_info *info, 
     bool calibrated = info->calibrated && exphil_model_spec(model, &spec, NULL) >= 0 &&
                       exphil_model_calibration_get(model, &calibration, NULL) >= 0;
     char hash[20];
+    json_t *notes = notes_of(model);
     snprintf(hash, sizeof hash, "%016" PRIx64, info->weights_hash);
     if (json) {
         json_t *object =
@@ -111,6 +113,7 @@ static int show_model(const exphil_model *model, const exphil_model_info *info, 
         json_object_set_new(object, "snapshot_bytes", json_integer((json_int_t)snapshot_bytes(model)));
         json_object_set_new(object, "neutral_start", json_integer(info->neutral_start));
         told_json(model, object);
+        if (notes) json_object_set_new(object, "notes", notes);
         if (calibrated) json_object_set_new(object, "calibration", comparison_json(&calibration, &spec));
         return print_json(object);
     }
@@ -125,6 +128,8 @@ static int show_model(const exphil_model *model, const exphil_model_info *info, 
     print_state(model, info);
     printf("trained %" PRIu64 " update%s on %" PRIu64 " frames; weights %s\n", info->trained_updates,
            plural((int64_t)info->trained_updates), info->trained_frames, hash);
+    notes_print(notes);
+    json_decref(notes);
     if (info->weights != info->type)
         printf("matrices in %s%s\n", weights_word(info->weights),
                calibrated ? ", compared" : ", not compared");

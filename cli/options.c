@@ -41,6 +41,7 @@ typedef struct number_range {
 
 #define COUNT_MOST 1e9
 static const number_range ranges[] = {
+    {"mistakes", 0, 10000, false},
     {"port", 1, 4, false},
     {"opponent", 1, 4, false},
     {"least-frames", 0, COUNT_MOST, false},

@@ -7,7 +7,9 @@
 #include "conditions.h"
 #include "files.h"
 #include "options.h"
+#include "play_port.h"
 #include "slp_words.h"
+#include "verdict.h"
 
 #include <exphil/slp.h>
 
@@ -26,7 +28,7 @@ typedef struct play_options {
 enum { FORCED, ALONE, SESSIONS };
 
 typedef struct player {
-    const play_options *options;
+    play_options *options;
     exphil_context *context;
     exphil_model *model;
     exphil_session *session[SESSIONS];
@@ -87,10 +89,11 @@ static void say_match(const player *p, const exphil_slp_info *info)
 /* The requested ports must be played. */
 static bool check_ports(const player *p, const char *path)
 {
-    const play_options *o = p->options;
+    play_options *o = p->options;
     exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     if (exphil_slp_query(p->slp, &info, &error) < 0) return complain(path, &error) == 0;
+    if (!o->port) o->port = play_port(p->model, &info, o->json);
     bool own = info.ports[o->port - 1].type < TYPE_EMPTY;
     bool other = !o->opponent || info.ports[o->opponent - 1].type < TYPE_EMPTY;
     if (!own || !other) {
@@ -236,9 +239,12 @@ static void print_agreement(const player *p, int s, const char *what)
 /* A policy that has learnt to repeat its past actions is lost when they are its own. */
 static void warn_of_copying(const player *p)
 {
-    if (!p->info.action_slots || !copies((double)p->exact[FORCED], (double)p->exact[ALONE])) return;
-    print_paragraph("With its own past actions it agrees far less often: it repeats what it is shown. %s",
-                    COPYING_ADVICE);
+    verdict_case c = {.slots = p->info.action_slots, .measured_alone = true};
+    verdict v;
+    c.forced = share(p->exact[FORCED], p->frames);
+    c.alone = share(p->exact[ALONE], p->frames);
+    verdict_of(&c, &v);
+    if (v.word == VERDICT_COPIES) verdict_print(&v);
 }
 
 /* Latency is that of the session that plays as live. */
@@ -248,14 +254,15 @@ static int print_result(const player *p)
     exphil_error error = EXPHIL_ERROR_INIT;
     if (exphil_session_query(p->session[ALONE], &info, &error) < 0) return complain("session", &error);
     if (p->options->json) {
-        json_t *object = json_pack(
-            "{s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:I,s:I,s:I,s:I}", "frames", (json_int_t)p->frames, "change_frames",
-            (json_int_t)p->change, "skipped", (json_int_t)p->skipped, "exact_agreement",
-            share(p->exact[FORCED], p->frames), "change_agreement", share(p->exact_change[FORCED], p->change),
-            "alone_exact_agreement", share(p->exact[ALONE], p->frames), "alone_change_agreement",
-            share(p->exact_change[ALONE], p->change), "p50_ns", (json_int_t)info.p50_ns, "p99_ns",
-            (json_int_t)info.p99_ns, "max_ns", (json_int_t)info.max_ns, "missed_deadlines",
-            (json_int_t)info.missed);
+        json_t *object = json_pack("{s:I,s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:I,s:I,s:I,s:I}", "port",
+                                   (json_int_t)p->options->port, "frames", (json_int_t)p->frames,
+                                   "change_frames", (json_int_t)p->change, "skipped", (json_int_t)p->skipped,
+                                   "exact_agreement", share(p->exact[FORCED], p->frames), "change_agreement",
+                                   share(p->exact_change[FORCED], p->change), "alone_exact_agreement",
+                                   share(p->exact[ALONE], p->frames), "alone_change_agreement",
+                                   share(p->exact_change[ALONE], p->change), "p50_ns",
+                                   (json_int_t)info.p50_ns, "p99_ns", (json_int_t)info.p99_ns, "max_ns",
+                                   (json_int_t)info.max_ns, "missed_deadlines", (json_int_t)info.missed);
         if (p->shown) json_object_set(object, "shown", p->shown);
         return print_json(object);
     }
@@ -315,7 +322,7 @@ static int open_player(player *p, char **paths)
     return check_ports(p, paths[1]) ? 0 : 1;
 }
 
-static int play(const play_options *options, char **paths)
+static int play(play_options *options, char **paths)
 {
     player p = {.options = options, .shown = options->json && options->show ? json_array() : NULL};
     int status = open_player(&p, paths);
@@ -331,9 +338,11 @@ static int play(const play_options *options, char **paths)
 
 int play_command(int argc, char **argv)
 {
-    play_options o = {.machine.threads = 1, .port = 1, .delay = -1};
+    play_options o = {.machine.threads = 1, .delay = -1};
     const option_entry entries[] = {
-        {"port", OPTION_INT, &o.port, "N", "play this port's side (default 1)"},
+        {"port", OPTION_INT, &o.port, "N",
+         "play this port's side (default: of the character that it was trained on; where nothing says which, "
+         "1)"},
         {"opponent", OPTION_INT, &o.opponent, "N", "the other port (default: the first other player)"},
         {"first", OPTION_INT, &o.first, "FRAME", "first game frame (default 0)"},
         {"last", OPTION_INT, &o.last, "FRAME", "last game frame (default: all)"},

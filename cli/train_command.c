@@ -2,6 +2,7 @@
 #include "conditions.h"
 #include "config.h"
 #include "files.h"
+#include "notes.h"
 #include "options.h"
 #include "train_run.h"
 #include "weights.h"
@@ -11,35 +12,36 @@
 
 /* ---- the output ---------------------------------------------------------------------------------------- */
 
-/* Neither the weights nor the checkpoint nor the log is this file. */
+/* No file that is written is this one. */
 static bool outputs_spare(const train_options *o, const char *input)
 {
-    return output_spares("log", o->log, input) && output_spares("out", o->out, input) &&
-           output_spares("out", o->checkpoint, input) && output_spares("out", o->best_weights, input) &&
-           output_spares("out", o->scores, input) && output_spares("out", o->record, input);
+    return output_spares("log", o->log, input) && output_spares("keep-bad-batch", o->bad_batch, input) &&
+           output_spares("out", o->out, input) && output_spares("out", o->checkpoint, input) &&
+           output_spares("out", o->best_weights, input) && output_spares("out", o->scores, input) &&
+           output_spares("out", o->record, input);
 }
 
-static bool outputs_spare_log(const train_options *o)
+/* A file that the run writes beside OUT, under a name of its own, is none of those. */
+static bool outputs_spare_other(const train_options *o, const char *option, const char *path)
 {
-    return output_spares("log", o->log, o->out) && output_spares("log", o->log, o->checkpoint) &&
-           output_spares("log", o->log, o->best_weights) && output_spares("log", o->log, o->scores) &&
-           output_spares("log", o->log, o->record) && output_spares("log", o->log, o->config);
+    return output_spares(option, path, o->out) && output_spares(option, path, o->checkpoint) &&
+           output_spares(option, path, o->best_weights) && output_spares(option, path, o->scores) &&
+           output_spares(option, path, o->record) && output_spares(option, path, o->config);
 }
 
 /* The files that are written are no inputs, and are not each other; data are compared when they are loaded. */
 static bool name_outputs(train_options *o)
 {
     if (!keep_names(o)) return false;
-    const char *const written[][2] = {{"out", o->out},
-                                      {"out", o->checkpoint},
-                                      {"out", o->best_weights},
-                                      {"out", o->scores},
-                                      {"log", o->log}};
+    const char *const written[][2] = {{"out", o->out},          {"out", o->checkpoint},
+                                      {"out", o->best_weights}, {"out", o->scores},
+                                      {"log", o->log},          {"keep-bad-batch", o->bad_batch}};
     for (size_t i = 0; i < sizeof written / sizeof written[0]; i++) {
         o->data.outputs[i].option = written[i][0];
         o->data.outputs[i].path = written[i][1];
     }
-    return outputs_spare_log(o) && output_spares("out", o->out, o->config) &&
+    return outputs_spare_other(o, "log", o->log) && outputs_spare_other(o, "keep-bad-batch", o->bad_batch) &&
+           output_spares("keep-bad-batch", o->bad_batch, o->log) && output_spares("out", o->out, o->config) &&
            output_spares("out", o->checkpoint, o->config) && outputs_spare(o, o->init) &&
            outputs_spare(o, o->conditions) && outputs_spare(o, o->weights);
 }
@@ -342,6 +344,8 @@ static const option_entry entries[] = {
     {"keep", OPTION_INT, &asked.keep, "N",
      "the last N checkpoints stay, with their weights, as policy.1200.safetensors for update 1200 (default "
      "0: only OUT)"},
+    {"keep-bad-batch", OPTION_TEXT, &asked.bad_batch, "FILE",
+     "keep the first batch whose loss or gradient is not finite, as safetensors (default: none)"},
     {"threads", OPTION_INT, &asked.machine.threads, "N", "processor threads (default 0: one per core)"},
     {"workers", OPTION_INT, &asked.workers, "N",
      "threads of those that make batches, which change none (default 1; of games one of four, at most 4)"},
@@ -402,8 +406,10 @@ int train_command(int argc, char **argv)
     asked.updates_given = asked.updates || asked.epochs;
     asked.data.quiet = asked.quiet;
     asked.data.threads = asked.machine.threads;
+    asked.given = notes_options(&command);
     status = read_tables(&asked) ? train_run(&asked, count, paths) : 1;
     replay_table_free(&asked.told.of);
     replay_table_free(&asked.weighed);
+    json_decref(asked.given);
     return status;
 }

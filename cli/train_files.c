@@ -86,6 +86,12 @@ static bool log_may_begin(const train_options *o)
     return output_free("log", o->log, OUTPUT_IN_PLACE, o->force || o->resume || log_is_unfinished(o->log));
 }
 
+static bool bad_batch_may_begin(const train_options *o)
+{
+    return !o->bad_batch ||
+           output_free("keep-bad-batch", o->bad_batch, OUTPUT_IN_PLACE, o->force || o->resume);
+}
+
 bool keep_may_begin(const train_options *o)
 {
     const char *const written[] = {o->out, o->checkpoint, o->best_weights, o->scores, o->record};
@@ -102,6 +108,7 @@ bool keep_may_begin(const train_options *o)
                 "exphil: %s is there already: --resume goes on from its checkpoint, --force replaces it\n",
                 found);
     else if (!o->tensorboard || events_free(o->tensorboard, o->force || o->resume))
-        return log_may_begin(o) && (o->resume || keep_numbers_free(o, &(train_scores){.at = NULL}));
+        return log_may_begin(o) && bad_batch_may_begin(o) &&
+               (o->resume || keep_numbers_free(o, &(train_scores){.at = NULL}));
     return false;
 }

@@ -362,6 +362,7 @@ static bool make_prefetcher(train_state *r)
     if (exphil_prefetcher_create(r->train, &sampling, &r->prefetcher, &error) < 0 ||
         exphil_prefetcher_query(r->prefetcher, &r->data, &error) < 0)
         return fail_to_fill(r, &sampling, &error);
+    r->sampling = sampling;
     choose_updates(r);
     say_share(r);
     return true;
@@ -381,5 +382,6 @@ bool train_make(train_state *r, int count, char **paths)
         !split_data(r) || !make_model(r))
         return false;
     r->memory = train_memory(r);
-    return make_prefetcher(r) && make_optimizer(r) && make_trainer(r) && train_resume(r);
+    return make_prefetcher(r) && make_optimizer(r) && make_trainer(r) && train_resume(r) &&
+           (o->resume || train_notes_begin(r));
 }

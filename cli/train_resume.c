@@ -162,7 +162,7 @@ bool train_resume(train_state *r)
     }
     if (exphil_optimizer_query(r->optimizer, &info, &error) < 0) return complain("optimizer", &error) == 0;
     r->done = info.updates;
-    if (!check_end(r) || !keep_resume(r)) return false;
+    if (!check_end(r) || !train_notes_begin(r) || !keep_resume(r)) return false;
     say_end(r, r->scores.updates, info.rate);
     return true;
 }

@@ -71,6 +71,7 @@ static void measure(train_state *r, const exphil_metrics *m)
     r->frames = m->frames;
     r->done = m->update;
     r->loss = m->loss;
+    history_update(&r->history, m->loss);
 }
 
 /* One update and what is due after it. */
@@ -81,6 +82,9 @@ static bool one_update(train_state *r, progress *bar)
     exphil_status status = exphil_trainer_step(r->trainer, &metrics, &error);
     if (status == EXPHIL_E_NUMERIC) {
         complain("update", &error);
+        keep_bad_batch(r, &error);
+        r->history.refused++;
+        r->skipped++;
         return true;
     }
     if (status == EXPHIL_E_CANCELLED) return true;
@@ -194,6 +198,7 @@ static bool score_all(train_state *r, exphil_report *train, exphil_report *held)
     else if (r->held && !evaluate(r, r->few_held ? r->few_held : r->held, of, held, &status))
         return false;
     if (r->held && !logged) log_report(r, "held_out", held);
+    if (r->held && !logged && !r->watch) history_held(&r->history, r->done, held);
     if (!evaluate(r, of, of, train, &status)) return false;
     log_report(r, "train_set", train);
     return true;
@@ -204,8 +209,11 @@ static bool finish(train_state *r)
     exphil_report train = EXPHIL_REPORT_INIT, held = EXPHIL_REPORT_INIT;
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
+    verdict said;
     if (!score_all(r, &train, &held)) return say_unscored(r);
     if (exphil_model_query(r->model, &info, &error) < 0) return complain("model", &error) == 0;
+    if (!train_verdict(r, &train, &held, info.action_slots, &said) || !train_notes_finish(r))
+        return say_unscored(r);
     if (r->options->json) {
         json_t *object = json_pack("{s:o,s:s,s:I,s:I,s:f,s:f,s:o}", "weights", path_json(r->options->out),
                                    "blocks", info.blocks, "parameters", (json_int_t)info.parameter_count,
@@ -214,6 +222,7 @@ static bool finish(train_state *r)
         json_object_set_new(object, "trainer_bytes", json_integer((json_int_t)r->memory));
         if (train_weighs(r->options))
             json_object_set_new(object, "effective_share", json_real(r->data.effective_share));
+        json_object_set_new(object, "verdict", verdict_json(&said));
         if (r->held) json_object_set_new(object, "held_out", report_json(&held, &r->spec));
         watch_json(r, object);
         return print_json(object) == 0;
@@ -228,11 +237,13 @@ static bool finish(train_state *r)
     if (r->held) print_report(&held, &r->spec, info.action_slots);
     if (r->held) printf("\n");
     watch_print(r);
+    verdict_print(&said);
     return true;
 }
 
 static void close_run(train_state *r)
 {
+    json_decref(r->notes);
     exphil_trainer_destroy(r->trainer);
     exphil_optimizer_destroy(r->optimizer);
     exphil_prefetcher_destroy(r->prefetcher);

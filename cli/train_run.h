@@ -5,8 +5,10 @@
 #include "commands.h"
 #include "conditions.h"
 #include "events.h"
+#include "history.h"
 #include "options.h"
 #include "train_keep.h"
+#include "verdict.h"
 
 #include <stdio.h>
 
@@ -16,6 +18,7 @@ enum { TRAIN_BATCH_AUTO = -1 }; /* --batch auto */
 typedef struct train_options {
     data_options data;
     machine_options machine;
+    const char *bad_batch; /* --keep-bad-batch; NULL: none */
     const char *out, *log, *init, *split, *heads, *mode, *schedule, *blocks, *activations;
     const char *delay, *conditions, *weights; /* NULL: 0; none */
     const char *fake_quantize, *precision;    /* NULL: not; f32 */
@@ -43,6 +46,7 @@ typedef struct train_options {
     } chosen;             /* what the words above stand for: EXPHIL_..., read_choices */
     condition_table told; /* of --conditions */
     replay_table weighed; /* of --frame-weights */
+    json_t *given;        /* the options that were given, for the notes (notes.h) */
 } train_options;
 
 /* Everything a run holds. */
@@ -58,6 +62,9 @@ typedef struct train_state {
     exphil_trainer *trainer;
     exphil_spec spec;
     exphil_prefetcher_info data;
+    exphil_sampling sampling; /* of the prefetcher */
+    int64_t skipped;          /* updates that were refused, those of earlier runs of --resume among them */
+    bool bad_batch_kept;
     int64_t updates, done, frames, batch;
     double loss, frames_per_second;
     bool damaged;                         /* rows that were needed cannot be read */
@@ -75,6 +82,8 @@ typedef struct train_state {
     exphil_report held_report; /* of the last score; frames 0: there is none */
     char words[96];            /* of the last score, for the line of progress */
     int64_t saved, saved_ns;   /* update of the last save of this process, 0: none; when, or when it began */
+    history history;
+    json_t *notes; /* what does not change of them */
 } train_state;
 
 /* Losses of all heads, and what they point to. */
@@ -112,6 +121,18 @@ bool train_resume(train_state *r);
 uint64_t train_memory(const train_state *r);
 /* Writes OUT.run.json; says why not and returns false. */
 bool train_record(const train_state *r, int count, char **paths);
+/* Notes of the weights (train_notes.c): begin, once data and trainer are there and the checkpoint is read; what is known now goes into what is written
+ * from now on; and with the last scores into the weights that are there. Say on stderr what failed. */
+bool train_notes_begin(train_state *r);
+bool train_notes_take(train_state *r);
+bool train_notes_finish(train_state *r);
+double train_passes(const train_state *r); /* over the data, so far */
+/* What came of the run (train_verdict.c); it goes into the notes. False, said on stderr: the examination failed. */
+bool train_verdict(train_state *r, const exphil_report *train, const exphil_report *held, int64_t slots,
+                   verdict *v);
+/* Keeps the batch of an update that was just refused, if that was asked for, once a run; says on stderr where it goes wrong
+ * (bad_batch.c). */
+void keep_bad_batch(train_state *r, const exphil_error *why);
 /* Returns the exit status. */
 int train_run(train_options *options, int count, char **paths);
 

@@ -74,6 +74,7 @@ static bool save_next(train_state *r)
 static bool save_all(train_state *r)
 {
     r->scores.updates = r->updates;
+    if (!train_notes_take(r)) return false;
     if (r->options->keep > 0 && !scores_keep_checkpoint(&r->scores, r->done)) return false;
     return (r->saved || r->options->resume ? save_next(r) : save_first(r)) && save_numbered(r);
 }

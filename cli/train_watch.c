@@ -146,7 +146,10 @@ bool watch_score(train_state *r)
     bool last = r->done == r->updates && !r->watch;
     if (!measure(r, last, &one) || !scores_add(&r->scores, &one)) return false;
     if (!last && !r->watch && watch_over(r) && !measure(r, true, &again)) return false;
-    if (r->held_report.frames) log_report(r, "held_out", &r->held_report);
+    if (r->held_report.frames) {
+        log_report(r, "held_out", &r->held_report);
+        history_held(&r->history, r->done, &r->held_report);
+    }
     standing now = scores_stand(&r->scores, r->options->least_gain);
     const int m = r->scores.metric;
     (void)snprintf(r->words, sizeof r->words, "  held out %s %.4f, best %.4f", score_names[m], one.of[m],

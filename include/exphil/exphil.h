@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: MIT
  *
  * Read this header from top to bottom. Beside it are slp.h (the replay reader), games.h (replays in large numbers),
- * conditions.h (what a policy is told beside the frame) and plan.h (the memory that a training will take).
+ * conditions.h (what a policy is told beside the frame), plan.h (the memory that a training will take), notes.h (what a
+ * policy carries of its history) and examine.h (what it says to each frame).
  *
  *   1 linkage, version        4 context, devices          7 model                    10 session (play)
  *   2 status and errors       5 observations, actions     8 dataset, prefetcher
@@ -987,9 +988,12 @@ typedef struct exphil_batch {
     /* [B*T, C]: values of the conditions, and with exphil_sampling.delays one column more, the last: 1 + the
      * index of the row's delay among them (0 in padding). NULL where there is neither */
     const int32_t *conditions;
+    /* [B*T] the frame of the dataset (exphil_dataset_frame), as it was when the prefetcher was made, that each row shows;
+     * -1: padding. NULL: not known, in a batch of the host's own */
+    const int64_t *rows;
 } exphil_batch;
 /* clang-format off */
-#define EXPHIL_BATCH_INIT { sizeof(exphil_batch), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_BATCH_INIT { sizeof(exphil_batch), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* A background thread fills batches ahead of time, in order; none is dropped. sampling may be NULL (all

@@ -4,7 +4,9 @@
 #define XPH_ABI_LEAST_SIZES_H
 
 #include <exphil/conditions.h>
+#include <exphil/examine.h>
 #include <exphil/games.h>
+#include <exphil/notes.h>
 #include <exphil/plan.h>
 #include <exphil/slp.h>
 
@@ -46,6 +48,8 @@ enum {
     XPH_LEAST_exphil_slp_config = 24,                                    /* 0.1.0 */
     XPH_LEAST_exphil_slp_info = 344,                                     /* 0.1.0 */
     XPH_LEAST_exphil_evaluation = sizeof(exphil_evaluation),             /* not released */
+    XPH_LEAST_exphil_examined = sizeof(exphil_examined),                 /* not released */
+    XPH_LEAST_exphil_examination = sizeof(exphil_examination),           /* not released */
     XPH_LEAST_exphil_slp_result = sizeof(exphil_slp_result),             /* not released */
     XPH_LEAST_exphil_games_info = sizeof(exphil_games_info),             /* not released */
     XPH_LEAST_exphil_game_info = sizeof(exphil_game_info),               /* not released */

@@ -10,6 +10,8 @@ void xph_dataset_release(exphil_dataset *dataset);
 const exphil_spec *xph_dataset_spec_of(const exphil_dataset *dataset);
 uint64_t xph_dataset_spec_hash(const exphil_dataset *dataset);
 uint64_t xph_dataset_content_hash(const exphil_dataset *dataset);
+/* The episode that has this frame, and where that begins. */
+int64_t xph_dataset_episode_of(const exphil_dataset *dataset, int64_t frame, int64_t *first);
 
 /* Rows whose actions tell how frequent each is: all of them, or of games at most XPH_ACTIONS_MOST, in stretches that are
  * always the same ones. */

@@ -88,6 +88,13 @@ uint64_t xph_dataset_spec_hash(const exphil_dataset *dataset)
     return dataset->spec_hash;
 }
 
+int64_t xph_dataset_episode_of(const exphil_dataset *dataset, int64_t frame, int64_t *first)
+{
+    int64_t index = xph_episode_of(dataset, frame);
+    *first = dataset->episodes[index].first;
+    return index;
+}
+
 uint64_t xph_dataset_content_hash(const exphil_dataset *dataset)
 {
     return xph_hash_end(&dataset->content);

@@ -202,6 +202,7 @@ static exphil_status copy_rows(const xph_sampler *sampler, xph_filler *with, int
     XPH_TRY(xph_rows_recheck(shape, block, NULL, 0, buffer->past + row * slots * shape->heads, count * slots,
                              error));
     weigh_rows(sampler, episode, &acted, &as, t, count, row, buffer);
+    for (int64_t i = 0; i < count; i++) buffer->rows[row + i] = episode->first + t + i;
     xph_game_lane *lane = with->piece.lane;
     with->piece.lane = with->piece.own; /* the lane's own game stays */
     XPH_TRY(drop_past(sampler, with, episode, &as, t, count, row, buffer, error));
@@ -223,6 +224,7 @@ static void pad_rows(const xph_sampler *sampler, int64_t row, int64_t count, boo
     memset(buffer->past + row * slots * heads, 0, rows * (size_t)(slots * heads) * sizeof(int32_t));
     memset(buffer->actions + row * heads, 0, rows * (size_t)heads * sizeof(int32_t));
     memset(buffer->mask + row, 0, rows * sizeof(float));
+    for (int64_t i = 0; i < count; i++) buffer->rows[row + i] = -1;
     memset(buffer->reset + row, 0, rows);
     if (buffer->dropped) memset(buffer->dropped + row, 0, rows);
     int64_t columns = xph_told_columns(&sampler->told);

@@ -42,7 +42,7 @@ exphil_status xph_sampling_resolve(const exphil_dataset *dataset, const exphil_s
 
 /* sampler_size.c: how much memory a sampler takes. Where the parts of a batch lie in its memory, and how much that is. */
 typedef struct xph_batch_places {
-    size_t bytes, floats, ids, past, actions, mask, reset, dropped, told, before;
+    size_t bytes, floats, ids, past, actions, rows, mask, reset, dropped, told, before;
 } xph_batch_places;
 exphil_status xph_batch_place(const xph_row_shape *shape, const exphil_sampling *how, const xph_told *told,
                               bool before, xph_batch_places *at, exphil_error *error);

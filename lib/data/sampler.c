@@ -29,6 +29,7 @@ exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buff
                                  .ids = (int32_t *)(void *)(memory + at.ids),
                                  .past = (int32_t *)(void *)(memory + at.past),
                                  .actions = (int32_t *)(void *)(memory + at.actions),
+                                 .rows = (int64_t *)(void *)(memory + at.rows),
                                  .reset = memory + at.reset,
                                  .dropped = how->drop_past > 0.0 ? memory + at.dropped : NULL};
     if (xph_told_columns(&sampler->told)) buffer->told = (int32_t *)(void *)(memory + at.told);
@@ -74,7 +75,8 @@ void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *b
                             .mask = buffer->mask,
                             .reset = buffer->reset,
                             .dropped = buffer->dropped,
-                            .conditions = buffer->told};
+                            .conditions = buffer->told,
+                            .rows = buffer->rows};
 }
 
 /* ---- sampler ----------------------------------------------------------------------------------------- */

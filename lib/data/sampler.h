@@ -17,6 +17,7 @@ typedef struct xph_batch_buffer {
     size_t bytes;
     float *floats, *mask;
     int32_t *ids, *past, *actions;
+    int64_t *rows;            /* [B*T] exphil_batch.rows */
     uint8_t *reset, *dropped; /* dropped: NULL without drop_past */
     int32_t *told;            /* exphil_batch.conditions; NULL: it has no columns */
     int32_t *before;          /* [B*T, A] the action one frame before the target's; NULL: nobody asked */

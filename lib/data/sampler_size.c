@@ -22,6 +22,7 @@ exphil_status xph_batch_place(const xph_row_shape *shape, const exphil_sampling 
         take(&at->bytes, rows, shape->ids, sizeof(int32_t), &at->ids) &&
         take(&at->bytes, rows, how->action_slots * shape->heads, sizeof(int32_t), &at->past) &&
         take(&at->bytes, rows, shape->heads, sizeof(int32_t), &at->actions) &&
+        take(&at->bytes, rows, 1, sizeof(int64_t), &at->rows) &&
         take(&at->bytes, rows, 1, sizeof(float), &at->mask) && take(&at->bytes, rows, 1, 1, &at->reset) &&
         take(&at->bytes, rows, how->drop_past > 0.0, 1, &at->dropped) &&
         take(&at->bytes, rows, xph_told_columns(told), sizeof(int32_t), &at->told) &&

@@ -20,6 +20,7 @@ static void free_model(exphil_model *model)
     if (model->packing) xph_mutex_destroy(model->packing);
     xph_free(context, model->tensor, (size_t)model->tensor_capacity * sizeof *model->tensor);
     if (model->spec) xph_spec_free(context, model->spec);
+    xph_notes_free(context, &model->notes);
     xph_free(context, model, sizeof *model);
     xph_context_release(context);
 }
@@ -219,7 +220,12 @@ exphil_status xph_model_with_weights(const exphil_model *like, const void *weigh
     XPH_TRY(xph_model_make(like->context, &like->config, like->shape.narrow, &made, error));
     const xph_backend *backend = made->device->backend;
     xph_stream *stream;
-    exphil_status status = backend->stream_create(made->device, 0, &stream);
+    exphil_status status = xph_notes_take(made->context, like->notes.text, &made->notes, error);
+    if (status < 0) {
+        xph_model_release(made);
+        return status;
+    }
+    status = backend->stream_create(made->device, 0, &stream);
     if (status >= 0)
         status = xph_stream_end(stream, backend->copy(stream, made->weights, weights, weights_bytes(made)));
     if (status < 0) {

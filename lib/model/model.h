@@ -49,7 +49,18 @@ exphil_status xph_model_packed(exphil_model *model, const void **packed, exphil_
 /* Children: retain makes tensor_set refuse; release destroys with the last. const: the count is atomic. */
 exphil_model *xph_model_retain(const exphil_model *model);
 void xph_model_release(exphil_model *model);
-/* Same configuration, given weights (device address, copied) and training counters. */
+/* Notes (exphil/notes.h): a checked copy in context memory; text NULL: none. take replaces what was there, or leaves it and
+ * fails; text may be NULL. */
+typedef struct xph_notes {
+    char *text;
+    size_t bytes; /* with its end */
+} xph_notes;
+exphil_status xph_notes_take(exphil_context *context, const char *text, xph_notes *notes,
+                             exphil_error *error);
+void xph_notes_free(exphil_context *context, xph_notes *notes);
+exphil_status xph_model_take_notes(exphil_model *model, const char *text, exphil_error *error);
+const char *xph_model_notes(const exphil_model *model); /* NULL: none */
+/* Same configuration and notes, given weights (device address, copied) and training counters. */
 exphil_status xph_model_with_weights(const exphil_model *like, const void *weights, uint64_t updates,
                                      uint64_t frames, exphil_model **model, exphil_error *error);
 /* Same configuration in another context, all weights 0; like NULL: of config. */
@@ -69,11 +80,16 @@ exphil_status xph_model_take_rounded(exphil_model *model, xph_type narrow, const
 uint64_t xph_model_config_hash(const exphil_model *model);
 /* Hash of configuration and weights. */
 exphil_status xph_model_weights_hash(const exphil_model *model, uint64_t *hash, exphil_error *error);
+/* What a weights file says of its history. notes NULL: none. */
+typedef struct xph_trained {
+    uint64_t updates, frames;
+    const char *notes;
+} xph_trained;
 /* Writes a safetensors file from given weights (device) as exphil_model_save does, with extra metadata pairs.
  * Begins only: the caller commits, so that several files can change together. */
 size_t xph_model_write_bytes(const exphil_model *model); /* that writing takes of host memory */
-exphil_status xph_model_write(const exphil_model *model, const void *weights, uint64_t updates,
-                              uint64_t frames, const xph_pair *extra, int64_t extra_count, const char *path,
+exphil_status xph_model_write(const exphil_model *model, const void *weights, const xph_trained *trained,
+                              const xph_pair *extra, int64_t extra_count, const char *path,
                               xph_file_writer *writer, exphil_error *error);
 
 /* Index of the tensor that holds arena element i, -1 for padding. */

@@ -15,7 +15,9 @@
 #define FORMAT      "1" /* another one when readers of this one would misunderstand */
 #define REPORT_KEY  "exphil.calibration"
 #define REPORT_SUM  "exphil.calibration_xxh64"
-#define OWN_MOST    7
+#define NOTES_KEY   "exphil.notes"
+#define NOTES_SUM   "exphil.notes_xxh64"
+#define OWN_MOST    9
 #define LABEL       "weights"
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
@@ -24,7 +26,7 @@
 typedef struct own_pairs {
     xph_pair pair[OWN_MOST];
     int64_t count;
-    char updates[24], frames[24], sum[XPH_HEX_TEXT], report_sum[XPH_HEX_TEXT];
+    char updates[24], frames[24], sum[XPH_HEX_TEXT], report_sum[XPH_HEX_TEXT], notes_sum[XPH_HEX_TEXT];
     xph_json_out model, report;
 } own_pairs;
 
@@ -33,12 +35,13 @@ static void add_pair(own_pairs *own, const char *key, const char *value)
     own->pair[own->count++] = (xph_pair){key, value};
 }
 
-/* Texts of the model and of its calibration, each with its checksum. */
-static exphil_status make_own(const exphil_model *model, uint64_t updates, uint64_t frames, own_pairs *own,
+/* Texts of the model, of its notes and of its calibration, each with its checksum. */
+static exphil_status make_own(const exphil_model *model, const xph_trained *trained, own_pairs *own,
                               exphil_error *error)
 {
-    snprintf(own->updates, sizeof own->updates, "%" PRIu64, updates);
-    snprintf(own->frames, sizeof own->frames, "%" PRIu64, frames);
+    const char *notes = trained->notes;
+    snprintf(own->updates, sizeof own->updates, "%" PRIu64, trained->updates);
+    snprintf(own->frames, sizeof own->frames, "%" PRIu64, trained->frames);
     xph_json_begin(&own->report, model->context);
     xph_json_begin(&own->model, model->context);
     xph_model_text_write(model, &own->model);
@@ -48,6 +51,10 @@ static exphil_status make_own(const exphil_model *model, uint64_t updates, uint6
     add_pair(own, SUM_KEY, xph_hex_text(own->sum, xph_hash(own->model.text, own->model.bytes)));
     add_pair(own, UPDATES_KEY, own->updates);
     add_pair(own, FRAMES_KEY, own->frames);
+    if (notes) {
+        add_pair(own, NOTES_KEY, notes);
+        add_pair(own, NOTES_SUM, xph_hex_text(own->notes_sum, xph_hash(notes, strlen(notes))));
+    }
     if (!model->calibrated) return EXPHIL_OK;
     xph_calibration_write(model, &own->report);
     XPH_TRY(xph_json_end(&own->report, error));
@@ -75,15 +82,15 @@ static exphil_status write_arrays(const exphil_model *model, const xph_stored *s
     return status;
 }
 
-static exphil_status write_host(const exphil_model *model, const void *host, uint64_t updates,
-                                uint64_t frames, const xph_pair *extra, int64_t extra_count, const char *path,
+static exphil_status write_host(const exphil_model *model, const void *host, const xph_trained *trained,
+                                const xph_pair *extra, int64_t extra_count, const char *path,
                                 xph_file_writer *writer, exphil_error *error)
 {
     own_pairs own = {.count = 0};
     xph_stored stored;
     exphil_status status = xph_stored_make(model, host, &stored, error);
     if (status >= 0) {
-        status = make_own(model, updates, frames, &own, error);
+        status = make_own(model, trained, &own, error);
         if (status >= 0) status = write_arrays(model, &stored, &own, extra, extra_count, path, writer, error);
         xph_json_drop(&own.model);
         xph_json_drop(&own.report);
@@ -97,8 +104,8 @@ size_t xph_model_write_bytes(const exphil_model *model)
     return (size_t)model->shape.weights * model->shape.real_bytes;
 }
 
-exphil_status xph_model_write(const exphil_model *model, const void *weights, uint64_t updates,
-                              uint64_t frames, const xph_pair *extra, int64_t extra_count, const char *path,
+exphil_status xph_model_write(const exphil_model *model, const void *weights, const xph_trained *trained,
+                              const xph_pair *extra, int64_t extra_count, const char *path,
                               xph_file_writer *writer, exphil_error *error)
 {
     size_t bytes = xph_model_write_bytes(model);
@@ -106,7 +113,7 @@ exphil_status xph_model_write(const exphil_model *model, const void *weights, ui
     if (!host) return xph_no_memory(bytes, error);
     exphil_status status = xph_model_pull(model, weights, 0, model->shape.weights, host, error);
     if (status >= 0) {
-        status = write_host(model, host, updates, frames, extra, extra_count, path, writer, error);
+        status = write_host(model, host, trained, extra, extra_count, path, writer, error);
     }
     xph_free(model->context, host, bytes);
     return status;
@@ -117,7 +124,8 @@ exphil_status exphil_model_save(const exphil_model *model, const char *path, exp
     XPH_OWN_FPU;
     XPH_TRY(xph_model_check(model, error));
     xph_file_writer writer = {.context = model->context};
-    XPH_TRY(xph_model_write(model, NULL, model->updates, model->frames, NULL, 0, path, &writer, error));
+    const xph_trained trained = {model->updates, model->frames, model->notes.text};
+    XPH_TRY(xph_model_write(model, NULL, &trained, NULL, 0, path, &writer, error));
     return xph_file_commit(&writer, error);
 }
 
@@ -179,6 +187,16 @@ static exphil_status read_calibration(exphil_model *model, const xph_tensors *fi
                                       : status;
 }
 
+static exphil_status read_notes(exphil_model *model, const xph_tensors *file, exphil_error *error)
+{
+    const char *text = xph_tensors_metadata(file, NOTES_KEY);
+    if (!text) return EXPHIL_OK;
+    XPH_TRY(check_text(file, NOTES_KEY, NOTES_SUM, text, error));
+    exphil_status status = xph_model_take_notes(model, text, error);
+    return status == EXPHIL_E_INVALID ? xph_fail_within(error, EXPHIL_E_FORMAT, LABEL ": " NOTES_KEY)
+                                      : status;
+}
+
 /* Bytes of the largest tensor as reals: a buffer for what a file holds in fewer bits. */
 static size_t largest_bytes(const exphil_model *model)
 {
@@ -216,6 +234,7 @@ static exphil_status fill(exphil_model *model, xph_tensors *file, exphil_error *
     XPH_TRY(status);
     XPH_TRY(read_counter(file, UPDATES_KEY, &model->updates, error));
     XPH_TRY(read_counter(file, FRAMES_KEY, &model->frames, error));
+    XPH_TRY(read_notes(model, file, error));
     return read_calibration(model, file, error);
 }
 

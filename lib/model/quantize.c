@@ -109,7 +109,8 @@ static exphil_status quantize(const exphil_model *model, xph_type narrow, exphil
     XPH_TRY(xph_model_make(model->context, &model->config, narrow, &made, error));
     made->updates = model->updates;
     made->frames = model->frames;
-    exphil_status status = xph_model_take_rounded(made, narrow, model->weights, error);
+    exphil_status status = xph_model_take_notes(made, model->notes.text, error);
+    if (status >= 0) status = xph_model_take_rounded(made, narrow, model->weights, error);
     if (status >= 0) status = check_finite(made, error);
     if (status < 0) {
         xph_model_release(made);

@@ -80,7 +80,8 @@ struct exphil_model {
     xph_mutex *packing; /* guards packed */
     void *packed;       /* device; NULL until somebody wants it, and after a change */
     bool packed_valid;
-    uint64_t updates, frames;      /* training that the weights have seen */
+    uint64_t updates, frames; /* training that the weights have seen */
+    xph_notes notes;
     exphil_comparison calibration; /* of a quantised model, if calibrated */
     bool calibrated;
 };

@@ -8,7 +8,7 @@
  * of its own on one thread, some frames at a time, so that workers seldom wait for each other. A device with
  * its own memory has one net for all lanes. Sums are kept for each episode and then added in one order: the
  * figures depend on neither lanes nor workers. */
-#include "train/train.h"
+#include "train/walk.h"
 
 enum { SLICE = 32, LANES_MOST = 64, LANES_MOST_WINDOW = 16 };
 
@@ -29,6 +29,9 @@ typedef struct lane {
     int32_t *before;        /* [A] recorded, of the frame before */
     int32_t *past;          /* [slots,A] decided, newest first; neutral in the slots that it does not see */
     int32_t *decided;       /* [A] the newest, seen or not */
+    /* Of a slice that is shown afterwards: [SLICE,A] each, [SLICE,L]. Else of one frame. */
+    int32_t *drawn, *earlier;
+    double *logits;
 } lane;
 
 /* The lanes of one worker. */
@@ -65,6 +68,8 @@ typedef struct alone {
     const xph_sampler *sampler;
     const exphil_dataset *dataset;
     xph_sample_head how[EXPHIL_HEADS_MAX];
+    xph_see see; /* NULL: nobody looks */
+    void *see_arg;
     bool windowed, given; /* given: the logits of a head depend on the values of the heads before it */
     int64_t span;         /* frames of a pass: 1, or the window */
     uint64_t *keys;       /* [all episodes] */
@@ -138,6 +143,9 @@ static size_t cut_lane(const alone *a, unsigned char *base, lane *l)
     l->before = cut(base, &at, cells(1, a->shape->heads));
     l->past = cut(base, &at, cells(a->shape->slots, a->shape->heads));
     l->decided = cut(base, &at, cells(1, a->shape->heads));
+    l->drawn = cut(base, &at, cells(a->see ? SLICE : 0, a->shape->heads));
+    l->earlier = cut(base, &at, cells(a->see ? SLICE : 0, a->shape->heads));
+    l->logits = cut(base, &at, 2 * cells(a->see ? SLICE : 1, a->shape->logits));
     return at;
 }
 
@@ -352,25 +360,24 @@ static exphil_status run_net(group *g)
     return EXPHIL_OK;
 }
 
-/* -log p of the target, summed over heads. */
-static double judge(const group *g, int64_t i, const int32_t *target, int64_t *bad_head)
+/* Logits of lane i as doubles. */
+static void fetch_logits(const group *g, int64_t i, double *logits)
 {
     const alone *a = g->of;
-    const xph_head *heads = xph_model_heads(a->model);
-    int64_t at = a->given ? (i + 1) * a->span - 1 : i;
+    int64_t at = a->given ? (i + 1) * a->span - 1 : i, first = at * a->shape->logits;
+    for (int64_t k = 0; k < a->shape->logits; k++)
+        logits[k] = a->shape->type == XPH_F64 ? ((const double *)g->logits)[first + k]
+                                              : (double)((const float *)g->logits)[first + k];
+}
+
+/* -log p of the target, summed over heads. */
+static double judge(const group *g, const double *logits, const int32_t *target, int64_t *bad_head)
+{
+    xph_seen seen = {.target = target, .logits = logits};
     double sum = 0.0;
-    for (int64_t h = 0; h < a->shape->heads; h++) {
-        double logit[1024], nll;
-        int32_t rank;
-        for (int32_t k = 0; k < heads[h].count; k++) {
-            int64_t element = at * a->shape->logits + heads[h].first + k;
-            logit[k] = a->shape->type == XPH_F64 ? ((const double *)g->logits)[element]
-                                                 : (double)((const float *)g->logits)[element];
-        }
-        (void)xph_judge_head(&heads[h], logit, target[h], &nll, &rank);
-        if (!xph_finite(nll) && *bad_head < 0) *bad_head = h;
-        sum += nll;
-    }
+    int64_t bad = xph_judge(g->of->model, &seen);
+    if (bad >= 0 && *bad_head < 0) *bad_head = bad;
+    for (int64_t h = 0; h < g->of->shape->heads; h++) sum += seen.nll[h];
     return sum;
 }
 
@@ -386,7 +393,13 @@ static void count_lane(group *g, int64_t i, int64_t at)
     l->of->exact += exact;
     l->of->changes += change;
     l->of->exact_change += exact && change;
-    l->of->nll += judge(g, i, target, &g->bad_head);
+    double *logits = l->logits + (a->see ? at * a->shape->logits : 0);
+    fetch_logits(g, i, logits);
+    l->of->nll += judge(g, logits, target, &g->bad_head);
+    if (a->see) {
+        memcpy(l->drawn + at * a->shape->heads, drawn, bytes);
+        memcpy(l->earlier + at * a->shape->heads, l->before, bytes);
+    }
     memcpy(l->before, target, bytes);
     memcpy(l->decided, drawn, bytes);
     if (l->as.slots == 0) return;
@@ -412,6 +425,28 @@ static void run_group(void *arg, int64_t index, int32_t worker)
 
 /* ---- all of it ----------------------------------------------------------------------------------------- */
 
+/* Frames of the slice, lane after lane; lanes have moved on by it. */
+static exphil_status show(const alone *a, exphil_error *error)
+{
+    const int64_t heads = a->shape->heads;
+    xph_seen seen;
+    for (int64_t i = 0; a->see && i < a->lane_count; i++) {
+        const lane *l = &a->lanes[i];
+        for (int64_t at = 0; at < l->count; at++) {
+            seen.frame = l->of->first + l->t - l->count + at;
+            seen.floats = l->floats + at * a->shape->floats;
+            seen.ids = l->ids + at * a->shape->tables;
+            seen.target = l->targets + at * heads;
+            seen.before = l->earlier + at * heads;
+            seen.logits = l->logits + at * a->shape->logits;
+            (void)xph_judge(a->model, &seen);
+            memcpy(seen.likely, l->drawn + at * heads, cells(1, heads));
+            XPH_TRY(a->see(a->see_arg, &seen, error));
+        }
+    }
+    return EXPHIL_OK;
+}
+
 static exphil_status slice(alone *a, bool *more, exphil_error *error)
 {
     *more = false;
@@ -431,7 +466,7 @@ static exphil_status slice(alone *a, bool *more, exphil_error *error)
                             "evaluation: with its own past the logits of head %s are not finite",
                             a->spec->heads[g->bad_head].name);
     }
-    return EXPHIL_OK;
+    return show(a, error);
 }
 
 /* Episodes and lanes; nothing is written to what is the device's. */
@@ -455,22 +490,18 @@ static exphil_status run(alone *a, int64_t most, exphil_error *error)
     return EXPHIL_OK;
 }
 
-static void fill_report(const alone *a, exphil_report *report)
+static xph_alone_sums sum_up(const alone *a)
 {
-    int64_t exact = 0, exact_change = 0;
-    double nll = 0.0;
+    xph_alone_sums sums = {.frames = 0};
     for (int64_t i = 0; i < a->episode_count; i++) {
         const episode *e = &a->episodes[i];
-        report->alone_frames += e->done;
-        report->alone_change_frames += e->changes;
-        exact += e->exact;
-        exact_change += e->exact_change;
-        nll += e->nll;
+        sums.frames += e->done;
+        sums.changes += e->changes;
+        sums.exact += e->exact;
+        sums.exact_change += e->exact_change;
+        sums.nll += e->nll;
     }
-    report->alone_nll = nll / (double)report->alone_frames;
-    report->alone_accuracy = (double)exact / (double)report->alone_frames;
-    if (report->alone_change_frames)
-        report->alone_change_accuracy = (double)exact_change / (double)report->alone_change_frames;
+    return sums;
 }
 
 static exphil_status alone_of(const exphil_model *model, const exphil_dataset *dataset, alone *a,
@@ -493,17 +524,19 @@ static exphil_status alone_of(const exphil_model *model, const exphil_dataset *d
     return EXPHIL_OK;
 }
 
-exphil_status xph_evaluate_alone(const exphil_model *model, const void *weights, const void *packed,
-                                 const xph_sampler *sampler, int64_t most, exphil_report *report,
-                                 exphil_error *error)
+exphil_status xph_walk_alone(const exphil_model *model, const void *weights, const void *packed,
+                             const xph_sampler *sampler, int64_t most, xph_see see, void *arg,
+                             xph_alone_sums *sums, exphil_error *error)
 {
     alone a;
     XPH_TRY(alone_of(model, xph_sampler_dataset(sampler), &a, error));
     a.weights = weights;
     a.packed = packed;
     a.sampler = sampler;
+    a.see = see;
+    a.see_arg = arg;
     exphil_status status = run(&a, most, error);
-    if (status >= 0) fill_report(&a, report);
+    if (status >= 0) *sums = sum_up(&a);
     free_alone(&a);
     return status;
 }

@@ -8,10 +8,13 @@
 #include "file/file.h"
 #include "train/train.h"
 
-#define XPH_CHECKPOINT_KEY     "exphil.optimizer"
+#define XPH_CHECKPOINT_KEY           "exphil.optimizer"
 /* Of that text: the file's own checksum is of the data only. */
-#define XPH_CHECKPOINT_SUM_KEY "exphil.optimizer_xxh64"
-#define XPH_CHECKPOINT_SUFFIX  ".optimizer"
+#define XPH_CHECKPOINT_SUM_KEY       "exphil.optimizer_xxh64"
+/* Notes of the weights (exphil/notes.h), where the trainer was given some, and of them. */
+#define XPH_CHECKPOINT_NOTES_KEY     "exphil.notes"
+#define XPH_CHECKPOINT_NOTES_SUM_KEY "exphil.notes_xxh64"
+#define XPH_CHECKPOINT_SUFFIX        ".optimizer"
 
 /* Weights, both moments, average; and numbers of a run that are taken over. */
 enum { XPH_CHECKPOINT_KINDS = 4, XPH_CHECKPOINT_COUNTERS = 7 };

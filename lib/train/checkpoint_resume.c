@@ -180,39 +180,61 @@ static exphil_status read_shape(const exphil_trainer *trainer, const xph_tensors
     return EXPHIL_OK;
 }
 
-static exphil_status read_text(const char *path, const xph_tensors *file, const char **text,
-                               exphil_error *error)
+/* text NULL: there is none. */
+static exphil_status read_text(const xph_tensors *file, const char *key, const char *sum_key,
+                               const char **text, exphil_error *error)
 {
-    const char *found = xph_tensors_metadata(file, XPH_CHECKPOINT_KEY),
-               *sum = xph_tensors_metadata(file, XPH_CHECKPOINT_SUM_KEY);
+    const char *found = xph_tensors_metadata(file, key), *sum = xph_tensors_metadata(file, sum_key);
     uint64_t expected;
-    if (!found || !sum)
-        return xph_fail(error, EXPHIL_E_FORMAT, "%s%s has no %s in its metadata", path, XPH_CHECKPOINT_SUFFIX,
-                        found ? XPH_CHECKPOINT_SUM_KEY : XPH_CHECKPOINT_KEY);
-    if (!xph_hex_value(sum, &expected) || !xph_hash_equal(xph_hash(found, strlen(found)), expected))
-        return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: %s is damaged, its checksum differs",
-                        XPH_CHECKPOINT_KEY);
     *text = found;
+    if (!found && !sum) return EXPHIL_OK;
+    if (!found || !sum)
+        return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: its metadata have no %s", found ? sum_key : key);
+    if (!xph_hex_value(sum, &expected) || !xph_hash_equal(xph_hash(found, strlen(found)), expected))
+        return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: %s is damaged, its checksum differs", key);
     return EXPHIL_OK;
 }
 
+static exphil_status resume_json(exphil_trainer *trainer, const char *path, xph_tensors *file,
+                                 const xph_json *json, exphil_error *error)
+{
+    xph_checkpoint c = {.trainer = trainer};
+    int64_t batch = 0, time = 0;
+    XPH_TRY(xph_settings_check(trainer, json, error));
+    XPH_TRY(read_shape(trainer, file, json, &batch, &time, error));
+    exphil_status status = xph_checkpoint_make(&c, trainer, batch, time, path, error);
+    if (status >= 0) status = resume_from(&c, file, json, error);
+    xph_checkpoint_free(&c);
+    return status;
+}
+
+/* A checkpoint without notes leaves those that the trainer has. */
 static exphil_status resume_file(exphil_trainer *trainer, const char *path, xph_tensors *file,
                                  exphil_error *error)
 {
-    const char *text = NULL;
-    XPH_TRY(read_text(path, file, &text, error));
+    const char *text = NULL, *noted = NULL;
+    xph_notes notes = {.text = NULL};
+    XPH_TRY(read_text(file, XPH_CHECKPOINT_KEY, XPH_CHECKPOINT_SUM_KEY, &text, error));
+    if (!text)
+        return xph_fail(error, EXPHIL_E_FORMAT, "%s%s has no %s in its metadata", path, XPH_CHECKPOINT_SUFFIX,
+                        XPH_CHECKPOINT_KEY);
+    XPH_TRY(read_text(file, XPH_CHECKPOINT_NOTES_KEY, XPH_CHECKPOINT_NOTES_SUM_KEY, &noted, error));
+    exphil_status status = xph_notes_take(trainer->context, noted, &notes, error);
+    if (status == EXPHIL_E_INVALID) return xph_fail_within(error, EXPHIL_E_FORMAT, "checkpoint");
+    XPH_TRY(status);
     xph_json *json = NULL;
-    XPH_TRY(xph_json_parse(trainer->context, text, strlen(text), XPH_CHECKPOINT_KEY, 0, &json, error));
-    xph_checkpoint c = {.trainer = trainer};
-    int64_t batch = 0, time = 0;
-    exphil_status status = xph_settings_check(trainer, json, error);
-    if (status >= 0) status = read_shape(trainer, file, json, &batch, &time, error);
+    status = xph_json_parse(trainer->context, text, strlen(text), XPH_CHECKPOINT_KEY, 0, &json, error);
     if (status >= 0) {
-        status = xph_checkpoint_make(&c, trainer, batch, time, path, error);
-        if (status >= 0) status = resume_from(&c, file, json, error);
-        xph_checkpoint_free(&c);
+        status = resume_json(trainer, path, file, json, error);
+        xph_json_free(json);
     }
-    xph_json_free(json);
+    if (status >= 0 && noted) {
+        xph_notes before = trainer->notes;
+        trainer->notes = notes;
+        trainer->noted = true;
+        notes = before;
+    }
+    xph_notes_free(trainer->context, &notes);
     return status;
 }
 

@@ -71,12 +71,16 @@ static exphil_status write_optimizer(xph_checkpoint *c, exphil_error *error)
 {
     xph_json_out json;
     XPH_TRY(write_json(c, &json, error));
-    char sum[XPH_HEX_TEXT];
+    const char *notes = c->trainer->noted ? c->trainer->notes.text : NULL;
+    char sum[XPH_HEX_TEXT], notes_sum[XPH_HEX_TEXT] = "";
+    if (notes) (void)xph_hex_text(notes_sum, xph_hash(notes, strlen(notes)));
     const xph_pair pairs[] = {{XPH_CHECKPOINT_KEY, json.text},
-                              {XPH_CHECKPOINT_SUM_KEY, xph_hex_text(sum, xph_hash(json.text, json.bytes))}};
+                              {XPH_CHECKPOINT_SUM_KEY, xph_hex_text(sum, xph_hash(json.text, json.bytes))},
+                              {XPH_CHECKPOINT_NOTES_KEY, notes},
+                              {XPH_CHECKPOINT_NOTES_SUM_KEY, notes_sum}};
     xph_file_writer writer;
-    exphil_status status =
-        xph_tensors_write(c->trainer->context, c->arrays, c->count, pairs, 2, c->path, &writer, error);
+    exphil_status status = xph_tensors_write(c->trainer->context, c->arrays, c->count, pairs, notes ? 4 : 2,
+                                             c->path, &writer, error);
     xph_json_drop(&json);
     if (status >= 0) status = xph_file_commit(&writer, error);
     return status;
@@ -87,9 +91,10 @@ static exphil_status write_weights(const exphil_trainer *trainer, const char *pa
     xph_file_writer writer;
     const void *weights =
         trainer->saved_weights == EXPHIL_WEIGHTS_AVERAGED ? trainer->optimizer->average : trainer->weights;
-    XPH_TRY(xph_model_write(trainer->model, weights,
-                            trainer->base_updates + (uint64_t)trainer->optimizer->updates,
-                            trainer->base_frames + (uint64_t)trainer->frames, NULL, 0, path, &writer, error));
+    const xph_trained trained = {trainer->base_updates + (uint64_t)trainer->optimizer->updates,
+                                 trainer->base_frames + (uint64_t)trainer->frames,
+                                 xph_trainer_notes(trainer)};
+    XPH_TRY(xph_model_write(trainer->model, weights, &trained, NULL, 0, path, &writer, error));
     return xph_file_commit(&writer, error);
 }
 

@@ -1,5 +1,5 @@
 /* A head's logits against what was done. */
-#include "train/train.h"
+#include "train/walk.h"
 
 #include <math.h>
 
@@ -39,4 +39,17 @@ int32_t xph_judge_head(const xph_head *head, const double *logit, int32_t target
     *rank = 0;
     return head->kind == EXPHIL_BERNOULLI ? judge_bits(logit, head->count, target, nll)
                                           : judge_classes(logit, head->count, target, nll, rank);
+}
+
+int64_t xph_judge(const exphil_model *model, xph_seen *seen)
+{
+    const xph_head *heads = xph_model_heads(model);
+    const int64_t count = xph_model_shape_of(model)->heads;
+    int64_t bad = -1;
+    for (int64_t h = 0; h < count; h++) {
+        const double *logit = seen->logits + heads[h].first;
+        seen->likely[h] = xph_judge_head(&heads[h], logit, seen->target[h], &seen->nll[h], &seen->rank[h]);
+        if (bad < 0 && !xph_finite(seen->nll[h])) bad = h;
+    }
+    return bad;
 }

@@ -184,6 +184,8 @@ struct exphil_trainer {
     exphil_metrics metrics;             /* of the last update whose result is known */
     int64_t epoch, index;               /* of the batch that comes next */
     uint64_t base_updates, base_frames; /* training that the model had seen before */
+    xph_notes notes;                    /* of the weights it writes, if noted; else those of the model */
+    bool noted;
 };
 
 /* EXPHIL_E_MISMATCH: batches by this sampling (defaults filled in) are not what the model was made for. */
@@ -197,6 +199,11 @@ void xph_trainer_leave(const exphil_trainer *trainer);
  * changed. */
 exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int64_t good,
                                 exphil_error *error);
+/* NULL: none. */
+static inline const char *xph_trainer_notes(const exphil_trainer *trainer)
+{
+    return trainer->noted ? trainer->notes.text : xph_model_notes(trainer->model);
+}
 /* Runs a program (XPH_PART_...) on the batch that was taken, recorded where the device can. */
 exphil_status xph_trainer_run(exphil_trainer *trainer, uint32_t parts);
 void xph_trainer_forget(exphil_trainer *trainer); /* all recordings */
@@ -231,6 +238,11 @@ typedef struct xph_fixed {
     const int32_t *conditions;
     int32_t delay_id, reserved;
 } xph_fixed;
+/* EXPHIL_E_INVALID, EXPHIL_E_MISMATCH: what is no value, or no delay, of the model. conditions are borrowed. */
+exphil_status xph_fixed_take(const exphil_model *model, const int32_t *conditions, int64_t condition_count,
+                             const int32_t *delay, xph_fixed *fixed, exphil_error *error);
+/* EXPHIL_E_MISMATCH unless the dataset is of the model's context and spec. */
+exphil_status xph_check_spec(const exphil_model *model, const exphil_dataset *dataset, exphil_error *error);
 /* Whole episodes in order, as a model wants them, no condition masked: the sampler of an evaluation, and its first batch.
  * EXPHIL_E_MISMATCH, EXPHIL_E_INVALID: dataset is not of the model's spec, is empty; batch is out of
  * range. */
@@ -242,15 +254,8 @@ exphil_status xph_feed_logits(const xph_feed *feed, float *narrow, double *wide)
 double xph_softplus(double x); /* log(1 + e^x), stable for any x */
 /* Most likely value of a head and -log p of the target; rank: classes that beat the target, 0 for bits. */
 int32_t xph_judge_head(const xph_head *head, const double *logit, int32_t target, double *nll, int32_t *rank);
-/* Fills report->alone_... from at least `most` frames in whole episodes, fewer where there are no more. The
- * model has past actions; sampler is that of the evaluation: the policy is told the same, and has the same delay. */
-exphil_status xph_evaluate_alone(const exphil_model *model, const void *weights, const void *packed,
-                                 const xph_sampler *sampler, int64_t most, exphil_report *report,
-                                 exphil_error *error);
-/* What that takes, of a model on a context that measures; the dataset's context is another. */
-exphil_status xph_alone_held(const exphil_model *model, const exphil_dataset *dataset, int64_t most,
-                             xph_held *held, exphil_error *error);
-/* What an evaluation takes at most, likewise: teacher-forced, and while the policy is alone (0 where it never is). */
+/* What an evaluation takes at most, of a model on a context that measures, while the dataset's is another: teacher-forced,
+ * and while the policy is alone (0 where it never is). */
 exphil_status xph_evaluate_held(const exphil_model *model, const exphil_dataset *dataset,
                                 const exphil_dataset *frequencies, const xph_losses *losses, int64_t most,
                                 xph_held *forced, xph_held *alone, exphil_error *error);

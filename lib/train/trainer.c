@@ -35,6 +35,7 @@ static void free_trainer(exphil_trainer *trainer)
         backend->free(trainer->device, trainer->norm_scratch, trainer->norm_scratch_bytes);
     if (trainer->control) backend->free(trainer->device, trainer->control, sizeof *trainer->control);
     xph_pending_destroy(trainer);
+    xph_notes_free(context, &trainer->notes);
     if (trainer->shared) xph_free(context, trainer->shared, trainer->arena_bytes);
     if (trainer->prefetcher) xph_prefetcher_release(trainer->prefetcher);
     if (trainer->optimizer) {
@@ -389,10 +390,16 @@ exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which,
     XPH_TRY(xph_trainer_enter(trainer, error));
     const void *weights = which == EXPHIL_WEIGHTS ? trainer->weights : trainer->optimizer->average;
     exphil_status status = xph_trainer_settle((exphil_trainer *)(uintptr_t)trainer, error);
+    exphil_model *made = NULL;
     if (status >= 0)
         status = xph_model_with_weights(trainer->model, weights,
                                         trainer->base_updates + (uint64_t)trainer->optimizer->updates,
-                                        trainer->base_frames + (uint64_t)trainer->frames, model, error);
+                                        trainer->base_frames + (uint64_t)trainer->frames, &made, error);
+    if (status >= 0) status = xph_model_take_notes(made, xph_trainer_notes(trainer), error);
     xph_trainer_leave(trainer);
+    if (status < 0)
+        xph_model_release(made);
+    else
+        *model = made;
     return status;
 }

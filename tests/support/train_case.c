@@ -177,20 +177,9 @@ exphil_batch train_batch(const exphil_model *model, int64_t batch, int64_t time,
         mask[row] = 1;
         reset[row] = row % time == 0;
     }
-    return (exphil_batch){sizeof(exphil_batch),
-                          batch,
-                          time,
-                          0,
-                          0,
-                          rows,
-                          floats,
-                          ids,
-                          past,
-                          actions,
-                          mask,
-                          reset,
-                          NULL,
-                          conditions};
+    return (exphil_batch){
+        sizeof(exphil_batch), batch, time, 0, 0, rows, floats, ids, past, actions, mask, reset, NULL,
+        conditions,           NULL};
 }
 
 void train_batch_free(exphil_batch *batch)

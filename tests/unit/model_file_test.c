@@ -351,8 +351,8 @@ static void extra_pairs_and_counters(void **state)
     const xph_pair extra = {"exphil.pair", "0123"};
     xph_file_writer writer = {.context = context};
     exphil_error error = EXPHIL_ERROR_INIT;
-    assert_int_equal(xph_model_write(model, NULL, UINT64_MAX, 77, &extra, 1, path, &writer, &error),
-                     EXPHIL_OK);
+    const xph_trained trained = {UINT64_MAX, 77, NULL};
+    assert_int_equal(xph_model_write(model, NULL, &trained, &extra, 1, path, &writer, &error), EXPHIL_OK);
     assert_false(test_exists(path)); /* begun only */
     assert_int_equal(xph_file_commit(&writer, &error), EXPHIL_OK);
     parts p;

@@ -218,6 +218,40 @@ def test_quantize_compare_calibrate(model, dataset, tmp_path):
         model.quantize("f16")
 
 
+def test_notes(model, dataset, tmp_path):
+    assert model.notes == ""
+    model.notes = '{"trained on": "f\u00f6x"}'
+    model.save(tmp_path / "noted")
+    loaded = exphil.Model.load(tmp_path / "noted")
+    assert loaded.notes == model.notes == '{"trained on": "f\u00f6x"}'
+    assert loaded.quantize("bf16").notes == model.notes
+    with pytest.raises(exphil.InvalidError, match="byte 1"):
+        loaded.notes = b"a\xff"
+    trainer = exphil.Trainer(loaded, dataset)
+    assert trainer.model().notes == model.notes
+    trainer.set_notes("other")
+    assert trainer.model().notes == "other" and loaded.notes == model.notes
+    with pytest.raises(exphil.StateError):
+        loaded.notes = ""
+
+
+def test_examine(model, dataset):
+    seen = []
+    model.examine(dataset, seen.append, batch=4)
+    report = model.evaluate(dataset, batch=4)
+    assert len(seen) == report.frames
+    assert sum((frame.likely == frame.recorded).all() for frame in seen) / len(seen) == pytest.approx(report.exact_accuracy)
+    assert -sum(frame.log_probability.sum() for frame in seen) / len(seen) == pytest.approx(report.nll)
+    assert seen[0].floats.shape == (model.info.float_count,) and seen[0].logits.shape == (model.info.logit_count,)
+    assert seen[0].row == 0 and len({frame.frame for frame in seen}) == len(seen)
+
+    def ends(frame):
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError):
+        model.examine(dataset, ends)
+
+
 def test_evaluate(model, dataset):
     report = model.evaluate(dataset, batch=4)
     assert report.frames == len(dataset) and report.heads == len(report.head) == 2

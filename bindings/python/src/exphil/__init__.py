@@ -66,7 +66,7 @@ from .errors import (  # noqa: E402
 from .files import Added, Refusal  # noqa: E402
 from .games import Game, Games, GamesWriter, refused_name  # noqa: E402
 from .losses import HeadLoss  # noqa: E402
-from .model import Model  # noqa: E402
+from .model import Examined, Model  # noqa: E402
 from .plan import plan  # noqa: E402
 from .prefetcher import Batch, Prefetcher  # noqa: E402
 from .records import (  # noqa: E402
@@ -124,6 +124,7 @@ __all__ = [
     "DeviceInfo",
     "Dump",
     "EpisodeInfo",
+    "Examined",
     "ExphilError",
     "FormatError",
     "Game",

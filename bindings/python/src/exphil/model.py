@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from .codes import Code, code
 from .constants import DataType, Heads, Mode
 from .context import Context, context_or_default
 from .dataset import Dataset, dataset_pointer
-from .handle import Config, Handle, Path, c_text, expect, path_bytes
+from .handle import Config, Handle, Path, c_text, expect, keep_raised, path_bytes
 from .losses import HeadLoss, losses_pointer
 from .records import Comparison, ModelInfo, Report, TensorInfo
 from .spec import Spec, empty_spec, read_spec, spec_pointer
@@ -22,6 +23,40 @@ from .tensor import Tensor, capsule_tensor
 from .told import Condition, integers, read_told, told
 
 _DTYPES: Dict[int, "np.dtype[Any]"] = {int(DataType.F32): np.dtype(np.float32), int(DataType.F64): np.dtype(np.float64)}
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A frame of a dataset and what a model says to it; its arrays are its own. recorded, before and likely are values of the
+    heads: what was to be predicted, what was recorded a frame before it, what is most likely."""
+
+    frame: int
+    episode: int
+    row: int
+    delay_frames: int
+    floats: Array
+    ids: Array
+    recorded: Array
+    before: Array
+    likely: Array
+    log_probability: Array
+    logits: Array
+
+
+@ffi.def_extern(error=1, onerror=keep_raised)  # type: ignore[misc]
+def exphil_py_examine(user: Any, frame: Any) -> int:
+    """Gives one frame to the host."""
+    see, (floats, ids, heads, logits) = ffi.from_handle(user)
+
+    def copy(pointer: Any, count: int, dtype: Any) -> Array:
+        return np.frombuffer(ffi.buffer(pointer, count * np.dtype(dtype).itemsize), dtype).copy() if count else np.empty(0, dtype)
+
+    see(Examined(
+        frame.frame, frame.episode, frame.row, frame.delay_frames, copy(frame.floats, floats, np.float32),
+        copy(frame.ids, ids, np.int32), copy(frame.recorded, heads, np.int32), copy(frame.before, heads, np.int32),
+        copy(frame.likely, heads, np.int32), copy(frame.log_probability, heads, np.float64),
+        copy(frame.logits, logits, np.float64)))
+    return 0
 
 
 class Model(Handle):
@@ -209,6 +244,18 @@ class Model(Handle):
         self._core.call(lib.exphil_model_calibration_get, self._handle, result)
         return read(Comparison, result)
 
+    @property
+    def notes(self) -> str:
+        """The text that the weights carry with them, by convention JSON: what they were trained on; "" where there is none.
+        May be set while nothing else uses the model."""
+        text = ffi.new("const char **")
+        self._core.call(lib.exphil_model_notes, self._handle, text)
+        return ffi.string(text[0]).decode("utf-8")
+
+    @notes.setter
+    def notes(self, text: str) -> None:
+        self._core.call(lib.exphil_model_notes_set, self._handle, c_text(text, "notes"))
+
     # ---- predicting, exporting ----
 
     def evaluate(
@@ -253,6 +300,31 @@ class Model(Handle):
         )
         self._core.call(lib.exphil_evaluate_as, self._handle, dataset._handle, how, result)
         return read(Report, result)
+
+    def examine(
+        self,
+        dataset: Dataset,
+        see: Callable[[Examined], None],
+        *,
+        batch: int = 0,
+        alone_most_frames: int = 0,
+        conditions: Optional[Sequence[int]] = None,
+        delay_frames: Optional[int] = None,
+    ) -> None:
+        """Shows see every frame of a dataset with what the model says to it: teacher-forced, or alone on at least
+        alone_most_frames frames. Within an episode in the order of time, episodes side by side. What see raises ends it."""
+        expect(dataset, Dataset, "dataset")
+        spec = self.spec
+        sizes = (spec.float_count, len(spec.ids), len(spec.heads), sum(head.count for head in spec.heads))
+        how = Config("exphil_examination")
+        user = how.keep(ffi.new_handle((see, sizes)))
+        if conditions is not None:
+            how.set(conditions=integers(how, conditions, "conditions"), condition_count=len(conditions))
+        if delay_frames is not None:
+            how.set(delay_frames=integers(how, [delay_frames], "delay_frames"))
+        how.set(batch=batch, alone_most_frames=alone_most_frames)
+        how.struct.see, how.struct.user = lib.exphil_py_examine, user
+        self._core.call(lib.exphil_examine, self._handle, dataset._handle, how)
 
     def sampling(self) -> Dict[str, Any]:
         """Settings that a Prefetcher needs to feed a trainer of this model: mode, window, delays, slots, conditions."""

@@ -23,6 +23,7 @@ class Batch:
     """B lanes of T frames. floats [B,T,F], ids [B,T,K], past [B,T,slots,A], actions [B,T,A] (the targets), mask [B,T]
     (0 is padding), reset [B,T] (1 where an episode, segment or window starts). conditions [B,T,C]: values of the conditions,
     and with several delays one column more, 1 + the index of the row's; None where a model is told neither.
+    rows [B,T]: frame of the dataset that each row shows, -1 in padding.
 
     From a prefetcher the arrays are views of its memory: they are overwritten after the next batch is taken. copy()
     makes a batch that stays.
@@ -38,6 +39,7 @@ class Batch:
     index: int = 0
     frames: int = 0
     conditions: Optional[Array] = None
+    rows: Optional[Array] = None
 
     def copy(self) -> "Batch":
         """The same with arrays of its own."""
@@ -165,6 +167,7 @@ class Prefetcher(Handle):
             batch.index,
             batch.frames,
             view(handle, batch.conditions, (*rows, columns), np.int32) if columns else None,
+            view(handle, batch.rows, rows, np.int64),
         )
 
     def __iter__(self) -> Iterator[Batch]:

@@ -11,7 +11,7 @@ from .arrays import Array, number
 from .codes import Code, code
 from .constants import DataType, Precision, Schedule, Weights
 from .dataset import Dataset, dataset_pointer
-from .handle import Config, Handle, Path, expect, keep_raised, path_bytes
+from .handle import Config, Handle, Path, c_text, expect, keep_raised, path_bytes
 from .losses import HeadLoss, losses_pointer
 from .model import Model
 from .prefetcher import Batch, batch_config, prefetcher_info, sampling_config
@@ -297,6 +297,10 @@ class Trainer(Handle):
         made._core = self._core
         made._handle = self._core.create(lib.exphil_trainer_model, self._handle, code(Weights, which, "which"))
         return made
+
+    def set_notes(self, text: str) -> None:
+        """From now on the weights that this trainer writes or gives carry this text (Model.notes)."""
+        self._core.call(lib.exphil_trainer_notes_set, self._handle, c_text(text, "notes"))
 
     def save(self, path: Path) -> None:
         """Writes the weights to path, and to path + ".optimizer" all that resume needs."""

@@ -1,0 +1,272 @@
+/* Notes of a policy as `exphil train` writes them: what is read of them is not trusted. */
+#include "notes.h"
+#include "commands.h"
+
+#include <exphil/notes.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- options ------------------------------------------------------------------------------------------- */
+
+/* What a person calls files and folders is theirs. */
+static bool names_a_file(const option_entry *entry, const char *text)
+{
+    static const char *const files[] = {"FILE", "LIST", "DIR", "FOLDER", "PATH"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (entry->argument && strcmp(entry->argument, files[i]) == 0 &&
+            strcmp(entry->name, "characters") != 0 && strcmp(entry->name, "opponents") != 0 &&
+            strcmp(entry->name, "stages") != 0)
+            return true;
+    return strpbrk(text, "/\\") != NULL;
+}
+
+static json_t *option_value(const option_entry *entry)
+{
+    const char *text;
+    json_t *value = NULL;
+    switch (entry->kind) {
+    case OPTION_INT:
+        return json_integer(*(const int64_t *)entry->value);
+    case OPTION_AUTO:
+        if (*(const int64_t *)entry->value < 0) return json_string("auto");
+        return json_integer(*(const int64_t *)entry->value);
+    case OPTION_NUMBER:
+        return json_real(*(const double *)entry->value);
+    case OPTION_BYTES:
+        return json_integer((json_int_t) * (const uint64_t *)entry->value);
+    case OPTION_TEXT:
+        text = *(const char *const *)entry->value;
+        if (text && !names_a_file(entry, text)) value = json_string(text);
+        return value ? value : json_true();
+    default:
+        return json_true();
+    }
+}
+
+/* How a run is started, kept, shown and computed changes no bit of the policy. */
+static bool changes_nothing(const char *name)
+{
+    static const char *const names[] = {
+        "config",     "resume",  "force",          "out",          "log",      "save-minutes",
+        "save-every", "keep",    "keep-bad-batch", "tensorboard",  "quiet",    "json",
+        "threads",    "workers", "memory",         "memory-limit", "log-every"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+json_t *notes_options(const option_command *command)
+{
+    json_t *options = json_object();
+    for (const option_entry *entry = command->entry; entry->name || entry->help; entry++)
+        if (entry->name && command->given[entry - command->entry] && !changes_nothing(entry->name))
+            json_object_set_new(options, entry->name, option_value(entry));
+    return options;
+}
+
+const char *notes_character(char *to, int32_t character)
+{
+    const char *name = exphil_melee_character_name(character);
+    snprintf(to, 16, "%.15s", name ? name : "");
+    if (!name) snprintf(to, 16, "%d", character);
+    return to;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------- */
+
+json_t *notes_of(const exphil_model *model)
+{
+    const char *text = "";
+    if (exphil_model_notes(model, &text, NULL) < 0 || !text[0]) return NULL;
+    json_t *notes = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    if (json_is_object(notes)) return notes;
+    json_decref(notes);
+    return json_string(text);
+}
+
+const json_t *notes_train(const json_t *notes)
+{
+    const json_t *train = json_object_get(notes, "train");
+    return json_is_object(train) ? train : NULL;
+}
+
+static const json_t *character(const json_t *train, int32_t external)
+{
+    const json_t *list = json_object_get(train, "characters"), *one;
+    char name[16];
+    size_t i;
+    notes_character(name, external);
+    json_array_foreach(list, i, one)
+    {
+        const char *known = json_string_value(json_object_get(one, "character"));
+        if (known && strcmp(known, name) == 0) return one;
+    }
+    return NULL;
+}
+
+int64_t notes_frames_of(const json_t *train, int32_t external)
+{
+    return (int64_t)json_integer_value(json_object_get(character(train, external), "frames"));
+}
+
+int64_t notes_frames_at(const json_t *train, int32_t external, int port)
+{
+    const char name[] = {(char)('0' + port), 0};
+    return (int64_t)json_integer_value(
+        json_object_get(json_object_get(character(train, external), "ports"), name));
+}
+
+/* ---- in lines ------------------------------------------------------------------------------------------ */
+
+/* Texts of a file: what would move the cursor is shown as '?'. */
+static void put(const char *text)
+{
+    for (; *text; text++) putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+}
+
+static void put_text(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    put(text ? text : "?");
+}
+
+static int64_t whole(const json_t *object, const char *name)
+{
+    return (int64_t)json_integer_value(json_object_get(object, name));
+}
+
+static double real(const json_t *object, const char *name)
+{
+    return json_number_value(json_object_get(object, name));
+}
+
+static void print_who(const json_t *train)
+{
+    const json_t *list = json_object_get(train, "characters"), *one;
+    size_t i;
+    json_array_foreach(list, i, one)
+    {
+        const json_t *ports = json_object_get(one, "ports");
+        const char *comma = "";
+        if (i == 8) {
+            printf(" and %zu more", json_array_size(list) - i);
+            break;
+        }
+        fputs(i ? ", " : "imitates ", stdout);
+        put_text(one, "character");
+        printf(" (%" PRId64 " frames, %" PRId64 " side%s, port", whole(one, "frames"), whole(one, "sides"),
+               plural(whole(one, "sides")));
+        for (const char *port = "1234"; *port; port++) {
+            const char name[] = {*port, 0};
+            if (!whole(ports, name)) continue;
+            printf("%s %c", comma, *port);
+            comma = ",";
+        }
+        putchar(')');
+    }
+    if (json_array_size(list)) putchar('\n');
+}
+
+static void print_data(const json_t *train)
+{
+    const json_t *data = json_object_get(train, "data"), *held = json_object_get(train, "held_out");
+    printf("learnt from %" PRId64 " frames of %" PRId64 " game%s as ", whole(data, "frames"),
+           whole(data, "games"), plural(whole(data, "games")));
+    put_text(train, "layout");
+    putchar('/');
+    put_text(train, "codec");
+    fputs(", data ", stdout);
+    put_text(data, "hash");
+    if (json_is_object(held))
+        printf("; held out: %" PRId64 " frames of %" PRId64 " game%s", whole(held, "frames"),
+               whole(held, "games"), plural(whole(held, "games")));
+    putchar('\n');
+}
+
+/* How a run was to be written and shown says nothing of what came of it. */
+static bool tells(const char *name)
+{
+    static const char *const others[] = {"out",   "log",  "force",   "resume",
+                                         "quiet", "json", "threads", "workers"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(others[i], name) == 0) return false;
+    return true;
+}
+
+static void print_options(const json_t *train)
+{
+    const char *name;
+    json_t *value;
+    char number[32];
+    fputs("options", stdout);
+    json_object_foreach(json_object_get(train, "options"), name, value)
+    {
+        if (!tells(name)) continue;
+        fputs(" --", stdout);
+        put(name);
+        number[0] = 0;
+        if (json_is_integer(value))
+            snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        if (json_is_real(value)) snprintf(number, sizeof number, "%g", json_real_value(value));
+        if (!json_is_true(value)) putchar(' ');
+        put(json_is_string(value) ? json_string_value(value) : number);
+    }
+    printf("; %" PRId64 " update%s of %" PRId64 ", %.3g passes, batch %" PRId64 ", exphil ",
+           whole(train, "updates"), plural(whole(train, "updates")), whole(train, "planned_updates"),
+           real(train, "passes"), whole(train, "batch"));
+    put_text(train, "version");
+    putchar('\n');
+}
+
+static void print_score(const char *what, const json_t *score)
+{
+    printf("%s: loss %.4f, %.1f %% exact", what, real(score, "loss"), 100.0 * real(score, "accuracy"));
+    if (json_object_get(score, "alone_accuracy"))
+        printf(", alone %.1f %%", 100.0 * real(score, "alone_accuracy"));
+    printf(", after update %" PRId64 "\n", whole(score, "update"));
+}
+
+static void print_scores(const json_t *train)
+{
+    const json_t *scores = json_object_get(train, "held_out_scores"), *last = json_object_get(scores, "last"),
+                 *best = json_object_get(scores, "best");
+    if (!json_is_object(last)) return;
+    print_score("held-out score", last);
+    if (json_is_object(best) && whole(best, "update") != whole(last, "update"))
+        print_score("the best was", best);
+}
+
+static void print_verdict(const json_t *train)
+{
+    const json_t *said = json_object_get(train, "verdict");
+    if (!json_is_object(said)) return;
+    fputs("verdict: ", stdout);
+    put_text(said, "verdict");
+    fputs(". ", stdout);
+    put_text(said, "figure");
+    putchar(' ');
+    put_text(said, "advice");
+    putchar('\n');
+}
+
+void notes_print(const json_t *notes)
+{
+    const json_t *train = notes_train(notes);
+    if (!notes) return;
+    if (!train) {
+        printf("notes: ");
+        if (json_is_string(notes))
+            put(json_string_value(notes));
+        else
+            printf("an object without train; --json shows it");
+        putchar('\n');
+        return;
+    }
+    print_who(train);
+    print_data(train);
+    print_options(train);
+    print_scores(train);
+    print_verdict(train);
+}

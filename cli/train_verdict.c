@@ -1,0 +1,41 @@
+/* The end of a run: scores, the examination of what was held out, the verdict, and the notes that keep it. */
+#include "train_run.h"
+#include "verdict.h"
+
+#include <string.h>
+
+/* What the weights say to what was held out, or to the training data. */
+static bool examine(train_state *r, exam *found)
+{
+    const exphil_dataset *train = r->few ? r->few : r->train, *held = r->few_held ? r->few_held : r->held;
+    const exam_how how = {.batch = 0};
+    exphil_model *model = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    int32_t which = r->options->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
+    if (exphil_trainer_model(r->trainer, which, &model, &error) < 0)
+        return complain("examination", &error) == 0;
+    bool fine = exam_make(model, r->held ? held : train, &how, found);
+    exphil_model_destroy(model);
+    return fine;
+}
+
+bool train_verdict(train_state *r, const exphil_report *train, const exphil_report *held, int64_t slots,
+                   verdict *v)
+{
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    verdict_case c;
+    exam found = {.dataset = NULL};
+    bool fine = examine(r, &found) && exphil_dataset_query(r->train, &info, NULL) >= 0;
+    if (fine) {
+        verdict_measure(r->held ? held : train, train, &found, &r->history, slots, &c);
+        c.held = r->held != NULL;
+        c.frames = info.frames;
+        c.updates = r->done;
+        c.passes = train_passes(r);
+        verdict_of(&c, v);
+        json_object_set_new(r->notes, "verdict", verdict_json(v));
+        json_object_set_new(r->notes, "measured", verdict_case_json(&c));
+    }
+    exam_free(&found);
+    return fine;
+}

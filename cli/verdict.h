@@ -1,0 +1,67 @@
+/* What came of a run, in a word, with the figure that it rests on and one piece of advice. All words about how a policy turned
+ * out are here. */
+#ifndef EXPHIL_CLI_VERDICT_H
+#define EXPHIL_CLI_VERDICT_H
+
+#include "examine.h"
+#include "history.h"
+
+#include <exphil/exphil.h>
+
+#include <jansson.h>
+#include <stdbool.h>
+
+typedef enum verdict_word {
+    VERDICT_GOOD,
+    VERDICT_TOO_SHORT,
+    VERDICT_OVERFITTED,
+    VERDICT_DIVERGED,
+    VERDICT_COPIES,
+    VERDICT_NEVER_PRESSES,
+    VERDICT_FEW_DATA,
+    VERDICT_ONE_CLASS
+} verdict_word;
+
+/* What is known of a run; what was not measured is 0 or false. Shares are 0..1. */
+typedef struct verdict_case {
+    bool run;                    /* there is a history of training; false in eval and play */
+    bool held;                   /* what was scored was held out */
+    bool measured_alone;         /* alone holds */
+    int64_t updates, refused;    /* refused: whose loss or gradient was not finite */
+    int64_t frames;              /* of the training data */
+    double passes;               /* over them */
+    double first, peak;          /* training loss: of the first update, of any */
+    double middle, end, least;   /* means of it: halfway, at last, least of a tenth of the run */
+    int64_t best_update, points; /* of the held-out curve: the best, how many points */
+    double held_best, held_last; /* its loss */
+    double best_nll, last_nll;   /* plain loss at the best and at the last point */
+    double train_nll, nll,
+        frequency; /* plain loss of training data, of what was scored, and there by frequencies */
+    double forced, alone, majority, copy;     /* exact */
+    int64_t slots;                            /* past actions that are inputs */
+    double recorded_presses, decided_presses; /* a frame, over all buttons */
+    double commonest; /* share of the frames with the commonest decision, of the head that varies most */
+} verdict_case;
+
+enum { VERDICT_TEXT = 256 };
+typedef struct verdict {
+    verdict_word word;
+    char figure[VERDICT_TEXT];
+    const char *name, *advice; /* advice: "" where there is nothing to do */
+} verdict;
+
+/* By rules that stand in doc/data.md. */
+void verdict_of(const verdict_case *c, verdict *v);
+/* What a report, an examination and a history say; each may be NULL. train: the report on the training data. */
+void verdict_measure(const exphil_report *scored, const exphil_report *train, const exam *seen,
+                     const history *of, int64_t slots, verdict_case *c);
+json_t *verdict_json(const verdict *v);
+json_t *verdict_case_json(const verdict_case *c);
+/* "too short: ... " as a paragraph on stdout. */
+void verdict_print(const verdict *v);
+/* What can be said of a policy without its run; nothing where nothing is wrong. */
+void verdict_print_scored(const exphil_report *scored, const exam *seen, int64_t slots);
+/* The advice for a policy that copies, which play gives too. */
+#define COPYING_ADVICE "train with --no-previous-action, or with --drop-past 0.5 --own-past 0.5"
+
+#endif
