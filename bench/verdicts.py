@@ -42,7 +42,6 @@ OTHERS = [
     ("too short", f"games/ {BLIND} --blocks gru --hidden 48 --rate 0.0015 --updates 70 --eval-every 14 --seed 75"),
     ("overfitted", "games/3-7-0-singles-online-summit10.slp games/3-9-0-singles-irl-summit12.slp "
      "games/2-0-1-singles-irl-genesis.slp "
-     f""
                    "games/2-0-1-singles-irl-summit8.slp --split time --blocks gru --hidden 96 --rate 0.004 --updates 1100 "
                    "--eval-every 50 --schedule constant --seed 76"),
     ("diverged", f"e1.slp e2.slp e3.slp e4.slp --port 1 {BLIND} --blocks gru --rate 1.2 --clip -1 --updates 90"

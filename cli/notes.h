@@ -8,7 +8,8 @@
 
 #include <jansson.h>
 
-/* The options that were given and matter to the policy, by name: numbers, words, true for a flag, and true in the place of any file's name. */
+/* The options that were given and matter to the policy, by name: numbers, words, true for a flag, and true in
+ * the place of any file's name. */
 json_t *notes_options(const option_command *command);
 /* All notes of a model, a new reference: an object, a text where they are no JSON object, NULL where there are none. */
 json_t *notes_of(const exphil_model *model);

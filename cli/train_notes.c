@@ -140,7 +140,7 @@ double train_passes(const train_state *r)
     return (double)r->done * (double)r->options->accumulate / each;
 }
 
-/* Notes as they are now; free them. NULL: there is no memory. */
+/* Notes as they are now, sorted: the same in whatever order they became known. Free them. NULL: there is no memory. */
 static char *notes_text(const train_state *r)
 {
     json_t *train = r->notes, *scores = history_json(&r->history), *loss = history_loss_json(&r->history);
@@ -152,7 +152,7 @@ static char *notes_text(const train_state *r)
     if (scores) json_object_set_new(train, "held_out_scores", scores);
     if (loss) json_object_set_new(train, "loss", loss);
     json_t *all = json_pack("{s:O}", "train", train);
-    char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    char *text = all ? json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     json_decref(all);
     return text;
 }

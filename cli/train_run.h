@@ -121,8 +121,9 @@ bool train_resume(train_state *r);
 uint64_t train_memory(const train_state *r);
 /* Writes OUT.run.json; says why not and returns false. */
 bool train_record(const train_state *r, int count, char **paths);
-/* Notes of the weights (train_notes.c): begin, once data and trainer are there and the checkpoint is read; what is known now goes into what is written
- * from now on; and with the last scores into the weights that are there. Say on stderr what failed. */
+/* Notes of the weights (train_notes.c): begin, once data and trainer are there and the checkpoint is read; what is known now
+ * goes into what is written from now on; and with the last scores into the weights that are there. Say on stderr what
+ * failed. */
 bool train_notes_begin(train_state *r);
 bool train_notes_take(train_state *r);
 bool train_notes_finish(train_state *r);

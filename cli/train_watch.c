@@ -23,12 +23,14 @@ static const exphil_dataset *watched(const train_state *r)
     return r->watch ? r->watch : all_held(r);
 }
 
-static bool frames_in(const exphil_dataset *data, int64_t *frames)
+/* games NULL: not asked for. */
+static bool frames_in(const exphil_dataset *data, int64_t *frames, int64_t *games)
 {
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     if (exphil_dataset_query(data, &info, &error) < 0) return complain("dataset", &error) == 0;
     *frames = info.frames;
+    if (games) *games = info.games;
     return true;
 }
 
@@ -41,12 +43,14 @@ static double frames_of_run(const train_state *r)
     return (double)r->updates * (double)r->options->accumulate * (double)r->data.frames_per_epoch / batches;
 }
 
-/* Of all that is held out, or of a part where that would be scored too seldom. */
-static void choose_part(train_state *r, double spare, int64_t held)
+/* Of all that is held out, or of a part where that would be scored too seldom: so much that the end of a game has frames to
+ * score behind the delay. */
+static void choose_part(train_state *r, double spare, int64_t held, int64_t games)
 {
     const train_options *o = r->options;
+    double least = (double)games * ((double)r->sampling.delay_frames + 2.0);
     if (o->eval_every < 0 && spare < (double)SCORES_LEAST * (double)held)
-        r->scores.most_frames = (int64_t)fmax(spare / SCORES_LEAST, 1.0);
+        r->scores.most_frames = (int64_t)fmax(spare / SCORES_LEAST, least);
     if (r->scores.metric != SCORE_ALONE) return;
     double alone = fmax(spare / 2.0 / SCORES_MOST, 1.0);
     r->scores.alone_frames = o->eval_every < 0 && alone < (double)o->alone ? (int64_t)alone : o->alone;
@@ -96,13 +100,13 @@ static void say_part(const train_state *r, int64_t held)
 
 bool watch_plan(train_state *r)
 {
-    int64_t held, frames;
+    int64_t held, games, frames;
     double spare = frames_of_run(r) / FRAMES_FOR_ONE;
     if (!r->held) return true;
-    if (!frames_in(all_held(r), &held)) return false;
-    if (!r->scores.count) choose_part(r, spare, held);
+    if (!frames_in(all_held(r), &held, &games)) return false;
+    if (!r->scores.count) choose_part(r, spare, held, games);
     if (!draw_part(r, held)) return false;
-    if (!frames_in(watched(r), &frames) || !same_frames(r, frames)) return false;
+    if (!frames_in(watched(r), &frames, NULL) || !same_frames(r, frames)) return false;
     r->scores.frames = frames;
     r->every = choose_every(r, spare);
     say_part(r, held);
