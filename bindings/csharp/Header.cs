@@ -224,6 +224,8 @@ namespace Exphil
             public long restart_updates;
             public int schedule;
             public int reserved;
+            public int resume_new_total;
+            public int reserved_2;
         }
         internal struct exphil_metrics
         {
@@ -497,7 +499,7 @@ namespace Exphil
     {
         public long Batch, Time, Stride, SegmentFrames, ShuffleFrames, MemoryBytes, WarmupUpdates, TotalUpdates, RestartUpdates;
         public ulong Seed;
-        public bool InOrder, LastOnly;
+        public bool InOrder, LastOnly, ResumeNewTotal;
         public int Workers;
         public double DropPast, Mirror, BalanceCharacter, BalanceAction, BalanceChange, Rate, Beta1, Beta2, Epsilon, Decay,
             ClipNorm, EmaDecay, LowRatio, RestartFactor;
@@ -537,6 +539,7 @@ namespace Exphil
             if (TotalUpdates != 0) raw.total_updates = TotalUpdates;
             if (RestartUpdates != 0) raw.restart_updates = RestartUpdates;
             if (Schedule != 0) raw.schedule = (int)Schedule;
+            if (ResumeNewTotal) raw.resume_new_total = 1;
         }
     }
 

@@ -58,7 +58,7 @@ typedef struct exphil_device_info { size_t struct_size; int64_t memory_bytes; in
 int64_t exphil_device_count(void);
 exphil_status exphil_device_get(int64_t index, exphil_device_info *info, exphil_error *error);
 exphil_status exphil_context_device(const exphil_context *context, exphil_device_info *info, exphil_error *error);
-typedef struct exphil_memory_info { size_t struct_size; uint64_t host_used_bytes; uint64_t host_peak_bytes; uint64_t host_allocations; uint64_t device_used_bytes; uint64_t device_peak_bytes; uint64_t device_requests; uint64_t device_reused; } exphil_memory_info;
+typedef struct exphil_memory_info { size_t struct_size; uint64_t host_used_bytes; uint64_t host_peak_bytes; uint64_t host_allocations; uint64_t device_used_bytes; uint64_t device_peak_bytes; uint64_t device_requests; uint64_t device_reused; uint64_t pinned_used_bytes, pinned_peak_bytes; } exphil_memory_info;
 exphil_status exphil_context_memory(const exphil_context *context, exphil_memory_info *info, exphil_error *error);
 typedef struct exphil_id_spec { const char *name; int32_t entries; int32_t width; } exphil_id_spec;
 enum { EXPHIL_BERNOULLI = 0, EXPHIL_CATEGORICAL = 1 };
@@ -135,7 +135,7 @@ exphil_status exphil_dataset_split(const exphil_dataset *dataset, const exphil_s
 typedef struct exphil_prefetcher exphil_prefetcher;
 typedef struct exphil_sampling { size_t struct_size; int64_t batch; int64_t time; int64_t stride; int64_t segment_frames; uint64_t seed; int32_t mode; int32_t delay_frames; int32_t action_slots; int32_t in_order; int32_t last_only; int32_t buffers; int32_t neutral_start; int32_t reserved; int64_t shuffle_frames; int64_t memory_bytes; int32_t workers; int32_t reserved_2; double drop_past; double mirror; const exphil_condition_spec *conditions; const int32_t *delays; int64_t condition_count, delay_count; double balance_character; double balance_action; double balance_change; } exphil_sampling;
 exphil_status exphil_model_sampling(const exphil_model *model, exphil_sampling *sampling, exphil_error *error);
-typedef struct exphil_batch { size_t struct_size; int64_t batch, time; int64_t epoch, index; int64_t frames; const float *floats; const int32_t *ids; const int32_t *past; const int32_t *actions; const float *mask; const uint8_t *reset; const uint8_t *dropped; const int32_t *conditions; } exphil_batch;
+typedef struct exphil_batch { size_t struct_size; int64_t batch, time; int64_t epoch, index; int64_t frames; const float *floats; const int32_t *ids; const int32_t *past; const int32_t *actions; const float *mask; const uint8_t *reset; const uint8_t *dropped; const int32_t *conditions; const int64_t *rows; } exphil_batch;
 exphil_status exphil_prefetcher_create(const exphil_dataset *dataset, const exphil_sampling *sampling, exphil_prefetcher **prefetcher, exphil_error *error);
 exphil_status exphil_prefetcher_next(exphil_prefetcher *prefetcher, exphil_batch *batch, exphil_error *error);
 exphil_status exphil_prefetcher_seek(exphil_prefetcher *prefetcher, int64_t epoch, int64_t index, exphil_error *error);
@@ -144,7 +144,7 @@ exphil_status exphil_prefetcher_query(exphil_prefetcher *prefetcher, exphil_pref
 void exphil_prefetcher_destroy(exphil_prefetcher *prefetcher);
 typedef struct exphil_optimizer exphil_optimizer;
 enum { EXPHIL_SCHEDULE_CONSTANT = 0, EXPHIL_SCHEDULE_COSINE = 1, EXPHIL_SCHEDULE_RESTARTS = 2 };
-typedef struct exphil_optimizer_config { size_t struct_size; double rate; double beta1, beta2; double epsilon; double decay; double clip_norm; double ema_decay; double low_ratio; double restart_factor; int64_t warmup_updates; int64_t total_updates; int64_t restart_updates; int32_t schedule; int32_t reserved; } exphil_optimizer_config;
+typedef struct exphil_optimizer_config { size_t struct_size; double rate; double beta1, beta2; double epsilon; double decay; double clip_norm; double ema_decay; double low_ratio; double restart_factor; int64_t warmup_updates; int64_t total_updates; int64_t restart_updates; int32_t schedule; int32_t reserved; int32_t resume_new_total; int32_t reserved_2; } exphil_optimizer_config;
 exphil_status exphil_optimizer_create(const exphil_model *model, const exphil_optimizer_config *config, exphil_optimizer **optimizer, exphil_error *error);
 typedef struct exphil_optimizer_info { size_t struct_size; int64_t updates; double rate; uint64_t state_bytes; } exphil_optimizer_info;
 exphil_status exphil_optimizer_query(const exphil_optimizer *optimizer, exphil_optimizer_info *info, exphil_error *error);
@@ -153,7 +153,7 @@ typedef struct exphil_head_loss { double weight; double smoothing; double focal_
 typedef struct exphil_trainer exphil_trainer;
 typedef struct exphil_communicator { size_t struct_size; void *user; int32_t (*all_reduce)(void *user, void *data, int64_t count, int32_t type); int32_t rank, ranks; } exphil_communicator;
 enum { EXPHIL_PRECISION_F32 = 0, EXPHIL_PRECISION_TF32 = 1, EXPHIL_PRECISION_BF16 = 2, EXPHIL_PRECISION_F16 = 3 };
-typedef struct exphil_trainer_config { size_t struct_size; const exphil_head_loss *losses; const exphil_communicator *communicator; double loss_scale; int64_t accumulate; int32_t precision; int32_t activations; int32_t fake_quantize; int32_t checkpoint_blocks; double own_past; int64_t own_past_ramp_updates; uint64_t own_past_seed; } exphil_trainer_config;
+typedef struct exphil_trainer_config { size_t struct_size; const exphil_head_loss *losses; const exphil_communicator *communicator; double loss_scale; int64_t accumulate; int32_t precision; int32_t activations; int32_t fake_quantize; int32_t checkpoint_blocks; double own_past; int64_t own_past_ramp_updates; uint64_t own_past_seed; int32_t saved_weights; int32_t reserved; } exphil_trainer_config;
 exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer, exphil_prefetcher *prefetcher, const exphil_trainer_config *config, exphil_trainer **trainer, exphil_error *error);
 typedef struct exphil_metrics { size_t struct_size; int64_t update; int64_t epoch; int64_t frames; double loss; double head_loss[16]; double gradient_norm; double rate; double loss_scale; int64_t time_ns; int64_t waited_ns; int64_t skipped; } exphil_metrics;
 exphil_status exphil_trainer_step(exphil_trainer *trainer, exphil_metrics *metrics, exphil_error *error);

@@ -20,6 +20,8 @@ const struct field memory_fields[] = {
     FIELD(exphil_memory_info, F_I64, device_peak_bytes),
     FIELD(exphil_memory_info, F_I64, device_requests),
     FIELD(exphil_memory_info, F_I64, device_reused),
+    FIELD(exphil_memory_info, F_I64, pinned_used_bytes),
+    FIELD(exphil_memory_info, F_I64, pinned_peak_bytes),
     FIELDS_END
 };
 
@@ -172,6 +174,7 @@ const struct field optimizer_fields[] = {
     FIELD(exphil_optimizer_config, F_I64, total_updates),
     FIELD(exphil_optimizer_config, F_I64, restart_updates),
     FIELD(exphil_optimizer_config, F_I32, schedule),
+    FIELD(exphil_optimizer_config, F_FLAG, resume_new_total),
     FIELDS_END
 };
 
@@ -185,6 +188,7 @@ const struct field trainer_fields[] = {
     FIELD(exphil_trainer_config, F_F64, own_past),
     FIELD(exphil_trainer_config, F_I64, own_past_ramp_updates),
     FIELD(exphil_trainer_config, F_U64, own_past_seed),
+    FIELD(exphil_trainer_config, F_I32, saved_weights),
     FIELDS_END
 };
 

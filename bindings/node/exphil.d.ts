@@ -132,7 +132,7 @@ export type Info<Numbers extends string, Hashes extends string = never, Texts ex
 
 export type MemoryInfo = Info<
   'host_used_bytes' | 'host_peak_bytes' | 'host_allocations' | 'device_used_bytes' | 'device_peak_bytes'
-  | 'device_requests' | 'device_reused'
+  | 'device_requests' | 'device_reused' | 'pinned_used_bytes' | 'pinned_peak_bytes'
 >;
 export type Metrics = Info<
   'update' | 'epoch' | 'frames' | 'loss' | 'gradient_norm' | 'rate' | 'time_ns' | 'waited_ns' | 'skipped'

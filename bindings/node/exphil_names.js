@@ -10,5 +10,6 @@ module.exports = {
   precision: ['f32', 'tf32', 'bf16', 'f16'],
   activations: ['f32', 'f64', 'bf16', 'int8', 'f16'],
   fake_quantize: ['f32', 'f64', 'bf16', 'int8', 'f16'],
+  saved_weights: ['now', 'averaged'],
   deliver: ['due', 'decided'],
 };

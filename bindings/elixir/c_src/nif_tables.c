@@ -10,6 +10,7 @@ const char *const type_names[] = {"f32", "f64", "bf16", "i8", "f16", NULL};
 static const char *const split_names[] = {"game", "time", "stable", NULL};
 static const char *const schedule_names[] = {"constant", "cosine", "restarts", NULL};
 static const char *const precision_names[] = {"f32", "tf32", "bf16", "f16", NULL};
+static const char *const weights_names[] = {"now", "averaged", NULL};
 static const char *const deliver_names[] = {"due", "decided", NULL};
 static const char *const rollback_names[] = {"last", "first", "all", NULL};
 static const char *const stop_names[] = {"complete", "end_of_file", "metadata", "truncated", "unknown_code", NULL};
@@ -51,6 +52,8 @@ static const field memory_info_fields[] = {
     FIELD(exphil_memory_info, device_peak_bytes, T_U64, 1, NULL, NULL),
     FIELD(exphil_memory_info, device_requests, T_U64, 1, NULL, NULL),
     FIELD(exphil_memory_info, device_reused, T_U64, 1, NULL, NULL),
+    FIELD(exphil_memory_info, pinned_used_bytes, T_U64, 1, NULL, NULL),
+    FIELD(exphil_memory_info, pinned_peak_bytes, T_U64, 1, NULL, NULL),
 };
 RECORD(memory_info, "memory", exphil_memory_info, NULL);
 
@@ -237,6 +240,7 @@ static const field optimizer_config_fields[] = {
     FIELD(exphil_optimizer_config, total_updates, T_I64, 1, NULL, NULL),
     FIELD(exphil_optimizer_config, restart_updates, T_I64, 1, NULL, NULL),
     FIELD(exphil_optimizer_config, schedule, T_ENUM, 1, schedule_names, NULL),
+    FIELD(exphil_optimizer_config, resume_new_total, T_BOOL, 1, NULL, NULL),
 };
 RECORD(optimizer_config, "optimizer", exphil_optimizer_config, NULL);
 
@@ -266,6 +270,7 @@ static const field trainer_config_fields[] = {
     FIELD(exphil_trainer_config, own_past, T_F64, 1, NULL, NULL),
     FIELD(exphil_trainer_config, own_past_ramp_updates, T_I64, 1, NULL, NULL),
     FIELD(exphil_trainer_config, own_past_seed, T_U64, 1, NULL, NULL),
+    FIELD(exphil_trainer_config, saved_weights, T_ENUM, 1, weights_names, NULL),
 };
 RECORD(trainer_config, "trainer", exphil_trainer_config, NULL);
 

@@ -144,6 +144,27 @@ class Presence(IntEnum):
     WITH = lib.EXPHIL_WITH
 
 
+class PlanPurpose(IntEnum):
+    """What the memory of a training is for; those from SAVING to ALONE are held for a while only."""
+
+    WEIGHTS = lib.EXPHIL_PLAN_WEIGHTS
+    GRADIENTS = lib.EXPHIL_PLAN_GRADIENTS
+    MOMENTS = lib.EXPHIL_PLAN_MOMENTS
+    AVERAGE = lib.EXPHIL_PLAN_AVERAGE
+    PACKED = lib.EXPHIL_PLAN_PACKED
+    ACTIVATIONS = lib.EXPHIL_PLAN_ACTIVATIONS
+    WORKSPACE = lib.EXPHIL_PLAN_WORKSPACE
+    STATE = lib.EXPHIL_PLAN_STATE
+    BATCHES = lib.EXPHIL_PLAN_BATCHES
+    GAMES = lib.EXPHIL_PLAN_GAMES
+    ORDER = lib.EXPHIL_PLAN_ORDER
+    OTHER = lib.EXPHIL_PLAN_OTHER
+    SAVING = lib.EXPHIL_PLAN_SAVING
+    EVALUATION = lib.EXPHIL_PLAN_EVALUATION
+    ALONE = lib.EXPHIL_PLAN_ALONE
+    UPDATES = lib.EXPHIL_PLAN_UPDATES
+
+
 class Refused(IntEnum):
     """Why a player of a game was not taken: where it counts in SelectionReport.refused."""
 

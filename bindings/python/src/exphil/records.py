@@ -31,6 +31,8 @@ class MemoryInfo:
     device_peak_bytes: int
     device_requests: int
     device_reused: int
+    pinned_used_bytes: int
+    pinned_peak_bytes: int
 
 
 @dataclass(frozen=True)
@@ -423,6 +425,32 @@ class SelectionReport:
 
 
 @dataclass(frozen=True)
+class Plan:
+    """The memory that a training will take, in bytes: host_bytes and device_bytes by PlanPurpose, what updates hold
+    (steady) and the most (peak), what that is compared with (room), and the largest batch that fits."""
+
+    batch: int
+    time: int
+    largest_batch: int
+    parameter_count: int
+    host_bytes: Tuple[int, ...]
+    device_bytes: Tuple[int, ...]
+    host_steady_bytes: int
+    device_steady_bytes: int
+    host_peak_bytes: int
+    device_peak_bytes: int
+    host_room_bytes: int
+    device_room_bytes: int
+    limited_peak_bytes: int
+    limited_room_bytes: int
+    weights_file_bytes: int
+    checkpoint_file_bytes: int
+    host_peak_purpose: int
+    device_peak_purpose: int
+    fits: int
+
+
+@dataclass(frozen=True)
 class GameEnd:
     """How a game ended: winner and quitter are ports 1..4 or 0, winners has bit port - 1, reason is a SlpResult. Stocks and
     percent are those of each port index's last record, -1 and NaN where there is none."""
@@ -459,5 +487,6 @@ STRUCTS: Dict[str, type] = {
     "exphil_game_info": GameInfo,
     "exphil_games_added": GamesAdded,
     "exphil_selection_report": SelectionReport,
+    "exphil_plan": Plan,
     "exphil_slp_result": GameEnd,
 }

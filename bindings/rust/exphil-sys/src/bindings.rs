@@ -10,6 +10,8 @@ pub const EXPHIL_CONDITIONS_MAX: i32 = 8;
 pub const EXPHIL_DELAYS_MAX: i32 = 16;
 pub const EXPHIL_MELEE_ITEMS_MAX: i32 = 15;
 pub const EXPHIL_LATENCY_BUCKETS: i32 = 64;
+pub const EXPHIL_PLAN_PURPOSES: i32 = 16;
+pub const EXPHIL_NOTES_MOST: i32 = 65536;
 pub const EXPHIL_SLP_FIRST_FRAME: i32 = -123;
 pub const EXPHIL_SLP_FIRST_PLAYABLE: i32 = -39;
 pub const EXPHIL_SLP_FRAME_LIMIT: i32 = 1000000;
@@ -350,6 +352,8 @@ pub struct exphil_memory_info {
     pub device_peak_bytes: u64,
     pub device_requests: u64,
     pub device_reused: u64,
+    pub pinned_used_bytes: u64,
+    pub pinned_peak_bytes: u64,
 }
 extern "C" {
     pub fn exphil_context_memory(
@@ -1175,6 +1179,7 @@ pub struct exphil_batch {
     pub reset: *const u8,
     pub dropped: *const u8,
     pub conditions: *const i32,
+    pub rows: *const i64,
 }
 impl Default for exphil_batch {
     fn default() -> Self {
@@ -1257,6 +1262,8 @@ pub struct exphil_optimizer_config {
     pub restart_updates: i64,
     pub schedule: i32,
     pub reserved: i32,
+    pub resume_new_total: i32,
+    pub reserved_2: i32,
 }
 extern "C" {
     pub fn exphil_optimizer_create(
@@ -1351,6 +1358,8 @@ pub struct exphil_trainer_config {
     pub own_past: f64,
     pub own_past_ramp_updates: i64,
     pub own_past_seed: u64,
+    pub saved_weights: i32,
+    pub reserved: i32,
 }
 impl Default for exphil_trainer_config {
     fn default() -> Self {
@@ -1705,15 +1714,172 @@ extern "C" {
         count: i64,
     ) -> exphil_status;
 }
+pub const EXPHIL_PLAN_WEIGHTS: _bindgen_ty_16 = 0;
+pub const EXPHIL_PLAN_GRADIENTS: _bindgen_ty_16 = 1;
+pub const EXPHIL_PLAN_MOMENTS: _bindgen_ty_16 = 2;
+pub const EXPHIL_PLAN_AVERAGE: _bindgen_ty_16 = 3;
+pub const EXPHIL_PLAN_PACKED: _bindgen_ty_16 = 4;
+pub const EXPHIL_PLAN_ACTIVATIONS: _bindgen_ty_16 = 5;
+pub const EXPHIL_PLAN_WORKSPACE: _bindgen_ty_16 = 6;
+pub const EXPHIL_PLAN_STATE: _bindgen_ty_16 = 7;
+pub const EXPHIL_PLAN_BATCHES: _bindgen_ty_16 = 8;
+pub const EXPHIL_PLAN_GAMES: _bindgen_ty_16 = 9;
+pub const EXPHIL_PLAN_ORDER: _bindgen_ty_16 = 10;
+pub const EXPHIL_PLAN_OTHER: _bindgen_ty_16 = 11;
+pub const EXPHIL_PLAN_SAVING: _bindgen_ty_16 = 12;
+pub const EXPHIL_PLAN_EVALUATION: _bindgen_ty_16 = 13;
+pub const EXPHIL_PLAN_ALONE: _bindgen_ty_16 = 14;
+pub const EXPHIL_PLAN_UPDATES: _bindgen_ty_16 = 15;
+pub type _bindgen_ty_16 = ::std::os::raw::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_plan_config {
+    pub struct_size: usize,
+    pub model: *const exphil_model,
+    pub model_config: *const exphil_model_config,
+    pub optimizer: *const exphil_optimizer_config,
+    pub sampling: *const exphil_sampling,
+    pub trainer: *const exphil_trainer_config,
+    pub dataset: *const exphil_dataset,
+    pub scored: *const exphil_dataset,
+    pub frequencies: *const exphil_dataset,
+    pub alone_most_frames: i64,
+    pub most_batch: i64,
+    pub host_limit_bytes: u64,
+    pub device_limit_bytes: u64,
+    pub by_hand: i32,
+    pub no_checkpoint: i32,
+}
+impl Default for exphil_plan_config {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_plan {
+    pub struct_size: usize,
+    pub batch: i64,
+    pub time: i64,
+    pub largest_batch: i64,
+    pub parameter_count: i64,
+    pub host_bytes: [u64; 16usize],
+    pub device_bytes: [u64; 16usize],
+    pub host_steady_bytes: u64,
+    pub device_steady_bytes: u64,
+    pub host_peak_bytes: u64,
+    pub device_peak_bytes: u64,
+    pub host_room_bytes: u64,
+    pub device_room_bytes: u64,
+    pub limited_peak_bytes: u64,
+    pub limited_room_bytes: u64,
+    pub weights_file_bytes: u64,
+    pub checkpoint_file_bytes: u64,
+    pub host_peak_purpose: i32,
+    pub device_peak_purpose: i32,
+    pub fits: i32,
+    pub reserved: i32,
+}
+extern "C" {
+    pub fn exphil_trainer_plan(
+        context: *mut exphil_context,
+        config: *const exphil_plan_config,
+        plan: *mut exphil_plan,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_model_notes_set(
+        model: *mut exphil_model,
+        notes: *const ::std::os::raw::c_char,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_model_notes(
+        model: *const exphil_model,
+        notes: *mut *const ::std::os::raw::c_char,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_trainer_notes_set(
+        trainer: *mut exphil_trainer,
+        notes: *const ::std::os::raw::c_char,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_examined {
+    pub struct_size: usize,
+    pub frame: i64,
+    pub episode: i64,
+    pub row: i64,
+    pub floats: *const f32,
+    pub ids: *const i32,
+    pub recorded: *const i32,
+    pub before: *const i32,
+    pub likely: *const i32,
+    pub log_probability: *const f64,
+    pub logits: *const f64,
+    pub delay_frames: i32,
+    pub reserved: i32,
+}
+impl Default for exphil_examined {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+pub type exphil_examine_fn = ::std::option::Option<
+    unsafe extern "C" fn(user: *mut ::std::os::raw::c_void, frame: *const exphil_examined) -> i32,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_examination {
+    pub struct_size: usize,
+    pub see: exphil_examine_fn,
+    pub user: *mut ::std::os::raw::c_void,
+    pub conditions: *const i32,
+    pub delay_frames: *const i32,
+    pub condition_count: i64,
+    pub batch: i64,
+    pub alone_most_frames: i64,
+}
+impl Default for exphil_examination {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    pub fn exphil_examine(
+        model: *const exphil_model,
+        dataset: *const exphil_dataset,
+        how: *const exphil_examination,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_slp {
     _unused: [u8; 0],
 }
-pub const EXPHIL_SLP_LAST: _bindgen_ty_16 = 0;
-pub const EXPHIL_SLP_FIRST: _bindgen_ty_16 = 1;
-pub const EXPHIL_SLP_ALL: _bindgen_ty_16 = 2;
-pub type _bindgen_ty_16 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_LAST: _bindgen_ty_17 = 0;
+pub const EXPHIL_SLP_FIRST: _bindgen_ty_17 = 1;
+pub const EXPHIL_SLP_ALL: _bindgen_ty_17 = 2;
+pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_config {
@@ -1744,57 +1910,57 @@ extern "C" {
 extern "C" {
     pub fn exphil_slp_destroy(slp: *mut exphil_slp);
 }
-pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_17 = 0;
-pub const EXPHIL_SLP_BARE: _bindgen_ty_17 = 1;
-pub const EXPHIL_SLP_GAMES: _bindgen_ty_17 = 2;
-pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_18 = 0;
-pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_18 = 1;
-pub const EXPHIL_SLP_STOP_METADATA: _bindgen_ty_18 = 2;
-pub const EXPHIL_SLP_STOP_TRUNCATED: _bindgen_ty_18 = 3;
-pub const EXPHIL_SLP_STOP_UNKNOWN_CODE: _bindgen_ty_18 = 4;
+pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_18 = 0;
+pub const EXPHIL_SLP_BARE: _bindgen_ty_18 = 1;
+pub const EXPHIL_SLP_GAMES: _bindgen_ty_18 = 2;
 pub type _bindgen_ty_18 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_METADATA_ABSENT: _bindgen_ty_19 = 0;
-pub const EXPHIL_SLP_METADATA_OK: _bindgen_ty_19 = 1;
-pub const EXPHIL_SLP_METADATA_UNREADABLE: _bindgen_ty_19 = 2;
+pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_19 = 0;
+pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_19 = 1;
+pub const EXPHIL_SLP_STOP_METADATA: _bindgen_ty_19 = 2;
+pub const EXPHIL_SLP_STOP_TRUNCATED: _bindgen_ty_19 = 3;
+pub const EXPHIL_SLP_STOP_UNKNOWN_CODE: _bindgen_ty_19 = 4;
 pub type _bindgen_ty_19 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_HAS_STATE_AGE: _bindgen_ty_20 = 1;
-pub const EXPHIL_SLP_HAS_RAW_JOY_X: _bindgen_ty_20 = 2;
-pub const EXPHIL_SLP_HAS_PRE_PERCENT: _bindgen_ty_20 = 4;
-pub const EXPHIL_SLP_HAS_FLAGS: _bindgen_ty_20 = 8;
-pub const EXPHIL_SLP_HAS_LRAS: _bindgen_ty_20 = 16;
-pub const EXPHIL_SLP_HAS_HURTBOX: _bindgen_ty_20 = 32;
-pub const EXPHIL_SLP_HAS_FRAME_SEED: _bindgen_ty_20 = 64;
-pub const EXPHIL_SLP_HAS_BOOKEND: _bindgen_ty_20 = 128;
-pub const EXPHIL_SLP_HAS_ITEMS: _bindgen_ty_20 = 256;
-pub const EXPHIL_SLP_HAS_ITEM_MISC: _bindgen_ty_20 = 512;
-pub const EXPHIL_SLP_HAS_VELOCITY: _bindgen_ty_20 = 1024;
-pub const EXPHIL_SLP_HAS_ITEM_OWNER: _bindgen_ty_20 = 2048;
-pub const EXPHIL_SLP_HAS_LATEST_FINAL: _bindgen_ty_20 = 4096;
-pub const EXPHIL_SLP_HAS_HITLAG: _bindgen_ty_20 = 8192;
-pub const EXPHIL_SLP_HAS_SCENE_COUNTER: _bindgen_ty_20 = 16384;
-pub const EXPHIL_SLP_HAS_ANIMATION: _bindgen_ty_20 = 32768;
-pub const EXPHIL_SLP_HAS_PLACEMENTS: _bindgen_ty_20 = 65536;
-pub const EXPHIL_SLP_HAS_RAW_JOY_Y: _bindgen_ty_20 = 131072;
-pub const EXPHIL_SLP_HAS_INSTANCE: _bindgen_ty_20 = 262144;
-pub const EXPHIL_SLP_HAS_ITEM_INSTANCE: _bindgen_ty_20 = 524288;
-pub const EXPHIL_SLP_HAS_RAW_C: _bindgen_ty_20 = 1048576;
-pub const EXPHIL_SLP_HAS_FOUNTAIN: _bindgen_ty_20 = 2097152;
-pub const EXPHIL_SLP_HAS_WHISPY: _bindgen_ty_20 = 4194304;
-pub const EXPHIL_SLP_HAS_STADIUM: _bindgen_ty_20 = 8388608;
+pub const EXPHIL_SLP_METADATA_ABSENT: _bindgen_ty_20 = 0;
+pub const EXPHIL_SLP_METADATA_OK: _bindgen_ty_20 = 1;
+pub const EXPHIL_SLP_METADATA_UNREADABLE: _bindgen_ty_20 = 2;
 pub type _bindgen_ty_20 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH: _bindgen_ty_21 = 1;
-pub const EXPHIL_SLP_PROBLEM_LENGTH: _bindgen_ty_21 = 2;
-pub const EXPHIL_SLP_PROBLEM_SHORT_EVENT: _bindgen_ty_21 = 4;
-pub const EXPHIL_SLP_PROBLEM_SECOND_START: _bindgen_ty_21 = 8;
-pub const EXPHIL_SLP_PROBLEM_PORT: _bindgen_ty_21 = 16;
-pub const EXPHIL_SLP_PROBLEM_FRAME_START: _bindgen_ty_21 = 32;
-pub const EXPHIL_SLP_PROBLEM_ITEM: _bindgen_ty_21 = 64;
-pub const EXPHIL_SLP_PROBLEM_BOOKEND: _bindgen_ty_21 = 128;
-pub const EXPHIL_SLP_PROBLEM_FRAME_LIMIT: _bindgen_ty_21 = 256;
-pub const EXPHIL_SLP_PROBLEM_METADATA: _bindgen_ty_21 = 512;
-pub const EXPHIL_SLP_PROBLEM_ITEM_LIMIT: _bindgen_ty_21 = 1024;
+pub const EXPHIL_SLP_HAS_STATE_AGE: _bindgen_ty_21 = 1;
+pub const EXPHIL_SLP_HAS_RAW_JOY_X: _bindgen_ty_21 = 2;
+pub const EXPHIL_SLP_HAS_PRE_PERCENT: _bindgen_ty_21 = 4;
+pub const EXPHIL_SLP_HAS_FLAGS: _bindgen_ty_21 = 8;
+pub const EXPHIL_SLP_HAS_LRAS: _bindgen_ty_21 = 16;
+pub const EXPHIL_SLP_HAS_HURTBOX: _bindgen_ty_21 = 32;
+pub const EXPHIL_SLP_HAS_FRAME_SEED: _bindgen_ty_21 = 64;
+pub const EXPHIL_SLP_HAS_BOOKEND: _bindgen_ty_21 = 128;
+pub const EXPHIL_SLP_HAS_ITEMS: _bindgen_ty_21 = 256;
+pub const EXPHIL_SLP_HAS_ITEM_MISC: _bindgen_ty_21 = 512;
+pub const EXPHIL_SLP_HAS_VELOCITY: _bindgen_ty_21 = 1024;
+pub const EXPHIL_SLP_HAS_ITEM_OWNER: _bindgen_ty_21 = 2048;
+pub const EXPHIL_SLP_HAS_LATEST_FINAL: _bindgen_ty_21 = 4096;
+pub const EXPHIL_SLP_HAS_HITLAG: _bindgen_ty_21 = 8192;
+pub const EXPHIL_SLP_HAS_SCENE_COUNTER: _bindgen_ty_21 = 16384;
+pub const EXPHIL_SLP_HAS_ANIMATION: _bindgen_ty_21 = 32768;
+pub const EXPHIL_SLP_HAS_PLACEMENTS: _bindgen_ty_21 = 65536;
+pub const EXPHIL_SLP_HAS_RAW_JOY_Y: _bindgen_ty_21 = 131072;
+pub const EXPHIL_SLP_HAS_INSTANCE: _bindgen_ty_21 = 262144;
+pub const EXPHIL_SLP_HAS_ITEM_INSTANCE: _bindgen_ty_21 = 524288;
+pub const EXPHIL_SLP_HAS_RAW_C: _bindgen_ty_21 = 1048576;
+pub const EXPHIL_SLP_HAS_FOUNTAIN: _bindgen_ty_21 = 2097152;
+pub const EXPHIL_SLP_HAS_WHISPY: _bindgen_ty_21 = 4194304;
+pub const EXPHIL_SLP_HAS_STADIUM: _bindgen_ty_21 = 8388608;
 pub type _bindgen_ty_21 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH: _bindgen_ty_22 = 1;
+pub const EXPHIL_SLP_PROBLEM_LENGTH: _bindgen_ty_22 = 2;
+pub const EXPHIL_SLP_PROBLEM_SHORT_EVENT: _bindgen_ty_22 = 4;
+pub const EXPHIL_SLP_PROBLEM_SECOND_START: _bindgen_ty_22 = 8;
+pub const EXPHIL_SLP_PROBLEM_PORT: _bindgen_ty_22 = 16;
+pub const EXPHIL_SLP_PROBLEM_FRAME_START: _bindgen_ty_22 = 32;
+pub const EXPHIL_SLP_PROBLEM_ITEM: _bindgen_ty_22 = 64;
+pub const EXPHIL_SLP_PROBLEM_BOOKEND: _bindgen_ty_22 = 128;
+pub const EXPHIL_SLP_PROBLEM_FRAME_LIMIT: _bindgen_ty_22 = 256;
+pub const EXPHIL_SLP_PROBLEM_METADATA: _bindgen_ty_22 = 512;
+pub const EXPHIL_SLP_PROBLEM_ITEM_LIMIT: _bindgen_ty_22 = 1024;
+pub type _bindgen_ty_22 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_port {
@@ -1875,17 +2041,17 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_22 = 0;
-pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_22 = 1;
-pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_22 = 2;
-pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_22 = 3;
-pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_22 = 4;
-pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_22 = 5;
-pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_22 = 6;
-pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_22 = 7;
-pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_22 = 8;
-pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_22 = 9;
-pub type _bindgen_ty_22 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_23 = 0;
+pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_23 = 1;
+pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_23 = 2;
+pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_23 = 3;
+pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_23 = 4;
+pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_23 = 5;
+pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_23 = 6;
+pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_23 = 7;
+pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_23 = 8;
+pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_23 = 9;
+pub type _bindgen_ty_23 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_result {
@@ -2092,11 +2258,11 @@ extern "C" {
         follower: i32,
     ) -> *const exphil_slp_player;
 }
-pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_23 = 0;
-pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_23 = 1;
-pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_23 = 2;
-pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_23 = 3;
-pub type _bindgen_ty_23 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_24 = 0;
+pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_24 = 1;
+pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_24 = 2;
+pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_24 = 3;
+pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_slp_dump_bytes(slp: *const exphil_slp, kind: i32, slot: i32) -> usize;
 }
@@ -2302,14 +2468,14 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_RESULT_ANY: _bindgen_ty_24 = 0;
-pub const EXPHIL_RESULT_WON: _bindgen_ty_24 = 1;
-pub const EXPHIL_RESULT_LOST: _bindgen_ty_24 = 2;
-pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
-pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_25 = 0;
-pub const EXPHIL_WITHOUT: _bindgen_ty_25 = 1;
-pub const EXPHIL_WITH: _bindgen_ty_25 = 2;
+pub const EXPHIL_RESULT_ANY: _bindgen_ty_25 = 0;
+pub const EXPHIL_RESULT_WON: _bindgen_ty_25 = 1;
+pub const EXPHIL_RESULT_LOST: _bindgen_ty_25 = 2;
 pub type _bindgen_ty_25 = ::std::os::raw::c_uint;
+pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_26 = 0;
+pub const EXPHIL_WITHOUT: _bindgen_ty_26 = 1;
+pub const EXPHIL_WITH: _bindgen_ty_26 = 2;
+pub type _bindgen_ty_26 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_selection {
@@ -2348,33 +2514,33 @@ impl Default for exphil_selection {
         }
     }
 }
-pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_26 = 0;
-pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_26 = 1;
-pub const EXPHIL_REFUSED_LONG: _bindgen_ty_26 = 2;
-pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_26 = 3;
-pub const EXPHIL_REFUSED_LATE: _bindgen_ty_26 = 4;
-pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_26 = 5;
-pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_26 = 6;
-pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_26 = 7;
-pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_26 = 8;
-pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_26 = 9;
-pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_26 = 10;
-pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_26 = 11;
-pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_26 = 12;
-pub const EXPHIL_REFUSED_PORT: _bindgen_ty_26 = 13;
-pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_26 = 14;
-pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_26 = 15;
-pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_26 = 16;
-pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_26 = 17;
-pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_26 = 18;
-pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_26 = 19;
-pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_26 = 20;
-pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_26 = 21;
-pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_26 = 22;
-pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_26 = 23;
-pub type _bindgen_ty_26 = ::std::os::raw::c_uint;
-pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_27 = 24;
+pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_27 = 0;
+pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_27 = 1;
+pub const EXPHIL_REFUSED_LONG: _bindgen_ty_27 = 2;
+pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_27 = 3;
+pub const EXPHIL_REFUSED_LATE: _bindgen_ty_27 = 4;
+pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_27 = 5;
+pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_27 = 6;
+pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_27 = 7;
+pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_27 = 8;
+pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_27 = 9;
+pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_27 = 10;
+pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_27 = 11;
+pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_27 = 12;
+pub const EXPHIL_REFUSED_PORT: _bindgen_ty_27 = 13;
+pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_27 = 14;
+pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_27 = 15;
+pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_27 = 16;
+pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_27 = 17;
+pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_27 = 18;
+pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_27 = 19;
+pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_27 = 20;
+pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_27 = 21;
+pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_27 = 22;
+pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_27 = 23;
 pub type _bindgen_ty_27 = ::std::os::raw::c_uint;
+pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_28 = 24;
+pub type _bindgen_ty_28 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_refused_name(reason: i32) -> *const ::std::os::raw::c_char;
 }
