@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,7 +20,7 @@ static bool read_text(const char *root, const char *path, char text[TEXT])
     int file = length > 0 && (size_t)length < sizeof name ? open(name, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0) return false;
     while (got < TEXT - 1) {
-        ssize_t more = read(file, text + got, TEXT - 1 - got);
+        ssize_t more = pread(file, text + got, TEXT - 1 - got, (off_t)got);
         if (more <= 0) break;
         got += (size_t)more;
     }
@@ -30,14 +29,18 @@ static bool read_text(const char *root, const char *path, char text[TEXT])
     return got > 0;
 }
 
-/* A decimal number; -1: there is none, or it is "max". */
+/* A decimal number; -1: there is none, it is "max", or it is too large. */
 static int64_t number_at(const char *text)
 {
-    char *end = NULL;
+    int64_t value = 0;
     while (*text == ' ' || *text == '\t') text++;
     if (*text < '0' || *text > '9') return -1;
-    unsigned long long value = strtoull(text, &end, 10);
-    return value > INT64_MAX ? -1 : (int64_t)value;
+    for (; *text >= '0' && *text <= '9'; text++) {
+        int64_t digit = *text - '0';
+        if (value > (INT64_MAX - digit) / 10) return -1;
+        value = value * 10 + digit;
+    }
+    return value;
 }
 
 /* What follows a name at the beginning of a line. */
