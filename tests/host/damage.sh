@@ -6,22 +6,8 @@
 # shellcheck disable=SC2086
 set -u
 exphil=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failed=0
-checks=0
-complain() { echo "FAILED: $*"; failed=1; }
-# expect STATUS TEXT ARGUMENT...: the program ends with this status and says this text; its output goes to out and err
-expect() {
-  wanted=$1 text=$2
-  shift 2
-  checks=$((checks + 1))
-  "$exphil" "$@" >out 2>err </dev/null
-  got=$?
-  [ "$got" -eq "$wanted" ] || { complain "$* ended with $got, not $wanted"; head -n 5 out err; }
-  cat out err | grep -qF -- "$text" || { complain "$* does not say: $text"; head -n 5 out err; }
-}
+# shellcheck source=tests/host/expect.sh
+. "$(dirname "$0")/expect.sh"
 # says FILE TEXT: this is a line of it
 says() { grep -qxF -- "$2" "$1" || complain "no line \"$2\" in: $(cat "$1")"; }
 # row WORDS COUNT: a line of the table that was printed

@@ -5,23 +5,8 @@
 # shellcheck disable=SC2086
 set -u
 exphil=$(realpath "$1")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failed=0
-checks=0
-complain() { echo "FAILED: $*"; failed=1; }
-
-# expect STATUS TEXT ARGUMENT...: the program ends with this status and says this text; its output goes to out and err
-expect() {
-  wanted=$1 text=$2
-  shift 2
-  checks=$((checks + 1))
-  "$exphil" "$@" >out 2>err </dev/null
-  got=$?
-  [ "$got" -eq "$wanted" ] || { complain "$* ended with $got, not $wanted"; head -n 5 out err; }
-  cat out err | grep -qF -- "$text" || { complain "$* does not say: $text"; head -n 5 out err; }
-}
+# shellcheck source=tests/host/expect.sh
+. "$(dirname "$0")/expect.sh"
 small="--port 1 --blocks gru --hidden 8"
 
 expect 0 "423 frames" drill --out a.slp --frames 300

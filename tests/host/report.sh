@@ -5,22 +5,8 @@
 set -u
 exphil=$(realpath "$1")
 source=$(realpath "$2")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failed=0
-checks=0
-complain() { echo "FAILED: $*"; failed=1; }
-# expect STATUS TEXT ARGUMENT...: the program ends with this status and says this text
-expect() {
-  wanted=$1 text=$2
-  shift 2
-  checks=$((checks + 1))
-  "$exphil" "$@" >out 2>err </dev/null
-  got=$?
-  [ "$got" -eq "$wanted" ] || { complain "$* ended with $got, not $wanted"; head -n 5 out err; }
-  cat out err | grep -qF -- "$text" || { complain "$* does not say: $text"; head -n 5 out err; }
-}
+# shellcheck source=tests/host/expect.sh
+. "$(dirname "$0")/expect.sh"
 # page FILE: headings and what is below them, one a line: "Heading: text"; fails where it is no whole page of its own
 page() {
   python3 - "$1" >told 2>why <<'END' || complain "$1: $(tail -n 1 why)"

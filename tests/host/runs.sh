@@ -4,22 +4,8 @@
 #   runs.sh <exphil>
 set -u
 exphil=$(realpath "$1")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failed=0
-checks=0
-complain() { echo "FAILED: $*"; failed=1; }
-# expect STATUS TEXT ARGUMENT...: the program ends with this status and says this text
-expect() {
-  wanted=$1 text=$2
-  shift 2
-  checks=$((checks + 1))
-  "$exphil" "$@" >out 2>err </dev/null
-  got=$?
-  [ "$got" -eq "$wanted" ] || { complain "$* ended with $got, not $wanted"; head -n 5 out err; }
-  cat out err | grep -qF -- "$text" || { complain "$* does not say: $text"; head -n 5 out err; }
-}
+# shellcheck source=tests/host/expect.sh
+. "$(dirname "$0")/expect.sh"
 # check WHAT PROGRAM: Python asserts about out
 check() { python3 -c "import json; out = json.load(open('out'))
 $2" 2>why || complain "$1: $(tail -n 1 why)"; }

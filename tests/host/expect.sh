@@ -1,0 +1,18 @@
+# shellcheck shell=sh disable=SC2034,SC2154
+# What tests of the program share; $exphil is the program. They run in an empty folder, which is removed at the end.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+checks=0
+complain() { echo "FAILED: $*"; failed=1; }
+# expect STATUS TEXT ARGUMENT...: the program ends with this status and says this text; its output goes to out and err
+expect() {
+  wanted=$1 text=$2
+  shift 2
+  checks=$((checks + 1))
+  "$exphil" "$@" >out 2>err </dev/null
+  got=$?
+  [ "$got" -eq "$wanted" ] || { complain "$* ended with $got, not $wanted"; head -n 5 out err; }
+  cat out err | grep -qF -- "$text" || { complain "$* does not say: $text"; head -n 5 out err; }
+}
