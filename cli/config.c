@@ -73,20 +73,10 @@ static bool refuse(const place *where, const char *name, const char *why)
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
 
-/* Of these one is given: that of the command line, where there is one. */
-static const char *const either[][2] = {{"epochs", "updates"}, {"resume", "force"}};
-
+/* --null is how the list of --files-from is written. */
 static bool outdone(const option_command *command, const bool *before, const char *name)
 {
-    const char *of = strcmp(name, "null") == 0 ? "files-from" : name; /* how that list is written */
-    if (before[options_find(command, of) - command->entry]) return true;
-    for (size_t i = 0; i < sizeof either / sizeof either[0]; i++)
-        for (int k = 0; k < 2; k++) {
-            const option_entry *other =
-                strcmp(either[i][k], name) == 0 ? options_find(command, either[i][1 - k]) : NULL;
-            if (other && before[other - command->entry]) return true;
-        }
-    return false;
+    return options_outdone(command, before, strcmp(name, "null") == 0 ? "files-from" : name);
 }
 
 /* Texts of options stay until the program ends. Takes the reference; NULL: there is no memory. */

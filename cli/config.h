@@ -23,7 +23,7 @@ typedef struct config_facts {
     json_t *chosen; /* what the program chose where nothing was asked for; the reference is taken */
 } config_facts;
 
-/* Writes every option's value and these facts, in the place of a file of that name; config, resume and force, which say how
+/* Writes every option's value and these facts, in the place of a file of that name; config, preset, resume and force, which say how
  * this start was made, are left out. False: said on stderr why not. */
 bool config_write(const option_command *command, const char *path, const config_facts *facts);
 

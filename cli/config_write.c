@@ -55,10 +55,13 @@ static json_t *value_json(const char *path, const option_entry *entry)
     }
 }
 
-/* Of this start, not of the run. */
+/* Of this start, not of the run: what a preset stands for is written out. */
 static bool of_the_start(const char *name)
 {
-    return strcmp(name, "config") == 0 || strcmp(name, "resume") == 0 || strcmp(name, "force") == 0;
+    static const char *const names[] = {"config", "preset", "resume", "force"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
 }
 
 static void add_options(const option_command *command, const char *path, json_t *object, bool given)

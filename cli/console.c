@@ -214,12 +214,20 @@ static void print_share(double share, bool any, int digits)
         printf(" %*s", digits == 3 ? 10 : 9, "-");
 }
 
-static void print_exact(const char *what, double policy, double majority, double copy, bool any)
+/* A line of the table of whole actions. */
+typedef struct exact_line {
+    const char *what;
+    double policy, alone, majority, copy;
+    bool any, any_alone; /* frames */
+} exact_line;
+
+static void print_exact(const exact_line *line)
 {
-    printf("%-22s", what);
-    print_share(policy, any, 3);
-    print_share(majority, any, 3);
-    print_share(copy, any, 3);
+    printf("%-22s", line->what);
+    print_share(line->policy, line->any, 3);
+    print_share(line->alone, line->any_alone, 3);
+    print_share(line->majority, line->any, 3);
+    print_share(line->copy, line->any, 3);
     printf("\n");
 }
 
@@ -253,30 +261,51 @@ void print_paragraph(const char *format, ...)
 }
 
 /* Beside the teacher-forced figures; without past actions they are the same. */
-static void print_alone(const exphil_report *report, int64_t slots)
+static exphil_report with_alone(const exphil_report *report, int64_t slots)
 {
-    if (report->alone_frames == 0 || slots == 0) return;
-    printf("alone, with its own decisions as past actions (%" PRId64 " frames)\n", report->alone_frames);
-    printf("%-22s", "  exact, all heads");
-    print_share(report->alone_accuracy, true, 3);
-    printf("\n%-22s", "  exact, change frames");
-    print_share(report->alone_change_accuracy, report->alone_change_frames > 0, 3);
-    printf("\n%-22s %10.5f\n", "  nll, nats per frame", report->alone_nll);
+    exphil_report full = *report;
+    if (slots > 0) return full;
+    full.alone_frames = report->frames;
+    full.alone_change_frames = report->change_frames;
+    full.alone_accuracy = report->exact_accuracy;
+    full.alone_change_accuracy = report->exact_change_accuracy;
+    full.alone_nll = report->nll;
+    return full;
+}
+
+static void print_whole(const exphil_report *r)
+{
+    const exact_line all = {"exact, all heads", r->exact_accuracy, r->alone_accuracy,  r->exact_majority,
+                            r->exact_copy,      r->frames > 0,     r->alone_frames > 0},
+                     change = {"exact, change frames",
+                               r->exact_change_accuracy,
+                               r->alone_change_accuracy,
+                               r->exact_majority_change,
+                               0.0,
+                               r->change_frames > 0,
+                               r->alone_change_frames > 0};
+    printf("%-22s %10s %10s %10s %10s\n", "", "policy", "alone", "majority", "copy");
+    print_exact(&all);
+    print_exact(&change);
+    printf("%-22s %10.5f", "nll, nats per frame", r->nll);
+    if (r->alone_frames > 0)
+        printf(" %10.5f", r->alone_nll);
+    else
+        printf(" %10s", "-");
+    printf("  (by frequencies %.5f)\n%-22s %10.5f\n", r->frequency_nll, "training objective", r->loss);
 }
 
 void print_report(const exphil_report *report, const exphil_spec *spec, int64_t slots)
 {
-    bool any = report->change_frames > 0;
+    exphil_report full = with_alone(report, slots);
     printf("frames %" PRId64 ", of which %" PRId64 " change the input\n", report->frames,
            report->change_frames);
-    printf("%-22s %10s %10s %10s\n", "", "policy", "majority", "copy");
-    print_exact("exact, all heads", report->exact_accuracy, report->exact_majority, report->exact_copy, true);
-    print_exact("exact, change frames", report->exact_change_accuracy, report->exact_majority_change, 0.0,
-                any);
-    printf("%-22s %10.5f  (by frequencies %.5f)\n", "nll, nats per frame", report->nll,
-           report->frequency_nll);
-    printf("%-22s %10.5f\n", "training objective", report->loss);
-    print_alone(report, slots);
+    print_whole(&full);
+    if (slots == 0)
+        printf("alone it is the same: past actions are no inputs\n");
+    else if (report->alone_frames > 0)
+        printf("alone: with its own decisions as past actions, as in play, on %" PRId64 " frames\n",
+               report->alone_frames);
     printf("\n%-12s %9s %9s %9s %9s %9s %9s %9s\n", "head", "accuracy", "top 3", "change", "majority", "copy",
            "nll", "freq nll");
     for (int64_t i = 0; i < report->heads; i++) print_head(spec->heads[i].name, &report->head[i]);

@@ -49,9 +49,9 @@ static json_t *option_value(const option_entry *entry)
 static bool changes_nothing(const char *name)
 {
     static const char *const names[] = {
-        "config",     "resume",  "force",          "out",          "log",       "save-minutes",
-        "save-every", "keep",    "keep-bad-batch", "tensorboard",  "quiet",     "json",
-        "threads",    "workers", "memory",         "memory-limit", "log-every", "isa"};
+        "config",     "preset", "resume",         "force",       "out",   "log",  "save-minutes",
+        "save-every", "keep",   "keep-bad-batch", "tensorboard", "quiet", "json", "threads",
+        "workers",    "memory", "memory-limit",   "log-every",   "isa"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;

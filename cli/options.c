@@ -64,6 +64,7 @@ static const number_range ranges[] = {
     {"window", 1, 4096, false},
     {"epochs", 1, COUNT_MOST, false},
     {"updates", 1, COUNT_MOST, false},
+    {"most-updates", 1, COUNT_MOST, false},
     {"batch", 1, 4096, false},
     {"time", 1, 65536, false},
     {"segment", 0, COUNT_MOST, false},
@@ -285,4 +286,23 @@ bool options_given(const option_command *command, const char *name)
 {
     const option_entry *entry = options_find(command, name);
     return entry && command->given && command->given[entry - command->entry];
+}
+
+/* Of these one is meant. */
+static const char *const either[][2] = {{"epochs", "updates"},
+                                        {"most-updates", "updates"},
+                                        {"resume", "force"},
+                                        {"no-previous-action", "drop-past"},
+                                        {"no-previous-action", "own-past"}};
+
+bool options_outdone(const option_command *command, const bool *asked, const char *name)
+{
+    if (asked[options_find(command, name) - command->entry]) return true;
+    for (size_t i = 0; i < sizeof either / sizeof either[0]; i++)
+        for (int k = 0; k < 2; k++) {
+            const option_entry *other =
+                strcmp(either[i][k], name) == 0 ? options_find(command, either[i][1 - k]) : NULL;
+            if (other && asked[other - command->entry]) return true;
+        }
+    return false;
 }

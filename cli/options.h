@@ -50,6 +50,10 @@ bool options_given(const option_command *command, const char *name);
 
 /* ---- for what reads options from elsewhere ------------------------------------------------------------- */
 
+/* Is what stands elsewhere for this option too late, because it was asked for before, or one that it does not go with? asked
+ * has a flag for each entry. */
+bool options_outdone(const option_command *command, const bool *asked, const char *name);
+
 /* The entry of this name, without the dashes; NULL: there is none. */
 const option_entry *options_find(const option_command *command, const char *name);
 /* Sets an option that takes a value; text must outlive its use. If it is refused, that is said on stderr, and where names

@@ -4,6 +4,7 @@
 #include "files.h"
 #include "notes.h"
 #include "options.h"
+#include "presets.h"
 #include "train_run.h"
 #include "weights.h"
 
@@ -48,25 +49,46 @@ static bool name_outputs(train_options *o)
 
 /* ---- options that do not go together ------------------------------------------------------------------- */
 
-/* What a weights file already says. */
+/* What a weights file already says; a NULL ends them. */
+static const char *const of_weights[] = {"layout",
+                                         "codec",
+                                         "blocks",
+                                         "hidden",
+                                         "head-width",
+                                         "attention-window",
+                                         "heads",
+                                         "delay",
+                                         "no-previous-action",
+                                         "recorded-start",
+                                         "mode",
+                                         "window",
+                                         NULL};
+
 static bool check_init(const option_command *command, const train_options *o)
 {
-    static const char *const fixed[] = {"layout",         "codec",      "blocks",
-                                        "hidden",         "head-width", "attention-window",
-                                        "heads",          "delay",      "no-previous-action",
-                                        "recorded-start", "mode",       "window"};
     if (!o->init) return true;
     if (o->resume) {
         fprintf(stderr,
                 "exphil: --init and --resume: a checkpoint brings its own weights; leave --init out\n");
         return false;
     }
-    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
-        if (!options_given(command, fixed[i])) continue;
-        fprintf(stderr, "exphil: --%s and --init: the weights say that already; leave --%s out\n", fixed[i],
-                fixed[i]);
+    for (const char *const *name = of_weights; *name; name++) {
+        if (!options_given(command, *name)) continue;
+        fprintf(stderr, "exphil: --%s and --init: the weights say that already; leave --%s out\n", *name,
+                *name);
         return false;
     }
+    return true;
+}
+
+/* Says what it stands for. */
+static bool take_preset(const option_command *command, const train_options *o)
+{
+    char taken[PRESET_TEXT];
+    if (!o->preset) return true;
+    if (!preset_take(command, o->preset, o->init ? of_weights : NULL, taken)) return false;
+    if (!o->quiet && !o->json)
+        fprintf(stderr, "--preset %s: %s\n", o->preset, taken[0] ? taken : "all was given");
     return true;
 }
 
@@ -74,6 +96,8 @@ static bool check_together(const option_command *command, const train_options *o
 {
     if (options_given(command, "epochs") && options_given(command, "updates"))
         fprintf(stderr, "exphil: --epochs and --updates: give one of them\n");
+    else if (options_given(command, "most-updates") && options_given(command, "updates"))
+        fprintf(stderr, "exphil: --most-updates and --updates: give one of them\n");
     else if (o->resume && o->force)
         fprintf(stderr, "exphil: --resume and --force: go on, or begin anew?\n");
     else if (o->rate * o->decay > 1.0)
@@ -258,6 +282,8 @@ static const option_entry entries[] = {
     {"epochs", OPTION_INT, &asked.epochs, "N",
      "passes over the data (default 20, or what makes 300 updates)"},
     {"updates", OPTION_INT, &asked.updates, "N", "updates instead of epochs (default: by epochs)"},
+    {"most-updates", OPTION_INT, &asked.most_updates, "N",
+     "updates at most, however many epochs are (default: no limit)"},
     {"batch", OPTION_AUTO, &asked.batch, "N",
      "sequences at a time (default 16, fewer for little data); auto: what fits in memory and the data fill, "
      "at most 64"},
@@ -310,6 +336,9 @@ static const option_entry entries[] = {
      "weights (default policy.safetensors); FILE.optimizer: the checkpoint; FILE.scores: its held-out "
      "scores; FILE.run.json: all options"},
     {"config", OPTION_TEXT, &asked.config, "FILE", CONFIG_HELP},
+    {"preset", OPTION_TEXT, &asked.preset, "NAME",
+     "first: some minutes, for a first policy of new data, " PRESET_FIRST
+     "; or standard: until it learns no more, " PRESET_STANDARD "; what is given wins (default: none)"},
     {"resume", OPTION_FLAG, &asked.resume, NULL,
      "go on from OUT.optimizer; with --updates or --epochs of another number the run is made longer or "
      "shorter (default: begin anew)"},
@@ -395,6 +424,7 @@ int train_command(int argc, char **argv)
     asked.command = &command;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
     if (asked.config && !config_read(&command, asked.config, &count, &paths)) return 2;
+    if (!take_preset(&command, &asked)) return 2;
     if (!any_files(&asked.data, count)) {
         fprintf(stderr, "exphil: train wants files; see exphil train --help\n");
         return 2;

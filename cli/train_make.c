@@ -295,6 +295,7 @@ static void choose_updates(train_state *r)
     int64_t epochs = o->epochs ? o->epochs : 20, each = r->data.batches_per_epoch;
     r->updates = o->updates ? o->updates : (epochs * each + o->accumulate - 1) / o->accumulate;
     if (!o->updates && !o->epochs && r->updates < 300) r->updates = 300;
+    if (o->most_updates && r->updates > o->most_updates) r->updates = o->most_updates;
     if (!o->quiet && !o->json)
         fprintf(stderr,
                 "%" PRId64 " update%s, %.1f passes over %" PRId64 " frames, %" PRId64

@@ -6,5 +6,6 @@ bool train_record(const train_state *r, int count, char **paths)
 {
     config_facts facts = {.count = count, .files = paths};
     facts.chosen = json_pack("{s:I,s:I}", "updates", (json_int_t)r->updates, "batch", (json_int_t)r->batch);
+    if (r->options->preset) json_object_set_new(facts.chosen, "preset", json_string(r->options->preset));
     return config_write(r->options->command, r->options->record, &facts);
 }

@@ -22,7 +22,7 @@ typedef struct train_options {
     const char *out, *log, *init, *split, *heads, *mode, *schedule, *blocks, *activations;
     const char *delay, *conditions, *weights; /* NULL: 0; none */
     const char *fake_quantize, *precision;    /* NULL: not; f32 */
-    int64_t updates, epochs, seed, batch, time, segment, accumulate, warmup, restart;
+    int64_t updates, epochs, most_updates, seed, batch, time, segment, accumulate, warmup, restart;
     int64_t checkpoint_blocks;
     int64_t alone, log_every, eval_every, save_every, head_width, hidden, window, attention_window, stride,
         shuffle_frames, own_past_ramp;
@@ -36,7 +36,7 @@ typedef struct train_options {
     bool updates_given;                                                        /* --updates or --epochs */
     char checkpoint[TRAIN_PATH], scores[TRAIN_PATH], best_weights[TRAIN_PATH]; /* keep_names */
     char record[TRAIN_PATH]; /* OUT.run.json: the options of this run, for --config */
-    const char *config, *tensorboard;
+    const char *config, *preset, *tensorboard;
     const option_command *command; /* that the options are of */
     bool json, resume, force, no_previous, recorded_start, last_only, quiet;
     struct {

@@ -3,24 +3,9 @@
 # is of, and the program says where in it the policy goes wrong; of other runs nothing is kept.
 #   bad_batch.sh <exphil>
 set -u
-exphil=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failed=0
-checks=0
-complain() { echo "FAILED: $*"; failed=1; }
-# expect STATUS TEXT ARGUMENT...
-expect() {
-  wanted=$1 text=$2
-  shift 2
-  checks=$((checks + 1))
-  "$exphil" "$@" >out 2>err </dev/null
-  got=$?
-  [ "$got" -eq "$wanted" ] || { complain "$* ended with $got, not $wanted"; head -n 5 out err; }
-  cat out err | grep -qF -- "$text" || { complain "$* does not say: $text"; head -n 5 out err; }
-}
-
+exphil=$(realpath "$1")
+# shellcheck source=tests/host/expect.sh
+. "$(dirname "$0")/expect.sh"
 expect 0 "" drill --frames 900 --out one.slp
 expect 0 "" drill --frames 900 --seed 2 --out two.slp
 quiet="--quiet --threads 1 --batch 4 --time 30 --alone 0"
@@ -49,7 +34,7 @@ grep -qE '^exphil: lane [0-3], game [0-9a-f]{16}, port [12], frame [0-9]+: what 
   complain "no place: $(cat err)"
 [ "$(grep -c 'is kept in' err)" = 1 ] || complain "kept more than once: $(cat err)"
 grep -q "batch 0 of epoch 0" err || complain "another batch: $(cat err)"
-python3 - <<'PYTHON' || complain "the file is not what it should be"
+"$python" - <<'PYTHON' || complain "the file is not what it should be"
 import json, re, struct
 data = open("bad.st", "rb").read()
 (length,) = struct.unpack("<Q", data[:8])

@@ -11,12 +11,6 @@ refuse() {
   printf '%b' "$2" >bad.json
   expect 2 "$1" train --config bad.json --out none/x none.slp
 }
-# value FILE PATH...: a member of a JSON file
-value() { python3 -c '
-import json, sys
-value = json.load(open(sys.argv[1]))
-for name in sys.argv[2:]: value = value[name]
-print(json.dumps(value))' "$@"; }
 same() { cmp -s "$1" "$2" || complain "$1 and $2 differ"; }
 
 expect 0 "frames" drill --frames 300 --out a.slp
@@ -28,7 +22,7 @@ expect 0 "3 updates" train --port 1 --blocks gru --hidden 8 --rate 0.1 --decay 0
 expect 0 "3 updates" train --config first.run.json --out second
 same first second
 same first.optimizer second.optimizer
-for name in config force resume; do grep -q "\"$name\"" first.run.json && complain "$name is of the start, not of the run"; done
+for name in config force preset resume; do grep -q "\"$name\"" first.run.json && complain "$name is of the start, not of the run"; done
 [ "$(value first.run.json files)" = '["a.slp", "b.slp"]' ] || complain "files: $(value first.run.json files)"
 [ "$(value first.run.json decay)" = 0.012345678901234567 ] || complain "decay: $(value first.run.json decay)"
 [ "$(value first.run.json exclude)" = '["x*", "y"]' ] || complain "exclude: $(value first.run.json exclude)"
@@ -44,7 +38,7 @@ assert differ <= {"out", "started"} and first.keys() == second.keys(), differ
 END
 
 # every option of the help is there, once, by its name
-"$exphil" train --help | sed -n 's/^  --\([a-z0-9-]*\).*/\1/p' | grep -vxE 'help|config|resume|force' | sort >helped
+"$exphil" train --help | sed -n 's/^  --\([a-z0-9-]*\).*/\1/p' | grep -vxE 'help|config|preset|resume|force' | sort >helped
 python3 -c '
 import json
 run = json.load(open("first.run.json"))

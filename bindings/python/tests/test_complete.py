@@ -20,8 +20,8 @@ NOT_SETTINGS = {
     "struct_size", "reserved", "reserved_2", "allocator", "io", "executor", "log", "log_user", "cancel", "cancel_user",
     "condition_count", "delay_count"}
 NOT_CONSTANTS = re.compile(
-    r"EXPHIL_(OK|END|AGAIN|E_\w+|IO_\w+|VERSION\w*|\w+_MAX|LATENCY_BUCKETS|NOTES_MOST|REFUSED_REASONS|SLP_(FIRST_\w+|FRAME_LIMIT"
-    r"|PORTS|STREAM_ITEMS|CONTAINER|BARE|GAMES|METADATA_\w+))"
+    r"EXPHIL_(OK|END|AGAIN|E_\w+|IO_\w+|VERSION\w*|\w+_MAX|LATENCY_BUCKETS|NOTES_MOST|PLAN_PURPOSES|REFUSED_REASONS"
+    r"|SLP_(FIRST_\w+|FRAME_LIMIT|PORTS|STREAM_ITEMS|CONTAINER|BARE|GAMES|METADATA_\w+))"
 )
 
 

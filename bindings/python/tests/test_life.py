@@ -195,7 +195,8 @@ def test_objects_without_init_are_closed(spec, tmp_path):
              "reference": made["model"], "comparison": exphil.Comparison(0, 0, 0, 0, 0, 0, 0, 0, ()), "updates": 1,
              "batch": made["prefetcher"].next(), "frame": 0, "position": 0, "port_index": 0, "kind": "state", "own_port": 1,
              "port": 1, "state": b"", "games": exphil.Games(tmp_path / "games"), "game": 0,
-             "first": 0, "count": 1, "values": {}, "weight": 1.0}
+             "first": 0, "count": 1, "values": {}, "weight": 1.0, "see": lambda seen: None,
+             "text": ""}
     kinds = [kind for kind in vars(exphil).values() if inspect.isclass(kind) and issubclass(kind, exphil.handle.Slots)]
     count = 0
     for kind in kinds:

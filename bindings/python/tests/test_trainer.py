@@ -217,3 +217,39 @@ def test_arguments_of_another_class(model, dataset):
     with pytest.raises(TypeError, match="ids must be a tuple of exphil.IdSpec"):
         exphil.Spec("a", "b", 1, (head,), (head,))
     assert exphil.Spec("a", "b", 1, [head]) == exphil.Spec("a", "b", 1, (head,))
+
+
+def test_a_plan_is_what_a_trainer_takes(spec):
+    settings = {"batch": 4, "time": 20, "rate": 0.01}
+    with exphil.Context() as context:
+        here = exphil.Model(spec, blocks="gru", hidden=16, head_width=16, context=context)
+        dataset = exphil.Dataset(spec, context=context)
+        for game in range(4):
+            dataset.add_rows(*rows(200, game), game=game)
+        planned = exphil.plan(here, dataset, no_checkpoint=True, **settings)
+        before = context.memory.host_used_bytes
+        trainer = exphil.Trainer(here, dataset, **settings)
+        trainer.step()
+        taken = context.memory.host_used_bytes - before
+        assert planned.fits and (planned.batch, planned.time) == (4, 20)
+        assert abs(planned.host_steady_bytes - taken) < 0.1 * taken
+        assert sum(planned.host_bytes[: exphil.PlanPurpose.SAVING]) == planned.host_steady_bytes
+        tight = exphil.plan(here, dataset, host_limit_bytes=planned.host_peak_bytes, no_checkpoint=True, **settings)
+        assert tight.fits and tight.largest_batch == 4
+        short = exphil.plan(here, dataset, host_limit_bytes=planned.host_peak_bytes // 2, no_checkpoint=True, **settings)
+        assert not short.fits and short.largest_batch < 4
+        with pytest.raises(exphil.InvalidError, match="batch"):
+            exphil.plan(here, dataset, batch=-1)
+        del trainer
+
+
+def test_every_frame_is_examined(model, dataset):
+    seen = []
+    model.examine(dataset, lambda frame: seen.append((frame.episode, frame.frame)))
+    assert sorted(seen) == sorted(set(seen)) and len(seen) == dataset.info.frames
+
+    def stop(frame):
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        model.examine(dataset, stop)

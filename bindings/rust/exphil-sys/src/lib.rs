@@ -49,7 +49,8 @@ versioned! {
     exphil_episode_info exphil_split_config exphil_sampling exphil_batch exphil_prefetcher_info exphil_optimizer_config
     exphil_optimizer_info exphil_communicator exphil_trainer_config exphil_metrics exphil_report exphil_session_config
     exphil_session_info exphil_slp_config exphil_slp_info exphil_slp_result exphil_evaluation exphil_games_config
-    exphil_games_info exphil_game_info exphil_games_added exphil_selection exphil_selection_report
+    exphil_games_info exphil_game_info exphil_games_added exphil_selection exphil_selection_report exphil_plan_config
+    exphil_plan exphil_examination exphil_examined
 }
 
 #[cfg(test)]
