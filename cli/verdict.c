@@ -55,22 +55,26 @@ static bool diverged(const verdict_case *c, verdict *v)
     return true;
 }
 
-/* Measured: held-out loss 1.2 to 2.4 times its least, and 2.5 % or more of what was learnt is lost by it; in good runs at most
- * 1.25 times and 1.2 %, because there is little left to learn. What even its best weights cannot do, other data must. */
+/* Measured: held-out loss 1.2 to 2.4 times its least, and 2.5 % or more of what was learnt is lost by it, or 60 % where little
+ * was learnt; in good runs at most 1.25 times and 1.2 %, because there is little left to learn. What even its best weights
+ * cannot do, other data must. */
 static bool overfits(const verdict_case *c, verdict *v)
 {
-    if (!c->held) return false;
-    bool lost = c->last_nll - c->best_nll > 0.02 * (c->frequency - c->best_nll);
-    bool rose = c->points > 1 && c->held_last > 1.1 * c->held_best && lost && c->train_nll < 0.8 * c->nll;
-    bool gap = c->train_nll < 0.5 * c->nll && skill(c->nll, c->frequency) < 0.1;
+    if (!c->held || c->train_nll >= 0.8 * c->nll) return false;
+    double best = c->points ? c->best_nll : c->nll, lost = (c->last_nll - best) / (c->frequency - best);
+    bool knows = c->frequency > best;
+    bool rose = c->points > 1 &&
+                ((c->held_last > 1.1 * c->held_best && (!knows || lost > 0.02)) || (knows && lost > 0.1));
+    bool gap = skill(c->train_nll, c->frequency) > 0.2 && skill(c->nll, c->frequency) < 0.1;
     if (!rose && !gap) return false;
-    if (c->frames < 3600 || skill(c->points ? c->best_nll : c->nll, c->frequency) < 0.1)
+    if (c->frames < 3600 || skill(best, c->frequency) < 0.1)
         say(v, VERDICT_FEW_DATA, "Add games, of more than one match; longer training does not help.",
             "On what was held out the plain loss was never below %.3g, and frequencies alone have %.3g; on "
             "the %" PRId64 " frames learnt from it is %.3g.",
-            c->points ? c->best_nll : c->nll, c->frequency, c->frames, c->train_nll);
+            best, c->frequency, c->frames, c->train_nll);
     else
-        say(v, VERDICT_OVERFITTED, "Stop there (--updates), or add games; longer training makes it worse.",
+        say(v, VERDICT_OVERFITTED,
+            "Take the best weights, which are kept, and add games; longer training makes it worse.",
             "Held-out loss was %.4g after update %" PRId64 " and is %.4g after update %" PRId64 ".",
             c->held_best, c->best_update, c->held_last, c->updates);
     return true;
@@ -123,12 +127,16 @@ static bool copies(const verdict_case *c, verdict *v)
     return true;
 }
 
+/* What people press can seldom be foretold to the frame: the likeliest is then no press, but play draws from the
+ * probabilities, and they are right. */
 static bool never_presses(const verdict_case *c, verdict *v)
 {
-    if (c->recorded_presses < 0.005 || c->decided_presses >= 0.05 * c->recorded_presses) return false;
+    if (c->recorded_presses < 0.005 || c->decided_presses >= 0.05 * c->recorded_presses ||
+        c->drawn_presses >= 0.5 * c->recorded_presses)
+        return false;
     say(v, VERDICT_NEVER_PRESSES, "Train with --button-weight 3.",
-        "Buttons are down %.2f times in 100 frames; by its decisions %.2f times.",
-        100.0 * c->recorded_presses, 100.0 * c->decided_presses);
+        "Buttons are down %.2f times in 100 frames; by its decisions %.2f times, by its probabilities %.2f.",
+        100.0 * c->recorded_presses, 100.0 * c->decided_presses, 100.0 * c->drawn_presses);
     return true;
 }
 
@@ -195,6 +203,7 @@ static void measure_exam(const exam *e, verdict_case *c)
             for (int32_t i = 0; i < e->spec.heads[h].count; i++) {
                 c->recorded_presses += (double)e->head[h].bit[i].recorded / frames;
                 c->decided_presses += (double)e->head[h].bit[i].decided / frames;
+                c->drawn_presses += e->head[h].bit[i].probability / frames;
                 double decided = (double)e->head[h].bit[i].decided / frames;
                 if (1.0 - decided < c->commonest && decided < 0.5) c->commonest = 1.0 - decided;
                 if (decided < c->commonest && decided >= 0.5) c->commonest = decided;
@@ -234,8 +243,8 @@ json_t *verdict_case_json(const verdict_case *c)
         WHOLE(frames);
     REAL(passes), REAL(held_best), REAL(held_last), WHOLE(best_update), WHOLE(points);
     REAL(train_nll), REAL(nll), REAL(frequency), REAL(forced), REAL(alone), REAL(majority), REAL(copy);
-    WHOLE(slots), REAL(recorded_presses), REAL(decided_presses), REAL(commonest), REAL(best_nll),
-        REAL(last_nll);
+    WHOLE(slots), REAL(recorded_presses), REAL(decided_presses), REAL(drawn_presses), REAL(commonest),
+        REAL(best_nll), REAL(last_nll);
 #undef REAL
 #undef WHOLE
     return o;

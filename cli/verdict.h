@@ -37,10 +37,11 @@ typedef struct verdict_case {
     double best_nll, last_nll;   /* plain loss at the best and at the last point */
     double train_nll, nll,
         frequency; /* plain loss of training data, of what was scored, and there by frequencies */
-    double forced, alone, majority, copy;     /* exact */
-    int64_t slots;                            /* past actions that are inputs */
-    double recorded_presses, decided_presses; /* a frame, over all buttons */
-    double commonest; /* share of the frames with the commonest decision, of the head that varies most */
+    double forced, alone, majority, copy; /* exact */
+    int64_t slots;                        /* past actions that are inputs */
+    double recorded_presses, decided_presses,
+        drawn_presses; /* a frame, over all buttons; drawn: by its probabilities */
+    double commonest;  /* share of the frames with the commonest decision, of the head that varies most */
 } verdict_case;
 
 enum { VERDICT_TEXT = 256 };

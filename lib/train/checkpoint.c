@@ -86,13 +86,15 @@ exphil_status xph_checkpoint_list(xph_checkpoint *c, exphil_error *error)
             memcpy(c->names[at], kind_name[k], length);
             c->names[at][length] = '.';
             memcpy(c->names[at] + length + 1, param->name, name + 1);
-            c->arrays[at] = (xph_array){c->names[at],
-                                        dtype,
-                                        param->rank,
-                                        {param->dim[0], param->dim[1], param->dim[2], param->dim[3]},
-                                        (const unsigned char *)c->arena[k] + (size_t)param->offset * element,
-                                        (size_t)param->count * element,
-                                        0};
+            const unsigned char *arena = (const unsigned char *)c->arena[k];
+            c->arrays[at] =
+                (xph_array){c->names[at],
+                            dtype,
+                            param->rank,
+                            {param->dim[0], param->dim[1], param->dim[2], param->dim[3]},
+                            arena ? arena + (size_t)param->offset * element : NULL, /* of a size */
+                            (size_t)param->count * element,
+                            0};
         }
     if (c->state_bytes)
         c->arrays[at] = (xph_array){
