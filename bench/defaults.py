@@ -35,6 +35,7 @@ OTHERS = [
     {"blocks": "lstm"},
     {"blocks": "mamba*2"},
     {"blocks": "mamba*2", "batch": 16},
+    {"mirror": 0.5},
 ]
 LOOKS = 16
 HELD_OUT = 0.2

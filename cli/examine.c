@@ -277,7 +277,8 @@ bool exam_make(const exphil_model *model, const exphil_dataset *dataset, const e
     exphil_spec melee = EXPHIL_SPEC_INIT;
     *e = (exam){
         .dataset = dataset, .spec = EXPHIL_SPEC_INIT, .wanted = how->mistakes, .alone = how->alone > 0};
-    if (exphil_dataset_query(dataset, &info, &error) < 0 || exphil_model_spec(model, &e->spec, &error) < 0)
+    if (exphil_dataset_query(dataset, &info, &error) < 0 ||
+        exphil_dataset_spec(dataset, &e->spec, &error) < 0)
         return complain("examination", &error) == 0;
     e->melee = exphil_melee_spec(NULL, e->spec.codec, &melee, NULL) >= 0;
     find_columns(e);

@@ -48,7 +48,7 @@ typedef struct exam_mistake {
 
 typedef struct exam {
     const exphil_dataset *dataset;
-    exphil_spec spec;
+    exphil_spec spec; /* the dataset's, which must live as long */
     int64_t frames;
     exam_head *head; /* [heads] */
     exam_group all, own[EXAM_GROUPS], other[EXAM_GROUPS], stage[EXAM_GROUPS], phase[EXAM_PHASES];
