@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "conditions.h"
 #include "examine.h"
+#include "notes.h"
 #include "options.h"
 #include "verdict.h"
 
@@ -19,7 +20,8 @@ typedef struct eval_options {
 
 /* What single frames show beside the sums of the report, on stdout or into object. */
 static int examine(const exphil_model *model, const exphil_dataset *dataset, const exphil_evaluation *how,
-                   const eval_options *o, const exphil_report *scores, int64_t slots, json_t *object)
+                   const eval_options *o, const exphil_report *scores, const exphil_model_info *policy,
+                   json_t *object)
 {
     const exam_how asked = {.conditions = how->conditions,
                             .delay = how->delay_frames,
@@ -36,17 +38,26 @@ static int examine(const exphil_model *model, const exphil_dataset *dataset, con
     } else if (status == 0) {
         exam_print(&found);
     }
-    if (status == 0 && !object) verdict_print_scored(scores, &found, slots);
+    if (status == 0 && !object) {
+        json_t *notes = notes_of(model);
+        const verdict_facts facts = {.policy = policy,
+                                     .options = json_object_get(notes_train(notes), "options"),
+                                     .scored = scores,
+                                     .seen = &found};
+        verdict_print_scored(&facts);
+        json_decref(notes);
+    }
     exam_free(&found);
     return status;
 }
 
 static int tell(const exphil_model *model, const exphil_dataset *dataset, const exphil_evaluation *how,
-                const eval_options *o, const exphil_report *scores, const exphil_spec *spec, int64_t slots)
+                const eval_options *o, const exphil_report *scores, const exphil_spec *spec,
+                const exphil_model_info *policy)
 {
     json_t *object = o->json ? report_json(scores, spec) : NULL;
-    if (!o->json) print_report(scores, spec, slots);
-    int status = examine(model, dataset, how, o, scores, slots, object);
+    if (!o->json) print_report(scores, spec, policy->action_slots);
+    int status = examine(model, dataset, how, o, scores, policy, object);
     if (!o->json) return status;
     if (status == 0) return print_json(object);
     json_decref(object);
@@ -80,7 +91,7 @@ static int evaluate(exphil_context *context, const char *weights, const eval_opt
     else if (exphil_evaluate_as(model, dataset, &how, &scores, &error) < 0)
         status = complain(weights, &error);
     else
-        status = tell(model, dataset, &how, o, &scores, &spec, info.action_slots);
+        status = tell(model, dataset, &how, o, &scores, &spec, &info);
     exphil_dataset_destroy(dataset);
     exphil_model_destroy(model);
     return status;

@@ -62,7 +62,7 @@ void history_loss_read(history *of, const json_t *json)
 static void add(history *of, const history_score *score)
 {
     if (of->held_count && of->held[of->held_count - 1].update >= score->update) return;
-    if (!of->best.update || score->loss < of->best.loss) of->best = *score;
+    if (!of->best.update || score->nll < of->best.nll) of->best = *score;
     of->last = *score;
     if (!of->held_every) of->held_every = 1;
     if (of->held_seen++ % of->held_every) return;

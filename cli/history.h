@@ -25,7 +25,7 @@ typedef struct history {
     double first, peak; /* of single updates */
     int64_t updates;
     int64_t refused;                              /* updates whose loss or gradient was not finite */
-    history_score held[HISTORY_MOST], best, last; /* best by loss, and the first of equal ones */
+    history_score held[HISTORY_MOST], best, last; /* best by nll, and the first of equal ones */
     int64_t held_count, held_every, held_seen;
 } history;
 

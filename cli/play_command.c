@@ -239,7 +239,7 @@ static void print_agreement(const player *p, int s, const char *what)
 /* A policy that has learnt to repeat its past actions is lost when they are its own. */
 static void warn_of_copying(const player *p)
 {
-    verdict_case c = {.slots = p->info.action_slots, .measured_alone = true};
+    verdict_case c = {.slots = p->info.action_slots, .delay = p->info.delay_frames, .measured_alone = true};
     verdict v;
     c.forced = share(p->exact[FORCED], p->frames);
     c.alone = share(p->exact[ALONE], p->frames);

@@ -212,8 +212,7 @@ static bool finish(train_state *r)
     verdict said;
     if (!score_all(r, &train, &held)) return say_unscored(r);
     if (exphil_model_query(r->model, &info, &error) < 0) return complain("model", &error) == 0;
-    if (!train_verdict(r, &train, &held, info.action_slots, &said) || !train_notes_finish(r))
-        return say_unscored(r);
+    if (!train_verdict(r, &train, &held, &info, &said) || !train_notes_finish(r)) return say_unscored(r);
     if (r->options->json) {
         json_t *object = json_pack("{s:o,s:s,s:I,s:I,s:f,s:f,s:o}", "weights", path_json(r->options->out),
                                    "blocks", info.blocks, "parameters", (json_int_t)info.parameter_count,

@@ -19,15 +19,21 @@ static bool examine(train_state *r, exam *found)
     return fine;
 }
 
-bool train_verdict(train_state *r, const exphil_report *train, const exphil_report *held, int64_t slots,
-                   verdict *v)
+bool train_verdict(train_state *r, const exphil_report *train, const exphil_report *held,
+                   const exphil_model_info *policy, verdict *v)
 {
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     verdict_case c;
     exam found = {.dataset = NULL};
     bool fine = examine(r, &found) && exphil_dataset_query(r->train, &info, NULL) >= 0;
     if (fine) {
-        verdict_measure(r->held ? held : train, train, &found, &r->history, slots, &c);
+        const verdict_facts facts = {.policy = policy,
+                                     .options = r->options->given,
+                                     .scored = r->held ? held : train,
+                                     .train = train,
+                                     .seen = &found,
+                                     .of = &r->history};
+        verdict_measure(&facts, &c);
         c.held = r->held != NULL;
         c.frames = info.frames;
         c.updates = r->done;

@@ -33,12 +33,15 @@ typedef struct verdict_case {
     double first, peak;          /* training loss: of the first update, of any */
     double middle, end, least;   /* means of it: halfway, at last, least of a tenth of the run */
     int64_t best_update, points; /* of the held-out curve: the best, how many points */
-    double held_best, held_last; /* its loss */
-    double best_nll, last_nll;   /* plain loss at the best and at the last point */
+    double best_nll, last_nll;   /* its nll */
+    double fell,
+        to_come; /* of the nll: in the last quarter; what it would still fall, going on as it slows */
     double train_nll, nll,
         frequency; /* plain loss of training data, of what was scored, and there by frequencies */
     double forced, alone, majority, copy; /* exact */
-    int64_t slots;                        /* past actions that are inputs */
+    int64_t slots, delay;                 /* past actions that are inputs; frames */
+    double rate, decay;                   /* options; rate 0: not given */
+    bool unclipped, uncopied;             /* --clip is off; there is --drop-past or --own-past */
     double recorded_presses, decided_presses,
         drawn_presses; /* a frame, over all buttons; drawn: by its probabilities */
     double commonest;  /* share of the frames with the commonest decision, of the head that varies most */
@@ -47,22 +50,26 @@ typedef struct verdict_case {
 enum { VERDICT_TEXT = 256 };
 typedef struct verdict {
     verdict_word word;
-    char figure[VERDICT_TEXT];
-    const char *name, *advice; /* advice: "" where there is nothing to do */
+    const char *name;
+    char figure[VERDICT_TEXT], advice[VERDICT_TEXT]; /* advice: "" where there is nothing to do */
 } verdict;
 
 /* By rules that stand in doc/data.md. */
 void verdict_of(const verdict_case *c, verdict *v);
-/* What a report, an examination and a history say; each may be NULL. train: the report on the training data. */
-void verdict_measure(const exphil_report *scored, const exphil_report *train, const exam *seen,
-                     const history *of, int64_t slots, verdict_case *c);
+/* What is known of a policy; all but scored and policy may be NULL. */
+typedef struct verdict_facts {
+    const exphil_model_info *policy;
+    const json_t *options; /* what its run was asked for (notes_options): the advice follows from it */
+    const exphil_report *scored, *train;
+    const exam *seen;
+    const history *of;
+} verdict_facts;
+void verdict_measure(const verdict_facts *facts, verdict_case *c);
 json_t *verdict_json(const verdict *v);
 json_t *verdict_case_json(const verdict_case *c);
 /* "too short: ... " as a paragraph on stdout. */
 void verdict_print(const verdict *v);
 /* What can be said of a policy without its run; nothing where nothing is wrong. */
-void verdict_print_scored(const exphil_report *scored, const exam *seen, int64_t slots);
-/* The advice for a policy that copies, which play gives too. */
-#define COPYING_ADVICE "train with --no-previous-action, or with --drop-past 0.5 --own-past 0.5"
+void verdict_print_scored(const verdict_facts *facts);
 
 #endif
