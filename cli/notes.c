@@ -243,7 +243,7 @@ static void print_verdict(const json_t *train)
     const json_t *said = json_object_get(train, "verdict");
     if (!json_is_object(said)) return;
     fputs("verdict: ", stdout);
-    put_text(said, "verdict");
+    put_text(said, "name");
     fputs(". ", stdout);
     put_text(said, "figure");
     putchar(' ');

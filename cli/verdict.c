@@ -243,7 +243,7 @@ json_t *verdict_case_json(const verdict_case *c)
 
 json_t *verdict_json(const verdict *v)
 {
-    return json_pack("{s:s,s:s,s:s}", "verdict", v->name, "figure", v->figure, "advice", v->advice);
+    return json_pack("{s:s,s:s,s:s}", "name", v->name, "figure", v->figure, "advice", v->advice);
 }
 
 void verdict_print_scored(const exphil_report *scored, const exam *seen, int64_t slots)
