@@ -280,7 +280,8 @@ static void append_place(char to[PLACE_TEXT], const exam *e, const char *who, co
     size_t used = strlen(to);
     used += (size_t)snprintf(to + used, PLACE_TEXT - used, "%s", who);
     if (e->at_own[0] >= 0 && e->at_own[1] >= 0)
-        used += (size_t)snprintf(to + used, PLACE_TEXT - used, " at (%.0f, %.0f)", (double)at[0], (double)at[1]);
+        used +=
+            (size_t)snprintf(to + used, PLACE_TEXT - used, " at (%.0f, %.0f)", (double)at[0], (double)at[1]);
     if (e->at_own[2] >= 0) used += (size_t)snprintf(to + used, PLACE_TEXT - used, ", %.0f %%", (double)at[2]);
     if (e->at_own[3] >= 0)
         snprintf(to + used, PLACE_TEXT - used, ", %.0f stock%s", (double)at[3], at[3] == 1.0f ? "" : "s");

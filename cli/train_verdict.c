@@ -4,19 +4,16 @@
 
 enum { MISTAKES = 10 }; /* in the log */
 
-/* What the weights say to what was held out, or to the training data. */
-static bool examine(train_state *r, exam *found)
+/* What the weights say to what was held out, or to the training data. The names in it are those of the model. */
+static bool examine(train_state *r, exphil_model **model, exam *found)
 {
     const exphil_dataset *train = r->few ? r->few : r->train, *held = r->few_held ? r->few_held : r->held;
     const exam_how how = {.mistakes = r->log ? MISTAKES : 0};
-    exphil_model *model = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
     int32_t which = r->options->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
-    if (exphil_trainer_model(r->trainer, which, &model, &error) < 0)
+    if (exphil_trainer_model(r->trainer, which, model, &error) < 0)
         return complain("examination", &error) == 0;
-    bool fine = exam_make(model, r->held ? held : train, &how, found);
-    exphil_model_destroy(model);
-    return fine;
+    return exam_make(*model, r->held ? held : train, &how, found);
 }
 
 static void log_examination(train_state *r, const exam *found, const verdict *v)
@@ -34,7 +31,8 @@ bool train_verdict(train_state *r, const exphil_report *train, const exphil_repo
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     verdict_case c;
     exam found = {.dataset = NULL};
-    bool fine = examine(r, &found) && exphil_dataset_query(r->train, &info, NULL) >= 0;
+    exphil_model *model = NULL;
+    bool fine = examine(r, &model, &found) && exphil_dataset_query(r->train, &info, NULL) >= 0;
     if (fine) {
         verdict_measure(r->held ? held : train, train, &found, &r->history, slots, &c);
         c.held = r->held != NULL;
@@ -47,5 +45,6 @@ bool train_verdict(train_state *r, const exphil_report *train, const exphil_repo
         log_examination(r, &found, v);
     }
     exam_free(&found);
+    exphil_model_destroy(model);
     return fine;
 }
