@@ -107,7 +107,7 @@ static void write_mistakes(FILE *f, json_t *mistakes)
     if (!json_array_size(mistakes)) return;
     report_title(f, 3, "Frames that cost most",
                  "What was recorded there, which the policy thought unlikely, and what it thought likeliest; "
-                 "of each second at most one.");
+                 "of each second at most one, spread over the games.");
     fprintf(f, "<ol>\n");
     json_array_foreach(mistakes, i, mistake) write_mistake(f, mistake);
     fprintf(f, "</ol>\n");

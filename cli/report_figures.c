@@ -57,7 +57,7 @@ typedef struct square {
 static void begin_square(const square *s, const char *across, const char *down)
 {
     fprintf(s->f,
-            "<figure><svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"%d\" height=\"%d\" "
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"%d\" height=\"%d\" "
             "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"currentColor\">\n",
             s->width, s->height, s->width, s->height);
     fprintf(s->f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", s->left + s->side / 2,
@@ -100,16 +100,16 @@ static double share_of(json_t *bin, const char *name)
 
 void report_calibration(FILE *f, const char *head, json_t *bins)
 {
-    const square s = {.f = f, .side = 232, .left = 72, .top = 36, .width = 328, .height = 322};
+    const square s = {.f = f, .side = 232, .left = 72, .top = 16, .width = 328, .height = 302};
     size_t i;
     json_t *bin;
     double most = 0.0;
     json_array_foreach(bins, i, bin) most = fmax(most, json_number_value(json_object_get(bin, "count")));
     if (!(most > 0.0)) return;
-    begin_square(&s, "how sure", "how often right");
-    fprintf(f, "<text class=\"title\" x=\"0\" y=\"18\" font-weight=\"bold\">");
+    fprintf(f, "<figure><figcaption>");
     report_name(f, head);
-    fprintf(f, "</text>\n");
+    fprintf(f, "</figcaption>");
+    begin_square(&s, "how sure", "how often right");
     draw_grid(&s);
     json_array_foreach(bins, i, bin)
     {
@@ -197,7 +197,7 @@ bool report_stick(FILE *f, json_t *stick)
     report_title(f, 3, "Where the main stick goes",
                  "Each row is a direction that was recorded, with its number of frames; its cells are where "
                  "the policy moves the stick then, in percent. Blue is right, red is wrong.");
-    fprintf(f, "<div class=\"figures\">\n");
+    fprintf(f, "<div class=\"figures\">\n<figure>");
     begin_square(&s, "the policy's decision", "recorded");
     fprintf(f, "<text x=\"%d\" y=\"14\" fill-opacity=\"0.7\">frames</text>\n", s.left + s.side + 8);
     for (int i = 0; i < SECTORS; i++) {

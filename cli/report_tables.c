@@ -82,7 +82,7 @@ static void write_cell(const table *t, json_t *value, enum report_kind kind)
     double share = json_number_value(value), full = rate && t->most > 0.0 ? t->most : 1.0;
     if (!json_is_number(value)) {
         fprintf(t->f, "<td class=\"n\">-</td>");
-    } else if (kind == REPORT_NUMBER) {
+    } else if (kind == REPORT_NUMBER || share < 0.0 || share > 1.0) {
         fprintf(t->f, "<td class=\"n\">");
         write_value(t->f, value);
         fprintf(t->f, "</td>");
