@@ -33,7 +33,7 @@ function faults(frame) {
       });
     });
   }
-  for (const one of page.querySelectorAll("h1, h2, h3, p, dl, dt, dd, summary"))
+  for (const one of page.querySelectorAll("h1, h2, h3, p, li, figcaption, dl, dt, dd, summary"))
     if (one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0) found.push(`too wide: ${text(one)}`);
   const cells = [...page.querySelectorAll("th, td, dt, dd")].map(one => [one, one.getBoundingClientRect()]);
   for (const [one, a] of cells)
