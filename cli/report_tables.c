@@ -79,16 +79,19 @@ static void note_row(table *t, json_t *row)
 static void write_cell(const table *t, json_t *value, enum report_kind kind)
 {
     bool rate = kind == REPORT_RATE;
-    double share = json_number_value(value), full = rate && t->most > 0.0 ? t->most : 1.0;
+    double number = json_number_value(value), full = rate && t->most > 0.0 ? t->most : 1.0;
     if (!json_is_number(value)) {
         fprintf(t->f, "<td class=\"n\">-</td>");
-    } else if (kind == REPORT_NUMBER || share < 0.0 || share > 1.0) {
+    } else if (kind == REPORT_NUMBER || number < 0.0 || number > 1.0) {
         fprintf(t->f, "<td class=\"n\">");
-        write_value(t->f, value);
+        if (json_is_real(value) && fabs(number) < 1e6)
+            fprintf(t->f, "%.4f", number);
+        else
+            write_value(t->f, value);
         fprintf(t->f, "</td>");
     } else {
-        fprintf(t->f, "<td class=\"n s\" style=\"--s:%.3f\">%.*f %%</td>", fmin(fmax(share / full, 0.0), 1.0),
-                rate ? 2 : 1, 100.0 * share);
+        fprintf(t->f, "<td class=\"n s\" style=\"--s:%.3f\">%.*f %%</td>",
+                fmin(fmax(number / full, 0.0), 1.0), rate ? 2 : 1, 100.0 * number);
     }
 }
 

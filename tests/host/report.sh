@@ -97,7 +97,7 @@ has("Examination", f"{seen['frames']} frames")
 for name, bit in seen["heads"]["buttons"]["bits"].items():
     has("How often buttons are down", " ".join([name, *(f"{100 * bit[key]:.2f} %" for key in ("recorded", "probability", "decided"))]))
 for name, head in seen["heads"].items():
-    has("How sure the policy is", f"{name.replace('_', ' ')} {head['entropy']:.4g} {100 * head['calibration_error']:.2f} %")
+    has("How sure the policy is", f"{name.replace('_', ' ')} {head['entropy']:.4f} {100 * head['calibration_error']:.2f} %")
 for name, row in zip(seen["main_stick"]["sectors"], seen["main_stick"]["recorded_decided"]):
     cells = [f"{100 * cell / sum(row):.0f}" if cell >= 0.005 * sum(row) else "<1" for cell in row if cell]
     has("Where the main stick goes", " ".join([str(sum(row)), *cells, name]))
@@ -106,7 +106,7 @@ for heading, groups in (("By its character", "characters"), ("By the opponent's 
     assert seen[groups]
     for name, group in seen[groups].items():
         change = f"{100 * group['exact_change_accuracy']:.1f} %" if group["change_frames"] else "-"
-        has(heading, f"{name.replace('_', ' ')} {group['frames']} {100 * group['exact_accuracy']:.1f} % {change} {group['nll']:.4g}")
+        has(heading, f"{name.replace('_', ' ')} {group['frames']} {100 * group['exact_accuracy']:.1f} % {change} {group['nll']:.4f}")
 assert len(said["mistakes"]) == told["Frames that cost most"].count(" recorded: ") >= 2, len(said["mistakes"])
 for one in said["mistakes"]:
     at, chance = one["frame"], 100 * one["probability"]

@@ -94,7 +94,7 @@ def main():
         for fault in faults(browser, page):
             print(f"FAILED: {path} {fault}")
             failed = 1
-        height = 4800 if path.suffix == ".html" else 700
+        height = 7200 if path.suffix == ".html" else 700
         sizes = [screenshot(browser, path, 1200, height, dark) for dark in (False, True)]
         print(path, "screenshots of", *sizes, "bytes")
         assert min(sizes) > 10000, f"{path}: there is nothing to be seen"
