@@ -1,10 +1,9 @@
 #!/bin/sh
 # Pages of exphil report: everything that there is of a run stands there, what there is not is left out, and a page needs
 # nothing but itself. How pages look is hosts.browser.
-#   report.sh <exphil> <source>
+#   report.sh <exphil>
 set -u
 exphil=$(realpath "$1")
-source=$(realpath "$2")
 # shellcheck source=tests/host/expect.sh
 . "$(dirname "$0")/expect.sh"
 # page FILE: headings and what is below them, one a line: "Heading: text"; fails where it is no whole page of its own
@@ -111,9 +110,10 @@ assert len(said["mistakes"]) == told["Frames that cost most"].count(" recorded: 
 for one in said["mistakes"]:
     at, chance = one["frame"], 100 * one["probability"]
     chance = f"{chance:.3g}" if chance >= 0.001 else "below 0.001"
-    has("Frames that cost most", f"{at // 3600}:{at // 60 % 60:02} , frame {at}: {one['match'].replace('_', ' ')} recorded: {one['recorded']['text']} ,"
-        f" probability {chance} % likeliest: {one['likely']['text']} {one['situation']} game {one['game']}")
-if "verdict" in said: has("Verdict", said["verdict"]["name"] + ". " + " ".join([said["verdict"]["figure"], said["verdict"]["advice"]]).strip())
+    has("Frames that cost most", f"{at // 3600}:{at // 60 % 60:02} , frame {at}: {one['match'].replace('_', ' ')} recorded: "
+        f"{one['recorded']['text']} , probability {chance} % likeliest: {one['likely']['text']} {one['situation']} game {one['game']}")
+if "verdict" in said:
+    has("Verdict", f"{said['verdict']['name']}. {said['verdict']['figure']} {said['verdict']['advice']}".strip())
 END
 }
 page page.html
@@ -144,7 +144,8 @@ import json
 def changed(value, depth, odd, names):
     if depth == 0: return odd
     if isinstance(value, dict):
-        return {("<b>&\x01\"" + "long_" * 9 + name if names else name): changed(member, depth - 1, odd, names) for name, member in value.items()}
+        return {("<b>&\x01\"" + "long_" * 9 + name if names else name): changed(member, depth - 1, odd, names)
+                for name, member in value.items()}
     return [changed(member, depth - 1, odd, names) for member in value] if isinstance(value, list) else value
 whole = json.load(open("eval.json"))
 odds = [None, True, -1, 2**62, 1e300, -0.5, "<b>&\x01 \u00e9" + "long " * 40, [], {}, [[1, [2]], {}], {"a": {"a": {"frames": "x"}}}]
