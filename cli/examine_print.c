@@ -135,10 +135,12 @@ void exam_print(const exam *e)
 
 static json_t *group_json(const exam_group *g)
 {
-    return json_pack("{s:I,s:f,s:I,s:f,s:f}", "frames", (json_int_t)g->frames, "exact",
-                     share(g->right, g->frames), "change_frames", (json_int_t)g->changes, "exact_change",
-                     share(g->right_changes, g->changes), "nll",
-                     g->frames ? g->nll / (double)g->frames : 0.0);
+    json_t *object = json_pack("{s:I,s:I,s:f,s:f}", "frames", (json_int_t)g->frames, "change_frames",
+                               (json_int_t)g->changes, "nll", g->frames ? g->nll / (double)g->frames : 0.0,
+                               "exact_accuracy", share(g->right, g->frames));
+    if (g->changes)
+        json_object_set_new(object, "exact_change_accuracy", json_real(share(g->right_changes, g->changes)));
+    return object;
 }
 
 static json_t *groups_json(const exam_group *groups, bool stage)
@@ -215,7 +217,7 @@ json_t *exam_json(const exam *e)
 
 /* ---- mistakes ------------------------------------------------------------------------------------------ */
 
-enum { PAD_TEXT = 96 };
+enum { PAD_TEXT = 96, PLACE_TEXT = 256 };
 
 static void append(char *to, const char *text)
 {
@@ -260,43 +262,56 @@ static const char *action_text(const exam *e, const int32_t *action, char to[PAD
     return to;
 }
 
-/* "fox P1 against marth P2 on battlefield". */
-static void print_match(const exphil_episode_info *info)
+/* "fox P1 against marth P2 on battlefield"; "" of rows, which do not tell. */
+static const char *match_text(const exphil_episode_info *info, char to[PLACE_TEXT])
 {
     char own[64], other[64], stage[64];
-    if (info->character < 0) {
-        printf("game %016" PRIx64, info->game);
-        return;
-    }
-    printf("%s P%d against %s P%d on %s, game %016" PRIx64,
-           group_name(own, sizeof own, false, info->character), info->port,
-           group_name(other, sizeof other, false, info->opponent_character), info->opponent_port,
-           group_name(stage, sizeof stage, true, info->stage), info->game);
+    to[0] = 0;
+    if (info->character >= 0)
+        snprintf(to, PLACE_TEXT, "%s P%d against %s P%d on %s",
+                 group_name(own, sizeof own, false, info->character), info->port,
+                 group_name(other, sizeof other, false, info->opponent_character), info->opponent_port,
+                 group_name(stage, sizeof stage, true, info->stage));
+    return to;
 }
 
-static void print_place(const exam *e, const char *who, const float *at)
+static void append_place(char to[PLACE_TEXT], const exam *e, const char *who, const float *at)
 {
+    size_t used = strlen(to);
+    used += (size_t)snprintf(to + used, PLACE_TEXT - used, "%s", who);
     if (e->at_own[0] >= 0 && e->at_own[1] >= 0)
-        printf("%s at (%.0f, %.0f)", who, (double)at[0], (double)at[1]);
-    else
-        printf("%s", who);
-    if (e->at_own[2] >= 0) printf(", %.0f %%", (double)at[2]);
-    if (e->at_own[3] >= 0) printf(", %.0f stock%s", (double)at[3], at[3] == 1.0f ? "" : "s");
+        used +=
+            (size_t)snprintf(to + used, PLACE_TEXT - used, " at (%.0f, %.0f)", (double)at[0], (double)at[1]);
+    if (e->at_own[2] >= 0) used += (size_t)snprintf(to + used, PLACE_TEXT - used, ", %.0f %%", (double)at[2]);
+    if (e->at_own[3] >= 0)
+        snprintf(to + used, PLACE_TEXT - used, ", %.0f stock%s", (double)at[3], at[3] == 1.0f ? "" : "s");
+}
+
+/* "own at (-3, 0), 12 %, 4 stocks; opponent at ..."; "" of a layout that has no places. */
+static const char *situation_text(const exam *e, const exam_mistake *m, char to[PLACE_TEXT])
+{
+    to[0] = 0;
+    if (e->at_own[2] < 0 && e->at_own[0] < 0) return to;
+    append_place(to, e, "own", m->own);
+    append_place(to, e, "; opponent", m->other);
+    return to;
+}
+
+static int64_t game_frame(const exam *e, const exam_mistake *m)
+{
+    return e->episode[m->episode].first_game_frame + m->row + m->delay;
 }
 
 static void print_mistake(const exam *e, const exam_mistake *m, int64_t number)
 {
     const exphil_episode_info *info = &e->episode[m->episode];
-    int64_t frame = info->first_game_frame + m->row + m->delay, seconds = frame >= 0 ? frame / 60 : 0;
-    char text[PAD_TEXT];
-    printf("%2" PRId64 "  ", number);
-    print_match(info);
-    printf("\n    frame %" PRId64 " (%" PRId64 ":%02" PRId64 ")", frame, seconds / 60, seconds % 60);
-    if (e->at_own[2] >= 0 || e->at_own[0] >= 0) {
-        print_place(e, ": own", m->own);
-        print_place(e, "; opponent", m->other);
-    }
-    printf("\n    recorded  %s", action_text(e, m->recorded, text));
+    int64_t frame = game_frame(e, m), seconds = frame >= 0 ? frame / 60 : 0;
+    char text[PAD_TEXT], place[PLACE_TEXT];
+    printf("%2" PRId64 "  %s", number, match_text(info, place));
+    printf("%sgame %016" PRIx64 "\n    frame %" PRId64 " (%" PRId64 ":%02" PRId64 ")", place[0] ? ", " : "",
+           info->game, frame, seconds / 60, seconds % 60);
+    situation_text(e, m, place);
+    printf("%s%s\n    recorded  %s", place[0] ? ": " : "", place, action_text(e, m->recorded, text));
     printf("   (probability %.2g %%)", 100.0 * exp(-m->nll));
     printf("\n    likeliest %s\n", action_text(e, m->likely, text));
 }
@@ -319,22 +334,24 @@ static json_t *action_json(const exam *e, const int32_t *action)
     return json_pack("{s:s,s:o}", "text", action_text(e, action, text), "heads", values);
 }
 
+static json_t *mistake_json(const exam *e, const exam_mistake *m)
+{
+    const exphil_episode_info *info = &e->episode[m->episode];
+    char hash[20], match[PLACE_TEXT], situation[PLACE_TEXT];
+    snprintf(hash, sizeof hash, "%016" PRIx64, info->game);
+    return json_pack("{s:s,s:s,s:i,s:I,s:I,s:I,s:s,s:f,s:f,s:o,s:o}", "game", hash, "match",
+                     match_text(info, match), "port", info->port, "dataset_frame", (json_int_t)m->frame,
+                     "episode", (json_int_t)m->episode, "frame", (json_int_t)game_frame(e, m), "situation",
+                     situation_text(e, m, situation), "nll", m->nll, "probability", exp(-m->nll), "recorded",
+                     action_json(e, m->recorded), "likely", action_json(e, m->likely));
+}
+
 json_t *exam_mistakes_json(const exam *e)
 {
     int64_t count, *order = exam_mistakes(e, &count);
     json_t *list = json_array();
-    for (int64_t i = 0; order && i < count; i++) {
-        const exam_mistake *m = &e->candidates[order[i]];
-        const exphil_episode_info *info = &e->episode[m->episode];
-        const json_int_t frame = (json_int_t)info->first_game_frame + m->row + m->delay;
-        char hash[20];
-        snprintf(hash, sizeof hash, "%016" PRIx64, info->game);
-        json_array_append_new(
-            list, json_pack("{s:s,s:i,s:I,s:I,s:I,s:f,s:f,s:o,s:o}", "game", hash, "port", info->port,
-                            "dataset_frame", (json_int_t)m->frame, "episode", (json_int_t)m->episode, "frame",
-                            frame, "nll", m->nll, "probability", exp(-m->nll), "recorded",
-                            action_json(e, m->recorded), "likely", action_json(e, m->likely)));
-    }
+    for (int64_t i = 0; order && i < count; i++)
+        json_array_append_new(list, mistake_json(e, &e->candidates[order[i]]));
     free(order);
     return list;
 }

@@ -15,7 +15,7 @@ typedef struct baseline {
 } baseline;
 
 typedef struct picture {
-    const char *field;
+    const char *field, *title; /* title: NULL: the field's name */
     bool logarithmic;
     const char *names[LOGS_MOST];   /* of the logs */
     log_series curves[CURVES_MOST]; /* of log i, what training said and the scores: i * LOG_KINDS + LOG_... */

@@ -109,6 +109,7 @@ static bool note_names(void *user, json_t *object)
 {
     const char *name;
     json_t *value;
+    if (log_kind(object) < 0) return true;
     json_object_foreach(object, name, value) if (json_is_number(value) && strcmp(name, "update") != 0)
         json_object_set_new(user, name, json_true());
     const char *head;

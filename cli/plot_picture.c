@@ -201,7 +201,7 @@ static void draw_legend(const sheet *s)
 {
     int rows = draw_keys(s, true);
     fprintf(s->f, "<text class=\"title\" x=\"%g\" y=\"18\" font-weight=\"bold\">", s->in_page ? 0 : s->left);
-    write_escaped(s->f, s->p->field);
+    write_escaped(s->f, s->p->title ? s->p->title : s->p->field);
     fprintf(s->f, "%s%s</text>\n", unit_word(s->p->field), plot_manner(s->p));
     for (size_t i = 0; !s->in_page && i < s->p->count / LOG_KINDS; i++)
         draw_name(s, i, 20 + ROW * (1 + rows + (int)i));

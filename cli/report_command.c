@@ -60,14 +60,6 @@ static bool take_last(void *user, json_t *object)
     return !kind || json_object_set(user, kind, object) == 0;
 }
 
-static void drop_train_lines(json_t *scores)
-{
-    json_t *line;
-    const char *kind;
-    json_object_del(scores, "train");
-    json_object_foreach(scores, kind, line) json_object_del(line, "kind");
-}
-
 /* Blocks and numbers of the weights, where they stand beside the record. */
 static json_t *weights_facts(const char *path)
 {
@@ -124,19 +116,19 @@ static bool write_page(const char *path, const report_parts *parts)
 static bool make(const report_options *o, run_list *list, const char *path)
 {
     report_parts parts = {.run = NULL};
-    json_t *examined = NULL, *weights = NULL, *scores = json_object();
+    json_t *examined = NULL, *weights = NULL, *lines = json_object();
     bool fine = read_eval(o->eval, &examined) && find_run(list, path);
     const run *one = fine ? &list->of[0] : NULL;
     fine = fine && output_spares("html", o->html, path) && output_spares("html", o->html, o->eval) &&
            output_spares("html", o->html, one->log) && may_write(o) &&
-           (!one->log || log_each(one->log, take_last, scores));
+           (!one->log || log_each(one->log, take_last, lines));
     if (fine) {
         weights = one->record ? weights_facts(one->name) : NULL;
-        drop_train_lines(scores);
-        parts = (report_parts){.run = one, .weights = weights, .scores = scores, .examined = examined};
+        parts = (report_parts){
+            .run = one, .weights = weights, .lines = lines, .examined = examined, .eval = o->eval};
         fine = write_page(o->html, &parts);
     }
-    json_decref(scores);
+    json_decref(lines);
     json_decref(weights);
     json_decref(examined);
     return fine;
@@ -149,8 +141,8 @@ int report_command(int argc, char **argv)
     const option_entry entries[] = {
         {"html", OPTION_TEXT, &o.html, "FILE", "the page to write (no default)"},
         {"eval", OPTION_TEXT, &o.eval, "FILE",
-         "what exphil eval --json has printed: press rates, calibration, confusion, mistakes (default: "
-         "none)"},
+         "what exphil eval --json --mistakes 10 has printed of other data, in the place of the examination "
+         "that the log has (default: the log's)"},
         {"force", OPTION_FLAG, &o.force, NULL, "replace FILE if it is no page (default: refuse)"},
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: the page's name)"},
         {NULL, 0, NULL, NULL, NULL},
@@ -159,8 +151,9 @@ int report_command(int argc, char **argv)
         .usage = "report [OPTIONS] --html FILE RUN",
         .about =
             "Tells a training run on one page of HTML, which needs no network and no script: options, data, "
-            "curves,\nscores of all parts of the controller, and what an examination found. What there is no "
-            "figure of is left out.\n"
+            "verdict,\ncurves, scores of all parts of the controller, how often buttons are pressed, "
+            "calibration, where the main\nstick goes, scores by character and stage, and the frames that "
+            "cost most. What the log has not is left out.\n"
             "RUN: the log of exphil train --log, or the weights, beside which OUT.run.json lies.",
         .entry = entries};
     int count, status;

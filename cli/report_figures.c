@@ -16,15 +16,24 @@ static bool any_curve(const picture *p)
 
 bool report_curves(FILE *f, const char *log)
 {
-    static const char *const fields[] = {
-        "loss",           "nll",           "exact_accuracy", "exact_change_accuracy",
-        "alone_accuracy", "gradient_norm", "rate",           "frames_per_second"};
+    static const struct {
+        const char *field, *title;
+    } curves[] = {{"loss", "Loss"},
+                  {"nll", "Plain loss"},
+                  {"exact_accuracy", "Right on all parts"},
+                  {"exact_change_accuracy", "Right where the input changes"},
+                  {"alone_accuracy", "Right alone"},
+                  {"gradient_norm", "Size of the gradient"},
+                  {"rate", "Learning rate"},
+                  {"frames_per_second", "Frames a second"}};
     static picture p;
     bool fine = true;
     fprintf(f, "<div class=\"figures\">\n");
-    for (size_t i = 0; fine && i < sizeof fields / sizeof fields[0]; i++) {
-        bool linear = strcmp(fields[i], "rate") == 0 || strcmp(fields[i], "frames_per_second") == 0;
-        plot_begin(&p, fields[i], linear);
+    for (size_t i = 0; fine && i < sizeof curves / sizeof curves[0]; i++) {
+        bool linear =
+            strcmp(curves[i].field, "rate") == 0 || strcmp(curves[i].field, "frames_per_second") == 0;
+        plot_begin(&p, curves[i].field, linear);
+        p.title = curves[i].title;
         fine = plot_read(&p, log);
         plot_smooth(&p, -1);
         if (fine && any_curve(&p) && plot_fit(&p)) {
@@ -38,157 +47,168 @@ bool report_curves(FILE *f, const char *log)
     return fine;
 }
 
-/* ---- a square ------------------------------------------------------------------------------------------ */
+/* ---- squares ------------------------------------------------------------------------------------------- */
 
-enum { SIDE = 300, LEFT = 84, TOP = 16, WIDTH = 480, HEIGHT = SIDE + TOP + 54 };
+typedef struct square {
+    FILE *f;
+    int side, left, top, width, height;
+} square;
 
-static void begin_square(FILE *f, const char *across, const char *down)
+static void begin_square(const square *s, const char *across, const char *down)
 {
-    fprintf(f,
-            "<figure><svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"%d\" height=\"%d\" "
-            "viewBox=\"0 0 "
-            "%d %d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"currentColor\">\n",
-            WIDTH, HEIGHT, WIDTH, HEIGHT);
-    fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", LEFT + SIDE / 2, HEIGHT - 8,
-            across);
-    fprintf(f, "<text x=\"14\" y=\"%d\" text-anchor=\"middle\" transform=\"rotate(-90 14 %d)\">%s</text>\n",
-            TOP + SIDE / 2, TOP + SIDE / 2, down);
+    fprintf(s->f,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"%d\" height=\"%d\" "
+            "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"currentColor\">\n",
+            s->width, s->height, s->width, s->height);
+    fprintf(s->f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", s->left + s->side / 2,
+            s->height - 8, across);
+    fprintf(s->f,
+            "<text x=\"14\" y=\"%d\" text-anchor=\"middle\" transform=\"rotate(-90 14 %d)\">%s</text>\n",
+            s->top + s->side / 2, s->top + s->side / 2, down);
 }
 
-static void end_square(FILE *f)
+static void end_square(const square *s)
 {
-    fprintf(f, "</svg></figure>\n");
+    fprintf(s->f, "</svg></figure>\n");
 }
 
 /* ---- calibration --------------------------------------------------------------------------------------- */
 
-static bool member(json_t *row, const char *name, double *number)
+static void draw_grid(const square *s)
 {
-    json_t *value = json_object_get(row, name);
-    *number = json_number_value(value);
-    return json_is_number(value);
-}
-
-static void draw_grid(FILE *f)
-{
-    for (int i = 0; i <= 5; i++) {
-        int x = LEFT + SIDE * i / 5, y = TOP + SIDE - SIDE * i / 5;
-        fprintf(f,
+    for (int i = 0; i <= 4; i++) {
+        int x = s->left + s->side * i / 4, y = s->top + s->side - s->side * i / 4;
+        fprintf(s->f,
                 "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"currentColor\" "
                 "stroke-opacity=\"0.15\"/>\n",
-                LEFT, LEFT + SIDE, y, y);
-        fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%d %%</text>\n", LEFT - 8, y + 4, 20 * i);
-        fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%d %%</text>\n", x, TOP + SIDE + 22,
-                20 * i);
+                s->left, s->left + s->side, y, y);
+        fprintf(s->f, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%d %%</text>\n", s->left - 8, y + 4,
+                25 * i);
+        fprintf(s->f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%d %%</text>\n", x,
+                s->top + s->side + 22, 25 * i);
     }
-    fprintf(
-        f,
-        "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"currentColor\" stroke-dasharray=\"2 4\"/>\n",
-        LEFT, LEFT + SIDE, TOP + SIDE, TOP);
+    fprintf(s->f,
+            "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"currentColor\" "
+            "stroke-dasharray=\"2 4\"/>\n",
+            s->left, s->left + s->side, s->top + s->side, s->top);
 }
 
-bool report_calibration(FILE *f, json_t *rows)
+static double share_of(json_t *bin, const char *name)
 {
+    return fmin(fmax(json_number_value(json_object_get(bin, name)), 0.0), 1.0);
+}
+
+void report_calibration(FILE *f, const char *head, json_t *bins)
+{
+    const square s = {.f = f, .side = 232, .left = 72, .top = 16, .width = 328, .height = 302};
     size_t i;
-    json_t *row;
-    double sure, right, frames, most = 0.0;
-    if (!json_array_size(rows)) return false;
-    json_array_foreach(rows, i, row)
+    json_t *bin;
+    double most = 0.0;
+    json_array_foreach(bins, i, bin) most = fmax(most, json_number_value(json_object_get(bin, "count")));
+    if (!(most > 0.0)) return;
+    fprintf(f, "<figure><figcaption>");
+    report_name(f, head);
+    fprintf(f, "</figcaption>");
+    begin_square(&s, "how sure", "how often right");
+    draw_grid(&s);
+    json_array_foreach(bins, i, bin)
     {
-        if (!member(row, "confidence", &sure) || !member(row, "accuracy", &right) ||
-            !member(row, "frames", &frames))
-            return false;
-        most = fmax(most, frames);
-    }
-    begin_square(f, "how sure the policy was", "how often it was right");
-    draw_grid(f);
-    json_array_foreach(rows, i, row)
-    {
-        (void)member(row, "confidence", &sure);
-        (void)member(row, "accuracy", &right);
-        (void)member(row, "frames", &frames);
-        if (frames <= 0.0) continue; /* nothing was seen there */
+        double count = json_number_value(json_object_get(bin, "count"));
+        if (!(count > 0.0)) continue; /* nothing was seen there */
         fprintf(f,
                 "<circle class=\"d0\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"#1f6fb4\" "
                 "fill-opacity=\"0.7\"/>\n",
-                LEFT + SIDE * sure, TOP + SIDE - SIDE * right, 2.0 + 8.0 * sqrt(frames / most));
+                s.left + s.side * share_of(bin, "confidence"),
+                s.top + s.side - s.side * share_of(bin, "accuracy"), 2.0 + 8.0 * sqrt(count / most));
     }
-    end_square(f);
+    end_square(&s);
+}
+
+/* ---- the stick ----------------------------------------------------------------------------------------- */
+
+enum { SECTORS = 9, CELL = 38, LABEL = 10 };
+
+/* "up-right" in two lines, as narrow as a cell. */
+static void draw_label(const square *s, const char *name, int at)
+{
+    const char *dash = strchr(name, '-');
+    char first[LABEL + 1];
+    double x = s->left + (at + 0.5) * CELL;
+    fprintf(s->f, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">", s->left - 8,
+            s->top + (at + 0.5) * CELL + 4);
+    write_escaped(s->f, name);
+    fprintf(s->f, "</text>\n<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", x, s->top + s->side + 18);
+    (void)snprintf(first, sizeof first, "%.*s", dash ? (int)(dash - name) : LABEL, name);
+    write_escaped(s->f, first);
+    if (dash) {
+        fprintf(s->f, "<tspan x=\"%.1f\" dy=\"14\">", x);
+        write_escaped(s->f, dash + 1);
+        fprintf(s->f, "</tspan>");
+    }
+    fprintf(s->f, "</text>\n");
+}
+
+/* Shares of a row, and how many frames it has. */
+static void draw_row(const square *s, json_t *row, int at)
+{
+    char text[24];
+    double sum = 0.0, y = s->top + at * CELL;
+    for (size_t k = 0; k < SECTORS; k++) sum += json_number_value(json_array_get(row, k));
+    number_text(sum, false, text);
+    fprintf(s->f, "<text x=\"%d\" y=\"%.1f\" fill-opacity=\"0.7\">%s</text>\n", s->left + s->side + 8,
+            y + CELL / 2.0 + 4, text);
+    for (int k = 0; sum > 0.0 && k < SECTORS; k++) {
+        double share = json_number_value(json_array_get(row, (size_t)k)) / sum, x = s->left + k * CELL;
+        if (!(share > 0.0)) continue;
+        fprintf(s->f,
+                "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" class=\"%s\" fill=\"%s\" "
+                "fill-opacity=\"%.3f\"/>\n",
+                x, y, CELL, CELL, k == at ? "c0" : "c1", k == at ? "#1f6fb4" : "#d1495b",
+                fmax(0.04, 0.6 * sqrt(share)));
+        fprintf(s->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"11\">%s%.0f</text>\n",
+                x + CELL / 2.0, y + CELL / 2.0 + 4, share < 0.005 ? "&lt;" : "",
+                share < 0.005 ? 1.0 : 100.0 * share);
+    }
+}
+
+/* Short names, and counts for each pair of them? */
+static bool are_sectors(json_t *names, json_t *rows)
+{
+    size_t i, k;
+    json_t *name, *row, *value;
+    if (json_array_size(names) != SECTORS || json_array_size(rows) != SECTORS) return false;
+    json_array_foreach(names, i,
+                       name) if (!json_is_string(name) || json_string_length(name) > LABEL) return false;
+    json_array_foreach(rows, i, row)
+    {
+        if (json_array_size(row) != SECTORS) return false;
+        json_array_foreach(row, k,
+                           value) if (!json_is_integer(value) || json_integer_value(value) < 0) return false;
+    }
     return true;
 }
 
-/* ---- confusion ----------------------------------------------------------------------------------------- */
-
-static const char *label_of(json_t *labels, size_t i, char text[16])
+bool report_stick(FILE *f, json_t *stick)
 {
-    json_t *label = json_array_get(labels, i);
-    if (json_is_string(label))
-        (void)snprintf(text, 16, "%.8s", json_string_value(label));
-    else if (json_is_number(label))
-        (void)snprintf(text, 16, "%.3g", json_number_value(label));
-    else
-        (void)snprintf(text, 16, "%zu", i);
-    return text;
-}
-
-/* As many as have room beside each other. */
-static void draw_labels(FILE *f, json_t *labels, size_t count)
-{
-    char text[16];
-    double cell = (double)SIDE / (double)count;
-    size_t longest = 1, down = (size_t)ceil(14.0 / cell), across;
-    for (size_t i = 0; i < count; i++)
-        if (strlen(label_of(labels, i, text)) > longest) longest = strlen(text);
-    across = (size_t)ceil((8.0 * (double)longest + 6.0) / cell);
-    for (size_t i = 0; i < count; i++) {
-        double at = ((double)i + 0.5) * cell;
-        if (i % down == 0) {
-            fprintf(f, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">", LEFT - 6, TOP + at + 4);
-            write_escaped(f, label_of(labels, i, text));
-            fprintf(f, "</text>\n");
-        }
-        if (i % across) continue;
-        fprintf(f, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", LEFT + at, TOP + SIDE + 22);
-        write_escaped(f, label_of(labels, i, text));
-        fprintf(f, "</text>\n");
+    const square s = {
+        .f = f, .side = SECTORS * CELL, .left = 100, .top = 24, .width = 508, .height = SECTORS * CELL + 84};
+    json_t *rows = json_object_get(stick, "recorded_decided"), *names = json_object_get(stick, "sectors");
+    if (!are_sectors(names, rows)) return false;
+    report_title(f, 3, "Where the main stick goes",
+                 "Each row is a direction that was recorded, with its number of frames; its cells are where "
+                 "the policy moves the stick then, in percent. Blue is right, red is wrong.");
+    fprintf(f, "<div class=\"figures\">\n<figure>");
+    begin_square(&s, "the policy's decision", "recorded");
+    fprintf(f, "<text x=\"%d\" y=\"14\" fill-opacity=\"0.7\">frames</text>\n", s.left + s.side + 8);
+    for (int i = 0; i < SECTORS; i++) {
+        draw_row(&s, json_array_get(rows, (size_t)i), i);
+        draw_label(&s, json_string_value(json_array_get(names, (size_t)i)), i);
     }
-}
-
-static void draw_row(FILE *f, json_t *row, size_t at, size_t count)
-{
-    size_t k;
-    json_t *value;
-    double sum = 0.0, cell = (double)SIDE / (double)count;
-    json_array_foreach(row, k, value) sum += json_number_value(value);
-    json_array_foreach(row, k, value)
-    {
-        double share = sum > 0.0 ? json_number_value(value) / sum : 0.0;
-        if (share <= 0.0) continue;
-        fprintf(f,
-                "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" class=\"%s\" fill=\"%s\" "
-                "fill-opacity=\"%.3f\"/>\n",
-                LEFT + (double)k * cell, TOP + (double)at * cell, cell, cell, k == at ? "c0" : "c1",
-                k == at ? "#1f6fb4" : "#d1495b", fmax(0.02, sqrt(share)));
-    }
-}
-
-bool report_confusion(FILE *f, json_t *matrix, json_t *labels)
-{
-    size_t count = json_array_size(matrix), i, k;
-    json_t *row, *value;
-    if (count < 2 || count > 300) return false;
-    json_array_foreach(matrix, i, row)
-    {
-        if (json_array_size(row) != count) return false;
-        json_array_foreach(row, k, value) if (!json_is_number(value)) return false;
-    }
-    begin_square(f, "what the policy takes", "what was recorded");
-    json_array_foreach(matrix, i, row) draw_row(f, row, i, count);
     fprintf(f,
             "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"none\" stroke=\"currentColor\" "
             "stroke-opacity=\"0.5\"/>\n",
-            LEFT, TOP, SIDE, SIDE);
-    draw_labels(f, labels, count);
-    end_square(f);
+            s.left, s.top, s.side, s.side);
+    end_square(&s);
+    fprintf(f, "</div>\n");
     return true;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const char style[] =
-    ":root{color-scheme:light dark;--ink:#222;--back:#fff;--faint:#667;--line:#ddd;--bar:#1f6fb4}\n"
+    ":root{color-scheme:light dark;--ink:#222;--back:#fff;--faint:#667;--line:#ddd;--bar:#1f6fb4;--w:5.2em}\n"
     "body{margin:0 auto;padding:16px;max-width:1040px;color:var(--ink);background:var(--back);"
     "font:15px/1.45 system-ui,sans-serif;overflow-wrap:anywhere}\n"
     "h1{font-size:22px;margin:0 0 4px}h2{font-size:17px;margin:28px 0 6px}h3{font-size:15px;margin:16px 0 "
@@ -18,16 +18,20 @@ static const char style[] =
     "dl div{display:flex;justify-content:space-between;gap:16px;break-inside:avoid;border-bottom:1px solid "
     "var(--line)}\n"
     "dt{color:var(--faint);flex:none;max-width:60%}dd{margin:0;text-align:right;min-width:0}\n"
-    ".figures{display:flex;flex-wrap:wrap;gap:16px}figure{margin:0;flex:0 1 480px;min-width:0}\n"
-    "svg{display:block;max-width:100%;height:auto}\n"
+    ".figures{display:flex;flex-wrap:wrap;gap:16px 24px}figure{margin:0;flex:0 1 auto;min-width:0}\n"
+    "figcaption{font-size:12px;font-weight:bold;max-width:320px}svg{display:block;max-width:100%;height:auto}"
+    "\n"
     ".wide{overflow-x:auto;max-width:100%}table{border-collapse:collapse;margin:4px 0}\n"
     "th,td{padding:3px 10px 5px 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line);"
     "overflow-wrap:normal}\n"
     "th{font-weight:600;white-space:nowrap}.n{text-align:right}td.n{text-align:right;white-space:nowrap;"
     "font-variant-numeric:tabular-nums}\n"
-    "td.s{background:linear-gradient(var(--bar),var(--bar)) 0 100%/calc(var(--s)*.92) 3px "
-    "no-repeat;min-width:5em}\n"
+    "th.n{white-space:normal;vertical-align:bottom;width:var(--w)}\n"
+    "td.s{background:linear-gradient(var(--bar),var(--bar)) 0 100%/calc(var(--s)*var(--w)) 3px "
+    "no-repeat;min-width:var(--w)}\n"
     ".verdict{border-left:4px solid var(--bar);padding-left:12px;margin:8px 0}\n"
+    "ol{padding-left:1.6em;columns:2 26em;column-gap:40px}li{break-inside:avoid;margin:0 0 10px}\n"
+    "@media(max-width:600px){:root{--w:3.6em}table{font-size:13px}th,td{padding-right:7px}}\n"
     "details{margin:8px 0}summary{cursor:pointer}\n"
     "@media(prefers-color-scheme:dark){:root{--ink:#e4e6ea;--back:#15171b;--faint:#9aa2ad;--line:#33373e;"
     "--bar:#5fa8e6}\n"
@@ -35,32 +39,7 @@ static const char style[] =
     "rect.c0{fill:#5fa8e6}rect.c1{fill:#ee7b8b}}\n"
     "@media print{body{max-width:none}details{display:none}}\n";
 
-/* What members of an examination are, in the order of the page; others follow with their own names. */
-static const struct {
-    const char *name, *title, *about;
-} known[] = {
-    {"buttons", "How often buttons are pressed",
-     "Shares of frames; a button that is recorded and that the policy never presses was not learnt."},
-    {"press_rates", "How often buttons are pressed",
-     "Shares of frames; a button that is recorded and that the policy never presses was not learnt."},
-    {"entropy", "How sure the policy is", "Entropy of its distributions, in nats: 0 is certain."},
-    {"calibration", "Calibration",
-     "Right as often as it is sure: then the dots lie on the diagonal. Below it the policy is too sure. "
-     "Larger dots "
-     "stand for more frames."},
-    {"confusion", "What is taken for what",
-     "Each row is what was recorded, each column what the policy takes; the diagonal is right. Stronger "
-     "colours are "
-     "larger shares of the row."},
-    {"heads", "Heads", "Shares of frames on which each part of the controller is right."},
-    {"characters", "Characters", NULL},
-    {"stages", "Stages", NULL},
-    {"phases", "Phases of a game", NULL},
-    {"mistakes", "Frames that cost most", "What was recorded there, and what the policy would have pressed."},
-};
-enum { KNOWN = sizeof known / sizeof known[0] };
-
-static void write_title(FILE *f, int level, const char *title, const char *about)
+void report_title(FILE *f, int level, const char *title, const char *about)
 {
     fprintf(f, "<h%d>", level);
     write_escaped(f, title);
@@ -68,113 +47,24 @@ static void write_title(FILE *f, int level, const char *title, const char *about
     if (about) fprintf(f, "<p class=\"faint\">%s</p>\n", about);
 }
 
-/* ---- an examination ------------------------------------------------------------------------------------ */
-
-/* Counts and labels of one head; of several, by their names. */
-static bool write_confusion(FILE *f, json_t *value)
-{
-    const char *name;
-    json_t *one;
-    json_t *counts = json_object_get(value, "counts");
-    bool any = counts && report_confusion(f, counts, json_object_get(value, "labels"));
-    if (counts) return any;
-    json_object_foreach(value, name, one)
-    {
-        if (!json_is_object(one) || !json_object_get(one, "counts")) continue;
-        write_title(f, 3, name, NULL);
-        any = report_confusion(f, json_object_get(one, "counts"), json_object_get(one, "labels")) || any;
-    }
-    return any;
-}
-
-static bool write_calibration(FILE *f, json_t *value)
-{
-    const char *name;
-    json_t *one;
-    bool any = json_is_array(value) && report_calibration(f, value);
-    json_object_foreach(value, name, one)
-    {
-        if (!json_is_array(one) || !report_are_rows(one)) continue;
-        write_title(f, 3, name, NULL);
-        if (!report_calibration(f, one)) report_rows(f, one);
-        any = true;
-    }
-    return any;
-}
-
-static void write_member(FILE *f, const char *name, json_t *value)
-{
-    if (strcmp(name, "calibration") == 0 && write_calibration(f, value)) return;
-    if (strcmp(name, "confusion") == 0 && write_confusion(f, value)) return;
-    if (report_are_rows(value))
-        report_rows(f, value);
-    else
-        report_facts(f, value);
-}
-
-static bool has_part(json_t *value)
-{
-    return (json_is_object(value) && json_object_size(value)) || report_are_rows(value);
-}
-
-static size_t known_as(const char *name)
-{
-    size_t i = 0;
-    while (i < KNOWN && strcmp(known[i].name, name) != 0) i++;
-    return i;
-}
-
-static void write_examined(FILE *f, json_t *examined)
-{
-    const char *name;
-    json_t *value;
-    write_title(f, 2, "Examination", NULL);
-    report_facts(f, examined);
-    for (size_t i = 0; i < KNOWN; i++) {
-        value = json_object_get(examined, known[i].name);
-        if (!has_part(value)) continue;
-        write_title(f, 2, known[i].title, known[i].about);
-        write_member(f, known[i].name, value);
-    }
-    json_object_foreach(examined, name, value)
-    {
-        if (!has_part(value) || known_as(name) < KNOWN || strncmp(name, "verdict", 7) == 0) continue;
-        write_title(f, 2, name, NULL);
-        write_member(f, name, value);
-    }
-}
-
 /* ---- a run --------------------------------------------------------------------------------------------- */
 
-/* Its texts, the first of which names it. */
-static void write_sentence(FILE *f, json_t *one)
+static void write_verdict(FILE *f, json_t *verdict)
 {
-    const char *name, *begin = "<b>", *end = "</b> ";
-    json_t *text;
-    fprintf(f, "<p class=\"verdict\">");
-    if (!json_is_object(one)) report_value(f, "verdict", one);
-    json_object_foreach(one, name, text)
-    {
-        if (json_is_null(text)) continue;
-        fputs(begin, f);
-        if (!json_is_string(text)) fprintf(f, "%s ", name);
-        report_value(f, name, text);
-        fputs(end, f);
-        begin = "", end = ". ";
+    static const char *const texts[] = {"figure", "advice"};
+    const char *name = json_string_value(json_object_get(verdict, "name")), *text;
+    if (!name) return;
+    report_title(f, 2, "Verdict", NULL);
+    fprintf(f, "<p class=\"verdict\"><b>");
+    write_escaped(f, name);
+    fprintf(f, ".</b>");
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        text = json_string_value(json_object_get(verdict, texts[i]));
+        if (!text || !text[0]) continue;
+        fputc(' ', f);
+        write_escaped(f, text);
     }
     fprintf(f, "</p>\n");
-}
-
-/* A text, or several, or objects of them. */
-static void write_verdict(FILE *f, json_t *of)
-{
-    json_t *verdict = json_object_get(of, "verdict");
-    if (!verdict) verdict = json_object_get(of, "verdicts");
-    if (!verdict || json_is_null(verdict)) return;
-    size_t count = json_is_array(verdict) ? json_array_size(verdict) : 1;
-    if (count) write_title(f, 2, "Verdict", NULL);
-    for (size_t i = 0; i < count; i++)
-        write_sentence(f, json_is_array(verdict) ? json_array_get(verdict, i) : verdict);
 }
 
 static json_t *run_facts(const run *of)
@@ -186,9 +76,9 @@ static json_t *run_facts(const run *of)
     if (of->planned > 0.0) json_object_set_new(facts, "of_planned", json_integer((json_int_t)of->planned));
     if (of->speed > 0.0) json_object_set_new(facts, "frames_per_second", json_integer((json_int_t)of->speed));
     if (of->scored) {
-        json_object_set_new(facts, "best_held-out_nll", json_real(of->best));
+        json_object_set_new(facts, "best_held-out_plain_loss", json_real(of->best));
         json_object_set_new(facts, "after_update", json_integer((json_int_t)of->best_update));
-        json_object_set_new(facts, "last_held-out_nll", json_real(of->last));
+        json_object_set_new(facts, "last_held-out_plain_loss", json_real(of->last));
     }
     if (of->record) json_object_set(facts, "version", json_object_get(of->record, "version"));
     if (of->record) json_object_set(facts, "data", json_object_get(of->record, "files"));
@@ -203,15 +93,96 @@ static void write_run(FILE *f, const report_parts *parts)
     json_decref(facts);
 }
 
-/* The last scores in the log. */
-static void write_scores(FILE *f, const char *kind, const char *title, json_t *scores)
+/* ---- scores -------------------------------------------------------------------------------------------- */
+
+/* A fact with a name that people read. */
+static void move(json_t *facts, const char *name, json_t *scores, const char *field)
 {
-    json_t *line = json_object_get(scores, kind);
-    if (!line) return;
-    write_title(f, 2, title, NULL);
-    report_facts(f, line);
-    if (report_are_rows(json_object_get(line, "heads"))) report_rows(f, json_object_get(line, "heads"));
+    json_t *value = json_object_get(scores, field);
+    if (json_is_number(value) || json_is_boolean(value)) json_object_set(facts, name, value);
 }
+
+static void write_score_facts(FILE *f, json_t *scores)
+{
+    static const char *const names[][2] = {{"update", "after update"},
+                                           {"frames", "frames"},
+                                           {"change_frames", "on which the input changes"},
+                                           {"nll", "plain loss, nats a frame"},
+                                           {"frequency_nll", "plain loss by frequencies"},
+                                           {"alone_nll", "plain loss alone"},
+                                           {"loss", "training loss"},
+                                           {"beats_baselines", "better than both baselines"}};
+    json_t *facts = json_object();
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) move(facts, names[i][1], scores, names[i][0]);
+    report_facts(f, facts);
+    json_decref(facts);
+}
+
+/* All parts of the input right: the policy, and what no skill has. */
+static void write_exact(FILE *f, json_t *scores)
+{
+    static const report_column columns[] = {{"policy", REPORT_SHARE, "policy"},
+                                            {"alone", REPORT_SHARE, "alone"},
+                                            {"majority", REPORT_SHARE, "majority"},
+                                            {"copy", REPORT_SHARE, "copy"}};
+    static const char *const of[2][4] = {
+        {"exact_accuracy", "alone_accuracy", "exact_majority", "exact_copy"},
+        {"exact_change_accuracy", "alone_change_accuracy", "exact_majority_change", ""}};
+    json_t *rows = json_object();
+    for (int i = 0; i < 2; i++) {
+        json_t *row = json_object();
+        for (int c = 0; c < 4; c++) move(row, columns[c].name, scores, of[i][c]);
+        if (json_object_size(row)) json_object_set(rows, i ? "on changes" : "all parts right", row);
+        json_decref(row);
+    }
+    report_table(f, rows, columns, sizeof columns / sizeof columns[0]);
+    json_decref(rows);
+}
+
+/* A part that never changes has no accuracy on changes. */
+static json_t *heads_of(json_t *scores)
+{
+    json_t *heads = json_deep_copy(json_object_get(scores, "heads")), *head;
+    const char *name;
+    json_object_foreach(heads, name, head) if (json_number_value(json_object_get(head, "copy_accuracy")) >=
+                                               1.0) json_object_del(head, "change_accuracy");
+    return heads;
+}
+
+/* A line of scores of the log, or what exphil eval printed. */
+static void write_scores(FILE *f, const char *title, const char *about, json_t *scores)
+{
+    static const report_column columns[] = {{"accuracy", REPORT_SHARE, "policy"},
+                                            {"top3", REPORT_SHARE, "in its top 3"},
+                                            {"change_accuracy", REPORT_SHARE, "on changes"},
+                                            {"majority_accuracy", REPORT_SHARE, "majority"},
+                                            {"copy_accuracy", REPORT_SHARE, "copy"},
+                                            {"nll", REPORT_NUMBER, "plain loss"},
+                                            {"frequency_nll", REPORT_NUMBER, "by frequencies"}};
+    if (!json_is_number(json_object_get(scores, "frames"))) return;
+    json_t *heads = heads_of(scores);
+    report_title(f, 2, title, about);
+    write_score_facts(f, scores);
+    write_exact(f, scores);
+    report_table(f, heads, columns, sizeof columns / sizeof columns[0]);
+    json_decref(heads);
+}
+
+static void write_examination(FILE *f, const report_parts *parts)
+{
+    json_t *line = json_object_get(parts->lines, "examination"), *of = parts->eval ? parts->examined : line;
+    const char *word = json_string_value(json_object_get(of, "of")),
+               *data = parts->eval                              ? "what exphil eval was given"
+                       : word && strcmp(word, "train_set") == 0 ? "the training data"
+                                                                : "what was held out";
+    char about[128];
+    (void)snprintf(about, sizeof about,
+                   "%" JSON_INTEGER_FORMAT " frames of %s, each with the recorded past before it.",
+                   json_integer_value(json_object_get(json_object_get(of, "examination"), "frames")), data);
+    report_examination(f, json_object_get(of, "examination"), json_object_get(of, "mistakes"), about);
+}
+
+/* ---- the page ------------------------------------------------------------------------------------------ */
 
 static void write_options(FILE *f, const run *of)
 {
@@ -219,7 +190,7 @@ static void write_options(FILE *f, const run *of)
     if (!of->record) return;
     json_t *asked = json_copy(of->record);
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) json_object_del(asked, facts[i]);
-    write_title(f, 2, "Options", NULL);
+    report_title(f, 2, "Options", NULL);
     report_facts(f, asked);
     fprintf(f, "<details><summary>all that were not asked for</summary>\n");
     report_facts(f, json_object_get(of->record, "defaults"));
@@ -234,23 +205,30 @@ void report_page(FILE *f, const report_parts *parts)
             "content=\"width=device-width, initial-scale=1\">\n<title>");
     write_escaped(f, parts->run->name);
     fprintf(f, "</title>\n<style>\n%s</style>\n</head>\n<body>\n", style);
-    write_title(f, 1, parts->run->name, NULL);
+    report_title(f, 1, parts->run->name, NULL);
     const char *version = exphil_version_string();
     fprintf(f, "<p class=\"faint\">A training run, as exphil report %.*s tells it.</p>\n",
             (int)strcspn(version, " "), version);
     write_run(f, parts);
-    write_verdict(f, parts->examined);
-    write_verdict(f, json_object_get(parts->scores, "verdict"));
+    write_verdict(f, json_object_get(json_object_get(parts->lines, "examination"), "verdict"));
     if (parts->run->log) {
-        write_title(
+        report_title(
             f, 2, "Curves",
             "Thin lines are training, dots are held-out scores; dashes are what no skill has: always the "
-            "commonest action (majority), always the last one again (copy).");
+            "commonest action (majority), always the last one again (copy). Loss is what training makes "
+            "small; "
+            "plain loss is that of the bare probabilities, summed over all parts of the controller.");
         (void)report_curves(f, parts->run->log);
     }
-    write_scores(f, "held_out", "Held out, at the end", parts->scores);
-    write_scores(f, "train_set", "On the training data, at the end", parts->scores);
-    if (parts->examined) write_examined(f, parts->examined);
+    write_scores(f, "Scores on what was held out",
+                 "Shares of the frames that are right. Alone: with its own decisions as past, as in play; "
+                 "majority and "
+                 "copy as above. On changes: where the recorded input differs from the frame before. By "
+                 "frequencies: of who knows only how often each value occurs.",
+                 json_object_get(parts->lines, "held_out"));
+    write_scores(f, "Scores on the training data", NULL, json_object_get(parts->lines, "train_set"));
+    if (parts->eval) write_scores(f, "Scores on other data", "What exphil eval was given.", parts->examined);
+    write_examination(f, parts);
     write_options(f, parts->run);
     fprintf(f, "</body>\n</html>\n");
 }

@@ -60,15 +60,16 @@ static bool move_away(const char *path)
 
 /* ---- the log of a run that goes on ----------------------------------------------------------------------- */
 
-/* Lines beyond the checkpoint will come again, and those of the end too if the run is only scored again: of the training
- * data, and of all that is held out where only some of it was scored while it ran. What is no line, as after a kill or on
- * a full disk, goes. */
+/* Lines beyond the checkpoint will come again, and those of the end too if the run is only scored again: the examination, of
+ * the training data, and of all that is held out where only some of it was scored while it ran. What is no line, as after a
+ * kill or on a full disk, goes. */
 static bool stays(const train_state *r, bool over, const char *text, bool *scored)
 {
     json_t *line = json_loads(text, 0, NULL), *update = json_object_get(line, "update");
     int64_t at = json_is_integer(update) ? json_integer_value(update) : 0;
     bool held_out = is_kind(line, "held_out"),
-         again = over && (is_kind(line, "train_set") || (held_out && *scored));
+         again =
+             over && (is_kind(line, "examination") || is_kind(line, "train_set") || (held_out && *scored));
     bool fine = json_is_object(line) && at <= r->done && !(again && at == r->done);
     *scored = *scored || (held_out && at == r->done);
     json_decref(line);

@@ -199,9 +199,7 @@ static bool score_all(train_state *r, exphil_report *train, exphil_report *held)
         return false;
     if (r->held && !logged) log_report(r, "held_out", held);
     if (r->held && !logged && !r->watch) history_held(&r->history, r->done, held);
-    if (!evaluate(r, of, of, train, &status)) return false;
-    log_report(r, "train_set", train);
-    return true;
+    return evaluate(r, of, of, train, &status);
 }
 
 static bool finish(train_state *r)
@@ -213,6 +211,7 @@ static bool finish(train_state *r)
     if (!score_all(r, &train, &held)) return say_unscored(r);
     if (exphil_model_query(r->model, &info, &error) < 0) return complain("model", &error) == 0;
     if (!train_verdict(r, &train, &held, &info, &said) || !train_notes_finish(r)) return say_unscored(r);
+    log_report(r, "train_set", &train); /* the last line: the run is whole */
     if (r->options->json) {
         json_t *object = json_pack("{s:o,s:s,s:I,s:I,s:f,s:f,s:o}", "weights", path_json(r->options->out),
                                    "blocks", info.blocks, "parameters", (json_int_t)info.parameter_count,

@@ -128,7 +128,8 @@ bool train_notes_begin(train_state *r);
 bool train_notes_take(train_state *r);
 bool train_notes_finish(train_state *r);
 double train_passes(const train_state *r); /* over the data, so far */
-/* What came of the run (train_verdict.c); it goes into the notes. False, said on stderr: the examination failed. */
+/* What came of the run (train_verdict.c); it goes into the notes and the log. False, said on stderr: the
+ * examination failed. */
 bool train_verdict(train_state *r, const exphil_report *train, const exphil_report *held,
                    const exphil_model_info *policy, verdict *v);
 /* Keeps the batch of an update that was just refused, if that was asked for, once a run; says on stderr where it goes wrong

@@ -1,14 +1,14 @@
-/* The end of a run: scores, the examination of what was held out, the verdict, and the notes that keep it. */
+/* The end of a run: the examination of what was held out, the verdict, and the notes and the log that keep them. */
 #include "train_run.h"
 #include "verdict.h"
 
-#include <string.h>
+enum { MISTAKES = 10 }; /* in the log */
 
 /* What the weights say to what was held out, or to the training data. */
 static bool examine(train_state *r, exam *found)
 {
     const exphil_dataset *train = r->few ? r->few : r->train, *held = r->few_held ? r->few_held : r->held;
-    const exam_how how = {.batch = 0};
+    const exam_how how = {.mistakes = r->log ? MISTAKES : 0};
     exphil_model *model = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
     int32_t which = r->options->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
@@ -17,6 +17,15 @@ static bool examine(train_state *r, exam *found)
     bool fine = exam_make(model, r->held ? held : train, &how, found);
     exphil_model_destroy(model);
     return fine;
+}
+
+static void log_examination(train_state *r, const exam *found, const verdict *v)
+{
+    if (r->log)
+        log_object(r, json_pack("{s:s,s:I,s:s,s:o,s:o,s:o}", "kind", "examination", "update",
+                                (json_int_t)r->done, "of", r->held ? "held_out" : "train_set", "verdict",
+                                verdict_json(v), "examination", exam_json(found), "mistakes",
+                                exam_mistakes_json(found)));
 }
 
 bool train_verdict(train_state *r, const exphil_report *train, const exphil_report *held,
@@ -41,6 +50,7 @@ bool train_verdict(train_state *r, const exphil_report *train, const exphil_repo
         verdict_of(&c, v);
         json_object_set_new(r->notes, "verdict", verdict_json(v));
         json_object_set_new(r->notes, "measured", verdict_case_json(&c));
+        log_examination(r, &found, v);
     }
     exam_free(&found);
     return fine;

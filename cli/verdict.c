@@ -114,13 +114,13 @@ static bool too_short(const verdict_case *c, verdict *v)
     double known = skill(c->train_nll, c->frequency);
     double falls = c->middle > 0.0 ? 1.0 - c->end / c->middle : 0.0;
     bool last = c->points < 3 || c->best_update >= c->updates;
+    bool one = c->commonest >= 0.999 && c->passes >= 5.0;
     if (!c->run || !last) return false;
-    if (c->to_come > 0.03 * c->frequency) {
+    if (c->to_come > 0.03 * c->frequency && !(one && c->decay > 0.0)) {
         say(v, VERDICT_TOO_SHORT,
             "Held-out nll fell by %.2g in the last quarter of the run, to %.3g, and has hardly slowed down.",
             c->fell, c->last_nll);
     } else {
-        bool one = c->commonest >= 0.999 && c->passes >= 5.0;
         if (c->train_nll < 0.8 * c->nll || one || known >= 0.6 || falls < (known < 0.3 ? 0.03 : 0.12))
             return false;
         say(v, VERDICT_TOO_SHORT,

@@ -222,15 +222,17 @@ def longer():
     train(folder, "--updates", "20")
     _, err = train(folder, "--updates", "20", "--resume", says="the run has ended: 20 of 20 updates are made")
     before = files(folder)
-    length = len(lines(folder))
+    log = log_of(folder)
     train(folder, "--updates", "20", "--resume")
-    check(files(folder) == before and len(lines(folder)) == length, "scoring a run that has ended changes it")
+    check(files(folder) == before and log_of(folder) == log, "scoring a run that has ended changes it")
+    kinds = [line["kind"] for line in log]
+    check(kinds[-2:] == ["examination", "train_set"] and kinds.count("examination") == 1, f"the log ends with {kinds[-4:]}")
     status, _, err = run(folder, "--updates", "60", "--resume")
     check(status == 0, f"a longer run ended with {status}: {err}")
     rates = [line["rate"] for line in lines(folder) if line["kind"] == "train"]
     check(len(rates) == 60 and rates[19] < 0.001 < 0.01 < rates[20] and rates[59] < 0.001, f"rates of a longer run: {rates}")
     # a part of what is held out is scored while it runs, all of it in the end
-    seen = [(line["kind"], line["update"], line["kind"] == "train" or line["frames"]) for line in lines(folder)]
+    seen = [(line["kind"], line["update"], line["kind"] == "train" or line.get("frames")) for line in lines(folder)]
     check(len(seen) == len(set(seen)), "a longer run has updates twice in its log")
     train(folder, "--updates", "50", "--resume", status=1, says="fewer than the 60")
     folder = new_folder("said")

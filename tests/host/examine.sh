@@ -37,7 +37,8 @@ for kind in "characters", "opponents", "stages", "phases":
     assert sum(g["frames"] for g in groups) == report["frames"], kind
     assert sum(g["change_frames"] for g in groups) == report["change_frames"], kind
     assert near(sum(g["nll"] * g["frames"] for g in groups) / report["frames"], report["nll"]), kind
-    assert near(sum(g["exact"] * g["frames"] for g in groups) / report["frames"], report["exact_accuracy"]), kind
+    assert near(sum(g["exact_accuracy"] * g["frames"] for g in groups) / report["frames"], report["exact_accuracy"]), kind
+    assert all(("exact_change_accuracy" in g) == (g["change_frames"] > 0) for g in groups), kind
 assert set(exam["characters"]) == set(exam["opponents"]) == {"fox", "falco", "marth"} and set(exam["stages"]) == {"final_destination"}
 assert exam["phases"]["first 10 s"]["frames"] == 6 * 600 and set(exam["phases"]) == {"first 10 s", "middle"}
 for name, head in exam["heads"].items():
@@ -62,6 +63,7 @@ games = [m["game"] for m in mistakes]
 assert len(set(games)) == 3 and max(map(games.count, games)) <= 3
 for a in mistakes:
     assert not any(a is not b and a["episode"] == b["episode"] and abs(a["frame"] - b["frame"]) < 60 for b in mistakes)
+    assert " against " in a["match"] and " on final_destination" in a["match"] and "; opponent" in a["situation"], a
     assert a["recorded"]["text"] and len(a["likely"]["heads"]) == 6 and a["recorded"] != a["likely"]
 PYTHON
 run eval policy.safetensors 2.slp other.slp 4.slp

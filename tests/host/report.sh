@@ -1,10 +1,9 @@
 #!/bin/sh
 # Pages of exphil report: everything that there is of a run stands there, what there is not is left out, and a page needs
 # nothing but itself. How pages look is hosts.browser.
-#   report.sh <exphil> <source>
+#   report.sh <exphil>
 set -u
 exphil=$(realpath "$1")
-source=$(realpath "$2")
 # shellcheck source=tests/host/expect.sh
 . "$(dirname "$0")/expect.sh"
 # page FILE: headings and what is below them, one a line: "Heading: text"; fails where it is no whole page of its own
@@ -21,7 +20,7 @@ class Reader(html.parser.HTMLParser):
         super().__init__()
         self.open, self.parts, self.level = [], [["", ""]], None
     def handle_starttag(self, tag, _):
-        if tag not in ("meta",) and not (tag in ("line", "rect", "circle", "polyline")):
+        if tag not in ("meta", "br", "line", "rect", "circle", "polyline"):
             self.open.append(tag)
         if tag in ("h1", "h2", "h3"): self.parts.append(["", ""])
     def handle_startendtag(self, tag, _): pass
@@ -50,21 +49,22 @@ expect 0 "6 updates" train --quiet --port 1 --blocks gru --hidden 8 --time 30 --
 expect 0 page.html report --html page.html run/log.jsonl
 page page.html
 has run/policy "updates 6" "of planned 6" "data a.slp" "blocks gru" "parameters 82594"
-has Curves loss nll exact_accuracy exact_change_accuracy gradient_norm rate frames_per_second "majority" "copy" "held out"
-has "Held out, at the end" "main x" "exact accuracy" "beats baselines"
-has "On the training data, at the end" buttons
+has Curves "Loss, nats" "Plain loss" "Right on all parts" "Right where the input changes" "Size of the gradient" "Learning rate" \
+  "Frames a second" majority copy "held out"
+has "Scores on what was held out" "main x" "all parts right" "better than both baselines"
+has "Scores on the training data" buttons
 has Options "rate 0.01" "hidden 8" "held-out 0.3" "condition-mask 0.1" "all that were not asked for"
-lacks Verdict Examination Calibration Characters "Frames that cost most"
+lacks "Scores on other data"
 # the figures are those of the log
 python3 - <<'END' || complain "figures of the page are not those of the log"
 import json
 line = [line for line in map(json.loads, open("run/log.jsonl")) if line["kind"] == "held_out"][-1]
-held = next(text for text in open("told") if text.startswith("Held out, at the end:"))
-assert f"nll {line['nll']:.4g} " in held and f"exact accuracy {100 * line['exact_accuracy']:.1f} %" in held, held
-assert f"main y {line['heads']['main_y']['loss']:.4g}" in held, held
+held = next(text for text in open("told") if text.startswith("Scores on what was held out:"))
+exact = [line[name] for name in ("exact_accuracy", "alone_accuracy", "exact_majority", "exact_copy")]
+assert f"plain loss, nats a frame {line['nll']:.4g} " in held, held
+assert "all parts right " + " ".join(f"{100 * share:.1f} %" for share in exact) in held, held
+assert f"main y {100 * line['heads']['main_y']['accuracy']:.1f} %" in held, held
 END
-grep -c '<svg' page.html >count
-[ "$(cat count)" -eq 7 ] || complain "$(cat count) figures"
 
 # by any of what a run leaves; a log alone; what there is not is left out
 for run in run/policy run/policy.run.json; do
@@ -79,36 +79,93 @@ lacks Options run/policy
 echo '{"kind":"train","update":1,"loss":1}' >short.jsonl
 expect 0 short.html report --html short.html short.jsonl
 page short.html
-lacks "Held out, at the end" "On the training data, at the end" Options
+lacks Verdict "Scores on what was held out" "Scores on the training data" Examination "How often buttons are down" Options
 expect 0 '{"html":"short.html"}' report --html short.html short.jsonl --json
 
-# an examination, as it is printed now and with all that may come
-"$exphil" eval --json --port 1 run/policy a.slp >eval.json 2>err
+# an examination: that of the log, or that of other data
+# examined FILE: what the page must have of its last examination
+examined() {
+  python3 - "$1" >why 2>&1 <<'END' || complain "the page does not show the examination of $1: $(tail -n 1 why)"
+import json, sys
+said = [line for line in map(json.loads, open(sys.argv[1])) if "examination" in line][-1]
+told = dict(line.rstrip("\n").split(":", 1) for line in open("told"))
+seen = said["examination"]
+def has(heading, *texts):
+    for text in texts: assert f" {text} " in told[heading] + " ", (heading, text, told[heading])
+has("Examination", f"{seen['frames']} frames")
+for name, bit in seen["heads"]["buttons"]["bits"].items():
+    has("How often buttons are down", " ".join([name, *(f"{100 * bit[key]:.2f} %" for key in ("recorded", "probability", "decided"))]))
+for name, head in seen["heads"].items():
+    has("How sure the policy is", f"{name.replace('_', ' ')} {head['entropy']:.4f} {100 * head['calibration_error']:.2f} %")
+for name, row in zip(seen["main_stick"]["sectors"], seen["main_stick"]["recorded_decided"]):
+    cells = [f"{100 * cell / sum(row):.0f}" if cell >= 0.005 * sum(row) else "<1" for cell in row if cell]
+    has("Where the main stick goes", " ".join([str(sum(row)), *cells, name]))
+for heading, groups in (("By its character", "characters"), ("By the opponent's character", "opponents"), ("By stage", "stages"),
+                        ("By phase of the game", "phases")):
+    assert seen[groups]
+    for name, group in seen[groups].items():
+        change = f"{100 * group['exact_change_accuracy']:.1f} %" if group["change_frames"] else "-"
+        has(heading, f"{name.replace('_', ' ')} {group['frames']} {100 * group['exact_accuracy']:.1f} % {change} {group['nll']:.4f}")
+assert len(said["mistakes"]) == told["Frames that cost most"].count(" recorded: ") >= 2, len(said["mistakes"])
+for one in said["mistakes"]:
+    at, chance = one["frame"], 100 * one["probability"]
+    chance = f"{chance:.3g}" if chance >= 0.001 else "below 0.001"
+    has("Frames that cost most", f"{at // 3600}:{at // 60 % 60:02} , frame {at}: {one['match'].replace('_', ' ')} recorded: "
+        f"{one['recorded']['text']} , probability {chance} % likeliest: {one['likely']['text']} {one['situation']} game {one['game']}")
+if "verdict" in said:
+    has("Verdict", f"{said['verdict']['name']}. {said['verdict']['figure']} {said['verdict']['advice']}".strip())
+END
+}
+page page.html
+has Examination "of what was held out"
+examined run/log.jsonl
+[ "$(grep -c '<svg' page.html)" -eq 14 ] || complain "$(grep -c '<svg' page.html) figures"
+"$exphil" eval --json --mistakes 4 --port 1 run/policy a.slp >eval.json 2>err
 expect 0 page.html report --html page.html --eval eval.json run/log.jsonl
 page page.html
-has Examination "frames 600" "exact accuracy"
-has Heads "main x"
-python3 "$source/tests/support/examined.py" all.json
-expect 0 page.html report --html page.html --eval all.json run/log.jsonl
+has Examination "600 frames of what exphil eval was given"
+has "Scores on other data" "frames 600" "main x"
+examined eval.json
+# without mistakes there are none: those of the log are of other data
+"$exphil" eval --json --port 1 run/policy a.slp >plain.json 2>err
+expect 0 page.html report --html page.html --eval plain.json run/log.jsonl
 page page.html
-has Verdict "copies its past" "right on 64.1 % of the frames & alone on 31.0 %" "try <b>less</b>"
-has "How often buttons are pressed" "X or Y 3.0 % 1.8 %"
-has "How sure the policy is" "c y 1"
-has Calibration "how sure the policy was"
-has main_x "-1" "what was recorded"
-has buttons "none"
-has Characters "captain_falcon 400 50.0 %"
-has Stages "final destination"
-has "Phases of a game" "first stock 2000 70.0 %"
-has "Frames that cost most" " & <friends>.slp" "main x -1" "B, A"
-has novelty "a later version 50.0 %"
-[ "$(grep -c '<svg' page.html)" -eq 10 ] || complain "$(grep -c '<svg' page.html) figures"
-# figures that are no figures are tables, or nothing, and never break the page
-for odd in '{"calibration":[{"confidence":"x"}]}' '{"confusion":{"counts":[[1,2],[3]]}}' '{"confusion":{"main_x":{"counts":[[1]]}}}' \
-  '{"calibration":{"buttons":[{"a":1}]},"verdict":"fine","heads":[],"entropy":3,"x":[[1]],"y":{"a":{}}}' '{"verdict":[]}' '{}'; do
-  echo "$odd" >odd.json
-  expect 0 page.html report --html page.html --eval odd.json run/log.jsonl
+has Examination "600 frames"
+lacks "Frames that cost most"
+# of a run without anything held out it is that of the training data
+expect 0 "2 updates" train --quiet --port 1 --blocks gru --hidden 8 --time 30 --updates 2 --log all.jsonl --out all a.slp
+expect 0 page.html report --html page.html all.jsonl
+page page.html
+has Examination "600 frames of the training data"
+lacks "Scores on what was held out"
+# whatever stands in the place of a member, at any depth, what is left is a page
+python3 - <<'END'
+import json
+def changed(value, depth, odd, names):
+    if depth == 0: return odd
+    if isinstance(value, dict):
+        return {("<b>&\x01\"" + "long_" * 9 + name if names else name): changed(member, depth - 1, odd, names)
+                for name, member in value.items()}
+    return [changed(member, depth - 1, odd, names) for member in value] if isinstance(value, list) else value
+whole = json.load(open("eval.json"))
+odds = [None, True, -1, 2**62, 1e300, -0.5, "<b>&\x01 \u00e9" + "long " * 40, [], {}, [[1, [2]], {}], {"a": {"a": {"frames": "x"}}}]
+made = [changed(whole, depth, odd, False) for depth in range(1, 7) for odd in odds]
+for part in "heads", "characters", "main_stick":
+    one = json.loads(json.dumps(whole))
+    one["examination"][part] = changed(one["examination"][part], 4, 1, True)
+    made.append(one)
+for i, one in enumerate([{}, *made]): json.dump(one, open(f"odd{i}.json", "w"))
+END
+for odd in odd*.json; do
+  expect 0 page.html report --html page.html --eval "$odd" run/log.jsonl
   page page.html
+  has "Scores on what was held out" "main x"
+done
+# a log may be odd too
+for odd in '"verdict":"fine"' '"verdict":{"name":["x"]}' '"verdict":{"name":"<i>","figure":3}' '"examination":[],"mistakes":{}' '"of":3'; do
+  { grep -v '"examination"' run/log.jsonl; echo "{\"kind\":\"examination\",$odd}"; } >odd.jsonl
+  expect 0 odd.html report --html odd.html odd.jsonl
+  page odd.html
 done
 
 # mistakes are told, and nothing is written over

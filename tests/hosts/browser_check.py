@@ -33,7 +33,7 @@ function faults(frame) {
       });
     });
   }
-  for (const one of page.querySelectorAll("h1, h2, h3, p, dl, dt, dd, summary"))
+  for (const one of page.querySelectorAll("h1, h2, h3, p, li, figcaption, dl, dt, dd, summary"))
     if (one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0) found.push(`too wide: ${text(one)}`);
   const cells = [...page.querySelectorAll("th, td, dt, dd")].map(one => [one, one.getBoundingClientRect()]);
   for (const [one, a] of cells)
@@ -94,7 +94,7 @@ def main():
         for fault in faults(browser, page):
             print(f"FAILED: {path} {fault}")
             failed = 1
-        height = 4800 if path.suffix == ".html" else 700
+        height = 7200 if path.suffix == ".html" else 700
         sizes = [screenshot(browser, path, 1200, height, dark) for dark in (False, True)]
         print(path, "screenshots of", *sizes, "bytes")
         assert min(sizes) > 10000, f"{path}: there is nothing to be seen"
