@@ -80,10 +80,11 @@ class Measure:
         folder.mkdir()
         options = [word for name, value in setting.items() for word in (f"--{name}", value)]
         log = folder / "log.jsonl"
-        _, seconds = self.run("train", "--quiet", "--updates", updates, "--held-out", HELD_OUT, "--seed", seed, "--threads", 1,
-                              "--alone", 0, "--log", log, "--log-every", 10**9,
+        _, seconds = self.run("train", "--quiet", "--updates", updates, "--held-out", HELD_OUT, "--seed", seed,
+                              "--threads", 1, "--alone", 0, "--log", log, "--log-every", 10**9,
                               "--eval-every", math.ceil(updates / looks) if looks else 0,
-                              "--score-frames", 100000 if looks else 1, "--json", "--out", folder / "policy", *options, corpus)  # fmt: skip
+                              "--score-frames", 100000 if looks else 1, "--json", "--out", folder / "policy",
+                              *options, corpus)  # fmt: skip
         lines = [json.loads(line) for line in log.read_text().splitlines()]
         shutil.rmtree(folder)
         return [line["nll"] for line in lines if line["kind"] == "held_out"], seconds
@@ -118,7 +119,8 @@ class Measure:
     def check_defaults(self, corpus):
         """The program's own are those that others are compared with."""
         policy = self.folder / "defaults"
-        self.run("train", "--updates", 1, "--quiet", "--json", "--score-frames", 1, "--alone", 0, "--out", policy, corpus)
+        self.run("train", "--updates", 1, "--quiet", "--json", "--score-frames", 1, "--alone", 0, "--out", policy,
+                 corpus)  # fmt: skip
         record = json.loads(Path(f"{policy}.run.json").read_text())
         values = {**record["defaults"], **{n: v for n, v in record["chosen"].items() if v is not None}}
         for name, value in DEFAULTS.items():

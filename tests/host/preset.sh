@@ -27,16 +27,19 @@ same a b
 [ "$(value b.run.json chosen preset)" = null ] || complain "a configuration became a preset"
 
 # a configuration may name one
-echo "{\"preset\": \"first\", \"port\": 1, \"blocks\": \"gru\", \"hidden\": 8, \"head-width\": 8, \"time\": 20, \"epochs\": 1, \"quiet\": true}" >c.json
+cat >c.json <<'END'
+{"preset": "first", "port": 1, "blocks": "gru", "hidden": 8, "head-width": 8, "time": 20, "epochs": 1, "quiet": true}
+END
 expect 0 "c: gru" train --config c.json --out c [1-6].slp
 same a c
 
 # what is given wins, also where it only does not go with the preset
 # shellcheck disable=SC2086
-expect 0 "--preset first: --mirror 0.5 --patience 5" train --preset first $small --held-out 0.4 --drop-past 0.2 --updates 2 --out d [1-6].slp
+expect 0 "--preset first: --mirror 0.5 --patience 5" train --preset first $small --held-out 0.4 --drop-past 0.2 --updates 2 \
+  --out d [1-6].slp
 has d.run.json held-out 0.4; has d.run.json drop-past 0.2; has d.run.json most-updates null
-expect 0 "--preset first: --mirror 0.5 --held-out 0.1 --patience 5 --most-updates" train --preset first --init a --time 20 --epochs 1 \
-  --out e --port 1 [1-6].slp
+expect 0 "--preset first: --mirror 0.5 --held-out 0.1 --patience 5 --most-updates" train --preset first --init a --time 20 \
+  --epochs 1 --out e --port 1 [1-6].slp
 # shellcheck disable=SC2086
 expect 0 "2 updates" train --preset standard $small --epochs 1 --most-updates 2 --batch 4 --out f [1-6].slp
 has f.run.json best '"alone"'; has f.run.json most-updates 2
