@@ -220,12 +220,13 @@ void report_page(FILE *f, const report_parts *parts)
             "plain loss is that of the bare probabilities, summed over all parts of the controller.");
         (void)report_curves(f, parts->run->log);
     }
+    json_t *all = json_object_get(parts->lines, "held_out_all");
     write_scores(f, "Scores on what was held out",
                  "Shares of the frames that are right. Alone: with its own decisions as past, as in play; "
                  "majority and "
                  "copy as above. On changes: where the recorded input differs from the frame before. By "
                  "frequencies: of who knows only how often each value occurs.",
-                 json_object_get(parts->lines, "held_out"));
+                 all ? all : json_object_get(parts->lines, "held_out"));
     write_scores(f, "Scores on the training data", NULL, json_object_get(parts->lines, "train_set"));
     if (parts->eval) write_scores(f, "Scores on other data", "What exphil eval was given.", parts->examined);
     write_examination(f, parts);

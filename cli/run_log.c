@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kinds[LOG_KINDS] = {"train", "held_out", "train_set"};
+static const char *const kinds[] = {"train", "held_out", "train_set", "held_out_all"};
 
 int log_kind(const json_t *object)
 {
     const char *kind = json_string_value(json_object_get(object, "kind"));
-    for (int i = 0; kind && i < LOG_KINDS; i++)
+    for (int i = 0; kind && i <= LOG_ALL; i++)
         if (strcmp(kind, kinds[i]) == 0) return i;
     return -1;
 }

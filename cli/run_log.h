@@ -11,8 +11,9 @@ typedef struct point {
     double x, y;
 } point;
 
-/* What training said, the scores on the held-out part, and those on the training data. */
-enum { LOG_TRAIN, LOG_HELD, LOG_SCORED, LOG_KINDS };
+/* What training said, the scores of what is held out, and those on the training data: curves. Then the score of all that is
+ * held out, at the end, where the curve is of a part. */
+enum { LOG_TRAIN, LOG_HELD, LOG_SCORED, LOG_KINDS, LOG_ALL = LOG_KINDS };
 
 /* A number of the lines of one kind, by update. */
 typedef struct log_series {

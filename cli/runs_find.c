@@ -100,9 +100,10 @@ static bool read_log(run *one, const char *by)
 {
     log_series series[] = {{.kind = LOG_TRAIN, .field = "frames_per_second"},
                            {.kind = LOG_HELD, .field = by},
-                           {.kind = LOG_TRAIN, .field = "loss"}};
-    bool fine = log_read(one->log, series, 3), more = field_is_share(by);
-    const log_series *held = &series[1];
+                           {.kind = LOG_TRAIN, .field = "loss"},
+                           {.kind = LOG_ALL, .field = by}};
+    bool fine = log_read(one->log, series, 4), more = field_is_share(by);
+    const log_series *held = series[1].count ? &series[1] : &series[3]; /* alone: perhaps at the end only */
     if (fine && series[2].count) one->updates = series[2].at[series[2].count - 1].x;
     if (fine && series[0].count) one->speed = series[0].at[series[0].count - 1].y;
     for (size_t i = 0; fine && i < held->count; i++) {
@@ -111,7 +112,7 @@ static bool read_log(run *one, const char *by)
         one->last = y;
         one->scored = true;
     }
-    log_free(series, 3);
+    log_free(series, 4);
     return fine;
 }
 

@@ -63,15 +63,13 @@ static bool move_away(const char *path)
 /* Lines beyond the checkpoint will come again, and those of the end too if the run is only scored again: the examination, of
  * the training data, and of all that is held out where only some of it was scored while it ran. What is no line, as after a
  * kill or on a full disk, goes. */
-static bool stays(const train_state *r, bool over, const char *text, bool *scored)
+static bool stays(const train_state *r, bool over, const char *text)
 {
     json_t *line = json_loads(text, 0, NULL), *update = json_object_get(line, "update");
     int64_t at = json_is_integer(update) ? json_integer_value(update) : 0;
-    bool held_out = is_kind(line, "held_out"),
-         again =
-             over && (is_kind(line, "examination") || is_kind(line, "train_set") || (held_out && *scored));
+    bool again =
+        over && (is_kind(line, "examination") || is_kind(line, "train_set") || is_kind(line, "held_out_all"));
     bool fine = json_is_object(line) && at <= r->done && !(again && at == r->done);
-    *scored = *scored || (held_out && at == r->done);
     json_decref(line);
     return fine;
 }
@@ -87,9 +85,9 @@ static bool read_lines(const train_state *r, bool over, FILE *file, kept_lines *
     char *line = NULL;
     size_t capacity = 0, space = 0;
     ssize_t length;
-    bool fine = true, scored = false;
+    bool fine = true;
     while (fine && (length = getline(&line, &capacity, file)) > 0) {
-        if (!stays(r, over, line, &scored) || line[length - 1] != '\n') {
+        if (!stays(r, over, line) || line[length - 1] != '\n') {
             kept->dropped++;
             continue;
         }

@@ -197,7 +197,7 @@ static bool score_all(train_state *r, exphil_report *train, exphil_report *held)
         *held = r->held_report;
     else if (r->held && !evaluate(r, r->few_held ? r->few_held : r->held, of, held, &status))
         return false;
-    if (r->held && !logged) log_report(r, "held_out", held);
+    if (r->held && !logged) log_report(r, r->watch ? "held_out_all" : "held_out", held);
     if (r->held && !logged && !r->watch) history_held(&r->history, r->done, held);
     return evaluate(r, of, of, train, &status);
 }

@@ -86,22 +86,24 @@ static bool tiny(const verdict_case *c)
 static bool overfits(const verdict_case *c, verdict *v)
 {
     if (!c->held) return false;
-    double best = c->points ? c->best_nll : c->nll, known = skill(best, c->frequency),
-           lost = c->frequency > best ? (c->last_nll - best) / (c->frequency - best) : 1.0;
+    /* the curve may be of a part of what is held out: at its best the policy was as much better on all of it */
+    double back = c->points ? c->last_nll - c->best_nll : 0.0, best = c->nll - back,
+           known = skill(best, c->frequency), lost = c->frequency > best ? back / (c->frequency - best) : 1.0;
     bool apart = c->train_nll < 0.8 * c->nll;
-    bool rose = apart && c->points > 1 && ((c->last_nll > 1.1 * best && lost > 0.02) || lost > 0.1);
+    bool rose = apart && c->points > 1 && ((c->last_nll > 1.1 * c->best_nll && lost > 0.02) || lost > 0.1);
     bool gap = apart && skill(c->train_nll, c->frequency) > 0.2 && skill(c->nll, c->frequency) < 0.1;
     if (!rose && !gap && !(tiny(c) && known < 0.1)) return false;
     if (c->frames < 3600 || known < 0.1) {
         say(v, VERDICT_FEW_DATA,
-            "On what was held out the nll was never below %.3g, and frequencies alone have %.3g; on the "
+            "On what was held out the nll is %.3g, and was %.2g lower at best; frequencies alone have %.3g. "
+            "On the "
             "%" PRId64 " frames learnt from it is %.3g.",
-            best, c->frequency, c->frames, c->train_nll);
+            c->nll, back, c->frequency, c->frames, c->train_nll);
         advise(v, "Add games, of more than one match; longer training does not help.");
     } else {
         say(v, VERDICT_OVERFITTED,
-            "Held-out nll was %.4g after update %" PRId64 " and is %.4g after update %" PRId64 ".", best,
-            c->best_update, c->last_nll, c->updates);
+            "Held-out nll was %.4g after update %" PRId64 " and is %.4g after update %" PRId64 ".",
+            c->best_nll, c->best_update, c->last_nll, c->updates);
         advise(v, "Take the best weights, which are kept, and add games; longer training makes it worse.");
     }
     return true;

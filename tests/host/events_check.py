@@ -25,7 +25,7 @@ def logged(path):
     for text in open(path):
         line = json.loads(text)
         kind, update = line.get("kind"), line.get("update")
-        if kind not in ("train", "held_out", "train_set"):
+        if kind not in ("train", "held_out", "held_out_all", "train_set"):
             continue
         if update < last or (kind == "train" and update <= trained):
             for steps in wanted.values():
