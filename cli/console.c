@@ -103,6 +103,8 @@ static void time_text(char *text, size_t size, double seconds)
 static bool progress_due(progress *bar, bool last)
 {
     int64_t now = now_ns(), pause = bar->terminal ? 100000000 : 5000000000;
+    if (!bar->terminal && pause < (now - bar->began_ns) / 5)
+        pause = (now - bar->began_ns) / 5; /* a page, however long */
     if (bar->quiet || (!last && now - bar->shown_ns < pause)) return false;
     bar->shown_ns = now;
     return true;

@@ -58,11 +58,30 @@ void history_loss_read(history *of, const json_t *json)
     for (size_t i = 0; i < count; i++) of->loss[i] = json_number_value(json_array_get(means, i));
 }
 
+double history_nll(const history *of, const history_score *score)
+{
+    return of->by == SCORE_ALONE && score->alone ? score->alone_nll : score->nll;
+}
+
+static bool better(const history *of, const history_score *score, const history_score *than)
+{
+    switch (of->by) {
+    case SCORE_LOSS:
+        return score->loss < than->loss;
+    case SCORE_EXACT:
+        return score->accuracy > than->accuracy;
+    case SCORE_CHANGE:
+        return score->change_accuracy > than->change_accuracy;
+    default:
+        return history_nll(of, score) < history_nll(of, than);
+    }
+}
+
 /* Of too many points every second one stays. */
 static void add(history *of, const history_score *score)
 {
     if (of->held_count && of->held[of->held_count - 1].update >= score->update) return;
-    if (!of->best.update || score->nll < of->best.nll) of->best = *score;
+    if (!of->best.update || better(of, score, &of->best)) of->best = *score;
     of->last = *score;
     if (!of->held_every) of->held_every = 1;
     if (of->held_seen++ % of->held_every) return;
@@ -130,9 +149,12 @@ json_t *history_json(const history *of)
 {
     if (!of->last.update) return NULL;
     json_t *curve = json_array();
-    for (int64_t i = 0; i < of->held_count; i++)
-        json_array_append_new(
-            curve, json_pack("[I,f,f]", (json_int_t)of->held[i].update, of->held[i].loss, of->held[i].nll));
+    for (int64_t i = 0; i < of->held_count; i++) {
+        json_t *point =
+            json_pack("[I,f,f]", (json_int_t)of->held[i].update, of->held[i].loss, of->held[i].nll);
+        if (of->held[i].alone) json_array_append_new(point, json_real(of->held[i].alone_nll));
+        json_array_append_new(curve, point);
+    }
     return json_pack("{s:o,s:o,s:I,s:I,s:o}", "last", history_score_json(&of->last), "best",
                      history_score_json(&of->best), "count", (json_int_t)of->held_seen, "every",
                      (json_int_t)of->held_every, "curve", curve);
@@ -149,7 +171,9 @@ void history_read(history *of, const json_t *json)
         const json_t *point = json_array_get(curve, i);
         history_score score = {.update = (int64_t)json_integer_value(json_array_get(point, 0)),
                                .loss = json_number_value(json_array_get(point, 1)),
-                               .nll = json_number_value(json_array_get(point, 2))};
+                               .nll = json_number_value(json_array_get(point, 2)),
+                               .alone_nll = json_number_value(json_array_get(point, 3)),
+                               .alone = json_is_number(json_array_get(point, 3))};
         if (score.update > 0 && isfinite(score.loss) && isfinite(score.nll)) add(of, &score);
     }
     if (count_of(json, "count") >= of->held_count && count_of(json, "every") >= 1) {

@@ -2,6 +2,8 @@
 #ifndef EXPHIL_CLI_HISTORY_H
 #define EXPHIL_CLI_HISTORY_H
 
+#include "train_scores.h"
+
 #include <exphil/exphil.h>
 
 #include <jansson.h>
@@ -25,10 +27,13 @@ typedef struct history {
     double first, peak; /* of single updates */
     int64_t updates;
     int64_t refused;                              /* updates whose loss or gradient was not finite */
-    history_score held[HISTORY_MOST], best, last; /* best by nll, and the first of equal ones */
+    history_score held[HISTORY_MOST], best, last; /* the first of equally good ones */
     int64_t held_count, held_every, held_seen;
+    score_metric by; /* what the best is chosen by; set it first */
 } history;
 
+/* The nll of a score: alone, where the best is chosen by that. */
+double history_nll(const history *of, const history_score *score);
 void history_update(history *of, double loss);
 void history_held(history *of, int64_t update, const exphil_report *report);
 /* The training loss as JSON, exactly, and back: a run that goes on has the curve of one that was never ended. NULL: there is

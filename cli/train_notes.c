@@ -127,6 +127,7 @@ static bool read_back(train_state *r)
 bool train_notes_begin(train_state *r)
 {
     r->notes = begin(r);
+    r->history.by = r->scores.metric;
     if (!r->notes) {
         fprintf(stderr, "exphil: no memory for the notes of the weights\n");
         return false;

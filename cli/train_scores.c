@@ -16,11 +16,11 @@ const char *const score_names[SCORE_METRICS] = {"nll", "loss", "exact", "change"
 
 /* ---- scores -------------------------------------------------------------------------------------------------- */
 
-score score_of(int64_t update, const exphil_report *report)
+held_score score_of(int64_t update, const exphil_report *report)
 {
-    return (score){update,
-                   {report->nll, report->loss, report->exact_accuracy, report->exact_change_accuracy,
-                    report->alone_frames ? report->alone_nll : NAN}};
+    return (held_score){update,
+                        {report->nll, report->loss, report->exact_accuracy, report->exact_change_accuracy,
+                         report->alone_frames ? report->alone_nll : NAN}};
 }
 
 static bool no_memory(void)
@@ -29,11 +29,11 @@ static bool no_memory(void)
     return false;
 }
 
-bool scores_add(train_scores *s, const score *one)
+bool scores_add(train_scores *s, const held_score *one)
 {
     if (s->count == s->capacity) {
         size_t capacity = s->capacity ? 2 * s->capacity : 32;
-        score *more = realloc(s->at, capacity * sizeof *more);
+        held_score *more = realloc(s->at, capacity * sizeof *more);
         if (!more) return no_memory();
         s->at = more;
         s->capacity = capacity;
@@ -102,7 +102,7 @@ void scores_free(train_scores *s)
 
 /* ---- the file -------------------------------------------------------------------------------------------------- */
 
-static json_t *score_json(const score *one)
+static json_t *score_json(const held_score *one)
 {
     json_t *object = json_pack("{s:I}", "update", (json_int_t)one->update);
     for (int m = 0; m < SCORE_METRICS; m++)
@@ -143,7 +143,7 @@ static bool take_scores(train_scores *s, const json_t *list, int64_t updates)
     if (!json_is_array(list)) return false;
     json_array_foreach(list, i, object)
     {
-        score one;
+        held_score one;
         if (!take_count(object, "update", &one.update) || one.update <= before) return false;
         before = one.update;
         for (int m = 0; m < SCORE_METRICS; m++) {

@@ -21,15 +21,15 @@ typedef enum score_metric {
 extern const char *const score_names[SCORE_METRICS];
 
 /* NaN where it was not measured, or was not finite. */
-typedef struct score {
+typedef struct held_score {
     int64_t update;
     double of[SCORE_METRICS];
-} score;
+} held_score;
 
 /* What was scored must stay the same for scores to be compared, also when a run is made longer: most_frames (0: all that is
  * held out) decides which games, alone_frames the part of them that is measured alone. */
 typedef struct train_scores {
-    score *at; /* by update, each once */
+    held_score *at; /* by update, each once */
     size_t count, capacity;
     int64_t *checkpoints; /* updates of the numbered checkpoints that this run wrote and has not removed */
     size_t checkpoint_count;
@@ -39,13 +39,13 @@ typedef struct train_scores {
 
 /* What follows from scores. */
 typedef struct standing {
-    const score *best, *last; /* NULL: there is none */
-    int64_t without_gain;     /* scores since the last gain */
+    const held_score *best, *last; /* NULL: there is none */
+    int64_t without_gain;          /* scores since the last gain */
 } standing;
 
-score score_of(int64_t update, const exphil_report *report);
+held_score score_of(int64_t update, const exphil_report *report);
 /* Behind the last one; false: no memory, said on stderr. */
-bool scores_add(train_scores *s, const score *one);
+bool scores_add(train_scores *s, const held_score *one);
 bool scores_have(const train_scores *s, int64_t update);
 /* A gain: better than at the last gain by more than this share. */
 standing scores_stand(const train_scores *s, double least_gain);

@@ -31,7 +31,7 @@ static void log_examination(train_state *r, const exam *found, const verdict *v)
 bool train_verdict(train_state *r, const exphil_report *train, const exphil_report *held,
                    const exphil_model_info *policy, verdict *v)
 {
-    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT, held_info = EXPHIL_DATASET_INFO_INIT;
     verdict_case c;
     exam found = {.dataset = NULL};
     bool fine = examine(r, &found) && exphil_dataset_query(r->train, &info, NULL) >= 0;
@@ -45,6 +45,8 @@ bool train_verdict(train_state *r, const exphil_report *train, const exphil_repo
         verdict_measure(&facts, &c);
         c.held = r->held != NULL;
         c.frames = info.frames;
+        c.games = info.games;
+        if (r->held && exphil_dataset_query(r->held, &held_info, NULL) >= 0) c.held_games = held_info.games;
         c.updates = r->done;
         c.passes = train_passes(r);
         verdict_of(&c, v);

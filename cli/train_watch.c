@@ -1,5 +1,5 @@
-/* Scores of what is held out while a run goes on: how often, on what, and what follows from them. They cost about a twentieth
- * of the run where the options do not say otherwise, and depend on updates alone, never on a clock. */
+/* Scores of what is held out while a run goes on: how often, on what, and what follows from them. They cost about a tenth of a
+ * long run where the options do not say otherwise, and depend on updates alone, never on a clock. */
 #include "train_run.h"
 
 #include "stop.h"
@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Scores of a run; the least for which all that is held out is scored; frames learnt from for each that is scored, all scores
- * together: scoring goes forward only, in about half of the time. */
-enum { SCORES_MOST = 20, SCORES_LEAST = 10, FRAMES_FOR_ONE = 16 };
+/* Scores of a run, and how many there are in any; frames learnt from for each that is scored, all scores together: scoring goes
+ * forward only, in about half of the time. Fewer frames than these say little, and cost seconds. */
+enum { SCORES_MOST = 20, SCORES_LEAST = 5, FRAMES_FOR_ONE = 8, FRAMES_LEAST = 20000, ALONE_LEAST = 5000 };
 
 static const exphil_dataset *all_held(const train_state *r)
 {
@@ -48,11 +48,11 @@ static double frames_of_run(const train_state *r)
 static void choose_part(train_state *r, double spare, int64_t held, int64_t games)
 {
     const train_options *o = r->options;
-    double least = (double)games * ((double)r->sampling.delay_frames + 2.0);
+    double least = fmax((double)games * ((double)r->sampling.delay_frames + 2.0), FRAMES_LEAST);
     if (o->eval_every < 0 && spare < (double)SCORES_LEAST * (double)held)
         r->scores.most_frames = (int64_t)fmax(spare / SCORES_LEAST, least);
     if (r->scores.metric != SCORE_ALONE) return;
-    double alone = fmax(spare / 2.0 / SCORES_MOST, 1.0);
+    double alone = fmax(spare / 2.0 / SCORES_MOST, ALONE_LEAST);
     r->scores.alone_frames = o->eval_every < 0 && alone < (double)o->alone ? (int64_t)alone : o->alone;
 }
 
@@ -76,7 +76,7 @@ static int64_t choose_every(const train_state *r, double spare)
 {
     double count = fmin(floor(spare / fmax((double)r->scores.frames, 1.0)), SCORES_MOST);
     if (r->options->eval_every >= 0) return r->options->eval_every;
-    return count < 1.0 ? 0 : (int64_t)ceil((double)r->updates / count);
+    return (int64_t)ceil((double)r->updates / fmax(count, SCORES_LEAST));
 }
 
 static bool same_frames(const train_state *r, int64_t frames)
@@ -121,16 +121,16 @@ bool watch_due(const train_state *r)
 
 /* ---- a score ------------------------------------------------------------------------------------------------ */
 
-static score none(int64_t update)
+static held_score none(int64_t update)
 {
-    score one = {.update = update};
+    held_score one = {.update = update};
     for (int m = 0; m < SCORE_METRICS; m++) one.of[m] = NAN;
     return one;
 }
 
 /* Weights that have become infinite are a score too, the worst. In full, for the table at the end, the policy is measured
  * alone too, and the baselines are those of the training data, which takes a pass over them. */
-static bool measure(train_state *r, bool in_full, score *one)
+static bool measure(train_state *r, bool in_full, held_score *one)
 {
     exphil_status status;
     const exphil_dataset *data = watched(r), *train = r->few ? r->few : r->train;
@@ -146,7 +146,7 @@ static bool measure(train_state *r, bool in_full, score *one)
 
 bool watch_score(train_state *r)
 {
-    score one, again;
+    held_score one, again;
     bool last = r->done == r->updates && !r->watch;
     if (!measure(r, last, &one) || !scores_add(&r->scores, &one)) return false;
     if (!last && !r->watch && watch_over(r) && !measure(r, true, &again)) return false;
@@ -173,17 +173,23 @@ void watch_print(const train_state *r)
 {
     const train_options *o = r->options;
     standing now = scores_stand(&r->scores, o->least_gain);
-    const int m = r->scores.metric;
+    const char *name = score_names[r->scores.metric];
+    char of[80] = "";
     if (!now.best) return;
+    double best = now.best->of[r->scores.metric], last = now.last->of[r->scores.metric];
+    if (r->watch)
+        (void)snprintf(of, sizeof of, " on the %" PRId64 " frames that are scored while it runs",
+                       r->scores.frames);
     if (now.best == now.last)
-        print_paragraph("The last weights, of update %" PRId64 ", are the best by held-out %s, %.5f: %s and "
-                        "%s are the same.",
-                        now.best->update, score_names[m], now.best->of[m], o->out, o->best_weights);
+        print_paragraph("The last weights, of update %" PRId64
+                        ", are the best by held-out %s%s, %.5f: %s and %s are "
+                        "the same.",
+                        now.best->update, name, of, best, o->out, o->best_weights);
     else
-        print_paragraph("Held-out %s was best at update %" PRId64 ", %.5f: those weights are %s. After the "
-                        "last, update %" PRId64 ", it is %.5f: %s.",
-                        score_names[m], now.best->update, now.best->of[m], o->best_weights, now.last->update,
-                        now.last->of[m], o->out);
+        print_paragraph("Held-out %s%s was best at update %" PRId64
+                        ", %.5f: those weights are %s. After the last, "
+                        "update %" PRId64 ", it is %.5f: %s.",
+                        name, of, now.best->update, best, o->best_weights, now.last->update, last, o->out);
 }
 
 void watch_json(const train_state *r, json_t *object)

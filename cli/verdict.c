@@ -41,7 +41,7 @@ static void advise(verdict *v, const char *format, ...)
 /* A third of what was too much may be too much, too: the default rate trains. */
 static void advise_rate(const verdict_case *c, verdict *v)
 {
-    const char *clip = c->unclipped ? ", and without --clip" : "";
+    const char *clip = c->unclipped ? " and --clip 1" : "";
     if (c->rate > 0.003)
         advise(v, "Begin anew with --rate 0.001%s.", clip);
     else if (c->rate > 0.0)
@@ -61,11 +61,12 @@ static bool diverged(const verdict_case *c, verdict *v)
         say(v, VERDICT_DIVERGED, "%" PRId64 " updates had a loss or gradient that is not finite.",
             c->refused);
     else if (ends_high)
-        say(v, VERDICT_DIVERGED, "The training loss is %.3g at the end; it was %.3g before.", c->end,
-            c->least);
+        say(v, VERDICT_DIVERGED,
+            "The training loss of the last tenth of the run is %.3g; it was %.3g before.", c->end, c->least);
     else if (burst)
         say(v, VERDICT_DIVERGED,
-            "The training loss rose to %.3g, from %.3g of new weights, and did not recover: the policy knows "
+            "The training loss rose to %.3g, from %.3g at the beginning, and did not recover: the policy "
+            "knows "
             "no more than how frequent actions are.",
             c->peak, c->first);
     else
@@ -90,20 +91,25 @@ static bool overfits(const verdict_case *c, verdict *v)
     double back = c->points ? c->last_nll - c->best_nll : 0.0, best = c->nll - back,
            known = skill(best, c->frequency), lost = c->frequency > best ? back / (c->frequency - best) : 1.0;
     bool apart = c->train_nll < 0.8 * c->nll;
-    bool rose = apart && c->points > 1 && ((c->last_nll > 1.1 * c->best_nll && lost > 0.02) || lost > 0.1);
-    bool gap = apart && skill(c->train_nll, c->frequency) > 0.2 && skill(c->nll, c->frequency) < 0.1;
+    bool rose = apart && c->points > 1 &&
+                ((c->last_nll > 1.1 * c->best_nll && lost > 0.03) || (lost > 0.1 && !c->by_alone));
+    bool gap =
+        apart && !c->by_alone && skill(c->train_nll, c->frequency) > 0.2 && skill(c->nll, c->frequency) < 0.1;
     if (!rose && !gap && !(tiny(c) && known < 0.1)) return false;
-    if (c->frames < 3600 || known < 0.1) {
+    if (c->frames < 3600 || (known < 0.1 && !c->by_alone)) {
         say(v, VERDICT_FEW_DATA,
             "On what was held out the nll is %.3g, and was %.2g lower at best; frequencies alone have %.3g. "
             "On the "
             "%" PRId64 " frames learnt from it is %.3g.",
             c->nll, back, c->frequency, c->frames, c->train_nll);
-        advise(v, "Add games, of more than one match; longer training does not help.");
+        advise(v,
+               "Add games: it learnt from %" PRId64 " and is scored on %" PRId64
+               "; longer training does not help.",
+               c->games, c->held_games);
     } else {
         say(v, VERDICT_OVERFITTED,
-            "Held-out nll was %.4g after update %" PRId64 " and is %.4g after update %" PRId64 ".",
-            c->best_nll, c->best_update, c->last_nll, c->updates);
+            "Held-out nll%s was %.4g after update %" PRId64 " and is %.4g after update %" PRId64 ".",
+            c->by_alone ? " alone" : "", c->best_nll, c->best_update, c->last_nll, c->updates);
         advise(v, "Take the best weights, which are kept, and add games; longer training makes it worse.");
     }
     return true;
@@ -120,15 +126,15 @@ static bool too_short(const verdict_case *c, verdict *v)
     if (!c->run || !last) return false;
     if (c->to_come > 0.03 * c->frequency && !(one && c->decay > 0.0)) {
         say(v, VERDICT_TOO_SHORT,
-            "Held-out nll fell by %.2g in the last quarter of the run, to %.3g, and has hardly slowed down.",
-            c->fell, c->last_nll);
+            "Held-out nll%s fell by %.2g in the last quarter of the run, to %.3g, and has hardly slowed "
+            "down.",
+            c->by_alone ? " alone" : "", c->fell, c->last_nll);
     } else {
         if (c->train_nll < 0.8 * c->nll || one || known >= 0.6 || falls < (known < 0.3 ? 0.03 : 0.12))
             return false;
-        say(v, VERDICT_TOO_SHORT,
-            "The training loss still fell by %.0f %% in the second half of the run, and is no lower than on "
-            "data that it has not seen.",
-            100.0 * falls);
+        say(v, VERDICT_TOO_SHORT, "The training loss still fell by %.0f %% in the second half of the run%s.",
+            100.0 * falls,
+            c->held ? ", and held-out scores are no worse than those on the training data" : "");
     }
     advise(v, "Train longer: twice as many --updates, or more.");
     return true;
@@ -186,15 +192,18 @@ static bool copies(const verdict_case *c, verdict *v)
 
 /* What people press can seldom be foretold to the frame: the likeliest is then no press, but play draws from the
  * probabilities, and they are right. */
-static bool never_presses(const verdict_case *c, verdict *v)
+static bool never_presses(const verdict_case *c, double share, verdict *v)
 {
     if (c->recorded_presses < 0.005 || c->decided_presses >= 0.05 * c->recorded_presses ||
-        c->drawn_presses >= 0.5 * c->recorded_presses)
+        c->drawn_presses >= share * c->recorded_presses)
         return false;
     say(v, VERDICT_NEVER_PRESSES,
         "Buttons are down %.2f times in 100 frames; by its decisions %.2f times, by its probabilities %.2f.",
         100.0 * c->recorded_presses, 100.0 * c->decided_presses, 100.0 * c->drawn_presses);
-    advise(v, "Train with --button-weight 3.");
+    if (c->button_weight < 1.0)
+        advise(v, "Train without --button-weight %g.", c->button_weight);
+    else
+        advise(v, "Train with --button-weight %g.", 3.0 * c->button_weight);
     return true;
 }
 
@@ -212,17 +221,29 @@ static bool knows_nothing(const verdict_case *c, verdict *v)
     return true;
 }
 
+/* What is learnt by heart looks good where nothing is held out. */
+static void good(const verdict_case *c, verdict *v)
+{
+    const char *how = c->measured_alone ? "Alone" : "Shown past actions";
+    double nll = c->measured_alone && !c->by_alone ? c->alone_nll : c->nll;
+    say(v, VERDICT_GOOD,
+        "%s it is right on %.1f %% of the frames%s (the commonest action on %.1f %%), knows %.0f %% of what "
+        "frequencies leave open, and presses buttons %.1f times in 100 frames, as against %.1f recorded.",
+        how, 100.0 * (c->measured_alone ? c->alone : c->forced),
+        c->held || !c->run ? "" : " that it learnt from", 100.0 * c->majority,
+        100.0 * skill(nll, c->frequency), 100.0 * c->drawn_presses, 100.0 * c->recorded_presses);
+    if (c->run && !c->held)
+        advise(v, "Hold some out (--held-out 0.1): scores of its own data say little of others.");
+}
+
 void verdict_of(const verdict_case *c, verdict *v)
 {
-    if ((c->majority >= 0.995 && one_class(c, v)) || diverged(c, v) || overfits(c, v) || too_short(c, v) ||
-        one_class(c, v) || copies(c, v) || never_presses(c, v) || knows_nothing(c, v))
+    /* New weights press on half of the frames: who presses on next to none has learnt that, and other scores suffer by it. */
+    if ((c->majority >= 0.995 && one_class(c, v)) || diverged(c, v) || never_presses(c, 0.25, v) ||
+        overfits(c, v) || too_short(c, v) || one_class(c, v) || copies(c, v) || never_presses(c, 0.5, v) ||
+        knows_nothing(c, v))
         return;
-    say(v, VERDICT_GOOD,
-        "%s it is right on %.1f %% of the frames (the commonest action on %.1f %%), knows %.0f %% of what "
-        "frequencies leave open, and presses buttons %.1f times in 100 frames, as against %.1f recorded.",
-        c->measured_alone ? "Alone" : "Shown past actions",
-        100.0 * (c->measured_alone ? c->alone : c->forced), 100.0 * c->majority,
-        100.0 * skill(c->nll, c->frequency), 100.0 * c->drawn_presses, 100.0 * c->recorded_presses);
+    good(c, v);
 }
 
 /* ---- for people ------------------------------------------------------------------------------------------- */

@@ -28,20 +28,23 @@ typedef struct verdict_case {
     bool held;                   /* what was scored was held out */
     bool measured_alone;         /* alone holds */
     int64_t updates, refused;    /* refused: whose loss or gradient was not finite */
-    int64_t frames;              /* of the training data */
+    int64_t frames, games;       /* of the training data */
+    int64_t held_games;          /* that are held out */
     double passes;               /* over them */
     double first, peak;          /* training loss: of the first update, of any */
     double middle, end, least;   /* means of it: halfway, at last, least of a tenth of the run */
     int64_t best_update, points; /* of the held-out curve: the best, how many points */
     double best_nll, last_nll;   /* its nll */
+    bool by_alone;               /* all nll but train_nll are alone: the best is chosen by that */
     double fell,
         to_come; /* of the nll: in the last quarter; what it would still fall, going on as it slows */
     double train_nll, nll,
         frequency; /* plain loss of training data, of what was scored, and there by frequencies */
     double forced, alone, majority, copy; /* exact */
-    int64_t slots, delay;                 /* past actions that are inputs; frames */
-    double rate, decay;                   /* options; rate 0: not given */
-    bool unclipped, uncopied;             /* --clip is off; there is --drop-past or --own-past */
+    double alone_nll;
+    int64_t slots, delay;              /* past actions that are inputs; frames */
+    double rate, decay, button_weight; /* options; rate 0: not given */
+    bool unclipped, uncopied;          /* --clip is off; there is --drop-past or --own-past */
     double recorded_presses, decided_presses,
         drawn_presses; /* a frame, over all buttons; drawn: by its probabilities */
     double commonest;  /* share of the frames with the commonest decision, of the head that varies most */

@@ -27,18 +27,31 @@ static double nll_at(const history *h, double update)
     }
     double span = (double)(after->update - before->update);
     double part = span > 0.0 ? (update - (double)before->update) / span : 0.0;
-    return before->nll + part * (after->nll - before->nll);
+    return history_nll(h, before) + part * (history_nll(h, after) - history_nll(h, before));
+}
+
+/* In the second half at most every fourth score is above the one before: what swings, or restarts, says nothing of what is to
+ * come. */
+static bool falls_steadily(const history *h)
+{
+    int64_t rises = 0, steps = 0;
+    for (int64_t i = 1; i < h->held_count; i++) {
+        if (2 * h->held[i].update <= h->last.update) continue;
+        rises += history_nll(h, &h->held[i]) > history_nll(h, &h->held[i - 1]);
+        steps++;
+    }
+    return 4 * rises <= steps;
 }
 
 /* The last two quarters fell by d1 and d2: going on as it slows, the curve falls by d2 (r + r^2 + ...), r = d2 / d1. */
 static void measure_fall(const history *h, verdict_case *c)
 {
-    double end = (double)h->last.update, last = h->last.nll;
-    if (h->held_seen < 4) return;
+    double end = (double)h->last.update, last = history_nll(h, &h->last);
+    if (h->held_seen < 4 || !falls_steadily(h)) return;
     double middle = nll_at(h, 0.5 * end), late = nll_at(h, 0.75 * end);
     c->fell = late - last;
     if (c->fell <= 0.0 || middle <= late) return;
-    double ratio = fmin(c->fell / (middle - late), 0.9);
+    double ratio = fmin(c->fell / (middle - late), 0.8);
     c->to_come = c->fell * ratio / (1.0 - ratio);
 }
 
@@ -48,8 +61,9 @@ static void measure_history(const history *h, verdict_case *c)
     c->run = h->count > 0;
     c->points = h->held_seen;
     c->best_update = h->best.update;
-    c->best_nll = h->best.nll;
-    c->last_nll = h->last.nll;
+    c->best_nll = history_nll(h, &h->best);
+    c->last_nll = history_nll(h, &h->last);
+    c->by_alone = h->by == SCORE_ALONE && h->last.alone;
     measure_fall(h, c);
     if (!c->run) return;
     c->first = h->first;
@@ -102,6 +116,7 @@ static void measure_options(const verdict_facts *facts, verdict_case *c)
     c->delay = facts->policy->delay_frames;
     c->rate = given(options, "rate", 0.0);
     c->decay = given(options, "decay", 0.0);
+    c->button_weight = given(options, "button-weight", 1.0);
     c->unclipped = given(options, "clip", 1.0) < 0.0;
     c->uncopied = given(options, "drop-past", 0.0) > 0.0 || given(options, "own-past", 0.0) > 0.0;
 }
@@ -115,11 +130,13 @@ void verdict_measure(const verdict_facts *facts, verdict_case *c)
     c->frequency = scored->frequency_nll;
     c->forced = scored->exact_accuracy;
     c->alone = scored->alone_accuracy;
+    c->alone_nll = scored->alone_nll;
     c->measured_alone = scored->alone_frames > 0;
     c->majority = scored->exact_majority;
     c->copy = scored->exact_copy;
     if (facts->seen) measure_exam(facts->seen, c);
     if (facts->of) measure_history(facts->of, c);
+    if (c->by_alone && c->measured_alone) c->nll = scored->alone_nll;
 }
 
 json_t *verdict_case_json(const verdict_case *c)
